@@ -1,0 +1,175 @@
+package config
+
+// Generation says which architecture a configuration describes. Only
+// registrar.New may act on it; the import test enforces that.
+type Generation int
+
+const (
+	// Agent is the 0.6 architecture: a Consul client agent runs in the task.
+	Agent Generation = iota
+	// Agentless is the 0.10 architecture: the document has consulServers.
+	Agentless
+)
+
+// Config is a validated CONSUL_ECS_CONFIG_JSON document with every default
+// applied (spec/agent-mode.md section 2).
+type Config struct {
+	// BootstrapDir is the shared volume of the task, normally /consul.
+	BootstrapDir string `json:"bootstrapDir"`
+	// LogLevel is TRACE, DEBUG, INFO, WARN or ERROR; INFO when absent.
+	LogLevel string `json:"logLevel"`
+	// LogJSON turns log lines into JSON objects.
+	LogJSON bool `json:"logJSON"`
+	// ConsulHTTPAddr is the Consul server used for login, replication reads
+	// and logout, with or without a scheme. Empty: the Consul environment.
+	ConsulHTTPAddr string `json:"consulHTTPAddr"`
+	// ConsulCACertFile verifies ConsulHTTPAddr. Empty: the Consul environment.
+	ConsulCACertFile string      `json:"consulCACertFile"`
+	ConsulLogin      ConsulLogin `json:"consulLogin"`
+	// HealthSyncContainers are the containers whose ECS health becomes a
+	// Consul TTL check. Exclusive with Service.Checks.
+	HealthSyncContainers []string `json:"healthSyncContainers"`
+	// Service is nil when the document has none.
+	Service *Service `json:"service"`
+	// Proxy is never nil after Parse: an absent block means its defaults.
+	Proxy *Proxy `json:"proxy"`
+	// Gateway is nil unless the task is a gateway.
+	Gateway *Gateway `json:"gateway"`
+	// Generation follows from the document alone.
+	Generation Generation `json:"-"`
+}
+
+// ConsulLogin configures the login through Consul's aws-iam auth method.
+type ConsulLogin struct {
+	Enabled bool `json:"enabled"`
+	// Method is the auth method; iam-ecs-service-token when absent or empty.
+	Method string `json:"method"`
+	// IncludeEntity embeds a signed GetRole or GetUser; true when absent.
+	IncludeEntity bool `json:"includeEntity"`
+	// Meta is added to the token's metadata. The task and cluster keys are
+	// ours and cannot be replaced.
+	Meta map[string]string `json:"meta"`
+	// Region signs the requests; from the task ARN when empty.
+	Region string `json:"region"`
+	// STSEndpoint replaces the regional STS endpoint.
+	STSEndpoint string `json:"stsEndpoint"`
+	// ServerIDHeaderValue is signed into both requests against replay.
+	ServerIDHeaderValue string `json:"serverIdHeaderValue"`
+}
+
+// Service is the application's registration.
+type Service struct {
+	// Name is the lower-cased task family when empty.
+	Name              string            `json:"name"`
+	Port              int               `json:"port"`
+	Tags              []string          `json:"tags"`
+	EnableTagOverride bool              `json:"enableTagOverride"`
+	Meta              map[string]string `json:"meta"`
+	Weights           *Weights          `json:"weights"`
+	Checks            []Check           `json:"checks"`
+	Namespace         string            `json:"namespace"`
+	Partition         string            `json:"partition"`
+}
+
+// Weights are DNS weights by health state.
+type Weights struct {
+	Passing int `json:"passing"`
+	Warning int `json:"warning"`
+}
+
+// Check is a native Consul check of the agent's own, durations as Go strings.
+type Check struct {
+	CheckID                string              `json:"checkId"`
+	Name                   string              `json:"name"`
+	Args                   []string            `json:"args"`
+	Interval               string              `json:"interval"`
+	Timeout                string              `json:"timeout"`
+	TTL                    string              `json:"ttl"`
+	HTTP                   string              `json:"http"`
+	Header                 map[string][]string `json:"header"`
+	Method                 string              `json:"method"`
+	Body                   string              `json:"body"`
+	TCP                    string              `json:"tcp"`
+	UDP                    string              `json:"udp"`
+	Status                 string              `json:"status"`
+	Notes                  string              `json:"notes"`
+	TLSServerName          string              `json:"tlsServerName"`
+	TLSSkipVerify          bool                `json:"tlsSkipVerify"`
+	GRPC                   string              `json:"grpc"`
+	GRPCUseTLS             bool                `json:"grpcUseTls"`
+	H2PING                 string              `json:"h2ping"`
+	H2PINGUseTLS           bool                `json:"h2pingUseTls"`
+	AliasNode              string              `json:"aliasNode"`
+	AliasService           string              `json:"aliasService"`
+	SuccessBeforePassing   int                 `json:"successBeforePassing"`
+	FailuresBeforeCritical int                 `json:"failuresBeforeCritical"`
+}
+
+// Proxy is the sidecar's registration.
+type Proxy struct {
+	// Config is opaque to us and interpreted by Consul and the bootstrap.
+	Config map[string]any `json:"config"`
+	// PublicListenerPort is 20000 when absent or 0.
+	PublicListenerPort int          `json:"publicListenerPort"`
+	Upstreams          []Upstream   `json:"upstreams"`
+	MeshGateway        *MeshGateway `json:"meshGateway"`
+	Expose             *Expose      `json:"expose"`
+}
+
+// Upstream is one destination reachable through a local port.
+type Upstream struct {
+	DestinationType      string         `json:"destinationType"`
+	DestinationNamespace string         `json:"destinationNamespace"`
+	DestinationPartition string         `json:"destinationPartition"`
+	DestinationName      string         `json:"destinationName"`
+	Datacenter           string         `json:"datacenter"`
+	LocalBindAddress     string         `json:"localBindAddress"`
+	LocalBindPort        int            `json:"localBindPort"`
+	Config               map[string]any `json:"config"`
+	MeshGateway          *MeshGateway   `json:"meshGateway"`
+}
+
+// MeshGateway says how traffic to other datacenters leaves: none, local, remote.
+type MeshGateway struct {
+	Mode string `json:"mode"`
+}
+
+// Expose lets plain-text callers reach single HTTP paths through the proxy.
+type Expose struct {
+	Checks bool         `json:"checks"`
+	Paths  []ExposePath `json:"paths"`
+}
+
+// ExposePath is one exposed path.
+type ExposePath struct {
+	ListenerPort  int    `json:"listenerPort"`
+	Path          string `json:"path"`
+	LocalPathPort int    `json:"localPathPort"`
+	Protocol      string `json:"protocol"`
+}
+
+// Gateway makes the task a gateway instead of a service.
+type Gateway struct {
+	// Kind is mesh-gateway, the only gateway of this generation.
+	Kind string `json:"kind"`
+	// Name is the lower-cased task family when empty.
+	Name       string            `json:"name"`
+	LANAddress *Address          `json:"lanAddress"`
+	WANAddress *Address          `json:"wanAddress"`
+	Tags       []string          `json:"tags"`
+	Meta       map[string]string `json:"meta"`
+	Namespace  string            `json:"namespace"`
+	Partition  string            `json:"partition"`
+	Proxy      *GatewayProxy     `json:"proxy"`
+}
+
+// Address is an address and port; port 0 means 8443.
+type Address struct {
+	Address string `json:"address"`
+	Port    int    `json:"port"`
+}
+
+// GatewayProxy carries the gateway's opaque proxy configuration.
+type GatewayProxy struct {
+	Config map[string]any `json:"config"`
+}

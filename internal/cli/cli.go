@@ -1,0 +1,276 @@
+// Package cli is the edge of both binaries: flags and environment in, exit
+// codes out.
+//
+// Flow: 1. Main picks the command by its first argument; 2. the command's own
+// flag set parses the rest up to the first word that is not a flag; 3. Run
+// gets an Invocation and returns an error; 4. Main writes that error once and
+// turns it into an exit code (design decision 6).
+//
+// Owns: exit codes, help texts' layout, the root logger, signals to contexts.
+// Never does: anything a command is about.
+// Start reading at: Command and Main.
+package cli
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"sort"
+	"strings"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	mcli "github.com/mitchellh/cli"
+)
+
+// Exit codes (design decision 6).
+const (
+	ExitOK      = 0   // done or allowed
+	ExitUsage   = 1   // usage or configuration
+	ExitRefused = 2   // refused, denied or not healthy
+	ExitUnknown = 3   // unknown, unreachable or gave up
+	ExitNoSuch  = 127 // unknown command
+)
+
+// Command is one subcommand, as data.
+type Command struct {
+	// Synopsis is the line in the list of commands.
+	Synopsis string
+	// Usage follows "Usage: <program> ".
+	Usage string
+	// Help is the text between usage and flags, with environment and an
+	// example.
+	Help string
+	// Flags declares the flags; nil when there are none.
+	Flags func(*flag.FlagSet)
+	// Run does the work. Its error decides the exit code, see ExitCode.
+	Run func(context.Context, *Invocation) error
+}
+
+// Invocation is one call of a command: everything it may take from the world.
+type Invocation struct {
+	// Args are the words after the flags.
+	Args   []string
+	Getenv func(string) string
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Log is where the command logs. It starts as a text logger at INFO;
+	// UseLogger replaces it once the configuration is known.
+	Log hclog.Logger
+}
+
+// UseLogger replaces Log. Level is any hclog level in any case; an unknown one
+// is an error. The logger's name stays.
+func (inv *Invocation) UseLogger(level string, json bool) error {
+	log, err := NewLogger(inv.Log.Name(), level, json, inv.Stderr)
+	if err != nil {
+		return err
+	}
+	inv.Log = log
+	return nil
+}
+
+// NewLogger makes a root logger. The empty level is INFO.
+func NewLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error) {
+	if level == "" {
+		level = "INFO"
+	}
+	l := hclog.LevelFromString(level)
+	if l == hclog.NoLevel {
+		return nil, Usagef("log level %q: want TRACE, DEBUG, INFO, WARN or ERROR", level)
+	}
+	return hclog.New(&hclog.LoggerOptions{Name: name, Level: l, JSONFormat: json, Output: w}), nil
+}
+
+// App is a binary.
+type App struct {
+	Name, Version string
+	Commands      map[string]Command
+}
+
+// UsageError is a mistake in the call or the configuration: exit 1, printed
+// plainly without a log header.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usagef makes a UsageError.
+func Usagef(format string, args ...any) error {
+	return &UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+// ExitError ends the program with a code and nothing more to say: a child's
+// exit code, or a verdict that is already on stdout.
+type ExitError struct{ Code int }
+
+func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
+
+// Refused marks an error as a refusal: exit 2.
+type Refused struct{ Err error }
+
+func (e *Refused) Error() string { return e.Err.Error() }
+func (e *Refused) Unwrap() error { return e.Err }
+
+// ExitCode maps an error to the exit code: nil 0, ExitError its own, usage 1,
+// refused or permanent 2, anything else 3.
+func ExitCode(err error) int {
+	var exit *ExitError
+	var usage *UsageError
+	var refused *Refused
+	var permanent *retry.PermanentError
+	switch {
+	case err == nil:
+		return ExitOK
+	case errors.As(err, &exit):
+		return exit.Code
+	case errors.As(err, &usage):
+		return ExitUsage
+	case errors.As(err, &refused), errors.As(err, &permanent):
+		return ExitRefused
+	default:
+		return ExitUnknown
+	}
+}
+
+// SignalError is the cause of a context that a signal ended.
+type SignalError struct{ Signal os.Signal }
+
+func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
+
+// SignalContext returns a context that ends, with a *SignalError as its cause,
+// when one of the signals arrives. stop releases the signals.
+func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	ch := make(chan os.Signal, 1)
+	signal.Notify(ch, signals...)
+	go func() {
+		select {
+		case s := <-ch:
+			cancel(&SignalError{Signal: s})
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(ch)
+		cancel(context.Canceled)
+	}
+}
+
+// Main runs the command that args names (without the program's name) and
+// returns the exit code. env is the process environment's lookup.
+func Main(app App, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 0 {
+		if cmd, ok := app.Commands[args[0]]; ok {
+			inv := &Invocation{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}
+			return runCommand(app.Name, args[0], cmd, inv, args[1:])
+		}
+	}
+	return list(app, args, stdout, stderr)
+}
+
+// runCommand parses the command's flags itself instead of leaving it to
+// mitchellh/cli, which takes a -h anywhere on the line, even among the words
+// of a wrapped program, as a request for help.
+func runCommand(program, name string, cmd Command, inv *Invocation, args []string) int {
+	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	if cmd.Flags != nil {
+		cmd.Flags(fs)
+	}
+	inv.Log, _ = NewLogger(program+"."+name, "", false, inv.Stderr)
+	err := fs.Parse(args)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		fmt.Fprint(inv.Stdout, helpText(program, cmd, fs))
+		return ExitOK
+	case err != nil:
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n\n%s", program, name, err, helpText(program, cmd, fs))
+		return ExitUsage
+	}
+	inv.Args = fs.Args()
+	err = cmd.Run(context.Background(), inv)
+	var exit *ExitError
+	var usage *UsageError
+	switch {
+	case err == nil, errors.As(err, &exit):
+	case errors.As(err, &usage):
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n", program, name, err)
+	default:
+		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
+	}
+	return ExitCode(err)
+}
+
+// NoArgs refuses positional arguments.
+func NoArgs(inv *Invocation) error {
+	if len(inv.Args) > 0 {
+		return Usagef("unexpected argument %q: this command takes flags only", inv.Args[0])
+	}
+	return nil
+}
+
+func helpText(program string, cmd Command, fs *flag.FlagSet) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: %s %s\n\n%s\n", program, cmd.Usage, strings.TrimSpace(cmd.Help))
+	hasFlags := false
+	fs.VisitAll(func(*flag.Flag) { hasFlags = true })
+	if hasFlags {
+		b.WriteString("\nFlags:\n")
+		fs.SetOutput(&b)
+		fs.PrintDefaults()
+		fs.SetOutput(io.Discard)
+	}
+	return b.String()
+}
+
+// list answers everything that is not a command: help, version, typing errors.
+func list(app App, args []string, stdout, stderr io.Writer) int {
+	c := mcli.NewCLI(app.Name, app.Version)
+	c.Args = args
+	c.HelpWriter = stdout
+	c.ErrorWriter = stderr
+	if len(args) == 0 {
+		c.HelpWriter = stderr
+	}
+	c.HelpFunc = func(map[string]mcli.CommandFactory) string { return listText(app) }
+	c.Commands = map[string]mcli.CommandFactory{}
+	for name, cmd := range app.Commands {
+		c.Commands[name] = func() (mcli.Command, error) { return &entry{cmd}, nil }
+	}
+	code, err := c.Run()
+	if err != nil {
+		fmt.Fprintln(stderr, err)
+	}
+	return code
+}
+
+func listText(app App) string {
+	names := make([]string, 0, len(app.Commands))
+	width := 0
+	for name := range app.Commands {
+		names = append(names, name)
+		width = max(width, len(name))
+	}
+	sort.Strings(names)
+	var b strings.Builder
+	fmt.Fprintf(&b, "Usage: %s <command> [flags] [args]\n\nCommands:\n", app.Name)
+	for _, name := range names {
+		fmt.Fprintf(&b, "  %-*s  %s\n", width, name, app.Commands[name].Synopsis)
+	}
+	fmt.Fprintf(&b, "\n%s <command> --help tells more.\n", app.Name)
+	return b.String()
+}
+
+// entry lets mitchellh/cli list a command; runCommand is what runs it.
+type entry struct{ cmd Command }
+
+func (e *entry) Help() string     { return e.cmd.Help }
+func (e *entry) Synopsis() string { return e.cmd.Synopsis }
+func (e *entry) Run([]string) int { return ExitNoSuch }

@@ -1,0 +1,231 @@
+// Package testkit is what tests share: real Consul and Envoy, golden files, a
+// re-executed child, and the import test.
+//
+// Owns: starting and stopping the servers it started.
+// Never does: skip silently. A missing program fails the test when CI=true and
+// skips with a loud line otherwise.
+// Start reading at: StartConsul.
+package testkit
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// ManagementToken is the bootstrap token of every ACL server of StartConsul.
+const ManagementToken = "e2f0a1c4-0000-4000-8000-000000000001"
+
+// Consul is a running development server that also serves as an agent.
+type Consul struct {
+	// HTTPAddr and GRPCAddr are host:port on loopback.
+	HTTPAddr, GRPCAddr string
+	// Token is ManagementToken with ACLs, else empty.
+	Token string
+	// Dir holds its log (consul.log) and whatever the test puts there.
+	Dir string
+
+	cmd  *exec.Cmd
+	done chan struct{}
+}
+
+// ConsulOptions vary a server.
+type ConsulOptions struct {
+	// ACL turns ACLs on with default deny and ManagementToken.
+	ACL bool
+	// HCL is further agent configuration.
+	HCL string
+}
+
+// Main runs a package's tests around stop, for TestMain: it returns the exit
+// code after the servers are stopped.
+func Main(m *testing.M, stop ...func()) int {
+	defer func() {
+		for _, s := range stop {
+			s()
+		}
+	}()
+	return m.Run()
+}
+
+// Binary returns the path of consul or envoy: <NAME>_BIN, then the project's
+// .tools/bin, then PATH. It is empty when there is none.
+func Binary(name string) string {
+	if p := os.Getenv(strings.ToUpper(name) + "_BIN"); p != "" {
+		return p
+	}
+	if p := filepath.Join(Root(), ".tools", "bin", name); isFile(p) {
+		return p
+	}
+	p, _ := exec.LookPath(name)
+	return p
+}
+
+// RequireBinary is Binary for a test that cannot run without it.
+func RequireBinary(t testing.TB, name string) string {
+	t.Helper()
+	p := Binary(name)
+	if p == "" {
+		Missing(t, name+" not found; run 'make tools'")
+	}
+	return p
+}
+
+// Missing fails the test when CI=true and skips it loudly otherwise.
+func Missing(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip("SKIPPED, NOT PROVEN: " + why)
+}
+
+// Root is the project's root directory.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}
+
+func isFile(p string) bool {
+	st, err := os.Stat(p)
+	return err == nil && st.Mode().IsRegular()
+}
+
+// StartConsul starts a server on free loopback ports and waits until it has a
+// leader and answers KV reads. A missing binary gives (nil, nil): tests call
+// (*Consul).Require, which skips or fails.
+func StartConsul(o ConsulOptions) (*Consul, error) {
+	bin := Binary("consul")
+	if bin == "" {
+		return nil, nil
+	}
+	var last error
+	for range 3 { // a free port may be taken between finding and binding it
+		c, err := startConsul(bin, o)
+		if err == nil {
+			return c, nil
+		}
+		last = err
+	}
+	return nil, last
+}
+
+func startConsul(bin string, o ConsulOptions) (*Consul, error) {
+	dir, err := os.MkdirTemp("", "consul-test-")
+	if err != nil {
+		return nil, err
+	}
+	p, err := FreePorts(6)
+	if err != nil {
+		return nil, err
+	}
+	c := &Consul{
+		HTTPAddr: fmt.Sprintf("127.0.0.1:%d", p[0]),
+		GRPCAddr: fmt.Sprintf("127.0.0.1:%d", p[1]),
+		Dir:      dir,
+		done:     make(chan struct{}),
+	}
+	hcl := fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
+		p[0], p[1], p[2], p[3], p[4], p[5])
+	if o.ACL {
+		c.Token = ManagementToken
+		hcl += fmt.Sprintf("acl { enabled = true default_policy = \"deny\" tokens { initial_management = %q agent = %q } }\n",
+			ManagementToken, ManagementToken)
+	}
+	file := filepath.Join(dir, "agent.hcl")
+	if err := os.WriteFile(file, []byte(hcl+o.HCL), 0o600); err != nil {
+		return nil, err
+	}
+	logFile, err := os.Create(filepath.Join(dir, "consul.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer logFile.Close()
+	c.cmd = exec.Command(bin, "agent", "-dev", "-log-level=warn", "-config-file="+file)
+	c.cmd.Stdout, c.cmd.Stderr = logFile, logFile
+	if err := c.cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		c.cmd.Wait()
+		close(c.done)
+	}()
+	if err := c.waitReady(); err != nil {
+		c.Stop()
+		return nil, fmt.Errorf("%w; log: %s", err, c.Log())
+	}
+	return c, nil
+}
+
+func (c *Consul) waitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+c.HTTPAddr+"/v1/kv/?keys", nil)
+		req.Header.Set("X-Consul-Token", c.Token)
+		if resp, err := http.DefaultClient.Do(req); err == nil {
+			resp.Body.Close()
+			// 404: no keys yet, but the leader answered.
+			if resp.StatusCode == http.StatusNotFound || resp.StatusCode == http.StatusOK {
+				return nil
+			}
+		}
+		select {
+		case <-c.done:
+			return fmt.Errorf("consul ended at start")
+		case <-ctx.Done():
+			return fmt.Errorf("consul was not ready in 30 s")
+		case <-tick.C:
+		}
+	}
+}
+
+// Require skips or fails the test when the server could not be started for
+// want of a binary, and returns it otherwise.
+func (c *Consul) Require(t testing.TB) *Consul {
+	t.Helper()
+	if c == nil {
+		Missing(t, "consul not found; run 'make tools'")
+	}
+	return c
+}
+
+// Log is what the server has logged.
+func (c *Consul) Log() string {
+	b, _ := os.ReadFile(filepath.Join(c.Dir, "consul.log"))
+	return string(b)
+}
+
+// Stop kills the server and removes its directory. It is safe on nil.
+func (c *Consul) Stop() {
+	if c == nil {
+		return
+	}
+	c.cmd.Process.Kill()
+	<-c.done
+	os.RemoveAll(c.Dir)
+}
+
+// FreePorts returns n distinct TCP ports that were free on loopback just now.
+func FreePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close() // all at the end, so that they differ
+		ports[i] = l.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}

@@ -1,0 +1,22 @@
+package subcommand
+
+import (
+	"os"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// Main runs the subcommand that args names and returns the exit code.
+func Main(args []string) int {
+	return cli.Main(cli.App{
+		Name:     "consul-ecs",
+		Version:  Version(),
+		Commands: commands(),
+	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+}
+
+func commands() map[string]cli.Command {
+	return map[string]cli.Command{
+		"version": versionCommand(),
+	}
+}

@@ -1,0 +1,103 @@
+package workload
+
+import "github.com/meshtask/consul-ecs/config"
+
+// Task is the answer of the task metadata endpoint V4 at /task
+// (spec/ecs-semantics.md section 3.2), reduced to what we read.
+type Task struct {
+	// Cluster is an ARN on Fargate and the short name on EC2.
+	Cluster          string      `json:"Cluster"`
+	TaskARN          string      `json:"TaskARN"`
+	Family           string      `json:"Family"`
+	Revision         string      `json:"Revision"`
+	DesiredStatus    string      `json:"DesiredStatus"`
+	KnownStatus      string      `json:"KnownStatus"`
+	AvailabilityZone string      `json:"AvailabilityZone"`
+	LaunchType       string      `json:"LaunchType"`
+	Containers       []Container `json:"Containers"`
+}
+
+// Container is one container of a Task.
+type Container struct {
+	Name string `json:"Name"`
+	// Type is NORMAL for containers of the task definition; the ECS agent's
+	// own (pause) containers carry other values.
+	Type          string    `json:"Type"`
+	DesiredStatus string    `json:"DesiredStatus"`
+	KnownStatus   string    `json:"KnownStatus"`
+	ExitCode      *int      `json:"ExitCode"`
+	Health        Health    `json:"Health"`
+	Networks      []Network `json:"Networks"`
+}
+
+// Health is the container health check's state; Status is empty while there
+// is none or it is still starting.
+type Health struct {
+	Status string `json:"status"`
+}
+
+// Network is one attachment of a container.
+type Network struct {
+	IPv4Addresses []string `json:"IPv4Addresses"`
+	IPv6Addresses []string `json:"IPv6Addresses"`
+}
+
+// Workload is what a task is in Consul: a service with its sidecar proxy, or
+// a gateway. It is one plain value, complete after New, and goes down the
+// call chain unchanged.
+type Workload struct {
+	// TaskID, TaskARN and ClusterARN identify the ECS task.
+	TaskID, TaskARN, ClusterARN string
+	// Region is the AWS region of the task ARN.
+	Region string
+
+	// Gateway is the gateway kind ("mesh-gateway") or empty for a service.
+	Gateway string
+	// Namespace and Partition are Consul Enterprise coordinates.
+	Namespace, Partition string
+
+	// Name and ID are the Consul service name and ID. For a gateway they are
+	// the gateway's.
+	Name, ID string
+	// Port is the application's port; 0 when it listens on none.
+	Port              int
+	Tags              []string
+	Meta              map[string]string
+	EnableTagOverride bool
+	Weights           *config.Weights
+	// Checks are the user's native checks, SyncChecks those that health-sync
+	// feeds; at most one of the two is set.
+	Checks     []config.Check
+	SyncChecks []SyncCheck
+
+	Proxy Proxy
+}
+
+// SyncCheck is a TTL check that mirrors one container's ECS health.
+type SyncCheck struct {
+	// ID is the Consul check ID, Container the ECS container's name.
+	ID, Container string
+	Name, Notes   string
+}
+
+// Proxy is the sidecar's, or the gateway's, own registration.
+type Proxy struct {
+	// Name and ID equal the Workload's for a gateway.
+	Name, ID string
+	// Address is set for a gateway with a LAN address only.
+	Address string
+	Port    int
+	// LAN and WAN are a gateway's tagged addresses; nil when not configured.
+	LAN, WAN *config.Address
+	// ListenerCheck is the host:port that proves the proxy is listening.
+	ListenerCheck string
+	// HasConfig is false for a gateway without a proxy block.
+	HasConfig   bool
+	Config      map[string]any
+	Upstreams   []config.Upstream
+	MeshGateway *config.MeshGateway
+	Expose      *config.Expose
+}
+
+// IsGateway says whether the workload is a gateway.
+func (w Workload) IsGateway() bool { return w.Gateway != "" }
