@@ -1,0 +1,81 @@
+package bootstrap
+
+// Kinds of proxies a bootstrap can be made for, as Consul writes them.
+const (
+	ConnectProxy = "connect-proxy"
+	MeshGateway  = "mesh-gateway"
+)
+
+// DefaultAdminBind is where Envoy's admin interface listens unless told
+// otherwise, as with Consul's own command.
+const DefaultAdminBind = "127.0.0.1:19000"
+
+// Proxy is what only Consul knows of a registered proxy. One answer of
+// GET /v1/agent/service/<proxy ID>, asked after the registration, has all of
+// it: the agent has merged proxy-defaults and service-defaults by then, the
+// access logs included.
+type Proxy struct {
+	// Kind is ConnectProxy or MeshGateway (answer: Kind).
+	Kind string
+	// Service is the proxy's own service name, for a gateway the gateway's
+	// (answer: Service).
+	Service string
+	// Destination is the service behind a sidecar proxy and empty for a
+	// gateway (answer: Proxy.DestinationServiceName).
+	Destination string
+	// Datacenter is the agent's (answer: Datacenter).
+	Datacenter string
+	// Namespace and Partition are the answer's or, where it has none, those
+	// the proxy was registered with. Empty means "default".
+	Namespace, Partition string
+	// Config is the merged opaque configuration (answer: Proxy.Config). Keys
+	// that mean nothing to a bootstrap are ignored.
+	Config map[string]any
+	// AccessLogs is nil when none are configured (answer: Proxy.AccessLogs).
+	AccessLogs *AccessLogs
+}
+
+// AccessLogs are the mesh-wide access log settings of proxy-defaults as far as
+// a bootstrap has them: Envoy's admin interface logs in the same way.
+// DisableListenerLogs is not here because it concerns listeners only, which
+// come through xDS.
+type AccessLogs struct {
+	Enabled bool
+	// Type is "stdout" (also when empty), "stderr" or "file".
+	Type string
+	// Path is the file of Type "file".
+	Path string
+	// JSONFormat is a JSON object, TextFormat a line. JSONFormat wins; with
+	// neither, Consul's default JSON fields are logged.
+	JSONFormat, TextFormat string
+}
+
+// Params is all that a bootstrap is made of.
+type Params struct {
+	Proxy Proxy
+	// ProxyID is the service ID of the proxy; Consul's xDS server finds the
+	// registration by it.
+	ProxyID string
+	// Token is the secret ID of the ACL token Envoy presents to Consul. It
+	// ends up in the file. Empty without ACLs.
+	Token string
+	GRPC  GRPC
+	// AdminBind is IP:port of Envoy's admin interface, "localhost" standing
+	// for 127.0.0.1; DefaultAdminBind when empty.
+	AdminBind string
+	// Env holds the environment variables that statsd addresses may refer
+	// to: $NAME as the whole address, ${HOST_IP} within one.
+	Env map[string]string
+}
+
+// GRPC says how Envoy reaches Consul's xDS server.
+type GRPC struct {
+	// Address is host:port, http://host:port, https://host:port or
+	// unix:///path. The host is an IP address or "localhost" (127.0.0.1):
+	// names are for the caller to resolve, this package does no I/O. https
+	// means TLS, and so does a unix socket together with CAPEM.
+	Address string
+	// CAPEM are the CA certificates in PEM that the server must chain to.
+	// Like Consul, we send no server name and check no host name.
+	CAPEM string
+}
