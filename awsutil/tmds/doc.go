@@ -1,0 +1,12 @@
+// Package tmds reads the ECS task metadata endpoint, version 4.
+//
+// Flow: 1. GET <base>/task with a timeout of its own; 2. refuse every status
+// but 200 and every body that is too long; 3. hand the body to
+// workload.ParseTask, which refuses what is not a task.
+//
+// Owns: the HTTP side of the endpoint. Its transport ignores proxy variables,
+// because the address is link-local.
+// Never does: retry, or keep an old answer. A failed read is an error and the
+// flows decide what no news means (design decision 8).
+// Start reading at: Client.Task.
+package tmds

@@ -1,0 +1,118 @@
+package consulutil
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// RequestTimeout bounds every request of a client, answer included, unless
+// Options say otherwise. The API client has no timeout of its own.
+const RequestTimeout = 10 * time.Second
+
+// Options are what a caller wants different from the standard Consul
+// environment (CONSUL_HTTP_ADDR, CONSUL_CACERT, CONSUL_HTTP_TOKEN and the
+// rest, as api.DefaultConfig reads them). An empty field leaves the
+// environment's value.
+type Options struct {
+	// Address is host:port, with or without http:// or https://, or
+	// unix://<path>.
+	Address string
+	// CAFile holds the CA certificates, PEM, that verify Address.
+	CAFile string
+	// Token and TokenFile are the token of every request that brings none of
+	// its own. The file is read once, by NewClient; it wins over Token.
+	Token, TokenFile string
+	// Timeout replaces RequestTimeout, for blocking queries.
+	Timeout time.Duration
+}
+
+// NewClient builds a client. It reads the CA and token files now, so a caller
+// who expects them to appear later calls it inside its retry; every error of
+// such a file is a Retry for Classify.
+func NewClient(o Options) (*api.Client, error) {
+	c := api.DefaultConfig()
+	if o.Address != "" {
+		c.Address = o.Address
+	}
+	if o.CAFile != "" {
+		c.TLSConfig.CAFile = o.CAFile
+	}
+	if err := useTokens(c, o); err != nil {
+		return nil, err
+	}
+	if err := useTLS(c); err != nil {
+		return nil, fmt.Errorf("consul client for %s: %w", c.Address, err)
+	}
+	var err error
+	if c.HttpClient, err = api.NewHttpClient(c.Transport, c.TLSConfig); err != nil {
+		return nil, fmt.Errorf("consul client for %s: %w", c.Address, err)
+	}
+	c.HttpClient.Timeout = RequestTimeout
+	if o.Timeout > 0 {
+		c.HttpClient.Timeout = o.Timeout
+	}
+	// Here and not in the API client, which would throw our HTTP client and
+	// its timeout away.
+	if path, ok := strings.CutPrefix(c.Address, "unix://"); ok {
+		c.Transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "unix", path)
+		}
+		c.Address = "localhost"
+	}
+	client, err := api.NewClient(c)
+	if err != nil {
+		return nil, permanentf("consul address %q: %w", c.Address, err)
+	}
+	return client, nil
+}
+
+// useTokens reads the token file, ours or the environment's. An empty
+// environment file falls back to CONSUL_HTTP_TOKEN, as in the API client.
+func useTokens(c *api.Config, o Options) error {
+	file := c.TokenFile
+	c.TokenFile = ""
+	if o.Token != "" {
+		c.Token, file = o.Token, ""
+	}
+	if o.TokenFile != "" {
+		file = o.TokenFile
+	}
+	if file == "" {
+		return nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read token file: %w", err)
+	}
+	token := strings.TrimSpace(string(data))
+	switch {
+	case token != "":
+		c.Token = token
+	case o.TokenFile != "":
+		return fmt.Errorf("read token file: %s is empty", file)
+	}
+	return nil
+}
+
+// useTLS replaces the CA file by its content, so that its absence is an
+// fs.ErrNotExist that names the path.
+func useTLS(c *api.Config) error {
+	if c.TLSConfig.CAFile == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(c.TLSConfig.CAFile)
+	if err != nil {
+		return fmt.Errorf("read CA file: %w", err)
+	}
+	if !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") {
+		return fmt.Errorf("read CA file: %s holds no PEM certificate", c.TLSConfig.CAFile)
+	}
+	c.TLSConfig.CAPem, c.TLSConfig.CAFile = pem, ""
+	return nil
+}
