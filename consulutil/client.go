@@ -30,6 +30,9 @@ type Options struct {
 	Token, TokenFile string
 	// Timeout replaces RequestTimeout, for blocking queries.
 	Timeout time.Duration
+	// DialContext replaces the network dialer, for a server in another network
+	// namespace.
+	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // NewClient builds a client. It reads the CA and token files now, so a caller
@@ -42,6 +45,9 @@ func NewClient(o Options) (*api.Client, error) {
 	}
 	if o.CAFile != "" {
 		c.TLSConfig.CAFile = o.CAFile
+	}
+	if o.DialContext != nil {
+		c.Transport.DialContext = o.DialContext
 	}
 	if err := useTokens(c, o); err != nil {
 		return nil, err
