@@ -1,0 +1,101 @@
+package taskdef
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Defaults of ECS in the units of the task definition
+// (spec/ecs-semantics.md sections 1.4, 1.6 and 2.1).
+const (
+	DefaultStopTimeout          = 30
+	DefaultHealthInterval       = 30
+	DefaultHealthTimeout        = 5
+	DefaultHealthRetries        = 3
+	DefaultRestartAttemptPeriod = 300
+)
+
+// SetDefaults fills in what registration fills in: essential, cpu, protocol,
+// the host port under awsvpc, health check figures, the lists that the answer
+// always has, and cpu and memory of the task in plain numbers. It is
+// idempotent; Parse has called it. What has no default at registration
+// (startTimeout, stopTimeout) stays absent.
+func (d *TaskDefinition) SetDefaults() {
+	if n, ok := d.CPUUnits(); ok {
+		d.CPU = strconv.Itoa(n)
+	}
+	if n, ok := d.MemoryMiB(); ok {
+		d.Memory = strconv.Itoa(n)
+	}
+	emptyList(&d.Volumes)
+	emptyList(&d.PlacementConstraints)
+	for i := range d.ContainerDefinitions {
+		d.ContainerDefinitions[i].setDefaults(d.NetworkMode)
+	}
+}
+
+func (c *Container) setDefaults(networkMode string) {
+	orElse(&c.CPU, 0)
+	orElse(&c.Essential, true)
+	emptyList(&c.Environment)
+	emptyList(&c.MountPoints)
+	emptyList(&c.VolumesFrom)
+	emptyList(&c.SystemControls)
+	emptyList(&c.PortMappings)
+	for i := range c.PortMappings {
+		p := &c.PortMappings[i]
+		if p.Protocol == "" {
+			p.Protocol = "tcp"
+		}
+		if p.HostPort == nil && p.ContainerPort != nil && networkMode == "awsvpc" {
+			orElse(&p.HostPort, *p.ContainerPort)
+		}
+	}
+	if h := c.HealthCheck; h != nil {
+		orElse(&h.Interval, DefaultHealthInterval)
+		orElse(&h.Timeout, DefaultHealthTimeout)
+		orElse(&h.Retries, DefaultHealthRetries)
+	}
+	if r := c.RestartPolicy; r != nil {
+		orElse(&r.RestartAttemptPeriod, DefaultRestartAttemptPeriod)
+	}
+}
+
+// orElse sets an absent value.
+func orElse[T any](p **T, value T) {
+	if *p == nil {
+		*p = &value
+	}
+}
+
+// emptyList turns an absent list into an empty one.
+func emptyList[T any](list *[]T) {
+	if *list == nil {
+		*list = []T{}
+	}
+}
+
+// CPUUnits returns the task's cpu in units of 1/1024 vCPU; false when it is
+// absent or not a number.
+func (d *TaskDefinition) CPUUnits() (int, bool) { return quantity(d.CPU, "vcpu") }
+
+// MemoryMiB returns the task's memory in MiB; false when it is absent or not a
+// number.
+func (d *TaskDefinition) MemoryMiB() (int, bool) { return quantity(d.Memory, "gb") }
+
+// quantity reads "1024", or "1 vCPU" and "2GB" where one unit is 1024.
+func quantity(s, unit string) (int, bool) {
+	m := regexp.MustCompile(`^(\d{0,9}\.?\d{0,3}) ?([a-z]*)$`).FindStringSubmatch(strings.ToLower(s))
+	if m == nil {
+		return 0, false
+	}
+	if m[2] == "" {
+		n, err := strconv.Atoi(m[1])
+		return n, err == nil && n > 0
+	}
+	n, err := strconv.ParseFloat(m[1], 64)
+	n = math.Round(n * 1024)
+	return int(n), err == nil && n > 0 && m[2] == unit
+}

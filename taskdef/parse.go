@@ -1,0 +1,122 @@
+package taskdef
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"unicode/utf8"
+)
+
+// Warning is something that ECS would perhaps refuse and we accept: an unknown
+// key, a value the rules doubt.
+type Warning struct {
+	// Path is where, such as $.containerDefinitions[0].healthcheck.
+	Path string
+	// Message says what and, if known, what was probably meant.
+	Message string
+}
+
+// String is "path: message".
+func (w Warning) String() string { return w.Path + ": " + w.Message }
+
+// SyntaxError says where a document stops being JSON.
+type SyntaxError struct {
+	// Line and Column count from 1; Column counts characters.
+	Line, Column int
+	Message      string
+}
+
+// Error is "line 3, column 7: message".
+func (e *SyntaxError) Error() string {
+	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
+}
+
+// InvalidError says that a document is JSON but no task definition: values of
+// the wrong type.
+type InvalidError struct{ Violations []Violation }
+
+// Error has one line per violation.
+func (e *InvalidError) Error() string {
+	lines := []string{"invalid task definition:"}
+	for _, v := range e.Violations {
+		lines = append(lines, "  "+v.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Parse reads a task definition as `aws ecs register-task-definition
+// --cli-input-json` takes it, or as describe-task-definition prints it, and
+// fills in the defaults. Unknown keys are warnings. The error is a
+// *SyntaxError, or an *InvalidError that lists every value of a wrong type.
+// Whether ECS would accept the definition is Validate's business.
+func Parse(doc []byte) (*TaskDefinition, []Warning, error) {
+	tree, err := decode(doc)
+	if err != nil {
+		return nil, nil, err
+	}
+	var b binder
+	d := &TaskDefinition{}
+	if inner, wrapped := described(tree); wrapped {
+		b.bind(reflect.ValueOf(d).Elem(), inner, "$.taskDefinition")
+		b.bindWrapper(d, tree.(map[string]any))
+	} else {
+		b.bind(reflect.ValueOf(d).Elem(), tree, "$")
+	}
+	if len(b.violations) > 0 {
+		return nil, b.warnings, &InvalidError{Violations: b.violations}
+	}
+	d.SetDefaults()
+	return d, b.warnings, nil
+}
+
+// decode turns a document into maps, lists, strings, numbers and booleans.
+func decode(doc []byte) (any, error) {
+	var raw json.RawMessage
+	if err := json.Unmarshal(doc, &raw); err != nil {
+		var syntax *json.SyntaxError
+		if !errors.As(err, &syntax) {
+			return nil, fmt.Errorf("read task definition: %w", err)
+		}
+		return nil, locate(doc, int(syntax.Offset), syntax.Error())
+	}
+	dec := json.NewDecoder(bytes.NewReader(doc))
+	dec.UseNumber()
+	var tree any
+	if err := dec.Decode(&tree); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read task definition: %w", err)
+	}
+	return tree, nil
+}
+
+// locate turns the number of bytes read into a line and a column. The byte
+// that is wrong is the last one read, except at the end of the document.
+func locate(doc []byte, offset int, message string) *SyntaxError {
+	at := offset - 1
+	if strings.HasPrefix(message, "unexpected end") {
+		at = len(doc)
+	}
+	before := doc[:max(0, min(at, len(doc)))]
+	lineStart := bytes.LastIndexByte(before, '\n') + 1
+	return &SyntaxError{
+		Line:    bytes.Count(before, []byte("\n")) + 1,
+		Column:  utf8.RuneCount(before[lineStart:]) + 1,
+		Message: message,
+	}
+}
+
+// described finds the definition inside a describe-task-definition answer.
+func described(tree any) (any, bool) {
+	outer, ok := tree.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	inner, ok := outer["taskDefinition"]
+	if _, plain := outer["containerDefinitions"]; plain {
+		return nil, false
+	}
+	return inner, ok
+}
