@@ -1,8 +1,145 @@
 package bootstrap
 
-import "errors"
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
 
-// Generate returns the bootstrap as indented JSON.
+// object and list are the JSON tree under construction.
+type (
+	object = map[string]any
+	list   = []any
+)
+
+// agentName is the cluster of the xDS server. Consul gives it this name,
+// and refers to it by this name in what it sends later.
+const agentName = "local_agent"
+
+// Generate returns the bootstrap as indented JSON with sorted keys, the same
+// for the same Params. Its error is an *InvalidError that lists every wrong
+// value.
 func Generate(p Params) ([]byte, error) {
-	return nil, errors.New("generate Envoy bootstrap: not implemented")
+	var bad violations
+	in := resolve(p, &bad)
+	if err := bad.err(); err != nil {
+		return nil, err
+	}
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false) // regular expressions and log formats stay readable
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(in.document()); err != nil {
+		return nil, fmt.Errorf("encode Envoy bootstrap: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+// inputs are Params with every text parsed and every default applied.
+type inputs struct {
+	proxyID, token       string
+	cluster, source      string
+	datacenter           string
+	namespace, partition string
+	agent                endpoint
+	caPEM                string
+	admin                socket
+	accessLog            object
+	opts                 options
+}
+
+func resolve(p Params, bad *violations) inputs {
+	in := inputs{
+		proxyID: p.ProxyID, token: p.Token, caPEM: p.GRPC.CAPEM,
+		datacenter: p.Proxy.Datacenter,
+		namespace:  orDefault(p.Proxy.Namespace, "default"),
+		partition:  orDefault(p.Proxy.Partition, "default"),
+	}
+	if p.ProxyID == "" {
+		bad.add("proxy ID", "must not be empty")
+	}
+	switch p.Proxy.Kind {
+	case ConnectProxy:
+		in.cluster, in.source = p.Proxy.Destination, p.Proxy.Destination
+		if p.Proxy.Destination == "" {
+			bad.add("proxy.DestinationServiceName", "must not be empty for a %s", ConnectProxy)
+		}
+	case MeshGateway:
+		// The kind, not the name: the command does so under "-gateway mesh",
+		// and dashboards group gateways by it.
+		in.cluster, in.source = MeshGateway, p.Proxy.Service
+	default:
+		bad.add("kind", "must be %s or %s, not %q", ConnectProxy, MeshGateway, p.Proxy.Kind)
+	}
+	in.agent = agentEndpoint(p.GRPC, bad)
+	admin, err := parseSocket(orDefault(p.AdminBind, DefaultAdminBind))
+	if err != nil {
+		bad.add("admin bind address", "%v", err)
+	}
+	in.admin = admin
+	in.accessLog = accessLog(p.Proxy.AccessLogs, bad)
+	in.opts = readOptions(p.Proxy.Config, p.Env, bad)
+	return in
+}
+
+func orDefault(s, def string) string {
+	if s == "" {
+		return def
+	}
+	return s
+}
+
+func (in inputs) document() object {
+	doc := object{
+		"admin":             object{"access_log": list{in.accessLog}, "address": in.admin.address()},
+		"node":              in.node(),
+		"layered_runtime":   runtimeLayers(),
+		"static_resources":  in.staticResources(),
+		"dynamic_resources": in.dynamicResources(),
+		"stats_config":      in.statsConfig(),
+	}
+	if sinks := in.statsSinks(); len(sinks) > 0 {
+		doc["stats_sinks"] = sinks
+	}
+	if every := in.flushInterval(); every != "" {
+		doc["stats_flush_interval"] = every
+	}
+	if in.opts.tracing != nil {
+		doc["tracing"] = in.opts.tracing
+	}
+	return doc
+}
+
+func (in inputs) node() object {
+	return object{
+		"cluster":  in.cluster,
+		"id":       in.proxyID,
+		"metadata": object{"namespace": in.namespace, "partition": in.partition},
+	}
+}
+
+// runtimeLayers lifts Envoy's limit for regular expressions: Consul's
+// intentions can become long ones.
+func runtimeLayers() object {
+	return object{"layers": list{object{
+		"name":         "base",
+		"static_layer": object{"re2.max_program_size.error_level": 1 << 20},
+	}}}
+}
+
+func (in inputs) dynamicResources() object {
+	// No initial timeout: Envoy shall wait for Consul, not start empty.
+	fromADS := object{"ads": object{}, "initial_fetch_timeout": "0s", "resource_api_version": "V3"}
+	return object{
+		"lds_config": fromADS,
+		"cds_config": fromADS,
+		"ads_config": object{
+			"api_type":              "DELTA_GRPC",
+			"transport_api_version": "V3",
+			"grpc_services": object{
+				"initial_metadata": list{object{"key": "x-consul-token", "value": in.token}},
+				"envoy_grpc":       object{"cluster_name": agentName},
+			},
+		},
+	}
 }

@@ -28,6 +28,9 @@ const ManagementToken = "e2f0a1c4-0000-4000-8000-000000000001"
 type Consul struct {
 	// HTTPAddr and GRPCAddr are host:port on loopback.
 	HTTPAddr, GRPCAddr string
+	// GRPCTLSAddr is the TLS port of gRPC; ConsulOptions.HCL configures its
+	// certificate.
+	GRPCTLSAddr string
 	// Token is ManagementToken with ACLs, else empty.
 	Token string
 	// Dir holds its log (consul.log) and whatever the test puts there.
@@ -128,10 +131,11 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 		return nil, err
 	}
 	c := &Consul{
-		HTTPAddr: fmt.Sprintf("127.0.0.1:%d", p[0]),
-		GRPCAddr: fmt.Sprintf("127.0.0.1:%d", p[1]),
-		Dir:      dir,
-		done:     make(chan struct{}),
+		HTTPAddr:    fmt.Sprintf("127.0.0.1:%d", p[0]),
+		GRPCAddr:    fmt.Sprintf("127.0.0.1:%d", p[1]),
+		GRPCTLSAddr: fmt.Sprintf("127.0.0.1:%d", p[2]),
+		Dir:         dir,
+		done:        make(chan struct{}),
 	}
 	hcl := fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
 		p[0], p[1], p[2], p[3], p[4], p[5])
