@@ -1,0 +1,65 @@
+package awsapi
+
+import (
+	"encoding/xml"
+	"net/http"
+
+	"github.com/google/uuid"
+)
+
+// apiError is an error of AWS's Query API.
+type apiError struct {
+	status  int
+	code    string
+	message string
+}
+
+func (e *apiError) Error() string { return e.code + ": " + e.message }
+
+const (
+	stsNamespace = "https://sts.amazonaws.com/doc/2011-06-15/"
+	iamNamespace = "https://iam.amazonaws.com/doc/2010-05-08/"
+)
+
+// namespace is the XML namespace of a service's answers; STS's before the
+// service is known.
+func namespace(service string) string {
+	if service == "iam" {
+		return iamNamespace
+	}
+	return stsNamespace
+}
+
+// responseMetadata ends every successful answer.
+type responseMetadata struct {
+	RequestID string `xml:"RequestId"`
+}
+
+type errorResponse struct {
+	XMLName xml.Name `xml:"ErrorResponse"`
+	XMLNS   string   `xml:"xmlns,attr"`
+	Error   struct {
+		Type, Code, Message string
+	}
+	RequestID string `xml:"RequestId"`
+}
+
+func writeError(w http.ResponseWriter, service string, e *apiError) {
+	id := uuid.New().String()
+	body := errorResponse{XMLNS: namespace(service), RequestID: id}
+	body.Error.Type, body.Error.Code, body.Error.Message = "Sender", e.code, e.message
+	writeXML(w, e.status, id, body)
+}
+
+func writeXML(w http.ResponseWriter, status int, requestID string, v any) {
+	body, err := xml.MarshalIndent(v, "", "  ")
+	if err != nil { // only for a type that XML cannot hold
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	// Consul refuses an answer that is not text/xml.
+	w.Header().Set("Content-Type", "text/xml")
+	w.Header().Set("x-amzn-RequestId", requestID)
+	w.WriteHeader(status)
+	w.Write(append(body, '\n')) // an error means the client is gone
+}

@@ -1,0 +1,13 @@
+// Package awsapi is a local AWS STS and IAM: the Query API, as far as a Consul
+// login with the aws-iam auth method and the AWS SDKs' identity calls need it.
+// One handler serves both services.
+//
+// Flow: (1) read the body; (2) parse the Authorization header; (3) verify the
+// AWS Signature Version 4, date, scope and session token against the keys of
+// an identity.Store; (4) run the action of the signed service; (5) answer XML,
+// or AWS's own error code.
+//
+// Owns: signature verification, actions, the XML and its error codes.
+// Never does: listen, hold keys, accept an unsigned request.
+// Start reading at: New, then verifier.verify.
+package awsapi

@@ -1,0 +1,116 @@
+package awsapi
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+)
+
+// maxBody bounds a request's body; Query API calls are far smaller.
+const maxBody = 64 << 10
+
+// Options are what the handler needs to know.
+type Options struct {
+	// Store has the roles, users and keys.
+	Store *identity.Store
+	// Region is the region STS is asked in; the global region of its
+	// partition (us-east-1, cn-north-1, us-gov-west-1) is always accepted.
+	Region string
+}
+
+// New returns STS and IAM in one handler. It answers on every path: the
+// service is the one the request was signed for.
+func New(o Options) http.Handler {
+	return &handler{store: o.Store, verifier: verifier{store: o.Store, region: o.Region}}
+}
+
+type handler struct {
+	store    *identity.Store
+	verifier verifier
+}
+
+// call is one verified request.
+type call struct {
+	service string
+	key     identity.Key
+	params  url.Values
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		status := http.StatusBadRequest
+		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		writeError(w, "", &apiError{status, "MalformedInput", "Request body cannot be read."})
+		return
+	}
+	key, service, bad := h.verifier.verify(r.Context(), r, body, time.Now())
+	if bad != nil {
+		writeError(w, claimedService(r), bad)
+		return
+	}
+	params, bad := parseParams(r, body)
+	if bad == nil {
+		var result any
+		id := uuid.New().String()
+		if result, bad = h.run(call{service, key, params}, id); bad == nil {
+			writeXML(w, http.StatusOK, id, result)
+			return
+		}
+	}
+	writeError(w, service, bad)
+}
+
+// claimedService is the service of an unverified request, for the namespace
+// of its error only.
+func claimedService(r *http.Request) string {
+	if auth, bad := parseAuthorization(r.Header.Get("Authorization")); bad == nil {
+		return auth.service
+	}
+	return ""
+}
+
+// parseParams joins the query string and a form body.
+func parseParams(r *http.Request, body []byte) (url.Values, *apiError) {
+	params, err := url.ParseQuery(r.URL.RawQuery)
+	form := url.Values{}
+	if err == nil && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
+		form, err = url.ParseQuery(string(body))
+	}
+	if err != nil {
+		return nil, &apiError{400, "MalformedQueryString", "The query string contains a syntax error."}
+	}
+	for name, values := range form {
+		params[name] = append(params[name], values...)
+	}
+	return params, nil
+}
+
+// run runs the action of the service the call was signed for.
+func (h *handler) run(c call, requestID string) (any, *apiError) {
+	action, version := c.params.Get("Action"), c.params.Get("Version")
+	if action == "" {
+		return nil, &apiError{400, "MissingAction", "Request is missing the Action parameter."}
+	}
+	meta := responseMetadata{RequestID: requestID}
+	switch c.service + ":" + action + ":" + version {
+	case "sts:GetCallerIdentity:2011-06-15":
+		return getCallerIdentity(c, meta), nil
+	case "iam:GetRole:2010-05-08":
+		return h.getRole(c, meta)
+	case "iam:GetUser:2010-05-08":
+		return h.getUser(c, meta)
+	}
+	return nil, &apiError{400, "InvalidAction", fmt.Sprintf("Could not find operation %s for version %s", action, version)}
+}

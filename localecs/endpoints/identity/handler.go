@@ -1,0 +1,64 @@
+package identity
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+)
+
+// CredentialsPath is where Handler is to be mounted.
+const CredentialsPath = "/v2/credentials/"
+
+// RelativeURI is the value of AWS_CONTAINER_CREDENTIALS_RELATIVE_URI.
+func RelativeURI(id string) string { return CredentialsPath + id }
+
+// Handler is the credentials endpoint over a Store. It answers any method and
+// asks for no authorisation, as the ECS agent.
+func Handler(s *Store) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		id := strings.TrimPrefix(r.URL.Path, CredentialsPath)
+		if id == "" {
+			writeError(w, http.StatusBadRequest, "NoIdInRequest", "No Credential ID in the request")
+			return
+		}
+		k, err := s.Current(id)
+		switch {
+		case errors.Is(err, ErrUninitialized):
+			writeError(w, http.StatusServiceUnavailable, "CredentialsUninitialized", "Credentials uninitialized for ID")
+		case err != nil:
+			writeError(w, http.StatusBadRequest, "InvalidIdInRequest", "Credentials not found")
+		default:
+			writeJSON(w, http.StatusOK, credentials{
+				RoleArn:         k.RoleARN,
+				AccessKeyID:     k.AccessKeyID,
+				SecretAccessKey: k.Secret,
+				Token:           k.Token,
+				Expiration:      k.Expires.UTC().Format("2006-01-02T15:04:05Z"),
+			})
+		}
+	})
+}
+
+// credentials is the endpoint's answer, in AWS's field order.
+type credentials struct {
+	RoleArn         string
+	AccessKeyID     string `json:"AccessKeyId"`
+	SecretAccessKey string
+	Token           string
+	Expiration      string
+}
+
+func writeError(w http.ResponseWriter, status int, code, message string) {
+	writeJSON(w, status, struct {
+		Code          string `json:"code"`
+		Message       string `json:"message"`
+		HTTPErrorCode int
+	}{code, "CredentialsV2Request: " + message, status})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	json.NewEncoder(w).Encode(v) // an error means the client is gone
+}
