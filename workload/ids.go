@@ -1,0 +1,75 @@
+package workload
+
+import (
+	"maps"
+
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// Names of the containers that belong to consul-ecs (the container contract of
+// spec/agent-mode.md; install and dataplane are those of later generations).
+const (
+	ContainerMeshInit     = "consul-ecs-mesh-init"
+	ContainerConsulClient = "consul-client"
+	ContainerSidecarProxy = "sidecar-proxy"
+	ContainerHealthSync   = "consul-ecs-health-sync"
+	ContainerInstall      = "consul-ecs-install"
+	ContainerDataplane    = "consul-dataplane"
+)
+
+// Names of the files in the bootstrap directory.
+const (
+	// FileServiceToken holds the secret of the task's own login.
+	FileServiceToken = "service-token"
+	// FileClientToken holds the secret of the Consul client's login.
+	FileClientToken = "client-token"
+	// FileClientTokenOwner exists while client-entrypoint owns FileClientToken
+	// and will log it out itself.
+	FileClientTokenOwner = "client-token.owner"
+	// FileBootstrap is what Envoy starts from.
+	FileBootstrap = "envoy-bootstrap.json"
+	// FileBinary is the copy of this program for the other containers.
+	FileBinary = "consul-ecs"
+)
+
+// Keys of the service meta that every registration has; the user's meta is
+// laid on top. MetaSource always holds SourceValue.
+const (
+	MetaTaskID  = "task-id"
+	MetaTaskARN = "task-arn"
+	MetaSource  = "source"
+	SourceValue = "consul-ecs"
+)
+
+// Keys of the login meta, by which clean-up finds the tokens of dead tasks.
+const (
+	LoginMetaTaskID  = config.MetaTaskID
+	LoginMetaCluster = config.MetaCluster
+)
+
+// SyncCheckName is the Consul name of every check that health-sync feeds.
+const SyncCheckName = "consul ecs synced"
+
+// ServiceID is the ID of a service or gateway: "<name>-<task ID>".
+func ServiceID(name, taskID string) string { return name + "-" + taskID }
+
+// ProxyName is the service name of the sidecar proxy of the service name.
+func ProxyName(name string) string { return name + "-sidecar-proxy" }
+
+// ProxyID is the ID of the sidecar proxy of a service ID.
+func ProxyID(serviceID string) string { return serviceID + "-sidecar-proxy" }
+
+// CheckID is the ID of the check that mirrors a container's ECS health.
+func CheckID(serviceID, container string) string {
+	return serviceID + "-" + container + "-consul-ecs"
+}
+
+// LoginMeta is what a login records in its token: the user's keys, and the
+// task and the cluster's ARN, which nobody can replace.
+func LoginMeta(cfg *config.Config, t Task) map[string]string {
+	meta := map[string]string{}
+	maps.Copy(meta, cfg.ConsulLogin.Meta)
+	meta[LoginMetaTaskID] = t.ID()
+	meta[LoginMetaCluster] = t.ClusterARN()
+	return meta
+}

@@ -1,0 +1,162 @@
+package workload
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Values of the metadata endpoint that we act on.
+const (
+	// StatusStopped is the last status of a container.
+	StatusStopped = "STOPPED"
+	// HealthHealthy is the only good container health.
+	HealthHealthy = "HEALTHY"
+	// TypeNormal marks the containers of the task definition.
+	TypeNormal = "NORMAL"
+)
+
+// internalPrefix begins the names of the ECS agent's own containers. No
+// container of a task definition can have it.
+const internalPrefix = "~internal~"
+
+// ParseTask reads the answer of the task metadata endpoint. Whatever is no
+// object with the ARN of an ECS task is an error: the endpoint answers faults
+// with JSON too, and an empty task would look like one whose containers are
+// all gone.
+func ParseTask(body []byte) (Task, error) {
+	if trimmed := bytes.TrimSpace(body); len(trimmed) == 0 || trimmed[0] != '{' {
+		return Task{}, fmt.Errorf("parse task metadata: want a JSON object, got %s", excerpt(body))
+	}
+	var t Task
+	if err := json.Unmarshal(body, &t); err != nil {
+		return Task{}, fmt.Errorf("parse task metadata %s: %w", excerpt(body), err)
+	}
+	if t.TaskARN == "" {
+		return Task{}, fmt.Errorf("parse task metadata: no TaskARN in %s", excerpt(body))
+	}
+	if _, ok := splitARN(t.TaskARN); !ok {
+		return Task{}, fmt.Errorf("parse task metadata: TaskARN %q: want arn:<partition>:ecs:<region>:<account>:task/<cluster>/<id>", t.TaskARN)
+	}
+	return t, nil
+}
+
+// excerpt quotes the beginning of an answer for an error message.
+func excerpt(body []byte) string {
+	const most = 120
+	if len(body) > most {
+		return fmt.Sprintf("%q...", body[:most])
+	}
+	return fmt.Sprintf("%q", body)
+}
+
+// arn is a task ARN in parts. cluster is empty in the old format.
+type arn struct{ partition, region, account, cluster, id string }
+
+func splitARN(s string) (arn, bool) {
+	p := strings.SplitN(s, ":", 6)
+	if len(p) != 6 || p[0] != "arn" || p[2] != "ecs" || slices.Contains(p[:5], "") {
+		return arn{}, false
+	}
+	a := arn{partition: p[1], region: p[3], account: p[4]}
+	resource := strings.Split(p[5], "/")
+	switch {
+	case slices.Contains(resource, "") || resource[0] != "task":
+		return arn{}, false
+	case len(resource) == 2:
+		a.id = resource[1]
+	case len(resource) == 3:
+		a.cluster, a.id = resource[1], resource[2]
+	default:
+		return arn{}, false
+	}
+	return a, true
+}
+
+func (t Task) arn() arn {
+	a, _ := splitARN(t.TaskARN) // proven by ParseTask
+	return a
+}
+
+// ID is the task ID, the last part of the task ARN.
+func (t Task) ID() string { return t.arn().id }
+
+// Region is the AWS region of the task ARN.
+func (t Task) Region() string { return t.arn().region }
+
+// AccountID is the AWS account of the task ARN.
+func (t Task) AccountID() string { return t.arn().account }
+
+// Partition is the AWS partition of the task ARN: aws, aws-cn, aws-us-gov.
+func (t Task) Partition() string { return t.arn().partition }
+
+// ClusterARN is the ARN of the cluster. On EC2 the metadata has the short name
+// only, so it comes from the task ARN; with an ARN of the old format, which
+// does not name the cluster, from both. It is empty if neither names one.
+func (t Task) ClusterARN() string {
+	if strings.HasPrefix(t.Cluster, "arn:") {
+		return t.Cluster
+	}
+	a := t.arn()
+	name := a.cluster
+	if name == "" {
+		name = t.Cluster
+	}
+	if name == "" || a.id == "" {
+		return ""
+	}
+	return "arn:" + a.partition + ":ecs:" + a.region + ":" + a.account + ":cluster/" + name
+}
+
+// NodeIP is the address of the task's network interface: the first IPv4
+// address, else the first IPv6 address, of the first network of the first
+// container. In awsvpc mode all containers share it.
+func (t Task) NodeIP() (string, error) {
+	if len(t.Containers) == 0 {
+		return "", errors.New("find task address: the metadata lists no containers")
+	}
+	c := t.Containers[0]
+	if len(c.Networks) == 0 {
+		return "", fmt.Errorf("find task address: container %q has no network; the task needs network mode awsvpc", c.Name)
+	}
+	n := c.Networks[0]
+	for _, ip := range slices.Concat(n.IPv4Addresses, n.IPv6Addresses) {
+		if _, err := netip.ParseAddr(ip); err == nil {
+			return ip, nil
+		}
+	}
+	return "", fmt.Errorf("find task address: container %q has no IP address; the task needs network mode awsvpc", c.Name)
+}
+
+// Stopped says that the container has ended for good. Both statuses count: a
+// non-essential container that ended keeps a desired status of RUNNING, and a
+// container about to end has its last known one.
+func (c Container) Stopped() bool {
+	return c.DesiredStatus == StatusStopped && c.KnownStatus == StatusStopped
+}
+
+// Applications are the containers of the task definition that are neither ours
+// nor named in ignore, in the metadata's order. A shutdown waits for them.
+func (t Task) Applications(ignore []string) []Container {
+	var apps []Container
+	for _, c := range t.Containers {
+		normal := c.Type == TypeNormal || c.Type == ""
+		if normal && !ours(c.Name) && !strings.HasPrefix(c.Name, internalPrefix) && !slices.Contains(ignore, c.Name) {
+			apps = append(apps, c)
+		}
+	}
+	return apps
+}
+
+func ours(name string) bool {
+	switch name {
+	case ContainerMeshInit, ContainerConsulClient, ContainerSidecarProxy,
+		ContainerHealthSync, ContainerInstall, ContainerDataplane:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// loopback is where a proxy's listener is checked from the same task.
+const loopback = "127.0.0.1"
+
+// New says what the task is in Consul (spec/agent-mode.md section 4). It fails
+// if the task's family is needed as a name but is none that Consul takes, or
+// if the metadata does not name the cluster.
+func New(cfg *config.Config, t Task) (Workload, error) {
+	w := Workload{
+		TaskID:     t.ID(),
+		TaskARN:    t.TaskARN,
+		ClusterARN: t.ClusterARN(),
+		Region:     t.Region(),
+	}
+	if w.ClusterARN == "" {
+		return Workload{}, errors.New("describe workload: the task metadata names no cluster")
+	}
+	var err error
+	if cfg.Gateway != nil {
+		err = w.setGateway(cfg.Gateway, t)
+	} else {
+		err = w.setService(cfg, t)
+	}
+	if err != nil {
+		return Workload{}, fmt.Errorf("describe workload: %w", err)
+	}
+	return w, nil
+}
+
+func (w *Workload) setService(cfg *config.Config, t Task) error {
+	s := cfg.Service
+	if s == nil {
+		s = &config.Service{}
+	}
+	var err error
+	if w.Name, err = nameOf(s.Name, "service.name", t); err != nil {
+		return err
+	}
+	w.ID = ServiceID(w.Name, w.TaskID)
+	w.Namespace, w.Partition = s.Namespace, s.Partition
+	w.Port = s.Port
+	w.Tags = s.Tags
+	w.Meta = w.meta(s.Meta)
+	w.EnableTagOverride = s.EnableTagOverride
+	w.Weights = s.Weights
+	w.Checks = s.Checks
+	for _, container := range cfg.HealthSyncContainers {
+		w.SyncChecks = append(w.SyncChecks, SyncCheck{
+			ID:        CheckID(w.ID, container),
+			Container: container,
+			Name:      SyncCheckName,
+			Notes:     fmt.Sprintf("Mirrors the ECS health check of the essential container %q.", container),
+		})
+	}
+	p := cfg.Proxy
+	w.Proxy = Proxy{
+		Name:          ProxyName(w.Name),
+		ID:            ProxyID(w.ID),
+		Port:          p.PublicListenerPort,
+		ListenerCheck: net.JoinHostPort(loopback, strconv.Itoa(p.PublicListenerPort)),
+		HasConfig:     true,
+		Config:        p.Config,
+		Upstreams:     p.Upstreams,
+		MeshGateway:   p.MeshGateway,
+		Expose:        p.Expose,
+	}
+	return nil
+}
+
+func (w *Workload) setGateway(g *config.Gateway, t Task) error {
+	var err error
+	if w.Name, err = nameOf(g.Name, "gateway.name", t); err != nil {
+		return err
+	}
+	w.Gateway = g.Kind
+	w.ID = ServiceID(w.Name, w.TaskID)
+	w.Namespace, w.Partition = g.Namespace, g.Partition
+	w.Tags = g.Tags
+	w.Meta = w.meta(g.Meta)
+	w.Proxy = Proxy{Name: w.Name, ID: w.ID, Port: config.DefaultGatewayPort}
+	if g.LANAddress != nil {
+		// A port counts without an address, but is no tagged address then.
+		w.Proxy.Address, w.Proxy.Port = g.LANAddress.Address, g.LANAddress.Port
+		w.Proxy.LAN = tagged(g.LANAddress)
+	}
+	w.Proxy.WAN = tagged(g.WANAddress)
+	w.Proxy.ListenerCheck = net.JoinHostPort(listenerHost(w.Proxy.Address, t), strconv.Itoa(w.Proxy.Port))
+	if g.Proxy != nil {
+		w.Proxy.HasConfig, w.Proxy.Config = true, g.Proxy.Config
+	}
+	return nil
+}
+
+// tagged returns a when it has an address.
+func tagged(a *config.Address) *config.Address {
+	if a == nil || a.Address == "" {
+		return nil
+	}
+	return a
+}
+
+// listenerHost is where the agent connects to prove that a gateway listens. A
+// gateway binds the task's own address. When the metadata has none, loopback
+// is checked in its place, as before, rather than refusing to start: a wrong
+// guess shows as a critical check.
+func listenerHost(lan string, t Task) string {
+	if lan != "" {
+		return lan
+	}
+	ip, err := t.NodeIP()
+	if err != nil {
+		return loopback
+	}
+	return ip
+}
+
+// meta lays the user's meta over ours.
+func (w *Workload) meta(user map[string]string) map[string]string {
+	meta := map[string]string{
+		MetaTaskID:  w.TaskID,
+		MetaTaskARN: w.TaskARN,
+		MetaSource:  SourceValue,
+	}
+	maps.Copy(meta, user)
+	return meta
+}
+
+// nameOf is the configured name, or the task's family in lower case. An
+// upper-case name could never match a service identity.
+func nameOf(configured, setting string, t Task) (string, error) {
+	if configured != "" {
+		return configured, nil
+	}
+	name := strings.ToLower(t.Family)
+	if !validName(name) {
+		return "", fmt.Errorf("task family %q is no Consul service name (a-z, 0-9, - and _, a letter or digit at both ends): set %s", t.Family, setting)
+	}
+	return name, nil
+}
+
+// validName is the pattern of service.name in config/schema.json.
+func validName(name string) bool {
+	for i, r := range name {
+		switch {
+		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+		case (r == '-' || r == '_') && i > 0 && i < len(name)-1:
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
