@@ -1,0 +1,108 @@
+package entrypoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// drainPath makes Envoy tell the peers of its inbound connections to go away
+// ("connection: close", GOAWAY). Without graceful the listeners close at once
+// and refuse peers that have not heard of our end yet; without skip_exit they
+// close after Envoy's --drain-time-s, while the application may still drain.
+const drainPath = "/drain_listeners?inboundonly&graceful&skip_exit"
+
+// AdminAddress finds Envoy's admin address (host:port): it reads the bootstrap
+// file that the command line names with -c or --config-path.
+func AdminAddress(args []string) (string, error) {
+	path, ok := configPath(args)
+	if !ok {
+		return "", errors.New("find envoy's admin address: the command has no --config-path")
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", fmt.Errorf("find envoy's admin address: %w", err)
+	}
+	address, err := parseAdmin(data)
+	if err != nil {
+		return "", fmt.Errorf("find envoy's admin address in %s: %w", path, err)
+	}
+	return address, nil
+}
+
+// configPath returns the value of the last -c or --config-path. Envoy itself
+// takes the value as the next word only; the form with "=" costs nothing.
+func configPath(args []string) (path string, ok bool) {
+	for i, arg := range args {
+		name, value, joined := strings.Cut(arg, "=")
+		switch {
+		case name != "-c" && name != "--config-path":
+		case joined:
+			path, ok = value, true
+		case i+1 < len(args):
+			path, ok = args[i+1], true
+		}
+	}
+	return path, ok
+}
+
+// parseAdmin reads the admin address from a bootstrap in JSON.
+func parseAdmin(bootstrap []byte) (string, error) {
+	var doc struct {
+		Admin struct {
+			Address struct {
+				Socket struct {
+					Address string `json:"address"`
+					Port    uint16 `json:"port_value"`
+				} `json:"socket_address"`
+			} `json:"address"`
+		} `json:"admin"`
+	}
+	if err := json.Unmarshal(bootstrap, &doc); err != nil {
+		return "", fmt.Errorf("parse bootstrap: %w", err)
+	}
+	socket := doc.Admin.Address.Socket
+	ip := net.ParseIP(socket.Address)
+	if ip == nil || socket.Port == 0 {
+		return "", fmt.Errorf("admin.address.socket_address is %q port %d: want an IP address and a port", socket.Address, socket.Port)
+	}
+	if ip.IsUnspecified() { // bound to every address: take the local one
+		ip = net.IPv6loopback
+		if !strings.Contains(socket.Address, ":") {
+			ip = net.IPv4(127, 0, 0, 1)
+		}
+	}
+	return net.JoinHostPort(ip.String(), strconv.Itoa(int(socket.Port))), nil
+}
+
+// Drainer returns a function that asks the Envoy with that admin address
+// (host:port) to drain its inbound listeners. Draining twice is the same as
+// once. The function obeys its context and has no timeout of its own.
+func Drainer(address string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+drainPath, nil)
+		if err != nil {
+			return fmt.Errorf("drain inbound listeners: %w", err)
+		}
+		// Not the default transport: a proxy from the environment must not
+		// come between, nor an idle connection stay open.
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+		resp, err := client.Do(req)
+		if err != nil {
+			return fmt.Errorf("drain inbound listeners: %w", err)
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("drain inbound listeners: envoy answered %s: %s", resp.Status, strings.TrimSpace(string(body)))
+		}
+		return nil
+	}
+}

@@ -1,0 +1,54 @@
+package entrypoint
+
+import (
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// appConfig is what the application's policy needs to know.
+type appConfig struct {
+	// delay holds the first TERM back; zero and negative do not.
+	delay time.Duration
+	// compat never delivers the first TERM when there is no delay.
+	compat bool
+}
+
+// appState is how far the first TERM has come.
+type appState int
+
+const (
+	appServing  appState = iota // no TERM yet
+	appDelaying                 // TERM is held back
+	appTold                     // TERM was delivered
+)
+
+// policy holds the first TERM back for the delay, then delivers it to the
+// process group. Everything else goes to the process at once, a second TERM
+// included: whoever sends it does not want to wait.
+func (c appConfig) policy(s appState, e event) (appState, []action) {
+	switch e := e.(type) {
+	case signalled:
+		if s == appServing && e.signal == syscall.SIGTERM {
+			return c.firstTerm()
+		}
+		return s, []action{forward{e.signal}}
+	case woke:
+		if s == appDelaying {
+			return appTold, []action{info("shutdown delay is over, terminating the application"), terminate{}}
+		}
+	}
+	return s, nil
+}
+
+func (c appConfig) firstTerm() (appState, []action) {
+	switch {
+	case c.delay > 0:
+		return appDelaying, []action{info("got TERM, holding it back", logkey.RetryIn, c.delay), wake{c.delay}}
+	case c.compat:
+		return appTold, []action{info("got TERM, not delivered: -compat without -shutdown-delay")}
+	default:
+		return appTold, []action{info("got TERM, terminating the application"), terminate{}}
+	}
+}

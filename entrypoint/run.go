@@ -1,0 +1,176 @@
+package entrypoint
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	// readTimeout bounds one metadata read, drainTimeout the drain request.
+	readTimeout  = 3 * time.Second
+	drainTimeout = 3 * time.Second
+)
+
+// Child is the wrapped process.
+type Child interface {
+	// Wait blocks until the child has ended and returns its exit code.
+	Wait() int
+	// Signal sends to the process, SignalGroup to its whole group.
+	Signal(syscall.Signal) error
+	SignalGroup(syscall.Signal) error
+}
+
+// Metadata reads the task's metadata. Anything that is not a complete answer
+// must be an error.
+type Metadata interface {
+	Task(context.Context) (workload.Task, error)
+}
+
+// Envoy is a running Envoy and what its supervision needs.
+type Envoy struct {
+	Child Child
+	// Signals are those sent to us, from before the child's start.
+	Signals  <-chan os.Signal
+	Metadata Metadata
+	// Drain asks Envoy to drain its inbound listeners; nil when its admin
+	// address is unknown.
+	Drain func(context.Context) error
+	// Ignore names containers that Envoy does not wait for.
+	Ignore []string
+	// KillGrace lies between TERM and KILL for Envoy; 0 leaves KILL to ECS.
+	KillGrace time.Duration
+	Log       hclog.Logger
+}
+
+// RunEnvoy supervises Envoy until it ends and returns its exit code.
+func RunEnvoy(ctx context.Context, e Envoy) int {
+	config := envoyConfig{canDrain: e.Drain != nil, killGrace: e.KillGrace}
+	var state envoyState
+	l := &loop{child: e.Child, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore}
+	return l.run(ctx, func(ev event) (acts []action) {
+		state, acts = config.policy(state, ev)
+		return acts
+	})
+}
+
+// App is a running application and what its supervision needs.
+type App struct {
+	Child Child
+	// Signals are those sent to us, from before the child's start.
+	Signals <-chan os.Signal
+	// Delay holds the first TERM back; zero and negative do not.
+	Delay time.Duration
+	// Compat never delivers the first TERM when there is no Delay, as
+	// v0.6 did.
+	Compat bool
+	Log    hclog.Logger
+}
+
+// RunApp supervises an application until it ends and returns its exit code.
+func RunApp(ctx context.Context, a App) int {
+	config := appConfig{delay: a.Delay, compat: a.Compat}
+	var state appState
+	l := &loop{child: a.Child, signals: a.Signals, log: a.Log}
+	return l.run(ctx, func(ev event) (acts []action) {
+		state, acts = config.policy(state, ev)
+		return acts
+	})
+}
+
+// loop carries out what a policy decides.
+type loop struct {
+	child    Child
+	signals  <-chan os.Signal
+	log      hclog.Logger
+	metadata Metadata
+	drain    func(context.Context) error
+	ignore   []string
+
+	events chan event       // from reads
+	wake   <-chan time.Time // nil when nothing is due
+}
+
+// run returns the child's exit code. Nothing it started blocks its return: a
+// hanging read or drain is cancelled and left behind.
+func (l *loop) run(ctx context.Context, policy func(event) []action) int {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	l.events = make(chan event)
+	ended := make(chan int, 1)
+	go func() { ended <- l.child.Wait() }()
+	var next event = began{}
+	for {
+		for _, a := range policy(next) {
+			l.do(ctx, a)
+		}
+		select {
+		case code := <-ended:
+			l.log.Info("child ended", logkey.ExitCode, code)
+			return code
+		case sig := <-l.signals:
+			next = signalled{sig.(syscall.Signal)}
+		case <-l.wake:
+			l.wake = nil
+			next = woke{}
+		case next = <-l.events:
+		}
+	}
+}
+
+func (l *loop) do(ctx context.Context, a action) {
+	switch a := a.(type) {
+	case forward:
+		l.log.Debug("forwarding signal", logkey.Signal, a.signal)
+		l.sent(a.signal, l.child.Signal(a.signal))
+	case terminate:
+		l.sent(syscall.SIGTERM, l.child.SignalGroup(syscall.SIGTERM))
+	case kill:
+		l.sent(syscall.SIGKILL, l.child.SignalGroup(syscall.SIGKILL))
+	case drain:
+		go l.askDrain(ctx)
+	case read:
+		go l.read(ctx, a.turn)
+	case wake:
+		l.wake = time.After(a.after)
+	case note:
+		l.log.Log(a.level, a.text, a.args...)
+	}
+}
+
+func (l *loop) sent(sig syscall.Signal, err error) {
+	if err != nil {
+		l.log.Error("child cannot be signalled", logkey.Signal, sig, logkey.Error, err)
+	}
+}
+
+func (l *loop) read(ctx context.Context, turn int) {
+	var e event
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	if task, err := l.metadata.Task(limited); err != nil {
+		e = unanswered{turn, err}
+	} else {
+		e = answered{turn, observe(task, l.ignore)}
+	}
+	select {
+	case l.events <- e:
+	case <-ctx.Done():
+	}
+}
+
+func (l *loop) askDrain(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, drainTimeout)
+	defer cancel()
+	switch err := l.drain(limited); {
+	case err == nil:
+		l.log.Info("asked envoy to drain inbound listeners")
+	case ctx.Err() == nil: // otherwise Envoy has ended, which answers it
+		l.log.Warn("envoy was not asked to drain, going on without", logkey.Error, err)
+	}
+}

@@ -1,0 +1,108 @@
+package subcommand
+
+import (
+	"context"
+	"flag"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/entrypoint"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/supervise"
+)
+
+const (
+	ignoreContainersEnv = "CONSUL_ECS_IGNORE_CONTAINERS"
+	defaultKillGrace    = 10 * time.Second
+)
+
+func envoyEntrypointCommand() cli.Command {
+	var level, ignore string
+	var killGrace time.Duration
+	return cli.Command{
+		Synopsis: "Run Envoy and end it after the applications",
+		Usage:    "envoy-entrypoint [flags] [--] command [args...]",
+		Help: `
+Runs the command, Envoy, as its child. On TERM, Envoy drains its inbound
+listeners and keeps running until the task metadata shows every application
+container as stopped; then it gets TERM. The same drain starts before TERM, as
+soon as ECS wants the task to stop. Every other signal reaches Envoy at once.
+The exit code is Envoy's, or 128+n when signal n killed it.
+
+The drain needs Envoy's admin address, which is read from the bootstrap named
+by -c or --config-path; without it Envoy runs on undrained. Add
+--drain-strategy immediate to Envoy's arguments, or it spreads its goodbyes
+over ten minutes. When metadata cannot be read, Envoy runs until ECS kills it.
+
+Environment:
+  ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
+
+Example:
+  $ consul-ecs envoy-entrypoint envoy --config-path /consul/envoy-bootstrap.json`,
+		Flags: func(fs *flag.FlagSet) {
+			logLevelFlag(fs, &level)
+			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that Envoy does not wait for, such as log routers")
+			fs.DurationVar(&killGrace, "kill-grace", defaultKillGrace, "time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
+		},
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			return runWrapped(inv, level, func(child *supervise.Process, signals <-chan os.Signal) int {
+				return entrypoint.RunEnvoy(ctx, entrypoint.Envoy{
+					Child:     child,
+					Signals:   signals,
+					Metadata:  tmds.New(inv.Getenv(tmds.EnvVar)),
+					Drain:     envoyDrain(inv.Args, inv.Log),
+					Ignore:    append(splitNames(ignore), splitNames(inv.Getenv(ignoreContainersEnv))...),
+					KillGrace: killGrace,
+					Log:       inv.Log,
+				})
+			})
+		},
+	}
+}
+
+// envoyDrain is nil when the command does not tell Envoy's admin address: it
+// may be another proxy that drains by itself.
+func envoyDrain(command []string, log hclog.Logger) func(context.Context) error {
+	address, err := entrypoint.AdminAddress(command)
+	if err != nil {
+		log.Info("envoy will not be asked to drain", logkey.Reason, err)
+		return nil
+	}
+	return entrypoint.Drainer(address)
+}
+
+// splitNames splits a comma-separated list and drops blanks.
+func splitNames(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}
+
+func logLevelFlag(fs *flag.FlagSet, level *string) {
+	fs.StringVar(level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
+}
+
+// runWrapped starts the command given by the arguments and hands it to
+// supervise it, whose result is the exit code. Signals are queued from here
+// on, so that one that comes before the child is there is not lost.
+func runWrapped(inv *cli.Invocation, level string, control func(*supervise.Process, <-chan os.Signal) int) error {
+	signals := supervise.Subscribe()
+	defer signals.Stop()
+	if err := inv.UseLogger(level, false); err != nil {
+		return err
+	}
+	if len(inv.Args) == 0 {
+		return cli.Usagef("command is required: name the program to run after the flags")
+	}
+	child, err := supervise.Start(supervise.Command{Args: inv.Args}, inv.Log)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	if code := control(child, signals.C()); code != cli.ExitOK {
+		return &cli.ExitError{Code: code}
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+package subcommand
+
+import (
+	"context"
+	"flag"
+	"path/filepath"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/volume"
+)
+
+// binaryName is what this program is called on the shared volume.
+const binaryName = "consul-ecs"
+
+func installCommand() cli.Command {
+	var to string
+	return cli.Command{
+		Synopsis: "Copy this program to a directory",
+		Usage:    "install -to DIR",
+		Help: `
+Copies this program to DIR/consul-ecs, mode 0755, for containers whose image
+does not hold it. A copy that is being executed is replaced without harm.
+
+Example:
+  $ consul-ecs install -to /consul`,
+		Flags: func(fs *flag.FlagSet) {
+			fs.StringVar(&to, "to", "", "`directory` to copy to, usually the shared volume; required")
+		},
+		Run: func(_ context.Context, inv *cli.Invocation) error {
+			if err := cli.NoArgs(inv); err != nil {
+				return err
+			}
+			if to == "" {
+				return cli.Usagef("-to is required: name the directory to copy to")
+			}
+			if err := volume.CheckDir(to); err != nil {
+				return &cli.UsageError{Err: err}
+			}
+			path := filepath.Join(to, binaryName)
+			if err := volume.CopySelf(path); err != nil {
+				return err
+			}
+			inv.Log.Info("installed", logkey.Path, path)
+			return nil
+		},
+	}
+}
