@@ -1,0 +1,72 @@
+package awsutil
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"runtime"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// RequestTimeout bounds every request that this package sends itself.
+const RequestTimeout = 5 * time.Second
+
+// LoadOptions are what a caller wants different from the SDK's default chain.
+type LoadOptions struct {
+	// Region wins over everything.
+	Region string
+	// DefaultRegion, the task ARN's, is used when neither Region nor the SDK's
+	// environment and shared configuration name one.
+	DefaultRegion string
+	// UserAgent and Version name the program to AWS: "consul-ecs", "v0.7.0".
+	UserAgent, Version string
+}
+
+// userAgent is the User-Agent of requests that we build ourselves.
+func (o LoadOptions) userAgent() string {
+	return fmt.Sprintf("%s/%s (%s)", o.UserAgent, o.Version, runtime.GOOS)
+}
+
+// LoadConfig runs the SDK's default chain, shared configuration files included
+// (AWS_SDK_LOAD_CONFIG is not needed). It does no network I/O; credentials are
+// fetched when first used.
+func LoadConfig(ctx context.Context, o LoadOptions) (aws.Config, error) {
+	return loadConfig(ctx, o)
+}
+
+func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOptions) error) (aws.Config, error) {
+	opts := append([]func(*config.LoadOptions) error{config.WithDefaultRegion(o.DefaultRegion)}, more...)
+	if o.Region != "" {
+		opts = append(opts, config.WithRegion(o.Region))
+	}
+	if o.UserAgent != "" {
+		opts = append(opts, config.WithAPIOptions([]func(*middleware.Stack) error{
+			awsmiddleware.AddUserAgentKeyValue(o.UserAgent, o.Version),
+		}))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, opts...)
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("load the AWS configuration: %w", err)
+	}
+	return cfg, nil
+}
+
+// watchTaskRole makes the SDK's container credentials provider send its
+// requests through w, once each: our callers retry, and log it.
+func watchTaskRole(w *taskRole) func(*config.LoadOptions) error {
+	return config.WithEndpointCredentialOptions(func(o *endpointcreds.Options) {
+		o.HTTPClient = w
+		o.Retryer = aws.NopRetryer{}
+	})
+}
+
+// localHTTPClient is for endpoints on the same host: no proxy.
+func localHTTPClient() *http.Client {
+	return &http.Client{Timeout: RequestTimeout, Transport: &http.Transport{IdleConnTimeout: time.Second}}
+}

@@ -1,0 +1,147 @@
+package awsutil
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// maxAnswer bounds the answers that this package reads: a few KiB in reality.
+const maxAnswer = 1 << 20
+
+// entity is an IAM role or user.
+type entity struct {
+	// user is false for a role.
+	user bool
+	// name is without the path, as GetRole and GetUser want it.
+	name string
+}
+
+// parseEntity reads the ARN of a role, user or assumed role. Other callers,
+// such as the account itself, cannot log in with their details.
+func parseEntity(s string) (entity, error) {
+	a, err := arn.Parse(s)
+	if err != nil {
+		return entity{}, fmt.Errorf("AWS identity %q: %w", s, err)
+	}
+	kind, rest, _ := strings.Cut(a.Resource, "/")
+	switch kind {
+	case "assumed-role":
+		// assumed-role/<name>/<session>, never with the role's path.
+		rest, _, _ = strings.Cut(rest, "/")
+	case "role", "user":
+		rest = rest[strings.LastIndex(rest, "/")+1:]
+	default:
+		rest = ""
+	}
+	if rest == "" {
+		return entity{}, &retry.PermanentError{Err: fmt.Errorf(
+			"AWS identity %q is neither a role nor a user: give the task a task role, or set consulLogin.includeEntity to false", s)}
+	}
+	return entity{user: kind == "user", name: rest}, nil
+}
+
+// taskRole is the HTTP client of the SDK's container credentials provider. The
+// document that carries the credentials also names the role; taking it from
+// there saves every task a call to STS.
+type taskRole struct {
+	http *http.Client
+
+	mu  sync.Mutex
+	arn string
+}
+
+// Do sends the request and remembers the answer's RoleArn.
+func (t *taskRole) Do(req *http.Request) (*http.Response, error) {
+	resp, err := t.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	if resp.StatusCode == http.StatusOK {
+		t.remember(body)
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+func (t *taskRole) remember(document []byte) {
+	var doc struct{ RoleArn string }
+	// What is not JSON is for the provider to complain about.
+	if json.Unmarshal(document, &doc) == nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.arn = doc.RoleArn
+	}
+}
+
+// ARN is the role's, or empty when no document has named it.
+func (t *taskRole) ARN() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.arn
+}
+
+// callerIdentity sends a signed GetCallerIdentity and returns the caller's ARN.
+func callerIdentity(client *http.Client, req *http.Request) (string, error) {
+	resp, err := client.Do(req)
+	if err != nil {
+		return "", fmt.Errorf("ask STS who we are: %w", err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return "", fmt.Errorf("ask STS who we are at %s: %w", req.URL, err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		err := fmt.Errorf("ask STS who we are at %s: status %d: %s", req.URL, resp.StatusCode, awsError(body))
+		if c := resp.StatusCode; c >= 400 && c < 500 && c != http.StatusTooManyRequests {
+			return "", &retry.PermanentError{Err: fmt.Errorf("%w: check the task role and consulLogin.region", err)}
+		}
+		return "", err
+	}
+	arn, err := parseCallerIdentity(body)
+	if err != nil {
+		return "", fmt.Errorf("ask STS who we are at %s: %w", req.URL, err)
+	}
+	return arn, nil
+}
+
+// parseCallerIdentity returns the ARN in STS's answer.
+func parseCallerIdentity(body []byte) (string, error) {
+	var answer struct {
+		XMLName xml.Name `xml:"GetCallerIdentityResponse"`
+		ARN     string   `xml:"GetCallerIdentityResult>Arn"`
+	}
+	if err := xml.Unmarshal(body, &answer); err != nil {
+		return "", fmt.Errorf("the answer is not a GetCallerIdentityResponse: %w", err)
+	}
+	if answer.ARN == "" {
+		return "", fmt.Errorf("the answer names no ARN")
+	}
+	return answer.ARN, nil
+}
+
+// awsError is the code and message of an error document of STS.
+func awsError(body []byte) string {
+	var answer struct {
+		Code    string `xml:"Error>Code"`
+		Message string `xml:"Error>Message"`
+	}
+	if xml.Unmarshal(body, &answer) != nil || answer.Code == "" {
+		return "no error document"
+	}
+	return answer.Code + ": " + answer.Message
+}

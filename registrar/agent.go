@@ -1,0 +1,91 @@
+package registrar
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// agent registers with the Consul client agent in the task.
+type agent struct {
+	client *api.Client
+}
+
+func (a *agent) Register(ctx context.Context, token string, w workload.Workload) error {
+	opts := api.ServiceRegisterOpts{Token: token}.WithContext(ctx)
+	if !w.IsGateway() {
+		if err := a.client.Agent().ServiceRegisterOpts(serviceRegistration(w), opts); err != nil {
+			return refusal(fmt.Sprintf("register service %q", w.ID), w.Name, err)
+		}
+	}
+	if err := a.client.Agent().ServiceRegisterOpts(proxyRegistration(w), opts); err != nil {
+		return refusal(fmt.Sprintf("register proxy %q", w.Proxy.ID), w.Name, err)
+	}
+	return nil
+}
+
+func (a *agent) Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error) {
+	s, _, err := a.client.Agent().Service(w.Proxy.ID, query(ctx, token, w))
+	if err != nil {
+		return bootstrap.Proxy{}, refusal(fmt.Sprintf("read proxy %q", w.Proxy.ID), w.Name, err)
+	}
+	return effectiveProxy(s, w), nil
+}
+
+// EnsureCheck writes the status separately, because an agent that already has
+// the check keeps its old status over the one in the registration. It cannot
+// be asked for a check's TTL (definitions of TTL checks read back empty), so
+// the check is registered without looking.
+func (a *agent) EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error {
+	err := a.registerCheck(ctx, token, w, c, status)
+	if consulutil.Classify(err) == retry.Gone {
+		// The agent lost the service, with its checks: it restarted.
+		if err := a.Register(ctx, token, w); err != nil {
+			return err
+		}
+		err = a.registerCheck(ctx, token, w, c, status)
+	}
+	if err != nil {
+		return err
+	}
+	return a.SetStatus(ctx, token, w, c, status, output)
+}
+
+func (a *agent) registerCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status string) error {
+	// Namespace and partition are in the body.
+	q := (&api.QueryOptions{Token: token}).WithContext(ctx)
+	if err := a.client.Agent().CheckRegisterOpts(checkRegistration(w, c, status), q); err != nil {
+		return refusal(fmt.Sprintf("register check %q", c.ID), w.Name, err)
+	}
+	return nil
+}
+
+func (a *agent) SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error {
+	if err := a.client.Agent().UpdateTTLOpts(c.ID, output, status, query(ctx, token, w)); err != nil {
+		return refusal(fmt.Sprintf("set check %q to %s", c.ID, status), w.Name, err)
+	}
+	return nil
+}
+
+func query(ctx context.Context, token string, w workload.Workload) *api.QueryOptions {
+	return (&api.QueryOptions{Token: token, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
+}
+
+// refusal wraps a failed request and, when Consul refused it, says what to do.
+func refusal(what, service string, err error) error {
+	if consulutil.Status(err) == http.StatusForbidden && !consulutil.UnknownToken(err) {
+		return fmt.Errorf("%s: %w: the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s",
+			what, err, service, serviceNameTag, service)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// serviceNameTag is the IAM tag that the controller's binding rule turns into
+// the token's service identity (spec/agent-mode.md section 8).
+const serviceNameTag = "consul.hashicorp.com.service-name"
