@@ -1,0 +1,158 @@
+package metadata
+
+import (
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// Launch types of a task.
+const (
+	Fargate = "FARGATE"
+	EC2     = "EC2"
+)
+
+// Moment is a task as it is now: what never changes and what the scheduler
+// says. Render it for one request and forget it.
+type Moment struct {
+	Facts Facts
+	View  scheduler.View
+	// Clock and Storage change by themselves; nil leaves them out. Only the
+	// Fargate form shows them.
+	Clock   *ClockDrift
+	Storage *EphemeralStorage
+}
+
+// Facts are what a task knows of itself besides its state.
+type Facts struct {
+	// LaunchType is Fargate or EC2; it selects the form of all answers.
+	LaunchType string
+	// ClusterARN is shown whole on Fargate, by its name on EC2.
+	ClusterARN       string
+	TaskARN          string
+	Family           string
+	Revision         string
+	AvailabilityZone string
+	// Limits are the task's: vCPU and MiB; nil when the task has none.
+	Limits *TaskLimits
+	// VPCID and ServiceName are shown on EC2 only; a task without a ServiceName
+	// cannot be protected.
+	VPCID, ServiceName string
+	// HasRole says whether there is a task role, which protection needs.
+	HasRole bool
+	Network            Network
+	// FaultInjection is enableFaultInjection of the task definition.
+	FaultInjection bool
+	// TaskTags and InstanceTags are for /taskWithTags; TagErrors say why they
+	// could not be read.
+	TaskTags, InstanceTags map[string]string
+	TagErrors              []TagError
+	// Containers are by container name. A container of the View that is not
+	// here is left out.
+	Containers map[string]ContainerFacts
+}
+
+// TaskLimits are a task's resources.
+type TaskLimits struct {
+	// CPU is in vCPU, 0.5 for 512 units.
+	CPU float64 `json:"CPU,omitempty"`
+	// Memory is in MiB.
+	Memory int64 `json:"Memory,omitempty"`
+}
+
+// Network is the task's only interface (awsvpc).
+type Network struct {
+	// IP is the task's address, MAC its interface's.
+	IP, MAC string
+	// CIDR is the subnet's, e.g. 10.0.1.0/24; Gateway its router's address.
+	CIDR, Gateway string
+	// Resolver is the name server's address.
+	Resolver string
+	// PrivateDNSName is ip-10-0-1-23.<region>.compute.internal; what follows
+	// its first dot is the search domain.
+	PrivateDNSName string
+}
+
+// ContainerFacts are what a container knows of itself besides its state.
+type ContainerFacts struct {
+	// EndpointID is the last part of ECS_CONTAINER_METADATA_URI_V4. Fargate:
+	// <32-hex task ID>-<10 digits>, equal to DockerID. EC2: a random UUID.
+	EndpointID string
+	// DockerID is shown from the start on Fargate, from creation on EC2.
+	DockerID string
+	// DockerName is for EC2, ecs-<family>-<revision>-<name>-<hex>; on Fargate
+	// it equals the name.
+	DockerName string
+	// ImageID is sha256:<hex>.
+	ImageID string
+	// Labels are the task definition's dockerLabels; the agent's own are added.
+	Labels map[string]string
+	// CPU (units) and Memory (hard limit, MiB) are 0 when unset.
+	CPU, Memory int64
+	LogDriver   string
+	LogOptions  map[string]string
+	// ContainerARN is arn:...:container/<cluster>/<task ID>/<uuid>.
+	ContainerARN string
+	Ports        []Port
+	// Volumes are shown on EC2 only.
+	Volumes []Volume
+}
+
+// Port is a declared port.
+type Port struct {
+	ContainerPort uint16 `json:"ContainerPort,omitempty"`
+	// Protocol is tcp or udp.
+	Protocol string `json:"Protocol,omitempty"`
+	HostPort uint16 `json:"HostPort,omitempty"`
+	HostIP   string `json:"HostIp,omitempty"`
+}
+
+// Volume is a mounted volume.
+type Volume struct {
+	DockerName  string `json:"DockerName,omitempty"`
+	Source      string `json:"Source,omitempty"`
+	Destination string `json:"Destination,omitempty"`
+}
+
+// ClockDrift is Fargate's word on the host clock.
+type ClockDrift struct {
+	// ClockErrorBound is in milliseconds.
+	ClockErrorBound float64 `json:"ClockErrorBound,omitempty"`
+	// ReferenceTimestamp is shown in seconds.
+	ReferenceTimestamp time.Time `json:"ReferenceTimestamp,omitzero"`
+	// ClockSynchronizationStatus is SYNCHRONIZED or NOT_SYNCHRONIZED.
+	ClockSynchronizationStatus string `json:"ClockSynchronizationStatus,omitempty"`
+}
+
+// EphemeralStorage is the task's disk, in MiB.
+type EphemeralStorage struct {
+	Utilized int64
+	Reserved int64
+}
+
+// TagError is one failed call of /taskWithTags.
+type TagError struct {
+	ErrorField, ErrorCode, ErrorMessage string
+	StatusCode                          int
+	RequestID                           string `json:"RequestId"`
+	ResourceARN                         string
+}
+
+// container returns the facts and the name that belong to an endpoint ID.
+func (f Facts) container(endpointID string) (string, ContainerFacts, bool) {
+	for name, c := range f.Containers {
+		if c.EndpointID == endpointID {
+			return name, c, true
+		}
+	}
+	return "", ContainerFacts{}, false
+}
+
+// cluster is the Cluster field: an ARN on Fargate, the short name on EC2.
+func (f Facts) cluster() string {
+	if f.LaunchType == Fargate {
+		return f.ClusterARN
+	}
+	return f.ClusterARN[strings.LastIndex(f.ClusterARN, "/")+1:]
+}
