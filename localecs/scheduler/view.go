@@ -3,14 +3,13 @@ package scheduler
 import "time"
 
 // Statuses of containers and tasks as the task metadata endpoint spells them
-// (spec/ecs-semantics.md section 1.1). Tasks use all but StatusPulled,
-// containers all but StatusManifestPulled.
+// (spec/ecs-semantics.md section 1.1), as far as Fargate shows them: a task is
+// never PULLED, and nothing is ever CREATED without RUNNING.
 const (
-	StatusNone           = "NONE"
-	StatusManifestPulled = "MANIFEST_PULLED"
-	StatusPulled         = "PULLED"
-	StatusRunning        = "RUNNING"
-	StatusStopped        = "STOPPED"
+	StatusNone    = "NONE"
+	StatusPulled  = "PULLED"
+	StatusRunning = "RUNNING"
+	StatusStopped = "STOPPED"
 )
 
 // Health statuses of a container. A container with a health check that has
@@ -42,6 +41,9 @@ type View struct {
 	StopCode, StoppedReason string
 
 	PullStartedAt, PullStoppedAt time.Time
+	// StartedAt is when the task became RUNNING, StoppingAt when its desired
+	// status became STOPPED. Only the ECS API shows them.
+	StartedAt, StoppingAt time.Time
 	// ExecutionStoppedAt is when the first essential container was seen
 	// STOPPED; StoppedAt when the last container was.
 	ExecutionStoppedAt, StoppedAt time.Time

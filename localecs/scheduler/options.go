@@ -1,0 +1,56 @@
+package scheduler
+
+import (
+	"time"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// StopOrder is the order in which the containers of a stopping task get their
+// stop signal.
+type StopOrder int
+
+const (
+	// Reverse signals a container when everything that depends on it has
+	// stopped: agent 1.26.0 and later, Fargate platform 1.3.0 and later.
+	Reverse StopOrder = iota
+	// AllAtOnce signals every container at once, as older agents do.
+	AllAtOnce
+)
+
+// Options are what differs between agents, and conveniences. The zero value
+// is today's Fargate, except that gates open at once.
+type Options struct {
+	StopOrder StopOrder
+	// DefaultStopTimeout counts for containers without stopTimeout; 0 means
+	// 30 s. It is not scaled by TimeScale.
+	DefaultStopTimeout time.Duration
+	// GatePeriod makes containers whose dependencies are met start only at the
+	// next multiple of it since New; the agent looks every 5 s. 0 means at once.
+	GatePeriod time.Duration
+	// TimeScale divides every duration of the task definition; 0 means 1.
+	TimeScale float64
+}
+
+// scaled turns seconds of a task definition into a duration.
+func (o Options) scaled(seconds int) time.Duration {
+	d := time.Duration(seconds) * time.Second
+	if o.TimeScale > 0 {
+		d = time.Duration(float64(d) / o.TimeScale)
+	}
+	return d
+}
+
+func (o Options) stopTimeout(c *taskdef.Container) time.Duration {
+	if c.StopTimeout == nil && o.DefaultStopTimeout > 0 {
+		return o.DefaultStopTimeout
+	}
+	return o.scaled(orDefault(c.StopTimeout, taskdef.DefaultStopTimeout))
+}
+
+func orDefault(p *int, value int) int {
+	if p == nil {
+		return value
+	}
+	return *p
+}
