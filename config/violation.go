@@ -78,7 +78,7 @@ func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]"
 // nearest returns the candidate that name was most likely meant to be, or "".
 // Candidates that differ in case only are nearest of all.
 func nearest(name string, candidates []string) string {
-	best, bound := "", 1+max(1, len(name)/3)
+	best, bound := "", 1+min(len(name)-1, max(2, len(name)/3))
 	for _, c := range candidates {
 		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bound {
 			best, bound = c, d

@@ -1,0 +1,115 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// The draft-07 meta-schema comes with the library, so that this test needs no
+// network, unlike the one of 0.6.
+func TestSchemaIsValidDraft07(t *testing.T) {
+	t.Parallel()
+	meta, err := jsonschema.NewCompiler().Compile("http://json-schema.org/draft-07/schema#")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(string(Schema())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := meta.Validate(doc); err != nil {
+		t.Error(err)
+	}
+	root := doc.(map[string]any)
+	if root["$schema"] != "http://json-schema.org/draft-07/schema#" || root["$id"] != schemaURL {
+		t.Errorf("got $schema %v and $id %v", root["$schema"], root["$id"])
+	}
+	if _, err := compile(); err != nil {
+		t.Error(err)
+	}
+}
+
+// Every field of the Go types is in the schema under its exact name, has a
+// description, and the other way round.
+func TestSchemaAndTypesAgree(t *testing.T) {
+	t.Parallel()
+	schema, err := compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	agree(t, "$", schema, reflect.TypeFor[Config]())
+}
+
+func agree(t *testing.T, path string, s *jsonschema.Schema, typ reflect.Type) {
+	for typ.Kind() == reflect.Pointer {
+		typ = typ.Elem()
+	}
+	if s.Description == "" && path != "$" {
+		t.Errorf("%s: no description", path)
+	}
+	switch typ.Kind() {
+	case reflect.Slice:
+		if items := s.Items.(*jsonschema.Schema); len(items.Properties) > 0 {
+			agree(t, path+"[]", items, typ.Elem())
+		}
+	case reflect.Struct:
+		var tags []string
+		for f := range typ.Fields() {
+			name := f.Tag.Get("json")
+			if name == "-" {
+				continue
+			}
+			tags = append(tags, name)
+			p, ok := s.Properties[name]
+			if !ok {
+				t.Errorf("%s.%s: in the types only", path, name)
+				continue
+			}
+			agree(t, path+"."+name, p, f.Type)
+		}
+		for _, name := range names(s) {
+			if !slices.Contains(tags, name) {
+				t.Errorf("%s.%s: in the schema only", path, name)
+			}
+		}
+	case reflect.Int:
+		if s.Minimum == nil || s.Maximum == nil {
+			t.Errorf("%s: an integer without range", path)
+		}
+	}
+}
+
+func TestSchemaIsACopy(t *testing.T) {
+	t.Parallel()
+	clear(Schema())
+	if !json.Valid(Schema()) {
+		t.Error("a caller changed the schema")
+	}
+}
+
+func TestNearest(t *testing.T) {
+	t.Parallel()
+	known := []string{"port", "tags", "healthSyncContainers"}
+	for name, want := range map[string]string{
+		"PORT": "port", "ports": "port", "prot": "port", "tag": "tags", "healthsynccontainer": "healthSyncContainers",
+		"zone": "", "x": "", "": "", "gibberish": "",
+	} {
+		if got := nearest(name, known); got != want {
+			t.Errorf("nearest(%q): got %q, want %q", name, got, want)
+		}
+	}
+}
+
+// BenchmarkCompile is what the first Parse of a process pays on top.
+func BenchmarkCompile(b *testing.B) {
+	for b.Loop() {
+		if _, err := compile(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
