@@ -1,0 +1,107 @@
+package healthsync
+
+import (
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// observation is what a valid metadata answer says about one container: its
+// ECS health status, or one of the words below. It is the only vocabulary that
+// is remembered; Consul's words follow from it.
+type observation string
+
+const (
+	healthy observation = workload.HealthHealthy
+	// none: no health check, or one that is still starting.
+	none observation = ""
+	// stopped: ECS has stopped the container or is about to. Its last health
+	// may still read HEALTHY.
+	stopped observation = workload.StatusStopped
+	// missing: a valid answer does not list the container.
+	missing observation = "MISSING"
+	// stopping: the task ends. Only drain makes this observation.
+	stopping observation = "STOPPING"
+)
+
+// status is the Consul status of an observation. Everything but HEALTHY is
+// critical: missing knowledge is never good news (design decision 8).
+func (o observation) status() string {
+	if o == healthy {
+		return api.HealthPassing
+	}
+	return api.HealthCritical
+}
+
+// output is the check's output. It depends on nothing else, so that a refresh
+// repeats it and the agent has nothing to tell the servers.
+func (o observation) output(container string) string {
+	name := `container "` + container + `" `
+	switch o {
+	case none:
+		return name + "has no ECS health status"
+	case missing:
+		return name + "is not in the task metadata"
+	case stopped:
+		return name + "is STOPPED in ECS"
+	case stopping:
+		return name + "belongs to a task that is stopping"
+	default:
+		return name + "is " + string(o) + " in ECS"
+	}
+}
+
+// observe looks one container up in a valid metadata answer.
+func observe(containers []workload.Container, name string) observation {
+	for i := range containers {
+		c := &containers[i]
+		if c.Name != name {
+			continue
+		}
+		if c.KnownStatus == string(stopped) || c.DesiredStatus == string(stopped) {
+			return stopped
+		}
+		return observation(c.Health.Status)
+	}
+	return missing
+}
+
+// written is the last observation of a check that the agent accepted.
+type written struct {
+	seen observation
+	at   time.Time
+}
+
+// change is one write to make.
+type change struct {
+	check workload.SyncCheck
+	seen  observation
+	// previous is the observation written before; first says there was none.
+	previous observation
+	first    bool
+	// refresh repeats what is written to keep the TTL from running out.
+	refresh bool
+}
+
+// diff compares a valid metadata answer with what was last written, by check
+// ID, and returns the writes to make in the order of checks. It returns nil
+// when there is nothing to do, which is the case on nine ticks of ten.
+func diff(now time.Time, checks []workload.SyncCheck, containers []workload.Container, last map[string]written) []change {
+	var changes []change
+	for _, check := range checks {
+		seen := observe(containers, check.Container)
+		before, ok := last[check.ID]
+		switch {
+		case !ok:
+			changes = append(changes, change{check: check, seen: seen, first: true})
+		case before.seen != seen:
+			changes = append(changes, change{check: check, seen: seen, previous: before.seen})
+		case now.Sub(before.at) >= Refresh-Tick/2:
+			// Half a tick early: a tick that comes a moment too soon must not
+			// put the refresh off by a whole one.
+			changes = append(changes, change{check: check, seen: seen, previous: seen, refresh: true})
+		}
+	}
+	return changes
+}

@@ -1,0 +1,157 @@
+package healthsync
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+func TestObserve(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		container workload.Container
+		seen      observation
+		status    string
+		output    string
+	}{
+		"healthy": {
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: workload.Health{Status: "HEALTHY"}},
+			"HEALTHY", "passing", `container "app" is HEALTHY in ECS`,
+		},
+		"unhealthy": {
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: workload.Health{Status: "UNHEALTHY"}},
+			"UNHEALTHY", "critical", `container "app" is UNHEALTHY in ECS`,
+		},
+		"unknown": {
+			workload.Container{Name: "app", KnownStatus: "RUNNING", Health: workload.Health{Status: "UNKNOWN"}},
+			"UNKNOWN", "critical", `container "app" is UNKNOWN in ECS`,
+		},
+		"no status": {
+			workload.Container{Name: "app", KnownStatus: "RUNNING"},
+			"", "critical", `container "app" has no ECS health status`,
+		},
+		"a word ECS does not have": {
+			workload.Container{Name: "app", Health: workload.Health{Status: "healthy"}},
+			"healthy", "critical", `container "app" is healthy in ECS`,
+		},
+		"not pulled yet": {
+			workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "PULLED"},
+			"", "critical", `container "app" has no ECS health status`,
+		},
+		"stopped with its last health": {
+			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "STOPPED", Health: workload.Health{Status: "HEALTHY"}},
+			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
+		},
+		"crashed": {
+			workload.Container{Name: "app", DesiredStatus: "RUNNING", KnownStatus: "STOPPED", Health: workload.Health{Status: "HEALTHY"}},
+			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
+		},
+		"about to be stopped": {
+			workload.Container{Name: "app", DesiredStatus: "STOPPED", KnownStatus: "RUNNING", Health: workload.Health{Status: "HEALTHY"}},
+			"STOPPED", "critical", `container "app" is STOPPED in ECS`,
+		},
+		"another container": {
+			workload.Container{Name: "app2", KnownStatus: "RUNNING", Health: workload.Health{Status: "HEALTHY"}},
+			"MISSING", "critical", `container "app" is not in the task metadata`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			seen := observe([]workload.Container{tc.container}, "app")
+			if seen != tc.seen || seen.status() != tc.status || seen.output("app") != tc.output {
+				t.Errorf("got %q, %q, %q", seen, seen.status(), seen.output("app"))
+			}
+		})
+	}
+	if stopping.status() != "critical" || stopping.output("app") != `container "app" belongs to a task that is stopping` {
+		t.Errorf("stopping: %q, %q", stopping.status(), stopping.output("app"))
+	}
+}
+
+func TestDiff(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+	a := workload.SyncCheck{ID: "web-1-a-consul-ecs", Container: "a"}
+	b := workload.SyncCheck{ID: "web-1-b-consul-ecs", Container: "b"}
+	in := func(name, health string) workload.Container {
+		return workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}}
+	}
+	ago := func(seen observation, d time.Duration) written { return written{seen: seen, at: now.Add(-d)} }
+
+	for name, tc := range map[string]struct {
+		containers []workload.Container
+		last       map[string]written
+		want       []change
+	}{
+		"nothing written yet": {
+			[]workload.Container{in("b", "HEALTHY"), in("a", "")},
+			nil,
+			[]change{{check: a, seen: "", first: true}, {check: b, seen: "HEALTHY", first: true}},
+		},
+		"nothing new": {
+			[]workload.Container{in("a", "HEALTHY"), in("b", "UNHEALTHY")},
+			map[string]written{a.ID: ago("HEALTHY", 9*time.Second), b.ID: ago("UNHEALTHY", time.Second)},
+			nil,
+		},
+		"one changed": {
+			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
+			map[string]written{a.ID: ago("HEALTHY", time.Second), b.ID: ago("UNHEALTHY", time.Second)},
+			[]change{{check: b, seen: "HEALTHY", previous: "UNHEALTHY"}},
+		},
+		"one disappeared": {
+			[]workload.Container{in("b", "HEALTHY")},
+			map[string]written{a.ID: ago("HEALTHY", time.Second), b.ID: ago("HEALTHY", time.Second)},
+			[]change{{check: a, seen: "MISSING", previous: "HEALTHY"}},
+		},
+		"still missing": {
+			nil,
+			map[string]written{a.ID: ago("MISSING", time.Second), b.ID: ago("MISSING", 9*time.Second)},
+			nil,
+		},
+		"one due for a refresh, a moment early": {
+			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
+			map[string]written{a.ID: ago("HEALTHY", 9999*time.Millisecond), b.ID: ago("HEALTHY", 9*time.Second)},
+			[]change{{check: a, seen: "HEALTHY", previous: "HEALTHY", refresh: true}},
+		},
+		"critical wants its refresh too": {
+			nil,
+			map[string]written{a.ID: ago("MISSING", 10*time.Second), b.ID: ago("MISSING", 0)},
+			[]change{{check: a, seen: "MISSING", previous: "MISSING", refresh: true}},
+		},
+		"a change is no refresh, however late": {
+			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
+			map[string]written{a.ID: ago("HEALTHY", time.Hour), b.ID: ago("HEALTHY", 0)},
+			[]change{{check: a, seen: "UNHEALTHY", previous: "HEALTHY"}},
+		},
+		"unlisted containers are not synchronised": {
+			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY"), in("log-router", "UNHEALTHY")},
+			map[string]written{a.ID: ago("HEALTHY", 0), b.ID: ago("HEALTHY", 0)},
+			nil,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := diff(now, []workload.SyncCheck{a, b}, tc.containers, tc.last)
+			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(change{})); d != "" {
+				t.Errorf("(-want +got):\n%s", d)
+			}
+		})
+	}
+}
+
+func TestDiffAllocatesNothingOnAQuietTick(t *testing.T) {
+	now := time.Now()
+	check := workload.SyncCheck{ID: "id", Container: "app"}
+	containers := []workload.Container{{Name: "app", Health: workload.Health{Status: "HEALTHY"}}}
+	last := map[string]written{"id": {seen: healthy, at: now}}
+	allocs := testing.AllocsPerRun(100, func() {
+		if diff(now, []workload.SyncCheck{check}, containers, last) != nil {
+			t.Fatal("a quiet tick wants a write")
+		}
+	})
+	if allocs != 0 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

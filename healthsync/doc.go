@@ -1,0 +1,14 @@
+// Package healthsync copies the ECS health of a task's containers into Consul
+// TTL checks, and takes the task out of traffic when it ends.
+//
+// Flow: 1. wait for the service token and the first metadata answer; 2. each
+// second read the metadata and let diff say which checks to write: those that
+// changed and those whose TTL wants a refresh; 3. write them; 4. on SIGTERM or
+// SIGINT write critical for all checks, with retries; 5. log out the tokens.
+//
+// Owns: the checks' status, the latch (no way back to passing after a signal),
+// the log-out of service-token and, next to an old client script, client-token.
+// Never does: turn silence into news. A failed metadata read writes nothing
+// and refreshes nothing, so that the TTL runs out by itself.
+// Start reading at: diff, then Run.
+package healthsync

@@ -1,0 +1,145 @@
+package healthsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	// goneAfter is how long an agent that refuses connections is asked again.
+	// One that left at the same SIGTERM took its services with it.
+	goneAfter = 5 * time.Second
+	// settle is how long after critical was written it is written again, when
+	// a passing write was cut off shortly before (see unsettledFor).
+	settle = time.Second
+	// unknownTaskLimit bounds the attempt to learn, after SIGTERM, which
+	// checks there are.
+	unknownTaskLimit = 5 * time.Second
+)
+
+// drain takes the task out of traffic: critical for all checks, then the
+// log-outs, inside the stop timeout less a margin of a tenth. It knows no
+// other status than critical, and nothing runs after it (design decision 9).
+func (s *syncer) drain(ended context.Context) error {
+	budget := s.stop - s.stop/10
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget)
+	defer cancel()
+	criticals := budget
+	if s.cfg.ConsulLogin.Enabled {
+		criticals = budget * 2 / 3
+	}
+	err := s.latchCritical(ctx, criticals)
+	s.logOutAll(ctx)
+	return err
+}
+
+// latchCritical writes critical for every check, all at once, within limit.
+func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
+	if !s.wanted() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if !s.reloadToken() {
+		s.Log.Info("no service token, so nothing was registered")
+		return nil
+	}
+	if !s.known {
+		if err := s.learn(ctx, unknownTaskLimit); err != nil {
+			return fmt.Errorf("stopped before the checks were known; they end with their ttl: %w", err)
+		}
+	}
+	errs := make([]error, len(s.w.SyncChecks))
+	gone := make([]bool, len(s.w.SyncChecks))
+	var wg sync.WaitGroup
+	for i, check := range s.w.SyncChecks {
+		wg.Go(func() { gone[i], errs[i] = s.writeCritical(ctx, check) })
+	}
+	wg.Wait()
+	for _, g := range gone {
+		if g {
+			s.Log.Info("agent is gone and took its services with it")
+			break
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	s.Log.Info("left all checks critical", "checks", len(errs))
+	return nil
+}
+
+// writeCritical writes one check with retries. gone says that there is no
+// agent any more that could hold a passing check.
+func (s *syncer) writeCritical(ctx context.Context, check workload.SyncCheck) (gone bool, err error) {
+	attempt := &criticalWrite{syncer: s, change: change{check: check, seen: stopping}}
+	unsettled := time.Now().Before(s.unsettled[check.ID])
+	if err = attempt.untilDone(ctx); err == nil && unsettled && !attempt.gone {
+		select {
+		case <-time.After(settle):
+			err = attempt.untilDone(ctx)
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("write critical for check %q: %w", check.ID, err)
+	}
+	return attempt.gone, nil
+}
+
+// criticalWrite is the last write of one check.
+type criticalWrite struct {
+	*syncer
+	change  change
+	refused time.Time // since when the agent refuses connections
+	warned  bool
+	gone    bool
+}
+
+func (w *criticalWrite) untilDone(ctx context.Context) error {
+	err := retry.Do(ctx, retry.LocalAgent(), hclog.NewNullLogger(), "", w.Classify, w.once)
+	// Any check that is not left critical ends in the same exit code, whether
+	// the agent refused the write or did not answer.
+	var permanent *retry.PermanentError
+	if errors.As(err, &permanent) {
+		return permanent.Err
+	}
+	return err
+}
+
+func (w *criticalWrite) once(ctx context.Context) error {
+	err := w.write(ctx, w.change)
+	switch {
+	case err == nil:
+		return nil
+	case w.Classify(err) == retry.Gone:
+		// Neither check nor service: nothing is left that could take traffic.
+		return nil
+	case !refused(err):
+		w.refused = time.Time{}
+	case w.refused.IsZero():
+		w.refused = time.Now()
+	case time.Since(w.refused) >= goneAfter:
+		w.gone = true
+		return nil
+	}
+	if !w.warned {
+		w.warned = true
+		w.Log.Warn("critical not written yet, trying again", logkey.CheckID, w.change.check.ID, logkey.Error, err)
+	}
+	return err
+}
+
+// refused says that nobody listens at the agent's address or socket.
+func refused(err error) bool {
+	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
+}

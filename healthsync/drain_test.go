@@ -1,0 +1,387 @@
+package healthsync
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// running starts a health-sync with one passing check.
+func running(t *testing.T, test func(*rig)) {
+	t.Helper()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.login("service-secret", "client-secret")
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(2500 * time.Millisecond)
+		r.wantStatus("app", "passing")
+		r.agent.recorded()
+		test(r)
+	})
+}
+
+func (r *rig) wantLogOuts(want ...string) {
+	r.t.Helper()
+	if d := cmp.Diff(want, r.logout.distinct()); d != "" {
+		r.t.Errorf("log-outs (-want +got):\n%s", d)
+	}
+}
+
+func TestDrainIsImmediateAndOrdered(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.logout.answer = func(string) error {
+			r.wantStatus("app", "critical") // before any log-out
+			return nil
+		}
+		if took, err := r.term(); err != nil || took != 0 {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"})
+		r.wantLogOuts("service-secret", "client-secret")
+		if got := r.agent.checks["app"].output; got != `container "app" belongs to a task that is stopping` {
+			t.Errorf("output %q", got)
+		}
+	})
+}
+
+func TestClientTokenBelongsToItsOwner(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.file("client-token.owner", "client-entrypoint")
+		r.term()
+		r.wantLogOuts("service-secret")
+	})
+	running(t, func(r *rig) {
+		removeFile(t, r, "client-token")
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		r.wantLogOuts("service-secret")
+	})
+}
+
+func TestWithoutLoginNoTokenIsTouched(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.file("service-token", "somebody's")
+		r.file("client-token", "somebody's")
+		r.run()
+		r.pass(sec)
+		r.term()
+		r.wantLogOuts()
+	})
+}
+
+func TestDrainRetriesCritical(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.setAnswer(func(o op) error {
+			if o.At < 12*sec {
+				return errServer
+			}
+			return nil
+		})
+		took, err := r.term()
+		if err != nil || took < 9500*time.Millisecond || took > 10*sec {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantStatus("app", "critical")
+		r.wantLogOuts("service-secret", "client-secret")
+		if n := r.logged("critical not written yet"); n != 1 {
+			t.Errorf("%d lines about one failure:\n%s", n, r.log)
+		}
+	})
+}
+
+func TestDrainWritesAllChecksAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"a", "b", "c"}, func(r *rig) {
+		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY", "c": "HEALTHY"}, nil)
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.agent.setAnswer(func(o op) error {
+			if o.Check == "a" {
+				return errHang
+			}
+			return nil
+		})
+		took, err := r.term()
+		if cli.ExitCode(err) != 3 {
+			t.Errorf("exit code %d for %v", cli.ExitCode(err), err)
+		}
+		// No login, so the criticals have the whole budget: 30 s less a tenth.
+		if took != 27*sec {
+			t.Errorf("took %s", took)
+		}
+		r.wantStatus("b", "critical")
+		r.wantStatus("c", "critical")
+	})
+}
+
+func TestDrainStaysInsideTheStopTimeout(t *testing.T) {
+	t.Parallel()
+	for _, stop := range []time.Duration{2 * sec, 30 * sec, 120 * sec} {
+		inBubble(t, []string{"app"}, func(r *rig) {
+			r.stop = stop
+			r.login("service-secret", "client-secret")
+			r.metadata.set(healthOf("HEALTHY"), nil)
+			r.run()
+			r.pass(500 * time.Millisecond)
+			r.agent.setAnswer(func(op) error { return errHang })
+			r.logout.answer = func(string) error { return errHang }
+			took, err := r.term()
+			if took > stop*9/10 || took < stop/2 {
+				t.Errorf("took %s of %s", took, stop)
+			}
+			if code := cli.ExitCode(err); code != 3 {
+				t.Errorf("exit code %d for %v", code, err)
+			}
+			// Both tokens got their turn, although the first used up its own.
+			r.wantLogOuts("service-secret", "client-secret")
+		})
+	}
+}
+
+func TestDeniedCriticalEndsAtOnceWithExit3(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.setAnswer(func(op) error { return errDenied })
+		took, err := r.term()
+		if took != 0 || cli.ExitCode(err) != 3 || !errors.Is(err, errDenied) {
+			t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
+		}
+		r.wantLogOuts("service-secret", "client-secret")
+	})
+}
+
+func TestWeakness15FailedLogOutIsNoFailure(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.logout.answer = func(string) error { return errServer }
+		if _, err := r.term(); err != nil {
+			t.Errorf("%v", err)
+		}
+		if n := r.logged("token not logged out, the controller will remove it"); n != 2 {
+			t.Errorf("%d lines about two tokens:\n%s", n, r.log)
+		}
+	})
+}
+
+func TestLogOutIsRetried(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		failures := 3
+		r.logout.answer = func(string) error {
+			if failures--; failures >= 0 {
+				return errServer
+			}
+			return nil
+		}
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		if n := r.logged("token logged out"); n != 2 {
+			t.Errorf("%d tokens logged out:\n%s", n, r.log)
+		}
+	})
+}
+
+func TestWeakness11HungMetadataDoesNotDelayTheDrain(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.metadata.set(nil, errHang)
+		r.pass(sec) // the read of 3 s hangs
+		if took, err := r.term(); err != nil || took != 0 {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantStatus("app", "critical")
+	})
+}
+
+func TestWeakness11HungWriteDoesNotDelayTheDrain(t *testing.T) {
+	t.Parallel()
+	for name, health := range map[string]string{"passing": "HEALTHY", "critical": "UNHEALTHY"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app"}, func(r *rig) {
+				r.agent.checks["app"] = &ttlCheck{status: "passing", ttl: 100000 * time.Hour}
+				r.agent.setAnswer(func(o op) error {
+					if o.Verb == "ensure" {
+						return errHang
+					}
+					return nil
+				})
+				r.metadata.set(healthOf(health), nil)
+				r.run()
+				r.pass(500 * time.Millisecond)
+				r.agent.recorded()
+				took, err := r.term()
+				// A passing write that was cut off costs one repetition.
+				want := []op{{500 * time.Millisecond, "set", "app", "critical"}}
+				if health == "HEALTHY" {
+					want = append(want, op{1500 * time.Millisecond, "set", "app", "critical"})
+				}
+				if err != nil || took > sec {
+					t.Errorf("took %s, %v", took, err)
+				}
+				r.wantOps(want...)
+				if n := r.logged("WARN"); n != 0 {
+					t.Errorf("an orderly stop warns:\n%s", r.log)
+				}
+			})
+		})
+	}
+}
+
+func TestCutOffPassingWriteLosesAgainstCritical(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.late = 900 * time.Millisecond
+		r.agent.setAnswer(func(o op) error {
+			if o.Status == "passing" {
+				return errHang
+			}
+			return nil
+		})
+		r.pass(7700 * time.Millisecond) // the refresh of 10 s hangs
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		r.pass(5 * sec)
+		r.wantStatus("app", "critical")
+		if got := r.agent.checks["app"].status; got != "critical" {
+			t.Errorf("last applied: %s", got)
+		}
+	})
+}
+
+func TestWeakness16AgentThatLeftCountsAsDone(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.setAnswer(func(op) error { return errRefused })
+		took, err := r.term()
+		if err != nil || took < 5*sec || took > 5500*time.Millisecond {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantLogOuts("service-secret", "client-secret")
+		if n := r.logged("agent is gone"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, r.log)
+		}
+	})
+}
+
+func TestWeakness16AgentThatRestartsIsStillWritten(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.setAnswer(func(o op) error {
+			switch {
+			case o.At < 6*sec:
+				return errRefused
+			case o.At < 10*sec:
+				return errServer // no leader yet; the agent is there
+			case o.At < 14*sec:
+				return errRefused
+			default:
+				return nil
+			}
+		})
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		r.wantStatus("app", "critical")
+	})
+}
+
+func TestWeakness16ClientTokenIsLoggedOutLast(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.setAnswer(func(o op) error {
+			if o.At < 8*sec {
+				return errServer
+			}
+			return nil
+		})
+		r.logout.answer = func(secret string) error {
+			if at := time.Since(r.logout.start); at < 8*sec {
+				t.Errorf("%s logged out at %s, before the agent took the last write", secret, at)
+			}
+			return nil
+		}
+		r.term()
+		r.wantLogOuts("service-secret", "client-secret")
+	})
+}
+
+func TestDrainOfAForgetfulAgent(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.agent.forget(true)
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		// The service is there without its check, which would mean passing.
+		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"}, op{2500 * time.Millisecond, "ensure", "app", "critical"})
+		r.wantStatus("app", "critical")
+	})
+	running(t, func(r *rig) {
+		r.agent.forget(false)
+		if took, err := r.term(); err != nil || took != 0 {
+			t.Errorf("took %s, %v", took, err)
+		}
+		// No service, no traffic; after the signal nothing is registered.
+		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"}, op{2500 * time.Millisecond, "ensure", "app", "critical"})
+	})
+}
+
+func TestTermBeforeTheFirstMetadata(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		metadataBack bool
+		exit         int
+		took         time.Duration
+	}{
+		"metadata comes back in time": {true, 0, 0},
+		"metadata stays away":         {false, 3, 5 * sec},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app"}, func(r *rig) {
+				r.login("service-secret", "client-secret")
+				r.agent.checks["app"] = &ttlCheck{"passing", "", 100000 * time.Hour, time.Now()}
+				r.metadata.set(nil, errHang)
+				r.run()
+				r.pass(sec)
+				if tc.metadataBack {
+					r.metadata.set(healthOf("HEALTHY"), nil)
+				}
+				took, err := r.term()
+				if took != tc.took || cli.ExitCode(err) != tc.exit {
+					t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
+				}
+				if tc.metadataBack {
+					r.wantOps(op{sec, "set", "app", "critical"})
+				}
+				r.wantLogOuts("service-secret", "client-secret")
+			})
+		})
+	}
+}
+
+func TestTermBeforeTheToken(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.ConsulLogin.Enabled = true
+		r.file("client-token", "client-secret")
+		r.run()
+		r.pass(sec)
+		if took, err := r.term(); err != nil || took != 0 {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantOps()
+		r.wantLogOuts("client-secret")
+	})
+}

@@ -1,0 +1,355 @@
+package healthsync
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const taskARN = "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a"
+
+var (
+	errGone    = errors.New("404")
+	errDenied  = errors.New("403")
+	errServer  = errors.New("500")
+	errRefused = fmt.Errorf("dial: %w", syscall.ECONNREFUSED)
+)
+
+func classify(err error) retry.Class {
+	switch {
+	case errors.Is(err, errGone):
+		return retry.Gone
+	case errors.Is(err, errDenied):
+		return retry.Permanent
+	default:
+		return retry.Retry
+	}
+}
+
+// op is one write as the agent saw it; At is virtual time since the start.
+type op struct {
+	At     time.Duration
+	Verb   string // ensure, set, register
+	Check  string // the container's name
+	Status string
+}
+
+// ttlCheck behaves like an agent's: critical when its TTL has run out.
+type ttlCheck struct {
+	status, output string
+	ttl            time.Duration
+	at             time.Time
+}
+
+// agent is the narrowest fake of a Consul agent: it records every write and
+// keeps its checks' state.
+type agent struct {
+	mu      sync.Mutex
+	start   time.Time
+	service bool
+	checks  map[string]*ttlCheck
+	ops     []op
+	// answer decides about a write before it is applied; nil accepts all.
+	// errHang keeps it until the caller goes away.
+	answer func(op) error
+	// late is how long after its caller went away a hanging write is still
+	// applied; zero is never.
+	late time.Duration
+}
+
+var errHang = errors.New("hang")
+
+func newAgent() *agent {
+	return &agent{start: time.Now(), service: true, checks: map[string]*ttlCheck{}}
+}
+
+func (a *agent) write(ctx context.Context, verb, container, status string, apply func() error) error {
+	a.mu.Lock()
+	o := op{time.Since(a.start), verb, container, status}
+	a.ops = append(a.ops, o)
+	answer := a.answer
+	a.mu.Unlock()
+	if answer != nil {
+		if err := answer(o); errors.Is(err, errHang) {
+			<-ctx.Done()
+			if a.late > 0 {
+				time.AfterFunc(a.late, func() {
+					a.mu.Lock()
+					defer a.mu.Unlock()
+					apply()
+				})
+			}
+			return fmt.Errorf("put: %w", ctx.Err())
+		} else if err != nil {
+			return err
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return apply()
+}
+
+func (a *agent) Register(ctx context.Context, _ string, w workload.Workload) error {
+	return a.write(ctx, "register", "", "", func() error {
+		a.service = true
+		return nil
+	})
+}
+
+func (a *agent) EnsureCheck(ctx context.Context, _ string, w workload.Workload, c workload.SyncCheck, status, output string) error {
+	return a.write(ctx, "ensure", c.Container, status, func() error {
+		if !a.service {
+			return errGone
+		}
+		a.checks[c.Container] = &ttlCheck{status, output, 30 * time.Second, time.Now()}
+		return nil
+	})
+}
+
+func (a *agent) SetStatus(ctx context.Context, _ string, w workload.Workload, c workload.SyncCheck, status, output string) error {
+	return a.write(ctx, "set", c.Container, status, func() error {
+		check := a.checks[c.Container]
+		if check == nil {
+			return errGone
+		}
+		check.status, check.output, check.at = status, output, time.Now()
+		return nil
+	})
+}
+
+// status is what the agent tells about a check now.
+func (a *agent) status(container string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c := a.checks[container]
+	switch {
+	case c == nil:
+		return "absent"
+	case time.Since(c.at) >= c.ttl:
+		return "critical"
+	default:
+		return c.status
+	}
+}
+
+// forget makes the agent lose its state.
+func (a *agent) forget(service bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.checks, a.service = map[string]*ttlCheck{}, service
+}
+
+func (a *agent) setAnswer(f func(op) error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.answer = f
+}
+
+// recorded returns the writes so far, and forgets them.
+func (a *agent) recorded() []op {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	ops := a.ops
+	a.ops = nil
+	return ops
+}
+
+// metadata is a fake endpoint whose answer a test may change.
+type metadata struct {
+	mu     sync.Mutex
+	reads  int
+	family string
+	// health is by container; a container without an entry is not listed.
+	health map[string]string
+	arn    string
+	err    error // errHang keeps the read until the caller goes away
+}
+
+func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.reads++
+	if errors.Is(m.err, errHang) {
+		m.mu.Unlock()
+		<-ctx.Done()
+		m.mu.Lock()
+		return workload.Task{}, ctx.Err()
+	}
+	if m.err != nil {
+		return workload.Task{}, m.err
+	}
+	task := workload.Task{Cluster: "mesh", TaskARN: m.arn, Family: m.family}
+	for name, health := range m.health {
+		task.Containers = append(task.Containers, workload.Container{
+			Name: name, Type: "NORMAL", DesiredStatus: "RUNNING", KnownStatus: "RUNNING",
+			Health: workload.Health{Status: health},
+		})
+	}
+	return task, nil
+}
+
+func (m *metadata) set(health map[string]string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.health, m.err = health, err
+}
+
+// logout records the secrets that were logged out.
+type logout struct {
+	mu      sync.Mutex
+	start   time.Time
+	secrets []string
+	answer  func(secret string) error
+}
+
+func (l *logout) do(ctx context.Context, secret string) error {
+	l.mu.Lock()
+	l.secrets = append(l.secrets, secret)
+	answer := l.answer
+	l.mu.Unlock()
+	if answer == nil {
+		return nil
+	}
+	err := answer(secret)
+	if errors.Is(err, errHang) {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return err
+}
+
+func (l *logout) distinct() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var out []string
+	for _, s := range l.secrets {
+		if len(out) == 0 || out[len(out)-1] != s {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// rig is one health-sync in a synctest bubble.
+type rig struct {
+	t        *testing.T
+	cfg      *config.Config
+	metadata *metadata
+	agent    *agent
+	logout   *logout
+	stop     time.Duration
+	log      *bytes.Buffer
+
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	err    error
+	ended  time.Time
+}
+
+// inBubble runs a test with virtual time. The rig is configured but not
+// started.
+func inBubble(t *testing.T, containers []string, test func(*rig)) {
+	t.Helper()
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		r := &rig{
+			t: t,
+			cfg: &config.Config{
+				BootstrapDir:         dir,
+				HealthSyncContainers: containers,
+				Service:              &config.Service{Name: "web", Port: 8080},
+				Proxy:                &config.Proxy{PublicListenerPort: 20000},
+			},
+			metadata: &metadata{arn: taskARN, family: "web", health: map[string]string{}},
+			agent:    newAgent(),
+			logout:   &logout{start: time.Now()},
+			stop:     30 * time.Second,
+			log:      &bytes.Buffer{},
+			done:     make(chan struct{}),
+		}
+		test(r)
+		if r.cancel != nil {
+			r.term()
+		}
+	})
+}
+
+func (r *rig) login(serviceToken, clientToken string) {
+	r.cfg.ConsulLogin.Enabled = true
+	r.file("service-token", serviceToken)
+	r.file("client-token", clientToken)
+}
+
+// file puts a file into the bootstrap directory; no content, no file.
+func (r *rig) file(name, content string) {
+	r.t.Helper()
+	if content == "" {
+		return
+	}
+	if err := os.WriteFile(filepath.Join(r.cfg.BootstrapDir, name), []byte(content), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+func (r *rig) run() {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.cancel = cancel
+	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
+	go func() {
+		defer close(r.done)
+		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop}, Deps{
+			Metadata: r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
+		})
+		r.ended = time.Now()
+	}()
+}
+
+// pass lets virtual time go by and everything settle.
+func (r *rig) pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// term stops the run and returns how long the drain took and its error.
+func (r *rig) term() (time.Duration, error) {
+	at := time.Now()
+	r.cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+	<-r.done
+	return r.ended.Sub(at), r.err
+}
+
+func (r *rig) wantStatus(container, want string) {
+	r.t.Helper()
+	if got := r.agent.status(container); got != want {
+		r.t.Errorf("check of %s is %s, want %s", container, got, want)
+	}
+}
+
+// logged counts the log lines that contain text.
+func (r *rig) logged(text string) int {
+	n := 0
+	for line := range strings.Lines(r.log.String()) {
+		if strings.Contains(line, text) {
+			n++
+		}
+	}
+	return n
+}

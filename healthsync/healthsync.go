@@ -1,0 +1,168 @@
+package healthsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	// Tick is how often the task metadata is read.
+	Tick = time.Second
+	// Refresh is how often a check whose status stays is written again: a
+	// third of its TTL (registrar.TTL), so that two refreshes may be lost.
+	Refresh = 10 * time.Second
+	// DefaultStopTimeout is ECS's own default for a container's stopTimeout.
+	DefaultStopTimeout = 30 * time.Second
+
+	// fetchTimeout and writeTimeout bound one read and one write. A write
+	// includes the agent's attempt to tell the servers.
+	fetchTimeout = 3 * time.Second
+	writeTimeout = 5 * time.Second
+	// unsettledFor is how long after a passing write without an answer every
+	// other write of that check is repeated: the agent may apply the two in
+	// either order.
+	unsettledFor = 5 * time.Second
+)
+
+// Metadata reads the task; an answer that is not a valid task is an error.
+type Metadata interface {
+	Task(context.Context) (workload.Task, error)
+}
+
+// Checks writes to Consul. EnsureCheck registers the check, or corrects its
+// TTL, and leaves it with the given status. SetStatus writes the status of an
+// existing check and starts its TTL anew. Register makes the service that the
+// checks belong to.
+type Checks interface {
+	EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
+	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
+	Register(ctx context.Context, token string, w workload.Workload) error
+}
+
+// Options say what to synchronise.
+type Options struct {
+	Config *config.Config
+	// StopTimeout is the time between SIGTERM and SIGKILL.
+	StopTimeout time.Duration
+}
+
+// Deps are the ports that Run acts through.
+type Deps struct {
+	Metadata Metadata
+	Checks   Checks
+	// LogOut destroys a token; a token that is gone already is no error. It is
+	// not called when login is off.
+	LogOut func(ctx context.Context, secret string) error
+	// Classify judges errors of Checks and LogOut. An unknown check, or an
+	// unknown service, is retry.Gone.
+	Classify func(error) retry.Class
+	Log      hclog.Logger
+}
+
+// Run synchronises until ctx ends, then takes the task out of traffic and logs
+// its tokens out. It returns nil when every check was left critical, and an
+// error when it could not start or a check may still be passing.
+func Run(ctx context.Context, o Options, d Deps) error {
+	s := &syncer{
+		Deps:      d,
+		cfg:       o.Config,
+		stop:      o.StopTimeout,
+		last:      map[string]written{},
+		failing:   map[string]retry.Class{},
+		unsettled: map[string]time.Time{},
+	}
+	if err := s.start(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	if ctx.Err() == nil {
+		s.loop(ctx)
+	}
+	d.Log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
+	return s.drain(ctx)
+}
+
+// syncer is one run. All fields belong to the goroutine of Run; the concurrent
+// writes of a pass only read them.
+type syncer struct {
+	Deps
+	cfg  *config.Config
+	stop time.Duration
+
+	token string
+	// w is known once the first valid metadata answer came.
+	w     workload.Workload
+	known bool
+	// first is that answer, for the pass at start.
+	first workload.Task
+
+	// last, failing and unsettled are by check ID. unsettled says until when
+	// the agent may yet apply a passing write that got no answer.
+	last      map[string]written
+	failing   map[string]retry.Class
+	unsettled map[string]time.Time
+	// blind says that the last metadata read failed.
+	blind bool
+}
+
+// wanted says whether the configuration asks for checks at all.
+func (s *syncer) wanted() bool {
+	return len(s.cfg.HealthSyncContainers) > 0 && s.cfg.Gateway == nil
+}
+
+// start gets the token and, if there are checks to feed, the workload.
+func (s *syncer) start(ctx context.Context) error {
+	if err := s.waitForToken(ctx); err != nil {
+		return err
+	}
+	if !s.wanted() {
+		s.Log.Info("no containers to synchronise, waiting for the end of the task")
+		return nil
+	}
+	return s.learn(ctx, retry.StartLimit)
+}
+
+// learn reads the metadata until an answer makes a workload.
+func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
+	policy := retry.Policy{Base: Tick / 4, Max: Tick, Limit: limit}
+	return retry.Do(ctx, policy, s.Log, "read task metadata", classifyStart, func(ctx context.Context) error {
+		task, err := s.fetch(ctx)
+		if err != nil {
+			return err
+		}
+		w, err := workload.New(s.cfg, task)
+		if err != nil {
+			return &retry.PermanentError{Err: fmt.Errorf("make workload: %w", err)}
+		}
+		s.w, s.first, s.known = w, task, true
+		s.Log = s.Log.With(logkey.TaskID, w.TaskID)
+		s.Log.Info("started synchronising health", logkey.ServiceID, w.ID, "checks", len(w.SyncChecks))
+		return nil
+	})
+}
+
+func classifyStart(err error) retry.Class {
+	var permanent *retry.PermanentError
+	if errors.As(err, &permanent) {
+		return retry.Permanent
+	}
+	return retry.Retry
+}
+
+// fetch reads the metadata once. An answer about another task is no answer.
+func (s *syncer) fetch(ctx context.Context) (workload.Task, error) {
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	task, err := s.Metadata.Task(ctx)
+	if err == nil && s.known && task.TaskARN != s.w.TaskARN {
+		err = fmt.Errorf("metadata describes %s, not %s", task.TaskARN, s.w.TaskARN)
+	}
+	return task, err
+}

@@ -1,0 +1,148 @@
+package healthsync
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// loop makes the first pass at once and one at every tick until ctx ends.
+func (s *syncer) loop(ctx context.Context) {
+	if len(s.w.SyncChecks) == 0 {
+		<-ctx.Done()
+		return
+	}
+	tick := time.NewTicker(Tick)
+	defer tick.Stop()
+	s.pass(ctx, s.first.Containers)
+	s.first = workload.Task{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		task, err := s.fetch(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if s.noteFetch(err); err == nil {
+			s.pass(ctx, task.Containers)
+		}
+	}
+}
+
+// noteFetch logs the loss and the return of the metadata, not every tick
+// between.
+func (s *syncer) noteFetch(err error) {
+	switch {
+	case err != nil && !s.blind:
+		s.Log.Warn("task metadata unreadable, checks are left to their ttl", logkey.Error, err)
+	case err != nil:
+		s.Log.Debug("task metadata still unreadable", logkey.Error, err)
+	case s.blind:
+		s.Log.Info("task metadata readable again")
+	}
+	s.blind = err != nil
+}
+
+// pass brings the checks in line with a valid metadata answer.
+func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
+	now := time.Now()
+	changes := diff(now, s.w.SyncChecks, containers, s.last)
+	if len(changes) == 0 {
+		return
+	}
+	errs := make([]error, len(changes))
+	var wg sync.WaitGroup
+	for i, c := range changes {
+		wg.Go(func() { errs[i] = s.write(ctx, c) })
+	}
+	wg.Wait()
+	denied := false
+	for i, c := range changes {
+		s.record(ctx, now, c, errs[i])
+		denied = denied || errs[i] != nil && s.Classify(errs[i]) == retry.Permanent
+	}
+	if denied {
+		// The token file may have been replaced by a new login.
+		s.reloadToken()
+	}
+}
+
+// write makes one change. A check that the agent does not know, because it
+// lost its state, is registered again, and its service too if need be.
+func (s *syncer) write(ctx context.Context, c change) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	status, output := c.seen.status(), c.seen.output(c.check.Container)
+	if !c.first {
+		err := s.Checks.SetStatus(ctx, s.token, s.w, c.check, status, output)
+		if err == nil || s.Classify(err) != retry.Gone {
+			return err
+		}
+		s.Log.Warn("agent does not know the check, registering it again", logkey.CheckID, c.check.ID)
+	}
+	err := s.Checks.EnsureCheck(ctx, s.token, s.w, c.check, status, output)
+	if err == nil || s.Classify(err) != retry.Gone || c.seen == stopping {
+		return err
+	}
+	s.Log.Warn("agent does not know the service, registering it again", logkey.ServiceID, s.w.ID)
+	if err := s.Checks.Register(ctx, s.token, s.w); err != nil {
+		return err
+	}
+	return s.Checks.EnsureCheck(ctx, s.token, s.w, c.check, status, output)
+}
+
+// record remembers the outcome of a write. A failed one is not remembered, so
+// the next diff asks for it again; it is logged when it starts to fail, when
+// the kind of failure changes, and when it works again.
+func (s *syncer) record(ctx context.Context, now time.Time, c change, err error) {
+	id := c.check.ID
+	if err != nil {
+		s.recordFailure(ctx, c, err)
+		return
+	}
+	if _, failed := s.failing[id]; failed {
+		s.Log.Info("check write works again", logkey.CheckID, id)
+		delete(s.failing, id)
+	}
+	s.last[id] = written{seen: c.seen, at: now}
+	if now.Before(s.unsettled[id]) {
+		s.repeatAtNextTick(id)
+	}
+	if !c.refresh {
+		s.Log.Info("check status changed", logkey.CheckID, id, logkey.Container, c.check.Container,
+			logkey.Status, c.seen.status(), logkey.Previous, c.previous.status(), logkey.Reason, c.seen.output(c.check.Container))
+	}
+}
+
+func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
+	id := c.check.ID
+	class := s.Classify(err)
+	if c.seen.status() == api.HealthPassing && class == retry.Retry && !refused(err) {
+		s.unsettled[id] = time.Now().Add(unsettledFor)
+		s.repeatAtNextTick(id)
+	}
+	if ctx.Err() != nil {
+		return // cut off by the signal, which is no failure
+	}
+	if before, failing := s.failing[id]; failing && before == class {
+		s.Log.Debug("check write failed again", logkey.CheckID, id, logkey.Error, err)
+	} else {
+		s.Log.Warn("check write failed, trying again every second", logkey.CheckID, id, logkey.Status, c.seen.status(), logkey.Error, err)
+	}
+	s.failing[id] = class
+}
+
+// repeatAtNextTick makes what is written due for a refresh.
+func (s *syncer) repeatAtNextTick(id string) {
+	if last, ok := s.last[id]; ok {
+		s.last[id] = written{seen: last.seen}
+	}
+}

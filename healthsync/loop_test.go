@@ -1,0 +1,426 @@
+package healthsync
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+const sec = time.Second
+
+func healthOf(app string) map[string]string { return map[string]string{"app": app} }
+
+func (r *rig) wantOps(want ...op) {
+	r.t.Helper()
+	if d := cmp.Diff(want, r.agent.recorded()); d != "" {
+		r.t.Errorf("writes (-want +got):\n%s", d)
+	}
+}
+
+func TestFirstPassIsImmediate(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(0)
+		r.wantOps(op{0, "ensure", "app", "passing"})
+		r.pass(999 * time.Millisecond)
+		r.wantOps()
+		r.term()
+		r.wantOps(op{999 * time.Millisecond, "set", "app", "critical"})
+	})
+}
+
+func TestOneQuietHour(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(time.Hour - 500*time.Millisecond)
+		ops := r.agent.recorded()
+		// One registration, and refreshes at 10, 20 ... 3590 s.
+		if len(ops) != 360 || ops[0] != (op{0, "ensure", "app", "passing"}) || ops[359] != (op{3590 * sec, "set", "app", "passing"}) {
+			t.Errorf("%d writes, from %v to %v", len(ops), ops[0], ops[len(ops)-1])
+		}
+		if r.metadata.reads != 3600 {
+			t.Errorf("%d metadata reads, want 3600", r.metadata.reads)
+		}
+		if n := r.logged(""); n != 2 {
+			t.Errorf("%d log lines in a quiet hour, want 2:\n%s", n, r.log)
+		}
+		r.term()
+	})
+}
+
+func TestWeakness14MissingContainerIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.run()
+		r.pass(59500 * time.Millisecond)
+		r.wantOps(
+			op{0, "ensure", "app", "critical"}, // the one write of this minute
+			op{10 * sec, "set", "app", "critical"},
+			op{20 * sec, "set", "app", "critical"},
+			op{30 * sec, "set", "app", "critical"},
+			op{40 * sec, "set", "app", "critical"},
+			op{50 * sec, "set", "app", "critical"},
+		)
+		if n := r.logged("check status changed"); n != 1 {
+			t.Errorf("%d lines about one transition:\n%s", n, r.log)
+		}
+		r.term()
+	})
+}
+
+func TestChangesReachConsulWithinATick(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app", "side"}, func(r *rig) {
+		r.metadata.set(map[string]string{"app": "", "side": "HEALTHY", "log-router": "UNHEALTHY"}, nil)
+		r.run()
+		r.pass(1500 * time.Millisecond)
+		r.wantStatus("app", "critical")
+		r.wantStatus("side", "passing")
+		r.wantStatus("log-router", "absent")
+		for _, step := range []struct{ app, side, wantApp, wantSide string }{
+			{"HEALTHY", "HEALTHY", "passing", "passing"},
+			{"UNHEALTHY", "HEALTHY", "critical", "passing"},
+			{"HEALTHY", "UNKNOWN", "passing", "critical"},
+			{"HEALTHY", "HEALTHY", "passing", "passing"},
+			{"", "HEALTHY", "critical", "passing"},
+		} {
+			r.metadata.set(map[string]string{"app": step.app, "side": step.side}, nil)
+			r.pass(sec)
+			r.wantStatus("app", step.wantApp)
+			r.wantStatus("side", step.wantSide)
+		}
+		r.metadata.set(map[string]string{"side": "HEALTHY"}, nil)
+		r.pass(sec)
+		r.wantStatus("app", "critical")
+		r.metadata.set(map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil)
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		r.wantStatus("app", "critical")
+		r.wantStatus("side", "critical")
+	})
+}
+
+// Weakness 2: an error document is no news. It must not mark containers
+// missing, and must not keep a check alive either.
+func TestWeakness02InvalidMetadataChangesAndRefreshesNothing(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(20500 * time.Millisecond)
+		r.wantOps(op{0, "ensure", "app", "passing"}, op{10 * sec, "set", "app", "passing"}, op{20 * sec, "set", "app", "passing"})
+		r.metadata.set(nil, errors.New("status 500"))
+		r.pass(29 * sec)
+		r.wantOps()
+		r.wantStatus("app", "passing") // the last news still counts ...
+		r.pass(sec)
+		r.wantStatus("app", "critical") // ... until its TTL runs out
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.pass(sec)
+		r.wantOps(op{51 * sec, "set", "app", "passing"})
+		r.wantStatus("app", "passing")
+		if lost, back := r.logged("task metadata unreadable"), r.logged("task metadata readable again"); lost != 1 || back != 1 {
+			t.Errorf("%d and %d lines about the outage:\n%s", lost, back, r.log)
+		}
+		r.term()
+	})
+}
+
+func TestAnswerAboutAnotherTaskIsNoNews(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.agent.recorded()
+		r.metadata.mu.Lock()
+		r.metadata.arn = taskARN + "ff"
+		r.metadata.mu.Unlock()
+		r.metadata.set(healthOf("UNHEALTHY"), nil)
+		r.pass(20 * sec)
+		r.wantOps()
+		r.term()
+	})
+}
+
+func TestWeakness10FirstMetadataReadIsRetried(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(nil, errors.New("connection refused"))
+		r.run()
+		r.pass(2 * time.Minute)
+		r.wantOps()
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		r.term()
+	})
+}
+
+func TestWeakness10StartEndsAfterThreeMinutes(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.login("service-secret", "client-secret")
+		r.metadata.set(nil, errors.New("connection refused"))
+		began := time.Now()
+		r.run()
+		<-r.done
+		if took := r.ended.Sub(began); took != 3*time.Minute {
+			t.Errorf("gave up after %s", took)
+		}
+		if code := cli.ExitCode(r.err); code != 3 {
+			t.Errorf("exit code %d for %v", code, r.err)
+		}
+		// The task runs on with these tokens.
+		if got := r.logout.distinct(); got != nil {
+			t.Errorf("logged out %q", got)
+		}
+	})
+}
+
+func TestFamilyThatIsNoServiceNameIsRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.Service.Name = ""
+		r.metadata.family = "Not A Name"
+		r.run()
+		r.pass(0)
+		<-r.done
+		if code := cli.ExitCode(r.err); code != 2 {
+			t.Errorf("exit code %d for %v", code, r.err)
+		}
+	})
+}
+
+func TestFailedWriteIsRetriedAtTheNextTickAndLoggedOnce(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("UNHEALTHY"), nil)
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.agent.recorded()
+		r.agent.setAnswer(func(op) error { return errServer })
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.pass(3 * sec)
+		r.wantOps(op{1 * sec, "set", "app", "passing"}, op{2 * sec, "set", "app", "passing"}, op{3 * sec, "set", "app", "passing"})
+		if n := r.logged("check write failed"); n != 1 {
+			t.Errorf("%d lines about one failure:\n%s", n, r.log)
+		}
+		r.agent.setAnswer(func(op) error { return errDenied })
+		r.pass(2 * sec)
+		if n := r.logged("check write failed"); n != 2 {
+			t.Errorf("%d lines after another kind of failure:\n%s", n, r.log)
+		}
+		r.agent.setAnswer(nil)
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		if n := r.logged("check write works again"); n != 1 {
+			t.Errorf("%d lines about the recovery:\n%s", n, r.log)
+		}
+		r.term()
+	})
+}
+
+func TestFailedRefreshIsRetriedAtTheNextTick(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("UNHEALTHY"), nil)
+		r.run()
+		r.pass(9500 * time.Millisecond)
+		r.agent.recorded()
+		r.agent.setAnswer(func(o op) error {
+			if o.At < 12*sec {
+				return errServer
+			}
+			return nil
+		})
+		r.pass(13 * sec)
+		r.wantOps(op{10 * sec, "set", "app", "critical"}, op{11 * sec, "set", "app", "critical"},
+			op{12 * sec, "set", "app", "critical"}, op{22 * sec, "set", "app", "critical"})
+		r.term()
+	})
+}
+
+func TestOneSlowCheckDoesNotDelayTheOthers(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"a", "b"}, func(r *rig) {
+		r.agent.setAnswer(func(o op) error {
+			if o.Check == "a" {
+				return errHang
+			}
+			return nil
+		})
+		r.metadata.set(map[string]string{"a": "HEALTHY", "b": "HEALTHY"}, nil)
+		r.run()
+		r.pass(0)
+		r.wantStatus("b", "passing")
+		// The agent answers nothing for a; b keeps its TTL all the same.
+		for range 120 {
+			r.pass(sec)
+			r.wantStatus("b", "passing")
+		}
+		r.term()
+	})
+}
+
+func TestWeakness13AgentThatLostItsStateIsRepaired(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(5500 * time.Millisecond)
+		r.agent.recorded()
+
+		r.agent.forget(true) // the check only
+		r.pass(5 * sec)
+		r.wantOps(op{10 * sec, "set", "app", "passing"}, op{10 * sec, "ensure", "app", "passing"})
+		r.wantStatus("app", "passing")
+
+		r.agent.forget(false) // the service too
+		r.pass(10 * sec)
+		r.wantOps(op{20 * sec, "set", "app", "passing"}, op{20 * sec, "ensure", "app", "passing"},
+			op{20 * sec, "register", "", ""}, op{20 * sec, "ensure", "app", "passing"})
+		r.wantStatus("app", "passing")
+		r.term()
+	})
+}
+
+func TestWeakness13OldTTLIsReplacedOnceTheStatusIsKnown(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.agent.checks["app"] = &ttlCheck{"passing", "", 100000 * time.Hour, time.Now()}
+		r.metadata.set(nil, errors.New("not yet"))
+		r.run()
+		r.pass(10 * sec)
+		r.wantOps()
+		r.wantStatus("app", "passing")
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.pass(2 * sec)
+		r.wantStatus("app", "passing")
+		if ttl := r.agent.checks["app"].ttl; ttl != 30*sec {
+			t.Errorf("ttl %s", ttl)
+		}
+		r.term()
+	})
+}
+
+// A passing write whose answer never came may be applied after the critical
+// one that follows it.
+func TestLateWriteDoesNotOutliveTheNextTick(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.agent.late = 1500 * time.Millisecond
+		r.metadata.set(healthOf("UNHEALTHY"), nil)
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.agent.setAnswer(func(o op) error {
+			if o.Status == "passing" {
+				return errHang
+			}
+			return nil
+		})
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.pass(sec) // the write hangs from 1 s on, until 6 s
+		r.metadata.set(healthOf("UNHEALTHY"), nil)
+		r.pass(6300 * time.Millisecond) // 7.8 s: applied at 7.5 s
+		r.wantStatus("app", "passing")
+		r.pass(300 * time.Millisecond)
+		r.wantStatus("app", "critical")
+		r.term()
+	})
+}
+
+func TestReplacedTokenFileIsReadAfterADenial(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.login("old", "")
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.agent.setAnswer(func(op) error { return errDenied })
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.file("service-token", "new\n")
+		r.pass(sec)
+		r.agent.setAnswer(nil)
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		r.term()
+		if d := cmp.Diff([]string{"new"}, r.logout.distinct()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestServiceTokenIsAwaitedForTenSeconds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.ConsulLogin.Enabled = true
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(8 * sec)
+		r.wantOps()
+		r.file("service-token", "late")
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		r.term()
+	})
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.ConsulLogin.Enabled = true
+		r.file("service-token", " \n") // empty is as good as absent
+		r.run()
+		r.pass(10 * sec)
+		<-r.done
+		if code := cli.ExitCode(r.err); code != 1 {
+			t.Errorf("exit code %d for %v", code, r.err)
+		}
+		r.wantOps()
+	})
+}
+
+func TestNothingToSynchroniseIdles(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*config.Config){
+		"no containers": func(c *config.Config) { c.HealthSyncContainers = nil },
+		"gateway":       func(c *config.Config) { c.Gateway = &config.Gateway{Kind: "mesh-gateway"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app"}, func(r *rig) {
+				r.login("service-secret", "client-secret")
+				change(r.cfg)
+				r.metadata.set(nil, errors.New("unreachable"))
+				r.run()
+				r.pass(time.Hour)
+				if took, err := r.term(); err != nil || took != 0 {
+					t.Errorf("took %s, %v", took, err)
+				}
+				r.wantOps()
+				if r.metadata.reads != 0 {
+					t.Errorf("%d metadata reads", r.metadata.reads)
+				}
+				if d := cmp.Diff([]string{"service-secret", "client-secret"}, r.logout.distinct()); d != "" {
+					t.Error(d)
+				}
+			})
+		})
+	}
+}
+
+func removeFile(t *testing.T, r *rig, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(r.cfg.BootstrapDir, name)); err != nil {
+		t.Fatal(err)
+	}
+}

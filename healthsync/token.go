@@ -1,0 +1,119 @@
+package healthsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	// tokenLimit bounds the wait for the token file. mesh-init has written it
+	// before this container starts, so it is there or it never comes.
+	tokenLimit = 10 * time.Second
+	// logOutTimeout bounds one attempt of a log-out.
+	logOutTimeout = 5 * time.Second
+)
+
+// waitForToken reads the service token, if login is on.
+func (s *syncer) waitForToken(ctx context.Context) error {
+	policy := retry.LocalAgent()
+	policy.Limit = tokenLimit
+	always := func(error) retry.Class { return retry.Retry }
+	err := retry.Do(ctx, policy, s.Log, "read service token", always, func(context.Context) error {
+		if s.reloadToken() {
+			return nil
+		}
+		_, err := s.readToken(workload.FileServiceToken)
+		return err
+	})
+	if err != nil {
+		return cli.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
+	}
+	return nil
+}
+
+// reloadToken takes the token from its file and says whether there is one to
+// use. Without login that is the Consul environment's, here the empty string.
+func (s *syncer) reloadToken() bool {
+	if !s.cfg.ConsulLogin.Enabled {
+		return true
+	}
+	if token, err := s.readToken(workload.FileServiceToken); err == nil {
+		s.token = token
+	}
+	return s.token != ""
+}
+
+// readToken reads a token file; an empty one is an error.
+func (s *syncer) readToken(name string) (string, error) {
+	path := filepath.Join(s.cfg.BootstrapDir, name)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimSpace(string(data))
+	if token == "" {
+		return "", fmt.Errorf("%s is empty", path)
+	}
+	return token, nil
+}
+
+// logOutAll destroys the tokens that end with the task. The client token comes
+// last, because the agent may still be leaving with it, and only when no
+// client-entrypoint has declared itself its owner. A log-out that fails is
+// logged and left to the controller.
+func (s *syncer) logOutAll(ctx context.Context) {
+	if !s.cfg.ConsulLogin.Enabled {
+		return
+	}
+	files := []string{workload.FileServiceToken}
+	if _, err := os.Stat(filepath.Join(s.cfg.BootstrapDir, workload.FileClientTokenOwner)); errors.Is(err, fs.ErrNotExist) {
+		files = append(files, workload.FileClientToken)
+	}
+	for i, name := range files {
+		// An unreachable server must not use up the time of the tokens after.
+		share := ctx
+		if deadline, ok := ctx.Deadline(); ok {
+			var cancel context.CancelFunc
+			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(files)-i))
+			defer cancel()
+		}
+		if err := s.logOut(share, name); err != nil {
+			s.Log.Warn("token not logged out, the controller will remove it",
+				logkey.Path, filepath.Join(s.cfg.BootstrapDir, name), logkey.Error, err)
+		}
+	}
+}
+
+// logOut destroys the token in a file of the bootstrap directory. No file, no
+// token.
+func (s *syncer) logOut(ctx context.Context, name string) error {
+	secret, err := s.readToken(name)
+	if err != nil && name == workload.FileServiceToken {
+		secret = s.token
+	}
+	if secret == "" {
+		s.Log.Debug("no token to log out", logkey.Path, filepath.Join(s.cfg.BootstrapDir, name))
+		return nil
+	}
+	err = retry.Do(ctx, retry.Remote(), s.Log, "log out "+name, s.Classify, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
+		defer cancel()
+		return s.LogOut(ctx, secret)
+	})
+	if err != nil {
+		return err
+	}
+	s.Log.Info("token logged out", logkey.Path, filepath.Join(s.cfg.BootstrapDir, name))
+	return nil
+}
