@@ -108,7 +108,7 @@ func sinkEndpoint(raw string, env map[string]string) (endpoint, error) {
 	case u.Scheme == "udp":
 		s, err := newSocket(u.Hostname(), u.Port())
 		if err != nil {
-			return endpoint{}, fmt.Errorf("must be udp://<IP address>:<port>, not %q: %w", expanded, err)
+			return endpoint{}, fmt.Errorf("must be udp://<IP address>:<port>, not %q", expanded)
 		}
 		return endpoint{socket: s}, nil
 	case u.Scheme == "unix" && u.Path != "":

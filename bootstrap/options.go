@@ -210,23 +210,40 @@ func (r reader) object(key string) json.RawMessage {
 }
 
 // fragments reads a text that holds JSON objects separated by commas, as they
-// would stand inside a JSON array.
+// would stand inside a JSON array. An array of them is taken as its elements,
+// as Envoy does.
 func (r reader) fragments(key string) []json.RawMessage {
 	raw := r.text(key)
 	if raw == "" {
 		return nil
 	}
-	const want = "must be JSON objects in a string, separated by commas and without brackets around them"
-	var msgs []json.RawMessage
-	if err := json.Unmarshal([]byte("["+raw+"]"), &msgs); err != nil {
+	const want = "must be JSON objects in a string, separated by commas"
+	msgs, err := elements("["+raw+"]", 1)
+	switch {
+	case err != nil:
 		r.reject(key, want+": %v", syntax(err, 1))
-		return nil
-	}
-	if !slices.ContainsFunc(msgs, func(m json.RawMessage) bool { return !isObject(m) }) {
+	case !slices.ContainsFunc(msgs, func(m json.RawMessage) bool { return !isObject(m) }):
 		return msgs
+	default:
+		r.reject(key, want)
 	}
-	r.reject(key, want)
 	return nil
+}
+
+// elements splits an array, and arrays within it down to a depth.
+func elements(array string, depth int) ([]json.RawMessage, error) {
+	var msgs, out []json.RawMessage
+	if err := json.Unmarshal([]byte(array), &msgs); err != nil {
+		return nil, err
+	}
+	for _, m := range msgs {
+		inner := []json.RawMessage{m}
+		if depth > 0 && bytes.HasPrefix(m, []byte("[")) {
+			inner, _ = elements(string(m), depth-1) // cannot fail: m is valid JSON
+		}
+		out = append(out, inner...)
+	}
+	return out, nil
 }
 
 func isObject(msg json.RawMessage) bool {

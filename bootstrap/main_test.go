@@ -1,0 +1,242 @@
+package bootstrap
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// plain has no ACLs; secured has ACLs and serves gRPC over TLS.
+var (
+	plain, secured *testkit.Consul
+	caFile, caPEM  string
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "bootstrap-test-")
+	if err == nil {
+		defer os.RemoveAll(dir)
+		err = start(dir)
+	}
+	defer func() { plain.Stop(); secured.Stop() }()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+func start(dir string) error {
+	if err := writeCerts(dir); err != nil {
+		return err
+	}
+	caFile = filepath.Join(dir, "ca.pem")
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		return err
+	}
+	caPEM = string(ca)
+	if plain, err = testkit.StartConsul(testkit.ConsulOptions{}); err != nil {
+		return err
+	}
+	secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: fmt.Sprintf(
+		"tls { grpc { ca_file = %q cert_file = %q key_file = %q } }\n",
+		caFile, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))})
+	return err
+}
+
+// writeCerts makes ca.pem, cert.pem (for a name nobody dials) and key.pem.
+func writeCerts(dir string) error {
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	ca := certificate(1, "test CA")
+	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
+	leaf := certificate(2, "server.dc1.consul")
+	leaf.DNSNames = []string{"server.dc1.consul"}
+	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	if err != nil {
+		return err
+	}
+	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name, kind string
+		der        []byte
+	}{{"ca.pem", "CERTIFICATE", caDER}, {"cert.pem", "CERTIFICATE", leafDER}, {"key.pem", "PRIVATE KEY", keyDER}} {
+		block := pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der})
+		if err := os.WriteFile(filepath.Join(dir, f.name), block, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func certificate(serial int64, name string) *x509.Certificate {
+	return &x509.Certificate{
+		SerialNumber: big.NewInt(serial),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    time.Now().Add(-time.Hour),
+		NotAfter:     time.Now().Add(24 * time.Hour),
+	}
+}
+
+// call makes one request to the agent and decodes the answer into out.
+func call(t testing.TB, c *testkit.Consul, method, path string, body, out any) {
+	t.Helper()
+	in, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Not t.Context(): clean-ups call, too.
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.HTTPAddr+path, bytes.NewReader(in))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("X-Consul-Token", c.Token)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s %s: %s: %s", method, path, resp.Status, answer)
+	}
+	if out != nil {
+		if err := json.Unmarshal(answer, out); err != nil {
+			t.Fatalf("%s %s: %v: %s", method, path, err, answer)
+		}
+	}
+}
+
+// fetch is the mapping from the agent's one answer to Proxy.
+func fetch(t testing.TB, c *testkit.Consul, id string) Proxy {
+	t.Helper()
+	var s api.AgentService
+	call(t, c, http.MethodGet, "/v1/agent/service/"+id, nil, &s)
+	p := Proxy{
+		Kind: string(s.Kind), Service: s.Service, Destination: s.Proxy.DestinationServiceName,
+		Datacenter: s.Datacenter, Namespace: s.Namespace, Partition: s.Partition, Config: s.Proxy.Config,
+	}
+	if a := s.Proxy.AccessLogs; a != nil {
+		p.AccessLogs = &AccessLogs{
+			Enabled: a.Enabled, Type: string(a.Type), Path: a.Path,
+			JSONFormat: a.JSONFormat, TextFormat: a.TextFormat,
+		}
+	}
+	return p
+}
+
+// command runs Consul's own bootstrap command against the agent at httpAddr
+// with no other environment, and returns stdout alone.
+func command(t testing.TB, httpAddr, token string, env map[string]string, args ...string) (string, error) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), testkit.RequireBinary(t, "consul"),
+		append([]string{"connect", "envoy", "-bootstrap"}, args...)...)
+	cmd.Env = []string{"CONSUL_HTTP_ADDR=" + httpAddr, "CONSUL_HTTP_TOKEN=" + token}
+	for k, v := range env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	var stdout, stderr strings.Builder
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("%w: %s%s", err, stderr.String(), stdout.String())
+	}
+	return stdout.String(), nil
+}
+
+// tree decodes JSON and, so that only meaning is compared, every string in it
+// that holds a JSON object.
+func tree(t testing.TB, doc string) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal([]byte(doc), &v); err != nil {
+		t.Fatalf("not JSON: %v:\n%s", err, doc)
+	}
+	return unwrap(v)
+}
+
+func unwrap(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for k := range v {
+			v[k] = unwrap(v[k])
+		}
+	case []any:
+		for i := range v {
+			v[i] = unwrap(v[i])
+		}
+	case string:
+		var inner map[string]any
+		if strings.HasPrefix(v, "{") && json.Unmarshal([]byte(v), &inner) == nil {
+			return unwrap(inner)
+		}
+	}
+	return v
+}
+
+// validate lets the real Envoy judge a bootstrap.
+func validate(t testing.TB, doc string) error {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "bootstrap.json")
+	if err := os.WriteFile(file, []byte(doc), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), testkit.RequireBinary(t, "envoy"),
+		"--mode", "validate", "--log-level", "error", "-c", file)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+func freeAddr(t testing.TB) string {
+	t.Helper()
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return net.JoinHostPort("127.0.0.1", fmt.Sprint(ports[0]))
+}
