@@ -1,0 +1,16 @@
+// Package network is the VPC of a local ECS: one anonymous network namespace
+// with a bridge in it, and one anonymous namespace per task, as awsvpc gives
+// every task its own network interface.
+//
+// Flow: 1. New makes the VPC namespace, its bridge and gateway; 2. Attach
+// makes a task namespace: lo, the link-local leg eth0, the interface eth1 with
+// the task's address, routes; 3. Listen, DialContext and Do act inside a
+// namespace from this process, File lets a container join it; 4. Close of a
+// task frees its address at once; Close of the fabric takes all away.
+//
+// Owns: addresses, namespaces, links, the threads that visit a namespace.
+// Never does: leave a trace in the host's own namespace or file system.
+// Namespaces live by open descriptors alone, so that they end with the process
+// however it ends.
+// Start reading at: New, Attach and Namespace.
+package network

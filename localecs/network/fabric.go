@@ -1,0 +1,260 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"sync"
+	"sync/atomic"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+)
+
+// instead is the way round a host that cannot make networks.
+const instead = "use -network host"
+
+// ErrClosed means that the fabric is closed.
+var ErrClosed = errors.New("the network is closed")
+
+// Options describe a VPC.
+type Options struct {
+	// Subnet is an IPv4 CIDR block, /16 to /28; empty is DefaultSubnet. It
+	// exists only inside the VPC namespace, so it may be in use on the host.
+	Subnet string
+	// Region makes DNS names; empty is us-west-2.
+	Region string
+}
+
+// Fabric is the VPC: a namespace with a bridge that every task is linked to.
+type Fabric struct {
+	plan   plan
+	pool   *pool
+	home   netns.NsHandle
+	link   *netlink.Handle
+	bridge netlink.Link
+	infra  *Namespace
+	links  atomic.Uint64
+
+	mu     sync.Mutex
+	closed bool
+	tasks  map[string]*Namespace
+}
+
+// New makes the VPC. The error is a *hostcap.MissingError when the host lacks
+// a privilege or a kernel feature.
+func New(o Options) (*Fabric, error) {
+	p, err := newPlan(o.Subnet, o.Region)
+	if err != nil {
+		return nil, err
+	}
+	if err := hostcap.Check("make a task network", instead, hostcap.NetAdmin(), hostcap.SysAdmin()); err != nil {
+		return nil, err
+	}
+	home, err := netns.Get()
+	if err != nil {
+		return nil, fmt.Errorf("open own network namespace: %w", err)
+	}
+	f := &Fabric{plan: p, pool: newPool(p), home: home, tasks: map[string]*Namespace{}}
+	if err := f.open(); err != nil {
+		f.release()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *Fabric) open() error {
+	vpc, err := newNamespace(f.home)
+	if err != nil {
+		return hostcap.Explain("make the VPC", "network namespaces", instead, err)
+	}
+	f.infra = f.namespace(f.plan.at(1), vpc, "localecs-vpc")
+	f.infra.close = func() error { return nil } // it ends with the fabric
+	if f.link, err = openLink(f.infra); err != nil {
+		return hostcap.Explain("make the VPC", "netlink", instead, err)
+	}
+	if err := setUpLoopback(f.link); err != nil {
+		return err
+	}
+	if f.bridge, err = addBridge(f.link, "br0", f.infra.MAC); err != nil {
+		return err
+	}
+	for _, ip := range []netip.Addr{f.infra.Gateway, f.infra.Resolver} {
+		if err := addAddress(f.link, f.bridge, netip.PrefixFrom(ip, f.plan.subnet.Bits())); err != nil {
+			return err
+		}
+	}
+	// The gateway forwards, though it has nowhere to: a packet for the outside
+	// is then answered with "unreachable" instead of running into a time-out.
+	// Where /proc/sys is read-only the time-out is all there is.
+	_ = f.infra.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	return nil
+}
+
+// namespace wraps a descriptor. It owns ns from here on.
+func (f *Fabric) namespace(ip netip.Addr, ns netns.NsHandle, name string) *Namespace {
+	return &Namespace{Addressing: f.plan.addressing(ip), home: f.home, file: os.NewFile(uintptr(ns), name)}
+}
+
+// Infra is the VPC's own namespace: simulator services and infrastructure
+// processes such as Consul servers live here, at the gateway's address and
+// those of AddInfraAddress. Its Close does nothing.
+func (f *Fabric) Infra() *Namespace { return f.infra }
+
+// AddInfraAddress gives the VPC's own namespace one more address, from the
+// subnet's end. It stays until the fabric is closed.
+func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return netip.Addr{}, ErrClosed
+	}
+	ip, err := f.pool.takeHigh()
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	if err := addAddress(f.link, f.bridge, netip.PrefixFrom(ip, f.plan.subnet.Bits())); err != nil {
+		f.pool.release(ip)
+		return netip.Addr{}, err
+	}
+	return ip, nil
+}
+
+// Attach makes the network of one task. taskID must not be in use.
+func (f *Fabric) Attach(taskID string) (*Namespace, error) {
+	if err := f.reserve(taskID); err != nil {
+		return nil, err
+	}
+	n, err := f.attach(taskID)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	switch {
+	case err != nil:
+		delete(f.tasks, taskID)
+		return nil, fmt.Errorf("attach task %q to the network: %w", taskID, err)
+	case f.closed:
+		return nil, errors.Join(ErrClosed, n.Close())
+	}
+	f.tasks[taskID] = n
+	return n, nil
+}
+
+func (f *Fabric) reserve(taskID string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.closed {
+		return ErrClosed
+	}
+	if _, ok := f.tasks[taskID]; ok {
+		return fmt.Errorf("attach task %q to the network: it has one already", taskID)
+	}
+	f.tasks[taskID] = nil
+	return nil
+}
+
+func (f *Fabric) attach(taskID string) (*Namespace, error) {
+	ip, err := f.pool.take()
+	if err != nil {
+		return nil, err
+	}
+	ns, err := newNamespace(f.home)
+	if err != nil {
+		f.pool.release(ip)
+		return nil, hostcap.Explain("make a network namespace", "room for another network namespace (user.max_net_namespaces)", instead, err)
+	}
+	n := f.namespace(ip, ns, "task-"+taskID)
+	n.close = func() error { return f.detach(taskID, n) }
+	veth := &netlink.Veth{LinkAttrs: linkAttrs(f.vethName()), PeerName: "eth1", PeerHardwareAddr: n.MAC, PeerNamespace: netlink.NsFd(ns)}
+	if err := f.connect(n, veth); err != nil {
+		return nil, errors.Join(err, n.Close())
+	}
+	return n, nil
+}
+
+// vethName names the VPC's end of a task's link. Numbers are not used again:
+// the link of a task that has ended is there until the kernel gets round to it.
+func (f *Fabric) vethName() string { return fmt.Sprintf("veth%d", f.links.Add(1)) }
+
+// connect sets up the task's end first, eth0 before eth1, so that interface
+// numbers are in Fargate's order.
+func (f *Fabric) connect(n *Namespace, veth *netlink.Veth) error {
+	h, err := openLink(n)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := setUpLoopback(h); err != nil {
+		return err
+	}
+	if err := addMetadataAddress(h); err != nil {
+		return err
+	}
+	if err := addLinkLocalLeg(h, net.HardwareAddr{0x0a, 0xed, n.MAC[2], n.MAC[3], n.MAC[4], n.MAC[5]}); err != nil {
+		return err
+	}
+	veth.MasterIndex = f.bridge.Attrs().Index
+	if err := f.link.LinkAdd(veth); err != nil {
+		return hostcap.Explain("add link "+veth.Name, "the kernel's veth driver", instead, err)
+	}
+	if err := setUp(f.link, veth); err != nil {
+		return err
+	}
+	if err := configureENI(h, n.Addressing); err != nil {
+		return err
+	}
+	return errors.Join(waitUp(h, "eth1"), waitUp(f.link, veth.Name, "br0"))
+}
+
+// detach takes the address out of the task's namespace and frees it. The links
+// are left to the kernel, which removes them with the namespace, many at a
+// time; asking for each takes 50 ms in which no other link can be made.
+func (f *Fabric) detach(taskID string, n *Namespace) error {
+	f.mu.Lock()
+	if f.tasks[taskID] == n {
+		delete(f.tasks, taskID)
+	}
+	f.mu.Unlock()
+	if err := removeENIAddress(n); err != nil {
+		// Better an address less than two tasks with one.
+		return errors.Join(fmt.Errorf("free address %s: %w", n.IP, err), n.file.Close())
+	}
+	f.pool.release(n.IP)
+	return n.file.Close()
+}
+
+// Close detaches every task and takes the VPC away. Stop the containers first:
+// the kernel keeps a namespace while a process is inside.
+func (f *Fabric) Close() error {
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil
+	}
+	f.closed = true
+	var open []*Namespace
+	for _, n := range f.tasks {
+		if n != nil {
+			open = append(open, n)
+		}
+	}
+	f.mu.Unlock()
+	var errs []error
+	for _, n := range open {
+		errs = append(errs, n.Close())
+	}
+	return errors.Join(append(errs, f.release())...)
+}
+
+func (f *Fabric) release() error {
+	if f.link != nil {
+		f.link.Close()
+	}
+	var err error
+	if f.infra != nil {
+		err = f.infra.file.Close()
+	}
+	return errors.Join(err, f.home.Close())
+}

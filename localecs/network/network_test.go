@@ -1,0 +1,442 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/vishvananda/netlink"
+)
+
+const childVariable = "LOCALECS_NETWORK_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		os.Exit(child())
+	}
+	os.Exit(testkit.Main(m))
+}
+
+// child makes a VPC with two tasks, says so, and waits to be killed.
+func child() int {
+	f, err := New(Options{})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	for _, id := range []string{"a", "b"} {
+		if _, err := f.Attach(id); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	fmt.Println("ready")
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// newFabric is a VPC for one test; it skips where the host cannot make one.
+func newFabric(t *testing.T, o Options) *Fabric {
+	t.Helper()
+	f, err := New(o)
+	var missing *hostcap.MissingError
+	if errors.As(err, &missing) {
+		testkit.Missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+func attach(t *testing.T, f *Fabric, id string) *Namespace {
+	t.Helper()
+	n, err := f.Attach(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// serve answers every connection with word until the test ends.
+func serve(t *testing.T, n *Namespace, address, word string) net.Listener {
+	t.Helper()
+	l, err := n.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			_, _ = io.WriteString(c, word)
+			c.Close()
+		}
+	}()
+	return l
+}
+
+// ask returns what the server at address says to a caller inside n.
+func ask(n *Namespace, address string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	c, err := n.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	b, err := io.ReadAll(c)
+	return string(b), err
+}
+
+func TestInterfacesOfATaskAreFargates(t *testing.T) {
+	t.Parallel()
+	n := attach(t, newFabric(t, Options{}), "a")
+	var got []string
+	err := n.Do(func() error {
+		links, err := netlink.LinkList()
+		if err != nil {
+			return err
+		}
+		for _, l := range links {
+			addrs, err := netlink.AddrList(l, netlink.FAMILY_V4)
+			if err != nil {
+				return err
+			}
+			for _, a := range addrs {
+				got = append(got, l.Attrs().Name+" "+a.IPNet.String())
+			}
+			if l.Attrs().Flags&net.FlagUp == 0 {
+				got = append(got, l.Attrs().Name+" is down")
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"lo 127.0.0.1/8", "lo 169.254.170.2/32", "eth0 169.254.172.2/22", "eth1 10.42.0.4/24"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("interfaces in kernel order (-want +got):\n%s", diff)
+	}
+	eni, err := net.ParseMAC("0a:ec:0a:2a:00:04")
+	if err != nil || n.MAC.String() != eni.String() {
+		t.Errorf("MAC %v, want %v", n.MAC, eni)
+	}
+}
+
+func TestLoopbackIsSharedInATaskAndIsolatedBetweenTasks(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{})
+	a, b := attach(t, f, "a"), attach(t, f, "b")
+	serve(t, a, "127.0.0.1:9000", "a")
+	if got, err := ask(a, "127.0.0.1:9000"); got != "a" || err != nil {
+		t.Errorf("same task: %q, %v", got, err)
+	}
+	if _, err := a.Listen("tcp", "127.0.0.1:9000"); err == nil {
+		t.Error("the same port was bound twice in one task")
+	}
+	if got, err := ask(b, "127.0.0.1:9000"); err == nil {
+		t.Errorf("the other task reached it: %q", got)
+	}
+	serve(t, b, "127.0.0.1:9000", "b")
+	if got, err := ask(b, "127.0.0.1:9000"); got != "b" || err != nil {
+		t.Errorf("own port of the other task: %q, %v", got, err)
+	}
+}
+
+func TestTasksReachEachOtherAndInfrastructureByIP(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{})
+	a, b := attach(t, f, "a"), attach(t, f, "b")
+	extra, err := f.AddInfraAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if extra.String() != "10.42.0.254" {
+		t.Errorf("infrastructure address %s, want 10.42.0.254", extra)
+	}
+	serve(t, a, a.IP.String()+":8080", "task a")
+	serve(t, f.Infra(), extra.String()+":8500", "consul")
+	serve(t, f.Infra(), f.Infra().IP.String()+":8500", "gateway")
+	for _, tc := range []struct {
+		from *Namespace
+		to   string
+		want string
+	}{
+		{b, a.IP.String() + ":8080", "task a"},
+		{f.Infra(), a.IP.String() + ":8080", "task a"},
+		{b, "10.42.0.254:8500", "consul"},
+		{a, "10.42.0.1:8500", "gateway"},
+	} {
+		if got, err := ask(tc.from, tc.to); got != tc.want || err != nil {
+			t.Errorf("%s: %q, %v; want %q", tc.to, got, err, tc.want)
+		}
+	}
+}
+
+func TestMetadataAddressIsTheTasksOwn(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{})
+	a, b := attach(t, f, "a"), attach(t, f, "b")
+	serve(t, a, MetadataIP+":80", "metadata of a")
+	serve(t, b, MetadataIP+":80", "metadata of b")
+	for n, want := range map[*Namespace]string{a: "metadata of a", b: "metadata of b"} {
+		if got, err := ask(n, MetadataIP+":80"); got != want || err != nil {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+}
+
+// Scenario 64, and the same for whatever else is not emulated.
+func TestWhatIsNotThereFailsAtOnce(t *testing.T) {
+	t.Parallel()
+	n := attach(t, newFabric(t, Options{}), "a")
+	for _, address := range []string{"169.254.169.254:80", "169.254.169.253:53", "10.42.0.2:53", "198.51.100.1:443"} {
+		start := time.Now()
+		if _, err := ask(n, address); err == nil {
+			t.Errorf("%s answered", address)
+		}
+		if took := time.Since(start); took > time.Second {
+			t.Errorf("%s failed after %s, want less than 1 s", address, took)
+		}
+	}
+}
+
+func TestNamesAreRefusedInsteadOfResolvedOutside(t *testing.T) {
+	t.Parallel()
+	n := attach(t, newFabric(t, Options{}), "a")
+	if _, err := n.DialContext(t.Context(), "tcp", "localhost:80"); err == nil || !strings.Contains(err.Error(), "want an IP address") {
+		t.Errorf("dial: %v", err)
+	}
+	if _, err := n.Listen("tcp", "localhost:80"); err == nil || !strings.Contains(err.Error(), "want an IP address") {
+		t.Errorf("listen: %v", err)
+	}
+	c, err := n.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Close()
+	l, err := n.Listen("unix", filepath.Join(t.TempDir(), "s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+}
+
+func TestAddressIsFreeAtOnceAfterClose(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{Subnet: "10.42.0.0/28"}) // .4 to .14: eleven tasks
+	for round := range 3 {
+		var open []*Namespace
+		for i := range 11 {
+			open = append(open, attach(t, f, fmt.Sprint("task-", i)))
+		}
+		if _, err := f.Attach("one-more"); !errors.Is(err, ErrNoAddress) {
+			t.Errorf("round %d: twelfth task: %v", round, err)
+		}
+		l := serve(t, open[3], open[3].IP.String()+":80", "hello")
+		if got, err := ask(open[7], l.Addr().String()); got != "hello" || err != nil {
+			t.Errorf("round %d: %q, %v", round, got, err)
+		}
+		// The listener stays open on purpose: a socket keeps the namespace,
+		// and must not keep the address.
+		for _, n := range open {
+			if err := n.Close(); err != nil {
+				t.Error(err)
+			}
+			if err := n.Close(); err != nil {
+				t.Errorf("second close: %v", err)
+			}
+		}
+	}
+}
+
+func TestTaskIDIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{})
+	n := attach(t, f, "a")
+	if _, err := f.Attach("a"); err == nil {
+		t.Error("one task got two networks")
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Do(func() error { return nil }); err == nil {
+		t.Error("entered a closed namespace")
+	}
+	attach(t, f, "a")
+}
+
+func TestManyTasksAtOnce(t *testing.T) {
+	f := newFabric(t, Options{})
+	const tasks = 200
+	start := time.Now()
+	var wg sync.WaitGroup
+	namespaces := make([]*Namespace, tasks)
+	for i := range tasks {
+		wg.Go(func() {
+			n, err := f.Attach(strconv.Itoa(i))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			namespaces[i] = n
+		})
+	}
+	wg.Wait()
+	t.Logf("%d tasks attached in %s", tasks, time.Since(start))
+	if t.Failed() {
+		return
+	}
+	seen := map[string]bool{}
+	for _, n := range namespaces {
+		seen[n.IP.String()] = true
+	}
+	if len(seen) != tasks {
+		t.Errorf("%d distinct addresses, want %d", len(seen), tasks)
+	}
+	serve(t, namespaces[0], namespaces[0].IP.String()+":80", "first")
+	if got, err := ask(namespaces[tasks-1], namespaces[0].IP.String()+":80"); got != "first" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+	start = time.Now()
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	t.Logf("closed in %s", time.Since(start))
+}
+
+func TestClosedFabricRefuses(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Attach("a"); !errors.Is(err, ErrClosed) {
+		t.Errorf("Attach: %v", err)
+	}
+	if _, err := f.AddInfraAddress(); !errors.Is(err, ErrClosed) {
+		t.Errorf("AddInfraAddress: %v", err)
+	}
+}
+
+// After Do the process is where it was: a dirty thread would show up as a
+// second network namespace among the process's threads.
+func TestThreadsComeHome(t *testing.T) {
+	n := attach(t, newFabric(t, Options{}), "a")
+	var wg sync.WaitGroup
+	for range 50 {
+		wg.Go(func() {
+			if err := n.Do(func() error { return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	failed := errors.New("failed inside")
+	if err := n.Do(func() error { return failed }); !errors.Is(err, failed) {
+		t.Errorf("error of the function: %v", err)
+	}
+	threads, err := filepath.Glob("/proc/self/task/*/ns/net")
+	if err != nil || len(threads) == 0 {
+		t.Fatal("no threads found", err)
+	}
+	home, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range threads {
+		if ns, err := os.Readlink(path); err == nil && ns != home {
+			t.Errorf("%s is in %s, want %s", path, ns, home)
+		}
+	}
+}
+
+// hostLinks is what the host's own namespace shows.
+func hostLinks(t *testing.T) []string {
+	t.Helper()
+	links, err := netlink.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, l := range links {
+		addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, fmt.Sprint(l.Attrs().Name, addrs))
+	}
+	return names
+}
+
+func TestHostKeepsNothingOfAKilledSimulator(t *testing.T) {
+	newFabric(t, Options{}) // skips where there is no network
+	before := hostLinks(t)
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), childVariable+"=1")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line := make([]byte, 64)
+	n, err := stdout.Read(line)
+	if got := strings.TrimSpace(string(line[:n])); got != "ready" {
+		t.Errorf("child said %q, %v", got, err)
+	}
+	if diff := cmp.Diff(before, hostLinks(t)); diff != "" {
+		t.Errorf("links on the host while it runs (-before +during):\n%s", diff)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Error(err)
+	}
+	_ = cmd.Wait()
+	if diff := cmp.Diff(before, hostLinks(t)); diff != "" {
+		t.Errorf("links on the host afterwards (-before +after):\n%s", diff)
+	}
+	after, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(mounts), string(after)); diff != "" {
+		t.Errorf("mounts (-before +after):\n%s", diff)
+	}
+}
