@@ -6,8 +6,8 @@ export CGO_ENABLED := 0
 GO      ?= go
 VERSION ?= 0.7.0
 COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
-PKG     := github.com/meshtask/consul-ecs/subcommand
-LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).commit=$(COMMIT)
+PKG     := github.com/meshtask/consul-ecs/internal/cli
+LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT)
 
 .DEFAULT_GOAL := build
 

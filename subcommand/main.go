@@ -10,13 +10,17 @@ import (
 func Main(args []string) int {
 	return cli.Main(cli.App{
 		Name:     "consul-ecs",
-		Version:  Version(),
+		Version:  cli.Version(),
 		Commands: commands(),
 	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
 func commands() map[string]cli.Command {
 	return map[string]cli.Command{
-		"version": versionCommand(),
+		"app-entrypoint":   appEntrypointCommand(),
+		"envoy-entrypoint": envoyEntrypointCommand(),
+		"install":          installCommand(),
+		"net-dial":         netDialCommand(),
+		"version":          versionCommand(),
 	}
 }

@@ -32,6 +32,7 @@ const (
 	ServiceName = "service_name"
 	Signal      = "signal"
 	Status      = "status"
+	Step        = "step"
 	TaskARN     = "task_arn"
 	TaskID      = "task_id"
 )

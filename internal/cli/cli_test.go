@@ -1,0 +1,150 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// call is one run of Main.
+type call struct {
+	code           int
+	stdout, stderr string
+}
+
+func run(app App, args ...string) call {
+	var out, err bytes.Buffer
+	code := Main(app, args, func(string) string { return "" }, strings.NewReader(""), &out, &err)
+	return call{code, out.String(), err.String()}
+}
+
+// echo is an app with one command that prints its arguments and one flag.
+func echo(err error) App {
+	upper := false
+	return App{Name: "prog", Version: "v1.2.3", Commands: map[string]Command{"echo": {
+		Synopsis: "Print the arguments",
+		Usage:    "echo [flags] [words]",
+		Help:     "Prints its arguments.",
+		Flags:    func(fs *flag.FlagSet) { fs.BoolVar(&upper, "upper", false, "in capitals") },
+		Run: func(_ context.Context, inv *Invocation) error {
+			s := strings.Join(inv.Args, " ")
+			if upper {
+				s = strings.ToUpper(s)
+			}
+			fmt.Fprintln(inv.Stdout, s)
+			return err
+		},
+	}}}
+}
+
+// The CLI quirk of 1.0: help anywhere on the line was taken for ours.
+func TestHelpFlagAmongTheArgumentsBelongsToTheArguments(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"echo", "hello", "--help"},
+		{"echo", "hello", "-h"},
+		{"echo", "-upper=false", "hello", "-help"},
+	} {
+		got := run(echo(nil), args...)
+		if got.code != 0 || !strings.HasPrefix(got.stdout, "hello -") {
+			t.Errorf("%v: got %+v, want the arguments printed", args, got)
+		}
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"echo", "--help"}, {"echo", "-h"}, {"echo", "-upper", "-help"}} {
+		got := run(echo(nil), args...)
+		if got.code != 0 || !strings.Contains(got.stdout, "Usage: prog echo [flags] [words]") || !strings.Contains(got.stdout, "-upper") || got.stderr != "" {
+			t.Errorf("%v: got %+v, want the help on stdout", args, got)
+		}
+	}
+	got := run(echo(nil), "--help")
+	if got.code != 0 || !strings.Contains(got.stdout, "echo  Print the arguments") {
+		t.Errorf("got %+v, want the list of commands", got)
+	}
+}
+
+func TestCommandLineMistakes(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+	}{
+		{nil, 127, "Commands:"},
+		{[]string{"nosuch"}, 127, "Commands:"},
+		{[]string{"echo", "-nosuch"}, 1, "flag provided but not defined: -nosuch"},
+		{[]string{"-nosuch", "echo"}, 1, ""},
+	} {
+		got := run(echo(nil), c.args...)
+		if got.code != c.code || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
+			t.Errorf("%v: got %+v, want exit %d and %q on stderr", c.args, got, c.code, c.says)
+		}
+	}
+}
+
+func TestVersionFlag(t *testing.T) {
+	t.Parallel()
+	for _, flag := range []string{"--version", "-version", "-v"} {
+		if got := run(echo(nil), flag); got.code != 0 || !strings.Contains(got.stdout+got.stderr, "v1.2.3") {
+			t.Errorf("%s: got %+v, want v1.2.3", flag, got)
+		}
+	}
+}
+
+func TestErrorsBecomeExitCodes(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("fault")
+	for _, c := range []struct {
+		name string
+		err  error
+		code int
+		says string
+	}{
+		{"nothing", nil, 0, ""},
+		{"usage", Usagef("flag x: %w", fault), 1, "prog echo: flag x: fault\n"},
+		{"wrapped usage", fmt.Errorf("config: %w", Usagef("bad")), 1, "prog echo: config: bad\n"},
+		{"permanent", fmt.Errorf("log in: %w", &retry.PermanentError{Err: fault}), 2, "[ERROR] prog.echo: command failed: error=\"log in: fault\" exit_code=2"},
+		{"refused", &Refused{Err: fault}, 2, "error=fault"},
+		{"gave up", &retry.GaveUpError{Attempts: 3, Err: fault}, 3, "gave up after 3 attempts"},
+		{"anything else", fault, 3, "error=fault"},
+		{"a child's code", &ExitError{Code: 42}, 42, ""},
+	} {
+		got := run(echo(c.err), "echo")
+		if got.code != c.code || !strings.Contains(got.stderr, c.says) || (c.says == "" && got.stderr != "") {
+			t.Errorf("%s: got %+v, want exit %d and %q", c.name, got, c.code, c.says)
+		}
+	}
+}
+
+func TestNewLoggerRejectsUnknownLevels(t *testing.T) {
+	t.Parallel()
+	for level, ok := range map[string]bool{"": true, "info": true, "DEBUG": true, "Warn": true, "loud": false} {
+		if _, err := NewLogger("x", level, false, os.Stderr); (err == nil) != ok {
+			t.Errorf("level %q: got %v, want ok %t", level, err, ok)
+		}
+	}
+}
+
+func TestSignalContextNamesTheSignal(t *testing.T) {
+	ctx, stop := SignalContext(t.Context(), syscall.SIGUSR1)
+	defer stop()
+	if err := syscall.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	<-ctx.Done()
+	var s *SignalError
+	if cause := context.Cause(ctx); !errors.As(cause, &s) || s.Signal != syscall.SIGUSR1 {
+		t.Errorf("cause %v, want SIGUSR1", cause)
+	}
+}

@@ -1,0 +1,193 @@
+package testkit
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Patience is how long a test waits for something that should come at once.
+const Patience = 20 * time.Second
+
+const rolePrefix = "role="
+
+// SelfArgs is the command line with which this test binary plays a role: it
+// runs TestRole only, where TestMain does not call RunRole first.
+func SelfArgs(role string, args ...string) []string {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return append([]string{self, "-test.run=^TestRole$", rolePrefix + role}, args...)
+}
+
+// RunRole plays the role that SelfArgs asked for and exits with its result; it
+// returns when there is none. Call it first in TestMain or in a test named
+// TestRole.
+func RunRole(roles map[string]func(args []string) int) {
+	for i, arg := range os.Args {
+		if name, ok := strings.CutPrefix(arg, rolePrefix); ok && i > 0 && roles[name] != nil {
+			os.Exit(roles[name](os.Args[i+1:]))
+		}
+	}
+}
+
+// ProcessOptions vary a Process.
+type ProcessOptions struct {
+	// PID1 runs it as the first process of a new pid namespace.
+	PID1 bool
+	// Env is added to our own environment.
+	Env []string
+	// Quiet leaves its stderr out of the test's log.
+	Quiet bool
+}
+
+// Process is a running program whose standard output a test reads by lines.
+type Process struct {
+	// PID is its number in our namespace.
+	PID   int
+	Stdin io.WriteCloser
+
+	t     testing.TB
+	cmd   *exec.Cmd
+	lines chan string
+	ended chan struct{}
+}
+
+// StartProcess starts the program. The test's end kills it.
+func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
+	t.Helper()
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), o.Env...)
+	if !o.Quiet {
+		cmd.Stderr = t.Output()
+	}
+	if o.PID1 {
+		cmd.SysProcAttr = firstProcess()
+	}
+	// A pipe of our own: it reaches its end only when every process that
+	// inherited it is gone, the program's orphans included.
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout = w
+	p := &Process{t: t, cmd: cmd, lines: make(chan string, 4096), ended: make(chan struct{})}
+	if p.Stdin, err = cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		if o.PID1 && errors.Is(err, syscall.EPERM) {
+			Missing(t, "a pid namespace needs more rights")
+		}
+		t.Fatal(err)
+	}
+	w.Close()
+	p.PID = cmd.Process.Pid
+	go func() {
+		defer close(p.lines)
+		for s := bufio.NewScanner(r); s.Scan(); {
+			p.lines <- s.Text()
+		}
+	}()
+	go func() {
+		cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		<-p.ended
+		r.Close()
+	})
+	return p
+}
+
+// Line returns the next line of standard output.
+func (p *Process) Line() string {
+	p.t.Helper()
+	select {
+	case line, ok := <-p.lines:
+		if !ok {
+			p.t.Fatal("standard output ended, want a line")
+		}
+		return line
+	case <-time.After(Patience):
+		p.t.Fatal("no line on standard output")
+	}
+	return ""
+}
+
+// Expect reads lines until one equals want.
+func (p *Process) Expect(want string) {
+	p.t.Helper()
+	for p.Line() != want {
+	}
+}
+
+// Signal sends to the process.
+func (p *Process) Signal(sig syscall.Signal) {
+	p.t.Helper()
+	if err := syscall.Kill(p.PID, sig); err != nil {
+		p.t.Fatalf("send %v: %v", sig, err)
+	}
+}
+
+// Wait returns the exit code, or 128+n when signal n killed the process.
+func (p *Process) Wait() int {
+	p.t.Helper()
+	select {
+	case <-p.ended:
+	case <-time.After(Patience):
+		p.t.Fatal("process did not end")
+	}
+	ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// Running says whether the process has not ended yet.
+func (p *Process) Running() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// AllGone waits until every process that holds the standard output, orphans
+// included, is gone.
+func (p *Process) AllGone() {
+	p.t.Helper()
+	deadline := time.After(Patience)
+	for {
+		select {
+		case _, ok := <-p.lines:
+			if !ok {
+				return
+			}
+		case <-deadline:
+			p.t.Fatal("standard output is still held by a process")
+		}
+	}
+}
+
+// Eventually waits until condition holds.
+func Eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(Patience); !condition(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatal("did not happen: " + what)
+		}
+	}
+}
