@@ -3,7 +3,6 @@ package workload
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -113,23 +112,19 @@ func (t Task) ClusterARN() string {
 }
 
 // NodeIP is the address of the task's network interface: the first IPv4
-// address, else the first IPv6 address, of the first network of the first
-// container. In awsvpc mode all containers share it.
+// address, else the first IPv6 address, of the first network that has one. In
+// awsvpc mode all containers share it; one that waits may not list it yet.
 func (t Task) NodeIP() (string, error) {
-	if len(t.Containers) == 0 {
-		return "", errors.New("find task address: the metadata lists no containers")
-	}
-	c := t.Containers[0]
-	if len(c.Networks) == 0 {
-		return "", fmt.Errorf("find task address: container %q has no network; the task needs network mode awsvpc", c.Name)
-	}
-	n := c.Networks[0]
-	for _, ip := range slices.Concat(n.IPv4Addresses, n.IPv6Addresses) {
-		if _, err := netip.ParseAddr(ip); err == nil {
-			return ip, nil
+	for _, c := range t.Containers {
+		for _, n := range c.Networks {
+			for _, ip := range slices.Concat(n.IPv4Addresses, n.IPv6Addresses) {
+				if _, err := netip.ParseAddr(ip); err == nil {
+					return ip, nil
+				}
+			}
 		}
 	}
-	return "", fmt.Errorf("find task address: container %q has no IP address; the task needs network mode awsvpc", c.Name)
+	return "", fmt.Errorf("find task address: none of %d containers in the metadata has one; the task needs network mode awsvpc", len(t.Containers))
 }
 
 // Stopped says that the container has ended for good. Both statuses count: a
