@@ -122,7 +122,7 @@ func (w *criticalWrite) once(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case w.Classify(err) == retry.Gone:
-		// Neither check nor service: nothing is left that could take traffic.
+		// No check and no service, not even now: nothing can take traffic.
 		return nil
 	case !refused(err):
 		w.refused = time.Time{}

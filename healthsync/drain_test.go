@@ -319,7 +319,7 @@ func TestWeakness16ClientTokenIsLoggedOutLast(t *testing.T) {
 func TestDrainOfAForgetfulAgent(t *testing.T) {
 	t.Parallel()
 	running(t, func(r *rig) {
-		r.agent.forget(true)
+		r.agent.forget()
 		if _, err := r.term(); err != nil {
 			t.Error(err)
 		}
@@ -328,11 +328,12 @@ func TestDrainOfAForgetfulAgent(t *testing.T) {
 		r.wantStatus("app", "critical")
 	})
 	running(t, func(r *rig) {
-		r.agent.forget(false)
+		r.agent.forget()
+		r.agent.lost = true
 		if took, err := r.term(); err != nil || took != 0 {
 			t.Errorf("took %s, %v", took, err)
 		}
-		// No service, no traffic; after the signal nothing is registered.
+		// No service, no traffic.
 		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"}, op{2500 * time.Millisecond, "ensure", "app", "critical"})
 	})
 }

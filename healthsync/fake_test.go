@@ -44,7 +44,7 @@ func classify(err error) retry.Class {
 // op is one write as the agent saw it; At is virtual time since the start.
 type op struct {
 	At     time.Duration
-	Verb   string // ensure, set, register
+	Verb   string // ensure or set
 	Check  string // the container's name
 	Status string
 }
@@ -59,11 +59,11 @@ type ttlCheck struct {
 // agent is the narrowest fake of a Consul agent: it records every write and
 // keeps its checks' state.
 type agent struct {
-	mu      sync.Mutex
-	start   time.Time
-	service bool
-	checks  map[string]*ttlCheck
-	ops     []op
+	mu     sync.Mutex
+	start  time.Time
+	lost   bool // no check can be registered
+	checks map[string]*ttlCheck
+	ops    []op
 	// answer decides about a write before it is applied; nil accepts all.
 	// errHang keeps it until the caller goes away.
 	answer func(op) error
@@ -75,7 +75,7 @@ type agent struct {
 var errHang = errors.New("hang")
 
 func newAgent() *agent {
-	return &agent{start: time.Now(), service: true, checks: map[string]*ttlCheck{}}
+	return &agent{start: time.Now(), checks: map[string]*ttlCheck{}}
 }
 
 func (a *agent) write(ctx context.Context, verb, container, status string, apply func() error) error {
@@ -107,16 +107,9 @@ func (a *agent) write(ctx context.Context, verb, container, status string, apply
 	return apply()
 }
 
-func (a *agent) Register(ctx context.Context, _ string, w workload.Workload) error {
-	return a.write(ctx, "register", "", "", func() error {
-		a.service = true
-		return nil
-	})
-}
-
 func (a *agent) EnsureCheck(ctx context.Context, _ string, w workload.Workload, c workload.SyncCheck, status, output string) error {
 	return a.write(ctx, "ensure", c.Container, status, func() error {
-		if !a.service {
+		if a.lost {
 			return errGone
 		}
 		a.checks[c.Container] = &ttlCheck{status, output, 30 * time.Second, time.Now()}
@@ -151,10 +144,10 @@ func (a *agent) status(container string) string {
 }
 
 // forget makes the agent lose its state.
-func (a *agent) forget(service bool) {
+func (a *agent) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.checks, a.service = map[string]*ttlCheck{}, service
+	a.checks = map[string]*ttlCheck{}
 }
 
 func (a *agent) setAnswer(f func(op) error) {

@@ -37,14 +37,13 @@ type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }
 
-// Checks writes to Consul. EnsureCheck registers the check, or corrects its
-// TTL, and leaves it with the given status. SetStatus writes the status of an
-// existing check and starts its TTL anew. Register makes the service that the
-// checks belong to.
+// Checks writes to Consul; registrar.Registrar has both. EnsureCheck registers
+// the check, or corrects its TTL, and leaves it with the given status; it
+// registers the workload again if Consul has lost it. SetStatus writes the
+// status of an existing check and starts its TTL anew.
 type Checks interface {
 	EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
 	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
-	Register(ctx context.Context, token string, w workload.Workload) error
 }
 
 // Options say what to synchronise.
@@ -61,8 +60,8 @@ type Deps struct {
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
-	// Classify judges errors of Checks and LogOut. An unknown check, or an
-	// unknown service, is retry.Gone.
+	// Classify judges errors of Checks and LogOut. An unknown check is
+	// retry.Gone.
 	Classify func(error) retry.Class
 	Log      hclog.Logger
 }

@@ -76,7 +76,8 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 }
 
 // write makes one change. A check that the agent does not know, because it
-// lost its state, is registered again, and its service too if need be.
+// lost its state, is registered again; so is every check that this run has not
+// written yet, because one of an older version would have a TTL of years.
 func (s *syncer) write(ctx context.Context, c change) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
@@ -87,14 +88,6 @@ func (s *syncer) write(ctx context.Context, c change) error {
 			return err
 		}
 		s.Log.Warn("agent does not know the check, registering it again", logkey.CheckID, c.check.ID)
-	}
-	err := s.Checks.EnsureCheck(ctx, s.token, s.w, c.check, status, output)
-	if err == nil || s.Classify(err) != retry.Gone || c.seen == stopping {
-		return err
-	}
-	s.Log.Warn("agent does not know the service, registering it again", logkey.ServiceID, s.w.ID)
-	if err := s.Checks.Register(ctx, s.token, s.w); err != nil {
-		return err
 	}
 	return s.Checks.EnsureCheck(ctx, s.token, s.w, c.check, status, output)
 }

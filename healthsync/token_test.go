@@ -1,0 +1,95 @@
+package healthsync
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+func TestReplacedTokenFileIsReadAfterADenial(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.login("old", "")
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.agent.setAnswer(func(op) error { return errDenied })
+		r.run()
+		r.pass(500 * time.Millisecond)
+		r.file("service-token", "new\n")
+		r.pass(sec)
+		r.agent.setAnswer(nil)
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		r.term()
+		if d := cmp.Diff([]string{"new"}, r.logout.distinct()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+func TestServiceTokenIsAwaitedForTenSeconds(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.ConsulLogin.Enabled = true
+		r.metadata.set(healthOf("HEALTHY"), nil)
+		r.run()
+		r.pass(8 * sec)
+		r.wantOps()
+		r.file("service-token", "late")
+		r.pass(sec)
+		r.wantStatus("app", "passing")
+		r.term()
+	})
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.ConsulLogin.Enabled = true
+		r.file("service-token", " \n") // empty is as good as absent
+		r.run()
+		r.pass(10 * sec)
+		<-r.done
+		if code := cli.ExitCode(r.err); code != 1 {
+			t.Errorf("exit code %d for %v", code, r.err)
+		}
+		r.wantOps()
+	})
+}
+
+func TestNothingToSynchroniseIdles(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*config.Config){
+		"no containers": func(c *config.Config) { c.HealthSyncContainers = nil },
+		"gateway":       func(c *config.Config) { c.Gateway = &config.Gateway{Kind: "mesh-gateway"} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app"}, func(r *rig) {
+				r.login("service-secret", "client-secret")
+				change(r.cfg)
+				r.metadata.set(nil, errors.New("unreachable"))
+				r.run()
+				r.pass(time.Hour)
+				if took, err := r.term(); err != nil || took != 0 {
+					t.Errorf("took %s, %v", took, err)
+				}
+				r.wantOps()
+				if r.metadata.reads != 0 {
+					t.Errorf("%d metadata reads", r.metadata.reads)
+				}
+				if d := cmp.Diff([]string{"service-secret", "client-secret"}, r.logout.distinct()); d != "" {
+					t.Error(d)
+				}
+			})
+		})
+	}
+}
+
+func removeFile(t *testing.T, r *rig, name string) {
+	t.Helper()
+	if err := os.Remove(filepath.Join(r.cfg.BootstrapDir, name)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,105 @@
+package subcommand
+
+import (
+	"context"
+	"flag"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/healthsync"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/registrar"
+)
+
+// minStopTimeout is the shortest that leaves time for a write and a log-out.
+const minStopTimeout = time.Second
+
+func healthSyncCommand() cli.Command {
+	var stopTimeout time.Duration
+	return cli.Command{
+		Synopsis: "Copy the ECS health of containers into Consul checks",
+		Usage:    "health-sync [flags]",
+		Help: `
+Reads the task metadata every second and writes the ECS health of each
+container in healthSyncContainers to its Consul check: passing for HEALTHY,
+critical for everything else. Only changes are written, and a refresh every
+10 s; without news the check turns critical by itself after 30 s.
+
+On TERM or INT all checks become critical and stay so, then the task's tokens
+are logged out: service-token, and client-token unless client-token.owner
+exists.
+
+The exit code is 0 when every check was left critical, also when a log-out
+failed; 1 for a wrong call or configuration; 3 when the task metadata could
+not be read in 3 minutes or a check may still be passing.
+
+Environment:
+  CONSUL_ECS_CONFIG_JSON         configuration
+  ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
+  CONSUL_HTTP_ADDR and others    the local agent
+
+Example:
+  $ consul-ecs health-sync -stop-timeout 60s`,
+		Flags: func(fs *flag.FlagSet) {
+			fs.DurationVar(&stopTimeout, "stop-timeout", healthsync.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+		},
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			if err := cli.NoArgs(inv); err != nil {
+				return err
+			}
+			if stopTimeout < minStopTimeout {
+				return cli.Usagef("-stop-timeout %s: want at least %s", stopTimeout, minStopTimeout)
+			}
+			return healthSync(ctx, inv, stopTimeout)
+		},
+	}
+}
+
+func healthSync(ctx context.Context, inv *cli.Invocation, stopTimeout time.Duration) error {
+	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
+		return err
+	}
+	for _, w := range warnings {
+		inv.Log.Warn("configuration warning", logkey.Path, w.Path, logkey.Reason, w.Message)
+	}
+	client, err := consulutil.NewClient(consulutil.Options{})
+	if err != nil {
+		return err
+	}
+	checks, err := registrar.New(cfg, client)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	return healthsync.Run(ctx, healthsync.Options{Config: cfg, StopTimeout: stopTimeout}, healthsync.Deps{
+		Metadata: tmds.New(inv.Getenv(tmds.EnvVar)),
+		Checks:   checks,
+		LogOut:   serverLogOut(cfg),
+		Classify: consulutil.Classify,
+		Log:      inv.Log,
+	})
+}
+
+// serverLogOut logs out at the address that the login went to. The client is
+// made when it is needed, because health does not depend on it.
+func serverLogOut(cfg *config.Config) func(context.Context, string) error {
+	return func(ctx context.Context, secret string) error {
+		servers, err := consulutil.NewClient(consulutil.Options{
+			Address: cfg.ConsulHTTPAddr,
+			CAFile:  cfg.ConsulCACertFile,
+		})
+		if err != nil {
+			return err
+		}
+		return consulutil.Logout(ctx, servers, secret)
+	}
+}
