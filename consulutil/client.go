@@ -122,3 +122,13 @@ func useTLS(c *api.Config) error {
 	c.TLSConfig.CAPem, c.TLSConfig.CAFile = pem, ""
 	return nil
 }
+
+// EffectiveToken is the token that a client of these options sends, for those
+// who must hand it on. It reads the token file; empty means anonymous.
+func EffectiveToken(o Options) (string, error) {
+	c := api.DefaultConfig()
+	if err := useTokens(c, o); err != nil {
+		return "", err
+	}
+	return c.Token, nil
+}

@@ -55,7 +55,7 @@ func Classify(err error) retry.Class {
 		return retry.Gone
 	case code == http.StatusTooManyRequests:
 		return retry.Retry
-	case code == http.StatusInternalServerError && refusedWith500(Reason(err)):
+	case refusedWith500(err):
 		return retry.Permanent
 	case code >= 500:
 		return retry.Retry
@@ -81,19 +81,6 @@ func classifyTransport(err error) retry.Class {
 		return retry.Permanent
 	}
 	return retry.Retry
-}
-
-// refusedWith500 knows the refusals that Consul 1.20 answers with status 500.
-func refusedWith500(reason string) bool {
-	for _, text := range []string{
-		"Scripts are disabled on this agent",
-		"invalid token: ", // of a login: the bearer cannot be read
-	} {
-		if strings.Contains(reason, text) {
-			return true
-		}
-	}
-	return false
 }
 
 func permanentf(format string, args ...any) error {

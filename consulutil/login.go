@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -34,19 +36,43 @@ type LoginParams struct {
 	Meta map[string]string
 }
 
-// Login trades a bearer for a token. A login whose answer does not arrive may
-// have made a token that nobody knows; it is left to the controller.
+// Login trades a bearer for a token. Once the request is on its way the end of
+// ctx does not cut the answer off, only the client's timeout does: an answer
+// that nobody reads would leave a token that nobody knows.
 func Login(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
+	ctx, cancel := untilSent(ctx)
+	defer cancel()
 	opts := (&api.WriteOptions{Partition: p.Partition}).WithContext(ctx)
 	params := &api.ACLLoginParams{AuthMethod: p.Method, BearerToken: p.Bearer, Meta: p.Meta}
 	token, _, err := c.ACL().Login(params, opts)
 	if err != nil {
-		return Token{}, fmt.Errorf("log in with auth method %q: %w", p.Method, err)
+		err = fmt.Errorf("log in with auth method %q: %w", p.Method, err)
+		if remedy := loginRemedy(err); remedy != "" {
+			err = fmt.Errorf("%w: %s", err, remedy)
+		}
+		return Token{}, err
 	}
 	if token.SecretID == "" {
 		return Token{}, fmt.Errorf("log in with auth method %q: the answer has no token", p.Method)
 	}
 	return Token{Accessor: token.AccessorID, Secret: token.SecretID}, nil
+}
+
+// untilSent returns a context that ends with ctx only as long as there is no
+// connection to send a request on.
+func untilSent(ctx context.Context) (context.Context, context.CancelFunc) {
+	loose, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { stop() }}
+	return httptrace.WithClientTrace(loose, trace), func() { stop(); cancel() }
+}
+
+// Unanswered says whether a request was sent whose answer did not arrive: it
+// may have been carried out.
+func Unanswered(err error) bool {
+	var op *net.OpError
+	dial := errors.As(err, &op) && op.Op == "dial"
+	return err != nil && Status(err) == 0 && !dial && classifyTransport(err) == retry.Retry
 }
 
 // Logout destroys the token of a login. A token that Consul does not know
@@ -69,26 +95,30 @@ const ReplicationLimit = 10 * time.Second
 const replicationPause = 100 * time.Millisecond
 
 // WaitReplicated returns when a server chosen without regard to leadership
-// knows the token, and an error after ReplicationLimit or on a refusal that
-// waiting cannot mend. Without it the local agent could ask a server that is
-// behind and remember for a while that there is no such token.
+// knows the token. Without it the local agent could ask a server that is behind
+// and remember for a while that there is no such token. The error is a
+// *retry.GaveUpError after ReplicationLimit and a *retry.PermanentError for a
+// refusal that waiting cannot mend.
 func WaitReplicated(ctx context.Context, c *api.Client, secret string) error {
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, ReplicationLimit)
 	defer cancel()
 	opts := (&api.QueryOptions{Token: secret, AllowStale: true}).WithContext(ctx)
 	tick := time.NewTicker(replicationPause)
 	defer tick.Stop()
 	var last error
-	for {
+	for attempt := 1; ; attempt++ {
 		_, _, err := c.ACL().TokenReadSelf(opts)
 		if err == nil {
 			return nil
 		}
+		err = fmt.Errorf("read the new token: %w", err)
+		if ClassifyNewToken(err) == retry.Permanent {
+			return &retry.PermanentError{Err: err}
+		}
+		// A read cut short by the end of ctx says nothing new.
 		if last == nil || ctx.Err() == nil {
 			last = err
-		}
-		if ClassifyNewToken(err) == retry.Permanent {
-			return fmt.Errorf("read the new token: %w", err)
 		}
 		select {
 		case <-tick.C:
@@ -96,7 +126,7 @@ func WaitReplicated(ctx context.Context, c *api.Client, secret string) error {
 			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
 				last = errors.Join(cause, last)
 			}
-			return fmt.Errorf("the new token did not reach the servers in %s: %w", ReplicationLimit, last)
+			return &retry.GaveUpError{Attempts: attempt, Elapsed: time.Since(start), Err: last}
 		}
 	}
 }

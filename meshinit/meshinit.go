@@ -1,0 +1,142 @@
+package meshinit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Options are what the user decides.
+type Options struct {
+	Config *config.Config
+	// Compat gives the files the modes of version 0.6.
+	Compat bool
+	// FileGroup is the group ID of files that hold a token;
+	// GroupOfBootstrapDir leaves it to the directory.
+	FileGroup int
+	// GRPC is how Envoy will reach the agent.
+	GRPC GRPC
+	// Env is what statsd addresses in the proxy configuration may refer to.
+	Env map[string]string
+	// Limit bounds each wait: for metadata, for a login, for the local agent.
+	Limit time.Duration
+}
+
+// GroupOfBootstrapDir is the default of Options.FileGroup.
+const GroupOfBootstrapDir = -1
+
+// Ports are how the flow reaches the world.
+type Ports struct {
+	Metadata Metadata
+	// Agent returns the local agent. It is called until it succeeds, because
+	// the agent's container may still be writing the CA file; a *cli.UsageError
+	// ends that.
+	Agent func() (Agent, error)
+	// Servers returns a client for the address that logins go to, again until
+	// it succeeds.
+	Servers func() (*api.Client, error)
+	// Bearer signs a login for now; nil when logins are off.
+	Bearer func(context.Context, workload.Task) (string, error)
+	// CopyProgram puts this program at the path for the other containers.
+	CopyProgram func(path string) error
+	Log         hclog.Logger
+}
+
+// Metadata is the task metadata endpoint.
+type Metadata interface {
+	Task(context.Context) (workload.Task, error)
+}
+
+// Registrar is the part of registrar.Registrar that is needed here.
+type Registrar interface {
+	Register(ctx context.Context, token string, w workload.Workload) error
+	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
+}
+
+// Agent is the local agent.
+type Agent struct {
+	Registrar Registrar
+	// Token is the environment's, which Envoy presents when logins are off.
+	Token string
+}
+
+// Run makes the task part of the mesh. Errors are a *cli.UsageError (mistake in
+// the configuration or the volume), a *retry.PermanentError (refused) or
+// anything else (gave up); then no token and no file of this run are left.
+func Run(ctx context.Context, o Options, p Ports) error {
+	r := &run{Options: o, Ports: p}
+	start := time.Now()
+	if err := r.run(ctx); err != nil {
+		r.undo(ctx)
+		return err
+	}
+	r.Log.Info("task is ready for the mesh", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID, logkey.Elapsed, time.Since(start))
+	return nil
+}
+
+// run is the state that one step leaves to the next.
+type run struct {
+	Options
+	Ports
+
+	agent    Agent
+	task     workload.Task
+	workload workload.Workload
+	// servers and token are set by the login.
+	servers *api.Client
+	token   consulutil.Token
+	proxy   bootstrap.Proxy
+	// written are the files of this run, to be removed if it fails.
+	written []string
+	// previous is the secret that an earlier run left in the token file.
+	previous string
+}
+
+// step is one thing that mesh-init does.
+type step struct {
+	name string
+	do   func(context.Context) error
+	// remedy is what to look at when the step gives up.
+	remedy string
+}
+
+// steps are all there is to mesh-init. The two checks come first, so that a
+// wrong mount or configuration never costs a token.
+func (r *run) steps() []step {
+	return []step{
+		{"check bootstrap directory", r.checkDir, ""},
+		{"prepare local agent client", r.prepareAgent, "does the consul-client container write the files that CONSUL_CACERT and the like name?"},
+		{"read task metadata", r.readMetadata, "the task needs Fargate platform 1.4.0 or ECS agent 1.39.0 at least"},
+		{"describe workload", r.describe, ""},
+		{"log in", r.login, "check consulHTTPAddr, consulCACertFile and that this task can reach the Consul servers"},
+		{"wait for token replication", r.waitReplicated, "check the health of the Consul servers"},
+		{"register", r.register, "is the consul-client container running, and has it joined the datacenter?"},
+		{"read proxy", r.readProxy, "is the consul-client container running?"},
+		{"write bootstrap", r.writeBootstrap, ""},
+		{"write token", r.writeToken, ""},
+		{"copy program", r.copyProgram, ""},
+		{"log out previous token", r.logoutPrevious, ""},
+	}
+}
+
+func (r *run) run(ctx context.Context) error {
+	for _, s := range r.steps() {
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s: %w", s.name, context.Cause(ctx))
+		}
+		start := time.Now()
+		if err := s.do(ctx); err != nil {
+			return s.explain(err)
+		}
+		r.Log.Debug("step finished", logkey.Step, s.name, logkey.Elapsed, time.Since(start))
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package meshinit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// explain adds the remedy to an error that time did not mend.
+func (s step) explain(err error) error {
+	var gaveUp *retry.GaveUpError
+	var signal *cli.SignalError
+	if s.remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
+		return err
+	}
+	return fmt.Errorf("%s: %w (%s)", s.name, err, s.remedy)
+}
+
+// local and remote are the retry policies with this run's limit.
+func (r *run) local() retry.Policy {
+	p := retry.LocalAgent()
+	p.Limit = r.Limit
+	return p
+}
+
+func (r *run) remote() retry.Policy {
+	p := retry.Remote()
+	p.Limit = r.Limit
+	return p
+}
+
+func (r *run) checkDir(context.Context) error {
+	if err := volume.CheckDir(r.Config.BootstrapDir); err != nil {
+		return &cli.UsageError{Err: fmt.Errorf("check bootstrapDir: %w", err)}
+	}
+	return nil
+}
+
+func (r *run) prepareAgent(ctx context.Context) error {
+	classify := func(err error) retry.Class {
+		var usage *cli.UsageError
+		if errors.As(err, &usage) {
+			return retry.Permanent
+		}
+		return consulutil.Classify(err)
+	}
+	return retry.Do(ctx, r.local(), r.Log, "prepare local agent client", classify, func(context.Context) error {
+		var err error
+		r.agent, err = r.Agent()
+		return err
+	})
+}
+
+// readMetadata retries whatever comes: the endpoint of a starting task may
+// answer errors or documents without a task for a moment.
+func (r *run) readMetadata(ctx context.Context) error {
+	always := func(error) retry.Class { return retry.Retry }
+	err := retry.Do(ctx, r.local(), r.Log, "read task metadata", always, func(ctx context.Context) error {
+		var err error
+		r.task, err = r.Metadata.Task(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
+	return nil
+}
+
+func (r *run) describe(context.Context) error {
+	var err error
+	if r.workload, err = workload.New(r.Config, r.task); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	return nil
+}
+
+func (r *run) register(ctx context.Context) error {
+	err := retry.Do(ctx, r.local(), r.Log, "register", consulutil.ClassifyNewToken, func(ctx context.Context) error {
+		return r.agent.Registrar.Register(ctx, r.token.Secret, r.workload)
+	})
+	if err != nil {
+		return err
+	}
+	r.Log.Info("registered", logkey.ServiceName, r.workload.Name, logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
+	return nil
+}
+
+func (r *run) readProxy(ctx context.Context) error {
+	return retry.Do(ctx, r.local(), r.Log, "read proxy", consulutil.ClassifyNewToken, func(ctx context.Context) error {
+		var err error
+		r.proxy, err = r.agent.Registrar.Proxy(ctx, r.token.Secret, r.workload)
+		return err
+	})
+}

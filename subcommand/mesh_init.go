@@ -1,0 +1,214 @@
+package subcommand
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/user"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+func meshInitCommand() cli.Command {
+	var f meshInitFlags
+	return cli.Command{
+		Synopsis: "Register this task and prepare its proxy",
+		Usage:    "mesh-init [-compat] [-file-group GROUP] [-start-timeout D]",
+		Help: `
+Runs once at the start of a task: logs in to Consul (if consulLogin is enabled),
+registers the service and its proxy with the Consul client agent, and writes
+envoy-bootstrap.json, service-token and a copy of this program to bootstrapDir.
+
+A failure or TERM leaves no token and no file behind. Exit codes: 1 for a wrong
+configuration or volume, 2 when Consul or AWS refuses, 3 when time ran out.
+
+Environment:
+  CONSUL_ECS_CONFIG_JSON         the configuration
+  ECS_CONTAINER_METADATA_URI_V4  set by ECS
+  CONSUL_HTTP_ADDR and the rest  the local agent; 127.0.0.1:8500
+  CONSUL_GRPC_ADDR               where Envoy reaches the agent; localhost:8502
+  AWS_REGION and the rest        the AWS SDK's
+
+Example:
+  $ consul-ecs mesh-init`,
+		Flags: f.declare,
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			return runMeshInit(ctx, inv, f)
+		},
+	}
+}
+
+type meshInitFlags struct {
+	compat    bool
+	fileGroup string
+	limit     time.Duration
+}
+
+func (f *meshInitFlags) declare(fs *flag.FlagSet) {
+	fs.BoolVar(&f.compat, "compat", false, "give files the modes of version 0.6: token 0644, bootstrap 0444")
+	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of files that hold a token (default the group of bootstrapDir)")
+	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step")
+}
+
+func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) error {
+	if err := cli.NoArgs(inv); err != nil {
+		return err
+	}
+	cfg, err := readConfig(inv)
+	if err != nil {
+		return err
+	}
+	group, err := groupID(f.fileGroup)
+	if err != nil {
+		return err
+	}
+	metadata, err := metadataClient(inv)
+	if err != nil {
+		return err
+	}
+	ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	return meshinit.Run(ctx, meshinit.Options{
+		Config:    cfg,
+		Compat:    f.compat,
+		FileGroup: group,
+		GRPC:      grpcFromEnv(inv.Getenv),
+		Env:       environ(),
+		Limit:     f.limit,
+	}, meshinit.Ports{
+		Metadata:    metadata,
+		Agent:       func() (meshinit.Agent, error) { return localAgent(cfg) },
+		Servers:     func() (*api.Client, error) { return consulutil.NewClient(serverOptions(cfg)) },
+		Bearer:      bearer(cfg),
+		CopyProgram: volume.CopySelf,
+		Log:         inv.Log,
+	})
+}
+
+// readConfig parses the configuration, sets the logger up as it says, and logs
+// what it warns about.
+func readConfig(inv *cli.Invocation) (*config.Config, error) {
+	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
+	if err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
+		return nil, err
+	}
+	logWarnings(inv.Log, warnings)
+	return cfg, nil
+}
+
+func logWarnings(log hclog.Logger, warnings []config.Warning) {
+	for _, w := range warnings {
+		log.Warn("configuration has no effect", logkey.Path, w.Path, logkey.Reason, w.Message)
+	}
+}
+
+// metadataClient is the task metadata client of this container.
+func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
+	uri := inv.Getenv(tmds.EnvVar)
+	if uri == "" {
+		return nil, cli.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", tmds.EnvVar)
+	}
+	return tmds.New(uri), nil
+}
+
+// serverOptions lead to the Consul servers, for login and log-out.
+func serverOptions(cfg *config.Config) consulutil.Options {
+	return consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile}
+}
+
+// localAgent is the agent of the Consul environment.
+func localAgent(cfg *config.Config) (meshinit.Agent, error) {
+	client, err := consulutil.NewClient(consulutil.Options{})
+	if err != nil {
+		return meshinit.Agent{}, err
+	}
+	reg, err := registrar.New(cfg, client)
+	if err != nil {
+		return meshinit.Agent{}, &cli.UsageError{Err: err}
+	}
+	token, err := consulutil.EffectiveToken(consulutil.Options{})
+	return meshinit.Agent{Registrar: reg, Token: token}, err
+}
+
+// bearer signs with credentials fetched anew: a bearer is wanted once, or again
+// because the last attempt failed.
+func bearer(cfg *config.Config) func(context.Context, workload.Task) (string, error) {
+	login := cfg.ConsulLogin
+	return func(ctx context.Context, t workload.Task) (string, error) {
+		signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{
+			Region:        login.Region,
+			DefaultRegion: t.Region(),
+			UserAgent:     "consul-ecs",
+			Version:       cli.Version(),
+		})
+		if err != nil {
+			return "", err
+		}
+		return signer.Bearer(ctx, awsutil.BearerOptions{
+			Partition:     t.Partition(),
+			STSEndpoint:   login.STSEndpoint,
+			ServerID:      login.ServerIDHeaderValue,
+			IncludeEntity: login.IncludeEntity,
+		})
+	}
+}
+
+func grpcFromEnv(getenv func(string) string) meshinit.GRPC {
+	return meshinit.GRPC{
+		Address:    getenv(api.GRPCAddrEnvName),
+		CAFile:     getenv(api.GRPCCAFileEnvName),
+		CAPath:     getenv(api.GRPCCAPathEnvName),
+		HTTPCAFile: getenv(api.HTTPCAFile),
+		HTTPCAPath: getenv(api.HTTPCAPath),
+	}
+}
+
+// environ is the whole environment: proxy configurations may refer to any
+// variable.
+func environ() map[string]string {
+	env := map[string]string{}
+	for _, pair := range os.Environ() {
+		name, value, _ := strings.Cut(pair, "=")
+		env[name] = value
+	}
+	return env
+}
+
+// groupID reads -file-group.
+func groupID(group string) (int, error) {
+	if group == "" {
+		return meshinit.GroupOfBootstrapDir, nil
+	}
+	if id, err := strconv.Atoi(group); err == nil && id >= 0 {
+		return id, nil
+	}
+	g, err := user.LookupGroup(group)
+	var unknown user.UnknownGroupError
+	if errors.As(err, &unknown) {
+		return 0, cli.Usagef("-file-group %q: no such group in this container; use the numeric ID", group)
+	}
+	if err != nil {
+		return 0, cli.Usagef("-file-group %q: %w", group, err)
+	}
+	return strconv.Atoi(g.Gid)
+}
