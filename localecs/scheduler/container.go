@@ -34,7 +34,7 @@ type container struct {
 	startedAt    time.Time // first start
 	runStartedAt time.Time // start of the present or last run
 	finishedAt   time.Time
-	exitCode     *int      // of the last run that ended
+	exitCode     *int // of the last run that ended
 	reason       string
 	restarts     int
 

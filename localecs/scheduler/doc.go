@@ -3,8 +3,8 @@
 // spec/ecs-semantics.md sections 1.1 to 1.6 and 2.
 //
 // Flow: (1) the first Tick asks for every image; (2) after the last pull each
-// container starts as soon as its dependsOn conditions hold; (3) health probes,
-// start timeouts and restarts run on Tick; (4) an essential exit or a stop
+// container starts as soon as its dependsOn conditions hold; (3) health probes
+// and start timeouts run on Tick; (4) an essential exit or a stop
 // request turns every desired status to STOPPED at once and signals containers
 // in reverse dependsOn order, with a kill after each stopTimeout; (5) when
 // every container is STOPPED the task says TaskStopped.

@@ -101,32 +101,28 @@ func (c *container) waiting() bool {
 	return c.known == StatusPulled && c.desired == StatusRunning && !c.starting
 }
 
-// gate starts a waiting container whose dependencies are met, or fails it for
-// good. It tells whether the container was failed.
-func (t *Task) gate(c *container, now time.Time) bool {
-	met := true
+// gate says what all dependencies together say; a failure wins.
+func (c *container) gate(now time.Time) (gateState, string) {
+	state := gateOpen
 	for _, d := range c.dependencies {
-		switch state, why := d.test(now); state {
+		switch s, why := d.test(now); s {
 		case gateFailed:
-			t.failDependency(c, why, now)
-			return true
+			return gateFailed, why
 		case gateClosed:
-			met = false
+			state = gateClosed
 		}
 	}
-	switch {
-	case !met:
-		c.gateAt = time.Time{}
-	case t.opens(c, now):
-		c.starting = true
-		t.act(Start{Container: c.name, Attempt: c.restarts})
-	}
-	return false
+	return state, ""
 }
 
-// opens delays a gate that is met to the agent's next look. Containers without
-// dependencies have no gate.
+// opens tells whether a waiting container may start now. With a GatePeriod a
+// gate whose dependencies are met opens at the agent's next look; containers
+// without dependencies have no gate.
 func (t *Task) opens(c *container, now time.Time) bool {
+	if state, _ := c.gate(now); state != gateOpen {
+		c.gateAt = time.Time{}
+		return false
+	}
 	if period := t.opts.GatePeriod; c.gateAt.IsZero() && period > 0 && len(c.dependencies) > 0 {
 		late := now.Sub(t.created) % period
 		c.gateAt = now.Add((period - late) % period)

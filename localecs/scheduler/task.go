@@ -51,8 +51,10 @@ func (t *Task) Apply(ev Event, now time.Time) []Action {
 		return nil
 	}
 	t.record(ev, now)
-	for t.advance(now) {
+	for t.settle(now) {
 	}
+	// Only now: a container must not start in the moment its task stops.
+	t.move(now)
 	t.kill(now)
 	t.probe(now)
 	t.aggregate(now)
@@ -88,25 +90,39 @@ func (t *Task) record(ev Event, now time.Time) {
 	}
 }
 
-// advance moves every container one step and tells whether anything changed
-// that another container may have waited for.
-func (t *Task) advance(now time.Time) bool {
+// settle drops containers that will never run, and tells whether it dropped
+// one: others may have waited for it, or the task may stop with it.
+func (t *Task) settle(now time.Time) bool {
 	changed := false
 	for _, c := range t.containers {
 		switch {
-		case c.known == StatusStopped || c.starting:
-		case c.desired == StatusRunning && c.known == StatusPulled && !t.pulling():
-			changed = t.gate(c, now) || changed
-		case c.desired == StatusStopped && c.known != StatusRunning:
+		case c.known == StatusStopped || c.known == StatusRunning || c.starting:
+		case c.desired == StatusStopped:
 			// It never ran: no signal, no exit code, no start time.
 			t.stopped(c, now)
 			changed = true
-		case c.desired == StatusStopped && !c.signalled() && t.mayStop(c):
+		case !t.pulling():
+			if state, why := c.gate(now); state == gateFailed {
+				t.failDependency(c, why, now)
+				changed = true
+			}
+		}
+	}
+	return changed
+}
+
+// move starts what may start and signals what may stop.
+func (t *Task) move(now time.Time) {
+	for _, c := range t.containers {
+		switch {
+		case c.waiting() && !t.pulling() && t.opens(c, now):
+			c.starting = true
+			t.act(Start{Container: c.name, Attempt: c.restarts})
+		case c.running() && c.desired == StatusStopped && !c.signalled() && t.mayStop(c):
 			c.signalledAt = now
 			t.act(Signal{Container: c.name})
 		}
 	}
-	return changed
 }
 
 // aggregate derives the task's known status: RUNNING when every container is

@@ -1,0 +1,162 @@
+package scheduler
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestScenario22FirstProbeAfterOneInterval(t *testing.T) {
+	t.Parallel()
+	w := play(t, 4.9, `a{run hc[P] interval=5}`)
+	w.wantProbes("a")
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {}")
+	w.to(5).wantProbes("a", "5s")
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
+}
+
+func TestScenario23IntervalCountsFromProbeEnd(t *testing.T) {
+	t.Parallel()
+	w := play(t, 21, `a{run hc[P/3] interval=5}`)
+	w.wantProbes("a", "5s", "13s", "21s")
+}
+
+func TestScenario24UnhealthyAfterRetries(t *testing.T) {
+	t.Parallel()
+	w := play(t, 14.9, `a{run hc[2] interval=5 retries=3}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {}")
+	w.to(15).want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@15s(2)")
+	if got := w.view("a").Health.Output; got != "output 15s" {
+		t.Errorf("output %q is not the deciding probe's", got)
+	}
+}
+
+func TestScenario25SuccessResetsStreak(t *testing.T) {
+	t.Parallel()
+	w := play(t, 34.9, `a{run hc[P F F P F F F] interval=5 retries=3}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
+	w.to(60).want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@35s(1)")
+}
+
+func TestScenario26StartPeriodForgivesFailures(t *testing.T) {
+	t.Parallel()
+	w := play(t, 19.9, `a{run hc[F] interval=5 retries=2 period=12}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {}")
+	w.to(20).want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@20s(1)")
+}
+
+// Only the beginning of a probe decides whether it falls into the start period.
+func TestStartPeriodLooksAtProbeStart(t *testing.T) {
+	t.Parallel()
+	w := play(t, 60, `a{run hc[F/4] interval=5 retries=1 period=12}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@18s(1)")
+}
+
+func TestScenario27PassInsideStartPeriod(t *testing.T) {
+	t.Parallel()
+	w := play(t, 120, `a{run hc[P] interval=20 period=60}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@20s(0)")
+}
+
+func TestScenario28TimeoutIsAFailure(t *testing.T) {
+	t.Parallel()
+	w := play(t, 7, `a{run hc[T] interval=5 timeout=2 retries=1}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@7s(-1)")
+	if got := w.view("a").Health.Output; got != "Health check exceeded timeout (2s)" {
+		t.Errorf("output %q", got)
+	}
+	w.to(19).wantProbes("a", "5s", "12s", "19s")
+}
+
+func TestScenario29RecoveryKeepsExitCode(t *testing.T) {
+	t.Parallel()
+	w := play(t, 10, `a{run hc[F F P] interval=5 retries=2}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@10s(1)")
+	w.to(15).want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@15s(1)")
+}
+
+func TestScenario30StatusSinceIsConstant(t *testing.T) {
+	t.Parallel()
+	w := play(t, 50, `a{run hc[P] interval=5}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
+	if got := w.view("a").Health.Output; got != "output 5s" {
+		t.Errorf("output %q changed with a status that did not", got)
+	}
+}
+
+func TestScenario31NoCheckNoHealth(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{}, `a{run}`)
+	if h := w.view("a").Health; h != nil {
+		t.Errorf("health %+v without a check", h)
+	}
+	def := w.parse(`a{run hc[P]}`)
+	def.ContainerDefinitions[0].HealthCheck.Command = []string{"NONE"}
+	if h := New(def, Options{}, w.zero).View().Containers[0].Health; h != nil {
+		t.Errorf("health %+v with NONE", h)
+	}
+}
+
+func TestScenario33MissingProbeBinary(t *testing.T) {
+	t.Parallel()
+	w := play(t, 5, `a{run hc[255] interval=5 retries=1}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@5s(255)")
+}
+
+func TestScenario34TaskHealthStatus(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ script, before, after string }{
+		{"~a{run hc[F] interval=5 retries=1}\nb{run hc[P] interval=5}", "UNKNOWN", "HEALTHY"},
+		{"a{run hc[F] interval=5 retries=1}\nb{run}", "UNKNOWN", "UNHEALTHY"},
+		{"a{run hc[P] interval=5}\nb{run}", "UNKNOWN", "UNKNOWN"},
+		{"a{run hc[P] interval=5}\n~b{run}", "UNKNOWN", "HEALTHY"},
+	} {
+		w := play(t, 1, tt.script)
+		if got := w.task.View().HealthStatus(); got != tt.before {
+			t.Errorf("%s: at 1 s %s, want %s", tt.script, got, tt.before)
+		}
+		w.to(5)
+		if got := w.task.View().HealthStatus(); got != tt.after {
+			t.Errorf("%s: at 5 s %s, want %s", tt.script, got, tt.after)
+		}
+		if v := w.task.View(); v.LastStatus() != "RUNNING" || v.DesiredStatus != "RUNNING" {
+			t.Errorf("%s: an unhealthy task is %s/%s", tt.script, v.LastStatus(), v.DesiredStatus)
+		}
+	}
+}
+
+func TestProbesContinueDuringStop(t *testing.T) {
+	t.Parallel()
+	w := play(t, 6, `a{deaf stop=12 hc[P F] interval=5 retries=2}`)
+	w.stopTask("").to(60)
+	w.wantProbes("a", "5s", "10s", "15s")
+	w.want("task STOPPED/STOPPED UserInitiated ended=18s", "a STOPPED/STOPPED 0s..18s exit=137 UNHEALTHY@15s(1)")
+}
+
+func TestHealthOutputIsCut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{}, `a{run hc[P] interval=5}`)
+	w.to(4.9)
+	at := w.zero.Add(5e9)
+	w.task.Apply(Tick{}, at)
+	// 1023 bytes and a two-byte letter across the limit.
+	w.task.Apply(ProbeDone{Container: "a", StartedAt: at, Output: strings.Repeat("x", 1023) + "éé"}, at)
+	if got := w.view("a").Health.Output; got != strings.Repeat("x", 1023) {
+		t.Errorf("output has %d bytes", len(got))
+	}
+}
+
+// An answer that nobody asked for, or of a probe that began before a restart,
+// says nothing about the container that runs now.
+func TestStaleProbeResultsAreDropped(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{}, `a{exit(1,62) hc[P P/100 F] interval=5 retries=1 restart=60}`)
+	w.to(3)
+	w.task.Apply(ProbeDone{Container: "a", StartedAt: w.now, Code: 1, At: w.now}, w.now)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {} restarts=0")
+	w.to(66)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s..1m2s {} restarts=1")
+	before := w.zero.Add(61e9)
+	w.task.Apply(Tick{}, w.zero.Add(67e9))
+	w.task.Apply(ProbeDone{Container: "a", StartedAt: before, Code: 1, At: w.zero.Add(67e9)}, w.zero.Add(67e9))
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s..1m2s {} restarts=1")
+}
