@@ -19,8 +19,6 @@ type bootCase struct {
 	golden bool
 }
 
-// sidecar has a service of its own: what the agent remembers of the mesh-wide
-// settings of one service is some milliseconds old when it is asked again.
 func sidecar(id string, config object) Params {
 	return Params{
 		Proxy: Proxy{

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,6 +25,7 @@ func TestSameMeaningAsConsulsOwnBootstrap(t *testing.T) {
 	c := plain.Require(t)
 	for _, tc := range cases() { // one after the other: proxy-defaults are global
 		t.Run(tc.name, func(t *testing.T) {
+			tc := fresh(tc)
 			register(t, c, tc)
 			got := fetch(t, c, tc.params.ProxyID)
 			if diff := cmp.Diff(tc.params.Proxy, got, cmpopts.EquateEmpty()); diff != "" {
@@ -43,6 +46,22 @@ func TestSameMeaningAsConsulsOwnBootstrap(t *testing.T) {
 			}
 		})
 	}
+}
+
+var registrations atomic.Int64
+
+// fresh gives a case names that the agent has never seen. It remembers the
+// mesh-wide settings of the services it knows, and what it remembers is some
+// milliseconds old; for a new task's agent every service is new.
+func fresh(tc bootCase) bootCase {
+	n := fmt.Sprintf("-%d", registrations.Add(1))
+	p := &tc.params
+	p.ProxyID += n
+	p.Proxy.Service += n
+	if p.Proxy.Destination != "" {
+		p.Proxy.Destination += n
+	}
+	return tc
 }
 
 // flags are the command's for a case; the last of a repeated flag counts.
@@ -162,7 +181,7 @@ func TestDifferencesFromConsulStillExist(t *testing.T) {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
 			p := sidecar("different-"+string(rune('a'+i)), d.config)
-			tc := bootCase{params: p, args: d.args}
+			tc := fresh(bootCase{params: p, args: d.args})
 			if d.grpc.Address != "" {
 				tc.params.GRPC = d.grpc
 			}
@@ -214,8 +233,7 @@ func firstPath(err error) string {
 func TestCommandReadsThreeAnswersOfWhichOneHasAll(t *testing.T) {
 	c := plain.Require(t)
 	for _, p := range []Params{sidecar("web-requests", nil), gateway("edge-requests", nil)} {
-		tc := bootCase{params: p, defaults: object{"envoy_stats_flush_interval": "7s"}}
-		tc.local = object{}
+		tc := fresh(bootCase{params: p, defaults: object{"envoy_stats_flush_interval": "7s"}, local: object{}})
 		tc.params.Proxy.AccessLogs = &AccessLogs{Enabled: true, Type: "file", Path: "/dev/stdout", JSONFormat: `{"a":"b"}`}
 		register(t, c, tc)
 		var mu sync.Mutex
@@ -233,13 +251,13 @@ func TestCommandReadsThreeAnswersOfWhichOneHasAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := []string{
-			"GET /v1/acl/token/self", "GET /v1/agent/service/" + p.ProxyID, "GET /v1/config/proxy-defaults/global",
+			"GET /v1/acl/token/self", "GET /v1/agent/service/" + tc.params.ProxyID, "GET /v1/config/proxy-defaults/global",
 		}
 		slices.Sort(asked)
 		if diff := cmp.Diff(want, asked); diff != "" {
 			t.Errorf("requests (-want +got):\n%s", diff)
 		}
-		got := fetch(t, c, p.ProxyID)
+		got := fetch(t, c, tc.params.ProxyID)
 		if diff := cmp.Diff(tc.params.Proxy.AccessLogs, got.AccessLogs); diff != "" {
 			t.Errorf("access logs in the proxy's own answer (-want +got):\n%s", diff)
 		}
@@ -252,7 +270,7 @@ func TestCommandReadsThreeAnswersOfWhichOneHasAll(t *testing.T) {
 // The agent's answer follows later changes, too: mesh-init may run again.
 func TestChangedProxyDefaultsReachTheAgentsAnswer(t *testing.T) {
 	c := plain.Require(t)
-	tc := bootCase{params: sidecar("web-late", nil)}
+	tc := fresh(bootCase{params: sidecar("web-late", nil)})
 	register(t, c, tc)
 	if got := fetch(t, c, tc.params.ProxyID).AccessLogs; got != nil {
 		t.Fatalf("access logs before there are any: %+v", got)

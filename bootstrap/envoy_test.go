@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -42,7 +43,7 @@ func TestConsulServesAnEnvoyStartedWithOurBootstrap(t *testing.T) {
 		"plain": {Address: c.GRPCAddr},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := sidecar("web-live-"+name, object{"envoy_prometheus_bind_addr": freeAddr(t)})
+			p := fresh(bootCase{params: sidecar("web-live-"+name, object{keyPrometheus: freeAddr(t)})}).params
 			service := *c
 			service.Token = serviceToken(t, c, p.Proxy.Destination)
 			p.Token, p.GRPC, p.AdminBind = service.Token, grpc, freeAddr(t)
@@ -58,7 +59,7 @@ func TestConsulServesAnEnvoyStartedWithOurBootstrap(t *testing.T) {
 			log := runEnvoy(t, doc)
 			waitFor(t, "http://"+p.AdminBind+"/listeners", "public_listener:", log)
 			metrics := "http://" + p.Proxy.Config[keyPrometheus].(string)
-			waitFor(t, metrics+"/metrics", `consul_source_service="web-live-`+name+`"`, log)
+			waitFor(t, metrics+"/metrics", fmt.Sprintf("consul_source_service=%q", p.Proxy.Destination), log)
 		})
 	}
 }

@@ -81,6 +81,33 @@ func TestWeakness07NothingButJSONWhateverTheValues(t *testing.T) {
 	}
 }
 
+// everyWrong is the error's text: one line per value, in the order of reading.
+const everyWrong = `generate Envoy bootstrap: invalid values
+  proxy ID: must not be empty
+  kind: must be connect-proxy or mesh-gateway, not "ingress-gateway"
+  gRPC address: must be <IP address>:<port>; "consul.internal" is not an IP address
+  admin bind address: must be <IP address>:<port>, not "19000"
+  proxy-defaults.AccessLogs.JSONFormat: must be a JSON object: is null
+  proxy-defaults.AccessLogs.Type: must be stdout, stderr or file, not "syslog"
+  proxy.config.envoy_bootstrap_json_tpl: templates for the whole bootstrap are not supported; ` +
+	`use envoy_extra_static_clusters_json, envoy_extra_static_listeners_json, ` +
+	`envoy_extra_stats_sinks_json or envoy_stats_config_json instead
+  proxy.config.envoy_statsd_url: must be udp://<IP address>:<port> or unix:///<path>, not "tcp://127.0.0.1:8125"
+  proxy.config.envoy_dogstatsd_url: refers to the environment variable "NOT_SET", which is not set
+  proxy.config.envoy_stats_tags[1]: must be a string
+  proxy.config.envoy_extra_stats_sinks_json: must be JSON objects in a string, separated by commas: ` +
+	`invalid character ']' looking for beginning of value (byte 4)
+  proxy.config.envoy_stats_config_json: must be a JSON object in a string
+  proxy.config.envoy_stats_flush_interval: must be seconds such as "10s" or "0.5s", ` +
+	`at least 0.001s and below 300s, not "10"
+  proxy.config.envoy_prometheus_bind_addr: must be <IP address>:<port>, not "0.0.0.0"
+  proxy.config.envoy_stats_bind_addr: must be <IP address>:<port>; port "65536" is not between 1 and 65535
+  proxy.config.envoy_extra_static_clusters_json: must be JSON objects in a string, separated by commas
+  proxy.config.envoy_extra_static_listeners_json: must be a string
+  proxy.config.envoy_tracing_json: must be a JSON object in a string: ` +
+	`invalid character 'x' looking for beginning of object key string (byte 2)
+  proxy.config.envoy_telemetry_collector_bind_socket_dir: must be a string`
+
 func TestEveryWrongValueAtOnce(t *testing.T) {
 	t.Parallel()
 	_, err := Generate(Params{
@@ -106,35 +133,10 @@ func TestEveryWrongValueAtOnce(t *testing.T) {
 		GRPC:      GRPC{Address: "consul.internal:8502"},
 		AdminBind: "19000",
 	})
-	want := `generate Envoy bootstrap: invalid values
-  proxy ID: must not be empty
-  kind: must be connect-proxy or mesh-gateway, not "ingress-gateway"
-  gRPC address: must be <IP address>:<port>; "consul.internal" is not an IP address
-  admin bind address: must be <IP address>:<port>, not "19000"
-  proxy-defaults.AccessLogs.JSONFormat: must be a JSON object: is null
-  proxy-defaults.AccessLogs.Type: must be stdout, stderr or file, not "syslog"
-  proxy.config.envoy_bootstrap_json_tpl: templates for the whole bootstrap are not supported; ` +
-		`use envoy_extra_static_clusters_json, envoy_extra_static_listeners_json, ` +
-		`envoy_extra_stats_sinks_json or envoy_stats_config_json instead
-  proxy.config.envoy_statsd_url: must be udp://<IP address>:<port> or unix:///<path>, not "tcp://127.0.0.1:8125"
-  proxy.config.envoy_dogstatsd_url: refers to the environment variable "NOT_SET", which is not set
-  proxy.config.envoy_stats_tags[1]: must be a string
-  proxy.config.envoy_extra_stats_sinks_json: must be JSON objects in a string, separated by commas: ` +
-		`invalid character ']' looking for beginning of value (byte 4)
-  proxy.config.envoy_stats_config_json: must be a JSON object in a string
-  proxy.config.envoy_stats_flush_interval: must be seconds such as "10s" or "0.5s", ` +
-		`at least 0.001s and below 300s, not "10"
-  proxy.config.envoy_prometheus_bind_addr: must be <IP address>:<port>, not "0.0.0.0"
-  proxy.config.envoy_stats_bind_addr: must be <IP address>:<port>; port "65536" is not between 1 and 65535
-  proxy.config.envoy_extra_static_clusters_json: must be JSON objects in a string, separated by commas
-  proxy.config.envoy_extra_static_listeners_json: must be a string
-  proxy.config.envoy_tracing_json: must be a JSON object in a string: ` +
-		`invalid character 'x' looking for beginning of object key string (byte 2)
-  proxy.config.envoy_telemetry_collector_bind_socket_dir: must be a string`
 	if err == nil {
 		t.Fatal("no error")
 	}
-	if diff := cmp.Diff(want, err.Error()); diff != "" {
+	if diff := cmp.Diff(everyWrong, err.Error()); diff != "" {
 		t.Errorf("error (-want +got):\n%s", diff)
 	}
 	var invalid *InvalidError
