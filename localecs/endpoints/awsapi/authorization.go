@@ -2,6 +2,7 @@ package awsapi
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,12 +21,7 @@ type authorization struct {
 
 // signs says whether the lower-case header name is among the signed ones.
 func (a authorization) signs(name string) bool {
-	for _, h := range a.signedHeaders {
-		if h == name {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(a.signedHeaders, name)
 }
 
 // parseAuthorization parses "AWS4-HMAC-SHA256 Credential=<key>/<yyyymmdd>/

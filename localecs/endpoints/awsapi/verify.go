@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -172,6 +174,9 @@ func signature(ctx context.Context, r *http.Request, body []byte, auth authoriza
 	again, bad := parseAuthorization(c.Header.Get("Authorization"))
 	if bad != nil {
 		return "", bad
+	}
+	if !slices.Equal(again.signedHeaders, auth.signedHeaders) {
+		return "", errors.New("signed headers are missing, not sorted, or never signed by SDKs")
 	}
 	return again.signature, nil
 }

@@ -41,7 +41,7 @@ type Facts struct {
 	VPCID, ServiceName string
 	// HasRole says whether there is a task role, which protection needs.
 	HasRole bool
-	Network            Network
+	Network Network
 	// FaultInjection is enableFaultInjection of the task definition.
 	FaultInjection bool
 	// TaskTags and InstanceTags are for /taskWithTags; TagErrors say why they
