@@ -20,8 +20,8 @@ const (
 )
 
 // Parse validates a document and applies every default. The warnings name
-// settings that are accepted but have no effect, sorted by path. The error is
-// an *InvalidError.
+// settings that are accepted but have no effect, sorted by path. What is
+// wrong with the document is an *InvalidError.
 //
 // A document with consulServers describes the agentless architecture, whose
 // schema this version does not have: Parse returns what both have in common

@@ -1,0 +1,176 @@
+package subcommand
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/registrar"
+)
+
+const configHelp = `
+config schema prints the JSON Schema (draft-07) of CONSUL_ECS_CONFIG_JSON, for
+editors.
+
+config validate checks a configuration as mesh-init would, without a task or a
+Consul: it prints every violation and every setting without effect, each with
+its JSON path. Exit codes: 0 valid, warnings or not; 1 not valid or not readable.
+
+Flags of validate:
+  -file FILE  read FILE, - for standard input (default: the environment variable)
+  -json       print {"valid": ..., "violations": [...], "warnings": [...]}
+
+Environment:
+  CONSUL_ECS_CONFIG_JSON  the configuration, without -file
+
+Example:
+  $ consul-ecs config schema > consul-ecs.schema.json
+  $ echo '{"bootstrapDir": "/consul", "service": {"port": "80"}}' |
+      consul-ecs config validate -file -
+  violation $.service.port: must be an integer from 0 to 65535, not a string
+  not valid`
+
+func configCommand() cli.Command {
+	return cli.Command{
+		Synopsis: "Check a configuration, or print its schema",
+		Usage:    "config schema | config validate [-file FILE] [-json]",
+		Help:     configHelp,
+		Run: func(_ context.Context, inv *cli.Invocation) error {
+			return runConfig(inv)
+		},
+	}
+}
+
+func runConfig(inv *cli.Invocation) error {
+	if len(inv.Args) == 0 {
+		return cli.Usagef("say what to do: config schema, or config validate")
+	}
+	verb, words := inv.Args[0], inv.Args[1:]
+	fs := flag.NewFlagSet(verb, flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	var v validation
+	switch verb {
+	case "schema":
+	case "validate":
+		fs.StringVar(&v.file, "file", "", "")
+		fs.BoolVar(&v.json, "json", false, "")
+	default:
+		return cli.Usagef("unknown word %q: want schema or validate", verb)
+	}
+	err := fs.Parse(words)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		_, err := fmt.Fprintf(inv.Stdout, "Usage: consul-ecs %s\n%s\n", configCommand().Usage, configHelp)
+		return err
+	case err != nil:
+		return cli.Usagef("%s: %w", verb, err)
+	case fs.NArg() > 0:
+		return cli.Usagef("%s: unexpected argument %q", verb, fs.Arg(0))
+	case verb == "schema":
+		_, err := inv.Stdout.Write(config.Schema())
+		return err
+	}
+	return v.run(inv)
+}
+
+// validation is one call of config validate.
+type validation struct {
+	file string
+	json bool
+}
+
+// verdict is what config validate -json prints.
+type verdict struct {
+	Valid      bool               `json:"valid"`
+	Violations []config.Violation `json:"violations"`
+	Warnings   []config.Warning   `json:"warnings"`
+}
+
+func (v validation) run(inv *cli.Invocation) error {
+	doc, err := v.read(inv)
+	if err != nil {
+		return err
+	}
+	result, err := judge(doc)
+	if err != nil {
+		return err
+	}
+	if v.json {
+		enc := json.NewEncoder(inv.Stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		err = enc.Encode(result)
+	} else {
+		_, err = io.WriteString(inv.Stdout, result.String())
+	}
+	if err == nil && !result.Valid {
+		err = &cli.ExitError{Code: cli.ExitUsage}
+	}
+	return err
+}
+
+func (v validation) read(inv *cli.Invocation) ([]byte, error) {
+	var doc []byte
+	var err error
+	switch v.file {
+	case "":
+		return []byte(inv.Getenv(config.EnvVar)), nil
+	case "-":
+		doc, err = io.ReadAll(inv.Stdin)
+	default:
+		doc, err = os.ReadFile(v.file)
+	}
+	if err != nil {
+		return nil, cli.Usagef("read configuration: %w", err)
+	}
+	if len(bytes.TrimSpace(doc)) == 0 {
+		return nil, cli.Usagef("read configuration: %q is empty", v.file)
+	}
+	return doc, nil
+}
+
+// judge also asks the registrar, because a valid document may be for another
+// version of this program.
+func judge(doc []byte) (verdict, error) {
+	result := verdict{Violations: []config.Violation{}, Warnings: []config.Warning{}}
+	cfg, warnings, err := config.Parse(doc)
+	var invalid *config.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		result.Violations = invalid.Violations
+		return result, nil
+	case err != nil:
+		return verdict{}, err
+	}
+	result.Warnings = append(result.Warnings, warnings...)
+	if _, err := registrar.New(cfg, nil); err != nil {
+		result.Violations = append(result.Violations, config.Violation{Path: "$", Message: err.Error()})
+	}
+	result.Valid = len(result.Violations) == 0
+	return result, nil
+}
+
+// String has one line per finding and the verdict last.
+func (v verdict) String() string {
+	var b strings.Builder
+	for _, x := range v.Violations {
+		fmt.Fprintf(&b, "violation %s: %s\n", x.Path, x.Message)
+	}
+	for _, x := range v.Warnings {
+		fmt.Fprintf(&b, "warning %s: %s\n", x.Path, x.Message)
+	}
+	if v.Valid {
+		b.WriteString("valid\n")
+	} else {
+		b.WriteString("not valid\n")
+	}
+	return b.String()
+}
