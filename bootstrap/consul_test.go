@@ -57,10 +57,12 @@ func fresh(tc bootCase) bootCase {
 	n := fmt.Sprintf("-%d", registrations.Add(1))
 	p := &tc.params
 	p.ProxyID += n
-	p.Proxy.Service += n
-	if p.Proxy.Destination != "" {
-		p.Proxy.Destination += n
+	if p.Proxy.Kind == MeshGateway {
+		p.Proxy.Service += n
+		return tc
 	}
+	p.Proxy.Destination += n
+	p.Proxy.Service = p.Proxy.Destination + "-sidecar-proxy" // a service identity's rights cover this name
 	return tc
 }
 
