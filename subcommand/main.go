@@ -18,8 +18,11 @@ func Main(args []string) int {
 func commands() map[string]cli.Command {
 	return map[string]cli.Command{
 		"app-entrypoint":   appEntrypointCommand(),
+		"config":           configCommand(),
 		"envoy-entrypoint": envoyEntrypointCommand(),
+		"health-sync":      healthSyncCommand(),
 		"install":          installCommand(),
+		"mesh-init":        meshInitCommand(),
 		"net-dial":         netDialCommand(),
 		"version":          versionCommand(),
 	}
