@@ -8,6 +8,8 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 )
@@ -17,9 +19,7 @@ import (
 func authMethod(t *testing.T, name, endpoint string) *api.Client {
 	t.Helper()
 	srv := server.Require(t)
-	cfg := api.DefaultConfig()
-	cfg.Address, cfg.Token = srv.HTTPAddr, srv.Token
-	c, err := api.NewClient(cfg)
+	c, err := consulutil.NewClient(consulutil.Options{Address: srv.HTTPAddr, Token: srv.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +69,49 @@ func TestConsulLoginGetsServiceIdentityFromRoleTag(t *testing.T) {
 				t.Errorf("logout: %v", err)
 			}
 		})
+	}
+}
+
+// The whole way of a task: credentials endpoint, signed bearer, Consul, STS and
+// IAM; and the same again after a rotation.
+func TestTaskLogsInWithItsOwnCredentials(t *testing.T) { // not parallel: sets the environment
+	store := identity.NewStore()
+	sts := httptest.NewServer(awsapi.New(awsapi.Options{Store: store, Region: region}))
+	defer sts.Close()
+	creds := httptest.NewServer(identity.Handler(store))
+	defer creds.Close()
+	consul := authMethod(t, "login-task", sts.URL)
+	store.PutRole(productAPI())
+	id, err := store.Issue(productAPI().ARN(), taskID, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", creds.URL+identity.RelativeURI(id))
+	for _, moment := range []string{"first key", "rotated key"} {
+		signer, err := awsutil.NewSigner(t.Context(), awsutil.LoadOptions{Region: region, UserAgent: "consul-ecs", Version: "test"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		bearer, err := signer.Bearer(t.Context(), awsutil.BearerOptions{Partition: "aws", IncludeEntity: true})
+		if err != nil {
+			t.Fatalf("%s: %v", moment, err)
+		}
+		token, err := consulutil.Login(t.Context(), consul, consulutil.LoginParams{Method: "login-task", Bearer: bearer})
+		if err != nil {
+			t.Fatalf("%s: %v", moment, err)
+		}
+		self, _, err := consul.ACL().TokenReadSelf(&api.QueryOptions{Token: token.Secret})
+		if err != nil || len(self.ServiceIdentities) != 1 || self.ServiceIdentities[0].ServiceName != "product-api" {
+			t.Errorf("%s: token %+v, %v", moment, self, err)
+		}
+		if err := store.Rotate(id, time.Now()); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

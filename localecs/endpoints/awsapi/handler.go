@@ -27,7 +27,11 @@ type Options struct {
 }
 
 // New returns STS and IAM in one handler. It answers on every path: the
-// service is the one the request was signed for.
+// service is the one the request was signed for, and the path is part of the
+// signature. A Consul auth method's STSEndpoint and IAMEndpoint must therefore
+// be without a path, http://<host>:<port>: Consul puts the endpoint's path in
+// front of the signed one. It relays the Host header that was signed, so
+// requests signed for AWS's own hosts verify here.
 func New(o Options) http.Handler {
 	return &handler{store: o.Store, verifier: verifier{store: o.Store, region: o.Region}}
 }
