@@ -1,0 +1,181 @@
+package consulutil
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// record answers every request and remembers the last one's token.
+func record(t *testing.T) (address string, token func() string) {
+	t.Helper()
+	last := make(chan string, 1)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last <- r.Header.Get("X-Consul-Token")
+		w.Write([]byte("{}"))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func() string { return <-last }
+}
+
+func TestNewClientTokens(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	envFile, ours, empty := file("env", "from-env-file\n"), file("ours", "from-file\n"), file("empty", "\n")
+	tests := []struct {
+		name string
+		env  map[string]string
+		o    Options
+		want string
+	}{
+		{"none", nil, Options{}, ""},
+		{"environment", map[string]string{"CONSUL_HTTP_TOKEN": "from-env"}, Options{}, "from-env"},
+		{"environment's file wins", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{}, "from-env-file"},
+		{"empty environment file", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": empty}, Options{}, "from-env"},
+		{"option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{Token: "mine"}, "mine"},
+		{"file option", map[string]string{"CONSUL_HTTP_TOKEN": "from-env", "CONSUL_HTTP_TOKEN_FILE": envFile}, Options{Token: "mine", TokenFile: ours}, "from-file"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for k, v := range tt.env {
+				t.Setenv(k, v)
+			}
+			var token func() string
+			tt.o.Address, token = record(t)
+			if err := newClient(t, tt.o).Agent().CheckDeregister("x"); err != nil {
+				t.Fatal(err)
+			}
+			if got := token(); got != tt.want {
+				t.Errorf("token = %q, want %q", got, tt.want)
+			}
+			if got, err := EffectiveToken(tt.o); got != tt.want || err != nil {
+				t.Errorf("EffectiveToken = %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestNewClientAddress(t *testing.T) {
+	fromEnv, token := record(t)
+	t.Setenv("CONSUL_HTTP_ADDR", fromEnv)
+	t.Setenv("CONSUL_HTTP_TOKEN", "x")
+	if err := newClient(t, Options{}).Agent().CheckDeregister("x"); err != nil {
+		t.Fatal(err)
+	}
+	token()
+	other, token := record(t)
+	if err := newClient(t, Options{Address: strings.TrimPrefix(other, "http://")}).Agent().CheckDeregister("x"); err != nil {
+		t.Fatal(err)
+	}
+	token()
+}
+
+// TestNewClientErrors: a file that may still appear is worth a retry; an
+// address that makes no sense is not.
+func TestNewClientErrors(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	missing := filepath.Join(dir, "missing.pem")
+	tests := []struct {
+		name string
+		o    Options
+		want string
+		gone bool
+		cls  retry.Class
+	}{
+		{"missing CA", Options{CAFile: missing}, missing, true, retry.Retry},
+		{"half-written CA", Options{CAFile: write("half.pem", "-----BEG")}, "half.pem", false, retry.Retry},
+		{"broken CA", Options{CAFile: write("bad.pem", "-----BEGIN CERTIFICATE-----\nx\n")}, "consul client for", false, retry.Retry},
+		{"missing token file", Options{TokenFile: missing}, missing, true, retry.Retry},
+		{"empty token file", Options{TokenFile: write("token", "\n")}, "is empty", false, retry.Retry},
+		{"unknown scheme", Options{Address: "ftp://consul:8500"}, `"ftp://consul:8500"`, false, retry.Permanent},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := NewClient(tt.o)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Fatalf("error = %v, want it to name %s", err, tt.want)
+			}
+			if got := errors.Is(err, fs.ErrNotExist); got != tt.gone {
+				t.Errorf("is ErrNotExist = %v, want %v", got, tt.gone)
+			}
+			if got := Classify(err); got != tt.cls {
+				t.Errorf("class = %v, want %v", got, tt.cls)
+			}
+		})
+	}
+}
+
+// TestWeakness11EveryRequestEnds: the API client itself waits for ever, and
+// makes a client of its own, without timeout, for a unix socket.
+func TestWeakness11EveryRequestEnds(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "s")
+	for _, network := range []string{"tcp", "unix"} {
+		address := map[string]string{"tcp": "127.0.0.1:0", "unix": socket}[network]
+		l, err := net.Listen(network, address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close() // accepts by itself, never answers
+		url := "http://" + l.Addr().String()
+		if network == "unix" {
+			url = "unix://" + socket
+		}
+		start := time.Now()
+		_, _, err = newClient(t, Options{Address: url, Timeout: 50 * time.Millisecond}).ACL().TokenReadSelf(nil)
+		var timeout net.Error
+		if !errors.As(err, &timeout) || !timeout.Timeout() {
+			t.Errorf("%s: error = %v, want a timeout", network, err)
+		}
+		if d := time.Since(start); d > 5*time.Second {
+			t.Errorf("%s: took %s", network, d)
+		}
+	}
+	if RequestTimeout != 10*time.Second {
+		t.Errorf("RequestTimeout = %s", RequestTimeout)
+	}
+}
+
+func TestUnixSocket(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Write([]byte(`{"AccessorID":"a"}`))
+	})}
+	go server.Serve(l)
+	defer server.Close()
+	token, _, err := newClient(t, Options{Address: "unix://" + socket}).ACL().TokenReadSelf((&api.QueryOptions{}).WithContext(context.Background()))
+	if err != nil || token.AccessorID != "a" {
+		t.Errorf("token = %+v, %v", token, err)
+	}
+}

@@ -1,0 +1,223 @@
+package consulutil
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+const strangeToken = "11111111-1111-1111-1111-111111111111"
+
+func TestClassify(t *testing.T) {
+	t.Parallel()
+	status := func(code int, body string) error {
+		return fmt.Errorf("register: %w", api.StatusError{Code: code, Body: body})
+	}
+	tests := []struct {
+		name string
+		err  error
+		want retry.Class
+		// fresh is the class right after a login.
+		fresh retry.Class
+	}{
+		{"no connection", &net.OpError{Op: "dial", Err: errors.New("connection refused")}, retry.Retry, retry.Retry},
+		{"connection cut", io.ErrUnexpectedEOF, retry.Retry, retry.Retry},
+		{"timeout", context.DeadlineExceeded, retry.Retry, retry.Retry},
+		{"file that may appear", &os.PathError{Op: "open", Err: os.ErrNotExist}, retry.Retry, retry.Retry},
+		{"something else", errors.New("what"), retry.Retry, retry.Retry},
+		{"plain HTTP answer on https", fmt.Errorf("get: %w", http.ErrSchemeMismatch), retry.Permanent, retry.Permanent},
+		{"marked permanent", fmt.Errorf("x: %w", &retry.PermanentError{Err: io.EOF}), retry.Permanent, retry.Permanent},
+		{"400", status(400, "Invalid check: TTL must be > 0 for TTL checks"), retry.Permanent, retry.Permanent},
+		{"401", status(401, "ACL support disabled"), retry.Permanent, retry.Permanent},
+		{"403", status(403, `Permission denied: token lacks permission 'service:write' on "web"`), retry.Permanent, retry.Permanent},
+		{"403 unknown token", status(403, "ACL not found"), retry.Permanent, retry.Retry},
+		{"403 unknown token through a client agent", status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.Retry},
+		{"403 unknown token of token self", status(403, "token does not exist: ACL not found"), retry.Permanent, retry.Retry},
+		{"403 unknown auth method", status(403, `ACL not found: auth method "nope" not found`), retry.Permanent, retry.Permanent},
+		{"404", status(404, `Unknown check ID "web"`), retry.Gone, retry.Gone},
+		{"405", status(405, "method GET not allowed"), retry.Permanent, retry.Permanent},
+		{"429", status(429, "rate limit exceeded"), retry.Retry, retry.Retry},
+		{"500", status(500, "No cluster leader"), retry.Retry, retry.Retry},
+		{"500 no servers", status(500, "No known Consul servers"), retry.Retry, retry.Retry},
+		{"503", status(503, "rate limit exceeded for operation, try again later"), retry.Retry, retry.Retry},
+		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent, retry.Permanent},
+		{"500 untrusted", status(500, "IAM principal arn:aws:iam::1:role/x is not trusted"), retry.Permanent, retry.Permanent},
+		{"500 no server ID", status(500, `missing header "X-Consul-IAM-ServerID"`), retry.Permanent, retry.Permanent},
+		{"500 other server ID", status(500, `expected "a" but got "b"`), retry.Permanent, retry.Permanent},
+		{"500 no entity", status(500, `missing header "X-Consul-IAM-GetEntity-Method"`), retry.Permanent, retry.Permanent},
+		{"500 bearer", status(500, "invalid token: unexpected end of JSON input"), retry.Permanent, retry.Permanent},
+		{"500 AWS refused Consul, IAM may not be consistent yet", status(500, "response body is invalid"), retry.Retry, retry.Retry},
+		{"500 AWS out of Consul's reach", status(500, "error making request: POST https://sts.eu-west-1.amazonaws.com/ giving up"), retry.Retry, retry.Retry},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			if got := Classify(tt.err); got != tt.want {
+				t.Errorf("Classify = %v, want %v", got, tt.want)
+			}
+			if got := ClassifyNewToken(tt.err); got != tt.fresh {
+				t.Errorf("ClassifyNewToken = %v, want %v", got, tt.fresh)
+			}
+		})
+	}
+}
+
+// TestClassifyRealAnswers keeps the table above honest: what the real server
+// answers, and what we make of it.
+func TestClassifyRealAnswers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		server *testkit.Consul
+		token  string
+		do     func(*api.Client) error
+		status int
+		reason string
+		want   retry.Class
+	}{
+		{"register with an unknown token", secured, strangeToken, register(&api.AgentServiceRegistration{Name: "web"}), 403, "ACL not found", retry.Permanent},
+		{"register without a token", secured, "", register(&api.AgentServiceRegistration{Name: "web"}), 403, "Permission denied", retry.Permanent},
+		{"register a check of no kind", open, "", register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{Name: "x"}}), 400, "Invalid check", retry.Permanent},
+		{"register a bad duration", open, "", register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{TCP: "x", Interval: "soon"}}), 400, "invalid duration", retry.Permanent},
+		{"register a script check", open, "", register(&api.AgentServiceRegistration{Name: "web", Check: &api.AgentServiceCheck{Args: []string{"true"}, Interval: "10s"}}), 500, "Scripts are disabled", retry.Permanent},
+		{"register a namespace on CE", open, "", register(&api.AgentServiceRegistration{Name: "web", Namespace: "x"}), 400, "unknown field", retry.Permanent},
+		{"read an unknown service", open, "", func(c *api.Client) error { _, _, err := c.Agent().Service("nope", nil); return err }, 404, "unknown service ID", retry.Gone},
+		{"update an unknown check", open, "", func(c *api.Client) error { return c.Agent().UpdateTTL("nope", "", "passing") }, 404, "Unknown check ID", retry.Gone},
+		{"register a check of an unknown service", open, "", func(c *api.Client) error {
+			return c.Agent().CheckRegister(&api.AgentCheckRegistration{Name: "x", ServiceID: "nope", AgentServiceCheck: api.AgentServiceCheck{TTL: "1s"}})
+		}, 404, "does not exist", retry.Gone},
+		{"log in with an unknown method", secured, "", login("nope"), 403, "auth method", retry.Permanent},
+		{"log in without ACLs", open, "", login("nope"), 401, "ACL support disabled", retry.Permanent},
+		{"log out with an unknown token", secured, strangeToken, func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "ACL not found", retry.Permanent},
+		{"log out a token that no login made", secured, testkit.ManagementToken, func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "token wasn't created via login", retry.Permanent},
+		{"read an unknown token", secured, strangeToken, func(c *api.Client) error { _, _, err := c.ACL().TokenReadSelf(nil); return err }, 403, "ACL not found", retry.Permanent},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			err := tt.do(client(t, tt.server, tt.token))
+			if Status(err) != tt.status || !strings.Contains(Reason(err), tt.reason) {
+				t.Fatalf("answer = %d %q, want %d with %q", Status(err), Reason(err), tt.status, tt.reason)
+			}
+			if got := Classify(err); got != tt.want {
+				t.Errorf("Classify = %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func register(r *api.AgentServiceRegistration) func(*api.Client) error {
+	return func(c *api.Client) error { return c.Agent().ServiceRegister(r) }
+}
+
+func login(method string) func(*api.Client) error {
+	return func(c *api.Client) error {
+		_, err := Login(context.Background(), c, LoginParams{Method: method, Bearer: "x"})
+		return err
+	}
+}
+
+func TestWrongCAIsPermanentAndNamed(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, []byte(otherCA), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := newClient(t, Options{Address: server.URL, CAFile: ca}).ACL().TokenReadSelf(nil)
+	var unknown x509.UnknownAuthorityError
+	if !errors.As(err, &unknown) || Classify(err) != retry.Permanent {
+		t.Errorf("error = %v (class %v), want a permanent UnknownAuthorityError", err, Classify(err))
+	}
+}
+
+func TestWrongSchemeIsPermanent(t *testing.T) {
+	t.Parallel()
+	plain := httptest.NewServer(http.NotFoundHandler())
+	defer plain.Close()
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	tests := map[string]string{
+		"https to http": strings.Replace(plain.URL, "http://", "https://", 1),
+		"http to https": strings.Replace(secure.URL, "https://", "http://", 1),
+	}
+	for name, address := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := newClient(t, Options{Address: address}).ACL().TokenReadSelf(nil)
+			if err == nil || Classify(err) != retry.Permanent {
+				t.Errorf("error = %v, class %v, want permanent", err, Classify(err))
+			}
+		})
+	}
+}
+
+func TestUnanswered(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"nil", nil, false},
+		{"refused connection", fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}), false},
+		{"answer", api.StatusError{Code: 500}, false},
+		{"cut", io.ErrUnexpectedEOF, true},
+		{"reset", &net.OpError{Op: "read", Err: errors.New("reset")}, true},
+		{"timeout", context.DeadlineExceeded, true},
+	}
+	for _, tt := range tests {
+		if got := Unanswered(tt.err); got != tt.want {
+			t.Errorf("Unanswered(%s) = %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestLoginSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ answer, want string }{
+		{`ACL not found: auth method "nope" not found`, "consulLogin.method"},
+		{"IAM principal arn:aws:iam::1:role/x is not trusted", "BoundIAMPrincipalARNs"},
+		{`missing header "X-Consul-IAM-ServerID"`, "serverIdHeaderValue"},
+		{`expected "a" but got "b"`, "serverIdHeaderValue"},
+		{`missing header "X-Consul-IAM-GetEntity-Method"`, "includeEntity"},
+		{"response body is invalid", "iam:GetRole"},
+		{"ACL support disabled", "consulLogin.enabled"},
+		{"Client sent an HTTP request to an HTTPS server.", "https://"},
+		{"Permission denied", "consul.hashicorp.com.service-name"},
+	}
+	for _, tt := range tests {
+		if got := loginRemedy(api.StatusError{Code: 500, Body: tt.answer}); !strings.Contains(got, tt.want) {
+			t.Errorf("remedy for %q = %q, want it to name %s", tt.answer, got, tt.want)
+		}
+	}
+	if got := loginRemedy(io.EOF); got != "" {
+		t.Errorf("remedy for no answer = %q", got)
+	}
+}
+
+// otherCA signs no server of these tests.
+const otherCA = `-----BEGIN CERTIFICATE-----
+MIIBTTCB86ADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMTCkFub3RoZXIg
+Q0EwIBcNNzAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBUxEzARBgNVBAMT
+CkFub3RoZXIgQ0EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARK3fr3TyDSPx16
+8vmuOTpH6o9Cv2vK9jP8aYEqhf06U2h2sn7BqFE76am78ZV2ESbkNJYPUA5Ic4Sh
+BRmY3lluozIwMDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBTpU0D8sYcO8kX8
+gEzRr/cczv9H5TAKBggqhkjOPQQDAgNJADBGAiEA109U3ncRQNyE+AKMm2eJQ0H8
+zXWXxtuFv7FwIMzBQ4QCIQD9jF9EQKHHQ33cuhVzblabnaXZahhu7MKGByobLBnZ
+Sw==
+-----END CERTIFICATE-----
+`

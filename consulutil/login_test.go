@@ -1,0 +1,251 @@
+package consulutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+func TestTokenHidesItsSecret(t *testing.T) {
+	t.Parallel()
+	token := Token{Accessor: "a-1", Secret: "s-1"}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		if got := fmt.Sprintf(verb, token); got != "token a-1" {
+			t.Errorf("%s = %s", verb, got)
+		}
+	}
+}
+
+func TestLoginRequest(t *testing.T) {
+	t.Parallel()
+	var got http.Request
+	var body strings.Builder
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = *r
+		b := make([]byte, 1024)
+		n, _ := r.Body.Read(b)
+		body.Write(b[:n])
+		w.Write([]byte(`{"AccessorID":"a","SecretID":"s"}`))
+	}))
+	defer server.Close()
+	token, err := Login(context.Background(), newClient(t, Options{Address: server.URL}),
+		LoginParams{Method: "iam", Bearer: "b", Partition: "part", Meta: map[string]string{"k": "v"}})
+	if err != nil || token != (Token{Accessor: "a", Secret: "s"}) {
+		t.Fatalf("token = %#v, %v", token, err)
+	}
+	if got.Method != "POST" || got.URL.String() != "/v1/acl/login?partition=part" {
+		t.Errorf("request = %s %s", got.Method, got.URL)
+	}
+	if want := `{"AuthMethod":"iam","BearerToken":"b","Meta":{"k":"v"}}` + "\n"; body.String() != want {
+		t.Errorf("body = %s, want %s", body.String(), want)
+	}
+}
+
+func TestLoginWithoutTokenInTheAnswer(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte(`{}`)) }))
+	defer server.Close()
+	_, err := Login(context.Background(), newClient(t, Options{Address: server.URL}), LoginParams{Method: "iam"})
+	if err == nil || !strings.Contains(err.Error(), "no token") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// TestWeakness12LoginAnswerIsNotCutOff: TERM between request and answer must
+// not lose the token that the server is making.
+func TestWeakness12LoginAnswerIsNotCutOff(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		cancel()
+		select {
+		case <-r.Context().Done():
+		case <-time.After(100 * time.Millisecond): // long enough for a cut to arrive
+			w.Write([]byte(`{"AccessorID":"a","SecretID":"s"}`))
+		}
+	}))
+	defer server.Close()
+	token, err := Login(ctx, newClient(t, Options{Address: server.URL}), LoginParams{Method: "iam"})
+	if err != nil || token.Secret != "s" {
+		t.Errorf("token = %#v, %v, want it in spite of the signal", token, err)
+	}
+}
+
+func TestLoginEndsWithItsContextBeforeItIsSent(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		cancel()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	_, err := Login(ctx, newClient(t, Options{Address: "192.0.2.1:1", DialContext: dial}), LoginParams{Method: "iam"})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want context.Canceled", err)
+	}
+}
+
+func TestLogout(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		status int
+		body   string
+		want   bool
+	}{
+		{200, "true", true},
+		{403, "ACL not found", true},
+		{404, "not found", true},
+		{403, "Permission denied: token wasn't created via login", false},
+		{500, "No cluster leader", false},
+	}
+	for _, tt := range tests {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Method != "POST" || r.URL.Path != "/v1/acl/logout" || r.Header.Get("X-Consul-Token") != "s" {
+				t.Errorf("request = %s %s", r.Method, r.URL)
+			}
+			w.WriteHeader(tt.status)
+			w.Write([]byte(tt.body))
+		}))
+		err := Logout(context.Background(), newClient(t, Options{Address: server.URL}), "s")
+		server.Close()
+		if (err == nil) != tt.want {
+			t.Errorf("%d %s: error = %v", tt.status, tt.body, err)
+		}
+	}
+}
+
+func TestLogoutUnknownTokenRealServer(t *testing.T) {
+	t.Parallel()
+	if err := Logout(context.Background(), client(t, secured, ""), strangeToken); err != nil {
+		t.Errorf("logout of an unknown token = %v, want success", err)
+	}
+}
+
+// pipes is a listener without sockets, so that a server can be in a bubble.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Dial(context.Context, string, string) (net.Conn, error) {
+	a, b := net.Pipe()
+	p.conns <- b
+	return a, nil
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe"} }
+
+// lagging waits for a token that the server knows after lag (never if
+// negative), and returns how long that took in bubble time.
+func lagging(t *testing.T, ctx context.Context, lag time.Duration, status int, answer string) (took time.Duration, reads int32, err error) {
+	t.Helper()
+	start := time.Now()
+	var count atomic.Int32
+	p := newPipes()
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		count.Add(1)
+		if _, stale := r.URL.Query()["stale"]; !stale || r.URL.Path != "/v1/acl/token/self" || r.Header.Get("X-Consul-Token") != "new" {
+			t.Errorf("request = %s %s", r.Method, r.URL)
+		}
+		if lag >= 0 && time.Since(start) >= lag {
+			w.Write([]byte(`{"AccessorID":"a"}`))
+			return
+		}
+		w.WriteHeader(status)
+		w.Write([]byte(answer))
+	})}
+	go server.Serve(p)
+	defer server.Close()
+	c := newClient(t, Options{Address: "consul:8500", DialContext: p.Dial})
+	err = WaitReplicated(ctx, c, "new")
+	return time.Since(start), count.Load(), err
+}
+
+// TestWaitReplicated: 0.6 passed 50, 100 and 500 ms and failed 2.5 s.
+func TestWaitReplicated(t *testing.T) {
+	tests := []struct{ lag, want time.Duration }{
+		{0, 0},
+		{50 * time.Millisecond, 100 * time.Millisecond},
+		{100 * time.Millisecond, 100 * time.Millisecond},
+		{500 * time.Millisecond, 500 * time.Millisecond},
+		{2500 * time.Millisecond, 2500 * time.Millisecond},
+		{9900 * time.Millisecond, 9900 * time.Millisecond},
+	}
+	for _, tt := range tests {
+		t.Run(tt.lag.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				took, _, err := lagging(t, t.Context(), tt.lag, 403, "token does not exist: ACL not found")
+				if err != nil || took != tt.want {
+					t.Errorf("took %s, %v, want %s", took, err, tt.want)
+				}
+			})
+		})
+	}
+}
+
+func TestWaitReplicatedSurvivesServerFaults(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, reads, err := lagging(t, t.Context(), time.Second, 500, "No cluster leader")
+		if err != nil || reads != 11 {
+			t.Errorf("%d reads, %v, want 11 and success", reads, err)
+		}
+	})
+}
+
+func TestWaitReplicatedGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took, reads, err := lagging(t, t.Context(), -1, 403, "token does not exist: ACL not found")
+		var gaveUp *retry.GaveUpError
+		if !errors.As(err, &gaveUp) || took != ReplicationLimit || reads < 90 || !UnknownToken(err) {
+			t.Errorf("took %s, %d reads, %v", took, reads, err)
+		}
+	})
+}
+
+func TestWaitReplicatedStopsForASignal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		signal := &cli.SignalError{Signal: syscall.SIGTERM}
+		time.AfterFunc(time.Second+time.Millisecond, func() { cancel(signal) })
+		took, _, err := lagging(t, ctx, -1, 403, "token does not exist: ACL not found")
+		if !errors.Is(err, signal) || took != time.Second+time.Millisecond {
+			t.Errorf("took %s, %v", took, err)
+		}
+	})
+}
+
+func TestWaitReplicatedStopsAtARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		took, reads, err := lagging(t, t.Context(), -1, 401, "ACL support disabled")
+		var permanent *retry.PermanentError
+		if !errors.As(err, &permanent) || took != 0 || reads != 1 {
+			t.Errorf("took %s, %d reads, %v", took, reads, err)
+		}
+	})
+}

@@ -1,0 +1,44 @@
+package consulutil
+
+import (
+	"fmt"
+	"os"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// The servers of this package's tests: with ACLs, and without.
+var (
+	secured *testkit.Consul
+	open    *testkit.Consul
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err == nil {
+		open, err = testkit.StartConsul(testkit.ConsulOptions{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
+}
+
+// client is a client of this package for a test server.
+func client(t *testing.T, c *testkit.Consul, token string) *api.Client {
+	t.Helper()
+	c.Require(t)
+	return newClient(t, Options{Address: c.HTTPAddr, Token: token})
+}
+
+func newClient(t *testing.T, o Options) *api.Client {
+	t.Helper()
+	c, err := NewClient(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
