@@ -33,7 +33,7 @@ func (c appConfig) policy(s appState, e event) (appState, []action) {
 		if s == appServing && e.signal == syscall.SIGTERM {
 			return c.firstTerm()
 		}
-		return s, []action{forward{e.signal}}
+		return s, []action{forward(e)}
 	case woke:
 		if s == appDelaying {
 			return appTold, []action{info("shutdown delay is over, terminating the application"), terminate{}}

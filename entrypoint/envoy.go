@@ -64,7 +64,7 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 		}
 	case signalled:
 		if e.signal != syscall.SIGTERM {
-			return s, []action{forward{e.signal}}
+			return s, []action{forward(e)}
 		}
 		if s.phase == envoyServing {
 			return c.term(s)

@@ -68,6 +68,8 @@ func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	if !o.Quiet {
 		cmd.Stderr = t.Output()
 	}
+	// Orphans may hold the error output for ever.
+	cmd.WaitDelay = time.Second
 	if o.PID1 {
 		cmd.SysProcAttr = firstProcess()
 	}
