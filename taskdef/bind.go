@@ -181,9 +181,10 @@ func fieldsByKey(t reflect.Type) map[string]int {
 }
 
 // nearest returns the known key that was probably meant, or "". Case does not
-// count; a third of the letters may differ.
+// count; one letter and a third of them may differ, so that two swapped letters
+// of a short key are found.
 func nearest(key string, known []string) string {
-	best, bestDistance := "", len(key)/3+1
+	best, bestDistance := "", len(key)/3+2
 	for _, k := range known {
 		if d := distance(strings.ToLower(key), strings.ToLower(k)); d < bestDistance {
 			best, bestDistance = k, d

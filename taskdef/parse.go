@@ -60,7 +60,9 @@ func Parse(doc []byte) (*TaskDefinition, []Warning, error) {
 	}
 	var b binder
 	d := &TaskDefinition{}
-	if inner, wrapped := described(tree); wrapped {
+	if inner, wrapped := described(tree); tree == nil || wrapped && inner == nil {
+		b.wrongType("$", describeType(reflect.Struct), nil)
+	} else if wrapped {
 		b.bind(reflect.ValueOf(d).Elem(), inner, "$.taskDefinition")
 		b.bindWrapper(d, tree.(map[string]any))
 	} else {

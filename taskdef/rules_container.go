@@ -9,77 +9,41 @@ import (
 // containerRules are section 6.1 as far as it is about containers.
 func containerRules() []Rule {
 	return []Rule{
-		each("container-name", func(_ *TaskDefinition, c *Container, report Report) {
-			switch {
-			case c.Name == "":
-				report(".name", "Container.name should not be null or empty.")
-			case !validName(c.Name):
-				report(".name", "Container.name %q must be %s.", c.Name, nameFormat)
-			}
-		}),
-		each("container-image", func(_ *TaskDefinition, c *Container, report Report) {
-			switch {
-			case c.Image == "":
-				report(".image", "Container.image should not be null or empty.")
-			case len(c.Image) > 255:
-				report(".image", "Container.image has %d characters, at most 255 are allowed.", len(c.Image))
-			}
-		}),
+		each("container-name", checkName),
+		each("container-image", checkImage),
 		each("container-memory", checkMemory),
-		each("mount-point-volume", func(d *TaskDefinition, c *Container, report Report) {
-			for i, m := range c.MountPoints {
-				if !slices.ContainsFunc(d.Volumes, func(v Volume) bool { return v.Name == m.SourceVolume }) {
-					report(fmt.Sprintf(".mountPoints[%d].sourceVolume", i), "Unknown volume '%s'.", m.SourceVolume)
-				}
-			}
-		}),
+		each("mount-point-volume", checkMountPoints),
 		each("secret-name", checkSecretNames),
-		each("ulimit", func(_ *TaskDefinition, c *Container, report Report) {
-			for i, u := range c.Ulimits {
-				if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
-					report(fmt.Sprintf(".ulimits[%d]", i), "Soft limit exceeds hard limit for ulimit %s", u.Name)
-				}
-			}
-		}),
-		each("restart-policy", func(_ *TaskDefinition, c *Container, report Report) {
-			r := c.RestartPolicy
-			if r == nil {
-				return
-			}
-			if outside(r.RestartAttemptPeriod, 60, 1800) {
-				report(".restartPolicy.restartAttemptPeriod",
-					"the 'restartAttemptPeriod' setting for container '%s' must be between 60 and 1800", c.Name)
-			}
-			if len(r.IgnoredExitCodes) > 50 {
-				report(".restartPolicy.ignoredExitCodes", "At most 50 exit codes are allowed.")
-			}
-		}),
-		each("granular-timeout", func(_ *TaskDefinition, c *Container, report Report) {
-			if c.StartTimeout != nil && *c.StartTimeout < 2 {
-				report(".startTimeout", "Granular start timeout on container '%s' must be at least 2 seconds.", c.Name)
-			}
-			if c.StopTimeout != nil && *c.StopTimeout < 2 {
-				report(".stopTimeout", "Granular stop timeout on container '%s' must be at least 2 seconds.", c.Name)
-			}
-		}),
+		each("ulimit", checkUlimits),
+		each("restart-policy", checkRestartPolicy),
+		each("granular-timeout", checkTimeouts),
 		each("health-check", checkHealth),
-		warning(each("health-check-timeout-source", func(_ *TaskDefinition, c *Container, report Report) {
+		warning(each("health-check-long-timeout", func(_ *TaskDefinition, c *Container, report Report) {
 			// Documents give 60, newer ones 120 (spec section 10 item 4).
 			if h := c.HealthCheck; h != nil && h.Timeout != nil && *h.Timeout > 60 && *h.Timeout <= 120 {
 				report(".healthCheck.timeout", "timeout %d: not every ECS version takes more than 60 seconds", *h.Timeout)
 			}
 		})),
 		each("environment-files", checkEnvironmentFiles),
-		each("log-configuration", func(_ *TaskDefinition, c *Container, report Report) {
-			l := c.LogConfiguration
-			switch {
-			case l == nil:
-			case l.LogDriver == "":
-				report(".logConfiguration.logDriver", "logDriver should not be null or empty.")
-			case l.LogDriver == "awslogs" && (l.Options["awslogs-region"] == "" || l.Options["awslogs-group"] == ""):
-				report(".logConfiguration.options", "Log driver awslogs requires options: awslogs-region, awslogs-group")
-			}
-		}),
+		each("log-configuration", checkLogConfiguration),
+	}
+}
+
+func checkName(_ *TaskDefinition, c *Container, report Report) {
+	switch {
+	case c.Name == "":
+		report(".name", "Container.name should not be null or empty.")
+	case !validName(c.Name):
+		report(".name", "Container.name %q must be %s.", c.Name, nameFormat)
+	}
+}
+
+func checkImage(_ *TaskDefinition, c *Container, report Report) {
+	switch {
+	case c.Image == "":
+		report(".image", "Container.image should not be null or empty.")
+	case len(c.Image) > 255:
+		report(".image", "Container.image has %d characters, at most 255 are allowed.", len(c.Image))
 	}
 }
 
@@ -99,6 +63,14 @@ func checkMemory(d *TaskDefinition, c *Container, report Report) {
 	}
 }
 
+func checkMountPoints(d *TaskDefinition, c *Container, report Report) {
+	for i, m := range c.MountPoints {
+		if !slices.ContainsFunc(d.Volumes, func(v Volume) bool { return v.Name == m.SourceVolume }) {
+			report(fmt.Sprintf(".mountPoints[%d].sourceVolume", i), "Unknown volume '%s'.", m.SourceVolume)
+		}
+	}
+}
+
 func checkSecretNames(_ *TaskDefinition, c *Container, report Report) {
 	taken := map[string]bool{}
 	for _, e := range c.Environment {
@@ -110,6 +82,38 @@ func checkSecretNames(_ *TaskDefinition, c *Container, report Report) {
 				"The secret name must be unique and not shared with any new or existing environment variables set on the container, such as '%s'.", s.Name)
 		}
 		taken[s.Name] = true
+	}
+}
+
+// checkUlimits takes a negative limit for unlimited.
+func checkUlimits(_ *TaskDefinition, c *Container, report Report) {
+	for i, u := range c.Ulimits {
+		if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
+			report(fmt.Sprintf(".ulimits[%d]", i), "Soft limit exceeds hard limit for ulimit %s", u.Name)
+		}
+	}
+}
+
+func checkRestartPolicy(_ *TaskDefinition, c *Container, report Report) {
+	r := c.RestartPolicy
+	if r == nil {
+		return
+	}
+	if outside(r.RestartAttemptPeriod, 60, 1800) {
+		report(".restartPolicy.restartAttemptPeriod",
+			"the 'restartAttemptPeriod' setting for container '%s' must be between 60 and 1800", c.Name)
+	}
+	if len(r.IgnoredExitCodes) > 50 {
+		report(".restartPolicy.ignoredExitCodes", "At most 50 exit codes are allowed.")
+	}
+}
+
+func checkTimeouts(_ *TaskDefinition, c *Container, report Report) {
+	if c.StartTimeout != nil && *c.StartTimeout < 2 {
+		report(".startTimeout", "Granular start timeout on container '%s' must be at least 2 seconds.", c.Name)
+	}
+	if c.StopTimeout != nil && *c.StopTimeout < 2 {
+		report(".stopTimeout", "Granular stop timeout on container '%s' must be at least 2 seconds.", c.Name)
 	}
 }
 
@@ -149,5 +153,16 @@ func checkEnvironmentFiles(_ *TaskDefinition, c *Container, report Report) {
 		} else if p := strings.SplitN(f.Value, ":", 4); len(p) < 4 || p[0] != "arn" || p[2] != "s3" || !strings.HasSuffix(f.Value, ".env") {
 			report(path+".value", "Environment file must be the ARN of an S3 object whose name ends in .env, but is %q.", f.Value)
 		}
+	}
+}
+
+func checkLogConfiguration(_ *TaskDefinition, c *Container, report Report) {
+	l := c.LogConfiguration
+	switch {
+	case l == nil:
+	case l.LogDriver == "":
+		report(".logConfiguration.logDriver", "logDriver should not be null or empty.")
+	case l.LogDriver == "awslogs" && (l.Options["awslogs-region"] == "" || l.Options["awslogs-group"] == ""):
+		report(".logConfiguration.options", "Log driver awslogs requires options: awslogs-region, awslogs-group")
 	}
 }

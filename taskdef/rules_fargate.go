@@ -83,8 +83,6 @@ func fargateRules() []Rule {
 	return rules
 }
 
-// checkFargateSize knows the table of valid pairs: for each cpu the first and
-// last memory value in MiB and the step between them.
 func checkFargateSize(d *TaskDefinition, report Report) {
 	if d.CPU == "" {
 		report("$.cpu", "Fargate requires that 'cpu' be defined at the task level.")
@@ -97,26 +95,45 @@ func checkFargateSize(d *TaskDefinition, report Report) {
 	if !okCPU || !okMemory {
 		return
 	}
-	sizes := map[int]struct{ low, high, step int }{
-		256:   {512, 2048, 512},
-		512:   {1024, 4096, 1024},
-		1024:  {2048, 8192, 1024},
-		2048:  {4096, 16384, 1024},
-		4096:  {8192, 30720, 1024},
-		8192:  {16384, 61440, 4096},
-		16384: {32768, 122880, 8192},
+	valid := FargateMemory(cpu)
+	switch {
+	case slices.Contains(valid, memory):
+	case valid == nil:
+		report("$.cpu", "No Fargate configuration exists for given values: %d CPU, %d memory. Valid CPU: 256, 512, 1024, 2048, 4096, 8192, 16384.", cpu, memory)
+	default:
+		report("$.memory", "No Fargate configuration exists for given values: %d CPU, %d memory. Valid memory for this CPU: %s.",
+			cpu, memory, strings.Trim(fmt.Sprint(valid), "[]"))
 	}
-	s, known := sizes[cpu]
-	// 256 takes 512, 1024 and 2048, but not 1536.
-	gap := cpu == 256 && memory == 1536
-	if known && !gap && memory >= s.low && memory <= s.high && (memory-s.low)%s.step == 0 {
-		return
+}
+
+// FargateMemory returns the memory values in MiB that go with a cpu value on
+// Fargate, smallest first; nil for a cpu value that Fargate does not have.
+func FargateMemory(cpu int) []int {
+	steps := func(low, high, step int) []int {
+		var values []int
+		for v := low; v <= high; v += step {
+			values = append(values, v)
+		}
+		return values
 	}
-	valid := "valid cpu values: 256, 512, 1024, 2048, 4096, 8192, 16384."
-	if known {
-		valid = fmt.Sprintf("valid memory for this cpu: %d to %d in steps of %d.", s.low, s.high, s.step)
+	switch cpu {
+	case 256:
+		return []int{512, 1024, 2048}
+	case 512:
+		return steps(1024, 4096, 1024)
+	case 1024:
+		return steps(2048, 8192, 1024)
+	case 2048:
+		return steps(4096, 16384, 1024)
+	case 4096:
+		return steps(8192, 30720, 1024)
+	case 8192:
+		return steps(16384, 61440, 4096)
+	case 16384:
+		return steps(32768, 122880, 8192)
+	default:
+		return nil
 	}
-	report("$.memory", "No Fargate configuration exists for given values: %d CPU, %d memory. See the table of task sizes; %s", cpu, memory, valid)
 }
 
 func checkFargateTask(d *TaskDefinition, report Report) {

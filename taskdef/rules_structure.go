@@ -21,69 +21,49 @@ func structureRules() []Rule {
 				report("$.family", "Family %q must be %s.", d.Family, nameFormat)
 			}
 		}),
-		task("container-count", func(d *TaskDefinition, report Report) {
-			switch n := len(d.ContainerDefinitions); {
-			case n == 0:
-				report("$.containerDefinitions", "Container list cannot be empty.")
-			case n > maxContainers:
-				report("$.containerDefinitions", "Container list has %d entries, at most %d are allowed.", n, maxContainers)
-			}
-		}),
+		task("container-count", checkContainerCount),
 		task("document-size", func(d *TaskDefinition, report Report) {
 			if doc, err := json.Marshal(d); err == nil && len(doc) > maxBytes {
 				report("$", "Task definition has %d bytes, at most %d are allowed.", len(doc), maxBytes)
 			}
 		}),
-		task("container-name-unique", func(d *TaskDefinition, report Report) {
-			first := map[string]int{}
-			for i, c := range d.ContainerDefinitions {
-				if j, taken := first[c.Name]; taken && c.Name != "" {
-					report(fmt.Sprintf("$.containerDefinitions[%d].name", i),
-						"Container name '%s' is already used by containerDefinitions[%d].", c.Name, j)
-					continue
-				}
-				first[c.Name] = i
-			}
-		}),
+		task("container-name-unique", checkContainerNames),
 		task("essential-container", func(d *TaskDefinition, report Report) {
-			if len(d.ContainerDefinitions) > 0 && !slices.ContainsFunc(d.ContainerDefinitions,
-				func(c Container) bool { return c.IsEssential() }) {
+			essential := func(c Container) bool { return c.IsEssential() }
+			if len(d.ContainerDefinitions) > 0 && !slices.ContainsFunc(d.ContainerDefinitions, essential) {
 				report("$.containerDefinitions", "At least one container must be essential.")
 			}
 		}),
 		task("volume-name", checkVolumeNames),
-		task("task-size", func(d *TaskDefinition, report Report) {
-			if _, ok := d.CPUUnits(); d.CPU != "" && !ok {
-				report("$.cpu", "Invalid 'cpu' setting for task: %q is neither CPU units nor vCPUs.", d.CPU)
-			}
-			if _, ok := d.MemoryMiB(); d.Memory != "" && !ok {
-				report("$.memory", "Invalid 'memory' setting for task: %q is neither MiB nor GB.", d.Memory)
-			}
-		}),
-		task("cpu-sum", func(d *TaskDefinition, report Report) {
-			sum := 0
-			for _, c := range d.ContainerDefinitions {
-				if c.CPU != nil {
-					sum += *c.CPU
-				}
-			}
-			if limit, ok := d.CPUUnits(); ok && sum > limit {
-				report("$.cpu", "The sum of all container 'cpu' values cannot be greater than the value of the task 'cpu'.")
-			}
-		}),
+		task("task-size", checkTaskSize),
+		task("cpu-sum", checkCPUSum),
 		task("tag-count", func(d *TaskDefinition, report Report) {
 			if len(d.Tags) > maxTags {
 				report("$.tags", "Task definition has %d tags, at most %d are allowed.", len(d.Tags), maxTags)
 			}
 		}),
-		task("enum", func(d *TaskDefinition, report Report) {
-			for i, c := range d.RequiresCompatibilities {
-				oneOf(report, fmt.Sprintf("$.requiresCompatibilities[%d]", i), c, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES")
-			}
-			oneOf(report, "$.networkMode", d.NetworkMode, "", "awsvpc", "bridge", "host", "none")
-			oneOf(report, "$.pidMode", d.PIDMode, "", "host", "task")
-			oneOf(report, "$.ipcMode", d.IPCMode, "", "host", "task", "none")
-		}),
+		task("enum", checkEnums),
+	}
+}
+
+func checkContainerCount(d *TaskDefinition, report Report) {
+	switch n := len(d.ContainerDefinitions); {
+	case n == 0:
+		report("$.containerDefinitions", "Container list cannot be empty.")
+	case n > maxContainers:
+		report("$.containerDefinitions", "Container list has %d entries, at most %d are allowed.", n, maxContainers)
+	}
+}
+
+func checkContainerNames(d *TaskDefinition, report Report) {
+	first := map[string]int{}
+	for i, c := range d.ContainerDefinitions {
+		if j, taken := first[c.Name]; taken && c.Name != "" {
+			report(fmt.Sprintf("$.containerDefinitions[%d].name", i),
+				"Container name '%s' is already used by containerDefinitions[%d].", c.Name, j)
+			continue
+		}
+		first[c.Name] = i
 	}
 }
 
@@ -101,14 +81,44 @@ func checkVolumeNames(d *TaskDefinition, report Report) {
 	}
 }
 
+func checkTaskSize(d *TaskDefinition, report Report) {
+	if _, ok := d.CPUUnits(); d.CPU != "" && !ok {
+		report("$.cpu", "Invalid 'cpu' setting for task: %q is neither CPU units nor vCPUs.", d.CPU)
+	}
+	if _, ok := d.MemoryMiB(); d.Memory != "" && !ok {
+		report("$.memory", "Invalid 'memory' setting for task: %q is neither MiB nor GB.", d.Memory)
+	}
+}
+
+func checkCPUSum(d *TaskDefinition, report Report) {
+	sum := 0
+	for _, c := range d.ContainerDefinitions {
+		if c.CPU != nil {
+			sum += *c.CPU
+		}
+	}
+	if limit, ok := d.CPUUnits(); ok && sum > limit {
+		report("$.cpu", "The sum of all container 'cpu' values cannot be greater than the value of the task 'cpu'.")
+	}
+}
+
+func checkEnums(d *TaskDefinition, report Report) {
+	for i, c := range d.RequiresCompatibilities {
+		oneOf(report, fmt.Sprintf("$.requiresCompatibilities[%d]", i), c, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES")
+	}
+	oneOf(report, "$.networkMode", d.NetworkMode, "", "awsvpc", "bridge", "host", "none")
+	oneOf(report, "$.pidMode", d.PIDMode, "", "host", "task")
+	oneOf(report, "$.ipcMode", d.IPCMode, "", "host", "task", "none")
+}
+
 const nameFormat = "1 to 255 letters, digits, '_' or '-'"
 
 func validName(s string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(s)
 }
 
-// oneOf reports a value that an enumeration does not have. An empty member
-// stands for absent.
+// oneOf reports a value that an enumeration does not have. An empty member,
+// written first, stands for absent.
 func oneOf(report Report, path, value string, allowed ...string) {
 	if slices.Contains(allowed, value) {
 		return

@@ -1,0 +1,211 @@
+package taskdef
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func TestParseSyntaxErrors(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ doc, want string }{
+		{"", "line 1, column 1: unexpected end of JSON input"},
+		{"{\n  \"family\": \"é\" x", "line 2, column 17: invalid character 'x' after object key:value pair"},
+		{"{\n\"family\": ", "line 2, column 11: unexpected end of JSON input"},
+		{"{} {}", "line 1, column 4: invalid character '{' after top-level value"},
+		{"{\"a\": 01}", "line 1, column 8: invalid character '1' after object key:value pair"},
+	} {
+		_, _, err := Parse([]byte(tt.doc))
+		var syntax *SyntaxError
+		if !errors.As(err, &syntax) || err.Error() != tt.want {
+			t.Errorf("%q: %v, want %s", tt.doc, err, tt.want)
+		}
+	}
+}
+
+func TestParseTypeErrorsAllAtOnce(t *testing.T) {
+	t.Parallel()
+	_, _, err := Parse([]byte(`{"family": 1, "cpu": 256, "containerDefinitions": [
+		{"name": "a", "essential": "true", "memory": 1.5, "environment": {"A": "B"},
+		 "dockerLabels": {"x": 1}, "portMappings": [{"containerPort": "80"}, null], "stopTimeout": 99999999999}, []],
+		"ephemeralStorage": "x"}`))
+	want := `invalid task definition:
+  $.containerDefinitions[0].dockerLabels["x"]: must be a string, but is the number 1 (type)
+  $.containerDefinitions[0].environment: must be a list, but is an object (type)
+  $.containerDefinitions[0].essential: must be true or false, but is the string "true" (type)
+  $.containerDefinitions[0].memory: must be an integer, but is the number 1.5 (type)
+  $.containerDefinitions[0].portMappings[0].containerPort: must be an integer, but is the string "80" (type)
+  $.containerDefinitions[0].portMappings[1]: must be an object, but is null (type)
+  $.containerDefinitions[0].stopTimeout: must be an integer, but is the number 99999999999 (type)
+  $.containerDefinitions[1]: must be an object, but is a list (type)
+  $.cpu: must be a string, but is the number 256 (type)
+  $.ephemeralStorage: must be an object, but is the string "x" (type)
+  $.family: must be a string, but is the number 1 (type)`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v\nwant %s", err, want)
+	}
+}
+
+// A bare list of containers is what people have at hand from Terraform.
+func TestParseContainerListSaysWhatToDo(t *testing.T) {
+	t.Parallel()
+	_, _, err := Parse([]byte(`[{"name": "a"}]`))
+	want := "$: must be an object, but is a list; a list of containers goes into " +
+		`{"family": ..., "containerDefinitions": [...]}`
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestParseUnknownKeysAreWarnings(t *testing.T) {
+	t.Parallel()
+	d, warnings, err := Parse([]byte(`{"Family": "x", "family": "web", "zzzzzz": null, "containerDefinitions": [
+		{"name": "a", "image": "i", "healthcheck": {}, "entrypoint": [], "comand": ["x"], "environment": [{"nmae": "x"}]}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Warning{
+		{"$.Family", `unknown key, ignored; did you mean "family"?`},
+		{"$.containerDefinitions[0].comand", `unknown key, ignored; did you mean "command"?`},
+		{"$.containerDefinitions[0].entrypoint", `unknown key, ignored; did you mean "entryPoint"?`},
+		{"$.containerDefinitions[0].environment[0].nmae", `unknown key, ignored; did you mean "name"?`},
+		{"$.containerDefinitions[0].healthcheck", `unknown key, ignored; did you mean "healthCheck"?`},
+		{"$.zzzzzz", "unknown key, ignored"},
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if d.Family != "web" || d.ContainerDefinitions[0].HealthCheck != nil {
+		t.Errorf("an unknown key was taken: %+v", d)
+	}
+}
+
+func TestParseDescribeForm(t *testing.T) {
+	t.Parallel()
+	d, warnings, err := Parse([]byte(`{"taskDefinition": {"taskDefinitionArn": "arn:x", "family": "web", "revision": 7,
+		"status": "ACTIVE", "registeredAt": 1772471321.5, "compatibilities": ["EC2"],
+		"requiresAttributes": [{"name": "ecs.capability.x"}], "containerDefinitions": [], "tga": 1}, "tags": [{"key": "k", "value": "v"}], "tag": []}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Family != "web" || d.Revision != 7 || d.TaskDefinitionARN != "arn:x" || d.RegisteredAt != json.Number("1772471321.5") ||
+		len(d.Tags) != 1 || d.Tags[0].Value != "v" {
+		t.Errorf("parsed %+v", d)
+	}
+	want := []Warning{
+		{"$.taskDefinition.tga", `unknown key, ignored; did you mean "tags"?`},
+		{"$.tag", `unknown key, ignored; did you mean "tags"?`},
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if _, _, err := Parse([]byte(`{"taskDefinition": {"family": 1}}`)); err == nil || !strings.Contains(err.Error(), "$.taskDefinition.family") {
+		t.Errorf("path of a type error inside the answer: %v", err)
+	}
+}
+
+func TestNullIsNoDefinition(t *testing.T) {
+	t.Parallel()
+	for _, doc := range []string{`null`, `{"taskDefinition": null}`} {
+		if _, _, err := Parse([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), "$: must be an object, but is null (type)") {
+			t.Errorf("%s: %v", doc, err)
+		}
+	}
+}
+
+func TestNullIsAbsent(t *testing.T) {
+	t.Parallel()
+	d, warnings, err := Parse([]byte(`{"family": "f", "cpu": null, "containerDefinitions": [{"name": "a", "essential": null, "healthCheck": null, "environment": null}]}`))
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if c := d.ContainerDefinitions[0]; !c.IsEssential() || c.HealthCheck != nil || c.Environment == nil {
+		t.Errorf("container %+v", c)
+	}
+}
+
+// The golden file is the canonical form: what registration would answer.
+func TestDefaults(t *testing.T) {
+	t.Parallel()
+	doc, err := os.ReadFile("testdata/mesh.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, warnings, err := Parse(doc)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if v := d.Validate(); len(v) > 0 {
+		t.Errorf("the mesh module's definition is refused: %v", v)
+	}
+	canonical, err := json.MarshalIndent(d, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Golden(t, "mesh.canonical.json", append(canonical, '\n'))
+
+	again, warnings, err := Parse(canonical)
+	if err != nil || len(warnings) > 0 {
+		t.Fatal(err, warnings)
+	}
+	if diff := cmp.Diff(d, again); diff != "" {
+		t.Errorf("the canonical form reads differently (-first +second):\n%s", diff)
+	}
+}
+
+// Every key of the types must be unknown to nobody: a field without a tag
+// would never be filled.
+func TestEveryFieldHasAKey(t *testing.T) {
+	t.Parallel()
+	seen := map[reflect.Type]bool{}
+	var walk func(reflect.Type)
+	walk = func(typ reflect.Type) {
+		for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
+			typ = typ.Elem()
+		}
+		if typ.Kind() != reflect.Struct || seen[typ] {
+			return
+		}
+		seen[typ] = true
+		for i := range typ.NumField() {
+			f := typ.Field(i)
+			if key, _, _ := strings.Cut(f.Tag.Get("json"), ","); key == "" || key[0] < 'a' {
+				t.Errorf("%s.%s has key %q", typ.Name(), f.Name, key)
+			}
+			walk(f.Type)
+		}
+	}
+	walk(reflect.TypeFor[TaskDefinition]())
+}
+
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{"", "{}", "[]", "null", `{"taskDefinition": {"family": "x"}}`, `{"taskDefinition": null}`,
+		fargate(app("a", dependsOn("a", "START"), healthCheck)), `{"containerDefinitions": [{"restartPolicy": {}, "portMappings": [{}]}], "cpu": "1e9 vCPU"}`} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		d, _, err := Parse(doc)
+		if err != nil {
+			return
+		}
+		first := d.Validate()
+		canonical, err := json.Marshal(d)
+		if err != nil {
+			t.Fatalf("a parsed definition cannot be written: %v", err)
+		}
+		again, warnings, err := Parse(canonical)
+		if err != nil || len(warnings) > 0 {
+			t.Fatalf("canonical form %s: %v %v", canonical, err, warnings)
+		}
+		if diff := cmp.Diff(first, again.Validate()); diff != "" {
+			t.Fatalf("violations change on the second reading:\n%s", diff)
+		}
+	})
+}
