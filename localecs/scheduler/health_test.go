@@ -47,8 +47,15 @@ func TestScenario26StartPeriodForgivesFailures(t *testing.T) {
 // Only the beginning of a probe decides whether it falls into the start period.
 func TestStartPeriodLooksAtProbeStart(t *testing.T) {
 	t.Parallel()
-	w := play(t, 60, `a{run hc[F/4] interval=5 retries=1 period=12}`)
+	w := play(t, 60, `a{run hc[F/4] interval=5 retries=1 period=7}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@18s(1)")
+}
+
+// Once healthy, failures count also inside the start period.
+func TestStartPeriodForgivesOnlyWhileStarting(t *testing.T) {
+	t.Parallel()
+	w := play(t, 60, `a{run hc[P F] interval=5 retries=2 period=60}`)
+	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@15s(1)")
 }
 
 func TestScenario27PassInsideStartPeriod(t *testing.T) {
@@ -157,6 +164,6 @@ func TestStaleProbeResultsAreDropped(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s..1m2s {} restarts=1")
 	before := w.zero.Add(61e9)
 	w.task.Apply(Tick{}, w.zero.Add(67e9))
-	w.task.Apply(ProbeDone{Container: "a", StartedAt: before, Code: 1, At: w.zero.Add(67e9)}, w.zero.Add(67e9))
+	w.task.Apply(ProbeDone{Container: "a", StartedAt: before, At: w.zero.Add(67e9)}, w.zero.Add(67e9))
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s..1m2s {} restarts=1")
 }

@@ -208,6 +208,14 @@ func TestScenario15StartTimeoutDoesNotCountForStart(t *testing.T) {
 		a{run start=2}
 		b→a:START`)
 	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 5s..", "a RUNNING/RUNNING 0s..")
+
+	w = play(t, 10, `
+		b{run}
+		a{run start=2}
+		~i{exit(0,6)}
+		b→a:START
+		b→i:SUCCESS`)
+	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 6s..", "a RUNNING/RUNNING 0s..", "i STOPPED/RUNNING 0s..6s exit=0")
 }
 
 func TestScenario16StartTimeoutFailsComplete(t *testing.T) {
@@ -231,6 +239,20 @@ func TestScenario17HealthyDependencyExitsBeforeHealthy(t *testing.T) {
 	w.want("task NONE/RUNNING", "b PULLED/RUNNING", "a STOPPED/RUNNING 0s..1s exit=0 {}")
 	w.stopTask("enough").want("task STOPPED/STOPPED UserInitiated ended=1h0m0s",
 		"b STOPPED/STOPPED", "a STOPPED/STOPPED 0s..1s exit=0 {}")
+}
+
+// Health is what it is now: a dependency that was healthy and has exited is
+// not, so a second condition that comes later finds the first one shut.
+func TestHealthyDependencyMustStillRun(t *testing.T) {
+	t.Parallel()
+	w := play(t, 600, `
+		c{run}
+		~b{exit(0,7) hc[P] interval=5}
+		~a{exit(0,9)}
+		c→b:HEALTHY
+		c→a:SUCCESS`)
+	w.want("task NONE/RUNNING", "c PULLED/RUNNING",
+		"b STOPPED/RUNNING 0s..7s exit=0 HEALTHY@5s(0)", "a STOPPED/RUNNING 0s..9s exit=0")
 }
 
 func TestScenario18TwoConditions(t *testing.T) {
