@@ -51,6 +51,7 @@ type AWS struct {
 	URL  string
 	Role Role
 
+	server   *httptest.Server
 	mu       sync.Mutex
 	requests []Request
 }
@@ -58,12 +59,21 @@ type AWS struct {
 // New starts the fake and stops it with the test.
 func New(t testing.TB, role Role) *AWS {
 	t.Helper()
-	a := &AWS{Role: role}
-	server := httptest.NewServer(http.HandlerFunc(a.serve))
-	t.Cleanup(server.Close)
-	a.URL = server.URL
+	a := Start(role)
+	t.Cleanup(a.Stop)
 	return a
 }
+
+// Start starts the fake, for TestMain.
+func Start(role Role) *AWS {
+	a := &AWS{Role: role}
+	a.server = httptest.NewServer(http.HandlerFunc(a.serve))
+	a.URL = a.server.URL
+	return a
+}
+
+// Stop ends it.
+func (a *AWS) Stop() { a.server.Close() }
 
 // CredentialsURI is a value for AWS_CONTAINER_CREDENTIALS_FULL_URI.
 func (a *AWS) CredentialsURI() string { return a.URL + "/creds" }

@@ -1,0 +1,149 @@
+package tmds
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+const task = `{"Cluster":"default","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/default/abc","Family":"web"}`
+
+func serve(t *testing.T, handler http.HandlerFunc) *Client {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return New(server.URL + "/v4/container-id")
+}
+
+func TestTask(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.String() != "/v4/container-id/task" {
+			t.Errorf("request = %s %s", r.Method, r.URL)
+		}
+		fmt.Fprint(w, task)
+	})
+	got, err := c.Task(context.Background())
+	if err != nil || got.ID() != "abc" || got.Family != "web" {
+		t.Errorf("task = %+v, %v", got, err)
+	}
+}
+
+// TestWeakness02OnlyAGoodAnswerIsATask: 0.6 took any JSON, whatever the status,
+// for a task without containers.
+func TestWeakness02OnlyAGoodAnswerIsATask(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		status int
+		body   string
+		want   string
+	}{
+		{"error with a task in it", 500, task, "status 500"},
+		{"error document", 404, `{"message":"not found"}`, `status 404: {"message":"not found"}`},
+		{"throttled", 429, "Too Many\nRequests", "status 429: Too Many Requests"},
+		{"redirect", 302, "", "status 302: empty answer"},
+		{"no content", 204, "", "status 204"},
+		{"empty object", 200, `{}`, "TaskARN"},
+		{"empty", 200, ``, "want a JSON object"},
+		{"garbage", 200, `<html>`, "want a JSON object"},
+		{"cut off", 200, task[:40], "/v4/container-id/task"},
+		{"too long", 200, `{"x":"` + strings.Repeat("x", maxBody) + `"}`, "longer than"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Location", "/elsewhere")
+				w.WriteHeader(tt.status)
+				fmt.Fprint(w, tt.body)
+			})
+			got, err := c.Task(context.Background())
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("task = %+v, error = %v, want one with %q", got, err, tt.want)
+			}
+			if err != nil && !strings.HasPrefix(err.Error(), "read task metadata") {
+				t.Errorf("error = %v does not say what was tried", err)
+			}
+		})
+	}
+}
+
+// TestWeakness11HungEndpointEnds: 0.6 waited for ever.
+func TestWeakness11HungEndpointEnds(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	c := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
+	defer close(release)
+	start := time.Now()
+	_, err := c.Task(context.Background())
+	if d := time.Since(start); err == nil || d < Timeout || d > Timeout+2*time.Second {
+		t.Errorf("error = %v after %s, want one after %s", err, d, Timeout)
+	}
+}
+
+func TestContextEndsTheRead(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(context.Background())
+	c := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	})
+	start := time.Now()
+	if _, err := c.Task(ctx); err == nil || time.Since(start) > Timeout {
+		t.Errorf("error = %v after %s", err, time.Since(start))
+	}
+}
+
+func TestConnectionIsKept(t *testing.T) {
+	t.Parallel()
+	var conns atomic.Int32
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
+	server.Config.ConnState = stateCounter(&conns)
+	server.Start()
+	defer server.Close()
+	c := New(server.URL)
+	for range 5 {
+		if _, err := c.Task(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := conns.Load(); got != 1 {
+		t.Errorf("%d connections, want 1", got)
+	}
+}
+
+// TestProxyIsIgnored: the address is link-local, a proxy cannot reach it.
+func TestProxyIsIgnored(t *testing.T) {
+	t.Setenv("HTTP_PROXY", "http://192.0.2.1:1")
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) })
+	if c.http.Transport.(*http.Transport).Proxy != nil {
+		t.Error("the transport has a proxy")
+	}
+	if _, err := c.Task(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadBase(t *testing.T) {
+	t.Parallel()
+	for _, base := range []string{"", "http://no host", "\x00"} {
+		if _, err := New(base).Task(context.Background()); err == nil || !strings.HasPrefix(err.Error(), "read task metadata") {
+			t.Errorf("base %q: error = %v", base, err)
+		}
+	}
+}
+
+func stateCounter(n *atomic.Int32) func(net.Conn, http.ConnState) {
+	return func(_ net.Conn, s http.ConnState) {
+		if s == http.StateNew {
+			n.Add(1)
+		}
+	}
+}
