@@ -6,6 +6,13 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/localecs/command"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-func main() { os.Exit(command.Main(os.Args[1:])) }
+func main() {
+	// The first stage of a container is this program, too.
+	if runtime.InitMain() {
+		return
+	}
+	os.Exit(command.Main(os.Args[1:]))
+}

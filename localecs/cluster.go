@@ -1,0 +1,159 @@
+package localecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/localecs/endpoints"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Options describe a cluster.
+type Options struct {
+	Name, Region, Account string
+	// Subnet is the VPC's only subnet, CIDR.
+	Subnet string
+	// AtOnce stops all containers of a task at once, as older ECS agents do,
+	// instead of in reverse dependsOn order.
+	AtOnce bool
+	// Dir takes logs (Dir/logs) and volumes (Dir/volumes).
+	Dir string
+	// Images are what a container of an image sees, by image name.
+	Images map[string]image.Image
+	Roles  []identity.Role
+	// Secrets are the values behind a container's secrets, by valueFrom.
+	Secrets map[string]string
+	// Observe gets every status change, in order for each task. It must not
+	// block.
+	Observe func(Event)
+	Log     hclog.Logger
+}
+
+// Cluster is a running local ECS with one VPC. Close takes all of it away.
+type Cluster struct {
+	options Options
+	fabric  *network.Fabric
+	runtime *runtime.Runtime
+	store   *identity.Store
+	aws     *http.Server
+	// protections are kept for the whole cluster, as the ECS API sees them.
+	protections *metadata.Protections
+
+	mu       sync.Mutex
+	secrets  map[string]string
+	tasks    []*Task
+	services []*RunningService
+}
+
+// LoadTaskDefinition reads and validates a task definition file. Everything
+// that is wrong is in the error.
+func LoadTaskDefinition(path string) (*taskdef.TaskDefinition, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read task definition: %w", err)
+	}
+	def, _, err := taskdef.Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("task definition %s: %w", path, err)
+	}
+	var errs []error
+	for _, v := range def.Validate() {
+		if v.Severity == taskdef.Error {
+			errs = append(errs, fmt.Errorf("task definition %s: %s", path, v))
+		}
+	}
+	return def, errors.Join(errs...)
+}
+
+// Open makes the cluster: network, process runtime, STS and IAM.
+func Open(o Options) (*Cluster, error) {
+	c := &Cluster{options: o, store: identity.NewStore(), protections: metadata.NewProtections(), secrets: map[string]string{}}
+	for name, value := range o.Secrets {
+		c.secrets[name] = value
+	}
+	for _, r := range o.Roles {
+		c.store.PutRole(r)
+	}
+	if err := os.MkdirAll(c.LogDir(), 0o755); err != nil {
+		return nil, fmt.Errorf("make state directory: %w", err)
+	}
+	var err error
+	if c.fabric, err = network.New(network.Options{Subnet: o.Subnet, Region: o.Region}); err != nil {
+		return nil, fmt.Errorf("make network: %w", err)
+	}
+	if c.runtime, err = runtime.New(runtime.Options{Log: o.Log}); err != nil {
+		return nil, errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
+	}
+	if err := c.serveAWS(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Cluster) serveAWS() error {
+	l, err := c.fabric.Infra().Listen("tcp", net.JoinHostPort(c.fabric.Infra().Gateway.String(), "80"))
+	if err != nil {
+		return fmt.Errorf("listen for STS and IAM: %w", err)
+	}
+	c.aws = newServer(awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region}))
+	go c.aws.Serve(l)
+	return nil
+}
+
+// newServer is an HTTP server with the ECS agent's timeouts
+// (spec/ecs-semantics.md section 3.4).
+func newServer(h http.Handler) *http.Server {
+	return &http.Server{Handler: h, ReadTimeout: endpoints.Timeout, WriteTimeout: endpoints.Timeout}
+}
+
+// AWSEndpoint is the URL of STS and IAM inside the VPC: its gateway.
+func (c *Cluster) AWSEndpoint() string {
+	return "http://" + c.fabric.Infra().Gateway.String()
+}
+
+// LogDir holds a directory per task and in it a log per container.
+func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }
+
+// Dial connects from the VPC, as a machine outside of every task would.
+func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return c.fabric.Infra().DialContext(ctx, network, address)
+}
+
+// PutSecret sets the value behind a secret's valueFrom, for tasks started from
+// now on.
+func (c *Cluster) PutSecret(valueFrom, value string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.secrets[valueFrom] = value
+}
+
+// Close kills what still runs and gives everything back: processes, networks,
+// mounts, volumes. Logs stay.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	tasks, services := c.tasks, c.services
+	c.mu.Unlock()
+	for _, t := range tasks {
+		t.abort()
+	}
+	for _, s := range services {
+		s.stop()
+	}
+	if c.aws != nil {
+		c.aws.Close()
+	}
+	return errors.Join(c.runtime.Close(), c.fabric.Close(), os.RemoveAll(filepath.Join(c.options.Dir, "volumes")))
+}

@@ -1,0 +1,25 @@
+// Package command wires the localecs binary: one short file per command, no
+// decisions.
+//
+// Flow: 1. read flags and environment; 2. build a scenario or a cluster; 3. run
+// it; 4. return its verdict as an exit code.
+//
+// Owns: the environment of localecs. Only this package reads it.
+// Never does: know how ECS behaves.
+// Start reading at: commands.
+package command
+
+import (
+	"os"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// Main runs the localecs command that args names and returns the exit code.
+func Main(args []string) int {
+	return cli.Main(cli.App{
+		Name:     "localecs",
+		Version:  cli.Version(),
+		Commands: map[string]cli.Command{"run": runCommand()},
+	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+}

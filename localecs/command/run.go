@@ -1,0 +1,164 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+)
+
+// runFlags are the flags of `localecs run`.
+type runFlags struct {
+	dir      string
+	json     bool
+	logLevel string
+	vars     vars
+}
+
+// vars collects -var name=value.
+type vars map[string]string
+
+// String implements flag.Value.
+func (v vars) String() string { return "" }
+
+// Set implements flag.Value.
+func (v vars) Set(s string) error {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return fmt.Errorf("want name=value, got %q", s)
+	}
+	v[name] = value
+	return nil
+}
+
+func runCommand() cli.Command {
+	f := &runFlags{vars: vars{}}
+	return cli.Command{
+		Synopsis: "Run a scenario: task definitions in a local ECS, with its checks",
+		Usage:    "run [flags] DIR|FILE",
+		Help: `
+Runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
+tasks as ECS would, each task in a network namespace of its own, carries out the
+steps and judges the checks. Progress and the timeline go to stdout, one line per
+event; each container's output goes to a file below -dir.
+
+Programs named ${consul} and ${envoy} in the scenario come from -var, else from
+.tools/bin, else from PATH; ${bin} is the directory of this program.
+
+Needs Linux and root. Whatever it starts ends with it, also after kill -9.
+
+Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
+3 it could not be run.
+
+Example:
+  $ localecs run examples/hello-mesh`,
+		Flags: func(fs *flag.FlagSet) {
+			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes; emptied first")
+			fs.BoolVar(&f.json, "json", false, "write events and the report as JSON objects, one a line")
+			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
+			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
+		},
+		Run: f.run,
+	}
+}
+
+func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if len(inv.Args) != 1 {
+		return cli.Usagef("want one scenario directory or file, got %d arguments", len(inv.Args))
+	}
+	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
+		return err
+	}
+	file, err := scenario.Load(inv.Args[0])
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	values, err := f.variables()
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	dir, err := freshDir(filepath.Join(f.dir, file.Name))
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	ctx, stop := cli.SignalContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	report, err := scenario.Run(ctx, file, scenario.Options{Vars: values, Dir: dir, Out: inv.Stdout, JSON: f.json, Log: inv.Log})
+	if err != nil {
+		return err
+	}
+	if err := report.Write(inv.Stdout, f.json); err != nil {
+		return err
+	}
+	if len(report.Failures) > 0 {
+		return &cli.ExitError{Code: cli.ExitRefused}
+	}
+	return nil
+}
+
+// variables are the scenario's: given ones, else what is found here.
+func (f *runFlags) variables() (map[string]string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	bin := filepath.Dir(self)
+	values := map[string]string{"bin": bin}
+	for _, name := range []string{"consul", "envoy"} {
+		if path := find(name, bin); path != "" {
+			values[name] = path
+		}
+	}
+	for name, value := range f.vars {
+		values[name] = value
+	}
+	return values, nil
+}
+
+// find looks in .tools/bin beside the directory of this program and below the
+// working directory, then on PATH.
+func find(name, bin string) string {
+	for _, dir := range []string{filepath.Join(filepath.Dir(bin), ".tools", "bin"), filepath.Join(".tools", "bin")} {
+		if p, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
+			if p, err = filepath.Abs(p); err == nil {
+				return p
+			}
+		}
+	}
+	p, _ := exec.LookPath(name)
+	return p
+}
+
+// freshDir empties dir. It refuses a directory that another run is using, and
+// one that holds what no run has left there.
+func freshDir(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return "", err
+	}
+	for _, e := range entries {
+		switch e.Name() {
+		case "logs", "run", "volumes":
+		default:
+			return "", fmt.Errorf("-dir: %s holds %q, which no run has made; name another directory", dir, e.Name())
+		}
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+			return "", fmt.Errorf("empty %s: %w", dir, err)
+		}
+	}
+	return dir, nil
+}

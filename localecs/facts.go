@@ -1,0 +1,99 @@
+package localecs
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/big"
+	"strconv"
+
+	"github.com/google/uuid"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// clusterARN is the cluster's ARN.
+func (o Options) clusterARN() string {
+	return fmt.Sprintf("arn:aws:ecs:%s:%s:cluster/%s", o.Region, o.Account, o.Name)
+}
+
+// facts is what the task's metadata says besides its state, in Fargate's form.
+func (o Options) facts(id string, def *taskdef.TaskDefinition, a network.Addressing) metadata.Facts {
+	f := metadata.Facts{
+		LaunchType: metadata.Fargate,
+		ClusterARN: o.clusterARN(),
+		TaskARN:    fmt.Sprintf("arn:aws:ecs:%s:%s:task/%s/%s", o.Region, o.Account, o.Name, id),
+		Family:     def.Family, Revision: strconv.Itoa(max(def.Revision, 1)),
+		AvailabilityZone: o.Region + "a",
+		Limits:           taskLimits(def),
+		Network: metadata.Network{
+			IP: a.IP.String(), MAC: a.MAC.String(), CIDR: a.CIDR.String(), Gateway: a.GatewayCIDR(),
+			Resolver: a.Resolver.String(), PrivateDNSName: a.PrivateDNSName,
+		},
+		FaultInjection: def.EnableFaultInjection != nil && *def.EnableFaultInjection,
+		Containers:     map[string]metadata.ContainerFacts{},
+	}
+	for _, c := range def.ContainerDefinitions {
+		f.Containers[c.Name] = o.containerFacts(id, c)
+	}
+	return f
+}
+
+func (o Options) containerFacts(taskID string, c taskdef.Container) metadata.ContainerFacts {
+	endpoint := taskID + "-" + tenDigits()
+	image := sha256.Sum256([]byte(c.Image))
+	f := metadata.ContainerFacts{
+		EndpointID: endpoint, DockerID: endpoint, DockerName: c.Name,
+		ImageID:      "sha256:" + hex.EncodeToString(image[:]),
+		Labels:       c.DockerLabels,
+		CPU:          int64(value(c.CPU)),
+		Memory:       int64(value(c.Memory)),
+		ContainerARN: fmt.Sprintf("arn:aws:ecs:%s:%s:container/%s/%s/%s", o.Region, o.Account, o.Name, taskID, uuid.New()),
+	}
+	if l := c.LogConfiguration; l != nil {
+		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, c.Name, taskID)
+	}
+	for _, p := range c.PortMappings {
+		port := uint16(value(p.ContainerPort))
+		f.Ports = append(f.Ports, metadata.Port{ContainerPort: port, HostPort: port, Protocol: p.Protocol})
+	}
+	return f
+}
+
+// logOptions are the definition's, the prefix made into the stream's name as
+// the agent does.
+func logOptions(l *taskdef.LogConfiguration, container, taskID string) map[string]string {
+	options := maps.Clone(l.Options)
+	if prefix, ok := options["awslogs-stream-prefix"]; ok {
+		delete(options, "awslogs-stream-prefix")
+		options["awslogs-stream"] = prefix + "/" + container + "/" + taskID
+	}
+	return options
+}
+
+// taskLimits are vCPU and MiB; the texts were validated before.
+func taskLimits(def *taskdef.TaskDefinition) *metadata.TaskLimits {
+	units, _ := strconv.Atoi(def.CPU)
+	memory, _ := strconv.Atoi(def.Memory)
+	if units == 0 && memory == 0 {
+		return nil
+	}
+	return &metadata.TaskLimits{CPU: float64(units) / 1024, Memory: int64(memory)}
+}
+
+// tenDigits end a Fargate container's ID.
+func tenDigits() string {
+	n, _ := rand.Int(rand.Reader, big.NewInt(1e10)) // never fails
+	return fmt.Sprintf("%010d", n)
+}
+
+// value is the number or zero.
+func value(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}

@@ -1,0 +1,162 @@
+package localecs
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/endpoints"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Run starts a task of the definition. name is what observers call it, and its
+// log directory. The definition must not be changed afterwards.
+func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
+	t := &Task{
+		cluster: c, name: name, id: newTaskID(), def: def,
+		env:        map[string][]string{},
+		logs:       map[string]*os.File{},
+		volumes:    map[string]string{},
+		containers: map[string]*runtime.Container{},
+		events:     make(chan scheduler.Event),
+		kill:       make(chan struct{}),
+		done:       make(chan struct{}),
+	}
+	state := scheduler.New(def, c.options.schedulerOptions(), time.Now())
+	t.view = state.View()
+	if err := t.prepare(); err != nil {
+		return nil, errors.Join(err, t.release())
+	}
+	c.mu.Lock()
+	c.tasks = append(c.tasks, t)
+	c.mu.Unlock()
+	go t.run(state)
+	return t, nil
+}
+
+func (o Options) schedulerOptions() scheduler.Options {
+	if o.AtOnce {
+		return scheduler.Options{StopOrder: scheduler.AllAtOnce}
+	}
+	return scheduler.Options{}
+}
+
+// prepare acquires what a task holds; each part puts its way back into closers.
+func (t *Task) prepare() error {
+	ns, err := t.cluster.fabric.Attach(t.id)
+	if err != nil {
+		return err
+	}
+	t.ns = ns
+	t.closers = append(t.closers, ns.Close)
+	t.facts = t.cluster.options.facts(t.id, t.def, ns.Addressing)
+	credentials, err := t.openCredentials()
+	if err != nil {
+		return err
+	}
+	if err := t.serve(); err != nil {
+		return err
+	}
+	if err := t.makeFiles(); err != nil {
+		return err
+	}
+	for _, c := range t.def.ContainerDefinitions {
+		e := environment{}
+		e.image(t.cluster.options.Images[c.Image].Env)
+		// A secret that cannot be read stops the task before anything starts.
+		if err := e.definition(c, t.cluster.secret); err != nil {
+			return err
+		}
+		e.agent(t.facts.Containers[c.Name].EndpointID, credentials, t.cluster.options.Region, ns.PrivateDNSName)
+		t.env[c.Name] = e.list()
+	}
+	return nil
+}
+
+func (c *Cluster) secret(valueFrom string) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok := c.secrets[valueFrom]
+	return value, ok
+}
+
+// openCredentials opens a credentials ID for the task's role; a task without
+// one has no route.
+func (t *Task) openCredentials() (string, error) {
+	if t.def.TaskRoleARN == "" {
+		return "", nil
+	}
+	id, err := t.cluster.store.Issue(t.def.TaskRoleARN, t.id, time.Now())
+	if err != nil {
+		return "", fmt.Errorf("credentials of %s: %w", t.def.Family, err)
+	}
+	t.closers = append(t.closers, func() error { t.cluster.store.Remove(id); return nil })
+	return id, nil
+}
+
+// serve answers metadata and credentials at 169.254.170.2:80 inside the task.
+func (t *Task) serve() error {
+	l, err := t.ns.Listen("tcp", net.JoinHostPort(network.MetadataIP, "80"))
+	if err != nil {
+		return fmt.Errorf("listen for task metadata: %w", err)
+	}
+	server := newServer(endpoints.TaskHandler(endpoints.Task{
+		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup}),
+		Credentials: identity.Handler(t.cluster.store),
+		Agent:       metadata.ProtectionHandler(t.lookup, t.cluster.protections),
+	}))
+	go server.Serve(l)
+	t.closers = append(t.closers, server.Close)
+	return nil
+}
+
+// lookup finds the task by a container's endpoint ID. Only this task's
+// containers can reach the server, so no other IDs exist here.
+func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
+	for _, c := range t.facts.Containers {
+		if c.EndpointID == endpointID {
+			return metadata.Moment{
+				Facts:   t.facts,
+				View:    t.View(),
+				Clock:   &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: time.Now(), ClockSynchronizationStatus: "SYNCHRONIZED"},
+				Storage: &metadata.EphemeralStorage{Utilized: 208, Reserved: 20496},
+			}, true
+		}
+	}
+	return metadata.Moment{}, false
+}
+
+// makeFiles makes the task's volumes, empty and root's, and a log per
+// container.
+func (t *Task) makeFiles() error {
+	volumes := filepath.Join(t.cluster.options.Dir, "volumes", t.id)
+	for _, v := range t.def.Volumes {
+		dir := filepath.Join(volumes, v.Name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make volume %s: %w", v.Name, err)
+		}
+		t.volumes[v.Name] = dir
+	}
+	t.closers = append(t.closers, func() error { return os.RemoveAll(volumes) })
+	logs := filepath.Join(t.cluster.LogDir(), t.name)
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return fmt.Errorf("make log directory: %w", err)
+	}
+	for _, c := range t.def.ContainerDefinitions {
+		f, err := os.OpenFile(filepath.Join(logs, c.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		if err != nil {
+			return fmt.Errorf("make log of %s: %w", c.Name, err)
+		}
+		t.logs[c.Name] = f
+		t.closers = append(t.closers, f.Close)
+	}
+	return nil
+}

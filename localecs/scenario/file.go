@@ -1,0 +1,271 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+// FileName is the scenario file of a scenario directory.
+const FileName = "scenario.yaml"
+
+// File is a scenario file: what `localecs run` must know beyond the task
+// definitions, then what shall happen and what must be true at the end.
+type File struct {
+	Name    string `yaml:"name"`
+	Account string `yaml:"account"`
+	Region  string `yaml:"region"`
+	Cluster string `yaml:"cluster"`
+	// Subnet is the simulated VPC's, in CIDR form.
+	Subnet string `yaml:"subnet"`
+	// StopOrder is "reverse" (dependsOn reversed, the default) or "at-once".
+	StopOrder string            `yaml:"stopOrder"`
+	Images    map[string]*Image `yaml:"images"`
+	// Roles are IAM roles by path and name, as in an ARN after "role/".
+	Roles map[string]*Role `yaml:"roles"`
+	// Secrets are the local store behind "secrets" of task definitions, by
+	// valueFrom.
+	Secrets map[string]string `yaml:"secrets"`
+	Consul  Consul            `yaml:"consul"`
+	// Tasks are task definition files by the name that the steps use.
+	Tasks  map[string]string `yaml:"tasks"`
+	Steps  []Step            `yaml:"steps"`
+	Checks Checks            `yaml:"checks"`
+
+	// Dir is where the file lies; relative paths start there.
+	Dir string `yaml:"-"`
+}
+
+// Image says which programs a container of an image sees, and the image's
+// defaults. Nothing else of this machine is visible inside.
+type Image struct {
+	// Programs are host programs by their path in the container. ${name}
+	// stands for a variable: consul, envoy, bin (the project's programs).
+	Programs   map[string]string `yaml:"programs"`
+	Entrypoint []string          `yaml:"entrypoint"`
+	Cmd        []string          `yaml:"cmd"`
+	// Env are NAME=value.
+	Env        []string `yaml:"env"`
+	User       string   `yaml:"user"`
+	StopSignal string   `yaml:"stopSignal"`
+}
+
+// Role is an IAM role with its tags.
+type Role struct {
+	Tags map[string]string `yaml:"tags"`
+}
+
+// Consul is the Consul server of the scenario, outside of ECS: ACLs on,
+// default deny.
+type Consul struct {
+	Image      string `yaml:"image"`
+	Address    string `yaml:"address"`
+	Datacenter string `yaml:"datacenter"`
+	// AuthMethods are aws-iam methods that ask the simulated STS and IAM.
+	AuthMethods   []AuthMethod     `yaml:"authMethods"`
+	Tokens        []Token          `yaml:"tokens"`
+	ConfigEntries []map[string]any `yaml:"configEntries"`
+}
+
+// AuthMethod is an aws-iam auth method with one binding rule to a service
+// identity.
+type AuthMethod struct {
+	Name            string   `yaml:"name"`
+	BoundPrincipals []string `yaml:"boundPrincipals"`
+	EntityTags      []string `yaml:"entityTags"`
+	BindService     string   `yaml:"bindService"`
+}
+
+// Token is an ACL token that the scenario makes and puts into the secret
+// store.
+type Token struct {
+	Secret string `yaml:"secret"`
+	Rules  string `yaml:"rules"`
+}
+
+// Checks are judged after the last step.
+type Checks struct {
+	// FailedRequests is how many may fail, MinRequests how many there must
+	// have been.
+	FailedRequests int `yaml:"failedRequests"`
+	MinRequests    int `yaml:"minRequests"`
+	// NoTokensOf lists auth methods none of whose tokens may be left.
+	NoTokensOf []string `yaml:"noTokensOf"`
+	// NoServices lists services no instance of which may be left.
+	NoServices []string `yaml:"noServices"`
+}
+
+// Step is one thing to do: exactly one field is set.
+type Step struct {
+	// Start runs tasks, all at once.
+	Start []string `yaml:"start,omitempty"`
+	// Stop asks tasks to stop, all at once, and waits until nothing of them is
+	// left in Consul.
+	Stop    []string `yaml:"stop,omitempty"`
+	Await   *Await   `yaml:"await,omitempty"`
+	MTLS    *MTLS    `yaml:"mtls,omitempty"`
+	Post    *Post    `yaml:"post,omitempty"`
+	Traffic *Traffic `yaml:"traffic,omitempty"`
+	// EndTraffic ends the traffic after the requests under way.
+	EndTraffic bool `yaml:"endTraffic,omitempty"`
+}
+
+// Await waits for a condition: Passing instances of Service, or Status of the
+// check of Container in Task, or Requests answered since the step began.
+type Await struct {
+	Service   string        `yaml:"service,omitempty"`
+	Passing   int           `yaml:"passing,omitempty"`
+	Task      string        `yaml:"task,omitempty"`
+	Container string        `yaml:"container,omitempty"`
+	Status    string        `yaml:"status,omitempty"`
+	Requests  int           `yaml:"requests,omitempty"`
+	Within    time.Duration `yaml:"within"`
+}
+
+// MTLS checks that a task's public listener presents the identity of Service
+// and refuses a caller without a certificate.
+type MTLS struct {
+	Task    string `yaml:"task"`
+	Port    int    `yaml:"port"`
+	Service string `yaml:"service"`
+}
+
+// Post sends a request from inside a task, as the application would.
+type Post struct {
+	Task string `yaml:"task"`
+	URL  string `yaml:"url"`
+}
+
+// Traffic sends Rate requests a second to Port of Task until EndTraffic. No
+// request is ever retried.
+type Traffic struct {
+	Task string `yaml:"task"`
+	Port int    `yaml:"port"`
+	Rate int    `yaml:"rate"`
+}
+
+// Load reads the scenario at path, a file or a directory with FileName in it,
+// and reports everything that is wrong with it at once.
+func Load(path string) (*File, error) {
+	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		path = filepath.Join(path, FileName)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("read scenario: %w", err)
+	}
+	f, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("scenario %s: %w", path, err)
+	}
+	f.Dir = filepath.Dir(path)
+	return f, nil
+}
+
+// Parse reads a scenario document. Unknown keys are errors, with their place.
+func Parse(data []byte) (*File, error) {
+	f := &File{
+		Account:   "123456789012",
+		Region:    "us-east-1",
+		Cluster:   "default",
+		Subnet:    "10.42.0.0/24",
+		StopOrder: "reverse",
+	}
+	if err := yaml.UnmarshalWithOptions(data, f, yaml.DisallowUnknownField()); err != nil {
+		return nil, errors.New(yaml.FormatError(err, false, true))
+	}
+	return f, errors.Join(f.problems()...)
+}
+
+// problems are the mistakes that the syntax allows.
+func (f *File) problems() []error {
+	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if f.Name == "" {
+		add("name: must not be empty")
+	}
+	if f.StopOrder != "reverse" && f.StopOrder != "at-once" {
+		add("stopOrder: %q: want reverse or at-once", f.StopOrder)
+	}
+	if len(f.Tasks) == 0 {
+		add("tasks: at least one task definition is needed")
+	}
+	if f.Consul.Image != "" && f.Images[f.Consul.Image] == nil {
+		add("consul.image: %q is not in images", f.Consul.Image)
+	}
+	for i, s := range f.Steps {
+		for _, err := range f.stepProblems(s) {
+			add("steps[%d]: %w", i, err)
+		}
+	}
+	return errs
+}
+
+func (f *File) stepProblems(s Step) []error {
+	var errs []error
+	var kinds []string
+	has := func(name string, set bool, tasks ...string) {
+		if !set {
+			return
+		}
+		kinds = append(kinds, name)
+		for _, t := range tasks {
+			if _, ok := f.Tasks[t]; !ok {
+				errs = append(errs, fmt.Errorf("%s: task %q is not in tasks", name, t))
+			}
+		}
+	}
+	has("start", s.Start != nil, s.Start...)
+	has("stop", s.Stop != nil, s.Stop...)
+	has("endTraffic", s.EndTraffic)
+	if a := s.Await; a != nil {
+		if a.Task != "" {
+			has("await", true, a.Task)
+		} else {
+			has("await", true)
+		}
+		errs = append(errs, a.problems()...)
+	}
+	if s.MTLS != nil {
+		has("mtls", true, s.MTLS.Task)
+	}
+	if s.Post != nil {
+		has("post", true, s.Post.Task)
+	}
+	if s.Traffic != nil {
+		has("traffic", true, s.Traffic.Task)
+		if s.Traffic.Rate < 1 || s.Traffic.Rate > 1000 {
+			errs = append(errs, fmt.Errorf("traffic.rate: %d: want 1 to 1000 requests a second", s.Traffic.Rate))
+		}
+	}
+	if len(kinds) != 1 {
+		errs = append(errs, fmt.Errorf("want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got %s",
+			strings.Join(append(kinds, "nothing else"), ", ")))
+	}
+	return errs
+}
+
+func (a *Await) problems() []error {
+	var errs []error
+	n := 0
+	for _, set := range []bool{a.Service != "", a.Task != "", a.Requests > 0} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		errs = append(errs, errors.New("await: want exactly one of service, task, requests"))
+	}
+	if a.Task != "" && (a.Container == "" || a.Status == "") {
+		errs = append(errs, errors.New("await: task needs container and status"))
+	}
+	if a.Within <= 0 {
+		errs = append(errs, errors.New("await: within: want a duration such as 60s: every wait has an end"))
+	}
+	return errs
+}

@@ -1,0 +1,145 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// Report is the outcome of a scenario.
+type Report struct {
+	Name string `json:"name"`
+	// Failures is empty when everything was as it must be.
+	Failures []string `json:"failures"`
+	// Answered, Failed and Slowest are about the traffic.
+	Answered int           `json:"answered"`
+	Failed   int           `json:"failed"`
+	Slowest  time.Duration `json:"slowest_ns"`
+	// Text is the timeline and the verdict for people.
+	Text string `json:"-"`
+	// LogDir has a log per container.
+	LogDir string `json:"log_dir"`
+}
+
+// check judges the scenario's promises after the last step.
+func (r *runner) check(ctx context.Context) {
+	c := r.file.Checks
+	fail := func(format string, args ...any) { r.failures = append(r.failures, fmt.Sprintf(format, args...)) }
+	if r.traffic != nil {
+		answered, failed, _ := r.traffic.totals()
+		if failed > c.FailedRequests {
+			fail("%d of %d requests failed; %d may. First: %s", failed, answered+failed, c.FailedRequests, r.traffic.failures[0].Err)
+		}
+		if answered < c.MinRequests {
+			fail("only %d requests were answered; at least %d must be", answered, c.MinRequests)
+		}
+	}
+	found, err := left(ctx, r.client, "", c.NoTokensOf, c.NoServices)
+	if err != nil {
+		fail("%v", err)
+	}
+	for _, what := range found {
+		fail("left in Consul: %s", what)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, t := range r.tasks {
+		if t.task == nil {
+			continue
+		}
+		for _, problem := range disorder(t.task, t.def.Family) {
+			fail("%s: %s", name, problem)
+		}
+	}
+}
+
+// disorder tells what an orderly task must not show at its end: a container
+// that had to be killed or that never ran.
+func disorder(t *localecs.Task, _ string) []string {
+	var problems []string
+	for _, c := range t.View().Containers {
+		switch {
+		case c.KnownStatus != scheduler.StatusStopped:
+			problems = append(problems, "container "+c.Name+" is still "+c.KnownStatus)
+		case c.ExitCode == nil:
+			problems = append(problems, "container "+c.Name+" never ran: "+c.Reason)
+		case *c.ExitCode == 137:
+			problems = append(problems, "container "+c.Name+" had to be killed")
+		}
+	}
+	return problems
+}
+
+// report sums up.
+func (r *runner) report() *Report {
+	rep := &Report{Name: r.file.Name, Failures: r.failures, LogDir: r.cluster.LogDir()}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var b strings.Builder
+	b.WriteByte('\n')
+	b.WriteString(table("Start: after T0, the first container", r.names, r.tasks, func(p *phases) time.Time { return p.started }, startColumns()))
+	b.WriteByte('\n')
+	b.WriteString(table("Stop: after T0, TERM", r.names, r.tasks, func(p *phases) time.Time { return p.term }, stopColumns()))
+	b.WriteByte('\n')
+	if r.traffic != nil {
+		rep.Answered, rep.Failed, rep.Slowest = r.traffic.totals()
+		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", rep.Answered, rep.Failed, rep.Slowest.Round(time.Millisecond))
+	}
+	fmt.Fprintf(&b, "Logs: %s\n", rep.LogDir)
+	if len(rep.Failures) == 0 {
+		fmt.Fprintf(&b, "%s: all checks passed in %s\n", rep.Name, time.Since(r.out.start).Round(100*time.Millisecond))
+	}
+	for _, f := range rep.Failures {
+		fmt.Fprintf(&b, "%s: FAILED: %s\n", rep.Name, f)
+	}
+	rep.Text = b.String()
+	return rep
+}
+
+// printer writes progress: a line per event for people, an object per event
+// for machines.
+type printer struct {
+	mu    sync.Mutex
+	out   io.Writer
+	json  bool
+	start time.Time
+}
+
+func newPrinter(out io.Writer, json bool, start time.Time) *printer {
+	return &printer{out: out, json: json, start: start}
+}
+
+func (p *printer) line(who, part, text string) { p.event(time.Now(), who, part, text) }
+
+func (p *printer) event(at time.Time, who, part, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	seconds := at.Sub(p.start).Seconds()
+	if p.json {
+		json.NewEncoder(p.out).Encode(struct {
+			Time    time.Time `json:"time"`
+			Seconds float64   `json:"seconds"`
+			Task    string    `json:"task,omitempty"`
+			Part    string    `json:"part,omitempty"`
+			Text    string    `json:"text"`
+		}{at, seconds, who, part, text})
+		return
+	}
+	fmt.Fprintf(p.out, "%7.2fs  %-8s %-22s %s\n", seconds, who, part, strings.TrimSpace(text))
+}
+
+// Write prints the report: text for people, one JSON object for machines.
+func (r *Report) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(r)
+	}
+	_, err := io.WriteString(w, r.Text)
+	return err
+}

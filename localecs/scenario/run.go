@@ -1,0 +1,234 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Options say where a scenario runs.
+type Options struct {
+	// Vars are the variables of image programs: consul, envoy, bin.
+	Vars map[string]string
+	// Dir takes logs and volumes; it is made when missing.
+	Dir string
+	// Out gets the progress and the report, as lines or as JSON objects.
+	Out  io.Writer
+	JSON bool
+	Log  hclog.Logger
+}
+
+// setUpLimit bounds the start of the Consul server and what is set up in it.
+const setUpLimit = 60 * time.Second
+
+// clearLimit bounds how long something of a stopped task may be left in Consul.
+const clearLimit = 60 * time.Second
+
+// taskRun is one task of the scenario.
+type taskRun struct {
+	def         *taskdef.TaskDefinition
+	application string
+	task        *localecs.Task
+	phases      phases
+}
+
+// runner carries out one scenario.
+type runner struct {
+	file    *File
+	out     *printer
+	cluster *localecs.Cluster
+	client  *api.Client
+	watch   *watcher
+	traffic *traffic
+
+	mu    sync.Mutex // guards the tasks' phases and task fields
+	tasks map[string]*taskRun
+	names []string // in the order of their start
+
+	failures []string
+}
+
+// Run carries out the scenario and judges it. The report tells what failed;
+// the error is about the scenario not being runnable at all. Everything it
+// started is gone when it returns.
+func Run(ctx context.Context, f *File, o Options) (*Report, error) {
+	defs, taskErr := loadTasks(f)
+	images, imageErr := f.images(o.Vars)
+	if err := errors.Join(taskErr, imageErr); err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
+	r := &runner{file: f, out: newPrinter(o.Out, o.JSON, time.Now()), tasks: defs}
+	cluster, err := localecs.Open(localecs.Options{
+		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet,
+		AtOnce: f.StopOrder == "at-once",
+		Dir:    o.Dir, Images: images, Roles: f.roles(), Secrets: f.Secrets,
+		Observe: r.observe, Log: o.Log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	defer cluster.Close()
+	r.cluster = cluster
+	r.out.line("", "", fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address))
+
+	ctx, cancel := context.WithCancel(ctx)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	if err := r.startConsul(ctx); err != nil {
+		return nil, err
+	}
+	watching.Go(func() { r.watch.run(ctx) })
+
+	err = r.steps(ctx)
+	if r.traffic != nil {
+		r.traffic.stop()
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if err != nil {
+		r.failures = append(r.failures, err.Error())
+	} else {
+		r.check(ctx)
+	}
+	return r.report(), nil
+}
+
+// loadTasks reads every task definition and reports all that is wrong with all
+// of them.
+func loadTasks(f *File) (map[string]*taskRun, error) {
+	tasks := map[string]*taskRun{}
+	var errs []error
+	for name, file := range f.Tasks {
+		def, err := localecs.LoadTaskDefinition(filepath.Join(f.Dir, file))
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		tasks[name] = &taskRun{def: def, application: applicationOf(def)}
+	}
+	return tasks, errors.Join(errs...)
+}
+
+// applicationOf is the name of the container that is named like the family,
+// else the last one.
+func applicationOf(def *taskdef.TaskDefinition) string {
+	for _, c := range def.ContainerDefinitions {
+		if c.Name == def.Family {
+			return c.Name
+		}
+	}
+	return def.ContainerDefinitions[len(def.ContainerDefinitions)-1].Name
+}
+
+func (r *runner) startConsul(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
+	c := &r.file.Consul
+	token := uuid.New().String()
+	server, err := r.cluster.StartService(localecs.Service{
+		Name: "consul-server", Image: c.Image, Args: c.serverArgs(token), Address: c.Address, Dirs: []string{"/consul/data"},
+	})
+	if err != nil {
+		return fmt.Errorf("start consul server: %w", err)
+	}
+	r.client, err = consulutil.NewClient(consulutil.Options{
+		Address: "http://" + c.Address + ":8500", Token: token,
+		Timeout: time.Minute, DialContext: r.cluster.Dial,
+	})
+	if err != nil {
+		return err
+	}
+	if err := waitLeader(ctx, r.client, server); err != nil {
+		return fmt.Errorf("wait for consul server: %w (log: %s)", err, server.LogFile)
+	}
+	secrets, err := c.setUp(ctx, r.client, r.cluster.AWSEndpoint())
+	if err != nil {
+		return fmt.Errorf("set up consul: %w", err)
+	}
+	for name, value := range secrets {
+		r.cluster.PutSecret(name, value)
+	}
+	r.out.line("consul", "server", "leader elected, ACLs on, default deny")
+	r.watch = newWatcher(r.client, r.consulChanged)
+	return nil
+}
+
+// waitLeader waits until the server takes ACL writes.
+func waitLeader(ctx context.Context, client *api.Client, server *localecs.RunningService) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-server.Done():
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// observe is the cluster's observer: it prints the event and notes the moment.
+func (r *runner) observe(e localecs.Event) {
+	r.mu.Lock()
+	if t := r.tasks[e.Task]; t != nil {
+		t.phases.observe(e, t.application)
+	}
+	r.mu.Unlock()
+	text := e.Value
+	if e.What == "desired" {
+		text = "asked to stop"
+	}
+	if e.Detail != "" {
+		text += " (" + e.Detail + ")"
+	}
+	r.out.event(e.At, e.Task, e.Container, text)
+}
+
+// consulChanged notes a check's new status.
+func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) {
+	r.mu.Lock()
+	name, t := r.taskOf(c.ServiceID)
+	if t != nil && !t.phases.term.IsZero() && status != api.HealthPassing {
+		first(&t.phases.critical, at)
+	}
+	if t != nil && t.phases.inTraffic.IsZero() {
+		r.watch.mu.Lock()
+		if inTraffic(r.watch.checks, t.task.ID()) {
+			t.phases.inTraffic = at
+		}
+		r.watch.mu.Unlock()
+	}
+	r.mu.Unlock()
+	if t != nil {
+		r.out.event(at, name, "consul", c.Name+" ("+c.ServiceName+"): "+status)
+	}
+}
+
+// taskOf finds the task that a service belongs to. The caller holds r.mu.
+func (r *runner) taskOf(serviceID string) (string, *taskRun) {
+	for name, t := range r.tasks {
+		if t.task != nil && hasTask(serviceID, t.task.ID()) {
+			return name, t
+		}
+	}
+	return "", nil
+}

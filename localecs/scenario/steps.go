@@ -1,0 +1,247 @@
+package scenario
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// steps carries out the steps in order; the first that fails ends them.
+func (r *runner) steps(ctx context.Context) error {
+	for i, s := range r.file.Steps {
+		if err := r.step(ctx, s); err != nil {
+			return fmt.Errorf("step %d: %w", i+1, err)
+		}
+	}
+	return nil
+}
+
+func (r *runner) step(ctx context.Context, s Step) error {
+	switch {
+	case s.Start != nil:
+		return r.start(s.Start)
+	case s.Stop != nil:
+		return r.stop(ctx, s.Stop)
+	case s.Await != nil:
+		return r.await(ctx, *s.Await)
+	case s.MTLS != nil:
+		return r.mtls(ctx, *s.MTLS)
+	case s.Post != nil:
+		return r.post(ctx, *s.Post)
+	case s.Traffic != nil:
+		return r.startTraffic(ctx, *s.Traffic)
+	default:
+		r.traffic.stop()
+		answered, failed, _ := r.traffic.totals()
+		r.out.line("traffic", "", fmt.Sprintf("ended: %d answered, %d failed", answered, failed))
+		return nil
+	}
+}
+
+func (r *runner) start(names []string) error {
+	for _, name := range names {
+		task, err := r.cluster.Run(name, r.tasks[name].def)
+		if err != nil {
+			return fmt.Errorf("start %s: %w", name, err)
+		}
+		r.mu.Lock()
+		r.tasks[name].task = task
+		r.names = append(r.names, name)
+		r.mu.Unlock()
+		r.out.line(name, "", "task "+task.ID()+" at "+task.IP())
+	}
+	return nil
+}
+
+// stop stops the tasks side by side and waits until they are STOPPED and
+// nothing of them is left in Consul.
+func (r *runner) stop(ctx context.Context, names []string) error {
+	errs := make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() {
+			if err := r.stopOne(ctx, name); err != nil {
+				errs[i] = fmt.Errorf("stop %s: %w", name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+func (r *runner) stopOne(ctx context.Context, name string) error {
+	t := r.tasks[name]
+	t.task.Stop(scheduler.StopUserInitiated, "Task stopped by user")
+	select {
+	case <-t.task.Done():
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	ctx, cancel := context.WithTimeout(ctx, clearLimit)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		found, err := left(ctx, r.client, t.task.ID(), r.file.Checks.NoTokensOf, r.file.Checks.NoServices)
+		if err == nil && len(found) == 0 {
+			now := time.Now()
+			r.mu.Lock()
+			t.phases.nothingLeft = now
+			r.mu.Unlock()
+			r.out.event(now, name, "consul", "nothing left of the task")
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("still in Consul after %s: %s", clearLimit, strings.Join(found, ", "))
+		}
+	}
+}
+
+func (r *runner) await(ctx context.Context, a Await) error {
+	ctx, cancel := context.WithTimeout(ctx, a.Within)
+	defer cancel()
+	switch {
+	case a.Service != "":
+		err := r.watch.until(ctx, func(checks map[string]*api.HealthCheck) bool {
+			return r.passing(checks, a.Service) >= a.Passing
+		})
+		return r.awaited(err, fmt.Sprintf("%d passing instances of %s within %s", a.Passing, a.Service, a.Within))
+	case a.Task != "":
+		id := r.tasks[a.Task].task.ID()
+		err := r.watch.until(ctx, func(checks map[string]*api.HealthCheck) bool {
+			for _, c := range checks {
+				if hasTask(c.CheckID, id) && strings.Contains(c.CheckID, id+"-"+a.Container+"-") {
+					return c.Status == a.Status
+				}
+			}
+			return false
+		})
+		return r.awaited(err, fmt.Sprintf("check of container %s in %s to be %s within %s", a.Container, a.Task, a.Status, a.Within))
+	default:
+		return r.awaitRequests(ctx, a.Requests)
+	}
+}
+
+func (r *runner) awaited(err error, what string) error {
+	if err != nil {
+		return fmt.Errorf("await %s: %w; see the logs in %s", what, err, r.cluster.LogDir())
+	}
+	return nil
+}
+
+// passing counts the tasks of a service that Consul sends traffic to.
+func (r *runner) passing(checks map[string]*api.HealthCheck, service string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := 0
+	for _, t := range r.tasks {
+		if t.task != nil && t.def.Family == service && inTraffic(checks, t.task.ID()) {
+			n++
+		}
+	}
+	return n
+}
+
+func (r *runner) awaitRequests(ctx context.Context, n int) error {
+	if r.traffic == nil {
+		return errors.New("await requests: no traffic was started")
+	}
+	before, _, _ := r.traffic.totals()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if now, _, _ := r.traffic.totals(); now-before >= n {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("await %d answered requests: %w", n, ctx.Err())
+		}
+	}
+}
+
+// mtls looks at the listener from outside the mesh: who does it say it is, and
+// does it serve somebody without a certificate?
+func (r *runner) mtls(ctx context.Context, m MTLS) error {
+	address := net.JoinHostPort(r.tasks[m.Task].task.IP(), fmt.Sprint(m.Port))
+	raw, err := r.cluster.Dial(ctx, "tcp", address)
+	if err != nil {
+		return fmt.Errorf("mtls: %w", err)
+	}
+	defer raw.Close()
+	raw.SetDeadline(time.Now().Add(5 * time.Second))
+	var peer *x509.Certificate
+	conn := tls.Client(raw, &tls.Config{
+		// The chain is Consul's own; the identity in it is what is looked at.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(s tls.ConnectionState) error {
+			peer = s.PeerCertificates[0]
+			return nil
+		},
+	})
+	// TLS 1.3: the refusal may come only with the first read.
+	_, err = conn.Write([]byte("GET / HTTP/1.0\r\n\r\n"))
+	if err == nil {
+		_, err = conn.Read(make([]byte, 1))
+	}
+	if peer == nil {
+		return fmt.Errorf("mtls: %s does not speak TLS: %w", m.Task, err)
+	}
+	identity := ""
+	if len(peer.URIs) > 0 {
+		identity = peer.URIs[0].String()
+	}
+	if !strings.HasSuffix(identity, "/svc/"+m.Service) {
+		return fmt.Errorf("mtls: %s presents %q, not service %s", m.Task, identity, m.Service)
+	}
+	if err == nil {
+		return fmt.Errorf("mtls: %s served a caller without a certificate", m.Task)
+	}
+	r.out.line(m.Task, "mtls", "presents "+identity+"; refuses a caller without a certificate ("+err.Error()+")")
+	return nil
+}
+
+func (r *runner) post(ctx context.Context, p Post) error {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DialContext: r.tasks[p.Task].task.Dial, DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.URL, nil)
+	if err != nil {
+		return fmt.Errorf("post: %w", err)
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return fmt.Errorf("post in %s: %w", p.Task, err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("post %s in %s: %s", p.URL, p.Task, resp.Status)
+	}
+	r.out.line(p.Task, "", "POST "+p.URL)
+	return nil
+}
+
+func (r *runner) startTraffic(ctx context.Context, t Traffic) error {
+	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
+	r.traffic = startTraffic(ctx, url, t.Rate, r.cluster.Dial, func(f failure) {
+		r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)
+	})
+	r.out.line("traffic", "", fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url))
+	return nil
+}
+
+// hasTask says whether a Consul ID belongs to the task.
+func hasTask(id, taskID string) bool { return strings.Contains(id, taskID) }

@@ -1,0 +1,86 @@
+package localecs
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// spec is a container of the task definition as the runtime wants it.
+func (t *Task) spec(name string) runtime.Spec {
+	c := t.definition(name)
+	i := t.cluster.options.Images[c.Image] // known since its pull
+	s := runtime.Spec{
+		Name:         t.name + "/" + name,
+		Image:        i,
+		Args:         i.Argv(c.EntryPoint, c.Command),
+		Env:          t.env[name],
+		WorkingDir:   c.WorkingDirectory,
+		User:         c.User,
+		ReadOnlyRoot: c.ReadonlyRootFilesystem != nil && *c.ReadonlyRootFilesystem,
+		InitProcess:  c.LinuxParameters != nil && c.LinuxParameters.InitProcessEnabled != nil && *c.LinuxParameters.InitProcessEnabled,
+		Hostname:     t.ns.PrivateDNSName,
+		Hosts:        t.ns.Hosts(),
+		ResolvConf:   t.ns.ResolvConf(),
+		NetNS:        t.ns.File(),
+		Stdout:       t.logs[name],
+		Stderr:       t.logs[name],
+	}
+	for _, m := range c.MountPoints {
+		s.Mounts = append(s.Mounts, runtime.Mount{
+			Source: t.volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: m.ReadOnly != nil && *m.ReadOnly,
+		})
+	}
+	s.Ulimits = ulimits(c)
+	return s
+}
+
+// definition is the container's part of the task definition.
+func (t *Task) definition(name string) taskdef.Container {
+	i := slices.IndexFunc(t.def.ContainerDefinitions, func(c taskdef.Container) bool { return c.Name == name })
+	return t.def.ContainerDefinitions[i]
+}
+
+// defaultNofile is Fargate's limit of open files.
+const defaultNofile = 65535
+
+func ulimits(c taskdef.Container) []runtime.Ulimit {
+	limits := []runtime.Ulimit{{Name: "nofile", Soft: defaultNofile, Hard: defaultNofile}}
+	for _, u := range c.Ulimits {
+		if u.Name == "nofile" {
+			limits = limits[1:]
+		}
+		limits = append(limits, runtime.Ulimit{Name: u.Name, Soft: uint64(u.SoftLimit), Hard: uint64(u.HardLimit)})
+	}
+	return limits
+}
+
+// probe runs the container's health check and reports its result.
+func (t *Task) probe(p scheduler.Probe) {
+	done := scheduler.ProbeDone{Container: p.Container, StartedAt: time.Now()}
+	if c := t.container(p.Container); c != nil {
+		result := c.Exec(context.Background(), runtime.ExecSpec{
+			Argv: probeCommand(t.definition(p.Container).HealthCheck.Command), Timeout: p.Timeout,
+		})
+		done.Code, done.Output, done.TimedOut = result.Code, result.Output, result.TimedOut
+	}
+	done.At = time.Now()
+	t.send(done)
+}
+
+// probeCommand is the argument vector of a health check: CMD runs the words,
+// CMD-SHELL one line in a shell, anything else is a bare vector.
+func probeCommand(command []string) []string {
+	switch command[0] {
+	case "CMD":
+		return command[1:]
+	case "CMD-SHELL":
+		return runtime.Shell(command[1]).Argv
+	default:
+		return command
+	}
+}

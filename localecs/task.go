@@ -1,0 +1,237 @@
+package localecs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Task is one running task. Its goroutine owns the state machine; everybody
+// else sees copies.
+type Task struct {
+	cluster *Cluster
+	name    string // the observer's name for it
+	id      string
+	def     *taskdef.TaskDefinition
+	ns      *network.Namespace
+	facts   metadata.Facts
+	// By container name, complete after prepare.
+	env  map[string][]string
+	logs map[string]*os.File
+	// volumes are host directories by volume name.
+	volumes map[string]string
+	// closers give back what the task holds, last acquired first.
+	closers []func() error
+
+	events chan scheduler.Event
+	kill   chan struct{} // closed by abort
+	done   chan struct{} // closed when nothing of the task is left
+	once   sync.Once
+
+	mu         sync.Mutex
+	view       scheduler.View
+	containers map[string]*runtime.Container
+}
+
+// newTaskID is 32 hexadecimal digits, as ECS makes them.
+func newTaskID() string {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// ID is the task ID, the last part of its ARN.
+func (t *Task) ID() string { return t.id }
+
+// IP is the task's address in the VPC.
+func (t *Task) IP() string { return t.ns.IP.String() }
+
+// Done is closed when the task is STOPPED and nothing of it is left.
+func (t *Task) Done() <-chan struct{} { return t.done }
+
+// Dial connects from inside the task, as its application would.
+func (t *Task) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return t.ns.DialContext(ctx, network, address)
+}
+
+// View is how the task looks now.
+func (t *Task) View() scheduler.View {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.view
+}
+
+// Stop asks for an orderly stop. Only the first request counts.
+func (t *Task) Stop(code, reason string) {
+	t.send(scheduler.StopRequested{Code: code, Reason: reason})
+}
+
+// abort kills the task's containers and waits until it is gone.
+func (t *Task) abort() {
+	t.once.Do(func() { close(t.kill) })
+	<-t.done
+}
+
+func (t *Task) send(e scheduler.Event) {
+	select {
+	case t.events <- e:
+	case <-t.done:
+	}
+}
+
+// run is the task's goroutine: events into the state machine, actions out of
+// it, until the task is stopped.
+func (t *Task) run(state *scheduler.Task) {
+	defer close(t.done)
+	defer func() {
+		if err := t.release(); err != nil {
+			t.cluster.options.Log.Warn("could not give back all of a task", logkey.TaskID, t.id, logkey.Error, err)
+		}
+	}()
+	var acting sync.WaitGroup
+	defer acting.Wait()
+	kill := t.kill
+	var event scheduler.Event = scheduler.Tick{}
+	for {
+		for _, a := range t.apply(state, event) {
+			if _, ok := a.(scheduler.TaskStopped); ok {
+				return
+			}
+			acting.Go(func() { t.act(a) })
+		}
+		var due <-chan time.Time
+		if at, ok := state.Next(); ok {
+			due = time.After(time.Until(at))
+		}
+		select {
+		case event = <-t.events:
+		case <-due:
+			event = scheduler.Tick{}
+		case <-kill:
+			kill = nil
+			event = scheduler.StopRequested{Code: scheduler.StopInfrastructureHealth, Reason: "the simulator is ending"}
+			acting.Go(t.killAll)
+		}
+	}
+}
+
+// apply hands the event to the state machine, publishes the new view and tells
+// the observer what changed.
+func (t *Task) apply(state *scheduler.Task, event scheduler.Event) []scheduler.Action {
+	now := time.Now()
+	actions := state.Apply(event, now)
+	view := state.View()
+	t.mu.Lock()
+	old := t.view
+	t.view = view
+	t.mu.Unlock()
+	for _, e := range changes(t.name, old, view, now) {
+		t.cluster.options.Observe(e)
+	}
+	return actions
+}
+
+func (t *Task) act(action scheduler.Action) {
+	switch a := action.(type) {
+	case scheduler.Pull:
+		t.pull(a)
+	case scheduler.Start:
+		t.start(a.Container)
+	case scheduler.Signal:
+		t.signal(a.Container)
+	case scheduler.Kill:
+		if c := t.container(a.Container); c != nil {
+			c.Kill()
+		}
+	case scheduler.Probe:
+		t.probe(a)
+	}
+}
+
+// pull finds everything the image lists on this machine.
+func (t *Task) pull(a scheduler.Pull) {
+	image, ok := t.cluster.options.Images[a.Image]
+	if !ok {
+		t.send(scheduler.PullFailed{Container: a.Container, Reason: fmt.Sprintf("pull access denied for %s: not among the known images", a.Image)})
+		return
+	}
+	if err := t.cluster.runtime.Prepare(image); err != nil {
+		t.send(scheduler.PullFailed{Container: a.Container, Reason: err.Error()})
+		return
+	}
+	t.send(scheduler.PullDone{Container: a.Container})
+}
+
+// signal sends the image's stop signal. A container that cannot be signalled is
+// killed after its stopTimeout, so a failure is only worth a line.
+func (t *Task) signal(name string) {
+	c := t.container(name)
+	if c == nil {
+		return
+	}
+	signal, err := t.cluster.options.Images[t.definition(name).Image].Signal()
+	if err == nil {
+		err = c.Signal(signal)
+	}
+	if err != nil {
+		t.cluster.options.Log.Warn("container was not signalled", logkey.TaskID, t.id, logkey.Container, name, logkey.Error, err)
+	}
+}
+
+func (t *Task) container(name string) *runtime.Container {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.containers[name]
+}
+
+// start starts the container's process and waits for its end.
+func (t *Task) start(name string) {
+	c, err := t.cluster.runtime.Start(t.spec(name))
+	if err != nil {
+		t.send(scheduler.StartFailed{Container: name, Reason: err.Error()})
+		return
+	}
+	t.mu.Lock()
+	t.containers[name] = c
+	t.mu.Unlock()
+	t.send(scheduler.Started{Container: name, At: time.Now()})
+	select {
+	case <-t.kill: // killAll may have looked before the container was there
+		c.Kill()
+	default:
+	}
+	<-c.Done()
+	exit := c.Exit()
+	t.send(scheduler.Exited{Container: name, Code: exit.Code, OOM: exit.OOM, At: exit.At})
+}
+
+func (t *Task) killAll() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, c := range t.containers {
+		c.Kill()
+	}
+}
+
+// release gives back what the task held, last acquired first.
+func (t *Task) release() error {
+	var errs []error
+	for _, closer := range slices.Backward(t.closers) {
+		errs = append(errs, closer())
+	}
+	return errors.Join(errs...)
+}
