@@ -1,0 +1,308 @@
+package entrypoint
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// fakeChild records what it is sent and when; it ends when told.
+type fakeChild struct {
+	start time.Time
+	exit  chan int
+	sent  []string
+	// endsOn ends it, with code 55, when it is sent that.
+	endsOn string
+}
+
+func newChild(endsOn string) *fakeChild {
+	return &fakeChild{start: time.Now(), exit: make(chan int, 1), endsOn: endsOn}
+}
+
+func (c *fakeChild) Wait() int                            { return <-c.exit }
+func (c *fakeChild) Signal(sig syscall.Signal) error      { return c.take("process " + sig.String()) }
+func (c *fakeChild) SignalGroup(sig syscall.Signal) error { return c.take("group " + sig.String()) }
+func (c *fakeChild) take(what string) error {
+	c.sent = append(c.sent, fmt.Sprintf("%s at %s", what, time.Since(c.start)))
+	if what == c.endsOn {
+		c.exit <- 55
+	}
+	return nil
+}
+
+func (c *fakeChild) check(t *testing.T, want ...string) {
+	t.Helper()
+	if got := strings.Join(c.sent, "; "); got != strings.Join(want, "; ") {
+		t.Errorf("child was sent %q, want %q", got, want)
+	}
+}
+
+// fakeMetadata answers by the function and counts.
+type fakeMetadata struct {
+	reads  atomic.Int64
+	answer func(context.Context) (workload.Task, error)
+}
+
+func (m *fakeMetadata) Task(ctx context.Context) (workload.Task, error) {
+	m.reads.Add(1)
+	return m.answer(ctx)
+}
+
+// app is a task with one application in that state.
+func app(desired, known string) (workload.Task, error) {
+	return workload.Task{
+		TaskARN:       "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a6465404e8b1b2356dc13c2f8",
+		DesiredStatus: desired,
+		Containers:    []workload.Container{{Name: "app", Type: "NORMAL", DesiredStatus: desired, KnownStatus: known}},
+	}, nil
+}
+
+// stopsAt is metadata of an application that is told to stop at the first time
+// and has stopped at the second, counted from now.
+func stopsAt(told, stopped time.Duration) *fakeMetadata {
+	start := time.Now()
+	return &fakeMetadata{answer: func(context.Context) (workload.Task, error) {
+		switch since := time.Since(start); {
+		case since < told:
+			return app("RUNNING", "RUNNING")
+		case since < stopped:
+			return app("STOPPED", "RUNNING")
+		default:
+			return app("STOPPED", "STOPPED")
+		}
+	}}
+}
+
+// hangs is metadata whose every answer takes until the reader gives up.
+func hangs() *fakeMetadata {
+	return &fakeMetadata{answer: func(ctx context.Context) (workload.Task, error) {
+		<-ctx.Done()
+		return workload.Task{}, ctx.Err()
+	}}
+}
+
+// send delivers the signals at their times, counted from now.
+func send(at map[time.Duration]syscall.Signal) <-chan os.Signal {
+	ch := make(chan os.Signal, len(at))
+	for after, sig := range at {
+		time.AfterFunc(after, func() { ch <- sig })
+	}
+	return ch
+}
+
+func termAt(after time.Duration) <-chan os.Signal {
+	return send(map[time.Duration]syscall.Signal{after: syscall.SIGTERM})
+}
+
+func envoy(child *fakeChild, signals <-chan os.Signal, m Metadata) Envoy {
+	return Envoy{Child: child, Signals: signals, Metadata: m, KillGrace: 10 * time.Second, Log: hclog.NewNullLogger()}
+}
+
+func TestEnvoyEndsWithin150msOfTheLastApplication(t *testing.T) {
+	t.Parallel()
+	// Whatever the phase between our reads and the application's end.
+	for phase := time.Duration(0); phase < time.Second; phase += 13 * time.Millisecond {
+		synctest.Test(t, func(t *testing.T) {
+			child := newChild("group terminated")
+			m := stopsAt(5*time.Second, 9*time.Second+phase)
+			if code := RunEnvoy(t.Context(), envoy(child, termAt(5*time.Second), m)); code != 55 {
+				t.Errorf("exit code %d, want 55", code)
+			}
+			if late := time.Since(child.start) - 9*time.Second - phase; late < 0 || late > 150*time.Millisecond {
+				t.Errorf("phase %s: TERM came %s after the application's end", phase, late)
+			}
+			if len(child.sent) != 1 {
+				t.Errorf("child was sent %q, want one TERM", child.sent)
+			}
+		})
+	}
+}
+
+func TestWeakness02NoValidAnswerNeverEndsEnvoy(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]*fakeMetadata{
+		"error": {answer: func(context.Context) (workload.Task, error) { return workload.Task{}, errors.New("500") }},
+		"hangs": hangs(),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				child := newChild("")
+				time.AfterFunc(time.Hour, func() { child.exit <- 0 })
+				RunEnvoy(t.Context(), envoy(child, termAt(time.Second), m))
+				child.check(t)
+				if got := time.Since(child.start); got != time.Hour {
+					t.Errorf("ended after %s, want 1h", got)
+				}
+				if m.reads.Load() < 1000 {
+					t.Errorf("%d reads in an hour: gave up", m.reads.Load())
+				}
+			})
+		})
+	}
+}
+
+// After Envoy got its TERM there is nothing to do but to wait: a loop that
+// turns meanwhile would never let the bubble's time pass.
+func TestWeakness04NoBusyLoopWhileEnvoyDrains(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := newChild("")
+		m := stopsAt(0, 0)
+		e := envoy(child, termAt(time.Second), m)
+		e.KillGrace = 0
+		time.AfterFunc(24*time.Hour, func() { child.exit <- 0 })
+		RunEnvoy(t.Context(), e)
+		child.check(t, "group terminated at 1.125s")
+		if got := m.reads.Load(); got != 1 {
+			t.Errorf("%d metadata reads, want 1", got)
+		}
+	})
+}
+
+func TestWeakness05TermBeforeTheStartIsHeard(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := newChild("group terminated")
+		signals := make(chan os.Signal, 1)
+		signals <- syscall.SIGTERM
+		RunEnvoy(t.Context(), envoy(child, signals, stopsAt(0, 0)))
+		child.check(t, "group terminated at 125ms")
+	})
+}
+
+func TestWeakness11HangingMetadataDelaysNoExit(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := newChild("process interrupt")
+		signals := send(map[time.Duration]syscall.Signal{
+			time.Second:             syscall.SIGTERM,
+			1500 * time.Millisecond: syscall.SIGINT, // in the middle of a read
+		})
+		e := envoy(child, signals, hangs())
+		e.Drain = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+		RunEnvoy(t.Context(), e)
+		if got := time.Since(child.start); got != 1500*time.Millisecond {
+			t.Errorf("ended after %s, want 1.5s", got)
+		}
+	})
+}
+
+func TestEnvoyDeafToTermIsKilled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := newChild("group killed")
+		RunEnvoy(t.Context(), envoy(child, termAt(time.Second), stopsAt(0, 0)))
+		child.check(t, "group terminated at 1.125s", "group killed at 11.125s")
+	})
+}
+
+func TestDrainStartsWithTheTaskStoppingAndBlocksNothing(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]error{"done": nil, "refused": errors.New("refused"), "hangs": context.DeadlineExceeded} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				child := newChild("group terminated")
+				// ECS stops the application first; TERM comes here after it.
+				m := stopsAt(60*time.Second, 70*time.Second)
+				e := envoy(child, termAt(70*time.Second), m)
+				var drains []time.Duration
+				e.Drain = func(ctx context.Context) error {
+					drains = append(drains, time.Since(child.start))
+					if name == "hangs" {
+						<-ctx.Done()
+					}
+					return answer
+				}
+				RunEnvoy(t.Context(), e)
+				child.check(t, "group terminated at 1m10.125s")
+				if len(drains) != 2 || drains[0] != 60*time.Second || drains[1] != 70*time.Second {
+					t.Errorf("drained at %v, want 1m0s and 1m10s", drains)
+				}
+			})
+		})
+	}
+}
+
+func TestIdleReadsOncePerSecondAndOnlyForTheDrain(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		drain func(context.Context) error
+		want  int64
+	}{
+		{func(context.Context) error { return nil }, 3600},
+		{nil, 0},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			child := newChild("")
+			m := stopsAt(2*time.Hour, 2*time.Hour)
+			e := envoy(child, nil, m)
+			e.Drain = c.drain
+			time.AfterFunc(time.Hour+time.Millisecond, func() { child.exit <- 0 })
+			RunEnvoy(t.Context(), e)
+			if got := m.reads.Load(); got != c.want {
+				t.Errorf("%d reads in an hour, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRunApp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		delay   time.Duration
+		signals map[time.Duration]syscall.Signal
+		endsOn  string
+		exitAt  time.Duration // by itself, with code 0
+		code    int
+		want    []string
+	}{
+		{name: "exit before TERM", delay: time.Minute, exitAt: time.Second},
+		{
+			name: "exit during the delay", delay: time.Minute, exitAt: 2 * time.Second,
+			signals: map[time.Duration]syscall.Signal{time.Second: syscall.SIGTERM},
+		},
+		{
+			name: "TERM after the delay", delay: time.Minute, endsOn: "group terminated", code: 55,
+			signals: map[time.Duration]syscall.Signal{time.Second: syscall.SIGTERM},
+			want:    []string{"group terminated at 1m1s"},
+		},
+		{
+			name: "second TERM at once", delay: time.Minute, endsOn: "process terminated", code: 55,
+			signals: map[time.Duration]syscall.Signal{time.Second: syscall.SIGTERM, 2 * time.Second: syscall.SIGTERM},
+			want:    []string{"process terminated at 2s"},
+		},
+		{
+			name: "an application that ignores TERM is waited for", delay: time.Minute, exitAt: time.Hour,
+			signals: map[time.Duration]syscall.Signal{time.Second: syscall.SIGTERM},
+			want:    []string{"group terminated at 1m1s"},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				child := newChild(c.endsOn)
+				if c.exitAt > 0 {
+					time.AfterFunc(c.exitAt, func() { child.exit <- 0 })
+				}
+				code := RunApp(t.Context(), App{Child: child, Signals: send(c.signals), Delay: c.delay, Log: hclog.NewNullLogger()})
+				if code != c.code {
+					t.Errorf("exit code %d, want %d", code, c.code)
+				}
+				child.check(t, c.want...)
+			})
+		})
+	}
+}
