@@ -1,0 +1,150 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"golang.org/x/sys/unix"
+)
+
+// outputGrace is how long output is awaited after the end of a container. All
+// its processes are dead then; only a descriptor passed to another container
+// can keep a pipe open.
+const outputGrace = time.Second
+
+// Exit is how a container ended.
+type Exit struct {
+	// Code is the program's, 128+n after signal n.
+	Code int
+	// Signal is the signal that ended it, 0 when none did.
+	Signal syscall.Signal
+	// OOM is always false: memory limits are not emulated.
+	OOM bool
+	// At is when the end was noticed.
+	At time.Time
+}
+
+// Container is a container whose program was started.
+type Container struct {
+	config   stage.Config
+	warnings []string
+	child    process
+	pidfd    *os.File
+	copies   sync.WaitGroup
+	outputs  []output
+	done     chan struct{}
+	exit     Exit
+}
+
+// newContainer watches a child from its first moment on.
+func newContainer(r *Runtime, config stage.Config, child process) (*Container, error) {
+	c := &Container{config: config, child: child, done: make(chan struct{})}
+	// Non-blocking, so that waiting goes through the poller: a blocked thread
+	// for each of a thousand containers would be dear.
+	if err := unix.SetNonblock(child.pidfd, true); err != nil {
+		_ = unix.PidfdSendSignal(child.pidfd, unix.SIGKILL, nil, 0)
+		_, _ = unix.Wait4(child.pid, nil, 0, nil)
+		unix.Close(child.pidfd)
+		return nil, fmt.Errorf("watch process %d: %w", child.pid, err)
+	}
+	c.pidfd = os.NewFile(uintptr(child.pidfd), fmt.Sprintf("pidfd-%d", child.pid))
+	r.add(c)
+	go func() {
+		defer r.remove(c)
+		c.watch()
+	}()
+	return c, nil
+}
+
+// watch reaps the child, takes in what is left of its output, and tells.
+func (c *Container) watch() {
+	status := wait(c.pidfd, c.child.pid)
+	c.exit = Exit{Code: status.ExitStatus(), At: time.Now()}
+	if status.Signaled() {
+		c.exit.Signal = status.Signal()
+		c.exit.Code = 128 + int(status.Signal())
+	}
+	c.drain()
+	c.pidfd.Close()
+	close(c.done)
+}
+
+// wait returns the status of a child once it has ended.
+func wait(pidfd *os.File, pid int) unix.WaitStatus {
+	var status unix.WaitStatus
+	reap := func(flags int) bool {
+		for {
+			got, err := unix.Wait4(pid, &status, flags, nil)
+			if !errors.Is(err, unix.EINTR) {
+				return got == pid || err != nil
+			}
+		}
+	}
+	raw, err := pidfd.SyscallConn()
+	if err == nil {
+		err = raw.Read(func(uintptr) bool { return reap(unix.WNOHANG) })
+	}
+	if err != nil {
+		reap(0) // no poller: a thread waits
+	}
+	return status
+}
+
+// collect starts copying the container's output.
+func (c *Container) collect(outputs []output) {
+	c.outputs = outputs
+	for _, o := range outputs {
+		c.copies.Go(func() {
+			copyLines(o.to, o.from)
+			o.from.Close()
+		})
+	}
+}
+
+func (c *Container) drain() {
+	for _, o := range c.outputs {
+		_ = o.from.SetReadDeadline(time.Now().Add(outputGrace))
+	}
+	c.copies.Wait()
+}
+
+// PID is the container's first process, as the host numbers it.
+func (c *Container) PID() int { return c.child.pid }
+
+// Warnings says what the host could not give: one sentence each.
+func (c *Container) Warnings() []string { return c.warnings }
+
+// Done is closed when the container has ended and its output is written.
+func (c *Container) Done() <-chan struct{} { return c.done }
+
+// Exit is how the container ended; only after Done.
+func (c *Container) Exit() Exit {
+	<-c.done
+	return c.exit
+}
+
+// Signal sends a signal to the container's PID 1. A container that has ended
+// already is no error.
+func (c *Container) Signal(s syscall.Signal) error {
+	raw, err := c.pidfd.SyscallConn()
+	if err != nil {
+		return fmt.Errorf("signal process %d: %w", c.child.pid, err)
+	}
+	var sent error
+	err = raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
+	if errors.Is(err, os.ErrClosed) || errors.Is(sent, unix.ESRCH) {
+		return nil
+	}
+	if err := errors.Join(err, sent); err != nil {
+		return fmt.Errorf("send %v to process %d: %w", s, c.child.pid, err)
+	}
+	return nil
+}
+
+// Kill sends SIGKILL: the kernel ends every process of the container.
+func (c *Container) Kill() { _ = c.Signal(unix.SIGKILL) }

@@ -1,0 +1,35 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrClosed means that the runtime is closed.
+var ErrClosed = errors.New("the container runtime is closed")
+
+// StartError means that a container could not be started. No process of it is
+// left.
+type StartError struct {
+	Container string
+	Err       error
+}
+
+// Error names the container.
+func (e *StartError) Error() string {
+	return fmt.Sprintf("start container %q: %v", e.Container, e.Err)
+}
+
+// Unwrap returns the cause; errors.Is finds the system's error number.
+func (e *StartError) Unwrap() error { return e.Err }
+
+// maxReason is the length of a reason in ECS, in characters.
+const maxReason = 1024
+
+// Reason is the text for the container and the task as Fargate words it.
+func (e *StartError) Reason() string {
+	reason := []rune("CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: " +
+		"failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: " +
+		e.Err.Error() + ": unknown")
+	return string(reason[:min(len(reason), maxReason)])
+}

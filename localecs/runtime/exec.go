@@ -1,0 +1,254 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	goruntime "runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"golang.org/x/sys/unix"
+)
+
+// maxOutput is how much of a probe's output is kept, in bytes.
+const maxOutput = 4096
+
+// pipeSize is what a pipe can hold.
+const pipeSize = 64 << 10
+
+// Codes of probes that have no exit code of their own.
+const (
+	// CodeNotStarted is Fargate's for a probe that could not be executed.
+	CodeNotStarted = 255
+	// CodeTimedOut is the container engine's.
+	CodeTimedOut = -1
+)
+
+// ExecSpec is a process to run inside a container.
+type ExecSpec struct {
+	// Argv is executed directly, without a shell.
+	Argv []string
+	// Timeout ends the process; 0 leaves that to the context.
+	Timeout time.Duration
+}
+
+// Shell is the ExecSpec of a CMD-SHELL line.
+func Shell(line string) ExecSpec { return ExecSpec{Argv: []string{"/bin/sh", "-c", line}} }
+
+// ExecResult is what came of it.
+type ExecResult struct {
+	// Code is the exit code, 128+n after signal n, or one of the above.
+	Code int
+	// Output is standard output and error together, at most 4 KiB.
+	Output string
+	// TimedOut: the process was killed because its time was up.
+	TimedOut bool
+	// Started: the process was executed at all.
+	Started bool
+}
+
+// Exec runs a process in the container: same namespaces, user, working
+// directory, environment, limits, and a root that is read-only if the
+// container's is. When time is up only this process is killed, not its
+// children.
+func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
+	if s.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
+		defer cancel()
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return notStarted(err)
+	}
+	defer read.Close()
+	child, err := c.spawn(s.Argv, write)
+	write.Close()
+	if err != nil {
+		return notStarted(err)
+	}
+	pidfd := os.NewFile(uintptr(child.pidfd), "probe")
+	defer pidfd.Close()
+	output := newTail(read)
+	stop := context.AfterFunc(ctx, func() {
+		if raw, err := pidfd.SyscallConn(); err == nil {
+			_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+		}
+	})
+	status := wait(pidfd, child.pid)
+	interrupted := !stop()
+	result := ExecResult{Code: status.ExitStatus(), Output: output.end(), Started: true}
+	if status.Signaled() {
+		result.Code = 128 + int(status.Signal())
+	}
+	// A process that ended by itself just in time has its own result.
+	if interrupted && status.Signaled() && status.Signal() == unix.SIGKILL {
+		result.Code = CodeTimedOut
+		if result.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded); result.TimedOut {
+			result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
+		}
+	}
+	return result
+}
+
+// notStarted words a failure as Fargate does.
+func notStarted(err error) ExecResult {
+	return ExecResult{
+		Code:   CodeNotStarted,
+		Output: "OCI runtime exec failed: exec failed: unable to start container process: " + err.Error() + ": unknown",
+	}
+}
+
+// spawn starts a process inside the container.
+func (c *Container) spawn(argv []string, output *os.File) (child process, err error) {
+	if len(argv) == 0 {
+		return child, errors.New("no command specified")
+	}
+	null, err := os.OpenFile(os.DevNull, os.O_RDONLY, 0)
+	if err != nil {
+		return child, err
+	}
+	defer null.Close()
+	if err := unix.SetNonblock(int(output.Fd()), false); err != nil {
+		return child, err
+	}
+	done := make(chan struct{})
+	onDoomedThread(func() {
+		defer close(done)
+		if err = c.enter(); err == nil {
+			child, err = c.execute(argv, null.Fd(), output.Fd())
+		}
+	})
+	<-done
+	goruntime.KeepAlive(output)
+	return child, err
+}
+
+// enter takes the calling thread into the container for good. The pid
+// namespace applies to its children only.
+func (c *Container) enter() error {
+	if err := unix.Unshare(unix.CLONE_FS); err != nil {
+		return fmt.Errorf("unshare file system state: %w", err)
+	}
+	raw, err := c.pidfd.SyscallConn()
+	if err != nil {
+		return errEnded
+	}
+	var joined error
+	err = raw.Control(func(fd uintptr) {
+		joined = unix.Setns(int(fd), unix.CLONE_NEWNS|unix.CLONE_NEWPID|unix.CLONE_NEWUTS|unix.CLONE_NEWIPC|unix.CLONE_NEWNET)
+	})
+	if err != nil || errors.Is(joined, unix.ESRCH) {
+		return errEnded
+	}
+	if joined != nil {
+		return fmt.Errorf("join the container's namespaces: %w", joined)
+	}
+	unix.Umask(0o022)
+	if err := unix.Chdir(c.config.Dir); err != nil {
+		return fmt.Errorf("enter %s: %w", c.config.Dir, err)
+	}
+	return stage.Restrict()
+}
+
+var errEnded = errors.New("cannot exec in a stopped container")
+
+// execute forks from the calling thread, which is inside the container.
+func (c *Container) execute(argv []string, stdin, output uintptr) (process, error) {
+	child := process{pidfd: -1}
+	path, err := stage.LookPath(argv[0], c.config.Env)
+	if err != nil {
+		return child, err
+	}
+	child.pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
+		Env:   c.config.Env,
+		Files: []uintptr{stdin, output, output},
+		Sys: &syscall.SysProcAttr{
+			Setsid: true,
+			PidFD:  &child.pidfd,
+			// No Pdeathsig: the library compares parents by number, and from
+			// inside the namespace ours is 0. The container's death is enough.
+			Credential: &syscall.Credential{Uid: uint32(c.config.UID), Gid: uint32(c.config.GID)},
+		},
+	})
+	if errors.Is(err, unix.ENOMEM) {
+		return child, errEnded // PID 1 is gone, the namespace takes nobody in
+	}
+	if err != nil {
+		return child, fmt.Errorf("exec: %q: %w", strings.Join(argv, " "), err)
+	}
+	for _, l := range c.config.Limits {
+		// The process runs already; if it has ended too, it needs no limit.
+		_ = unix.Prlimit(child.pid, l.Resource, &unix.Rlimit{Cur: l.Soft, Max: l.Hard}, nil)
+	}
+	_ = unix.SetNonblock(child.pidfd, true)
+	return child, nil
+}
+
+// onDoomedThread runs fn on a thread that ends afterwards. The process's first
+// thread cannot end, and what the kernel shows of the process is shown of it:
+// it is kept out of the way while another is found.
+func onDoomedThread(fn func()) {
+	go func() {
+		goruntime.LockOSThread()
+		if unix.Gettid() != unix.Getpid() {
+			fn()
+			return // still locked
+		}
+		done := make(chan struct{})
+		onDoomedThread(func() {
+			defer close(done)
+			fn()
+		})
+		<-done
+		goruntime.UnlockOSThread()
+	}()
+}
+
+// tail reads a pipe and keeps the beginning of what comes.
+type tail struct {
+	from *os.File
+	kept []byte
+	done chan struct{}
+}
+
+func newTail(from *os.File) *tail {
+	t := &tail{from: from, done: make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		buf := make([]byte, maxOutput)
+		for {
+			n, err := from.Read(buf)
+			t.keep(buf[:n])
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return t
+}
+
+func (t *tail) keep(b []byte) { t.kept = append(t.kept, b[:min(len(b), maxOutput-len(t.kept))]...) }
+
+// end returns the output after the process has ended, without waiting for
+// children that hold the pipe: what is in the pipe now is all that counts.
+func (t *tail) end() string {
+	_ = t.from.SetReadDeadline(time.Now())
+	<-t.done
+	_ = t.from.SetReadDeadline(time.Time{})
+	if raw, err := t.from.SyscallConn(); err == nil {
+		_ = raw.Read(func(fd uintptr) bool {
+			// One read empties a pipe; more would follow a child that goes on writing.
+			buf := make([]byte, pipeSize)
+			if n, err := unix.Read(int(fd), buf); err == nil && n > 0 {
+				t.keep(buf[:n])
+			}
+			return true
+		})
+	}
+	return string(t.kept)
+}

@@ -1,0 +1,194 @@
+package image
+
+import (
+	"debug/elf"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// cachePath is the dynamic loader's list of libraries. A container gets it
+// when a library was found through it, since its loader has to find it too.
+const cachePath = "/etc/ld.so.cache"
+
+// defaultDirs is where dynamic loaders look without being told: Debian's
+// multiarch directories, the 64-bit ones of others, and the traditional ones.
+func defaultDirs() []string {
+	return []string{
+		"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+		"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib",
+	}
+}
+
+// object is a program or library on its way into a container.
+type object struct {
+	source, target string
+	file           *elf.File
+	// inherited is the DT_RPATH chain of the objects that loaded it.
+	inherited []searchDir
+}
+
+// searchDir is a directory as the host sees it and as the container will.
+// They differ for $ORIGIN, since a program may have another path inside.
+type searchDir struct{ source, target string }
+
+// closure is the walk over one program's libraries.
+type closure struct {
+	cache map[string][]string
+	binds []Bind
+	seen  map[string]bool // library names
+	queue []object
+	files []*elf.File
+}
+
+func (c *closure) close() {
+	for _, f := range c.files {
+		f.Close()
+	}
+}
+
+// dependencies returns the binds of a program's interpreter and libraries.
+// A static program, a script or data has none.
+func dependencies(b Bind, cache map[string][]string) ([]Bind, error) {
+	f, err := elf.Open(b.Source)
+	var format *elf.FormatError
+	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	c := &closure{cache: cache, seen: map[string]bool{}, files: []*elf.File{f}}
+	defer c.close()
+	interpreter, err := interpreterOf(f)
+	if err != nil || interpreter == "" {
+		return nil, err
+	}
+	if _, err := os.Stat(interpreter); err != nil {
+		return nil, fmt.Errorf("%s needs the dynamic loader %s: %w", b.Source, interpreter, err)
+	}
+	source, err := filepath.EvalSymlinks(b.Source)
+	if err != nil {
+		return nil, err
+	}
+	c.add(Bind{interpreter, interpreter})
+	c.queue = []object{{source: source, target: b.Target, file: f}}
+	for len(c.queue) > 0 {
+		o := c.queue[0]
+		c.queue = c.queue[1:]
+		if err := c.visit(o); err != nil {
+			return nil, err
+		}
+	}
+	return c.binds, nil
+}
+
+func interpreterOf(f *elf.File) (string, error) {
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			b, err := io.ReadAll(io.LimitReader(p.Open(), 4096))
+			return strings.TrimRight(string(b), "\x00"), err
+		}
+	}
+	return "", nil
+}
+
+func (c *closure) add(b Bind) { c.binds = append(c.binds, b) }
+
+// visit finds the libraries one object names.
+func (c *closure) visit(o object) error {
+	needed, err := o.file.ImportedLibraries()
+	if err != nil {
+		return fmt.Errorf("read the libraries of %s: %w", o.source, err)
+	}
+	search, chain := o.search()
+	for _, name := range needed {
+		if c.seen[name] {
+			continue
+		}
+		c.seen[name] = true
+		lib, err := c.find(name, search, o.file)
+		if err != nil {
+			return fmt.Errorf("%s needs the library %s: %w", o.source, name, err)
+		}
+		c.files = append(c.files, lib.file)
+		lib.inherited = chain
+		c.add(Bind{lib.source, lib.target})
+		c.queue = append(c.queue, lib)
+	}
+	return nil
+}
+
+// search returns the directories that the object names for its own libraries,
+// and the part of them that its libraries inherit: DT_RPATH is inherited and
+// counts only without DT_RUNPATH, which is not.
+func (o object) search() (search, chain []searchDir) {
+	chain = o.inherited
+	if dirs, _ := o.file.DynString(elf.DT_RUNPATH); len(dirs) > 0 {
+		return o.expand(dirs), chain
+	}
+	if dirs, _ := o.file.DynString(elf.DT_RPATH); len(dirs) > 0 {
+		chain = append(o.expand(dirs), chain...) // a fresh slice
+	}
+	return chain, chain
+}
+
+func (o object) expand(lists []string) []searchDir {
+	var dirs []searchDir
+	for _, list := range lists {
+		for dir := range strings.SplitSeq(list, ":") {
+			dirs = append(dirs, searchDir{withOrigin(dir, o.source), withOrigin(dir, o.target)})
+		}
+	}
+	return dirs
+}
+
+func withOrigin(dir, object string) string {
+	origin := path.Dir(object)
+	return path.Clean(strings.NewReplacer("$ORIGIN", origin, "${ORIGIN}", origin).Replace(dir))
+}
+
+// find looks where the dynamic loader will: named directories, cache, default
+// directories. A file of another architecture does not count.
+func (c *closure) find(name string, search []searchDir, like *elf.File) (object, error) {
+	if strings.Contains(name, "/") {
+		return open(searchDir{path.Dir(name), path.Dir(name)}, path.Base(name), like)
+	}
+	for _, dir := range search {
+		if o, err := open(dir, name, like); err == nil {
+			return o, nil
+		}
+	}
+	for _, p := range c.cache[name] {
+		if o, err := open(searchDir{path.Dir(p), path.Dir(p)}, path.Base(p), like); err == nil {
+			if !c.seen[cachePath] {
+				c.seen[cachePath] = true
+				c.add(Bind{cachePath, cachePath})
+			}
+			return o, nil
+		}
+	}
+	for _, dir := range defaultDirs() {
+		if o, err := open(searchDir{dir, dir}, name, like); err == nil {
+			return o, nil
+		}
+	}
+	return object{}, errors.New("not found on this host")
+}
+
+func open(dir searchDir, name string, like *elf.File) (object, error) {
+	source := path.Join(dir.source, name)
+	f, err := elf.Open(source)
+	if err != nil {
+		return object{}, err
+	}
+	if f.Class != like.Class || f.Machine != like.Machine {
+		f.Close()
+		return object{}, fmt.Errorf("%s is for another machine", source)
+	}
+	return object{source: source, target: path.Join(dir.target, name), file: f}, nil
+}

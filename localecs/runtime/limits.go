@@ -1,0 +1,64 @@
+package runtime
+
+import (
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"golang.org/x/sys/unix"
+)
+
+// limitNumber returns the RLIMIT of an ECS ulimit name.
+func limitNumber(name string) (int, bool) {
+	n, ok := map[string]int{
+		"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA, "fsize": unix.RLIMIT_FSIZE,
+		"locks": unix.RLIMIT_LOCKS, "memlock": unix.RLIMIT_MEMLOCK, "msgqueue": unix.RLIMIT_MSGQUEUE,
+		"nice": unix.RLIMIT_NICE, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "rss": unix.RLIMIT_RSS,
+		"rtprio": unix.RLIMIT_RTPRIO, "rttime": unix.RLIMIT_RTTIME, "sigpending": unix.RLIMIT_SIGPENDING,
+		"stack": unix.RLIMIT_STACK,
+	}[name]
+	return n, ok
+}
+
+// resolveLimits turns names into numbers and lowers what the host cannot
+// give: hardLimit returns the highest hard limit for a resource.
+func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits []stage.Limit, warnings []string, err error) {
+	for _, w := range wanted {
+		resource, ok := limitNumber(w.Name)
+		if !ok {
+			return nil, nil, fmt.Errorf("ulimit %q is unknown", w.Name)
+		}
+		if w.Soft > w.Hard {
+			return nil, nil, fmt.Errorf("ulimit %s: soft limit %d exceeds hard limit %d", w.Name, w.Soft, w.Hard)
+		}
+		highest, err := hardLimit(resource)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ulimit %s: %w", w.Name, err)
+		}
+		l := stage.Limit{Resource: resource, Soft: min(w.Soft, highest), Hard: min(w.Hard, highest)}
+		if l.Hard != w.Hard {
+			warnings = append(warnings, fmt.Sprintf(
+				"ulimit %s is %d:%d instead of %d:%d: the simulator itself has no more and lacks CAP_SYS_RESOURCE",
+				w.Name, l.Soft, l.Hard, w.Soft, w.Hard))
+		}
+		limits = append(limits, l)
+	}
+	return limits, warnings, nil
+}
+
+// ownHardLimits returns the function that says how high a limit can be set by
+// this process: without bounds with CAP_SYS_RESOURCE, else its own hard limit.
+func ownHardLimits() (func(resource int) (uint64, error), error) {
+	have, err := hostcap.Effective()
+	if err != nil {
+		return nil, err
+	}
+	if len(hostcap.Missing(have, hostcap.SysResource())) == 0 {
+		return func(int) (uint64, error) { return unix.RLIM_INFINITY, nil }, nil
+	}
+	return func(resource int) (uint64, error) {
+		var l unix.Rlimit
+		err := unix.Getrlimit(resource, &l)
+		return l.Max, err
+	}, nil
+}

@@ -1,0 +1,162 @@
+package runtime
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"golang.org/x/sys/unix"
+)
+
+// InitMain turns this process into a container's first stage when it was
+// started as one, and does not return then; otherwise it returns false at
+// once. It is the first line of main, and of TestMain in packages that start
+// containers.
+func InitMain() (handled bool) { return stage.Main() }
+
+// Options configure a Runtime.
+type Options struct {
+	// Log gets warnings about what the host cannot give; nil drops them.
+	Log hclog.Logger
+}
+
+// Runtime starts containers. It is safe for concurrent use.
+type Runtime struct {
+	log       hclog.Logger
+	images    image.Resolver
+	hardLimit func(resource int) (uint64, error)
+	spawn     *spawner
+
+	mu         sync.Mutex
+	closed     bool
+	containers map[*Container]bool
+	running    sync.WaitGroup // calls of Start, and containers
+}
+
+// New checks the host and makes a runtime. The error is a
+// *hostcap.MissingError when the host lacks something.
+func New(o Options) (*Runtime, error) {
+	if o.Log == nil {
+		o.Log = hclog.NewNullLogger()
+	}
+	if err := checkHost(); err != nil {
+		return nil, err
+	}
+	// What this process inherited is not for containers. Everything it opens
+	// itself is closed on exec already.
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, hostcap.Explain("start a container", "close_range (Linux 5.11 or later)", "", err)
+	}
+	hardLimit, err := ownHardLimits()
+	if err != nil {
+		return nil, err
+	}
+	spawn, err := newSpawner()
+	if err != nil {
+		return nil, hostcap.Explain("start a container", "pid namespaces (user.max_pid_namespaces)", "", err)
+	}
+	return &Runtime{log: o.Log, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}}, nil
+}
+
+// checkHost asks for capabilities and for the mount calls of Linux 5.12.
+func checkHost() error {
+	const what = "start a container"
+	err := hostcap.Check(what, "", hostcap.SysAdmin(), hostcap.SysChroot(), hostcap.SysPtrace(), hostcap.SetUID(),
+		hostcap.SetGID(), hostcap.SetPCap(), hostcap.Chown(), hostcap.Kill())
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(stage.SelfExe); err != nil {
+		return hostcap.Explain(what, "/proc", "mount it", err)
+	}
+	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return hostcap.Explain(what, "open_tree (Linux 5.12 or later)", "", err)
+	}
+	defer unix.Close(fd)
+	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+	return hostcap.Explain(what, "mount_setattr (Linux 5.12 or later)", "", err)
+}
+
+// Prepare finds everything the image lists, as a pull would. The error is an
+// *image.NotFoundError when something is not on this host.
+func (r *Runtime) Prepare(i image.Image) error {
+	_, err := r.images.Binds(i)
+	return err
+}
+
+// ownLibraries are what this binary needs inside a container as its init:
+// nothing, unless it is linked dynamically.
+func (r *Runtime) ownLibraries() ([]image.Bind, error) {
+	exe, err := os.Readlink(stage.SelfExe)
+	if err != nil {
+		return nil, err
+	}
+	binds, err := r.images.Libraries(image.Bind{Source: exe, Target: exe})
+	if err != nil {
+		return nil, fmt.Errorf("find the init's libraries: %w", err)
+	}
+	return binds, nil
+}
+
+// Start starts a container and returns when its program runs. Any error is a
+// *StartError, or ErrClosed.
+func (r *Runtime) Start(s Spec) (*Container, error) {
+	r.mu.Lock()
+	if r.closed {
+		r.mu.Unlock()
+		return nil, ErrClosed
+	}
+	r.running.Add(1)
+	r.mu.Unlock()
+	defer r.running.Done()
+	c, err := r.start(s)
+	if err != nil {
+		return nil, &StartError{Container: s.Name, Err: err}
+	}
+	for _, w := range c.Warnings() {
+		r.log.Warn("container runs with less than it asked for", logkey.Container, s.Name, logkey.Reason, w)
+	}
+	return c, nil
+}
+
+// add puts a container on the list of those Close kills. One that comes after
+// Close began is killed at once.
+func (r *Runtime) add(c *Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.containers[c] = true
+	r.running.Add(1)
+	if r.closed {
+		c.Kill()
+	}
+}
+
+func (r *Runtime) remove(c *Container) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.containers, c)
+	r.running.Done()
+}
+
+// Close kills every container and returns when all are gone.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	first := !r.closed
+	r.closed = true
+	for c := range r.containers {
+		c.Kill()
+	}
+	r.mu.Unlock()
+	r.running.Wait()
+	if first {
+		r.spawn.close()
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package runtime
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	goruntime "runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"golang.org/x/sys/unix"
+)
+
+// spawner is how containers come to be, and to an end. The anchor is PID 1 of
+// a pid namespace, and every container's own pid namespace is inside that one:
+// when the anchor dies, the kernel kills all of them. A container asks for its
+// death with the simulator's too, but loses that when its program changes its
+// user, as entry points do; the anchor does not.
+//
+// A namespace inside the anchor's can only be made from there, hence the third
+// process, which clones containers as children of this one.
+type spawner struct {
+	mu   sync.Mutex // one request at a time
+	conn *net.UnixConn
+	// anchor is the anchor, alive until close.
+	anchor process
+	stop   chan struct{}
+	done   chan struct{}
+}
+
+// process is a child of this process.
+type process struct {
+	pid   int
+	pidfd int
+}
+
+// newSpawner starts both processes from a thread that lives until close: the
+// wish to die with the parent is about the thread that cloned, and containers
+// inherit that parent.
+func newSpawner() (*spawner, error) {
+	s := &spawner{stop: make(chan struct{}), done: make(chan struct{})}
+	ready := make(chan error)
+	onDoomedThread(func() {
+		defer close(s.done)
+		s.run(ready)
+	})
+	if err := <-ready; err != nil {
+		<-s.done
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *spawner) run(ready chan<- error) {
+	anchor, anchorConn, err := startHelper(stage.WordAnchor, unix.CLONE_NEWPID)
+	if err != nil {
+		ready <- err
+		return
+	}
+	s.anchor = anchor
+	defer anchor.end()
+	defer anchorConn.Close()
+	if err := unix.Setns(anchor.pidfd, unix.CLONE_NEWPID); err != nil {
+		ready <- fmt.Errorf("enter the anchor's pid namespace: %w", err)
+		return
+	}
+	helper, conn, err := startHelper(stage.WordSpawner, 0)
+	if err != nil {
+		ready <- err
+		return
+	}
+	s.conn = conn
+	defer helper.end()
+	defer conn.Close()
+	ready <- nil
+	<-s.stop
+}
+
+// close ends both processes and the thread.
+func (s *spawner) close() {
+	close(s.stop)
+	<-s.done
+}
+
+// startHelper starts this binary as a helper with a socket to it.
+func startHelper(word string, flags uintptr) (process, *net.UnixConn, error) {
+	var p process
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return p, nil, err
+	}
+	defer theirs.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		ours.Close()
+		return p, nil, err
+	}
+	defer null.Close()
+	attr := &syscall.ProcAttr{
+		Env:   []string{"GOMAXPROCS=1", "GOGC=20"},
+		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()},
+		Sys:   &syscall.SysProcAttr{Cloneflags: flags, Setsid: true, PidFD: &p.pidfd},
+	}
+	if flags != 0 {
+		// Only for PID 1: the library compares parents by number, and kills
+		// another process of the namespace, which sees none of ours.
+		attr.Sys.Pdeathsig = unix.SIGKILL
+	}
+	p.pid, err = syscall.ForkExec(stage.SelfExe, []string{stage.Argv0, word}, attr)
+	goruntime.KeepAlive(theirs)
+	if err != nil {
+		ours.Close()
+		return p, nil, fmt.Errorf("start the %s process: %w", word, err)
+	}
+	return p, ours, nil
+}
+
+func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("make a socket pair: %w", err)
+	}
+	theirs = os.NewFile(uintptr(fds[1]), "helper")
+	mine := os.NewFile(uintptr(fds[0]), "simulator")
+	defer mine.Close()
+	conn, err := net.FileConn(mine)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn.(*net.UnixConn), theirs, nil
+}
+
+// end kills and reaps a child.
+func (p process) end() {
+	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	for {
+		if _, err := unix.Wait4(p.pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	unix.Close(p.pidfd)
+}
+
+// container clones a container's first stage with files as its descriptors.
+func (s *spawner) container(files ...*os.File) (process, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pidfd, err := stage.RequestContainer(s.conn, files...)
+	goruntime.KeepAlive(files)
+	if err != nil {
+		return process{}, err
+	}
+	pid, err := pidOf(pidfd)
+	if err != nil {
+		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
+		unix.Close(pidfd)
+		return process{}, err
+	}
+	return process{pid: pid, pidfd: pidfd}, nil
+}
+
+// pidOf returns the number that a process has here. The spawner sees another.
+func pidOf(pidfd int) (int, error) {
+	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		if text, ok := strings.CutPrefix(lines.Text(), "Pid:"); ok {
+			return strconv.Atoi(strings.TrimSpace(text))
+		}
+	}
+	return 0, fmt.Errorf("no process number in %s: %w", f.Name(), lines.Err())
+}

@@ -1,0 +1,215 @@
+package runtime
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+)
+
+// defaultPath is PATH where neither image nor definition sets it.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// Spec is one container.
+type Spec struct {
+	// Name is for messages.
+	Name  string
+	Image image.Image
+	// Args is the whole command line, see image.Image.Argv.
+	Args []string
+	// Env is KEY=value, over the image's; a later entry wins. PATH, HOME and
+	// HOSTNAME are added where they are missing.
+	Env []string
+	// WorkingDir is the image's, or /, when empty. It is made when missing.
+	WorkingDir string
+	// User is "uid[:gid]" or a name of the image; empty is the image's, or root.
+	User string
+	// ReadOnlyRoot leaves mounts and the image's volumes writable.
+	ReadOnlyRoot bool
+	Mounts       []Mount
+	Ulimits      []Ulimit
+	// InitProcess puts an init before the program, which is PID 1 otherwise.
+	InitProcess bool
+	Hostname    string
+	// Hosts and ResolvConf are the files' contents.
+	Hosts, ResolvConf string
+	// Stdout and Stderr get whole lines, one Write each. They may be the same
+	// writer if it is safe for concurrent use. Nil drops the output.
+	Stdout, Stderr io.Writer
+	// NetNS is the task's network; nil is the host's.
+	NetNS *os.File
+}
+
+// Mount shows a directory of the host, or a file, at Target. An empty Source
+// directory takes over the ownership of the image's directory at Target.
+type Mount struct {
+	Source, Target string
+	ReadOnly       bool
+}
+
+// Ulimit is a resource limit, by ECS's name: nofile, core, ...
+type Ulimit struct {
+	Name       string
+	Soft, Hard uint64
+}
+
+// config resolves a spec against its image and this host. warnings says what
+// the host cannot give.
+func (r *Runtime) config(s Spec) (c stage.Config, warnings []string, err error) {
+	if len(s.Args) == 0 {
+		return c, nil, fmt.Errorf("no command specified: neither the definition nor image %q has one", s.Image.Name)
+	}
+	binds, err := r.images.Binds(s.Image)
+	if err != nil {
+		return c, nil, err
+	}
+	account, err := s.Image.Account(s.User)
+	if err != nil {
+		return c, nil, err
+	}
+	limits, warnings, err := resolveLimits(s.Ulimits, r.hardLimit)
+	if err != nil {
+		return c, nil, err
+	}
+	c = stage.Config{
+		Args: s.Args, Env: environment(s, account), Dir: s.WorkingDir, UID: account.UID, GID: account.GID,
+		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: s.Image.Dirs,
+		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
+	}
+	if c.Dir == "" {
+		c.Dir = s.Image.WorkingDir
+	}
+	if c.Dir == "" {
+		c.Dir = "/"
+	}
+	if s.InitProcess {
+		own, err := r.ownLibraries()
+		if err != nil {
+			return c, nil, err
+		}
+		binds = append(own, binds...) // the image's own come later and win
+	}
+	c.Mounts, err = mounts(binds, s.Mounts)
+	return c, warnings, err
+}
+
+// environment is the image's variables, the definition's over them, and what
+// every process expects.
+func environment(s Spec, account image.Account) []string {
+	var order []string
+	values := map[string]string{}
+	defaults := []string{"PATH=" + defaultPath, "HOME=" + account.Home}
+	if s.Hostname != "" {
+		defaults = append(defaults, "HOSTNAME="+s.Hostname)
+	}
+	for _, list := range [][]string{defaults, s.Image.Env, s.Env} {
+		for _, e := range list {
+			name, value, _ := strings.Cut(e, "=")
+			if _, ok := values[name]; !ok {
+				order = append(order, name)
+			}
+			values[name] = value
+		}
+	}
+	env := make([]string, 0, len(order))
+	for _, name := range order {
+		env = append(env, name+"="+values[name])
+	}
+	return env
+}
+
+func texts(s Spec) map[string]string {
+	hosts := s.Hosts
+	if hosts == "" {
+		hosts = "127.0.0.1 localhost\n"
+	}
+	return map[string]string{
+		"/etc/hosts":       hosts,
+		"/etc/hostname":    s.Hostname + "\n",
+		"/etc/resolv.conf": s.ResolvConf,
+		"/etc/passwd":      s.Image.Passwd(),
+		"/etc/group":       s.Image.Group(),
+	}
+}
+
+// unmounted are the volumes of the image that no mount covers.
+func unmounted(volumes []image.Dir, mounts []Mount) []image.Dir {
+	covered := map[string]bool{}
+	for _, m := range mounts {
+		covered[path.Clean(m.Target)] = true
+	}
+	var left []image.Dir
+	for _, v := range volumes {
+		if !covered[path.Clean(v.Path)] {
+			left = append(left, v)
+		}
+	}
+	return left
+}
+
+// mounts joins what the image and the definition mount. Of two at one target
+// the later wins.
+func mounts(binds []image.Bind, volumes []Mount) ([]stage.Mount, error) {
+	var all []stage.Mount
+	index := map[string]int{}
+	add := func(m stage.Mount) {
+		if i, ok := index[m.Target]; ok {
+			all[i] = m
+			return
+		}
+		index[m.Target] = len(all)
+		all = append(all, m)
+	}
+	for _, b := range binds {
+		add(stage.Mount{Source: b.Source, Target: b.Target, ReadOnly: true})
+	}
+	for _, v := range volumes {
+		if !path.IsAbs(v.Target) || path.Clean(v.Target) == "/" {
+			return nil, fmt.Errorf("mount at %q: want an absolute path below /", v.Target)
+		}
+		add(stage.Mount{Source: v.Source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
+	}
+	return all, nil
+}
+
+// claim gives empty volumes the ownership of the image's directory.
+func claim(i image.Image, mounts []Mount) error {
+	owned := map[string]image.Dir{}
+	for _, d := range append(append([]image.Dir(nil), i.Dirs...), i.Volumes...) {
+		owned[path.Clean(d.Path)] = d
+	}
+	for _, m := range mounts {
+		d, ok := owned[path.Clean(m.Target)]
+		if !ok {
+			continue
+		}
+		if entries, err := os.ReadDir(m.Source); err != nil || len(entries) > 0 {
+			continue // a file, or in use; one that is missing is reported by the mount
+		}
+		if err := os.Chown(m.Source, d.UID, d.GID); err != nil {
+			return fmt.Errorf("give volume at %s its owner: %w", m.Target, err)
+		}
+		if mode := os.FileMode(d.Mode); mode != 0 {
+			if err := os.Chmod(m.Source, fileMode(mode)); err != nil {
+				return fmt.Errorf("give volume at %s its mode: %w", m.Target, err)
+			}
+		}
+	}
+	return nil
+}
+
+// fileMode turns octal 1777 into Go's bits.
+func fileMode(bits os.FileMode) os.FileMode {
+	mode := bits & os.ModePerm
+	if bits&0o1000 != 0 {
+		mode |= os.ModeSticky
+	}
+	if bits&0o2000 != 0 {
+		mode |= os.ModeSetgid
+	}
+	return mode
+}

@@ -1,0 +1,139 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// processSteps make the process what the program expects to be. The order
+// matters: what needs privileges first, the wish to die with the simulator
+// last, because a change of user cancels it.
+func processSteps(c *Config) []step {
+	return []step{
+		{"set the host name", func() error { return setHostname(c.Hostname) }},
+		{"set limits", func() error { return setLimits(c.Limits) }},
+		{"hand over output", func() error { return ownOutput(c.UID, c.GID) }},
+		{"enter " + c.Dir, func() error { return unix.Chdir(c.Dir) }},
+		{"restrict privileges", Restrict},
+		{"become the user", func() error { return setUser(c.UID, c.GID) }},
+		{"tie to the simulator", tie},
+		{"reset signals", resetSignals},
+	}
+}
+
+func setHostname(name string) error {
+	if name == "" {
+		return nil
+	}
+	return unix.Sethostname([]byte(name))
+}
+
+// setLimits goes through package syscall, which otherwise puts back the limit
+// on open files that the Go runtime found at start.
+func setLimits(limits []Limit) error {
+	for _, l := range limits {
+		if err := syscall.Setrlimit(l.Resource, &syscall.Rlimit{Cur: l.Soft, Max: l.Hard}); err != nil {
+			return fmt.Errorf("limit %d to %d:%d: %w", l.Resource, l.Soft, l.Hard, err)
+		}
+	}
+	return nil
+}
+
+// ownOutput lets the user open /dev/stdout and /dev/stderr by name.
+func ownOutput(uid, gid int) error {
+	for fd := 1; fd <= 2; fd++ {
+		var st unix.Stat_t
+		if err := unix.Fstat(fd, &st); err != nil {
+			return err
+		}
+		if st.Mode&unix.S_IFMT == unix.S_IFIFO {
+			if err := unix.Fchown(fd, uid, gid); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// keptCapabilities are a container's: the usual set of container engines
+// without CAP_MKNOD, since no device list limits what it would give access to.
+func keptCapabilities() uint64 {
+	var set uint64
+	for _, c := range []int{
+		unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FSETID, unix.CAP_FOWNER, unix.CAP_NET_RAW, unix.CAP_SETGID,
+		unix.CAP_SETUID, unix.CAP_SETFCAP, unix.CAP_SETPCAP, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT,
+		unix.CAP_KILL, unix.CAP_AUDIT_WRITE,
+	} {
+		set |= 1 << c
+	}
+	return set
+}
+
+// Restrict takes from the calling thread, and from what it executes, every
+// capability a container does not have, and the way to gain more. The thread
+// cannot get them back.
+func Restrict() error {
+	kept := keptCapabilities()
+	for c := 0; c < 64; c++ {
+		if kept&(1<<c) != 0 {
+			continue
+		}
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
+		if errors.Is(err, unix.EINVAL) {
+			break // the kernel knows no more
+		}
+		if err != nil {
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("clear ambient capabilities: %w", err)
+	}
+	return unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+}
+
+// setUser changes the user of this thread, which is the one that will execute
+// the program. The library's functions would ask all threads.
+func setUser(uid, gid int) error {
+	for _, call := range [][4]uintptr{
+		{unix.SYS_SETGROUPS, 0, 0, 0},
+		{unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid)},
+		{unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)},
+	} {
+		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return errno
+		}
+	}
+	unix.Umask(0o022)
+	return nil
+}
+
+// tie asks for SIGKILL when the simulator dies. The wish belongs to the thread
+// that executes the program, and comes too late when the simulator is dead
+// already: then nobody holds the other end of the status pipe.
+func tie() error {
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return err
+	}
+	fds := []unix.PollFd{{Fd: statusFD}}
+	if _, err := unix.Poll(fds, 0); err != nil && !errors.Is(err, unix.EINTR) {
+		return err
+	}
+	if fds[0].Revents&unix.POLLERR != 0 {
+		return errors.New("the simulator has ended")
+	}
+	return nil
+}
+
+// resetSignals catches every signal: what is caught becomes the default again
+// when the program is executed, while what is ignored, as under nohup, would
+// stay ignored.
+func resetSignals() error {
+	signal.Notify(make(chan os.Signal, 1))
+	return nil
+}

@@ -1,0 +1,266 @@
+package stage
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"golang.org/x/sys/unix"
+)
+
+// newRoot is where the new root is put together. /proc exists everywhere and
+// nothing is bind-mounted out of it, so it can be hidden in this namespace.
+const newRoot = "/proc"
+
+// rootSize bounds what a container can write outside its volumes.
+const rootSize = "1g"
+
+// rootSteps make the root file system. Sources of bind mounts are opened as
+// detached mounts first and attached after the pivot: a link that another
+// container left in a shared volume then leads nowhere but into this container.
+func rootSteps(c *Config) []step {
+	var sources []source
+	return []step{
+		{"join the task's network", func() error { return joinNetwork(c) }},
+		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
+		{"open mounts", func() (err error) {
+			sources, err = openSources(append(devices(), c.Mounts...))
+			return err
+		}},
+		{"mount the root file system", mountRoot},
+		{"enter the root file system", pivot},
+		{"protect /proc", protectProc},
+		{"write files", func() error { return fill(c) }},
+		{"attach mounts", func() error { return attach(sources) }},
+		{"make the working directory", func() error { return os.MkdirAll(c.Dir, 0o755) }},
+		{"make the root read-only", func() error { return sealRoot(c.ReadOnly) }},
+	}
+}
+
+func joinNetwork(c *Config) error {
+	if !c.JoinNet {
+		return nil
+	}
+	return unix.Setns(netnsFD, unix.CLONE_NEWNET)
+}
+
+// source is a detached mount on its way to a target.
+type source struct {
+	Mount
+	fd  int
+	dir bool
+}
+
+func openSources(mounts []Mount) ([]source, error) {
+	var opened []source
+	for _, m := range mounts {
+		s, err := openSource(m)
+		if m.Optional && errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", m.Source, err)
+		}
+		opened = append(opened, s)
+	}
+	// Parents before what is mounted inside them.
+	slices.SortStableFunc(opened, func(a, b source) int { return strings.Count(a.Target, "/") - strings.Count(b.Target, "/") })
+	return opened, nil
+}
+
+func openSource(m Mount) (source, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	if err != nil {
+		return source{}, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return source{}, err
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_NOSUID}
+	if m.ReadOnly {
+		attr.Attr_set |= unix.MOUNT_ATTR_RDONLY
+	}
+	if !m.Device {
+		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
+	}
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+		return source{}, err
+	}
+	return source{Mount: m, fd: fd, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
+}
+
+// devices are bind mounts of the host's: a user namespace could not make them.
+func devices() []Mount {
+	var mounts []Mount
+	for _, name := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
+		mounts = append(mounts, Mount{Source: "/dev/" + name, Target: "/dev/" + name, Device: true, Optional: name == "tty"})
+	}
+	return mounts
+}
+
+// mountRoot mounts what must be there before the pivot: a user namespace may
+// mount proc only while it still sees the host's.
+func mountRoot() error {
+	unix.Umask(0)
+	const plain = unix.MS_NOSUID | unix.MS_NODEV
+	for _, m := range []struct {
+		fstype, target string
+		flags          uintptr
+		data           string
+	}{
+		{"tmpfs", "", plain, "mode=0755,size=" + rootSize},
+		{"proc", "/proc", plain | unix.MS_NOEXEC, ""},
+		{"sysfs", "/sys", plain | unix.MS_NOEXEC | unix.MS_RDONLY, ""},
+		{"tmpfs", "/dev", unix.MS_NOSUID | unix.MS_NOEXEC, "mode=0755,size=64k"},
+		{"devpts", "/dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5"},
+		{"tmpfs", "/dev/shm", plain | unix.MS_NOEXEC, "mode=1777,size=64m"},
+	} {
+		if m.target != "" {
+			if err := unix.Mkdir(newRoot+m.target, 0o755); err != nil {
+				return fmt.Errorf("%s: %w", m.target, err)
+			}
+		}
+		if err := unix.Mount(m.fstype, newRoot+m.target, m.fstype, m.flags, m.data); err != nil {
+			return fmt.Errorf("%s on /%s: %w", m.fstype, strings.TrimPrefix(m.target, "/"), err)
+		}
+	}
+	return nil
+}
+
+// pivot makes the new root the root and drops the host's. Old and new root
+// share a directory for a moment, so that no place for the old one is needed.
+func pivot() error {
+	if err := unix.Chdir(newRoot); err != nil {
+		return err
+	}
+	if err := unix.PivotRoot(".", "."); err != nil {
+		return err
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return err
+	}
+	return unix.Chdir("/")
+}
+
+// protectProc keeps root in the container from the kernel's settings, which no
+// namespace keeps apart, and from what reads other processes' secrets.
+func protectProc() error {
+	for _, p := range []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"} {
+		s, err := openSource(Mount{Source: p, Target: p, ReadOnly: true})
+		if errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+		if err := s.attach(); err != nil {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	for _, p := range []string{"/proc/acpi", "/proc/scsi"} {
+		err := unix.Mount("tmpfs", p, "tmpfs", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("%s: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// fill makes the directories and files that are no mounts.
+func fill(c *Config) error {
+	for _, d := range append([]image.Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}}, c.Dirs...) {
+		if err := makeDir(d); err != nil {
+			return err
+		}
+	}
+	for _, d := range c.Scratch {
+		if err := mountScratch(d); err != nil {
+			return fmt.Errorf("%s: %w", d.Path, err)
+		}
+	}
+	for p, text := range c.Texts {
+		if err := os.MkdirAll(path.Dir(p), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(p, []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	for link, to := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} {
+		if err := os.Symlink("/proc/self/fd"+to, "/dev/"+link); err != nil {
+			return err
+		}
+	}
+	return os.Symlink("pts/ptmx", "/dev/ptmx")
+}
+
+func makeDir(d image.Dir) error {
+	mode := d.Mode
+	if mode == 0 {
+		mode = 0o755
+	}
+	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Chown(d.Path, d.UID, d.GID); err != nil {
+		return fmt.Errorf("%s: %w", d.Path, err)
+	}
+	if err := unix.Chmod(d.Path, mode); err != nil {
+		return fmt.Errorf("%s: %w", d.Path, err)
+	}
+	return nil
+}
+
+func mountScratch(d image.Dir) error {
+	if err := os.MkdirAll(d.Path, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", d.Path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "size="+rootSize); err != nil {
+		return err
+	}
+	return makeDir(d)
+}
+
+func attach(sources []source) error {
+	for _, s := range sources {
+		if err := s.makeTarget(); err != nil {
+			return err
+		}
+		if err := s.attach(); err != nil {
+			return fmt.Errorf("%s: %w", s.Target, err)
+		}
+	}
+	return nil
+}
+
+// makeTarget makes something to mount on.
+func (s source) makeTarget() error {
+	if s.dir {
+		return os.MkdirAll(s.Target, 0o755)
+	}
+	if err := os.MkdirAll(path.Dir(s.Target), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(s.Target, os.O_CREATE|os.O_RDONLY|unix.O_NONBLOCK, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func (s source) attach() error {
+	defer unix.Close(s.fd)
+	return unix.MoveMount(s.fd, "", unix.AT_FDCWD, s.Target, unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_SYMLINKS)
+}
+
+func sealRoot(readOnly bool) error {
+	if !readOnly {
+		return nil
+	}
+	return unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}

@@ -1,0 +1,174 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+)
+
+// startTimeout bounds the set-up of a container. It takes milliseconds; a
+// file system that does not answer is what takes longer.
+const startTimeout = 30 * time.Second
+
+func (r *Runtime) start(s Spec) (*Container, error) {
+	config, warnings, err := r.config(s)
+	if err != nil {
+		return nil, err
+	}
+	if err := claim(s.Image, s.Mounts); err != nil {
+		return nil, err
+	}
+	p, err := newPipes(s)
+	if err != nil {
+		return nil, err
+	}
+	defer p.close()
+	child, err := r.spawn.container(p.files(s.NetNS)...)
+	if err != nil {
+		return nil, err
+	}
+	p.closeChildEnds()
+	c, err := newContainer(r, config, child)
+	if err != nil {
+		return nil, err
+	}
+	c.warnings = warnings
+	c.collect(p.takeOutput())
+	if err := p.handshake(config); err != nil {
+		c.Kill()
+		<-c.Done()
+		return nil, err
+	}
+	return c, nil
+}
+
+// pipes connect the simulator with a first stage.
+type pipes struct {
+	null                     *os.File
+	configRead, configWrite  *os.File
+	statusRead, statusWrite  *os.File
+	outputs                  []output
+	stdoutWrite, stderrWrite *os.File
+}
+
+// output is one stream on its way to its writer.
+type output struct {
+	from *os.File
+	to   io.Writer
+}
+
+func newPipes(s Spec) (p *pipes, err error) {
+	p = &pipes{}
+	defer func() {
+		if err != nil {
+			p.close()
+		}
+	}()
+	if p.null, err = os.OpenFile(os.DevNull, os.O_RDWR, 0); err != nil {
+		return p, err
+	}
+	if p.configRead, p.configWrite, err = os.Pipe(); err != nil {
+		return p, err
+	}
+	if p.statusRead, p.statusWrite, err = os.Pipe(); err != nil {
+		return p, err
+	}
+	if p.stdoutWrite, err = p.stream(s.Stdout); err != nil {
+		return p, err
+	}
+	p.stderrWrite, err = p.stream(s.Stderr)
+	return p, err
+}
+
+// stream returns the child's end of a stream, nil for none.
+func (p *pipes) stream(to io.Writer) (*os.File, error) {
+	if to == nil {
+		return nil, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	p.outputs = append(p.outputs, output{read, to})
+	return write, nil
+}
+
+// files are the child's descriptors in order: standard ones, configuration,
+// status, network.
+func (p *pipes) files(netns *os.File) []*os.File {
+	files := []*os.File{p.null, p.null, p.null, p.configRead, p.statusWrite}
+	if p.stdoutWrite != nil {
+		files[1] = p.stdoutWrite
+	}
+	if p.stderrWrite != nil {
+		files[2] = p.stderrWrite
+	}
+	if netns != nil {
+		files = append(files, netns)
+	}
+	return files
+}
+
+// takeOutput hands the reading ends over; close leaves them alone then.
+func (p *pipes) takeOutput() []output {
+	outputs := p.outputs
+	p.outputs = nil
+	return outputs
+}
+
+func (p *pipes) closeChildEnds() {
+	closeAll(p.null, p.configRead, p.statusWrite, p.stdoutWrite, p.stderrWrite)
+}
+
+func (p *pipes) close() {
+	p.closeChildEnds()
+	closeAll(p.configWrite, p.statusRead)
+	for _, o := range p.outputs {
+		o.from.Close()
+	}
+}
+
+// closeAll closes what is there. A second Close of an os.File does nothing.
+func closeAll(files ...*os.File) {
+	for _, f := range files {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// handshake sends the configuration and waits until the program runs. The
+// status pipe ends by itself then, since it does not survive exec.
+func (p *pipes) handshake(config stage.Config) error {
+	deadline := time.Now().Add(startTimeout)
+	if err := errors.Join(p.configWrite.SetDeadline(deadline), p.statusRead.SetDeadline(deadline)); err != nil {
+		return err
+	}
+	body, err := json.Marshal(config)
+	if err != nil {
+		return err
+	}
+	// A first stage that ends early breaks the pipe, and says why below.
+	_, writeErr := p.configWrite.Write(body)
+	p.configWrite.Close()
+	status, err := io.ReadAll(p.statusRead)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("the container was not set up in %s", startTimeout)
+	}
+	if err != nil {
+		return fmt.Errorf("read the container's status: %w", err)
+	}
+	report, ended := stage.ParseStatus(status)
+	if ended {
+		return errors.Join(errors.New("the container's set-up ended without a word: is runtime.InitMain the first line of main?"), writeErr)
+	}
+	if report != nil {
+		return report
+	}
+	return nil
+}
