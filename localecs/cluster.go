@@ -59,23 +59,28 @@ type Cluster struct {
 }
 
 // LoadTaskDefinition reads and validates a task definition file. Everything
-// that is wrong is in the error.
-func LoadTaskDefinition(path string) (*taskdef.TaskDefinition, error) {
+// that is wrong is in the error; the warnings are for people to read.
+func LoadTaskDefinition(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("read task definition: %w", err)
+		return nil, nil, fmt.Errorf("read task definition: %w", err)
 	}
-	def, _, err := taskdef.Parse(data)
+	def, unknown, err := taskdef.Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("task definition %s: %w", path, err)
+		return nil, nil, fmt.Errorf("task definition %s: %w", path, err)
+	}
+	for _, w := range unknown {
+		warnings = append(warnings, path+": "+w.String())
 	}
 	var errs []error
 	for _, v := range def.Validate() {
 		if v.Severity == taskdef.Error {
 			errs = append(errs, fmt.Errorf("task definition %s: %s", path, v))
+		} else {
+			warnings = append(warnings, path+": "+v.String())
 		}
 	}
-	return def, errors.Join(errs...)
+	return def, warnings, errors.Join(errs...)
 }
 
 // Open makes the cluster: network, process runtime, STS and IAM.

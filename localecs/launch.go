@@ -28,6 +28,7 @@ func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
 		containers: map[string]*runtime.Container{},
 		events:     make(chan scheduler.Event),
 		kill:       make(chan struct{}),
+		stopped:    make(chan struct{}),
 		done:       make(chan struct{}),
 	}
 	state := scheduler.New(def, c.options.schedulerOptions(), time.Now())
@@ -71,9 +72,8 @@ func (t *Task) prepare() error {
 	for _, c := range t.def.ContainerDefinitions {
 		e := environment{}
 		e.image(t.cluster.options.Images[c.Image].Env)
-		// A secret that cannot be read stops the task before anything starts.
-		if err := e.definition(c, t.cluster.secret); err != nil {
-			return err
+		if err := e.definition(c, t.cluster.secret); err != nil && t.unready == nil {
+			t.unready = err
 		}
 		e.agent(t.facts.Containers[c.Name].EndpointID, credentials, t.cluster.options.Region, ns.PrivateDNSName)
 		t.env[c.Name] = e.list()

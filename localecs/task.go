@@ -37,10 +37,14 @@ type Task struct {
 	// closers give back what the task holds, last acquired first.
 	closers []func() error
 
-	events chan scheduler.Event
-	kill   chan struct{} // closed by abort
-	done   chan struct{} // closed when nothing of the task is left
-	once   sync.Once
+	// unready is why no container may start: a secret that cannot be read.
+	unready error
+
+	events  chan scheduler.Event
+	kill    chan struct{} // closed by abort
+	stopped chan struct{} // closed when no event counts any more
+	done    chan struct{} // closed when nothing of the task is left
+	once    sync.Once
 
 	mu         sync.Mutex
 	view       scheduler.View
@@ -89,7 +93,7 @@ func (t *Task) abort() {
 func (t *Task) send(e scheduler.Event) {
 	select {
 	case t.events <- e:
-	case <-t.done:
+	case <-t.stopped: // a late probe or pull
 	}
 }
 
@@ -104,8 +108,12 @@ func (t *Task) run(state *scheduler.Task) {
 	}()
 	var acting sync.WaitGroup
 	defer acting.Wait()
+	defer close(t.stopped)
 	kill := t.kill
 	var event scheduler.Event = scheduler.Tick{}
+	if t.unready != nil {
+		event = scheduler.StopRequested{Code: scheduler.StopTaskFailedToStart, Reason: t.unready.Error()}
+	}
 	for {
 		for _, a := range t.apply(state, event) {
 			if _, ok := a.(scheduler.TaskStopped); ok {

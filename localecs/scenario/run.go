@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -64,10 +65,13 @@ type runner struct {
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
 func Run(ctx context.Context, f *File, o Options) (*Report, error) {
-	defs, taskErr := loadTasks(f)
+	defs, warnings, taskErr := loadTasks(f)
 	images, imageErr := f.images(o.Vars)
 	if err := errors.Join(taskErr, imageErr); err != nil {
 		return nil, &cli.UsageError{Err: err}
+	}
+	for _, w := range warnings {
+		o.Log.Warn("task definition has a doubtful setting", logkey.Reason, w)
 	}
 	r := &runner{file: f, out: newPrinter(o.Out, o.JSON, time.Now()), tasks: defs}
 	cluster, err := localecs.Open(localecs.Options{
@@ -109,18 +113,19 @@ func Run(ctx context.Context, f *File, o Options) (*Report, error) {
 
 // loadTasks reads every task definition and reports all that is wrong with all
 // of them.
-func loadTasks(f *File) (map[string]*taskRun, error) {
-	tasks := map[string]*taskRun{}
+func loadTasks(f *File) (tasks map[string]*taskRun, warnings []string, err error) {
+	tasks = map[string]*taskRun{}
 	var errs []error
 	for name, file := range f.Tasks {
-		def, err := localecs.LoadTaskDefinition(filepath.Join(f.Dir, file))
+		def, more, err := localecs.LoadTaskDefinition(filepath.Join(f.Dir, file))
+		warnings = append(warnings, more...)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		tasks[name] = &taskRun{def: def, application: applicationOf(def)}
 	}
-	return tasks, errors.Join(errs...)
+	return tasks, warnings, errors.Join(errs...)
 }
 
 // applicationOf is the name of the container that is named like the family,
