@@ -7,6 +7,9 @@
 // what a schema cannot say, apply defaults; 5. inert.go warns about settings
 // without effect.
 //
+// The validator is our own: a JSON Schema library cost 0.7 MB of binary, 2 MB
+// of memory and 6 ms at every start of every command; tests hold ours to it.
+//
 // Owns: the schema, the defaults, the wording of violations and warnings.
 // Never does: read files, the environment or the network; act on Generation.
 // Start reading at: Parse.

@@ -34,15 +34,11 @@ func Parse(doc []byte) (*Config, []Warning, error) {
 	if _, ok := root["consulServers"]; ok {
 		return agentless(root), nil, nil
 	}
-	schema, err := compiled()
+	schema, err := loaded()
 	if err != nil {
 		return nil, nil, err
 	}
-	violations, err := validate(schema, root)
-	if err != nil {
-		return nil, nil, err
-	}
-	violations = append(violations, exclusive(root)...)
+	violations := append(schema.violations("$", root), exclusive(root)...)
 	if len(violations) > 0 {
 		return nil, nil, &InvalidError{Violations: sorted(violations)}
 	}

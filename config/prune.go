@@ -3,10 +3,7 @@ package config
 import (
 	"encoding/json"
 	"math/big"
-	"slices"
 	"strings"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // hint explains a field that other versions have. The key is its path.
@@ -21,8 +18,8 @@ func hint(path string) string {
 }
 
 // unknownField says what an object takes in place of the field name.
-func unknownField(path, name string, object *jsonschema.Schema) string {
-	known := names(object)
+func unknownField(path, name string, object *schema) string {
+	known := object.names()
 	text := "unknown field"
 	if h := hint(field(path, name)); h != "" {
 		text += ": " + h
@@ -33,38 +30,29 @@ func unknownField(path, name string, object *jsonschema.Schema) string {
 }
 
 // ignoredField is unknownField for an object that ignores what it does not know.
-func ignoredField(name string, object *jsonschema.Schema) string {
+func ignoredField(name string, object *schema) string {
 	text := "unknown field, ignored"
-	if n := nearest(name, names(object)); n != "" {
+	if n := nearest(name, object.names()); n != "" {
 		text += `; did you mean "` + n + `"?`
 	}
 	return text
-}
-
-func names(object *jsonschema.Schema) []string {
-	known := make([]string, 0, len(object.Properties))
-	for name := range object.Properties {
-		known = append(known, name)
-	}
-	slices.Sort(known)
-	return known
 }
 
 // prune makes a valid document fit for encoding/json: it removes the unknown
 // fields that the schema lets pass, which would be decoded in spite of their
 // case, and writes integers such as 1.0 and 1e3 as integers. Objects without
 // listed properties are opaque and stay as they are.
-func prune(path string, v any, schema *jsonschema.Schema) (any, []Warning) {
+func prune(path string, v any, s *schema) (any, []Warning) {
 	var ws []Warning
 	switch v := v.(type) {
 	case map[string]any:
-		if len(schema.Properties) == 0 {
+		if len(s.Properties) == 0 {
 			return v, nil
 		}
 		for name, value := range v {
-			p, known := schema.Properties[name]
+			p, known := s.Properties[name]
 			if !known {
-				ws = append(ws, Warning{field(path, name), ignoredField(name, schema)})
+				ws = append(ws, Warning{field(path, name), ignoredField(name, s)})
 				delete(v, name)
 				continue
 			}
@@ -72,12 +60,11 @@ func prune(path string, v any, schema *jsonschema.Schema) (any, []Warning) {
 			v[name], ws = pruned, append(ws, more...)
 		}
 	case []any:
-		items, ok := schema.Items.(*jsonschema.Schema)
-		if !ok {
+		if s.Items == nil {
 			return v, nil
 		}
 		for i, value := range v {
-			pruned, more := prune(item(path, i), value, items)
+			pruned, more := prune(item(path, i), value, s.Items)
 			v[i], ws = pruned, append(ws, more...)
 		}
 	case json.Number:

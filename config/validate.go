@@ -1,155 +1,178 @@
 package config
 
 import (
-	_ "embed"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"unicode/utf8"
 )
 
-//go:embed schema.json
-var schemaJSON string
-
-// schemaURL is the $id of schema.json.
-const schemaURL = "urn:consul-ecs:config:agent"
-
-// Schema returns the JSON Schema (draft-07) of the document, for editors and
-// other programs.
-func Schema() []byte { return []byte(schemaJSON) }
-
-// compiled is built on first use: most commands never parse a configuration.
-var compiled = sync.OnceValues(compile)
-
-func compile() (*jsonschema.Schema, error) {
-	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemaJSON))
-	if err != nil {
-		return nil, fmt.Errorf("read schema: %w", err)
+// violations returns everything that is wrong with v and below it, unsorted.
+func (s *schema) violations(path string, v any) []Violation {
+	if !s.admits(v) {
+		return []Violation{{path, "must be " + s.allowed() + ", not " + s.got(v)}}
 	}
-	c := jsonschema.NewCompiler()
-	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is ever fetched
-	c.RegisterFormat(&jsonschema.Format{Name: "go-duration", Validate: checkDuration})
-	if err := c.AddResource(schemaURL, doc); err != nil {
-		return nil, fmt.Errorf("read schema: %w", err)
+	switch v := v.(type) {
+	case map[string]any:
+		return s.fieldViolations(path, v)
+	case []any:
+		return s.itemViolations(path, v)
 	}
-	s, err := c.Compile(schemaURL)
-	if err != nil {
-		return nil, fmt.Errorf("compile schema: %w", err)
-	}
-	return s, nil
+	return nil
 }
 
-// checkDuration refuses what the schema's pattern cannot, numbers that
-// overflow. Consul parses durations with the same function.
-func checkDuration(v any) error {
-	s, ok := v.(string)
-	if !ok || s == "" {
-		return nil
+func (s *schema) fieldViolations(path string, object map[string]any) []Violation {
+	var vs []Violation
+	for _, name := range s.Required {
+		if _, ok := object[name]; !ok {
+			vs = append(vs, Violation{field(path, name), "is required; must be " + s.Properties[name].allowed()})
+		}
 	}
-	_, err := time.ParseDuration(s)
-	return err
+	for name, v := range object {
+		p, known := s.Properties[name]
+		switch extra := s.AdditionalProperties; {
+		case known:
+			vs = append(vs, p.violations(field(path, name), v)...)
+		case extra == nil || extra.any:
+		case extra.schema != nil:
+			vs = append(vs, extra.schema.violations(field(path, name), v)...)
+		default:
+			vs = append(vs, Violation{field(path, name), unknownField(path, name, s)})
+		}
+	}
+	return vs
 }
 
-// validate returns every violation of the schema, unsorted.
-func validate(schema *jsonschema.Schema, doc map[string]any) ([]Violation, error) {
-	err := schema.Validate(doc)
-	if err == nil {
-		return nil, nil
+func (s *schema) itemViolations(path string, list []any) []Violation {
+	var vs []Violation
+	if s.Items != nil {
+		for i, v := range list {
+			vs = append(vs, s.Items.violations(item(path, i), v)...)
+		}
 	}
-	var invalid *jsonschema.ValidationError
-	if !errors.As(err, &invalid) {
-		return nil, fmt.Errorf("validate: %w", err)
+	if s.UniqueItems {
+		if first, again, ok := duplicate(list); ok {
+			vs = append(vs, Violation{item(path, again), fmt.Sprintf("must not repeat item %d", first)})
+		}
 	}
-	return flatten(invalid, schema, doc), nil
+	return vs
 }
 
-// flatten turns the leaves of the library's tree of errors into violations.
-func flatten(e *jsonschema.ValidationError, root *jsonschema.Schema, doc any) []Violation {
-	if len(e.Causes) > 0 {
-		var vs []Violation
-		for _, cause := range e.Causes {
-			vs = append(vs, flatten(cause, root, doc)...)
-		}
-		return vs
+// admits says whether v itself may stand there, whatever it contains.
+func (s *schema) admits(v any) bool {
+	if len(s.Type) > 0 && !slices.ContainsFunc(s.Type, func(typ string) bool { return isType(v, typ) }) {
+		return false
 	}
-	path, schema, value := locate(e.InstanceLocation, root, doc)
-	switch k := e.ErrorKind.(type) {
-	case *kind.Required:
-		var vs []Violation
-		for _, name := range k.Missing {
-			vs = append(vs, Violation{field(path, name), "is required; must be " + allowed(schema.Properties[name])})
-		}
-		return vs
-	case *kind.AdditionalProperties:
-		var vs []Violation
-		for _, name := range k.Properties {
-			vs = append(vs, Violation{field(path, name), unknownField(path, name, schema)})
-		}
-		return vs
-	case *kind.UniqueItems:
-		return []Violation{{item(path, k.Duplicates[1]), fmt.Sprintf("must not repeat item %d", k.Duplicates[0])}}
+	if s.Enum != nil && !slices.ContainsFunc(s.Enum, func(e any) bool { return equal(e, v) }) {
+		return false
+	}
+	switch v := v.(type) {
+	case string:
+		return utf8.RuneCountInString(v) >= s.MinLength &&
+			(s.Pattern == nil || s.Pattern.MatchString(v)) &&
+			(s.Format != "go-duration" || isDuration(v))
+	case json.Number:
+		n, ok := kindNumber(v)
+		return ok && (s.Minimum == nil || n.Cmp(new(big.Rat).SetInt64(*s.Minimum)) >= 0) &&
+			(s.Maximum == nil || n.Cmp(new(big.Rat).SetInt64(*s.Maximum)) <= 0)
+	}
+	return true
+}
+
+// isType says whether v has a type of JSON Schema, to which 1.0 is an integer.
+func isType(v any, typ string) bool {
+	switch v := v.(type) {
+	case nil:
+		return typ == "null"
+	case bool:
+		return typ == "boolean"
+	case string:
+		return typ == "string"
+	case []any:
+		return typ == "array"
+	case map[string]any:
+		return typ == "object"
 	default:
-		return []Violation{{path, "must be " + allowed(schema) + ", not " + got(value, schema)}}
+		n, ok := kindNumber(v)
+		return ok && (typ == "number" || typ == "integer" && n.IsInt())
 	}
 }
 
-// locate walks schema and document to the value that a violation is about.
-func locate(location []string, schema *jsonschema.Schema, value any) (string, *jsonschema.Schema, any) {
-	path := "$"
-	for _, step := range location {
-		switch v := value.(type) {
-		case []any:
-			i, _ := strconv.Atoi(step)
-			path, value, schema = item(path, i), v[i], schema.Items.(*jsonschema.Schema)
-		case map[string]any:
-			path, value, schema = field(path, step), v[step], property(schema, step)
+// isDuration refuses what the schema's pattern cannot, numbers that overflow.
+// Consul parses durations with the same function. Empty means absent.
+func isDuration(s string) bool {
+	_, err := time.ParseDuration(s)
+	return s == "" || err == nil
+}
+
+// duplicate finds the first item that was there before.
+func duplicate(list []any) (first, again int, ok bool) {
+	seen := map[string]int{}
+	for again, v := range list {
+		if text, ok := v.(string); ok {
+			if first, ok := seen[text]; ok {
+				return first, again, true
+			}
+			seen[text] = again
+			continue
+		}
+		for first := range again {
+			if equal(list[first], v) {
+				return first, again, true
+			}
 		}
 	}
-	return path, schema, value
+	return 0, 0, false
 }
 
-// property returns the schema of an object's field, nil if the schema has none.
-func property(schema *jsonschema.Schema, name string) *jsonschema.Schema {
-	if p, ok := schema.Properties[name]; ok {
-		return p
+// equal compares as JSON Schema does: 1 and 1.0 are the same.
+func equal(a, b any) bool {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		return ok && maps.EqualFunc(a, b, equal)
+	case []any:
+		b, ok := b.([]any)
+		return ok && slices.EqualFunc(a, b, equal)
+	case json.Number:
+		x, okA := kindNumber(a)
+		y, okB := kindNumber(b)
+		return okA && okB && x.Cmp(y) == 0
+	default:
+		return a == b
 	}
-	p, _ := schema.AdditionalProperties.(*jsonschema.Schema)
-	return p
 }
 
 // allowed says in words what a schema takes. Its title comes first: the schema
 // has one where the keywords would be unreadable.
-func allowed(s *jsonschema.Schema) string {
-	types := s.Types.ToStrings()
+func (s *schema) allowed() string {
 	switch {
 	case s.Title != "":
 		return s.Title
 	case s.Enum != nil:
-		return oneOf(s.Enum.Values)
-	case slices.Contains(types, "integer"):
-		return fmt.Sprintf("an integer from %s to %s", s.Minimum.RatString(), s.Maximum.RatString())
-	case slices.Contains(types, "boolean"):
+		return oneOf(s.Enum)
+	case slices.Contains(s.Type, "integer"):
+		return fmt.Sprintf("an integer from %d to %d", *s.Minimum, *s.Maximum)
+	case slices.Contains(s.Type, "boolean"):
 		return "true or false"
-	case slices.Contains(types, "string"):
-		if s.MinLength != nil {
+	case slices.Contains(s.Type, "string"):
+		if s.MinLength > 0 {
 			return "a string that is not empty"
 		}
 		return "a string"
-	case slices.Contains(types, "array"):
-		if items, ok := s.Items.(*jsonschema.Schema); ok && slices.Contains(items.Types.ToStrings(), "string") {
+	case slices.Contains(s.Type, "array"):
+		if s.Items != nil && slices.Contains(s.Items.Type, "string") {
 			return "a list of strings"
 		}
 		return "a list of objects"
+	case s.AdditionalProperties != nil && s.AdditionalProperties.schema != nil:
+		return "an object whose values are each " + s.AdditionalProperties.schema.allowed()
 	default:
-		if values, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
-			return "an object whose values are each " + allowed(values)
-		}
 		return "an object"
 	}
 }
@@ -169,11 +192,11 @@ func oneOf(values []any) string {
 
 // got shows the offending value. Only short scalars where the schema takes a
 // scalar of that kind are shown themselves; the rest may hold a secret.
-func got(v any, s *jsonschema.Schema) string {
-	if text, ok := v.(string); ok && (s.Enum != nil || s.Pattern != nil || s.MinLength != nil) && len(text) <= 60 {
+func (s *schema) got(v any) string {
+	if text, ok := v.(string); ok && (s.Enum != nil || s.Pattern != nil || s.MinLength > 0) && len(text) <= 60 {
 		return strconv.Quote(text)
 	}
-	if slices.Contains(s.Types.ToStrings(), "integer") {
+	if slices.Contains(s.Type, "integer") {
 		if _, ok := kindNumber(v); ok {
 			return fmt.Sprint(v)
 		}
