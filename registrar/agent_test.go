@@ -1,0 +1,59 @@
+package registrar
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// TestRequests pins methods, paths, queries and tokens: namespace and partition
+// are in the bodies of registrations and in the query of everything else.
+func TestRequests(t *testing.T) {
+	t.Parallel()
+	var got []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = append(got, fmt.Sprintf("%s %s %s", r.Method, r.URL, r.Header.Get("X-Consul-Token")))
+		fmt.Fprint(w, `{"Kind":"connect-proxy"}`)
+	}))
+	defer server.Close()
+	client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := New(&config.Config{}, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
+	c := workload.SyncCheck{ID: "c1"}
+	steps := []struct {
+		name string
+		do   func() error
+		want []string
+	}{
+		{"register", func() error { return r.Register(ctx, "tok", w) }, []string{"PUT /v1/agent/service/register tok", "PUT /v1/agent/service/register tok"}},
+		{"register gateway", func() error {
+			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
+		}, []string{"PUT /v1/agent/service/register "}},
+		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
+		{"set", func() error { return r.SetStatus(ctx, "tok", w, c, "critical", "out") }, []string{"PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
+		{"ensure", func() error { return r.EnsureCheck(ctx, "tok", w, c, "passing", "out") }, []string{"PUT /v1/agent/check/register tok", "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
+	}
+	for _, s := range steps {
+		got = nil
+		if err := s.do(); err != nil {
+			t.Errorf("%s: %v", s.name, err)
+		}
+		if !slices.Equal(got, s.want) {
+			t.Errorf("%s:\n got %q\nwant %q", s.name, got, s.want)
+		}
+	}
+}

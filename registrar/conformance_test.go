@@ -1,0 +1,325 @@
+package registrar_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/registrar/registrartest"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+var (
+	secured *testkit.Consul
+	open    *testkit.Consul
+)
+
+func TestMain(m *testing.M) {
+	var err error
+	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err == nil {
+		open, err = testkit.StartConsul(testkit.ConsulOptions{})
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
+}
+
+func client(t *testing.T, c *testkit.Consul, token string) *api.Client {
+	t.Helper()
+	got, err := consulutil.NewClient(consulutil.Options{Address: c.Require(t).HTTPAddr, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func agentRegistrar(t *testing.T, c *testkit.Consul) registrar.Registrar {
+	t.Helper()
+	r, err := registrar.New(&config.Config{}, client(t, c, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// agentSubject is the agent implementation on a real agent.
+func agentSubject(t *testing.T, c *testkit.Consul) registrartest.Subject {
+	admin := client(t, c, c.Token).Agent()
+	return registrartest.Subject{
+		Registrar: agentRegistrar(t, c),
+		Token:     c.Token,
+		Check: func(t *testing.T, id string) (string, string, bool) {
+			t.Helper()
+			checks, err := admin.Checks()
+			if err != nil {
+				t.Fatal(err)
+			}
+			check, ok := checks[id]
+			if !ok {
+				return "", "", false
+			}
+			return check.Status, check.Output, true
+		},
+		Forget: func(t *testing.T, id string) {
+			t.Helper()
+			if err := admin.ServiceDeregister(id); err != nil {
+				t.Fatal(err)
+			}
+		},
+	}
+}
+
+func TestAgentConforms(t *testing.T) {
+	t.Parallel()
+	registrartest.Run(t, agentSubject(t, open.Require(t)), "open")
+}
+
+func TestAgentConformsWithACLs(t *testing.T) {
+	t.Parallel()
+	registrartest.Run(t, agentSubject(t, secured.Require(t)), "acl")
+}
+
+func TestFakeConforms(t *testing.T) {
+	t.Parallel()
+	fake := registrartest.NewFake()
+	registrartest.Run(t, registrartest.Subject{Registrar: fake, Check: fake.Check, Forget: fake.Forget}, "fake")
+}
+
+func TestAgentlessIsRefused(t *testing.T) {
+	t.Parallel()
+	_, err := registrar.New(&config.Config{Generation: config.Agentless}, nil)
+	var unsupported *registrar.UnsupportedError
+	if !errors.As(err, &unsupported) {
+		t.Fatalf("error = %v", err)
+	}
+	for _, want := range []string{"consulServers", "client agent", "consulHTTPAddr"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not name %s", err, want)
+		}
+	}
+}
+
+// TestRefusalNamesTheRemedy: 403 at registration is a missing identity.
+func TestRefusalNamesTheRemedy(t *testing.T) {
+	t.Parallel()
+	w := registrartest.Service(t, "denied", "t1")
+	err := agentRegistrar(t, secured.Require(t)).Register(context.Background(), "", w)
+	if consulutil.Classify(err) != retry.Permanent {
+		t.Fatalf("error = %v, class %v", err, consulutil.Classify(err))
+	}
+	for _, want := range []string{`register service "denied-t1"`, `service identity for "denied"`, "consul.hashicorp.com.service-name=denied"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("error %q does not name %s", err, want)
+		}
+	}
+	err = agentRegistrar(t, secured).Register(context.Background(), "11111111-1111-1111-1111-111111111111", w)
+	if strings.Contains(err.Error(), "service identity") || consulutil.ClassifyNewToken(err) != retry.Retry {
+		t.Errorf("unknown token: error = %v", err)
+	}
+}
+
+// TestServiceTokenIsEnough: the identity that a login gives may do all of it.
+func TestServiceTokenIsEnough(t *testing.T) {
+	t.Parallel()
+	token, _, err := client(t, secured.Require(t), secured.Token).ACL().TokenCreate(&api.ACLToken{
+		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := agentSubject(t, secured)
+	s.Token = token.SecretID
+	w := registrartest.Service(t, "web", "identity")
+	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Registrar.Proxy(context.Background(), s.Token, w); err != nil {
+		t.Error(err)
+	}
+	if err := s.Registrar.EnsureCheck(context.Background(), s.Token, w, w.SyncChecks[0], "passing", ""); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestWeakness13OldTTLIsReplaced: a check that 0.6 left with 100000h gets our
+// TTL, and then runs out by itself.
+func TestWeakness13OldTTLIsReplaced(t *testing.T) {
+	t.Parallel()
+	s := agentSubject(t, open.Require(t))
+	w := registrartest.Service(t, "web", "old-ttl")
+	if err := s.Registrar.Register(context.Background(), "", w); err != nil {
+		t.Fatal(err)
+	}
+	id := w.SyncChecks[0].ID
+	reregister := func(ttl string) {
+		t.Helper()
+		err := client(t, open, "").Agent().CheckRegister(&api.AgentCheckRegistration{
+			ID: id, Name: "old", ServiceID: w.ID, AgentServiceCheck: api.AgentServiceCheck{TTL: ttl, Status: "critical"},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reregister("100000h")
+	if err := s.Registrar.EnsureCheck(context.Background(), "", w, w.SyncChecks[0], "passing", "ok"); err != nil {
+		t.Fatal(err)
+	}
+	status, _, _ := s.Check(t, id)
+	if status != "passing" {
+		t.Fatalf("status = %s", status)
+	}
+	// The agent does not tell a TTL; that writing replaces it shows with a
+	// short one.
+	reregister("1s")
+	eventually(t, 10*time.Second, func() bool {
+		status, output, _ := s.Check(t, id)
+		return status == "critical" && output == "TTL expired"
+	})
+}
+
+// TestListenerCheckTurnsGreenSoon: from listening to passing on the server in
+// 1.5 s at most, since the check keeps a started proxy out of traffic. The bound
+// adds the 3 s for which an agent that has just found its servers may not sync;
+// 0.6's interval of 10 s exceeds it.
+func TestListenerCheckTurnsGreenSoon(t *testing.T) {
+	t.Parallel()
+	s := agentSubject(t, open.Require(t))
+	port := freePort(t)
+	w, err := workload.New(&config.Config{
+		Service: &config.Service{Name: "soon", Port: 9090},
+		Proxy:   &config.Proxy{PublicListenerPort: port},
+	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/soon"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Registrar.Register(context.Background(), "", w); err != nil {
+		t.Fatal(err)
+	}
+	health := client(t, open, "").Health()
+	instances := func(passing bool) int {
+		entries, _, err := health.Service("soon-sidecar-proxy", "", passing, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	eventually(t, 20*time.Second, func() bool { return instances(false) == 1 })
+	if instances(true) != 0 {
+		t.Fatal("in traffic without a listener")
+	}
+	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	start := time.Now()
+	eventually(t, 20*time.Second, func() bool { return instances(true) == 1 })
+	t.Logf("in traffic after %s", time.Since(start))
+	if d := time.Since(start); d > 4500*time.Millisecond {
+		t.Errorf("in traffic after %s", d)
+	}
+}
+
+// TestWeakness08UDPCheckArrives: 0.6 dropped udp and the agent refused.
+func TestWeakness08UDPCheckArrives(t *testing.T) {
+	t.Parallel()
+	w, err := workload.New(&config.Config{
+		Service: &config.Service{Name: "udp", Checks: []config.Check{{CheckID: "udp-check", Name: "u", UDP: "127.0.0.1:9", Interval: "10s", Timeout: "1s"}}},
+		Proxy:   &config.Proxy{PublicListenerPort: 20000},
+	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/udp"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agentRegistrar(t, open.Require(t)).Register(context.Background(), "", w); err != nil {
+		t.Fatal(err)
+	}
+	checks, err := client(t, open, "").Agent().Checks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := checks["udp-check"]; c == nil || c.Type != "udp" {
+		t.Errorf("check = %+v", c)
+	}
+}
+
+// TestProxyHasMeshWideDefaults: one GET suffices for the bootstrap.
+func TestProxyHasMeshWideDefaults(t *testing.T) {
+	consul := open.Require(t)
+	entries := client(t, consul, "").ConfigEntries()
+	_, _, err := entries.Set(&api.ProxyConfigEntry{
+		Kind: api.ProxyDefaults, Name: api.ProxyConfigGlobal,
+		Config:     map[string]any{"envoy_stats_bind_addr": "0.0.0.0:9999"},
+		AccessLogs: &api.AccessLogsConfig{Enabled: true, Type: api.FileLogSinkType, Path: "/dev/null", TextFormat: "%START_TIME%"},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { entries.Delete(api.ProxyDefaults, api.ProxyConfigGlobal, nil) })
+	s := agentSubject(t, consul)
+	w := registrartest.Service(t, "defaults", "t1")
+	if err := s.Registrar.Register(context.Background(), "", w); err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.Registrar.Proxy(context.Background(), "", w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Config["envoy_stats_bind_addr"] != "0.0.0.0:9999" || p.Config["envoy_prometheus_bind_addr"] != "0.0.0.0:9102" {
+		t.Errorf("config = %v", p.Config)
+	}
+	if l := p.AccessLogs; l == nil || !l.Enabled || l.Type != "file" || l.Path != "/dev/null" || l.TextFormat != "%START_TIME%" {
+		t.Errorf("access logs = %+v", l)
+	}
+}
+
+func TestFakeRecordsAndFails(t *testing.T) {
+	t.Parallel()
+	fake, w := registrartest.NewFake(), registrartest.Service(t, "web", "1")
+	boom := errors.New("boom")
+	fake.FailNext(boom)
+	if err := fake.Register(context.Background(), "", w); !errors.Is(err, boom) {
+		t.Errorf("error = %v", err)
+	}
+	if err := fake.EnsureCheck(context.Background(), "", w, w.SyncChecks[0], "passing", ""); err != nil {
+		t.Error(err)
+	}
+	want := []string{"register web-1", "ensure web-1-app-consul-ecs passing"}
+	if got := fake.Ops(); !slices.Equal(got, want) {
+		t.Errorf("ops = %v, want %v", got, want)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ports[0]
+}
+
+// eventually polls, bounded.
+func eventually(t *testing.T, limit time.Duration, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(limit); !ok(); <-tick.C {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s", limit)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Package registrartest holds the conformance suite that every registrar must
+// pass, and a fake registrar that records, for the tests of flows.
+//
+// Owns: what callers may rely on, whatever the registrar.
+// Never does: run outside tests.
+// Start reading at: Run.
+package registrartest
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Subject is a registrar under test and the way to look behind it.
+type Subject struct {
+	Registrar registrar.Registrar
+	// Token may register any workload.
+	Token string
+	// Check returns what Consul holds of a check; ok is false when nothing.
+	Check func(t *testing.T, id string) (status, output string, ok bool)
+	// Forget removes a service and its checks, as an agent that lost its
+	// state would.
+	Forget func(t *testing.T, serviceID string)
+}
+
+// Service is a workload with a sidecar and one synced check.
+func Service(t testing.TB, name, taskID string) workload.Workload {
+	t.Helper()
+	return build(t, &config.Config{
+		Service:              &config.Service{Name: name, Port: 9090, Tags: []string{"a"}},
+		Proxy:                &config.Proxy{PublicListenerPort: 20000, Config: map[string]any{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}},
+		HealthSyncContainers: []string{"app"},
+	}, taskID)
+}
+
+// Gateway is a mesh gateway.
+func Gateway(t testing.TB, name, taskID string) workload.Workload {
+	t.Helper()
+	return build(t, &config.Config{Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}}, taskID)
+}
+
+func build(t testing.TB, cfg *config.Config, taskID string) workload.Workload {
+	t.Helper()
+	w, err := workload.New(cfg, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/" + taskID, Family: "family"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// Run checks that the registrar keeps its interface's promises. Task IDs begin
+// with prefix, so that subjects can share a server.
+func Run(t *testing.T, s Subject, prefix string) {
+	for name, test := range map[string]func(*testing.T, Subject, workload.Workload){
+		"proxy can be read back":             proxyReadBack,
+		"new check is critical":              newCheckIsCritical,
+		"registering again keeps status":     registerKeepsStatus,
+		"status and output are set":          statusIsSet,
+		"unknown check is gone":              unknownCheckIsGone,
+		"ensure creates a lost service":      ensureAfterLoss,
+		"ensure sets the status of old ones": ensureSetsStatus,
+		"unregistered proxy is gone":         unknownProxyIsGone,
+	} {
+		t.Run(name, func(t *testing.T) {
+			id := prefix + "-" + strings.ReplaceAll(name, " ", "-")
+			test(t, s, Service(t, "web", id))
+		})
+	}
+	t.Run("gateway", func(t *testing.T) { gateway(t, s, Gateway(t, "gateway", prefix+"-gateway")) })
+}
+
+func register(t *testing.T, s Subject, w workload.Workload) {
+	t.Helper()
+	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func wantCheck(t *testing.T, s Subject, id, status, output string) {
+	t.Helper()
+	gotStatus, gotOutput, ok := s.Check(t, id)
+	if !ok || gotStatus != status || gotOutput != output {
+		t.Errorf("check %s = %s %q (exists %v), want %s %q", id, gotStatus, gotOutput, ok, status, output)
+	}
+}
+
+func wantGone(t *testing.T, err error) {
+	t.Helper()
+	if err == nil || consulutil.Classify(err) != retry.Gone {
+		t.Errorf("error = %v, want one of class Gone", err)
+	}
+}
+
+func proxyReadBack(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	p, err := s.Registrar.Proxy(context.Background(), s.Token, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Kind != bootstrap.ConnectProxy || p.Service != "web-sidecar-proxy" || p.Destination != "web" || p.Datacenter != "dc1" {
+		t.Errorf("proxy = %+v", p)
+	}
+	if p.Config["envoy_prometheus_bind_addr"] != "0.0.0.0:9102" {
+		t.Errorf("config = %v", p.Config)
+	}
+}
+
+func newCheckIsCritical(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	wantCheck(t, s, w.SyncChecks[0].ID, "critical", "")
+}
+
+func registerKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	if err := s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], "passing", "fine"); err != nil {
+		t.Fatal(err)
+	}
+	register(t, s, w)
+	wantCheck(t, s, w.SyncChecks[0].ID, "passing", "fine")
+}
+
+func statusIsSet(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	for _, status := range []string{"passing", "critical", "passing"} {
+		if err := s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], status, "is "+status); err != nil {
+			t.Fatal(err)
+		}
+		wantCheck(t, s, w.SyncChecks[0].ID, status, "is "+status)
+	}
+}
+
+func unknownCheckIsGone(t *testing.T, s Subject, w workload.Workload) {
+	wantGone(t, s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], "passing", ""))
+}
+
+func ensureAfterLoss(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	s.Forget(t, w.ID)
+	wantGone(t, s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], "passing", ""))
+	if err := s.Registrar.EnsureCheck(context.Background(), s.Token, w, w.SyncChecks[0], "passing", "back"); err != nil {
+		t.Fatal(err)
+	}
+	wantCheck(t, s, w.SyncChecks[0].ID, "passing", "back")
+}
+
+func ensureSetsStatus(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	for _, status := range []string{"passing", "critical"} {
+		if err := s.Registrar.EnsureCheck(context.Background(), s.Token, w, w.SyncChecks[0], status, status); err != nil {
+			t.Fatal(err)
+		}
+		wantCheck(t, s, w.SyncChecks[0].ID, status, status)
+	}
+}
+
+func unknownProxyIsGone(t *testing.T, s Subject, w workload.Workload) {
+	_, err := s.Registrar.Proxy(context.Background(), s.Token, w)
+	wantGone(t, err)
+}
+
+func gateway(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	p, err := s.Registrar.Proxy(context.Background(), s.Token, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Kind != bootstrap.MeshGateway || p.Service != "gateway" || p.Destination != "" {
+		t.Errorf("proxy = %+v", p)
+	}
+}
