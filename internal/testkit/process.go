@@ -64,7 +64,8 @@ type Process struct {
 func StartProcess(t testing.TB, o ProcessOptions, args ...string) *Process {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Env = append(os.Environ(), o.Env...)
+	// The race detector would hold every exit for a second.
+	cmd.Env = append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), o.Env...)
 	if !o.Quiet {
 		cmd.Stderr = t.Output()
 	}
@@ -123,6 +124,16 @@ func (p *Process) Line() string {
 		p.t.Fatal("no line on standard output")
 	}
 	return ""
+}
+
+// Try returns the next line if there is one.
+func (p *Process) Try() (line string, ok bool) {
+	select {
+	case line, ok = <-p.lines:
+		return line, ok
+	default:
+		return "", false
+	}
 }
 
 // Expect reads lines until one equals want.

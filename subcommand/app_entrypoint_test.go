@@ -1,0 +1,117 @@
+package subcommand
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func wrapApp(t *testing.T, flags []string, command ...string) *testkit.Process {
+	t.Helper()
+	return consulECS(t, nil, append(append([]string{"app-entrypoint"}, flags...), command...)...)
+}
+
+func TestAppEntrypointUsage(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		args []string
+		want int
+	}{
+		{"no arguments", nil, 1},
+		{"bad delay", []string{"-shutdown-delay", "soon", "true"}, 1},
+		{"delay without command", []string{"-shutdown-delay", "1s"}, 1},
+		{"bad level", []string{"-log-level=LOUD", "true"}, 1},
+		{"no such program", []string{"./no-such-program"}, 1},
+		{"help before the command", []string{"--help"}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			exits(t, wrapApp(t, c.args), c.want)
+		})
+	}
+}
+
+func TestWeakness06FlagsAfterTheCommandAreTheCommands(t *testing.T) {
+	t.Parallel()
+	echo, err := exec.LookPath("echo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{echo, "hello", "--help"}, "hello --help"},
+		{[]string{echo, "hello", "-h", "-v", "-version"}, "hello -h -v -version"},
+		{[]string{"-shutdown-delay", "1s", echo, "-shutdown-delay", "2s"}, "-shutdown-delay 2s"},
+		{[]string{"--", echo, "--", "-x"}, "-- -x"},
+		{[]string{"echo", "found in PATH"}, "found in PATH"},
+	} {
+		p := wrapApp(t, c.args)
+		if got := p.Line(); got != c.want {
+			t.Errorf("%q printed %q, want %q", c.args, got, c.want)
+		}
+		exits(t, p, 0)
+	}
+}
+
+func TestAppEntrypoint(t *testing.T) {
+	t.Parallel()
+	const term, intr, closeInput = syscall.SIGTERM, syscall.SIGINT, syscall.Signal(0)
+	for _, c := range []struct {
+		name  string
+		flags []string
+		sends []syscall.Signal
+		code  int
+	}{
+		{"exit before TERM", nil, []syscall.Signal{closeInput}, 0},
+		{"exit after TERM swallowed by -compat", []string{"-compat"}, []syscall.Signal{term, closeInput}, 0},
+		{"exit during the delay", []string{"-shutdown-delay", "1h"}, []syscall.Signal{term, closeInput}, 0},
+		{"TERM after the delay", []string{"-shutdown-delay", "50ms"}, []syscall.Signal{term}, 55},
+		{"INT before TERM", []string{"-shutdown-delay", "1h"}, []syscall.Signal{intr}, 42},
+		{"INT during the delay", []string{"-shutdown-delay", "1h"}, []syscall.Signal{term, intr}, 42},
+		{"INT after TERM swallowed by -compat", []string{"-compat"}, []syscall.Signal{term, intr}, 42},
+		{"weakness 6: delay 0 delivers TERM", nil, []syscall.Signal{term}, 55},
+		{"negative delay delivers TERM", []string{"-shutdown-delay", "-1s"}, []syscall.Signal{term}, 55},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := wrapApp(t, c.flags, worker()...)
+			p.Expect("ready")
+			for _, sig := range c.sends {
+				if sig == closeInput {
+					p.Stdin.Close()
+				} else {
+					p.Signal(sig)
+				}
+			}
+			exits(t, p, c.code)
+		})
+	}
+}
+
+func TestAppEntrypointSecondTermDuringTheDelayIsForwarded(t *testing.T) {
+	t.Parallel()
+	p := wrapApp(t, []string{"-shutdown-delay", "1h"}, worker("deaf")...)
+	p.Expect("ready")
+	// Repeated, because a TERM that comes before the first is taken merges
+	// with it.
+	testkit.Eventually(t, "a second TERM gets through", func() bool {
+		p.Signal(syscall.SIGTERM)
+		line, _ := p.Try()
+		return line == "got terminated"
+	})
+	p.Stdin.Close()
+	exits(t, p, 0)
+}
+
+func TestWeakness06DeathBySignalIs128PlusN(t *testing.T) {
+	t.Parallel()
+	p := wrapApp(t, nil, "sh", "-c", "echo ready; exec sleep 600")
+	p.Expect("ready")
+	p.Signal(syscall.SIGTERM)
+	exits(t, p, 143)
+}
