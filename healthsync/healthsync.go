@@ -84,7 +84,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 	if ctx.Err() == nil {
 		s.loop(ctx)
 	}
-	d.Log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
+	s.Log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
 	return s.drain(ctx)
 }
 

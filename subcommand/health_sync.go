@@ -6,12 +6,10 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/registrar"
 )
 
@@ -62,15 +60,13 @@ Example:
 }
 
 func healthSync(ctx context.Context, inv *cli.Invocation, stopTimeout time.Duration) error {
-	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
+	cfg, err := readConfig(inv)
 	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
 		return err
 	}
-	for _, w := range warnings {
-		inv.Log.Warn("configuration warning", logkey.Path, w.Path, logkey.Reason, w.Message)
+	metadata, err := metadataClient(inv)
+	if err != nil {
+		return err
 	}
 	client, err := consulutil.NewClient(consulutil.Options{})
 	if err != nil {
@@ -81,7 +77,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, stopTimeout time.Durat
 		return &cli.UsageError{Err: err}
 	}
 	return healthsync.Run(ctx, healthsync.Options{Config: cfg, StopTimeout: stopTimeout}, healthsync.Deps{
-		Metadata: tmds.New(inv.Getenv(tmds.EnvVar)),
+		Metadata: metadata,
 		Checks:   checks,
 		LogOut:   serverLogOut(cfg),
 		Classify: consulutil.Classify,
@@ -93,10 +89,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, stopTimeout time.Durat
 // made when it is needed, because health does not depend on it.
 func serverLogOut(cfg *config.Config) func(context.Context, string) error {
 	return func(ctx context.Context, secret string) error {
-		servers, err := consulutil.NewClient(consulutil.Options{
-			Address: cfg.ConsulHTTPAddr,
-			CAFile:  cfg.ConsulCACertFile,
-		})
+		servers, err := consulutil.NewClient(serverOptions(cfg))
 		if err != nil {
 			return err
 		}
