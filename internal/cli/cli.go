@@ -1,10 +1,11 @@
 // Package cli is the edge of both binaries: flags and environment in, exit
 // codes out.
 //
-// Flow: 1. Main picks the command by its first argument; 2. the command's own
-// flag set parses the rest up to the first word that is not a flag; 3. Run
-// gets an Invocation and returns an error; 4. Main writes that error once and
-// turns it into an exit code (design decision 6).
+// Flow: 1. Main picks the command by its first argument, and list.go answers
+// any other line; 2. the command's own flag set parses the rest up to the first
+// word that is not a flag; 3. Run gets an Invocation and returns an error; 4.
+// Main writes that error once and turns it into an exit code (design decision
+// 6).
 //
 // Owns: exit codes, help texts' layout, the root logger, signals to contexts.
 // Never does: anything a command is about.
@@ -19,13 +20,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"sort"
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	mcli "github.com/mitchellh/cli"
 )
 
 // Exit codes (design decision 6).
@@ -166,42 +165,59 @@ func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Co
 // Main runs the command that args names (without the program's name) and
 // returns the exit code. env is the process environment's lookup.
 func Main(app App, args []string, getenv func(string) string, stdin io.Reader, stdout, stderr io.Writer) int {
+	inv := &Invocation{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	if len(args) > 0 {
 		if cmd, ok := app.Commands[args[0]]; ok {
-			inv := &Invocation{Getenv: getenv, Stdin: stdin, Stdout: stdout, Stderr: stderr}
-			return runCommand(app.Name, args[0], cmd, inv, args[1:])
+			return (&entry{app.Name, args[0], cmd, inv}).Run(args[1:])
 		}
 	}
-	return list(app, args, stdout, stderr)
+	return list(app, parseLine(args), inv)
 }
 
-// runCommand parses the command's flags itself instead of leaving it to
-// mitchellh/cli, which takes a -h anywhere on the line, even among the words
-// of a wrapped program, as a request for help.
-func runCommand(program, name string, cmd Command, inv *Invocation, args []string) int {
-	fs := flag.NewFlagSet(name, flag.ContinueOnError)
+// entry is a command in the form of mitchellh/cli.
+type entry struct {
+	program, name string
+	cmd           Command
+	inv           *Invocation
+}
+
+// Synopsis is the line in the list of commands.
+func (e *entry) Synopsis() string { return e.cmd.Synopsis }
+
+// Help is usage, help and flags.
+func (e *entry) Help() string { return helpText(e.program, e.cmd, e.flags()) }
+
+func (e *entry) flags() *flag.FlagSet {
+	fs := flag.NewFlagSet(e.name, flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
-	if cmd.Flags != nil {
-		cmd.Flags(fs)
+	if e.cmd.Flags != nil {
+		e.cmd.Flags(fs)
 	}
-	inv.Log, _ = NewLogger(program+"."+name, "", false, inv.Stderr)
+	return fs
+}
+
+// Run parses the flags up to the first word that is none, runs the command and
+// returns the exit code. A -h among the words of a wrapped program is theirs.
+func (e *entry) Run(args []string) int {
+	inv, fs := e.inv, e.flags()
+	inv.Log, _ = NewLogger(e.program+"."+e.name, "", false, inv.Stderr)
 	err := fs.Parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(inv.Stdout, helpText(program, cmd, fs))
+		fmt.Fprint(inv.Stdout, helpText(e.program, e.cmd, fs))
 		return ExitOK
 	case err != nil:
-		fmt.Fprintf(inv.Stderr, "%s %s: %v\n\n%s", program, name, err, helpText(program, cmd, fs))
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n\n%s", e.program, e.name, err, helpText(e.program, e.cmd, fs))
 		return ExitUsage
 	}
 	inv.Args = fs.Args()
-	err = cmd.Run(context.Background(), inv)
+	err = e.cmd.Run(context.Background(), inv)
 	var exit *ExitError
 	var usage *UsageError
 	switch {
 	case err == nil, errors.As(err, &exit):
 	case errors.As(err, &usage):
-		fmt.Fprintf(inv.Stderr, "%s %s: %v\n", program, name, err)
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n", e.program, e.name, err)
 	default:
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
 	}
@@ -229,48 +245,3 @@ func helpText(program string, cmd Command, fs *flag.FlagSet) string {
 	}
 	return b.String()
 }
-
-// list answers everything that is not a command: help, version, typing errors.
-func list(app App, args []string, stdout, stderr io.Writer) int {
-	c := mcli.NewCLI(app.Name, app.Version)
-	c.Args = args
-	c.HelpWriter = stdout
-	c.ErrorWriter = stderr
-	if len(args) == 0 {
-		c.HelpWriter = stderr
-	}
-	c.HelpFunc = func(map[string]mcli.CommandFactory) string { return listText(app) }
-	c.Commands = map[string]mcli.CommandFactory{}
-	for name, cmd := range app.Commands {
-		c.Commands[name] = func() (mcli.Command, error) { return &entry{cmd}, nil }
-	}
-	code, err := c.Run()
-	if err != nil {
-		fmt.Fprintln(stderr, err)
-	}
-	return code
-}
-
-func listText(app App) string {
-	names := make([]string, 0, len(app.Commands))
-	width := 0
-	for name := range app.Commands {
-		names = append(names, name)
-		width = max(width, len(name))
-	}
-	sort.Strings(names)
-	var b strings.Builder
-	fmt.Fprintf(&b, "Usage: %s <command> [flags] [args]\n\nCommands:\n", app.Name)
-	for _, name := range names {
-		fmt.Fprintf(&b, "  %-*s  %s\n", width, name, app.Commands[name].Synopsis)
-	}
-	fmt.Fprintf(&b, "\n%s <command> --help tells more.\n", app.Name)
-	return b.String()
-}
-
-// entry lets mitchellh/cli list a command; runCommand is what runs it.
-type entry struct{ cmd Command }
-
-func (e *entry) Help() string     { return e.cmd.Help }
-func (e *entry) Synopsis() string { return e.cmd.Synopsis }
-func (e *entry) Run([]string) int { return ExitNoSuch }

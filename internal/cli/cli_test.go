@@ -69,7 +69,7 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	got := run(echo(nil), "--help")
-	if got.code != 0 || !strings.Contains(got.stdout, "echo  Print the arguments") {
+	if got.code != 0 || !strings.Contains(got.stdout, "echo    Print the arguments") {
 		t.Errorf("got %+v, want the list of commands", got)
 	}
 }
@@ -81,14 +81,45 @@ func TestCommandLineMistakes(t *testing.T) {
 		code int
 		says string
 	}{
-		{nil, 127, "Commands:"},
-		{[]string{"nosuch"}, 127, "Commands:"},
+		{nil, 127, "Available commands are:"},
+		{[]string{"nosuch"}, 127, "Available commands are:"},
 		{[]string{"echo", "-nosuch"}, 1, "flag provided but not defined: -nosuch"},
 		{[]string{"-nosuch", "echo"}, 1, ""},
 	} {
 		got := run(echo(nil), c.args...)
 		if got.code != c.code || !strings.Contains(got.stderr, c.says) || got.stdout != "" {
 			t.Errorf("%v: got %+v, want exit %d and %q on stderr", c.args, got, c.code, c.says)
+		}
+	}
+}
+
+// What mitchellh/cli made of a line that does not begin with a command.
+func TestLinesWithoutALeadingCommand(t *testing.T) {
+	t.Parallel()
+	const all, one = "Available commands are:", "Usage: prog echo [flags] [words]"
+	for _, c := range []struct {
+		args           []string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"-h", "echo"}, 0, one, ""},
+		{[]string{"-nosuch", "echo", "--help"}, 0, one, ""},
+		{[]string{"-nosuch", "-h"}, 0, all, ""},
+		{[]string{"-nosuch"}, 127, "", all},
+		{[]string{""}, 127, "", all},
+		{[]string{"", "echo"}, 1, "", one},
+		{[]string{"--", "echo"}, 127, "", all},
+		{[]string{"--", "-h"}, 127, "", all},
+		{[]string{"nosuch", "-h"}, 127, "", all},
+		{[]string{"nosuch", "-v"}, 127, "", all},
+		{[]string{"-v", "nosuch"}, 0, "v1.2.3", ""},
+		{[]string{"-h", "-v"}, 0, "v1.2.3", ""},
+		{[]string{"-nosuch", "echo", "-v"}, 1, "", one},
+	} {
+		got := run(echo(nil), c.args...)
+		if got.code != c.code || !strings.Contains(got.stdout, c.stdout) || (c.stdout == "") != (got.stdout == "") ||
+			!strings.Contains(got.stderr, c.stderr) || (c.stderr == "") != (got.stderr == "") {
+			t.Errorf("%q: got %+v, want exit %d, stdout %q, stderr %q", c.args, got, c.code, c.stdout, c.stderr)
 		}
 	}
 }

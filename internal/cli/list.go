@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"fmt"
+
+	mcli "github.com/mitchellh/cli"
+)
+
+// line is what stands on a command line that does not begin with a command.
+type line struct {
+	help, version bool
+	// command is the first word that is not a flag.
+	command string
+}
+
+// parseLine reads the line as mitchellh/cli does: help counts anywhere before
+// a --, version only before the command, and empty words not at all. Its own
+// parser is not used because CLI links text/template, whose calls of methods
+// by name keep every exported method of every package in the binary: 4 MB.
+func parseLine(args []string) line {
+	var l line
+	for _, arg := range args {
+		switch arg {
+		case "--":
+			return l
+		case "-h", "-help", "--help":
+			l.help = true
+		case "-v", "-version", "--version":
+			l.version = l.version || l.command == ""
+		default:
+			if l.command == "" && arg != "" && arg[0] != '-' {
+				l.command = arg
+			}
+		}
+	}
+	return l
+}
+
+// list answers everything that is not a command: help, version, typing errors.
+func list(app App, l line, inv *Invocation) int {
+	commands := map[string]mcli.CommandFactory{}
+	for name, cmd := range app.Commands {
+		commands[name] = func() (mcli.Command, error) { return &entry{app.Name, name, cmd, inv}, nil }
+	}
+	all := func() string {
+		return mcli.BasicHelpFunc(app.Name)(commands) + "\n" + app.Name + " <command> --help tells more.\n"
+	}
+	cmd, known := app.Commands[l.command]
+	one := &entry{app.Name, l.command, cmd, inv}
+	switch {
+	case l.version:
+		fmt.Fprintln(inv.Stdout, app.Version)
+		return ExitOK
+	case l.help && l.command == "":
+		fmt.Fprint(inv.Stdout, all())
+		return ExitOK
+	case l.help && known:
+		fmt.Fprint(inv.Stdout, one.Help())
+		return ExitOK
+	case known:
+		fmt.Fprintf(inv.Stderr, "%s: the command comes first: %s, then its flags\n\n%s", app.Name, l.command, one.Help())
+		return ExitUsage
+	default:
+		fmt.Fprint(inv.Stderr, all())
+		return ExitNoSuch
+	}
+}
