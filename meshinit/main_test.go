@@ -1,0 +1,284 @@
+package meshinit_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// The servers of this package's tests: with ACLs, without, and AWS.
+var (
+	secured *testkit.Consul
+	open    *testkit.Consul
+	aws     *awstest.AWS
+)
+
+// The auth method of every login, and one that trusts another path.
+const (
+	trusting = "iam-trusting"
+	strict   = "iam-strict"
+)
+
+func TestMain(m *testing.M) {
+	aws = awstest.Start(awstest.Role{
+		Account: "123456789012", Path: "/consul-ecs/", Name: "task-role",
+		// A role has one service; these tests use many names, so the binding
+		// rule takes the name from the task instead.
+		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"},
+	})
+	// The AWS SDK reads its environment by itself.
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_REGION", "AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"} {
+		os.Unsetenv(name)
+	}
+	os.Setenv("AWS_CONFIG_FILE", "/nonexistent")
+	os.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+	os.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", aws.CredentialsURI())
+	err := startConsul()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(testkit.Main(m, secured.Stop, open.Stop, aws.Stop))
+}
+
+func startConsul() error {
+	var err error
+	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err != nil || secured == nil {
+		return err
+	}
+	if open, err = testkit.StartConsul(testkit.ConsulOptions{}); err != nil {
+		return err
+	}
+	admin, err := consulutil.NewClient(consulutil.Options{Address: secured.HTTPAddr, Token: secured.Token})
+	if err != nil {
+		return err
+	}
+	for name, path := range map[string]string{trusting: "consul-ecs", strict: "other"} {
+		_, _, err = admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
+			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::123456789012:role/" + path + "/*"},
+			"EnableIAMEntityDetails": true,
+			"IAMEntityTags":          []string{"consul.hashicorp.com.service-name"},
+			"STSEndpoint":            aws.URL,
+			"IAMEndpoint":            aws.URL,
+		}}, nil)
+		if err != nil {
+			return err
+		}
+		_, _, err = admin.ACL().BindingRuleCreate(&api.ACLBindingRule{
+			AuthMethod: name, BindType: "service", BindName: "${entity_tags.consul.hashicorp.com.service-name}",
+		}, nil)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// scene is one run of mesh-init: options and ports as the command builds them,
+// for a task of its own.
+type scene struct {
+	t       *testing.T
+	server  *testkit.Consul
+	dir     string
+	taskID  string
+	options meshinit.Options
+	ports   meshinit.Ports
+	log     *lines
+	// agentRequests are those that reached the agent, "PUT /v1/...", once
+	// countRequests was called.
+	requests *requests
+}
+
+var sceneNumber atomic.Int32
+
+// newScene prepares a run with the configuration document doc, in which DIR
+// stands for a fresh bootstrapDir and ADDR for the Consul server.
+func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
+	t.Helper()
+	server.Require(t)
+	s := &scene{t: t, server: server, dir: t.TempDir(), taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &lines{}}
+	// Every request to Consul passes a counter in front of it.
+	s.requests = &requests{}
+	front := httptest.NewServer(s.requests.before("http://" + server.HTTPAddr))
+	t.Cleanup(front.Close)
+	doc = strings.NewReplacer("DIR", s.dir, "ADDR", front.URL).Replace(doc)
+	cfg, _, err := config.Parse([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.options = meshinit.Options{Config: cfg, FileGroup: meshinit.GroupOfBootstrapDir, Limit: 20 * time.Second}
+	s.ports = meshinit.Ports{
+		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),
+		Agent: func() (meshinit.Agent, error) {
+			client, err := consulutil.NewClient(consulutil.Options{Address: front.URL})
+			if err != nil {
+				return meshinit.Agent{}, err
+			}
+			reg, err := registrar.New(cfg, client)
+			return meshinit.Agent{Registrar: reg}, err
+		},
+		Servers: func() (*api.Client, error) {
+			return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})
+		},
+		Bearer: func(ctx context.Context, task workload.Task) (string, error) {
+			signer, err := awsutil.NewSigner(ctx, awsutil.LoadOptions{DefaultRegion: task.Region(), UserAgent: "consul-ecs", Version: "v0"})
+			if err != nil {
+				return "", err
+			}
+			return signer.Bearer(ctx, awsutil.BearerOptions{Partition: task.Partition(), IncludeEntity: cfg.ConsulLogin.IncludeEntity})
+		},
+		CopyProgram: func(path string) error { return os.WriteFile(path, []byte("program"), 0o755) },
+		Log:         hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: s.log}),
+	}
+	return s
+}
+
+// task is the metadata document of the scene's task.
+func (s *scene) task() string {
+	return fmt.Sprintf(`{"Cluster":"prod","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/prod/%s","Family":"Web",
+		"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.taskID)
+}
+
+// metadata starts an endpoint that answers body with status.
+func (s *scene) metadata(status int, body string) *httptest.Server {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(status)
+		fmt.Fprint(w, body)
+	}))
+	s.t.Cleanup(server.Close)
+	return server
+}
+
+func (s *scene) run() error {
+	s.t.Helper()
+	return meshinit.Run(context.Background(), s.options, s.ports)
+}
+
+// mustRun is run for scenes that are to succeed.
+func (s *scene) mustRun() {
+	s.t.Helper()
+	if err := s.run(); err != nil {
+		s.t.Fatalf("%v\n%s", err, s.log)
+	}
+}
+
+// admin is a client that may do everything, past the counter.
+func (s *scene) admin() *api.Client {
+	s.t.Helper()
+	c, err := consulutil.NewClient(consulutil.Options{Address: s.server.HTTPAddr, Token: s.server.Token})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return c
+}
+
+// tokens are the accessors of the tokens that logins of the scene's task left.
+func (s *scene) tokens() []string {
+	s.t.Helper()
+	list, _, err := s.admin().ACL().TokenList(nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var accessors []string
+	for _, token := range list {
+		if strings.Contains(token.Description, `"consul.hashicorp.com/task-id":"`+s.taskID+`"`) {
+			accessors = append(accessors, token.AccessorID)
+		}
+	}
+	return accessors
+}
+
+// wantNothing checks what design decision 7 asks after a failure.
+func (s *scene) wantNothing() {
+	s.t.Helper()
+	if entries, err := os.ReadDir(s.dir); err == nil && len(entries) > 0 {
+		s.t.Errorf("files left behind: %v", entries)
+	}
+	if s.server.Token == "" {
+		return
+	}
+	if tokens := s.tokens(); len(tokens) > 0 {
+		s.t.Errorf("tokens left behind: %v", tokens)
+	}
+}
+
+// service returns a registration as the agent has it.
+func (s *scene) service(id string) *api.AgentService {
+	s.t.Helper()
+	got, _, err := s.admin().Agent().Service(id, nil)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return got
+}
+
+// file returns a file of bootstrapDir.
+func (s *scene) file(name string) []byte {
+	s.t.Helper()
+	data, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return data
+}
+
+func (s *scene) wantMode(name string, want os.FileMode) {
+	s.t.Helper()
+	info, err := os.Stat(filepath.Join(s.dir, name))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != want {
+		s.t.Errorf("%s has mode %04o, want %04o", name, got, want)
+	}
+}
+
+// bootstrap is the decoded bootstrap.
+func (s *scene) bootstrap() map[string]any {
+	s.t.Helper()
+	var got map[string]any
+	if err := json.Unmarshal(s.file(workload.FileBootstrap), &got); err != nil {
+		s.t.Fatal(err)
+	}
+	return got
+}
+
+// lines is a log that may be written and read at the same time.
+type lines struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *lines) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}

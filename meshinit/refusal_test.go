@@ -1,0 +1,398 @@
+package meshinit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const plainDoc = `{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`
+
+// TestBadInput: one clear message that names the object and the remedy, the
+// exit code, and nothing left behind.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	const limit = 400 * time.Millisecond
+	metadata := func(status int, body string) func(*scene) {
+		return func(s *scene) { s.ports.Metadata = tmds.New(s.metadata(status, body).URL) }
+	}
+	tests := []struct {
+		name, doc string
+		login     bool
+		spoil     func(s *scene)
+		exit      int
+		want      []string
+	}{
+		{"metadata 500", plainDoc, false, metadata(500, "{}"), 3, []string{"read task metadata", "status 500", "platform 1.4.0"}},
+		{"metadata garbage", plainDoc, false, metadata(200, "<html>"), 3, []string{"read task metadata", "JSON object"}},
+		{"metadata empty", plainDoc, false, metadata(200, ""), 3, []string{"read task metadata", "JSON object"}},
+		{"metadata without a task", plainDoc, false, metadata(200, "{}"), 3, []string{"TaskARN"}},
+		{"metadata unreachable", plainDoc, false, func(s *scene) { s.ports.Metadata = tmds.New("http://127.0.0.1:1") }, 3, []string{"http://127.0.0.1:1/task", "connection refused"}},
+		{"family is no name", `{"bootstrapDir":"DIR"}`, false, metadata(200, `{"Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:1:task/c/t","Family":"_"}`), 1, []string{`"_"`, "service.name"}},
+		{"agent unreachable", plainDoc, false, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
+		{"agent unreachable after a login", loginDoc, true, unreachableAgent, 3, []string{"register service", "127.0.0.1:1", "consul-client"}},
+		{"servers unreachable", strings.Replace(loginDoc, "ADDR", "127.0.0.1:1", 1), true, nil, 3, []string{"log in", "127.0.0.1:1", "consulHTTPAddr"}},
+		{"unknown auth method", strings.Replace(loginDoc, trusting, "nope", 1), true, nil, 2, []string{`auth method "nope"`, "acl-controller"}},
+		{"untrusted role", strings.Replace(loginDoc, trusting, strict, 1), true, nil, 2, []string{"arn:aws:iam::123456789012:role/consul-ecs/task-role", "BoundIAMPrincipalARNs"}},
+		{"token for another service", strings.Replace(loginDoc, `"web"`, `"other"`, 1), true, nil, 2, []string{`register service "other-`, "consul.hashicorp.com.service-name=other"}},
+		{"check that the agent refuses", `{"bootstrapDir":"DIR","service":{"name":"web","port":1,"checks":[{"name":"nothing to do"}]}}`, false, nil, 2, []string{`register service "web-`, "Invalid check"}},
+		{"bootstrap setting of no sense", strings.Replace(loginDoc, `"proxy":{}`, `"proxy":{"config":{"envoy_prometheus_bind_addr":"nonsense"}}`, 1), true, nil, 1, []string{"envoy_prometheus_bind_addr", "sidecar-proxy"}},
+		{"CA of the gRPC address is missing", loginDoc, true, func(s *scene) {
+			s.options.GRPC = meshinit.GRPC{Address: "https://127.0.0.1:8503", CAFile: "/nonexistent"}
+		}, 1, []string{"CA of the gRPC address", "/nonexistent"}},
+		{"program cannot be copied", loginDoc, true, func(s *scene) { s.ports.CopyProgram = func(string) error { return errors.New("copy: disk full") } }, 3, []string{"disk full"}},
+		{"agentless configuration", plainDoc, false, func(s *scene) {
+			s.ports.Agent = func() (meshinit.Agent, error) {
+				return meshinit.Agent{}, &cli.UsageError{Err: &registrar.UnsupportedError{}}
+			}
+		}, 1, []string{"consulServers"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			server := open
+			if tt.login {
+				server = secured
+			}
+			s := newScene(t, server, tt.doc)
+			s.options.Limit = limit
+			if tt.spoil != nil {
+				tt.spoil(s)
+			}
+			start := time.Now()
+			err := s.run()
+			if err == nil {
+				t.Fatal("no error")
+			}
+			if d := time.Since(start); d > 10*time.Second {
+				t.Errorf("took %s", d)
+			}
+			if got := cli.ExitCode(err); got != tt.exit {
+				t.Errorf("exit code = %d, want %d for %v", got, tt.exit, err)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("error does not name %s: %v", want, err)
+				}
+			}
+			s.wantNothing()
+		})
+	}
+}
+
+func unreachableAgent(s *scene) {
+	s.ports.Agent = func() (meshinit.Agent, error) {
+		client, err := consulutil.NewClient(consulutil.Options{Address: "127.0.0.1:1"})
+		if err != nil {
+			return meshinit.Agent{}, err
+		}
+		reg, err := registrar.New(s.options.Config, client)
+		return meshinit.Agent{Registrar: reg}, err
+	}
+}
+
+// TestWrongCA: a certificate that does not verify is no case for patience.
+func TestWrongCA(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewTLSServer(http.NotFoundHandler())
+	defer server.Close()
+	s := newScene(t, secured, strings.Replace(loginDoc, "ADDR", server.URL, 1))
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, []byte(otherCA), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.options.Config.ConsulCACertFile = ca
+	err := s.run()
+	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), server.URL) || !strings.Contains(err.Error(), "certificate") {
+		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+	}
+	s.wantNothing()
+}
+
+// TestWeakness12MissingDirectoryCostsNoToken: 0.6 made one token per 2 s.
+func TestWeakness12MissingDirectoryCostsNoToken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	s.options.Config.BootstrapDir = filepath.Join(s.dir, "missing")
+	err := s.run()
+	if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "bootstrapDir") || !strings.Contains(err.Error(), s.options.Config.BootstrapDir) {
+		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+	}
+	if got := s.requests.list(); len(got) != 0 {
+		t.Errorf("requests = %v, want none", got)
+	}
+	s.wantNothing()
+}
+
+// TestWeakness09RefusalsEndAtOnce: 0.6 repeated them for ever.
+func TestWeakness09RefusalsEndAtOnce(t *testing.T) {
+	t.Parallel()
+	for doc, request := range map[string]string{
+		strings.Replace(loginDoc, trusting, "nope", 1):                                           "POST /v1/acl/login",
+		strings.Replace(loginDoc, trusting, strict, 1):                                           "POST /v1/acl/login",
+		strings.Replace(loginDoc, `"web"`, `"other"`, 1):                                         "PUT /v1/agent/service/register",
+		strings.Replace(loginDoc, `"port":9090`, `"port":9090,"checks":[{"name":"no kind"}]`, 1): "PUT /v1/agent/service/register",
+	} {
+		s := newScene(t, secured, doc)
+		if err := s.run(); cli.ExitCode(err) != 2 {
+			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+		}
+		if got := s.requests.count(request); got != 1 {
+			t.Errorf("%d times %s, want once: %s", got, request, doc)
+		}
+	}
+}
+
+// TestWeakness12FailureAfterLoginLogsOut: at every later request.
+func TestWeakness12FailureAfterLoginLogsOut(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"GET /v1/acl/token/self", "PUT /v1/agent/service/register", "GET /v1/agent/service/"} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, secured, loginDoc)
+			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+				if strings.HasPrefix(r.Method+" "+r.URL.Path, request) {
+					http.Error(w, "no way", http.StatusBadRequest)
+					return true
+				}
+				return false
+			}
+			if err := s.run(); cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), "no way") {
+				t.Errorf("error = %v", err)
+			}
+			if got := s.requests.count("POST /v1/acl/logout"); got != 1 {
+				t.Errorf("%d log-outs, want 1", got)
+			}
+			s.wantNothing()
+		})
+	}
+}
+
+// TestWeakness12SignalAfterLoginLogsOut: TERM while any request is under way,
+// the login included.
+func TestWeakness12SignalAfterLoginLogsOut(t *testing.T) {
+	t.Parallel()
+	for _, request := range []string{"POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/agent/service/register", "GET /v1/agent/service/"} {
+		t.Run(request, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(context.Background())
+			term := &cli.SignalError{Signal: syscall.SIGTERM}
+			s := newScene(t, secured, loginDoc)
+			s.requests.after = func(r *http.Request) {
+				if strings.HasPrefix(r.Method+" "+r.URL.Path, request) {
+					cancel(term)
+				}
+			}
+			err := meshinit.Run(ctx, s.options, s.ports)
+			if !errors.Is(err, term) || cli.ExitCode(err) != 3 {
+				t.Errorf("exit %d: %v, want the signal as cause", cli.ExitCode(err), err)
+			}
+			if !strings.Contains(s.log.String(), "logged in") {
+				t.Error("there was no login to take back")
+			}
+			s.wantNothing()
+		})
+	}
+}
+
+func TestSignalWhileCopying(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	s := newScene(t, secured, loginDoc)
+	copyProgram := s.ports.CopyProgram
+	s.ports.CopyProgram = func(path string) error {
+		cancel(&cli.SignalError{Signal: syscall.SIGINT})
+		return copyProgram(path)
+	}
+	if err := meshinit.Run(ctx, s.options, s.ports); err == nil {
+		t.Error("no error")
+	}
+	s.wantNothing()
+}
+
+// TestFailedLogoutIsToldWithItsAccessor: then the controller is the last resort.
+func TestFailedLogoutIsToldWithItsAccessor(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, strings.Replace(loginDoc, `"web"`, `"other"`, 1))
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/acl/logout" {
+			http.Error(w, "Permission denied", http.StatusForbidden)
+			return true
+		}
+		return false
+	}
+	if err := s.run(); cli.ExitCode(err) != 2 || strings.Contains(err.Error(), "log out") {
+		t.Errorf("error = %v, want the first one", err)
+	}
+	tokens := s.tokens()
+	if len(tokens) != 1 || !strings.Contains(s.log.String(), "accessor_id="+tokens[0]) || !strings.Contains(s.log.String(), "controller") {
+		t.Errorf("log does not name the accessor %v:\n%s", tokens, s.log)
+	}
+}
+
+// TestPassingFaults: what is retried, and that it then works.
+func TestPassingFaults(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name, request string
+		times         int
+		status        int
+		body          string
+	}{
+		{"login 500", "POST /v1/acl/login", 2, 500, "No cluster leader"},
+		{"login 429", "POST /v1/acl/login", 1, 429, "rate limit"},
+		{"AWS not consistent yet", "POST /v1/acl/login", 1, 500, "response body is invalid"},
+		{"replication lag", "GET /v1/acl/token/self", 5, 403, "token does not exist: ACL not found"},
+		{"agent does not know the token yet", "PUT /v1/agent/service/register", 2, 403, "ACL not found"},
+		{"agent without servers", "PUT /v1/agent/service/register", 2, 500, "No known Consul servers"},
+		{"proxy read 500", "GET /v1/agent/service/", 1, 500, "what"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, secured, loginDoc)
+			var left atomic.Int32
+			left.Store(int32(tt.times))
+			s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+				if !strings.HasPrefix(r.Method+" "+r.URL.Path, tt.request) || left.Add(-1) < 0 {
+					return false
+				}
+				http.Error(w, tt.body, tt.status)
+				return true
+			}
+			s.mustRun()
+			if tokens := s.tokens(); len(tokens) != 1 {
+				t.Errorf("tokens = %v, want one", tokens)
+			}
+		})
+	}
+}
+
+// TestWeakness10MetadataIsRetried: 0.6 gave up at the first failure.
+func TestWeakness10MetadataIsRetried(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, plainDoc)
+	var reads atomic.Int32
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if reads.Add(1) < 3 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		fmt.Fprint(w, s.task())
+	}))
+	defer server.Close()
+	s.ports.Metadata = tmds.New(server.URL)
+	s.mustRun()
+	if reads.Load() != 3 {
+		t.Errorf("%d reads, want 3", reads.Load())
+	}
+}
+
+// TestCAFileMayAppearLater: consul-client writes it, so the client is built
+// anew for each attempt, and so is the bearer, whose signature expires.
+func TestCAFileMayAppearLater(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	s.options.Config.ConsulCACertFile = ca
+	servers, bearer := s.ports.Servers, s.ports.Bearer
+	var builds, bearers int
+	s.ports.Servers = func() (*api.Client, error) {
+		if builds++; builds == 3 {
+			if err := os.WriteFile(ca, []byte(otherCA), 0o600); err != nil {
+				t.Error(err)
+			}
+		}
+		return servers()
+	}
+	s.ports.Bearer = func(ctx context.Context, task workload.Task) (string, error) {
+		bearers++
+		return bearer(ctx, task)
+	}
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/acl/login" && bearers == 1 {
+			http.Error(w, "No cluster leader", http.StatusInternalServerError)
+			return true
+		}
+		return false
+	}
+	s.mustRun()
+	if builds != 4 || bearers != 2 {
+		t.Errorf("%d clients and %d bearers, want 4 and 2", builds, bearers)
+	}
+}
+
+// TestWeakness15OneLinePerAttempt: 0.6 logged Consul's errors twice.
+func TestWeakness15OneLinePerAttempt(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	var left atomic.Int32
+	left.Store(2)
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path != "/v1/acl/login" || left.Add(-1) < 0 {
+			return false
+		}
+		http.Error(w, "some fault", http.StatusInternalServerError)
+		return true
+	}
+	s.mustRun()
+	if got := strings.Count(s.log.String(), "some fault"); got != 2 {
+		t.Errorf("%d lines for 2 failed attempts:\n%s", got, s.log)
+	}
+}
+
+// TestFailedRerunKeepsTheFirstRunsFiles: they belong to containers that run.
+func TestFailedRerunKeepsTheFirstRunsFiles(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	s.mustRun()
+	before := string(s.file(workload.FileServiceToken))
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.URL.Path == "/v1/agent/service/register" {
+			http.Error(w, "no", http.StatusBadRequest)
+			return true
+		}
+		return false
+	}
+	if err := s.run(); err == nil {
+		t.Fatal("no error")
+	}
+	if got := string(s.file(workload.FileServiceToken)); got != before {
+		t.Error("the token file changed")
+	}
+	if _, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: before}); err != nil {
+		t.Errorf("the first run's token: %v", err)
+	}
+	if tokens := s.tokens(); len(tokens) != 1 {
+		t.Errorf("tokens = %v, want the first run's only", tokens)
+	}
+}
+
+// otherCA signs no server of these tests.
+const otherCA = `-----BEGIN CERTIFICATE-----
+MIIBTTCB86ADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMTCkFub3RoZXIg
+Q0EwIBcNNzAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBUxEzARBgNVBAMT
+CkFub3RoZXIgQ0EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARK3fr3TyDSPx16
+8vmuOTpH6o9Cv2vK9jP8aYEqhf06U2h2sn7BqFE76am78ZV2ESbkNJYPUA5Ic4Sh
+BRmY3lluozIwMDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBTpU0D8sYcO8kX8
+gEzRr/cczv9H5TAKBggqhkjOPQQDAgNJADBGAiEA109U3ncRQNyE+AKMm2eJQ0H8
+zXWXxtuFv7FwIMzBQ4QCIQD9jF9EQKHHQ33cuhVzblabnaXZahhu7MKGByobLBnZ
+Sw==
+-----END CERTIFICATE-----
+`
