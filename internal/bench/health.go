@@ -1,0 +1,268 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	flips       = 24
+	idleCopies  = 3
+	idleTime    = 20 * time.Second
+	missingTime = 25 * time.Second
+	// settleTime passes before an idle program is looked at.
+	settleTime = 2 * time.Second
+	pollPause  = 5 * time.Millisecond
+	waitLimit  = 10 * time.Second
+)
+
+// startHealthSync registers a new task and starts its health-sync, which talks
+// to the agent through the counting proxy. synced are the containers of
+// healthSyncContainers.
+func (s *stage) startHealthSync(c *consul, t *task, synced ...string) (*child, error) {
+	env, err := t.env(c.address, c, object{"healthSyncContainers": synced})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.time(env, s.program, "mesh-init"); err != nil {
+		return nil, err
+	}
+	return s.start(env, s.program, "health-sync")
+}
+
+// status is a check's, as the agent has it.
+func (c *consul) status(checkID string) string {
+	checks, err := c.direct.Agent().ChecksWithFilter(fmt.Sprintf("CheckID == %q", checkID))
+	if err != nil || checks[checkID] == nil {
+		return ""
+	}
+	return checks[checkID].Status
+}
+
+// healthFigure changes a container's health at moments spread over
+// health-sync's tick and waits for the check to follow.
+func healthFigure(s *stage) ([]row, error) {
+	c, err := s.consul(false)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.newTask("bench", workload.ContainerHealthSync, "app")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.startHealthSync(c, t, "app"); err != nil {
+		return nil, err
+	}
+	check := workload.CheckID(t.serviceID(), "app")
+	if _, err := s.follows(c, check, true, time.Now()); err != nil {
+		return nil, err
+	}
+	var ours, floor sample
+	healthy := true
+	for _, moment := range spread(s.repeat(flips), time.Second) {
+		if err := s.pause(moment); err != nil {
+			return nil, err
+		}
+		healthy = !healthy
+		d, err := s.follows(c, check, healthy, t.health("app", healthy))
+		if err != nil {
+			return nil, err
+		}
+		ours.add(seconds.of(d))
+		if d, err = s.writeDirectly(c, healthy); err != nil {
+			return nil, err
+		}
+		floor.add(seconds.of(d))
+	}
+	return []row{{"ECS health change to Consul check", seconds, "0.56 median, 1.0 max", "0.5 median, 1.0 max", ours,
+		[]reference{{"a write straight to the agent", floor}}}}, nil
+}
+
+// follows waits until the check says what the container's health says since
+// that moment, and returns how long it took.
+func (s *stage) follows(c *consul, check string, healthy bool, since time.Time) (time.Duration, error) {
+	want := api.HealthCritical
+	if healthy {
+		want = api.HealthPassing
+	}
+	at, err := s.until("check "+check+" is "+want, pollPause, waitLimit, func() bool { return c.status(check) == want })
+	return at.Sub(since), err
+}
+
+// writeDirectly is the least a change can take: one write that somebody knows
+// to be due.
+func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
+	const id = "bench-floor"
+	check := api.AgentServiceCheck{TTL: "1h"}
+	if c.status(id) == "" {
+		if err := c.direct.Agent().CheckRegister(&api.AgentCheckRegistration{ID: id, Name: id, AgentServiceCheck: check}); err != nil {
+			return 0, err
+		}
+	}
+	status := api.HealthCritical
+	if healthy {
+		status = api.HealthPassing
+	}
+	start := time.Now()
+	if err := c.direct.Agent().UpdateTTL(id, "", status); err != nil {
+		return 0, err
+	}
+	return s.follows(c, id, healthy, start)
+}
+
+// missingFigure counts the writes for a container that the metadata does not
+// list and, as the peer, for one that is there.
+func missingFigure(s *stage) ([]row, error) {
+	c, err := s.consul(false)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.newTask("bench", workload.ContainerHealthSync, "app")
+	if err != nil {
+		return nil, err
+	}
+	if _, err := s.startHealthSync(c, t, "app", "gone"); err != nil {
+		return nil, err
+	}
+	if err := s.pause(missingTime); err != nil {
+		return nil, err
+	}
+	all := c.requests.take()
+	gone, there := writes(all, workload.CheckID(t.serviceID(), "gone")), writes(all, workload.CheckID(t.serviceID(), "app"))
+	what := fmt.Sprintf("missing container, first %.0f s: ", missingTime.Seconds())
+	peer := "a container that is there"
+	return []row{
+		{what + "registrations", count, "0", "1", sample{gone.registrations}, []reference{{peer, sample{there.registrations}}}},
+		{what + "status changes", count, "1", "1", sample{gone.changes}, []reference{{peer, sample{there.changes}}}},
+		{"missing container: repeated writes a minute", count, "59", "6 (TTL refresh)",
+			sample{gone.perMinute(missingTime)}, []reference{{peer, sample{there.perMinute(missingTime)}}}},
+	}, nil
+}
+
+// checkWrites are the writes for one check.
+type checkWrites struct {
+	registrations float64
+	// changes are updates that differ from the one before, repeats those that
+	// do not.
+	changes, repeats float64
+}
+
+func (w checkWrites) perMinute(d time.Duration) float64 { return w.repeats / d.Minutes() }
+
+func writes(es []exchange, checkID string) checkWrites {
+	var w checkWrites
+	last := ""
+	for _, e := range es {
+		switch {
+		case e.path == "/v1/agent/check/register" && strings.Contains(e.body, `"`+checkID+`"`):
+			w.registrations++
+		case e.path != "/v1/agent/check/update/"+checkID:
+		case e.body == last:
+			w.repeats++
+		default:
+			w.changes++
+			last = e.body
+		}
+	}
+	return w
+}
+
+// idleFigure runs several health-syncs and several pollers side by side.
+func idleFigure(s *stage) ([]row, error) {
+	c, err := s.consul(false)
+	if err != nil {
+		return nil, err
+	}
+	var ours, floors []*child
+	for range s.repeat(idleCopies) {
+		t, err := s.newTask("bench", workload.ContainerHealthSync, "app")
+		if err != nil {
+			return nil, err
+		}
+		sync, err := s.startHealthSync(c, t, "app")
+		if err != nil {
+			return nil, err
+		}
+		poll, err := s.startPoller(t)
+		if err != nil {
+			return nil, err
+		}
+		ours, floors = append(ours, sync), append(floors, poll)
+	}
+	if err := s.pause(settleTime); err != nil {
+		return nil, err
+	}
+	m, err := s.watch(idleTime, ours, floors)
+	if err != nil {
+		return nil, err
+	}
+	const what = "a Go program that polls"
+	return []row{
+		{"health-sync idle: RSS", megabytes, "15.6", "14", m[0].rss, []reference{{what, m[1].rss}}},
+		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.05", m[0].perMinute(idleTime), []reference{{what, m[1].perMinute(idleTime)}}},
+	}, nil
+}
+
+// startPoller starts the floor program on a task's metadata.
+func (s *stage) startPoller(t *task) (*child, error) {
+	path, err := s.build(s.ctx, "./internal/bench/floor/poll")
+	if err != nil {
+		return nil, err
+	}
+	return s.start(nil, path, t.uri+"/task")
+}
+
+// consumption is what some processes of one kind used.
+type consumption struct {
+	// rss is in MB at the end, cpu in seconds over the whole time.
+	rss, cpu sample
+}
+
+func (c consumption) perMinute(d time.Duration) sample { return c.scaled(1 / d.Minutes()) }
+func (c consumption) percent(d time.Duration) sample   { return c.scaled(100 / d.Seconds()) }
+
+func (c consumption) scaled(by float64) sample {
+	var out sample
+	for _, v := range c.cpu {
+		out.add(v * by)
+	}
+	return out
+}
+
+// watch looks at kinds of processes for some time.
+func (s *stage) watch(d time.Duration, kinds ...[]*child) ([]consumption, error) {
+	before := map[*child]time.Duration{}
+	for _, kind := range kinds {
+		for _, c := range kind {
+			t, err := cpuTime(c.pid)
+			if err != nil {
+				return nil, fmt.Errorf("look at %s: %w: %s", c.name, err, c.log)
+			}
+			before[c] = t
+		}
+	}
+	if err := s.pause(d); err != nil {
+		return nil, err
+	}
+	out := make([]consumption, len(kinds))
+	for i, kind := range kinds {
+		for _, c := range kind {
+			t, err := cpuTime(c.pid)
+			if err != nil {
+				return nil, fmt.Errorf("look at %s: %w: %s", c.name, err, c.log)
+			}
+			m, err := rss(c.pid)
+			if err != nil {
+				return nil, fmt.Errorf("look at %s: %w: %s", c.name, err, c.log)
+			}
+			out[i].cpu.add((t - before[c]).Seconds())
+			out[i].rss.add(m)
+		}
+	}
+	return out, nil
+}
