@@ -42,17 +42,21 @@ type Container struct {
 }
 
 // newContainer watches a child from its first moment on.
-func newContainer(r *Runtime, config stage.Config, child process) (*Container, error) {
-	c := &Container{config: config, child: child, done: make(chan struct{})}
+func newContainer(r *Runtime, config stage.Config, warnings []string, child process, outputs []output) (*Container, error) {
+	c := &Container{config: config, warnings: warnings, child: child, outputs: outputs, done: make(chan struct{})}
 	// Non-blocking, so that waiting goes through the poller: a blocked thread
 	// for each of a thousand containers would be dear.
 	if err := unix.SetNonblock(child.pidfd, true); err != nil {
 		_ = unix.PidfdSendSignal(child.pidfd, unix.SIGKILL, nil, 0)
 		_, _ = unix.Wait4(child.pid, nil, 0, nil)
 		unix.Close(child.pidfd)
+		for _, o := range outputs {
+			o.from.Close()
+		}
 		return nil, fmt.Errorf("watch process %d: %w", child.pid, err)
 	}
 	c.pidfd = os.NewFile(uintptr(child.pidfd), fmt.Sprintf("pidfd-%d", child.pid))
+	c.collect()
 	r.add(c)
 	go func() {
 		defer r.remove(c)
@@ -96,9 +100,8 @@ func wait(pidfd *os.File, pid int) unix.WaitStatus {
 }
 
 // collect starts copying the container's output.
-func (c *Container) collect(outputs []output) {
-	c.outputs = outputs
-	for _, o := range outputs {
+func (c *Container) collect() {
+	for _, o := range c.outputs {
 		c.copies.Go(func() {
 			copyLines(o.to, o.from)
 			o.from.Close()
@@ -133,17 +136,15 @@ func (c *Container) Exit() Exit {
 func (c *Container) Signal(s syscall.Signal) error {
 	raw, err := c.pidfd.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("signal process %d: %w", c.child.pid, err)
+		return nil
 	}
 	var sent error
 	err = raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
-	if errors.Is(err, os.ErrClosed) || errors.Is(sent, unix.ESRCH) {
+	// The descriptor is closed, or the process a zombie: it has ended.
+	if err != nil || sent == nil || errors.Is(sent, unix.ESRCH) {
 		return nil
 	}
-	if err := errors.Join(err, sent); err != nil {
-		return fmt.Errorf("send %v to process %d: %w", s, c.child.pid, err)
-	}
-	return nil
+	return fmt.Errorf("send %v to process %d: %w", s, c.child.pid, sent)
 }
 
 // Kill sends SIGKILL: the kernel ends every process of the container.

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"syscall"
+	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"golang.org/x/sys/unix"
@@ -71,6 +73,28 @@ func helper(args []string) int {
 		}
 		fmt.Println("ready")
 		block()
+	case "serve":
+		l, err := net.Listen("tcp", args[1])
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println("ready")
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return 1
+			}
+			_, _ = io.WriteString(conn, "served\n")
+			conn.Close()
+		}
+	case "fetch":
+		conn, err := net.DialTimeout("tcp", args[1], 5*time.Second)
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		_, _ = io.Copy(os.Stdout, conn)
 	case "bind":
 		fmt.Println(syscall.Mount("/tmp", "/root", "", syscall.MS_BIND, ""))
 	}

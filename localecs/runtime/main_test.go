@@ -155,3 +155,16 @@ func await(t testing.TB, c *Container) Exit {
 }
 
 func sh(line string) []string { return []string{"/bin/sh", "-c", line} }
+
+// lineLog keeps each Write apart.
+type lineLog struct {
+	mu     sync.Mutex
+	writes []string
+}
+
+func (l *lineLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.writes = append(l.writes, string(p))
+	return len(p), nil
+}

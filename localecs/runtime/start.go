@@ -33,12 +33,10 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	p.closeChildEnds()
-	c, err := newContainer(r, config, child)
+	c, err := newContainer(r, config, warnings, child, p.takeOutput())
 	if err != nil {
 		return nil, err
 	}
-	c.warnings = warnings
-	c.collect(p.takeOutput())
 	if err := p.handshake(config); err != nil {
 		c.Kill()
 		<-c.Done()

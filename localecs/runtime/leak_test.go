@@ -1,0 +1,172 @@
+package runtime
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/vishvananda/netlink"
+)
+
+// hostState is what a host shows of itself: mounts and links.
+func hostState(t *testing.T) []string {
+	t.Helper()
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	state := strings.Split(string(mounts), "\n")
+	links, err := netlink.LinkList()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		state = append(state, "link "+l.Attrs().Name)
+	}
+	return state
+}
+
+// namespaces are those of a process, by kind.
+func namespaces(pid int) map[string]string {
+	all := map[string]string{}
+	for _, kind := range []string{"pid", "mnt", "uts", "ipc", "net"} {
+		all[kind] = namespaceOf(pid, kind)
+	}
+	return all
+}
+
+// inUse says whether any process of the host, or any descriptor of one, holds
+// one of the namespaces.
+func inUse(t *testing.T, wanted map[string]bool) string {
+	t.Helper()
+	for _, pattern := range []string{"/proc/[0-9]*/ns/*", "/proc/[0-9]*/fd/*"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range paths {
+			if ns, err := os.Readlink(p); err == nil && wanted[ns] {
+				return p + " -> " + ns
+			}
+		}
+	}
+	return ""
+}
+
+// The promise of the whole design: kill -9 of the simulator leaves nothing.
+func TestKilledSimulatorLeavesNothing(t *testing.T) {
+	newRuntime(t)
+	newTask(t)
+	before := hostState(t)
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(exe)
+	cmd.Env = append(os.Environ(), simulatorVariable+"=1")
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stdin.Close()
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pids := map[string]int{}
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() && lines.Text() != "ready" {
+		var name string
+		var pid int
+		if _, err := fmt.Sscan(lines.Text(), &name, &pid); err != nil {
+			t.Fatal(lines.Text())
+		}
+		pids[name] = pid
+	}
+	if len(pids) != 6 {
+		t.Fatalf("simulator started %v", pids)
+	}
+	foreign := map[string]bool{}
+	own := namespaces(os.Getpid())
+	var inside []int
+	for name, pid := range pids {
+		for kind, ns := range namespaces(pid) {
+			if ns != own[kind] {
+				foreign[ns] = true
+			} else if name != "anchor" {
+				t.Errorf("%s shares the host's %s namespace", name, kind)
+			}
+		}
+		inside = append(inside, insiders(t, pid)...)
+	}
+	// The anchor, the spawner, five containers; the init's child, two sleeps.
+	if len(inside) != 10 {
+		t.Errorf("%d processes, want 10", len(inside))
+	}
+	if diff := cmp.Diff(before, hostState(t)); diff != "" {
+		t.Errorf("on the host while it runs (-before +during):\n%s", diff)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	// Processes first: they are what the kernel ends; namespaces follow.
+	eventually(t, func() bool { return inUse(t, foreign) == "" })
+	if diff := cmp.Diff(before, hostState(t)); diff != "" {
+		t.Errorf("on the host afterwards (-before +after):\n%s", diff)
+	}
+}
+
+func TestClosedRuntimeLeavesNothing(t *testing.T) {
+	newRuntime(t)
+	before := hostState(t)
+	r, err := New(Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	descriptors := openFiles(t)
+	foreign := map[string]bool{namespaceOf(r.spawn.anchor.pid, "pid"): true}
+	own := namespaces(os.Getpid())
+	for range 5 {
+		c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
+		for kind, ns := range namespaces(c.PID()) {
+			if ns != own[kind] {
+				foreign[ns] = true
+			}
+		}
+		c.Exec(t.Context(), Shell("exit 0"))
+		if _, err := r.Start(Spec{Name: "bad", Image: toolbox(t), Args: []string{"/missing"}}); err == nil {
+			t.Error("/missing was started")
+		}
+	}
+	if len(foreign) != 21 {
+		t.Errorf("%d namespaces, want 4 for each of 5 and the anchor's", len(foreign))
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, func() bool { return inUse(t, foreign) == "" })
+	if diff := cmp.Diff(before, hostState(t)); diff != "" {
+		t.Errorf("on the host (-before +after):\n%s", diff)
+	}
+	if now := openFiles(t); now >= descriptors {
+		t.Errorf("%d descriptors open, %d before the containers, with the runtime's own", now, descriptors)
+	}
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}

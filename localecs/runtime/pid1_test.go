@@ -1,0 +1,178 @@
+package runtime
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Scenarios 38, 40, 41 and 43: what a stop does to PID 1.
+func TestScenario41SignalsAtPID1(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	for _, tc := range []struct {
+		name   string
+		args   []string
+		init   bool
+		await  string
+		signal syscall.Signal
+		want   int
+		by     syscall.Signal
+	}{
+		{name: "handler: its own code", args: []string{"/bin/helper", "trap", "7"}, await: "ready", signal: syscall.SIGTERM, want: 7},
+		{name: "Go program without a handler", args: []string{"/bin/helper", "block"}, await: "ready", signal: syscall.SIGTERM, want: 2},
+		{name: "shell trap", args: sh(`trap 'exit 9' TERM; echo ready; while :; do /bin/sleep 0.05; done`), await: "ready", signal: syscall.SIGTERM, want: 9},
+		{name: "init, program without a handler", args: []string{"/bin/sleep", "1000"}, init: true, signal: syscall.SIGTERM, want: 143},
+		{name: "init, handler", args: []string{"/bin/helper", "trap", "7"}, init: true, await: "ready", signal: syscall.SIGTERM, want: 7},
+		{name: "kill", args: []string{"/bin/sleep", "1000"}, signal: syscall.SIGKILL, want: 137, by: syscall.SIGKILL},
+		{name: "kill through init", args: []string{"/bin/sleep", "1000"}, init: true, signal: syscall.SIGKILL, want: 137, by: syscall.SIGKILL},
+		{name: "exits by itself", args: sh("exit 3"), want: 3},
+		{name: "exits by itself under init", args: sh("exit 3"), init: true, want: 3},
+		{name: "child killed under init", args: sh("kill -USR1 $$"), init: true, want: 138},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			c, out := start(t, r, Spec{Args: tc.args, InitProcess: tc.init})
+			out.await(t, tc.await)
+			if tc.signal != 0 {
+				if err := c.Signal(tc.signal); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := time.Now()
+			exit := await(t, c)
+			if exit.Code != tc.want || exit.Signal != tc.by {
+				t.Errorf("code %d, signal %d; want %d, %d\n%s", exit.Code, exit.Signal, tc.want, tc.by, out)
+			}
+			if exit.At.Before(before.Add(-time.Minute)) || exit.At.After(time.Now()) {
+				t.Errorf("ended at %v", exit.At)
+			}
+			if err := c.Signal(syscall.SIGTERM); err != nil {
+				t.Errorf("signal after the end: %v", err)
+			}
+		})
+	}
+}
+
+// Scenario 38: sleep as PID 1 has no handler and the kernel drops the signal.
+func TestScenario38DeafPID1OutlivesTERM(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	for _, args := range [][]string{{"/bin/sleep", "1000"}, sh("while :; do /bin/sleep 0.1; done")} {
+		c, _ := start(t, r, Spec{Args: args})
+		for range 3 {
+			if err := c.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+		}
+		// A probe that runs inside is proof that PID 1 is alive.
+		if got := c.Exec(t.Context(), Shell("exit 42")); got.Code != 42 {
+			t.Errorf("%v: probe after TERM: %+v", args, got)
+		}
+		c.Kill()
+		if exit := await(t, c); exit.Code != 137 || exit.Signal != syscall.SIGKILL {
+			t.Errorf("%v: %+v, want 137", args, exit)
+		}
+	}
+}
+
+func TestSignalsArriveWithTheirNames(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	for _, init := range []bool{false, true} {
+		c, out := start(t, r, Spec{Args: []string{"/bin/helper", "signals"}, InitProcess: init})
+		out.await(t, "ready")
+		for _, s := range []syscall.Signal{syscall.SIGINT, syscall.SIGHUP, syscall.SIGUSR1} {
+			if err := c.Signal(s); err != nil {
+				t.Fatal(err)
+			}
+			out.await(t, fmt.Sprintf("got %v\n", s))
+		}
+		if err := c.Signal(syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		if exit := await(t, c); exit.Code != 0 {
+			t.Errorf("init %v: %+v\n%s", init, exit, out)
+		}
+	}
+}
+
+// Scenario 42: TERM is for PID 1 only; its death is everybody's.
+func TestScenario42DeathOfPID1KillsGrandchildren(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	c, out := start(t, r, Spec{Args: sh(
+		`(trap 'echo child got TERM' TERM; echo child; while :; do /bin/sleep 0.05; done) & trap 'exit 0' TERM; ` +
+			`/bin/sleep 1000 & echo ready; while :; do /bin/sleep 0.05; done`)})
+	out.await(t, "ready")
+	out.await(t, "child\n")
+	inside := insiders(t, c.PID())
+	if len(inside) < 3 {
+		t.Fatalf("processes %v, want PID 1, its child, sleep", inside)
+	}
+	if err := c.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if exit := await(t, c); exit.Code != 0 {
+		t.Errorf("%+v", exit)
+	}
+	if strings.Contains(out.String(), "child got TERM") {
+		t.Error("the child got the signal too")
+	}
+	for _, pid := range inside {
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d/ns/pid", pid)); err == nil && sameNamespace(pid, inside[0]) {
+			t.Errorf("process %d is alive", pid)
+		}
+	}
+}
+
+// Scenario 63.
+func TestScenario63ProcShowsOwnProcessesOnly(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	other, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
+	_, out := run(t, r, Spec{Args: []string{"/bin/helper", "facts"}})
+	if diff := cmp.Diff([]string{"/proc/1"}, factsOf(t, out).Processes); diff != "" {
+		t.Error(diff)
+	}
+	_, out = run(t, r, Spec{Args: []string{"/bin/helper", "facts"}, InitProcess: true})
+	f := factsOf(t, out)
+	if len(f.Processes) != 2 || f.PID == 1 {
+		t.Errorf("under init: PID %d among %v", f.PID, f.Processes)
+	}
+	other.Kill()
+}
+
+func TestInitReapsOrphans(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	c, out := start(t, r, Spec{InitProcess: true, Args: sh(`/bin/sh -c '/bin/sh -c "exit 0" & exit 0'; echo ready; exec /bin/sleep 1000`)})
+	out.await(t, "ready")
+	// A zombie is a directory in /proc; only init and sleep may stay.
+	eventually(t, func() bool { return len(insiders(t, c.PID())) == 2 })
+}
+
+func TestWhatTheSimulatorIgnoresIsNotIgnoredInside(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	_, out := run(t, r, Spec{Args: sh("while read a b; do case $a in SigIgn:|SigBlk:) echo $a $b;; esac; done </proc/1/status")})
+	if want := "SigBlk: 0000000000000000\nSigIgn: 0000000000000000\n"; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
+
+// The simulator's terminal is not the containers': Ctrl-C goes to a session.
+func TestContainerHasASessionAndNoForeignDescriptors(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	_, out := run(t, r, Spec{Args: sh("echo /proc/self/fd/*; read -r _ _ _ _ _ s _ </proc/1/stat; echo session $s")})
+	// 3 is the directory that is being read.
+	if want := "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\nsession 1\n"; out != want {
+		t.Errorf("%q, want %q", out, want)
+	}
+}
