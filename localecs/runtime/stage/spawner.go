@@ -1,7 +1,9 @@
 package stage
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -49,12 +51,9 @@ func spawner() int {
 
 func receiveFiles(conn *net.UnixConn) ([]int, error) {
 	body, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*MaxFiles))
-	n, oobn, _, _, err := conn.ReadMsgUnix(body, oob)
+	_, oobn, _, _, err := conn.ReadMsgUnix(body, oob)
 	if err != nil {
 		return nil, err
-	}
-	if n == 0 {
-		return nil, net.ErrClosed
 	}
 	return rights(oob[:oobn])
 }
@@ -110,6 +109,9 @@ func RequestContainer(conn *net.UnixConn, files ...*os.File) (pidfd int, err err
 	}
 	body, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))
 	n, oobn, _, _, err := conn.ReadMsgUnix(body, oob)
+	if errors.Is(err, io.EOF) {
+		return -1, errors.New("the spawner has ended")
+	}
 	if err != nil {
 		return -1, fmt.Errorf("hear from the spawner: %w", err)
 	}
@@ -117,8 +119,6 @@ func RequestContainer(conn *net.UnixConn, files ...*os.File) (pidfd int, err err
 	switch {
 	case err != nil:
 		return -1, err
-	case n == 0:
-		return -1, fmt.Errorf("the spawner has ended: %w", net.ErrClosed)
 	case len(got) != 1:
 		return -1, fmt.Errorf("clone: %s", body[:n])
 	}
