@@ -95,11 +95,26 @@ func groupOf(dir string) (int, error) {
 	return atomicfile.KeepGroup, nil
 }
 
-func (r *run) copyProgram(context.Context) error {
+// startCopy begins to copy this program: the one slow thing that waits for
+// nobody, done while requests are under way.
+func (r *run) startCopy(context.Context) error {
 	path := filepath.Join(r.Config.BootstrapDir, workload.FileBinary)
-	if err := r.CopyProgram(path); err != nil {
-		return err
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		// One that is there already is in use: it is replaced, never removed.
+		r.written = append(r.written, path)
 	}
-	r.written = append(r.written, path)
+	copying := make(chan error, 1)
+	go func() { copying <- r.CopyProgram(path) }()
+	r.copying = copying
 	return nil
+}
+
+// finishCopy waits for the copy, if one is under way.
+func (r *run) finishCopy(context.Context) error {
+	if r.copying == nil {
+		return nil
+	}
+	err := <-r.copying
+	r.copying = nil
+	return err
 }

@@ -89,8 +89,10 @@ func (r *run) logoutPrevious(ctx context.Context) error {
 // undo takes back what a failed run has done that outlives it. It works after
 // the end of ctx.
 func (r *run) undo(ctx context.Context) {
+	// Its error is not news any more, its file would be.
+	_ = r.finishCopy(ctx)
 	for _, path := range r.written {
-		if err := os.Remove(path); err != nil {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
 		}
 	}

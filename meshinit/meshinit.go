@@ -45,7 +45,8 @@ type Ports struct {
 	Servers func() (*api.Client, error)
 	// Bearer signs a login for now; nil when logins are off.
 	Bearer func(context.Context, workload.Task) (string, error)
-	// CopyProgram puts this program at the path for the other containers.
+	// CopyProgram puts this program at the path for the other containers, or
+	// leaves the path as it was.
 	CopyProgram func(path string) error
 	Log         hclog.Logger
 }
@@ -94,6 +95,9 @@ type run struct {
 	servers *api.Client
 	token   consulutil.Token
 	proxy   bootstrap.Proxy
+	// copying delivers the result of the copy that runs beside the requests;
+	// nil when none does.
+	copying chan error
 	// written are the files of this run, to be removed if it fails.
 	written []string
 	// previous is the secret that an earlier run left in the token file.
@@ -116,13 +120,14 @@ func (r *run) steps() []step {
 		{"prepare local agent client", r.prepareAgent, "does the consul-client container write the files that CONSUL_CACERT and the like name?"},
 		{"read task metadata", r.readMetadata, "the task needs Fargate platform 1.4.0 or ECS agent 1.39.0 at least"},
 		{"describe workload", r.describe, ""},
+		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, "check consulHTTPAddr, consulCACertFile and that this task can reach the Consul servers"},
 		{"wait for token replication", r.waitReplicated, "check the health of the Consul servers"},
 		{"register", r.register, "is the consul-client container running, and has it joined the datacenter?"},
 		{"read proxy", r.readProxy, "is the consul-client container running?"},
+		{"finish copying program", r.finishCopy, ""},
 		{"write bootstrap", r.writeBootstrap, ""},
 		{"write token", r.writeToken, ""},
-		{"copy program", r.copyProgram, ""},
 		{"log out previous token", r.logoutPrevious, ""},
 	}
 }

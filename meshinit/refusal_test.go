@@ -363,6 +363,7 @@ func TestFailedRerunKeepsTheFirstRunsFiles(t *testing.T) {
 	s := newScene(t, secured, loginDoc)
 	s.mustRun()
 	before := string(s.file(workload.FileServiceToken))
+	defer func() { s.file(workload.FileBinary) }() // health checks execute it
 	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
 		if r.URL.Path == "/v1/agent/service/register" {
 			http.Error(w, "no", http.StatusBadRequest)
