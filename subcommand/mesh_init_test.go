@@ -1,0 +1,176 @@
+package subcommand
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func TestMeshInitRefusesAWrongCall(t *testing.T) {
+	t.Parallel()
+	const valid = `{"bootstrapDir":"/nonexistent"}`
+	for name, tc := range map[string]struct {
+		config, metadata string
+		args             []string
+		stderr           string
+	}{
+		"stray argument":   {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
+		"unknown flag":     {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
+		"unknown group":    {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
+		"no configuration": {"", "http://127.0.0.1:1", nil, "invalid config: "},
+		"empty object":     {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
+		"not in a task":    {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"missing volume":   {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			env := map[string]string{"CONSUL_ECS_CONFIG_JSON": tc.config, "ECS_CONTAINER_METADATA_URI_V4": tc.metadata}
+			var stdout, stderr bytes.Buffer
+			app := cli.App{Name: "consul-ecs", Commands: commands()}
+			code := cli.Main(app, append([]string{"mesh-init"}, tc.args...), func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
+			if code != 1 || !strings.Contains(stderr.String(), tc.stderr) {
+				t.Errorf("exit code %d, %s", code, stderr.String())
+			}
+		})
+	}
+}
+
+func TestMeshInitAgentless(t *testing.T) {
+	t.Parallel()
+	m := newMetadata(t)
+	m.says(http.StatusOK, task("RUNNING", "RUNNING", "RUNNING"))
+	doc := fmt.Sprintf(`{"bootstrapDir":%q,"consulServers":{"hosts":"consul.example"}}`, t.TempDir())
+	env := map[string]string{"CONSUL_ECS_CONFIG_JSON": doc, "ECS_CONTAINER_METADATA_URI_V4": m.URL}
+	var stdout, stderr bytes.Buffer
+	code := cli.Main(cli.App{Name: "consul-ecs", Commands: commands()}, []string{"mesh-init"}, func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
+	if code != 1 || !strings.Contains(stderr.String(), "consulServers") || !strings.Contains(stderr.String(), "client agent") {
+		t.Errorf("exit code %d, %s", code, stderr.String())
+	}
+	if len(m.asked) != 0 {
+		t.Error("metadata was read before the refusal")
+	}
+}
+
+// TestMeshInitProcess is one start of a task, as a process.
+func TestMeshInitProcess(t *testing.T) {
+	t.Parallel()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Require(t).Stop)
+	m := newMetadata(t)
+	m.says(http.StatusOK, task("RUNNING", "RUNNING", "RUNNING"))
+	dir := t.TempDir()
+	env := append(m.env(),
+		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"service":{"name":"mesh-init","port":8080}}`, dir),
+		"CONSUL_HTTP_ADDR="+c.HTTPAddr)
+	for range 2 { // twice: a rerun must not trip over the files of the first
+		if code := consulECS(t, env, "mesh-init").Wait(); code != 0 {
+			t.Fatalf("exit code %d", code)
+		}
+	}
+	for name, mode := range map[string]os.FileMode{"envoy-bootstrap.json": 0o444, "consul-ecs": 0o755} {
+		info, err := os.Stat(filepath.Join(dir, name))
+		if err != nil || info.Mode().Perm() != mode || info.Size() == 0 {
+			t.Errorf("%s: %v, %v, want mode %04o", name, info, err, mode)
+		}
+	}
+	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	services, err := client.Agent().Services()
+	if err != nil || len(services) != 2 {
+		t.Errorf("services = %v, %v, want the service and its proxy", services, err)
+	}
+}
+
+// TestWeakness12TERMAfterLogin: 0.6 died of it and left the token behind. Here
+// the login works and the agent is out of reach.
+func TestWeakness12TERMAfterLogin(t *testing.T) {
+	t.Parallel()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Require(t).Stop)
+	admin, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	aws := awstest.New(t, awstest.Role{Account: "111122223333", Path: "/consul-ecs/", Name: "role"})
+	createLogin(t, admin, aws)
+	logins := func() int {
+		tokens, _, err := admin.ACL().TokenList(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := 0
+		for _, token := range tokens {
+			if token.AuthMethod == "iam-ecs-service-token" {
+				n++
+			}
+		}
+		return n
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		m := newMetadata(t)
+		m.says(http.StatusOK, task("RUNNING", "RUNNING", "RUNNING"))
+		dir := t.TempDir()
+		p := consulECS(t, append(m.env(),
+			fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulHTTPAddr":%q,"consulLogin":{"enabled":true}}`, dir, c.HTTPAddr),
+			"CONSUL_HTTP_ADDR=127.0.0.1:1", "AWS_CONTAINER_CREDENTIALS_FULL_URI="+aws.CredentialsURI(),
+			"AWS_ACCESS_KEY_ID=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent",
+		), "mesh-init")
+		testkit.Eventually(t, "mesh-init logged in", func() bool { return logins() == 1 })
+		p.Signal(sig)
+		if code := p.Wait(); code != cli.ExitUnknown {
+			t.Errorf("exit code after %s = %d, want 3", sig, code)
+		}
+		if n := logins(); n != 0 {
+			t.Errorf("%d tokens left after %s", n, sig)
+		}
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+			t.Errorf("files left after %s: %v, %v", sig, files, err)
+		}
+	}
+}
+
+func createLogin(t *testing.T, admin *api.Client, aws *awstest.AWS) {
+	t.Helper()
+	const name = "iam-ecs-service-token"
+	_, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
+		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::111122223333:role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
+		"STSEndpoint": aws.URL, "IAMEndpoint": aws.URL,
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: name, BindType: "service", BindName: "web"}, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestGroupID(t *testing.T) {
+	t.Parallel()
+	for group, want := range map[string]int{"": -1, "0": 0, "1234": 1234, "root": 0} {
+		if got, err := groupID(group); got != want || err != nil {
+			t.Errorf("groupID(%q) = %d, %v, want %d", group, got, err, want)
+		}
+	}
+	if _, err := groupID("-1"); err == nil {
+		t.Error("-1 is no group")
+	}
+}
