@@ -58,6 +58,7 @@ func TestRealConsulAcceptsTheBearer(t *testing.T) {
 			"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/web-role"}, "EnableIAMEntityDetails": false, "IAMEntityTags": nil,
 		}, awsutil.BearerOptions{}, ""},
 		{"another path is trusted", map[string]any{"BoundIAMPrincipalARNs": []string{"arn:aws:iam::123456789012:role/other/*"}}, awsutil.BearerOptions{IncludeEntity: true}, "role/consul-ecs/web-role is not trusted"},
+		{"no rule binds", map[string]any{"IAMEntityTags": []string{"another-tag"}}, awsutil.BearerOptions{IncludeEntity: true}, "tag the task role"},
 		{"own STS endpoint", nil, awsutil.BearerOptions{IncludeEntity: true, STSEndpoint: fake.URL}, ""},
 		{"China", nil, awsutil.BearerOptions{IncludeEntity: true, Partition: "aws-cn"}, ""},
 		{"GovCloud", nil, awsutil.BearerOptions{IncludeEntity: true, Partition: "aws-us-gov"}, ""},
@@ -108,10 +109,14 @@ func createMethod(t *testing.T, admin *api.Client, name string, fake *awstest.AW
 	if cfg["EnableIAMEntityDetails"] == false {
 		bind = "web"
 	}
+	rule := &api.ACLBindingRule{AuthMethod: name, BindType: "service", BindName: bind}
+	if tags, ok := cfg["IAMEntityTags"].([]string); ok && tags[0] == "another-tag" {
+		rule.BindName, rule.Selector = "web", `entity_tags["another-tag"] == "x"`
+	}
 	if _, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: cfg}, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: name, BindType: "service", BindName: bind}, nil); err != nil {
+	if _, _, err := admin.ACL().BindingRuleCreate(rule, nil); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,6 +1,8 @@
 package consulutil
 
 import (
+	"crypto/tls"
+	"errors"
 	"net/http"
 	"strings"
 )
@@ -31,6 +33,13 @@ func refusals() []struct {
 
 // loginRemedy is the advice for a refused login, or empty.
 func loginRemedy(err error) string {
+	var cert *tls.CertificateVerificationError
+	if errors.As(err, &cert) {
+		return "correct consulCACertFile (or CONSUL_CACERT), or the host name in consulHTTPAddr"
+	}
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		return "begin consulHTTPAddr with http://"
+	}
 	reason := Reason(err)
 	if reason == "" {
 		return ""

@@ -120,7 +120,7 @@ func TestWrongCA(t *testing.T) {
 	}
 	s.options.Config.ConsulCACertFile = ca
 	err := s.run()
-	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), server.URL) || !strings.Contains(err.Error(), "certificate") {
+	if cli.ExitCode(err) != 2 || !strings.Contains(err.Error(), server.URL) || !strings.Contains(err.Error(), "consulCACertFile") {
 		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 	}
 	s.wantNothing()

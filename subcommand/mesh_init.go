@@ -71,6 +71,9 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if err := cli.NoArgs(inv); err != nil {
 		return err
 	}
+	if f.limit <= 0 {
+		return cli.Usagef("-start-timeout %s: want more than 0", f.limit)
+	}
 	cfg, err := readConfig(inv)
 	if err != nil {
 		return err

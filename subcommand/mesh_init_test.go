@@ -28,6 +28,7 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 		"stray argument":   {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
 		"unknown flag":     {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
 		"unknown group":    {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
+		"no patience":      {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
 		"no configuration": {"", "http://127.0.0.1:1", nil, "invalid config: "},
 		"empty object":     {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
 		"not in a task":    {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
