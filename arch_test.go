@@ -1,0 +1,130 @@
+// Package consulecs_test holds the rules of the whole house.
+package consulecs_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit/arch"
+)
+
+const module = "github.com/meshtask/consul-ecs"
+
+// house is the architecture: who may import whom, from top to bottom, and what
+// only some packages may do. docs/ARCHITECTURE.md shows its table.
+func house() arch.House {
+	return arch.House{
+		Groups: []arch.Group{
+			{Name: "program", Packages: []string{"cmd/consul-ecs"}, Uses: []string{"wiring"}},
+			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "shared"}},
+			{
+				Name:     "flows",
+				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission", "broker"},
+				Among:    arch.Never, Interface: 3,
+				Uses: []string{"ports", "nouns", "shared"},
+			},
+			{
+				Name:     "ports",
+				Packages: []string{"registrar", "consulutil", "awsutil", "supervise"},
+				Among:    arch.Downwards,
+				Uses:     []string{"nouns", "shared"},
+			},
+			{
+				Name:     "nouns",
+				Packages: []string{"workload", "bootstrap", "aclrules", "taskdef", "config"},
+				Among:    arch.Downwards, Pure: true,
+				Uses: []string{"shared"},
+			},
+			{
+				Name:     "shared",
+				Packages: []string{"internal/cli", "internal/volume", "internal/retry", "internal/atomicfile", "internal/logkey"},
+				Among:    arch.Downwards,
+			},
+			{Name: "simulator program", Packages: []string{"cmd/localecs"}, Uses: []string{"simulator wiring", "simulator"}},
+			{Name: "simulator wiring", Packages: []string{"localecs/command"}, Uses: []string{"simulator", "ports", "nouns", "shared"}},
+			{
+				Name:     "simulator",
+				Packages: []string{"localecs/scenario", "localecs", "localecs/endpoints", "localecs/network", "localecs/runtime"},
+				Among:    arch.Downwards,
+				Uses:     []string{"simulator rules", "ports", "nouns", "shared"},
+			},
+			{Name: "simulator rules", Packages: []string{"localecs/scheduler"}, Pure: true, Uses: []string{"nouns"}},
+			{
+				Name:     "tests",
+				Packages: []string{"internal/testkit", "internal/bench", "awsutil/awstest", "registrar/registrartest"},
+				Among:    arch.Freely, TestOnly: true,
+				Uses: []string{"simulator", "simulator rules", "ports", "nouns", "shared"},
+			},
+			{Name: "root", Packages: []string{"."}},
+			{Name: "examples", Packages: []string{"examples"}},
+		},
+		Rules: []arch.Rule{
+			{
+				Name: "consul-client", Import: "github.com/hashicorp/consul/api", Names: []string{"NewClient", "NewHttpClient"},
+				Allowed: []string{"consulutil"}, Why: "only consulutil makes clients, with timeouts",
+			},
+			{
+				Name: "environment", Import: "os", Names: []string{"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Clearenv"},
+				Allowed: []string{"config", "subcommand", "localecs/command"}, Why: "the environment is read at the edge and goes down as values",
+			},
+			{
+				Name: "environment", Import: "syscall", Names: []string{"Getenv", "Environ", "Setenv"},
+				Why: "the environment is read at the edge and goes down as values",
+			},
+			{
+				Name: "generation", Import: module + "/config", Names: []string{"Agent", "Agentless"},
+				Allowed: []string{"registrar"}, Why: "generations differ in registrar only",
+			},
+			{
+				Name: "process", Import: "syscall", Names: []string{"Exec", "ForkExec", "Kill", "SysProcAttr", "Wait4"},
+				Allowed: []string{"supervise", "localecs"}, Why: "supervise owns child processes",
+			},
+		},
+		Fields: []arch.Rule{
+			{Name: "generation", Names: []string{"Generation"}, Allowed: []string{"registrar", "config"}, Why: "generations differ in registrar only"},
+		},
+		Bans: []arch.Ban{{
+			Package: "entrypoint",
+			Imports: []string{"github.com/hashicorp/consul", module + "/consulutil", module + "/registrar"},
+			Why:     "supervision does not care who registers the task",
+		}},
+		Unreachable: map[string]string{"cmd/consul-ecs": "localecs"},
+		Exemptions:  exemptions(),
+	}
+}
+
+// exemptions are few, and each says why.
+func exemptions() []arch.Exemption {
+	return []arch.Exemption{
+		{Where: "supervise/command.go", Rule: "environment", Reason: "a child that is given no environment inherits ours"},
+		{Where: "localecs/runtime/stage/supervise.go", Rule: "environment", Reason: "it runs as the container's init: the environment is the container's"},
+		{Where: "localecs/runtime/hostcap/hostcap.go", Rule: "undocumented", Reason: "one comment heads a block of one-line functions"},
+		{Where: "internal/bench", Rule: "package-size", Reason: "a program of measurements, each in a file of its own; nothing imports it"},
+		{Where: "localecs/runtime", Rule: "package-size", Reason: "start, stop and clean-up of one container share its state"},
+		{Where: "localecs/scenario", Rule: "package-size", Reason: "steps, checks and report of one file format"},
+		{Where: "taskdef", Rule: "package-size", Reason: "one type per block of the ECS schema and one rule per line of the ECS reference"},
+	}
+}
+
+func TestHouse(t *testing.T) {
+	t.Parallel()
+	m, err := arch.Load(os.DirFS("."), module)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range house().Check(m) {
+		t.Error(v)
+	}
+}
+
+func TestArchitecturePageShowsTheTable(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile("docs/ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := house().Table(); !strings.Contains(string(page), table) {
+		t.Errorf("docs/ARCHITECTURE.md does not show the table of imports:\n\n%s", table)
+	}
+}

@@ -1,0 +1,204 @@
+package arch
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Among says how the packages of a group may import each other.
+type Among int
+
+const (
+	// Never: not at all.
+	Never Among = iota
+	// Downwards: those that stand later in the list.
+	Downwards
+	// Freely: as they like; Go forbids cycles.
+	Freely
+)
+
+// Group is one layer of the house.
+type Group struct {
+	// Name is what Uses and the table call it.
+	Name string
+	// Packages are directories. Each covers the directories below it that no
+	// other entry names, and within what it covers imports are free.
+	Packages []string
+	Among    Among
+	// Uses are the groups that it may import.
+	Uses []string
+	// Pure packages do no I/O and read no clock.
+	Pure bool
+	// TestOnly packages may be imported by test files and by each other only.
+	TestOnly bool
+	// Interface is the most methods that an interface may have; 0 is 5.
+	Interface int
+}
+
+// Rule is a name that may be used in some packages only.
+type Rule struct {
+	// Name is the rule's, for exemptions and messages.
+	Name string
+	// Import and Names say what is ruled: these names of this package.
+	Import string
+	Names  []string
+	// Allowed are the packages, with those below, that may use them.
+	Allowed []string
+	// Why tells the reader what to do instead.
+	Why string
+}
+
+// Ban keeps imports, with what lies below them, out of a package.
+type Ban struct {
+	Package string
+	Imports []string
+	Why     string
+}
+
+// Exemption takes one thing off one rule.
+type Exemption struct {
+	// Where is a file, a package, or file:Function.
+	Where, Rule string
+	// Reason is for the reader.
+	Reason string
+}
+
+// House is an architecture.
+type House struct {
+	Groups []Group
+	Rules  []Rule
+	// Fields are struct fields that only some packages may read, with Names
+	// holding the fields and Import unused.
+	Fields []Rule
+	// Bans are imports that a package may not have, in production or test.
+	Bans []Ban
+	// Unreachable lists, for a main package, a directory that must not be
+	// linked into it.
+	Unreachable map[string]string
+	Exemptions  []Exemption
+}
+
+// Violation is one broken rule.
+type Violation struct {
+	// Where is the file, package or file:Function; Line is 0 for a package.
+	Where string
+	Line  int
+	Rule  string
+	Text  string
+}
+
+func (v Violation) String() string {
+	return fmt.Sprintf("%s:%d: %s: %s", v.Where, v.Line, v.Rule, v.Text)
+}
+
+// Check returns every violation, sorted, exemptions taken off.
+func (h House) Check(m *Module) []Violation {
+	c := &checker{House: h, Module: m}
+	c.arrows()
+	c.reach()
+	for _, f := range m.files {
+		c.names(f)
+		c.fields(f)
+		c.pure(f)
+		c.banned(f)
+		c.habits(f)
+		c.shape(f)
+		c.documented(f)
+	}
+	c.packages()
+	return c.exempt()
+}
+
+type checker struct {
+	House
+	*Module
+	found []Violation
+}
+
+func (c *checker) report(where string, line int, rule, format string, args ...any) {
+	c.found = append(c.found, Violation{where, line, rule, fmt.Sprintf(format, args...)})
+}
+
+// exempt takes the exemptions off. One that is not needed is a violation, so
+// that the list stays short.
+func (c *checker) exempt() []Violation {
+	var left []Violation
+	used := make([]bool, len(c.Exemptions))
+	for _, v := range c.found {
+		i := slices.IndexFunc(c.Exemptions, func(e Exemption) bool { return e.Where == v.Where && e.Rule == v.Rule })
+		if i < 0 {
+			left = append(left, v)
+			continue
+		}
+		used[i] = true
+	}
+	for i, e := range c.Exemptions {
+		if !used[i] {
+			left = append(left, Violation{e.Where, 0, e.Rule, "this exemption is not needed any more"})
+		}
+		if e.Reason == "" {
+			left = append(left, Violation{e.Where, 0, e.Rule, "an exemption wants a reason"})
+		}
+	}
+	slices.SortFunc(left, func(a, b Violation) int {
+		return cmp.Or(cmp.Compare(a.Where, b.Where), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Text, b.Text))
+	})
+	return left
+}
+
+// place is where a package stands: its group and its entry in the list.
+func (h House) place(pkg string) (group *Group, entry int) {
+	longest := -1
+	for g := range h.Groups {
+		for i, p := range h.Groups[g].Packages {
+			if covers(p, pkg) && len(p) > longest {
+				longest, group, entry = len(p), &h.Groups[g], i
+			}
+		}
+	}
+	return group, entry
+}
+
+func covers(dir, pkg string) bool { return pkg == dir || strings.HasPrefix(pkg, dir+"/") }
+
+func anyCovers(dirs []string, pkg string) bool {
+	return slices.ContainsFunc(dirs, func(d string) bool { return covers(d, pkg) })
+}
+
+// testOnly says whether a package only ever runs in tests.
+func (h House) testOnly(pkg string) bool {
+	g, _ := h.place(pkg)
+	return g != nil && g.TestOnly
+}
+
+// Table is the table of arrows in Markdown, for the architecture page.
+func (h House) Table() string {
+	var b strings.Builder
+	b.WriteString("| Group | Packages | Among themselves | May import |\n|---|---|---|---|\n")
+	for _, g := range h.Groups {
+		uses := strings.Join(g.Uses, ", ")
+		if uses == "" {
+			uses = "nothing of ours"
+		}
+		if g.TestOnly {
+			uses += "; imported by tests only"
+		}
+		fmt.Fprintf(&b, "| %s | `%s` | %s | %s |\n", g.Name, strings.Join(g.Packages, "` `"), among(g), uses)
+	}
+	return b.String()
+}
+
+func among(g Group) string {
+	switch {
+	case len(g.Packages) == 1:
+		return "–"
+	case g.Among == Downwards:
+		return "left imports right"
+	case g.Among == Freely:
+		return "free"
+	default:
+		return "never"
+	}
+}
