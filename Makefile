@@ -40,6 +40,11 @@ test: build tools ## All tests: vet, staticcheck, race detector, real Consul and
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
 	$(GO) run ./internal/bench
 
+.PHONY: size
+size: ## Show the size of consul-ecs, what its imports add, and its memory
+	@tools/ensure.sh consul
+	@$(GO) run ./internal/size
+
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for FUZZTIME (default 20s) each
 	@tools/fuzz.sh $(or $(FUZZTIME),20s)
