@@ -74,7 +74,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	s.Log.Info("left all checks critical", "checks", len(errs))
+	s.Log.Info("left all checks critical", logkey.Checks, len(errs))
 	return nil
 }
 

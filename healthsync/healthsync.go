@@ -142,7 +142,7 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 		}
 		s.w, s.first, s.known = w, task, true
 		s.Log = s.Log.With(logkey.TaskID, w.TaskID)
-		s.Log.Info("started synchronising health", logkey.ServiceID, w.ID, "checks", len(w.SyncChecks))
+		s.Log.Info("started synchronising health", logkey.ServiceID, w.ID, logkey.Checks, len(w.SyncChecks))
 		return nil
 	})
 }

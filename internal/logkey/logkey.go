@@ -10,6 +10,7 @@ const (
 	AuthMethod  = "auth_method"
 	BindingRule = "binding_rule"
 	CheckID     = "check_id"
+	Checks      = "checks"
 	ClusterARN  = "cluster_arn"
 	Container   = "container"
 	Decision    = "decision"

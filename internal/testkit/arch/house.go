@@ -104,6 +104,7 @@ func (h House) Check(m *Module) []Violation {
 		c.pure(f)
 		c.banned(f)
 		c.habits(f)
+		c.logKeys(f)
 		c.shape(f)
 		c.documented(f)
 	}

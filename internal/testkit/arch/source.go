@@ -75,6 +75,36 @@ func (c *checker) pure(f *file) {
 	})
 }
 
+// logMethods take a message and then keys and values.
+var logMethods = []string{"Trace", "Debug", "Info", "Warn", "Error"}
+
+// logKeys wants the keys of log lines to be constants of one package, so that
+// one thing has one name in every log.
+func (c *checker) logKeys(f *file) {
+	if f.test || c.testOnly(f.pkg) {
+		return
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		call, ok := n.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		method, ok := call.Fun.(*ast.SelectorExpr)
+		if !ok || !slices.Contains(logMethods, method.Sel.Name) {
+			return true
+		}
+		if x, ok := method.X.(*ast.Ident); ok && x.Obj == nil && f.imports[x.Name] != "" {
+			return true // a function such as http.Error
+		}
+		for i := 1; i < len(call.Args); i += 2 {
+			if key, ok := call.Args[i].(*ast.BasicLit); ok {
+				c.report(f.name, c.line(key.Pos()), "log-key", "%s: keys of log lines are constants of logkey", key.Value)
+			}
+		}
+		return true
+	})
+}
+
 // habits are bans that hold everywhere.
 func (c *checker) habits(f *file) {
 	for _, spec := range f.ast.Imports {
