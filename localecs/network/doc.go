@@ -1,8 +1,8 @@
 // Package network is the VPC of a local ECS: one anonymous network namespace
-// with a bridge in it, and one anonymous namespace per task, as awsvpc gives
-// every task its own network interface.
+// that routes, and one anonymous namespace per task linked to it, as awsvpc
+// gives every task its own network interface.
 //
-// Flow: 1. New makes the VPC namespace, its bridge and gateway; 2. Attach
+// Flow: 1. New makes the VPC namespace and its gateway; 2. Attach
 // makes a task namespace: lo, the link-local leg eth0, the interface eth1 with
 // the task's address, routes; 3. Listen, DialContext and Do act inside a
 // namespace from this process, File lets a container join it; 4. Close of a

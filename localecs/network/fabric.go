@@ -29,7 +29,7 @@ type Options struct {
 	Region string
 }
 
-// Fabric is the VPC: a namespace with a bridge that every task is linked to.
+// Fabric is the VPC: a namespace that every task is linked to.
 type Fabric struct {
 	plan   plan
 	pool   *pool
@@ -87,11 +87,11 @@ func (f *Fabric) open() error {
 			return err
 		}
 	}
-	// The gateway forwards, though it has nowhere to: a packet for the outside
-	// is then answered with "unreachable" instead of running into a time-out.
-	// Where /proc/sys is read-only the time-out is all there is.
-	_ = f.infra.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
-	return nil
+	// The bridge has no ports: it is where the VPC's own addresses are. Tasks
+	// reach each other through the gateway, and a packet for the outside gets
+	// "unreachable" for an answer instead of none.
+	err = f.infra.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	return hostcap.Explain("let the VPC's gateway forward", "a writable /proc/sys", instead, err)
 }
 
 // namespace wraps a descriptor. It owns ns from here on.
@@ -167,62 +167,71 @@ func (f *Fabric) attach(taskID string) (*Namespace, error) {
 	}
 	n := f.namespace(ip, ns, "task-"+taskID)
 	n.close = func() error { return f.detach(taskID, n) }
-	veth := &netlink.Veth{LinkAttrs: linkAttrs(f.vethName()), PeerName: "eth1", PeerHardwareAddr: n.MAC, PeerNamespace: netlink.NsFd(ns)}
-	if err := f.connect(n, veth); err != nil {
+	if err := f.connect(n, ns); err != nil {
 		return nil, errors.Join(err, n.Close())
 	}
 	return n, nil
 }
 
-// vethName names the VPC's end of a task's link. Numbers are not used again:
-// the link of a task that has ended is there until the kernel gets round to it.
-func (f *Fabric) vethName() string { return fmt.Sprintf("veth%d", f.links.Add(1)) }
-
-// connect sets up the task's end first, eth0 before eth1, so that interface
-// numbers are in Fargate's order.
-func (f *Fabric) connect(n *Namespace, veth *netlink.Veth) error {
+// connect links the namespace with the VPC, eth0 before eth1, so that
+// interface numbers are in Fargate's order.
+func (f *Fabric) connect(n *Namespace, ns netns.NsHandle) error {
+	// Numbers are not used again: the links of a task that has ended are there
+	// until the kernel gets round to them.
+	number := f.links.Add(1)
+	leg, err := f.addLink(fmt.Sprint("leg", number), "eth0", ns, net.HardwareAddr{0x0a, 0xed, n.MAC[2], n.MAC[3], n.MAC[4], n.MAC[5]})
+	if err != nil {
+		return err
+	}
+	eni, err := f.addLink(fmt.Sprint("eni", number), "eth1", ns, n.MAC)
+	if err != nil {
+		return err
+	}
+	n.link = eni.Index
 	h, err := openLink(n)
 	if err != nil {
 		return err
 	}
 	defer h.Close()
-	if err := setUpLoopback(h); err != nil {
-		return err
+	for _, configure := range []func() error{
+		func() error { return setUpLoopback(h) },
+		func() error { return addMetadataAddress(h) },
+		func() error { return configureLinkLocalLeg(h) },
+		func() error { return configureENI(h, n.Addressing, f.infra.MAC) },
+		func() error { return routeTask(f.link, n.link, n.Addressing) },
+		func() error { return waitUp(h, "eth0", "eth1") },
+		func() error { return waitUp(f.link, leg.Name, eni.Name) },
+	} {
+		if err := configure(); err != nil {
+			return err
+		}
 	}
-	if err := addMetadataAddress(h); err != nil {
-		return err
-	}
-	if err := addLinkLocalLeg(h, net.HardwareAddr{0x0a, 0xed, n.MAC[2], n.MAC[3], n.MAC[4], n.MAC[5]}); err != nil {
-		return err
-	}
-	veth.MasterIndex = f.bridge.Attrs().Index
-	if err := f.link.LinkAdd(veth); err != nil {
-		return hostcap.Explain("add link "+veth.Name, "the kernel's veth driver", instead, err)
-	}
-	if err := setUp(f.link, veth); err != nil {
-		return err
-	}
-	if err := configureENI(h, n.Addressing); err != nil {
-		return err
-	}
-	return errors.Join(waitUp(h, "eth1"), waitUp(f.link, veth.Name, "br0"))
+	return nil
 }
 
-// detach takes the address out of the task's namespace and frees it. The links
-// are left to the kernel, which removes them with the namespace, many at a
-// time; asking for each takes 50 ms in which no other link can be made.
+// addLink makes a pair of interfaces: name here, with the gateway's hardware
+// address, and peer in the task's namespace.
+func (f *Fabric) addLink(name, peer string, ns netns.NsHandle, mac net.HardwareAddr) (*netlink.LinkAttrs, error) {
+	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: peer, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(ns)}
+	veth.Name, veth.HardwareAddr = name, f.infra.MAC
+	if err := f.link.LinkAdd(veth); err != nil {
+		return nil, hostcap.Explain("add link "+name, "the kernel's veth driver", instead, err)
+	}
+	return veth.Attrs(), setUp(f.link, veth)
+}
+
+// detach takes the task's route away and frees its address. The links are left
+// to the kernel, which removes them with the namespace, many at a time; asking
+// for each takes 50 ms in which no other link can be made.
 func (f *Fabric) detach(taskID string, n *Namespace) error {
 	f.mu.Lock()
 	if f.tasks[taskID] == n {
 		delete(f.tasks, taskID)
 	}
 	f.mu.Unlock()
-	if err := removeENIAddress(n); err != nil {
-		// Better an address less than two tasks with one.
-		return errors.Join(fmt.Errorf("free address %s: %w", n.IP, err), n.file.Close())
-	}
+	err := unrouteTask(f.link, n.link, n.Addressing)
 	f.pool.release(n.IP)
-	return n.file.Close()
+	return errors.Join(err, n.file.Close())
 }
 
 // Close detaches every task and takes the VPC away. Stop the containers first:

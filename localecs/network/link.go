@@ -31,12 +31,6 @@ func openLink(n *Namespace) (*netlink.Handle, error) {
 	return h, err
 }
 
-func linkAttrs(name string) netlink.LinkAttrs {
-	a := netlink.NewLinkAttrs()
-	a.Name = name
-	return a
-}
-
 // setUp brings a link up without an IPv6 address of its own: tasks of this VPC
 // are IPv4, and with 200 of them on one bridge the neighbour discovery of
 // addresses that nobody uses is most of the traffic.
@@ -61,8 +55,8 @@ func setUpLoopback(h *netlink.Handle) error {
 }
 
 func addBridge(h *netlink.Handle, name string, mac net.HardwareAddr) (netlink.Link, error) {
-	br := &netlink.Bridge{LinkAttrs: linkAttrs(name)}
-	br.HardwareAddr = mac
+	br := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
+	br.Name, br.HardwareAddr = name, mac
 	if err := h.LinkAdd(br); err != nil {
 		return nil, hostcap.Explain("add link "+name, "the kernel's bridge driver", instead, err)
 	}
@@ -98,23 +92,11 @@ func addMetadataAddress(h *netlink.Handle) error {
 	return nil
 }
 
-// addLinkLocalLeg makes eth0. Nothing is behind it. A dummy is the honest
-// device for that; a bridge without ports does where the kernel has no dummy,
-// and bridges are there anyway.
-func addLinkLocalLeg(h *netlink.Handle, mac net.HardwareAddr) error {
-	var leg netlink.Link
-	dummy := &netlink.Dummy{LinkAttrs: linkAttrs("eth0")}
-	dummy.HardwareAddr = mac
-	switch err := h.LinkAdd(dummy); {
-	case err == nil:
-		leg = dummy
-	case errors.Is(err, unix.EOPNOTSUPP):
-		var err error
-		if leg, err = addBridge(h, "eth0", mac); err != nil {
-			return err
-		}
-	default:
-		return hostcap.Explain("add link eth0", "CAP_NET_ADMIN", instead, err)
+// configureLinkLocalLeg gives eth0 its address. Nothing is behind the link.
+func configureLinkLocalLeg(h *netlink.Handle) error {
+	leg, err := h.LinkByName("eth0")
+	if err != nil {
+		return fmt.Errorf("find link eth0: %w", err)
 	}
 	if err := addAddress(h, leg, netip.MustParsePrefix(linkLocalLeg)); err != nil {
 		return err
@@ -122,17 +104,29 @@ func addLinkLocalLeg(h *netlink.Handle, mac net.HardwareAddr) error {
 	return setUp(h, leg)
 }
 
-// configureENI gives eth1 the task's address and the default route.
-func configureENI(h *netlink.Handle, a Addressing) error {
+// configureENI gives eth1 the task's address and sends everything, the task's
+// own subnet too, to the gateway, whose hardware address is known. A neighbour
+// table is shared by all namespaces of a host and holds 1024 entries unless
+// the host says otherwise: 200 tasks that talk to each other would fill it
+// with their neighbours, and then nobody is found any more.
+func configureENI(h *netlink.Handle, a Addressing, gateway net.HardwareAddr) error {
 	eni, err := h.LinkByName("eth1")
 	if err != nil {
 		return fmt.Errorf("find link eth1: %w", err)
 	}
-	if err := addAddress(h, eni, netip.PrefixFrom(a.IP, a.CIDR.Bits())); err != nil {
-		return err
+	address := netip.PrefixFrom(a.IP, a.CIDR.Bits())
+	if err := h.AddrAdd(eni, &netlink.Addr{IPNet: ipNet(address), Flags: unix.IFA_F_NOPREFIXROUTE}); err != nil {
+		return fmt.Errorf("add address %s to eth1: %w", address, err)
 	}
 	if err := setUp(h, eni); err != nil {
 		return err
+	}
+	if err := addNeighbour(h, eni.Attrs().Index, a.Gateway, gateway); err != nil {
+		return err
+	}
+	onLink := &netlink.Route{LinkIndex: eni.Attrs().Index, Dst: ipNet(netip.PrefixFrom(a.Gateway, 32)), Scope: netlink.SCOPE_LINK, Src: a.IP.AsSlice()}
+	if err := h.RouteAdd(onLink); err != nil {
+		return fmt.Errorf("add route to gateway %s: %w", a.Gateway, err)
 	}
 	if err := h.RouteAdd(&netlink.Route{LinkIndex: eni.Attrs().Index, Gw: a.Gateway.AsSlice()}); err != nil {
 		return fmt.Errorf("add default route by %s: %w", a.Gateway, err)
@@ -140,29 +134,36 @@ func configureENI(h *netlink.Handle, a Addressing) error {
 	return nil
 }
 
-// removeENIAddress makes a namespace deaf to the task's address, also when a
-// socket that is still open keeps the namespace and its link alive.
-func removeENIAddress(n *Namespace) error {
-	h, err := openLink(n)
-	if err != nil {
+// taskRoute is the way from the VPC to a task.
+func taskRoute(index int, a Addressing) *netlink.Route {
+	return &netlink.Route{LinkIndex: index, Dst: ipNet(netip.PrefixFrom(a.IP, 32)), Scope: netlink.SCOPE_LINK, Src: a.Gateway.AsSlice()}
+}
+
+// routeTask makes the VPC send a task's packets to its link. The route of the
+// address's last owner may still be there, on a link that is about to go.
+func routeTask(h *netlink.Handle, index int, a Addressing) error {
+	if err := addNeighbour(h, index, a.IP, a.MAC); err != nil {
 		return err
 	}
-	defer h.Close()
-	eni, err := h.LinkByName("eth1")
-	if errors.As(err, new(netlink.LinkNotFoundError)) {
-		return nil // it did not come that far
+	if err := h.RouteReplace(taskRoute(index, a)); err != nil {
+		return fmt.Errorf("add route to %s: %w", a.IP, err)
 	}
-	if err != nil {
-		return err
+	return nil
+}
+
+// unrouteTask takes a task's packets away from it.
+func unrouteTask(h *netlink.Handle, index int, a Addressing) error {
+	if err := h.RouteDel(taskRoute(index, a)); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("remove route to %s: %w", a.IP, err)
 	}
-	addrs, err := h.AddrList(eni, netlink.FAMILY_V4)
-	if err != nil {
-		return err
-	}
-	for _, a := range addrs {
-		if err := h.AddrDel(eni, &a); err != nil {
-			return err
-		}
+	return nil
+}
+
+// addNeighbour makes an entry that does not count and is not asked for.
+func addNeighbour(h *netlink.Handle, index int, ip netip.Addr, mac net.HardwareAddr) error {
+	n := &netlink.Neigh{LinkIndex: index, State: netlink.NUD_PERMANENT, Family: netlink.FAMILY_V4, IP: ip.AsSlice(), HardwareAddr: mac}
+	if err := h.NeighSet(n); err != nil {
+		return fmt.Errorf("add neighbour %s: %w", ip, err)
 	}
 	return nil
 }

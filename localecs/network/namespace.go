@@ -19,6 +19,7 @@ type Namespace struct {
 
 	home  netns.NsHandle
 	file  *os.File
+	link  int // index of the VPC's end of eth1
 	close func() error
 	once  sync.Once
 	err   error

@@ -256,8 +256,9 @@ func TestAddressIsFreeAtOnceAfterClose(t *testing.T) {
 		if _, err := f.Attach("one-more"); !errors.Is(err, ErrNoAddress) {
 			t.Errorf("round %d: twelfth task: %v", round, err)
 		}
-		l := serve(t, open[3], open[3].IP.String()+":80", "hello")
-		if got, err := ask(open[7], l.Addr().String()); got != "hello" || err != nil {
+		word := fmt.Sprint("round ", round)
+		l := serve(t, open[3], open[3].IP.String()+":80", word)
+		if got, err := ask(open[7], l.Addr().String()); got != word || err != nil {
 			t.Errorf("round %d: %q, %v", round, got, err)
 		}
 		// The listener stays open on purpose: a socket keeps the namespace,
@@ -317,15 +318,36 @@ func TestManyTasksAtOnce(t *testing.T) {
 	if len(seen) != tasks {
 		t.Errorf("%d distinct addresses, want %d", len(seen), tasks)
 	}
-	serve(t, namespaces[0], namespaces[0].IP.String()+":80", "first")
-	if got, err := ask(namespaces[tasks-1], namespaces[0].IP.String()+":80"); got != "first" || err != nil {
-		t.Errorf("%q, %v", got, err)
-	}
+	talkAcross(t, namespaces)
 	start = time.Now()
 	if err := f.Close(); err != nil {
 		t.Error(err)
 	}
 	t.Logf("closed in %s", time.Since(start))
+}
+
+// talkAcross lets every task talk to twenty others: more pairs than a host's
+// neighbour table has room for.
+func talkAcross(t *testing.T, namespaces []*Namespace) {
+	t.Helper()
+	for _, n := range namespaces {
+		serve(t, n, n.IP.String()+":80", n.IP.String())
+	}
+	start := time.Now()
+	var wg sync.WaitGroup
+	for i, n := range namespaces {
+		wg.Go(func() {
+			for k := range 20 {
+				to := namespaces[(i+1+7*k)%len(namespaces)].IP.String()
+				if got, err := ask(n, to+":80"); got != to || err != nil {
+					t.Errorf("%s to %s: %q, %v", n.IP, to, got, err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d connections in %s", 20*len(namespaces), time.Since(start))
 }
 
 func TestClosedFabricRefuses(t *testing.T) {
