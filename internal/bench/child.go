@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,8 @@ type child struct {
 	lines chan line
 	ended chan struct{}
 	log   *tail
+	// ctx ends every wait for it.
+	ctx context.Context
 	// started and stopped bound its life; stopped is valid after ended.
 	started, stopped time.Time
 }
@@ -36,7 +39,7 @@ type line struct {
 // start runs a program with exactly that environment; the figure's end kills
 // it.
 func (s *stage) start(env []string, args ...string) (*child, error) {
-	c := &child{name: args[0], lines: make(chan line, 64), ended: make(chan struct{}), log: &tail{}}
+	c := &child{name: args[0], lines: make(chan line, 64), ended: make(chan struct{}), log: &tail{}, ctx: s.ctx}
 	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, env...)
 	c.cmd.Stderr = c.log
@@ -88,6 +91,8 @@ func (c *child) expect(text string) (time.Time, error) {
 			if l.text == text {
 				return l.at, nil
 			}
+		case <-c.ctx.Done():
+			return time.Time{}, c.ctx.Err()
 		case <-limit:
 			return time.Time{}, fmt.Errorf("%s did not say %q in %s: %s", c.name, text, childLimit, c.log)
 		}
@@ -100,8 +105,9 @@ func (c *child) signal(sig syscall.Signal) error { return c.cmd.Process.Signal(s
 func (c *child) wait() error {
 	select {
 	case <-c.ended:
+	case <-c.ctx.Done():
+		return c.ctx.Err()
 	case <-time.After(childLimit):
-		c.kill()
 		return fmt.Errorf("%s did not end in %s: %s", c.name, childLimit, c.log)
 	}
 	if code := c.cmd.ProcessState.ExitCode(); code != 0 {

@@ -154,6 +154,10 @@ func drainFigure(s *stage) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
+	floor, err := s.build(s.ctx, poller)
+	if err != nil {
+		return nil, err
+	}
 	var tasks []*task
 	var ours, floors []*child
 	for range s.repeat(drainCopies) {
@@ -165,7 +169,7 @@ func drainFigure(s *stage) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		poll, err := s.startPoller(t)
+		poll, err := s.start(nil, floor, t.uri+"/task")
 		if err != nil {
 			return nil, err
 		}
@@ -191,9 +195,8 @@ func drainFigure(s *stage) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	const what = "a Go program that polls"
 	return []row{
-		{"envoy-entrypoint: RSS", megabytes, "13.5", "12", serving[0].rss, []reference{{what, serving[1].rss}}},
-		{"envoy-entrypoint: CPU while Envoy drains", percent, "100", "1", draining[0].percent(look), []reference{{what, draining[1].percent(look)}}},
+		{"envoy-entrypoint: RSS", megabytes, "13.5", "12", serving[0].rss, []reference{{pollerWhat, serving[1].rss}}},
+		{"envoy-entrypoint: CPU while Envoy drains", percent, "100", "1", draining[0].percent(look), []reference{{pollerWhat, draining[1].percent(look)}}},
 	}, nil
 }

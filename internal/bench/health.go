@@ -140,7 +140,7 @@ func missingFigure(s *stage) ([]row, error) {
 		{what + "registrations", count, "0", "1", sample{gone.registrations}, []reference{{peer, sample{there.registrations}}}},
 		{what + "status changes", count, "1", "1", sample{gone.changes}, []reference{{peer, sample{there.changes}}}},
 		{"missing container: repeated writes a minute", count, "59", "6 (TTL refresh)",
-			sample{gone.perMinute(missingTime)}, []reference{{peer, sample{there.perMinute(missingTime)}}}},
+			sample{gone.perMinute()}, []reference{{peer, sample{there.perMinute()}}}},
 	}, nil
 }
 
@@ -150,24 +150,38 @@ type checkWrites struct {
 	// changes are updates that differ from the one before, repeats those that
 	// do not.
 	changes, repeats float64
+	// first and last are the moments of the first and the last update.
+	first, last time.Time
 }
 
-func (w checkWrites) perMinute(d time.Duration) float64 { return w.repeats / d.Minutes() }
+// perMinute is the rate of the repeats, 0 when there are none.
+func (w checkWrites) perMinute() float64 {
+	if w.repeats == 0 {
+		return 0
+	}
+	return w.repeats / w.last.Sub(w.first).Minutes()
+}
 
 func writes(es []exchange, checkID string) checkWrites {
 	var w checkWrites
-	last := ""
+	body := ""
 	for _, e := range es {
-		switch {
-		case e.path == "/v1/agent/check/register" && strings.Contains(e.body, `"`+checkID+`"`):
+		if e.path == "/v1/agent/check/register" && strings.Contains(e.body, `"`+checkID+`"`) {
 			w.registrations++
-		case e.path != "/v1/agent/check/update/"+checkID:
-		case e.body == last:
-			w.repeats++
-		default:
-			w.changes++
-			last = e.body
 		}
+		if e.path != "/v1/agent/check/update/"+checkID {
+			continue
+		}
+		if w.first.IsZero() {
+			w.first = e.start
+		}
+		w.last = e.start
+		if e.body == body {
+			w.repeats++
+		} else {
+			w.changes++
+		}
+		body = e.body
 	}
 	return w
 }
@@ -175,6 +189,10 @@ func writes(es []exchange, checkID string) checkWrites {
 // idleFigure runs several health-syncs and several pollers side by side.
 func idleFigure(s *stage) ([]row, error) {
 	c, err := s.consul(false)
+	if err != nil {
+		return nil, err
+	}
+	floor, err := s.build(s.ctx, poller)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +206,7 @@ func idleFigure(s *stage) ([]row, error) {
 		if err != nil {
 			return nil, err
 		}
-		poll, err := s.startPoller(t)
+		poll, err := s.start(nil, floor, t.uri+"/task")
 		if err != nil {
 			return nil, err
 		}
@@ -201,21 +219,18 @@ func idleFigure(s *stage) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	const what = "a Go program that polls"
 	return []row{
-		{"health-sync idle: RSS", megabytes, "15.6", "14", m[0].rss, []reference{{what, m[1].rss}}},
-		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.05", m[0].perMinute(idleTime), []reference{{what, m[1].perMinute(idleTime)}}},
+		{"health-sync idle: RSS", megabytes, "15.6", "14", m[0].rss, []reference{{pollerWhat, m[1].rss}}},
+		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.05", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
 	}, nil
 }
 
-// startPoller starts the floor program on a task's metadata.
-func (s *stage) startPoller(t *task) (*child, error) {
-	path, err := s.build(s.ctx, "./internal/bench/floor/poll")
-	if err != nil {
-		return nil, err
-	}
-	return s.start(nil, path, t.uri+"/task")
-}
+// poller is the floor of memory and CPU: a program that does nothing but get
+// the task metadata once a second.
+const (
+	poller     = "./internal/bench/floor/poll"
+	pollerWhat = "a Go program that polls"
+)
 
 // consumption is what some processes of one kind used.
 type consumption struct {

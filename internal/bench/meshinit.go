@@ -21,8 +21,8 @@ const (
 
 // startSamples are what one way of starting gives.
 type startSamples struct {
-	own, wall, requests       sample
-	process, bootstrap, floor sample
+	own, wall, requests sample
+	process, bootstrap  sample
 }
 
 // meshInitFigure is mesh-init's own time: start to exit without the time in

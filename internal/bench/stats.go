@@ -69,9 +69,9 @@ func (u unit) of(d time.Duration) float64 {
 func (u unit) format(v float64) string {
 	digits := 1
 	switch u {
-	case seconds, percent:
+	case percent:
 		digits = 2
-	case cpuPerMinute:
+	case seconds, cpuPerMinute:
 		digits = 3
 	case count:
 		digits = 0

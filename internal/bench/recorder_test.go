@@ -1,0 +1,90 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// at is an exchange from one millisecond to another.
+func at(from, to int) exchange {
+	zero := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+	return exchange{start: zero.Add(time.Duration(from) * time.Millisecond), end: zero.Add(time.Duration(to) * time.Millisecond)}
+}
+
+func TestBusy(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		exchanges []exchange
+		want      time.Duration
+	}{
+		"none":                     {nil, 0},
+		"one after the other":      {[]exchange{at(0, 5), at(7, 10)}, 8 * time.Millisecond},
+		"one inside another":       {[]exchange{at(0, 10), at(2, 4), at(3, 5)}, 10 * time.Millisecond},
+		"overlapping, not in turn": {[]exchange{at(5, 12), at(0, 8)}, 12 * time.Millisecond},
+		"after one inside another": {[]exchange{at(0, 10), at(2, 4), at(6, 12)}, 12 * time.Millisecond},
+	} {
+		if got := busy(c.exchanges); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+func TestRecorderPassesOnAndRecords(t *testing.T) {
+	t.Parallel()
+	behind := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		w.WriteHeader(http.StatusTeapot)
+		io.WriteString(w, r.Method+" "+r.URL.String()+" "+string(body))
+	}))
+	defer behind.Close()
+	var rec recorder
+	front := httptest.NewServer(rec.proxy(strings.TrimPrefix(behind.URL, "http://")))
+	defer front.Close()
+	resp, err := http.Post(front.URL+"/v1/x?a=b", "text/plain", strings.NewReader("hello"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, _ := io.ReadAll(resp.Body)
+	if got := string(body); resp.StatusCode != http.StatusTeapot || got != "POST /v1/x?a=b hello" {
+		t.Errorf("answer %d %q", resp.StatusCode, got)
+	}
+	front.Close() // waits for the handler, which records last
+	seen := rec.take()
+	if len(seen) != 1 || seen[0].method != "POST" || seen[0].path != "/v1/x" || seen[0].body != "hello" || seen[0].end.Before(seen[0].start) {
+		t.Errorf("recorded %+v", seen)
+	}
+	if again := rec.take(); len(again) != 0 {
+		t.Errorf("recorded twice: %+v", again)
+	}
+}
+
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	put := func(second int, path, body string) exchange {
+		e := at(second*1000, second*1000+1)
+		e.method, e.path, e.body = "PUT", path, body
+		return e
+	}
+	const update = "/v1/agent/check/update/"
+	got := writes([]exchange{
+		put(0, "/v1/agent/check/register", `{"ID":"c"}`),
+		put(0, update+"c", "critical"),
+		put(5, update+"c-2", "critical"),
+		put(6, "/v1/agent/check/register", `{"ID":"c-2"}`),
+		put(10, update+"c", "critical"),
+		put(20, update+"c", "critical"),
+		put(30, update+"c", "passing"),
+		put(40, update+"c", "critical"),
+	}, "c")
+	if got.registrations != 1 || got.changes != 3 || got.repeats != 2 || got.perMinute() != 3 {
+		t.Errorf("%+v, %v a minute; want 1 registration, 3 changes, 2 repeats, 3 a minute", got, got.perMinute())
+	}
+	if none := writes(nil, "c"); none.perMinute() != 0 {
+		t.Errorf("no writes are %v a minute", none.perMinute())
+	}
+}
