@@ -2,6 +2,8 @@ package healthsync
 
 import (
 	"errors"
+	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -261,17 +263,25 @@ func TestCutOffPassingWriteLosesAgainstCritical(t *testing.T) {
 
 func TestWeakness16AgentThatLeftCountsAsDone(t *testing.T) {
 	t.Parallel()
-	running(t, func(r *rig) {
-		r.agent.setAnswer(func(op) error { return errRefused })
-		took, err := r.term()
-		if err != nil || took < 5*sec || took > 5500*time.Millisecond {
-			t.Errorf("took %s, %v", took, err)
-		}
-		r.wantLogOuts("service-secret", "client-secret")
-		if n := r.logged("agent is gone"); n != 1 {
-			t.Errorf("%d lines:\n%s", n, r.log)
-		}
-	})
+	for name, gone := range map[string]error{
+		"port":   fmt.Errorf("dial: %w", syscall.ECONNREFUSED),
+		"socket": fmt.Errorf("dial: %w", syscall.ENOENT),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			running(t, func(r *rig) {
+				r.agent.setAnswer(func(op) error { return gone })
+				took, err := r.term()
+				if err != nil || took < 5*sec || took > 5500*time.Millisecond {
+					t.Errorf("took %s, %v", took, err)
+				}
+				r.wantLogOuts("service-secret", "client-secret")
+				if n := r.logged("agent is gone"); n != 1 {
+					t.Errorf("%d lines:\n%s", n, r.log)
+				}
+			})
+		})
+	}
 }
 
 func TestWeakness16AgentThatRestartsIsStillWritten(t *testing.T) {

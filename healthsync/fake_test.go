@@ -64,6 +64,8 @@ type agent struct {
 	lost   bool // no check can be registered
 	checks map[string]*ttlCheck
 	ops    []op
+	// token is the only one that is accepted; empty accepts all.
+	token string
 	// answer decides about a write before it is applied; nil accepts all.
 	// errHang keeps it until the caller goes away.
 	answer func(op) error
@@ -78,12 +80,15 @@ func newAgent() *agent {
 	return &agent{start: time.Now(), checks: map[string]*ttlCheck{}}
 }
 
-func (a *agent) write(ctx context.Context, verb, container, status string, apply func() error) error {
+func (a *agent) write(ctx context.Context, token, verb, container, status string, apply func() error) error {
 	a.mu.Lock()
 	o := op{time.Since(a.start), verb, container, status}
 	a.ops = append(a.ops, o)
-	answer := a.answer
+	answer, denied := a.answer, a.token != "" && a.token != token
 	a.mu.Unlock()
+	if denied {
+		return errDenied
+	}
 	if answer != nil {
 		if err := answer(o); errors.Is(err, errHang) {
 			<-ctx.Done()
@@ -107,8 +112,8 @@ func (a *agent) write(ctx context.Context, verb, container, status string, apply
 	return apply()
 }
 
-func (a *agent) EnsureCheck(ctx context.Context, _ string, w workload.Workload, c workload.SyncCheck, status, output string) error {
-	return a.write(ctx, "ensure", c.Container, status, func() error {
+func (a *agent) EnsureCheck(ctx context.Context, token string, _ workload.Workload, c workload.SyncCheck, status, output string) error {
+	return a.write(ctx, token, "ensure", c.Container, status, func() error {
 		if a.lost {
 			return errGone
 		}
@@ -117,8 +122,8 @@ func (a *agent) EnsureCheck(ctx context.Context, _ string, w workload.Workload, 
 	})
 }
 
-func (a *agent) SetStatus(ctx context.Context, _ string, w workload.Workload, c workload.SyncCheck, status, output string) error {
-	return a.write(ctx, "set", c.Container, status, func() error {
+func (a *agent) SetStatus(ctx context.Context, token string, _ workload.Workload, c workload.SyncCheck, status, output string) error {
+	return a.write(ctx, token, "set", c.Container, status, func() error {
 		check := a.checks[c.Container]
 		if check == nil {
 			return errGone
@@ -214,6 +219,9 @@ type logout struct {
 }
 
 func (l *logout) do(ctx context.Context, secret string) error {
+	if ctx.Err() != nil {
+		return ctx.Err() // no time left is no attempt
+	}
 	l.mu.Lock()
 	l.secrets = append(l.secrets, secret)
 	answer := l.answer

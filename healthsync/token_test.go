@@ -17,18 +17,27 @@ func TestReplacedTokenFileIsReadAfterADenial(t *testing.T) {
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.login("old", "")
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.agent.setAnswer(func(op) error { return errDenied })
+		r.agent.token = "new"
 		r.run()
 		r.pass(500 * time.Millisecond)
+		r.wantStatus("app", "absent")
 		r.file("service-token", "new\n")
-		r.pass(sec)
-		r.agent.setAnswer(nil)
-		r.pass(sec)
+		r.pass(2 * sec)
 		r.wantStatus("app", "passing")
 		r.term()
 		if d := cmp.Diff([]string{"new"}, r.logout.distinct()); d != "" {
 			t.Error(d)
 		}
+	})
+}
+
+func TestTokenWhoseFileVanishedIsLoggedOut(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		removeFile(t, r, "service-token")
+		r.term()
+		r.wantStatus("app", "critical")
+		r.wantLogOuts("service-secret", "client-secret")
 	})
 }
 
