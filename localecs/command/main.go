@@ -17,9 +17,14 @@ import (
 
 // Main runs the localecs command that args names and returns the exit code.
 func Main(args []string) int {
-	return cli.Main(cli.App{
+	return cli.Main(App(), args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+}
+
+// App is localecs with its commands.
+func App() cli.App {
+	return cli.App{
 		Name:     "localecs",
 		Version:  cli.Version(),
 		Commands: map[string]cli.Command{"run": runCommand()},
-	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	}
 }

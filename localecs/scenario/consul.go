@@ -19,9 +19,10 @@ func (c *Consul) serverArgs(managementToken string) []string {
 			"default_policy": "deny",
 			"tokens":         map[string]any{"initial_management": managementToken, "agent": managementToken},
 		},
-		"connect":     map[string]any{"enabled": true},
-		"performance": map[string]any{"raft_multiplier": 1},
-		"ports":       map[string]any{"grpc": 8502, "dns": -1},
+		"connect":              map[string]any{"enabled": true},
+		"disable_update_check": true,
+		"performance":          map[string]any{"raft_multiplier": 1},
+		"ports":                map[string]any{"grpc": 8502, "dns": -1},
 	})
 	return []string{
 		"consul", "agent", "-server", "-bootstrap-expect=1", "-log-level=warn",

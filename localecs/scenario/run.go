@@ -42,6 +42,7 @@ type taskRun struct {
 	def         *taskdef.TaskDefinition
 	application string
 	task        *localecs.Task
+	asked       bool // a step has asked it to stop
 	phases      phases
 }
 
@@ -97,9 +98,7 @@ func Run(ctx context.Context, f *File, o Options) (*Report, error) {
 	watching.Go(func() { r.watch.run(ctx) })
 
 	err = r.steps(ctx)
-	if r.traffic != nil {
-		r.traffic.stop()
-	}
+	r.traffic.stop()
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -210,17 +209,14 @@ func (r *runner) observe(e localecs.Event) {
 
 // consulChanged notes a check's new status.
 func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) {
+	checks, _ := r.watch.now()
 	r.mu.Lock()
 	name, t := r.taskOf(c.ServiceID)
 	if t != nil && !t.phases.term.IsZero() && status != api.HealthPassing {
 		first(&t.phases.critical, at)
 	}
-	if t != nil && t.phases.inTraffic.IsZero() {
-		r.watch.mu.Lock()
-		if inTraffic(r.watch.checks, t.task.ID()) {
-			t.phases.inTraffic = at
-		}
-		r.watch.mu.Unlock()
+	if t != nil && inTraffic(checks, t.task.ID()) {
+		first(&t.phases.inTraffic, at)
 	}
 	r.mu.Unlock()
 	if t != nil {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -81,6 +80,9 @@ func (r *runner) stop(ctx context.Context, names []string) error {
 
 func (r *runner) stopOne(ctx context.Context, name string) error {
 	t := r.tasks[name]
+	r.mu.Lock()
+	t.asked = true
+	r.mu.Unlock()
 	t.task.Stop(scheduler.StopUserInitiated, "Task stopped by user")
 	select {
 	case <-t.task.Done():
@@ -112,15 +114,17 @@ func (r *runner) stopOne(ctx context.Context, name string) error {
 func (r *runner) await(ctx context.Context, a Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
+	ctx, release := r.whileTasksRun(ctx)
+	defer release()
 	switch {
 	case a.Service != "":
-		err := r.watch.until(ctx, func(checks map[string]*api.HealthCheck) bool {
+		err := r.watch.until(ctx, func(checks checkMap) bool {
 			return r.passing(checks, a.Service) >= a.Passing
 		})
 		return r.awaited(err, fmt.Sprintf("%d passing instances of %s within %s", a.Passing, a.Service, a.Within))
 	case a.Task != "":
 		id := r.tasks[a.Task].task.ID()
-		err := r.watch.until(ctx, func(checks map[string]*api.HealthCheck) bool {
+		err := r.watch.until(ctx, func(checks checkMap) bool {
 			for _, c := range checks {
 				if hasTask(c.CheckID, id) && strings.Contains(c.CheckID, id+"-"+a.Container+"-") {
 					return c.Status == a.Status
@@ -134,6 +138,28 @@ func (r *runner) await(ctx context.Context, a Await) error {
 	}
 }
 
+// whileTasksRun ends the context when a started task ends that no step has
+// asked to stop: what is awaited will not come then.
+func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, t := range r.tasks {
+		if t.task == nil || t.asked {
+			continue
+		}
+		go func() {
+			select {
+			case <-t.task.Done():
+				v := t.task.View()
+				cancel(fmt.Errorf("task %s ended by itself: %s: %s", name, v.StopCode, v.StoppedReason))
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return ctx, func() { cancel(context.Canceled) }
+}
+
 func (r *runner) awaited(err error, what string) error {
 	if err != nil {
 		return fmt.Errorf("await %s: %w; see the logs in %s", what, err, r.cluster.LogDir())
@@ -142,7 +168,7 @@ func (r *runner) awaited(err error, what string) error {
 }
 
 // passing counts the tasks of a service that Consul sends traffic to.
-func (r *runner) passing(checks map[string]*api.HealthCheck, service string) int {
+func (r *runner) passing(checks checkMap, service string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
@@ -168,7 +194,7 @@ func (r *runner) awaitRequests(ctx context.Context, n int) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("await %d answered requests: %w", n, ctx.Err())
+			return fmt.Errorf("await %d answered requests: %w", n, context.Cause(ctx))
 		}
 	}
 }
@@ -236,10 +262,16 @@ func (r *runner) post(ctx context.Context, p Post) error {
 
 func (r *runner) startTraffic(ctx context.Context, t Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
-	r.traffic = startTraffic(ctx, url, t.Rate, r.cluster.Dial, func(f failure) {
+	r.traffic = newTraffic(url, r.cluster.Dial, func(f failure) {
 		r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)
 	})
-	r.out.line("traffic", "", fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url))
+	start := time.Now()
+	if err := r.traffic.awaitFirst(ctx); err != nil {
+		return fmt.Errorf("traffic: no answer from %s within %s: %w", url, firstAnswerLimit, err)
+	}
+	r.out.line("traffic", "", fmt.Sprintf("first answer after %s; now %d requests a second to %s, no retries",
+		time.Since(start).Round(time.Millisecond), t.Rate, url))
+	r.traffic.start(ctx, t.Rate)
 	return nil
 }
 

@@ -16,13 +16,18 @@ const requestTimeout = 10 * time.Second
 // maxFailures is how many failures are kept with their text.
 const maxFailures = 10
 
-// traffic sends requests at a steady rate until it is ended. Each request has a
-// connection of its own and is never retried, so every loss counts.
+// firstAnswerLimit bounds the wait for the first answer.
+const firstAnswerLimit = 10 * time.Second
+
+// traffic sends requests at a steady rate until it is stopped. Each request has
+// a connection of its own and is never retried, so every loss counts.
 type traffic struct {
-	client *http.Client
-	url    string
-	end    context.CancelFunc
-	done   chan struct{}
+	client    *http.Client
+	url       string
+	onFailure func(failure)
+	// end and done are set by start.
+	end  context.CancelFunc
+	done chan struct{}
 
 	mu       sync.Mutex
 	answered int
@@ -38,22 +43,46 @@ type failure struct {
 
 type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-func startTraffic(ctx context.Context, url string, rate int, dial dialFunc, onFailure func(failure)) *traffic {
-	ctx, cancel := context.WithCancel(ctx)
-	t := &traffic{
+func newTraffic(url string, dial dialFunc, onFailure func(failure)) *traffic {
+	return &traffic{
 		client: &http.Client{
 			Timeout:   requestTimeout,
 			Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
 		},
-		url:  url,
-		end:  cancel,
-		done: make(chan struct{}),
+		url:       url,
+		onFailure: onFailure,
 	}
-	go t.run(ctx, time.Second/time.Duration(rate), onFailure)
-	return t
 }
 
-func (t *traffic) run(ctx context.Context, every time.Duration, onFailure func(failure)) {
+// awaitFirst asks until the first answer: a moment passes between Consul's
+// knowing an instance and the caller's proxy knowing it, and that is start-up,
+// not loss. Nothing is counted.
+func (t *traffic) awaitFirst(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, firstAnswerLimit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := t.request()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// start begins the steady rate, in requests a second.
+func (t *traffic) start(ctx context.Context, rate int) {
+	ctx, t.end = context.WithCancel(ctx)
+	t.done = make(chan struct{})
+	go t.run(ctx, time.Second/time.Duration(rate))
+}
+
+func (t *traffic) run(ctx context.Context, every time.Duration) {
 	defer close(t.done)
 	var requests sync.WaitGroup
 	defer requests.Wait()
@@ -68,7 +97,7 @@ func (t *traffic) run(ctx context.Context, every time.Duration, onFailure func(f
 				start := time.Now()
 				err := t.request()
 				if f, bad := t.count(start, err); bad {
-					onFailure(f)
+					t.onFailure(f)
 				}
 			})
 		}
@@ -109,8 +138,11 @@ func (t *traffic) count(start time.Time, err error) (failure, bool) {
 }
 
 // stop ends the traffic and waits for the requests under way. It may be called
-// twice.
+// twice, and before start, and on nil.
 func (t *traffic) stop() {
+	if t == nil || t.end == nil {
+		return
+	}
 	t.end()
 	<-t.done
 }

@@ -17,16 +17,19 @@ type watcher struct {
 	// disappeared.
 	changed func(at time.Time, c *api.HealthCheck, status string)
 
-	mu     sync.Mutex
-	checks map[string]*api.HealthCheck
+	mu     sync.Mutex // held for reading and replacing the fields below only
+	checks checkMap
 	wake   chan struct{} // closed and replaced at every change
 }
+
+// checkMap is every check by node and ID. It is replaced, never changed.
+type checkMap map[string]*api.HealthCheck
 
 // statusGone stands for a check that is no longer in the catalog.
 const statusGone = "gone"
 
 func newWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *watcher {
-	return &watcher{client: client, changed: changed, checks: map[string]*api.HealthCheck{}, wake: make(chan struct{})}
+	return &watcher{client: client, changed: changed, checks: checkMap{}, wake: make(chan struct{})}
 }
 
 // run watches until ctx ends. A failed query is repeated after a second: the
@@ -50,7 +53,7 @@ func (w *watcher) run(ctx context.Context) {
 }
 
 func (w *watcher) update(at time.Time, checks api.HealthChecks) {
-	now := make(map[string]*api.HealthCheck, len(checks))
+	now := make(checkMap, len(checks))
 	for _, c := range checks {
 		now[c.Node+"/"+c.CheckID] = c
 	}
@@ -74,25 +77,30 @@ func (w *watcher) update(at time.Time, checks api.HealthChecks) {
 
 // until waits until ok holds for the present checks, asking again at every
 // change.
-func (w *watcher) until(ctx context.Context, ok func(checks map[string]*api.HealthCheck) bool) error {
+func (w *watcher) until(ctx context.Context, ok func(checkMap) bool) error {
 	for {
-		w.mu.Lock()
-		holds, wake := ok(w.checks), w.wake
-		w.mu.Unlock()
-		if holds {
+		checks, wake := w.now()
+		if ok(checks) {
 			return nil
 		}
 		select {
 		case <-wake:
 		case <-ctx.Done():
-			return ctx.Err()
+			return context.Cause(ctx)
 		}
 	}
 }
 
+// now returns the present checks and a channel that is closed when they change.
+func (w *watcher) now() (checkMap, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.checks, w.wake
+}
+
 // inTraffic says whether Consul sends traffic to the task: it has a proxy and
 // every check of its services passes.
-func inTraffic(checks map[string]*api.HealthCheck, taskID string) bool {
+func inTraffic(checks checkMap, taskID string) bool {
 	proxies := 0
 	for _, c := range checks {
 		if !strings.Contains(c.ServiceID, taskID) {

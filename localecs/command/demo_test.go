@@ -1,0 +1,187 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+func TestMain(m *testing.M) {
+	if runtime.InitMain() {
+		return
+	}
+	os.Exit(testkit.Main(m))
+}
+
+// result is one call of localecs.
+type result struct {
+	code           int
+	stdout, stderr string
+}
+
+func call(t *testing.T, args ...string) result {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := cli.Main(App(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// programs builds what hello-mesh runs and returns -var flags for it.
+func programs(t *testing.T) []string {
+	t.Helper()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	consul, envoy := testkit.RequireBinary(t, "consul"), testkit.RequireBinary(t, "envoy")
+	bin := t.TempDir()
+	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/consul-ecs", "./examples/hello-mesh/hello")
+	build.Dir = testkit.Root()
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	return []string{"-var", "bin=" + bin, "-var", "consul=" + consul, "-var", "envoy=" + envoy}
+}
+
+// event is a line of -json output.
+type event struct {
+	Time time.Time `json:"time"`
+	Task string    `json:"task"`
+	Part string    `json:"part"`
+	Text string    `json:"text"`
+}
+
+// The demo, end to end: the README's first command.
+func TestHelloMesh(t *testing.T) {
+	dir := t.TempDir()
+	t.Cleanup(func() { showLogs(t, dir) })
+	args := append([]string{"run", "-json", "-dir", dir}, programs(t)...)
+	got := call(t, append(args, filepath.Join(testkit.Root(), "examples", "hello-mesh"))...)
+	if got.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	}
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	var report struct {
+		Answered, Failed int
+		Failures         []string
+	}
+	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
+		t.Fatal(err)
+	}
+	if report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 {
+		t.Errorf("report %+v, want no failure and 200 requests", report)
+	}
+	var events []event
+	for _, line := range lines[:len(lines)-1] {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		events = append(events, e)
+	}
+	t.Run("Weakness17CriticalLongBeforeTheApplicationEnds", func(t *testing.T) {
+		critical := moment(t, events, "consul", "consul ecs synced (api): critical", "asked to stop")
+		ended := moment(t, events, "api", "STOPPED", "asked to stop")
+		if lead := ended.Sub(critical); lead < 4*time.Second {
+			t.Errorf("critical %s before the application ended, want about 5s", lead)
+		}
+	})
+	t.Run("EnvoyOutlivesTheApplication", func(t *testing.T) {
+		app := moment(t, events, "api", "STOPPED", "asked to stop")
+		proxy := moment(t, events, "sidecar-proxy", "STOPPED", "asked to stop")
+		if late := proxy.Sub(app); late < 0 || late > 2*time.Second {
+			t.Errorf("Envoy ended %s after the application, want within 2s after it", late)
+		}
+	})
+}
+
+// showLogs prints the containers' logs of a failed run.
+func showLogs(t *testing.T, dir string) {
+	if !t.Failed() {
+		return
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, "*", "logs", "*", "*.log"))
+	for _, path := range logs {
+		text, _ := os.ReadFile(path)
+		t.Logf("%s\n%s", strings.TrimPrefix(path, dir), text)
+	}
+}
+
+// moment is the time of the first event of api-1's part that contains text,
+// after the first one that contains since.
+func moment(t *testing.T, events []event, part, text, since string) time.Time {
+	t.Helper()
+	seen := false
+	for _, e := range events {
+		if e.Task != "api-1" {
+			continue
+		}
+		seen = seen || strings.Contains(e.Text, since)
+		if seen && e.Part == part && strings.Contains(e.Text, text) {
+			return e.Time
+		}
+	}
+	t.Fatalf("no event %q of %s after %q", text, part, since)
+	return time.Time{}
+}
+
+func TestRunRefusesBadInput(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for _, c := range []struct {
+		name string
+		args []string
+		says []string
+	}{
+		{"no argument", nil, []string{"want one scenario directory or file"}},
+		{"missing", []string{filepath.Join(dir, "none")}, []string{"read scenario", "none"}},
+		{"not YAML", []string{write("a.yaml", "name: [")}, []string{"a.yaml"}},
+		{"unknown key", []string{write("b.yaml", "name: x\nsteeps: []\n")}, []string{"b.yaml", "steeps", "2"}},
+		{"several mistakes at once", []string{write("c.yaml", "stopOrder: never\nsteps:\n- start: [web]\n- await: {requests: 3}\n")}, []string{
+			"name: must not be empty", "stopOrder", "tasks: at least one", `steps[0]: start: task "web" is not in tasks`, "steps[1]: await: within",
+		}},
+		{"bad variable", []string{"-var", "x", dir}, []string{"want name=value"}},
+		{"missing program", []string{write("d.yaml", "name: d\ntasks: {web: web.json}\nimages: {i: {programs: {/x: '${nosuch}/x'}}}\n")}, []string{
+			"web.json", "needs ${nosuch}",
+		}},
+		{"foreign directory", []string{"-dir", foreign(t), write("e.yaml", "name: e\ntasks: {web: web.json}\n")}, []string{"which no run has made"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"run", "-dir", t.TempDir()}, c.args...)
+			got := call(t, args...)
+			if got.code != 1 {
+				t.Errorf("exit %d, want 1; stderr %s", got.code, got.stderr)
+			}
+			for _, want := range c.says {
+				if !strings.Contains(got.stderr, want) {
+					t.Errorf("stderr does not say %q:\n%s", want, got.stderr)
+				}
+			}
+		})
+	}
+}
+
+// foreign is a state directory whose subdirectory for scenario e holds
+// somebody's file.
+func foreign(t *testing.T) string {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "e", "thesis"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
