@@ -7,9 +7,7 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -21,31 +19,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-const childVariable = "LOCALECS_NETWORK_TEST_CHILD"
-
 func TestMain(m *testing.M) {
 	if os.Getenv(childVariable) != "" {
 		os.Exit(child())
 	}
 	os.Exit(testkit.Main(m))
-}
-
-// child makes a VPC with two tasks, says so, and waits to be killed.
-func child() int {
-	f, err := New(Options{})
-	if err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	for _, id := range []string{"a", "b"} {
-		if _, err := f.Attach(id); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-	}
-	fmt.Println("ready")
-	_, _ = io.Copy(io.Discard, os.Stdin)
-	return 0
 }
 
 // newFabric is a VPC for one test; it skips where the host cannot make one.
@@ -290,66 +268,6 @@ func TestTaskIDIsTakenOnce(t *testing.T) {
 	attach(t, f, "a")
 }
 
-func TestManyTasksAtOnce(t *testing.T) {
-	f := newFabric(t, Options{})
-	const tasks = 200
-	start := time.Now()
-	var wg sync.WaitGroup
-	namespaces := make([]*Namespace, tasks)
-	for i := range tasks {
-		wg.Go(func() {
-			n, err := f.Attach(strconv.Itoa(i))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			namespaces[i] = n
-		})
-	}
-	wg.Wait()
-	t.Logf("%d tasks attached in %s", tasks, time.Since(start))
-	if t.Failed() {
-		return
-	}
-	seen := map[string]bool{}
-	for _, n := range namespaces {
-		seen[n.IP.String()] = true
-	}
-	if len(seen) != tasks {
-		t.Errorf("%d distinct addresses, want %d", len(seen), tasks)
-	}
-	talkAcross(t, namespaces)
-	start = time.Now()
-	if err := f.Close(); err != nil {
-		t.Error(err)
-	}
-	t.Logf("closed in %s", time.Since(start))
-}
-
-// talkAcross lets every task talk to twenty others: more pairs than a host's
-// neighbour table has room for.
-func talkAcross(t *testing.T, namespaces []*Namespace) {
-	t.Helper()
-	for _, n := range namespaces {
-		serve(t, n, n.IP.String()+":80", n.IP.String())
-	}
-	start := time.Now()
-	var wg sync.WaitGroup
-	for i, n := range namespaces {
-		wg.Go(func() {
-			for k := range 20 {
-				to := namespaces[(i+1+7*k)%len(namespaces)].IP.String()
-				if got, err := ask(n, to+":80"); got != to || err != nil {
-					t.Errorf("%s to %s: %q, %v", n.IP, to, got, err)
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	t.Logf("%d connections in %s", 20*len(namespaces), time.Since(start))
-}
-
 func TestClosedFabricRefuses(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, Options{})
@@ -393,72 +311,5 @@ func TestThreadsComeHome(t *testing.T) {
 		if ns, err := os.Readlink(path); err == nil && ns != home {
 			t.Errorf("%s is in %s, want %s", path, ns, home)
 		}
-	}
-}
-
-// hostLinks is what the host's own namespace shows.
-func hostLinks(t *testing.T) []string {
-	t.Helper()
-	links, err := netlink.LinkList()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, l := range links {
-		addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, fmt.Sprint(l.Attrs().Name, addrs))
-	}
-	return names
-}
-
-func TestHostKeepsNothingOfAKilledSimulator(t *testing.T) {
-	newFabric(t, Options{}) // skips where there is no network
-	before := hostLinks(t)
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childVariable+"=1")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 64)
-	n, err := stdout.Read(line)
-	if got := strings.TrimSpace(string(line[:n])); got != "ready" {
-		t.Errorf("child said %q, %v", got, err)
-	}
-	if diff := cmp.Diff(before, hostLinks(t)); diff != "" {
-		t.Errorf("links on the host while it runs (-before +during):\n%s", diff)
-	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	_ = cmd.Wait()
-	if diff := cmp.Diff(before, hostLinks(t)); diff != "" {
-		t.Errorf("links on the host afterwards (-before +after):\n%s", diff)
-	}
-	after, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(string(mounts), string(after)); diff != "" {
-		t.Errorf("mounts (-before +after):\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
@@ -171,7 +172,11 @@ func mounts(binds []image.Bind, volumes []Mount) ([]stage.Mount, error) {
 		if !path.IsAbs(v.Target) || path.Clean(v.Target) == "/" {
 			return nil, fmt.Errorf("mount at %q: want an absolute path below /", v.Target)
 		}
-		add(stage.Mount{Source: v.Source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
+		source, err := filepath.Abs(v.Source)
+		if err != nil {
+			return nil, fmt.Errorf("mount at %q: %w", v.Target, err)
+		}
+		add(stage.Mount{Source: source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
 	}
 	return all, nil
 }

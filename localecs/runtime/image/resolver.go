@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -45,7 +46,7 @@ type programKey struct {
 }
 
 // Binds returns the image's read-only mounts, sorted by target, each target
-// once. The error is a *NotFoundError, or names what is wrong in the image.
+// once, sources absolute. The error is a *NotFoundError, or names what is wrong in the image.
 func (r *Resolver) Binds(i Image) ([]Bind, error) {
 	if err := i.Validate(); err != nil {
 		return nil, err
@@ -70,7 +71,11 @@ func (r *Resolver) Binds(i Image) ([]Bind, error) {
 	maps.Copy(targets, i.Programs) // what is listed wins over what is found
 	binds := make([]Bind, 0, len(targets))
 	for _, target := range slices.Sorted(maps.Keys(targets)) {
-		binds = append(binds, Bind{Source: targets[target], Target: target})
+		source, err := filepath.Abs(targets[target])
+		if err != nil {
+			return nil, &NotFoundError{i.Name, target, targets[target], err}
+		}
+		binds = append(binds, Bind{Source: source, Target: target})
 	}
 	return binds, nil
 }
