@@ -1,0 +1,99 @@
+package scenario
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// The check of "no request failed" is worth something only if losses are seen.
+func TestTrafficSeesEveryLoss(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1)%4 == 0 {
+			http.Error(w, "lost", http.StatusBadGateway)
+		}
+	}))
+	defer server.Close()
+	var told atomic.Int64
+	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(failure) { told.Add(1) })
+	tr.start(t.Context(), 200)
+	until(t, "40 requests", func() bool { answered, failed, _ := tr.totals(); return answered+failed >= 40 })
+	tr.stop()
+	tr.stop() // twice is fine
+	answered, failed, slowest := tr.totals()
+	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(told.Load()) != failed {
+		t.Errorf("%d requests arrived: counted %d answered, %d failed, told of %d", total, answered, failed, told.Load())
+	}
+	if len(tr.failures) == 0 || !strings.Contains(tr.failures[0].Err, "502 Bad Gateway: lost") || slowest <= 0 {
+		t.Errorf("failures %v, slowest %s", tr.failures, slowest)
+	}
+}
+
+func TestTrafficSeesRefusedAndCutConnections(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { // one connection is cut, then nobody listens
+		if c, err := l.Accept(); err == nil {
+			c.Close()
+		}
+		l.Close()
+	}()
+	tr := newTraffic("http://"+l.Addr().String(), new(net.Dialer).DialContext, func(failure) {})
+	tr.start(t.Context(), 100)
+	until(t, "3 failures", func() bool { _, failed, _ := tr.totals(); return failed >= 3 })
+	tr.stop()
+	if answered, _, _ := tr.totals(); answered != 0 {
+		t.Errorf("%d answered, want none", answered)
+	}
+}
+
+func TestAwaitFirstWaitsAndGivesUpWithTheContext(t *testing.T) {
+	t.Parallel()
+	var n atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if n.Add(1) < 4 {
+			http.Error(w, "not yet", http.StatusBadGateway)
+		}
+	}))
+	defer server.Close()
+	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(failure) { t.Error("counted as a loss") })
+	if err := tr.awaitFirst(t.Context()); err != nil || n.Load() != 4 {
+		t.Errorf("got %v after %d requests, want success at the fourth", err, n.Load())
+	}
+	if answered, failed, _ := tr.totals(); answered+failed != 0 {
+		t.Errorf("counted %d and %d before the start", answered, failed)
+	}
+	n.Store(-1 << 40)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	if err := tr.awaitFirst(ctx); err == nil || !strings.Contains(err.Error(), "not yet") {
+		t.Errorf("got %v, want the last answer", err)
+	}
+}
+
+// until waits for a condition.
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(testkit.Patience)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("%s: not within %s", what, testkit.Patience)
+		}
+	}
+}
