@@ -1,11 +1,13 @@
 package tmds
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/meshtask/consul-ecs/workload"
@@ -28,6 +30,7 @@ const maxBody = 4 << 20
 type Client struct {
 	url  string
 	http *http.Client
+	size atomic.Int64 // of the last answer
 }
 
 // New returns a client for the base URI in EnvVar. It does no I/O.
@@ -71,7 +74,7 @@ func (c *Client) get(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err := c.read(resp.Body)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("GET %s: %w", c.url, err)
@@ -81,6 +84,17 @@ func (c *Client) get(ctx context.Context) ([]byte, error) {
 		return nil, fmt.Errorf("GET %s: answer is longer than %d bytes", c.url, maxBody)
 	}
 	return body, nil
+}
+
+// read reads a body, of which the last one's size is a good guess: the endpoint
+// does not announce it, and a buffer that grows by and by would be most of what
+// a reader leaves behind each second.
+func (c *Client) read(r io.Reader) ([]byte, error) {
+	var b bytes.Buffer
+	b.Grow(int(c.size.Load()) + bytes.MinRead)
+	_, err := b.ReadFrom(io.LimitReader(r, maxBody+1))
+	c.size.Store(int64(b.Len()))
+	return b.Bytes(), err
 }
 
 // excerpt is the start of a body, fit for one log line.
