@@ -199,8 +199,9 @@ func TestListenerCheckTurnsGreenSoon(t *testing.T) {
 	t.Parallel()
 	s := agentSubject(t, open.Require(t))
 	port := freePort(t)
+	name := fmt.Sprintf("soon-%d", port) // new for each -count
 	w, err := workload.New(&config.Config{
-		Service: &config.Service{Name: "soon", Port: 9090},
+		Service: &config.Service{Name: name, Port: 9090},
 		Proxy:   &config.Proxy{PublicListenerPort: port},
 	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/soon"})
 	if err != nil {
@@ -211,7 +212,7 @@ func TestListenerCheckTurnsGreenSoon(t *testing.T) {
 	}
 	health := client(t, open, "").Health()
 	instances := func(passing bool) int {
-		entries, _, err := health.Service("soon-sidecar-proxy", "", passing, nil)
+		entries, _, err := health.Service(workload.ProxyName(name), "", passing, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -256,11 +257,18 @@ func TestWeakness08UDPCheckArrives(t *testing.T) {
 	}
 }
 
-// TestProxyHasMeshWideDefaults: one GET suffices for the bootstrap.
+// TestProxyHasMeshWideDefaults: one GET suffices for the bootstrap. It has a
+// server of its own, because a change of defaults makes an agent register all
+// proxies again.
 func TestProxyHasMeshWideDefaults(t *testing.T) {
-	consul := open.Require(t)
+	t.Parallel()
+	consul, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(consul.Require(t).Stop)
 	entries := client(t, consul, "").ConfigEntries()
-	_, _, err := entries.Set(&api.ProxyConfigEntry{
+	_, _, err = entries.Set(&api.ProxyConfigEntry{
 		Kind: api.ProxyDefaults, Name: api.ProxyConfigGlobal,
 		Config:     map[string]any{"envoy_stats_bind_addr": "0.0.0.0:9999"},
 		AccessLogs: &api.AccessLogsConfig{Enabled: true, Type: api.FileLogSinkType, Path: "/dev/null", TextFormat: "%START_TIME%"},
@@ -268,7 +276,6 @@ func TestProxyHasMeshWideDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { entries.Delete(api.ProxyDefaults, api.ProxyConfigGlobal, nil) })
 	s := agentSubject(t, consul)
 	w := registrartest.Service(t, "defaults", "t1")
 	if err := s.Registrar.Register(context.Background(), "", w); err != nil {
@@ -321,5 +328,30 @@ func eventually(t *testing.T, limit time.Duration, ok func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within %s", limit)
 		}
+	}
+}
+
+// TestAliasOfAServiceWithoutChecks: nothing ever changes in such a service, so
+// its proxy must not wait for the alias's first change to reach the servers.
+func TestAliasOfAServiceWithoutChecks(t *testing.T) {
+	t.Parallel()
+	s := agentSubject(t, open.Require(t))
+	for i := range 40 {
+		w, err := workload.New(&config.Config{
+			Service: &config.Service{Name: "alias", Port: 9090},
+			Proxy:   &config.Proxy{PublicListenerPort: 20000},
+		}, workload.Task{TaskARN: fmt.Sprintf("arn:aws:ecs:us-west-2:123456789012:task/default/a%d", i)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Registrar.Register(context.Background(), "", w); err != nil {
+			t.Fatal(err)
+		}
+		alias := "service:" + w.Proxy.ID + ":2"
+		if status, output, _ := s.Check(t, alias); status != "passing" {
+			t.Errorf("instance %d: alias is %s %q", i, status, output)
+		}
+		s.Forget(t, w.Proxy.ID)
+		s.Forget(t, w.ID)
 	}
 }

@@ -57,7 +57,7 @@ func proxyRegistration(w workload.Workload) *api.AgentServiceRegistration {
 		},
 		Checks: api.AgentServiceChecks{
 			listenerCheck("Proxy Public Listener", p.ListenerCheck),
-			{Name: "Destination Alias", AliasService: w.ID},
+			{Name: "Destination Alias", AliasService: w.ID, Status: aliasStatus(serviceChecks(w))},
 		},
 		Namespace: w.Namespace,
 		Partition: w.Partition,
@@ -102,6 +102,20 @@ func listenerCheck(name, address string) *api.AgentServiceCheck {
 		Interval:                       listenerInterval,
 		DeregisterCriticalServiceAfter: deregisterCritical,
 	}
+}
+
+// aliasStatus is what the alias check of a service with these checks begins
+// with: the status it is about to take. A check that starts critical (the
+// default) and turns passing at once can be lost: an agent that registers the
+// proxy a second time in that moment, because mesh-wide defaults changed, does
+// not tell the servers of the change before its next full sync, a minute later.
+func aliasStatus(checks api.AgentServiceChecks) string {
+	for _, c := range checks {
+		if c.Status != api.HealthPassing {
+			return ""
+		}
+	}
+	return api.HealthPassing
 }
 
 // serviceChecks are the user's own or those that health-sync feeds; the

@@ -102,3 +102,22 @@ func TestEffectiveProxy(t *testing.T) {
 		t.Errorf("proxy = %+v", ent)
 	}
 }
+
+func TestAliasStatus(t *testing.T) {
+	t.Parallel()
+	passing, warning, unset := &api.AgentServiceCheck{Status: "passing"}, &api.AgentServiceCheck{Status: "warning"}, &api.AgentServiceCheck{}
+	tests := []struct {
+		checks api.AgentServiceChecks
+		want   string
+	}{
+		{nil, "passing"},
+		{api.AgentServiceChecks{passing, passing}, "passing"},
+		{api.AgentServiceChecks{passing, unset}, ""},
+		{api.AgentServiceChecks{warning}, ""},
+	}
+	for i, tt := range tests {
+		if got := aliasStatus(tt.checks); got != tt.want {
+			t.Errorf("%d: aliasStatus = %q, want %q", i, got, tt.want)
+		}
+	}
+}
