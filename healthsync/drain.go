@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -65,17 +66,14 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 		wg.Go(func() { gone[i], errs[i] = s.writeCritical(ctx, check) })
 	}
 	wg.Wait()
-	for _, g := range gone {
-		if g {
-			s.Log.Info("agent is gone and took its services with it")
-			break
-		}
+	err := errors.Join(errs...)
+	switch {
+	case slices.Contains(gone, true):
+		s.Log.Info("agent is gone and took its services with it")
+	case err == nil:
+		s.Log.Info("left all checks critical", logkey.Checks, len(errs))
 	}
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	s.Log.Info("left all checks critical", logkey.Checks, len(errs))
-	return nil
+	return err
 }
 
 // writeCritical writes one check with retries. gone says that there is no

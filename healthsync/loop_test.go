@@ -196,7 +196,7 @@ func TestFamilyThatIsNoServiceNameIsRefusedAtOnce(t *testing.T) {
 		r.run()
 		r.pass(0)
 		<-r.done
-		if code := cli.ExitCode(r.err); code != 2 {
+		if code := cli.ExitCode(r.err); code != 1 {
 			t.Errorf("exit code %d for %v", code, r.err)
 		}
 	})
