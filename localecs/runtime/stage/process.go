@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -135,5 +136,14 @@ func tie() error {
 // stay ignored.
 func resetSignals() error {
 	signal.Notify(make(chan os.Signal, 1))
+	// 32 and 33 belong to the C library, so a runtime linked with it leaves
+	// them alone; GNU make starts its commands with both ignored.
+	var byDefault [8]uint64 // struct sigaction of all zeros, and room to spare
+	for _, s := range []uintptr{32, 33} {
+		_, _, errno := unix.RawSyscall6(unix.SYS_RT_SIGACTION, s, uintptr(unsafe.Pointer(&byDefault)), 0, 8, 0, 0)
+		if errno != 0 {
+			return fmt.Errorf("signal %d: %w", s, errno)
+		}
+	}
 	return nil
 }
