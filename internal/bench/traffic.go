@@ -27,6 +27,8 @@ const (
 	requestPause = 10 * time.Millisecond
 	// trafficLimit is more than two intervals of the old listener check.
 	trafficLimit = 30 * time.Second
+	// agentSettles is long enough for a new agent's first exchange.
+	agentSettles = 5 * time.Second
 	// oldInterval is version 0.6's listener check.
 	oldInterval = "10s"
 )
@@ -46,10 +48,12 @@ func trafficFigure(s *stage) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not counted: an agent that has just started holds changes back for up to
-	// 3 s once, before its first full exchange with the servers.
-	if _, err := s.newInstance(m, ""); err != nil {
-		return nil, err
+	// Not counted: an agent that has just met its servers holds changes back
+	// for up to 3 s, until its first full exchange with them.
+	for start := time.Now(); time.Since(start) < agentSettles; {
+		if _, err := s.newInstance(m, ""); err != nil {
+			return nil, err
+		}
 	}
 	var ours, control sample
 	n := s.repeat(trafficRuns)
