@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"math/big"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // hint explains a field that other versions have. The key is its path.
@@ -23,7 +25,7 @@ func unknownField(path, name string, object *schema) string {
 	text := "unknown field"
 	if h := hint(field(path, name)); h != "" {
 		text += ": " + h
-	} else if n := nearest(name, known); n != "" {
+	} else if n := nearest.Key(name, known); n != "" {
 		text += `; did you mean "` + n + `"?`
 	}
 	return text + "; allowed: " + strings.Join(known, ", ")
@@ -32,7 +34,7 @@ func unknownField(path, name string, object *schema) string {
 // ignoredField is unknownField for an object that ignores what it does not know.
 func ignoredField(name string, object *schema) string {
 	text := "unknown field, ignored"
-	if n := nearest(name, object.names()); n != "" {
+	if n := nearest.Key(name, object.names()); n != "" {
 		text += `; did you mean "` + n + `"?`
 	}
 	return text

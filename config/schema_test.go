@@ -86,19 +86,6 @@ func TestSchemaIsACopy(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	t.Parallel()
-	known := []string{"port", "tags", "healthSyncContainers"}
-	for name, want := range map[string]string{
-		"PORT": "port", "ports": "port", "prot": "port", "tag": "tags", "healthsynccontainer": "healthSyncContainers",
-		"zone": "", "x": "", "": "", "gibberish": "",
-	} {
-		if got := nearest(name, known); got != want {
-			t.Errorf("nearest(%q): got %q, want %q", name, got, want)
-		}
-	}
-}
-
 // BenchmarkLoad is what the first Parse of a process pays on top.
 func BenchmarkLoad(b *testing.B) {
 	for b.Loop() {

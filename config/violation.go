@@ -74,37 +74,3 @@ func field(path, name string) string {
 
 // item returns the path of an element of the list at path.
 func item(path string, i int) string { return path + "[" + strconv.Itoa(i) + "]" }
-
-// nearest returns the candidate that name was most likely meant to be, or "".
-// Candidates that differ in case only are nearest of all.
-func nearest(name string, candidates []string) string {
-	best, bound := "", 1+min(len(name)-1, max(2, len(name)/3))
-	for _, c := range candidates {
-		if d := distance(strings.ToLower(name), strings.ToLower(c)); d < bound {
-			best, bound = c, d
-		}
-	}
-	return best
-}
-
-// distance is the number of bytes to insert, delete or replace to turn a into
-// b (Levenshtein).
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
-}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // binder puts decoded JSON into the types and collects all that does not fit.
@@ -149,7 +151,7 @@ func (b *binder) wrongType(path, want string, raw any) {
 
 func (b *binder) unknownKey(path, key string, known []string) {
 	message := "unknown key, ignored"
-	if near := nearest(key, known); near != "" {
+	if near := nearest.Key(key, known); near != "" {
 		message += "; did you mean " + strconv.Quote(near) + "?"
 	}
 	b.warnings = append(b.warnings, Warning{Path: path + "." + key, Message: message})
@@ -178,42 +180,4 @@ func fieldsByKey(t reflect.Type) map[string]int {
 		fields[key] = i
 	}
 	return fields
-}
-
-// nearest returns the known key that was probably meant, or "". Case does not
-// count; one letter and a third of them may differ, so that two swapped letters
-// of a short key are found.
-func nearest(key string, known []string) string {
-	best, bestDistance := "", len(key)/3+2
-	for _, k := range known {
-		if d := distance(strings.ToLower(key), strings.ToLower(k)); d < bestDistance {
-			best, bestDistance = k, d
-		}
-	}
-	return best
-}
-
-// distance is the Levenshtein distance in bytes; a key too long to be a typing
-// error is as far as it is long.
-func distance(a, b string) int {
-	if len(a) > 2*len(b)+8 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -112,8 +112,8 @@ func TestLinesWithoutALeadingCommand(t *testing.T) {
 		{[]string{"--", "-h"}, 127, "", all},
 		{[]string{"nosuch", "-h"}, 127, "", all},
 		{[]string{"nosuch", "-v"}, 127, "", all},
-		{[]string{"-v", "nosuch"}, 0, "v1.2.3", ""},
-		{[]string{"-h", "-v"}, 0, "v1.2.3", ""},
+		{[]string{"-v", "nosuch"}, 0, "", "v1.2.3"},
+		{[]string{"-h", "-v"}, 0, "", "v1.2.3"},
 		{[]string{"-nosuch", "echo", "-v"}, 1, "", one},
 	} {
 		got := run(echo(nil), c.args...)
@@ -127,8 +127,8 @@ func TestLinesWithoutALeadingCommand(t *testing.T) {
 func TestVersionFlag(t *testing.T) {
 	t.Parallel()
 	for _, flag := range []string{"--version", "-version", "-v"} {
-		if got := run(echo(nil), flag); got.code != 0 || !strings.Contains(got.stdout+got.stderr, "v1.2.3") {
-			t.Errorf("%s: got %+v, want v1.2.3", flag, got)
+		if got := run(echo(nil), flag); got.code != 0 || got.stderr != "v1.2.3\n" {
+			t.Errorf("%s: got %+v, want v1.2.3 on stderr", flag, got)
 		}
 	}
 }

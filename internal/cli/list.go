@@ -49,7 +49,7 @@ func list(app App, l line, inv *Invocation) int {
 	one := &entry{app.Name, l.command, cmd, inv}
 	switch {
 	case l.version:
-		fmt.Fprintln(inv.Stdout, app.Version)
+		fmt.Fprintln(inv.Stderr, app.Version) // as in 0.6; the version command writes to stdout
 		return ExitOK
 	case l.help && l.command == "":
 		fmt.Fprint(inv.Stdout, all())
