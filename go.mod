@@ -21,6 +21,8 @@ require (
 	golang.org/x/time v0.16.0
 )
 
+require github.com/hashicorp/go-retryablehttp v0.7.8
+
 require (
 	github.com/armon/go-metrics v0.4.1 // indirect
 	github.com/armon/go-radix v1.0.0 // indirect

@@ -50,7 +50,7 @@ type Signer struct {
 	cfg       aws.Config
 	role      *taskRole
 	userAgent string
-	http      *http.Client
+	sts       *http.Client
 }
 
 // NewSigner loads the configuration. It does no network I/O.
@@ -63,7 +63,7 @@ func NewSigner(ctx context.Context, o LoadOptions) (*Signer, error) {
 	if cfg.Region == "" {
 		return nil, &retry.PermanentError{Err: fmt.Errorf("no AWS region: set consulLogin.region or AWS_REGION")}
 	}
-	return &Signer{cfg: cfg, role: role, userAgent: o.userAgent(), http: &http.Client{Timeout: RequestTimeout}}, nil
+	return &Signer{cfg: cfg, role: role, userAgent: o.userAgent(), sts: stsClient()}, nil
 }
 
 // Region is where the bearers are signed for.
@@ -117,7 +117,7 @@ func (s *Signer) entityARN(ctx context.Context, creds aws.Credentials, signer re
 	if err != nil {
 		return "", err
 	}
-	return callerIdentity(s.http, req)
+	return callerIdentity(s.sts, req)
 }
 
 const (

@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/hashicorp/go-retryablehttp"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -92,6 +94,18 @@ func (t *taskRole) ARN() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.arn
+}
+
+// stsClient sends the one live call there is. It repeats it twice when STS
+// throttles or is away for a moment: the signature is good for 15 minutes, and
+// a whole new login costs more than a second request.
+func stsClient() *http.Client {
+	c := retryablehttp.NewClient()
+	c.HTTPClient = &http.Client{Timeout: RequestTimeout}
+	c.RetryMax, c.RetryWaitMin, c.RetryWaitMax = 2, 100*time.Millisecond, time.Second
+	c.Logger = nil // the login's own retry logs what remains
+	c.ErrorHandler = retryablehttp.PassthroughErrorHandler
+	return c.StandardClient()
 }
 
 // callerIdentity sends a signed GetCallerIdentity and returns the caller's ARN.
