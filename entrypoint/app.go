@@ -45,7 +45,7 @@ func (c appConfig) policy(s appState, e event) (appState, []action) {
 func (c appConfig) firstTerm() (appState, []action) {
 	switch {
 	case c.delay > 0:
-		return appDelaying, []action{info("got TERM, holding it back", logkey.RetryIn, c.delay), wake{c.delay}}
+		return appDelaying, []action{info("got TERM, holding it back", logkey.Delay, c.delay), wake{c.delay}}
 	case c.compat:
 		return appTold, []action{info("got TERM, not delivered: -compat without -shutdown-delay")}
 	default:

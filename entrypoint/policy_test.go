@@ -3,6 +3,7 @@ package entrypoint
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -214,6 +215,16 @@ func TestAppPolicy(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The delay is not the pause before another attempt.
+func TestAppPolicyLogsTheDelayAsSuch(t *testing.T) {
+	t.Parallel()
+	_, acts := appConfig{delay: 5 * time.Second}.policy(appServing, term())
+	want := info("got TERM, holding it back", "delay", 5*time.Second)
+	if n, ok := acts[0].(note); !ok || !reflect.DeepEqual(n, want) {
+		t.Errorf("got %+v, want %+v", acts[0], want)
 	}
 }
 

@@ -14,6 +14,7 @@ const (
 	ClusterARN  = "cluster_arn"
 	Container   = "container"
 	Decision    = "decision"
+	Delay       = "delay"
 	Elapsed     = "elapsed"
 	Error       = "error"
 	ExitCode    = "exit_code"
