@@ -25,7 +25,7 @@ tools: ## Put consul, envoy and staticcheck into .tools/bin (from PATH, or built
 	@tools/ensure.sh
 
 .PHONY: demo
-demo: build ## Run two ECS tasks in a Consul mesh on this machine and check what happened
+demo: build ## Run three ECS tasks in a Consul mesh on this machine and check what happened
 	@tools/ensure.sh consul envoy
 	bin/localecs run examples/hello-mesh
 
