@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net/url"
 	"os"
 	"os/user"
 	"strconv"
@@ -105,8 +106,8 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	})
 }
 
-// readConfig parses the configuration, sets the logger up as it says, and logs
-// what it warns about.
+// readConfig parses the configuration, sets the logger up as it says, logs what
+// it warns about, and refuses one that this version does not run with.
 func readConfig(inv *cli.Invocation) (*config.Config, error) {
 	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
 	if err != nil {
@@ -116,6 +117,11 @@ func readConfig(inv *cli.Invocation) (*config.Config, error) {
 		return nil, err
 	}
 	logWarnings(inv.Log, warnings)
+	// Before anything else can be wrong: most of a configuration for another
+	// generation is.
+	if _, err := registrar.New(cfg, nil); err != nil {
+		return nil, &cli.UsageError{Err: err}
+	}
 	return cfg, nil
 }
 
@@ -130,6 +136,9 @@ func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 	uri := inv.Getenv(tmds.EnvVar)
 	if uri == "" {
 		return nil, cli.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", tmds.EnvVar)
+	}
+	if u, err := url.Parse(uri); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		return nil, cli.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
 	}
 	return tmds.New(uri), nil
 }

@@ -25,14 +25,16 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 		args             []string
 		stderr           string
 	}{
-		"stray argument":   {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
-		"unknown flag":     {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
-		"unknown group":    {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
-		"no patience":      {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
-		"no configuration": {"", "http://127.0.0.1:1", nil, "invalid config: "},
-		"empty object":     {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
-		"not in a task":    {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"missing volume":   {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
+		"stray argument":          {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
+		"unknown flag":            {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
+		"unknown group":           {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
+		"no patience":             {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
+		"no configuration":        {"", "http://127.0.0.1:1", nil, "invalid config: "},
+		"empty object":            {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
+		"not in a task":           {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"metadata without scheme": {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
+		"agentless, nothing else": {`{"consulServers":{"hosts":"h"}}`, "", nil, "consulServers is set"},
+		"missing volume":          {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
