@@ -34,7 +34,7 @@ Example:
 			if to == "" {
 				return cli.Usagef("-to is required: name the directory to copy to")
 			}
-			if err := volume.CheckDir(to); err != nil {
+			if err := volume.CheckDir(to, binaryName); err != nil {
 				return &cli.UsageError{Err: err}
 			}
 			path := filepath.Join(to, binaryName)
