@@ -109,12 +109,17 @@ func (r *run) startCopy(context.Context) error {
 	return nil
 }
 
-// finishCopy waits for the copy, if one is under way.
-func (r *run) finishCopy(context.Context) error {
+// finishCopy waits for the copy, if one is under way. After an error of ctx it
+// still is.
+func (r *run) finishCopy(ctx context.Context) error {
 	if r.copying == nil {
 		return nil
 	}
-	err := <-r.copying
-	r.copying = nil
-	return err
+	select {
+	case err := <-r.copying:
+		r.copying = nil
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("copy this program: %w", context.Cause(ctx))
+	}
 }

@@ -1,12 +1,14 @@
 package meshinit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
@@ -28,13 +30,27 @@ type GRPC struct {
 	HTTPCAFile, HTTPCAPath string
 }
 
+// check refuses an address that no bootstrap can hold. It does no I/O.
+func (g GRPC) check() error {
+	address := g.address()
+	if path, ok := strings.CutPrefix(address, "unix://"); ok && path != "" {
+		return nil
+	}
+	hostPort, _ := strings.CutPrefix(address, "https://")
+	host, port, err := net.SplitHostPort(strings.TrimPrefix(hostPort, "http://"))
+	number, numberErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || host == "" || strings.ContainsAny(host, "/@") || numberErr != nil || number == 0 {
+		return fmt.Errorf("gRPC address %q (CONSUL_GRPC_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
+	}
+	return nil
+}
+
+func (g GRPC) address() string { return cmp.Or(g.Address, DefaultGRPC) }
+
 // resolve turns the address into what a bootstrap can hold: Envoy gets an IP
 // address and the CA's text.
 func (g GRPC) resolve(ctx context.Context) (bootstrap.GRPC, error) {
-	address := g.Address
-	if address == "" {
-		address = DefaultGRPC
-	}
+	address := g.address()
 	file, path := g.CAFile, g.CAPath
 	if strings.HasPrefix(address, "https://") {
 		if file == "" {
@@ -48,12 +64,13 @@ func (g GRPC) resolve(ctx context.Context) (bootstrap.GRPC, error) {
 	}
 	pem, err := loadCA(file, path)
 	if err != nil {
-		return bootstrap.GRPC{}, fmt.Errorf("CA of the gRPC address: %w", err)
+		return bootstrap.GRPC{}, fmt.Errorf("CA of the gRPC address %q (CONSUL_GRPC_CACERT, CONSUL_GRPC_CAPATH): %w", address, err)
 	}
-	if address, err = resolveHost(ctx, address); err != nil {
-		return bootstrap.GRPC{}, fmt.Errorf("gRPC address: %w", err)
+	resolved, err := resolveHost(ctx, address)
+	if err != nil {
+		return bootstrap.GRPC{}, fmt.Errorf("gRPC address %q (CONSUL_GRPC_ADDR): %w", address, err)
 	}
-	return bootstrap.GRPC{Address: address, CAPEM: pem}, nil
+	return bootstrap.GRPC{Address: resolved, CAPEM: pem}, nil
 }
 
 // loadCA returns the content of file or, without one, of all files in dir.

@@ -17,9 +17,20 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// logoutLimit bounds a log-out on the way out: most of what ECS leaves us
-// after TERM (30 s), since nothing else is to do then.
-const logoutLimit = 10 * time.Second
+const (
+	// logoutLimit bounds a log-out on the way out. With copyLimit it ends well
+	// before ECS kills us, 30 s after TERM.
+	logoutLimit = 10 * time.Second
+	// copyLimit bounds the wait for a copy of this program whose result nobody
+	// wants any more.
+	copyLimit = 5 * time.Second
+)
+
+// signError is a login that did not get as far as Consul.
+type signError struct{ err error }
+
+func (e *signError) Error() string { return "sign the login: " + e.err.Error() }
+func (e *signError) Unwrap() error { return e.err }
 
 func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
@@ -41,7 +52,7 @@ func (r *run) loginOnce(ctx context.Context) error {
 	}
 	bearer, err := r.Bearer(ctx, r.task)
 	if err != nil {
-		return err
+		return &signError{err}
 	}
 	token, err := consulutil.Login(ctx, servers, r.loginParams(bearer))
 	if err != nil {
@@ -87,24 +98,26 @@ func (r *run) logoutPrevious(ctx context.Context) error {
 }
 
 // undo takes back what a failed run has done that outlives it. It works after
-// the end of ctx.
+// the end of ctx. The token comes first: a volume that hangs must not keep it.
 func (r *run) undo(ctx context.Context) {
+	ctx = context.WithoutCancel(ctx)
+	if r.token.Secret != "" {
+		log := r.Log.With(logkey.Accessor, r.token.Accessor)
+		if err := r.logout(ctx, r.servers, r.token.Secret); err != nil {
+			log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
+		} else {
+			log.Info("logged out")
+		}
+	}
+	copied, cancel := context.WithTimeout(ctx, copyLimit)
+	defer cancel()
 	// Its error is not news any more, its file would be.
-	_ = r.finishCopy(ctx)
+	_ = r.finishCopy(copied)
 	for _, path := range r.written {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
 		}
 	}
-	if r.token.Secret == "" {
-		return
-	}
-	log := r.Log.With(logkey.Accessor, r.token.Accessor)
-	if err := r.logout(context.WithoutCancel(ctx), r.servers, r.token.Secret); err != nil {
-		log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
-		return
-	}
-	log.Info("logged out")
 }
 
 func (r *run) logout(ctx context.Context, servers *api.Client, secret string) error {

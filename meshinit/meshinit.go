@@ -112,13 +112,14 @@ type step struct {
 	remedy string
 }
 
-// steps are all there is to mesh-init. The two checks come first, so that a
-// wrong mount or configuration never costs a token.
+// steps are all there is to mesh-init. The checks come first, so that a wrong
+// mount or configuration never costs a token.
 func (r *run) steps() []step {
 	return []step{
 		{"check bootstrap directory", r.checkDir, ""},
+		{"check gRPC address", r.checkGRPC, ""},
 		{"prepare local agent client", r.prepareAgent, "does the consul-client container write the files that CONSUL_CACERT and the like name?"},
-		{"read task metadata", r.readMetadata, "the task needs Fargate platform 1.4.0 or ECS agent 1.39.0 at least"},
+		{"read task metadata", r.readMetadata, "only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later"},
 		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, "check consulHTTPAddr, consulCACertFile and that this task can reach the Consul servers"},

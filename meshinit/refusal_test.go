@@ -40,7 +40,7 @@ func TestBadInput(t *testing.T) {
 		exit      int
 		want      []string
 	}{
-		{"metadata 500", plainDoc, false, metadata(500, "{}"), 3, []string{"read task metadata", "status 500", "platform 1.4.0"}},
+		{"metadata 500", plainDoc, false, metadata(500, "{}"), 3, []string{"read task metadata", "status 500", "check the ECS agent"}},
 		{"metadata garbage", plainDoc, false, metadata(200, "<html>"), 3, []string{"read task metadata", "JSON object"}},
 		{"metadata empty", plainDoc, false, metadata(200, ""), 3, []string{"read task metadata", "JSON object"}},
 		{"metadata without a task", plainDoc, false, metadata(200, "{}"), 3, []string{"TaskARN"}},

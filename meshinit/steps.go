@@ -20,7 +20,12 @@ func (s step) explain(err error) error {
 	if s.remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
 		return err
 	}
-	return fmt.Errorf("%s: %w (%s)", s.name, err, s.remedy)
+	remedy := s.remedy
+	var sign *signError
+	if errors.As(err, &sign) {
+		remedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
+	}
+	return fmt.Errorf("%s: %w (%s)", s.name, err, remedy)
 }
 
 // local and remote are the retry policies with this run's limit.
@@ -37,8 +42,23 @@ func (r *run) remote() retry.Policy {
 }
 
 func (r *run) checkDir(context.Context) error {
-	if err := volume.CheckDir(r.Config.BootstrapDir); err != nil {
+	dir := r.Config.BootstrapDir
+	err := volume.CheckDir(dir, workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary)
+	if err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("check bootstrapDir: %w", err)}
+	}
+	if r.FileGroup == GroupOfBootstrapDir || r.Compat {
+		return nil
+	}
+	if err := volume.CheckGroup(dir, r.FileGroup); err != nil {
+		return &cli.UsageError{Err: fmt.Errorf("check -file-group: %w", err)}
+	}
+	return nil
+}
+
+func (r *run) checkGRPC(context.Context) error {
+	if err := r.GRPC.check(); err != nil {
+		return &cli.UsageError{Err: err}
 	}
 	return nil
 }

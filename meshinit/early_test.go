@@ -1,0 +1,76 @@
+package meshinit_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// TestWrongGRPCAddressCostsNoToken: it used to be found after the registration.
+func TestWrongGRPCAddressCostsNoToken(t *testing.T) {
+	t.Parallel()
+	for _, address := range []string{"consul", "consul:", ":8502", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:grpc", "unix://", "tcp://127.0.0.1:8502", "http://127.0.0.1:8502/"} {
+		s := newScene(t, secured, loginDoc)
+		s.options.GRPC = meshinit.GRPC{Address: address}
+		err := s.run()
+		if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), `"`+address+`" (CONSUL_GRPC_ADDR): want <host>:<port>`) {
+			t.Errorf("%s: exit %d: %v", address, cli.ExitCode(err), err)
+		}
+		if got := s.requests.list(); len(got) != 0 {
+			t.Errorf("%s: requests = %v, want none", address, got)
+		}
+		s.wantNothing()
+	}
+}
+
+// TestUnsignedLoginNamesTheTaskRole: Consul's address has no part in it.
+func TestUnsignedLoginNamesTheTaskRole(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	s.options.Limit = 100 * time.Millisecond
+	s.ports.Bearer = func(context.Context, workload.Task) (string, error) { return "", errors.New("no credentials") }
+	err := s.run()
+	if cli.ExitCode(err) != 3 || !strings.Contains(err.Error(), "sign the login: no credentials") ||
+		!strings.Contains(err.Error(), "taskRoleArn") || strings.Contains(err.Error(), "consulHTTPAddr") {
+		t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+	}
+	s.wantNothing()
+}
+
+// TestWeakness12HungVolumeDoesNotKeepTheToken: TERM ends the wait for the copy,
+// and the log-out does not wait for it.
+func TestWeakness12HungVolumeDoesNotKeepTheToken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	release := make(chan struct{})
+	s.ports.CopyProgram = func(string) error {
+		<-release
+		return nil
+	}
+	s.requests.after = func(r *http.Request) {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") {
+			cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+		}
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- meshinit.Run(ctx, s.options, s.ports) }()
+	testkit.Eventually(t, "the token is logged out", func() bool {
+		return strings.Contains(s.log.String(), "logged in") && len(s.tokens()) == 0
+	})
+	close(release)
+	var signal *cli.SignalError
+	if err := <-ended; !errors.As(err, &signal) {
+		t.Errorf("error = %v, want the signal as cause", err)
+	}
+	s.wantNothing()
+}
