@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // RequestTimeout bounds every request of a client, answer included, unless
@@ -49,6 +52,9 @@ func NewClient(o Options) (*api.Client, error) {
 	if o.DialContext != nil {
 		c.Transport.DialContext = o.DialContext
 	}
+	if err := checkAddress(c.Address); err != nil {
+		return nil, err
+	}
 	if err := useTokens(c, o); err != nil {
 		return nil, err
 	}
@@ -73,9 +79,28 @@ func NewClient(o Options) (*api.Client, error) {
 	}
 	client, err := api.NewClient(c)
 	if err != nil {
-		return nil, permanentf("consul address %q: %w", c.Address, err)
+		return nil, badAddress("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): %w", c.Address, err)
 	}
 	return client, nil
+}
+
+// checkAddress refuses what could never be dialled, which would look like a
+// server that is not there yet.
+func checkAddress(address string) error {
+	full := address
+	if !strings.Contains(address, "://") {
+		full = "http://" + address
+	}
+	u, err := url.Parse(full)
+	if err != nil || (u.Host == "" && u.Scheme != "unix") {
+		return badAddress("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
+	}
+	return nil
+}
+
+// badAddress is a mistake of the user's that no retry mends.
+func badAddress(format string, args ...any) error {
+	return &retry.PermanentError{Err: cli.Usagef(format, args...)}
 }
 
 // useTokens reads the token file, ours or the environment's. An empty

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -112,6 +113,9 @@ func TestNewClientErrors(t *testing.T) {
 		{"broken CA", Options{CAFile: write("bad.pem", "-----BEGIN CERTIFICATE-----\nx\n")}, "consul client for", false, retry.Retry},
 		{"missing token file", Options{TokenFile: missing}, missing, true, retry.Retry},
 		{"empty token file", Options{TokenFile: write("token", "\n")}, "is empty", false, retry.Retry},
+		{"two ports", Options{Address: "http://consul:8500:8501"}, "want <host>:<port>", false, retry.Permanent},
+		{"port of no sense", Options{Address: "consul:http"}, "want <host>:<port>", false, retry.Permanent},
+		{"no host", Options{Address: "https://"}, "want <host>:<port>", false, retry.Permanent},
 		{"unknown scheme", Options{Address: "ftp://consul:8500"}, `"ftp://consul:8500"`, false, retry.Permanent},
 	}
 	for _, tt := range tests {
@@ -126,6 +130,9 @@ func TestNewClientErrors(t *testing.T) {
 			}
 			if got := Classify(err); got != tt.cls {
 				t.Errorf("class = %v, want %v", got, tt.cls)
+			}
+			if got := cli.ExitCode(err); tt.cls == retry.Permanent && got != 1 {
+				t.Errorf("exit code = %d, want 1", got)
 			}
 		})
 	}

@@ -3,7 +3,6 @@ package consulutil
 import (
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 
@@ -81,8 +80,4 @@ func classifyTransport(err error) retry.Class {
 		return retry.Permanent
 	}
 	return retry.Retry
-}
-
-func permanentf(format string, args ...any) error {
-	return &retry.PermanentError{Err: fmt.Errorf(format, args...)}
 }

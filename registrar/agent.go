@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
@@ -79,11 +80,21 @@ func query(ctx context.Context, token string, w workload.Workload) *api.QueryOpt
 
 // refusal wraps a failed request and, when Consul refused it, says what to do.
 func refusal(what, service string, err error) error {
-	if consulutil.Status(err) == http.StatusForbidden && !consulutil.UnknownToken(err) {
+	switch {
+	case consulutil.Status(err) != http.StatusForbidden, consulutil.UnknownToken(err):
+		return fmt.Errorf("%s: %w", what, err)
+	case anonymous(consulutil.Reason(err)):
+		return fmt.Errorf("%s: %w: no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN", what, err)
+	default:
 		return fmt.Errorf("%s: %w: the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s",
 			what, err, service, serviceNameTag, service)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+}
+
+// anonymous says whether a refusal is of a request without a token, in the words
+// of Consul 1.20 or of older servers.
+func anonymous(reason string) bool {
+	return strings.Contains(reason, "anonymous token") || strings.Contains(reason, "00000000-0000-0000-0000-000000000002")
 }
 
 // serviceNameTag is the IAM tag that the controller's binding rule turns into

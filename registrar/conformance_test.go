@@ -117,7 +117,13 @@ func TestAgentlessIsRefused(t *testing.T) {
 func TestRefusalNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	w := registrartest.Service(t, "denied", "t1")
-	err := agentRegistrar(t, secured.Require(t)).Register(context.Background(), "", w)
+	token, _, err := client(t, secured.Require(t), secured.Token).ACL().TokenCreate(&api.ACLToken{
+		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "other"}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = agentRegistrar(t, secured).Register(context.Background(), token.SecretID, w)
 	if consulutil.Classify(err) != retry.Permanent {
 		t.Fatalf("error = %v, class %v", err, consulutil.Classify(err))
 	}
@@ -129,6 +135,10 @@ func TestRefusalNamesTheRemedy(t *testing.T) {
 	err = agentRegistrar(t, secured).Register(context.Background(), "11111111-1111-1111-1111-111111111111", w)
 	if strings.Contains(err.Error(), "service identity") || consulutil.ClassifyNewToken(err) != retry.Retry {
 		t.Errorf("unknown token: error = %v", err)
+	}
+	err = agentRegistrar(t, secured).Register(context.Background(), "", w)
+	if !strings.Contains(err.Error(), "no token was sent: set consulLogin.enabled") || consulutil.Classify(err) != retry.Permanent {
+		t.Errorf("no token: error = %v", err)
 	}
 }
 
