@@ -21,7 +21,8 @@ const (
 
 // Parse validates a document and applies every default. The warnings name
 // settings that are accepted but have no effect, sorted by path. What is
-// wrong with the document is an *InvalidError.
+// wrong with the document is an *InvalidError; then the warnings are of unknown
+// fields only, because one may be the misspelt name of a required one.
 //
 // A document with consulServers describes the agentless architecture, whose
 // schema this version does not have: Parse returns what both have in common
@@ -39,20 +40,24 @@ func Parse(doc []byte) (*Config, []Warning, error) {
 		return nil, nil, err
 	}
 	violations := append(schema.violations("$", root), exclusive(root)...)
-	if len(violations) > 0 {
-		return nil, nil, &InvalidError{Violations: sorted(violations)}
-	}
 	_, warnings := prune("$", root, schema)
+	if len(violations) > 0 {
+		return nil, sortedWarnings(warnings), &InvalidError{Violations: sorted(violations)}
+	}
 	cfg, err := fill(root)
 	if err != nil {
 		return nil, nil, err
 	}
 	warnings = append(warnings, inert(cfg)...)
-	slices.SortFunc(warnings, func(a, b Warning) int {
+	applyDefaults(cfg)
+	return cfg, sortedWarnings(warnings), nil
+}
+
+func sortedWarnings(ws []Warning) []Warning {
+	slices.SortFunc(ws, func(a, b Warning) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
-	applyDefaults(cfg)
-	return cfg, warnings, nil
+	return ws
 }
 
 // exclusive finds service.checks next to healthSyncContainers, which a schema

@@ -40,7 +40,7 @@ func ignoredField(name string, object *schema) string {
 	return text
 }
 
-// prune makes a valid document fit for encoding/json: it removes the unknown
+// prune makes a document fit for encoding/json, if it is valid: it removes the unknown
 // fields that the schema lets pass, which would be decoded in spite of their
 // case, and writes integers such as 1.0 and 1e3 as integers. Objects without
 // listed properties are opaque and stay as they are.
@@ -70,7 +70,7 @@ func prune(path string, v any, s *schema) (any, []Warning) {
 			v[i], ws = pruned, append(ws, more...)
 		}
 	case json.Number:
-		// Range and wholeness are proven by the schema.
+		// In a valid document, range and wholeness are proven by the schema.
 		if n, ok := kindNumber(v); ok && n.IsInt() {
 			return json.Number(n.Num().String()), nil
 		}

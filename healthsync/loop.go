@@ -109,10 +109,14 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, err error)
 	if now.Before(s.unsettled[id]) {
 		s.repeatAtNextTick(id)
 	}
-	if !c.refresh {
-		s.Log.Info("check status changed", logkey.CheckID, id, logkey.Container, c.check.Container,
-			logkey.Status, c.seen.status(), logkey.Previous, c.previous.status(), logkey.Reason, c.seen.output(c.check.Container))
+	if c.refresh {
+		return
 	}
+	log := s.Log.With(logkey.CheckID, id, logkey.Container, c.check.Container)
+	if !c.first { // otherwise only Consul knows
+		log = log.With(logkey.Previous, c.previous.status())
+	}
+	log.Info("check status changed", logkey.Status, c.seen.status(), logkey.Reason, c.seen.output(c.check.Container))
 }
 
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {

@@ -68,6 +68,9 @@ func TestWeakness14MissingContainerIsWrittenOnce(t *testing.T) {
 			op{40 * sec, "set", "app", "critical"},
 			op{50 * sec, "set", "app", "critical"},
 		)
+		if r.logged("previous_status") != 0 {
+			t.Errorf("claims to know the status before the first write:\n%s", r.log)
+		}
 		if n := r.logged("check status changed"); n != 1 {
 			t.Errorf("%d lines about one transition:\n%s", n, r.log)
 		}

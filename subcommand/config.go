@@ -146,6 +146,7 @@ func judge(doc []byte) (verdict, error) {
 	switch {
 	case errors.As(err, &invalid):
 		result.Violations = invalid.Violations
+		result.Warnings = append(result.Warnings, warnings...)
 		return result, nil
 	case err != nil:
 		return verdict{}, err

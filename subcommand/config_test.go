@@ -49,6 +49,9 @@ func TestConfigValidate(t *testing.T) {
 			"violation $.bootstrapDir: is required; must be a string that is not empty\n" +
 				"violation $.logLevel: must be one of TRACE, DEBUG, INFO, WARN, ERROR, not \"info\"\n" +
 				"violation $.service.port: must be an integer from 0 to 65535, not a string\nnot valid\n", ""},
+		{"misspelt name of a required field", `{"bootstrapDir":"/consul","service":{"ports":80}}`, ``, []string{"validate"}, 1,
+			"violation $.service.port: is required; must be an integer from 0 to 65535\n" +
+				"warning $.service.ports: unknown field, ignored; did you mean \"port\"?\nnot valid\n", ""},
 		{"violations as JSON", `{"bootstrapDir":"<>"} x`, ``, []string{"validate", "-json"}, 1,
 			"{\n  \"valid\": false,\n  \"violations\": [\n    {\n      \"path\": \"$\",\n      \"message\": \"line 1, column 23: only one JSON object is allowed: invalid character 'x' after top-level value\"\n    }\n  ],\n  \"warnings\": []\n}\n", ""},
 		{"valid as JSON", good, ``, []string{"validate", "-json"}, 0, "{\n  \"valid\": true,\n  \"violations\": [],\n  \"warnings\": []\n}\n", ""},

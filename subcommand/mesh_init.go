@@ -111,6 +111,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 func readConfig(inv *cli.Invocation) (*config.Config, error) {
 	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
 	if err != nil {
+		logWarnings(inv.Log, warnings)
 		return nil, &cli.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
