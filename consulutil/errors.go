@@ -38,6 +38,13 @@ func UnknownToken(err error) bool {
 	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found")
 }
 
+// withoutServers says whether a client agent refused a token because it has not
+// reached a server yet that could tell what the token may do: it judges by this
+// accessor then, which belongs to nobody.
+func withoutServers(err error) bool {
+	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "'primary-dc-down'")
+}
+
 // Classify says what to do about an error of this package or of a client it
 // made (design decision 5, tables in errors_test.go). 404 is Gone; other
 // refusals are Permanent; no answer, 429 and 5xx are Retry. An unknown kind of
@@ -53,6 +60,8 @@ func Classify(err error) retry.Class {
 	case code == http.StatusNotFound:
 		return retry.Gone
 	case code == http.StatusTooManyRequests:
+		return retry.Retry
+	case withoutServers(err):
 		return retry.Retry
 	case refusedWith500(err):
 		return retry.Permanent

@@ -47,6 +47,7 @@ func TestClassify(t *testing.T) {
 		{"403 unknown token through a client agent", status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.Retry},
 		{"403 unknown token of token self", status(403, "token does not exist: ACL not found"), retry.Permanent, retry.Retry},
 		{"403 unknown auth method", status(403, `ACL not found: auth method "nope" not found`), retry.Permanent, retry.Permanent},
+		{"403 of an agent that has not joined yet", status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`), retry.Retry, retry.Retry},
 		{"404", status(404, `Unknown check ID "web"`), retry.Gone, retry.Gone},
 		{"405", status(405, "method GET not allowed"), retry.Permanent, retry.Permanent},
 		{"429", status(429, "rate limit exceeded"), retry.Retry, retry.Retry},

@@ -262,6 +262,7 @@ func TestPassingFaults(t *testing.T) {
 		{"replication lag", "GET /v1/acl/token/self", 5, 403, "token does not exist: ACL not found"},
 		{"agent does not know the token yet", "PUT /v1/agent/service/register", 2, 403, "ACL not found"},
 		{"agent without servers", "PUT /v1/agent/service/register", 2, 500, "No known Consul servers"},
+		{"agent that has not joined yet", "PUT /v1/agent/service/register", 2, 403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`},
 		{"proxy read 500", "GET /v1/agent/service/", 1, 500, "what"},
 	}
 	for _, tt := range tests {
