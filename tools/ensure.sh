@@ -43,7 +43,7 @@ build() {
     say "$title: interrupted; the next run goes on where this one was"
     status=130
   elif [ "$status" -ne 0 ]; then
-    cat "$log" >&2
+    tail -n 20 "$log" >&2
     say "$title: failed"
   else
     say "$title: done in $((SECONDS - start)) s"

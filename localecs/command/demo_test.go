@@ -143,6 +143,7 @@ func TestRunRefusesBadInput(t *testing.T) {
 		}
 		return path
 	}
+	const consul = "consul: {image: i, address: 10.42.0.254}\n"
 	for _, c := range []struct {
 		name string
 		args []string
@@ -156,10 +157,10 @@ func TestRunRefusesBadInput(t *testing.T) {
 			"name: must not be empty", "stopOrder", "tasks: at least one", `steps[0]: start: task "web" is not in tasks`, "steps[1]: await: within",
 		}},
 		{"bad variable", []string{"-var", "x", dir}, []string{"want name=value"}},
-		{"missing program", []string{write("d.yaml", "name: d\ntasks: {web: web.json}\nimages: {i: {programs: {/x: '${nosuch}/x'}}}\n")}, []string{
+		{"missing program", []string{write("d.yaml", "name: d\ntasks: {web: web.json}\nimages: {i: {programs: {/x: '${nosuch}/x'}}}\n"+consul)}, []string{
 			"web.json", "needs ${nosuch}",
 		}},
-		{"foreign directory", []string{"-dir", foreign(t), write("e.yaml", "name: e\ntasks: {web: web.json}\n")}, []string{"which no run has made"}},
+		{"foreign directory", []string{"-dir", foreign(t), write("e.yaml", "name: e\ntasks: {web: web.json}\nimages: {i: {}}\n"+consul)}, []string{"which no run has made"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := append([]string{"run", "-dir", t.TempDir()}, c.args...)

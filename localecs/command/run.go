@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // runFlags are the flags of `localecs run`.
@@ -77,7 +77,7 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	file, err := scenario.Load(inv.Args[0])
+	scene, err := file.Load(inv.Args[0])
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -85,13 +85,14 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	dir, err := freshDir(filepath.Join(f.dir, file.Name))
+	dir, err := openStateDir(filepath.Join(f.dir, scene.Name))
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	ctx, stop := cli.SignalContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer dir.Close()
+	ctx, stop := cli.SignalContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	report, err := scenario.Run(ctx, file, scenario.Options{Vars: values, Dir: dir, Out: inv.Stdout, JSON: f.json, Log: inv.Log})
+	report, err := scenario.Run(ctx, scene, scenario.Options{Vars: values, Dir: dir.Name(), Out: inv.Stdout, JSON: f.json, Log: inv.Log})
 	if err != nil {
 		return err
 	}
@@ -135,30 +136,4 @@ func find(name, bin string) string {
 	}
 	p, _ := exec.LookPath(name)
 	return p
-}
-
-// freshDir empties dir. It refuses a directory that another run is using, and
-// one that holds what no run has left there.
-func freshDir(dir string) (string, error) {
-	dir, err := filepath.Abs(dir)
-	if err != nil {
-		return "", err
-	}
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return "", err
-	}
-	for _, e := range entries {
-		switch e.Name() {
-		case "logs", "run", "volumes":
-		default:
-			return "", fmt.Errorf("-dir: %s holds %q, which no run has made; name another directory", dir, e.Name())
-		}
-	}
-	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
-			return "", fmt.Errorf("empty %s: %w", dir, err)
-		}
-	}
-	return dir, nil
 }

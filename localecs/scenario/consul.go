@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // serverArgs is the command line of the scenario's Consul server: one server,
 // ACLs on with default deny, quick elections.
-func (c *Consul) serverArgs(managementToken string) []string {
+func serverArgs(c *file.Consul, managementToken string) []string {
 	acl, _ := json.Marshal(map[string]any{
 		"acl": map[string]any{
 			"enabled":        true,
@@ -34,11 +35,11 @@ func (c *Consul) serverArgs(managementToken string) []string {
 
 // setUp makes what the scenario wants in Consul. Secrets of the tokens it makes
 // are returned by the name they have in the task definitions.
-func (c *Consul) setUp(ctx context.Context, client *api.Client, awsEndpoint string) (map[string]string, error) {
+func setUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
 	secrets := map[string]string{}
 	w := (&api.WriteOptions{}).WithContext(ctx)
 	for _, m := range c.AuthMethods {
-		if err := m.create(client, w, awsEndpoint); err != nil {
+		if err := createAuthMethod(m, client, w, awsEndpoint); err != nil {
 			return nil, fmt.Errorf("auth method %s: %w", m.Name, err)
 		}
 	}
@@ -68,7 +69,9 @@ func (c *Consul) setUp(ctx context.Context, client *api.Client, awsEndpoint stri
 	return secrets, nil
 }
 
-func (m AuthMethod) create(client *api.Client, w *api.WriteOptions, awsEndpoint string) error {
+// createAuthMethod makes an auth method that asks the simulated STS and IAM, and
+// its binding rule.
+func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions, awsEndpoint string) error {
 	_, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{
 		Name: m.Name,
 		Type: "aws-iam",

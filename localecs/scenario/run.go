@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -48,7 +49,7 @@ type taskRun struct {
 
 // runner carries out one scenario.
 type runner struct {
-	file    *File
+	file    *file.Scenario
 	out     *printer
 	cluster *localecs.Cluster
 	client  *api.Client
@@ -65,9 +66,9 @@ type runner struct {
 // Run carries out the scenario and judges it. The report tells what failed;
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
-func Run(ctx context.Context, f *File, o Options) (*Report, error) {
+func Run(ctx context.Context, f *file.Scenario, o Options) (*Report, error) {
 	defs, warnings, taskErr := loadTasks(f)
-	images, imageErr := f.images(o.Vars)
+	images, imageErr := f.HostImages(o.Vars)
 	if err := errors.Join(taskErr, imageErr); err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
@@ -78,7 +79,7 @@ func Run(ctx context.Context, f *File, o Options) (*Report, error) {
 	cluster, err := localecs.Open(localecs.Options{
 		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet,
 		AtOnce: f.StopOrder == "at-once",
-		Dir:    o.Dir, Images: images, Roles: f.roles(), Secrets: f.Secrets,
+		Dir:    o.Dir, Images: images, Roles: f.IdentityRoles(), Secrets: f.Secrets,
 		Observe: r.observe, Log: o.Log,
 	})
 	if err != nil {
@@ -112,7 +113,7 @@ func Run(ctx context.Context, f *File, o Options) (*Report, error) {
 
 // loadTasks reads every task definition and reports all that is wrong with all
 // of them.
-func loadTasks(f *File) (tasks map[string]*taskRun, warnings []string, err error) {
+func loadTasks(f *file.Scenario) (tasks map[string]*taskRun, warnings []string, err error) {
 	tasks = map[string]*taskRun{}
 	var errs []error
 	for name, file := range f.Tasks {
@@ -144,7 +145,7 @@ func (r *runner) startConsul(ctx context.Context) error {
 	c := &r.file.Consul
 	token := uuid.New().String()
 	server, err := r.cluster.StartService(localecs.Service{
-		Name: "consul-server", Image: c.Image, Args: c.serverArgs(token), Address: c.Address, Dirs: []string{"/consul/data"},
+		Name: "consul-server", Image: c.Image, Args: serverArgs(c, token), Address: c.Address, Dirs: []string{"/consul/data"},
 	})
 	if err != nil {
 		return fmt.Errorf("start consul server: %w", err)
@@ -159,7 +160,7 @@ func (r *runner) startConsul(ctx context.Context) error {
 	if err := waitLeader(ctx, r.client, server); err != nil {
 		return fmt.Errorf("wait for consul server: %w (log: %s)", err, server.LogFile)
 	}
-	secrets, err := c.setUp(ctx, r.client, r.cluster.AWSEndpoint())
+	secrets, err := setUp(ctx, c, r.client, r.cluster.AWSEndpoint())
 	if err != nil {
 		return fmt.Errorf("set up consul: %w", err)
 	}

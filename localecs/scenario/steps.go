@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -25,7 +26,7 @@ func (r *runner) steps(ctx context.Context) error {
 	return nil
 }
 
-func (r *runner) step(ctx context.Context, s Step) error {
+func (r *runner) step(ctx context.Context, s file.Step) error {
 	switch {
 	case s.Start != nil:
 		return r.start(s.Start)
@@ -111,7 +112,7 @@ func (r *runner) stopOne(ctx context.Context, name string) error {
 	}
 }
 
-func (r *runner) await(ctx context.Context, a Await) error {
+func (r *runner) await(ctx context.Context, a file.Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
 	ctx, release := r.whileTasksRun(ctx)
@@ -201,7 +202,7 @@ func (r *runner) awaitRequests(ctx context.Context, n int) error {
 
 // mtls looks at the listener from outside the mesh: who does it say it is, and
 // does it serve somebody without a certificate?
-func (r *runner) mtls(ctx context.Context, m MTLS) error {
+func (r *runner) mtls(ctx context.Context, m file.MTLS) error {
 	address := net.JoinHostPort(r.tasks[m.Task].task.IP(), fmt.Sprint(m.Port))
 	raw, err := r.cluster.Dial(ctx, "tcp", address)
 	if err != nil {
@@ -240,7 +241,7 @@ func (r *runner) mtls(ctx context.Context, m MTLS) error {
 	return nil
 }
 
-func (r *runner) post(ctx context.Context, p Post) error {
+func (r *runner) post(ctx context.Context, p file.Post) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: r.tasks[p.Task].task.Dial, DisableKeepAlives: true}}
@@ -260,7 +261,7 @@ func (r *runner) post(ctx context.Context, p Post) error {
 	return nil
 }
 
-func (r *runner) startTraffic(ctx context.Context, t Traffic) error {
+func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
 	r.traffic = newTraffic(url, r.cluster.Dial, func(f failure) {
 		r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)

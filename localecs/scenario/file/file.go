@@ -1,11 +1,10 @@
-package scenario
+package file
 
 import (
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
@@ -14,9 +13,10 @@ import (
 // FileName is the scenario file of a scenario directory.
 const FileName = "scenario.yaml"
 
-// File is a scenario file: what `localecs run` must know beyond the task
+// Scenario is a scenario file: what `localecs run` must know beyond the task
 // definitions, then what shall happen and what must be true at the end.
-type File struct {
+type Scenario struct {
+	// Name is also the directory of its logs.
 	Name    string `yaml:"name"`
 	Account string `yaml:"account"`
 	Region  string `yaml:"region"`
@@ -27,7 +27,7 @@ type File struct {
 	StopOrder string            `yaml:"stopOrder"`
 	Images    map[string]*Image `yaml:"images"`
 	// Roles are IAM roles by path and name, as in an ARN after "role/".
-	Roles map[string]*Role `yaml:"roles"`
+	Roles map[string]Role `yaml:"roles"`
 	// Secrets are the local store behind "secrets" of task definitions, by
 	// valueFrom.
 	Secrets map[string]string `yaml:"secrets"`
@@ -151,7 +151,7 @@ type Traffic struct {
 
 // Load reads the scenario at path, a file or a directory with FileName in it,
 // and reports everything that is wrong with it at once.
-func Load(path string) (*File, error) {
+func Load(path string) (*Scenario, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		path = filepath.Join(path, FileName)
 	}
@@ -159,113 +159,25 @@ func Load(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
-	f, err := Parse(data)
+	s, err := Parse(data)
 	if err != nil {
 		return nil, fmt.Errorf("scenario %s: %w", path, err)
 	}
-	f.Dir = filepath.Dir(path)
-	return f, nil
+	s.Dir = filepath.Dir(path)
+	return s, nil
 }
 
 // Parse reads a scenario document. Unknown keys are errors, with their place.
-func Parse(data []byte) (*File, error) {
-	f := &File{
+func Parse(data []byte) (*Scenario, error) {
+	s := &Scenario{
 		Account:   "123456789012",
 		Region:    "us-east-1",
 		Cluster:   "default",
 		Subnet:    "10.42.0.0/24",
 		StopOrder: "reverse",
 	}
-	if err := yaml.UnmarshalWithOptions(data, f, yaml.DisallowUnknownField()); err != nil {
+	if err := yaml.UnmarshalWithOptions(data, s, yaml.DisallowUnknownField()); err != nil {
 		return nil, errors.New(yaml.FormatError(err, false, true))
 	}
-	return f, errors.Join(f.problems()...)
-}
-
-// problems are the mistakes that the syntax allows.
-func (f *File) problems() []error {
-	var errs []error
-	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if f.Name == "" {
-		add("name: must not be empty")
-	}
-	if f.StopOrder != "reverse" && f.StopOrder != "at-once" {
-		add("stopOrder: %q: want reverse or at-once", f.StopOrder)
-	}
-	if len(f.Tasks) == 0 {
-		add("tasks: at least one task definition is needed")
-	}
-	if f.Consul.Image != "" && f.Images[f.Consul.Image] == nil {
-		add("consul.image: %q is not in images", f.Consul.Image)
-	}
-	for i, s := range f.Steps {
-		for _, err := range f.stepProblems(s) {
-			add("steps[%d]: %w", i, err)
-		}
-	}
-	return errs
-}
-
-func (f *File) stepProblems(s Step) []error {
-	var errs []error
-	var kinds []string
-	has := func(name string, set bool, tasks ...string) {
-		if !set {
-			return
-		}
-		kinds = append(kinds, name)
-		for _, t := range tasks {
-			if _, ok := f.Tasks[t]; !ok {
-				errs = append(errs, fmt.Errorf("%s: task %q is not in tasks", name, t))
-			}
-		}
-	}
-	has("start", s.Start != nil, s.Start...)
-	has("stop", s.Stop != nil, s.Stop...)
-	has("endTraffic", s.EndTraffic)
-	if a := s.Await; a != nil {
-		if a.Task != "" {
-			has("await", true, a.Task)
-		} else {
-			has("await", true)
-		}
-		errs = append(errs, a.problems()...)
-	}
-	if s.MTLS != nil {
-		has("mtls", true, s.MTLS.Task)
-	}
-	if s.Post != nil {
-		has("post", true, s.Post.Task)
-	}
-	if s.Traffic != nil {
-		has("traffic", true, s.Traffic.Task)
-		if s.Traffic.Rate < 1 || s.Traffic.Rate > 1000 {
-			errs = append(errs, fmt.Errorf("traffic.rate: %d: want 1 to 1000 requests a second", s.Traffic.Rate))
-		}
-	}
-	if len(kinds) != 1 {
-		errs = append(errs, fmt.Errorf("want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got %s",
-			strings.Join(append(kinds, "nothing else"), ", ")))
-	}
-	return errs
-}
-
-func (a *Await) problems() []error {
-	var errs []error
-	n := 0
-	for _, set := range []bool{a.Service != "", a.Task != "", a.Requests > 0} {
-		if set {
-			n++
-		}
-	}
-	if n != 1 {
-		errs = append(errs, errors.New("await: want exactly one of service, task, requests"))
-	}
-	if a.Task != "" && (a.Container == "" || a.Status == "") {
-		errs = append(errs, errors.New("await: task needs container and status"))
-	}
-	if a.Within <= 0 {
-		errs = append(errs, errors.New("await: within: want a duration such as 60s: every wait has an end"))
-	}
-	return errs
+	return s, errors.Join(s.problems()...)
 }

@@ -1,4 +1,4 @@
-package scenario
+package file
 
 import (
 	"errors"
@@ -11,15 +11,15 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
-// images are the scenario's images with their variables filled in. Programs
+// HostImages are the scenario's images with their variables filled in. Programs
 // that this machine does not have are all named in the error.
-func (f *File) images(vars map[string]string) (map[string]image.Image, error) {
+func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, error) {
 	images := map[string]image.Image{}
 	var errs []error
-	for name, i := range f.Images {
+	for name, i := range s.Images {
 		programs := map[string]string{}
 		for inside, host := range i.Programs {
-			path, err := f.program(host, vars)
+			path, err := s.program(host, vars)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("images[%q].programs[%q]: %w", name, inside, err))
 			}
@@ -36,7 +36,7 @@ func (f *File) images(vars map[string]string) (map[string]image.Image, error) {
 
 // program is the host path of a program: variables filled in, relative paths
 // from the scenario's directory.
-func (f *File) program(host string, vars map[string]string) (string, error) {
+func (s *Scenario) program(host string, vars map[string]string) (string, error) {
 	var missing []error
 	path := os.Expand(host, func(name string) string {
 		value, ok := vars[name]
@@ -49,7 +49,7 @@ func (f *File) program(host string, vars map[string]string) (string, error) {
 		return "", errors.Join(missing...)
 	}
 	if !filepath.IsAbs(path) {
-		path = filepath.Join(f.Dir, path)
+		path = filepath.Join(s.Dir, path)
 	}
 	st, err := os.Stat(path)
 	switch {

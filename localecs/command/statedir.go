@@ -1,0 +1,58 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// openStateDir makes dir, or empties it, and keeps other runs out until the
+// returned directory is closed or this process ends, however it ends. It
+// refuses a directory that another run is using, and one that holds what no run
+// has left there.
+func openStateDir(path string) (*os.File, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return nil, fmt.Errorf("-dir: %w", err)
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("-dir: %w", err)
+	}
+	if err := claim(dir); err != nil {
+		dir.Close()
+		return nil, err
+	}
+	return dir, nil
+}
+
+// claim locks the directory, then empties it.
+func claim(dir *os.File) error {
+	err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return fmt.Errorf("-dir: another localecs is using %s: wait until it has ended, or name another directory", dir.Name())
+	}
+	if err != nil {
+		return fmt.Errorf("-dir: lock %s: %w", dir.Name(), err)
+	}
+	entries, err := dir.ReadDir(-1)
+	if err != nil {
+		return fmt.Errorf("-dir: %w", err)
+	}
+	for _, e := range entries {
+		if e.Name() != "logs" && e.Name() != "volumes" {
+			return fmt.Errorf("-dir: %s holds %q, which no run has made: name another directory", dir.Name(), e.Name())
+		}
+	}
+	for _, e := range entries {
+		if err := os.RemoveAll(filepath.Join(dir.Name(), e.Name())); err != nil {
+			return fmt.Errorf("-dir: empty %s: %w", dir.Name(), err)
+		}
+	}
+	return nil
+}

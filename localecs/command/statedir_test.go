@@ -1,0 +1,60 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestStateDirIsEmptiedAndKeepsOthersOut(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a", "b")
+	old := filepath.Join(path, "volumes", "task", "secret")
+	if err := os.MkdirAll(old, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	first, err := openStateDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(path, "volumes")); !os.IsNotExist(err) {
+		t.Errorf("an earlier run's volumes are still there: %v", err)
+	}
+	if second, err := openStateDir(path); err == nil || !strings.Contains(err.Error(), "another localecs is using "+path) {
+		t.Errorf("got %v, %v while another run has it", second, err)
+	}
+	other, err := openStateDir(filepath.Join(filepath.Dir(path), "other"))
+	if err != nil {
+		t.Errorf("the directory beside it: %v", err)
+	}
+	other.Close()
+	first.Close()
+	again, err := openStateDir(path)
+	if err != nil {
+		t.Errorf("after the first run: %v", err)
+	}
+	again.Close()
+}
+
+func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{
+		dir:                       `holds "file", which no run has made`,
+		file:                      "-dir: mkdir " + file + ": not a directory",
+		filepath.Join(file, "x"):  "-dir: mkdir " + file + ": not a directory",
+		"/proc/nothing/can/be/it": "-dir: mkdir /proc/nothing",
+	} {
+		if got, err := openStateDir(path); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, %v, want %q", path, got, err, want)
+		}
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Errorf("somebody's file is gone: %v", err)
+	}
+}

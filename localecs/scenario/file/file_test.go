@@ -1,0 +1,151 @@
+package file
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func TestLoadReadsTheExample(t *testing.T) {
+	t.Parallel()
+	f, err := Load(filepath.Join(testkit.Root(), "examples", "hello-mesh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Name != "hello-mesh" || len(f.Tasks) != 3 || len(f.Steps) != 14 || f.Checks.MinRequests != 200 {
+		t.Errorf("got name %q, %d tasks, %d steps, checks %+v", f.Name, len(f.Tasks), len(f.Steps), f.Checks)
+	}
+	if f.StopOrder != "reverse" {
+		t.Errorf("stop order %q, want the default", f.StopOrder)
+	}
+	roles := f.IdentityRoles()
+	if len(roles) != 2 || !strings.HasPrefix(roles[0].ARN(), "arn:aws:iam::123456789012:role/consul-ecs/") {
+		t.Errorf("roles %+v", roles)
+	}
+}
+
+func TestParseReportsEveryMistake(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte(`
+name: ../../etc
+stopOrder: never
+tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json}
+images: {empty: }
+consul: {image: none}
+steps:
+- start: [web, cache]
+- {start: [one], stop: [two]}
+- {}
+- await: {service: a, requests: 3, within: 1s}
+- await: {task: web, within: 1s}
+- await: {service: a}
+- traffic: {task: web, port: 80, rate: 0}
+- traffic: {task: web, port: 0, rate: 1}
+- start: [web]
+- mtls: {task: one, port: 70000}
+- post: {task: web, url: "127.0.0.1:80/x"}
+- endTraffic: true
+- endTraffic: true
+- await: {requests: 1, within: 1s}
+- stop: [web]
+- post: {task: web, url: "http://127.0.0.1:80/x"}
+- traffic: {task: web, port: 80, rate: 1}
+`))
+	if err == nil {
+		t.Fatal("no error")
+	}
+	got := strings.Split(err.Error(), "\n")
+	want := []string{
+		`name: "../../etc": want letters, digits, _ . and -: it is the name of a directory`,
+		`stopOrder: "never": want reverse or at-once`,
+		`tasks: "../db": want letters, digits, _ . and -: it is the name of a directory`,
+		`tasks["api"]: want the task definition's file`,
+		`images["empty"]: want programs`,
+		`consul.image: "none" is not in images`,
+		`consul.address: want the server's address, the last but one of subnet 10.42.0.0/24`,
+		`steps[0]: start: task "cache" is not in tasks`,
+		`steps[1]: want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got start, stop, nothing else`,
+		`steps[2]: want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got nothing else`,
+		`steps[3]: await: there is no traffic by then`,
+		`steps[3]: await: want exactly one of service, task, requests`,
+		`steps[3]: await: service needs passing, 1 or more`,
+		`steps[4]: await: task needs container, and status passing, warning or critical`,
+		`steps[5]: await: service needs passing, 1 or more`,
+		`steps[5]: await: within: want a duration such as 60s: every wait has an end`,
+		`steps[6]: traffic: rate: 0: want 1 to 1000 requests a second`,
+		`steps[7]: traffic: there is traffic already; end it first`,
+		`steps[7]: traffic: port: 0: want 1 to 65535`,
+		`steps[8]: start: task "web" was started before`,
+		`steps[9]: mtls: task "one" is not running by then`,
+		`steps[9]: mtls: port: 70000: want 1 to 65535`,
+		`steps[9]: mtls: service: must not be empty`,
+		`steps[10]: post: url: "127.0.0.1:80/x": want one such as http://127.0.0.1:9090/path`,
+		`steps[12]: endTraffic: there is no traffic by then`,
+		`steps[13]: await: there is no traffic by then`,
+		`steps[15]: post: task "web" is not running by then`,
+		`steps[16]: traffic: task "web" is not running by then`,
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+}
+
+func TestParseRefusesUnknownKeysWithTheirPlace(t *testing.T) {
+	t.Parallel()
+	_, err := Parse([]byte("name: x\ntasks: {web: w.json}\nchecks:\n  failed: 0\n"))
+	if err == nil || !strings.Contains(err.Error(), "failed") || !strings.Contains(err.Error(), "[4:") {
+		t.Errorf("got %v, want the key and its line", err)
+	}
+}
+
+func TestImagesNamesEveryMissingProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "program")
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "data"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	f := &Scenario{Dir: dir, Images: map[string]*Image{
+		"good": {Programs: map[string]string{"/a": "program", "/b": "${bin}/program"}},
+		"bad":  {Programs: map[string]string{"/c": "${consul}", "/d": "absent", "/e": "data"}},
+	}}
+	images, err := f.HostImages(map[string]string{"bin": dir})
+	for _, want := range []string{"${consul}, which was not found", "absent", "data is not a program"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("not reported: %s\n%v", want, err)
+		}
+	}
+	if got := images["good"].Programs; got["/a"] != program || got["/b"] != program {
+		t.Errorf("programs %v, want both to be %s", got, program)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	example, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "hello-mesh", FileName))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(example)
+	f.Add([]byte("steps:\n- await: {within: 1s}\n"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s, err := Parse(data)
+		if err != nil {
+			return
+		}
+		if s.Name == "" || len(s.Tasks) == 0 {
+			t.Errorf("accepted without name or tasks: %q", data)
+		}
+		_, _ = s.HostImages(nil)
+		s.IdentityRoles()
+	})
+}
