@@ -87,6 +87,15 @@ func TestScenarios(t *testing.T) {
 				t.Errorf("gateway = %+v", proxy)
 			}
 		}},
+		{"gateway with WAN address only", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
+			// The WAN port does not follow the LAN port.
+			if a := proxy.TaggedAddresses; proxy.Port != 8444 || proxy.Address != "" || a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
+				t.Errorf("gateway = %+v", proxy)
+			}
+			if _, ok := proxy.TaggedAddresses["lan"]; ok {
+				t.Errorf("gateway has a LAN address: %+v", proxy)
+			}
+		}},
 		{"gateway with addresses", `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway","name":"gw","lanAddress":{"address":"10.0.0.1","port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "", "gw", func(t *testing.T, _ *scene, _, proxy *api.AgentService) {
 			if a := proxy.TaggedAddresses; proxy.Address != "10.0.0.1" || a["lan"].Port != 8444 || a["wan"].Address != "203.0.113.9" || a["wan"].Port != 8443 {
 				t.Errorf("gateway = %+v", proxy)

@@ -1,7 +1,9 @@
 package registrar
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -118,6 +120,41 @@ func TestAliasStatus(t *testing.T) {
 	for i, tt := range tests {
 		if got := aliasStatus(tt.checks); got != tt.want {
 			t.Errorf("%d: aliasStatus = %q, want %q", i, got, tt.want)
+		}
+	}
+}
+
+// TestCheckConstruction: how many checks of which kind a configuration makes.
+// Both kinds at once are no configuration.
+func TestCheckConstruction(t *testing.T) {
+	t.Parallel()
+	const http = `{"name":"h","http":"http://localhost:1","interval":"10s"}`
+	for _, tt := range []struct {
+		name, checks, containers string
+		want                     []string
+	}{
+		{"none", ``, ``, nil},
+		{"one of its own", http, ``, []string{"h"}},
+		{"two of its own", http + `,{"name":"t","tcp":"localhost:1","interval":"10s"}`, ``, []string{"h", "t"}},
+		{"one container", ``, `"app"`, []string{"web-abc123-app-consul-ecs"}},
+		{"two containers", ``, `"app","side"`, []string{"web-abc123-app-consul-ecs", "web-abc123-side-consul-ecs"}},
+		{"both", http, `"app"`, []string{"refused"}},
+	} {
+		cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul","service":{"name":"web","port":1,"checks":[` + tt.checks + `]},"healthSyncContainers":[` + tt.containers + `]}`))
+		var got []string
+		if err != nil {
+			got = []string{"refused"}
+		} else {
+			w, err := workload.New(cfg, task())
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range serviceRegistration(w).Checks {
+				got = append(got, cmp.Or(c.CheckID, c.Name))
+			}
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: checks %q, want %q", tt.name, got, tt.want)
 		}
 	}
 }

@@ -45,56 +45,116 @@ func TestHealthSyncRefusesAWrongCall(t *testing.T) {
 	}
 }
 
+// syncedTask is a task whose container app is HEALTHY and has a check in a
+// Consul of its own.
+type syncedTask struct {
+	*metadata
+	consul *testkit.Consul
+	doc    string
+	// status is the check's in Consul.
+	status func() string
+}
+
+func newSyncedTask(t *testing.T, c *testkit.Consul, service string) syncedTask {
+	t.Helper()
+	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := fmt.Sprintf(`{"bootstrapDir":%q,"service":{"name":%q,"port":8080},"proxy":{},"healthSyncContainers":["app"]}`, t.TempDir(), service)
+	cfg, _, err := config.Parse([]byte(doc))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := workload.ParseTask([]byte(healthyTask))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := workload.New(cfg, known)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reg, err := registrar.New(cfg, client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := reg.Register(t.Context(), "", w); err != nil {
+		t.Fatal(err)
+	}
+	m := newMetadata(t)
+	m.says(200, healthyTask)
+	return syncedTask{metadata: m, consul: c, doc: doc, status: func() string {
+		checks, err := client.Agent().Checks()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return checks[workload.CheckID(w.ID, "app")].Status
+	}}
+}
+
+// healthyTask is a task that runs.
+var healthyTask = strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"Name":"app"`, `"Health":{"status":"HEALTHY"},"Name":"app"`, 1)
+
+// healthSync starts health-sync and waits until the check passes.
+func (s syncedTask) healthSync(t *testing.T) *testkit.Process {
+	t.Helper()
+	env := append(s.env(), "CONSUL_HTTP_ADDR="+s.consul.HTTPAddr, "CONSUL_ECS_CONFIG_JSON="+s.doc)
+	p := consulECS(t, env, "health-sync", "-stop-timeout=10s")
+	testkit.Eventually(t, "the check passes", func() bool { return s.status() == "passing" })
+	return p
+}
+
 func TestHealthSyncProcess(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Require(t)
-	t.Cleanup(c.Stop)
-	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr})
+	t.Cleanup(c.Require(t).Stop)
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
+		s := newSyncedTask(t, c, fmt.Sprintf("signal-%d", sig))
+		p := s.healthSync(t)
+		p.Signal(sig)
+		if code := p.Wait(); code != 0 || s.status() != "critical" {
+			t.Errorf("%s: exit code %d, check left %s", sig, code, s.status())
+		}
+	}
+}
+
+// TestWeakness17TrafficGoesBeforeTheApplication: all containers of the task get
+// TERM at once. The check turns critical while application and Envoy still
+// serve, so that peers have gone elsewhere when the application gets its TERM,
+// and Envoy comes last. 0.6 promised no order.
+func TestWeakness17TrafficGoesBeforeTheApplication(t *testing.T) {
+	t.Parallel()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT} {
-		name := fmt.Sprintf("signal-%d", sig)
-		doc := fmt.Sprintf(`{"bootstrapDir":%q,"service":{"name":%q,"port":8080},"proxy":{},"healthSyncContainers":["app"]}`, t.TempDir(), name)
-		cfg, _, err := config.Parse([]byte(doc))
-		if err != nil {
-			t.Fatal(err)
-		}
-		healthy := strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"Name":"app"`, `"Health":{"status":"HEALTHY"},"Name":"app"`, 1)
-		known, err := workload.ParseTask([]byte(healthy))
-		if err != nil {
-			t.Fatal(err)
-		}
-		w, err := workload.New(cfg, known)
-		if err != nil {
-			t.Fatal(err)
-		}
-		reg, err := registrar.New(cfg, client)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := reg.Register(t.Context(), "", w); err != nil {
-			t.Fatal(err)
-		}
-		status := func() string {
-			checks, err := client.Agent().Checks()
-			if err != nil {
-				t.Fatal(err)
-			}
-			return checks[workload.CheckID(w.ID, "app")].Status
-		}
+	t.Cleanup(c.Require(t).Stop)
+	s := newSyncedTask(t, c, "web")
+	app := wrapApp(t, []string{"-shutdown-delay", "1h"}, worker()...)
+	app.Expect("ready")
+	envoy := wrapEnvoy(t, s.env(), nil, worker()...)
+	envoy.Expect("ready")
+	health := s.healthSync(t)
 
-		m := newMetadata(t)
-		m.says(200, healthy)
-		p := consulECS(t, append(m.env(), "CONSUL_HTTP_ADDR="+c.HTTPAddr, "CONSUL_ECS_CONFIG_JSON="+doc), "health-sync", "-stop-timeout=10s")
-		testkit.Eventually(t, "the check passes", func() bool { return status() == "passing" })
-		p.Signal(sig)
-		if code := p.Wait(); code != 0 || status() != "critical" {
-			t.Errorf("%s: exit code %d, check left %s", name, code, status())
+	s.says(200, running) // told to stop, and still there
+	for _, p := range []*testkit.Process{app, envoy, health} {
+		p.Signal(syscall.SIGTERM)
+	}
+	exits(t, health, 0)
+	if got := s.status(); got != "critical" {
+		t.Errorf("check is %s", got)
+	}
+	s.reads(t, 3)
+	for name, p := range map[string]*testkit.Process{"application": app, "envoy": envoy} {
+		if line, ok := p.Try(); ok || !p.Running() {
+			t.Errorf("%s did not go on serving: %q", name, line)
 		}
 	}
+	app.Signal(syscall.SIGTERM) // instead of an hour
+	exits(t, app, 55)
+	s.says(200, stopped)
+	exits(t, envoy, 55)
 }

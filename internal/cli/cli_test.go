@@ -6,11 +6,13 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -163,6 +165,16 @@ func TestNewLoggerRejectsUnknownLevels(t *testing.T) {
 	for level, ok := range map[string]bool{"": true, "info": true, "DEBUG": true, "Warn": true, "loud": false} {
 		if _, err := NewLogger("x", level, false, os.Stderr); (err == nil) != ok {
 			t.Errorf("level %q: got %v, want ok %t", level, err, ok)
+		}
+	}
+}
+
+func TestEmptyLevelIsInfo(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[string]hclog.Level{"": hclog.Info, "INFO": hclog.Info, "warn": hclog.Warn, "TRACE": hclog.Trace} {
+		log, err := NewLogger("x", level, false, io.Discard)
+		if err != nil || log.GetLevel() != want {
+			t.Errorf("level %q: got %v, %v, want %v", level, log, err, want)
 		}
 	}
 }
