@@ -5,13 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/localecs/endpoints"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
@@ -48,7 +46,8 @@ type Cluster struct {
 	fabric  *network.Fabric
 	runtime *runtime.Runtime
 	store   *identity.Store
-	aws     *http.Server
+	// closeAWS ends STS and IAM; nil before they serve.
+	closeAWS func() error
 	// protections are kept for the whole cluster, as the ECS API sees them.
 	protections *metadata.Protections
 
@@ -113,15 +112,8 @@ func (c *Cluster) serveAWS() error {
 	if err != nil {
 		return fmt.Errorf("listen for STS and IAM: %w", err)
 	}
-	c.aws = newServer(awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region}))
-	go c.aws.Serve(l)
+	c.closeAWS = serveHTTP(l, awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region}))
 	return nil
-}
-
-// newServer is an HTTP server with the ECS agent's timeouts
-// (spec/ecs-semantics.md section 3.4).
-func newServer(h http.Handler) *http.Server {
-	return &http.Server{Handler: h, ReadTimeout: endpoints.Timeout, WriteTimeout: endpoints.Timeout}
 }
 
 // AWSEndpoint is the URL of STS and IAM inside the VPC: its gateway.
@@ -157,8 +149,8 @@ func (c *Cluster) Close() error {
 	for _, s := range services {
 		s.stop()
 	}
-	if c.aws != nil {
-		c.aws.Close()
+	if c.closeAWS != nil {
+		_ = c.closeAWS()
 	}
 	return errors.Join(c.runtime.Close(), c.fabric.Close(), os.RemoveAll(filepath.Join(c.options.Dir, "volumes")))
 }

@@ -108,13 +108,11 @@ func (t *Task) serve() error {
 	if err != nil {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
-	server := newServer(endpoints.TaskHandler(endpoints.Task{
+	t.closers = append(t.closers, serveHTTP(l, endpoints.TaskHandler(endpoints.Task{
 		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup}),
 		Credentials: identity.Handler(t.cluster.store),
 		Agent:       metadata.ProtectionHandler(t.lookup, t.cluster.protections),
-	}))
-	go server.Serve(l)
-	t.closers = append(t.closers, server.Close)
+	})))
 	return nil
 }
 
@@ -134,6 +132,11 @@ func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
 	return metadata.Moment{}, false
 }
 
+// LogFile is where a container's output goes; task is the name given to Run.
+func (c *Cluster) LogFile(task, container string) string {
+	return filepath.Join(c.LogDir(), task, container+".log")
+}
+
 // makeFiles makes the task's volumes, empty and root's, and a log per
 // container.
 func (t *Task) makeFiles() error {
@@ -146,12 +149,11 @@ func (t *Task) makeFiles() error {
 		t.volumes[v.Name] = dir
 	}
 	t.closers = append(t.closers, func() error { return os.RemoveAll(volumes) })
-	logs := filepath.Join(t.cluster.LogDir(), t.name)
-	if err := os.MkdirAll(logs, 0o755); err != nil {
+	if err := os.MkdirAll(filepath.Join(t.cluster.LogDir(), t.name), 0o755); err != nil {
 		return fmt.Errorf("make log directory: %w", err)
 	}
 	for _, c := range t.def.ContainerDefinitions {
-		f, err := os.OpenFile(filepath.Join(logs, c.Name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		f, err := os.OpenFile(t.cluster.LogFile(t.name, c.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 		if err != nil {
 			return fmt.Errorf("make log of %s: %w", c.Name, err)
 		}

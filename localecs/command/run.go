@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -90,7 +91,11 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.UsageError{Err: err}
 	}
 	defer dir.Close()
-	ctx, stop := cli.SignalContext(ctx, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		ends = append(ends, syscall.SIGHUP)
+	}
+	ctx, stop := cli.SignalContext(ctx, ends...)
 	defer stop()
 	report, err := scenario.Run(ctx, scene, scenario.Options{Vars: values, Dir: dir.Name(), Out: inv.Stdout, JSON: f.json, Log: inv.Log})
 	if err != nil {

@@ -54,7 +54,7 @@ func (r *runner) check(ctx context.Context) {
 		if t.task == nil {
 			continue
 		}
-		for _, problem := range disorder(t.task, t.def.Family) {
+		for _, problem := range disorder(t.task.View()) {
 			fail("%s: %s", name, problem)
 		}
 	}
@@ -62,9 +62,9 @@ func (r *runner) check(ctx context.Context) {
 
 // disorder tells what an orderly task must not show at its end: a container
 // that had to be killed or that never ran.
-func disorder(t *localecs.Task, _ string) []string {
+func disorder(v scheduler.View) []string {
 	var problems []string
-	for _, c := range t.View().Containers {
+	for _, c := range v.Containers {
 		switch {
 		case c.KnownStatus != scheduler.StatusStopped:
 			problems = append(problems, "container "+c.Name+" is still "+c.KnownStatus)
@@ -83,10 +83,8 @@ func (r *runner) report() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
-	b.WriteByte('\n')
-	b.WriteString(table("Start: after T0, the first container", r.names, r.tasks, func(p *phases) time.Time { return p.started }, startColumns()))
-	b.WriteByte('\n')
-	b.WriteString(table("Stop: after T0, TERM", r.names, r.tasks, func(p *phases) time.Time { return p.term }, stopColumns()))
+	b.WriteString(table("Start: seconds after T0, the first container runs", r.names, r.tasks, func(p *phases) time.Time { return p.started }, startColumns()))
+	b.WriteString(table("Stop: seconds after T0, the task is asked to stop", r.names, r.tasks, func(p *phases) time.Time { return p.term }, stopColumns()))
 	b.WriteByte('\n')
 	if r.traffic != nil {
 		rep.Answered, rep.Failed, rep.Slowest = r.traffic.totals()
@@ -97,42 +95,10 @@ func (r *runner) report() *Report {
 		fmt.Fprintf(&b, "%s: all checks passed in %s\n", rep.Name, time.Since(r.out.start).Round(100*time.Millisecond))
 	}
 	for _, f := range rep.Failures {
-		fmt.Fprintf(&b, "%s: FAILED: %s\n", rep.Name, f)
+		fmt.Fprintf(&b, "%s: FAILED: %s\n", rep.Name, strings.ReplaceAll(f, "\n", "\n  "))
 	}
 	rep.Text = b.String()
 	return rep
-}
-
-// printer writes progress: a line per event for people, an object per event
-// for machines.
-type printer struct {
-	mu    sync.Mutex
-	out   io.Writer
-	json  bool
-	start time.Time
-}
-
-func newPrinter(out io.Writer, json bool, start time.Time) *printer {
-	return &printer{out: out, json: json, start: start}
-}
-
-func (p *printer) line(who, part, text string) { p.event(time.Now(), who, part, text) }
-
-func (p *printer) event(at time.Time, who, part, text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	seconds := at.Sub(p.start).Seconds()
-	if p.json {
-		json.NewEncoder(p.out).Encode(struct {
-			Time    time.Time `json:"time"`
-			Seconds float64   `json:"seconds"`
-			Task    string    `json:"task,omitempty"`
-			Part    string    `json:"part,omitempty"`
-			Text    string    `json:"text"`
-		}{at, seconds, who, part, text})
-		return
-	}
-	fmt.Fprintf(p.out, "%7.2fs  %-8s %-22s %s\n", seconds, who, part, strings.TrimSpace(text))
 }
 
 // Write prints the report: text for people, one JSON object for machines.

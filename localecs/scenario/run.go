@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -36,7 +37,8 @@ type Options struct {
 const setUpLimit = 60 * time.Second
 
 // clearLimit bounds how long something of a stopped task may be left in Consul.
-const clearLimit = 60 * time.Second
+// It takes tens of milliseconds.
+const clearLimit = 15 * time.Second
 
 // taskRun is one task of the scenario.
 type taskRun struct {
@@ -66,7 +68,7 @@ type runner struct {
 // Run carries out the scenario and judges it. The report tells what failed;
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
-func Run(ctx context.Context, f *file.Scenario, o Options) (*Report, error) {
+func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err error) {
 	defs, warnings, taskErr := loadTasks(f)
 	images, imageErr := f.HostImages(o.Vars)
 	if err := errors.Join(taskErr, imageErr); err != nil {
@@ -85,7 +87,11 @@ func Run(ctx context.Context, f *file.Scenario, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer cluster.Close()
+	defer func() {
+		if closeErr := cluster.Close(); closeErr != nil {
+			report, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
+		}
+	}()
 	r.cluster = cluster
 	r.out.line("", "", fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address))
 
@@ -94,21 +100,29 @@ func Run(ctx context.Context, f *file.Scenario, o Options) (*Report, error) {
 	defer watching.Wait()
 	defer cancel()
 	if err := r.startConsul(ctx); err != nil {
-		return nil, err
+		return nil, ended(ctx, err)
 	}
 	watching.Go(func() { r.watch.run(ctx) })
 
 	err = r.steps(ctx)
 	r.traffic.stop()
+	if err == nil {
+		r.check(ctx)
+	} else {
+		r.failures = append(r.failures, err.Error())
+	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	if err != nil {
-		r.failures = append(r.failures, err.Error())
-	} else {
-		r.check(ctx)
-	}
 	return r.report(), nil
+}
+
+// ended is why ctx ended if it has, else err.
+func ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // loadTasks reads every task definition and reports all that is wrong with all
@@ -192,12 +206,16 @@ func waitLeader(ctx context.Context, client *api.Client, server *localecs.Runnin
 }
 
 // observe is the cluster's observer: it prints the event and notes the moment.
+// That an image is there is no news: it is on this machine.
 func (r *runner) observe(e localecs.Event) {
 	r.mu.Lock()
 	if t := r.tasks[e.Task]; t != nil {
 		t.phases.observe(e, t.application)
 	}
 	r.mu.Unlock()
+	if e.What == "status" && e.Value == scheduler.StatusPulled {
+		return
+	}
 	text := e.Value
 	if e.What == "desired" {
 		text = "asked to stop"

@@ -143,27 +143,46 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 // asked to stop: what is awaited will not come then.
 func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
+	var watching sync.WaitGroup
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for name, t := range r.tasks {
 		if t.task == nil || t.asked {
 			continue
 		}
-		go func() {
+		watching.Go(func() {
 			select {
 			case <-t.task.Done():
-				v := t.task.View()
-				cancel(fmt.Errorf("task %s ended by itself: %s: %s", name, v.StopCode, v.StoppedReason))
+				cancel(fmt.Errorf("task %s ended by itself: %s", name, r.whyEnded(name, t.task.View())))
 			case <-ctx.Done():
 			}
-		}()
+		})
 	}
-	return ctx, func() { cancel(context.Canceled) }
+	return ctx, func() {
+		cancel(context.Canceled)
+		watching.Wait()
+	}
+}
+
+// whyEnded is ECS's reason for a task's end, then the first container that
+// failed with its last word.
+func (r *runner) whyEnded(name string, v scheduler.View) string {
+	why := v.StopCode + ": " + v.StoppedReason
+	var first *scheduler.ContainerView
+	for i, c := range v.Containers {
+		if c.ExitCode != nil && *c.ExitCode != 0 && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
+			first = &v.Containers[i]
+		}
+	}
+	if first == nil {
+		return why
+	}
+	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, lastLine(r.cluster.LogFile(name, first.Name)))
 }
 
 func (r *runner) awaited(err error, what string) error {
 	if err != nil {
-		return fmt.Errorf("await %s: %w; see the logs in %s", what, err, r.cluster.LogDir())
+		return fmt.Errorf("await %s: %w", what, err)
 	}
 	return nil
 }
@@ -237,7 +256,7 @@ func (r *runner) mtls(ctx context.Context, m file.MTLS) error {
 	if err == nil {
 		return fmt.Errorf("mtls: %s served a caller without a certificate", m.Task)
 	}
-	r.out.line(m.Task, "mtls", "presents "+identity+"; refuses a caller without a certificate ("+err.Error()+")")
+	r.out.line(m.Task, "mtls", "presents "+identity+"; refuses a caller without a certificate")
 	return nil
 }
 

@@ -96,32 +96,35 @@ func stopColumns() []column {
 	}
 }
 
-// table draws the moments of all tasks, one row a task. zero gives a task's T0.
+// table draws the moments of all tasks, one row a task. zero gives a task's T0;
+// a task that has none is left out, and a table without tasks is empty.
 func table(title string, names []string, tasks map[string]*taskRun, zero func(*phases) time.Time, columns []column) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n  %-10s", title, "task")
-	for _, c := range columns {
-		fmt.Fprintf(&b, "  %s", c.title)
-	}
-	b.WriteByte('\n')
+	var rows strings.Builder
 	for _, name := range names {
 		p := &tasks[name].phases
 		t0 := zero(p)
 		if t0.IsZero() {
 			continue
 		}
-		fmt.Fprintf(&b, "  %-10s", name)
+		fmt.Fprintf(&rows, "  %-10s", name)
 		for _, c := range columns {
-			fmt.Fprintf(&b, "  %*s", len(c.title), sinceText(t0, c.at(p)))
+			fmt.Fprintf(&rows, "  %*s", len(c.title), sinceText(t0, c.at(p)))
 		}
-		b.WriteByte('\n')
+		rows.WriteByte('\n')
 	}
-	return b.String()
+	if rows.Len() == 0 {
+		return ""
+	}
+	head := fmt.Sprintf("\n%s\n  %-10s", title, "task")
+	for _, c := range columns {
+		head += "  " + c.title
+	}
+	return head + "\n" + rows.String()
 }
 
 func sinceText(t0, at time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	return fmt.Sprintf("%.2f s", at.Sub(t0).Seconds())
+	return fmt.Sprintf("%.2f", at.Sub(t0).Seconds())
 }

@@ -54,9 +54,9 @@ func TestTableShowsSecondsSinceT0(t *testing.T) {
 		{"app healthy", func(p *phases) time.Time { return p.healthy }},
 		{"in traffic", func(p *phases) time.Time { return p.inTraffic }},
 	})
-	want := "Start\n" +
+	want := "\nStart\n" +
 		"  task        T1 mesh-init done  app healthy  in traffic\n" +
-		"  web                    1.00 s            -     15.00 s\n"
+		"  web                      1.00            -       15.00\n"
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}

@@ -1,0 +1,23 @@
+package localecs
+
+import (
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/endpoints"
+)
+
+// serveHTTP serves with the ECS agent's timeouts (spec/ecs-semantics.md section
+// 3.4) until close, which cuts the connections and returns when the listener is
+// closed and nobody accepts any more.
+func serveHTTP(l net.Listener, h http.Handler) (close func() error) {
+	server := &http.Server{Handler: h, ReadTimeout: endpoints.Timeout, WriteTimeout: endpoints.Timeout}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(l) }) // what ends it is close
+	return func() error {
+		err := server.Close()
+		serving.Wait()
+		return err
+	}
+}
