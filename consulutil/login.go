@@ -124,7 +124,7 @@ func WaitReplicated(ctx context.Context, c *api.Client, secret string) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-				last = errors.Join(cause, last)
+				last = fmt.Errorf("%w; the last error: %w", cause, last)
 			}
 			return &retry.GaveUpError{Attempts: attempt, Elapsed: time.Since(start), Err: last}
 		}

@@ -91,7 +91,11 @@ type GaveUpError struct {
 }
 
 func (e *GaveUpError) Error() string {
-	return fmt.Sprintf("gave up after %d attempts in %s: %v", e.Attempts, e.Elapsed.Round(time.Millisecond), e.Err)
+	attempts := "attempts"
+	if e.Attempts == 1 {
+		attempts = "attempt"
+	}
+	return fmt.Sprintf("gave up after %d %s in %s: %v", e.Attempts, attempts, e.Elapsed.Round(time.Millisecond), e.Err)
 }
 func (e *GaveUpError) Unwrap() error { return e.Err }
 
@@ -136,7 +140,8 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 
 func gaveUp(ctx context.Context, attempts int, start time.Time, last error) error {
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.DeadlineExceeded) && !errors.Is(last, cause) {
-		last = errors.Join(cause, last)
+		// Not errors.Join, which would spread the log line over three.
+		last = fmt.Errorf("%w; the last error: %w", cause, last)
 	}
 	return &GaveUpError{Attempts: attempts, Elapsed: time.Since(start), Err: last}
 }

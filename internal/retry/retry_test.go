@@ -3,6 +3,7 @@ package retry
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,6 +91,9 @@ func TestDoEndsWithTheContextAndItsCause(t *testing.T) {
 		if !errors.Is(err, cause) || !errors.Is(err, errFault) {
 			t.Errorf("got %v, want both the cause and the last error", err)
 		}
+		if strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), "stopped by signal; the last error: ") {
+			t.Errorf("got %q, want one line", err)
+		}
 		if took := time.Since(start); took != time.Second {
 			t.Errorf("ended after %s, want 1s", took)
 		}
@@ -120,6 +124,16 @@ func TestPause(t *testing.T) {
 		}
 		if spread := high - low; spread < (c.max-c.min)*8/10 {
 			t.Errorf("attempt %d: pauses spread over %s only: no jitter", c.attempt, spread)
+		}
+	}
+}
+
+func TestGaveUpErrorCounts(t *testing.T) {
+	t.Parallel()
+	for attempts, want := range map[int]string{1: "gave up after 1 attempt in 2s: fault", 2: "gave up after 2 attempts in 2s: fault"} {
+		err := &GaveUpError{Attempts: attempts, Elapsed: 2 * time.Second, Err: errors.New("fault")}
+		if got := err.Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
