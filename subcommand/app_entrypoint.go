@@ -23,7 +23,8 @@ Runs the command, the application, as its child. The first TERM is held back
 for the shutdown delay, so that the application serves until its peers have
 heard that the task ends; then it goes to the application's process group.
 Every other signal, a second TERM included, reaches the application at once.
-The exit code is the application's, or 128+n when signal n killed it.
+The exit code is the application's, 128+n when signal n killed it, or 1 when it
+could not be started.
 
 Example:
   $ consul-ecs app-entrypoint -shutdown-delay 10s /app/server --port 9090`,

@@ -36,7 +36,8 @@ Runs the command, Envoy, as its child. On TERM, Envoy drains its inbound
 listeners and keeps running until the task metadata shows every application
 container as stopped; then it gets TERM. The same drain starts before TERM, as
 soon as ECS wants the task to stop. Every other signal reaches Envoy at once.
-The exit code is Envoy's, or 128+n when signal n killed it.
+The exit code is Envoy's, 128+n when signal n killed it, or 1 when it could not
+be started.
 
 The drain needs Envoy's admin address, which is read from the bootstrap named
 by -c or --config-path; without it Envoy runs on undrained. Add

@@ -21,6 +21,8 @@ func installCommand() cli.Command {
 		Help: `
 Copies this program to DIR/consul-ecs, mode 0755, for containers whose image
 does not hold it. A copy that is being executed is replaced without harm.
+Exit codes: 1 for a wrong call or a directory that cannot be written, 3 when
+copying failed.
 
 Example:
   $ consul-ecs install -to /consul`,

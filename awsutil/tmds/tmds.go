@@ -25,6 +25,9 @@ const Timeout = 2 * time.Second
 // keeps a misbehaving endpoint from filling the task's memory.
 const maxBody = 4 << 20
 
+// taskPath follows the base URI.
+const taskPath = "/task"
+
 // Client reads one task's metadata. It is safe for concurrent use and keeps
 // its connection open between reads.
 type Client struct {
@@ -33,10 +36,11 @@ type Client struct {
 	size atomic.Int64 // of the last answer
 }
 
-// New returns a client for the base URI in EnvVar. It does no I/O.
+// New returns a client for the base URI in EnvVar, whose reads all fail when it
+// is empty. It does no I/O.
 func New(baseURI string) *Client {
 	return &Client{
-		url: strings.TrimRight(baseURI, "/") + "/task",
+		url: strings.TrimRight(baseURI, "/") + taskPath,
 		http: &http.Client{
 			Timeout: Timeout,
 			Transport: &http.Transport{
@@ -65,6 +69,9 @@ func (c *Client) Task(ctx context.Context) (workload.Task, error) {
 
 // get returns the body of a 200 answer. Errors name the address.
 func (c *Client) get(ctx context.Context) ([]byte, error) {
+	if c.url == taskPath {
+		return nil, fmt.Errorf("%s is not set", EnvVar)
+	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
 	if err != nil {
 		return nil, err

@@ -138,6 +138,10 @@ func TestBadBase(t *testing.T) {
 			t.Errorf("base %q: error = %v", base, err)
 		}
 	}
+	_, err := New("").Task(context.Background())
+	if want := "read task metadata: ECS_CONTAINER_METADATA_URI_V4 is not set"; err == nil || err.Error() != want {
+		t.Errorf("error = %v, want %s", err, want)
+	}
 }
 
 func stateCounter(n *atomic.Int32) func(net.Conn, http.ConnState) {
