@@ -21,7 +21,10 @@ require (
 	golang.org/x/time v0.16.0
 )
 
-require github.com/hashicorp/go-retryablehttp v0.7.8
+require (
+	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/miekg/dns v1.1.73
+)
 
 require (
 	github.com/armon/go-metrics v0.4.1 // indirect
@@ -51,5 +54,6 @@ require (
 	github.com/mitchellh/go-homedir v1.1.0 // indirect
 	github.com/posener/complete v1.2.3 // indirect
 	golang.org/x/exp v0.0.0-20260218203240-3dfff04db8fa // indirect
-	golang.org/x/text v0.38.0 // indirect
+	golang.org/x/net v0.59.0 // indirect
+	golang.org/x/text v0.42.0 // indirect
 )

@@ -6,14 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -379,34 +377,6 @@ func TestCallerIdentityAnswers(t *testing.T) {
 				t.Errorf("error = %v (permanent %v), want %q", err, errors.As(err, &permanent), tt.errors)
 			}
 		})
-	}
-}
-
-// A throttled STS is asked again at once; a refusal is final.
-func TestCallerIdentityIsRepeatedWhenThrottled(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		first    int // status of the first two answers
-		requests int64
-		ok       bool
-	}{{429, 3, true}, {503, 3, true}, {403, 1, false}} {
-		var n atomic.Int64
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if body, _ := io.ReadAll(r.Body); string(body) != callerIdentityForm {
-				t.Errorf("body %q", body)
-			}
-			if n.Add(1) < 3 {
-				w.WriteHeader(tt.first)
-				return
-			}
-			fmt.Fprint(w, "<GetCallerIdentityResponse><GetCallerIdentityResult><Arn>arn:aws:sts::1:assumed-role/r/s</Arn></GetCallerIdentityResult></GetCallerIdentityResponse>")
-		}))
-		req, _ := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(callerIdentityForm))
-		_, err := callerIdentity(stsClient(), req)
-		server.Close()
-		if n.Load() != tt.requests || (err == nil) != tt.ok {
-			t.Errorf("%d: %d requests, %v; want %d", tt.first, n.Load(), err, tt.requests)
-		}
 	}
 }
 

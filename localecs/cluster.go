@@ -5,17 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/localecs/dns"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -48,8 +52,12 @@ type Cluster struct {
 	store   *identity.Store
 	// closeAWS ends STS and IAM; nil before they serve.
 	closeAWS func() error
+	dns      *dns.Server
 	// protections are kept for the whole cluster, as the ECS API sees them.
 	protections *metadata.Protections
+
+	closing sync.Once
+	closed  error // of close
 
 	mu       sync.Mutex
 	secrets  map[string]string
@@ -101,7 +109,7 @@ func Open(o Options) (*Cluster, error) {
 	if c.runtime, err = runtime.New(runtime.Options{Log: o.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
 	}
-	if err := c.serveAWS(); err != nil {
+	if err := errors.Join(c.serveAWS(), c.serveDNS()); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
@@ -114,6 +122,45 @@ func (c *Cluster) serveAWS() error {
 	}
 	c.closeAWS = serveHTTP(l, awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region}))
 	return nil
+}
+
+// serveDNS answers at the address that every task's resolv.conf names.
+func (c *Cluster) serveDNS() error {
+	infra := c.fabric.Infra()
+	address := net.JoinHostPort(infra.Resolver.String(), "53")
+	packets, err := infra.ListenPacket("udp", address)
+	if err != nil {
+		return fmt.Errorf("listen for DNS: %w", err)
+	}
+	streams, err := infra.Listen("tcp", address)
+	if err != nil {
+		return errors.Join(fmt.Errorf("listen for DNS: %w", err), packets.Close())
+	}
+	c.dns = dns.New(c.resolve, packets, streams)
+	return nil
+}
+
+// resolve knows the private DNS name of every task, and for each family the
+// name <family>.<cluster>.local, as a service discovery namespace named after
+// the cluster would: the addresses of its running tasks.
+func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
+	c.mu.Lock()
+	tasks := c.tasks
+	c.mu.Unlock()
+	for _, t := range tasks {
+		service := strings.ToLower(t.def.Family + "." + c.options.Name + ".local")
+		view := t.View()
+		switch {
+		case name == strings.ToLower(t.ns.PrivateDNSName) && view.KnownStatus != scheduler.StatusStopped:
+			return []netip.Addr{t.ns.IP}, true
+		case name == service:
+			exists = true
+			if view.KnownStatus == scheduler.StatusRunning && view.DesiredStatus == scheduler.StatusRunning {
+				addresses = append(addresses, t.ns.IP)
+			}
+		}
+	}
+	return addresses, exists
 }
 
 // AWSEndpoint is the URL of STS and IAM inside the VPC: its gateway.
@@ -138,8 +185,13 @@ func (c *Cluster) PutSecret(valueFrom, value string) {
 }
 
 // Close kills what still runs and gives everything back: processes, networks,
-// mounts, volumes. Logs stay.
+// mounts, volumes. Logs stay. Further calls return the first one's error.
 func (c *Cluster) Close() error {
+	c.closing.Do(func() { c.closed = c.close() })
+	return c.closed
+}
+
+func (c *Cluster) close() error {
 	c.mu.Lock()
 	tasks, services := c.tasks, c.services
 	c.mu.Unlock()
@@ -149,8 +201,12 @@ func (c *Cluster) Close() error {
 	for _, s := range services {
 		s.stop()
 	}
+	var errs []error
 	if c.closeAWS != nil {
-		_ = c.closeAWS()
+		errs = append(errs, c.closeAWS())
 	}
-	return errors.Join(c.runtime.Close(), c.fabric.Close(), os.RemoveAll(filepath.Join(c.options.Dir, "volumes")))
+	if c.dns != nil {
+		errs = append(errs, c.dns.Close())
+	}
+	return errors.Join(append(errs, c.runtime.Close(), c.fabric.Close(), os.RemoveAll(filepath.Join(c.options.Dir, "volumes")))...)
 }

@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -324,6 +326,37 @@ func TestTasksShareVolumesInsideAndNothingBetweenThem(t *testing.T) {
 	v := wait(t, w.run(t, volume, mount(shell("other", "test ! -e /data/file"))))
 	if code := *v.Containers[0].ExitCode; code != 0 {
 		t.Error("another task saw the file")
+	}
+}
+
+func TestTasksFindEachOtherByName(t *testing.T) {
+	w := newWorld(t, nil)
+	first := w.run(t, nil, shell("a", "sleep 60"))
+	second := w.run(t, nil, shell("a", "sleep 60"))
+	until(t, first, "running", running)
+	until(t, second, "running", running)
+	// The resolver that resolv.conf names, asked from inside a task.
+	resolver := &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return first.Dial(ctx, network, net.JoinHostPort(first.ns.Resolver.String(), "53"))
+	}}
+	find := func(name string) string {
+		addresses, _ := resolver.LookupHost(t.Context(), name+".")
+		slices.Sort(addresses)
+		return strings.Join(addresses, " ")
+	}
+	if got := find(second.ns.PrivateDNSName); got != second.IP() {
+		t.Errorf("%s: %q, want %s", second.ns.PrivateDNSName, got, second.IP())
+	}
+	if got, want := find("web.test.local"), first.IP()+" "+second.IP(); got != want {
+		t.Errorf("web.test.local: %q, want %q", got, want)
+	}
+	second.Stop(scheduler.StopUserInitiated, "test")
+	until(t, second, "asked to stop", func(v scheduler.View) bool { return v.DesiredStatus == scheduler.StatusStopped })
+	if got := find("web.test.local"); got != first.IP() {
+		t.Errorf("web.test.local while one stops: %q, want %s", got, first.IP())
+	}
+	if got := find("example.com"); got != "" {
+		t.Errorf("example.com: %q, want nothing", got)
 	}
 }
 
