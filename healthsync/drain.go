@@ -51,7 +51,8 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if !s.reloadToken() {
-		s.Log.Info("no service token, so nothing was registered")
+		// Nothing was registered, or nothing of us ever made it passing.
+		s.Log.Info("no service token, so no check is passing")
 		return nil
 	}
 	if !s.known {

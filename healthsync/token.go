@@ -3,7 +3,6 @@ package healthsync
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,10 +35,27 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 		_, err := s.readToken(workload.FileServiceToken)
 		return err
 	})
-	if err != nil {
+	switch {
+	case err == nil:
+		return nil
+	case noToken(err):
 		return cli.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
+	default:
+		return cli.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
+			err, os.Geteuid(), os.Getegid())
 	}
-	return nil
+}
+
+// emptyTokenError is a token file without a token.
+type emptyTokenError struct{ path string }
+
+func (e *emptyTokenError) Error() string { return e.path + " is empty" }
+
+// noToken says whether readToken failed because there is no token, rather than
+// one that is out of reach.
+func noToken(err error) bool {
+	var empty *emptyTokenError
+	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &empty)
 }
 
 // reloadToken takes the token from its file and says whether there is one to
@@ -63,7 +79,7 @@ func (s *syncer) readToken(name string) (string, error) {
 	}
 	token := strings.TrimSpace(string(data))
 	if token == "" {
-		return "", fmt.Errorf("%s is empty", path)
+		return "", &emptyTokenError{path}
 	}
 	return token, nil
 }
@@ -101,6 +117,9 @@ func (s *syncer) logOut(ctx context.Context, name string) error {
 	secret, err := s.readToken(name)
 	if err != nil && name == workload.FileServiceToken {
 		secret = s.token
+	}
+	if secret == "" && !noToken(err) {
+		return err
 	}
 	if secret == "" {
 		s.Log.Debug("no token to log out", logkey.Path, filepath.Join(s.cfg.BootstrapDir, name))

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -101,4 +102,35 @@ func removeFile(t *testing.T, r *rig, name string) {
 	if err := os.Remove(filepath.Join(r.cfg.BootstrapDir, name)); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// A token that is out of reach is no token that is not there: it lives on.
+func TestUnreadableTokenIsTold(t *testing.T) {
+	t.Parallel()
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.login("service-secret", "")
+		if err := os.Mkdir(filepath.Join(r.cfg.BootstrapDir, "client-token"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.run()
+		r.pass(sec)
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		if r.logged("token not logged out") != 1 {
+			t.Errorf("not told:\n%s", r.log)
+		}
+	})
+	inBubble(t, []string{"app"}, func(r *rig) {
+		r.cfg.ConsulLogin.Enabled = true
+		if err := os.Mkdir(filepath.Join(r.cfg.BootstrapDir, "service-token"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		r.run()
+		r.pass(10 * sec)
+		<-r.done
+		if code := cli.ExitCode(r.err); code != 1 || !strings.Contains(r.err.Error(), "cannot be read") || !strings.Contains(r.err.Error(), "-file-group") {
+			t.Errorf("exit code %d for %v", code, r.err)
+		}
+	})
 }
