@@ -140,7 +140,14 @@ func (w *world) log(t *testing.T, container string) string {
 // Scenario 1 of spec/ecs-semantics.md section 8, with processes.
 func TestEssentialExitStopsTheTask(t *testing.T) {
 	w := newWorld(t, nil)
-	v := wait(t, w.run(t, nil, shell("a", "echo hello; exit 0"), shell("b", "trap 'exit 7' TERM; while :; do sleep 0.1; done")))
+	// TERM before the trap is there would be lost on b, its namespace's PID 1.
+	share := func(c taskdef.Container) taskdef.Container {
+		c.MountPoints = []taskdef.MountPoint{{SourceVolume: "data", ContainerPath: "/data"}}
+		return c
+	}
+	v := wait(t, w.run(t, func(d *taskdef.TaskDefinition) { d.Volumes = []taskdef.Volume{{Name: "data"}} },
+		share(shell("a", "until [ -e /data/ready ]; do sleep 0.02; done; echo hello; exit 0")),
+		share(shell("b", "trap 'exit 7' TERM; : > /data/ready; while :; do sleep 0.1; done"))))
 	a, _ := v.Container("a")
 	b, _ := v.Container("b")
 	if v.StopCode != scheduler.StopEssentialContainerExited || *a.ExitCode != 0 || *b.ExitCode != 7 {
