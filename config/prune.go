@@ -54,7 +54,9 @@ func prune(path string, v any, s *schema) (any, []Warning) {
 		for name, value := range v {
 			p, known := s.Properties[name]
 			if !known {
-				ws = append(ws, Warning{field(path, name), ignoredField(name, s)})
+				if !s.closed() { // otherwise it is a violation
+					ws = append(ws, Warning{field(path, name), ignoredField(name, s)})
+				}
 				delete(v, name)
 				continue
 			}

@@ -73,5 +73,11 @@ func load() (*schema, error) {
 	return s, nil
 }
 
+// closed says whether an object must not have fields beside the known ones.
+func (s *schema) closed() bool {
+	a := s.AdditionalProperties
+	return a != nil && !a.any && a.schema == nil
+}
+
 // names returns the fields that an object is known to have, sorted.
 func (s *schema) names() []string { return slices.Sorted(maps.Keys(s.Properties)) }
