@@ -14,9 +14,6 @@ import (
 	"github.com/vishvananda/netns"
 )
 
-// instead is the way round a host that cannot make networks.
-const instead = "use -network host"
-
 // ErrClosed means that the fabric is closed.
 var ErrClosed = errors.New("the network is closed")
 
@@ -51,7 +48,7 @@ func New(o Options) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := hostcap.Check("make a task network", instead, hostcap.NetAdmin(), hostcap.SysAdmin()); err != nil {
+	if err := hostcap.Check("make a task network", "", hostcap.NetAdmin(), hostcap.SysAdmin()); err != nil {
 		return nil, err
 	}
 	home, err := netns.Get()
@@ -69,12 +66,12 @@ func New(o Options) (*Fabric, error) {
 func (f *Fabric) open() error {
 	vpc, err := newNamespace(f.home)
 	if err != nil {
-		return hostcap.Explain("make the VPC", "network namespaces", instead, err)
+		return hostcap.Explain("make the VPC", "network namespaces", "", err)
 	}
 	f.infra = f.namespace(f.plan.at(1), vpc, "localecs-vpc")
 	f.infra.close = func() error { return nil } // it ends with the fabric
 	if f.link, err = openLink(f.infra); err != nil {
-		return hostcap.Explain("make the VPC", "netlink", instead, err)
+		return hostcap.Explain("make the VPC", "netlink", "", err)
 	}
 	if err := setUpLoopback(f.link); err != nil {
 		return err
@@ -91,7 +88,7 @@ func (f *Fabric) open() error {
 	// reach each other through the gateway, and a packet for the outside gets
 	// "unreachable" for an answer instead of none.
 	err = f.infra.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
-	return hostcap.Explain("let the VPC's gateway forward", "a writable /proc/sys", instead, err)
+	return hostcap.Explain("let the VPC's gateway forward", "a writable /proc/sys", "", err)
 }
 
 // namespace wraps a descriptor. It owns ns from here on.
@@ -163,7 +160,7 @@ func (f *Fabric) attach(taskID string) (*Namespace, error) {
 	ns, err := newNamespace(f.home)
 	if err != nil {
 		f.pool.release(ip)
-		return nil, hostcap.Explain("make a network namespace", "room for another network namespace (user.max_net_namespaces)", instead, err)
+		return nil, hostcap.Explain("make a network namespace", "room for another network namespace (user.max_net_namespaces)", "", err)
 	}
 	n := f.namespace(ip, ns, "task-"+taskID)
 	n.close = func() error { return f.detach(taskID, n) }
@@ -215,7 +212,7 @@ func (f *Fabric) addLink(name, peer string, ns netns.NsHandle, mac net.HardwareA
 	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: peer, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(ns)}
 	veth.Name, veth.HardwareAddr = name, f.infra.MAC
 	if err := f.link.LinkAdd(veth); err != nil {
-		return nil, hostcap.Explain("add link "+name, "the kernel's veth driver", instead, err)
+		return nil, hostcap.Explain("add link "+name, "the kernel's veth driver", "", err)
 	}
 	return veth.Attrs(), setUp(f.link, veth)
 }

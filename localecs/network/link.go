@@ -58,7 +58,7 @@ func addBridge(h *netlink.Handle, name string, mac net.HardwareAddr) (netlink.Li
 	br := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	br.Name, br.HardwareAddr = name, mac
 	if err := h.LinkAdd(br); err != nil {
-		return nil, hostcap.Explain("add link "+name, "the kernel's bridge driver", instead, err)
+		return nil, hostcap.Explain("add link "+name, "the kernel's bridge driver", "", err)
 	}
 	return br, setUp(h, br)
 }

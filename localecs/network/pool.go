@@ -7,7 +7,7 @@ import (
 )
 
 // ErrNoAddress means that every address of the subnet is taken.
-var ErrNoAddress = errors.New("no free address in the subnet: stop a task or take a larger -subnet")
+var ErrNoAddress = errors.New("no free address in the subnet: stop a task or take a larger subnet")
 
 // pool hands out addresses from first to last. It goes round instead of taking
 // the lowest free one: an address just given back rests as long as possible,

@@ -32,6 +32,7 @@ type Runtime struct {
 	images    image.Resolver
 	hardLimit func(resource int) (uint64, error)
 	spawn     *spawner
+	warned    sync.Map // warning text: true
 
 	mu         sync.Mutex
 	closed     bool
@@ -120,10 +121,18 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	if err != nil {
 		return nil, &StartError{Container: s.Name, Err: err}
 	}
-	for _, w := range c.Warnings() {
-		r.log.Warn("container runs with less than it asked for", logkey.Container, s.Name, logkey.Reason, w)
-	}
+	r.warn(s.Name, c.Warnings())
 	return c, nil
+}
+
+// warn logs each warning once: what the host cannot give, it gives to none, and
+// a hundred containers would say the same.
+func (r *Runtime) warn(container string, warnings []string) {
+	for _, w := range warnings {
+		if _, known := r.warned.LoadOrStore(w, true); !known {
+			r.log.Warn("containers run with less than they asked for, as here; said once", logkey.Container, container, logkey.Reason, w)
+		}
+	}
 }
 
 // add puts a container on the list of those Close kills. One that comes after
