@@ -26,6 +26,7 @@ tools: ## Put consul, envoy and staticcheck into .tools/bin (from PATH, or built
 
 .PHONY: demo
 demo: build ## Run three ECS tasks in a Consul mesh on this machine and check what happened
+	@[ "$$(id -u)" = 0 ] || { echo 'make demo needs root: it makes network namespaces' >&2; exit 1; }
 	@tools/ensure.sh consul envoy
 	bin/localecs run examples/hello-mesh
 
