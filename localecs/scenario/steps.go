@@ -94,20 +94,26 @@ func (r *runner) stopOne(ctx context.Context, name string) error {
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
+	problem := "nobody has looked"
 	for {
 		found, err := left(ctx, r.client, t.task.ID(), r.file.Checks.NoTokensOf, r.file.Checks.NoServices)
-		if err == nil && len(found) == 0 {
+		switch {
+		case err == nil && len(found) == 0:
 			now := time.Now()
 			r.mu.Lock()
 			t.phases.nothingLeft = now
 			r.mu.Unlock()
 			r.out.event(now, name, "consul", "nothing left of the task")
 			return nil
+		case err == nil:
+			problem = strings.Join(found, ", ")
+		case ctx.Err() == nil:
+			problem = err.Error()
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("still in Consul after %s: %s", clearLimit, strings.Join(found, ", "))
+			return fmt.Errorf("still in Consul after %s: %s", clearLimit, problem)
 		}
 	}
 }
@@ -170,7 +176,8 @@ func (r *runner) whyEnded(name string, v scheduler.View) string {
 	why := v.StopCode + ": " + v.StoppedReason
 	var first *scheduler.ContainerView
 	for i, c := range v.Containers {
-		if c.ExitCode != nil && *c.ExitCode != 0 && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
+		// One that never started may have a code, too: ECS gives it 143.
+		if !c.StartedAt.IsZero() && c.ExitCode != nil && *c.ExitCode != 0 && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
 			first = &v.Containers[i]
 		}
 	}
