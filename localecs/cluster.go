@@ -36,8 +36,14 @@ type Options struct {
 	// Images are what a container of an image sees, by image name.
 	Images map[string]image.Image
 	Roles  []identity.Role
-	// Secrets are the values behind a container's secrets, by valueFrom.
+	// Secrets are the values behind a container's secrets; environment.Secret
+	// says by which name.
 	Secrets map[string]string
+	// EnvironmentFiles are the contents of environmentFiles, by ARN.
+	EnvironmentFiles map[string]string
+	// TimeScale divides every duration of task definitions, for tests that
+	// cannot wait; 0 means 1.
+	TimeScale float64
 	// Observe gets every status change, in order for each task. It must not
 	// block.
 	Observe func(Event)
@@ -176,12 +182,11 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return c.fabric.Infra().DialContext(ctx, network, address)
 }
 
-// PutSecret sets the value behind a secret's valueFrom, for tasks started from
-// now on.
-func (c *Cluster) PutSecret(valueFrom, value string) {
+// PutSecret sets a value of Options.Secrets, for tasks started from now on.
+func (c *Cluster) PutSecret(name, value string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.secrets[valueFrom] = value
+	c.secrets[name] = value
 }
 
 // Close kills what still runs and gives everything back: processes, networks,

@@ -248,29 +248,6 @@ func TestEndpointsInsideTheTask(t *testing.T) {
 	}
 }
 
-// The precedence of spec/ecs-semantics.md section 4.
-func TestEnvironmentPrecedence(t *testing.T) {
-	t.Parallel()
-	e := environment{}
-	e.image([]string{"A=image", "B=image", "C=image", "PATH=/bin"})
-	c := taskdef.Container{
-		Environment: []taskdef.KeyValue{{Name: "B", Value: "definition"}, {Name: "C", Value: "definition"}, {Name: "ECS_AGENT_URI", Value: "mine"}, {Name: "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", Value: "mine"}},
-		Secrets:     []taskdef.Secret{{Name: "C", ValueFrom: "arn"}},
-	}
-	if err := e.definition(c, func(string) (string, bool) { return "secret", true }); err != nil {
-		t.Fatal(err)
-	}
-	e.agent("id", "", "eu-west-1", "host")
-	for name, want := range map[string]string{"A": "image", "B": "definition", "C": "secret", "ECS_AGENT_URI": "http://169.254.170.2/api/id", "AWS_REGION": "eu-west-1"} {
-		if e[name] != want {
-			t.Errorf("%s=%q, want %q", name, e[name], want)
-		}
-	}
-	if _, ok := e["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]; ok {
-		t.Error("a task without a role has a credentials URI")
-	}
-}
-
 // Scenario 70, and an image that is missing (21).
 func TestNothingStartsWhenSomethingIsMissing(t *testing.T) {
 	for _, c := range []struct {

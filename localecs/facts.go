@@ -33,6 +33,7 @@ func (o Options) facts(id string, def *taskdef.TaskDefinition, a network.Address
 			IP: a.IP.String(), MAC: a.MAC.String(), CIDR: a.CIDR.String(), Gateway: a.GatewayCIDR(),
 			Resolver: a.Resolver.String(), PrivateDNSName: a.PrivateDNSName,
 		},
+		HasRole:        def.TaskRoleARN != "",
 		FaultInjection: def.EnableFaultInjection != nil && *def.EnableFaultInjection,
 		Containers:     map[string]metadata.ContainerFacts{},
 	}

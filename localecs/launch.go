@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/environment"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -20,8 +21,14 @@ import (
 // Run starts a task of the definition. name is what observers call it, and its
 // log directory. The definition must not be changed afterwards.
 func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
+	return c.RunInService("", name, def)
+}
+
+// RunInService is Run for a task of an ECS service: it may protect itself from
+// scale-in, which a standalone task may not.
+func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition) (*Task, error) {
 	t := &Task{
-		cluster: c, name: name, id: newTaskID(), def: def,
+		cluster: c, service: service, name: name, id: newTaskID(), def: def,
 		env:        map[string][]string{},
 		logs:       map[string]*os.File{},
 		volumes:    map[string]string{},
@@ -44,10 +51,11 @@ func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
 }
 
 func (o Options) schedulerOptions() scheduler.Options {
+	options := scheduler.Options{TimeScale: o.TimeScale}
 	if o.AtOnce {
-		return scheduler.Options{StopOrder: scheduler.AllAtOnce}
+		options.StopOrder = scheduler.AllAtOnce
 	}
-	return scheduler.Options{}
+	return options
 }
 
 // prepare acquires what a task holds; each part puts its way back into closers.
@@ -59,47 +67,60 @@ func (t *Task) prepare() error {
 	t.ns = ns
 	t.closers = append(t.closers, ns.Close)
 	t.facts = t.cluster.options.facts(t.id, t.def, ns.Addressing)
-	credentials, err := t.openCredentials()
-	if err != nil {
-		return err
-	}
-	if err := t.serve(); err != nil {
-		return err
-	}
-	if err := t.makeFiles(); err != nil {
-		return err
-	}
-	for _, c := range t.def.ContainerDefinitions {
-		e := environment{}
-		e.image(t.cluster.options.Images[c.Image].Env)
-		if err := e.definition(c, t.cluster.secret); err != nil && t.unready == nil {
-			t.unready = err
+	t.facts.ServiceName = t.service
+	for _, acquire := range []func() error{t.openCredentials, t.serve, t.makeFiles} {
+		if err := acquire(); err != nil {
+			return err
 		}
-		e.agent(t.facts.Containers[c.Name].EndpointID, credentials, t.cluster.options.Region, ns.PrivateDNSName)
-		t.env[c.Name] = e.list()
 	}
+	t.makeEnvironments()
 	return nil
 }
 
-func (c *Cluster) secret(valueFrom string) (string, bool) {
+// makeEnvironments decides every container's variables before anything starts.
+func (t *Task) makeEnvironments() {
+	for _, c := range t.def.ContainerDefinitions {
+		env, err := environment.List(c, environment.Sources{
+			Image:   t.cluster.options.Images[c.Image].Env,
+			Files:   t.cluster.environmentFile,
+			Secrets: t.cluster.secret,
+			Agent: environment.Agent{
+				EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
+				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName,
+			},
+		})
+		if err != nil && t.unready == nil {
+			t.unready = err
+		}
+		t.env[c.Name] = env
+	}
+}
+
+func (c *Cluster) environmentFile(arn string) (string, bool) {
+	content, ok := c.options.EnvironmentFiles[arn]
+	return content, ok
+}
+
+func (c *Cluster) secret(name string) (string, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	value, ok := c.secrets[valueFrom]
+	value, ok := c.secrets[name]
 	return value, ok
 }
 
 // openCredentials opens a credentials ID for the task's role; a task without
 // one has no route.
-func (t *Task) openCredentials() (string, error) {
+func (t *Task) openCredentials() error {
 	if t.def.TaskRoleARN == "" {
-		return "", nil
+		return nil
 	}
 	id, err := t.cluster.store.Issue(t.def.TaskRoleARN, t.id, time.Now())
 	if err != nil {
-		return "", fmt.Errorf("credentials of %s: %w", t.def.Family, err)
+		return fmt.Errorf("credentials of %s: %w", t.def.Family, err)
 	}
+	t.credentials = id
 	t.closers = append(t.closers, func() error { t.cluster.store.Remove(id); return nil })
-	return id, nil
+	return nil
 }
 
 // serve answers metadata and credentials at 169.254.170.2:80 inside the task.

@@ -21,8 +21,8 @@ func (t *Task) spec(name string) runtime.Spec {
 		Env:          t.env[name],
 		WorkingDir:   c.WorkingDirectory,
 		User:         c.User,
-		ReadOnlyRoot: c.ReadonlyRootFilesystem != nil && *c.ReadonlyRootFilesystem,
-		InitProcess:  c.LinuxParameters != nil && c.LinuxParameters.InitProcessEnabled != nil && *c.LinuxParameters.InitProcessEnabled,
+		ReadOnlyRoot: isTrue(c.ReadonlyRootFilesystem),
+		InitProcess:  c.LinuxParameters != nil && isTrue(c.LinuxParameters.InitProcessEnabled),
 		Hostname:     t.ns.PrivateDNSName,
 		Hosts:        t.ns.Hosts(),
 		ResolvConf:   t.ns.ResolvConf(),
@@ -30,14 +30,28 @@ func (t *Task) spec(name string) runtime.Spec {
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],
 	}
-	for _, m := range c.MountPoints {
-		s.Mounts = append(s.Mounts, runtime.Mount{
-			Source: t.volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: m.ReadOnly != nil && *m.ReadOnly,
-		})
-	}
+	s.Mounts = t.mounts(c)
 	s.Ulimits = ulimits(c)
 	return s
 }
+
+// mounts are the container's mount points, and before them those of the
+// containers it takes volumes from: at one path its own win.
+func (t *Task) mounts(c taskdef.Container) []runtime.Mount {
+	var mounts []runtime.Mount
+	for _, from := range c.VolumesFrom {
+		for _, m := range t.mounts(t.definition(from.SourceContainer)) {
+			m.ReadOnly = m.ReadOnly || isTrue(from.ReadOnly)
+			mounts = append(mounts, m)
+		}
+	}
+	for _, m := range c.MountPoints {
+		mounts = append(mounts, runtime.Mount{Source: t.volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: isTrue(m.ReadOnly)})
+	}
+	return mounts
+}
+
+func isTrue(p *bool) bool { return p != nil && *p }
 
 // definition is the container's part of the task definition.
 func (t *Task) definition(name string) taskdef.Container {

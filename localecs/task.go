@@ -24,11 +24,14 @@ import (
 // else sees copies.
 type Task struct {
 	cluster *Cluster
+	service string // empty for a standalone task
 	name    string // the observer's name for it
 	id      string
 	def     *taskdef.TaskDefinition
 	ns      *network.Namespace
 	facts   metadata.Facts
+	// credentials is the ID under which the role's are served; empty without.
+	credentials string
 	// By container name, complete after prepare.
 	env  map[string][]string
 	logs map[string]*os.File
@@ -82,6 +85,13 @@ func (t *Task) View() scheduler.View {
 // Stop asks for an orderly stop. Only the first request counts.
 func (t *Task) Stop(code, reason string) {
 	t.send(scheduler.StopRequested{Code: code, Reason: reason})
+}
+
+// RotateCredentials replaces the task role's credentials, as the ECS agent does
+// long before they expire: at the same path, and the old ones stay valid. It is
+// an error for a task without a role, or one that has stopped.
+func (t *Task) RotateCredentials() error {
+	return t.cluster.store.Rotate(t.credentials, time.Now())
 }
 
 // abort kills the task's containers and waits until it is gone.
@@ -210,7 +220,11 @@ func (t *Task) container(name string) *runtime.Container {
 func (t *Task) start(name string) {
 	c, err := t.cluster.runtime.Start(t.spec(name))
 	if err != nil {
-		t.send(scheduler.StartFailed{Container: name, Reason: err.Error()})
+		reason := err.Error()
+		if failed, ok := errors.AsType[*runtime.StartError](err); ok {
+			reason = failed.Reason()
+		}
+		t.send(scheduler.StartFailed{Container: name, Reason: reason})
 		return
 	}
 	t.mu.Lock()
