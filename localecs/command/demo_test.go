@@ -143,6 +143,7 @@ func TestRunRefusesBadInput(t *testing.T) {
 		}
 		return path
 	}
+	write("task.json", `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::123456789012:role/none", "containerDefinitions": [{"name": "a", "image": "i", "command": ["x"]}]}`)
 	const consul = "consul: {image: i, address: 10.42.0.254}\n"
 	for _, c := range []struct {
 		name string
@@ -159,6 +160,9 @@ func TestRunRefusesBadInput(t *testing.T) {
 		{"bad variable", []string{"-var", "x", dir}, []string{"want name=value"}},
 		{"missing program", []string{write("d.yaml", "name: d\ntasks: {web: web.json}\nimages: {i: {programs: {/x: '${nosuch}/x'}}}\n"+consul)}, []string{
 			"web.json", "needs ${nosuch}",
+		}},
+		{"role that the scenario does not have", []string{write("f.yaml", "name: f\ntasks: {a: task.json, b: task.json}\nimages: {i: {}}\n"+consul)}, []string{
+			"task.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles",
 		}},
 		{"foreign directory", []string{"-dir", foreign(t), write("e.yaml", "name: e\ntasks: {web: web.json}\nimages: {i: {}}\n"+consul)}, []string{"which no run has made"}},
 	} {

@@ -55,6 +55,7 @@ Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
 
 Needs Linux and root. Whatever it starts ends with it, also after kill -9.
+Ctrl-C ends everything at once, without an orderly stop and without a verdict.
 
 Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
 3 it could not be run.
@@ -62,7 +63,7 @@ Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
 Example:
   $ localecs run examples/hello-mesh`,
 		Flags: func(fs *flag.FlagSet) {
-			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes; emptied first")
+			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario; it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and the report as JSON objects, one a line")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")

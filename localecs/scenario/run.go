@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -70,12 +73,12 @@ type runner struct {
 // started is gone when it returns.
 func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err error) {
 	defs, warnings, taskErr := loadTasks(f)
+	for _, w := range warnings {
+		o.Log.Warn("task definition has a doubtful setting", logkey.Reason, w)
+	}
 	images, imageErr := f.HostImages(o.Vars)
 	if err := errors.Join(taskErr, imageErr); err != nil {
 		return nil, &cli.UsageError{Err: err}
-	}
-	for _, w := range warnings {
-		o.Log.Warn("task definition has a doubtful setting", logkey.Reason, w)
 	}
 	r := &runner{file: f, out: newPrinter(o.Out, o.JSON, time.Now()), tasks: defs}
 	cluster, err := localecs.Open(localecs.Options{
@@ -125,21 +128,34 @@ func ended(ctx context.Context, err error) error {
 	return err
 }
 
-// loadTasks reads every task definition and reports all that is wrong with all
-// of them.
+// loadTasks reads every task definition, once each, and reports all that is
+// wrong with all of them.
 func loadTasks(f *file.Scenario) (tasks map[string]*taskRun, warnings []string, err error) {
-	tasks = map[string]*taskRun{}
+	roles := f.IdentityRoles()
+	defs := map[string]*taskdef.TaskDefinition{}
 	var errs []error
-	for name, file := range f.Tasks {
-		def, more, err := localecs.LoadTaskDefinition(filepath.Join(f.Dir, file))
+	for _, name := range slices.Compact(slices.Sorted(maps.Values(f.Tasks))) {
+		path := filepath.Join(f.Dir, name)
+		def, more, err := localecs.LoadTaskDefinition(path)
 		warnings = append(warnings, more...)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		tasks[name] = &taskRun{def: def, application: applicationOf(def)}
+		known := func(r identity.Role) bool { return r.ARN() == def.TaskRoleARN }
+		if def.TaskRoleARN != "" && !slices.ContainsFunc(roles, known) {
+			errs = append(errs, fmt.Errorf("task definition %s: taskRoleArn %s is not among the scenario's roles", path, def.TaskRoleARN))
+		}
+		defs[name] = def
 	}
-	return tasks, warnings, errors.Join(errs...)
+	if len(errs) > 0 {
+		return nil, warnings, errors.Join(errs...)
+	}
+	tasks = map[string]*taskRun{}
+	for task, name := range f.Tasks {
+		tasks[task] = &taskRun{def: defs[name], application: applicationOf(defs[name])}
+	}
+	return tasks, warnings, nil
 }
 
 // applicationOf is the name of the container that is named like the family,

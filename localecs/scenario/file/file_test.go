@@ -34,6 +34,7 @@ func TestParseReportsEveryMistake(t *testing.T) {
 	_, err := Parse([]byte(`
 name: ../../etc
 stopOrder: never
+subnet: 10.42.0.0
 tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json}
 images: {empty: }
 consul: {image: none}
@@ -67,7 +68,8 @@ steps:
 		`tasks["api"]: want the task definition's file`,
 		`images["empty"]: want programs`,
 		`consul.image: "none" is not in images`,
-		`consul.address: want the server's address, the last but one of subnet 10.42.0.0/24`,
+		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
+		`consul.address: want the server's address, the last but one of subnet 10.42.0.0`,
 		`steps[0]: start: task "cache" is not in tasks`,
 		`steps[1]: want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got start, stop, nothing else`,
 		`steps[2]: want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got nothing else`,
@@ -120,7 +122,7 @@ func TestImagesNamesEveryMissingProgram(t *testing.T) {
 		"bad":  {Programs: map[string]string{"/c": "${consul}", "/d": "absent", "/e": "data"}},
 	}}
 	images, err := f.HostImages(map[string]string{"bin": dir})
-	for _, want := range []string{"${consul}, which was not found", "absent", "data is not a program"} {
+	for _, want := range []string{"needs ${consul}, which was not found", "absent", "data is not a program"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("not reported: %s\n%v", want, err)
 		}

@@ -41,7 +41,7 @@ func (s *Scenario) program(host string, vars map[string]string) (string, error) 
 	path := os.Expand(host, func(name string) string {
 		value, ok := vars[name]
 		if !ok {
-			missing = append(missing, fmt.Errorf("%s needs ${%s}, which was not found; run 'make tools' or give -var %s=PATH", host, name, name))
+			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: run 'make tools' or give -var %s=PATH", name, name))
 		}
 		return value
 	})

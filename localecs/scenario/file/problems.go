@@ -2,6 +2,7 @@ package file
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"regexp"
 	"slices"
@@ -43,6 +44,9 @@ func (s *Scenario) problems() []error {
 	}
 	if s.Images[s.Consul.Image] == nil {
 		add("consul.image: %q is not in images", s.Consul.Image)
+	}
+	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
+		add("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet)
 	}
 	if s.Consul.Address == "" {
 		add("consul.address: want the server's address, the last but one of subnet %s", s.Subnet)
