@@ -143,7 +143,7 @@ func TestRunRefusesBadInput(t *testing.T) {
 		}
 		return path
 	}
-	write("task.json", `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::123456789012:role/none", "containerDefinitions": [{"name": "a", "image": "i", "command": ["x"]}]}`)
+	write("task.json", `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::123456789012:role/none", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`)
 	const consul = "consul: {image: i, address: 10.42.0.254}\n"
 	for _, c := range []struct {
 		name string
