@@ -21,6 +21,8 @@ const (
 	// logoutLimit bounds a log-out on the way out. With copyLimit it ends well
 	// before ECS kills us, 30 s after TERM.
 	logoutLimit = 10 * time.Second
+	// deregisterLimit bounds the attempt to take a registration back.
+	deregisterLimit = 3 * time.Second
 	// copyLimit bounds the wait for a copy of this program whose result nobody
 	// wants any more.
 	copyLimit = 5 * time.Second
@@ -98,9 +100,11 @@ func (r *run) logoutPrevious(ctx context.Context) error {
 }
 
 // undo takes back what a failed run has done that outlives it. It works after
-// the end of ctx. The token comes first: a volume that hangs must not keep it.
+// the end of ctx. The token comes before the files, since a volume that hangs
+// must not keep it, and after the registration, which needs it.
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
+	r.deregister(ctx)
 	if r.token.Secret != "" {
 		log := r.Log.With(logkey.Accessor, r.token.Accessor)
 		if err := r.logout(ctx, r.servers, r.token.Secret); err != nil {
@@ -118,6 +122,21 @@ func (r *run) undo(ctx context.Context) {
 			r.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
 		}
 	}
+}
+
+// deregister tries once: an agent that does not answer has either nothing of
+// ours or will leave with it.
+func (r *run) deregister(ctx context.Context) {
+	if !r.registering {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, deregisterLimit)
+	defer cancel()
+	if err := r.agent.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
+		r.Log.Warn("registration was not taken back; it goes when the agent leaves", logkey.Error, err)
+		return
+	}
+	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
 }
 
 func (r *run) logout(ctx context.Context, servers *api.Client, secret string) error {

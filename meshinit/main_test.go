@@ -216,6 +216,15 @@ func (s *scene) wantNothing() {
 	if entries, err := os.ReadDir(s.dir); err == nil && len(entries) > 0 {
 		s.t.Errorf("files left behind: %v", entries)
 	}
+	services, err := s.admin().Agent().Services()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for id := range services {
+		if strings.HasSuffix(strings.TrimSuffix(id, "-sidecar-proxy"), "-"+s.taskID) {
+			s.t.Errorf("service left behind: %s", id)
+		}
+	}
 	if s.server.Token == "" {
 		return
 	}

@@ -59,6 +59,7 @@ type Metadata interface {
 // Registrar is the part of registrar.Registrar that is needed here.
 type Registrar interface {
 	Register(ctx context.Context, token string, w workload.Workload) error
+	Deregister(ctx context.Context, token string, w workload.Workload) error
 	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
 }
 
@@ -98,6 +99,9 @@ type run struct {
 	// copying delivers the result of the copy that runs beside the requests;
 	// nil when none does.
 	copying chan error
+	// registering is set once this run may have registered what no earlier run
+	// of the task had.
+	registering bool
 	// written are the files of this run, to be removed if it fails.
 	written []string
 	// previous is the secret that an earlier run left in the token file.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -102,8 +105,12 @@ func (r *run) describe(context.Context) error {
 	return nil
 }
 
+// register notes first whether there is something to take back later: a task
+// with a bootstrap was registered by an earlier run, and its Envoy may run.
 func (r *run) register(ctx context.Context) error {
-	err := retry.Do(ctx, r.local(), r.Log, "register", consulutil.ClassifyNewToken, func(ctx context.Context) error {
+	_, err := os.Lstat(filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap))
+	r.registering = errors.Is(err, fs.ErrNotExist)
+	err = retry.Do(ctx, r.local(), r.Log, "register", consulutil.ClassifyNewToken, func(ctx context.Context) error {
 		return r.agent.Registrar.Register(ctx, r.token.Secret, r.workload)
 	})
 	if err != nil {

@@ -21,6 +21,8 @@ type Registrar interface {
 	// Register writes the service (unless the workload is a gateway) and then
 	// the proxy. Checks that exist keep their status, new ones are critical.
 	Register(ctx context.Context, token string, w workload.Workload) error
+	// Deregister removes what Register wrote. What is not there is no error.
+	Deregister(ctx context.Context, token string, w workload.Workload) error
 	// Proxy returns the registered proxy with Consul's mesh-wide defaults
 	// merged in, for the bootstrap.
 	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)

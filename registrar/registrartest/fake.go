@@ -97,6 +97,20 @@ func (f *Fake) register(w workload.Workload) {
 	}
 }
 
+// Deregister implements registrar.Registrar.
+func (f *Fake) Deregister(_ context.Context, _ string, w workload.Workload) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.note("deregister %s", w.ID); err != nil {
+		return err
+	}
+	delete(f.proxies, w.Proxy.ID)
+	for _, c := range w.SyncChecks {
+		delete(f.checks, c.ID)
+	}
+	return nil
+}
+
 // Proxy implements registrar.Registrar.
 func (f *Fake) Proxy(_ context.Context, _ string, w workload.Workload) (bootstrap.Proxy, error) {
 	f.mu.Lock()

@@ -68,12 +68,17 @@ func Run(t *testing.T, s Subject, prefix string) {
 		"ensure creates a lost service":      ensureAfterLoss,
 		"ensure sets the status of old ones": ensureSetsStatus,
 		"unregistered proxy is gone":         unknownProxyIsGone,
+		"deregistering removes all, twice":   deregisterRemoves,
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := prefix + "-" + strings.ReplaceAll(name, " ", "-")
 			test(t, s, Service(t, "web", id))
 		})
 	}
+	t.Run("gateway deregistered", func(t *testing.T) {
+		w := Gateway(t, "gateway", prefix+"-gateway-deregistered")
+		deregisterRemoves(t, s, w)
+	})
 	t.Run("gateway", func(t *testing.T) { gateway(t, s, Gateway(t, "gateway", prefix+"-gateway")) })
 }
 
@@ -125,6 +130,22 @@ func registerKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
 	}
 	register(t, s, w)
 	wantCheck(t, s, w.SyncChecks[0].ID, "passing", "fine")
+}
+
+func deregisterRemoves(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	for range 2 {
+		if err := s.Registrar.Deregister(context.Background(), s.Token, w); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Registrar.Proxy(context.Background(), s.Token, w)
+		wantGone(t, err)
+		for _, c := range w.SyncChecks {
+			if status, _, ok := s.Check(t, c.ID); ok {
+				t.Errorf("check %s is still there, %s", c.ID, status)
+			}
+		}
+	}
 }
 
 func statusIsSet(t *testing.T, s Subject, w workload.Workload) {
