@@ -31,9 +31,9 @@ func (r *runner) check(ctx context.Context) {
 	c := r.file.Checks
 	fail := func(format string, args ...any) { r.failures = append(r.failures, fmt.Sprintf(format, args...)) }
 	if r.traffic != nil {
-		answered, failed, _ := r.traffic.totals()
+		answered, failed, _ := r.traffic.Totals()
 		if failed > c.FailedRequests {
-			fail("%d of %d requests failed; %d may. First: %s", failed, answered+failed, c.FailedRequests, r.traffic.failures[0].Err)
+			fail("%d of %d requests failed; %d may. First: %s", failed, answered+failed, c.FailedRequests, r.traffic.First())
 		}
 		if answered < c.MinRequests {
 			fail("only %d requests were answered; at least %d must be", answered, c.MinRequests)
@@ -85,7 +85,7 @@ func (r *runner) report() *Report {
 	b.WriteString(table("Stop: seconds after T0, the task is asked to stop", r.names, r.tasks, func(p *phases) time.Time { return p.term }, stopColumns()))
 	b.WriteByte('\n')
 	if r.traffic != nil {
-		rep.Answered, rep.Failed, rep.Slowest = r.traffic.totals()
+		rep.Answered, rep.Failed, rep.Slowest = r.traffic.Totals()
 		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", rep.Answered, rep.Failed, rep.Slowest.Round(time.Millisecond))
 	}
 	fmt.Fprintf(&b, "Logs: %s\n", rep.LogDir)

@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -59,7 +60,7 @@ type runner struct {
 	cluster *localecs.Cluster
 	client  *api.Client
 	watch   *watcher
-	traffic *traffic
+	traffic *traffic.Stream
 
 	mu    sync.Mutex // guards the tasks' phases and task fields
 	tasks map[string]*taskRun
@@ -108,7 +109,7 @@ func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err 
 	watching.Go(func() { r.watch.run(ctx) })
 
 	err = r.steps(ctx)
-	r.traffic.stop()
+	r.traffic.Stop()
 	if err == nil {
 		r.check(ctx)
 	} else {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -20,10 +21,26 @@ import (
 func (r *runner) steps(ctx context.Context) error {
 	for i, s := range r.file.Steps {
 		if err := r.step(ctx, s); err != nil {
-			return fmt.Errorf("step %d: %w", i+1, err)
+			return fmt.Errorf("step %d: %w", i+1, r.because(err))
 		}
 	}
 	return nil
+}
+
+// because adds to an error the task that is stopping without having been asked:
+// a refused connection has its reason there.
+func (r *runner) because(err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, name := range r.names {
+		t := r.tasks[name]
+		v := t.task.View()
+		if t.asked || v.DesiredStatus != scheduler.StatusStopped || strings.Contains(err.Error(), "task "+name+" ended") {
+			continue
+		}
+		err = fmt.Errorf("%w; task %s ended by itself: %s", err, name, r.whyEnded(name, v))
+	}
+	return err
 }
 
 func (r *runner) step(ctx context.Context, s file.Step) error {
@@ -41,8 +58,8 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 	case s.Traffic != nil:
 		return r.startTraffic(ctx, *s.Traffic)
 	default:
-		r.traffic.stop()
-		answered, failed, _ := r.traffic.totals()
+		r.traffic.Stop()
+		answered, failed, _ := r.traffic.Totals()
 		r.out.line("traffic", "", fmt.Sprintf("ended: %d answered, %d failed", answered, failed))
 		return nil
 	}
@@ -211,11 +228,11 @@ func (r *runner) awaitRequests(ctx context.Context, n int) error {
 	if r.traffic == nil {
 		return errors.New("await requests: no traffic was started")
 	}
-	before, _, _ := r.traffic.totals()
+	before, _, _ := r.traffic.Totals()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if now, _, _ := r.traffic.totals(); now-before >= n {
+		if now, _, _ := r.traffic.Totals(); now-before >= n {
 			return nil
 		}
 		select {
@@ -289,16 +306,16 @@ func (r *runner) post(ctx context.Context, p file.Post) error {
 
 func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
-	r.traffic = newTraffic(url, r.cluster.Dial, func(f failure) {
+	r.traffic = traffic.New(url, r.cluster.Dial, func(f traffic.Failure) {
 		r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)
 	})
 	start := time.Now()
-	if err := r.traffic.awaitFirst(ctx); err != nil {
-		return fmt.Errorf("traffic: no answer from %s within %s: %w", url, firstAnswerLimit, err)
+	if err := r.traffic.AwaitFirst(ctx); err != nil {
+		return fmt.Errorf("traffic: no answer from %s within %s: %w", url, traffic.FirstAnswerLimit, err)
 	}
 	r.out.line("traffic", "", fmt.Sprintf("first answer after %s; now %d requests a second to %s, no retries",
 		time.Since(start).Round(time.Millisecond), t.Rate, url))
-	r.traffic.start(ctx, t.Rate)
+	r.traffic.Start(ctx, t.Rate)
 	return nil
 }
 

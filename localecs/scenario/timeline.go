@@ -126,5 +126,6 @@ func sinceText(t0, at time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	return fmt.Sprintf("%.2f", at.Sub(t0).Seconds())
+	// A container may end a moment before that is noticed and T0 is set.
+	return fmt.Sprintf("%.2f", max(0, at.Sub(t0)).Seconds())
 }

@@ -1,4 +1,4 @@
-package scenario
+package traffic
 
 import (
 	"context"
@@ -24,17 +24,17 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 	}))
 	defer server.Close()
 	var told atomic.Int64
-	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(failure) { told.Add(1) })
-	tr.start(t.Context(), 200)
-	until(t, "40 requests", func() bool { answered, failed, _ := tr.totals(); return answered+failed >= 40 })
-	tr.stop()
-	tr.stop() // twice is fine
-	answered, failed, slowest := tr.totals()
+	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) { told.Add(1) })
+	tr.Start(t.Context(), 200)
+	until(t, "40 requests", func() bool { answered, failed, _ := tr.Totals(); return answered+failed >= 40 })
+	tr.Stop()
+	tr.Stop() // twice is fine
+	answered, failed, slowest := tr.Totals()
 	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(told.Load()) != failed {
 		t.Errorf("%d requests arrived: counted %d answered, %d failed, told of %d", total, answered, failed, told.Load())
 	}
-	if len(tr.failures) == 0 || !strings.Contains(tr.failures[0].Err, "502 Bad Gateway: lost") || slowest <= 0 {
-		t.Errorf("failures %v, slowest %s", tr.failures, slowest)
+	if !strings.Contains(tr.First(), "502 Bad Gateway: lost") || slowest <= 0 {
+		t.Errorf("first failure %q, slowest %s", tr.First(), slowest)
 	}
 }
 
@@ -50,11 +50,11 @@ func TestTrafficSeesRefusedAndCutConnections(t *testing.T) {
 		}
 		l.Close()
 	}()
-	tr := newTraffic("http://"+l.Addr().String(), new(net.Dialer).DialContext, func(failure) {})
-	tr.start(t.Context(), 100)
-	until(t, "3 failures", func() bool { _, failed, _ := tr.totals(); return failed >= 3 })
-	tr.stop()
-	if answered, _, _ := tr.totals(); answered != 0 {
+	tr := New("http://"+l.Addr().String(), new(net.Dialer).DialContext, func(Failure) {})
+	tr.Start(t.Context(), 100)
+	until(t, "3 failures", func() bool { _, failed, _ := tr.Totals(); return failed >= 3 })
+	tr.Stop()
+	if answered, _, _ := tr.Totals(); answered != 0 {
 		t.Errorf("%d answered, want none", answered)
 	}
 }
@@ -68,17 +68,17 @@ func TestAwaitFirstWaitsAndGivesUpWithTheContext(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	tr := newTraffic(server.URL, new(net.Dialer).DialContext, func(failure) { t.Error("counted as a loss") })
-	if err := tr.awaitFirst(t.Context()); err != nil || n.Load() != 4 {
+	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) { t.Error("counted as a loss") })
+	if err := tr.AwaitFirst(t.Context()); err != nil || n.Load() != 4 {
 		t.Errorf("got %v after %d requests, want success at the fourth", err, n.Load())
 	}
-	if answered, failed, _ := tr.totals(); answered+failed != 0 {
+	if answered, failed, _ := tr.Totals(); answered+failed != 0 {
 		t.Errorf("counted %d and %d before the start", answered, failed)
 	}
 	n.Store(-1 << 40)
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	if err := tr.awaitFirst(ctx); err == nil || !strings.Contains(err.Error(), "not yet") {
+	if err := tr.AwaitFirst(ctx); err == nil || !strings.Contains(err.Error(), "not yet") {
 		t.Errorf("got %v, want the last answer", err)
 	}
 }

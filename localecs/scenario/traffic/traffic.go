@@ -1,0 +1,171 @@
+// Package traffic sends requests at a steady rate and counts every loss.
+//
+// Flow: 1. AwaitFirst waits until the path works at all; 2. Start begins the
+// rate; 3. every request is sent once and counted; 4. Stop waits for those under
+// way.
+//
+// Owns: the counts. Never does: retry, or use a connection twice.
+// Start reading at: Stream.
+package traffic
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// requestTimeout bounds one request of the traffic; longer is a failure.
+const requestTimeout = 10 * time.Second
+
+// FirstAnswerLimit bounds the wait for the first answer.
+const FirstAnswerLimit = 10 * time.Second
+
+// Stream sends requests at a steady rate until it is stopped. Each request has
+// a connection of its own and is never retried, so every loss counts.
+type Stream struct {
+	client    *http.Client
+	url       string
+	onFailure func(Failure)
+	// end and done are set by Start.
+	end  context.CancelFunc
+	done chan struct{}
+
+	mu       sync.Mutex
+	answered int
+	failed   int
+	first    string
+	slowest  time.Duration
+}
+
+// Failure is a request that was not answered with 200.
+type Failure struct {
+	At  time.Time
+	Err string
+}
+
+// DialFunc is net.Dialer.DialContext, or a namespace's.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// New prepares requests to url. onFailure is told of each loss, by several
+// goroutines at once.
+func New(url string, dial DialFunc, onFailure func(Failure)) *Stream {
+	return &Stream{
+		client: &http.Client{
+			Timeout:   requestTimeout,
+			Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
+		},
+		url:       url,
+		onFailure: onFailure,
+	}
+}
+
+// AwaitFirst asks until the first answer: a moment passes between Consul's
+// knowing an instance and the caller's proxy knowing it, and that is start-up,
+// not loss. Nothing is counted.
+func (s *Stream) AwaitFirst(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, FirstAnswerLimit)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := s.request()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// Start begins the steady rate, in requests a second.
+func (s *Stream) Start(ctx context.Context, rate int) {
+	ctx, s.end = context.WithCancel(ctx)
+	s.done = make(chan struct{})
+	go s.run(ctx, time.Second/time.Duration(rate))
+}
+
+func (s *Stream) run(ctx context.Context, every time.Duration) {
+	defer close(s.done)
+	var requests sync.WaitGroup
+	defer requests.Wait()
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			requests.Go(func() {
+				start := time.Now()
+				err := s.request()
+				if f, bad := s.count(start, err); bad {
+					s.onFailure(f)
+				}
+			})
+		}
+	}
+}
+
+// request is not bound to the traffic's context: what was sent is waited for.
+func (s *Stream) request() error {
+	resp, err := s.client.Get(s.url)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", resp.Status, body)
+	}
+	return nil
+}
+
+func (s *Stream) count(start time.Time, err error) (Failure, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.slowest = max(s.slowest, time.Since(start))
+	if err == nil {
+		s.answered++
+		return Failure{}, false
+	}
+	s.failed++
+	f := Failure{At: time.Now(), Err: err.Error()}
+	if s.first == "" {
+		s.first = f.Err
+	}
+	return f, true
+}
+
+// Stop ends the traffic and waits for the requests under way. It may be called
+// twice, and before Start, and on nil.
+func (s *Stream) Stop() {
+	if s == nil || s.end == nil {
+		return
+	}
+	s.end()
+	<-s.done
+}
+
+// Totals are the requests finished so far.
+func (s *Stream) Totals() (answered, failed int, slowest time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.answered, s.failed, s.slowest
+}
+
+// First is the text of the first loss, empty when there was none.
+func (s *Stream) First() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
+}
