@@ -136,7 +136,7 @@ func TestWrongCAIsPermanentAndNamed(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	defer server.Close()
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, []byte(otherCA), 0o600); err != nil {
+	if err := os.WriteFile(ca, []byte(testkit.OtherCA), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	_, _, err := newClient(t, Options{Address: server.URL, CAFile: ca}).ACL().TokenReadSelf(nil)
@@ -209,16 +209,3 @@ func TestLoginSaysWhatToDo(t *testing.T) {
 		t.Errorf("remedy for no answer = %q", got)
 	}
 }
-
-// otherCA signs no server of these tests.
-const otherCA = `-----BEGIN CERTIFICATE-----
-MIIBTTCB86ADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMTCkFub3RoZXIg
-Q0EwIBcNNzAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBUxEzARBgNVBAMT
-CkFub3RoZXIgQ0EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARK3fr3TyDSPx16
-8vmuOTpH6o9Cv2vK9jP8aYEqhf06U2h2sn7BqFE76am78ZV2ESbkNJYPUA5Ic4Sh
-BRmY3lluozIwMDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBTpU0D8sYcO8kX8
-gEzRr/cczv9H5TAKBggqhkjOPQQDAgNJADBGAiEA109U3ncRQNyE+AKMm2eJQ0H8
-zXWXxtuFv7FwIMzBQ4QCIQD9jF9EQKHHQ33cuhVzblabnaXZahhu7MKGByobLBnZ
-Sw==
------END CERTIFICATE-----
-`

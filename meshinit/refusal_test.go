@@ -18,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
@@ -115,7 +116,7 @@ func TestWrongCA(t *testing.T) {
 	defer server.Close()
 	s := newScene(t, secured, strings.Replace(loginDoc, "ADDR", server.URL, 1))
 	ca := filepath.Join(t.TempDir(), "ca.pem")
-	if err := os.WriteFile(ca, []byte(otherCA), 0o600); err != nil {
+	if err := os.WriteFile(ca, []byte(testkit.OtherCA), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	s.options.Config.ConsulCACertFile = ca
@@ -316,7 +317,7 @@ func TestCAFileMayAppearLater(t *testing.T) {
 	var builds, bearers int
 	s.ports.Servers = func() (*api.Client, error) {
 		if builds++; builds == 3 {
-			if err := os.WriteFile(ca, []byte(otherCA), 0o600); err != nil {
+			if err := os.WriteFile(ca, []byte(testkit.OtherCA), 0o600); err != nil {
 				t.Error(err)
 			}
 		}
@@ -385,16 +386,3 @@ func TestFailedRerunKeepsTheFirstRunsFiles(t *testing.T) {
 		t.Errorf("tokens = %v, want the first run's only", tokens)
 	}
 }
-
-// otherCA signs no server of these tests.
-const otherCA = `-----BEGIN CERTIFICATE-----
-MIIBTTCB86ADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMTCkFub3RoZXIg
-Q0EwIBcNNzAwMTAxMDAwMDAwWhgPMjEyMDAxMDEwMDAwMDBaMBUxEzARBgNVBAMT
-CkFub3RoZXIgQ0EwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAARK3fr3TyDSPx16
-8vmuOTpH6o9Cv2vK9jP8aYEqhf06U2h2sn7BqFE76am78ZV2ESbkNJYPUA5Ic4Sh
-BRmY3lluozIwMDAPBgNVHRMBAf8EBTADAQH/MB0GA1UdDgQWBBTpU0D8sYcO8kX8
-gEzRr/cczv9H5TAKBggqhkjOPQQDAgNJADBGAiEA109U3ncRQNyE+AKMm2eJQ0H8
-zXWXxtuFv7FwIMzBQ4QCIQD9jF9EQKHHQ33cuhVzblabnaXZahhu7MKGByobLBnZ
-Sw==
------END CERTIFICATE-----
-`

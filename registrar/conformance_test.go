@@ -27,14 +27,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	var err error
-	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err == nil {
-		open, err = testkit.StartConsul(testkit.ConsulOptions{})
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	secured, open = testkit.Servers()
 	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
 }
 

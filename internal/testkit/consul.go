@@ -59,6 +59,21 @@ func Main(m *testing.M, stop ...func()) int {
 	return m.Run()
 }
 
+// Servers starts the two servers that most packages need: one with ACLs, one
+// without. It ends the process when one cannot be started. For TestMain.
+func Servers() (secured, open *Consul) {
+	secured, err := StartConsul(ConsulOptions{ACL: true})
+	if err == nil {
+		open, err = StartConsul(ConsulOptions{})
+	}
+	if err != nil {
+		secured.Stop()
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	return secured, open
+}
+
 // Binary returns the path of consul or envoy: <NAME>_BIN, then the project's
 // .tools/bin, then PATH. It is empty when there is none.
 func Binary(name string) string {
