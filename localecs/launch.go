@@ -68,7 +68,7 @@ func (t *Task) prepare() error {
 	t.closers = append(t.closers, ns.Close)
 	t.facts = t.cluster.options.facts(t.id, t.def, ns.Addressing)
 	t.facts.ServiceName = t.service
-	for _, acquire := range []func() error{t.openCredentials, t.serve, t.makeFiles} {
+	for _, acquire := range []func() error{t.openCredentials, t.sharePIDs, t.serve, t.makeFiles} {
 		if err := acquire(); err != nil {
 			return err
 		}
@@ -120,6 +120,18 @@ func (t *Task) openCredentials() error {
 	}
 	t.credentials = id
 	t.closers = append(t.closers, func() error { t.cluster.store.Remove(id); return nil })
+	return nil
+}
+
+// sharePIDs makes the pid namespace of pidMode task.
+func (t *Task) sharePIDs() (err error) {
+	if t.def.PIDMode != "task" {
+		return nil
+	}
+	if t.pids, err = t.cluster.runtime.SharePIDs(); err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.pids.Close)
 	return nil
 }
 

@@ -27,6 +27,7 @@ func (t *Task) spec(name string) runtime.Spec {
 		Hosts:        t.ns.Hosts(),
 		ResolvConf:   t.ns.ResolvConf(),
 		NetNS:        t.ns.File(),
+		PIDs:         t.pids,
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],
 	}

@@ -30,6 +30,8 @@ type Task struct {
 	def     *taskdef.TaskDefinition
 	ns      *network.Namespace
 	facts   metadata.Facts
+	// pids is what containers of pidMode task share; nil without.
+	pids *runtime.PIDs
 	// credentials is the ID under which the role's are served; empty without.
 	credentials string
 	// By container name, complete after prepare.

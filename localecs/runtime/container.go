@@ -34,35 +34,35 @@ type Container struct {
 	config   stage.Config
 	warnings []string
 	child    process
-	pidfd    *os.File
-	copies   sync.WaitGroup
-	outputs  []output
-	done     chan struct{}
-	exit     Exit
+	// mounts is the container's mount namespace, by which its processes are told
+	// from others of a shared pid namespace; empty where the kernel does that.
+	mounts  string
+	pidfd   *os.File
+	copies  sync.WaitGroup
+	outputs []output
+	done    chan struct{}
+	exit    Exit
 }
 
-// newContainer watches a child from its first moment on.
-func newContainer(r *Runtime, config stage.Config, warnings []string, child process, outputs []output) (*Container, error) {
-	c := &Container{config: config, warnings: warnings, child: child, outputs: outputs, done: make(chan struct{})}
+// open watches the child from its first moment on.
+func (c *Container) open(r *Runtime) error {
 	// Non-blocking, so that waiting goes through the poller: a blocked thread
 	// for each of a thousand containers would be dear.
-	if err := unix.SetNonblock(child.pidfd, true); err != nil {
-		_ = unix.PidfdSendSignal(child.pidfd, unix.SIGKILL, nil, 0)
-		_, _ = unix.Wait4(child.pid, nil, 0, nil)
-		unix.Close(child.pidfd)
-		for _, o := range outputs {
+	if err := unix.SetNonblock(c.child.pidfd, true); err != nil {
+		c.child.end()
+		for _, o := range c.outputs {
 			o.from.Close()
 		}
-		return nil, fmt.Errorf("watch process %d: %w", child.pid, err)
+		return fmt.Errorf("watch process %d: %w", c.child.pid, err)
 	}
-	c.pidfd = os.NewFile(uintptr(child.pidfd), fmt.Sprintf("pidfd-%d", child.pid))
+	c.pidfd = os.NewFile(uintptr(c.child.pidfd), fmt.Sprintf("pidfd-%d", c.child.pid))
 	c.collect()
 	r.add(c)
 	go func() {
 		defer r.remove(c)
 		c.watch()
 	}()
-	return c, nil
+	return nil
 }
 
 // watch reaps the child, takes in what is left of its output, and tells.
@@ -72,6 +72,9 @@ func (c *Container) watch() {
 	if status.Signaled() {
 		c.exit.Signal = status.Signal()
 		c.exit.Code = 128 + int(status.Signal())
+	}
+	if c.mounts != "" {
+		killAllIn(c.mounts)
 	}
 	c.drain()
 	c.pidfd.Close()

@@ -2,8 +2,10 @@ package runtime
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -37,6 +39,7 @@ type Runtime struct {
 	mu         sync.Mutex
 	closed     bool
 	containers map[*Container]bool
+	shared     map[*PIDs]bool
 	running    sync.WaitGroup // calls of Start, and containers
 }
 
@@ -62,7 +65,7 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, hostcap.Explain("start a container", "pid namespaces (user.max_pid_namespaces)", "", err)
 	}
-	return &Runtime{log: o.Log, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}}, nil
+	return &Runtime{log: o.Log, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}, nil
 }
 
 // checkHost asks for capabilities and for the mount calls of Linux 5.12.
@@ -162,8 +165,12 @@ func (r *Runtime) Close() error {
 	for c := range r.containers {
 		c.Kill()
 	}
+	shared := slices.Collect(maps.Keys(r.shared))
 	r.mu.Unlock()
 	r.running.Wait()
+	for _, p := range shared {
+		p.end()
+	}
 	if first {
 		r.spawn.close()
 	}

@@ -136,22 +136,27 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// end kills and reaps a child.
+// end kills and reaps a child, and closes its pidfd.
 func (p process) end() {
+	p.reap()
+	unix.Close(p.pidfd)
+}
+
+// reap kills a child and waits for it.
+func (p process) reap() {
 	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
 	for {
 		if _, err := unix.Wait4(p.pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
 			break
 		}
 	}
-	unix.Close(p.pidfd)
 }
 
-// container clones a container's first stage with files as its descriptors.
-func (s *spawner) container(files ...*os.File) (process, error) {
+// clone has a child cloned, with files as its descriptors.
+func (s *spawner) clone(request stage.Request, files ...*os.File) (process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	pidfd, err := stage.RequestContainer(s.conn, files...)
+	pidfd, err := request.Ask(s.conn, files...)
 	goruntime.KeepAlive(files)
 	if err != nil {
 		return process{}, err

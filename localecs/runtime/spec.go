@@ -43,6 +43,8 @@ type Spec struct {
 	Stdout, Stderr io.Writer
 	// NetNS is the task's network; nil is the host's.
 	NetNS *os.File
+	// PIDs is a pid namespace to share; nil makes the program PID 1 of its own.
+	PIDs *PIDs
 }
 
 // Mount shows a directory of the host, or a file, at Target. An empty Source

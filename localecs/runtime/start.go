@@ -28,13 +28,20 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	defer p.close()
-	child, err := r.spawn.container(p.files(s.NetNS)...)
+	request, files := stage.OwnPIDs, p.files(s.NetNS)
+	if s.PIDs != nil {
+		request, files = stage.SharedPIDs, append(files, s.PIDs.holder)
+	}
+	child, err := r.spawn.clone(request, files...)
 	if err != nil {
 		return nil, err
 	}
 	p.closeChildEnds()
-	c, err := newContainer(r, config, warnings, child, p.takeOutput())
-	if err != nil {
+	c := &Container{config: config, warnings: warnings, child: child, outputs: p.takeOutput(), done: make(chan struct{})}
+	if s.PIDs != nil {
+		c.mounts = mountNamespace(child.pid)
+	}
+	if err := c.open(r); err != nil {
 		return nil, err
 	}
 	if err := p.handshake(config); err != nil {

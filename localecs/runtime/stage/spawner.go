@@ -11,8 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxFiles is how many descriptors a container is cloned with at most.
-const MaxFiles = 6
+// maxFiles is how many descriptors a request brings at most.
+const maxFiles = 7
+
+// Request is what the spawner is asked for.
+type Request byte
+
+const (
+	// OwnPIDs is a container whose program is PID 1.
+	OwnPIDs Request = 'c'
+	// SharedPIDs is a container in the pid namespace of another process: the
+	// last descriptor is its pidfd, and not for the container.
+	SharedPIDs Request = 's'
+	// Holder is PID 1 of a namespace that containers share. It ends, and all in
+	// there with it, when SocketFD does.
+	Holder Request = 'h'
+)
 
 // spawner clones containers until the simulator closes its end of the socket.
 // Containers are its siblings, not its children: the simulator waits for them.
@@ -29,11 +43,11 @@ func spawner() int {
 		return 1
 	}
 	for {
-		files, err := receiveFiles(conn)
+		request, files, err := receive(conn)
 		if err != nil {
 			return 0
 		}
-		pidfd, err := cloneContainer(files)
+		pidfd, err := clone(request, files)
 		for _, fd := range files {
 			unix.Close(fd)
 		}
@@ -49,13 +63,14 @@ func spawner() int {
 	}
 }
 
-func receiveFiles(conn *net.UnixConn) ([]int, error) {
-	body, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*MaxFiles))
+func receive(conn *net.UnixConn) (Request, []int, error) {
+	body, oob := make([]byte, 1), make([]byte, unix.CmsgSpace(4*maxFiles))
 	_, oobn, _, _, err := conn.ReadMsgUnix(body, oob)
 	if err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	return rights(oob[:oobn])
+	files, err := rights(oob[:oobn])
+	return Request(body[0]), files, err
 }
 
 func rights(oob []byte) ([]int, error) {
@@ -74,7 +89,8 @@ func rights(oob []byte) ([]int, error) {
 	return fds, nil
 }
 
-func cloneContainer(files []int) (pidfd int, err error) {
+func clone(request Request, files []int) (pidfd int, err error) {
+	argv := []string{Argv0}
 	attr := &syscall.ProcAttr{
 		Env: []string{"GOMAXPROCS=1"}, // a first stage has one thing to do
 		Sys: &syscall.SysProcAttr{
@@ -85,16 +101,52 @@ func cloneContainer(files []int) (pidfd int, err error) {
 			PidFD:     &pidfd,
 		},
 	}
+	switch request {
+	case Holder:
+		argv = append(argv, WordAnchor)
+		attr.Sys.Cloneflags = unix.CLONE_PARENT | unix.CLONE_NEWPID
+	case SharedPIDs:
+		last := len(files) - 1
+		leave, err := shareChildren(files[last])
+		if err != nil {
+			return -1, err
+		}
+		defer leave()
+		files = files[:last]
+		attr.Sys.Cloneflags &^= unix.CLONE_NEWPID
+		// The library would compare parents by number, see none, and kill the
+		// process: only PID 1 of a namespace survives that. The anchor remains.
+		attr.Sys.Pdeathsig = 0
+	}
 	for _, fd := range files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	_, err = syscall.ForkExec(SelfExe, []string{Argv0}, attr)
+	_, err = syscall.ForkExec(SelfExe, argv, attr)
 	return pidfd, err
 }
 
-// RequestContainer is the simulator's side: it has a container cloned with
-// files as its descriptors from 0 on, and returns the pidfd of its child.
-func RequestContainer(conn *net.UnixConn, files ...*os.File) (pidfd int, err error) {
+// shareChildren makes this thread's children be born into the pid namespace of
+// another process, until leave. Main has locked the thread.
+func shareChildren(pidfd int) (leave func(), err error) {
+	own, err := unix.PidfdOpen(unix.Getpid(), 0)
+	if err != nil {
+		return nil, fmt.Errorf("open own process: %w", err)
+	}
+	if err := unix.Setns(pidfd, unix.CLONE_NEWPID); err != nil {
+		unix.Close(own)
+		return nil, fmt.Errorf("enter the shared pid namespace: %w", err)
+	}
+	return func() {
+		if unix.Setns(own, unix.CLONE_NEWPID) != nil {
+			os.Exit(1) // every later container would be born in there
+		}
+		unix.Close(own)
+	}, nil
+}
+
+// Ask is the simulator's side: it has a process cloned with files as its
+// descriptors from 0 on, and returns the pidfd of its child.
+func (request Request) Ask(conn *net.UnixConn, files ...*os.File) (pidfd int, err error) {
 	fds := make([]int, len(files))
 	for i, f := range files {
 		fds[i] = int(f.Fd())
@@ -104,7 +156,7 @@ func RequestContainer(conn *net.UnixConn, files ...*os.File) (pidfd int, err err
 			return -1, err
 		}
 	}
-	if _, _, err := conn.WriteMsgUnix([]byte{started}, unix.UnixRights(fds...), nil); err != nil {
+	if _, _, err := conn.WriteMsgUnix([]byte{byte(request)}, unix.UnixRights(fds...), nil); err != nil {
 		return -1, fmt.Errorf("ask the spawner: %w", err)
 	}
 	body, oob := make([]byte, 4096), make([]byte, unix.CmsgSpace(4))

@@ -123,7 +123,7 @@ func TestExplainExecNamesTheInterpreter(t *testing.T) {
 }
 
 // The simulator must notice a spawner that has ended, and one that refuses.
-func TestRequestContainerFailsCleanly(t *testing.T) {
+func TestRequestFailsCleanly(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		answer func(net.Conn)
@@ -135,16 +135,16 @@ func TestRequestContainerFailsCleanly(t *testing.T) {
 	} {
 		ours, theirs := pair(t)
 		go func() {
-			fds, err := receiveFiles(theirs)
-			if err != nil || len(fds) != 2 {
-				t.Errorf("%s: received %v, %v", name, fds, err)
+			request, fds, err := receive(theirs)
+			if err != nil || request != SharedPIDs || len(fds) != 2 {
+				t.Errorf("%s: received %c, %v, %v", name, request, fds, err)
 			}
 			for _, fd := range fds {
 				unix.Close(fd)
 			}
 			tc.answer(theirs)
 		}()
-		pidfd, err := RequestContainer(ours, os.Stdin, os.Stdout)
+		pidfd, err := SharedPIDs.Ask(ours, os.Stdin, os.Stdout)
 		if pidfd != -1 || err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %d, %v; want %s", name, pidfd, err, tc.want)
 		}
