@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -304,10 +305,19 @@ func (r *runner) post(ctx context.Context, p file.Post) error {
 	return nil
 }
 
+// maxTold is how many lost requests get a line of their own.
+const maxTold = 10
+
 func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
+	var told atomic.Int64
 	r.traffic = traffic.New(url, r.cluster.Dial, func(f traffic.Failure) {
-		r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)
+		switch n := told.Add(1); {
+		case n < maxTold:
+			r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)
+		case n == maxTold:
+			r.out.event(f.At, "traffic", "", "FAILED: "+f.Err+" (more are counted only)")
+		}
 	})
 	start := time.Now()
 	if err := r.traffic.AwaitFirst(ctx); err != nil {
