@@ -30,7 +30,7 @@ func (o Options) facts(id string, def *taskdef.TaskDefinition, a network.Address
 		AvailabilityZone: o.Region + "a",
 		Limits:           taskLimits(def),
 		Network: metadata.Network{
-			IP: a.IP.String(), MAC: a.MAC.String(), CIDR: a.CIDR.String(), Gateway: a.GatewayCIDR(),
+			IP: a.IP.String(), MAC: a.MAC.String(), CIDR: a.CIDR.String(), Gateway: a.Gateway.String(),
 			Resolver: a.Resolver.String(), PrivateDNSName: a.PrivateDNSName,
 		},
 		HasRole:        def.TaskRoleARN != "",

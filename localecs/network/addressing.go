@@ -42,11 +42,6 @@ type Addressing struct {
 	SearchDomain string
 }
 
-// GatewayCIDR is the gateway with the prefix length: 10.42.0.1/24.
-func (a Addressing) GatewayCIDR() string {
-	return netip.PrefixFrom(a.Gateway, a.CIDR.Bits()).String()
-}
-
 // Hosts is the content of /etc/hosts in every container of the task.
 func (a Addressing) Hosts() string {
 	return fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", a.IP, a.PrivateDNSName)

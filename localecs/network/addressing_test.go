@@ -10,19 +10,19 @@ import (
 func TestAddressingOfATask(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		subnet, region, ip                            string
-		cidr, gateway, gatewayCIDR, resolver, private string
-		hosts, resolv, mac                            string
+		subnet, region, ip               string
+		cidr, gateway, resolver, private string
+		hosts, resolv, mac               string
 	}{
 		{
 			"", "", "10.42.0.5",
-			"10.42.0.0/24", "10.42.0.1", "10.42.0.1/24", "10.42.0.2", "ip-10-42-0-5.us-west-2.compute.internal",
+			"10.42.0.0/24", "10.42.0.1", "10.42.0.2", "ip-10-42-0-5.us-west-2.compute.internal",
 			"127.0.0.1 localhost\n10.42.0.5 ip-10-42-0-5.us-west-2.compute.internal\n",
 			"nameserver 10.42.0.2\nsearch us-west-2.compute.internal\n", "0a:ec:0a:2a:00:05",
 		},
 		{
 			"10.9.77.3/16", "us-east-1", "10.9.255.20",
-			"10.9.0.0/16", "10.9.0.1", "10.9.0.1/16", "10.9.0.2", "ip-10-9-255-20.ec2.internal",
+			"10.9.0.0/16", "10.9.0.1", "10.9.0.2", "ip-10-9-255-20.ec2.internal",
 			"127.0.0.1 localhost\n10.9.255.20 ip-10-9-255-20.ec2.internal\n",
 			"nameserver 10.9.0.2\nsearch ec2.internal\n", "0a:ec:0a:09:ff:14",
 		},
@@ -35,7 +35,6 @@ func TestAddressingOfATask(t *testing.T) {
 		for what, pair := range map[string][2]string{
 			"CIDR":           {a.CIDR.String(), tc.cidr},
 			"Gateway":        {a.Gateway.String(), tc.gateway},
-			"GatewayCIDR":    {a.GatewayCIDR(), tc.gatewayCIDR},
 			"Resolver":       {a.Resolver.String(), tc.resolver},
 			"PrivateDNSName": {a.PrivateDNSName, tc.private},
 			"Hosts":          {a.Hosts(), tc.hosts},
