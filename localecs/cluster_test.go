@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 	if runtime.InitMain() {
 		return
 	}
+	if filepath.Base(os.Args[0]) == "helper" {
+		os.Exit(program(os.Args[1:]))
+	}
 	os.Exit(testkit.Main(m))
 }
 
