@@ -62,6 +62,7 @@ type event struct {
 
 // The demo, end to end: the README's first command.
 func TestHelloMesh(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	t.Cleanup(func() { showLogs(t, dir) })
 	args := append([]string{"run", "-json", "-dir", dir}, programs(t)...)
