@@ -146,8 +146,12 @@ func flagCases() []bootCase {
 	adminName.params.AdminBind = "localhost:19002"
 	adminName.args = []string{"-admin-bind", "localhost:19002"}
 
+	ready := bootCase{name: "ready-bind", params: sidecar("web-ready-bind", nil)}
+	ready.params.ReadyBind = "127.0.0.1:22000"
+	ready.args = []string{"-envoy-ready-bind-address", "127.0.0.1", "-envoy-ready-bind-port", "22000"}
+
 	gw := bootCase{name: "mesh-gateway", params: gateway("edge-1", object{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}), golden: true}
-	return []bootCase{token, tls, unused, unix, unixTLS, admin, adminName, gw}
+	return []bootCase{token, tls, unused, unix, unixTLS, admin, adminName, ready, gw}
 }
 
 // defaultsCases have settings of the whole mesh.

@@ -44,6 +44,7 @@ type inputs struct {
 	agent                endpoint
 	caPEM                string
 	admin                socket
+	ready                *socket
 	accessLog            object
 	opts                 options
 }
@@ -77,6 +78,13 @@ func resolve(p Params, bad *violations) inputs {
 		bad.add("admin bind address", "%v", err)
 	}
 	in.admin = admin
+	if p.ReadyBind != "" {
+		ready, err := parseSocket(p.ReadyBind)
+		if err != nil {
+			bad.add("ready bind address", "%v", err)
+		}
+		in.ready = &ready
+	}
 	in.accessLog = accessLog(p.Proxy.AccessLogs, bad)
 	in.opts = readOptions(p.Proxy.Config, p.Env, bad)
 	return in

@@ -152,6 +152,7 @@ func TestWrongSingleValues(t *testing.T) {
 		want   string
 	}{
 		"no destination":  {func(p *Params) { p.Proxy.Destination = "" }, "proxy.DestinationServiceName"},
+		"ready host name": {func(p *Params) { p.ReadyBind = "envoy.internal:22000" }, "ready bind address"},
 		"no gRPC address": {func(p *Params) { p.GRPC.Address = "" }, "gRPC address"},
 		"empty socket":    {func(p *Params) { p.GRPC.Address = "unix://" }, "gRPC address"},
 		"path in address": {func(p *Params) { p.GRPC.Address = "http://127.0.0.1:8502/" }, "gRPC address"},

@@ -25,7 +25,7 @@ func (in inputs) staticResources() object {
 func (in inputs) clusters() list {
 	out := list{in.agentCluster()}
 	out = appendRaw(out, in.opts.extraClusters)
-	proxied := in.opts.prometheus != nil || in.opts.stats != nil
+	proxied := in.opts.prometheus != nil || in.opts.stats != nil || in.ready != nil
 	if proxied && !hasCluster(in.opts.extraClusters, adminName) {
 		out = append(out, cluster(adminName, "http_protocol_options", in.admin.address(), object{
 			"ignore_health_on_host_removal": false,
@@ -89,6 +89,9 @@ func (in inputs) listeners() list {
 	}
 	if s := in.opts.stats; s != nil {
 		out = append(out, adminListener("envoy_metrics", *s, object{"prefix": "/stats"}, "/stats"))
+	}
+	if in.ready != nil {
+		out = append(out, adminListener("envoy_ready", *in.ready, object{"path": "/ready"}, "/ready"))
 	}
 	return out
 }

@@ -63,6 +63,9 @@ type Params struct {
 	// AdminBind is IP:port of Envoy's admin interface, "localhost" standing
 	// for 127.0.0.1; DefaultAdminBind when empty.
 	AdminBind string
+	// ReadyBind is IP:port of a listener that answers /ready and nothing else,
+	// for health checks from outside the container; none when empty.
+	ReadyBind string
 	// Env holds the environment variables that statsd addresses may refer
 	// to: $NAME as the whole address, ${HOST_IP} within one.
 	Env map[string]string

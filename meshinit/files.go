@@ -34,7 +34,7 @@ func (r *run) writeBootstrap(ctx context.Context) error {
 		return &cli.UsageError{Err: err}
 	}
 	data, err := bootstrap.Generate(bootstrap.Params{
-		Proxy: r.proxy, ProxyID: r.workload.Proxy.ID, Token: token, GRPC: grpc, Env: r.Env,
+		Proxy: r.proxy, ProxyID: r.workload.Proxy.ID, Token: token, GRPC: grpc, ReadyBind: r.ReadyBind, Env: r.Env,
 	})
 	if err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("generate the bootstrap of proxy %q: %w", r.workload.Proxy.ID, err)}

@@ -26,6 +26,8 @@ type Options struct {
 	GRPC GRPC
 	// Env is what statsd addresses in the proxy configuration may refer to.
 	Env map[string]string
+	// ReadyBind is IP:port of Envoy's readiness listener; none when empty.
+	ReadyBind string
 	// Limit bounds each wait: for metadata, for a login, for the local agent.
 	Limit time.Duration
 }

@@ -223,6 +223,16 @@ func TestWeakness07RunTwice(t *testing.T) {
 	}
 }
 
+func TestReadyListenerIsInTheBootstrap(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":80}}`)
+	s.options.ReadyBind = "127.0.0.1:22000"
+	s.mustRun()
+	if text := string(s.file(workload.FileBootstrap)); !strings.Contains(text, "envoy_ready_listener") || !strings.Contains(text, "22000") {
+		t.Errorf("no ready listener in\n%s", text)
+	}
+}
+
 // TestWeakness01NoProxyBlock: 0.6 panicked after the login.
 func TestWeakness01NoProxyBlock(t *testing.T) {
 	t.Parallel()

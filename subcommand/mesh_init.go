@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net"
 	"net/url"
 	"os"
 	"os/user"
@@ -31,7 +32,7 @@ func meshInitCommand() cli.Command {
 	var f meshInitFlags
 	return cli.Command{
 		Synopsis: "Register this task and prepare its proxy",
-		Usage:    "mesh-init [-compat] [-file-group GROUP] [-start-timeout D]",
+		Usage:    "mesh-init [flags]",
 		Help: `
 Runs once at the start of a task: logs in to Consul (if consulLogin is enabled),
 registers the service and its proxy with the Consul client agent, and writes
@@ -57,15 +58,33 @@ Example:
 }
 
 type meshInitFlags struct {
-	compat    bool
-	fileGroup string
-	limit     time.Duration
+	compat       bool
+	fileGroup    string
+	limit        time.Duration
+	readyAddress string
+	readyPort    int
 }
 
 func (f *meshInitFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.compat, "compat", false, "give files the modes of version 0.6: token 0644, bootstrap 0444")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of files that hold a token (default the group of bootstrapDir)")
 	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step")
+	fs.StringVar(&f.readyAddress, "envoy-ready-bind-address", "", "IP `address` where Envoy answers /ready, for health checks; needs the port")
+	fs.IntVar(&f.readyPort, "envoy-ready-bind-port", 0, "`port` where Envoy answers /ready; needs the address")
+}
+
+// readyBind is the readiness listener's IP:port, empty when none is wanted.
+func (f *meshInitFlags) readyBind() (string, error) {
+	if f.readyAddress == "" && f.readyPort == 0 {
+		return "", nil
+	}
+	if net.ParseIP(f.readyAddress) == nil {
+		return "", cli.Usagef("-envoy-ready-bind-address %q: want an IP address, with -envoy-ready-bind-port", f.readyAddress)
+	}
+	if f.readyPort < 1 || f.readyPort > 65535 {
+		return "", cli.Usagef("-envoy-ready-bind-port %d: want 1 to 65535, with -envoy-ready-bind-address", f.readyPort)
+	}
+	return net.JoinHostPort(f.readyAddress, strconv.Itoa(f.readyPort)), nil
 }
 
 func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) error {
@@ -83,6 +102,10 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if err != nil {
 		return err
 	}
+	ready, err := f.readyBind()
+	if err != nil {
+		return err
+	}
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
@@ -95,6 +118,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		FileGroup: group,
 		GRPC:      grpcFromEnv(inv.Getenv),
 		Env:       environ(),
+		ReadyBind: ready,
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
