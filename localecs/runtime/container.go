@@ -35,8 +35,8 @@ type Container struct {
 	warnings []string
 	child    process
 	// mounts is the container's mount namespace, by which its processes are told
-	// from others of a shared pid namespace; empty where the kernel does that.
-	mounts  string
+	// from others of a shared pid namespace; nil where the kernel does that.
+	mounts  *os.File
 	pidfd   *os.File
 	copies  sync.WaitGroup
 	outputs []output
@@ -50,6 +50,7 @@ func (c *Container) open(r *Runtime) error {
 	// for each of a thousand containers would be dear.
 	if err := unix.SetNonblock(c.child.pidfd, true); err != nil {
 		c.child.end()
+		closeAll(c.mounts)
 		for _, o := range c.outputs {
 			o.from.Close()
 		}
@@ -73,8 +74,9 @@ func (c *Container) watch() {
 		c.exit.Signal = status.Signal()
 		c.exit.Code = 128 + int(status.Signal())
 	}
-	if c.mounts != "" {
+	if c.mounts != nil {
 		killAllIn(c.mounts)
+		c.mounts.Close()
 	}
 	c.drain()
 	c.pidfd.Close()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -112,4 +113,29 @@ func TestSpawnerReturnsFromSharedPIDs(t *testing.T) {
 	if _, err := os.Stat(fmt.Sprintf("/proc/%d/ns/pid", holder)); err == nil && namespaceOf(holder, "pid") != namespaceOf(os.Getpid(), "pid") {
 		t.Error("PID 1 of the shared namespace is left")
 	}
+}
+
+// The kernel gives a mount namespace's number to the next one at once; the end
+// of a container must not take the next container along.
+func TestEndInSharedPIDsHarmsNobodyElse(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	p := sharePIDs(t, r)
+	image := toolbox(t)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 15 {
+				shared, err := r.Start(Spec{Name: "shared", Image: image, PIDs: p, Args: sh("exit 3")})
+				if err != nil || shared.Exit().Code != 3 {
+					t.Errorf("shared: %v", err)
+				}
+				own, err := r.Start(Spec{Name: "own", Image: image, Args: sh("exit 4")})
+				if err != nil || own.Exit().Code != 4 {
+					t.Errorf("own: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
 }

@@ -39,7 +39,8 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	p.closeChildEnds()
 	c := &Container{config: config, warnings: warnings, child: child, outputs: p.takeOutput(), done: make(chan struct{})}
 	if s.PIDs != nil {
-		c.mounts = mountNamespace(child.pid)
+		// An error means that it has ended, before it could have children.
+		c.mounts, _ = os.Open(mountNamespacePath(child.pid))
 	}
 	if err := c.open(r); err != nil {
 		return nil, err
