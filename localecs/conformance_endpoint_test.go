@@ -47,6 +47,7 @@ func (s *scene) object(url string) map[string]any {
 func TestScenario55EveryContainerHasItsOwnID(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, printing("a"), printing("b"), printing("c"))
+	s.until("RUNNING", running)
 	seen := map[string]bool{}
 	var first map[string]any
 	for _, name := range []string{"a", "b", "c"} {

@@ -24,7 +24,7 @@ func newScaled(t *testing.T) *world {
 
 func TestScenario51RestartAfterThePeriod(t *testing.T) {
 	t.Parallel()
-	s := newScaled(t).play(t, nil, restarting(helper("a", "exit", "1", "1100ms")))
+	s := newScaled(t).play(t, nil, restarting(helper("a", "exit", "1", "1600ms")))
 	s.until("restarted twice", func(v scheduler.View) bool { return *v.Containers[0].RestartCount == 2 })
 	testkit.Eventually(t, "a sample of it", func() bool {
 		return len(s.seen(func(m sample) bool { n := m.container("a").RestartCount; return n != nil && *n == 2 })) > 0
@@ -55,7 +55,7 @@ func TestScenario52And53NoRestart(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]taskdef.Container{
 		"too early":    restarting(helper("a", "exit", "1", "0s")),
-		"ignored code": restarting(helper("a", "exit", "0", "1100ms"), 0, 7),
+		"ignored code": restarting(helper("a", "exit", "0", "1600ms"), 0, 7),
 	} {
 		s := newScaled(t).play(t, nil, c)
 		v := s.stopped()

@@ -48,7 +48,7 @@ func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
 		t.Errorf("exit code %d, want 137", s.code("a"))
 	}
 	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
-	waiting := s.seen(func(m sample) bool { return m.at.After(v.StoppingAt) && m.container("a").KnownStatus == "RUNNING" })
+	waiting := s.seen(func(m sample) bool { return m.began.After(v.StoppingAt) && m.container("a").KnownStatus == "RUNNING" })
 	if len(waiting) < 5 {
 		t.Fatalf("%d samples of the wait, want at least 5", len(waiting))
 	}
@@ -180,7 +180,7 @@ func TestScenario47MeshTaskStopsApplicationFirst(t *testing.T) {
 		t.Error("no sample has the application STOPPED and the dataplane still RUNNING")
 	}
 	for _, m := range s.seen(func(sample) bool { return true }) {
-		if init := m.container(meshInit); init.KnownStatus == "STOPPED" && m.at.Before(v.StoppingAt) && init.DesiredStatus != "RUNNING" {
+		if init := m.container(meshInit); init.KnownStatus == "STOPPED" && m.DesiredStatus == "RUNNING" && init.DesiredStatus != "RUNNING" {
 			t.Errorf("mesh-init %+v", init)
 		}
 	}
