@@ -111,6 +111,8 @@ func showLogs(t *testing.T, dir string) {
 		return
 	}
 	logs, _ := filepath.Glob(filepath.Join(dir, "*", "logs", "*", "*.log"))
+	server, _ := filepath.Glob(filepath.Join(dir, "*", "logs", "*.log"))
+	logs = append(logs, server...)
 	for _, path := range logs {
 		text, _ := os.ReadFile(path)
 		t.Logf("%s\n%s", strings.TrimPrefix(path, dir), text)
