@@ -93,6 +93,9 @@ func LoadTaskDefinition(path string) (def *taskdef.TaskDefinition, warnings []st
 			warnings = append(warnings, path+": "+v.String())
 		}
 	}
+	for _, u := range unfaithful(def) {
+		warnings = append(warnings, path+": "+u)
+	}
 	return def, warnings, errors.Join(errs...)
 }
 
