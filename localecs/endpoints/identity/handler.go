@@ -1,10 +1,11 @@
 package identity
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/endpoints/answer"
 )
 
 // CredentialsPath is where Handler is to be mounted.
@@ -29,7 +30,7 @@ func Handler(s *Store) http.Handler {
 		case err != nil:
 			writeError(w, http.StatusBadRequest, "InvalidIdInRequest", "Credentials not found")
 		default:
-			writeJSON(w, http.StatusOK, credentials{
+			answer.JSON(w, http.StatusOK, credentials{
 				RoleArn:         k.RoleARN,
 				AccessKeyID:     k.AccessKeyID,
 				SecretAccessKey: k.Secret,
@@ -50,20 +51,9 @@ type credentials struct {
 }
 
 func writeError(w http.ResponseWriter, status int, code, message string) {
-	writeJSON(w, status, struct {
+	answer.JSON(w, status, struct {
 		Code          string `json:"code"`
 		Message       string `json:"message"`
 		HTTPErrorCode int
 	}{code, "CredentialsV2Request: " + message, status})
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // only for a type that JSON cannot hold
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(body) // an error means the client is gone
 }

@@ -1,11 +1,11 @@
 package metadata
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/localecs/endpoints/answer"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -38,14 +38,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	body, missing := h.answer(v, id, what)
 	if missing == "" {
-		writeJSON(w, http.StatusOK, body)
+		answer.JSON(w, http.StatusOK, body)
 		return
 	}
 	status := http.StatusNotFound
 	if v == v3 { // the agent's older handlers know no 404
 		status = http.StatusInternalServerError
 	}
-	writeJSON(w, status, fmt.Sprintf("V%d %s handler: %s: %s", v, handlerName(what), missing, id))
+	answer.JSON(w, status, fmt.Sprintf("V%d %s handler: %s: %s", v, handlerName(what), missing, id))
 }
 
 // What the agent says when it does not know an endpoint ID.
@@ -157,15 +157,4 @@ func orEmpty(s *Stats) any {
 		return struct{}{}
 	}
 	return s
-}
-
-func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil { // only for a type that JSON cannot hold
-		http.Error(w, err.Error(), http.StatusInternalServerError)
-		return
-	}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	w.Write(body) // an error means the client is gone
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/endpoints/answer"
 )
 
 // Protections remembers which tasks are protected from scale-in and until
@@ -130,7 +132,7 @@ func protect(w http.ResponseWriter, f Facts, p *Protections, req protectionReque
 		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException", fmt.Sprintf("expiresInMinutes must be between 1 and %d", maxProtection))
 		return
 	case f.ServiceName == "":
-		writeJSON(w, http.StatusOK, protectionResponse{Failure: &protectionFailure{Arn: f.TaskARN, Reason: "TASK_NOT_VALID"}})
+		answer.JSON(w, http.StatusOK, protectionResponse{Failure: &protectionFailure{Arn: f.TaskARN, Reason: "TASK_NOT_VALID"}})
 		return
 	case put && *req.ProtectionEnabled:
 		p.Set(f.TaskARN, now.Add(time.Duration(minutes)*time.Minute).UTC().Truncate(time.Second))
@@ -141,9 +143,9 @@ func protect(w http.ResponseWriter, f Facts, p *Protections, req protectionReque
 	if until, ok := p.Until(f.TaskARN, now); ok {
 		state.ProtectionEnabled, state.ExpirationDate = true, &until
 	}
-	writeJSON(w, http.StatusOK, protectionResponse{Protection: &state})
+	answer.JSON(w, http.StatusOK, protectionResponse{Protection: &state})
 }
 
 func refuse(w http.ResponseWriter, status int, arn, code, message string) {
-	writeJSON(w, status, protectionResponse{Error: &protectionError{Arn: arn, Code: code, Message: message}})
+	answer.JSON(w, status, protectionResponse{Error: &protectionError{Arn: arn, Code: code, Message: message}})
 }
