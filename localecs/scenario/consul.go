@@ -115,7 +115,7 @@ func left(ctx context.Context, client *api.Client, taskID string, methods, servi
 			return nil, fmt.Errorf("list service %s: %w", name, err)
 		}
 		for _, s := range instances {
-			if strings.Contains(s.ServiceID, taskID) {
+			if hasTask(s.ServiceID, taskID) {
 				found = append(found, "service "+s.ServiceID)
 			}
 		}

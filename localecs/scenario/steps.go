@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // steps carries out the steps in order; the first that fails ends them.
@@ -148,10 +149,12 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 		})
 		return r.awaited(err, fmt.Sprintf("%d passing instances of %s within %s", a.Passing, a.Service, a.Within))
 	case a.Task != "":
-		id := r.tasks[a.Task].task.ID()
+		// Of the check ID all but the service's name, which is the
+		// configuration's to choose.
+		check := workload.CheckID(workload.ServiceID("", r.tasks[a.Task].task.ID()), a.Container)
 		err := r.watch.until(ctx, func(checks checkMap) bool {
 			for _, c := range checks {
-				if hasTask(c.CheckID, id) && strings.Contains(c.CheckID, id+"-"+a.Container+"-") {
+				if strings.HasSuffix(c.CheckID, check) {
 					return c.Status == a.Status
 				}
 			}

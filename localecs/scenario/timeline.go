@@ -7,13 +7,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
-)
-
-// Container names of a mesh task of the agent generation.
-const (
-	containerMeshInit = "consul-ecs-mesh-init"
-	containerProxy    = "sidecar-proxy"
-	containerClient   = "consul-client"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // phases are the moments of one task, named as in the architecture page's two
@@ -46,15 +40,15 @@ func (p *phases) observe(e localecs.Event, application string) {
 		first(&p.term, e.At)
 	case e.Container == "" && stopped:
 		first(&p.stopped, e.At)
-	case e.Container == containerMeshInit && stopped:
+	case e.Container == workload.ContainerMeshInit && stopped:
 		first(&p.meshInit, e.At)
-	case e.Container == containerProxy && running:
+	case e.Container == workload.ContainerSidecarProxy && running:
 		first(&p.proxyUp, e.At)
-	case e.Container == containerProxy && e.Value == scheduler.HealthHealthy:
+	case e.Container == workload.ContainerSidecarProxy && e.Value == scheduler.HealthHealthy:
 		first(&p.proxyHealthy, e.At)
-	case e.Container == containerProxy && stopped:
+	case e.Container == workload.ContainerSidecarProxy && stopped:
 		first(&p.proxyGone, e.At)
-	case e.Container == containerClient && stopped:
+	case e.Container == workload.ContainerConsulClient && stopped:
 		first(&p.clientGone, e.At)
 	case e.Container == application && running:
 		first(&p.application, e.At)

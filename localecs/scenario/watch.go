@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // watcher follows every health check in Consul with one blocking query, so that
@@ -103,13 +104,13 @@ func (w *watcher) now() (checkMap, <-chan struct{}) {
 func inTraffic(checks checkMap, taskID string) bool {
 	proxies := 0
 	for _, c := range checks {
-		if !strings.Contains(c.ServiceID, taskID) {
+		if !hasTask(c.ServiceID, taskID) {
 			continue
 		}
 		if c.Status != api.HealthPassing {
 			return false
 		}
-		if strings.HasSuffix(c.ServiceID, "-sidecar-proxy") {
+		if strings.HasSuffix(c.ServiceID, workload.ProxyID("")) {
 			proxies++
 		}
 	}
