@@ -66,9 +66,6 @@ func NewSigner(ctx context.Context, o LoadOptions) (*Signer, error) {
 	return &Signer{cfg: cfg, role: role, userAgent: o.userAgent(), sts: stsClient()}, nil
 }
 
-// Region is where the bearers are signed for.
-func (s *Signer) Region() string { return s.cfg.Region }
-
 // Bearer signs a login for now. AWS accepts the signature for 15 minutes, so
 // every attempt wants a fresh one. Errors that no retry mends are a
 // *retry.PermanentError.

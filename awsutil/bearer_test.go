@@ -207,12 +207,12 @@ func TestRegion(t *testing.T) {
 			quiet(t)
 			t.Setenv("AWS_REGION", tt.env)
 			s := newSigner(t, LoadOptions{Region: tt.region, DefaultRegion: tt.task})
-			if s.Region() != tt.want {
-				t.Errorf("region = %q, want %q", s.Region(), tt.want)
+			if s.cfg.Region != tt.want {
+				t.Errorf("region = %q, want %q", s.cfg.Region, tt.want)
 			}
-			cfg, err := LoadConfig(context.Background(), LoadOptions{Region: tt.region, DefaultRegion: tt.task})
+			cfg, err := loadConfig(context.Background(), LoadOptions{Region: tt.region, DefaultRegion: tt.task})
 			if err != nil || cfg.Region != tt.want {
-				t.Errorf("LoadConfig region = %q, %v, want %q", cfg.Region, err, tt.want)
+				t.Errorf("loadConfig region = %q, %v, want %q", cfg.Region, err, tt.want)
 			}
 		})
 	}
@@ -225,8 +225,8 @@ func TestSharedConfigIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("AWS_CONFIG_FILE", path)
-	if s := newSigner(t, load()); s.Region() != "sa-east-1" {
-		t.Errorf("region = %q", s.Region())
+	if s := newSigner(t, load()); s.cfg.Region != "sa-east-1" {
+		t.Errorf("region = %q", s.cfg.Region)
 	}
 }
 

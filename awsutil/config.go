@@ -33,13 +33,9 @@ func (o LoadOptions) userAgent() string {
 	return fmt.Sprintf("%s/%s (%s)", o.UserAgent, o.Version, runtime.GOOS)
 }
 
-// LoadConfig runs the SDK's default chain, shared configuration files included
+// loadConfig runs the SDK's default chain, shared configuration files included
 // (AWS_SDK_LOAD_CONFIG is not needed). It does no network I/O; credentials are
 // fetched when first used.
-func LoadConfig(ctx context.Context, o LoadOptions) (aws.Config, error) {
-	return loadConfig(ctx, o)
-}
-
 func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOptions) error) (aws.Config, error) {
 	opts := append([]func(*config.LoadOptions) error{config.WithDefaultRegion(o.DefaultRegion)}, more...)
 	if o.Region != "" {

@@ -1,7 +1,7 @@
 // Package awsutil sets the AWS SDK up and proves to Consul which IAM role the
 // task has.
 //
-// Flow: 1. LoadConfig runs the SDK's default chain, with the region from the
+// Flow: 1. NewSigner runs the SDK's default chain, with the region from the
 // configuration, the SDK's environment or the task ARN; 2. Signer.Bearer gets
 // the credentials and learns the role's name, on ECS from the same document;
 // 3. signs GetRole (or GetUser) and packs it into headers; 4. signs
