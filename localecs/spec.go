@@ -2,7 +2,6 @@ package localecs
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -12,7 +11,7 @@ import (
 
 // spec is a container of the task definition as the runtime wants it.
 func (t *Task) spec(name string) runtime.Spec {
-	c := t.definition(name)
+	c := *t.def.Container(name)            // the scheduler knows no other names
 	i := t.cluster.options.Images[c.Image] // known since its pull
 	s := runtime.Spec{
 		Name:         t.name + "/" + name,
@@ -41,7 +40,7 @@ func (t *Task) spec(name string) runtime.Spec {
 func (t *Task) mounts(c taskdef.Container) []runtime.Mount {
 	var mounts []runtime.Mount
 	for _, from := range c.VolumesFrom {
-		for _, m := range t.mounts(t.definition(from.SourceContainer)) {
+		for _, m := range t.mounts(*t.def.Container(from.SourceContainer)) {
 			m.ReadOnly = m.ReadOnly || isTrue(from.ReadOnly)
 			mounts = append(mounts, m)
 		}
@@ -53,12 +52,6 @@ func (t *Task) mounts(c taskdef.Container) []runtime.Mount {
 }
 
 func isTrue(p *bool) bool { return p != nil && *p }
-
-// definition is the container's part of the task definition.
-func (t *Task) definition(name string) taskdef.Container {
-	i := slices.IndexFunc(t.def.ContainerDefinitions, func(c taskdef.Container) bool { return c.Name == name })
-	return t.def.ContainerDefinitions[i]
-}
 
 // defaultNofile is Fargate's limit of open files.
 const defaultNofile = 65535
@@ -79,7 +72,7 @@ func (t *Task) probe(p scheduler.Probe) {
 	done := scheduler.ProbeDone{Container: p.Container, StartedAt: time.Now()}
 	if c := t.container(p.Container); c != nil {
 		result := c.Exec(context.Background(), runtime.ExecSpec{
-			Argv: probeCommand(t.definition(p.Container).HealthCheck.Command), Timeout: p.Timeout,
+			Argv: probeCommand(t.def.Container(p.Container).HealthCheck.Command), Timeout: p.Timeout,
 		})
 		done.Code, done.Output, done.TimedOut = result.Code, result.Output, result.TimedOut
 	}

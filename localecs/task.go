@@ -203,7 +203,7 @@ func (t *Task) signal(name string) {
 	if c == nil {
 		return
 	}
-	signal, err := t.cluster.options.Images[t.definition(name).Image].Signal()
+	signal, err := t.cluster.options.Images[t.def.Container(name).Image].Signal()
 	if err == nil {
 		err = c.Signal(signal)
 	}

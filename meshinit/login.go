@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// logoutLimit bounds a log-out on the way out. With copyLimit it ends well
-	// before ECS kills us, 30 s after TERM.
+	// logoutLimit bounds a log-out on the way out. With the two below it ends
+	// well before ECS kills us, 30 s after TERM.
 	logoutLimit = 10 * time.Second
 	// deregisterLimit bounds the attempt to take a registration back.
 	deregisterLimit = 3 * time.Second

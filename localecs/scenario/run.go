@@ -162,10 +162,8 @@ func loadTasks(f *file.Scenario) (tasks map[string]*taskRun, warnings []string, 
 // applicationOf is the name of the container that is named like the family,
 // else the last one.
 func applicationOf(def *taskdef.TaskDefinition) string {
-	for _, c := range def.ContainerDefinitions {
-		if c.Name == def.Family {
-			return c.Name
-		}
+	if def.Container(def.Family) != nil {
+		return def.Family
 	}
 	return def.ContainerDefinitions[len(def.ContainerDefinitions)-1].Name
 }
