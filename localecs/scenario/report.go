@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
+	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -39,7 +41,7 @@ func (r *runner) check(ctx context.Context) {
 			fail("only %d requests were answered; at least %d must be", answered, c.MinRequests)
 		}
 	}
-	found, err := left(ctx, r.client, "", c.NoTokensOf, c.NoServices)
+	found, err := server.Left(ctx, r.client, "", c.NoTokensOf, c.NoServices)
 	if err != nil {
 		fail("%v", err)
 	}
@@ -81,8 +83,12 @@ func (r *runner) report() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var b strings.Builder
-	b.WriteString(table("Start: seconds after T0, the first container runs", r.names, r.tasks, func(p *phases) time.Time { return p.started }, startColumns()))
-	b.WriteString(table("Stop: seconds after T0, the task is asked to stop", r.names, r.tasks, func(p *phases) time.Time { return p.term }, stopColumns()))
+	rows := make([]timeline.Row, len(r.names))
+	for i, name := range r.names {
+		rows[i] = timeline.Row{Task: name, Moments: &r.tasks[name].moments}
+	}
+	b.WriteString(timeline.Start(rows))
+	b.WriteString(timeline.Stop(rows))
 	b.WriteByte('\n')
 	if r.traffic != nil {
 		rep.Answered, rep.Failed, rep.Slowest = r.traffic.Totals()

@@ -20,6 +20,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
+	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -50,7 +52,7 @@ type taskRun struct {
 	application string
 	task        *localecs.Task
 	asked       bool // a step has asked it to stop
-	phases      phases
+	moments     timeline.Moments
 }
 
 // runner carries out one scenario.
@@ -59,10 +61,10 @@ type runner struct {
 	out     *printer
 	cluster *localecs.Cluster
 	client  *api.Client
-	watch   *watcher
+	watch   *server.Watcher
 	traffic *traffic.Stream
 
-	mu    sync.Mutex // guards the tasks' phases and task fields
+	mu    sync.Mutex // guards the tasks' moments and task fields
 	tasks map[string]*taskRun
 	names []string // in the order of their start
 
@@ -106,7 +108,7 @@ func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err 
 	if err := r.startConsul(ctx); err != nil {
 		return nil, ended(ctx, err)
 	}
-	watching.Go(func() { r.watch.run(ctx) })
+	watching.Go(func() { r.watch.Run(ctx) })
 
 	err = r.steps(ctx)
 	r.traffic.Stop()
@@ -173,8 +175,8 @@ func (r *runner) startConsul(ctx context.Context) error {
 	defer cancel()
 	c := &r.file.Consul
 	token := uuid.New().String()
-	server, err := r.cluster.StartService(localecs.Service{
-		Name: "consul-server", Image: c.Image, Args: serverArgs(c, token), Address: c.Address, Dirs: []string{"/consul/data"},
+	running, err := r.cluster.StartService(localecs.Service{
+		Name: "consul-server", Image: c.Image, Args: server.Args(c, token), Address: c.Address, Dirs: []string{"/consul/data"},
 	})
 	if err != nil {
 		return fmt.Errorf("start consul server: %w", err)
@@ -186,10 +188,10 @@ func (r *runner) startConsul(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := waitLeader(ctx, r.client, server); err != nil {
-		return fmt.Errorf("wait for consul server: %w (log: %s)", err, server.LogFile)
+	if err := server.WaitLeader(ctx, r.client, running.Done()); err != nil {
+		return fmt.Errorf("wait for consul server: %w (log: %s)", err, running.LogFile)
 	}
-	secrets, err := setUp(ctx, c, r.client, r.cluster.AWSEndpoint())
+	secrets, err := server.SetUp(ctx, c, r.client, r.cluster.AWSEndpoint())
 	if err != nil {
 		return fmt.Errorf("set up consul: %w", err)
 	}
@@ -197,27 +199,8 @@ func (r *runner) startConsul(ctx context.Context) error {
 		r.cluster.PutSecret(name, value)
 	}
 	r.out.line("consul", "server", "leader elected, ACLs on, default deny")
-	r.watch = newWatcher(r.client, r.consulChanged)
+	r.watch = server.NewWatcher(r.client, r.consulChanged)
 	return nil
-}
-
-// waitLeader waits until the server takes ACL writes.
-func waitLeader(ctx context.Context, client *api.Client, server *localecs.RunningService) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-server.Done():
-			return errors.New("it ended")
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
 }
 
 // observe is the cluster's observer: it prints the event and notes the moment.
@@ -225,7 +208,7 @@ func waitLeader(ctx context.Context, client *api.Client, server *localecs.Runnin
 func (r *runner) observe(e localecs.Event) {
 	r.mu.Lock()
 	if t := r.tasks[e.Task]; t != nil {
-		t.phases.observe(e, t.application)
+		t.moments.Observe(e, t.application)
 	}
 	r.mu.Unlock()
 	if e.What == "status" && e.Value == scheduler.StatusPulled {
@@ -243,14 +226,11 @@ func (r *runner) observe(e localecs.Event) {
 
 // consulChanged notes a check's new status.
 func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) {
-	checks, _ := r.watch.now()
+	checks, _ := r.watch.Now()
 	r.mu.Lock()
 	name, t := r.taskOf(c.ServiceID)
-	if t != nil && !t.phases.term.IsZero() && status != api.HealthPassing {
-		first(&t.phases.critical, at)
-	}
-	if t != nil && inTraffic(checks, t.task.ID()) {
-		first(&t.phases.inTraffic, at)
+	if t != nil {
+		t.moments.ConsulChanged(at, status == api.HealthPassing, checks.InTraffic(t.task.ID()))
 	}
 	r.mu.Unlock()
 	if t != nil {
@@ -261,7 +241,7 @@ func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) 
 // taskOf finds the task that a service belongs to. The caller holds r.mu.
 func (r *runner) taskOf(serviceID string) (string, *taskRun) {
 	for name, t := range r.tasks {
-		if t.task != nil && hasTask(serviceID, t.task.ID()) {
+		if t.task != nil && server.HasTask(serviceID, t.task.ID()) {
 			return name, t
 		}
 	}

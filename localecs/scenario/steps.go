@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // steps carries out the steps in order; the first that fails ends them.
@@ -115,12 +115,12 @@ func (r *runner) stopOne(ctx context.Context, name string) error {
 	defer tick.Stop()
 	problem := "nobody has looked"
 	for {
-		found, err := left(ctx, r.client, t.task.ID(), r.file.Checks.NoTokensOf, r.file.Checks.NoServices)
+		found, err := server.Left(ctx, r.client, t.task.ID(), r.file.Checks.NoTokensOf, r.file.Checks.NoServices)
 		switch {
 		case err == nil && len(found) == 0:
 			now := time.Now()
 			r.mu.Lock()
-			t.phases.nothingLeft = now
+			t.moments.LeftNothing(now)
 			r.mu.Unlock()
 			r.out.event(now, name, "consul", "nothing left of the task")
 			return nil
@@ -144,22 +144,13 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 	defer release()
 	switch {
 	case a.Service != "":
-		err := r.watch.until(ctx, func(checks checkMap) bool {
+		err := r.watch.Until(ctx, func(checks server.Checks) bool {
 			return r.passing(checks, a.Service) >= a.Passing
 		})
 		return r.awaited(err, fmt.Sprintf("%d passing instances of %s within %s", a.Passing, a.Service, a.Within))
 	case a.Task != "":
-		// Of the check ID all but the service's name, which is the
-		// configuration's to choose.
-		check := workload.CheckID(workload.ServiceID("", r.tasks[a.Task].task.ID()), a.Container)
-		err := r.watch.until(ctx, func(checks checkMap) bool {
-			for _, c := range checks {
-				if strings.HasSuffix(c.CheckID, check) {
-					return c.Status == a.Status
-				}
-			}
-			return false
-		})
+		id := r.tasks[a.Task].task.ID()
+		err := r.watch.Until(ctx, func(checks server.Checks) bool { return checks.Status(id, a.Container) == a.Status })
 		return r.awaited(err, fmt.Sprintf("check of container %s in %s to be %s within %s", a.Container, a.Task, a.Status, a.Within))
 	default:
 		return r.awaitRequests(ctx, a.Requests)
@@ -216,12 +207,12 @@ func (r *runner) awaited(err error, what string) error {
 }
 
 // passing counts the tasks of a service that Consul sends traffic to.
-func (r *runner) passing(checks checkMap, service string) int {
+func (r *runner) passing(checks server.Checks, service string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
 	for _, t := range r.tasks {
-		if t.task != nil && t.def.Family == service && inTraffic(checks, t.task.ID()) {
+		if t.task != nil && t.def.Family == service && checks.InTraffic(t.task.ID()) {
 			n++
 		}
 	}
@@ -331,6 +322,3 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	r.traffic.Start(ctx, t.Rate)
 	return nil
 }
-
-// hasTask says whether a Consul ID belongs to the task.
-func hasTask(id, taskID string) bool { return strings.Contains(id, taskID) }

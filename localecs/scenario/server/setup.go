@@ -1,19 +1,19 @@
-package scenario
+package server
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"slices"
-	"strings"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// serverArgs is the command line of the scenario's Consul server: one server,
+// Args is the command line of the scenario's Consul server: one server,
 // ACLs on with default deny, quick elections.
-func serverArgs(c *file.Consul, managementToken string) []string {
+func Args(c *file.Consul, managementToken string) []string {
 	acl, _ := json.Marshal(map[string]any{
 		"acl": map[string]any{
 			"enabled":        true,
@@ -33,9 +33,29 @@ func serverArgs(c *file.Consul, managementToken string) []string {
 	}
 }
 
-// setUp makes what the scenario wants in Consul. Secrets of the tokens it makes
+// WaitLeader waits until the server takes ACL writes. It gives up when ctx ends
+// or the server has.
+func WaitLeader(ctx context.Context, client *api.Client, ended <-chan struct{}) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// SetUp makes what the scenario wants in Consul. Secrets of the tokens it makes
 // are returned by the name they have in the task definitions.
-func setUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
+func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
 	secrets := map[string]string{}
 	w := (&api.WriteOptions{}).WithContext(ctx)
 	for _, m := range c.AuthMethods {
@@ -92,33 +112,4 @@ func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions
 		BindName:   m.BindService,
 	}, w)
 	return err
-}
-
-// left lists what Consul still holds of a task: services and login tokens. An
-// empty taskID means of any task: then only the given services and methods
-// count.
-func left(ctx context.Context, client *api.Client, taskID string, methods, services []string) ([]string, error) {
-	q := (&api.QueryOptions{}).WithContext(ctx)
-	var found []string
-	tokens, _, err := client.ACL().TokenList(q)
-	if err != nil {
-		return nil, fmt.Errorf("list tokens: %w", err)
-	}
-	for _, t := range tokens {
-		if slices.Contains(methods, t.AuthMethod) && strings.Contains(t.Description, taskID) {
-			found = append(found, fmt.Sprintf("token %s of %s", t.AccessorID, t.AuthMethod))
-		}
-	}
-	for _, name := range services {
-		instances, _, err := client.Catalog().Service(name, "", q)
-		if err != nil {
-			return nil, fmt.Errorf("list service %s: %w", name, err)
-		}
-		for _, s := range instances {
-			if hasTask(s.ServiceID, taskID) {
-				found = append(found, "service "+s.ServiceID)
-			}
-		}
-	}
-	return found, nil
 }

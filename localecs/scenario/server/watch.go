@@ -1,0 +1,132 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Watcher follows every health check in Consul with one blocking query, so that
+// a change is seen as soon as the server knows it.
+type Watcher struct {
+	client  *api.Client
+	changed func(at time.Time, c *api.HealthCheck, status string)
+
+	mu     sync.Mutex // held for reading and replacing the fields below only
+	checks Checks
+	wake   chan struct{} // closed and replaced at every change
+}
+
+// Checks is every check by node and ID. It is replaced, never changed.
+type Checks map[string]*api.HealthCheck
+
+// StatusGone stands for a check that is no longer in the catalog.
+const StatusGone = "gone"
+
+// NewWatcher makes a watcher; changed is called for each check whose status
+// changed, with StatusGone when it disappeared.
+func NewWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *Watcher {
+	return &Watcher{client: client, changed: changed, checks: Checks{}, wake: make(chan struct{})}
+}
+
+// Run watches until ctx ends. A failed query is repeated after a second: the
+// watcher only observes, its gaps show as later times.
+func (w *Watcher) Run(ctx context.Context) {
+	var index uint64
+	for ctx.Err() == nil {
+		opts := (&api.QueryOptions{WaitIndex: index, WaitTime: 30 * time.Second}).WithContext(ctx)
+		checks, meta, err := w.client.Health().State(api.HealthAny, opts)
+		if err != nil {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			index = 0
+			continue
+		}
+		index = meta.LastIndex
+		w.update(time.Now(), checks)
+	}
+}
+
+func (w *Watcher) update(at time.Time, checks api.HealthChecks) {
+	now := make(Checks, len(checks))
+	for _, c := range checks {
+		now[c.Node+"/"+c.CheckID] = c
+	}
+	w.mu.Lock()
+	old := w.checks
+	w.checks = now
+	close(w.wake)
+	w.wake = make(chan struct{})
+	w.mu.Unlock()
+	for id, c := range now {
+		if before := old[id]; before == nil || before.Status != c.Status {
+			w.changed(at, c, c.Status)
+		}
+	}
+	for id, c := range old {
+		if now[id] == nil {
+			w.changed(at, c, StatusGone)
+		}
+	}
+}
+
+// Until waits until ok holds for the present checks, asking again at every
+// change.
+func (w *Watcher) Until(ctx context.Context, ok func(Checks) bool) error {
+	for {
+		checks, wake := w.Now()
+		if ok(checks) {
+			return nil
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Now returns the present checks and a channel that is closed when they change.
+func (w *Watcher) Now() (Checks, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.checks, w.wake
+}
+
+// InTraffic says whether Consul sends traffic to the task: it has a proxy and
+// every check of its services passes.
+func (c Checks) InTraffic(taskID string) bool {
+	proxies := 0
+	for _, check := range c {
+		if !HasTask(check.ServiceID, taskID) {
+			continue
+		}
+		if check.Status != api.HealthPassing {
+			return false
+		}
+		if strings.HasSuffix(check.ServiceID, workload.ProxyID("")) {
+			proxies++
+		}
+	}
+	return proxies > 0
+}
+
+// Status is the status of the check that mirrors a container's ECS health,
+// empty when there is none.
+func (c Checks) Status(taskID, container string) string {
+	// Of the check ID all but the service's name, which is the configuration's
+	// to choose.
+	id := workload.CheckID(workload.ServiceID("", taskID), container)
+	for _, check := range c {
+		if strings.HasSuffix(check.CheckID, id) {
+			return check.Status
+		}
+	}
+	return ""
+}
