@@ -30,9 +30,10 @@ func TestScenario61PortsAreTheTasks(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	first := w.play(t, named("first"),
-		checked(helper("a", "net", "listen=127.0.0.1:9000", "listen=:9001"), 1, "CMD", "/bin/helper", "equal", "1", "1"),
+		checked(helper("a", "net", "listen=127.0.0.1:9000", "listen=:9001", "listen=0.0.0.0:80"), 1, "CMD", "/bin/helper", "equal", "1", "1"),
 		after(helper("b", "net", "dial=127.0.0.1:9000", "listen=127.0.0.1:9000"), "a", "HEALTHY"))
-	first.wantLines("a", "listen=127.0.0.1:9000 ok", "listen=:9001 ok")
+	// Port 80 is free, although metadata is served at 169.254.170.2:80.
+	first.wantLines("a", "listen=127.0.0.1:9000 ok", "listen=:9001 ok", "listen=0.0.0.0:80 ok")
 	first.wantLines("b", "dial=127.0.0.1:9000 ok hello from 127.0.0.1:9000 true", "listen=127.0.0.1:9000 EADDRINUSE")
 	second := w.play(t, named("second"), helper("c", "net",
 		"listen=127.0.0.1:9000", "listen=:9001", "dial="+first.IP()+":9001", "dial="+first.IP()+":9000"))

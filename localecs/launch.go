@@ -3,7 +3,6 @@ package localecs
 import (
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/environment"
-	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -135,9 +133,9 @@ func (t *Task) sharePIDs() (err error) {
 	return nil
 }
 
-// serve answers metadata and credentials at 169.254.170.2:80 inside the task.
+// serve answers metadata and credentials at 169.254.170.2:80.
 func (t *Task) serve() error {
-	l, err := t.ns.Listen("tcp", net.JoinHostPort(network.MetadataIP, "80"))
+	l, err := t.ns.ListenMetadata()
 	if err != nil {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}

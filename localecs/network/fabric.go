@@ -35,6 +35,8 @@ type Fabric struct {
 	bridge netlink.Link
 	infra  *Namespace
 	links  atomic.Uint64
+	// metadata is the listener at MetadataIP.
+	metadata *exchange
 
 	mu     sync.Mutex
 	closed bool
@@ -79,11 +81,19 @@ func (f *Fabric) open() error {
 	if f.bridge, err = addBridge(f.link, "br0", f.infra.MAC); err != nil {
 		return err
 	}
-	for _, ip := range []netip.Addr{f.infra.Gateway, f.infra.Resolver} {
-		if err := addAddress(f.link, f.bridge, netip.PrefixFrom(ip, f.plan.subnet.Bits())); err != nil {
+	bits := f.plan.subnet.Bits()
+	for _, own := range []netip.Prefix{
+		netip.PrefixFrom(f.infra.Gateway, bits), netip.PrefixFrom(f.infra.Resolver, bits), netip.MustParsePrefix(MetadataIP + "/32"),
+	} {
+		if err := addAddress(f.link, f.bridge, own); err != nil {
 			return err
 		}
 	}
+	listener, err := f.infra.Listen("tcp", net.JoinHostPort(MetadataIP, "80"))
+	if err != nil {
+		return fmt.Errorf("listen for task metadata: %w", err)
+	}
+	f.metadata = newExchange(listener)
 	// The bridge has no ports: it is where the VPC's own addresses are. Tasks
 	// reach each other through the gateway, and a packet for the outside gets
 	// "unreachable" for an answer instead of none.
@@ -93,7 +103,10 @@ func (f *Fabric) open() error {
 
 // namespace wraps a descriptor. It owns ns from here on.
 func (f *Fabric) namespace(ip netip.Addr, ns netns.NsHandle, name string) *Namespace {
-	return &Namespace{Addressing: f.plan.addressing(ip), home: f.home, file: os.NewFile(uintptr(ns), name)}
+	return &Namespace{
+		Addressing: f.plan.addressing(ip), home: f.home, file: os.NewFile(uintptr(ns), name),
+		metadata: func() (net.Listener, error) { return f.metadata.listen(ip) },
+	}
 }
 
 // Infra is the VPC's own namespace: simulator services and infrastructure
@@ -192,7 +205,7 @@ func (f *Fabric) connect(n *Namespace, ns netns.NsHandle) error {
 	defer h.Close()
 	for _, configure := range []func() error{
 		func() error { return setUpLoopback(h) },
-		func() error { return addMetadataAddress(h) },
+		func() error { return cutLinkLocalOff(h) },
 		func() error { return configureLinkLocalLeg(h) },
 		func() error { return configureENI(h, n.Addressing, f.infra.MAC) },
 		func() error { return routeTask(f.link, n.link, n.Addressing) },
@@ -258,9 +271,12 @@ func (f *Fabric) release() error {
 	if f.link != nil {
 		f.link.Close()
 	}
-	var err error
-	if f.infra != nil {
-		err = f.infra.file.Close()
+	var errs []error
+	if f.metadata != nil {
+		errs = append(errs, f.metadata.close())
 	}
-	return errors.Join(err, f.home.Close())
+	if f.infra != nil {
+		errs = append(errs, f.infra.file.Close())
+	}
+	return errors.Join(append(errs, f.home.Close())...)
 }

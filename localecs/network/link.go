@@ -75,16 +75,9 @@ func ipNet(p netip.Prefix) *net.IPNet {
 	return &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}
 }
 
-// addMetadataAddress puts the metadata address on lo, where the simulator
-// listens from inside the namespace, and cuts the rest of link-local off.
-func addMetadataAddress(h *netlink.Handle) error {
-	lo, err := h.LinkByName("lo")
-	if err != nil {
-		return fmt.Errorf("find link lo: %w", err)
-	}
-	if err := addAddress(h, lo, netip.PrefixFrom(netip.MustParseAddr(MetadataIP), 32)); err != nil {
-		return err
-	}
+// cutLinkLocalOff makes all of link-local unreachable but what configureENI
+// lets through.
+func cutLinkLocalOff(h *netlink.Handle) error {
 	off := netip.MustParsePrefix(linkLocalAll)
 	if err := h.RouteAdd(&netlink.Route{Dst: ipNet(off), Type: unix.RTN_UNREACHABLE}); err != nil {
 		return fmt.Errorf("add unreachable route %s: %w", off, err)
@@ -105,7 +98,8 @@ func configureLinkLocalLeg(h *netlink.Handle) error {
 }
 
 // configureENI gives eth1 the task's address and sends everything, the task's
-// own subnet too, to the gateway, whose hardware address is known. A neighbour
+// own subnet and the metadata address too, to the gateway, whose hardware
+// address is known. A neighbour
 // table is shared by all namespaces of a host and holds 1024 entries unless
 // the host says otherwise: 200 tasks that talk to each other would fill it
 // with their neighbours, and then nobody is found any more.
@@ -128,8 +122,10 @@ func configureENI(h *netlink.Handle, a Addressing, gateway net.HardwareAddr) err
 	if err := h.RouteAdd(onLink); err != nil {
 		return fmt.Errorf("add route to gateway %s: %w", a.Gateway, err)
 	}
-	if err := h.RouteAdd(&netlink.Route{LinkIndex: eni.Attrs().Index, Gw: a.Gateway.AsSlice()}); err != nil {
-		return fmt.Errorf("add default route by %s: %w", a.Gateway, err)
+	for _, to := range []*net.IPNet{nil, ipNet(netip.MustParsePrefix(MetadataIP + "/32"))} {
+		if err := h.RouteAdd(&netlink.Route{LinkIndex: eni.Attrs().Index, Dst: to, Gw: a.Gateway.AsSlice()}); err != nil {
+			return fmt.Errorf("add route to %v by %s: %w", to, a.Gateway, err)
+		}
 	}
 	return nil
 }

@@ -17,12 +17,13 @@ import (
 type Namespace struct {
 	Addressing
 
-	home  netns.NsHandle
-	file  *os.File
-	link  int // index of the VPC's end of eth1
-	close func() error
-	once  sync.Once
-	err   error
+	home     netns.NsHandle
+	file     *os.File
+	link     int // index of the VPC's end of eth1
+	metadata func() (net.Listener, error)
+	close    func() error
+	once     sync.Once
+	err      error
 }
 
 // File is the network namespace, for a container that joins it. It stays
@@ -59,6 +60,11 @@ func (n *Namespace) Listen(network, address string) (net.Listener, error) {
 	})
 	return l, err
 }
+
+// ListenMetadata listens where the task's containers find their metadata and
+// credentials, MetadataIP and port 80. Only this task's connections arrive. The
+// caller closes the listener, before the Namespace.
+func (n *Namespace) ListenMetadata() (net.Listener, error) { return n.metadata() }
 
 // ListenPacket is net.ListenPacket inside the namespace, under Listen's terms.
 func (n *Namespace) ListenPacket(network, address string) (net.PacketConn, error) {

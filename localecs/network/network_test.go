@@ -61,6 +61,12 @@ func serve(t *testing.T, n *Namespace, address, word string) net.Listener {
 	if err != nil {
 		t.Fatal(err)
 	}
+	greet(t, l, word)
+	return l
+}
+
+// greet answers every connection of a listener with word until the test ends.
+func greet(t *testing.T, l net.Listener, word string) {
 	t.Cleanup(func() { l.Close() })
 	go func() {
 		for {
@@ -72,7 +78,6 @@ func serve(t *testing.T, n *Namespace, address, word string) net.Listener {
 			c.Close()
 		}
 	}()
-	return l
 }
 
 // ask returns what the server at address says to a caller inside n.
@@ -114,7 +119,7 @@ func TestInterfacesOfATaskAreFargates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"lo 127.0.0.1/8", "lo 169.254.170.2/32", "eth0 169.254.172.2/22", "eth1 10.42.0.4/24"}
+	want := []string{"lo 127.0.0.1/8", "eth0 169.254.172.2/22", "eth1 10.42.0.4/24"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("interfaces in kernel order (-want +got):\n%s", diff)
 	}
@@ -177,13 +182,58 @@ func TestTasksReachEachOtherAndInfrastructureByIP(t *testing.T) {
 func TestMetadataAddressIsTheTasksOwn(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, Options{})
-	a, b := attach(t, f, "a"), attach(t, f, "b")
-	serve(t, a, MetadataIP+":80", "metadata of a")
-	serve(t, b, MetadataIP+":80", "metadata of b")
-	for n, want := range map[*Namespace]string{a: "metadata of a", b: "metadata of b"} {
-		if got, err := ask(n, MetadataIP+":80"); got != want || err != nil {
-			t.Errorf("%q, %v; want %q", got, err, want)
+	a, b, mute := attach(t, f, "a"), attach(t, f, "b"), attach(t, f, "mute")
+	for n, word := range map[*Namespace]string{a: "metadata of a", b: "metadata of b"} {
+		l, err := n.ListenMetadata()
+		if err != nil {
+			t.Fatal(err)
 		}
+		if got := l.Addr().String(); got != "169.254.170.2:80" {
+			t.Errorf("address %s", got)
+		}
+		greet(t, l, word)
+		if _, err := n.ListenMetadata(); err == nil {
+			t.Error("two listeners for one task's metadata")
+		}
+		// It is outside of the task: port 80 is for its application.
+		serve(t, n, "0.0.0.0:80", "application")
+		for address, want := range map[string]string{MetadataIP + ":80": word, "127.0.0.1:80": "application"} {
+			if got, err := ask(n, address); got != want || err != nil {
+				t.Errorf("%s: %q, %v; want %q", address, got, err, want)
+			}
+		}
+	}
+	for _, n := range []*Namespace{mute, f.Infra()} {
+		if got, _ := ask(n, MetadataIP+":80"); got != "" {
+			t.Errorf("%s was told %q", n.IP, got)
+		}
+	}
+}
+
+func TestMetadataListenerCanBeMadeAgain(t *testing.T) {
+	t.Parallel()
+	n := attach(t, newFabric(t, Options{}), "a")
+	l, err := n.ListenMetadata()
+	if err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan error)
+	go func() { _, err := l.Accept(); accepted <- err }()
+	if err := errors.Join(l.Close(), l.Close()); err != nil {
+		t.Error(err)
+	}
+	if err := <-accepted; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("Accept of a closed listener: %v", err)
+	}
+	if got, _ := ask(n, MetadataIP+":80"); got != "" {
+		t.Errorf("nobody listens, and says %q", got)
+	}
+	if l, err = n.ListenMetadata(); err != nil {
+		t.Fatal(err)
+	}
+	greet(t, l, "again")
+	if got, err := ask(n, MetadataIP+":80"); got != "again" || err != nil {
+		t.Errorf("%q, %v", got, err)
 	}
 }
 
