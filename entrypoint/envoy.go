@@ -150,12 +150,8 @@ func (c envoyConfig) miss(s envoyState, err error) (envoyState, []action) {
 // observe reduces a valid answer. An application that the answer does not list
 // is not running.
 func observe(t workload.Task, ignore []string) observation {
-	o := observation{stopping: t.DesiredStatus == workload.StatusStopped}
-	for _, c := range t.Applications(ignore) {
-		if !c.Stopped() {
-			o.running = append(o.running, c.Name)
-		}
+	return observation{
+		stopping: t.DesiredStatus == workload.StatusStopped,
+		running:  workload.Running(t.Applications(ignore)),
 	}
-	slices.Sort(o.running) // EC2 lists containers in random order
-	return o
 }

@@ -31,6 +31,7 @@ const (
 // log-outs, inside the stop timeout less a margin of a tenth. It knows no
 // other status than critical, and nothing runs after it (design decision 9).
 func (s *syncer) drain(ended context.Context) error {
+	start := time.Now()
 	budget := s.stop - s.stop/10
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget)
 	defer cancel()
@@ -39,6 +40,7 @@ func (s *syncer) drain(ended context.Context) error {
 		criticals = budget * 2 / 3
 	}
 	err := s.latchCritical(ctx, criticals)
+	s.awaitApplications(ctx, s.stop-workload.LogOutReserve-time.Since(start))
 	s.logOutAll(ctx)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -177,8 +178,10 @@ type metadata struct {
 	family string
 	// health is by container; a container without an entry is not listed.
 	health map[string]string
-	arn    string
-	err    error // errHang keeps the read until the caller goes away
+	// stopped are those of them that have ended for good.
+	stopped []string
+	arn     string
+	err     error // errHang keeps the read until the caller goes away
 }
 
 func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
@@ -196,8 +199,12 @@ func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 	}
 	task := workload.Task{Cluster: "mesh", TaskARN: m.arn, Family: m.family}
 	for name, health := range m.health {
+		status := "RUNNING"
+		if slices.Contains(m.stopped, name) {
+			status = "STOPPED"
+		}
 		task.Containers = append(task.Containers, workload.Container{
-			Name: name, Type: "NORMAL", DesiredStatus: "RUNNING", KnownStatus: "RUNNING",
+			Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status,
 			Health: workload.Health{Status: health},
 		})
 	}
@@ -208,6 +215,12 @@ func (m *metadata) set(health map[string]string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.health, m.err = health, err
+}
+
+func (m *metadata) stop(names ...string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stopped = append(m.stopped, names...)
 }
 
 // logout records the secrets that were logged out.
@@ -257,6 +270,7 @@ type rig struct {
 	agent    *agent
 	logout   *logout
 	stop     time.Duration
+	ignore   []string
 	log      *bytes.Buffer
 
 	cancel context.CancelCauseFunc
@@ -316,7 +330,7 @@ func (r *rig) run() {
 	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
 	go func() {
 		defer close(r.done)
-		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop}, Deps{
+		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore}, Deps{
 			Metadata: r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
 		})
 		r.ended = time.Now()

@@ -20,8 +20,6 @@ const (
 	// Refresh is how often a check whose status stays is written again: a
 	// third of its TTL (registrar.TTL), so that two refreshes may be lost.
 	Refresh = 10 * time.Second
-	// DefaultStopTimeout is ECS's own default for a container's stopTimeout.
-	DefaultStopTimeout = 30 * time.Second
 
 	// fetchTimeout and writeTimeout bound one read and one write. A write
 	// includes the agent's attempt to tell the servers.
@@ -52,6 +50,8 @@ type Options struct {
 	Config *config.Config
 	// StopTimeout is the time between SIGTERM and SIGKILL.
 	StopTimeout time.Duration
+	// Ignore names containers that are no applications, such as log routers.
+	Ignore []string
 }
 
 // Deps are the ports that Run acts through.
@@ -75,6 +75,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		Deps:      d,
 		cfg:       o.Config,
 		stop:      o.StopTimeout,
+		ignore:    o.Ignore,
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
@@ -93,8 +94,9 @@ func Run(ctx context.Context, o Options, d Deps) error {
 // writes of a pass only read them.
 type syncer struct {
 	Deps
-	cfg  *config.Config
-	stop time.Duration
+	cfg    *config.Config
+	stop   time.Duration
+	ignore []string
 
 	token string
 	// w is known once the first valid metadata answer came.

@@ -93,7 +93,7 @@ func (s *syncer) logOutAll(ctx context.Context) {
 		return
 	}
 	files := []string{workload.FileServiceToken}
-	if _, err := os.Stat(filepath.Join(s.cfg.BootstrapDir, workload.FileClientTokenOwner)); errors.Is(err, fs.ErrNotExist) {
+	if !s.agentStays() {
 		files = append(files, workload.FileClientToken)
 	}
 	for i, name := range files {

@@ -62,7 +62,7 @@ Example:
 					Signals:   signals,
 					Metadata:  tmds.New(inv.Getenv(tmds.EnvVar)),
 					Drain:     envoyDrain(inv.Args, inv.Log),
-					Ignore:    append(splitNames(ignore), splitNames(inv.Getenv(ignoreContainersEnv))...),
+					Ignore:    ignored(inv, ignore),
 					KillGrace: killGrace,
 					Log:       inv.Log,
 				})
@@ -80,6 +80,11 @@ func envoyDrain(command []string, log hclog.Logger) func(context.Context) error 
 		return nil
 	}
 	return entrypoint.Drainer(address)
+}
+
+// ignored are the containers of -ignore-containers and of the environment.
+func ignored(inv *cli.Invocation, names string) []string {
+	return append(splitNames(names), splitNames(inv.Getenv(ignoreContainersEnv))...)
 }
 
 // splitNames splits a comma-separated list and drops blanks.

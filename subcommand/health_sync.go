@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // gcPercent halves the heap that garbage may fill: over five minutes 14.0 MB
@@ -23,6 +24,7 @@ const minStopTimeout = time.Second
 
 func healthSyncCommand() cli.Command {
 	var stopTimeout time.Duration
+	var ignore string
 	return cli.Command{
 		Synopsis: "Copy the ECS health of containers into Consul checks",
 		Usage:    "health-sync [flags]",
@@ -34,7 +36,9 @@ critical for everything else. Only changes are written, and a refresh every
 
 On TERM or INT all checks become critical and stay so, then the task's tokens
 are logged out: service-token, and client-token unless client-token.owner
-exists.
+exists. That file says that client-entrypoint runs the agent: then Envoy uses
+service-token until the application containers have stopped, and health-sync
+logs it out after them, or 12 s before the stop timeout ends.
 
 The exit code is 0 when every check was left critical, also when a log-out
 failed; 1 for a wrong call or configuration; 3 when the task metadata could
@@ -44,11 +48,13 @@ Environment:
   CONSUL_ECS_CONFIG_JSON         configuration
   ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
   CONSUL_HTTP_ADDR and others    the local agent
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
 
 Example:
   $ consul-ecs health-sync -stop-timeout 60s`,
 		Flags: func(fs *flag.FlagSet) {
-			fs.DurationVar(&stopTimeout, "stop-timeout", healthsync.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+			fs.DurationVar(&stopTimeout, "stop-timeout", workload.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that are no applications, such as log routers; as for envoy-entrypoint")
 		},
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
 			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
@@ -62,16 +68,17 @@ Example:
 			if inv.Getenv("GOGC") == "" {
 				debug.SetGCPercent(gcPercent)
 			}
-			return healthSync(ctx, inv, stopTimeout)
+			return healthSync(ctx, inv, healthsync.Options{StopTimeout: stopTimeout, Ignore: ignored(inv, ignore)})
 		},
 	}
 }
 
-func healthSync(ctx context.Context, inv *cli.Invocation, stopTimeout time.Duration) error {
+func healthSync(ctx context.Context, inv *cli.Invocation, o healthsync.Options) error {
 	cfg, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
+	o.Config = cfg
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
@@ -84,7 +91,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, stopTimeout time.Durat
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	return healthsync.Run(ctx, healthsync.Options{Config: cfg, StopTimeout: stopTimeout}, healthsync.Deps{
+	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
 		Checks:   checks,
 		LogOut:   serverLogOut(cfg),

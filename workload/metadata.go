@@ -133,25 +133,3 @@ func (t Task) NodeIP() (string, error) {
 func (c Container) Stopped() bool {
 	return c.DesiredStatus == StatusStopped && c.KnownStatus == StatusStopped
 }
-
-// Applications are the containers of the task definition that are neither ours
-// nor named in ignore, in the metadata's order. A shutdown waits for them.
-func (t Task) Applications(ignore []string) []Container {
-	var apps []Container
-	for _, c := range t.Containers {
-		normal := c.Type == TypeNormal || c.Type == ""
-		if normal && !ours(c.Name) && !strings.HasPrefix(c.Name, internalPrefix) && !slices.Contains(ignore, c.Name) {
-			apps = append(apps, c)
-		}
-	}
-	return apps
-}
-
-func ours(name string) bool {
-	switch name {
-	case ContainerMeshInit, ContainerConsulClient, ContainerSidecarProxy,
-		ContainerHealthSync, ContainerInstall, ContainerDataplane:
-		return true
-	}
-	return false
-}

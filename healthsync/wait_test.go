@@ -1,0 +1,168 @@
+package healthsync
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// draining is running, beside a client-entrypoint and the containers that a
+// task has besides the application.
+func draining(t *testing.T, test func(*rig)) {
+	t.Helper()
+	running(t, func(r *rig) {
+		r.file("client-token.owner", "client-entrypoint")
+		r.metadata.set(map[string]string{"app": "HEALTHY", "worker": "", "sidecar-proxy": "HEALTHY", "consul-client": "", "consul-ecs-health-sync": ""}, nil)
+		test(r)
+	})
+}
+
+// TestWeakness17ServiceTokenOutlivesTheApplications: the critical is there at
+// once, the log-out comes when nobody sends through Envoy any more.
+func TestWeakness17ServiceTokenOutlivesTheApplications(t *testing.T) {
+	t.Parallel()
+	draining(t, func(r *rig) {
+		at := time.Now()
+		time.AfterFunc(500*time.Millisecond, func() {
+			r.wantStatus("app", "critical")
+			r.wantLogOuts()
+		})
+		time.AfterFunc(4*sec, func() { r.metadata.stop("worker") })
+		time.AfterFunc(12*sec, func() { r.metadata.stop("app") })
+		r.logout.answer = func(string) error {
+			if after := time.Since(at); after < 12*sec || after > 12*sec+waitPause {
+				t.Errorf("logged out after %s", after)
+			}
+			return nil
+		}
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		r.wantLogOuts("service-secret")
+		// One write: nothing turns passing again, though ECS calls it HEALTHY.
+		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"})
+		if n := r.logged("keeping the service token until the applications have stopped"); n != 2 {
+			t.Errorf("%d lines about two states:\n%s", n, r.log)
+		}
+	})
+}
+
+// TestWeakness17StoppedApplicationsNeedNoToken: ECS stopped them before us, as
+// dependsOn may ask.
+func TestWeakness17StoppedApplicationsNeedNoToken(t *testing.T) {
+	t.Parallel()
+	draining(t, func(r *rig) {
+		r.metadata.stop("app", "worker")
+		if took, err := r.term(); err != nil || took != 0 {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantLogOuts("service-secret")
+	})
+}
+
+func TestLogOutWaitsForNoOthers(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*rig){
+		"no client-entrypoint": func(r *rig) { removeFile(t, r, "client-token.owner") },
+		"ignored containers":   func(r *rig) { r.ignore = []string{"app", "worker"} },
+		"no time for it":       func(r *rig) { r.stop = 12 * sec },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, []string{"app"}, func(r *rig) {
+				r.login("service-secret", "")
+				r.file("client-token.owner", "client-entrypoint")
+				r.metadata.set(map[string]string{"app": "HEALTHY", "worker": ""}, nil)
+				change(r)
+				r.run()
+				r.pass(500 * time.Millisecond)
+				if took, err := r.term(); err != nil || took != 0 {
+					t.Errorf("took %s, %v", took, err)
+				}
+				r.wantLogOuts("service-secret")
+			})
+		})
+	}
+}
+
+// TestServiceTokenEndsBeforeTheAgentLeaves: 12 s before KILL, whatever the
+// applications and the metadata do.
+func TestServiceTokenEndsBeforeTheAgentLeaves(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*rig){
+		"the application never stops": func(*rig) {},
+		"metadata fails":              func(r *rig) { r.metadata.set(nil, errors.New("unreachable")) },
+		"metadata hangs":              func(r *rig) { r.metadata.set(nil, errHang) },
+		"another task":                func(r *rig) { r.metadata.arn += "x" },
+		"slow criticals": func(r *rig) {
+			r.agent.setAnswer(func(o op) error {
+				if o.At < 12*sec {
+					return errServer
+				}
+				return nil
+			})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			draining(t, func(r *rig) {
+				change(r)
+				took, err := r.term()
+				if took != 18*sec || cli.ExitCode(err) != 0 {
+					t.Errorf("took %s, %v", took, err)
+				}
+				r.wantLogOuts("service-secret")
+				if n := r.logged("logging out all the same"); n != 1 {
+					t.Errorf("%d lines:\n%s", n, r.log)
+				}
+				if n := r.logged("task metadata unreadable, keeping the service token"); n > 1 {
+					t.Errorf("%d lines about one failure:\n%s", n, r.log)
+				}
+			})
+		})
+	}
+}
+
+func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
+	t.Parallel()
+	draining(t, func(r *rig) {
+		r.metadata.set(nil, errors.New("unreachable"))
+		r.metadata.stop("app", "worker")
+		time.AfterFunc(5*sec, func() { r.metadata.set(map[string]string{"app": "", "worker": ""}, nil) })
+		if took, err := r.term(); err != nil || took < 5*sec || took > 5*sec+waitPause {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantLogOuts("service-secret")
+	})
+}
+
+// TestAgentThatIsGoneEndsTheWait: client-entrypoint takes its marker away. The
+// client's token that it could not log out is ours then.
+func TestAgentThatIsGoneEndsTheWait(t *testing.T) {
+	t.Parallel()
+	draining(t, func(r *rig) {
+		time.AfterFunc(3*sec, func() { removeFile(t, r, "client-token.owner") })
+		if took, err := r.term(); err != nil || took < 3*sec || took > 3*sec+waitPause {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantLogOuts("service-secret", "client-secret")
+	})
+}
+
+func TestWaitNeedsNoChecks(t *testing.T) {
+	t.Parallel()
+	inBubble(t, nil, func(r *rig) {
+		r.login("service-secret", "client-secret")
+		r.file("client-token.owner", "client-entrypoint")
+		r.metadata.set(map[string]string{"app": ""}, nil)
+		r.run()
+		r.pass(sec)
+		time.AfterFunc(2*sec, func() { r.metadata.stop("app") })
+		if took, err := r.term(); err != nil || took < 2*sec || took > 2*sec+waitPause {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantLogOuts("service-secret")
+	})
+}
