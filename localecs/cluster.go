@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/localecs/dns"
@@ -44,6 +45,9 @@ type Options struct {
 	// TimeScale divides every duration of task definitions, for tests that
 	// cannot wait; 0 means 1.
 	TimeScale float64
+	// GatePeriod makes containers that wait for others start only at a multiple
+	// of it: the ECS agent looks every 5 s. 0 means at once.
+	GatePeriod time.Duration
 	// Observe gets every status change, in order for each task. It must not
 	// block.
 	Observe func(Event)

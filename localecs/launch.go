@@ -49,7 +49,7 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 }
 
 func (o Options) schedulerOptions() scheduler.Options {
-	options := scheduler.Options{TimeScale: o.TimeScale}
+	options := scheduler.Options{TimeScale: o.TimeScale, GatePeriod: o.GatePeriod}
 	if o.AtOnce {
 		options.StopOrder = scheduler.AllAtOnce
 	}

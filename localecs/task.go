@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -87,6 +88,29 @@ func (t *Task) View() scheduler.View {
 // Stop asks for an orderly stop. Only the first request counts.
 func (t *Task) Stop(code, reason string) {
 	t.send(scheduler.StopRequested{Code: code, Reason: reason})
+}
+
+// Kill sends a signal into a running container, as kill(1) does: to every
+// process of the program with that name (the last element of its path), or to
+// the container's first process when program is empty. It is an error when there
+// is none.
+func (t *Task) Kill(container, program string, s syscall.Signal) error {
+	c := t.container(container)
+	switch {
+	case c == nil:
+		return fmt.Errorf("container %s has not started", container)
+	case program != "":
+		if c.SignalProgram(program, s) == 0 {
+			return fmt.Errorf("no process of container %s runs %s", container, program)
+		}
+		return nil
+	}
+	select {
+	case <-c.Done():
+		return fmt.Errorf("container %s has ended", container)
+	default:
+		return c.Signal(s)
+	}
 }
 
 // RotateCredentials replaces the task role's credentials, as the ECS agent does

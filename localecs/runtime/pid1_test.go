@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // Scenarios 38, 40, 41 and 43: what a stop does to PID 1.
@@ -174,5 +175,37 @@ func TestContainerHasASessionAndNoForeignDescriptors(t *testing.T) {
 	// 3 is the directory that is being read.
 	if want := "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\nsession 1\n"; out != want {
 		t.Errorf("%q, want %q", out, want)
+	}
+}
+
+// kill -9 of the program, not of what supervises it.
+func TestSignalProgramReachesWhatIsNotPID1(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	other, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
+	for name, s := range map[string]Spec{
+		"init":       {Args: []string{"/bin/sleep", "1000"}, InitProcess: true},
+		"supervisor": {Args: sh("/bin/sleep 1000 & wait $!; exit $?")},
+		"shared pid": {Args: sh("/bin/sleep 1000 & wait $!; exit $?"), PIDs: sharePIDs(t, r)},
+	} {
+		c, _ := start(t, r, s)
+		if n := c.SignalProgram("none", syscall.SIGKILL); n != 0 {
+			t.Errorf("%s: %d processes of a program that does not run", name, n)
+		}
+		// The shell may not have started it yet.
+		for end := time.Now().Add(testkit.Patience); c.SignalProgram("sleep", syscall.SIGKILL) == 0; {
+			if time.Now().After(end) {
+				t.Fatalf("%s: the program was not found", name)
+			}
+		}
+		if exit := await(t, c); exit.Code != 137 || exit.Signal != 0 {
+			t.Errorf("%s: %+v, want PID 1 to end with its program's 137", name, exit)
+		}
+		if n := c.SignalProgram("sleep", syscall.SIGKILL); n != 0 {
+			t.Errorf("%s: %d processes after its end", name, n)
+		}
+	}
+	if n := other.SignalProgram("sleep", 0); n != 1 {
+		t.Error("another container's program was hit")
 	}
 }

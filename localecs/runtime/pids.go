@@ -1,17 +1,11 @@
 package runtime
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"sync"
-	"syscall"
-	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
-	"golang.org/x/sys/unix"
 )
 
 // PIDs is a pid namespace that containers share: pidMode task. Its PID 1 is
@@ -67,49 +61,4 @@ func (p *PIDs) end() {
 		process{pid: p.pid, pidfd: int(p.holder.Fd())}.reap()
 		p.holder.Close()
 	})
-}
-
-// mountNamespacePath is where a process's mount namespace is.
-func mountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
-
-// mountNamespace names a process's mount namespace; empty when it has ended.
-// A name is for another namespace as soon as nothing holds the first.
-func mountNamespace(pid int) string {
-	name, _ := os.Readlink(mountNamespacePath(pid))
-	return name
-}
-
-// killAllIn kills every process with that mount namespace, as the end of PID 1
-// does where a container has a pid namespace of its own. It looks until there
-// is none, since what it kills may be forking, or until time is up: a process
-// that waits for a disk cannot be killed. held is that mount namespace: while
-// it is open no new container can get its name.
-func killAllIn(held *os.File) {
-	st, err := held.Stat()
-	if err != nil {
-		return
-	}
-	mounts := fmt.Sprintf("mnt:[%d]", st.Sys().(*syscall.Stat_t).Ino)
-	for end := time.Now().Add(outputGrace); time.Now().Before(end); {
-		found := false
-		dirs, _ := filepath.Glob("/proc/[0-9]*")
-		for _, dir := range dirs {
-			pid, err := strconv.Atoi(filepath.Base(dir))
-			if err != nil || mountNamespace(pid) != mounts {
-				continue
-			}
-			fd, err := unix.PidfdOpen(pid, 0)
-			if err != nil {
-				continue
-			}
-			// Again, now that the number cannot go to another process.
-			if mountNamespace(pid) == mounts && !errors.Is(unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0), unix.ESRCH) {
-				found = true
-			}
-			unix.Close(fd)
-		}
-		if !found {
-			return
-		}
-	}
 }
