@@ -57,6 +57,12 @@ func program(args []string) int {
 			fmt.Println(strings.ReplaceAll(strings.Trim(string(line), "\x00"), "\x00", " "))
 		}
 		return run("0s", "0")
+	case "eat": // eat MIB: uses that much memory, then is ready
+		if err := eat(number(args[1])); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		return run("0s", "0")
 	case "net": // net [listen|dial]=ADDRESS...
 		return connect(args[1:])
 	default:
@@ -82,6 +88,16 @@ func number(s string) int {
 		panic(err)
 	}
 	return n
+}
+
+// eat maps the memory: of what Go allocates, the race detector would use four
+// times as much again.
+func eat(mib int) error {
+	food, err := unix.Mmap(-1, 0, mib<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	for i := 0; i < len(food); i += 4096 {
+		food[i] = 1
+	}
+	return err
 }
 
 func run(wait, code string) int {

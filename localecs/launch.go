@@ -31,6 +31,7 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 		logs:       map[string]*os.File{},
 		volumes:    map[string]string{},
 		containers: map[string]*runtime.Container{},
+		meters:     meters{samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}},
 		events:     make(chan scheduler.Event),
 		kill:       make(chan struct{}),
 		stopped:    make(chan struct{}),
@@ -66,7 +67,7 @@ func (t *Task) prepare() error {
 	t.closers = append(t.closers, ns.Close)
 	t.facts = t.cluster.options.facts(t.id, t.def, ns.Addressing)
 	t.facts.ServiceName = t.service
-	for _, acquire := range []func() error{t.openCredentials, t.sharePIDs, t.serve, t.makeFiles} {
+	for _, acquire := range []func() error{t.openCredentials, t.sharePIDs, t.limitMemory, t.serve, t.makeFiles} {
 		if err := acquire(); err != nil {
 			return err
 		}
@@ -133,6 +134,18 @@ func (t *Task) sharePIDs() (err error) {
 	return nil
 }
 
+// limitMemory makes the budget of the task's own memory setting.
+func (t *Task) limitMemory() (err error) {
+	mib, _ := t.def.MemoryMiB()
+	if t.budget, err = t.cluster.runtime.Limit(t.id, mebibytes(mib)); err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.budget.Close)
+	return nil
+}
+
+func mebibytes(n int) uint64 { return uint64(n) << 20 }
+
 // serve answers metadata and credentials at 169.254.170.2:80.
 func (t *Task) serve() error {
 	l, err := t.ns.ListenMetadata()
@@ -140,7 +153,7 @@ func (t *Task) serve() error {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
 	t.closers = append(t.closers, serveHTTP(l, endpoints.TaskHandler(endpoints.Task{
-		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup}),
+		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup, Stats: t.stats}),
 		Credentials: identity.Handler(t.cluster.store),
 		Agent:       metadata.ProtectionHandler(t.lookup, t.cluster.protections),
 	})))

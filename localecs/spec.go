@@ -27,6 +27,8 @@ func (t *Task) spec(name string) runtime.Spec {
 		ResolvConf:   t.ns.ResolvConf(),
 		NetNS:        t.ns.File(),
 		PIDs:         t.pids,
+		Budget:       t.budget,
+		Memory:       mebibytes(value(c.Memory)),
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],
 	}

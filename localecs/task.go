@@ -33,6 +33,9 @@ type Task struct {
 	facts   metadata.Facts
 	// pids is what containers of pidMode task share; nil without.
 	pids *runtime.PIDs
+	// budget is the task's memory; nil where the host cannot limit it.
+	budget *runtime.Budget
+	meters meters
 	// credentials is the ID under which the role's are served; empty without.
 	credentials string
 	// By container name, complete after prepare.
@@ -256,6 +259,9 @@ func (t *Task) start(name string) {
 	t.mu.Lock()
 	t.containers[name] = c
 	t.mu.Unlock()
+	if first, ok := t.sample(c); ok {
+		t.meters.begin(name, first)
+	}
 	t.send(scheduler.Started{Container: name, At: time.Now()})
 	select {
 	case <-t.kill: // killAll may have looked before the container was there

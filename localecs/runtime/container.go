@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
@@ -23,7 +24,8 @@ type Exit struct {
 	Code int
 	// Signal is the signal that ended it, 0 when none did.
 	Signal syscall.Signal
-	// OOM is always false: memory limits are not emulated.
+	// OOM: the kernel killed a process of it for a memory limit, its own or the
+	// task's.
 	OOM bool
 	// At is when the end was noticed.
 	At time.Time
@@ -36,7 +38,9 @@ type Container struct {
 	child    process
 	// mounts is the container's mount namespace, by which its processes are told
 	// from others of a shared pid namespace; nil where the kernel does that.
-	mounts  *os.File
+	mounts *os.File
+	// group limits and measures the memory; nil without a budget.
+	group   *cgroup.Group
 	pidfd   *os.File
 	copies  sync.WaitGroup
 	outputs []output
@@ -77,6 +81,10 @@ func (c *Container) watch() {
 	if c.mounts != nil {
 		killAllIn(c.mounts)
 		c.mounts.Close()
+	}
+	if c.group != nil {
+		c.exit.OOM = c.group.OutOfMemory()
+		_ = c.group.Close() // what stays is in the way of the budget's end, which says so
 	}
 	c.drain()
 	c.pidfd.Close()

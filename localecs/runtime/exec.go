@@ -73,6 +73,9 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	}
 	pidfd := os.NewFile(uintptr(child.pidfd), "probe")
 	defer pidfd.Close()
+	if c.group != nil {
+		_ = c.group.Add(child.pid) // one that has ended already needs no limit
+	}
 	output := newTail(read)
 	stop := context.AfterFunc(ctx, func() {
 		if raw, err := pidfd.SyscallConn(); err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
@@ -34,7 +35,10 @@ type Runtime struct {
 	images    image.Resolver
 	hardLimit func(resource int) (uint64, error)
 	spawn     *spawner
-	warned    sync.Map // warning text: true
+	// groups limit memory; nil where the host cannot, and noGroups says why.
+	groups   *cgroup.Root
+	noGroups error
+	warned   sync.Map // warning text: true
 
 	mu         sync.Mutex
 	closed     bool
@@ -65,7 +69,9 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, hostcap.Explain("start a container", "pid namespaces (user.max_pid_namespaces)", "", err)
 	}
-	return &Runtime{log: o.Log, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}, nil
+	r := &Runtime{log: o.Log, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
+	r.groups, r.noGroups = cgroup.Open()
+	return r, nil
 }
 
 // checkHost asks for capabilities and for the mount calls of Linux 5.12.
@@ -171,8 +177,12 @@ func (r *Runtime) Close() error {
 	for _, p := range shared {
 		p.end()
 	}
-	if first {
-		r.spawn.close()
+	if !first {
+		return nil
 	}
-	return nil
+	r.spawn.close()
+	if r.groups == nil {
+		return nil
+	}
+	return r.groups.Close()
 }

@@ -45,6 +45,10 @@ type Spec struct {
 	NetNS *os.File
 	// PIDs is a pid namespace to share; nil makes the program PID 1 of its own.
 	PIDs *PIDs
+	// Budget is the task's memory; nil neither limits nor measures. Memory is the
+	// container's own limit in bytes, within a budget only; 0 is none.
+	Budget *Budget
+	Memory uint64
 }
 
 // Mount shows a directory of the host, or a file, at Target. An empty Source

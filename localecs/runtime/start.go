@@ -42,10 +42,14 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		// An error means that it has ended, before it could have children.
 		c.mounts, _ = os.Open(mountNamespacePath(child.pid))
 	}
+	c.group, err = s.Budget.admit(child.pid, s.Memory)
 	if err := c.open(r); err != nil {
 		return nil, err
 	}
-	if err := p.handshake(config); err != nil {
+	if err == nil {
+		err = p.handshake(config)
+	}
+	if err != nil {
 		c.Kill()
 		<-c.Done()
 		return nil, err

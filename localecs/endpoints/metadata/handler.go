@@ -16,7 +16,7 @@ type Options struct {
 	// request, concurrently.
 	Lookup func(endpointID string) (Moment, bool)
 	// Stats returns a container's figures, nil while there are none.
-	Stats func(taskARN, container string) *Stats
+	Stats func(container string) *Stats
 	// Shuffle changes the order of a task's containers in each answer, as the
 	// ECS agent does on EC2; math/rand/v2.Shuffle fits. Nil keeps the order of
 	// the task definition.
@@ -131,7 +131,7 @@ func (h *handler) stats(m Moment, name string, facts ContainerFacts) *Stats {
 	if h.Stats == nil || !ok || view.KnownStatus != scheduler.StatusRunning {
 		return nil
 	}
-	s := h.Stats(m.Facts.TaskARN, name)
+	s := h.Stats(name)
 	if s == nil {
 		return nil
 	}

@@ -297,8 +297,8 @@ func TestTagsAndShuffle(t *testing.T) {
 func TestStats(t *testing.T) {
 	t.Parallel()
 	m := phases(t)["phase-c-unhealthy"]
-	h := metadata.New(metadata.Options{Lookup: lookup(m), Stats: func(arn, container string) *metadata.Stats {
-		if arn != taskARN || container == "consul-dataplane" {
+	h := metadata.New(metadata.Options{Lookup: lookup(m), Stats: func(container string) *metadata.Stats {
+		if container == "consul-dataplane" {
 			return nil
 		}
 		return &metadata.Stats{

@@ -1,0 +1,67 @@
+package runtime
+
+import (
+	"strconv"
+	"sync/atomic"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
+)
+
+// Usage is what a container uses and has used.
+type Usage = cgroup.Usage
+
+// Budget is the memory that the containers of one task share.
+type Budget struct {
+	group  *cgroup.Group
+	number atomic.Uint64 // a container that is restarted gets a group of its own
+}
+
+// Limit makes a task's budget, in bytes; 0 leaves the task without a limit of
+// its own. Where the host cannot limit memory, it says so once and returns nil,
+// which limits nothing.
+func (r *Runtime) Limit(task string, memory uint64) (*Budget, error) {
+	if r.groups == nil {
+		r.warn(task, []string{r.noGroups.Error()})
+		return nil, nil
+	}
+	g, err := r.groups.Task(task, memory)
+	if err != nil {
+		return nil, err
+	}
+	return &Budget{group: g}, nil
+}
+
+// Close takes the budget away. The containers must have ended.
+func (b *Budget) Close() error {
+	if b == nil {
+		return nil
+	}
+	return b.group.Close()
+}
+
+// admit makes a container's group with a process in it, before that process
+// does anything; nil without a budget.
+func (b *Budget) admit(pid int, memory uint64) (*cgroup.Group, error) {
+	if b == nil {
+		return nil, nil
+	}
+	g, err := b.group.Container(strconv.FormatUint(b.number.Add(1), 10), memory)
+	if err != nil {
+		return nil, err
+	}
+	return g, g.Add(pid)
+}
+
+// Usage is the container's at this moment; ok is false where the host does not
+// measure it, and once the container has ended.
+func (c *Container) Usage() (u Usage, ok bool) {
+	select {
+	case <-c.done:
+		return u, false
+	default:
+	}
+	if c.group == nil {
+		return u, false
+	}
+	return c.group.Usage(), true
+}

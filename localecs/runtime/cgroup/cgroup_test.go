@@ -1,0 +1,206 @@
+package cgroup
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"golang.org/x/sys/unix"
+)
+
+const roleVariable = "LOCALECS_CGROUP_TEST_ROLE"
+
+const mib = 1 << 20
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVariable) {
+	case "eater": // eats 256 MiB once its input ends, then waits
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		// Mapped, since the race detector would eat four times as much again.
+		food, err := unix.Mmap(-1, 0, 256*mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		for i := 0; i < len(food); i += 4096 {
+			food[i] = 1
+		}
+		fmt.Println("eaten")
+		_ = unix.Pause()
+	case "owner": // has a group and waits to be killed
+		r, err := Open()
+		if err == nil {
+			_, err = r.Task("task", 0)
+		}
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(r.group.places[0].dir)
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	default:
+		os.Exit(testkit.Main(m))
+	}
+}
+
+// child is this test binary in another role.
+type child struct {
+	*exec.Cmd
+	stdin io.Closer
+	lines *bufio.Scanner
+}
+
+func startChild(t *testing.T, role string) *child {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return &child{cmd, stdin, bufio.NewScanner(stdout)}
+}
+
+func openRoot(t *testing.T) *Root {
+	t.Helper()
+	r, err := Open()
+	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+		testkit.Missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+		for _, p := range r.group.places {
+			if _, err := os.Stat(p.dir); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("%s is left: %v", p.dir, err)
+			}
+		}
+	})
+	return r
+}
+
+// containerIn makes groups with limits in MiB.
+func containerIn(t *testing.T, r *Root, task, container uint64) *Group {
+	t.Helper()
+	parent, err := r.Task("task", task*mib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := parent.Container("1", container*mib)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func TestLimitKills(t *testing.T) {
+	t.Parallel()
+	for name, limit := range map[string][2]uint64{
+		"container's": {0, 64},
+		"task's":      {64, 0},
+		"the smaller": {1024, 64},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := containerIn(t, openRoot(t), limit[0], limit[1])
+			c := startChild(t, "eater")
+			if err := g.Add(c.Process.Pid); err != nil {
+				t.Fatal(err)
+			}
+			if g.OutOfMemory() {
+				t.Error("killed before it has eaten")
+			}
+			c.stdin.Close()
+			if c.lines.Scan() {
+				t.Errorf("ate more than its limit: %s", c.lines.Text())
+			}
+			_ = c.Wait()
+			if !g.OutOfMemory() {
+				t.Error("nobody was killed")
+			}
+		})
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	g := containerIn(t, openRoot(t), 1024, 512)
+	c := startChild(t, "eater")
+	if err := g.Add(c.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	c.stdin.Close()
+	if !c.lines.Scan() {
+		t.Fatal("it ended within its limit")
+	}
+	u := g.Usage()
+	if u.Memory < 256*mib || u.Limit != 512*mib || u.User+u.Kernel <= 0 || u.User+u.Kernel > time.Minute {
+		t.Errorf("usage %+v", u)
+	}
+	if g.OutOfMemory() {
+		t.Error("nobody was killed, and it says so")
+	}
+	unlimited := containerIn(t, openRoot(t), 0, 0)
+	if u := unlimited.Usage(); u.Limit != 0 {
+		t.Errorf("limit %d where there is none", u.Limit)
+	}
+}
+
+// A group in use is nobody else's to remove; one whose owner was killed is
+// gone after the next start.
+func TestSweepTakesOnlyWhatIsDead(t *testing.T) {
+	t.Parallel()
+	alive := openRoot(t)
+	dead := startChild(t, "owner")
+	if !dead.lines.Scan() || !filepath.IsAbs(dead.lines.Text()) {
+		t.Fatalf("no group: %q", dead.lines.Text())
+	}
+	dir := dead.lines.Text()
+	openRoot(t)
+	if _, err := os.Stat(dir); err != nil {
+		t.Errorf("a living owner's group was taken: %v", err)
+	}
+	_ = dead.Process.Kill()
+	_ = dead.Wait()
+	if _, err := os.Stat(filepath.Join(dir, "task")); err != nil {
+		t.Fatalf("nothing to remove: %v", err)
+	}
+	openRoot(t)
+	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("a dead owner's group is left: %v", err)
+	}
+	if _, err := alive.Task("still", 0); err != nil {
+		t.Errorf("our own group was taken: %v", err)
+	}
+}
+
+func TestHostWithoutControllers(t *testing.T) {
+	t.Parallel()
+	_, err := open([]place{{memoryV1, filepath.Join(t.TempDir(), "not", "there")}})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("got %v", err)
+	}
+}
