@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/environment"
+	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -31,7 +32,6 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 		logs:       map[string]*os.File{},
 		volumes:    map[string]string{},
 		containers: map[string]*runtime.Container{},
-		meters:     meters{samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}},
 		events:     make(chan scheduler.Event),
 		kill:       make(chan struct{}),
 		stopped:    make(chan struct{}),
@@ -63,7 +63,7 @@ func (t *Task) prepare() error {
 	if err != nil {
 		return err
 	}
-	t.ns = ns
+	t.ns, t.meter = ns, meter.New(ns.Do)
 	t.closers = append(t.closers, ns.Close)
 	t.facts = t.cluster.options.facts(t.id, t.def, ns.Addressing)
 	t.facts.ServiceName = t.service
@@ -142,6 +142,15 @@ func (t *Task) limitMemory() (err error) {
 	}
 	t.closers = append(t.closers, t.budget.Close)
 	return nil
+}
+
+// stats is a container's answer to /stats; nil before its start.
+func (t *Task) stats(name string) *metadata.Stats {
+	c := t.container(name)
+	if c == nil {
+		return nil
+	}
+	return t.meter.Stats(name, c)
 }
 
 func mebibytes(n int) uint64 { return uint64(n) << 20 }

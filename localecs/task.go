@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -35,7 +36,7 @@ type Task struct {
 	pids *runtime.PIDs
 	// budget is the task's memory; nil where the host cannot limit it.
 	budget *runtime.Budget
-	meters meters
+	meter  *meter.Task
 	// credentials is the ID under which the role's are served; empty without.
 	credentials string
 	// By container name, complete after prepare.
@@ -259,9 +260,7 @@ func (t *Task) start(name string) {
 	t.mu.Lock()
 	t.containers[name] = c
 	t.mu.Unlock()
-	if first, ok := t.sample(c); ok {
-		t.meters.begin(name, first)
-	}
+	t.meter.Begin(name, c)
 	t.send(scheduler.Started{Container: name, At: time.Now()})
 	select {
 	case <-t.kill: // killAll may have looked before the container was there

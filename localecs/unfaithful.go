@@ -7,8 +7,7 @@ import (
 )
 
 // unfaithful lists what a valid definition asks for and gets otherwise here,
-// each with its place. Limits of memory and CPU are left out: every definition
-// has them.
+// each with its place. CPU limits are left out: every definition has them.
 func unfaithful(def *taskdef.TaskDefinition) []string {
 	var found []string
 	note := func(asked bool, path, instead string) {

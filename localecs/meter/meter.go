@@ -1,4 +1,4 @@
-package localecs
+package meter
 
 import (
 	"bufio"
@@ -14,40 +14,63 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// statsInterval is how far the two samples of an answer are apart at least, as
+// interval is how far the two samples of an answer are apart at least, as
 // the container engine's are.
-const statsInterval = time.Second
+const interval = time.Second
 
 // clockTick is the unit of /proc/stat.
 const clockTick = 10 * time.Millisecond
 
-// meters keep, for each container, the sample to compare with and the last
-// answer made of two.
-type meters struct {
+// Task keeps, for each container of a task, the sample to compare with and the
+// last answer made of two.
+type Task struct {
+	visit func(func() error) error
+
 	mu      sync.Mutex
 	samples map[string]*metadata.Stats
 	answers map[string]*metadata.Stats
 }
 
-// begin starts a container's figures anew.
-func (m *meters) begin(container string, first *metadata.Stats) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.samples[container] = first
-	delete(m.answers, container)
+// New makes a task's meter. visit runs a function in the task's network.
+func New(visit func(func() error) error) *Task {
+	return &Task{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}
+}
+
+// Begin starts a container's figures, those of each of its runs anew.
+func (t *Task) Begin(container string, c *runtime.Container) {
+	if first, ok := t.sample(c); ok {
+		t.begin(container, first)
+	}
+}
+
+func (t *Task) begin(container string, first *metadata.Stats) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.samples[container] = first
+	delete(t.answers, container)
+}
+
+// Stats is the container's answer to /stats; nil in its first second, and where
+// the host does not measure.
+func (t *Task) Stats(container string, c *runtime.Container) *metadata.Stats {
+	now, ok := t.sample(c)
+	if !ok {
+		return nil
+	}
+	return t.answer(container, now)
 }
 
 // answer compares a new sample with the one before when that is old enough, and
 // repeats the last answer otherwise; nil in the container's first second.
-func (m *meters) answer(container string, now *metadata.Stats) *metadata.Stats {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	before := m.samples[container]
-	if before != nil && now.Read.Sub(before.Read) >= statsInterval {
-		m.samples[container] = now
-		m.answers[container] = compare(before, now)
+func (t *Task) answer(container string, now *metadata.Stats) *metadata.Stats {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.samples[container]
+	if before != nil && now.Read.Sub(before.Read) >= interval {
+		t.samples[container] = now
+		t.answers[container] = compare(before, now)
 	}
-	return m.answers[container]
+	return t.answers[container]
 }
 
 // compare is one answer of two samples.
@@ -66,19 +89,6 @@ func compare(before, now *metadata.Stats) *metadata.Stats {
 	return &s
 }
 
-// stats is the container's answer to /stats; nil while there is none.
-func (t *Task) stats(container string) *metadata.Stats {
-	c := t.container(container)
-	if c == nil {
-		return nil
-	}
-	s, ok := t.sample(c)
-	if !ok {
-		return nil
-	}
-	return t.meters.answer(container, s)
-}
-
 // sample measures a container; false where the host does not.
 func (t *Task) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	u, ok := c.Usage()
@@ -90,7 +100,7 @@ func (t *Task) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	s.CPU.Usage.Total = s.CPU.Usage.User + s.CPU.Usage.Kernel
 	s.CPU.System, s.CPU.Online = systemTime(), uint32(goruntime.NumCPU())
 	// Without an own network there are no figures of it.
-	_ = t.ns.Do(func() error {
+	_ = t.visit(func() error {
 		table, err := os.ReadFile("/proc/thread-self/net/dev")
 		s.Networks = networks(table)
 		return err
