@@ -33,6 +33,7 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 	b := newBudget(t, r, 256)
 	image := toolbox(t)
 	image.Programs["/bin/head"] = "/usr/bin/head"
+	image.Programs["/bin/grep"] = "/bin/grep"
 	pids, err := r.SharePIDs()
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +60,8 @@ func TestBudgetCountsEveryProcess(t *testing.T) {
 	if u, ok := c.Usage(); !ok || u.Memory == 0 || u.Limit != 48<<20 {
 		t.Errorf("usage %+v, %v", u, ok)
 	}
-	probe := c.Exec(context.Background(), Shell(fill))
+	// A probe joins right after its start.
+	probe := c.Exec(context.Background(), Shell("until grep -q localecs- /proc/self/cgroup; do :; done; "+fill))
 	if probe.Code == 0 {
 		t.Errorf("a probe had more than its container: %+v", probe)
 	}
