@@ -7,19 +7,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/internal/atomicfile"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Modes of the files (design decision 7). The public ones are version 0.6's,
-// and are right for a bootstrap without a token.
+// Modes that files have in version 0.6. They are right for a bootstrap without a
+// token.
 const (
-	modeSecret          = 0o640
 	modePublicToken     = 0o644
 	modePublicBootstrap = 0o444
 )
@@ -41,7 +39,7 @@ func (r *run) writeBootstrap(ctx context.Context) error {
 	}
 	path := filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap)
 	if token == "" {
-		return r.write(path, data, modePublicBootstrap, atomicfile.KeepGroup)
+		return r.note(path, atomicfile.Write(path, data, modePublicBootstrap, atomicfile.KeepGroup))
 	}
 	return r.writeSecret(path, data, modePublicBootstrap)
 }
@@ -56,43 +54,16 @@ func (r *run) writeToken(context.Context) error {
 // writeSecret writes a file for us and the file group, or with -compat for
 // everybody.
 func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
-	if r.Compat {
-		return r.write(path, data, compat, atomicfile.KeepGroup)
-	}
-	if r.FileGroup != GroupOfBootstrapDir {
-		return r.write(path, data, modeSecret, r.FileGroup)
-	}
-	gid, err := groupOf(r.Config.BootstrapDir)
-	if err != nil {
-		return err
-	}
-	err = r.write(path, data, modeSecret, gid)
-	if errors.Is(err, fs.ErrPermission) {
-		// We may write here without belonging to the directory's group.
-		r.Log.Warn("file keeps our own group: we are not in the directory's; other containers that must read it need this group, or use -file-group or -compat",
-			logkey.Path, path, logkey.Error, err)
-		return r.write(path, data, modeSecret, atomicfile.KeepGroup)
+	secrets := volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
+	return r.note(path, secrets.Write(path, data, compat))
+}
+
+// note remembers a file that was written, to remove it if the run fails.
+func (r *run) note(path string, err error) error {
+	if err == nil {
+		r.written = append(r.written, path)
 	}
 	return err
-}
-
-func (r *run) write(path string, data []byte, mode os.FileMode, gid int) error {
-	if err := atomicfile.Write(path, data, mode, gid); err != nil {
-		return err
-	}
-	r.written = append(r.written, path)
-	return nil
-}
-
-func groupOf(dir string) (int, error) {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return 0, fmt.Errorf("find the group of bootstrapDir: %w", err)
-	}
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return int(st.Gid), nil
-	}
-	return atomicfile.KeepGroup, nil
 }
 
 // startCopy begins to copy this program: the one slow thing that waits for

@@ -3,76 +3,49 @@ package meshinit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
 const (
-	// logoutLimit bounds a log-out on the way out. With the two below it ends
-	// well before ECS kills us, 30 s after TERM.
-	logoutLimit = 10 * time.Second
-	// deregisterLimit bounds the attempt to take a registration back.
+	// deregisterLimit bounds the attempt to take a registration back. With
+	// the one below and consulutil.LogoutLimit an undo ends well before ECS
+	// kills us, 30 s after TERM.
 	deregisterLimit = 3 * time.Second
 	// copyLimit bounds the wait for a copy of this program whose result nobody
 	// wants any more.
 	copyLimit = 5 * time.Second
 )
 
-// signError is a login that did not get as far as Consul.
-type signError struct{ err error }
-
-func (e *signError) Error() string { return "sign the login: " + e.err.Error() }
-func (e *signError) Unwrap() error { return e.err }
-
 func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
 	var err error
-	if r.previous, err = readToken(r.tokenPath()); err != nil {
+	if r.previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
 		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
 	}
-	return retry.Do(ctx, r.remote(), r.Log, "log in", consulutil.Classify, r.loginOnce)
-}
-
-// loginOnce makes client and bearer anew: the CA file may have appeared since
-// the last attempt, and signatures expire.
-func (r *run) loginOnce(ctx context.Context) error {
-	servers, err := r.Servers()
-	if err != nil {
-		return err
-	}
-	bearer, err := r.Bearer(ctx, r.task)
-	if err != nil {
-		return &signError{err}
-	}
-	token, err := consulutil.Login(ctx, servers, r.loginParams(bearer))
-	if err != nil {
-		if consulutil.Unanswered(err) {
-			r.Log.Warn("login was not answered; if it made a token, the controller will remove it", logkey.AuthMethod, r.Config.ConsulLogin.Method)
-		}
-		return err
+	r.session = &consulutil.Session{
+		Servers: r.Servers,
+		Bearer:  func(ctx context.Context) (string, error) { return r.Bearer(ctx, r.task) },
+		Limit:   r.Limit,
+		Log:     r.Log,
 	}
 	// From here on undo logs the token out.
-	r.servers, r.token = servers, token
-	r.Log.Info("logged in", logkey.AuthMethod, r.Config.ConsulLogin.Method, logkey.Accessor, token.Accessor)
-	return ctx.Err()
+	r.token, err = r.session.Login(ctx, r.loginParams())
+	return err
 }
 
-func (r *run) loginParams(bearer string) consulutil.LoginParams {
+func (r *run) loginParams() consulutil.LoginParams {
 	return consulutil.LoginParams{
 		Method:    r.Config.ConsulLogin.Method,
-		Bearer:    bearer,
 		Partition: r.workload.Partition,
 		Meta:      workload.LoginMeta(r.Config, r.task),
 	}
@@ -82,7 +55,7 @@ func (r *run) waitReplicated(ctx context.Context) error {
 	if r.token.Secret == "" {
 		return nil
 	}
-	return consulutil.WaitReplicated(ctx, r.servers, r.token.Secret)
+	return r.session.WaitReplicated(ctx, r.token.Secret)
 }
 
 // logoutPrevious ends the token of an earlier run of the same task, now that
@@ -91,7 +64,7 @@ func (r *run) logoutPrevious(ctx context.Context) error {
 	if r.previous == "" || r.previous == r.token.Secret {
 		return nil
 	}
-	if err := r.logout(ctx, r.servers, r.previous); err != nil {
+	if err := r.session.Logout(ctx, r.previous); err != nil {
 		r.Log.Warn("previous token was not logged out; the controller will remove it", logkey.Error, err)
 		return nil
 	}
@@ -107,7 +80,7 @@ func (r *run) undo(ctx context.Context) {
 	r.deregister(ctx)
 	if r.token.Secret != "" {
 		log := r.Log.With(logkey.Accessor, r.token.Accessor)
-		if err := r.logout(ctx, r.servers, r.token.Secret); err != nil {
+		if err := r.session.Logout(ctx, r.token.Secret); err != nil {
 			log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
 		} else {
 			log.Info("logged out")
@@ -139,26 +112,6 @@ func (r *run) deregister(ctx context.Context) {
 	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
 }
 
-func (r *run) logout(ctx context.Context, servers *api.Client, secret string) error {
-	policy := r.remote()
-	policy.Limit = logoutLimit
-	return retry.Do(ctx, policy, r.Log, "log out", consulutil.Classify, func(ctx context.Context) error {
-		return consulutil.Logout(ctx, servers, secret)
-	})
-}
-
 func (r *run) tokenPath() string {
 	return filepath.Join(r.Config.BootstrapDir, workload.FileServiceToken)
-}
-
-// readToken returns the content of a token file, empty when there is none.
-func readToken(path string) (string, error) {
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", fmt.Errorf("read previous token: %w", err)
-	}
-	return strings.TrimSpace(string(data)), nil
 }

@@ -22,13 +22,13 @@ func TestLoginParams(t *testing.T) {
 		want consulutil.LoginParams
 	}{
 		"default": {`"consulLogin":{"enabled":true}`,
-			consulutil.LoginParams{Method: "iam-ecs-service-token", Bearer: "b", Meta: ours}},
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
 		"all": {`"consulLogin":{"enabled":true,"method":"mine","meta":{"team":"x"}},"service":{"port":1,"partition":"part","namespace":"ns"}`,
-			consulutil.LoginParams{Method: "mine", Bearer: "b", Partition: "part", Meta: map[string]string{
+			consulutil.LoginParams{Method: "mine", Partition: "part", Meta: map[string]string{
 				"team": "x", "consul.hashicorp.com/task-id": ours["consul.hashicorp.com/task-id"], "consul.hashicorp.com/cluster": ours["consul.hashicorp.com/cluster"],
 			}}},
 		"gateway": {`"consulLogin":{"enabled":true},"gateway":{"kind":"mesh-gateway","partition":"gw-part"}`,
-			consulutil.LoginParams{Method: "iam-ecs-service-token", Bearer: "b", Partition: "gw-part", Meta: ours}},
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},
 	} {
 		cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul",` + tt.doc + `}`))
 		if err != nil {
@@ -39,7 +39,7 @@ func TestLoginParams(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := &run{Options: Options{Config: cfg}, task: task, workload: w}
-		if diff := cmp.Diff(tt.want, r.loginParams("b")); diff != "" {
+		if diff := cmp.Diff(tt.want, r.loginParams()); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
@@ -128,7 +129,7 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.options = meshinit.Options{Config: cfg, FileGroup: meshinit.GroupOfBootstrapDir, Limit: 20 * time.Second}
+	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Limit: 20 * time.Second}
 	s.ports = meshinit.Ports{
 		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),
 		Agent: func() (meshinit.Agent, error) {

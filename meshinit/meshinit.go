@@ -20,7 +20,7 @@ type Options struct {
 	// Compat gives the files the modes of version 0.6.
 	Compat bool
 	// FileGroup is the group ID of files that hold a token;
-	// GroupOfBootstrapDir leaves it to the directory.
+	// volume.GroupOfDir leaves it to the directory.
 	FileGroup int
 	// GRPC is how Envoy will reach the agent.
 	GRPC GRPC
@@ -31,9 +31,6 @@ type Options struct {
 	// Limit bounds each wait: for metadata, for a login, for the local agent.
 	Limit time.Duration
 }
-
-// GroupOfBootstrapDir is the default of Options.FileGroup.
-const GroupOfBootstrapDir = -1
 
 // Ports are how the flow reaches the world.
 type Ports struct {
@@ -94,8 +91,8 @@ type run struct {
 	agent    Agent
 	task     workload.Task
 	workload workload.Workload
-	// servers and token are set by the login.
-	servers *api.Client
+	// session and token are set by the login.
+	session *consulutil.Session
 	token   consulutil.Token
 	proxy   bootstrap.Proxy
 	// copying delivers the result of the copy that runs beside the requests;

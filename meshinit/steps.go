@@ -24,22 +24,16 @@ func (s step) explain(err error) error {
 		return err
 	}
 	remedy := s.remedy
-	var sign *signError
+	var sign *consulutil.SignError
 	if errors.As(err, &sign) {
 		remedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
 	}
 	return fmt.Errorf("%s: %w (%s)", s.name, err, remedy)
 }
 
-// local and remote are the retry policies with this run's limit.
+// local is the policy towards what is in the same task, with this run's limit.
 func (r *run) local() retry.Policy {
 	p := retry.LocalAgent()
-	p.Limit = r.Limit
-	return p
-}
-
-func (r *run) remote() retry.Policy {
-	p := retry.Remote()
 	p.Limit = r.Limit
 	return p
 }
@@ -50,7 +44,7 @@ func (r *run) checkDir(context.Context) error {
 	if err != nil {
 		return &cli.UsageError{Err: fmt.Errorf("check bootstrapDir: %w", err)}
 	}
-	if r.FileGroup == GroupOfBootstrapDir || r.Compat {
+	if r.FileGroup == volume.GroupOfDir || r.Compat {
 		return nil
 	}
 	if err := volume.CheckGroup(dir, r.FileGroup); err != nil {

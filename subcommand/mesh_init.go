@@ -234,7 +234,7 @@ func environ() map[string]string {
 // groupID reads -file-group.
 func groupID(group string) (int, error) {
 	if group == "" {
-		return meshinit.GroupOfBootstrapDir, nil
+		return volume.GroupOfDir, nil
 	}
 	if id, err := strconv.Atoi(group); err == nil && id >= 0 {
 		return id, nil

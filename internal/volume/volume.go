@@ -1,9 +1,10 @@
 // Package volume is what commands do with the volume that the containers of a
-// task share: check it before anything else is at stake, and copy this program
-// onto it.
+// task share: check it before anything else is at stake, copy this program onto
+// it, keep tokens there.
 //
 // Flow: 1. CheckDir proves that the directory can be written; 2. CopySelf puts
-// our executable there, for containers whose image does not hold it.
+// our executable there, for containers whose image does not hold it; 3. Secrets
+// writes token files for those who may read them.
 //
 // Never does: create the directory: where it is missing, the mount is missing,
 // and a directory of our own would be invisible to the other containers.

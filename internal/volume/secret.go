@@ -1,0 +1,74 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/atomicfile"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// GroupOfDir, as a group ID, stands for the group of the directory.
+const GroupOfDir = -1
+
+// modeSecret is for us and the file group.
+const modeSecret = 0o640
+
+// Secrets writes the files that hold a token (design decision 7).
+type Secrets struct {
+	Dir string
+	// Group is the files' group ID, or GroupOfDir.
+	Group int
+	// Compat gives files the modes of version 0.6 and the group we have.
+	Compat bool
+	Log    hclog.Logger
+}
+
+// Write replaces path, which is in Dir: 0640 with the file group, or with
+// Compat as version 0.6 did.
+func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {
+	if s.Compat {
+		return atomicfile.Write(path, data, compat, atomicfile.KeepGroup)
+	}
+	if s.Group != GroupOfDir {
+		return atomicfile.Write(path, data, modeSecret, s.Group)
+	}
+	gid, err := groupOf(s.Dir)
+	if err != nil {
+		return err
+	}
+	err = atomicfile.Write(path, data, modeSecret, gid)
+	if errors.Is(err, fs.ErrPermission) {
+		// We may write here without belonging to the directory's group.
+		s.Log.Warn("file keeps our own group: we are not in the directory's; other containers that must read it need this group, or use -file-group or -compat",
+			logkey.Path, path, logkey.Error, err)
+		return atomicfile.Write(path, data, modeSecret, atomicfile.KeepGroup)
+	}
+	return err
+}
+
+func groupOf(dir string) (int, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return 0, fmt.Errorf("find the group of bootstrapDir: %w", err)
+	}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(st.Gid), nil
+	}
+	return atomicfile.KeepGroup, nil
+}
+
+// ReadSecret returns the content of a file without blanks around it, empty when
+// there is no file.
+func ReadSecret(path string) (string, error) {
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(data)), err
+}
