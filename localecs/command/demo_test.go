@@ -56,8 +56,10 @@ func programs(t *testing.T) []string {
 type event struct {
 	Time time.Time `json:"time"`
 	Task string    `json:"task"`
-	Part string    `json:"part"`
-	Text string    `json:"text"`
+	Kind string    `json:"kind"`
+	// Container is empty for what is about the task as a whole.
+	Container string `json:"container"`
+	Text      string `json:"text"`
 }
 
 // The demo, end to end: the README's first command.
@@ -72,25 +74,36 @@ func TestHelloMesh(t *testing.T) {
 	}
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	var report struct {
+		Kind             string
 		Answered, Failed int
 		Failures         []string
 	}
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
 		t.Fatal(err)
 	}
-	if report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 {
+	if report.Kind != "report" || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 {
 		t.Errorf("report %+v, want no failure and 200 requests", report)
 	}
 	var events []event
+	kinds := map[string]int{}
 	for _, line := range lines[:len(lines)-1] {
 		var e event
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatalf("%v: %s", err, line)
 		}
 		events = append(events, e)
+		kinds[e.Kind]++
+		if e.Time.IsZero() || e.Kind == "" || e.Text == "" {
+			t.Errorf("an event without time, kind or text: %s", line)
+		}
+	}
+	for kind, want := range map[string]int{"scenario": 1, "consul": 1, "task": 3, "step_begin": 14, "step_end": 14, "desired": 3, "cleared": 3} {
+		if kinds[kind] != want {
+			t.Errorf("%d events of kind %s, want %d", kinds[kind], kind, want)
+		}
 	}
 	t.Run("Weakness17CriticalLongBeforeTheApplicationEnds", func(t *testing.T) {
-		critical := moment(t, events, "consul", "consul ecs synced (api): critical", "asked to stop")
+		critical := moment(t, events, "", "consul ecs synced (api): critical", "asked to stop")
 		ended := moment(t, events, "api", "STOPPED", "asked to stop")
 		if lead := ended.Sub(critical); lead < 4*time.Second {
 			t.Errorf("critical %s before the application ended, want about 5s", lead)
@@ -119,9 +132,9 @@ func showLogs(t *testing.T, dir string) {
 	}
 }
 
-// moment is the time of the first event of api-1's part that contains text,
-// after the first one that contains since.
-func moment(t *testing.T, events []event, part, text, since string) time.Time {
+// moment is the time of the first event of api-1's container that contains
+// text, after the first one that contains since.
+func moment(t *testing.T, events []event, container, text, since string) time.Time {
 	t.Helper()
 	seen := false
 	for _, e := range events {
@@ -129,11 +142,11 @@ func moment(t *testing.T, events []event, part, text, since string) time.Time {
 			continue
 		}
 		seen = seen || strings.Contains(e.Text, since)
-		if seen && e.Part == part && strings.Contains(e.Text, text) {
+		if seen && e.Container == container && strings.Contains(e.Text, text) {
 			return e.Time
 		}
 	}
-	t.Fatalf("no event %q of %s after %q", text, part, since)
+	t.Fatalf("no event %q of %s after %q", text, container, since)
 	return time.Time{}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 )
 
 // runFlags are the flags of `localecs run`.
@@ -49,7 +50,10 @@ func runCommand() cli.Command {
 Runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in a network namespace of its own, carries out the
 steps and judges the checks. Progress and the timeline go to stdout, one line per
-event; each container's output goes to a file below -dir.
+event; each container's output goes to a file below -dir. With -json each event is
+an object with time, seconds, scenario, kind, text and what belongs to the kind
+(step, task, container, status, detail ...), and the last one is the report;
+docs/LOCALECS.md has the table.
 
 Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
@@ -98,7 +102,11 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	ctx, stop := cli.SignalContext(ctx, ends...)
 	defer stop()
-	report, err := scenario.Run(ctx, scene, scenario.Options{Vars: values, Dir: dir.Name(), Out: inv.Stdout, JSON: f.json, Log: inv.Log})
+	follow := progress.Lines(inv.Stdout)
+	if f.json {
+		follow = progress.Objects(inv.Stdout)
+	}
+	report, err := scenario.Run(ctx, scene, scenario.Options{Vars: values, Dir: dir.Name(), Progress: follow, Log: inv.Log})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -96,7 +97,7 @@ func (r *runner) report() *Report {
 	}
 	fmt.Fprintf(&b, "Logs: %s\n", rep.LogDir)
 	if len(rep.Failures) == 0 {
-		fmt.Fprintf(&b, "%s: all checks passed in %s\n", rep.Name, time.Since(r.out.start).Round(100*time.Millisecond))
+		fmt.Fprintf(&b, "%s: all checks passed in %s\n", rep.Name, time.Since(r.begun).Round(100*time.Millisecond))
 	}
 	for _, f := range rep.Failures {
 		fmt.Fprintf(&b, "%s: FAILED: %s\n", rep.Name, strings.ReplaceAll(f, "\n", "\n  "))
@@ -108,7 +109,11 @@ func (r *runner) report() *Report {
 // Write prints the report: text for people, one JSON object for machines.
 func (r *Report) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(r)
+		return json.NewEncoder(w).Encode(struct {
+			Time time.Time     `json:"time"`
+			Kind progress.Kind `json:"kind"`
+			*Report
+		}{time.Now(), progress.Report, r})
 	}
 	_, err := io.WriteString(w, r.Text)
 	return err

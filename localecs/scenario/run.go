@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
@@ -33,10 +33,15 @@ type Options struct {
 	Vars map[string]string
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
-	// Out gets the progress and the report, as lines or as JSON objects.
-	Out  io.Writer
-	JSON bool
-	Log  hclog.Logger
+	// Progress is told what happens.
+	Progress Progress
+	Log      hclog.Logger
+}
+
+// Progress shows a run to whoever follows it.
+type Progress interface {
+	// Event is called by several goroutines and must not block.
+	Event(progress.Event)
 }
 
 // setUpLimit bounds the start of the Consul server and what is set up in it.
@@ -58,7 +63,8 @@ type taskRun struct {
 // runner carries out one scenario.
 type runner struct {
 	file    *file.Scenario
-	out     *printer
+	out     Progress
+	begun   time.Time
 	cluster *localecs.Cluster
 	client  *api.Client
 	watch   *server.Watcher
@@ -83,7 +89,7 @@ func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err 
 	if err := errors.Join(taskErr, imageErr); err != nil {
 		return nil, &cli.UsageError{Err: err}
 	}
-	r := &runner{file: f, out: newPrinter(o.Out, o.JSON, time.Now()), tasks: defs}
+	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: defs}
 	cluster, err := localecs.Open(localecs.Options{
 		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet,
 		AtOnce: f.StopOrder == "at-once",
@@ -99,7 +105,7 @@ func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err 
 		}
 	}()
 	r.cluster = cluster
-	r.out.line("", "", fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address))
+	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address)})
 
 	ctx, cancel := context.WithCancel(ctx)
 	var watching sync.WaitGroup
@@ -198,12 +204,22 @@ func (r *runner) startConsul(ctx context.Context) error {
 	for name, value := range secrets {
 		r.cluster.PutSecret(name, value)
 	}
-	r.out.line("consul", "server", "leader elected, ACLs on, default deny")
+	r.tell(progress.Event{Kind: progress.Consul, Address: c.Address, Text: "leader elected, ACLs on, default deny"})
 	r.watch = server.NewWatcher(r.client, r.consulChanged)
 	return nil
 }
 
-// observe is the cluster's observer: it prints the event and notes the moment.
+// tell adds what every event has: when, and in which scenario.
+func (r *runner) tell(e progress.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
+	e.Scenario = r.file.Name
+	r.out.Event(e)
+}
+
+// observe is the cluster's observer: it tells the event and notes the moment.
 // That an image is there is no news: it is on this machine.
 func (r *runner) observe(e localecs.Event) {
 	r.mu.Lock()
@@ -221,7 +237,10 @@ func (r *runner) observe(e localecs.Event) {
 	if e.Detail != "" {
 		text += " (" + e.Detail + ")"
 	}
-	r.out.event(e.At, e.Task, e.Container, text)
+	r.tell(progress.Event{
+		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
+		Status: e.Value, Detail: e.Detail, Text: text,
+	})
 }
 
 // consulChanged notes a check's new status.
@@ -234,7 +253,10 @@ func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) 
 	}
 	r.mu.Unlock()
 	if t != nil {
-		r.out.event(at, name, "consul", c.Name+" ("+c.ServiceName+"): "+status)
+		r.tell(progress.Event{
+			Time: at, Kind: progress.Check, Task: name, Service: c.ServiceName, Check: c.Name,
+			Status: status, Text: c.Name + " (" + c.ServiceName + "): " + status,
+		})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -22,11 +23,32 @@ import (
 // steps carries out the steps in order; the first that fails ends them.
 func (r *runner) steps(ctx context.Context) error {
 	for i, s := range r.file.Steps {
-		if err := r.step(ctx, s); err != nil {
-			return fmt.Errorf("step %d: %w", i+1, r.because(err))
+		end := r.beginStep(i+1, s)
+		err := r.step(ctx, s)
+		if err != nil {
+			err = fmt.Errorf("step %d: %w", i+1, r.because(err))
+		}
+		end(err)
+		if err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// beginStep tells that step n begins, and end that it has ended.
+func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
+	e := progress.Event{Time: time.Now(), Kind: progress.StepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
+	r.tell(e)
+	return func(err error) {
+		begun := e.Time
+		e.Time, e.Kind = time.Now(), progress.StepEnd
+		e.TookSeconds = progress.Seconds(e.Time.Sub(begun))
+		if err != nil {
+			e.Error = err.Error()
+		}
+		r.tell(e)
+	}
 }
 
 // because adds to an error the task that is stopping without having been asked:
@@ -62,7 +84,7 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 	default:
 		r.traffic.Stop()
 		answered, failed, _ := r.traffic.Totals()
-		r.out.line("traffic", "", fmt.Sprintf("ended: %d answered, %d failed", answered, failed))
+		r.tell(progress.Event{Kind: progress.TrafficEnd, Text: fmt.Sprintf("ended: %d answered, %d failed", answered, failed)})
 		return nil
 	}
 }
@@ -77,7 +99,7 @@ func (r *runner) start(names []string) error {
 		r.tasks[name].task = task
 		r.names = append(r.names, name)
 		r.mu.Unlock()
-		r.out.line(name, "", "task "+task.ID()+" at "+task.IP())
+		r.tell(progress.Event{Kind: progress.Task, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
 	}
 	return nil
 }
@@ -122,7 +144,7 @@ func (r *runner) stopOne(ctx context.Context, name string) error {
 			r.mu.Lock()
 			t.moments.LeftNothing(now)
 			r.mu.Unlock()
-			r.out.event(now, name, "consul", "nothing left of the task")
+			r.tell(progress.Event{Time: now, Kind: progress.Cleared, Task: name, Text: "nothing left of the task"})
 			return nil
 		case err == nil:
 			problem = strings.Join(found, ", ")
@@ -275,7 +297,7 @@ func (r *runner) mtls(ctx context.Context, m file.MTLS) error {
 	if err == nil {
 		return fmt.Errorf("mtls: %s served a caller without a certificate", m.Task)
 	}
-	r.out.line(m.Task, "mtls", "presents "+identity+"; refuses a caller without a certificate")
+	r.tell(progress.Event{Kind: progress.MTLS, Task: m.Task, Text: "presents " + identity + "; refuses a caller without a certificate"})
 	return nil
 }
 
@@ -295,7 +317,7 @@ func (r *runner) post(ctx context.Context, p file.Post) error {
 	if resp.StatusCode != http.StatusOK {
 		return fmt.Errorf("post %s in %s: %s", p.URL, p.Task, resp.Status)
 	}
-	r.out.line(p.Task, "", "POST "+p.URL)
+	r.tell(progress.Event{Kind: progress.Post, Task: p.Task, Text: "POST " + p.URL})
 	return nil
 }
 
@@ -306,19 +328,23 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
 	var told atomic.Int64
 	r.traffic = traffic.New(url, r.cluster.Dial, func(f traffic.Failure) {
-		switch n := told.Add(1); {
-		case n < maxTold:
-			r.out.event(f.At, "traffic", "", "FAILED: "+f.Err)
-		case n == maxTold:
-			r.out.event(f.At, "traffic", "", "FAILED: "+f.Err+" (more are counted only)")
+		e := progress.Event{Time: f.At, Kind: progress.RequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}
+		n := told.Add(1)
+		if n == maxTold {
+			e.Text += " (more are counted only)"
+		}
+		if n <= maxTold {
+			r.tell(e)
 		}
 	})
 	start := time.Now()
 	if err := r.traffic.AwaitFirst(ctx); err != nil {
 		return fmt.Errorf("traffic: no answer from %s within %s: %w", url, traffic.FirstAnswerLimit, err)
 	}
-	r.out.line("traffic", "", fmt.Sprintf("first answer after %s; now %d requests a second to %s, no retries",
-		time.Since(start).Round(time.Millisecond), t.Rate, url))
+	r.tell(progress.Event{
+		Kind: progress.TrafficBegin, Task: t.Task, Address: url,
+		Text: fmt.Sprintf("first answer after %s; now %d requests a second to %s, no retries", time.Since(start).Round(time.Millisecond), t.Rate, url),
+	})
 	r.traffic.Start(ctx, t.Rate)
 	return nil
 }

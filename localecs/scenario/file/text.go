@@ -1,0 +1,39 @@
+package file
+
+import (
+	"fmt"
+	"strings"
+)
+
+// String says what the step does, in a few words and without its limit.
+func (s Step) String() string {
+	switch {
+	case s.Start != nil:
+		return "start " + strings.Join(s.Start, ", ")
+	case s.Stop != nil:
+		return "stop " + strings.Join(s.Stop, ", ")
+	case s.Await != nil:
+		return "await " + s.Await.String()
+	case s.MTLS != nil:
+		return fmt.Sprintf("look whether port %d of %s is %s in mTLS", s.MTLS.Port, s.MTLS.Task, s.MTLS.Service)
+	case s.Post != nil:
+		return fmt.Sprintf("post %s in %s", s.Post.URL, s.Post.Task)
+	case s.Traffic != nil:
+		return fmt.Sprintf("send %d requests a second to port %d of %s", s.Traffic.Rate, s.Traffic.Port, s.Traffic.Task)
+	case s.EndTraffic:
+		return "end the traffic"
+	}
+	return "do nothing"
+}
+
+// String says what is awaited, without its limit.
+func (a Await) String() string {
+	switch {
+	case a.Service != "":
+		return fmt.Sprintf("%d passing instances of %s", a.Passing, a.Service)
+	case a.Task != "":
+		return fmt.Sprintf("check of container %s in %s to be %s", a.Container, a.Task, a.Status)
+	default:
+		return fmt.Sprintf("%d answered requests", a.Requests)
+	}
+}

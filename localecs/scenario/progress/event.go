@@ -1,0 +1,133 @@
+package progress
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Kind says what an event is about, and with that which of its fields are set.
+type Kind string
+
+// The kinds of events. Programs go by these names: one may be added, none may
+// change.
+const (
+	// Scenario begins.
+	Scenario Kind = "scenario"
+	// Consul says that the Consul server is ready.
+	Consul Kind = "consul"
+	// StepBegin and StepEnd enclose a step; Error is set when it failed.
+	StepBegin Kind = "step_begin"
+	StepEnd   Kind = "step_end"
+	// Task was started and has its ID and address.
+	Task Kind = "task"
+	// Status is the new one of a container, or of a task when Container is
+	// empty. Health is a container's, Desired the task's that is asked to stop.
+	Status  Kind = "status"
+	Health  Kind = "health"
+	Desired Kind = "desired"
+	// Check is the new status of a health check in Consul, or "gone".
+	Check Kind = "check"
+	// Cleared says that Consul holds nothing more of a stopped task.
+	Cleared Kind = "cleared"
+	// MTLS and Post are what such a step found.
+	MTLS Kind = "mtls"
+	Post Kind = "post"
+	// TrafficBegin and TrafficEnd enclose the traffic; RequestFailed is one of
+	// its requests.
+	TrafficBegin  Kind = "traffic_begin"
+	TrafficEnd    Kind = "traffic_end"
+	RequestFailed Kind = "request_failed"
+	// Report is the kind of the last object, which is no event.
+	Report Kind = "report"
+)
+
+// Event is one thing that happened. Its JSON form is documented in
+// docs/LOCALECS.md. A field that does not belong to the kind is left out.
+type Event struct {
+	Time time.Time `json:"time"`
+	// Seconds since the scenario began.
+	Seconds  float64 `json:"seconds"`
+	Scenario string  `json:"scenario"`
+	Kind     Kind    `json:"kind"`
+
+	// Step is the number of the step that is carried out, the first is 1, and
+	// Steps how many there are.
+	Step  int `json:"step,omitempty"`
+	Steps int `json:"steps,omitempty"`
+
+	Task      string `json:"task,omitempty"`
+	Container string `json:"container,omitempty"`
+	TaskID    string `json:"task_id,omitempty"`
+	Address   string `json:"address,omitempty"`
+	// Service and Check are a health check's in Consul.
+	Service string `json:"service,omitempty"`
+	Check   string `json:"check,omitempty"`
+	// Status is the new one, Detail an exit code or a reason.
+	Status string `json:"status,omitempty"`
+	Detail string `json:"detail,omitempty"`
+	// TookSeconds is how long a step took, Error why it failed.
+	TookSeconds float64 `json:"took_seconds,omitempty"`
+	Error       string  `json:"error,omitempty"`
+
+	// Text is for people.
+	Text string `json:"text"`
+}
+
+// Seconds is a duration as events tell it: in seconds, to the microsecond.
+func Seconds(d time.Duration) float64 {
+	return math.Round(d.Seconds()*1e6) / 1e6
+}
+
+// line is the event for people; empty when it is for machines only.
+func (e Event) line() []byte {
+	if e.Kind == StepBegin || e.Kind == StepEnd {
+		return nil
+	}
+	who, part := e.columns()
+	return fmt.Appendf(nil, "%7.2fs  %-8s %-22s %s\n", e.Seconds, who, part, oneLine(e.Text))
+}
+
+// columns are who an event is about and which part of it.
+func (e Event) columns() (who, part string) {
+	switch e.Kind {
+	case Consul:
+		return "consul", "server"
+	case Check, Cleared:
+		return e.Task, "consul"
+	case MTLS:
+		return e.Task, "mtls"
+	case TrafficBegin, TrafficEnd, RequestFailed:
+		return "traffic", ""
+	}
+	return e.Task, e.Container
+}
+
+// object is the event for machines.
+func (e Event) object() []byte {
+	data, _ := json.Marshal(e) // every field can be encoded
+	return append(data, '\n')
+}
+
+// maxText is where a line for people is cut, in characters: a probe may say a
+// thousand.
+const maxText = 160
+
+// oneLine is text without line breaks and without what a terminal would obey,
+// cut where it gets long.
+func oneLine(text string) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && !unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > maxText {
+		return string(runes[:maxText]) + "…"
+	}
+	return string(runes)
+}
