@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/dns"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
@@ -75,10 +76,14 @@ type Cluster struct {
 	services []*RunningService
 }
 
+// maxDefinition bounds a task definition file. ECS takes 64 KiB, in its own
+// spelling of the document.
+const maxDefinition = 1 << 20
+
 // LoadTaskDefinition reads and validates a task definition file. Everything
 // that is wrong is in the error; the warnings are for people to read.
 func LoadTaskDefinition(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
-	data, err := os.ReadFile(path)
+	data, err := textfile.Read(path, maxDefinition)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read task definition: %w", err)
 	}

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"reflect"
+	"regexp"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 // Warning is something that ECS would perhaps refuse and we accept: an unknown
@@ -22,18 +23,6 @@ type Warning struct {
 
 // String is "path: message".
 func (w Warning) String() string { return w.Path + ": " + w.Message }
-
-// SyntaxError says where a document stops being JSON.
-type SyntaxError struct {
-	// Line and Column count from 1; Column counts characters.
-	Line, Column int
-	Message      string
-}
-
-// Error is "line 3, column 7: message".
-func (e *SyntaxError) Error() string {
-	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Message)
-}
 
 // InvalidError says that a document is JSON but no task definition: values of
 // the wrong type.
@@ -50,15 +39,16 @@ func (e *InvalidError) Error() string {
 
 // Parse reads a task definition as `aws ecs register-task-definition
 // --cli-input-json` takes it, or as describe-task-definition prints it, and
-// fills in the defaults. Unknown keys are warnings. The error is a
-// *SyntaxError, or an *InvalidError that lists every value of a wrong type.
+// fills in the defaults. Unknown keys and keys given twice are warnings. The
+// error is a *textfile.Fault, or an *InvalidError that lists every value of a
+// wrong type.
 // Whether ECS would accept the definition is Validate's business.
 func Parse(doc []byte) (*TaskDefinition, []Warning, error) {
 	tree, err := decode(doc)
 	if err != nil {
 		return nil, nil, err
 	}
-	var b binder
+	b := binder{warnings: repeatedKeys(doc)}
 	d := &TaskDefinition{}
 	if inner, wrapped := described(tree); tree == nil || wrapped && inner == nil {
 		b.wrongType("$", describeType(reflect.Struct), nil)
@@ -77,6 +67,9 @@ func Parse(doc []byte) (*TaskDefinition, []Warning, error) {
 
 // decode turns a document into maps, lists, strings, numbers and booleans.
 func decode(doc []byte) (any, error) {
+	if err := textfile.Check(doc); err != nil {
+		return nil, err
+	}
 	var raw json.RawMessage
 	if err := json.Unmarshal(doc, &raw); err != nil {
 		var syntax *json.SyntaxError
@@ -88,7 +81,7 @@ func decode(doc []byte) (any, error) {
 	dec := json.NewDecoder(bytes.NewReader(doc))
 	dec.UseNumber()
 	var tree any
-	if err := dec.Decode(&tree); err != nil && !errors.Is(err, io.EOF) {
+	if err := dec.Decode(&tree); err != nil {
 		return nil, fmt.Errorf("read task definition: %w", err)
 	}
 	return tree, nil
@@ -96,18 +89,43 @@ func decode(doc []byte) (any, error) {
 
 // locate turns the number of bytes read into a line and a column. The byte
 // that is wrong is the last one read, except at the end of the document.
-func locate(doc []byte, offset int, message string) *SyntaxError {
+func locate(doc []byte, offset int, message string) error {
 	at := offset - 1
 	if strings.HasPrefix(message, "unexpected end") {
 		at = len(doc)
 	}
-	before := doc[:max(0, min(at, len(doc)))]
-	lineStart := bytes.LastIndexByte(before, '\n') + 1
-	return &SyntaxError{
-		Line:    bytes.Count(before, []byte("\n")) + 1,
-		Column:  utf8.RuneCount(before[lineStart:]) + 1,
-		Message: message,
+	if looksLikeYAML(doc) {
+		return textfile.At(doc, at, "this looks like YAML, but ECS takes JSON; `yq -o=json` converts it")
 	}
+	return textfile.At(doc, at, message+advice(doc, at))
+}
+
+// advice names the usual mistake behind a syntax error at a byte.
+func advice(doc []byte, at int) string {
+	before := bytes.TrimSpace(doc[:at])
+	switch {
+	case at == len(doc):
+		return ": something is cut off, or a bracket is not closed"
+	case doc[at] == '/' || doc[at] == '#':
+		return ": JSON has no comments"
+	case doc[at] == '\'':
+		return ": JSON has double quotes only"
+	case (doc[at] == '}' || doc[at] == ']') && bytes.HasSuffix(before, []byte(",")):
+		return ": no comma may stand before it"
+	}
+	return ""
+}
+
+// looksLikeYAML tells whether the first line that says something could only be
+// YAML's.
+func looksLikeYAML(doc []byte) bool {
+	for line := range bytes.Lines(doc) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && line[0] != '#' {
+			return regexp.MustCompile(`^(---|- |[A-Za-z]\w*:( |$))`).Match(line)
+		}
+	}
+	return false
 }
 
 // described finds the definition inside a describe-task-definition answer.

@@ -11,22 +11,53 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 func TestParseSyntaxErrors(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ doc, want string }{
-		{"", "line 1, column 1: unexpected end of JSON input"},
+		{"", "line 1, column 1: the file is empty"},
+		{"\xef\xbb\xbf{}", "line 1, column 1: the file begins with a byte order mark: save it as UTF-8 without BOM"},
+		{"{\n  \"family\": \"\xe9\"}", "line 2, column 14: byte 0xe9 is not UTF-8: save the file as UTF-8"},
 		{"{\n  \"family\": \"é\" x", "line 2, column 17: invalid character 'x' after object key:value pair"},
-		{"{\n\"family\": ", "line 2, column 11: unexpected end of JSON input"},
+		{"{\n\"family\": ", "line 2, column 11: unexpected end of JSON input: something is cut off, or a bracket is not closed"},
 		{"{} {}", "line 1, column 4: invalid character '{' after top-level value"},
 		{"{\"a\": 01}", "line 1, column 8: invalid character '1' after object key:value pair"},
+		{"{\"a\": 1,\n}", "line 2, column 1: invalid character '}' looking for beginning of object key string: no comma may stand before it"},
+		{"[1, ]", "line 1, column 5: invalid character ']' looking for beginning of value: no comma may stand before it"},
+		{"[}", "line 1, column 2: invalid character '}' looking for beginning of value"},
+		{"{ // the web\n}", "line 1, column 3: invalid character '/' looking for beginning of object key string: JSON has no comments"},
+		{"{'a': 1}", "line 1, column 2: invalid character '\\'' looking for beginning of object key string: JSON has double quotes only"},
+		{"# web\nfamily: web\n", "line 1, column 1: this looks like YAML, but ECS takes JSON; `yq -o=json` converts it"},
+		{"---\n", "line 1, column 2: this looks like YAML, but ECS takes JSON; `yq -o=json` converts it"},
+		{"hello", "line 1, column 1: invalid character 'h' looking for beginning of value"},
 	} {
 		_, _, err := Parse([]byte(tt.doc))
-		var syntax *SyntaxError
+		var syntax *textfile.Fault
 		if !errors.As(err, &syntax) || err.Error() != tt.want {
 			t.Errorf("%q: %v, want %s", tt.doc, err, tt.want)
 		}
+	}
+}
+
+func TestParseWarnsOfRepeatedKeys(t *testing.T) {
+	t.Parallel()
+	d, warnings, err := Parse([]byte(`{"family": "a", "cpu": "1", "family": "b", "containerDefinitions": [{"name": "x"},
+		{"name": "a", "environment": [{"name": "A"}], "image": "i", "environment": [], "dockerLabels": {"l": "1", "m": "", "l": "1"}}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Warning{
+		{"$.family", "key given twice, the last one counts"},
+		{"$.containerDefinitions[1].environment", "key given twice, the last one counts"},
+		{"$.containerDefinitions[1].dockerLabels.l", "key given twice, the last one counts"},
+	}
+	if diff := cmp.Diff(want, warnings); diff != "" {
+		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+	if d.Family != "b" || len(d.ContainerDefinitions[1].Environment) != 0 {
+		t.Errorf("not the last one: %+v", d)
 	}
 }
 
@@ -186,7 +217,7 @@ func TestEveryFieldHasAKey(t *testing.T) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, seed := range []string{"", "{}", "[]", "null", `{"taskDefinition": {"family": "x"}}`, `{"taskDefinition": null}`,
+	for _, seed := range []string{"", "{}", "{\"a\": 1e999, \"a\": [{}, [1]]}", "[]", "null", `{"taskDefinition": {"family": "x"}}`, `{"taskDefinition": null}`,
 		fargate(app("a", dependsOn("a", "START"), healthCheck)), `{"containerDefinitions": [{"restartPolicy": {}, "portMappings": [{}]}], "cpu": "1e9 vCPU"}`} {
 		f.Add([]byte(seed))
 	}

@@ -88,6 +88,8 @@ func checkSecretNames(_ *TaskDefinition, c *Container, report Report) {
 // checkUlimits takes a negative limit for unlimited.
 func checkUlimits(_ *TaskDefinition, c *Container, report Report) {
 	for i, u := range c.Ulimits {
+		oneOf(report, fmt.Sprintf(".ulimits[%d].name", i), u.Name, "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue",
+			"nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack")
 		if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
 			report(fmt.Sprintf(".ulimits[%d]", i), "Soft limit exceeds hard limit for ulimit %s", u.Name)
 		}
@@ -123,8 +125,11 @@ func checkHealth(_ *TaskDefinition, c *Container, report Report) {
 	if h == nil {
 		return
 	}
-	if len(h.Command) == 0 {
+	switch n := len(h.Command); {
+	case n == 0:
 		report(".healthCheck.command", "Health check of container '%s' must have a command.", c.Name)
+	case n == 1 && (h.Command[0] == "CMD" || h.Command[0] == "CMD-SHELL"):
+		report(".healthCheck.command", "Health check of container '%s' must have a command after %s.", c.Name, h.Command[0])
 	}
 	for _, r := range []struct {
 		key       string

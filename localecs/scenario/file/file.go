@@ -3,11 +3,13 @@ package file
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/goccy/go-yaml"
+	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 // FileName is the scenario file of a scenario directory.
@@ -149,26 +151,52 @@ type Traffic struct {
 	Rate int    `yaml:"rate"`
 }
 
+// maxBytes is far more than a person writes.
+const maxBytes = 1 << 20
+
 // Load reads the scenario at path, a file or a directory with FileName in it,
 // and reports everything that is wrong with it at once.
 func Load(path string) (*Scenario, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
+		directory := path
 		path = filepath.Join(path, FileName)
+		if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("there is no %s in %s", FileName, directory)
+		}
 	}
-	data, err := os.ReadFile(path)
+	data, err := textfile.Read(path, maxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
 	s, err := Parse(data)
 	if err != nil {
-		return nil, fmt.Errorf("scenario %s: %w", path, err)
+		return nil, eachIn(path, err)
 	}
 	s.Dir = filepath.Dir(path)
 	return s, nil
 }
 
+// eachIn names the file in every one of joined errors.
+func eachIn(path string, err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return fmt.Errorf("scenario %s: %w", path, err)
+	}
+	var errs []error
+	for _, e := range joined.Unwrap() {
+		errs = append(errs, fmt.Errorf("scenario %s: %w", path, e))
+	}
+	return errors.Join(errs...)
+}
+
 // Parse reads a scenario document. Unknown keys are errors, with their place.
 func Parse(data []byte) (*Scenario, error) {
+	if err := textfile.Check(data); err != nil {
+		return nil, err
+	}
+	if err := checkKeys(data); err != nil {
+		return nil, err
+	}
 	s := &Scenario{
 		Account:   "123456789012",
 		Region:    "us-east-1",
@@ -177,7 +205,7 @@ func Parse(data []byte) (*Scenario, error) {
 		StopOrder: "reverse",
 	}
 	if err := yaml.UnmarshalWithOptions(data, s, yaml.DisallowUnknownField()); err != nil {
-		return nil, errors.New(yaml.FormatError(err, false, true))
+		return nil, syntaxError(err)
 	}
 	return s, errors.Join(s.problems()...)
 }

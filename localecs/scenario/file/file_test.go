@@ -99,14 +99,6 @@ steps:
 	}
 }
 
-func TestParseRefusesUnknownKeysWithTheirPlace(t *testing.T) {
-	t.Parallel()
-	_, err := Parse([]byte("name: x\ntasks: {web: w.json}\nchecks:\n  failed: 0\n"))
-	if err == nil || !strings.Contains(err.Error(), "failed") || !strings.Contains(err.Error(), "[4:") {
-		t.Errorf("got %v, want the key and its line", err)
-	}
-}
-
 func TestImagesNamesEveryMissingProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -1,0 +1,72 @@
+package textfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		"{}":                        "",
+		"\ufffd":                    "", // the character itself is text
+		"":                          "line 1, column 1: the file is empty",
+		" \n\t\r\n":                 "line 1, column 1: the file is empty",
+		"\xef\xbb\xbf{}":            "line 1, column 1: the file begins with a byte order mark: save it as UTF-8 without BOM",
+		"\xff\xfe{\x00}\x00":        "line 1, column 1: the file is UTF-16: save it as UTF-8",
+		"\xfe\xff\x00{\x00}":        "line 1, column 1: the file is UTF-16: save it as UTF-8",
+		"a\n é\xe9":                 "line 2, column 3: byte 0xe9 is not UTF-8: save the file as UTF-8",
+		strings.Repeat("x\n", 9999): "",
+	} {
+		got := ""
+		if err := Check([]byte(doc)); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%.20q: got %q, want %q", doc, got, want)
+		}
+	}
+}
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, []byte(strings.Repeat("x", 2048)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		path  string
+		limit int64
+		want  string
+	}{
+		{file, 2048, ""},
+		{file, 2047, file + " is larger than 1 KiB: is it the right file?"},
+		{"/dev/zero", 1 << 20, "/dev/zero is larger than 1024 KiB: is it the right file?"},
+		{dir, 9, dir + " is a directory: want a file"},
+		{dir + "/none", 9, dir + "/none: no such file or directory"},
+		{file + "/x", 9, file + "/x: not a directory"},
+	} {
+		data, err := Read(tt.path, tt.limit)
+		got := ""
+		if err != nil {
+			got = err.Error()
+		}
+		if got != tt.want || err == nil && len(data) != 2048 {
+			t.Errorf("%s, %d: got %d bytes, %q, want %q", tt.path, tt.limit, len(data), got, tt.want)
+		}
+	}
+}
+
+func FuzzCheck(f *testing.F) {
+	f.Add([]byte("{}"))
+	f.Add([]byte("a\n\xe9"))
+	f.Fuzz(func(t *testing.T, doc []byte) {
+		err := Check(doc)
+		if fault, ok := err.(*Fault); err != nil && (!ok || fault.Line < 1 || fault.Column < 1) {
+			t.Errorf("%v", err)
+		}
+	})
+}

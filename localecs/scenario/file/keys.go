@@ -1,0 +1,153 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/meshtask/consul-ecs/internal/nearest"
+)
+
+// checkKeys returns every key that the types do not know, with its place and
+// what it was probably meant to be. The decoder would stop at the first one.
+func checkKeys(data []byte) error {
+	document, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return syntaxError(err)
+	}
+	bodies := slices.DeleteFunc(document.Docs, func(d *ast.DocumentNode) bool { return d.Body == nil })
+	switch len(bodies) {
+	case 0:
+		return errors.New("there is nothing but comments in it")
+	case 1:
+	default:
+		return fmt.Errorf("line %d: a second document begins here: want one", bodies[1].Body.GetToken().Position.Line)
+	}
+	if isTaskDefinition(bodies[0].Body) {
+		return errors.New("this is a task definition: name it under tasks of a scenario file, see examples/hello-mesh/scenario.yaml")
+	}
+	return errors.Join(strayKeys(bodies[0].Body, reflect.TypeFor[Scenario]())...)
+}
+
+// syntaxError is the library's text with the place in the document, without
+// its words about Go.
+func syntaxError(err error) error {
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+		at := wrong.Token.Position
+		return fmt.Errorf("line %d, column %d: want %s, got %s", at.Line, at.Column, describe(wrong.DstType), describe(wrong.SrcType))
+	}
+	text := strings.TrimRight(yaml.FormatError(err, false, true), "\n")
+	if strings.Contains(text, `found character '	'`) {
+		text += "\nYAML is indented with spaces, not with tabs"
+	}
+	return errors.New(text)
+}
+
+// describe is what a person calls a type.
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct, reflect.Pointer:
+		return "a mapping"
+	default:
+		return "a number"
+	}
+}
+
+func isTaskDefinition(n ast.Node) bool {
+	return slices.ContainsFunc(entries(n), func(e *ast.MappingValueNode) bool {
+		key := keyOf(e)
+		return key == "containerDefinitions" || key == "taskDefinition"
+	})
+}
+
+// strayKeys walks the document beside the type it will be decoded into, and
+// looks at durations on the way: the decoder takes a bare number for
+// nanoseconds.
+func strayKeys(n ast.Node, t reflect.Type) []error {
+	var errs []error
+	switch t.Kind() {
+	case reflect.Int64:
+		if err := checkDuration(n); t == reflect.TypeFor[time.Duration]() && err != nil {
+			return []error{err}
+		}
+	case reflect.Pointer:
+		return strayKeys(n, t.Elem())
+	case reflect.Slice:
+		if list, ok := n.(*ast.SequenceNode); ok {
+			for _, item := range list.Values {
+				errs = append(errs, strayKeys(item, t.Elem())...)
+			}
+		}
+	case reflect.Map:
+		for _, e := range entries(n) {
+			errs = append(errs, strayKeys(e.Value, t.Elem())...)
+		}
+	case reflect.Struct:
+		fields := fieldsByKey(t)
+		for _, e := range entries(n) {
+			if field, known := fields[keyOf(e)]; known {
+				errs = append(errs, strayKeys(e.Value, field)...)
+			} else if !e.Key.IsMergeKey() {
+				errs = append(errs, unknownKey(e, slices.Sorted(maps.Keys(fields))))
+			}
+		}
+	}
+	return errs
+}
+
+func checkDuration(n ast.Node) error {
+	at := n.GetToken().Position
+	if _, err := time.ParseDuration(n.GetToken().Value); err != nil {
+		return fmt.Errorf("line %d, column %d: want a duration such as 60s, got %s", at.Line, at.Column, n.GetToken().Value)
+	}
+	return nil
+}
+
+func unknownKey(e *ast.MappingValueNode, known []string) error {
+	key, at := keyOf(e), e.Key.GetToken().Position
+	meant := "known here: " + strings.Join(known, ", ")
+	if near := nearest.Key(key, known); near != "" {
+		meant = fmt.Sprintf("did you mean %q?", near)
+	}
+	return fmt.Errorf("line %d, column %d: unknown key %q; %s", at.Line, at.Column, key, meant)
+}
+
+// entries are those of a mapping; none for anything else.
+func entries(n ast.Node) []*ast.MappingValueNode {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{m}
+	case *ast.AnchorNode:
+		return entries(m.Value)
+	default:
+		return nil
+	}
+}
+
+func keyOf(e *ast.MappingValueNode) string { return e.Key.GetToken().Value }
+
+// fieldsByKey maps the keys of a struct to the types of its fields.
+func fieldsByKey(t reflect.Type) map[string]reflect.Type {
+	fields := map[string]reflect.Type{}
+	for i := range t.NumField() {
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "-" {
+			fields[key] = t.Field(i).Type
+		}
+	}
+	return fields
+}
