@@ -111,6 +111,13 @@ type ExitError struct{ Code int }
 
 func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
 
+// Plain marks an error for a person at a terminal: it is printed as a usage
+// error is, without a log header. The exit code is that of the error inside.
+type Plain struct{ Err error }
+
+func (e *Plain) Error() string { return e.Err.Error() }
+func (e *Plain) Unwrap() error { return e.Err }
+
 // Refused marks an error as a refusal: exit 2.
 type Refused struct{ Err error }
 
@@ -214,9 +221,10 @@ func (e *entry) Run(args []string) int {
 	err = e.cmd.Run(context.Background(), inv)
 	var exit *ExitError
 	var usage *UsageError
+	var plain *Plain
 	switch {
 	case err == nil, errors.As(err, &exit):
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.As(err, &plain):
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n", e.program, e.name, err)
 	default:
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))

@@ -151,6 +151,8 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 		{"refused", &Refused{Err: fault}, 2, "error=fault"},
 		{"gave up", &retry.GaveUpError{Attempts: 3, Err: fault}, 3, "gave up after 3 attempts"},
 		{"anything else", fault, 3, "error=fault"},
+		{"anything else, for people", fmt.Errorf("run: %w", &Plain{Err: fault}), 3, "prog echo: run: fault\n"},
+		{"a refusal, for people", &Plain{Err: &Refused{Err: fault}}, 2, "prog echo: fault\n"},
 		{"a child's code", &ExitError{Code: 42}, 42, ""},
 	} {
 		got := run(echo(c.err), "echo")

@@ -160,6 +160,7 @@ func TestRunRefusesBadInput(t *testing.T) {
 		return path
 	}
 	write("task.json", `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::123456789012:role/none", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`)
+	write("good.json", `{"family": "f", "networkMode": "awsvpc", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`)
 	const consul = "consul: {image: i, address: 10.42.0.254}\n"
 	for _, c := range []struct {
 		name string
@@ -180,7 +181,7 @@ func TestRunRefusesBadInput(t *testing.T) {
 		{"role that the scenario does not have", []string{write("f.yaml", "name: f\ntasks: {a: task.json, b: task.json}\nimages: {i: {}}\n"+consul)}, []string{
 			"task.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles",
 		}},
-		{"foreign directory", []string{"-dir", foreign(t), write("e.yaml", "name: e\ntasks: {web: web.json}\nimages: {i: {}}\n"+consul)}, []string{"which no run has made"}},
+		{"foreign directory", []string{"-dir", foreign(t), write("e.yaml", "name: e\ntasks: {web: good.json}\nimages: {i: {}}\n"+consul)}, []string{"which no run has made"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			args := append([]string{"run", "-dir", t.TempDir()}, c.args...)

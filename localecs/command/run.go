@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
@@ -83,15 +85,16 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	scene, err := file.Load(inv.Args[0])
-	if err != nil {
-		return &cli.UsageError{Err: err}
+	err := f.runScenario(ctx, inv)
+	var verdict *cli.ExitError
+	if err == nil || f.json || errors.As(err, &verdict) {
+		return err
 	}
-	values, err := f.variables()
-	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	dir, err := openStateDir(filepath.Join(f.dir, scene.Name))
+	return &cli.Plain{Err: err}
+}
+
+func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
+	plan, dir, err := f.prepare(inv)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -102,21 +105,54 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	ctx, stop := cli.SignalContext(ctx, ends...)
 	defer stop()
-	follow := progress.Lines(inv.Stdout)
+	ctx, out := watchOutput(ctx, inv.Stdout)
+	follow := progress.Lines(out)
 	if f.json {
-		follow = progress.Objects(inv.Stdout)
+		follow = progress.Objects(out)
 	}
-	report, err := scenario.Run(ctx, scene, scenario.Options{Vars: values, Dir: dir.Name(), Progress: follow, Log: inv.Log})
+	report, err := plan.Run(ctx, scenario.Options{Dir: dir.Name(), Progress: follow, Log: inv.Log})
 	if err != nil {
 		return err
 	}
-	if err := report.Write(inv.Stdout, f.json); err != nil {
-		return err
+	if err := report.Write(out, f.json); err != nil {
+		return fmt.Errorf("write the report: %w", err)
 	}
 	if len(report.Failures) > 0 {
 		return &cli.ExitError{Code: cli.ExitRefused}
 	}
 	return nil
+}
+
+// prepare looks at everything that was given before it touches anything: the
+// logs of the last run stay until this one can begin.
+func (f *runFlags) prepare(inv *cli.Invocation) (*scenario.Plan, *os.File, error) {
+	scene, err := file.Load(inv.Args[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := f.variables()
+	if err != nil {
+		return nil, nil, err
+	}
+	plan, warnings, err := scenario.Prepare(scene, values)
+	f.warn(inv, warnings)
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := openStateDir(filepath.Join(f.dir, scene.Name))
+	return plan, dir, err
+}
+
+// warn says what is accepted and perhaps not meant.
+func (f *runFlags) warn(inv *cli.Invocation, warnings []string) {
+	for _, w := range warnings {
+		switch {
+		case f.json:
+			inv.Log.Warn("task definition has a doubtful setting", logkey.Reason, w)
+		case inv.Log.IsWarn():
+			fmt.Fprintln(inv.Stderr, "localecs run: warning:", w)
+		}
+	}
 }
 
 // variables are the scenario's: given ones, else what is found here.

@@ -3,6 +3,7 @@ package runtime
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrClosed means that the runtime is closed.
@@ -28,8 +29,24 @@ const maxReason = 1024
 
 // Reason is the text for the container and the task as Fargate words it.
 func (e *StartError) Reason() string {
-	reason := []rune("CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: " +
-		"failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: " +
-		e.Err.Error() + ": unknown")
+	reason := []rune(startFailed + throughRunc + e.Err.Error() + unknown)
 	return string(reason[:min(len(reason), maxReason)])
+}
+
+// The words around a cause.
+const (
+	startFailed = "CannotStartContainerError: "
+	throughRunc = "ResourceInitializationError: failed to create new container runtime task: " +
+		"failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: "
+	unknown = ": unknown"
+)
+
+// Brief is a reason for people who want the cause: without the words that tell
+// through whose hands it went. Any other text stays as it is.
+func Brief(reason string) string {
+	cause, ok := strings.CutPrefix(reason, startFailed+throughRunc)
+	if !ok {
+		return reason
+	}
+	return startFailed + strings.TrimSuffix(cause, unknown)
 }

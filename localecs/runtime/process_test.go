@@ -128,18 +128,19 @@ func TestScenario20ContainerThatCannotStart(t *testing.T) {
 	img := toolbox(t)
 	img.Programs["/bin/script"] = script
 	img.Programs["/bin/data"] = data
+	const has = `; image "toolbox" has /bin/data, /bin/helper, /bin/script, /bin/sh, /bin/sleep`
 	for _, init := range []bool{false, true} {
 		for _, tc := range []struct {
 			args []string
 			want string
 			is   error
 		}{
-			{[]string{"/missing"}, `exec: "/missing": stat /missing: no such file or directory`, unix.ENOENT},
-			{[]string{"missing", "arg"}, `exec: "missing": executable file not found in $PATH`, nil},
+			{[]string{"/missing"}, `exec: "/missing": stat /missing: no such file or directory` + has, unix.ENOENT},
+			{[]string{"missing", "arg"}, `exec: "missing": executable file not found in $PATH` + has, unix.ENOENT},
 			{[]string{"/etc/hosts"}, `exec: "/etc/hosts": stat /etc/hosts: permission denied`, unix.EACCES},
 			{[]string{"/etc"}, `exec: "/etc": stat /etc: is a directory`, unix.EISDIR},
-			{[]string{"/bin/script"}, `exec: "/bin/script": the script's interpreter /usr/bin/python3 is not in the image: no such file or directory`, unix.ENOENT},
-			{[]string{"data"}, `exec: "data": exec format error`, unix.ENOEXEC},
+			{[]string{"/bin/script"}, `exec: "/bin/script": the script's interpreter /usr/bin/python3 is not in the image: no such file or directory` + has, unix.ENOENT},
+			{[]string{"data"}, `exec: "data": neither a program for this machine nor a script that begins with #!: exec format error`, unix.ENOEXEC},
 			{nil, `no command specified: neither the definition nor image "toolbox" has one`, nil},
 		} {
 			_, err := r.Start(Spec{Name: "app", Image: img, Args: tc.args, InitProcess: init})
@@ -152,6 +153,9 @@ func TestScenario20ContainerThatCannotStart(t *testing.T) {
 				"failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: " + tc.want + ": unknown"
 			if start.Reason() != wantReason {
 				t.Errorf("reason %q", start.Reason())
+			}
+			if brief := Brief(start.Reason()); brief != "CannotStartContainerError: "+tc.want {
+				t.Errorf("in brief %q", brief)
 			}
 		}
 	}

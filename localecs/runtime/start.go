@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
+	"slices"
+	"strings"
+	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 )
 
@@ -52,9 +57,23 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	if err != nil {
 		c.Kill()
 		<-c.Done()
-		return nil, err
+		return nil, inImage(s.Image, err)
 	}
 	return c, nil
+}
+
+// inImage adds to "no such program" what the image has: a container sees
+// nothing else of this machine.
+func inImage(i image.Image, err error) error {
+	var report *stage.Report
+	if !errors.As(err, &report) || report.Step != "" || !errors.Is(err, syscall.ENOENT) {
+		return err
+	}
+	has := strings.Join(slices.Sorted(maps.Keys(i.Programs)), ", ")
+	if has == "" {
+		has = "no programs"
+	}
+	return fmt.Errorf("%w; image %q has %s", err, i.Name, has)
 }
 
 // pipes connect the simulator with a first stage.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"path/filepath"
-	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,10 +12,8 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
@@ -29,8 +25,6 @@ import (
 
 // Options say where a scenario runs.
 type Options struct {
-	// Vars are the variables of image programs: consul, envoy, bin.
-	Vars map[string]string
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
 	// Progress is told what happens.
@@ -80,20 +74,13 @@ type runner struct {
 // Run carries out the scenario and judges it. The report tells what failed;
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
-func Run(ctx context.Context, f *file.Scenario, o Options) (report *Report, err error) {
-	defs, warnings, taskErr := loadTasks(f)
-	for _, w := range warnings {
-		o.Log.Warn("task definition has a doubtful setting", logkey.Reason, w)
-	}
-	images, imageErr := f.HostImages(o.Vars)
-	if err := errors.Join(taskErr, imageErr); err != nil {
-		return nil, &cli.UsageError{Err: err}
-	}
-	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: defs}
+func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
+	f := p.file
+	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.tasks()}
 	cluster, err := localecs.Open(localecs.Options{
 		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet,
 		AtOnce: f.StopOrder == "at-once",
-		Dir:    o.Dir, Images: images, Roles: f.IdentityRoles(), Secrets: f.Secrets,
+		Dir:    o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets,
 		Observe: r.observe, Log: o.Log,
 	})
 	if err != nil {
@@ -135,45 +122,6 @@ func ended(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
-}
-
-// loadTasks reads every task definition, once each, and reports all that is
-// wrong with all of them.
-func loadTasks(f *file.Scenario) (tasks map[string]*taskRun, warnings []string, err error) {
-	roles := f.IdentityRoles()
-	defs := map[string]*taskdef.TaskDefinition{}
-	var errs []error
-	for _, name := range slices.Compact(slices.Sorted(maps.Values(f.Tasks))) {
-		path := filepath.Join(f.Dir, name)
-		def, more, err := localecs.LoadTaskDefinition(path)
-		warnings = append(warnings, more...)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		known := func(r identity.Role) bool { return r.ARN() == def.TaskRoleARN }
-		if def.TaskRoleARN != "" && !slices.ContainsFunc(roles, known) {
-			errs = append(errs, fmt.Errorf("task definition %s: taskRoleArn %s is not among the scenario's roles", path, def.TaskRoleARN))
-		}
-		defs[name] = def
-	}
-	if len(errs) > 0 {
-		return nil, warnings, errors.Join(errs...)
-	}
-	tasks = map[string]*taskRun{}
-	for task, name := range f.Tasks {
-		tasks[task] = &taskRun{def: defs[name], application: applicationOf(defs[name])}
-	}
-	return tasks, warnings, nil
-}
-
-// applicationOf is the name of the container that is named like the family,
-// else the last one.
-func applicationOf(def *taskdef.TaskDefinition) string {
-	if def.Container(def.Family) != nil {
-		return def.Family
-	}
-	return def.ContainerDefinitions[len(def.ContainerDefinitions)-1].Name
 }
 
 func (r *runner) startConsul(ctx context.Context) error {
@@ -235,12 +183,21 @@ func (r *runner) observe(e localecs.Event) {
 		text = "asked to stop"
 	}
 	if e.Detail != "" {
-		text += " (" + e.Detail + ")"
+		text += " (" + brief(e.Detail) + ")"
 	}
 	r.tell(progress.Event{
 		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
 		Status: e.Value, Detail: e.Detail, Text: text,
 	})
+}
+
+// brief is a reason without the engine's words, also after its stop code.
+func brief(reason string) string {
+	code, rest, ok := strings.Cut(reason, ": ")
+	if code == scheduler.StopTaskFailedToStart && ok {
+		return code + ": " + runtime.Brief(rest)
+	}
+	return runtime.Brief(reason)
 }
 
 // consulChanged notes a check's new status.

@@ -207,7 +207,7 @@ func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, rel
 // whyEnded is ECS's reason for a task's end, then the first container that
 // failed with its last word.
 func (r *runner) whyEnded(name string, v scheduler.View) string {
-	why := v.StopCode + ": " + v.StoppedReason
+	why := brief(v.StopCode + ": " + v.StoppedReason)
 	var first *scheduler.ContainerView
 	for i, c := range v.Containers {
 		// One that never started may have a code, too: ECS gives it 143.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"runtime"
 	"strings"
 )
 
@@ -54,12 +55,8 @@ func (c *closure) close() {
 // dependencies returns the binds of a program's interpreter and libraries.
 // A static program, a script or data has none.
 func dependencies(b Bind, cache map[string][]string) ([]Bind, error) {
-	f, err := elf.Open(b.Source)
-	var format *elf.FormatError
-	if errors.As(err, &format) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, nil
-	}
-	if err != nil {
+	f, err := openProgram(b.Source)
+	if f == nil || err != nil {
 		return nil, err
 	}
 	c := &closure{cache: cache, seen: map[string]bool{}, files: []*elf.File{f}}
@@ -85,6 +82,73 @@ func dependencies(b Bind, cache map[string][]string) ([]Bind, error) {
 		}
 	}
 	return c.binds, nil
+}
+
+// openProgram is nil for what is no ELF file: a script, or data. A program that
+// this machine cannot run is an error.
+func openProgram(name string) (*elf.File, error) {
+	f, err := elf.Open(name)
+	var format *elf.FormatError
+	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case !short && !errors.As(err, &format):
+	case !hasMagic(name):
+		return nil, nil
+	case short:
+		return nil, fmt.Errorf("%s is cut short: copy or build it again", name)
+	default:
+		return nil, fmt.Errorf("%s is a damaged program: %w", name, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if own, ok := ownMachine(); ok && foreign(f.Machine, own) && len(emulators()) == 0 {
+		f.Close()
+		return nil, fmt.Errorf("%s is a program for %s, but this machine is %s", name, machineName(f.Machine), machineName(own))
+	}
+	return f, nil
+}
+
+func hasMagic(name string) bool {
+	f, err := os.Open(name)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	magic := make([]byte, len(elf.ELFMAG))
+	_, err = io.ReadFull(f, magic)
+	return err == nil && string(magic) == elf.ELFMAG
+}
+
+func ownMachine() (elf.Machine, bool) {
+	m, ok := map[string]elf.Machine{"amd64": elf.EM_X86_64, "arm64": elf.EM_AARCH64}[runtime.GOARCH]
+	return m, ok
+}
+
+// foreign leaves the 32-bit sisters of a machine to the kernel.
+func foreign(program, own elf.Machine) bool {
+	sister := map[elf.Machine]elf.Machine{elf.EM_X86_64: elf.EM_386, elf.EM_AARCH64: elf.EM_ARM}[own]
+	return program != own && program != sister
+}
+
+func machineName(m elf.Machine) string {
+	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
+}
+
+// emulators are the kernel's helpers for programs of other machines.
+func emulators() []string {
+	found, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
+	return found
+}
+
+// Interpreter is the dynamic loader that a program names; empty for one without.
+func Interpreter(program string) (string, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	return interpreterOf(f)
 }
 
 func interpreterOf(f *elf.File) (string, error) {

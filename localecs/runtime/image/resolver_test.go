@@ -2,6 +2,7 @@ package image
 
 import (
 	"bytes"
+	"debug/elf"
 	"encoding/binary"
 	"errors"
 	"io/fs"
@@ -105,6 +106,38 @@ func TestMissingLibraryIsNamed(t *testing.T) {
 	write(t, dir+"/lib/libtwo.so", "\x7fELF not really")
 	if _, err := new(Resolver).Binds(img); !errors.As(err, &notFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+func TestProgramsThatCannotRunHereAreNamed(t *testing.T) {
+	t.Parallel()
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	alien := slices.Clone(self)
+	binary.NativeEndian.PutUint16(alien[18:], uint16(elf.EM_S390)) // e_machine
+	write(t, dir+"/alien", string(alien))
+	write(t, dir+"/cut", string(self[:3000]))
+	write(t, dir+"/head", "\x7fELF")
+	write(t, dir+"/odd", "\x7fELF\x09"+string(self[5:]))
+	own, _ := ownMachine()
+	cases := map[string]string{
+		"/cut":  dir + "/cut is cut short: copy or build it again",
+		"/head": dir + "/head is cut short: copy or build it again",
+	}
+	cases["/odd"] = dir + "/odd is a damaged program: unknown ELF class"
+	if len(emulators()) == 0 {
+		cases["/alien"] = dir + "/alien is a program for s390, but this machine is " + machineName(own)
+	}
+	for name, want := range cases {
+		if _, err := new(Resolver).Libraries(Bind{dir + name, "/x"}); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if foreign(elf.EM_386, elf.EM_X86_64) || !foreign(elf.EM_386, elf.EM_AARCH64) || foreign(own, own) {
+		t.Error("what the kernel may run is foreign, or the other way round")
 	}
 }
 

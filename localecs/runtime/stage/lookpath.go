@@ -10,6 +10,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"golang.org/x/sys/unix"
 )
 
@@ -30,8 +31,17 @@ func LookPath(file string, env []string) (string, error) {
 			return p, nil
 		}
 	}
-	return "", fmt.Errorf("exec: %q: executable file not found in $PATH", file)
+	return "", &notFoundError{file}
 }
+
+// notFoundError carries the number of an error that the system was not asked for.
+type notFoundError struct{ file string }
+
+func (e *notFoundError) Error() string {
+	return fmt.Sprintf("exec: %q: executable file not found in $PATH", e.file)
+}
+
+func (e *notFoundError) Unwrap() error { return unix.ENOENT }
 
 func executable(p string) error {
 	st, err := os.Stat(p)
@@ -61,17 +71,30 @@ func lookup(env []string, name string) string {
 }
 
 // explainExec says what a failed exec means. "No such file" for a file that
-// exists is about its interpreter, and costs people hours.
+// exists is about what must load it, and costs people hours.
 func explainExec(file, path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, unix.ENOENT) {
-		if interpreter := scriptInterpreter(path); interpreter != "" {
-			return fmt.Errorf("exec: %q: the script's interpreter %s is not in the image: %w", file, interpreter, err)
-		}
+	why := ""
+	switch {
+	case errors.Is(err, unix.ENOENT):
+		why = loader(path)
+	case errors.Is(err, unix.ENOEXEC):
+		why = "neither a program for this machine nor a script that begins with #!: "
 	}
-	return fmt.Errorf("exec: %q: %w", file, err)
+	return fmt.Errorf("exec: %q: %s%w", file, why, err)
+}
+
+// loader names what the kernel looks for to run a file.
+func loader(path string) string {
+	if interpreter := scriptInterpreter(path); interpreter != "" {
+		return "the script's interpreter " + interpreter + " is not in the image: "
+	}
+	if interpreter, err := image.Interpreter(path); err == nil && interpreter != "" {
+		return "the program's dynamic loader " + interpreter + " is not in the image: "
+	}
+	return ""
 }
 
 func scriptInterpreter(path string) string {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"golang.org/x/sys/unix"
 )
 
@@ -87,6 +88,9 @@ func TestLookPath(t *testing.T) {
 		{"/no/such", "", `exec: "/no/such": stat /no/such: no such file or directory`},
 	} {
 		got, err := LookPath(tc.file, env)
+		if strings.Contains(tc.err, "PATH") && !errors.Is(err, unix.ENOENT) {
+			t.Errorf("%q: %v is not ENOENT", tc.file, err)
+		}
 		text := ""
 		if err != nil {
 			text = err.Error()
@@ -112,6 +116,15 @@ func TestExplainExecNamesTheInterpreter(t *testing.T) {
 		}
 		if err := explainExec("s", script, unix.ENOENT); err.Error() != want || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("%q: %v, want %s", content, err, want)
+		}
+	}
+	if err := explainExec("s", script, unix.ENOEXEC); err.Error() != `exec: "s": neither a program for this machine nor a script that begins with #!: exec format error` {
+		t.Error(err)
+	}
+	if interpreter, err := image.Interpreter("/bin/sh"); err == nil && interpreter != "" {
+		want := `exec: "s": the program's dynamic loader ` + interpreter + ` is not in the image: no such file or directory`
+		if err := explainExec("s", "/bin/sh", unix.ENOENT); err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	if err := explainExec("s", "/no/such", unix.ENOENT); err.Error() != `exec: "s": no such file or directory` {

@@ -109,15 +109,30 @@ func TestImagesNamesEveryMissingProgram(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "data"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "cut"), []byte("\x7fELF"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	f := &Scenario{Dir: dir, Images: map[string]*Image{
 		"good": {Programs: map[string]string{"/a": "program", "/b": "${bin}/program"}},
-		"bad":  {Programs: map[string]string{"/c": "${consul}", "/d": "absent", "/e": "data"}},
+		"bad": {Programs: map[string]string{
+			"/c": "${consul}", "/d": "absent", "/e": "data", "/f": ".", "/g": "/dev/null", "/h": "${bin}/x", "/i": "${mine}", "/j": "cut", "/k": "${given}",
+		}},
 	}}
-	images, err := f.HostImages(map[string]string{"bin": dir})
-	for _, want := range []string{"needs ${consul}, which was not found", "absent", "data is not a program"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("not reported: %s\n%v", want, err)
-		}
+	images, err := f.HostImages(map[string]string{"bin": dir, "given": "/nowhere"})
+	want := `images["bad"].programs["/c"]: needs ${consul}, which was not found: run 'make tools', put consul on PATH, or give -var consul=PATH
+images["bad"].programs["/d"]: DIR/absent: no such file or directory
+images["bad"].programs["/e"]: DIR/data is not executable: chmod +x makes it so
+images["bad"].programs["/f"]: DIR is a directory, not a program
+images["bad"].programs["/g"]: /dev/null is not a program
+images["bad"].programs["/h"]: DIR/x: no such file or directory (from ${bin}/x): run 'make build', or give -var bin=DIRECTORY
+images["bad"].programs["/i"]: needs ${mine}, which was not found: give -var mine=PATH
+images["bad"].programs["/j"]: DIR/cut is cut short: copy or build it again
+images["bad"].programs["/k"]: /nowhere: no such file or directory (from ${given}): give -var given=PATH`
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff(want, strings.ReplaceAll(err.Error(), dir, "DIR")); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
 	}
 	if got := images["good"].Programs; got["/a"] != program || got["/b"] != program {
 		t.Errorf("programs %v, want both to be %s", got, program)

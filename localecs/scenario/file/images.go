@@ -3,6 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,18 +13,22 @@ import (
 )
 
 // HostImages are the scenario's images with their variables filled in. Programs
-// that this machine does not have are all named in the error.
+// that this machine does not have, or that lack something they need, are all
+// named in the error.
 func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, error) {
 	images := map[string]image.Image{}
 	var errs []error
+	var resolver image.Resolver
 	for name, i := range s.Images {
 		programs := map[string]string{}
 		for inside, host := range i.Programs {
 			path, err := s.program(host, vars)
+			if err == nil {
+				programs[inside], err = path, lacking(&resolver, image.Bind{Source: path, Target: inside})
+			}
 			if err != nil {
 				errs = append(errs, fmt.Errorf("images[%q].programs[%q]: %w", name, inside, err))
 			}
-			programs[inside] = path
 		}
 		images[name] = image.Image{
 			Name: name, Programs: programs, Env: i.Env,
@@ -34,15 +39,23 @@ func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, e
 	return images, errors.Join(errs...)
 }
 
+// lacking is what a program needs and this machine does not have.
+func lacking(r *image.Resolver, program image.Bind) error {
+	_, err := r.Libraries(program)
+	return err
+}
+
 // program is the host path of a program: variables filled in, relative paths
 // from the scenario's directory.
 func (s *Scenario) program(host string, vars map[string]string) (string, error) {
 	var missing []error
+	var used []string
 	path := os.Expand(host, func(name string) string {
 		value, ok := vars[name]
 		if !ok {
-			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: run 'make tools' or give -var %s=PATH", name, name))
+			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: %s", name, remedy(name)))
 		}
+		used = append(used, name)
 		return value
 	})
 	if len(missing) > 0 {
@@ -51,12 +64,43 @@ func (s *Scenario) program(host string, vars map[string]string) (string, error) 
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(s.Dir, path)
 	}
-	st, err := os.Stat(path)
+	err := executable(path)
 	switch {
+	case err != nil && len(used) > 0:
+		return "", fmt.Errorf("%w (from %s): %s", err, host, remedy(used[0]))
 	case err != nil:
 		return "", err
-	case !st.Mode().IsRegular() || st.Mode()&0o111 == 0:
-		return "", fmt.Errorf("%s is not a program", path)
 	}
 	return filepath.EvalSymlinks(path)
+}
+
+// remedy says how a variable gets its value.
+func remedy(name string) string {
+	flag := fmt.Sprintf("-var %s=PATH", name)
+	switch name {
+	case "consul", "envoy":
+		return "run 'make tools', put " + name + " on PATH, or give " + flag
+	case "bin":
+		return "run 'make build', or give -var bin=DIRECTORY"
+	}
+	return "give " + flag
+}
+
+// executable says why a file cannot be a program.
+func executable(path string) error {
+	st, err := os.Stat(path)
+	var pathError *fs.PathError
+	switch {
+	case errors.As(err, &pathError):
+		return fmt.Errorf("%s: %w", path, pathError.Err)
+	case err != nil:
+		return err
+	case st.IsDir():
+		return fmt.Errorf("%s is a directory, not a program", path)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s is not a program", path)
+	case st.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable: chmod +x makes it so", path)
+	}
+	return nil
 }

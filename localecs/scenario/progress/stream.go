@@ -24,5 +24,5 @@ func (s *Stream) Event(e Event) {
 	text := s.form(e)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, _ = s.out.Write(text) // a reader that is gone is no reason to stop
+	_, _ = s.out.Write(text) // the writer knows, and its owner decides
 }
