@@ -193,7 +193,7 @@ func TestScenario61ContainersShareTheTasksNetwork(t *testing.T) {
 	if got, want := namespaceOf(c.PID(), "net"), namespaceOf(os.Getpid(), "net"); got == want || got == "" {
 		t.Errorf("network namespace %q, the host's is %q", got, want)
 	}
-	l, err := task.Listen("tcp", network.MetadataIP+":80")
+	l, err := task.ListenMetadata()
 	if err != nil {
 		t.Fatal(err)
 	}
