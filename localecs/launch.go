@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints"
@@ -40,7 +41,7 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 	state := scheduler.New(def, c.options.schedulerOptions(), time.Now())
 	t.view = state.View()
 	if err := t.prepare(); err != nil {
-		return nil, errors.Join(err, t.release())
+		return nil, errors.Join(moreFiles(err), t.release())
 	}
 	c.mu.Lock()
 	c.tasks = append(c.tasks, t)
@@ -55,6 +56,15 @@ func (o Options) schedulerOptions() scheduler.Options {
 		options.StopOrder = scheduler.AllAtOnce
 	}
 	return options
+}
+
+// moreFiles says what to do about a limit on open files. The soft one was raised
+// to the hard one when this process began; Go does that.
+func moreFiles(err error) error {
+	if !errors.Is(err, syscall.EMFILE) {
+		return err
+	}
+	return fmt.Errorf("%w: raise the hard limit on open files (ulimit -Hn): a task needs one, and four for each container", err)
 }
 
 // prepare acquires what a task holds; each part puts its way back into closers.

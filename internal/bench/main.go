@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	localruntime "github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // Exit codes, as in the product (design decision 6).
@@ -44,10 +46,16 @@ func figures() []figure {
 		{"stop", "application stopped to Envoy's TERM", stopFigure},
 		{"drain", "memory of envoy-entrypoint, CPU while Envoy drains", drainFigure},
 		{"traffic", "Envoy listening to first request through the mesh", trafficFigure},
+		{"tasks", "localecs: start of ten tasks of five containers", tasksFigure},
+		{"many", "localecs: memory of two hundred tasks", manyFigure},
+		{"metadata", "localecs: task metadata, asked from inside tasks", metadataFigure},
 	}
 }
 
 func main() {
+	if localruntime.InitMain() {
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == envoyRole {
 		os.Exit(playEnvoy(os.Args[2:]))
 	}
@@ -65,11 +73,17 @@ type options struct {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	var o options
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
-	fs.SetOutput(stderr)
-	fs.StringVar(&o.only, "only", "", "comma-separated `names` of figures: "+strings.Join(names(figures()), ", "))
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&o.only, "only", "", "comma-separated `names` of figures; all without it")
 	fs.IntVar(&o.runs, "n", 0, "`runs` of each repeated measurement (default: each figure's own)")
 	fs.BoolVar(&o.json, "json", false, "print JSON instead of a table")
-	if err := fs.Parse(args); err != nil {
+	err := fs.Parse(args)
+	if errors.Is(err, flag.ErrHelp) {
+		help(stdout, fs)
+		return exitOK
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "bench: %v; -help lists what there is\n", err)
 		return exitUsage
 	}
 	chosen, err := choose(figures(), o.only)
@@ -86,6 +100,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitUnknown
 	}
 	return exitOK
+}
+
+// help lists the flags and the figures.
+func help(w io.Writer, fs *flag.FlagSet) {
+	fmt.Fprintln(w, "Usage: bench [flags]\n\nMeasures each figure next to a floor or a peer of the same run.\n\nFlags:")
+	fs.SetOutput(w)
+	fs.PrintDefaults()
+	fmt.Fprintln(w, "\nFigures:")
+	for _, f := range figures() {
+		fmt.Fprintf(w, "  %-10s%s\n", f.name, f.about)
+	}
 }
 
 func usage(args []string, runs int) error {

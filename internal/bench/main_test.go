@@ -10,10 +10,15 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	localruntime "github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// TestMain lets the wrapper of a measurement start this binary as its child.
+// TestMain lets the wrapper of a measurement start this binary as its child,
+// and localecs start it as a container.
 func TestMain(m *testing.M) {
+	if localruntime.InitMain() {
+		return
+	}
 	if len(os.Args) > 1 && os.Args[1] == envoyRole {
 		os.Exit(playEnvoy(os.Args[2:]))
 	}
@@ -34,6 +39,21 @@ func TestWrongCalls(t *testing.T) {
 		var stdout, stderr bytes.Buffer
 		if code := run(t.Context(), c.args, &stdout, &stderr); code != exitUsage || stdout.Len() > 0 || !strings.Contains(stderr.String(), c.want) {
 			t.Errorf("%s: exit %d, %q, %q; want %d, %q", name, code, stdout.String(), stderr.String(), exitUsage, c.want)
+		}
+	}
+}
+
+func TestHelpNamesEveryFigure(t *testing.T) {
+	t.Parallel()
+	for _, arg := range []string{"-h", "--help"} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), []string{arg}, &stdout, &stderr); code != exitOK || stderr.Len() > 0 {
+			t.Errorf("%s: exit %d, %q", arg, code, stderr.String())
+		}
+		for _, f := range figures() {
+			if !strings.Contains(stdout.String(), f.name) || !strings.Contains(stdout.String(), f.about) {
+				t.Errorf("%s does not tell of %s", arg, f.name)
+			}
 		}
 	}
 }

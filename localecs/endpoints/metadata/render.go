@@ -52,7 +52,8 @@ func (m Moment) task(v version) taskResponse {
 // containers are in the order of the task definition; on EC2 those that are
 // not pulled are absent and those not created come last.
 func (m Moment) containers(v version) []containerResponse {
-	var created, pulled []containerResponse
+	created := make([]containerResponse, 0, len(m.View.Containers))
+	var pulled []containerResponse
 	for _, c := range m.View.Containers {
 		f, ok := m.Facts.Containers[c.Name]
 		switch {
