@@ -18,7 +18,7 @@ func refusals() []struct {
 		text, remedy string
 		permanent    bool
 	}{
-		{"ACL not found: auth method", "create the auth method (consul-ecs acl-controller does) or correct consulLogin.method", true},
+		{"ACL not found: auth method", "create the auth method (consul-ecs acl-controller does) or correct its name: consulLogin.method, for client-entrypoint -auth-method", true},
 		{"is not trusted", "add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path that the method trusts", true},
 		{`missing header "X-Consul-IAM-ServerID"`, "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue", true},
 		{`" but got "`, "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue", true},
@@ -27,7 +27,7 @@ func refusals() []struct {
 		{"response body is invalid", "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region", false},
 		{"ACL support disabled", "set consulLogin.enabled to false or enable ACLs in Consul", true},
 		{"HTTP request to an HTTPS server", "begin consulHTTPAddr with https://", true},
-		{"Permission denied", "no binding rule of the auth method fits: tag the task role with consul.hashicorp.com.service-name", true},
+		{"Permission denied", "no binding rule of the auth method fits: for a service tag the task role with consul.hashicorp.com.service-name, for a client bind the clients' role", true},
 	}
 }
 

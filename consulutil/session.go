@@ -74,6 +74,12 @@ func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
 // Logout logs a token out, with retries until LogoutLimit or the end of ctx.
 func (s *Session) Logout(ctx context.Context, secret string) error {
 	return retry.Do(ctx, s.policy(LogoutLimit), s.Log, "log out", Classify, func(ctx context.Context) error {
+		if s.client == nil { // no login got so far
+			var err error
+			if s.client, err = s.Servers(); err != nil {
+				return err
+			}
+		}
 		return Logout(ctx, s.client, secret)
 	})
 }

@@ -149,3 +149,13 @@ func TestSessionLogoutEndsWithItsContext(t *testing.T) {
 		t.Errorf("%v after %s", err, time.Since(start))
 	}
 }
+
+// TestSessionLogoutWithoutALogin: of a token that an earlier run left.
+func TestSessionLogoutWithoutALogin(t *testing.T) {
+	t.Parallel()
+	server := newSessionServer(t, 0)
+	s, _ := server.session(t)
+	if err := s.Logout(t.Context(), "old"); err != nil || !slices.Equal(server.asked, []string{"/v1/acl/logout old"}) {
+		t.Errorf("asked %q, %v", server.asked, err)
+	}
+}

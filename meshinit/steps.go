@@ -18,17 +18,12 @@ import (
 
 // explain adds the remedy to an error that time did not mend.
 func (s step) explain(err error) error {
-	var gaveUp *retry.GaveUpError
-	var signal *cli.SignalError
-	if s.remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
-		return err
-	}
 	remedy := s.remedy
 	var sign *consulutil.SignError
 	if errors.As(err, &sign) {
 		remedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
 	}
-	return fmt.Errorf("%s: %w (%s)", s.name, err, remedy)
+	return cli.Remedy(err, s.name, remedy)
 }
 
 // local is the policy towards what is in the same task, with this run's limit.

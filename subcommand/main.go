@@ -17,13 +17,14 @@ func Main(args []string) int {
 
 func commands() map[string]cli.Command {
 	return map[string]cli.Command{
-		"app-entrypoint":   appEntrypointCommand(),
-		"config":           configCommand(),
-		"envoy-entrypoint": envoyEntrypointCommand(),
-		"health-sync":      healthSyncCommand(),
-		"install":          installCommand(),
-		"mesh-init":        meshInitCommand(),
-		"net-dial":         netDialCommand(),
-		"version":          versionCommand(),
+		"app-entrypoint":    appEntrypointCommand(),
+		"client-entrypoint": clientEntrypointCommand(),
+		"config":            configCommand(),
+		"envoy-entrypoint":  envoyEntrypointCommand(),
+		"health-sync":       healthSyncCommand(),
+		"install":           installCommand(),
+		"mesh-init":         meshInitCommand(),
+		"net-dial":          netDialCommand(),
+		"version":           versionCommand(),
 	}
 }

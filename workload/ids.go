@@ -23,13 +23,18 @@ const (
 	FileServiceToken = "service-token"
 	// FileClientToken holds the secret of the Consul client's login.
 	FileClientToken = "client-token"
-	// FileClientTokenOwner exists while client-entrypoint owns FileClientToken
-	// and will log it out itself.
+	// FileClientTokenOwner exists while client-entrypoint runs the agent: it
+	// outlives the applications, and FileClientToken is not ours to log out.
 	FileClientTokenOwner = "client-token.owner"
 	// FileBootstrap is what Envoy starts from.
 	FileBootstrap = "envoy-bootstrap.json"
 	// FileBinary is the copy of this program for the other containers.
 	FileBinary = "consul-ecs"
+	// FileCACert verifies the Consul servers' RPC, FileHTTPSCACert their HTTPS.
+	FileCACert      = "consul-ca-cert.pem"
+	FileHTTPSCACert = "consul-https-ca-cert.pem"
+	// DirClient is the Consul client's own directory.
+	DirClient = "consul-client"
 )
 
 // Keys of the service meta that every registration has; the user's meta is

@@ -150,6 +150,17 @@ type SignalError struct{ Signal os.Signal }
 
 func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
 
+// Remedy names what was done and what to look at in an error that time did not
+// mend. Every other error stays as it is: a signal, a refusal, nil.
+func Remedy(err error, what, remedy string) error {
+	var gaveUp *retry.GaveUpError
+	var signal *SignalError
+	if remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
+		return err
+	}
+	return fmt.Errorf("%s: %w (%s)", what, err, remedy)
+}
+
 // SignalContext returns a context that ends, with a *SignalError as its cause,
 // when one of the signals arrives. stop releases the signals.
 func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Context, stop func()) {

@@ -162,6 +162,30 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 	}
 }
 
+// TestRemedyIsForWhatTimeDidNotMend: a refusal has its own, a signal needs none.
+func TestRemedyIsForWhatTimeDidNotMend(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("fault")
+	for _, tt := range []struct {
+		err    error
+		remedy string
+		want   string
+	}{
+		{&retry.GaveUpError{Attempts: 1, Err: fault}, "look there", "log in: gave up after 1 attempt in 0s: fault (look there)"},
+		{&retry.GaveUpError{Attempts: 1, Err: fault}, "", "gave up after 1 attempt in 0s: fault"},
+		{&retry.GaveUpError{Attempts: 2, Err: &SignalError{Signal: syscall.SIGTERM}}, "look there", "gave up after 2 attempts in 0s: stopped by signal terminated"},
+		{&retry.PermanentError{Err: fault}, "look there", "fault"},
+	} {
+		got := Remedy(tt.err, "log in", tt.remedy)
+		if got.Error() != tt.want || !errors.Is(got, tt.err) {
+			t.Errorf("%v, want %s", got, tt.want)
+		}
+	}
+	if got := Remedy(nil, "log in", "look there"); got != nil {
+		t.Errorf("nil became %v", got)
+	}
+}
+
 func TestNewLoggerRejectsUnknownLevels(t *testing.T) {
 	t.Parallel()
 	for level, ok := range map[string]bool{"": true, "info": true, "DEBUG": true, "Warn": true, "loud": false} {

@@ -1,0 +1,123 @@
+package clientagent
+
+import (
+	"context"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Ports are how the flow reaches the world.
+type Ports struct {
+	Metadata Metadata
+	// Session makes the login's session, for the task.
+	Session func(workload.Task, hclog.Logger) Session
+	// Start starts the agent.
+	Start func(args []string) (Child, error)
+	// Signals are those sent to us, from before Run.
+	Signals <-chan os.Signal
+	Log     hclog.Logger
+}
+
+// Metadata reads the task; an answer that is not a valid task is an error.
+type Metadata interface {
+	Task(context.Context) (workload.Task, error)
+}
+
+// Session is the login; *consulutil.Session is one. It talks to the servers:
+// there is no agent before the login and none after the leave.
+type Session interface {
+	Login(context.Context, consulutil.LoginParams) (consulutil.Token, error)
+	WaitReplicated(ctx context.Context, secret string) error
+	Logout(ctx context.Context, secret string) error
+}
+
+// Child is the agent's process.
+type Child interface {
+	// Wait blocks until the child has ended and returns its exit code.
+	Wait() int
+	// Signal sends to the process, SignalGroup to its whole group.
+	Signal(syscall.Signal) error
+	SignalGroup(syscall.Signal) error
+}
+
+// Run runs the agent until it ends. The result is its exit code as a
+// *cli.ExitError (nil for 0), or why it was not started: a *cli.UsageError, a
+// *retry.PermanentError (refused) or anything else (gave up, or a signal).
+// Whatever it is, the tokens of this run and of an earlier one are logged out.
+func Run(ctx context.Context, o Options, p Ports) error {
+	r := &run{Options: o, Ports: p, schedule: plan(o.StopTimeout)}
+	code, err := r.run(ctx)
+	r.end(ctx)
+	if err == nil && code != cli.ExitOK {
+		err = &cli.ExitError{Code: code}
+	}
+	return err
+}
+
+// run is the state of one run.
+type run struct {
+	Options
+	Ports
+	schedule schedule
+
+	task workload.Task
+	// address is where the agent binds.
+	address string
+	// session is nil when ACLs are off.
+	session Session
+	token   consulutil.Token
+	// previous is the secret that an earlier run left in the token file.
+	previous string
+	// writing says that the volume has proven fit, so that there may be files
+	// of ours.
+	writing bool
+	// command is the agent's.
+	command []string
+	// told is when the first TERM or INT came.
+	told time.Time
+}
+
+func (r *run) run(ctx context.Context) (code int, err error) {
+	if err := r.prepare(ctx); err != nil {
+		return 0, err
+	}
+	child, err := r.Start(r.command)
+	if err != nil {
+		return 0, &cli.UsageError{Err: err}
+	}
+	r.Log.Info("agent started", logkey.Address, r.address)
+	return r.attend(ctx, child), nil
+}
+
+// prepare does the steps, until TERM or INT. Other signals are for an agent
+// that is not there yet.
+func (r *run) prepare(ctx context.Context) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	prepared := make(chan error, 1)
+	go func() { prepared <- r.steps(ctx) }()
+	for {
+		select {
+		case err := <-prepared:
+			if err == nil && ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return err
+		case sig := <-r.Signals:
+			if ends(sig) && r.told.IsZero() {
+				r.told = time.Now()
+				cancel(&cli.SignalError{Signal: sig})
+			}
+		}
+	}
+}
+
+// ends says whether the signal wants us to end.
+func ends(sig os.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }

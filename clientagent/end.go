@@ -1,0 +1,73 @@
+package clientagent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// end takes back what outlives this program, on every way out. The CA files
+// stay: health-sync may still log out with them.
+func (r *run) end(ctx context.Context) {
+	out := r.logOutAll(ctx)
+	if !r.writing {
+		return
+	}
+	dir := r.path(workload.DirClient)
+	paths := []string{filepath.Join(dir, fileAgent), filepath.Join(dir, fileExtra), filepath.Join(dir, fileCA)}
+	if out {
+		// Otherwise it stays for the next run of this container, or for
+		// health-sync, which takes over when the marker is gone.
+		paths = append(paths, r.path(workload.FileClientToken))
+	}
+	for _, path := range append(paths, r.path(workload.FileClientTokenOwner)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.Log.Error("file was not removed", logkey.Path, path, logkey.Error, err)
+		}
+	}
+}
+
+// logOutAll logs out this run's token and one of an earlier run, if that could
+// not be done before. It says whether none is left that the file may hold.
+func (r *run) logOutAll(ctx context.Context) bool {
+	if r.session == nil {
+		return false // a file that is there is not ours
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.logOutTime())
+	defer cancel()
+	out := true
+	if secret := r.token.Secret; secret != "" {
+		log := r.Log.With(logkey.Accessor, r.token.Accessor)
+		if err := r.session.Logout(ctx, secret); err != nil {
+			log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
+			out = false
+		} else {
+			log.Info("logged out")
+		}
+	}
+	if r.previous != "" {
+		if err := r.session.Logout(ctx, r.previous); err != nil {
+			r.Log.Error("previous token was not logged out; the controller will remove it", logkey.Error, err)
+			out = false
+		} else {
+			r.Log.Info("logged out previous token")
+		}
+	}
+	return out
+}
+
+// logOutTime is what is left for the log-outs: all of the rest before KILL, or
+// the usual time when nobody has told us to end.
+func (r *run) logOutTime() time.Duration {
+	if r.told.IsZero() {
+		return min(consulutil.LogoutLimit, r.schedule.done)
+	}
+	return r.schedule.done - time.Since(r.told)
+}

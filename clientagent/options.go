@@ -1,0 +1,106 @@
+package clientagent
+
+import (
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// DefaultAuthMethod is the auth method of clients, as version 0.6 names it.
+const DefaultAuthMethod = "iam-ecs-client-token"
+
+// Options are what the user decides.
+type Options struct {
+	// Config has the volume (BootstrapDir), the servers (ConsulHTTPAddr,
+	// ConsulCACertFile) and the login: ConsulLogin.Enabled means that ACLs are
+	// on, Method is the clients'.
+	Config *config.Config
+	Agent  Agent
+	// HTTPSCACertPEM verifies ConsulHTTPAddr; empty leaves that to
+	// ServerCAFile.
+	HTTPSCACertPEM string
+	// Compat gives client-token the mode of version 0.6.
+	Compat bool
+	// FileGroup is the group ID of client-token, or volume.GroupOfDir.
+	FileGroup int
+	// Ignore names containers that the agent does not wait for.
+	Ignore []string
+	// StopTimeout is the time between TERM and KILL.
+	StopTimeout time.Duration
+	// Limit bounds each wait at start: for metadata and for a login.
+	Limit time.Duration
+}
+
+// check returns all mistakes that the options show by themselves.
+func (o Options) check() error {
+	var errs []error
+	wrong := func(is bool, message string) {
+		if is {
+			errs = append(errs, errors.New(message))
+		}
+	}
+	login, a := o.Config.ConsulLogin.Enabled, o.Agent
+	wrong(login && o.Config.ConsulHTTPAddr == "",
+		"ACLs need -consul-http-addr, CONSUL_HTTP_ADDR or consulHTTPAddr: the address of the Consul servers, since the agent is not there yet at the login and gone at the log-out")
+	wrong(a.AuditLogging && !login, "-audit-logging needs ACLs: add -acls")
+	wrong(a.TokenReplication && !login, "-enable-acl-token-replication needs ACLs: add -acls")
+	wrong(a.CACertPEM != "" && !isPEM(a.CACertPEM), "CONSUL_CACERT_PEM holds no PEM certificate")
+	wrong(o.HTTPSCACertPEM != "" && !isPEM(o.HTTPSCACertPEM), "CONSUL_HTTPS_CACERT_PEM holds no PEM certificate")
+	wrong(a.GossipKey != "" && !isGossipKey(a.GossipKey), "CONSUL_GOSSIP_ENCRYPTION_KEY: want 16, 24 or 32 bytes in base64, as consul keygen makes them")
+	for _, path := range a.ExtraFiles {
+		if _, err := os.Stat(path); err != nil {
+			errs = append(errs, fmt.Errorf("-agent-config-file: %w", err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func isPEM(text string) bool { return x509.NewCertPool().AppendCertsFromPEM([]byte(text)) }
+
+func isGossipKey(text string) bool {
+	key, err := base64.StdEncoding.DecodeString(text)
+	return err == nil && slices.Contains([]int{16, 24, 32}, len(key))
+}
+
+// ServerCAFile is the file that verifies the servers' HTTP address: the
+// document's, unless that is of another container's image and there is a
+// certificate at hand. Empty leaves it to the Consul environment.
+func (o Options) ServerCAFile() string {
+	named := o.Config.ConsulCACertFile
+	if o.HTTPSCACertPEM == "" || o.onVolume(named) {
+		return named
+	}
+	return o.path(workload.FileHTTPSCACert)
+}
+
+// caFiles are the CA certificates for mesh-init and health-sync, by path. What
+// their configuration names on the volume is written: mesh-init waits for it.
+func (o Options) caFiles() map[string]string {
+	files := map[string]string{}
+	if pem := o.Agent.CACertPEM; pem != "" {
+		files[o.path(workload.FileCACert)] = pem
+		if named := o.Config.ConsulCACertFile; o.onVolume(named) {
+			files[named] = pem
+		}
+	}
+	if o.HTTPSCACertPEM != "" {
+		files[o.ServerCAFile()] = o.HTTPSCACertPEM
+	}
+	return files
+}
+
+func (o Options) onVolume(path string) bool {
+	return strings.HasPrefix(filepath.Clean(path), filepath.Clean(o.Config.BootstrapDir)+"/")
+}
+
+// path is where a file of ours is.
+func (o Options) path(name string) string { return filepath.Join(o.Config.BootstrapDir, name) }

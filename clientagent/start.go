@@ -1,0 +1,201 @@
+package clientagent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/atomicfile"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Modes of files. Our directory on the volume is for nobody else.
+const (
+	modePrivateDir  = 0o700
+	modePrivate     = 0o600
+	modePublic      = 0o644
+	modeCompatToken = 0o644
+)
+
+// Names in our directory.
+const (
+	fileAgent = "agent.json"
+	fileExtra = "extra.hcl"
+	fileCA    = "ca.pem"
+	dirData   = "data"
+)
+
+// steps are all there is before the agent's start. The checks come first, so
+// that a mistake never costs a token.
+func (r *run) steps(ctx context.Context) error {
+	for _, step := range []func(context.Context) error{
+		r.check,
+		r.readMetadata,
+		r.writeCAs,
+		r.login,
+		r.waitReplicated,
+		r.writeToken,
+		r.configure,
+		r.logoutPrevious,
+	} {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check finds every mistake that can be found without a request.
+func (r *run) check(context.Context) error {
+	dir := r.Config.BootstrapDir
+	errs := []error{r.Options.check()}
+	if err := volume.CheckDir(dir, workload.FileClientToken, workload.FileClientTokenOwner); err != nil {
+		errs = append(errs, fmt.Errorf("check bootstrapDir: %w", err))
+	} else if r.FileGroup != volume.GroupOfDir && !r.Compat {
+		if err := volume.CheckGroup(dir, r.FileGroup); err != nil {
+			errs = append(errs, fmt.Errorf("check -file-group: %w", err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	r.writing = true
+	if len(r.Agent.RetryJoin) == 0 {
+		r.Log.Warn("no address to join, the agent stays alone unless its extra configuration names one")
+	}
+	return nil
+}
+
+// readMetadata retries whatever comes: the endpoint of a starting task may
+// answer errors, or a task without an address, for a moment.
+func (r *run) readMetadata(ctx context.Context) error {
+	policy := retry.LocalAgent()
+	policy.Limit = r.Limit
+	always := func(error) retry.Class { return retry.Retry }
+	err := retry.Do(ctx, policy, r.Log, "read task metadata", always, func(ctx context.Context) error {
+		var err error
+		if r.task, err = r.Metadata.Task(ctx); err != nil {
+			return err
+		}
+		r.address, err = r.Agent.address(r.task)
+		return err
+	})
+	if err != nil {
+		return cli.Remedy(err, "read task metadata", "only ECS answers there: check the ECS agent and network rules on its host; without network mode awsvpc name the address with -bind-addr")
+	}
+	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
+	return nil
+}
+
+// writeCAs writes what mesh-init waits for, and so do we.
+func (r *run) writeCAs(context.Context) error {
+	for path, pem := range r.caFiles() {
+		if err := atomicfile.Write(path, []byte(pem), modePublic, atomicfile.KeepGroup); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *run) login(ctx context.Context) error {
+	if !r.Config.ConsulLogin.Enabled {
+		return nil
+	}
+	var err error
+	if r.previous, err = volume.ReadSecret(r.path(workload.FileClientToken)); err != nil {
+		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
+	}
+	r.session = r.Session(r.task, r.Log)
+	// From here on end logs the token out.
+	r.token, err = r.session.Login(ctx, consulutil.LoginParams{
+		Method:    r.Config.ConsulLogin.Method,
+		Partition: r.Agent.Partition,
+		Meta:      workload.LoginMeta(r.Config, r.task),
+	})
+	remedy := "check -consul-http-addr, its CA certificate and that this task can reach the Consul servers"
+	var sign *consulutil.SignError
+	if errors.As(err, &sign) {
+		remedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
+	}
+	return cli.Remedy(err, "log in", remedy)
+}
+
+func (r *run) waitReplicated(ctx context.Context) error {
+	if r.session == nil {
+		return nil
+	}
+	err := r.session.WaitReplicated(ctx, r.token.Secret)
+	return cli.Remedy(err, "wait for token replication", "check the health of the Consul servers")
+}
+
+// writeToken writes the marker first: health-sync logs out a token without one.
+// The marker is there without a login too: it says that the agent outlives the
+// other containers.
+func (r *run) writeToken(context.Context) error {
+	owner := r.path(workload.FileClientTokenOwner)
+	if err := atomicfile.Write(owner, []byte("client-entrypoint\n"), modePublic, atomicfile.KeepGroup); err != nil {
+		return err
+	}
+	if r.session == nil {
+		return nil
+	}
+	secrets := volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
+	return secrets.Write(r.path(workload.FileClientToken), []byte(r.token.Secret), modeCompatToken)
+}
+
+// configure writes the agent's files. The user's come last: they win.
+func (r *run) configure(context.Context) error {
+	dir := r.path(workload.DirClient)
+	if err := os.MkdirAll(dir, modePrivateDir); err != nil {
+		return fmt.Errorf("make a directory for the agent's configuration: %w", err)
+	}
+	at := place{address: r.address, dataDir: filepath.Join(dir, dirData), caFile: filepath.Join(dir, fileCA)}
+	text, err := r.Agent.document(at, r.token.Secret).text()
+	if err != nil {
+		return err
+	}
+	content := map[string][]byte{fileAgent: text}
+	files := append([]string{filepath.Join(dir, fileAgent)}, r.Agent.ExtraFiles...)
+	if r.Agent.CACertPEM != "" {
+		content[fileCA] = []byte(r.Agent.CACertPEM)
+	}
+	if r.Agent.ExtraHCL != "" {
+		content[fileExtra] = []byte(r.Agent.ExtraHCL)
+		files = append(files, filepath.Join(dir, fileExtra))
+	}
+	for name, data := range content {
+		if err := atomicfile.Write(filepath.Join(dir, name), data, modePrivate, atomicfile.KeepGroup); err != nil {
+			return err
+		}
+	}
+	r.command = r.Agent.command(files...)
+	return nil
+}
+
+// logoutPrevious ends the token of an earlier run of this container, now that
+// the new one is in its place. Should it fail, end tries again.
+func (r *run) logoutPrevious(ctx context.Context) error {
+	if r.previous == r.token.Secret {
+		r.previous = ""
+	}
+	if r.previous == "" {
+		return nil
+	}
+	if err := r.session.Logout(ctx, r.previous); err != nil {
+		r.Log.Warn("previous token was not logged out yet", logkey.Error, err)
+		return nil
+	}
+	r.previous = ""
+	r.Log.Info("logged out previous token")
+	return nil
+}

@@ -1,0 +1,243 @@
+package subcommand
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"path/filepath"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/clientagent"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/supervise"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// defaultDir is where every task definition of version 0.6 mounts its volume.
+const defaultDir = "/consul"
+
+func clientEntrypointCommand() cli.Command {
+	var f clientFlags
+	return cli.Command{
+		Synopsis: "Run the task's Consul client agent and end it last",
+		Usage:    "client-entrypoint [flags]",
+		Help: `
+Runs in the container consul-client, in Consul's own image: consul-ecs-install
+puts this program on the shared volume first. It logs in to the Consul servers
+with the task's IAM role (-acls), writes client-token, client-token.owner, the
+CA certificates and the agent's configuration to the volume, and runs
+"consul agent" as its child.
+
+On TERM or INT the agent stays until all other containers have stopped, at most
+until 10 s before the stop timeout ends. Then it leaves, and the token is logged
+out last. Every other way out logs the token out too and removes client-token
+and client-token.owner; the CA certificates stay.
+
+The exit code is the agent's, 128+n when signal n killed it; without an agent 1
+for a wrong configuration or volume, 2 when Consul or AWS refuses, 3 when time
+ran out or a signal came first.
+
+Environment (a flag wins):
+  CONSUL_DATACENTER              as -datacenter
+  CONSUL_PRIMARY_DATACENTER      as -primary-datacenter
+  CONSUL_RETRY_JOIN              as -retry-join, separated by commas
+  CONSUL_PARTITION               as -partition
+  CONSUL_HTTP_ADDR               as -consul-http-addr; consulHTTPAddr goes before it
+  CONSUL_CACERT_PEM              CA certificate of the servers' RPC; turns TLS on
+  CONSUL_HTTPS_CACERT_PEM        CA certificate of -consul-http-addr
+  CONSUL_GOSSIP_ENCRYPTION_KEY   key of the gossip encryption
+  CONSUL_AGENT_CONFIGURATION     HCL that comes last in the agent's configuration
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
+  CONSUL_ECS_CONFIG_JSON         mesh-init's configuration, if it is at hand: for
+                                 bootstrapDir, consulHTTPAddr, consulCACertFile,
+                                 consulLogin (not its method), partition, logs
+  ECS_CONTAINER_METADATA_URI_V4  set by ECS
+  AWS_REGION and the rest        the AWS SDK's
+
+Example:
+  $ consul-ecs client-entrypoint -acls -consul-http-addr https://10.0.0.4:8501 \
+      -retry-join 10.0.0.4`,
+		Flags: f.declare,
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			return f.run(ctx, inv)
+		},
+	}
+}
+
+type clientFlags struct {
+	agent       clientagent.Agent
+	autoEncrypt bool
+	// acls is empty when the flag is not given.
+	acls                  string
+	method, address       string
+	dir, fileGroup, level string
+	ignore                string
+	compat                bool
+	stop, limit           time.Duration
+}
+
+func (f *clientFlags) declare(fs *flag.FlagSet) {
+	a := &f.agent
+	fs.StringVar(&a.Program, "consul-path", "consul", "the consul `program`, looked up in PATH when it has no slash")
+	fs.StringVar(&a.Datacenter, "datacenter", "", "`name` of the datacenter (default dc1)")
+	fs.StringVar(&a.PrimaryDatacenter, "primary-datacenter", "", "`name` of the primary datacenter")
+	fs.StringVar(&a.Partition, "partition", "", "admin partition of agent and login (Consul Enterprise)")
+	fs.Func("retry-join", "`address` of a server, or what else consul's retry_join takes; may be given again", appendTo(&a.RetryJoin))
+	fs.StringVar(&a.Address, "bind-addr", "", "`address` of the agent, or a go-sockaddr template (default the task's, from its metadata)")
+	fs.BoolVar(&f.autoEncrypt, "auto-encrypt", true, "with CONSUL_CACERT_PEM, get the agent's certificate from the servers")
+	fs.BoolVar(&a.TokenReplication, "enable-acl-token-replication", false, "set acl.enable_token_replication")
+	fs.BoolVar(&a.AuditLogging, "audit-logging", false, "write audit events to standard output (Consul Enterprise)")
+	fs.Func("agent-config-file", "`file` with more configuration of the agent, HCL or JSON; may be given again. Of settings given twice the agent takes the last", appendTo(&a.ExtraFiles))
+	fs.BoolFunc("acls", "log in to the servers and turn ACLs on (default consulLogin.enabled of the configuration)", func(s string) error {
+		_, err := strconv.ParseBool(s)
+		f.acls = s
+		return err
+	})
+	fs.StringVar(&f.method, "auth-method", clientagent.DefaultAuthMethod, "`name` of the clients' auth method")
+	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and log-out")
+	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
+	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")
+	fs.BoolVar(&f.compat, "compat", false, "give client-token the mode of version 0.6, 0644")
+	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that the agent does not wait for, such as log routers")
+	fs.DurationVar(&f.stop, "stop-timeout", workload.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
+	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
+}
+
+func appendTo(list *[]string) func(string) error {
+	return func(s string) error {
+		*list = append(*list, s)
+		return nil
+	}
+}
+
+func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	// Queued from here on, so that no signal is lost before there is an agent.
+	signals := supervise.Subscribe()
+	defer signals.Stop()
+	debug.SetGCPercent(wrapperGCPercent)
+	if err := cli.NoArgs(inv); err != nil {
+		return err
+	}
+	options, err := f.options(inv)
+	if err != nil {
+		return err
+	}
+	metadata, err := metadataClient(inv)
+	if err != nil {
+		return err
+	}
+	return clientagent.Run(ctx, options, clientagent.Ports{
+		Metadata: metadata,
+		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
+			sign := bearer(options.Config)
+			return &consulutil.Session{
+				Servers: func() (*api.Client, error) {
+					return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr, CAFile: options.ServerCAFile()})
+				},
+				Bearer: func(ctx context.Context) (string, error) { return sign(ctx, t) },
+				Limit:  options.Limit,
+				Log:    log,
+			}
+		},
+		Start: func(args []string) (clientagent.Child, error) {
+			return supervise.Start(supervise.Command{Args: args}, inv.Log)
+		},
+		Signals: signals.C(),
+		Log:     inv.Log,
+	})
+}
+
+// options are the flags, over the environment, over mesh-init's configuration.
+func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
+	if f.stop < minStopTimeout {
+		return clientagent.Options{}, cli.Usagef("-stop-timeout %s: want at least %s", f.stop, minStopTimeout)
+	}
+	if f.limit <= 0 {
+		return clientagent.Options{}, cli.Usagef("-start-timeout %s: want more than 0", f.limit)
+	}
+	cfg, err := f.config(inv)
+	if err != nil {
+		return clientagent.Options{}, err
+	}
+	group, err := groupID(f.fileGroup)
+	if err != nil {
+		return clientagent.Options{}, err
+	}
+	env := func(name string) string { return strings.TrimSpace(inv.Getenv(name)) }
+	a := f.agent
+	a.Datacenter = cmp.Or(a.Datacenter, env("CONSUL_DATACENTER"), "dc1")
+	a.PrimaryDatacenter = cmp.Or(a.PrimaryDatacenter, env("CONSUL_PRIMARY_DATACENTER"))
+	a.Partition = cmp.Or(a.Partition, env(api.HTTPPartitionEnvName), partitionOf(cfg))
+	if len(a.RetryJoin) == 0 {
+		a.RetryJoin = splitJoin(env("CONSUL_RETRY_JOIN"))
+	}
+	a.CACertPEM = env("CONSUL_CACERT_PEM")
+	a.AutoEncrypt = f.autoEncrypt
+	a.GossipKey = env("CONSUL_GOSSIP_ENCRYPTION_KEY")
+	a.ExtraHCL = inv.Getenv("CONSUL_AGENT_CONFIGURATION")
+	return clientagent.Options{
+		Config:         cfg,
+		Agent:          a,
+		HTTPSCACertPEM: env("CONSUL_HTTPS_CACERT_PEM"),
+		Compat:         f.compat,
+		FileGroup:      group,
+		Ignore:         ignored(inv, f.ignore),
+		StopTimeout:    f.stop,
+		Limit:          f.limit,
+	}, nil
+}
+
+// config is mesh-init's configuration as far as it is ours too; there may be
+// none. Its auth method is the services'.
+func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
+	cfg := &config.Config{BootstrapDir: defaultDir, ConsulLogin: config.ConsulLogin{IncludeEntity: true}}
+	var err error
+	if strings.TrimSpace(inv.Getenv(config.EnvVar)) != "" {
+		if cfg, err = readConfig(inv); err != nil {
+			return nil, err
+		}
+	}
+	if f.level != "" || cfg.LogLevel == "" {
+		if err := inv.UseLogger(f.level, cfg.LogJSON); err != nil {
+			return nil, err
+		}
+	}
+	cfg.BootstrapDir = filepath.Clean(cmp.Or(f.dir, cfg.BootstrapDir))
+	cfg.ConsulHTTPAddr = cmp.Or(f.address, cfg.ConsulHTTPAddr, inv.Getenv(api.HTTPAddrEnvName))
+	cfg.ConsulLogin.Method = f.method
+	if f.acls != "" {
+		cfg.ConsulLogin.Enabled, _ = strconv.ParseBool(f.acls) // declare refused others
+	}
+	return cfg, nil
+}
+
+// partitionOf is the admin partition of mesh-init's configuration.
+func partitionOf(cfg *config.Config) string {
+	switch {
+	case cfg.Gateway != nil:
+		return cfg.Gateway.Partition
+	case cfg.Service != nil:
+		return cfg.Service.Partition
+	}
+	return ""
+}
+
+// splitJoin splits at commas; what has commas of its own needs the flag.
+func splitJoin(s string) []string {
+	var addresses []string
+	for _, a := range strings.Split(s, ",") {
+		if a = strings.TrimSpace(a); a != "" {
+			addresses = append(addresses, a)
+		}
+	}
+	return addresses
+}
