@@ -21,12 +21,11 @@ build: ## Build bin/consul-ecs and bin/localecs, static
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello
 
 .PHONY: tools
-tools: ## Put consul, envoy and staticcheck into .tools/bin (from PATH, or built)
+tools: ## Put consul, envoy, staticcheck and uidmap into .tools/bin (from PATH, or built)
 	@tools/ensure.sh
 
 .PHONY: demo
 demo: build ## Run three ECS tasks in a Consul mesh on this machine and check what happened
-	@[ "$$(id -u)" = 0 ] || { echo 'make demo needs root: it makes network namespaces' >&2; exit 1; }
 	@tools/ensure.sh consul envoy
 	bin/localecs run examples/hello-mesh
 

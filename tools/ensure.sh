@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Puts consul, envoy and staticcheck into .tools/bin: a program on PATH whose
-# version fits is linked, otherwise it is built or installed. A second run with
-# everything in place takes well under a second.
+# Puts consul, envoy, staticcheck and uidmap into .tools/bin: a program on PATH
+# whose version fits is linked, otherwise it is built or installed. A second run
+# with everything in place takes well under a second.
 #
-# usage: tools/ensure.sh [consul] [envoy] [staticcheck]
+# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [uidmap]
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -131,15 +131,50 @@ ensure_staticcheck() {
   build "staticcheck" env -C "$root/tools/lint" CGO_ENABLED=0 go build -o "$bin/staticcheck" honnef.co/go/tools/cmd/staticcheck
 }
 
+# ensure_uidmap: newuidmap and newgidmap, with which localecs gives containers
+# users of their own for somebody who is not root. They are of use only where
+# root has put them, with the set-uid bit.
+ensure_uidmap() {
+  [ -x "$bin/newuidmap" ] && [ -x "$bin/newgidmap" ] && return
+  local name have dir=$root/.tools/uidmap
+  have=$(on_path newuidmap)
+  if [ -n "$have" ] && [ -n "$(on_path newgidmap)" ]; then
+    for name in newuidmap newgidmap; do place "$(on_path $name)" $name; done
+    say "uidmap: $have"
+    return
+  fi
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    say "uidmap: newuidmap and newgidmap are not on PATH: install them as root (package uidmap, or shadow-utils)"
+    return 1
+  fi
+  rm -rf "$dir"
+  mkdir -p "$dir"
+  build "uidmap: fetching the package" fetch_uidmap "$dir" || without $? "a package index with uidmap (apt-get update), or newuidmap and newgidmap on PATH"
+  for name in newuidmap newgidmap; do
+    [ -u "$dir/usr/bin/$name" ] || { say "uidmap: $dir/usr/bin/$name has no set-uid bit"; return 1; }
+    place "../uidmap/usr/bin/$name" $name
+  done
+}
+
+fetch_uidmap() {
+  cd "$1" || return
+  apt-get download uidmap || { apt-get update && apt-get download uidmap; } || return
+  dpkg -x uidmap_*.deb . && rm -f uidmap_*.deb
+}
+
 # One at a time: two makes in one checkout must not build into the same file.
 if command -v flock >/dev/null; then
   exec 9>"$root/.tools/lock"
   flock -n 9 || { say "waiting for another run of this script"; flock 9; }
 fi
-[ $# -gt 0 ] || set -- consul envoy staticcheck
+if [ $# -eq 0 ]; then
+  set -- consul envoy staticcheck
+  # Not everybody may install it, and few tests want it.
+  (ensure_uidmap) || say "going on without uidmap"
+fi
 for tool in "$@"; do
   case $tool in
-    consul | envoy | staticcheck) "ensure_$tool" ;;
-    *) say "unknown tool $tool: want consul, envoy or staticcheck"; exit 1 ;;
+    consul | envoy | staticcheck | uidmap) "ensure_$tool" ;;
+    *) say "unknown tool $tool: want consul, envoy, staticcheck or uidmap"; exit 1 ;;
   esac
 done

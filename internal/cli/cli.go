@@ -53,6 +53,9 @@ type Command struct {
 
 // Invocation is one call of a command: everything it may take from the world.
 type Invocation struct {
+	// Line is the command's name and every word after it, for a program that
+	// runs itself again.
+	Line []string
 	// Args are the words after the flags.
 	Args   []string
 	Getenv func(string) string
@@ -228,7 +231,7 @@ func (e *entry) Run(args []string) int {
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n\n%s", e.program, e.name, err, helpText(e.program, e.cmd, fs))
 		return ExitUsage
 	}
-	inv.Args = fs.Args()
+	inv.Line, inv.Args = append([]string{e.name}, args...), fs.Args()
 	err = e.cmd.Run(context.Background(), inv)
 	var exit *ExitError
 	var usage *UsageError

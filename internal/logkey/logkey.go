@@ -18,6 +18,7 @@ const (
 	Elapsed     = "elapsed"
 	Error       = "error"
 	ExitCode    = "exit_code"
+	GIDs        = "gids"
 	Namespace   = "namespace"
 	Node        = "node"
 	Partition   = "partition"
@@ -37,4 +38,5 @@ const (
 	Step        = "step"
 	TaskARN     = "task_arn"
 	TaskID      = "task_id"
+	UIDs        = "uids"
 )

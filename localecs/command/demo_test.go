@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/rootless"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -19,6 +20,11 @@ func TestMain(m *testing.M) {
 	if runtime.InitMain() {
 		return
 	}
+	rootless.Main()
+	if rootless.Inside() { // what call started for somebody who is not root
+		os.Exit(Main(os.Args[1:]))
+	}
+	testkit.RunRole(map[string]func([]string) int{testkit.UserRole: testkit.PlayUser})
 	os.Exit(testkit.Main(m))
 }
 

@@ -60,8 +60,10 @@ docs/LOCALECS.md has the table.
 Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
 
-Needs Linux and root. Whatever it starts ends with it, also after kill -9.
-Ctrl-C ends everything at once, without an orderly stop and without a verdict.
+Needs Linux. Without root it runs in a user namespace; containers have users of
+their own then only with newuidmap, newgidmap and a range in /etc/subuid and
+/etc/subgid. Whatever it starts ends with it, also after kill -9. Ctrl-C ends
+everything at once, without an orderly stop and without a verdict.
 
 Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
 3 it could not be run.
@@ -94,7 +96,17 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 }
 
 func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
-	plan, dir, err := f.prepare(inv)
+	plan, warnings, err := f.prepare(inv)
+	if err == nil {
+		if done, err := withoutRoot(inv); done || err != nil {
+			return err // the run inside has given the warnings
+		}
+	}
+	f.warn(inv, warnings)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -125,7 +137,7 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 
 // prepare looks at everything that was given before it touches anything: the
 // logs of the last run stay until this one can begin.
-func (f *runFlags) prepare(inv *cli.Invocation) (*scenario.Plan, *os.File, error) {
+func (f *runFlags) prepare(inv *cli.Invocation) (plan *scenario.Plan, warnings []string, err error) {
 	scene, err := file.Load(inv.Args[0])
 	if err != nil {
 		return nil, nil, err
@@ -134,13 +146,7 @@ func (f *runFlags) prepare(inv *cli.Invocation) (*scenario.Plan, *os.File, error
 	if err != nil {
 		return nil, nil, err
 	}
-	plan, warnings, err := scenario.Prepare(scene, values)
-	f.warn(inv, warnings)
-	if err != nil {
-		return nil, nil, err
-	}
-	dir, err := openStateDir(filepath.Join(f.dir, scene.Name))
-	return plan, dir, err
+	return scenario.Prepare(scene, values)
 }
 
 // warn says what is accepted and perhaps not meant.

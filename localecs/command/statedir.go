@@ -3,6 +3,7 @@ package command
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -50,7 +51,11 @@ func claim(dir *os.File) error {
 		}
 	}
 	for _, e := range entries {
-		if err := os.RemoveAll(filepath.Join(dir.Name(), e.Name())); err != nil {
+		err := os.RemoveAll(filepath.Join(dir.Name(), e.Name()))
+		if errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("-dir: empty %s: %w: another user's run has left it: remove it as root, or name another directory", dir.Name(), err)
+		}
+		if err != nil {
 			return fmt.Errorf("-dir: empty %s: %w", dir.Name(), err)
 		}
 	}

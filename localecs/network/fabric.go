@@ -43,6 +43,9 @@ type Fabric struct {
 	tasks  map[string]*Namespace
 }
 
+// Needs are the capabilities that New asks for.
+func Needs() []hostcap.Cap { return []hostcap.Cap{hostcap.NetAdmin(), hostcap.SysAdmin()} }
+
 // New makes the VPC. The error is a *hostcap.MissingError when the host lacks
 // a privilege or a kernel feature.
 func New(o Options) (*Fabric, error) {
@@ -50,7 +53,7 @@ func New(o Options) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := hostcap.Check("make a task network", "", hostcap.NetAdmin(), hostcap.SysAdmin()); err != nil {
+	if err := hostcap.Check("make a task network", "", Needs()...); err != nil {
 		return nil, err
 	}
 	home, err := netns.Get()

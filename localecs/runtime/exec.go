@@ -155,7 +155,7 @@ func (c *Container) enter() error {
 	if err := unix.Chdir(c.config.Dir); err != nil {
 		return fmt.Errorf("enter %s: %w", c.config.Dir, err)
 	}
-	return stage.Restrict()
+	return c.config.Restrict()
 }
 
 var errEnded = errors.New("cannot exec in a stopped container")
@@ -175,7 +175,7 @@ func (c *Container) execute(argv []string, stdin, output uintptr) (process, erro
 			PidFD:  &child.pidfd,
 			// No Pdeathsig: the library compares parents by number, and from
 			// inside the namespace ours is 0. The container's death is enough.
-			Credential: &syscall.Credential{Uid: uint32(c.config.UID), Gid: uint32(c.config.GID)},
+			Credential: &syscall.Credential{Uid: uint32(c.config.UID), Gid: uint32(c.config.GID), NoSetGroups: c.config.KeepGroups},
 		},
 	})
 	if errors.Is(err, unix.ENOMEM) {

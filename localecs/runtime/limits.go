@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
@@ -47,13 +48,14 @@ func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits
 }
 
 // ownHardLimits returns the function that says how high a limit can be set by
-// this process: without bounds with CAP_SYS_RESOURCE, else its own hard limit.
-func ownHardLimits() (func(resource int) (uint64, error), error) {
+// this process: without bounds with CAP_SYS_RESOURCE, which counts outside of
+// user namespaces only, else its own hard limit.
+func ownHardLimits(ids idmap.IDs) (func(resource int) (uint64, error), error) {
 	have, err := hostcap.Effective()
 	if err != nil {
 		return nil, err
 	}
-	if len(hostcap.Missing(have, hostcap.SysResource())) == 0 {
+	if ids.Initial && len(hostcap.Missing(have, hostcap.SysResource())) == 0 {
 		return func(int) (uint64, error) { return unix.RLIM_INFINITY, nil }, nil
 	}
 	return func(resource int) (uint64, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
@@ -32,6 +33,7 @@ type Options struct {
 // Runtime starts containers. It is safe for concurrent use.
 type Runtime struct {
 	log       hclog.Logger
+	ids       idmap.IDs
 	images    image.Resolver
 	hardLimit func(resource int) (uint64, error)
 	spawn     *spawner
@@ -61,7 +63,11 @@ func New(o Options) (*Runtime, error) {
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
 		return nil, hostcap.Explain("start a container", "close_range (Linux 5.11 or later)", "", err)
 	}
-	hardLimit, err := ownHardLimits()
+	ids, err := idmap.Own()
+	if err != nil {
+		return nil, err
+	}
+	hardLimit, err := ownHardLimits(ids)
 	if err != nil {
 		return nil, err
 	}
@@ -69,23 +75,28 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, hostcap.Explain("start a container", "pid namespaces (user.max_pid_namespaces)", "", err)
 	}
-	r := &Runtime{log: o.Log, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
+	r := &Runtime{log: o.Log, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
 	r.groups, r.noGroups = cgroup.Open()
 	return r, nil
+}
+
+// Needs are the capabilities that New asks for.
+func Needs() []hostcap.Cap {
+	return []hostcap.Cap{hostcap.SysAdmin(), hostcap.SysChroot(), hostcap.SysPtrace(), hostcap.SetUID(),
+		hostcap.SetGID(), hostcap.SetPCap(), hostcap.Chown(), hostcap.Kill()}
 }
 
 // checkHost asks for capabilities and for the mount calls of Linux 5.12.
 func checkHost() error {
 	const what = "start a container"
-	err := hostcap.Check(what, "", hostcap.SysAdmin(), hostcap.SysChroot(), hostcap.SysPtrace(), hostcap.SetUID(),
-		hostcap.SetGID(), hostcap.SetPCap(), hostcap.Chown(), hostcap.Kill())
-	if err != nil {
+	if err := hostcap.Check(what, "", Needs()...); err != nil {
 		return err
 	}
 	if _, err := os.Stat(stage.SelfExe); err != nil {
 		return hostcap.Explain(what, "/proc", "mount it", err)
 	}
-	fd, err := unix.OpenTree(unix.AT_FDCWD, "/", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	// Something without mounts below it: a user namespace may not look under those.
+	fd, err := unix.OpenTree(unix.AT_FDCWD, os.DevNull, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
 		return hostcap.Explain(what, "open_tree (Linux 5.12 or later)", "", err)
 	}

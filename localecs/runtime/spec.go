@@ -6,8 +6,10 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 )
@@ -84,7 +86,7 @@ func (r *Runtime) config(s Spec) (c stage.Config, warnings []string, err error) 
 	}
 	c = stage.Config{
 		Args: s.Args, Env: environment(s, account), Dir: s.WorkingDir, UID: account.UID, GID: account.GID,
-		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: s.Image.Dirs,
+		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
 	}
 	if c.Dir == "" {
@@ -101,7 +103,7 @@ func (r *Runtime) config(s Spec) (c stage.Config, warnings []string, err error) 
 		binds = append(own, binds...) // the image's own come later and win
 	}
 	c.Mounts, err = mounts(binds, s.Mounts)
-	return c, warnings, err
+	return c, append(warnings, fit(s.Name, &c, r.ids)...), err
 }
 
 // environment is the image's variables, the definition's over them, and what
@@ -187,8 +189,9 @@ func mounts(binds []image.Bind, volumes []Mount) ([]stage.Mount, error) {
 	return all, nil
 }
 
-// claim gives empty volumes the ownership of the image's directory.
-func claim(i image.Image, mounts []Mount) error {
+// claim gives empty volumes the ownership of the image's directory. warnings
+// says which owners do not exist.
+func claim(i image.Image, mounts []Mount, ids idmap.IDs) (warnings []string, err error) {
 	owned := map[string]image.Dir{}
 	for _, d := range append(append([]image.Dir(nil), i.Dirs...), i.Volumes...) {
 		owned[path.Clean(d.Path)] = d
@@ -201,16 +204,17 @@ func claim(i image.Image, mounts []Mount) error {
 		if entries, err := os.ReadDir(m.Source); err != nil || len(entries) > 0 {
 			continue // a file, or in use; one that is missing is reported by the mount
 		}
+		d, warnings = fitOwner(d, ids, warnings)
 		if err := os.Chown(m.Source, d.UID, d.GID); err != nil {
-			return fmt.Errorf("give volume at %s its owner: %w", m.Target, err)
+			return nil, fmt.Errorf("give volume at %s its owner: %w", m.Target, err)
 		}
 		if mode := os.FileMode(d.Mode); mode != 0 {
 			if err := os.Chmod(m.Source, fileMode(mode)); err != nil {
-				return fmt.Errorf("give volume at %s its mode: %w", m.Target, err)
+				return nil, fmt.Errorf("give volume at %s its mode: %w", m.Target, err)
 			}
 		}
 	}
-	return nil
+	return warnings, nil
 }
 
 // fileMode turns octal 1777 into Go's bits.

@@ -25,7 +25,8 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := claim(s.Image, s.Mounts); err != nil {
+	unowned, err := claim(s.Image, s.Mounts, r.ids)
+	if err != nil {
 		return nil, err
 	}
 	p, err := newPipes(s)
@@ -42,7 +43,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	p.closeChildEnds()
-	c := &Container{config: config, warnings: warnings, child: child, outputs: p.takeOutput(), done: make(chan struct{})}
+	c := &Container{config: config, warnings: append(warnings, unowned...), child: child, outputs: p.takeOutput(), done: make(chan struct{})}
 	if s.PIDs != nil {
 		// An error means that it has ended, before it could have children.
 		c.mounts, _ = os.Open(mountNamespacePath(child.pid))
@@ -51,14 +52,16 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	if err := c.open(r); err != nil {
 		return nil, err
 	}
+	var lacks []string
 	if err == nil {
-		err = p.handshake(config)
+		lacks, err = p.handshake(config)
 	}
 	if err != nil {
 		c.Kill()
 		<-c.Done()
 		return nil, inImage(s.Image, err)
 	}
+	c.warnings = append(c.warnings, lacks...)
 	return c, nil
 }
 
@@ -172,32 +175,33 @@ func closeAll(files ...*os.File) {
 }
 
 // handshake sends the configuration and waits until the program runs. The
-// status pipe ends by itself then, since it does not survive exec.
-func (p *pipes) handshake(config stage.Config) error {
+// status pipe ends by itself then, since it does not survive exec. warnings
+// says what the first stage had to do without.
+func (p *pipes) handshake(config stage.Config) (warnings []string, err error) {
 	deadline := time.Now().Add(startTimeout)
 	if err := errors.Join(p.configWrite.SetDeadline(deadline), p.statusRead.SetDeadline(deadline)); err != nil {
-		return err
+		return nil, err
 	}
 	body, err := json.Marshal(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// A first stage that ends early breaks the pipe, and says why below.
 	_, writeErr := p.configWrite.Write(body)
 	p.configWrite.Close()
 	status, err := io.ReadAll(p.statusRead)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("the container was not set up in %s", startTimeout)
+		return nil, fmt.Errorf("the container was not set up in %s", startTimeout)
 	}
 	if err != nil {
-		return fmt.Errorf("read the container's status: %w", err)
+		return nil, fmt.Errorf("read the container's status: %w", err)
 	}
-	report, ended := stage.ParseStatus(status)
+	warnings, report, ended := stage.ParseStatus(status)
 	if ended {
-		return errors.Join(errors.New("the container's set-up ended without a word: is runtime.InitMain the first line of main?"), writeErr)
+		return nil, errors.Join(errors.New("the container's set-up ended without a word: is runtime.InitMain the first line of main?"), writeErr)
 	}
 	if report != nil {
-		return report
+		return nil, report
 	}
-	return nil
+	return warnings, nil
 }

@@ -34,6 +34,9 @@ func Prepare(f *file.Scenario, vars map[string]string) (plan *Plan, warnings []s
 	return &Plan{file: f, defs: defs, images: images}, warnings, nil
 }
 
+// Name is the scenario's.
+func (p *Plan) Name() string { return p.file.Name }
+
 // tasks are the scenario's, none of them started.
 func (p *Plan) tasks() map[string]*taskRun {
 	tasks := map[string]*taskRun{}

@@ -61,6 +61,7 @@ func SysPtrace() Cap   { return Cap{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE} }
 func SysResource() Cap { return Cap{"CAP_SYS_RESOURCE", unix.CAP_SYS_RESOURCE} }
 func SetUID() Cap      { return Cap{"CAP_SETUID", unix.CAP_SETUID} }
 func SetGID() Cap      { return Cap{"CAP_SETGID", unix.CAP_SETGID} }
+func SetFCap() Cap     { return Cap{"CAP_SETFCAP", unix.CAP_SETFCAP} }
 func SetPCap() Cap     { return Cap{"CAP_SETPCAP", unix.CAP_SETPCAP} }
 func Chown() Cap       { return Cap{"CAP_CHOWN", unix.CAP_CHOWN} }
 func Kill() Cap        { return Cap{"CAP_KILL", unix.CAP_KILL} }

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"bytes"
 	"encoding/json"
 	"syscall"
 
@@ -55,6 +56,15 @@ type Config struct {
 	Limits []Limit
 	// Init keeps this binary as PID 1.
 	Init bool
+
+	// What somebody who is not root can do without.
+
+	// KeepGroups: supplementary groups cannot be set.
+	KeepGroups bool
+	// NoTTYGroup: group 5, which owns pseudo-terminals, does not exist.
+	NoTTYGroup bool
+	// NoCapabilities: the program is root by number only.
+	NoCapabilities bool
 }
 
 // Mount is a bind mount of a file or directory.
@@ -97,21 +107,29 @@ func (r *Report) Unwrap() error {
 	return r.Errno
 }
 
-// started is what a first stage says right before it becomes the program.
-const started = '+'
+const (
+	// started is what a first stage says right before it becomes the program.
+	started = '+'
+	// warned begins a line about what it does without.
+	warned = '!'
+)
 
-// ParseStatus reads what a first stage said: nil when the program runs.
+// ParseStatus reads what a first stage said: no report when the program runs.
 // ended means that it fell silent before either.
-func ParseStatus(b []byte) (report *Report, ended bool) {
+func ParseStatus(b []byte) (warnings []string, report *Report, ended bool) {
+	for len(b) > 0 && b[0] == warned {
+		line, rest, _ := bytes.Cut(b[1:], []byte("\n"))
+		warnings, b = append(warnings, string(line)), rest
+	}
 	if len(b) > 0 && b[0] == started {
 		b = b[1:]
 		if len(b) == 0 {
-			return nil, false
+			return warnings, nil, false
 		}
 	}
 	report = new(Report)
 	if err := json.Unmarshal(b, report); err != nil {
-		return nil, true
+		return warnings, nil, true
 	}
-	return report, false
+	return warnings, report, false
 }

@@ -99,6 +99,12 @@ func become(c *Config, self int) error {
 	return explainExec(c.Args[0], path, syscall.Exec(path, c.Args, c.Env))
 }
 
+// warn tells the runtime what the container does without. A line that is not
+// heard is about a container that nobody waits for any more.
+func warn(text string) {
+	_, _ = unix.Write(statusFD, []byte(string(warned)+text+"\n"))
+}
+
 // fail reports an error to the runtime. 127 is for whoever looks at the
 // process instead of the report.
 func fail(name string, err error) int {

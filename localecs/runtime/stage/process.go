@@ -20,8 +20,8 @@ func processSteps(c *Config) []step {
 		{"set limits", func() error { return setLimits(c.Limits) }},
 		{"hand over output", func() error { return ownOutput(c.UID, c.GID) }},
 		{"enter " + c.Dir, func() error { return unix.Chdir(c.Dir) }},
-		{"restrict privileges", Restrict},
-		{"become the user", func() error { return setUser(c.UID, c.GID) }},
+		{"restrict privileges", c.Restrict},
+		{"become the user", func() error { return c.setUser() }},
 		{"tie to the simulator", tie},
 		{"reset signals", resetSignals},
 	}
@@ -76,20 +76,23 @@ func keptCapabilities() uint64 {
 }
 
 // Restrict takes from the calling thread, and from what it executes, every
-// capability a container does not have, and the way to gain more. The thread
+// capability the container does not have, and the way to gain more. The thread
 // cannot get them back.
-func Restrict() error {
-	kept := keptCapabilities()
-	for c := 0; c < 64; c++ {
-		if kept&(1<<c) != 0 {
+func (c *Config) Restrict() error {
+	var kept uint64
+	if !c.NoCapabilities {
+		kept = keptCapabilities()
+	}
+	for n := range 64 {
+		if kept&(1<<n) != 0 {
 			continue
 		}
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
 		if errors.Is(err, unix.EINVAL) {
 			break // the kernel knows no more
 		}
 		if err != nil {
-			return fmt.Errorf("drop capability %d: %w", c, err)
+			return fmt.Errorf("drop capability %d: %w", n, err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
@@ -100,12 +103,13 @@ func Restrict() error {
 
 // setUser changes the user of this thread, which is the one that will execute
 // the program. The library's functions would ask all threads.
-func setUser(uid, gid int) error {
-	for _, call := range [][4]uintptr{
-		{unix.SYS_SETGROUPS, 0, 0, 0},
-		{unix.SYS_SETRESGID, uintptr(gid), uintptr(gid), uintptr(gid)},
-		{unix.SYS_SETRESUID, uintptr(uid), uintptr(uid), uintptr(uid)},
-	} {
+func (c *Config) setUser() error {
+	uid, gid := uintptr(c.UID), uintptr(c.GID)
+	calls := [][4]uintptr{{unix.SYS_SETGROUPS}, {unix.SYS_SETRESGID, gid, gid, gid}, {unix.SYS_SETRESUID, uid, uid, uid}}
+	if c.KeepGroups {
+		calls = calls[1:]
+	}
+	for _, call := range calls {
 		if _, _, errno := unix.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
 			return errno
 		}

@@ -31,7 +31,7 @@ func rootSteps(c *Config) []step {
 			sources, err = openSources(append(devices(), c.Mounts...))
 			return err
 		}},
-		{"mount the root file system", mountRoot},
+		{"mount the root file system", func() error { return mountRoot(c.NoTTYGroup) }},
 		{"enter the root file system", pivot},
 		{"protect /proc", protectProc},
 		{"write files", func() error { return fill(c) }},
@@ -73,7 +73,15 @@ func openSources(mounts []Mount) ([]source, error) {
 }
 
 func openSource(m Mount) (source, error) {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	const clone = unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC
+	deep := uint(0)
+	fd, err := unix.OpenTree(unix.AT_FDCWD, m.Source, clone)
+	if errors.Is(err, unix.EINVAL) {
+		// A user namespace may not look under the mounts below a directory of the
+		// host; they come along.
+		deep = unix.AT_RECURSIVE
+		fd, err = unix.OpenTree(unix.AT_FDCWD, m.Source, clone|deep)
+	}
 	if err != nil {
 		return source{}, err
 	}
@@ -88,7 +96,7 @@ func openSource(m Mount) (source, error) {
 	if !m.Device {
 		attr.Attr_set |= unix.MOUNT_ATTR_NODEV
 	}
-	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &attr); err != nil {
+	if err := unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH|deep, &attr); err != nil {
 		return source{}, err
 	}
 	return source{Mount: m, fd: fd, dir: st.Mode&unix.S_IFMT == unix.S_IFDIR}, nil
@@ -105,9 +113,13 @@ func devices() []Mount {
 
 // mountRoot mounts what must be there before the pivot: a user namespace may
 // mount proc only while it still sees the host's.
-func mountRoot() error {
+func mountRoot(noTTYGroup bool) error {
 	unix.Umask(0)
 	const plain = unix.MS_NOSUID | unix.MS_NODEV
+	terminals := "newinstance,ptmxmode=0666,mode=0620"
+	if !noTTYGroup {
+		terminals += ",gid=5"
+	}
 	for _, m := range []struct {
 		fstype, target string
 		flags          uintptr
@@ -117,7 +129,7 @@ func mountRoot() error {
 		{"proc", "/proc", plain | unix.MS_NOEXEC, ""},
 		{"sysfs", "/sys", plain | unix.MS_NOEXEC | unix.MS_RDONLY, ""},
 		{"tmpfs", "/dev", unix.MS_NOSUID | unix.MS_NOEXEC, "mode=0755,size=64k"},
-		{"devpts", "/dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620,gid=5"},
+		{"devpts", "/dev/pts", unix.MS_NOSUID | unix.MS_NOEXEC, terminals},
 		{"tmpfs", "/dev/shm", plain | unix.MS_NOEXEC, "mode=1777,size=64m"},
 	} {
 		if m.target != "" {
@@ -126,10 +138,28 @@ func mountRoot() error {
 			}
 		}
 		if err := unix.Mount(m.fstype, newRoot+m.target, m.fstype, m.flags, m.data); err != nil {
-			return fmt.Errorf("%s on /%s: %w", m.fstype, strings.TrimPrefix(m.target, "/"), err)
+			if err := without(m.fstype, err); err != nil {
+				return fmt.Errorf("%s on /%s: %w", m.fstype, strings.TrimPrefix(m.target, "/"), err)
+			}
 		}
 	}
 	return nil
+}
+
+// without decides what a user namespace can do without. It may mount sysfs and
+// proc only where it sees all of the host's, and sysfs only with a network of
+// its own.
+func without(fstype string, err error) error {
+	switch {
+	case !errors.Is(err, unix.EPERM):
+		return err
+	case fstype == "sysfs":
+		warn("/sys is empty: this user may not mount it, since the host's is hidden in part or the network is the host's; run as root")
+		return nil
+	case fstype == "proc":
+		return fmt.Errorf("%w: this user may not mount it where the host's is hidden in part, as inside a container; run as root", err)
+	}
+	return err
 }
 
 // pivot makes the new root the root and drops the host's. Old and new root

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,24 +30,28 @@ func TestParseStatus(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, status, want string
+		warnings           []string
 		ended              bool
 	}{
-		{"runs", "+", "", false},
-		{"set-up failed", string(failed), "attach mounts: /v: no such file or directory", false},
-		{"exec failed after it said it would run", `+{"Text":"exec: \"x\": exec format error","Errno":8}`, `exec: "x": exec format error`, false},
-		{"silence", "", "", true},
-		{"cut short", `{"Step":"att`, "", true},
+		{"runs", "+", "", nil, false},
+		{"runs without something", "!no /sys\n!no luck\n+", "", []string{"no /sys", "no luck"}, false},
+		{"set-up failed", string(failed), "attach mounts: /v: no such file or directory", nil, false},
+		{"set-up failed later", "!no /sys\n" + string(failed), "attach mounts: /v: no such file or directory", []string{"no /sys"}, false},
+		{"exec failed after it said it would run", `+{"Text":"exec: \"x\": exec format error","Errno":8}`, `exec: "x": exec format error`, nil, false},
+		{"silence", "", "", nil, true},
+		{"silence after a warning", "!no /s", "", []string{"no /s"}, true},
+		{"cut short", `{"Step":"att`, "", nil, true},
 	} {
-		report, ended := ParseStatus([]byte(tc.status))
+		warnings, report, ended := ParseStatus([]byte(tc.status))
 		got := ""
 		if report != nil {
 			got = report.Error()
 		}
-		if got != tc.want || ended != tc.ended {
-			t.Errorf("%s: %q, ended %v; want %q, %v", tc.name, got, ended, tc.want, tc.ended)
+		if got != tc.want || ended != tc.ended || !slices.Equal(warnings, tc.warnings) {
+			t.Errorf("%s: %q, ended %v, warnings %q; want %q, %v, %q", tc.name, got, ended, warnings, tc.want, tc.ended, tc.warnings)
 		}
 	}
-	report, _ := ParseStatus(failed)
+	_, report, _ := ParseStatus(failed)
 	if !errors.Is(report, unix.ENOENT) {
 		t.Error("the error number is lost")
 	}
@@ -57,9 +62,10 @@ func TestParseStatus(t *testing.T) {
 
 func FuzzParseStatus(f *testing.F) {
 	f.Add([]byte("+"))
+	f.Add([]byte("!x\n+"))
 	f.Add([]byte(`+{"Text":"x"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if report, ended := ParseStatus(b); report != nil && ended {
+		if _, report, ended := ParseStatus(b); report != nil && ended {
 			t.Error("both a report and silence")
 		}
 	})

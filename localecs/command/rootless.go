@@ -1,0 +1,37 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/rootless"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// withoutRoot runs the command again in a user namespace when this process
+// lacks privileges. done says that it has, and err is how that ended.
+func withoutRoot(inv *cli.Invocation) (done bool, err error) {
+	if rootless.Inside() {
+		return false, rootless.Check()
+	}
+	missing, err := rootless.Missing(slices.Concat(runtime.Needs(), network.Needs())...)
+	if err != nil || len(missing) == 0 {
+		return false, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return false, err
+	}
+	bin := filepath.Dir(self)
+	code, err := rootless.Run(rootless.Options{
+		Args: inv.Line, Stdin: inv.Stdin, Stdout: inv.Stdout, Stderr: inv.Stderr, Log: inv.Log,
+		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing,
+	})
+	if err == nil {
+		err = &cli.ExitError{Code: code}
+	}
+	return true, err
+}

@@ -1,0 +1,239 @@
+package rootless
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"os/user"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
+	"golang.org/x/sys/unix"
+)
+
+// signalled is added to a signal's number to make the exit code of a child
+// that the signal killed, as shells do it.
+const signalled = 128
+
+// Options say what to run, and with what.
+type Options struct {
+	// Args are this program's, without its name.
+	Args           []string
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	// Log gets a line about the IDs.
+	Log hclog.Logger
+	// NewUIDMap and NewGIDMap are the paths of those programs, empty where there
+	// are none.
+	NewUIDMap, NewGIDMap string
+	// Missing is what Missing has found, for messages.
+	Missing []string
+}
+
+// Missing returns the names of the capabilities that this process lacks. A
+// user namespace that was made without a network namespace has all of them and
+// still cannot come back to its network: that is CAP_SYS_ADMIN, for the host's.
+func Missing(caps ...hostcap.Cap) ([]string, error) {
+	have, err := hostcap.Effective()
+	if err != nil {
+		return nil, err
+	}
+	missing := hostcap.Missing(have, caps...)
+	slices.Sort(missing)
+	missing = slices.Compact(missing)
+	if len(missing) == 0 && !ownsNetwork() {
+		missing = []string{hostcap.SysAdmin().Name + " where its network is"}
+	}
+	return missing, nil
+}
+
+// ownsNetwork says whether this process may enter the network it is in.
+func ownsNetwork() bool {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ns, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return false
+	}
+	defer ns.Close()
+	return unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET) == nil
+}
+
+// Run runs this program once more in new user, mount and network namespaces and
+// returns its exit code, 128+n when signal n ended it. The child gets INT, TERM
+// and HUP from here alone, and dies with this process. The error is a
+// *hostcap.MissingError where the host refuses.
+func Run(o Options) (code int, err error) {
+	// The child dies with the thread that cloned it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	signals := subscribe()
+	defer signal.Stop(signals)
+	c, err := o.caller()
+	if err != nil {
+		return 0, err
+	}
+	m := choose(c)
+	child, err := o.start(m)
+	var refused *helperError
+	if errors.As(err, &refused) {
+		m = single(c, refused.Error())
+		child, err = o.start(m)
+	}
+	if err != nil {
+		return 0, explain(err, o.instead(), readSetting)
+	}
+	o.announce(m)
+	return child.run(signals)
+}
+
+// subscribe asks for the signals that end a run. HUP stays ignored where it
+// is, as under nohup.
+func subscribe() chan os.Signal {
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
+	return signals
+}
+
+// caller looks at this process and at the files about its user.
+func (o Options) caller() (caller, error) {
+	c := caller{UID: os.Getuid(), GID: os.Getgid(), NewUIDMap: o.NewUIDMap, NewGIDMap: o.NewGIDMap}
+	if u, err := user.LookupId(strconv.Itoa(c.UID)); err == nil {
+		c.Name = u.Username
+	}
+	have, err := hostcap.Effective()
+	if err != nil {
+		return c, err
+	}
+	c.SetIDs = len(hostcap.Missing(have, hostcap.SetUID(), hostcap.SetGID(), hostcap.SetFCap())) == 0
+	if c.Own, err = idmap.Own(); err != nil {
+		return c, err
+	}
+	// A file that cannot be read gives nothing to anybody.
+	uids, _ := os.ReadFile(subuidPath)
+	gids, _ := os.ReadFile(subgidPath)
+	c.UIDs, c.GIDs = parseSubIDs(string(uids), c.Name, c.UID), parseSubIDs(string(gids), c.Name, c.UID)
+	return c, nil
+}
+
+// child is this program once more, waiting for word to go on.
+type child struct {
+	cmd  *exec.Cmd
+	life *os.File
+	// words is how many it waits for, one after each exec.
+	words int
+}
+
+func (o Options) start(m mapping) (*child, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer read.Close()
+	c := &child{cmd: exec.Command(selfExe), life: write, words: 1}
+	c.cmd.Args = append([]string{argv0Inside}, o.Args...)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
+	c.cmd.ExtraFiles = []*os.File{read} // lifeFD
+	c.cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
+		Pdeathsig:  syscall.SIGKILL,
+		// Ctrl-C is for this process, which passes it on.
+		Setpgid: true,
+	}
+	if m.ByHelpers {
+		c.cmd.Args[0], c.words = argv0Waiting, 2
+	} else {
+		c.cmd.SysProcAttr.UidMappings, c.cmd.SysProcAttr.GidMappings = sysMap(m.UIDs), sysMap(m.GIDs)
+		c.cmd.SysProcAttr.GidMappingsEnableSetgroups = m.Groups
+	}
+	if err := c.cmd.Start(); err != nil {
+		write.Close()
+		return nil, err
+	}
+	if m.ByHelpers {
+		err := callHelper(o.NewUIDMap, c.cmd.Process.Pid, m.UIDs)
+		if err == nil {
+			err = callHelper(o.NewGIDMap, c.cmd.Process.Pid, m.GIDs)
+		}
+		if err != nil {
+			write.Close()
+			_ = c.cmd.Wait() // it ends for want of a word
+			return nil, &helperError{err}
+		}
+	}
+	return c, nil
+}
+
+// helperError is about newuidmap or newgidmap.
+type helperError struct{ err error }
+
+func (e *helperError) Error() string { return e.err.Error() }
+
+func callHelper(path string, pid int, extents []idmap.Extent) error {
+	out, err := exec.Command(path, helperArgs(pid, extents)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s: %w: %s", path, err, bytes.TrimSpace(out))
+	}
+	return nil
+}
+
+// announce says with which IDs the program runs.
+func (o Options) announce(m mapping) {
+	args := []any{logkey.UIDs, describe(m.UIDs), logkey.GIDs, describe(m.GIDs)}
+	if m.Lacks != "" {
+		args = append(args, logkey.Reason, "one user for all containers: "+m.Lacks)
+	}
+	o.Log.Warn("running rootless, in a user namespace", args...)
+}
+
+// run lets the child go on, passes signals to it and waits for its end.
+func (c *child) run(signals <-chan os.Signal) (code int, err error) {
+	defer c.life.Close()
+	if _, err := c.life.Write(make([]byte, c.words)); err != nil {
+		return 0, fmt.Errorf("run in a user namespace: %w", errors.Join(err, c.cmd.Wait()))
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		for {
+			select {
+			case s := <-signals:
+				_ = c.cmd.Process.Signal(s) // one that has ended needs none
+			case <-ended:
+				return
+			}
+		}
+	}()
+	err = c.cmd.Wait()
+	status, ok := c.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	var exit *exec.ExitError
+	switch {
+	case err != nil && !errors.As(err, &exit):
+		return 0, fmt.Errorf("run in a user namespace: %w", err)
+	case ok && status.Signaled():
+		return signalled + int(status.Signal()), nil
+	}
+	return c.cmd.ProcessState.ExitCode(), nil
+}
+
+// instead is the way round a user namespace.
+func (o Options) instead() string {
+	if os.Getuid() == 0 {
+		return "give root " + strings.Join(o.Missing, ", ")
+	}
+	return "run as root"
+}
