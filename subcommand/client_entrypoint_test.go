@@ -301,7 +301,13 @@ func TestWeakness12TERMDuringTheClientsLogin(t *testing.T) {
 		}
 		return nil
 	}
-	front := httptest.NewServer(proxy)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/acl/token/self" {
+			<-r.Context().Done() // the start does not outrun a signal that is slow
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
 	defer front.Close()
 	p := s.start(t, "-consul-http-addr", front.URL)
 	process.Store(p)
