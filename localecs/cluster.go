@@ -194,6 +194,13 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return c.fabric.Infra().DialContext(ctx, network, address)
 }
 
+// Lost is closed when no task can run any more; Err says why.
+func (c *Cluster) Lost() <-chan struct{} { return c.runtime.Lost() }
+
+// Err is what somebody did to the simulator's own processes, so that no task can
+// run any more; nil as long as they can.
+func (c *Cluster) Err() error { return c.runtime.Err() }
+
 // PutSecret sets a value of Options.Secrets, for tasks started from now on.
 func (c *Cluster) PutSecret(name, value string) {
 	c.mu.Lock()

@@ -24,7 +24,13 @@ func TestMain(m *testing.M) {
 	if rootless.Inside() { // what call started for somebody who is not root
 		os.Exit(Main(os.Args[1:]))
 	}
-	testkit.RunRole(map[string]func([]string) int{testkit.UserRole: testkit.PlayUser})
+	switch filepath.Base(os.Args[0]) {
+	case "kid":
+		os.Exit(kid(os.Args[1:]))
+	case "consul":
+		os.Exit(fakeConsul(os.Args[1:]))
+	}
+	testkit.RunRole(map[string]func([]string) int{testkit.UserRole: testkit.PlayUser, "localecs": Main, "world": beWorld})
 	os.Exit(testkit.Main(m))
 }
 

@@ -127,7 +127,7 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	if err := report.Write(out, f.json); err != nil {
-		return fmt.Errorf("write the report: %w", err)
+		return context.Cause(ctx) // what out made of it
 	}
 	if len(report.Failures) > 0 {
 		return &cli.ExitError{Code: cli.ExitRefused}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
@@ -31,6 +32,8 @@ type spawner struct {
 	anchor process
 	stop   chan struct{}
 	done   chan struct{}
+
+	watched
 }
 
 // process is a child of this process.
@@ -43,7 +46,7 @@ type process struct {
 // wish to die with the parent is about the thread that cloned, and containers
 // inherit that parent.
 func newSpawner() (*spawner, error) {
-	s := &spawner{stop: make(chan struct{}), done: make(chan struct{})}
+	s := &spawner{stop: make(chan struct{}), done: make(chan struct{}), watched: newWatched()}
 	ready := make(chan error)
 	onDoomedThread(func() {
 		defer close(s.done)
@@ -57,13 +60,14 @@ func newSpawner() (*spawner, error) {
 }
 
 func (s *spawner) run(ready chan<- error) {
+	defer reapChildren()
 	anchor, anchorConn, err := startHelper(stage.WordAnchor, unix.CLONE_NEWPID)
 	if err != nil {
 		ready <- err
 		return
 	}
 	s.anchor = anchor
-	defer anchor.end()
+	defer anchor.kill()
 	defer anchorConn.Close()
 	if err := unix.Setns(anchor.pidfd, unix.CLONE_NEWPID); err != nil {
 		ready <- fmt.Errorf("enter the anchor's pid namespace: %w", err)
@@ -75,14 +79,30 @@ func (s *spawner) run(ready chan<- error) {
 		return
 	}
 	s.conn = conn
-	defer helper.end()
+	defer helper.kill()
 	defer conn.Close()
+	unwatch := s.watch(stage.WordAnchor, anchor, anchorConn)
+	defer s.watch(stage.WordSpawner, helper, conn)()
+	defer unwatch()
 	ready <- nil
 	<-s.stop
 }
 
+// reapChildren waits for every child of the calling thread, which are the two
+// helpers and those that a helper had cloned when it was killed, or for which
+// there was no descriptor left: nobody knows their numbers, and the anchor does
+// not end as long as one of them is a zombie.
+func reapChildren() {
+	for {
+		if _, err := unix.Wait4(-1, nil, unix.WNOTHREAD, nil); err != nil && !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
+}
+
 // close ends both processes and the thread.
 func (s *spawner) close() {
+	s.settle()
 	close(s.stop)
 	<-s.done
 }
@@ -136,18 +156,31 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
+// kill kills a child that somebody else reaps, and closes its pidfd.
+func (p process) kill() {
+	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
+	unix.Close(p.pidfd)
+}
+
 // end kills and reaps a child, and closes its pidfd.
 func (p process) end() {
 	p.reap()
 	unix.Close(p.pidfd)
 }
 
-// reap kills a child and waits for it.
+// reap kills a child and waits for it. One that does not end in time is left to
+// reapChildren: the first process of a namespace ends last in there.
 func (p process) reap() {
 	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
-	for {
-		if _, err := unix.Wait4(p.pid, nil, 0, nil); !errors.Is(err, unix.EINTR) {
-			break
+	for end := time.Now().Add(outputGrace); ; {
+		left := time.Until(end)
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, max(0, int(left.Milliseconds())))
+		switch {
+		case n > 0:
+			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
+			return
+		case left <= 0 || err != nil && !errors.Is(err, unix.EINTR):
+			return
 		}
 	}
 }

@@ -94,13 +94,16 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	r.cluster = cluster
 	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address)})
 
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	defer cancel()
-	if err := r.startConsul(ctx); err != nil {
-		return nil, ended(ctx, err)
+	defer cancel(context.Canceled)
+	watching.Go(func() { r.guard(ctx, cancel, cluster.Lost(), cluster.Err) })
+	server, err := r.startConsul(ctx)
+	if err != nil {
+		return nil, r.why(ctx, err)
 	}
+	watching.Go(func() { r.guard(ctx, cancel, server.Done(), func() error { return r.serverEnded(server) }) })
 	watching.Go(func() { r.watch.Run(ctx) })
 
 	err = r.steps(ctx)
@@ -110,21 +113,42 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	} else {
 		r.failures = append(r.failures, err.Error())
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	if err := r.why(ctx, nil); err != nil {
+		return nil, err
 	}
 	return r.report(), nil
 }
 
-// ended is why ctx ended if it has, else err.
-func ended(ctx context.Context, err error) error {
+// guard ends the run when something ends that it cannot do without.
+func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ended <-chan struct{}, why func() error) {
+	select {
+	case <-ended:
+		cancel(why())
+	case <-ctx.Done():
+	}
+}
+
+// why is the reason behind err: somebody has killed what all containers hang
+// on, or has ended the run.
+func (r *runner) why(ctx context.Context, err error) error {
+	if lost := r.cluster.Err(); lost != nil {
+		return lost
+	}
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-func (r *runner) startConsul(ctx context.Context) error {
+// serverEnded is why the Consul server is gone.
+func (r *runner) serverEnded(s *localecs.RunningService) error {
+	if lost := r.cluster.Err(); lost != nil {
+		return lost
+	}
+	return fmt.Errorf("the Consul server has ended; its last line: %s (log: %s)", lastLine(s.LogFile), s.LogFile)
+}
+
+func (r *runner) startConsul(ctx context.Context) (*localecs.RunningService, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
 	c := &r.file.Consul
@@ -133,28 +157,28 @@ func (r *runner) startConsul(ctx context.Context) error {
 		Name: "consul-server", Image: c.Image, Args: server.Args(c, token), Address: c.Address, Dirs: []string{"/consul/data"},
 	})
 	if err != nil {
-		return fmt.Errorf("start consul server: %w", err)
+		return nil, fmt.Errorf("start consul server: %w", err)
 	}
 	r.client, err = consulutil.NewClient(consulutil.Options{
 		Address: "http://" + c.Address + ":8500", Token: token,
 		Timeout: time.Minute, DialContext: r.cluster.Dial,
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := server.WaitLeader(ctx, r.client, running.Done()); err != nil {
-		return fmt.Errorf("wait for consul server: %w (log: %s)", err, running.LogFile)
+		return nil, fmt.Errorf("wait for consul server: %w; its last line: %s (log: %s)", err, lastLine(running.LogFile), running.LogFile)
 	}
 	secrets, err := server.SetUp(ctx, c, r.client, r.cluster.AWSEndpoint())
 	if err != nil {
-		return fmt.Errorf("set up consul: %w", err)
+		return nil, fmt.Errorf("set up consul: %w", err)
 	}
 	for name, value := range secrets {
 		r.cluster.PutSecret(name, value)
 	}
 	r.tell(progress.Event{Kind: progress.Consul, Address: c.Address, Text: "leader elected, ACLs on, default deny"})
 	r.watch = server.NewWatcher(r.client, r.consulChanged)
-	return nil
+	return running, nil
 }
 
 // tell adds what every event has: when, and in which scenario.

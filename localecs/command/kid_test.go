@@ -1,0 +1,139 @@
+package command
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// kid is what containers of the leak tests run: this binary by another name.
+// Each kind leaves as much behind as a program can.
+func kid(args []string) int {
+	signal.Ignore(syscall.SIGHUP)
+	switch args[0] {
+	case "web": // answers, and ends when told to
+		go endOn(syscall.SIGTERM)
+		fmt.Println(http.ListenAndServe(args[1], http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})))
+		return 1
+	case "daemon": // leaves a daemon of its own session, which hears nothing
+		daemonize("fork")
+		endOn(syscall.SIGTERM)
+	case "fork":
+		daemonize("deaf")
+	case "deaf":
+		signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+		block()
+	case "greedy": // takes shared memory of every kind and writes into its volume
+		go endOn(syscall.SIGTERM)
+		fmt.Println(takeSharedMemory())
+		litter(args[1])
+	case "done":
+	case "bind": // wants a port that somebody may have
+		l, err := net.Listen("tcp", args[1])
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		defer l.Close()
+		endOn(syscall.SIGTERM)
+	}
+	return 0
+}
+
+func endOn(s os.Signal) {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, s)
+	<-signals
+	os.Exit(0)
+}
+
+func block() {
+	for {
+		_ = unix.Pause() // the Go runtime's own signals interrupt it
+	}
+}
+
+// daemonize starts a kid in a session of its own and forgets it. "fork" does it
+// once more and ends, as daemons do.
+func daemonize(what string) {
+	cmd := exec.Command("/proc/self/exe", what)
+	cmd.Args[0] = "kid"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		fmt.Println(err)
+	}
+}
+
+// takeSharedMemory never gives anything back.
+func takeSharedMemory() error {
+	if err := os.WriteFile("/dev/shm/left", make([]byte, 1<<20), 0o600); err != nil {
+		return err
+	}
+	if err := os.WriteFile("/tmp/left", nil, 0o600); err != nil {
+		return err
+	}
+	id, err := unix.SysvShmGet(42, 1<<20, unix.IPC_CREAT|0o600)
+	if err != nil {
+		return fmt.Errorf("shmget: %w", err)
+	}
+	if _, err := unix.SysvShmAttach(id, 0, 0); err != nil {
+		return fmt.Errorf("shmat: %w", err)
+	}
+	for name, call := range map[string][4]uintptr{
+		"semget": {unix.SYS_SEMGET, 42, 3, unix.IPC_CREAT | 0o600},
+		"msgget": {unix.SYS_MSGGET, 42, unix.IPC_CREAT | 0o600},
+	} {
+		if _, _, errno := unix.Syscall(call[0], call[1], call[2], call[3]); errno != 0 {
+			return fmt.Errorf("%s: %w", name, errno)
+		}
+	}
+	return nil
+}
+
+// litter makes and removes files for ever, also while somebody else removes the
+// directory.
+func litter(dir string) {
+	for i := 0; ; i++ {
+		name := filepath.Join(dir, fmt.Sprint("d", i%100), fmt.Sprint("f", i%7))
+		_ = os.MkdirAll(filepath.Dir(name), 0o755)
+		_ = os.WriteFile(name, []byte("x"), 0o644)
+		if i%20 == 0 {
+			<-time.After(time.Millisecond) // others want to run, too
+		}
+	}
+}
+
+// fakeConsul is as much of a Consul server as a scenario needs that asks
+// nothing of it: it is up at once.
+func fakeConsul(args []string) int {
+	address := ""
+	for _, a := range args {
+		if v, ok := strings.CutPrefix(a, "-bind="); ok {
+			address = v
+		}
+	}
+	mux := http.NewServeMux()
+	answer := func(path, body string) {
+		mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Query().Get("index") > "0" { // a blocking query; nothing ever changes
+				<-r.Context().Done()
+			}
+			w.Header().Set("X-Consul-Index", "1")
+			fmt.Fprintln(w, body)
+		})
+	}
+	answer("/v1/acl/token/self", "{}")
+	answer("/v1/acl/tokens", "[]")
+	answer("/v1/health/state/any", "[]")
+	fmt.Println(http.ListenAndServe(net.JoinHostPort(address, "8500"), mux))
+	return 1
+}

@@ -1,0 +1,182 @@
+package command
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+var (
+	moments = flag.Int("moments", 3, "how many moments of each kind the leak tests take")
+	seed    = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the leak tests' moments")
+)
+
+// What a whole run of the leaks scenario has: lines before the report, and
+// processes when all containers are up.
+const (
+	allLines     = 27
+	allProcesses = 16
+)
+
+// leaks is the command line of a run of the scenario whose containers leave
+// behind what they can.
+func leaks(t *testing.T, flags ...string) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	args := append([]string{"run", "-dir", stateDir, "-var", "kid=" + self}, flags...)
+	return append(args, filepath.Join(testkit.Root(), "localecs", "command", "testdata", "leaks"))
+}
+
+// pick chooses moments: for both kinds, spread over the whole run, one at
+// random out of each equal part.
+func pick(t *testing.T, salt string) []order {
+	t.Helper()
+	t.Logf("-seed=%d -moments=%d", *seed, *moments)
+	random := rand.New(rand.NewPCG(*seed, uint64(len(salt))))
+	var orders []order
+	for i := range *moments {
+		part := func(all int) int { return 1 + (i*all+random.IntN(all))/(*moments) }
+		orders = append(orders, order{Lines: part(allLines)}, order{Processes: part(allProcesses)})
+	}
+	return orders
+}
+
+func (o order) String() string {
+	if o.Lines > 0 {
+		return fmt.Sprintf("%s after line %d", o.Do, o.Lines)
+	}
+	return fmt.Sprintf("%s at process %d", o.Do, o.Processes)
+}
+
+// clean fails the test when something was left of a run that only a reader of
+// logs may want.
+func clean(t *testing.T, what any, a answer) {
+	t.Helper()
+	if diff := cmp.Diff(a.Before, a.After); diff != "" {
+		t.Errorf("%v: left behind (-before +after):\n%s\n%s", what, diff, a.story())
+	}
+	if a.Late >= testkit.Patience {
+		t.Errorf("%v: had to be killed\n%s", what, a.story())
+	}
+}
+
+func (a answer) story() string {
+	return fmt.Sprintf("exit %d\n%s\n%s", a.Code, strings.Join(a.Lines, "\n"), a.Stderr)
+}
+
+func TestWholeRunLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run(order{Args: leaks(t)})
+	clean(t, "whole run", a)
+	if len(a.Kept) > 0 {
+		t.Errorf("kept %q", a.Kept)
+	}
+	// The deaf container is the only one that does not go by itself.
+	if want := "leaks: FAILED: many: container deaf had to be killed"; a.Code != 2 || a.Lines[len(a.Lines)-1] != want {
+		t.Errorf("want %s\n%s", want, a.story())
+	}
+	for _, container := range []string{"many/greedy", "shared/greedy"} {
+		log, err := os.ReadFile(filepath.Join(w.dir, stateDir, "leaks", "logs", container+".log"))
+		if err != nil || string(log) != "<nil>\n" {
+			t.Errorf("%s could not take its share: %q, %v", container, log, err)
+		}
+	}
+}
+
+func TestSignalsLeaveNothing(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"SIGINT", "SIGINT group", "SIGTERM", "SIGHUP group"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, o := range pick(t, what) {
+				o.Do, o.Args = what, leaks(t)
+				a := w.run(o)
+				clean(t, o, a)
+				if len(a.Kept) > 0 {
+					t.Errorf("%v: kept %q", o, a.Kept)
+				}
+				// Before the first line a signal may come before it is asked for.
+				if o.Lines > 0 && a.Done && (a.Code != 3 || !strings.Contains(a.Stderr, "localecs run: stopped by signal ")) {
+					t.Errorf("%v: want exit 3 and its reason\n%s", o, a.story())
+				}
+			}
+		})
+	}
+}
+
+func TestClosedOutputLeavesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	for _, o := range pick(t, "close") {
+		o.Do, o.Args = "close", leaks(t)
+		a := w.run(o)
+		clean(t, o, a)
+		if len(a.Kept) > 0 || a.Code != 3 || !strings.HasSuffix(a.Stderr, "localecs run: nobody gets what this run says: write /dev/stdout: broken pipe\n") {
+			t.Errorf("%v: kept %q; want exit 3 and its reason\n%s", o, a.Kept, a.story())
+		}
+	}
+}
+
+// The next run on the same directory works and removes what the kernel could
+// not.
+func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
+	t.Parallel()
+	for _, what := range []string{"SIGKILL", "SIGKILL group"} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, o := range pick(t, what) {
+				o.Do, o.Args = what, leaks(t)
+				a := w.run(o)
+				clean(t, o, a)
+				next := order{Args: leaks(t), Lines: 1, Do: "SIGTERM"}
+				b := w.run(next)
+				clean(t, fmt.Sprint("next run after ", o), b)
+				if len(b.Kept) > 0 || b.Code != 3 || !strings.Contains(b.Stderr, "stopped by signal") {
+					t.Errorf("next run after %v: kept %q\n%s", o, b.Kept, b.story())
+				}
+			}
+		})
+	}
+}
+
+// What containers hang on may be killed alone, by people or by the kernel when
+// memory is short. localecs says so and takes the rest away.
+func TestKilledHelperEndsTheRun(t *testing.T) {
+	t.Parallel()
+	for word, says := range map[string]string{
+		"anchor":  "localecs run: somebody has killed process ",
+		"spawner": "localecs run: somebody has killed process ",
+		"consul":  "onsul server", // wait for consul server, or the Consul server has ended
+	} {
+		t.Run(word, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, o := range pick(t, word) {
+				o.Do, o.Args = "kill "+word, leaks(t)
+				a := w.run(o)
+				clean(t, o, a)
+				if len(a.Kept) > 0 {
+					t.Errorf("%v: kept %q", o, a.Kept)
+				}
+				// Before the server is up the process may not be there yet.
+				if o.Lines > 1 && a.Done && (a.Code != 3 || !strings.Contains(a.Stderr, says)) {
+					t.Errorf("%v: want exit 3 and its reason\n%s", o, a.story())
+				}
+			}
+		})
+	}
+}

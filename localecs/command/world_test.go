@@ -1,0 +1,307 @@
+package command
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"golang.org/x/sys/unix"
+)
+
+// world is a machine of its own for runs of localecs, as far as namespaces can
+// make one: it sees only its own processes, mounts, links and shared memory, so
+// whatever is there after a run and was not there before has been left behind.
+// Its first process, to which every orphan falls, is this binary.
+type world struct {
+	t   *testing.T
+	dir string
+	in  *json.Encoder
+	out *json.Decoder
+}
+
+// order is one run of localecs, and what happens to it when.
+type order struct {
+	Args []string
+	// The moment: after so many lines of its standard output, or as soon as so
+	// many processes exist beside the world's. At once when both are 0.
+	Lines, Processes int
+	// Do is what happens then: a signal's name, with " group" for everybody
+	// who reads the terminal; "close" takes its standard output away; "kill
+	// WORD" kills the process with WORD on its command line. Empty is nothing.
+	Do string
+}
+
+// answer is what came of an order.
+type answer struct {
+	Code          int
+	Lines         []string // of standard output
+	Stderr        string
+	Before, After []string // what the world shows of itself
+	// Kept is what may be left by a run that was killed, until the next one.
+	Kept []string
+	// Done: the moment came. Late is how long the run went on after it, and
+	// Lingered how long it took until nothing more was left.
+	Done           bool
+	Late, Lingered time.Duration
+}
+
+// newWorld makes a world in which path is the only place that runs share.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir()}
+	args := testkit.SelfArgs("world", w.dir)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "TMPDIR="+filepath.Join(w.dir, "tmp"))
+	cmd.Stderr = t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		if errors.Is(err, syscall.EPERM) {
+			testkit.Missing(t, "namespaces need root")
+		}
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
+	w.in, w.out = json.NewEncoder(stdin), json.NewDecoder(stdout)
+	return w
+}
+
+// run has an order carried out.
+func (w *world) run(o order) answer {
+	w.t.Helper()
+	var a answer
+	if err := errors.Join(w.in.Encode(o), w.out.Decode(&a)); err != nil {
+		w.t.Fatalf("the world has ended: %v", err)
+	}
+	return a
+}
+
+// beWorld is the first process of a world: it carries out orders until there
+// are no more.
+func beWorld(args []string) int {
+	dir := args[0]
+	leave, err := settle(dir)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "make a world:", err)
+		return 1
+	}
+	defer leave()
+	orders, answers := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	for {
+		var o order
+		if orders.Decode(&o) != nil {
+			return 0
+		}
+		a, err := carryOut(dir, o)
+		if err == nil {
+			err = answers.Encode(a)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "carry out an order:", err)
+			return 1
+		}
+	}
+}
+
+// settle makes this process's namespaces a world.
+func settle(dir string) (leave func(), err error) {
+	for _, d := range []string{"tmp", "mqueue", "shm"} {
+		if err := os.Mkdir(filepath.Join(dir, d), 0o755); err != nil {
+			return nil, err
+		}
+	}
+	leave, err = ownGroups()
+	return leave, errors.Join(err,
+		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+		unix.Mount("proc", "/proc", "proc", 0, ""),
+		unix.Mount("shm", "/dev/shm", "tmpfs", 0, ""),
+		unix.Mount("mqueue", filepath.Join(dir, "mqueue"), "mqueue", 0, ""))
+}
+
+// ownGroups moves this process into control groups of its own, where the host
+// has version 1 of them.
+func ownGroups() (leave func(), err error) {
+	text, err := os.ReadFile("/proc/self/cgroup")
+	leave = func() {}
+	for line := range strings.Lines(string(text)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 || parts[1] != "memory" && parts[1] != "cpuacct" {
+			continue
+		}
+		outer := filepath.Join("/sys/fs/cgroup", parts[1], parts[2])
+		inner := filepath.Join(outer, fmt.Sprint("world-", time.Now().UnixNano()))
+		if err := os.Mkdir(inner, 0o755); err != nil {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(inner, "cgroup.procs"), []byte("0"), 0o644); err != nil {
+			return leave, err
+		}
+		before := leave
+		leave = func() {
+			before()
+			_ = os.WriteFile(filepath.Join(outer, "cgroup.procs"), []byte("0"), 0o644)
+			removeGroups(inner)
+		}
+	}
+	return leave, err
+}
+
+// removeGroups removes a control group and those below it.
+func removeGroups(dir string) {
+	below, _ := filepath.Glob(filepath.Join(dir, "*", "cgroup.procs"))
+	for _, b := range below {
+		removeGroups(filepath.Dir(b))
+	}
+	_ = unix.Rmdir(dir)
+}
+
+// carryOut runs localecs, does to it what is ordered, and looks at what is left
+// when it has ended.
+func carryOut(dir string, o order) (a answer, err error) {
+	a.Before = look(dir)
+	read, write, err := os.Pipe()
+	if err != nil {
+		return a, err
+	}
+	defer read.Close()
+	var stderr strings.Builder
+	args := testkit.SelfArgs("localecs", o.Args...)
+	cmd := exec.Command(args[0], args[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, write, &stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.WaitDelay = time.Second // an orphan may hold standard error
+	err = cmd.Start()
+	write.Close()
+	if err != nil {
+		return a, err
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	lines := make(chan string, 10000)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(read); s.Scan(); {
+			lines <- s.Text()
+		}
+	}()
+	a.Done = o.await(&a, lines, ended)
+	if a.Done {
+		o.act(cmd.Process.Pid, read)
+	}
+	begun := time.Now()
+	if !within(testkit.Patience, ended) {
+		_ = cmd.Process.Signal(syscall.SIGQUIT) // it tells what it waits for
+		<-ended
+	}
+	a.Late = time.Since(begun)
+	_ = read.SetReadDeadline(time.Now().Add(time.Second))
+	for line := range lines {
+		a.Lines = append(a.Lines, line)
+	}
+	a.Code, a.Stderr = cmd.ProcessState.ExitCode(), stderr.String()
+	begun = time.Now()
+	for a.After = look(dir); !slices.Equal(a.Before, a.After) && time.Since(begun) < testkit.Patience; a.After = look(dir) {
+		<-time.After(time.Millisecond)
+	}
+	a.Lingered, a.Kept = time.Since(begun), kept(dir)
+	return a, nil
+}
+
+func within(d time.Duration, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	case <-time.After(d):
+		return false
+	}
+}
+
+// await waits for the moment. It is false when the run ended first.
+func (o order) await(a *answer, lines <-chan string, ended <-chan struct{}) bool {
+	for len(a.Lines) < o.Lines {
+		line, ok := <-lines
+		if !ok {
+			return false
+		}
+		a.Lines = append(a.Lines, line)
+	}
+	for o.Processes > 0 && len(processes()) < o.Processes {
+		select {
+		case <-ended:
+			return false
+		default:
+		}
+	}
+	return true
+}
+
+// act does what is ordered.
+func (o order) act(pid int, stdout io.Closer) {
+	word, rest, _ := strings.Cut(o.Do, " ")
+	switch {
+	case o.Do == "":
+	case word == "close":
+		stdout.Close()
+	case word == "kill":
+		for _, p := range processes() {
+			if slices.Contains(p.args, rest) {
+				_ = syscall.Kill(p.pid, syscall.SIGKILL)
+			}
+		}
+	case rest == "group":
+		_ = syscall.Kill(-pid, unix.SignalNum(word))
+	default:
+		_ = syscall.Kill(pid, unix.SignalNum(word))
+	}
+}
+
+type processInfo struct {
+	pid  int
+	args []string
+}
+
+// processes are all but this one, which is the first.
+func processes() []processInfo {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	var found []processInfo
+	for _, d := range dirs {
+		pid, err := strconv.Atoi(filepath.Base(d))
+		if err != nil || pid == 1 {
+			continue
+		}
+		line, err := os.ReadFile(d + "/cmdline")
+		if err == nil {
+			found = append(found, processInfo{pid, strings.Split(strings.TrimRight(string(line), "\x00"), "\x00")})
+		}
+	}
+	return found
+}

@@ -1,0 +1,113 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"golang.org/x/sys/unix"
+)
+
+// watched notices when somebody else ends the processes that containers hang
+// on: people and the kernel's out-of-memory killer do.
+type watched struct {
+	lost chan struct{} // closed when one has ended
+
+	mu      sync.Mutex
+	helpers []watchedHelper
+	settled bool // the verdict is final
+	err     error
+}
+
+type watchedHelper struct {
+	word string
+	pid  int
+	conn *net.UnixConn
+}
+
+func newWatched() watched { return watched{lost: make(chan struct{})} }
+
+// watch looks after a helper until unwatch.
+func (w *watched) watch(word string, p process, conn *net.UnixConn) (unwatch func()) {
+	w.mu.Lock()
+	w.helpers = append(w.helpers, watchedHelper{word, p.pid, conn})
+	w.mu.Unlock()
+	fd, err := unix.FcntlInt(uintptr(p.pidfd), unix.F_DUPFD_CLOEXEC, 0)
+	if err != nil || unix.SetNonblock(fd, true) != nil {
+		return func() {} // noticed late then, by verdict
+	}
+	pidfd := os.NewFile(uintptr(fd), "watched")
+	go func() {
+		raw, err := pidfd.SyscallConn()
+		if err != nil || raw.Read(readable) != nil {
+			return // unwatched
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		select {
+		case <-w.lost:
+		default:
+			close(w.lost)
+		}
+	}()
+	return func() { pidfd.Close() }
+}
+
+// readable is what a pidfd is once its process has ended.
+func readable(fd uintptr) bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n > 0
+}
+
+// verdict says which helper has ended. It knows before any container can have
+// ended for that: a process that dies closes its files first.
+func (w *watched) verdict() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.settled || w.err != nil {
+		return w.err
+	}
+	for _, h := range w.helpers {
+		if ended(h.conn) {
+			w.err = fmt.Errorf("somebody has killed process %d (%s %s), on which all containers hang", h.pid, stage.Argv0, h.word)
+			break
+		}
+	}
+	return w.err
+}
+
+// settle makes the verdict final: from here on we end the helpers ourselves.
+func (w *watched) settle() {
+	_ = w.verdict()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.settled = true
+}
+
+// ended says whether a helper's end of its socket is closed. Nobody else has it.
+func ended(conn *net.UnixConn) bool {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return false
+	}
+	var n int
+	var received error
+	err = raw.Control(func(fd uintptr) {
+		n, _, received = unix.Recvfrom(int(fd), make([]byte, 1), unix.MSG_PEEK|unix.MSG_DONTWAIT)
+	})
+	if err != nil || errors.Is(received, unix.EAGAIN) || errors.Is(received, unix.EINTR) {
+		return false
+	}
+	return n <= 0
+}
+
+// Lost is closed when containers cannot run any more, because somebody has
+// killed a process of ours that they need. Err says which.
+func (r *Runtime) Lost() <-chan struct{} { return r.spawn.lost }
+
+// Err is why containers cannot run any more; nil as long as they can. It is
+// right also before Lost is closed, and stays after Close.
+func (r *Runtime) Err() error { return r.spawn.verdict() }
