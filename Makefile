@@ -5,9 +5,17 @@ export CGO_ENABLED := 0
 
 GO      ?= go
 VERSION ?= 0.7.0
-COMMIT  := $(shell git rev-parse --short HEAD 2>/dev/null)
+COMMIT  := $(shell git rev-parse --short=7 HEAD 2>/dev/null)
 PKG     := github.com/meshtask/consul-ecs/internal/cli
 LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT)
+
+IMAGE   ?= consul-ecs
+DOCKER  ?= docker
+DIST    ?= dist
+ARCH    ?= $(if $(filter aarch64 arm64,$(shell uname -m)),arm64,amd64)
+# The commit's, so that the same commit gives the same layer.
+EPOCH    = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null),0)
+REVISION = $(shell git describe --always --dirty --abbrev=40 --exclude '*' 2>/dev/null)
 
 .DEFAULT_GOAL := build
 
@@ -21,7 +29,7 @@ build: ## Build bin/consul-ecs and bin/localecs, static
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello
 
 .PHONY: tools
-tools: ## Put consul, envoy, staticcheck and uidmap into .tools/bin (from PATH, or built)
+tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, dockerd
 	@tools/ensure.sh
 
 .PHONY: demo
@@ -52,10 +60,37 @@ size: ## Show the size of consul-ecs, what its imports add, and its memory
 fuzz: ## Fuzz every parser for FUZZTIME (default 20s) each
 	@tools/fuzz.sh $(or $(FUZZTIME),20s)
 
+.PHONY: image
+image: image-$(ARCH) ## Build the container image for this machine, and its SBOM
+	$(DOCKER) tag $(IMAGE):$(VERSION)-$(ARCH) $(IMAGE):$(VERSION)
+
+.PHONY: image-arm64
+image-arm64: ## Build the container image for arm64, and its SBOM
+
+.PHONY: image-amd64
+image-amd64 image-arm64: image-%: sbom-%
+	$(GO) run ./internal/image -binary $(DIST)/$*/consul-ecs -time $(EPOCH) -out $(DIST)/image-$*/rootfs.tar
+	$(DOCKER) build --platform linux/$* -f Dockerfile -t $(IMAGE):$(VERSION)-$* \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
+	  --build-arg CREATED=$$(date -u -d @$(EPOCH) +%Y-%m-%dT%H:%M:%SZ) $(DIST)/image-$*
+
+.PHONY: sbom
+sbom: sbom-$(ARCH) ## List the modules in the image's program, CycloneDX, in dist/
+
+.PHONY: sbom-amd64 sbom-arm64
+sbom-amd64 sbom-arm64: sbom-%: dist-%
+	@tools/ensure.sh scalibr
+	.tools/bin/scalibr -plugins go/binary -offline -root $(DIST)/$* -o cdx-json=$(DIST)/consul-ecs-$*.cdx.json \
+	  -cdx-component-name consul-ecs -cdx-component-type application -cdx-component-version $(VERSION)
+
+.PHONY: dist-amd64 dist-arm64
+dist-amd64 dist-arm64: dist-%:
+	GOOS=linux GOARCH=$* $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/$*/consul-ecs ./cmd/consul-ecs
+
 .PHONY: cross
 cross: ## Build consul-ecs for linux/arm64 too
 	GOOS=linux GOARCH=arm64 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/consul-ecs-arm64 ./cmd/consul-ecs
 
 .PHONY: clean
 clean: ## Remove what was built; .tools stays
-	rm -rf bin .localecs
+	rm -rf bin dist .localecs

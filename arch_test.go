@@ -52,7 +52,7 @@ func house() arch.House {
 			{Name: "simulator rules", Packages: []string{"localecs/scheduler"}, Pure: true, Uses: []string{"nouns"}},
 			{
 				Name:     "tests",
-				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "awsutil/awstest", "registrar/registrartest"},
+				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest", "registrar/registrartest"},
 				Among:    arch.Freely, TestOnly: true,
 				Uses: []string{"simulator", "simulator rules", "ports", "nouns", "shared"},
 			},

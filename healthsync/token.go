@@ -27,8 +27,13 @@ const (
 func (s *syncer) waitForToken(ctx context.Context) error {
 	policy := retry.LocalAgent()
 	policy.Limit = tokenLimit
-	always := func(error) retry.Class { return retry.Retry }
-	err := retry.Do(ctx, policy, s.Log, "read service token", always, func(context.Context) error {
+	classify := func(err error) retry.Class {
+		if errors.Is(err, fs.ErrPermission) {
+			return retry.Permanent // mode and group are set before the file has its name
+		}
+		return retry.Retry
+	}
+	err := retry.Do(ctx, policy, s.Log, "read service token", classify, func(context.Context) error {
 		if s.reloadToken() {
 			return nil
 		}

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Puts consul, envoy, staticcheck and uidmap into .tools/bin: a program on PATH
-# whose version fits is linked, otherwise it is built or installed. A second run
-# with everything in place takes well under a second.
+# Puts consul, envoy, staticcheck, scalibr and uidmap into .tools/bin, and a
+# Docker engine into .tools/docker unless one runs: a program on PATH whose
+# version fits is linked, otherwise it is built or installed. A second run with
+# everything in place takes well under a second.
 #
-# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [uidmap]
+# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [scalibr] [uidmap] [dockerd]
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -162,19 +163,73 @@ fetch_uidmap() {
   dpkg -x uidmap_*.deb . && rm -f uidmap_*.deb
 }
 
+ensure_scalibr() {
+  [ -x "$bin/scalibr" ] && [ "$bin/scalibr" -nt "$root/tools/sbom/go.mod" ] && return
+  say "scalibr: building it from its Go module (about two minutes on two cores, once)"
+  build "scalibr" env -C "$root/tools/sbom" CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/scalibr" github.com/google/osv-scalibr/binary/scalibr ||
+    without $? "Go's module proxy (go env GOPROXY)"
+}
+
+engine=$root/.tools/docker
+
+# engine_runs: a Docker engine answers, at DOCKER_HOST or the default socket.
+engine_runs() { command -v docker >/dev/null && timeout 10 docker version >/dev/null 2>&1; }
+
+# engine_installed: the programs are on PATH.
+engine_installed() {
+  local program
+  for program in docker dockerd containerd runc; do
+    command -v "$program" >/dev/null || return 1
+  done
+}
+
+# unpack_engine takes the distribution's packages apart into .tools/docker: bin
+# and lib hold links to what they brought. Nothing is installed on the system.
+unpack_engine() {
+  local part=$engine.part program packages
+  rm -rf "$part"
+  mkdir -p "$part/packages" "$part/root" "$part/bin" "$part/lib"
+  cd "$part/packages"
+  packages=(docker.io containerd runc libdevmapper1.02.1 libseccomp2)
+  apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; } || return
+  find . -name '*.deb' -exec dpkg-deb --extract '{}' ../root ';'
+  if [ ! -x ../root/usr/bin/docker ]; then # a package of its own since Debian 13
+    apt-get download docker-cli || return
+    dpkg-deb --extract docker-cli_*.deb ../root || return
+  fi
+  cd ..
+  rm -rf packages
+  find root/usr/bin root/usr/sbin -type f -perm -u+x -exec ln -s -t bin -- '../{}' ';'
+  find root -name '*.so.*' -exec ln -s -t lib -- '../{}' ';'
+  for program in docker dockerd containerd runc; do
+    LD_LIBRARY_PATH=$part/lib "bin/$program" --version || return
+  done
+  rm -rf "$engine"
+  mv "$part" "$engine"
+}
+
+ensure_dockerd() {
+  [ -x "$engine/bin/dockerd" ] || engine_installed || engine_runs || {
+    command -v apt-get >/dev/null || { say "no Docker engine: start one, or install docker, dockerd, containerd and runc"; return 1; }
+    build "dockerd: unpacking the distribution's packages" unpack_engine ||
+      without $? "a package index with docker.io (apt-get update), a running Docker engine, or docker, dockerd, containerd and runc on PATH"
+  }
+}
+
 # One at a time: two makes in one checkout must not build into the same file.
 if command -v flock >/dev/null; then
   exec 9>"$root/.tools/lock"
   flock -n 9 || { say "waiting for another run of this script"; flock 9; }
 fi
 if [ $# -eq 0 ]; then
-  set -- consul envoy staticcheck
-  # Not everybody may install it, and few tests want it.
+  set -- consul envoy staticcheck scalibr
+  # Not everybody may install these, and few tests want them.
   (ensure_uidmap) || say "going on without uidmap"
+  (ensure_dockerd) || say "going on without a Docker engine"
 fi
 for tool in "$@"; do
   case $tool in
-    consul | envoy | staticcheck | uidmap) "ensure_$tool" ;;
-    *) say "unknown tool $tool: want consul, envoy, staticcheck or uidmap"; exit 1 ;;
+    consul | envoy | staticcheck | scalibr | uidmap | dockerd) "ensure_$tool" ;;
+    *) say "unknown tool $tool: want consul, envoy, staticcheck, scalibr, uidmap or dockerd"; exit 1 ;;
   esac
 done

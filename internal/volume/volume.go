@@ -111,10 +111,11 @@ func unixMode(info fs.FileInfo) uint32 {
 func notWritable(dir string, info fs.FileInfo, err error) error {
 	err = cause(err)
 	owner := "unknown"
+	remedy := fmt.Sprintf("let the image that mounts the volume first give the directory to %d:%d", os.Geteuid(), os.Getegid())
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		owner = fmt.Sprintf("%d:%d", st.Uid, st.Gid)
+		remedy = fmt.Sprintf("run this container as that owner (\"user\": %q in the container definition), or %s", owner, remedy)
 	}
-	remedy := "run this container as that owner (\"user\" in the container definition), or give the directory that owner or mode 0777 in the image that mounts the volume first"
 	if errors.Is(err, syscall.EROFS) {
 		remedy = "remove readOnly from this container's mount point"
 	}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+const (
+	metadataAddress = "127.0.0.1:51678"
+	metadata        = `{"Cluster": "arn:aws:ecs:us-west-2:111122223333:cluster/image",
+"TaskARN": "arn:aws:ecs:us-west-2:111122223333:task/image/TASK",
+"Family": "web", "Revision": "1", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
+"Containers": [{"Name": "app", "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
+"Health": {"status": "HEALTHY", "statusSince": "2026-01-01T00:00:00Z", "exitCode": 0},
+"Networks": [{"NetworkMode": "awsvpc", "IPv4Addresses": ["127.0.0.1"]}]}]}`
+	taskConfig = `{"bootstrapDir": "/consul", "service": {"port": 8080}, "healthSyncContainers": ["app"]}`
+)
+
+// task runs the containers of a mesh task as three users that share a volume:
+// mesh-init writes it, Envoy's container (5995) and health-sync (5996) mount it
+// read-only.
+func (l *lab) task(t *testing.T) {
+	proxy := l.scratch(t, "proxy", peer(t), 1000, 0o755, entry{path: "consul/theirs", mode: 0o644, owner: 1000})
+	consul := l.scratch(t, "consul", testkit.RequireBinary(t, "consul"), 100, 0o755)
+	// The containers of a task share a network, whose first container ECS adds.
+	pause := l.run(t, "run", "-d", "--label", l.id, "--network=none", proxy, "serve", metadataAddress, metadata)
+	network := "--network=container:" + pause
+	l.run(t, "run", "-d", "--label", l.id, network, consul, "agent", "-dev", "-log-level=warn")
+
+	const binary, bootstrap = "consul/consul-ecs 0755 ", "consul/envoy-bootstrap.json "
+	for i, c := range []struct {
+		name, first, user string // who mounts the volume first, and mesh-init's user
+		more              []string
+		proxyUser         string
+		want              []string
+	}{
+		{"ours first", l.image, "5996", nil, "5995", []string{"consul 0755 5996:5996", binary + "5996:5996", bootstrap + "0444 5996:5996"}},
+		{"ours first, mesh-init as root", l.image, "0", nil, "5995", []string{"consul 0755 5996:5996", binary + "0:0", bootstrap + "0444 0:0"}},
+		{"empty volume, mesh-init as root", "", "0", nil, "5995", []string{"consul 0755 0:0", binary + "0:0", bootstrap + "0444 0:0"}},
+		{"their image first, mesh-init as root", proxy, "0", nil, "5995", []string{"consul 0755 1000:1000", binary + "0:0", bootstrap + "0444 0:0", "consul/theirs 0644 1000:1000"}},
+		{"token, read with the group of the volume", l.image, "5996:5996", []string{"-e", "CONSUL_HTTP_TOKEN=secret"}, "5995:5996",
+			[]string{"consul 0755 5996:5996", binary + "5996:5996", bootstrap + "0640 5996:5996"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			volume := l.layOut(t, c.first)
+			env := []string{
+				"--label", l.id, network, "--read-only",
+				"-e", "CONSUL_ECS_CONFIG_JSON=" + taskConfig,
+				"-e", fmt.Sprintf("ECS_CONTAINER_METADATA_URI_V4=http://%s/task%d", metadataAddress, i),
+			}
+			meshInit := l.run(t, append(append(append([]string{"create"}, env...), c.more...), "--user", c.user, "-v", volume.writable(), l.image, "mesh-init")...)
+			out, code := l.try("start", "--attach", meshInit)
+			want(t, out, code, 0, "task is ready for the mesh")
+			if diff := cmp.Diff(c.want, l.owners(t, meshInit)); diff != "" {
+				t.Error(diff)
+			}
+
+			inProxy := []string{network, "--read-only", "--cap-drop=ALL", "-v", volume.readOnly(), "--user", c.proxyUser, "--entrypoint=/consul/consul-ecs", proxy}
+			out, code = l.container(append(inProxy, "app-entrypoint", "/bin/peer", "read", "/consul/envoy-bootstrap.json")...)
+			want(t, out, code, 0, "read /consul/envoy-bootstrap.json true")
+			out, code = l.container(append(inProxy, "net-dial", "127.0.0.1:8500")...)
+			want(t, out, code, 0)
+
+			healthSync := l.run(t, append(append([]string{"run", "-d"}, env...), "--cap-drop=ALL", "-v", volume.readOnly(), "--user=5996", l.image, "health-sync")...)
+			l.awaitLog(t, healthSync, "status=passing")
+			l.run(t, "stop", "--time=20", healthSync)
+			out, _ = l.try("logs", healthSync)
+			if code := l.run(t, "wait", healthSync); code != "0" || !strings.Contains(out.stderr, "left all checks critical") {
+				t.Errorf("health-sync: exit code %s: %s", code, out.stderr)
+			}
+		})
+	}
+}
+
+// awaitLog waits until the container has written a line with the text.
+func (l *lab) awaitLog(t *testing.T, container, text string) {
+	t.Helper()
+	testkit.Eventually(t, fmt.Sprintf("a line with %q in the container's log", text), func() bool {
+		out, _ := l.try("logs", container)
+		return strings.Contains(out.stdout+out.stderr, text)
+	})
+}
+
+// owners lists /consul as a container sees it, with mode and owner.
+func (l *lab) owners(t *testing.T, container string) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	out, code := finish(l.command(ctx, "cp", container+":/consul", "-"))
+	if code != 0 {
+		t.Fatalf("docker cp: %s", out.stderr)
+	}
+	var list []string
+	walk(t, []byte(out.stdout), func(h *tar.Header, _ io.Reader) {
+		list = append(list, fmt.Sprintf("%s %04o %d:%d", strings.TrimSuffix(h.Name, "/"), h.Mode&0o7777, h.Uid, h.Gid))
+	})
+	return list
+}
+
+// closedToken: a token of root's is out of health-sync's reach, and it says
+// what to change.
+func (l *lab) closedToken(t *testing.T) {
+	volume := l.layOut(t, "")
+	id := l.run(t, "create", "--label", l.id, "--network=none", "--user=5996", "-v", volume.writable(),
+		"-e", `CONSUL_ECS_CONFIG_JSON={"bootstrapDir": "/consul", "consulHTTPAddr": "http://127.0.0.1:1", "consulLogin": {"enabled": true}, "service": {"port": 1}}`,
+		"-e", "ECS_CONTAINER_METADATA_URI_V4=http://"+metadataAddress, l.image, "health-sync")
+	var token bytes.Buffer
+	if err := writeTar(&token, []entry{{path: "service-token", mode: 0o640, data: []byte("secret")}}, time.Unix(0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	cmd := l.command(ctx, "cp", "-", id+":/consul")
+	cmd.Stdin = &token
+	if out, code := finish(cmd); code != 0 {
+		t.Fatalf("docker cp: %s", out.stderr)
+	}
+	out, code := l.try("start", "--attach", id)
+	want(t, out, code, 1, "login is enabled but the service token cannot be read: open /consul/service-token: permission denied (running as uid 5996, gid 5996)",
+		"run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group")
+}
