@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -37,18 +38,27 @@ func (l *lab) task(t *testing.T) {
 	l.run(t, "run", "-d", "--label", l.id, network, consul, "agent", "-dev", "-log-level=warn")
 
 	const binary, bootstrap = "consul/consul-ecs 0755 ", "consul/envoy-bootstrap.json "
+	owner := func(of string) string { return "consul 0755 " + of }
 	for i, c := range []struct {
-		name, first, user string // who mounts the volume first, and mesh-init's user
-		more              []string
-		proxyUser         string
-		want              []string
+		name, first string // who mounts the volume first
+		user        string // mesh-init's
+		flags       []string
+		token       bool // the bootstrap holds one
+		proxyUser   string
+		want        []string
 	}{
-		{"ours first", l.image, "5996", nil, "5995", []string{"consul 0755 5996:5996", binary + "5996:5996", bootstrap + "0444 5996:5996"}},
-		{"ours first, mesh-init as root", l.image, "0", nil, "5995", []string{"consul 0755 5996:5996", binary + "0:0", bootstrap + "0444 0:0"}},
-		{"empty volume, mesh-init as root", "", "0", nil, "5995", []string{"consul 0755 0:0", binary + "0:0", bootstrap + "0444 0:0"}},
-		{"their image first, mesh-init as root", proxy, "0", nil, "5995", []string{"consul 0755 1000:1000", binary + "0:0", bootstrap + "0444 0:0", "consul/theirs 0644 1000:1000"}},
-		{"token, read with the group of the volume", l.image, "5996:5996", []string{"-e", "CONSUL_HTTP_TOKEN=secret"}, "5995:5996",
-			[]string{"consul 0755 5996:5996", binary + "5996:5996", bootstrap + "0640 5996:5996"}},
+		{"ours first", l.image, "5996", nil, false, "5995",
+			[]string{owner("5996:5996"), binary + "5996:5996", bootstrap + "0444 5996:5996"}},
+		{"ours first, mesh-init as root", l.image, "0", nil, false, "5995",
+			[]string{owner("5996:5996"), binary + "0:0", bootstrap + "0444 0:0"}},
+		{"empty, mesh-init as root", "", "0", nil, false, "5995",
+			[]string{owner("0:0"), binary + "0:0", bootstrap + "0444 0:0"}},
+		{"theirs first, mesh-init as root", proxy, "0", nil, false, "5995",
+			[]string{owner("1000:1000"), binary + "0:0", bootstrap + "0444 0:0", "consul/theirs 0644 1000:1000"}},
+		{"a token, ours first", l.image, "5996:5996", nil, true, "5995:5996",
+			[]string{owner("5996:5996"), binary + "5996:5996", bootstrap + "0640 5996:5996"}},
+		{"a token, theirs first", proxy, "0", []string{"-file-group", "consul-ecs"}, true, "5995:5996",
+			[]string{owner("1000:1000"), binary + "0:0", bootstrap + "0640 0:5996", "consul/theirs 0644 1000:1000"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -58,22 +68,30 @@ func (l *lab) task(t *testing.T) {
 				"-e", "CONSUL_ECS_CONFIG_JSON=" + taskConfig,
 				"-e", fmt.Sprintf("ECS_CONTAINER_METADATA_URI_V4=http://%s/task%d", metadataAddress, i),
 			}
-			meshInit := l.run(t, append(append(append([]string{"create"}, env...), c.more...), "--user", c.user, "-v", volume.writable(), l.image, "mesh-init")...)
+			if c.token {
+				env = append(env, "-e", "CONSUL_HTTP_TOKEN=secret")
+			}
+			run := append(slices.Concat([]string{"create"}, env, []string{"--user", c.user, "-v", volume.writable(), l.image, "mesh-init"}), c.flags...)
+			meshInit := l.run(t, run...)
 			out, code := l.try("start", "--attach", meshInit)
 			want(t, out, code, 0, "task is ready for the mesh")
 			if diff := cmp.Diff(c.want, l.owners(t, meshInit)); diff != "" {
 				t.Error(diff)
 			}
 
+			if c.token {
+				out, code = l.container("--user=5995", "-v", volume.readOnly(), proxy, "read", "/consul/envoy-bootstrap.json")
+				want(t, out, code, 1, "permission denied")
+			}
 			inProxy := []string{network, "--read-only", "--cap-drop=ALL", "-v", volume.readOnly(), "--user", c.proxyUser, "--entrypoint=/consul/consul-ecs", proxy}
 			out, code = l.container(append(inProxy, "app-entrypoint", "/bin/peer", "read", "/consul/envoy-bootstrap.json")...)
 			want(t, out, code, 0, "read /consul/envoy-bootstrap.json true")
 			out, code = l.container(append(inProxy, "net-dial", "127.0.0.1:8500")...)
 			want(t, out, code, 0)
 
-			healthSync := l.run(t, append(append([]string{"run", "-d"}, env...), "--cap-drop=ALL", "-v", volume.readOnly(), "--user=5996", l.image, "health-sync")...)
+			healthSync := l.run(t, slices.Concat([]string{"run", "-d"}, env, []string{"--cap-drop=ALL", "-v", volume.readOnly(), "--user=5996", l.image, "health-sync"})...)
 			l.awaitLog(t, healthSync, "status=passing")
-			l.run(t, "stop", "--time=20", healthSync)
+			l.run(t, "stop", "-t=20", healthSync)
 			out, _ = l.try("logs", healthSync)
 			if code := l.run(t, "wait", healthSync); code != "0" || !strings.Contains(out.stderr, "left all checks critical") {
 				t.Errorf("health-sync: exit code %s: %s", code, out.stderr)

@@ -45,6 +45,15 @@ func probes() []probe {
 		{"aws config", []string{"context", "github.com/aws/aws-sdk-go-v2/config"}, `
 			c, _ := config.LoadDefaultConfig(context.Background())
 			c.Credentials.Retrieve(context.Background())`, "the default chain: files, SSO, STS, container, EC2"},
+		{"the entrypoints", []string{
+			"context", "github.com/meshtask/consul-ecs/awsutil/tmds", "github.com/meshtask/consul-ecs/entrypoint",
+			"github.com/meshtask/consul-ecs/internal/cli", "github.com/meshtask/consul-ecs/supervise",
+		}, `
+			child, _ := supervise.Start(supervise.Command{}, nil)
+			entrypoint.RunApp(context.Background(), entrypoint.App{Child: child})
+			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: tmds.New("")})
+			entrypoint.Drainer("")
+			cli.Main(cli.App{}, nil, nil, nil, nil, nil)`, "hclog and cli included: a second program of these only would be this and the first row"},
 	}
 }
 

@@ -48,16 +48,23 @@ func memoryRows(ctx context.Context, dir, program string) ([]row, error) {
 		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"service":{"port":8080},"healthSyncContainers":["app"]}`, dir),
 		"ECS_CONTAINER_METADATA_URI_V4="+ecs.URL, "CONSUL_HTTP_ADDR="+agent.HTTPAddr, "CONSUL_GRPC_ADDR="+agent.GRPCAddr)}
 
-	dial, err := s.peak(ctx, "net-dial", agent.HTTPAddr)
-	if err != nil {
-		return nil, err
-	}
-	start, err := s.peak(ctx, "mesh-init")
-	if err != nil {
-		return nil, err
+	var peaks []row
+	for _, c := range []struct {
+		note string
+		args []string
+	}{
+		{"peak", []string{"mesh-init"}},
+		{"peak", []string{"install", "-to", dir}}, // from here on the file is a copy, as in a task
+		{"peak; goal 10", []string{"net-dial", agent.HTTPAddr}},
+	} {
+		mb, err := s.peak(ctx, c.args...)
+		if err != nil {
+			return nil, err
+		}
+		peaks = append(peaks, row{c.args[0], mb, c.note})
 	}
 	rows, err := s.atRest(ctx)
-	return append(rows, row{"mesh-init", start, "peak"}, row{"net-dial", dial, "peak"}), err
+	return append(rows, peaks...), err
 }
 
 // shell runs the program in a task's environment.
@@ -117,8 +124,8 @@ func (s shell) atRest(ctx context.Context) ([]row, error) {
 		args []string
 	}{
 		{syscall.SIGTERM, "goal 14", []string{"health-sync"}},
-		{syscall.SIGINT, "goal 12; without its program", []string{"envoy-entrypoint", "sleep", "60"}},
-		{syscall.SIGINT, "without its program", []string{"app-entrypoint", "sleep", "60"}},
+		{syscall.SIGINT, "goal 10; without its child", []string{"envoy-entrypoint", "sleep", "60"}},
+		{syscall.SIGINT, "goal 10; without its child", []string{"app-entrypoint", "sleep", "60"}},
 	} {
 		cmd := s.command(ctx, &logs[i], c.args...)
 		if err := cmd.Start(); err != nil {
@@ -138,7 +145,9 @@ func (s shell) atRest(ctx context.Context) ([]row, error) {
 		if err != nil {
 			err = fmt.Errorf("%s: %w: %s", rows[i].what, err, &logs[i])
 		}
-		rows[i].mb = mb
+		own, ownErr := memory(cmd.Process.Pid, "RssAnon")
+		rows[i].mb, rows[i].note = mb, fmt.Sprintf("%.1f without the program's file; %s", own, rows[i].note)
+		err = errors.Join(err, ownErr)
 		errs = append(errs, err, stops[i]())
 	}
 	return rows, errors.Join(errs...)
