@@ -74,13 +74,15 @@ type Consul struct {
 	ConfigEntries []map[string]any `yaml:"configEntries"`
 }
 
-// AuthMethod is an aws-iam auth method with one binding rule to a service
-// identity.
+// AuthMethod is an aws-iam auth method with one binding rule: to a service
+// identity, or to a role of the method's name.
 type AuthMethod struct {
 	Name            string   `yaml:"name"`
 	BoundPrincipals []string `yaml:"boundPrincipals"`
 	EntityTags      []string `yaml:"entityTags"`
 	BindService     string   `yaml:"bindService"`
+	// BindRules are the role's ACL rules, in place of BindService.
+	BindRules string `yaml:"bindRules"`
 }
 
 // Token is an ACL token that the scenario makes and puts into the secret

@@ -92,6 +92,9 @@ func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint 
 // createAuthMethod makes an auth method that asks the simulated STS and IAM, and
 // its binding rule.
 func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions, awsEndpoint string) error {
+	if (m.BindService == "") == (m.BindRules == "") {
+		return errors.New("say either bindService or bindRules")
+	}
 	_, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{
 		Name: m.Name,
 		Type: "aws-iam",
@@ -106,10 +109,24 @@ func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions
 	if err != nil {
 		return err
 	}
-	_, _, err = client.ACL().BindingRuleCreate(&api.ACLBindingRule{
-		AuthMethod: m.Name,
-		BindType:   api.BindingRuleBindTypeService,
-		BindName:   m.BindService,
-	}, w)
+	rule := &api.ACLBindingRule{AuthMethod: m.Name, BindType: api.BindingRuleBindTypeService, BindName: m.BindService}
+	if m.BindRules != "" {
+		rule.BindType, rule.BindName = api.BindingRuleBindTypeRole, m.Name
+		if err := createRole(m, client, w); err != nil {
+			return err
+		}
+	}
+	_, _, err = client.ACL().BindingRuleCreate(rule, w)
 	return err
+}
+
+func createRole(m file.AuthMethod, client *api.Client, w *api.WriteOptions) error {
+	if _, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: m.Name, Rules: m.BindRules}, w); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	role := &api.ACLRole{Name: m.Name, Policies: []*api.ACLRolePolicyLink{{Name: m.Name}}}
+	if _, _, err := client.ACL().RoleCreate(role, w); err != nil {
+		return fmt.Errorf("role: %w", err)
+	}
+	return nil
 }
