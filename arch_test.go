@@ -49,7 +49,12 @@ func house() arch.House {
 				Among:    arch.Downwards,
 				Uses:     []string{"simulator rules", "ports", "nouns", "shared"},
 			},
-			{Name: "simulator rules", Packages: []string{"localecs/scheduler"}, Pure: true, Uses: []string{"nouns"}},
+			{
+				Name:     "simulator rules",
+				Packages: []string{"localecs/scenario/screen", "localecs/scheduler"},
+				Among:    arch.Downwards, Pure: true,
+				Uses: []string{"nouns"},
+			},
 			{
 				Name:     "tests",
 				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest", "registrar/registrartest"},

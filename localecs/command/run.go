@@ -16,13 +16,13 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 )
 
 // runFlags are the flags of `localecs run`.
 type runFlags struct {
 	dir      string
 	json     bool
+	mode     mode
 	logLevel string
 	vars     vars
 }
@@ -44,7 +44,7 @@ func (v vars) Set(s string) error {
 }
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: vars{}}
+	f := &runFlags{vars: vars{}, mode: auto}
 	return cli.Command{
 		Synopsis: "Run a scenario: task definitions in a local ECS, with its checks",
 		Usage:    "run [flags] DIR|FILE",
@@ -52,8 +52,10 @@ func runCommand() cli.Command {
 Runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in a network namespace of its own, carries out the
 steps and judges the checks. Progress and the timeline go to stdout, one line per
-event; each container's output goes to a file below -dir. With -json each event is
-an object with time, seconds, scenario, kind, text and what belongs to the kind
+event; each container's output goes to a file below -dir. On a terminal a block
+below the events shows how everything is now; in a pipe a line every 10 s of
+silence says what is waited for. NO_COLOR is honoured. With -json each event is an
+object with time, seconds, scenario, kind, text and what belongs to the kind
 (step, task, container, status, detail ...), and the last one is the report;
 docs/LOCALECS.md has the table.
 
@@ -73,6 +75,7 @@ Example:
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario; it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and the report as JSON objects, one a line")
+			fs.Var(&f.mode, "progress", "how to show progress: `mode` is live (a block below the events says how everything is now), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
@@ -83,6 +86,9 @@ Example:
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if len(inv.Args) != 1 {
 		return cli.Usagef("want one scenario directory or file, got %d arguments", len(inv.Args))
+	}
+	if f.json && f.mode == live {
+		return cli.Usagef("-progress live is for people, -json for machines: give one of them")
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
@@ -118,10 +124,11 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 	ctx, stop := cli.SignalContext(ctx, ends...)
 	defer stop()
 	ctx, out := watchOutput(ctx, inv.Stdout)
-	follow := progress.Lines(out)
-	if f.json {
-		follow = progress.Objects(out)
+	follow, release, err := f.follower(inv, out)
+	if err != nil {
+		return err
 	}
+	defer release()
 	report, err := plan.Run(ctx, scenario.Options{Dir: dir.Name(), Progress: follow, Log: inv.Log})
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -30,12 +31,6 @@ type Options struct {
 	// Progress is told what happens.
 	Progress Progress
 	Log      hclog.Logger
-}
-
-// Progress shows a run to whoever follows it.
-type Progress interface {
-	// Event is called by several goroutines and must not block.
-	Event(progress.Event)
 }
 
 // setUpLimit bounds the start of the Consul server and what is set up in it.
@@ -63,8 +58,11 @@ type runner struct {
 	client  *api.Client
 	watch   *server.Watcher
 	traffic *traffic.Stream
+	// shown is the traffic for who follows the run, from another goroutine.
+	shown atomic.Pointer[traffic.Stream]
 
-	mu    sync.Mutex // guards the tasks' moments and task fields
+	mu    sync.Mutex // guards the tasks' moments and task fields, watch and now
+	now   doing
 	tasks map[string]*taskRun
 	names []string // in the order of their start
 
@@ -94,6 +92,8 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	r.cluster = cluster
 	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address)})
 
+	r.beginOther("start the Consul server")
+	defer o.Progress.Follow(r.state)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
@@ -177,18 +177,10 @@ func (r *runner) startConsul(ctx context.Context) (*localecs.RunningService, err
 		r.cluster.PutSecret(name, value)
 	}
 	r.tell(progress.Event{Kind: progress.Consul, Address: c.Address, Text: "leader elected, ACLs on, default deny"})
+	r.mu.Lock()
 	r.watch = server.NewWatcher(r.client, r.consulChanged)
+	r.mu.Unlock()
 	return running, nil
-}
-
-// tell adds what every event has: when, and in which scenario.
-func (r *runner) tell(e progress.Event) {
-	if e.Time.IsZero() {
-		e.Time = time.Now()
-	}
-	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
-	e.Scenario = r.file.Name
-	r.out.Event(e)
 }
 
 // observe is the cluster's observer: it tells the event and notes the moment.

@@ -36,21 +36,6 @@ func (r *runner) steps(ctx context.Context) error {
 	return nil
 }
 
-// beginStep tells that step n begins, and end that it has ended.
-func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
-	e := progress.Event{Time: time.Now(), Kind: progress.StepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
-	r.tell(e)
-	return func(err error) {
-		begun := e.Time
-		e.Time, e.Kind = time.Now(), progress.StepEnd
-		e.TookSeconds = progress.Seconds(e.Time.Sub(begun))
-		if err != nil {
-			e.Error = err.Error()
-		}
-		r.tell(e)
-	}
-}
-
 // because adds to an error the task that is stopping without having been asked:
 // a refused connection has its reason there.
 func (r *runner) because(err error) error {
@@ -337,6 +322,7 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			r.tell(e)
 		}
 	})
+	r.shown.Store(r.traffic)
 	start := time.Now()
 	if err := r.traffic.AwaitFirst(ctx); err != nil {
 		return fmt.Errorf("traffic: no answer from %s within %s: %w", url, traffic.FirstAnswerLimit, err)

@@ -22,6 +22,9 @@ const (
 	// StepBegin and StepEnd enclose a step; Error is set when it failed.
 	StepBegin Kind = "step_begin"
 	StepEnd   Kind = "step_end"
+	// Waiting says, when nothing else has been said for long, that a step goes
+	// on and how far it is.
+	Waiting Kind = "waiting"
 	// Task was started and has its ID and address.
 	Task Kind = "task"
 	// Status is the new one of a container, or of a task when Container is
@@ -69,9 +72,12 @@ type Event struct {
 	// Status is the new one, Detail an exit code or a reason.
 	Status string `json:"status,omitempty"`
 	Detail string `json:"detail,omitempty"`
-	// TookSeconds is how long a step took, Error why it failed.
-	TookSeconds float64 `json:"took_seconds,omitempty"`
-	Error       string  `json:"error,omitempty"`
+	// TookSeconds is how long a step took, so far or in all, WithinSeconds its
+	// limit, SoFar how far it is, such as "1 of 2", and Error why it failed.
+	TookSeconds   float64 `json:"took_seconds,omitempty"`
+	WithinSeconds float64 `json:"within_seconds,omitempty"`
+	SoFar         string  `json:"so_far,omitempty"`
+	Error         string  `json:"error,omitempty"`
 
 	// Text is for people.
 	Text string `json:"text"`
@@ -94,6 +100,10 @@ func (e Event) line() []byte {
 // columns are who an event is about and which part of it.
 func (e Event) columns() (who, part string) {
 	switch e.Kind {
+	case Waiting:
+		if e.Step > 0 {
+			return "step", fmt.Sprintf("%d of %d", e.Step, e.Steps)
+		}
 	case Consul:
 		return "consul", "server"
 	case Check, Cleared:

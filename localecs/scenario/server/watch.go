@@ -117,6 +117,17 @@ func (c Checks) InTraffic(taskID string) bool {
 	return proxies > 0
 }
 
+// Count counts the checks of a task by their status.
+func (c Checks) Count(taskID string) map[string]int {
+	n := map[string]int{}
+	for _, check := range c {
+		if HasTask(check.ServiceID, taskID) {
+			n[check.Status]++
+		}
+	}
+	return n
+}
+
 // Status is the status of the check that mirrors a container's ECS health,
 // empty when there is none.
 func (c Checks) Status(taskID, container string) string {

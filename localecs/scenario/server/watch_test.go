@@ -83,3 +83,16 @@ func TestWatcherUntilWakesAtAChange(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+func TestCountIsOfOneTask(t *testing.T) {
+	t.Parallel()
+	checks := Checks{
+		"a": {ServiceID: "api-1234", Status: "passing"},
+		"b": {ServiceID: "api-1234-sidecar-proxy", Status: "passing"},
+		"c": {ServiceID: "api-1234-sidecar-proxy", Status: "critical"},
+		"d": {ServiceID: "api-5678", Status: "warning"},
+	}
+	if got := checks.Count("1234"); len(got) != 2 || got["passing"] != 2 || got["critical"] != 1 {
+		t.Errorf("got %v", got)
+	}
+}

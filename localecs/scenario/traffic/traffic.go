@@ -35,6 +35,7 @@ type Stream struct {
 	done chan struct{}
 
 	mu       sync.Mutex
+	rate     int // 0 when it does not run
 	answered int
 	failed   int
 	first    string
@@ -88,6 +89,7 @@ func (s *Stream) AwaitFirst(ctx context.Context) error {
 func (s *Stream) Start(ctx context.Context, rate int) {
 	ctx, s.end = context.WithCancel(ctx)
 	s.done = make(chan struct{})
+	s.setRate(rate)
 	go s.run(ctx, time.Second/time.Duration(rate))
 }
 
@@ -154,7 +156,24 @@ func (s *Stream) Stop() {
 	}
 	s.end()
 	<-s.done
+	s.setRate(0)
 }
+
+func (s *Stream) setRate(rate int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rate = rate
+}
+
+// Rate is in requests a second; 0 before Start and after Stop.
+func (s *Stream) Rate() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rate
+}
+
+// URL is what is asked.
+func (s *Stream) URL() string { return s.url }
 
 // Totals are the requests finished so far.
 func (s *Stream) Totals() (answered, failed int, slowest time.Duration) {

@@ -25,10 +25,19 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 	defer server.Close()
 	var told atomic.Int64
 	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) { told.Add(1) })
+	if tr.Rate() != 0 || tr.URL() != server.URL {
+		t.Errorf("before the start: %d a second to %s", tr.Rate(), tr.URL())
+	}
 	tr.Start(t.Context(), 200)
+	if tr.Rate() != 200 {
+		t.Errorf("rate %d, want 200", tr.Rate())
+	}
 	until(t, "40 requests", func() bool { answered, failed, _ := tr.Totals(); return answered+failed >= 40 })
 	tr.Stop()
 	tr.Stop() // twice is fine
+	if tr.Rate() != 0 {
+		t.Errorf("rate %d after the end", tr.Rate())
+	}
 	answered, failed, slowest := tr.Totals()
 	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(told.Load()) != failed {
 		t.Errorf("%d requests arrived: counted %d answered, %d failed, told of %d", total, answered, failed, told.Load())

@@ -1,0 +1,117 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/rootless"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// mode is the value of -progress.
+type mode string
+
+const (
+	auto  mode = "auto"
+	live  mode = "live"
+	plain mode = "plain"
+)
+
+// String implements flag.Value.
+func (m *mode) String() string { return string(*m) }
+
+// Set implements flag.Value.
+func (m *mode) Set(s string) error {
+	if !slices.Contains([]mode{auto, live, plain}, mode(s)) {
+		return fmt.Errorf("want %s", strings.Join([]string{string(auto), string(live), string(plain)}, ", "))
+	}
+	*m = mode(s)
+	return nil
+}
+
+// follower is what shows the run on out, which is what becomes of inv.Stdout.
+// Where the log goes to the same terminal, it goes through the follower until
+// stop, which also gives a signal back.
+func (f *runFlags) follower(inv *cli.Invocation, out io.Writer) (p scenario.Progress, stop func(), err error) {
+	terminal, is := terminalOf(inv.Stdout)
+	known := !slices.Contains([]string{"", "dumb"}, inv.Getenv("TERM"))
+	switch {
+	case f.json:
+		return progress.Objects(out), func() {}, nil
+	case f.mode == plain, f.mode == auto && !(is && known):
+		return progress.Lines(out), func() {}, nil
+	}
+	screen := progress.NewLive(progress.Terminal{
+		Out:    out,
+		Size:   func() (width, height int, ok bool) { return sizeOf(terminal) },
+		Colour: inv.Getenv("NO_COLOR") == "",
+	})
+	stderr := inv.Stderr
+	if _, is := terminalOf(stderr); is {
+		inv.Stderr = screen.Beside(stderr)
+		if err := inv.UseLogger(f.logLevel, f.json); err != nil {
+			return nil, nil, err
+		}
+	}
+	resume := onSuspend(screen)
+	return screen, func() {
+		resume()
+		inv.Stderr = stderr
+	}, nil
+}
+
+// terminalOf is w's file, and whether it is a terminal.
+func terminalOf(w io.Writer) (f *os.File, is bool) {
+	f, ok := w.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+// The size of a terminal that does not tell it.
+const usualWidth, usualHeight = 80, 24
+
+// sizeOf is the terminal's size; one that cannot be asked has the usual one.
+// While we are in the background, a shell has the terminal.
+func sizeOf(f *os.File) (width, height int, foreground bool) {
+	if f == nil {
+		return usualWidth, usualHeight, true
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		width, height = usualWidth, usualHeight
+	}
+	ours := unix.Getpgrp()
+	if rootless.Inside() { // the one that the shell has started is our parent
+		ours, _ = unix.Getpgid(os.Getppid()) // of a parent that has gone it is nobody's
+	}
+	// It fails for a terminal that is not ours to control, and then nobody
+	// takes it away. 0 is a group that we cannot see.
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return width, height, err != nil || group == 0 || group == ours
+}
+
+// onSuspend clears the screen before Ctrl-Z stops us.
+func onSuspend(screen *progress.Live) (stop func()) {
+	if signal.Ignored(syscall.SIGTSTP) {
+		return func() {}
+	}
+	suspended := make(chan os.Signal, 1)
+	signal.Notify(suspended, syscall.SIGTSTP)
+	go func() {
+		for range suspended {
+			screen.Aside(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) // cannot fail: it is our own
+		}
+	}()
+	return func() {
+		signal.Stop(suspended)
+		close(suspended)
+	}
+}

@@ -1,0 +1,133 @@
+package scenario
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/screen"
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// Progress shows a run to whoever follows it.
+type Progress interface {
+	// Event is called by several goroutines and must not block.
+	Event(progress.Event)
+	// Follow may ask look how the run is at any time, until end returns.
+	Follow(look func() screen.State) (end func())
+}
+
+// tell adds what every event has: when, and in which scenario.
+func (r *runner) tell(e progress.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
+	e.Scenario = r.file.Name
+	r.out.Event(e)
+}
+
+// doing is what the runner is doing, with what is needed to say how far it is.
+type doing struct {
+	screen.Step
+	step file.Step
+	// answered is how many requests were when it began.
+	answered int
+}
+
+// beginOther notes something that is done before the steps.
+func (r *runner) beginOther(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.now = doing{Step: screen.Step{Text: text, Begun: time.Now()}}
+}
+
+// beginStep tells that step n begins, and end that it has ended.
+func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
+	e := progress.Event{Time: time.Now(), Kind: progress.StepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
+	now := doing{Step: screen.Step{Number: n, Count: e.Steps, Text: e.Text, Begun: e.Time}, step: s, answered: r.answered()}
+	if s.Await != nil {
+		now.Within = s.Await.Within
+	}
+	r.mu.Lock()
+	r.now = now
+	r.mu.Unlock()
+	r.tell(e)
+	return func(err error) {
+		begun := e.Time
+		e.Time, e.Kind = time.Now(), progress.StepEnd
+		e.TookSeconds = progress.Seconds(e.Time.Sub(begun))
+		if err != nil {
+			e.Error = err.Error()
+		}
+		r.tell(e)
+	}
+}
+
+// state is how the run is now.
+func (r *runner) state() screen.State {
+	r.mu.Lock()
+	now, watch := r.now, r.watch
+	s := screen.State{Scenario: r.file.Name, Begun: r.begun, Step: now.Step}
+	for _, name := range r.names {
+		task := r.tasks[name].task
+		s.Tasks = append(s.Tasks, screen.Task{Name: name, Address: task.IP(), View: task.View()})
+	}
+	r.mu.Unlock()
+	var checks server.Checks
+	if watch != nil {
+		checks, _ = watch.Now()
+	}
+	for i, t := range s.Tasks {
+		s.Tasks[i].Checks = checksOf(checks, r.tasks[t.Name].task.ID())
+	}
+	if stream := r.shown.Load(); stream != nil {
+		answered, failed, slowest := stream.Totals()
+		s.Traffic = &screen.Traffic{URL: stream.URL(), Rate: stream.Rate(), Answered: answered, Failed: failed, Slowest: slowest}
+	}
+	s.Step.SoFar = r.soFar(now, checks)
+	return s
+}
+
+// checksOf counts the checks of a task.
+func checksOf(checks server.Checks, taskID string) screen.Checks {
+	n := checks.Count(taskID)
+	return screen.Checks{Passing: n[api.HealthPassing], Warning: n[api.HealthWarning], Critical: n[api.HealthCritical]}
+}
+
+// soFar says how far a step is, empty when there is nothing to tell.
+func (r *runner) soFar(d doing, checks server.Checks) string {
+	switch a := d.step.Await; {
+	case a != nil && a.Service != "":
+		return fmt.Sprintf("%d of %d", r.passing(checks, a.Service), a.Passing)
+	case a != nil && a.Task != "":
+		if status := checks.Status(r.tasks[a.Task].task.ID(), a.Container); status != "" {
+			return "is " + status
+		}
+		return "not in Consul"
+	case a != nil:
+		return fmt.Sprintf("%d of %d", r.answered()-d.answered, a.Requests)
+	case len(d.step.Stop) > 1:
+		stopped := 0
+		for _, name := range d.step.Stop {
+			if r.tasks[name].task.View().KnownStatus == scheduler.StatusStopped {
+				stopped++
+			}
+		}
+		return fmt.Sprintf("%d of %d", stopped, len(d.step.Stop))
+	}
+	return ""
+}
+
+// answered counts the requests of the present traffic.
+func (r *runner) answered() int {
+	stream := r.shown.Load()
+	if stream == nil {
+		return 0
+	}
+	n, _, _ := stream.Totals()
+	return n
+}
