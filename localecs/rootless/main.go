@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"runtime"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -57,13 +56,11 @@ func heard() bool {
 	}
 }
 
-// tie ends this process when its parent does. The signal reaches it even when
-// it is stopped, but is asked for too late when the parent has gone before.
+// tie ends this process when its parent does. A wish to be killed then would
+// not do: the kernel forgets it when an exec gives capabilities, as wait's does.
+// One that is stopped hears of it too: the kernel wakes orphaned process groups.
 func tie() {
 	unix.CloseOnExec(lifeFD)
-	runtime.LockOSThread() // of a thread that stays, so that the wish does
-	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-	runtime.UnlockOSThread()
 	if !heard() {
 		os.Exit(1)
 	}

@@ -75,9 +75,6 @@ func ownsNetwork() bool {
 // and HUP from here alone, and dies with this process. The error is a
 // *hostcap.MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
-	// The child dies with the thread that cloned it.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
 	signals := subscribe()
 	defer signal.Stop(signals)
 	c, err := o.caller()
@@ -150,7 +147,6 @@ func (o Options) start(m mapping) (*child, error) {
 	c.cmd.ExtraFiles = []*os.File{read} // lifeFD
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
-		Pdeathsig:  syscall.SIGKILL,
 		// Ctrl-C is for this process, which passes it on.
 		Setpgid: true,
 	}

@@ -164,6 +164,11 @@ func TestKilledParentTakesTheChildAlong(t *testing.T) {
 			if _, err := fmt.Sscanf(p.Line(), "hangs %d", &pid); err != nil {
 				t.Fatal(err)
 			}
+			t.Cleanup(func() {
+				if t.Failed() {
+					_ = syscall.Kill(pid, syscall.SIGKILL)
+				}
+			})
 			if tc.stopped {
 				fmt.Fprint(p.Stdin, "x")
 				testkit.Eventually(t, "the child stops", func() bool { return state(pid) == "T" })
