@@ -25,6 +25,7 @@ require (
 require (
 	github.com/creack/pty v1.1.24
 	github.com/hashicorp/go-retryablehttp v0.7.8
+	github.com/hashicorp/hcl v1.0.0
 	github.com/miekg/dns v1.1.73
 	github.com/rivo/uniseg v0.4.7
 	golang.org/x/term v0.47.0

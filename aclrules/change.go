@@ -1,0 +1,145 @@
+package aclrules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Change is the smallest change of rules that turns an answer: from deny or
+// unknown into allow, from allow into deny.
+type Change struct {
+	// Remove are rules in whose presence nothing could be added.
+	Remove []Sourced
+	// Add is policy text; empty when removing is enough.
+	Add string
+}
+
+// change is for the table's own rules: those that could not be read may stand
+// in its way.
+func (t *Table) change(q Query) Change {
+	if t.Decide(q).Verdict == Allowed {
+		return Change{Add: t.refusal(q)}
+	}
+	var c Change
+	switch {
+	case q.Resource.IsScalar():
+		t.raise(&c, q, t.scalars[q.Resource], Rule{Resource: q.Resource})
+	case q.Resource == Intention && q.Segment == "*" && q.Access == ReadAccess:
+		// Any service will do; the empty prefix is nobody's name.
+		t.raise(&c, q, t.segments[Service].prefix[""], Rule{Resource: Service, Prefix: true})
+	case q.Resource == Intention && q.Segment == "*":
+		for _, e := range t.segments[Service].sorted {
+			if e.grantsIntentions < Write && !(e.prefix && e.segment == "") {
+				t.raise(&c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment})
+			}
+		}
+		t.raise(&c, q, t.segments[Service].prefix[""], Rule{Resource: Service, Prefix: true})
+	case q.Resource == Intention:
+		t.raise(&c, q, t.segments[Service].exact[q.Segment], Rule{Resource: Service, Segment: q.Segment})
+	case q.Access == WritePrefix:
+		keys := t.segments[Key]
+		for _, e := range keys.below(q.Segment) {
+			if e.grants < Write && !(e.prefix && e.segment == q.Segment) {
+				t.raise(&c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment})
+			}
+		}
+		if covering := keys.longest(q.Segment); covering == nil || covering.grants < Write {
+			t.raise(&c, q, keys.prefix[q.Segment], Rule{Resource: Key, Prefix: true, Segment: q.Segment})
+		}
+	default:
+		t.raise(&c, q, t.segments[q.Resource].exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment})
+	}
+	return c
+}
+
+// raise makes an entry, which may be nil, grant what the query needs: without
+// its denies, and with a rule of the level that is then still missing.
+func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
+	needed := q.Access.needs()
+	if e != nil {
+		var rest []Sourced
+		for _, s := range e.rules {
+			if levelText(s.Rule, q) == "deny" {
+				c.Remove = append(c.Remove, s)
+				continue
+			}
+			rest = append(rest, s)
+		}
+		if len(rest) > 0 {
+			left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
+			left.settle()
+			if left.verdict(q) == Allowed {
+				return
+			}
+		}
+	}
+	r.Level = needed.String()
+	if q.Resource == Intention {
+		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
+	}
+	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
+}
+
+// serviceLevel is the level for services that a rule about intentions has to
+// state: what is in force already, so that nothing else changes.
+func (t *Table) serviceLevel(r Rule) string {
+	services := t.segments[Service]
+	e := services.longest(r.Segment)
+	if !r.Prefix {
+		e = services.find(r.Segment)
+	}
+	if e == nil {
+		return Read.String()
+	}
+	return e.grants.String()
+}
+
+// refusal is the text that turns an allow into a deny.
+func (t *Table) refusal(q Query) string {
+	r := Rule{Resource: q.Resource, Segment: q.Segment, Level: "deny"}
+	switch {
+	case q.Resource == Intention && q.Segment == "*":
+		r = Rule{Resource: Service, Prefix: true, Intentions: "deny"}
+		r.Level = t.serviceLevel(r)
+		if q.Access == ReadAccess { // every rule that grants it must be refused
+			return t.refuseAll(q)
+		}
+	case q.Resource == Intention:
+		r.Resource, r.Intentions = Service, "deny"
+		r.Level = t.serviceLevel(r)
+	case q.Access == WritePrefix:
+		r.Prefix = true
+	case q.Resource.IsScalar():
+		r.Segment = ""
+	}
+	return r.HCL()
+}
+
+// refuseAll denies the intentions of every entry that lets some be read.
+func (t *Table) refuseAll(q Query) string {
+	var texts []string
+	for _, e := range t.segments[Service].sorted {
+		if e.verdict(q) == Allowed {
+			r := Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
+			texts = append(texts, r.HCL())
+		}
+	}
+	if t.segments[Service].prefix[""] == nil { // nobody speaks for the rest
+		r := Rule{Resource: Service, Prefix: true, Intentions: "deny"}
+		r.Level = t.serviceLevel(r)
+		texts = append(texts, r.HCL())
+	}
+	return strings.Join(slices.Compact(texts), "\n")
+}
+
+// HCL is the rule as a line of a policy.
+func (r *Rule) HCL() string {
+	switch {
+	case r.Resource.IsScalar():
+		return fmt.Sprintf("%s = %q", r.Resource, r.Level)
+	case r.Intentions != "":
+		return fmt.Sprintf("%s { policy = %q intentions = %q }", r.Subject(), r.Level, r.Intentions)
+	}
+	return fmt.Sprintf("%s { policy = %q }", r.Subject(), r.Level)
+}

@@ -1,0 +1,114 @@
+package aclrules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names of Consul's built-in templated policies.
+const (
+	ServiceTemplate     = "builtin/service"
+	NodeTemplate        = "builtin/node"
+	DNSTemplate         = "builtin/dns"
+	APIGatewayTemplate  = "builtin/api-gateway"
+	NomadServerTemplate = "builtin/nomad-server"
+	NomadClientTemplate = "builtin/nomad-client"
+)
+
+// IDs and names of Consul's built-in policies.
+const (
+	ManagementID   = "00000000-0000-0000-0000-000000000001"
+	ManagementName = "global-management"
+	ReadOnlyID     = "00000000-0000-0000-0000-000000000002"
+	ReadOnlyName   = "builtin/global-read-only"
+)
+
+// template is a templated policy: rules in which {name} stands for the
+// variable, and whether it has that variable.
+type template struct {
+	rules []Rule
+	named bool
+}
+
+// templates are what the built-in ones mean (spec section 4.4).
+func templates() map[string]template {
+	all := func(r Resource, level string) Rule { return Rule{Resource: r, Prefix: true, Level: level} }
+	own := func(r Resource, segment string) Rule { return Rule{Resource: r, Segment: segment, Level: "write"} }
+	return map[string]template{
+		ServiceTemplate: {named: true, rules: []Rule{
+			own(Service, "{name}"), own(Service, "{name}-sidecar-proxy"), all(Service, "read"), all(Node, "read"),
+		}},
+		NodeTemplate: {named: true, rules: []Rule{own(Node, "{name}"), all(Service, "read")}},
+		DNSTemplate:  {rules: []Rule{all(Node, "read"), all(Service, "read"), all(PreparedQuery, "read")}},
+		APIGatewayTemplate: {named: true, rules: []Rule{
+			{Resource: Mesh, Level: "read"}, all(Node, "read"), all(Service, "read"), own(Service, "{name}"),
+		}},
+		NomadServerTemplate: {rules: []Rule{
+			{Resource: ACL, Level: "write"}, all(Agent, "read"), all(Node, "read"), all(Service, "write"),
+		}},
+		NomadClientTemplate: {rules: []Rule{
+			all(Agent, "read"), all(Node, "read"), all(Service, "write"), all(Key, "read"),
+		}},
+	}
+}
+
+// Template is the policy that a built-in templated policy stands for, with the
+// variable name where it has one. An unknown template is an error: its rules
+// cannot be guessed.
+func Template(templateName, name string) (*Policy, error) {
+	t, ok := templates()[templateName]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, didYouMean(templateName, templateNames()))
+	case t.named && name == "":
+		return nil, fmt.Errorf("templated policy %q: needs the variable name", templateName)
+	}
+	p := &Policy{}
+	for _, r := range t.rules {
+		r.Segment = strings.ReplaceAll(r.Segment, "{name}", name)
+		p.Rules = append(p.Rules, &r)
+	}
+	return p, nil
+}
+
+func templateNames() []string {
+	var names []string
+	for name := range templates() {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// ServiceIdentity is the policy of a service identity.
+func ServiceIdentity(name string) *Policy {
+	p, _ := Template(ServiceTemplate, name) // an identity without a name does not exist
+	return p
+}
+
+// NodeIdentity is the policy of a node identity.
+func NodeIdentity(name string) *Policy {
+	p, _ := Template(NodeTemplate, name)
+	return p
+}
+
+// Builtin is a built-in policy by its ID; nil for any other ID.
+func Builtin(id string) *Policy {
+	level := map[string]string{ManagementID: "write", ReadOnlyID: "read"}[id]
+	if level == "" {
+		return nil
+	}
+	p := &Policy{}
+	for _, r := range Scalars() {
+		p.Rules = append(p.Rules, &Rule{Resource: r, Level: level})
+	}
+	for _, r := range Segmented() {
+		rule := &Rule{Resource: r, Prefix: true, Level: level}
+		if r == Service {
+			rule.Intentions = level
+		}
+		p.Rules = append(p.Rules, rule)
+	}
+	return p
+}
