@@ -1,9 +1,10 @@
 package aclrules
 
 import (
-	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Change is the smallest change of rules that turns an answer: from deny or
@@ -24,38 +25,38 @@ func (t *Table) change(q Query) Change {
 	var c Change
 	switch {
 	case q.Resource.IsScalar():
-		t.raise(&c, q, t.scalars[q.Resource], Rule{Resource: q.Resource})
-	case q.Resource == Intention && q.Segment == "*" && q.Access == ReadAccess:
+		t.raise(&c, q, t.scalars[q.Resource], policy.Rule{Resource: q.Resource})
+	case q.Resource == policy.Intention && q.Segment == "*" && q.Access == ReadAccess:
 		// Any service will do; the empty prefix is nobody's name.
-		t.raise(&c, q, t.segments[Service].prefix[""], Rule{Resource: Service, Prefix: true})
-	case q.Resource == Intention && q.Segment == "*":
-		for _, e := range t.segments[Service].sorted {
-			if e.grantsIntentions < Write && !(e.prefix && e.segment == "") {
-				t.raise(&c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment})
+		t.raise(&c, q, t.segments[policy.Service].prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
+	case q.Resource == policy.Intention && q.Segment == "*":
+		for _, e := range t.segments[policy.Service].sorted {
+			if e.grantsIntentions < policy.Write && !(e.prefix && e.segment == "") {
+				t.raise(&c, q, e, policy.Rule{Resource: policy.Service, Prefix: e.prefix, Segment: e.segment})
 			}
 		}
-		t.raise(&c, q, t.segments[Service].prefix[""], Rule{Resource: Service, Prefix: true})
-	case q.Resource == Intention:
-		t.raise(&c, q, t.segments[Service].exact[q.Segment], Rule{Resource: Service, Segment: q.Segment})
+		t.raise(&c, q, t.segments[policy.Service].prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
+	case q.Resource == policy.Intention:
+		t.raise(&c, q, t.segments[policy.Service].exact[q.Segment], policy.Rule{Resource: policy.Service, Segment: q.Segment})
 	case q.Access == WritePrefix:
-		keys := t.segments[Key]
+		keys := t.segments[policy.Key]
 		for _, e := range keys.below(q.Segment) {
-			if e.grants < Write && !(e.prefix && e.segment == q.Segment) {
-				t.raise(&c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment})
+			if e.grants < policy.Write && !(e.prefix && e.segment == q.Segment) {
+				t.raise(&c, q, e, policy.Rule{Resource: policy.Key, Prefix: e.prefix, Segment: e.segment})
 			}
 		}
-		if covering := keys.longest(q.Segment); covering == nil || covering.grants < Write {
-			t.raise(&c, q, keys.prefix[q.Segment], Rule{Resource: Key, Prefix: true, Segment: q.Segment})
+		if covering := keys.longest(q.Segment); covering == nil || covering.grants < policy.Write {
+			t.raise(&c, q, keys.prefix[q.Segment], policy.Rule{Resource: policy.Key, Prefix: true, Segment: q.Segment})
 		}
 	default:
-		t.raise(&c, q, t.segments[q.Resource].exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment})
+		t.raise(&c, q, t.segments[q.Resource].exact[q.Segment], policy.Rule{Resource: q.Resource, Segment: q.Segment})
 	}
 	return c
 }
 
 // raise makes an entry, which may be nil, grant what the query needs: without
 // its denies, and with a rule of the level that is then still missing.
-func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
+func (t *Table) raise(c *Change, q Query, e *entry, r policy.Rule) {
 	needed := q.Access.needs()
 	if e != nil {
 		var rest []Sourced
@@ -75,7 +76,7 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
 		}
 	}
 	r.Level = needed.String()
-	if q.Resource == Intention {
+	if q.Resource == policy.Intention {
 		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
 	}
 	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
@@ -83,30 +84,30 @@ func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
 
 // serviceLevel is the level for services that a rule about intentions has to
 // state: what is in force already, so that nothing else changes.
-func (t *Table) serviceLevel(r Rule) string {
-	services := t.segments[Service]
+func (t *Table) serviceLevel(r policy.Rule) string {
+	services := t.segments[policy.Service]
 	e := services.longest(r.Segment)
 	if !r.Prefix {
 		e = services.find(r.Segment)
 	}
 	if e == nil {
-		return Read.String()
+		return policy.Read.String()
 	}
 	return e.grants.String()
 }
 
 // refusal is the text that turns an allow into a deny.
 func (t *Table) refusal(q Query) string {
-	r := Rule{Resource: q.Resource, Segment: q.Segment, Level: "deny"}
+	r := policy.Rule{Resource: q.Resource, Segment: q.Segment, Level: "deny"}
 	switch {
-	case q.Resource == Intention && q.Segment == "*":
-		r = Rule{Resource: Service, Prefix: true, Intentions: "deny"}
+	case q.Resource == policy.Intention && q.Segment == "*":
+		r = policy.Rule{Resource: policy.Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		if q.Access == ReadAccess { // every rule that grants it must be refused
 			return t.refuseAll(q)
 		}
-	case q.Resource == Intention:
-		r.Resource, r.Intentions = Service, "deny"
+	case q.Resource == policy.Intention:
+		r.Resource, r.Intentions = policy.Service, "deny"
 		r.Level = t.serviceLevel(r)
 	case q.Access == WritePrefix:
 		r.Prefix = true
@@ -119,27 +120,16 @@ func (t *Table) refusal(q Query) string {
 // refuseAll denies the intentions of every entry that lets some be read.
 func (t *Table) refuseAll(q Query) string {
 	var texts []string
-	for _, e := range t.segments[Service].sorted {
+	for _, e := range t.segments[policy.Service].sorted {
 		if e.verdict(q) == Allowed {
-			r := Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
+			r := policy.Rule{Resource: policy.Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
 			texts = append(texts, r.HCL())
 		}
 	}
-	if t.segments[Service].prefix[""] == nil { // nobody speaks for the rest
-		r := Rule{Resource: Service, Prefix: true, Intentions: "deny"}
+	if t.segments[policy.Service].prefix[""] == nil { // nobody speaks for the rest
+		r := policy.Rule{Resource: policy.Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		texts = append(texts, r.HCL())
 	}
 	return strings.Join(slices.Compact(texts), "\n")
-}
-
-// HCL is the rule as a line of a policy.
-func (r *Rule) HCL() string {
-	switch {
-	case r.Resource.IsScalar():
-		return fmt.Sprintf("%s = %q", r.Resource, r.Level)
-	case r.Intentions != "":
-		return fmt.Sprintf("%s { policy = %q intentions = %q }", r.Subject(), r.Level, r.Intentions)
-	}
-	return fmt.Sprintf("%s { policy = %q }", r.Subject(), r.Level)
 }

@@ -1,5 +1,7 @@
 package aclrules
 
+import "github.com/meshtask/consul-ecs/aclrules/policy"
+
 // Decision is the answer to a query.
 type Decision struct {
 	Query   Query
@@ -38,8 +40,8 @@ func (t *Table) Decide(q Query) Decision {
 
 // byDefault is the default policy's answer. One that allows does not allow
 // access to ACLs.
-func (t *Table) byDefault(r Resource) Verdict {
-	if r == ACL && t.options.Default == Allowed {
+func (t *Table) byDefault(r policy.Resource) Verdict {
+	if r == policy.ACL && t.options.Default == Allowed {
 		return Denied
 	}
 	return t.options.Default
@@ -51,14 +53,14 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 	case q.Resource.IsScalar():
 		e := t.scalar(q.Resource)
 		return e.verdict(q), e
-	case q.Resource == Intention && q.Segment == "*":
+	case q.Resource == policy.Intention && q.Segment == "*":
 		s := t.writeAllIntentions
 		if q.Access == ReadAccess {
 			s = t.readSomeIntention
 		}
 		return s.verdict, s.entry
-	case q.Resource == Intention:
-		e := t.segments[Service].find(q.Segment)
+	case q.Resource == policy.Intention:
+		e := t.segments[policy.Service].find(q.Segment)
 		return e.verdict(q), e
 	case q.Access == WritePrefix:
 		return t.writePrefix(q.Segment)
@@ -69,11 +71,11 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 
 // scalar is the entry in force; mesh and peering inherit operator's when they
 // have none.
-func (t *Table) scalar(r Resource) *entry {
-	if e := t.scalars[r]; e != nil || r != Mesh && r != Peering {
+func (t *Table) scalar(r policy.Resource) *entry {
+	if e := t.scalars[r]; e != nil || r != policy.Mesh && r != policy.Peering {
 		return e
 	}
-	return t.scalars[Operator]
+	return t.scalars[policy.Operator]
 }
 
 // verdict is an entry's; nil has none.
@@ -82,7 +84,7 @@ func (e *entry) verdict(q Query) Verdict {
 		return Unknown
 	}
 	level := e.grants
-	if q.Resource == Intention {
+	if q.Resource == policy.Intention {
 		level = e.grantsIntentions
 	}
 	if level >= q.Access.needs() {
@@ -94,13 +96,13 @@ func (e *entry) verdict(q Query) Verdict {
 // writePrefix is about everything below a key: the longest prefix that covers
 // it must grant write, and no rule inside may refuse.
 func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
-	keys := t.segments[Key]
+	keys := t.segments[policy.Key]
 	covering := keys.longest(prefix)
-	if covering != nil && covering.grants < Write {
+	if covering != nil && covering.grants < policy.Write {
 		return Denied, covering
 	}
 	for _, e := range keys.below(prefix) {
-		if e.grants < Write {
+		if e.grants < policy.Write {
 			return Denied, e
 		}
 	}
@@ -118,7 +120,7 @@ func (d *Decision) final() bool {
 		return false
 	}
 	q := d.Query
-	if q.Resource == Intention {
+	if q.Resource == policy.Intention {
 		return e.segment == q.Segment && q.Segment != "*" && e.intentions >= 0 && e.rules[e.intentions].Rule.Intentions == "deny"
 	}
 	// An entry of operator may answer for mesh; a rule of its own would count

@@ -3,6 +3,8 @@ package aclrules
 import (
 	"fmt"
 	"slices"
+
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Explanation says how a decision came about.
@@ -50,7 +52,7 @@ func (t *Table) Explain(q Query) Explanation {
 
 // decisive is the index of the rule that an entry's level for a query is of.
 func (e *entry) decisive(q Query) int {
-	if q.Resource == Intention && e.intentions >= 0 {
+	if q.Resource == policy.Intention && e.intentions >= 0 {
 		return e.intentions
 	}
 	return e.level
@@ -70,7 +72,7 @@ func (e *entry) outranked(q Query) []Loser {
 		switch {
 		case lost == won:
 			why = "same key: says the same"
-		case rank(lost) == 0 && lost != "":
+		case policy.Rank(lost) == 0 && lost != "":
 			why = fmt.Sprintf("same key: %s is not in lower case and outranks nothing", lost)
 		case lost == "":
 			why = "same key: says nothing of intentions"
@@ -81,15 +83,15 @@ func (e *entry) outranked(q Query) []Loser {
 }
 
 // levelText is what a rule says about what the query asks, as written.
-func levelText(r *Rule, q Query) string {
-	if q.Resource == Intention {
+func levelText(r *policy.Rule, q Query) string {
+	if q.Resource == policy.Intention {
 		return r.Intentions
 	}
 	return r.Level
 }
 
-func ruleText(r *Rule, q Query) string {
-	if q.Resource == Intention && r.Intentions != "" {
+func ruleText(r *policy.Rule, q Query) string {
+	if q.Resource == policy.Intention && r.Intentions != "" {
 		return r.Subject() + " intentions = " + r.Intentions
 	}
 	return r.Subject() + " = " + r.Level
@@ -100,7 +102,7 @@ func ruleText(r *Rule, q Query) string {
 func (t *Table) considered(q Query) []*entry {
 	if q.Resource.IsScalar() {
 		var found []*entry
-		for _, r := range slices.Compact([]Resource{q.Resource, inheritedFrom(q.Resource)}) {
+		for _, r := range slices.Compact([]policy.Resource{q.Resource, inheritedFrom(q.Resource)}) {
 			if e := t.scalars[r]; e != nil {
 				found = append(found, e)
 			}
@@ -108,14 +110,14 @@ func (t *Table) considered(q Query) []*entry {
 		return found
 	}
 	resource := q.Resource
-	if resource == Intention {
-		resource = Service
+	if resource == policy.Intention {
+		resource = policy.Service
 	}
 	i := t.segments[resource]
 	var found []*entry
-	if q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*" {
+	if q.Access == WritePrefix || q.Resource == policy.Intention && q.Segment == "*" {
 		below := q.Segment
-		if q.Resource == Intention {
+		if q.Resource == policy.Intention {
 			below = ""
 		}
 		found = slices.Clone(i.below(below))
@@ -134,9 +136,9 @@ func (t *Table) considered(q Query) []*entry {
 }
 
 // inheritedFrom is the resource whose rule counts where r has none.
-func inheritedFrom(r Resource) Resource {
-	if r == Mesh || r == Peering {
-		return Operator
+func inheritedFrom(r policy.Resource) policy.Resource {
+	if r == policy.Mesh || r == policy.Peering {
+		return policy.Operator
 	}
 	return r
 }
@@ -148,7 +150,7 @@ func beaten(e, winner *entry, q Query) string {
 		return "does not decide alone"
 	case q.Resource.IsScalar():
 		return string(q.Resource) + " has a rule of its own"
-	case q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*":
+	case q.Access == WritePrefix || q.Resource == policy.Intention && q.Segment == "*":
 		if e.verdict(q) == Denied {
 			return "refuses, too"
 		}
@@ -171,7 +173,7 @@ func (t *Table) why(q Query) string {
 		return "no rule applies, and the default policy is not known"
 	case d.entry != nil:
 		return ""
-	case q.Resource == ACL && t.options.Default == Allowed:
+	case q.Resource == policy.ACL && t.options.Default == Allowed:
 		return "no rule applies, and the default policy allows all but access to ACLs"
 	}
 	return fmt.Sprintf("no rule applies: the default policy is %s", d.Verdict)

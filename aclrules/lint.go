@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/hcl/hcl/ast"
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Lint is a part of a policy that does not do what its author will think it
@@ -30,87 +30,29 @@ const (
 
 // LintText lints a policy's text that Parse accepts; the error is Parse's.
 func LintText(text string) ([]Lint, error) {
-	p, err := Parse(text)
-	if err != nil || text == "" {
-		return nil, err
-	}
-	file, _, err := decode(text)
+	p, err := policy.Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	found := slices.Concat(inert(file), p.letterCase(), p.shadowed(), p.root())
+	ignored, err := policy.Unknown(text)
+	if err != nil {
+		return nil, err
+	}
+	var found []Lint
+	for _, i := range ignored {
+		found = append(found, Lint{i.Line, Inert, i.Message})
+	}
+	found = slices.Concat(found, letterCase(p), shadowed(p), root(p))
 	slices.SortStableFunc(found, func(a, b Lint) int { return cmp.Compare(a.Line, b.Line) })
 	return found, nil
 }
 
-// inert finds keys that the server does not know.
-func inert(file *ast.File) []Lint {
-	list, ok := file.Node.(*ast.ObjectList)
-	if !ok {
-		return nil
-	}
-	var found []Lint
-	for _, item := range list.Items {
-		key := keyOf(item)
-		switch l := item.Pos().Line; {
-		case !isKnown(key, knownKeys()):
-			found = append(found, Lint{l, Inert, inertKey(key)})
-		default:
-			found = append(found, inertInside(item, key)...)
-		}
-	}
-	return found
-}
-
-func keyOf(item *ast.ObjectItem) string {
-	if len(item.Keys) == 0 {
-		return ""
-	}
-	key, _ := item.Keys[0].Token.Value().(string)
-	return key
-}
-
-func inertKey(key string) string {
-	switch strings.ToLower(key) {
-	case "identity", "identity_prefix":
-		return fmt.Sprintf("%s is read and dropped: remove it", key)
-	case "namespace", "namespace_prefix", "partition", "partition_prefix":
-		return fmt.Sprintf("%s does nothing in Consul's community edition, and neither does what is inside", key)
-	}
-	return fmt.Sprintf("%s is ignored: there is no such resource%s", key, didYouMean(key, knownKeys()))
-}
-
-// inertInside finds keys of a block that its rule does not have.
-func inertInside(item *ast.ObjectItem, key string) []Lint {
-	known := []string{"policy"}
-	if isKnown(key, []string{"service", "service_prefix"}) {
-		known = append(known, "intentions")
-	}
-	body, ok := item.Val.(*ast.ObjectType)
-	if !ok || len(item.Keys) != 2 { // the usual form; others are rare and legal
-		return nil
-	}
-	var found []Lint
-	for _, attribute := range body.List.Items {
-		name := keyOf(attribute)
-		if isKnown(name, known) {
-			continue
-		}
-		message := fmt.Sprintf("%s in %s is ignored%s", name, key, didYouMean(name, known))
-		if strings.EqualFold(name, "sentinel") {
-			message = fmt.Sprintf("sentinel in %s does nothing in Consul's community edition", key)
-		}
-		found = append(found, Lint{attribute.Pos().Line, Inert, message})
-	}
-	return found
-}
-
 // letterCase finds levels that the server enforces, but lets lose.
-func (p *Policy) letterCase() []Lint {
+func letterCase(p *policy.Policy) []Lint {
 	var found []Lint
 	for _, r := range p.Rules {
 		for _, level := range []string{r.Level, r.Intentions} {
-			if level == "" || rank(level) > 0 {
+			if level == "" || policy.Rank(level) > 0 {
 				continue
 			}
 			message := fmt.Sprintf("%s = %q loses against any other rule for the same: write %q", r.Subject(), level, strings.ToLower(level))
@@ -125,17 +67,17 @@ func (p *Policy) letterCase() []Lint {
 
 // shadowed finds rules that others of the same policy make pointless: for the
 // same thing, or a prefix's that say the same already.
-func (p *Policy) shadowed() []Lint {
+func shadowed(p *policy.Policy) []Lint {
 	var rules []Sourced
 	for _, r := range p.Rules {
 		rules = append(rules, Sourced{Rule: r})
 	}
 	t := Merge(rules, Options{Default: Denied})
 	var found []Lint
-	add := func(r *Rule, format string, args ...any) {
+	add := func(r *policy.Rule, format string, args ...any) {
 		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " does nothing: " + fmt.Sprintf(format, args...)})
 	}
-	for _, resource := range Segmented() {
+	for _, resource := range policy.Segmented() {
 		for _, e := range t.segments[resource].sorted {
 			for i, s := range e.rules {
 				winner := e.rules[e.level].Rule
@@ -144,7 +86,7 @@ func (p *Policy) shadowed() []Lint {
 				}
 			}
 			if wider := t.segments[resource].wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
-				add(e.rules[e.level].Rule, "%s%s = %s says the same", atLine(wider.rules[wider.level].Rule.Line), subject(resource, true, wider.segment), wider.grants)
+				add(e.rules[e.level].Rule, "%s%s = %s says the same", atLine(wider.rules[wider.level].Rule.Line), policy.Subject(resource, true, wider.segment), wider.grants)
 			}
 		}
 	}
@@ -174,9 +116,9 @@ func (i *index) wider(e *entry) *entry {
 
 // root finds what amounts to every right: who may write ACLs may give
 // themselves a management token.
-func (p *Policy) root() []Lint {
+func root(p *policy.Policy) []Lint {
 	for _, r := range p.Rules {
-		if r.Resource == ACL && r.Level == "write" {
+		if r.Resource == policy.ACL && r.Level == "write" {
 			return []Lint{{r.Line, Root, `acl = "write" is equivalent to root: its holder can make a management token`}}
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Access is what a query asks for.
@@ -21,20 +21,20 @@ const (
 )
 
 // needs is the level that a rule must have to grant the access.
-func (a Access) needs() Level {
+func (a Access) needs() policy.Level {
 	switch a {
 	case ReadAccess:
-		return Read
+		return policy.Read
 	case ListAccess:
-		return List
+		return policy.List
 	}
-	return Write
+	return policy.Write
 }
 
 // Query asks whether a resource may be accessed. Segment does not count for a
 // scalar resource.
 type Query struct {
-	Resource Resource
+	Resource policy.Resource
 	Segment  string
 	Access   Access
 }
@@ -50,15 +50,15 @@ func (q Query) String() string {
 // Check returns what is wrong with the query, as the server would refuse it.
 func (q Query) Check() error {
 	var known []string
-	for _, r := range slices.Concat(Scalars(), Segmented(), []Resource{Intention}) {
+	for _, r := range slices.Concat(policy.Scalars(), policy.Segmented(), []policy.Resource{policy.Intention}) {
 		known = append(known, string(r))
 	}
 	slices.Sort(known)
 	if !slices.Contains(known, string(q.Resource)) {
-		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), didYouMean(string(q.Resource), known))
+		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), policy.Hint(string(q.Resource), known))
 	}
 	allowed := []string{"read", "write"}
-	if q.Resource == Key {
+	if q.Resource == policy.Key {
 		allowed = []string{"read", "list", "write", "write-prefix"}
 	}
 	if !slices.Contains(allowed, string(q.Access)) {
@@ -67,17 +67,10 @@ func (q Query) Check() error {
 	return nil
 }
 
-func didYouMean(name string, known []string) string {
-	if guess := nearest.Key(name, known); guess != "" {
-		return fmt.Sprintf("; did you mean %q?", guess)
-	}
-	return ""
-}
-
 // ParseQuery reads RESOURCE[:SEGMENT] and ACCESS. The segment is all behind the
 // first colon.
 func ParseQuery(what, access string) (Query, error) {
 	resource, segment, _ := strings.Cut(what, ":")
-	q := Query{Resource: Resource(resource), Segment: segment, Access: Access(access)}
+	q := Query{Resource: policy.Resource(resource), Segment: segment, Access: Access(access)}
 	return q, q.Check()
 }

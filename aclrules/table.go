@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Sourced is a rule and how a subject came by it.
 type Sourced struct {
-	Rule   *Rule
+	Rule   *policy.Rule
 	Source fmt.Stringer
 }
 
@@ -37,14 +39,14 @@ type Options struct {
 // entry is what all rules for one thing come to. level and intentions are
 // indexes into rules of the ones that count.
 type entry struct {
-	resource   Resource
+	resource   policy.Resource
 	prefix     bool
 	segment    string
 	rules      []Sourced
 	level      int
 	intentions int // -1: none states intentions
 	// grants is the level in force; grantsIntentions that for intentions.
-	grants, grantsIntentions Level
+	grants, grantsIntentions policy.Level
 }
 
 // index is a resource's entries, for look-up.
@@ -60,8 +62,8 @@ type index struct {
 // concurrent use.
 type Table struct {
 	options  Options
-	scalars  map[Resource]*entry
-	segments map[Resource]*index
+	scalars  map[policy.Resource]*entry
+	segments map[policy.Resource]*index
 	// everyIntention is the answer about intentions of *, by access.
 	readSomeIntention, writeAllIntentions star
 }
@@ -75,8 +77,8 @@ type star struct {
 // Merge pools rules. Their order counts only between levels that are not in
 // lower case: the first of them stays.
 func Merge(rules []Sourced, o Options) *Table {
-	t := &Table{options: o, scalars: map[Resource]*entry{}, segments: map[Resource]*index{}}
-	for _, r := range Segmented() {
+	t := &Table{options: o, scalars: map[policy.Resource]*entry{}, segments: map[policy.Resource]*index{}}
+	for _, r := range policy.Segmented() {
 		t.segments[r] = &index{exact: map[string]*entry{}, prefix: map[string]*entry{}}
 	}
 	for _, s := range rules {
@@ -88,8 +90,8 @@ func Merge(rules []Sourced, o Options) *Table {
 	for _, i := range t.segments {
 		i.settle()
 	}
-	services := t.segments[Service]
-	t.readSomeIntention, t.writeAllIntentions = services.any(Read), services.all(Write)
+	services := t.segments[policy.Service]
+	t.readSomeIntention, t.writeAllIntentions = services.any(policy.Read), services.all(policy.Write)
 	return t
 }
 
@@ -97,7 +99,7 @@ func (t *Table) add(s Sourced) {
 	r := s.Rule
 	entries := t.scalars
 	if r.Resource.IsScalar() {
-		if rank(r.Level) == 0 {
+		if policy.Rank(r.Level) == 0 {
 			// The server compares a scalar with no rule at all first, and finds
 			// that one not in lower case does not win.
 			return
@@ -133,20 +135,20 @@ func (e *entry) settle() {
 		e.intentions = 0
 	}
 	for i, s := range e.rules {
-		if rank(s.Rule.Level) > rank(e.rules[e.level].Rule.Level) {
+		if policy.Rank(s.Rule.Level) > policy.Rank(e.rules[e.level].Rule.Level) {
 			e.level = i
 		}
-		if rank(s.Rule.Intentions) > rank(written) {
+		if policy.Rank(s.Rule.Intentions) > policy.Rank(written) {
 			written, e.intentions = s.Rule.Intentions, i
 		}
 	}
 	level := e.rules[e.level].Rule.Level
-	e.grants, _ = levelOf(level)
-	e.grantsIntentions, _ = levelOf(written)
+	e.grants, _ = policy.LevelOf(level)
+	e.grantsIntentions, _ = policy.LevelOf(written)
 	if written == "" {
-		e.grantsIntentions = Deny
+		e.grantsIntentions = policy.Deny
 		if level == "read" || level == "write" {
-			e.grantsIntentions = Read
+			e.grantsIntentions = policy.Read
 		}
 	}
 }
@@ -196,7 +198,7 @@ func (i *index) below(prefix string) []*entry {
 
 // any is the server's answer for "some service": yes if any rule grants it, no
 // if only the empty prefix speaks and refuses.
-func (i *index) any(needed Level) star {
+func (i *index) any(needed policy.Level) star {
 	for _, e := range i.sorted {
 		if e.grantsIntentions >= needed {
 			return star{Allowed, e}
@@ -210,7 +212,7 @@ func (i *index) any(needed Level) star {
 
 // all is the server's answer for "every service": no if any rule refuses it,
 // yes if the empty prefix grants it.
-func (i *index) all(needed Level) star {
+func (i *index) all(needed policy.Level) star {
 	for _, e := range i.sorted {
 		if e.grantsIntentions < needed {
 			return star{Denied, e}

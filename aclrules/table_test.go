@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // named is a source.
@@ -17,7 +19,7 @@ func pool(t testing.TB, policies ...string) []Sourced {
 	t.Helper()
 	var rules []Sourced
 	for i, text := range policies {
-		p, err := Parse(text)
+		p, err := policy.Parse(text)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -147,20 +149,20 @@ func scatter(r *rand.Rand) string {
 	pick := func(list []string) string { return list[r.IntN(len(list))] }
 	var text strings.Builder
 	for range r.IntN(12) {
-		resources := Segmented()
+		resources := policy.Segmented()
 		resource := resources[r.IntN(len(resources))]
 		if r.IntN(3) == 0 {
-			resource = []Resource{Service, Key}[r.IntN(2)]
+			resource = []policy.Resource{policy.Service, policy.Key}[r.IntN(2)]
 		}
 		if r.IntN(6) == 0 {
-			fmt.Fprintf(&text, "%s = %q\n", Scalars()[r.IntN(5)], pick(levels))
+			fmt.Fprintf(&text, "%s = %q\n", policy.Scalars()[r.IntN(5)], pick(levels))
 			continue
 		}
-		rule := Rule{Resource: resource, Prefix: r.IntN(2) == 0, Segment: pick(names), Level: pick(levels)}
-		if resource == Key && r.IntN(4) == 0 {
+		rule := policy.Rule{Resource: resource, Prefix: r.IntN(2) == 0, Segment: pick(names), Level: pick(levels)}
+		if resource == policy.Key && r.IntN(4) == 0 {
 			rule.Level = "list"
 		}
-		if resource == Service && r.IntN(3) == 0 {
+		if resource == policy.Service && r.IntN(3) == 0 {
 			rule.Intentions = pick(levels)
 		}
 		text.WriteString(rule.HCL() + "\n")
@@ -171,9 +173,9 @@ func scatter(r *rand.Rand) string {
 // ask is a random query.
 func ask(r *rand.Rand) Query {
 	names := []string{"", "a", "ab", "abc", "abcd", "b", "*", "a/", "a/b", "a/b/c"}
-	all := append(append(Scalars(), Segmented()...), Intention)
+	all := append(append(policy.Scalars(), policy.Segmented()...), policy.Intention)
 	q := Query{Resource: all[r.IntN(len(all))], Segment: names[r.IntN(len(names))], Access: []Access{ReadAccess, WriteAccess}[r.IntN(2)]}
-	if q.Resource == Key {
+	if q.Resource == policy.Key {
 		q.Access = []Access{ReadAccess, ListAccess, WriteAccess, WritePrefix}[r.IntN(4)]
 	}
 	return q

@@ -1,9 +1,11 @@
-package aclrules
+package policy
 
 import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // Resource is what a rule or a query is about.
@@ -57,8 +59,8 @@ func (l Level) String() string {
 	return [...]string{"", "deny", "read", "list", "write"}[l]
 }
 
-// levelOf reads a level as the server enforces it: letter case does not count.
-func levelOf(text string) (Level, bool) {
+// LevelOf reads a level as the server enforces it: letter case does not count.
+func LevelOf(text string) (Level, bool) {
 	for l := Deny; l <= Write; l++ {
 		if strings.EqualFold(text, l.String()) {
 			return l, true
@@ -67,10 +69,10 @@ func levelOf(text string) (Level, bool) {
 	return NoLevel, false
 }
 
-// rank is a written level's weight when rules for one thing meet: deny beats
+// Rank is a written level's weight when rules for one thing meet: deny beats
 // write beats list beats read, and what is not in lower case, or absent, beats
 // nothing.
-func rank(text string) int {
+func Rank(text string) int {
 	return 1 + slices.Index([]string{"read", "list", "write", "deny"}, text)
 }
 
@@ -94,9 +96,10 @@ type Rule struct {
 
 // Subject is the rule without its level, as the language writes it:
 // `service_prefix "web"`, `operator`.
-func (r *Rule) Subject() string { return subject(r.Resource, r.Prefix, r.Segment) }
+func (r *Rule) Subject() string { return Subject(r.Resource, r.Prefix, r.Segment) }
 
-func subject(r Resource, prefix bool, segment string) string {
+// Subject is what a rule is about, as the language writes it.
+func Subject(r Resource, prefix bool, segment string) string {
 	switch {
 	case r.IsScalar():
 		return string(r)
@@ -106,5 +109,25 @@ func subject(r Resource, prefix bool, segment string) string {
 	return fmt.Sprintf("%s %q", r, segment)
 }
 
+// Hint guesses what a mistyped name was meant to be, for the end of a message;
+// empty when nothing is near.
+func Hint(name string, known []string) string {
+	if guess := nearest.Key(name, known); guess != "" {
+		return fmt.Sprintf("; did you mean %q?", guess)
+	}
+	return ""
+}
+
 // Policy is a parsed policy. Rules are in the order of the text, by kind.
 type Policy struct{ Rules []*Rule }
+
+// HCL is the rule as a line of a policy.
+func (r *Rule) HCL() string {
+	switch {
+	case r.Resource.IsScalar():
+		return fmt.Sprintf("%s = %q", r.Resource, r.Level)
+	case r.Intentions != "":
+		return fmt.Sprintf("%s { policy = %q intentions = %q }", r.Subject(), r.Level, r.Intentions)
+	}
+	return fmt.Sprintf("%s { policy = %q }", r.Subject(), r.Level)
+}

@@ -1,4 +1,4 @@
-package aclrules
+package policy
 
 import (
 	"fmt"
@@ -60,7 +60,7 @@ func Template(templateName, name string) (*Policy, error) {
 	t, ok := templates()[templateName]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, didYouMean(templateName, templateNames()))
+		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, Hint(templateName, templateNames()))
 	case t.named && name == "":
 		return nil, fmt.Errorf("templated policy %q: needs the variable name", templateName)
 	}

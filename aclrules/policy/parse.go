@@ -1,4 +1,4 @@
-package aclrules
+package policy
 
 import (
 	"errors"
@@ -106,7 +106,7 @@ func (r *Rule) check() error {
 	refuse := func(what, level string, allowed string) error {
 		return fmt.Errorf("%s%s: %s %q: want %s", lineText(r.Line), r.Subject(), what, level, allowed)
 	}
-	l, ok := levelOf(r.Level)
+	l, ok := LevelOf(r.Level)
 	switch {
 	case r.Resource == Key && !ok:
 		return refuse("policy", r.Level, "deny, read, list or write")
@@ -116,7 +116,7 @@ func (r *Rule) check() error {
 	if r.Intentions == "" {
 		return nil
 	}
-	if l, ok := levelOf(r.Intentions); !ok || l == List {
+	if l, ok := LevelOf(r.Intentions); !ok || l == List {
 		return refuse("intentions", r.Intentions, "deny, read or write")
 	}
 	return nil

@@ -1,4 +1,4 @@
-package aclrules
+package policy
 
 import (
 	"strings"
@@ -74,49 +74,6 @@ func TestParseRefusesWhatTheServerRefuses(t *testing.T) {
 	}
 }
 
-func TestLint(t *testing.T) {
-	t.Parallel()
-	text := `servce "web" { policy = "write" }
-service "web" { polcy = "write" policy = "Write" }
-key_prefix "" { policy = "read" }
-key "a" { policy = "read" }
-key "a" { policy = "deny" }
-namespace "team" { acl = "write" }
-identity "x" { policy = "read" }
-node "n" { policy = "read" sentinel { code = "x" } }
-acl = "write"
-operator = "READ"
-key_prefix "b" { policy = "read" }
-`
-	want := []Lint{
-		{1, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
-		{2, Inert, `polcy in service is ignored; did you mean "policy"?`},
-		{2, Case, `service "web" = "Write" loses against any other rule for the same: write "write"`},
-		{4, Shadowed, `key "a" = read does nothing: line 5: deny outranks it`},
-		{6, Inert, "namespace does nothing in Consul's community edition, and neither does what is inside"},
-		{7, Inert, "identity is read and dropped: remove it"},
-		{8, Inert, "sentinel in node does nothing in Consul's community edition"},
-		{9, Root, `acl = "write" is equivalent to root: its holder can make a management token`},
-		{10, Case, `operator = "READ" is ignored: write "read"`},
-		{11, Shadowed, `key_prefix "b" = read does nothing: line 3: key_prefix "" = read says the same`},
-	}
-	got, err := LintText(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	for _, clean := range []string{"", `service_prefix "" { policy = "read" } service "web" { policy = "write" }`, `node_prefix "a" { policy = "read" } node_prefix "ab" { policy = "deny" } node_prefix "abc" { policy = "read" }`} {
-		if got, err := LintText(clean); err != nil || got != nil {
-			t.Errorf("%q: %v, %v", clean, got, err)
-		}
-	}
-	if _, err := LintText(`acl = "x"`); err == nil {
-		t.Error("linted what is no policy")
-	}
-}
-
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		`service "web" { policy = "write" intentions = "read" }`, `{"key_prefix":{"":{"policy":"list"}}}`, "acl = \"write\"\nmesh = \"deny\"",
@@ -129,12 +86,11 @@ func FuzzParse(f *testing.F) {
 		if (p == nil) == (err == nil) {
 			t.Fatalf("policy %v, error %v", p, err)
 		}
-		lints, lintErr := LintText(text)
-		if (lintErr == nil) != (err == nil) {
-			t.Fatalf("lints %v: %v, but Parse: %v", lints, lintErr, err)
-		}
 		if err != nil {
 			return
+		}
+		if _, err := Unknown(text); err != nil {
+			t.Fatalf("parsed, and then: %v", err)
 		}
 		// What was parsed can be written down and means the same.
 		var again strings.Builder
