@@ -24,8 +24,10 @@ require (
 
 require (
 	github.com/creack/pty v1.1.24
+	github.com/hashicorp/go-bexpr v0.1.2
 	github.com/hashicorp/go-retryablehttp v0.7.8
 	github.com/hashicorp/hcl v1.0.0
+	github.com/hashicorp/hil v0.0.0-20200423225030-a18a1cd20038
 	github.com/miekg/dns v1.1.73
 	github.com/rivo/uniseg v0.4.7
 	golang.org/x/term v0.47.0
@@ -57,6 +59,8 @@ require (
 	github.com/mattn/go-colorable v0.1.15 // indirect
 	github.com/mattn/go-isatty v0.0.22 // indirect
 	github.com/mitchellh/go-homedir v1.1.0 // indirect
+	github.com/mitchellh/mapstructure v1.1.2 // indirect
+	github.com/mitchellh/reflectwalk v1.0.0 // indirect
 	github.com/posener/complete v1.2.3 // indirect
 	golang.org/x/exp v0.0.0-20260218203240-3dfff04db8fa // indirect
 	golang.org/x/net v0.59.0 // indirect

@@ -1,0 +1,214 @@
+package resolver
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/go-bexpr"
+	"github.com/hashicorp/hil"
+	"github.com/hashicorp/hil/ast"
+)
+
+// Login is a login by an auth method, with what the method would find out.
+type Login struct {
+	Method string
+	Entity Entity
+}
+
+// Entity is who logs in: an IAM role or user for aws-iam, Values and Lists of
+// claims for jwt and oidc.
+type Entity struct {
+	Name, ID, Account, Path string
+	Tags                    map[string]string
+	Values                  map[string]string
+	Lists                   map[string][]string
+}
+
+// iamFields and claimFields are what selectors speak of.
+type iamFields struct {
+	Name    string            `bexpr:"entity_name"`
+	ID      string            `bexpr:"entity_id"`
+	Account string            `bexpr:"account_id"`
+	Path    string            `bexpr:"entity_path"`
+	Tags    map[string]string `bexpr:"entity_tags"`
+}
+
+type claimFields struct {
+	Values map[string]string   `bexpr:"value"`
+	Lists  map[string][]string `bexpr:"list"`
+}
+
+// identity is what the method finds out: fields for selectors, and variables
+// for names.
+func (m AuthMethod) identity(e Entity) (fields any, vars map[string]string, err error) {
+	switch m.Type {
+	case "aws-iam":
+		f := &iamFields{Name: e.Name, ID: e.ID, Account: e.Account}
+		vars := map[string]string{"entity_name": e.Name, "entity_id": e.ID, "account_id": e.Account}
+		if m.EntityDetails {
+			f.Path, f.Tags = e.Path, map[string]string{}
+			vars["entity_path"] = e.Path
+			for _, tag := range m.EntityTags {
+				f.Tags[tag] = e.Tags[tag]
+				vars["entity_tags."+tag] = e.Tags[tag]
+			}
+		}
+		return f, vars, nil
+	case "jwt", "oidc":
+		vars := map[string]string{}
+		for name, value := range e.Values {
+			vars["value."+name] = value
+		}
+		return &claimFields{Values: e.Values, Lists: e.Lists}, vars, nil
+	}
+	return nil, nil, fmt.Errorf("type %s: want an auth method of type aws-iam, jwt or oidc", m.Type)
+}
+
+// login visits what the binding rules of a method would grant.
+func (w *walk) login(l Login) {
+	if w.ended {
+		return
+	}
+	source := Source{}.step("login by auth method %q", l.Method)
+	method, err := w.get.Logins.AuthMethod(w.ctx, l.Method)
+	if err != nil {
+		w.fail(source, err)
+		return
+	}
+	fields, vars, err := method.identity(l.Entity)
+	if err != nil {
+		w.fail(source, err)
+		return
+	}
+	rules, err := w.get.Logins.BindingRules(w.ctx, l.Method)
+	if err != nil {
+		w.fail(source, fmt.Errorf("list binding rules: %w", err))
+		return
+	}
+	rules = slices.DeleteFunc(slices.Clone(rules), func(b BindingRule) bool { return !matches(b.Selector, fields) })
+	if len(rules) == 0 {
+		w.fail(source, ErrNoMatch)
+		return
+	}
+	all := make([]Grants, len(rules))
+	refused := false
+	for i, b := range rules {
+		all[i], err = b.grants(vars, w.options.Datacenter)
+		if err != nil {
+			w.fail(source.step("binding rule %s", short(b.ID)), err)
+		}
+		refused = refused || errors.Is(err, ErrRefused)
+	}
+	if refused {
+		return
+	}
+	for i, b := range rules {
+		w.grants(source.step("binding rule %s", short(b.ID)), all[i])
+	}
+}
+
+// matches evaluates a selector as the server does: one that is empty matches,
+// one that is wrong or fails does not.
+func matches(selector string, fields any) bool {
+	switch {
+	case selector == "":
+		return true
+	case len(selector) > maxText:
+		return false
+	}
+	e, err := bexpr.CreateEvaluatorForType(selector, nil, fields)
+	if err != nil {
+		return false
+	}
+	ok, err := e.Evaluate(fields)
+	return err == nil && ok
+}
+
+// maxText bounds a selector or a name, in bytes: their parsers recurse.
+const maxText = 4096
+
+// CheckSelector returns what keeps a selector of a method's rule from ever
+// matching: the server does not refuse it.
+func (m AuthMethod) CheckSelector(selector string) error {
+	fields, _, err := m.identity(Entity{})
+	if err != nil || selector == "" {
+		return err
+	}
+	if len(selector) > maxText {
+		return fmt.Errorf("the selector has %d bytes: want at most %d", len(selector), maxText)
+	}
+	_, err = bexpr.CreateEvaluatorForType(selector, nil, fields)
+	return err
+}
+
+// Names that identities, and roles and policies, may have.
+var (
+	identityName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$`)
+	objectName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
+)
+
+// grants is what a matching rule gives. A role or policy that does not exist is
+// ignored by the server; here it is a dangling link.
+func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, error) {
+	name, err := interpolate(b.BindName, vars)
+	if err != nil {
+		return Grants{}, fmt.Errorf("bind name %q: %w: %w", b.BindName, err, ErrBadName)
+	}
+	valid := objectName.MatchString(name)
+	var g Grants
+	switch b.BindType {
+	case "service":
+		valid = len(name) <= 256 && identityName.MatchString(name)
+		g.ServiceIdentities = []ServiceIdentity{{Name: name}}
+	case "node":
+		valid = len(name) <= 256 && identityName.MatchString(name)
+		g.NodeIdentities = []NodeIdentity{{Name: name, Datacenter: datacenter}}
+	case "role":
+		g.Roles = []Link{{Name: name}}
+	case "policy":
+		g.Policies = []Link{{Name: name}}
+	case "templated-policy":
+		variable, err := interpolate(b.Variable, vars)
+		if err != nil {
+			return Grants{}, fmt.Errorf("variable %q: %w: %w", b.Variable, err, ErrBadName)
+		}
+		valid, name = true, b.BindName // the template's name is taken as it is
+		g.TemplatedPolicies = []TemplatedPolicy{{Template: name, Name: variable}}
+	default:
+		return Grants{}, fmt.Errorf("unknown bind type %q", b.BindType)
+	}
+	if !valid {
+		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is no name: %w", b.BindName, name, ErrBadName)
+	}
+	return g, nil
+}
+
+// interpolate puts variables, in lower case, into a name.
+func interpolate(text string, vars map[string]string) (string, error) {
+	if !strings.Contains(text, "${") {
+		return text, nil
+	}
+	if len(text) > maxText {
+		return "", fmt.Errorf("it has %d bytes: want at most %d", len(text), maxText)
+	}
+	tree, err := hil.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	scope := &ast.BasicScope{VarMap: map[string]ast.Variable{}}
+	for name, value := range vars {
+		scope.VarMap[name] = ast.Variable{Type: ast.TypeString, Value: strings.ToLower(value)}
+	}
+	result, err := hil.Eval(tree, &hil.EvalConfig{GlobalScope: scope})
+	if err != nil {
+		return "", err
+	}
+	name, ok := result.Value.(string)
+	if !ok {
+		return "", fmt.Errorf("it becomes a %s, not a text", result.Type)
+	}
+	return name, nil
+}

@@ -1,0 +1,133 @@
+package resolver
+
+import (
+	"context"
+	"errors"
+	"testing"
+)
+
+func iam(rules ...BindingRule) *memory {
+	for i := range rules {
+		rules[i].ID = string(rune('a' + i))
+	}
+	return &memory{
+		policies: policies("p"),
+		roles:    map[string]Role{"ops": {ID: "id-ops", Name: "ops", Grants: Grants{Policies: []Link{link("p")}}}},
+		methods: map[string]AuthMethod{
+			"m": {Name: "m", Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service"}},
+			"j": {Name: "j", Type: "jwt"},
+			"k": {Name: "k", Type: "kubernetes"},
+		},
+		rules: rules,
+	}
+}
+
+func web() *Login {
+	return &Login{Method: "m", Entity: Entity{Name: "Web-Role", ID: "AROA1", Account: "1", Path: "/x/", Tags: map[string]string{"service": "Web", "other": "no"}}}
+}
+
+// S3.10, S3.15: rules that do not match are skipped without a word.
+func TestS3_10OnlyMatchingRulesCount(t *testing.T) {
+	t.Parallel()
+	m := iam(
+		BindingRule{Selector: `entity_name == "other"`, BindType: "service", BindName: "no"},
+		BindingRule{Selector: `entity_tags.service == "Web" and account_id == "1"`, BindType: "role", BindName: "ops"},
+		BindingRule{Selector: `entity_tags.other == "no"`, BindType: "service", BindName: "not-a-tag-of-the-method"},
+		BindingRule{Selector: `entity_nam == "x"`, BindType: "service", BindName: "no-such-field"},
+		BindingRule{Selector: `((`, BindType: "service", BindName: "no-selector"},
+		BindingRule{Selector: `entity_path matches "^/x/"`, BindType: "policy", BindName: "P-missing"},
+	)
+	want(t, visited(m, Subject{Login: web()}),
+		`login by auth method "m" → binding rule b → role "ops" → policy "p": service "p" = read`,
+		`!login by auth method "m" → binding rule f → policy "P-missing": it does not exist`)
+}
+
+func TestNamesAreInterpolatedInLowerCase(t *testing.T) {
+	t.Parallel()
+	m := iam(
+		BindingRule{BindType: "node", BindName: "${entity_name}"},
+		BindingRule{BindType: "templated-policy", BindName: "builtin/api-gateway", Variable: "${entity_tags.service}-gw"},
+	)
+	want(t, visited(m, Subject{Login: web()}),
+		`login by auth method "m" → binding rule a → node identity "web-role": node "web-role" = write`,
+		`login by auth method "m" → binding rule a → node identity "web-role": service_prefix "" = read`,
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": mesh = read`,
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": node_prefix "" = read`,
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": service_prefix "" = read`,
+		`login by auth method "m" → binding rule b → templated policy "builtin/api-gateway" of "web-gw": service "web-gw" = write`)
+}
+
+// One rule that makes no valid name fails the whole login.
+func TestOneBadNameSpoilsTheLogin(t *testing.T) {
+	t.Parallel()
+	for _, bad := range []BindingRule{
+		{BindType: "service", BindName: "${entity_path}"}, {BindType: "service", BindName: "${no_such}"}, {BindType: "node", BindName: "${"},
+		{BindType: "role", BindName: "a b"}, {BindType: "templated-policy", BindName: "builtin/service", Variable: "${x"}, {BindType: "service", BindName: "Web"},
+	} {
+		m := iam(BindingRule{BindType: "role", BindName: "ops"}, bad)
+		found := m.resolver().Resolve(context.Background(), Subject{Login: web()})
+		if !errors.Is(found.Refused, ErrBadName) || found.Rules != nil {
+			t.Errorf("%+v: %+v", bad, found)
+		}
+	}
+}
+
+func TestNoMatchIsARefusal(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{Selector: `entity_name == "x"`, BindType: "role", BindName: "ops"})
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); !errors.Is(found.Refused, ErrNoMatch) {
+		t.Errorf("got %+v", found)
+	}
+}
+
+// S3.14: membership of a list.
+func TestS3_14GroupMembership(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role", BindName: "${value.team}"})
+	login := Login{Method: "j", Entity: Entity{Values: map[string]string{"team": "Ops"}, Lists: map[string][]string{"groups": {"users", "admin"}}}}
+	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
+	login.Entity.Lists = map[string][]string{"groups": {"users"}}
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused, ErrNoMatch) {
+		t.Errorf("not a member: %+v", found)
+	}
+}
+
+// S3.16: what is not known never matches, and is visited.
+func TestS3_16UnknownKindsAreErrors(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{BindType: "group", BindName: "x"}, BindingRule{BindType: "role", BindName: "ops"})
+	want(t, visited(m, Subject{Login: web()}),
+		`!login by auth method "m" → binding rule a: unknown bind type "group"`,
+		`login by auth method "m" → binding rule b → role "ops" → policy "p": service "p" = read`)
+	want(t, visited(m, Subject{Login: &Login{Method: "k"}}),
+		`!login by auth method "k": type kubernetes: want an auth method of type aws-iam, jwt or oidc`)
+}
+
+func TestCheckSelector(t *testing.T) {
+	t.Parallel()
+	m := iam().methods["m"]
+	for _, good := range []string{"", `entity_name == "x"`, `entity_tags.any == "x"`} {
+		if err := m.CheckSelector(good); err != nil {
+			t.Errorf("%s: %v", good, err)
+		}
+	}
+	for _, bad := range []string{`entity_nam == "x"`, "((", `"x" in list.groups`} {
+		if m.CheckSelector(bad) == nil {
+			t.Errorf("%s: no complaint", bad)
+		}
+	}
+}
+
+func FuzzSelector(f *testing.F) {
+	f.Add(`entity_tags.service == "Web"`, "${entity_name}-x")
+	f.Add(`"a" in list.groups`, "${")
+	f.Add(`((((`, "${upper(entity_name)}")
+	f.Fuzz(func(t *testing.T, selector, name string) {
+		m := iam(BindingRule{Selector: selector, BindType: "service", BindName: name})
+		_ = m.methods["m"].CheckSelector(selector)
+		found := m.resolver().Resolve(context.Background(), Subject{Login: web()})
+		if len(found.Rules) > 0 && found.Refused != nil {
+			t.Errorf("rules of a refused login: %+v", found)
+		}
+	})
+}
