@@ -113,13 +113,10 @@ func (w *walk) login(l Login) {
 // matches evaluates a selector as the server does: one that is empty matches,
 // one that is wrong or fails does not.
 func matches(selector string, fields any) bool {
-	switch {
-	case selector == "":
+	if selector == "" {
 		return true
-	case len(selector) > maxText:
-		return false
 	}
-	e, err := bexpr.CreateEvaluatorForType(selector, nil, fields)
+	e, err := evaluator(selector, fields)
 	if err != nil {
 		return false
 	}
@@ -127,8 +124,24 @@ func matches(selector string, fields any) bool {
 	return err == nil && ok
 }
 
-// maxText bounds a selector or a name, in bytes: their parsers recurse.
-const maxText = 4096
+const (
+	// maxText bounds a selector or a name, in bytes: their parsers recurse.
+	maxText = 4096
+	// maxSteps bounds the work on a selector. Its parser needs ten times as much
+	// for each bracket inside another; five are enough for hours.
+	maxSteps = 1_000_000
+)
+
+// evaluator parses a selector for fields.
+func evaluator(selector string, fields any) (*bexpr.Evaluator, error) {
+	if len(selector) > maxText {
+		return nil, fmt.Errorf("the selector has %d bytes: want at most %d", len(selector), maxText)
+	}
+	if _, err := bexpr.Parse("", []byte(selector), bexpr.MaxExpressions(maxSteps)); err != nil {
+		return nil, err
+	}
+	return bexpr.CreateEvaluatorForType(selector, nil, fields)
+}
 
 // CheckSelector returns what keeps a selector of a method's rule from ever
 // matching: the server does not refuse it.
@@ -137,10 +150,7 @@ func (m AuthMethod) CheckSelector(selector string) error {
 	if err != nil || selector == "" {
 		return err
 	}
-	if len(selector) > maxText {
-		return fmt.Errorf("the selector has %d bytes: want at most %d", len(selector), maxText)
-	}
-	_, err = bexpr.CreateEvaluatorForType(selector, nil, fields)
+	_, err = evaluator(selector, fields)
 	return err
 }
 

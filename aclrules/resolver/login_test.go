@@ -3,6 +3,7 @@ package resolver
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -111,7 +112,7 @@ func TestCheckSelector(t *testing.T) {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{`entity_nam == "x"`, "((", `"x" in list.groups`} {
+	for _, bad := range []string{`entity_nam == "x"`, "((", `"x" in list.groups`, strings.Repeat("(", 40), strings.Repeat("(", 12) + "account_id == 1", strings.Repeat("a", 5000)} {
 		if m.CheckSelector(bad) == nil {
 			t.Errorf("%s: no complaint", bad)
 		}
