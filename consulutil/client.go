@@ -42,6 +42,20 @@ type Options struct {
 // who expects them to appear later calls it inside its retry; every error of
 // such a file is a Retry for Classify.
 func NewClient(o Options) (*api.Client, error) {
+	c, err := newConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	client, err := api.NewClient(c)
+	if err != nil {
+		return nil, badAddress("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): %w", c.Address, err)
+	}
+	return client, nil
+}
+
+// newConfig is the environment's configuration with the options over it, and
+// an HTTP client that has a timeout.
+func newConfig(o Options) (*api.Config, error) {
 	c := api.DefaultConfig()
 	if o.Address != "" {
 		c.Address = o.Address
@@ -77,11 +91,7 @@ func NewClient(o Options) (*api.Client, error) {
 		}
 		c.Address = "localhost"
 	}
-	client, err := api.NewClient(c)
-	if err != nil {
-		return nil, badAddress("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): %w", c.Address, err)
-	}
-	return client, nil
+	return c, nil
 }
 
 // checkAddress refuses what could never be dialled, which would look like a

@@ -16,15 +16,18 @@ var (
 )
 
 // ErrRefused means that the subject has no rights at all, not even those of the
-// default policy: there is no token to speak of. The errors below match it.
+// default policy: there is no token to speak of.
 var ErrRefused = errors.New("the server refuses it")
 
+// Why the server refuses a subject. ErrNothing: rules match a login, and what
+// they name does not exist. ErrBadName: one matching rule that makes no valid
+// name spoils the whole login.
 var (
 	ErrNotFound = fmt.Errorf("there is no such token: %w", ErrRefused)
 	ErrExpired  = fmt.Errorf("the token has expired: %w", ErrRefused)
 	ErrNoMatch  = fmt.Errorf("no binding rule matches the login: %w", ErrRefused)
-	// ErrBadName: one matching rule that makes no valid name spoils the login.
-	ErrBadName = fmt.Errorf("a login with it fails: %w", ErrRefused)
+	ErrNothing  = fmt.Errorf("the binding rules grant nothing that exists: %w", ErrRefused)
+	ErrBadName  = fmt.Errorf("a login with it fails: %w", ErrRefused)
 )
 
 // Complete tells whether nothing that counts is missing because of an error

@@ -105,8 +105,12 @@ func (w *walk) login(l Login) {
 	if refused {
 		return
 	}
+	w.bound = false
 	for i, b := range rules {
 		w.grants(source.step("binding rule %s", short(b.ID)), all[i])
+	}
+	if !w.bound {
+		w.fail(source, ErrNothing)
 	}
 }
 

@@ -81,6 +81,21 @@ func TestNoMatchIsARefusal(t *testing.T) {
 	}
 }
 
+// The server refuses a login whose rules name only what does not exist.
+func TestNothingBoundIsARefusal(t *testing.T) {
+	t.Parallel()
+	gone := []BindingRule{{BindType: "role", BindName: "gone"}, {BindType: "policy", BindName: "lost"}}
+	found := iam(gone...).resolver().Resolve(context.Background(), Subject{Login: web()})
+	if !errors.Is(found.Refused, ErrNothing) || len(found.Notes) != 2 {
+		t.Errorf("got %+v", found)
+	}
+	m := iam(gone...)
+	m.errors = map[string]error{"role gone": ErrUnreadable}
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); found.Refused != nil || len(found.Errors) != 1 {
+		t.Errorf("what cannot be read may be there: %+v", found)
+	}
+}
+
 // S3.14: membership of a list.
 func TestS3_14GroupMembership(t *testing.T) {
 	t.Parallel()

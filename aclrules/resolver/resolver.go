@@ -131,6 +131,8 @@ type walk struct {
 	ctx   context.Context
 	visit Visitor
 	ended bool
+	// bound: a role, policy or identity was there, or may be and cannot be read.
+	bound bool
 
 	policies  map[string]bool // by ID: seen
 	services  []gathered[ServiceIdentity]
@@ -199,6 +201,7 @@ func (w *walk) grants(source Source, g Grants) {
 		}
 		at := source.step("role %q", l.label())
 		role, err := w.get.Roles.Role(w.ctx, l)
+		w.bound = w.bound || !errors.Is(err, ErrDangling)
 		if err != nil {
 			w.fail(at, err)
 			continue
@@ -217,6 +220,7 @@ func (w *walk) link(source Source, l Link) {
 		return
 	}
 	p, err := w.get.Policies.Policy(w.ctx, l)
+	w.bound = w.bound || !errors.Is(err, ErrDangling)
 	if err != nil {
 		w.policies[l.ID] = true
 		w.fail(source.step("policy %q", l.label()), err)
@@ -255,6 +259,7 @@ func (w *walk) here(source Source, datacenters []string) bool {
 // of their datacenters, which makes a restriction of one hold for all; nodes by
 // name and datacenter; templates by name and variable, the first of them.
 func (w *walk) gather(source Source, g Grants) {
+	w.bound = w.bound || len(g.ServiceIdentities)+len(g.NodeIdentities)+len(g.TemplatedPolicies) > 0
 	for _, id := range g.ServiceIdentities {
 		i := slices.IndexFunc(w.services, func(s gathered[ServiceIdentity]) bool { return s.identity.Name == id.Name })
 		if i < 0 {

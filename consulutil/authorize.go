@@ -1,0 +1,121 @@
+package consulutil
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules"
+)
+
+// ErrNoAuthorize means that the server has no endpoint that judges rights: it
+// is internal to Consul, and may go.
+var ErrNoAuthorize = errors.New("the server has no /v1/internal/acl/authorize")
+
+// authorizeBatch is how many queries the server takes at once.
+const authorizeBatch = 64
+
+// maxAnswer bounds an answer of the endpoint, in bytes.
+const maxAnswer = 1 << 20
+
+// Authorizer asks a Consul server what a token may do: the judge beside our own
+// rules (spec/admission-rules-broker.md section 4.6).
+type Authorizer struct {
+	http *http.Client
+	url  string
+}
+
+// NewAuthorizer is for the server of the options.
+func NewAuthorizer(o Options) (*Authorizer, error) {
+	c, err := newConfig(o)
+	if err != nil {
+		return nil, err
+	}
+	base := c.Address
+	if !strings.Contains(base, "://") {
+		base = c.Scheme + "://" + base
+	}
+	return &Authorizer{c.HttpClient, base + "/v1/internal/acl/authorize"}, nil
+}
+
+// judged is a query as the endpoint takes it, and gives it back.
+type judged struct {
+	Resource, Segment, Access string
+	Allow                     bool `json:",omitempty"`
+}
+
+// Authorize returns for each query whether the token allows it; an empty token
+// is the anonymous one. The error is ErrNoAuthorize, or an api.StatusError, or
+// that of the transport.
+func (a *Authorizer) Authorize(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error) {
+	var allowed []bool
+	for batch := range slices.Chunk(queries, authorizeBatch) {
+		answers, err := a.batch(ctx, token, batch)
+		if err != nil {
+			return nil, fmt.Errorf("ask the server what the token may do: %w", err)
+		}
+		allowed = append(allowed, answers...)
+	}
+	return allowed, nil
+}
+
+func (a *Authorizer) batch(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error) {
+	asked := make([]judged, len(queries))
+	for i, q := range queries {
+		asked[i] = judged{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access)}
+	}
+	body, err := json.Marshal(asked)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.url, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		request.Header.Set("X-Consul-Token", token)
+	}
+	answer, err := a.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer))
+	switch {
+	case err != nil:
+		return nil, err
+	case answer.StatusCode == http.StatusNotFound:
+		return nil, ErrNoAuthorize
+	case answer.StatusCode != http.StatusOK:
+		return nil, api.StatusError{Code: answer.StatusCode, Body: strings.TrimSpace(string(text))}
+	}
+	return verdicts(text, asked)
+}
+
+// verdicts reads the answer, which must be to what was asked.
+func verdicts(text []byte, asked []judged) ([]bool, error) {
+	var got []judged
+	if err := json.Unmarshal(text, &got); err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if len(got) != len(asked) {
+		return nil, fmt.Errorf("%d answers to %d questions", len(got), len(asked))
+	}
+	allowed := make([]bool, len(got))
+	for i, g := range got {
+		allowed[i] = g.Allow
+		g.Allow = false
+		if g != asked[i] {
+			return nil, fmt.Errorf("an answer about %s %q %s to a question about %s %q %s", g.Resource, g.Segment, g.Access, asked[i].Resource, asked[i].Segment, asked[i].Access)
+		}
+	}
+	return allowed, nil
+}
