@@ -223,3 +223,33 @@ func (i *index) all(needed policy.Level) star {
 	}
 	return star{}
 }
+
+// Merged is a rule as it counts, and every rule that has a say in it.
+type Merged struct {
+	Rule          policy.Rule
+	Contributions []Sourced
+}
+
+// Merged are all rules that count, each thing once: scalars, then each kind by
+// segment. As one policy they grant what the table does.
+func (t *Table) Merged() []Merged {
+	var all []Merged
+	add := func(e *entry) {
+		m := Merged{policy.Rule{Resource: e.resource, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String()}, e.rules}
+		if e.intentions >= 0 {
+			m.Rule.Intentions = e.grantsIntentions.String()
+		}
+		all = append(all, m)
+	}
+	for _, r := range policy.Scalars() {
+		if e := t.scalars[r]; e != nil {
+			add(e)
+		}
+	}
+	for _, r := range policy.Segmented() {
+		for _, e := range t.segments[r].sorted {
+			add(e)
+		}
+	}
+	return all
+}

@@ -17,6 +17,7 @@ func Main(args []string) int {
 
 func commands() map[string]cli.Command {
 	return map[string]cli.Command{
+		"acl":               aclCommand(),
 		"app-entrypoint":    appEntrypointCommand(),
 		"client-entrypoint": clientEntrypointCommand(),
 		"config":            configCommand(),

@@ -1,10 +1,12 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/aclrules"
@@ -84,13 +86,19 @@ type Resolution struct {
 	Refused error
 }
 
-// Resolve visits a subject and keeps everything.
+// Resolve visits a subject and keeps everything. Rules are in the order in which
+// the server pools them, by their policies' IDs: where two levels are not in
+// lower case, the first counts.
 func (r *Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 	var found Resolution
-	r.VisitRulesFor(ctx, s, func(source fmt.Stringer, rule *policy.Rule, err error) bool {
+	var ids []string
+	w := r.walk(ctx)
+	w.visit = func(source fmt.Stringer, rule *policy.Rule, err error) bool {
 		switch {
 		case err == nil:
-			found.Rules = append(found.Rules, aclrules.Sourced{Rule: rule, Source: source})
+			at, _ := slices.BinarySearchFunc(ids, w.policyID, func(id, own string) int { return cmp.Or(strings.Compare(id, own), -1) })
+			ids = slices.Insert(ids, at, w.policyID)
+			found.Rules = slices.Insert(found.Rules, at, aclrules.Sourced{Rule: rule, Source: source})
 		case Complete(err):
 			found.Notes = append(found.Notes, err)
 		default:
@@ -100,13 +108,24 @@ func (r *Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 			found.Refused = err
 		}
 		return true
-	})
+	}
+	w.subject(s)
 	return found
 }
 
 // VisitRulesFor implements AuthorizationRuleResolver.
 func (r *Resolver) VisitRulesFor(ctx context.Context, s Subject, visit Visitor) {
-	w := &walk{Resolver: r, ctx: ctx, visit: visit, policies: map[string]bool{}}
+	w := r.walk(ctx)
+	w.visit = visit
+	w.subject(s)
+}
+
+func (r *Resolver) walk(ctx context.Context) *walk {
+	return &walk{Resolver: r, ctx: ctx, policies: map[string]bool{}}
+}
+
+// subject visits all that is set.
+func (w *walk) subject(s Subject) {
 	if s.Self || s.Token != "" {
 		w.token(s.Token)
 	}
@@ -134,7 +153,10 @@ type walk struct {
 	// bound: a role, policy or identity was there, or may be and cannot be read.
 	bound bool
 
-	policies  map[string]bool // by ID: seen
+	policies map[string]bool // by ID: seen
+	// policyID is that of the rules being visited; afterLast for identities,
+	// which the server pools last.
+	policyID  string
 	services  []gathered[ServiceIdentity]
 	nodes     []gathered[NodeIdentity]
 	templates []gathered[TemplatedPolicy]
@@ -233,7 +255,7 @@ func (w *walk) policy(source Source, p Policy) {
 	if w.ended || w.policies[p.ID] {
 		return
 	}
-	w.policies[p.ID] = true
+	w.policies[p.ID], w.policyID = true, p.ID
 	if !w.here(source, p.Datacenters) {
 		return
 	}
@@ -284,8 +306,12 @@ func (w *walk) gather(source Source, g Grants) {
 	}
 }
 
+// afterLast comes after any ID.
+const afterLast = "\xff"
+
 // identities visits what was gathered.
 func (w *walk) identities() {
+	w.policyID = afterLast
 	for _, s := range w.services {
 		source := s.source.step("service identity %q", s.identity.Name)
 		if w.here(source, s.identity.Datacenters) {

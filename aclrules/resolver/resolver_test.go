@@ -249,6 +249,22 @@ func TestDatacenters(t *testing.T) {
 	)
 }
 
+// Levels that are not in lower case: of two, that of the lower policy ID counts
+// on the server, whatever the links' order.
+func TestRulesArePooledByPolicyID(t *testing.T) {
+	t.Parallel()
+	m := &memory{policies: map[string]Policy{
+		"late":  {ID: "id-2", Name: "late", Rules: `service "a" { policy = "WRITE" }`},
+		"early": {ID: "id-1", Name: "early", Rules: "service \"a\" { policy = \"DENY\" }\nnode \"b\" { policy = \"read\" }"},
+	}, tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{{ID: "id-2"}, {ID: "id-1"}}, ServiceIdentities: []ServiceIdentity{{Name: "x"}}}}}}
+	var subjects []string
+	for _, r := range m.resolver().Resolve(context.Background(), Subject{Token: "t"}).Rules {
+		subjects = append(subjects, r.Rule.Subject()+" = "+r.Rule.Level)
+	}
+	want(t, subjects, `node "b" = read`, `service "a" = DENY`, `service "a" = WRITE`,
+		`service "x" = write`, `service "x-sidecar-proxy" = write`, `service_prefix "" = read`, `node_prefix "" = read`)
+}
+
 func TestExpiredTokenHasNoRights(t *testing.T) {
 	t.Parallel()
 	m := &memory{policies: policies("a"), tokens: map[string]Token{

@@ -86,7 +86,7 @@ func (r *Reader) role(ctx context.Context, l resolver.Link) (resolver.Role, erro
 	if err := meaning(err, role == nil, resolver.ErrDangling); err != nil {
 		return resolver.Role{}, err
 	}
-	return resolver.Role{ID: role.ID, Name: role.Name, Grants: grants(role.Policies, nil, role.ServiceIdentities, role.NodeIdentities, role.TemplatedPolicies)}, nil
+	return roleOf(role), nil
 }
 
 // Token implements resolver.Tokens.

@@ -1,0 +1,99 @@
+package aclread
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/aclrules/resolver"
+	"github.com/meshtask/consul-ecs/aclrules/snapshot"
+)
+
+// Export reads everything that decides about rights. It needs acl:read; part of
+// it would look like all of it, so any error ends it.
+func (r *Reader) Export(ctx context.Context, datacenter string) (*snapshot.Snapshot, error) {
+	s := &snapshot.Snapshot{Version: snapshot.Version, Datacenter: datacenter, Bindings: map[string][]resolver.BindingRule{}}
+	if v := r.DefaultPolicy(ctx); v != aclrules.Unknown {
+		s.DefaultPolicy = v.String()
+	}
+	for _, part := range []struct {
+		name string
+		read func(context.Context, *snapshot.Snapshot) error
+	}{
+		{"policies", r.exportPolicies}, {"roles", r.exportRoles}, {"tokens", r.exportTokens}, {"auth methods", r.exportMethods},
+	} {
+		if err := part.read(ctx, s); err != nil {
+			return nil, fmt.Errorf("export %s: %w", part.name, err)
+		}
+	}
+	return s, nil
+}
+
+func (r *Reader) exportPolicies(ctx context.Context, s *snapshot.Snapshot) error {
+	list, _, err := r.client.ACL().PolicyList(options(ctx))
+	if err := meaning(err, false, err); err != nil {
+		return err
+	}
+	for _, entry := range list {
+		p, err := r.Policy(ctx, resolver.Link{ID: entry.ID})
+		if err != nil {
+			return fmt.Errorf("%s: %w", entry.Name, err)
+		}
+		s.Policies = append(s.Policies, p)
+	}
+	return nil
+}
+
+func (r *Reader) exportRoles(ctx context.Context, s *snapshot.Snapshot) error {
+	list, _, err := r.client.ACL().RoleList(options(ctx))
+	if err := meaning(err, false, err); err != nil {
+		return err
+	}
+	for _, role := range list {
+		s.Roles = append(s.Roles, roleOf(role))
+	}
+	return nil
+}
+
+func (r *Reader) exportTokens(ctx context.Context, s *snapshot.Snapshot) error {
+	list, _, err := r.client.ACL().TokenList(options(ctx))
+	if err := meaning(err, false, err); err != nil {
+		return err
+	}
+	for _, t := range list {
+		token := resolver.Token{
+			Accessor: t.AccessorID, Description: t.Description,
+			Grants: grants(t.Policies, t.Roles, t.ServiceIdentities, t.NodeIdentities, t.TemplatedPolicies),
+		}
+		if t.ExpirationTime != nil {
+			token.Expires = *t.ExpirationTime
+		}
+		s.Tokens = append(s.Tokens, token)
+	}
+	return nil
+}
+
+func (r *Reader) exportMethods(ctx context.Context, s *snapshot.Snapshot) error {
+	list, _, err := r.client.ACL().AuthMethodList(options(ctx))
+	if err := meaning(err, false, err); err != nil {
+		return err
+	}
+	for _, entry := range list {
+		m, err := r.AuthMethod(ctx, entry.Name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", entry.Name, err)
+		}
+		rules, err := r.BindingRules(ctx, entry.Name)
+		if err != nil {
+			return fmt.Errorf("binding rules of %s: %w", entry.Name, err)
+		}
+		s.AuthMethods = append(s.AuthMethods, m)
+		s.Bindings[entry.Name] = rules
+	}
+	return nil
+}
+
+func roleOf(r *api.ACLRole) resolver.Role {
+	return resolver.Role{ID: r.ID, Name: r.Name, Grants: grants(r.Policies, nil, r.ServiceIdentities, r.NodeIdentities, r.TemplatedPolicies)}
+}
