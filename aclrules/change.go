@@ -67,12 +67,8 @@ func (t *Table) raise(c *Change, q Query, e *entry, r policy.Rule) {
 			}
 			rest = append(rest, s)
 		}
-		if len(rest) > 0 {
-			left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
-			left.settle()
-			if left.verdict(q) == Allowed {
-				return
-			}
+		if t.without(e, rest, q) == Allowed {
+			return
 		}
 	}
 	r.Level = needed.String()
@@ -80,6 +76,22 @@ func (t *Table) raise(c *Change, q Query, e *entry, r policy.Rule) {
 		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
 	}
 	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
+}
+
+// without is the answer of what is left of an entry, or of what counts instead
+// when nothing is.
+func (t *Table) without(e *entry, rest []Sourced, q Query) Verdict {
+	switch {
+	case len(rest) > 0:
+		left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
+		left.settle()
+		return left.verdict(q)
+	case e.resource == policy.Mesh || e.resource == policy.Peering:
+		return t.scalars[policy.Operator].verdict(q)
+	case e.resource.IsScalar() || e.prefix:
+		return Unknown
+	}
+	return t.segments[e.resource].longest(e.segment).verdict(q)
 }
 
 // serviceLevel is the level for services that a rule about intentions has to

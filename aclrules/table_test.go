@@ -234,6 +234,28 @@ func TestChangeTurnsTheAnswer(t *testing.T) {
 	}
 }
 
+// Removing a deny is enough where the rest grants what is asked.
+func TestChangeIsTheSmallest(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`service "a" { policy = "deny" } service_prefix "" { policy = "write" }`:                                               "1 ",
+		`service "a" { policy = "deny" } service "a" { policy = "write" }`:                                                     "1 ",
+		`service "a" { policy = "deny" } service_prefix "" { policy = "read" }`:                                                `1 service "a" { policy = "write" }`,
+		`service "a" { policy = "read" }`:                                                                                      `0 service "a" { policy = "write" }`,
+		`service_prefix "a" { policy = "deny" }`:                                                                               `0 service "a" { policy = "write" }`,
+		`service "a" { policy = "deny" intentions = "write" } service "a" { policy = "deny" } service "b" { policy = "deny" }`: `2 service "a" { policy = "write" }`,
+	} {
+		c := Merge(pool(t, text), Options{Default: Denied}).Explain(query(t, "service:a write")).Change
+		if got := fmt.Sprintf("%d %s", len(c.Remove), c.Add); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
+	}
+	c := Merge(pool(t, `operator = "write" mesh = "deny"`), Options{Default: Denied}).Explain(query(t, "mesh write")).Change
+	if len(c.Remove) != 1 || c.Add != "" {
+		t.Errorf("operator's level counts again: %+v", c)
+	}
+}
+
 func texts(rules []Sourced) string {
 	var b strings.Builder
 	for _, s := range rules {

@@ -3,7 +3,6 @@ package resolver
 import (
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -158,11 +157,28 @@ func (m AuthMethod) CheckSelector(selector string) error {
 	return err
 }
 
-// Names that identities, and roles and policies, may have.
-var (
-	identityName = regexp.MustCompile(`^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$`)
-	objectName   = regexp.MustCompile(`^[A-Za-z0-9_-]{1,256}$`)
-)
+// maxName is the longest name of an identity, role or policy, in bytes.
+const maxName = 256
+
+// isIdentityName: lower-case letters, digits, - and _, the last two not at an
+// end.
+func isIdentityName(s string) bool {
+	return s != "" && len(s) <= maxName && consists(s, "-_") && s == strings.ToLower(s) && s == strings.Trim(s, "-_")
+}
+
+// isObjectName: letters, digits, - and _.
+func isObjectName(s string) bool { return s != "" && len(s) <= maxName && consists(s, "-_") }
+
+// consists tells whether a text has ASCII letters, digits and the others only.
+func consists(s, others string) bool {
+	for _, c := range s {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !letter && !strings.ContainsRune(others, c) {
+			return false
+		}
+	}
+	return true
+}
 
 // grants is what a matching rule gives. A role or policy that does not exist is
 // ignored by the server; here it is a dangling link.
@@ -171,14 +187,14 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 	if err != nil {
 		return Grants{}, fmt.Errorf("bind name %q: %w: %w", b.BindName, err, ErrBadName)
 	}
-	valid := objectName.MatchString(name)
+	valid := isObjectName(name)
 	var g Grants
 	switch b.BindType {
 	case "service":
-		valid = len(name) <= 256 && identityName.MatchString(name)
+		valid = isIdentityName(name)
 		g.ServiceIdentities = []ServiceIdentity{{Name: name}}
 	case "node":
-		valid = len(name) <= 256 && identityName.MatchString(name)
+		valid = isIdentityName(name)
 		g.NodeIdentities = []NodeIdentity{{Name: name, Datacenter: datacenter}}
 	case "role":
 		g.Roles = []Link{{Name: name}}
