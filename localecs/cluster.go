@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/dns"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
@@ -28,7 +29,9 @@ import (
 // Options describe a cluster.
 type Options struct {
 	Name, Region, Account string
-	// Subnet is the VPC's only subnet, CIDR.
+	// Network is how tasks are connected; its Lost says what they do not have.
+	Network network.Mode
+	// Subnet is the VPC's only subnet, CIDR; network.Options says which may be.
 	Subnet string
 	// AtOnce stops all containers of a task at once, as older ECS agents do,
 	// instead of in reverse dependsOn order.
@@ -61,7 +64,9 @@ type Cluster struct {
 	fabric  *network.Fabric
 	runtime *runtime.Runtime
 	store   *identity.Store
-	// closeAWS ends STS and IAM; nil before they serve.
+	// aws is where STS and IAM are, in URLs; closeAWS ends them, nil before
+	// they serve.
+	aws      string
 	closeAWS func() error
 	dns      *dns.Server
 	// protections are kept for the whole cluster, as the ECS API sees them.
@@ -121,23 +126,38 @@ func Open(o Options) (*Cluster, error) {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
 	var err error
-	if c.fabric, err = network.New(network.Options{Subnet: o.Subnet, Region: o.Region}); err != nil {
+	if c.fabric, err = network.New(network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}); err != nil {
 		return nil, fmt.Errorf("make network: %w", err)
 	}
 	if c.runtime, err = runtime.New(runtime.Options{Log: o.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
 	}
-	if err := errors.Join(c.serveAWS(), c.serveDNS()); err != nil {
+	if err := c.serve(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
 }
 
+// serve opens what every task can ask. Where tasks share the host's network,
+// somebody else may have the DNS port, and then names are lost as well.
+func (c *Cluster) serve() error {
+	if err := c.serveAWS(); err != nil {
+		return err
+	}
+	err := c.serveDNS()
+	if err != nil && c.options.Network == network.Host {
+		c.options.Log.Warn("names of tasks do not resolve", logkey.Error, err)
+		return nil
+	}
+	return err
+}
+
 func (c *Cluster) serveAWS() error {
-	l, err := c.fabric.Infra().Listen("tcp", net.JoinHostPort(c.fabric.Infra().Gateway.String(), "80"))
+	l, err := c.fabric.Infra().ListenService(c.fabric.Infra().Gateway)
 	if err != nil {
 		return fmt.Errorf("listen for STS and IAM: %w", err)
 	}
+	c.aws = hostOf(l)
 	c.closeAWS = serveHTTP(l, awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region}))
 	return nil
 }
@@ -181,10 +201,9 @@ func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	return addresses, exists
 }
 
-// AWSEndpoint is the URL of STS and IAM inside the VPC: its gateway.
-func (c *Cluster) AWSEndpoint() string {
-	return "http://" + c.fabric.Infra().Gateway.String()
-}
+// AWSEndpoint is the URL of STS and IAM: the VPC's gateway, with host networking
+// a free port of it.
+func (c *Cluster) AWSEndpoint() string { return "http://" + c.aws }
 
 // LogDir holds a directory per task and in it a log per container.
 func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }

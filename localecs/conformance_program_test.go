@@ -63,6 +63,8 @@ func program(args []string) int {
 			return 1
 		}
 		return run("0s", "0")
+	case "aws": // aws URL: asks STS there
+		return whoAmI(args[1])
 	case "net": // net [listen|dial]=ADDRESS...
 		return connect(args[1:])
 	default:

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -187,7 +186,7 @@ func (s *scene) seen(ok func(sample) bool) []sample {
 
 // base is the value of a container's ECS_CONTAINER_METADATA_URI_V4.
 func (s *scene) base(container string) string {
-	return "http://" + network.MetadataIP + "/v4/" + s.facts.Containers[container].EndpointID
+	return "http://" + s.host + "/v4/" + s.facts.Containers[container].EndpointID
 }
 
 // try makes a request from inside the task.
@@ -298,5 +297,5 @@ func withRole(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }
 
 // credentialsURL is where the task's credentials are.
 func (s *scene) credentialsURL() string {
-	return "http://" + network.MetadataIP + "/v2/credentials/" + s.credentials
+	return "http://" + s.host + "/v2/credentials/" + s.credentials
 }

@@ -12,7 +12,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/environment"
+	"github.com/meshtask/consul-ecs/localecs/facts"
 	"github.com/meshtask/consul-ecs/localecs/meter"
+	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -73,17 +75,34 @@ func (t *Task) prepare() error {
 	if err != nil {
 		return err
 	}
-	t.ns, t.meter = ns, meter.New(ns.Do)
+	t.ns, t.meter = ns, meter.New(nil)
+	if ns.File() != nil {
+		t.meter = meter.New(ns.Do)
+	}
 	t.closers = append(t.closers, ns.Close)
-	t.facts = t.cluster.options.facts(t.id, t.def, ns.Addressing)
+	o := t.cluster.options
+	t.facts = facts.Cluster{Name: o.Name, Region: o.Region, Account: o.Account}.Task(t.id, t.def, ns.Addressing)
 	t.facts.ServiceName = t.service
-	for _, acquire := range []func() error{t.openCredentials, t.sharePIDs, t.limitMemory, t.serve, t.makeFiles} {
+	for _, acquire := range []func() error{t.reservePorts, t.openCredentials, t.sharePIDs, t.limitMemory, t.serve, t.makeFiles} {
 		if err := acquire(); err != nil {
 			return err
 		}
 	}
 	t.makeEnvironments()
 	return nil
+}
+
+// reservePorts claims what the containers declare, where tasks share ports.
+func (t *Task) reservePorts() error {
+	var errs []error
+	for _, c := range t.def.ContainerDefinitions {
+		for _, m := range c.PortMappings {
+			for _, p := range ports.Declared(m) {
+				errs = append(errs, t.ns.Reserve(p, "container "+c.Name+" of task "+t.name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // makeEnvironments decides every container's variables before anything starts.
@@ -94,7 +113,7 @@ func (t *Task) makeEnvironments() {
 			Files:   t.cluster.environmentFile,
 			Secrets: t.cluster.secret,
 			Agent: environment.Agent{
-				EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
+				Host: t.host, EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
 				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName,
 			},
 		})
@@ -165,12 +184,13 @@ func (t *Task) stats(name string) *metadata.Stats {
 
 func mebibytes(n int) uint64 { return uint64(n) << 20 }
 
-// serve answers metadata and credentials at 169.254.170.2:80.
+// serve answers metadata and credentials.
 func (t *Task) serve() error {
 	l, err := t.ns.ListenMetadata()
 	if err != nil {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
+	t.host = hostOf(l)
 	t.closers = append(t.closers, serveHTTP(l, endpoints.TaskHandler(endpoints.Task{
 		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup, Stats: t.stats}),
 		Credentials: identity.Handler(t.cluster.store),

@@ -3,6 +3,7 @@ package localecs
 import (
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints"
@@ -21,3 +22,6 @@ func serveHTTP(l net.Listener, h http.Handler) (close func() error) {
 		return err
 	}
 }
+
+// hostOf is a listener's address as the host of an http URL.
+func hostOf(l net.Listener) string { return strings.TrimSuffix(l.Addr().String(), ":80") }

@@ -1,11 +1,14 @@
 package localecs
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -16,6 +19,8 @@ type Service struct {
 	// Address is the one it will listen on; it must be the subnet's last free
 	// one.
 	Address string
+	// Ports are those it will listen on there.
+	Ports []ports.Port
 	// Dirs are empty writable directories in it.
 	Dirs []string
 }
@@ -39,6 +44,16 @@ func (s *RunningService) stop() {
 	})
 }
 
+// reservePorts claims a service's ports at its address, where it shares them.
+func (c *Cluster) reservePorts(owner string, ip netip.Addr, wanted []ports.Port) error {
+	var errs []error
+	for _, p := range wanted {
+		p.Address = ip
+		errs = append(errs, c.fabric.Infra().Reserve(p, owner))
+	}
+	return errors.Join(errs...)
+}
+
 // StartService starts a process in the VPC's own network.
 func (c *Cluster) StartService(s Service) (*RunningService, error) {
 	image, ok := c.options.Images[s.Image]
@@ -51,6 +66,9 @@ func (c *Cluster) StartService(s Service) (*RunningService, error) {
 	}
 	if got.String() != s.Address {
 		return nil, fmt.Errorf("address of %s: %q cannot be had; the next one for services in %s is %s", s.Name, s.Address, c.options.Subnet, got)
+	}
+	if err := c.reservePorts(s.Name, got, s.Ports); err != nil {
+		return nil, err
 	}
 	var mounts []runtime.Mount
 	for i, target := range s.Dirs {

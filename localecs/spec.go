@@ -28,7 +28,7 @@ func (t *Task) spec(name string) runtime.Spec {
 		NetNS:        t.ns.File(),
 		PIDs:         t.pids,
 		Budget:       t.budget,
-		Memory:       mebibytes(value(c.Memory)),
+		Memory:       mebibytes(int(t.facts.Containers[name].Memory)),
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],
 	}

@@ -32,6 +32,8 @@ type Task struct {
 	def     *taskdef.TaskDefinition
 	ns      *network.Namespace
 	facts   metadata.Facts
+	// host is where metadata and credentials are, in URLs.
+	host string
 	// pids is what containers of pidMode task share; nil without.
 	pids *runtime.PIDs
 	// budget is the task's memory; nil where the host cannot limit it.

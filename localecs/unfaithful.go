@@ -16,7 +16,7 @@ func unfaithful(def *taskdef.TaskDefinition) []string {
 		}
 	}
 	note(len(def.RequiresCompatibilities) > 0 && !def.IsFargate(), "requiresCompatibilities", "the task runs as on Fargate")
-	note(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task gets a network of its own, as with awsvpc")
+	note(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "localecs' own -network decides, awsvpc unless it says otherwise")
 	note(def.PIDMode == "host", "pidMode", "each container has its own processes")
 	note(def.IPCMode != "", "ipcMode", "each container has its own IPC namespace")
 	note(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")

@@ -24,7 +24,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 			"containerDefinitions": [{"name": "a", "image": "i"}]
 		}`, []string{
 			"$.requiresCompatibilities: not emulated: the task runs as on Fargate",
-			"$.networkMode: not emulated: the task gets a network of its own, as with awsvpc",
+			"$.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
 			"$.pidMode: not emulated: each container has its own processes",
 		}},
 		"its parts": {`{

@@ -12,14 +12,19 @@ import (
 )
 
 // withoutRoot runs the command again in a user namespace when this process
-// lacks privileges. done says that it has, and err is how that ended.
-func withoutRoot(inv *cli.Invocation) (done bool, err error) {
+// lacks privileges for containers and a kind of network. done says that it has,
+// and err is how that ended.
+func withoutRoot(inv *cli.Invocation, mode network.Mode) (done bool, err error) {
 	if rootless.Inside() {
 		return false, rootless.Check()
 	}
-	missing, err := rootless.Missing(slices.Concat(runtime.Needs(), network.Needs())...)
+	missing, err := rootless.Missing(slices.Concat(runtime.Needs(), mode.Needs())...)
 	if err != nil || len(missing) == 0 {
 		return false, err
+	}
+	instead := ""
+	if forContainers, err := rootless.Missing(runtime.Needs()...); err == nil && len(forContainers) == 0 {
+		instead = "use -network host, which says what is lost then"
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -28,7 +33,7 @@ func withoutRoot(inv *cli.Invocation) (done bool, err error) {
 	bin := filepath.Dir(self)
 	code, err := rootless.Run(rootless.Options{
 		Args: inv.Line, Stdin: inv.Stdin, Stdout: inv.Stdout, Stderr: inv.Stderr, Log: inv.Log,
-		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing,
+		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host,
 	})
 	if err == nil {
 		err = &cli.ExitError{Code: code}

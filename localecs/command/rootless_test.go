@@ -91,13 +91,19 @@ func (d desk) withHelpers(t *testing.T) {
 // requests.
 func (d desk) run(t *testing.T, subIDs string, requests int) *testkit.Process {
 	t.Helper()
+	return d.runOn(t, "awsvpc", subIDs, fmt.Sprintf(pairScenario, requests), pair)
+}
+
+// runOn is run on a kind of network, with a scenario and its task definition.
+func (d desk) runOn(t *testing.T, network, subIDs, scenario, definition string) *testkit.Process {
+	t.Helper()
 	scene := testkit.PublicDir(t)
-	for name, text := range map[string]string{"scenario.yaml": fmt.Sprintf(pairScenario, requests), "pair.json": pair} {
+	for name, text := range map[string]string{"scenario.yaml": scenario, "pair.json": definition} {
 		if err := os.WriteFile(filepath.Join(scene, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	args := testkit.AsUser(t, subIDs, filepath.Join(d.dir, "localecs"), "run", "-json", "-dir", d.state,
+	args := testkit.AsUser(t, subIDs, filepath.Join(d.dir, "localecs"), "run", "-json", "-network", network, "-dir", d.state,
 		"-var", "bin="+d.dir, "-var", "consul="+filepath.Join(d.dir, "consul"), scene)
 	shell := append([]string{"/bin/sh", "-c", `ulimit -n 4096; exec "$@" 2>&1`, "sh"}, args...)
 	return testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{"PATH=" + d.dir + ":" + os.Getenv("PATH")}}, shell...)

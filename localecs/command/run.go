@@ -14,6 +14,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -24,6 +25,7 @@ type runFlags struct {
 	json     bool
 	mode     mode
 	logLevel string
+	network  network.Mode
 	vars     vars
 }
 
@@ -62,6 +64,10 @@ docs/LOCALECS.md has the table.
 Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
 
+On a host that cannot give network namespaces, -network host makes all tasks
+share the host's network. Warnings say what tasks lose by it; the scenario's
+subnet has to be in 127.0.0.0/8, and a port can be had by one task.
+
 Needs Linux. Without root it runs in a user namespace; containers have users of
 their own then only with newuidmap, newgidmap and a range in /etc/subuid and
 /etc/subgid. Whatever it starts ends with it, also after kill -9. Ctrl-C ends
@@ -77,6 +83,7 @@ Example:
 			fs.BoolVar(&f.json, "json", false, "write events and the report as JSON objects, one a line")
 			fs.Var(&f.mode, "progress", "how to show progress: `mode` is live (a block below the events says how everything is now), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
+			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
 		Run: f.run,
@@ -104,14 +111,15 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 	plan, warnings, err := f.prepare(inv)
 	if err == nil {
-		if done, err := withoutRoot(inv); done || err != nil {
+		if done, err := withoutRoot(inv, f.network); done || err != nil {
 			return err // the run inside has given the warnings
 		}
 	}
-	f.warn(inv, warnings)
+	f.warn(inv, "task definition has a doubtful setting", warnings)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
+	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
 	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))
 	if err != nil {
 		return &cli.UsageError{Err: err}
@@ -153,15 +161,15 @@ func (f *runFlags) prepare(inv *cli.Invocation) (plan *scenario.Plan, warnings [
 	if err != nil {
 		return nil, nil, err
 	}
-	return scenario.Prepare(scene, values)
+	return scenario.Prepare(scene, values, f.network)
 }
 
-// warn says what is accepted and perhaps not meant.
-func (f *runFlags) warn(inv *cli.Invocation, warnings []string) {
+// warn says what is accepted and perhaps not meant. message is for a log.
+func (f *runFlags) warn(inv *cli.Invocation, message string, warnings []string) {
 	for _, w := range warnings {
 		switch {
 		case f.json:
-			inv.Log.Warn("task definition has a doubtful setting", logkey.Reason, w)
+			inv.Log.Warn(message, logkey.Reason, w)
 		case inv.Log.IsWarn():
 			fmt.Fprintln(inv.Stderr, "localecs run: warning:", w)
 		}

@@ -26,6 +26,9 @@ type Sources struct {
 
 // Agent is what the ECS agent knows of a container.
 type Agent struct {
+	// Host is where metadata and credentials are: network.MetadataIP, or
+	// another host with its port.
+	Host string
 	// EndpointID is the last part of the metadata URIs.
 	EndpointID string
 	// CredentialsID is empty for a task without a role.
@@ -86,7 +89,7 @@ func (e variables) files(c taskdef.Container, store Store) error {
 // agent adds what Fargate's agent sets, over the user's own: there the region
 // is never the user's, on EC2 it would be.
 func (e variables) agent(a Agent) {
-	base := "http://" + network.MetadataIP
+	base := "http://" + a.Host
 	e["ECS_CONTAINER_METADATA_URI_V4"] = base + "/v4/" + a.EndpointID
 	e["ECS_CONTAINER_METADATA_URI"] = base + "/v3/" + a.EndpointID
 	e["ECS_AGENT_URI"] = base + "/api/" + a.EndpointID
@@ -95,8 +98,18 @@ func (e variables) agent(a Agent) {
 	e["AWS_DEFAULT_REGION"] = a.Region
 	e["HOSTNAME"] = a.Hostname
 	delete(e, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
-	if a.CredentialsID != "" {
-		e["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = identity.RelativeURI(a.CredentialsID)
+	fargate := a.Host == network.MetadataIP
+	if !fargate {
+		// The host's own instance metadata may be in reach, and is not the task's.
+		e["AWS_EC2_METADATA_DISABLED"] = "true"
+		delete(e, "AWS_CONTAINER_CREDENTIALS_FULL_URI")
+	}
+	switch uri := identity.RelativeURI(a.CredentialsID); {
+	case a.CredentialsID == "":
+	case fargate:
+		e["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = uri
+	default: // the SDKs look for the other one at network.MetadataIP only
+		e["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = base + uri
 	}
 }
 

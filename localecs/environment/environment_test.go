@@ -45,7 +45,7 @@ func TestPrecedence(t *testing.T) {
 			secondFile: "B=second\nC=second\nD=second\nE=second",
 		}),
 		Secrets: of(map[string]string{"key": "secret"}),
-		Agent:   Agent{EndpointID: "id-1", CredentialsID: "uuid", Region: "eu-west-1", Hostname: "ip-10-0-1-23.eu-west-1.compute.internal"},
+		Agent:   Agent{Host: "169.254.170.2", EndpointID: "id-1", CredentialsID: "uuid", Region: "eu-west-1", Hostname: "ip-10-0-1-23.eu-west-1.compute.internal"},
 	}
 	got, err := List(c, s)
 	want := []string{
@@ -67,6 +67,32 @@ func TestPrecedence(t *testing.T) {
 	got, _ = List(c, s)
 	if text := strings.Join(got, "\n"); strings.Contains(text, "RELATIVE_URI") {
 		t.Errorf("a task without a role has a credentials URI, the user's own:\n%s", text)
+	}
+}
+
+// A host other than Fargate's has to be said in full, and none of the user's
+// own ways to credentials is left.
+func TestAgentAtAnotherHost(t *testing.T) {
+	t.Parallel()
+	c := taskdef.Container{Name: "web"}
+	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_EC2_METADATA_DISABLED"} {
+		c.Environment = append(c.Environment, taskdef.KeyValue{Name: name, Value: "mine"})
+	}
+	common := []string{
+		"AWS_DEFAULT_REGION=eu-west-1", "AWS_EC2_METADATA_DISABLED=true", "AWS_EXECUTION_ENV=AWS_ECS_FARGATE", "AWS_REGION=eu-west-1",
+		"ECS_AGENT_URI=http://127.0.0.1:4711/api/id-1",
+		"ECS_CONTAINER_METADATA_URI=http://127.0.0.1:4711/v3/id-1",
+		"ECS_CONTAINER_METADATA_URI_V4=http://127.0.0.1:4711/v4/id-1",
+		"HOSTNAME=h",
+	}
+	for id, want := range map[string][]string{
+		"":     common,
+		"uuid": append([]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI=http://127.0.0.1:4711/v2/credentials/uuid"}, common...),
+	} {
+		got, err := List(c, Sources{Agent: Agent{Host: "127.0.0.1:4711", EndpointID: "id-1", CredentialsID: id, Region: "eu-west-1", Hostname: "h"}})
+		if err != nil || !cmp.Equal(got, want) {
+			t.Errorf("credentials %q: error %v, difference %s", id, err, cmp.Diff(want, got))
+		}
 	}
 }
 

@@ -31,7 +31,8 @@ type Task struct {
 	answers map[string]*metadata.Stats
 }
 
-// New makes a task's meter. visit runs a function in the task's network.
+// New makes a task's meter. visit runs a function in the task's network; it is
+// nil for a task without one of its own.
 func New(visit func(func() error) error) *Task {
 	return &Task{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}
 }
@@ -99,7 +100,10 @@ func (t *Task) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	s.CPU.Usage.User, s.CPU.Usage.Kernel = uint64(u.User), uint64(u.Kernel)
 	s.CPU.Usage.Total = s.CPU.Usage.User + s.CPU.Usage.Kernel
 	s.CPU.System, s.CPU.Online = systemTime(), uint32(goruntime.NumCPU())
-	// Without an own network there are no figures of it.
+	if t.visit == nil {
+		return s, true
+	}
+	// What cannot be read is not shown.
 	_ = t.visit(func() error {
 		table, err := os.ReadFile("/proc/thread-self/net/dev")
 		s.Networks = networks(table)

@@ -58,22 +58,26 @@ type plan struct {
 	region string
 }
 
-// newPlan checks the subnet: IPv4, /16 to /28 as a VPC subnet has to be.
-func newPlan(subnet, region string) (plan, error) {
-	if subnet == "" {
-		subnet = DefaultSubnet
+// newPlan checks the subnet: IPv4, /16 to /28 as a VPC subnet has to be, and
+// fit for the mode.
+func newPlan(o Options) (plan, error) {
+	if o.Subnet == "" {
+		o.Subnet = DefaultSubnet
 	}
-	p, err := netip.ParsePrefix(subnet)
+	p, err := netip.ParsePrefix(o.Subnet)
 	if err != nil {
-		return plan{}, fmt.Errorf("subnet %q: want a CIDR block such as %s", subnet, DefaultSubnet)
+		return plan{}, fmt.Errorf("subnet %q: want a CIDR block such as %s", o.Subnet, DefaultSubnet)
 	}
 	if !p.Addr().Is4() || p.Bits() < 16 || p.Bits() > 28 {
-		return plan{}, fmt.Errorf("subnet %q: want an IPv4 block from /16 to /28", subnet)
+		return plan{}, fmt.Errorf("subnet %q: want an IPv4 block from /16 to /28", o.Subnet)
 	}
-	if region == "" {
-		region = "us-west-2"
+	if err := o.Mode.fits(p.Masked()); err != nil {
+		return plan{}, err
 	}
-	return plan{subnet: p.Masked(), region: region}, nil
+	if o.Region == "" {
+		o.Region = "us-west-2"
+	}
+	return plan{subnet: p.Masked(), region: o.Region}, nil
 }
 
 // at is the subnet's n-th address; a negative n counts from the broadcast

@@ -27,7 +27,7 @@ func TestAddressingOfATask(t *testing.T) {
 			"nameserver 10.9.0.2\nsearch ec2.internal\n", "0a:ec:0a:09:ff:14",
 		},
 	} {
-		p, err := newPlan(tc.subnet, tc.region)
+		p, err := newPlan(Options{Subnet: tc.subnet, Region: tc.region})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestSubnetIsChecked(t *testing.T) {
 
 func TestPool(t *testing.T) {
 	t.Parallel()
-	p, err := newPlan("10.1.2.16/28", "")
+	p, err := newPlan(Options{Subnet: "10.1.2.16/28"})
 	if err != nil {
 		t.Fatal(err)
 	}

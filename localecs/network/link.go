@@ -21,9 +21,9 @@ const addrGenModeNone = 1
 const linkTimeout = 5 * time.Second
 
 // openLink opens a netlink socket that stays in the namespace.
-func openLink(n *Namespace) (*netlink.Handle, error) {
+func openLink(i *inside) (*netlink.Handle, error) {
 	var h *netlink.Handle
-	err := n.Do(func() error {
+	err := i.do(func() error {
 		var err error
 		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
@@ -58,7 +58,7 @@ func addBridge(h *netlink.Handle, name string, mac net.HardwareAddr) (netlink.Li
 	br := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	br.Name, br.HardwareAddr = name, mac
 	if err := h.LinkAdd(br); err != nil {
-		return nil, hostcap.Explain("add link "+name, "the kernel's bridge driver", "", err)
+		return nil, hostcap.Explain("add link "+name, "the kernel's bridge driver", wayRound, err)
 	}
 	return br, setUp(h, br)
 }

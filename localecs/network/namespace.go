@@ -2,7 +2,6 @@ package network
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -10,43 +9,41 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/vishvananda/netns"
+	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
-// Namespace is a task's network, or the VPC's own (Fabric.Infra).
+// Namespace is a task's network, or what is no task's (Fabric.Infra).
 type Namespace struct {
 	Addressing
 
-	home     netns.NsHandle
-	file     *os.File
-	link     int // index of the VPC's end of eth1
-	metadata func() (net.Listener, error)
-	close    func() error
-	once     sync.Once
-	err      error
+	place place
+	close func() error
+	once  sync.Once
+	err   error
 }
 
-// File is the network namespace, for a container that joins it. It stays
-// owned by the Namespace and is closed by Close.
-func (n *Namespace) File() *os.File { return n.file }
+// place is where a Namespace's sockets are.
+type place interface {
+	// file is nil for the namespace of this process.
+	file() *os.File
+	do(fn func() error) error
+	listenMetadata() (net.Listener, error)
+	servicePort() string
+	reserve(p ports.Port, owner string) error
+}
+
+// File is the network namespace, for a container that joins it; nil is the
+// host's. It stays owned by the Namespace and is closed by Close.
+func (n *Namespace) File() *os.File { return n.place.file() }
 
 // Do runs fn on a thread inside the namespace and returns its error. What fn
 // does by its own goroutine is inside; goroutines it starts are not.
-func (n *Namespace) Do(fn func() error) error {
-	return visit(n.home, n.enter, fn)
-}
+func (n *Namespace) Do(fn func() error) error { return n.place.do(fn) }
 
-// enter moves the calling thread. Control keeps the descriptor from being
-// closed, and its number from being used again, under our feet.
-func (n *Namespace) enter() error {
-	raw, err := n.file.SyscallConn()
-	if err != nil {
-		return err
-	}
-	var set error
-	err = raw.Control(func(fd uintptr) { set = netns.Set(netns.NsHandle(fd)) })
-	return errors.Join(err, set)
-}
+// Reserve claims a port until Close, for an owner with a name for people.
+// Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
+// somebody has it.
+func (n *Namespace) Reserve(p ports.Port, owner string) error { return n.place.reserve(p, owner) }
 
 // Listen is net.Listen inside the namespace. A host in address must be an IP
 // address: names are resolved by other threads, outside. The caller closes the
@@ -62,9 +59,16 @@ func (n *Namespace) Listen(network, address string) (net.Listener, error) {
 }
 
 // ListenMetadata listens where the task's containers find their metadata and
-// credentials, MetadataIP and port 80. Only this task's connections arrive. The
+// credentials. Awsvpc: at MetadataIP and port 80, and only this task's
+// connections arrive. Host: at 127.0.0.1 and a free port, for everybody. The
 // caller closes the listener, before the Namespace.
-func (n *Namespace) ListenMetadata() (net.Listener, error) { return n.metadata() }
+func (n *Namespace) ListenMetadata() (net.Listener, error) { return n.place.listenMetadata() }
+
+// ListenService listens for simulator services at an address of Infra. Awsvpc:
+// at port 80. Host: at a free one, since port 80 is an application's.
+func (n *Namespace) ListenService(ip netip.Addr) (net.Listener, error) {
+	return n.Listen("tcp", net.JoinHostPort(ip.String(), n.place.servicePort()))
+}
 
 // ListenPacket is net.ListenPacket inside the namespace, under Listen's terms.
 func (n *Namespace) ListenPacket(network, address string) (net.PacketConn, error) {
@@ -103,8 +107,8 @@ func (n *Namespace) literal(network, address string, fn func() error) error {
 	return n.Do(fn)
 }
 
-// Close takes the task's address away, frees it and closes File. Stop the
-// containers and close the listeners first: the kernel keeps the namespace
+// Close takes the task's address away, frees it and its ports and closes File.
+// Stop the containers and close the listeners first: the kernel keeps the namespace
 // while a process or an open socket is inside. Further calls return the first
 // one's error.
 func (n *Namespace) Close() error {

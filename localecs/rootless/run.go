@@ -37,13 +37,18 @@ type Options struct {
 	// NewUIDMap and NewGIDMap are the paths of those programs, empty where there
 	// are none.
 	NewUIDMap, NewGIDMap string
-	// Missing is what Missing has found, for messages.
+	// Missing is what Missing has found, for messages; Instead is one more way
+	// round, empty when there is none.
 	Missing []string
+	Instead string
+	// HostNetwork leaves the child in this process's network.
+	HostNetwork bool
 }
 
 // Missing returns the names of the capabilities that this process lacks. A
 // user namespace that was made without a network namespace has all of them and
 // still cannot come back to its network: that is CAP_SYS_ADMIN, for the host's.
+// Who does not ask for CAP_NET_ADMIN does not leave the network.
 func Missing(caps ...hostcap.Cap) ([]string, error) {
 	have, err := hostcap.Effective()
 	if err != nil {
@@ -52,7 +57,7 @@ func Missing(caps ...hostcap.Cap) ([]string, error) {
 	missing := hostcap.Missing(have, caps...)
 	slices.Sort(missing)
 	missing = slices.Compact(missing)
-	if len(missing) == 0 && !ownsNetwork() {
+	if len(missing) == 0 && slices.Contains(caps, hostcap.NetAdmin()) && !ownsNetwork() {
 		missing = []string{hostcap.SysAdmin().Name + " where its network is"}
 	}
 	return missing, nil
@@ -70,8 +75,8 @@ func ownsNetwork() bool {
 	return unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET) == nil
 }
 
-// Run runs this program once more in new user, mount and network namespaces and
-// returns its exit code, 128+n when signal n ended it. The child gets INT, TERM
+// Run runs this program once more in new user, mount and network namespaces, or
+// in the host's network, and returns its exit code, 128+n when signal n ended it. The child gets INT, TERM
 // and HUP from here alone, and dies with this process. The error is a
 // *hostcap.MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
@@ -149,6 +154,9 @@ func (o Options) start(m mapping) (*child, error) {
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
 		// Ctrl-C is for this process, which passes it on.
 		Setpgid: true,
+	}
+	if o.HostNetwork {
+		c.cmd.SysProcAttr.Cloneflags &^= unix.CLONE_NEWNET
 	}
 	if m.ByHelpers {
 		c.cmd.Args[0], c.words = argv0Waiting, 2
@@ -228,8 +236,12 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 
 // instead is the way round a user namespace.
 func (o Options) instead() string {
+	way := "run as root"
 	if os.Getuid() == 0 {
-		return "give root " + strings.Join(o.Missing, ", ")
+		way = "give root " + strings.Join(o.Missing, ", ")
 	}
-	return "run as root"
+	if o.Instead != "" {
+		way += ", or " + o.Instead
+	}
+	return way
 }

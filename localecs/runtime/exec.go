@@ -141,10 +141,12 @@ func (c *Container) enter() error {
 	if err != nil {
 		return errEnded
 	}
+	kinds := unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
+	if c.config.JoinNet { // else it is ours, which a user namespace may not even join
+		kinds |= unix.CLONE_NEWNET
+	}
 	var joined error
-	err = raw.Control(func(fd uintptr) {
-		joined = unix.Setns(int(fd), unix.CLONE_NEWNS|unix.CLONE_NEWPID|unix.CLONE_NEWUTS|unix.CLONE_NEWIPC|unix.CLONE_NEWNET)
-	})
+	err = raw.Control(func(fd uintptr) { joined = unix.Setns(int(fd), kinds) })
 	if err != nil || errors.Is(joined, unix.ESRCH) {
 		return errEnded
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -16,22 +17,23 @@ import (
 
 // Plan is a scenario all of whose files were read and whose programs are there.
 type Plan struct {
-	file   *file.Scenario
-	defs   map[string]*taskdef.TaskDefinition // by file name
-	images map[string]image.Image
+	file    *file.Scenario
+	network network.Mode
+	defs    map[string]*taskdef.TaskDefinition // by file name
+	images  map[string]image.Image
 }
 
 // Prepare reads every task definition and finds every program. The error has
 // all that is wrong with all of them; the warnings are for people to read.
 // Nothing was started or written when it returns. vars are the variables of
-// image programs: consul, envoy, bin.
-func Prepare(f *file.Scenario, vars map[string]string) (plan *Plan, warnings []string, err error) {
+// image programs: consul, envoy, bin; the scenario's subnet has to fit the mode.
+func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan *Plan, warnings []string, err error) {
 	defs, warnings, taskErr := loadTasks(f)
 	images, imageErr := f.HostImages(vars)
-	if err := errors.Join(taskErr, imageErr); err != nil {
+	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, imageErr); err != nil {
 		return nil, warnings, err
 	}
-	return &Plan{file: f, defs: defs, images: images}, warnings, nil
+	return &Plan{file: f, network: mode, defs: defs, images: images}, warnings, nil
 }
 
 // Name is the scenario's.

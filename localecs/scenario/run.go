@@ -76,7 +76,8 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	f := p.file
 	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.tasks()}
 	cluster, err := localecs.Open(localecs.Options{
-		Name: f.Cluster, Region: f.Region, Account: f.Account, Subnet: f.Subnet,
+		Name: f.Cluster, Region: f.Region, Account: f.Account,
+		Network: p.network, Subnet: f.Subnet,
 		AtOnce: f.StopOrder == "at-once",
 		Dir:    o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets,
 		Observe: r.observe, Log: o.Log,
@@ -154,7 +155,7 @@ func (r *runner) startConsul(ctx context.Context) (*localecs.RunningService, err
 	c := &r.file.Consul
 	token := uuid.New().String()
 	running, err := r.cluster.StartService(localecs.Service{
-		Name: "consul-server", Image: c.Image, Args: server.Args(c, token), Address: c.Address, Dirs: []string{"/consul/data"},
+		Name: "consul-server", Image: c.Image, Args: server.Args(c, token), Address: c.Address, Ports: server.Ports(), Dirs: []string{"/consul/data"},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("start consul server: %w", err)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -31,6 +32,16 @@ func Args(c *file.Consul, managementToken string) []string {
 		"-datacenter=" + c.Datacenter, "-bind=" + c.Address, "-client=" + c.Address,
 		"-hcl=" + string(acl),
 	}
+}
+
+// Ports are what the server listens on: server, Serf in the LAN and WAN, HTTP,
+// gRPC, and gRPC with TLS.
+func Ports() []ports.Port {
+	var all []ports.Port
+	for _, n := range []int{8300, 8301, 8302, 8500, 8502, 8503} {
+		all = append(all, ports.Port{Number: n})
+	}
+	return append(all, ports.Port{Number: 8301, Protocol: "udp"}, ports.Port{Number: 8302, Protocol: "udp"})
 }
 
 // WaitLeader waits until the server takes ACL writes. It gives up when ctx ends

@@ -1,4 +1,4 @@
-package localecs
+package facts
 
 import (
 	"crypto/rand"
@@ -15,19 +15,23 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// clusterARN is the cluster's ARN.
-func (o Options) clusterARN() string {
-	return fmt.Sprintf("arn:aws:ecs:%s:%s:cluster/%s", o.Region, o.Account, o.Name)
+// Cluster is what tasks of one cluster have in common.
+type Cluster struct{ Name, Region, Account string }
+
+// ARN is the cluster's.
+func (c Cluster) ARN() string {
+	return fmt.Sprintf("arn:aws:ecs:%s:%s:cluster/%s", c.Region, c.Account, c.Name)
 }
 
-// facts is what the task's metadata says besides its state, in Fargate's form.
-func (o Options) facts(id string, def *taskdef.TaskDefinition, a network.Addressing) metadata.Facts {
+// Task is what the task's metadata says besides its state, in Fargate's form. Of
+// a container's ID ten digits are random.
+func (c Cluster) Task(id string, def *taskdef.TaskDefinition, a network.Addressing) metadata.Facts {
 	f := metadata.Facts{
 		LaunchType: metadata.Fargate,
-		ClusterARN: o.clusterARN(),
-		TaskARN:    fmt.Sprintf("arn:aws:ecs:%s:%s:task/%s/%s", o.Region, o.Account, o.Name, id),
+		ClusterARN: c.ARN(),
+		TaskARN:    fmt.Sprintf("arn:aws:ecs:%s:%s:task/%s/%s", c.Region, c.Account, c.Name, id),
 		Family:     def.Family, Revision: strconv.Itoa(max(def.Revision, 1)),
-		AvailabilityZone: o.Region + "a",
+		AvailabilityZone: c.Region + "a",
 		Limits:           taskLimits(def),
 		Network: metadata.Network{
 			IP: a.IP.String(), MAC: a.MAC.String(), CIDR: a.CIDR.String(), Gateway: a.Gateway.String(),
@@ -37,27 +41,27 @@ func (o Options) facts(id string, def *taskdef.TaskDefinition, a network.Address
 		FaultInjection: def.EnableFaultInjection != nil && *def.EnableFaultInjection,
 		Containers:     map[string]metadata.ContainerFacts{},
 	}
-	for _, c := range def.ContainerDefinitions {
-		f.Containers[c.Name] = o.containerFacts(id, c)
+	for _, d := range def.ContainerDefinitions {
+		f.Containers[d.Name] = c.container(id, d)
 	}
 	return f
 }
 
-func (o Options) containerFacts(taskID string, c taskdef.Container) metadata.ContainerFacts {
+func (c Cluster) container(taskID string, d taskdef.Container) metadata.ContainerFacts {
 	endpoint := taskID + "-" + tenDigits()
-	image := sha256.Sum256([]byte(c.Image))
+	image := sha256.Sum256([]byte(d.Image))
 	f := metadata.ContainerFacts{
-		EndpointID: endpoint, DockerID: endpoint, DockerName: c.Name,
+		EndpointID: endpoint, DockerID: endpoint, DockerName: d.Name,
 		ImageID:      "sha256:" + hex.EncodeToString(image[:]),
-		Labels:       c.DockerLabels,
-		CPU:          int64(value(c.CPU)),
-		Memory:       int64(value(c.Memory)),
-		ContainerARN: fmt.Sprintf("arn:aws:ecs:%s:%s:container/%s/%s/%s", o.Region, o.Account, o.Name, taskID, uuid.New()),
+		Labels:       d.DockerLabels,
+		CPU:          int64(value(d.CPU)),
+		Memory:       int64(value(d.Memory)),
+		ContainerARN: fmt.Sprintf("arn:aws:ecs:%s:%s:container/%s/%s/%s", c.Region, c.Account, c.Name, taskID, uuid.New()),
 	}
-	if l := c.LogConfiguration; l != nil {
-		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, c.Name, taskID)
+	if l := d.LogConfiguration; l != nil {
+		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, d.Name, taskID)
 	}
-	for _, p := range c.PortMappings {
+	for _, p := range d.PortMappings {
 		port := uint16(value(p.ContainerPort))
 		f.Ports = append(f.Ports, metadata.Port{ContainerPort: port, HostPort: port, Protocol: p.Protocol})
 	}

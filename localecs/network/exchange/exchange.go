@@ -1,4 +1,9 @@
-package network
+// Package exchange hands the connections to one address to the tasks that they
+// come from.
+//
+// Owns: the listener. Never does: read or write.
+// Start reading at: Exchange.
+package exchange
 
 import (
 	"errors"
@@ -9,11 +14,9 @@ import (
 	"time"
 )
 
-// exchange listens at the metadata address and hands each connection to the
-// task that it comes from. The address is outside of every task, as on
-// Fargate: inside, port 80 of 0.0.0.0 would be taken, and that is what many an
-// application listens on.
-type exchange struct {
+// Exchange is a listener that many share, each for the connections of one
+// client address.
+type Exchange struct {
 	listener net.Listener
 	done     chan struct{}
 
@@ -21,14 +24,14 @@ type exchange struct {
 	lines map[netip.Addr]*line
 }
 
-// newExchange owns the listener from here on, until close.
-func newExchange(l net.Listener) *exchange {
-	e := &exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
+// New owns the listener from here on, until Close.
+func New(l net.Listener) *Exchange {
+	e := &Exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
 	go e.run()
 	return e
 }
 
-func (e *exchange) run() {
+func (e *Exchange) run() {
 	defer close(e.done)
 	for {
 		c, err := e.listener.Accept()
@@ -44,7 +47,7 @@ func (e *exchange) run() {
 }
 
 // connect hands a connection on; one from nowhere is closed.
-func (e *exchange) connect(c net.Conn) {
+func (e *Exchange) connect(c net.Conn) {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	e.mu.Lock()
 	l := e.lines[from.Addr().Unmap()]
@@ -56,8 +59,9 @@ func (e *exchange) connect(c net.Conn) {
 	go l.put(c)
 }
 
-// listen is a listener for the connections of one address.
-func (e *exchange) listen(from netip.Addr) (net.Listener, error) {
+// Listen is a listener for the connections of one address. There is one at a
+// time.
+func (e *Exchange) Listen(from netip.Addr) (net.Listener, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.lines[from] != nil {
@@ -68,15 +72,16 @@ func (e *exchange) listen(from netip.Addr) (net.Listener, error) {
 	return l, nil
 }
 
-func (e *exchange) close() error {
+// Close ends the exchange. Listeners of Listen stay, and get nothing more.
+func (e *Exchange) Close() error {
 	err := e.listener.Close()
 	<-e.done
 	return err
 }
 
-// line is what one task's connections come out of. It is a net.Listener.
+// line is what one client's connections come out of. It is a net.Listener.
 type line struct {
-	exchange *exchange
+	exchange *Exchange
 	from     netip.Addr
 	waiting  chan net.Conn
 	closed   chan struct{}
@@ -101,7 +106,7 @@ func (l *line) Accept() (net.Conn, error) {
 	}
 }
 
-// Addr implements net.Listener; it is the same for all tasks.
+// Addr implements net.Listener; it is the same for all clients.
 func (l *line) Addr() net.Addr { return l.exchange.listener.Addr() }
 
 // Close implements net.Listener.

@@ -1,0 +1,75 @@
+package testkit
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownNetwork marks the process that plays a test of OwnNetwork.
+const ownNetwork = "TESTKIT_OWN_NETWORK"
+
+// OwnNetwork is for tests that listen where other programs may: it runs the
+// calling test again, alone, as root of a network namespace with nothing but
+// loopback addresses, and without CAP_NET_ADMIN. It returns true there; here it
+// returns false when that is over, and its outcome is this test's.
+func OwnNetwork(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(ownNetwork) == t.Name() {
+		return true
+	}
+	if os.Getuid() != 0 {
+		Missing(t, "network namespaces need root")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd.Env = append(os.Environ(), ownNetwork+"="+t.Name())
+	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	result := make(chan error)
+	go func() {
+		// Never unlocked: the thread ends with the goroutine.
+		runtime.LockOSThread()
+		if err := leaveNetwork(); err != nil {
+			result <- err
+			return
+		}
+		result <- cmd.Run()
+	}()
+	if err := <-result; err != nil {
+		t.Errorf("in a network of its own: %v", err)
+	}
+	return false
+}
+
+// leaveNetwork gives the calling thread and its children a network namespace
+// whose loopback interface is up, and takes the right to change it from the
+// children.
+func leaveNetwork() error {
+	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("make a network namespace: %w", err)
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP)
+	return errors.Join(
+		unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo),
+		unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_NET_ADMIN, 0, 0, 0),
+	)
+}

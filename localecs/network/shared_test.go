@@ -1,0 +1,146 @@
+package network
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/localecs/network/ports"
+)
+
+func newHost(t *testing.T) *Fabric {
+	t.Helper()
+	// A subnet of its own for this package: other programs may listen at others.
+	return newFabric(t, Options{Mode: Host, Subnet: "127.243.17.0/24"})
+}
+
+func TestHostTasksHaveAddressesAndTheHostsNetwork(t *testing.T) {
+	t.Parallel()
+	f := newHost(t)
+	a, b := attach(t, f, "a"), attach(t, f, "b")
+	if a.IP.String() != "127.243.17.4" || b.IP.String() != "127.243.17.5" || a.File() != nil || f.Infra().File() != nil {
+		t.Errorf("addresses %s and %s, files %v and %v", a.IP, b.IP, a.File(), f.Infra().File())
+	}
+	l := serve(t, a, a.IP.String()+":0", "a")
+	for _, from := range []*Namespace{a, b, f.Infra()} {
+		if got, err := ask(from, l.Addr().String()); got != "a" || err != nil {
+			t.Errorf("from %s: %q, %v", from.IP, got, err)
+		}
+	}
+	extra, err := f.AddInfraAddress()
+	if err != nil || extra.String() != "127.243.17.254" {
+		t.Errorf("infrastructure address %s, %v", extra, err)
+	}
+	l = serve(t, f.Infra(), extra.String()+":0", "service")
+	if got, err := ask(b, l.Addr().String()); got != "service" || err != nil {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
+func TestHostListensAtFreePorts(t *testing.T) {
+	t.Parallel()
+	f := newHost(t)
+	seen := map[string]bool{}
+	for _, c := range []struct {
+		listen func() (net.Listener, error)
+		host   string
+	}{
+		{attach(t, f, "a").ListenMetadata, "127.0.0.1"},
+		{attach(t, f, "b").ListenMetadata, "127.0.0.1"},
+		{func() (net.Listener, error) { return f.Infra().ListenService(f.Infra().Gateway) }, "127.243.17.1"},
+	} {
+		l, err := c.listen()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		host, port, err := net.SplitHostPort(l.Addr().String())
+		if err != nil || host != c.host || port == "80" || seen[l.Addr().String()] {
+			t.Errorf("%s, %v; want a port of its own at %s", l.Addr(), err, c.host)
+		}
+		seen[l.Addr().String()] = true
+	}
+}
+
+func TestPortsAreClaimedUntilClose(t *testing.T) {
+	t.Parallel()
+	f := newHost(t)
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := ports.Port{Number: l.Addr().(*net.TCPAddr).Port}
+	l.Close()
+	a, b := attach(t, f, "a"), attach(t, f, "b")
+	if err := a.Reserve(p, "first"); err != nil {
+		t.Fatal(err)
+	}
+	var refused *ports.Error
+	if err := b.Reserve(p, "second"); !errors.As(err, &refused) || refused.Holder != "first" {
+		t.Errorf("claimed twice: %v", err)
+	}
+	if err := a.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := b.Reserve(p, "second"); err != nil {
+		t.Error(err)
+	}
+}
+
+// In a VPC a task's ports are nobody else's, and nothing is lost.
+func TestVPCHasNothingToClaim(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{})
+	for _, id := range []string{"a", "b"} {
+		if err := attach(t, f, id).Reserve(ports.Port{Number: 80}, id); err != nil {
+			t.Error(err)
+		}
+	}
+	if lost := AWSVPC.Lost(); lost != nil {
+		t.Errorf("lost %q", lost)
+	}
+	l, err := f.Infra().ListenService(f.Infra().Gateway)
+	if err != nil || l.Addr().String() != "10.42.0.1:80" {
+		t.Fatalf("%v, %v", l, err)
+	}
+	l.Close()
+}
+
+func TestHostNeedsLoopback(t *testing.T) {
+	t.Parallel()
+	f := newFabric(t, Options{}) // skips where there are no namespaces
+	ns, err := newNamespace(f.wires.(*vpc).home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	down := f.wires.(*vpc).inside(ns, "down", netip.Addr{}) // lo is not up yet
+	defer down.ns.Close()
+	err = down.do(func() error {
+		_, err := New(Options{Mode: Host, Subnet: "127.42.0.0/24"})
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "host networking needs the loopback interface, up and with all of 127.0.0.0/8: ") {
+		t.Errorf("with loopback down: %v", err)
+	}
+}
+
+func TestCloseWhileTasksAttach(t *testing.T) {
+	t.Parallel()
+	for _, o := range []Options{{}, {Mode: Host, Subnet: "127.243.18.0/24"}} {
+		f := newFabric(t, o)
+		var attaching sync.WaitGroup
+		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
+			attaching.Go(func() { _, _ = f.Attach(id) })
+		}
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+		attaching.Wait()
+		if _, err := f.Attach("late"); !errors.Is(err, ErrClosed) {
+			t.Errorf("Attach: %v", err)
+		}
+	}
+}
