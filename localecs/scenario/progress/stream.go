@@ -42,7 +42,7 @@ func (s *Stream) Event(e Event) {
 // Follow breaks long silences with what look tells, until end is called.
 func (s *Stream) Follow(look func() screen.State) (end func()) {
 	return background(func(stop <-chan struct{}) {
-		tick := time.NewTicker(time.Second)
+		tick := time.NewTicker(silence / 100)
 		defer tick.Stop()
 		for {
 			select {

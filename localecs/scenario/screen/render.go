@@ -69,7 +69,7 @@ func (s State) body(width, height int, now time.Time) []row {
 // with its containers below it, and at last each in a row that sums them up.
 func (s State) tasks(width, height int, now time.Time) []row {
 	shown := fold(s.Tasks, height)
-	c := columnsOf(s.Tasks, now)
+	c := columnsOf(s.Tasks, width, now)
 	if len(shown) == len(s.Tasks) {
 		if rows, fits := c.each(shown, now, c.inOneRow(width)); fits {
 			return rows

@@ -56,9 +56,9 @@ func TestFrames(t *testing.T) {
 `},
 		{"wide", hello(), 180, 40, `
 |── hello-mesh, 5.2 s ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
-|web    10.42.0.4  3.2 s  PENDING          consul-client running    mesh-init exited(0)  sidecar-proxy starting   health-sync running    api waiting
-|api-1  10.42.0.5  3.2 s  RUNNING→STOPPED  consul-client stopping   mesh-init exited(0)  sidecar-proxy stopping   health-sync exited(0)  api exited(0)  Consul 1 passing, 2 critical
-|api-2  10.42.0.6  3.2 s  RUNNING          consul-client running    mesh-init exited(0)  sidecar-proxy healthy    health-sync running    api unhealthy  Consul 3 passing
+|web    10.42.0.4  3.2 s  PENDING   consul-client running    mesh-init exited(0)  sidecar-proxy starting   health-sync running    api waiting
+|api-1  10.42.0.5  3.2 s  STOPPING  consul-client stopping   mesh-init exited(0)  sidecar-proxy stopping   health-sync exited(0)  api exited(0)  Consul 1 passing, 2 critical
+|api-2  10.42.0.6  3.2 s  RUNNING   consul-client running    mesh-init exited(0)  sidecar-proxy healthy    health-sync running    api unhealthy  Consul 3 passing
 |step 2 of 14: await 2 passing instances of api (1 of 2), 3.1 s of 90 s
 |requests: 412 answered, 0 failed, slowest 22 ms; 20 a second to http://10.42.0.4:8080/
 `},
@@ -67,10 +67,10 @@ func TestFrames(t *testing.T) {
 |web    10.42.0.4  3.2 s  PENDING
 |  consul-client running    mesh-init exited(0)  sidecar-proxy starting
 |  health-sync running    api waiting
-|api-1  10.42.0.5  3.2 s  RUNNING→STOPPED  Consul 1 passing, 2 critical
+|api-1  10.42.0.5  3.2 s  STOPPING  Consul 1 passing, 2 critical
 |  consul-client stopping   mesh-init exited(0)  sidecar-proxy stopping
 |  health-sync exited(0)  api exited(0)
-|api-2  10.42.0.6  3.2 s  RUNNING          Consul 3 passing
+|api-2  10.42.0.6  3.2 s  RUNNING   Consul 3 passing
 |  consul-client running    mesh-init exited(0)  sidecar-proxy healthy
 |  health-sync running    api unhealthy
 |step 2 of 14: await 2 passing instances of api (1 of 2), 3.1 s of 90 s
@@ -78,22 +78,22 @@ func TestFrames(t *testing.T) {
 `},
 		{"narrow", hello(), 40, 12, `
 |── hello-mesh, 5.2 s ──────────────────
-|web    10.42.0.4  3.2 s  PENDING      …
-|api-1  10.42.0.5  3.2 s  RUNNING→STOPP…
-|api-2  10.42.0.6  3.2 s  RUNNING      …
+|web    3.2 s  PENDING   1 waiting, 1 s…
+|api-1  3.2 s  STOPPING  2 stopping, Co…
+|api-2  3.2 s  RUNNING   api unhealthy,…
 |step 2 of 14: … (1 of 2), 3.1 s of 90 s
 |requests: 412 answered, 0 failed, slow…
 `},
 		{"low", hello(), 100, 10, `
 |── hello-mesh, 5.2 s ──────────────────────────────────────────────────────────────────────────────
-|web    10.42.0.4  3.2 s  PENDING          1 waiting, 1 starting, 2 running, 1 exited(0)
-|api-1  10.42.0.5  3.2 s  RUNNING→STOPPED  2 stopping, 3 exited(0), Consul 1 passing, 2 critical
-|api-2  10.42.0.6  3.2 s  RUNNING          api unhealthy, 2 running, 1 healthy, 1 exited(0), Consul…
+|web    10.42.0.4  3.2 s  PENDING   1 waiting, 1 starting, 2 running
+|api-1  10.42.0.5  3.2 s  STOPPING  2 stopping, Consul 1 passing, 2 critical
+|api-2  10.42.0.6  3.2 s  RUNNING   api unhealthy, 2 running, 1 healthy, Consul 3 passing
 |step 2 of 14: await 2 passing instances of api (1 of 2), 3.1 s of 90 s
 |requests: 412 answered, 0 failed, slowest 22 ms; 20 a second to http://10.42.0.4:8080/
 `},
 		{"very low", hello(), 100, 6, `
-|web    10.42.0.4  3.2 s  PENDING          1 waiting, 1 starting, 2 running, 1 exited(0)
+|web    10.42.0.4  3.2 s  PENDING   1 waiting, 1 starting, 2 running
 |… and 2 more tasks
 |step 2 of 14: await 2 passing instances of api (1 of 2), 3.1 s of 90 s
 |requests: 412 answered, 0 failed, slowest 22 ms; 20 a second to http://10.42.0.4:8080/
@@ -104,22 +104,22 @@ func TestFrames(t *testing.T) {
 		{"one row", hello(), 100, 1, ``},
 		{"many tasks, stopped ones go first", crowd(12), 90, 18, `
 |── hello-mesh, 5.2 s ────────────────────────────────────────────────────────────────────
-|web     10.42.0.4   3.2 s  PENDING          1 waiting, 1 starting, 2 running, 1 exited(0)
-|api-1   10.42.0.5   3.2 s  RUNNING→STOPPED  2 stopping, 3 exited(0), Consul 1 passing, 2…
-|api-2   10.42.0.6   3.2 s  RUNNING          api unhealthy, 2 running, 1 healthy, 1 exite…
-|api-4   10.42.0.8   3.2 s  RUNNING          2 running, 2 healthy, 1 exited(0), Consul 3 …
-|api-5   10.42.0.9   3.2 s  RUNNING          2 running, 2 healthy, 1 exited(0), Consul 3 …
-|api-7   10.42.0.11  3.2 s  RUNNING          2 running, 2 healthy, 1 exited(0), Consul 3 …
-|api-8   10.42.0.12  3.2 s  RUNNING          2 running, 2 healthy, 1 exited(0), Consul 3 …
-|api-10  10.42.0.14  3.2 s  RUNNING          2 running, 2 healthy, 1 exited(0), Consul 3 …
+|web     10.42.0.4   3.2 s  PENDING   1 waiting, 1 starting, 2 running
+|api-1   10.42.0.5   3.2 s  STOPPING  2 stopping, Consul 1 passing, 2 critical
+|api-2   10.42.0.6   3.2 s  RUNNING   api unhealthy, 2 running, 1 healthy, Consul 3 passi…
+|api-4   10.42.0.8   3.2 s  RUNNING   2 running, 2 healthy, Consul 3 passing
+|api-5   10.42.0.9   3.2 s  RUNNING   2 running, 2 healthy, Consul 3 passing
+|api-7   10.42.0.11  3.2 s  RUNNING   2 running, 2 healthy, Consul 3 passing
+|api-8   10.42.0.12  3.2 s  RUNNING   2 running, 2 healthy, Consul 3 passing
+|api-10  10.42.0.14  3.2 s  RUNNING   2 running, 2 healthy, Consul 3 passing
 |… and 7 more tasks
 |step 2 of 14: await 2 passing instances of api (1 of 2), 3.1 s of 90 s
 |requests: 412 answered, 0 failed, slowest 22 ms; 20 a second to http://10.42.0.4:8080/
 `},
 		{"stopped and failed", failed, 100, 24, `
 |── hello-mesh, 5.2 s ──────────────────────────────────────────────────────────────────────────────
-|api-1  10.42.0.5  3.0 s  STOPPED          mesh-init exited(1)  sidecar-proxy never ran  health-syn…
-|api-2  10.42.0.6   12 s  STOPPED          sidecar-proxy exited(137)  UserInitiated: Task stopped b…
+|api-1  10.42.0.5  3.0 s  STOPPED   mesh-init exited(1), TaskFailedToStart: dependency consul-ecs-m…
+|api-2  10.42.0.6   12 s  STOPPED   sidecar-proxy exited(137), UserInitiated: Task stopped by user
 |step 11 of 14: stop api-1, api-2 (1 of 2), 5.2 s
 |requests: 40 answered, 2 failed, slowest 10 s to http://x/
 `},

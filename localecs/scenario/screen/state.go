@@ -108,13 +108,14 @@ var (
 	healthy  = span{"healthy", good}
 	stopping = span{"stopping", busy}
 	finished = span{"exited(0)", quiet}
+	unborn   = span{"never ran", bad}
 )
 
 // word is a container's state in one word.
 func word(c scheduler.ContainerView) span {
 	switch {
 	case c.KnownStatus == scheduler.StatusStopped && (c.StartedAt.IsZero() || c.ExitCode == nil):
-		return span{"never ran", bad}
+		return unborn
 	case c.KnownStatus == scheduler.StatusStopped && *c.ExitCode == 0:
 		return finished
 	case c.KnownStatus == scheduler.StatusStopped:
@@ -133,14 +134,15 @@ func word(c scheduler.ContainerView) span {
 	return starting
 }
 
-// status is a task's, and what ECS wants it to be where that differs.
+// status is a task's in the words of the ECS API: STOPPING is one that ECS wants
+// to be STOPPED.
 func (t Task) status() span {
 	now := t.View.LastStatus()
 	switch {
 	case now == scheduler.StatusStopped:
 		return span{now, quiet}
 	case t.View.DesiredStatus == scheduler.StatusStopped:
-		return span{now + "→STOPPED", busy}
+		return span{"STOPPING", busy}
 	case now == scheduler.StatusRunning:
 		return span{now, plain}
 	}

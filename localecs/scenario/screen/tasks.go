@@ -15,15 +15,20 @@ const maxName = 24
 // that, so that nothing moves when a state changes.
 const longestWord = 9
 
+// narrow is a width with better uses than addresses.
+const narrow = 60
+
 // columns are as wide as the tasks need them.
 type columns struct{ name, address, age int }
 
-func columnsOf(tasks []Task, now time.Time) columns {
+func columnsOf(tasks []Task, width int, now time.Time) columns {
 	c := columns{age: len("99 s")}
 	for _, t := range tasks {
 		c.name = max(c.name, min(maxName, row{{clean(t.Name), plain}}.width()))
-		c.address = max(c.address, len(t.Address))
 		c.age = max(c.age, len(t.age(now)))
+		if width >= narrow {
+			c.address = max(c.address, len("  ")+len(t.Address))
+		}
 	}
 	return c
 }
@@ -32,13 +37,15 @@ func columnsOf(tasks []Task, now time.Time) columns {
 func (c columns) head(t Task, now time.Time) row {
 	age := t.age(now)
 	r := row{{clean(t.Name), plain}}.cut(c.name).padded(c.name)
-	r = append(r, span{"  " + t.Address, plain}).padded(c.name + 2 + c.address)
+	if c.address > 0 {
+		r = append(r, span{"  " + t.Address, plain}).padded(c.name + c.address)
+	}
 	r = append(r, span{strings.Repeat(" ", 2+c.age-len(age)) + age + "  ", plain}, t.status())
 	return r.padded(c.width())
 }
 
 func (c columns) width() int {
-	return c.name + 2 + c.address + 2 + c.age + 2 + len("RUNNING>STOPPED")
+	return c.name + c.address + 2 + c.age + 2 + len("STOPPING")
 }
 
 // layout draws what comes after a task's head, below it too, and says whether it
@@ -87,7 +94,8 @@ func (c columns) withContainersBelow(width int) layout {
 	}
 }
 
-// summed names the containers that fare badly and counts the others.
+// summed names the containers that fare badly and counts the others. That some
+// are finished is of no interest while others are not.
 func summed(head row, t Task) ([]row, bool) {
 	var sum row
 	count := map[span]int{}
@@ -99,7 +107,7 @@ func summed(head row, t Task) ([]row, bool) {
 		}
 	}
 	for _, w := range []span{waiting, starting, running, healthy, stopping, finished} {
-		if count[w] > 0 {
+		if count[w] > 0 && (w != finished || len(sum) == 0) {
 			sum = sum.and(span{fmt.Sprintf("%d ", count[w]), plain}, w)
 		}
 	}
@@ -123,13 +131,13 @@ func containers(v scheduler.View) []row {
 func short(name string) string { return clean(strings.TrimPrefix(name, "consul-ecs-")) }
 
 // epitaph is what is worth knowing of a stopped task: who failed, then ECS's
-// reason.
+// reason, which also tells why others never ran.
 func epitaph(v scheduler.View) row {
 	var r row
 	for _, c := range v.Containers {
-		if w := word(c); w.style == bad {
-			r = append(r, span{short(c.Name) + " ", plain}, w, span{"  ", plain})
+		if w := word(c); w.style == bad && w != unborn {
+			r = r.and(span{short(c.Name) + " ", plain}, w)
 		}
 	}
-	return append(r, span{clean(v.StopCode + ": " + v.StoppedReason), quiet})
+	return r.and(span{clean(v.StopCode + ": " + v.StoppedReason), quiet})
 }
