@@ -102,7 +102,7 @@ func (t *Task) reservePorts() error {
 			}
 		}
 	}
-	return errors.Join(errs...)
+	return ports.Join(errs...)
 }
 
 // makeEnvironments decides every container's variables before anything starts.

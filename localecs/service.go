@@ -1,7 +1,6 @@
 package localecs
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"os"
@@ -51,7 +50,7 @@ func (c *Cluster) reservePorts(owner string, ip netip.Addr, wanted []ports.Port)
 		p.Address = ip
 		errs = append(errs, c.fabric.Infra().Reserve(p, owner))
 	}
-	return errors.Join(errs...)
+	return ports.Join(errs...)
 }
 
 // StartService starts a process in the VPC's own network.

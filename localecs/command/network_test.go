@@ -54,7 +54,7 @@ func TestMeshTaskOnTheHostsNetwork(t *testing.T) {
 	// The second api has the ports of the first.
 	scene = variant(t, "- start: [api-1, api-2]\n", onHost)
 	got = call(t, append(append([]string{"run", "-network", "host", "-dir", t.TempDir()}, programs...), scene)...)
-	const want = "step 1: start api-2: port 9090/tcp of container api of task api-2 cannot be had: container api of task api-1 has it; with host networking"
+	const want = "step 1: start api-2: port 9090/tcp of container api of task api-2 cannot be had: container api of task api-1 has it"
 	if got.code != 2 || !strings.Contains(got.stdout, want) {
 		t.Errorf("exit %d, want 2 and %q\n%s\n%s", got.code, want, got.stdout, got.stderr)
 	}

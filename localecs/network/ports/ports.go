@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,29 +79,44 @@ type Error struct {
 	Err error
 }
 
-// Error says what is wrong, that shared ports are why, and the way round.
+// Error says which port, of whom, and who has it.
 func (e *Error) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "port %s of %s cannot be had: ", e.Port, e.Owner)
-	if e.Holder != "" {
-		fmt.Fprintf(&b, "%s has it", e.Holder)
-	} else {
-		b.WriteString(e.Err.Error())
+	why := e.Holder + " has it"
+	if e.Holder == "" {
+		why = e.Err.Error()
 	}
-	b.WriteString("; with host networking all tasks share the ports of this host: ")
+	return fmt.Sprintf("port %s of %s cannot be had: %s", e.Port, e.Owner, why)
+}
+
+// advice is the way round.
+func (e *Error) advice() string {
 	switch {
 	case errors.Is(e.Err, unix.EACCES):
-		b.WriteString("use one above net.ipv4.ip_unprivileged_port_start, or give localecs CAP_NET_BIND_SERVICE")
+		return "use ports above net.ipv4.ip_unprivileged_port_start, or give localecs CAP_NET_BIND_SERVICE"
 	case e.Port.Address.IsValid():
-		b.WriteString("stop what has it; if that is another localecs, use another subnet")
-	default:
-		b.WriteString("stop what has it first, or use another containerPort")
+		return "stop what has it; if that is another localecs, use another subnet"
 	}
-	return b.String()
+	return "stop what has it first, or use another containerPort"
 }
 
 // Unwrap returns the system's error.
 func (e *Error) Unwrap() error { return e.Err }
+
+// Join is errors.Join for errors of Take: what they have in common, that ports
+// are shared and the way round, is said once at the end.
+func Join(errs ...error) error {
+	joined := errors.Join(errs...)
+	var advice []string
+	for _, err := range errs {
+		if e, ok := errors.AsType[*Error](err); ok && !slices.Contains(advice, e.advice()) {
+			advice = append(advice, e.advice())
+		}
+	}
+	if len(advice) == 0 {
+		return joined
+	}
+	return fmt.Errorf("%w\nwith host networking all tasks share the ports of this host: %s", joined, strings.Join(advice, "; "))
+}
 
 // Book is who has claimed which port. The zero Book is empty and ready; it is
 // safe for concurrent use.

@@ -113,28 +113,33 @@ func TestBookAsksTheKernel(t *testing.T) {
 	}
 }
 
-func TestErrorSaysTheWayRound(t *testing.T) {
+func TestErrorsSayTheWayRoundOnce(t *testing.T) {
 	t.Parallel()
-	const shared = "; with host networking all tasks share the ports of this host: "
+	denied := &Error{Port: Port{Number: 80}, Owner: "web", Err: os.NewSyscallError("bind", unix.EACCES)}
+	held := &Error{Port: Port{Number: 81}, Owner: "web", Holder: "api"}
+	too := &Error{Port: Port{Number: 82}, Owner: "web", Holder: "api"}
+	server := &Error{Port: Port{Number: 8500, Address: netip.MustParseAddr("127.42.0.254")}, Owner: "consul", Holder: "something"}
+	other := errors.New("something else")
+	const shared = "with host networking all tasks share the ports of this host: "
 	for _, c := range []struct {
-		err  *Error
+		errs []error
 		want string
 	}{
-		{
-			&Error{Port: Port{Number: 80}, Owner: "web", Err: os.NewSyscallError("bind", unix.EACCES)},
-			"port 80/tcp of web cannot be had: bind: permission denied" + shared + "use one above net.ipv4.ip_unprivileged_port_start, or give localecs CAP_NET_BIND_SERVICE",
-		},
-		{
-			&Error{Port: Port{Number: 80}, Owner: "web", Holder: "api"},
-			"port 80/tcp of web cannot be had: api has it" + shared + "stop what has it first, or use another containerPort",
-		},
-		{
-			&Error{Port: Port{Number: 8500, Address: netip.MustParseAddr("127.42.0.254")}, Owner: "consul", Holder: "something"},
-			"port 127.42.0.254:8500/tcp of consul cannot be had: something has it" + shared + "stop what has it; if that is another localecs, use another subnet",
-		},
+		{[]error{nil, nil}, "<nil>"},
+		{[]error{other, nil}, "something else"},
+		{[]error{denied}, "port 80/tcp of web cannot be had: bind: permission denied\n" +
+			shared + "use ports above net.ipv4.ip_unprivileged_port_start, or give localecs CAP_NET_BIND_SERVICE"},
+		{[]error{held, nil, too, other}, "port 81/tcp of web cannot be had: api has it\nport 82/tcp of web cannot be had: api has it\nsomething else\n" +
+			shared + "stop what has it first, or use another containerPort"},
+		{[]error{server, held}, "port 127.42.0.254:8500/tcp of consul cannot be had: something has it\nport 81/tcp of web cannot be had: api has it\n" +
+			shared + "stop what has it; if that is another localecs, use another subnet; stop what has it first, or use another containerPort"},
 	} {
-		if got := c.err.Error(); got != c.want {
+		err := Join(c.errs...)
+		if got := fmt.Sprint(err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
+		}
+		if c.errs[0] != nil && !errors.Is(err, c.errs[0]) {
+			t.Errorf("%v hides the first error", err)
 		}
 	}
 }
