@@ -5,9 +5,11 @@ import (
 	"net"
 	"net/netip"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
@@ -127,20 +129,37 @@ func TestHostNeedsLoopback(t *testing.T) {
 	}
 }
 
-func TestCloseWhileTasksAttach(t *testing.T) {
+// slow is a kind of network that takes its time to attach.
+type slow struct {
+	*shared
+	attaching, goOn chan struct{}
+	detached        atomic.Bool
+}
+
+func (s *slow) attach(string, Addressing) (place, func() error, error) {
+	close(s.attaching)
+	<-s.goOn
+	return s.infra(), func() error { s.detached.Store(true); return nil }, nil
+}
+
+func TestCloseWhileATaskAttaches(t *testing.T) {
 	t.Parallel()
-	for _, o := range []Options{{}, {Mode: Host, Subnet: "127.243.18.0/24"}} {
-		f := newFabric(t, o)
-		var attaching sync.WaitGroup
-		for _, id := range []string{"a", "b", "c", "d", "e", "f"} {
-			attaching.Go(func() { _, _ = f.Attach(id) })
+	f := newHost(t)
+	w := &slow{shared: f.wires.(*shared), attaching: make(chan struct{}), goOn: make(chan struct{})}
+	f.wires = w
+	result := make(chan error)
+	go func() { _, err := f.Attach("a"); result <- err }()
+	<-w.attaching
+	if err := f.Close(); err != nil {
+		t.Error(err)
+	}
+	close(w.goOn)
+	select {
+	case err := <-result:
+		if !errors.Is(err, ErrClosed) || !w.detached.Load() {
+			t.Errorf("Attach: %v, detached %t", err, w.detached.Load())
 		}
-		if err := f.Close(); err != nil {
-			t.Error(err)
-		}
-		attaching.Wait()
-		if _, err := f.Attach("late"); !errors.Is(err, ErrClosed) {
-			t.Errorf("Attach: %v", err)
-		}
+	case <-time.After(testkit.Patience):
+		t.Fatal("Attach does not return")
 	}
 }
