@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -25,6 +26,9 @@ import (
 // signalled is added to a signal's number to make the exit code of a child
 // that the signal killed, as shells do it.
 const signalled = 128
+
+// stopLimit is how long Ctrl-Z waits for the child, which needs no time.
+const stopLimit = time.Second
 
 // Options say what to run, and with what.
 type Options struct {
@@ -76,8 +80,9 @@ func ownsNetwork() bool {
 }
 
 // Run runs this program once more in new user, mount and network namespaces, or
-// in the host's network, and returns its exit code, 128+n when signal n ended it. The child gets INT, TERM
-// and HUP from here alone, and dies with this process. The error is a
+// in the host's network, and returns its exit code, 128+n when signal n ended
+// it. The child gets INT, TERM, HUP, TSTP and CONT from here alone, and dies
+// with this process. The error is a
 // *hostcap.MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
 	signals := subscribe()
@@ -100,13 +105,15 @@ func Run(o Options) (code int, err error) {
 	return child.run(signals)
 }
 
-// subscribe asks for the signals that end a run. HUP stays ignored where it
-// is, as under nohup.
+// subscribe asks for the signals that end a run, and for those that hold it up.
+// What is ignored stays so, as HUP under nohup.
 func subscribe() chan os.Signal {
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
-	if !signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(signals, syscall.SIGHUP)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGCONT)
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGTSTP} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
 	}
 	return signals
 }
@@ -217,6 +224,10 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 			select {
 			case s := <-signals:
 				_ = c.cmd.Process.Signal(s) // one that has ended needs none
+				if s == syscall.SIGTSTP {
+					c.awaitStop()
+					_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
+				}
 			case <-ended:
 				return
 			}
@@ -232,6 +243,26 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 		return signalled + int(status.Signal()), nil
 	}
 	return c.cmd.ProcessState.ExitCode(), nil
+}
+
+// awaitStop waits until the child has stopped or ended: the shell takes the
+// terminal when this process stops, and what the child does to it comes before.
+func (c *child) awaitStop() {
+	limit := time.After(stopLimit)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != nil || info.Signo != 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit:
+			return
+		}
+	}
 }
 
 // instead is the way round a user namespace.

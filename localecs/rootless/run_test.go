@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -132,6 +133,44 @@ func TestSignalsArriveOnce(t *testing.T) {
 		t.Errorf("exit code %d, want 7", code)
 	}
 	p.AllGone()
+}
+
+// Ctrl-Z and fg.
+func TestSuspended(t *testing.T) {
+	t.Parallel()
+	p := testkit.StartProcess(t, testkit.ProcessOptions{}, asUser(t, none, none, none, "signals")...)
+	p.Expect("ready")
+	child := children(t, p.PID)
+	if len(child) != 1 {
+		t.Fatalf("children %v, want one", child)
+	}
+	for range 2 {
+		p.Signal(syscall.SIGTSTP)
+		testkit.Eventually(t, "both stop", func() bool { return state(p.PID) == "T" && state(child[0]) == "T" })
+		p.Signal(syscall.SIGCONT)
+		testkit.Eventually(t, "both go on", func() bool { return state(p.PID) != "T" && state(child[0]) != "T" })
+	}
+	p.Signal(syscall.SIGTERM)
+	if line, code := p.Line(), p.Wait(); line != "got terminated" || code != 7 {
+		t.Errorf("%q, exit code %d; want it to go on as before", line, code)
+	}
+}
+
+// children are those of all of a process's threads.
+func children(t *testing.T, pid int) (pids []int) {
+	t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range lists {
+		text, _ := os.ReadFile(list)
+		for _, word := range strings.Fields(string(text)) {
+			n, _ := strconv.Atoi(word)
+			pids = append(pids, n)
+		}
+	}
+	return pids
 }
 
 func TestChildKilledBySignal(t *testing.T) {
