@@ -39,7 +39,7 @@ func TestDefinitionsAreValid(t *testing.T) {
 // The figure itself, once: ten tasks in networks of their own, and the floors.
 func TestTasksAreMeasured(t *testing.T) {
 	if os.Geteuid() != 0 {
-		testkit.Missing(t, "localecs needs root")
+		testkit.Missing(t, "localecs in this process needs root")
 	}
 	var stdout, stderr bytes.Buffer
 	if code := run(t.Context(), []string{"-only", "tasks", "-n", "1", "-json"}, &stdout, &stderr); code != exitOK {
