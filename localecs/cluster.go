@@ -14,16 +14,15 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/dns"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Options describe a cluster.
@@ -75,47 +74,19 @@ type Cluster struct {
 	closing sync.Once
 	closed  error // of close
 
+	lost   chan struct{}
+	losing sync.Once // closes lost
+
 	mu       sync.Mutex
+	shortage error
 	secrets  map[string]string
 	tasks    []*Task
 	services []*RunningService
 }
 
-// maxDefinition bounds a task definition file. ECS takes 64 KiB, in its own
-// spelling of the document.
-const maxDefinition = 1 << 20
-
-// LoadTaskDefinition reads and validates a task definition file. Everything
-// that is wrong is in the error; the warnings are for people to read.
-func LoadTaskDefinition(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
-	data, err := textfile.Read(path, maxDefinition)
-	if err != nil {
-		return nil, nil, fmt.Errorf("read task definition: %w", err)
-	}
-	def, unknown, err := taskdef.Parse(data)
-	if err != nil {
-		return nil, nil, fmt.Errorf("task definition %s: %w", path, err)
-	}
-	for _, w := range unknown {
-		warnings = append(warnings, path+": "+w.String())
-	}
-	var errs []error
-	for _, v := range def.Validate() {
-		if v.Severity == taskdef.Error {
-			errs = append(errs, fmt.Errorf("task definition %s: %s", path, v))
-		} else {
-			warnings = append(warnings, path+": "+v.String())
-		}
-	}
-	for _, u := range unfaithful(def) {
-		warnings = append(warnings, path+": "+u)
-	}
-	return def, warnings, errors.Join(errs...)
-}
-
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: identity.NewStore(), protections: metadata.NewProtections(), secrets: map[string]string{}}
+	c := &Cluster{options: o, store: identity.NewStore(), protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{})}
 	for name, value := range o.Secrets {
 		c.secrets[name] = value
 	}
@@ -132,6 +103,13 @@ func Open(o Options) (*Cluster, error) {
 	if c.runtime, err = runtime.New(runtime.Options{Log: o.Log}); err != nil {
 		return nil, errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
 	}
+	go func() {
+		select {
+		case <-c.runtime.Lost():
+			c.losing.Do(func() { close(c.lost) })
+		case <-c.runtime.Closed():
+		}
+	}()
 	if err := c.serve(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -213,12 +191,33 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 	return c.fabric.Infra().DialContext(ctx, network, address)
 }
 
-// Lost is closed when no task can run any more; Err says why.
-func (c *Cluster) Lost() <-chan struct{} { return c.runtime.Lost() }
+// Lost is closed when the cluster cannot go on; Err says why.
+func (c *Cluster) Lost() <-chan struct{} { return c.lost }
 
-// Err is what somebody did to the simulator's own processes, so that no task can
-// run any more; nil as long as they can.
-func (c *Cluster) Err() error { return c.runtime.Err() }
+// Err is why the cluster cannot go on: somebody has killed a process of the
+// simulator, or the host had not what a container takes. It is nil as long as it
+// can, and right also before Lost is closed.
+func (c *Cluster) Err() error {
+	if err := c.runtime.Err(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.shortage
+}
+
+// fail notes what a container has failed for, if it is the host's fault.
+func (c *Cluster) fail(err error) {
+	if _, missing := errors.AsType[*hostcap.MissingError](err); !missing {
+		return
+	}
+	c.mu.Lock()
+	if c.shortage == nil {
+		c.shortage = err
+	}
+	c.mu.Unlock()
+	c.losing.Do(func() { close(c.lost) })
+}
 
 // PutSecret sets a value of Options.Secrets, for tasks started from now on.
 func (c *Cluster) PutSecret(name, value string) {

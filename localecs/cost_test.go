@@ -1,13 +1,11 @@
 package localecs
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -65,16 +63,4 @@ func TestTaskHoldsLittle(t *testing.T) {
 		now = held(t)
 		return now.descriptors <= most.descriptors && now.goroutines <= most.goroutines && now.children == most.children
 	})
-}
-
-func TestTooManyOpenFilesSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	full := &os.PathError{Op: "open", Path: "web.log", Err: syscall.EMFILE}
-	const want = "open web.log: too many open files: raise the hard limit on open files (ulimit -Hn): a task needs one, and four for each container"
-	if got := moreFiles(full); got.Error() != want || !errors.Is(got, syscall.EMFILE) {
-		t.Errorf("got %q", got)
-	}
-	if other := errors.New("another"); moreFiles(other) != other {
-		t.Error("another error was changed")
-	}
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints"
@@ -16,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -32,7 +32,7 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 	t := &Task{
 		cluster: c, service: service, name: name, id: newTaskID(), def: def,
 		env:        map[string][]string{},
-		logs:       map[string]*os.File{},
+		logs:       map[string]*logFile{},
 		volumes:    map[string]string{},
 		containers: map[string]*runtime.Container{},
 		events:     make(chan scheduler.Event),
@@ -43,7 +43,7 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 	state := scheduler.New(def, c.options.schedulerOptions(), time.Now())
 	t.view = state.View()
 	if err := t.prepare(); err != nil {
-		return nil, errors.Join(moreFiles(err), t.release())
+		return nil, errors.Join(hostcap.Shortage(err), t.release())
 	}
 	c.mu.Lock()
 	c.tasks = append(c.tasks, t)
@@ -58,15 +58,6 @@ func (o Options) schedulerOptions() scheduler.Options {
 		options.StopOrder = scheduler.AllAtOnce
 	}
 	return options
-}
-
-// moreFiles says what to do about a limit on open files. The soft one was raised
-// to the hard one when this process began; Go does that.
-func moreFiles(err error) error {
-	if !errors.Is(err, syscall.EMFILE) {
-		return err
-	}
-	return fmt.Errorf("%w: raise the hard limit on open files (ulimit -Hn): a task needs one, and four for each container", err)
 }
 
 // prepare acquires what a task holds; each part puts its way back into closers.
@@ -236,7 +227,7 @@ func (t *Task) makeFiles() error {
 		return fmt.Errorf("make log directory: %w", err)
 	}
 	for _, c := range t.def.ContainerDefinitions {
-		f, err := os.OpenFile(t.cluster.LogFile(t.name, c.Name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+		f, err := t.cluster.openLog(t.cluster.LogFile(t.name, c.Name))
 		if err != nil {
 			return fmt.Errorf("make log of %s: %w", c.Name, err)
 		}

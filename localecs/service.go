@@ -28,7 +28,7 @@ type Service struct {
 type RunningService struct {
 	LogFile   string
 	container *runtime.Container
-	log       *os.File
+	log       *logFile
 	once      sync.Once
 }
 
@@ -77,7 +77,7 @@ func (c *Cluster) StartService(s Service) (*RunningService, error) {
 		}
 		mounts = append(mounts, runtime.Mount{Source: dir, Target: target})
 	}
-	log, err := os.Create(filepath.Join(c.LogDir(), s.Name+".log"))
+	log, err := c.openLog(filepath.Join(c.LogDir(), s.Name+".log"))
 	if err != nil {
 		return nil, fmt.Errorf("make log of %s: %w", s.Name, err)
 	}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -43,7 +42,7 @@ type Task struct {
 	credentials string
 	// By container name, complete after prepare.
 	env  map[string][]string
-	logs map[string]*os.File
+	logs map[string]*logFile
 	// volumes are host directories by volume name.
 	volumes map[string]string
 	// closers give back what the task holds, last acquired first.
@@ -252,6 +251,7 @@ func (t *Task) container(name string) *runtime.Container {
 func (t *Task) start(name string) {
 	c, err := t.cluster.runtime.Start(t.spec(name))
 	if err != nil {
+		t.cluster.fail(err)
 		reason := err.Error()
 		if failed, ok := errors.AsType[*runtime.StartError](err); ok {
 			reason = failed.Reason()

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	case "consul":
 		os.Exit(fakeConsul(os.Args[1:]))
 	}
-	testkit.RunRole(map[string]func([]string) int{testkit.UserRole: testkit.PlayUser, "localecs": Main, "world": beWorld})
+	testkit.RunRole(map[string]func([]string) int{testkit.UserRole: testkit.PlayUser, "localecs": Main, "world": beWorld, "unprivileged": unprivileged})
 	os.Exit(testkit.Main(m))
 }
 

@@ -71,8 +71,8 @@ func clean(t *testing.T, what any, a answer) {
 	}
 }
 
-func (a answer) story() string {
-	return fmt.Sprintf("exit %d\n%s\n%s", a.Code, strings.Join(a.Lines, "\n"), a.Stderr)
+func (e ending) story() string {
+	return fmt.Sprintf("exit %d\n%s\n%s", e.Code, strings.Join(e.Lines, "\n"), e.Stderr)
 }
 
 func TestWholeRunLeavesNothing(t *testing.T) {
@@ -158,8 +158,8 @@ func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 func TestKilledHelperEndsTheRun(t *testing.T) {
 	t.Parallel()
 	for word, says := range map[string]string{
-		"anchor":  "localecs run: somebody has killed process ",
-		"spawner": "localecs run: somebody has killed process ",
+		"anchor":  "(localecs-container-init anchor), on which all containers hang, has ended",
+		"spawner": "(localecs-container-init spawner), on which all containers hang, has ended",
 		"consul":  "onsul server", // wait for consul server, or the Consul server has ended
 	} {
 		t.Run(word, func(t *testing.T) {
@@ -175,6 +175,60 @@ func TestKilledHelperEndsTheRun(t *testing.T) {
 				// Before the server is up the process may not be there yet.
 				if o.Lines > 1 && a.Done && (a.Code != 3 || !strings.Contains(a.Stderr, says)) {
 					t.Errorf("%v: want exit 3 and its reason\n%s", o, a.story())
+				}
+			}
+		})
+	}
+}
+
+func TestSecondRunOnTheSameDirectory(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a := w.run(order{Args: leaks(t), Lines: allLines / 2, Next: leaks(t)})
+	clean(t, "two runs", a)
+	want := "localecs run: -dir: another localecs is using " + filepath.Join(w.dir, stateDir, "leaks") + ": wait until it has ended, or name another directory\n"
+	if a.Next == nil || a.Next.Code != 1 || a.Next.Stderr != want || len(a.Next.Lines) > 0 {
+		t.Errorf("the second: want %s\n%+v", want, a.Next)
+	}
+	if last := a.Lines[len(a.Lines)-1]; !strings.HasSuffix(last, "container deaf had to be killed") {
+		t.Errorf("the first was disturbed\n%s", a.story())
+	}
+	// The first is dying, and its containers are still writing.
+	for _, o := range pick(t, "second") {
+		o.Do, o.Args, o.Next = "SIGKILL", leaks(t), leaks(t)
+		a := w.run(o)
+		clean(t, o, a)
+		if len(a.Kept) > 0 || a.Done && (a.Next.Code != 3 || len(a.Next.Lines) == 0) {
+			t.Errorf("%v: kept %q\n%s\n%+v", o, a.Kept, a.story(), a.Next)
+		}
+	}
+}
+
+// Without root there is one more process, in a user namespace. The world forbids
+// nothing else.
+func TestRootlessRunLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for what, says := range map[string]string{
+		"SIGINT group":           "localecs run: stopped by signal interrupt",
+		"SIGTERM":                "localecs run: stopped by signal terminated",
+		"SIGKILL":                "",
+		"kill localecs-rootless": "localecs run: the process in the user namespace was ended by signal killed; nothing of it is left",
+		"kill anchor":            "(localecs-container-init anchor), on which all containers hang, has ended",
+	} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t)
+			for _, o := range pick(t, what) {
+				o.Rootless, o.Do, o.Args = true, what, leaks(t)
+				a := w.run(o)
+				clean(t, o, a)
+				if o.Lines > 0 && a.Done && (a.Code == 0 || a.Code > 3 || !strings.Contains(a.Stderr, says)) {
+					t.Errorf("%v: want %q\n%s", o, says, a.story())
+				}
+				b := w.run(order{Rootless: true, Args: leaks(t), Lines: 1, Do: "SIGTERM"})
+				clean(t, fmt.Sprint("next run after ", o), b)
+				if len(b.Kept) > 0 || b.Code != 3 {
+					t.Errorf("next run after %v: kept %q\n%s", o, b.Kept, b.story())
 				}
 			}
 		})

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -35,8 +37,11 @@ func withoutRoot(inv *cli.Invocation, mode network.Mode) (done bool, err error) 
 		Args: inv.Line, Stdin: inv.Stdin, Stdout: inv.Stdout, Stderr: inv.Stderr, Log: inv.Log,
 		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host,
 	})
-	if err == nil {
-		err = &cli.ExitError{Code: code}
+	switch {
+	case err != nil:
+		return true, err
+	case code > 128: // no command ends like this by itself
+		return true, fmt.Errorf("the process in the user namespace was ended by signal %s; nothing of it is left", syscall.Signal(code-128))
 	}
-	return true, err
+	return true, &cli.ExitError{Code: code}
 }

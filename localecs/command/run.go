@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -100,7 +101,7 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	err := f.runScenario(ctx, inv)
+	err := hostcap.Shortage(f.runScenario(ctx, inv))
 	var verdict *cli.ExitError
 	if err == nil || f.json || errors.As(err, &verdict) {
 		return err
@@ -116,6 +117,9 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 		}
 	}
 	f.warn(inv, "task definition has a doubtful setting", warnings)
+	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+		return err
+	}
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -180,7 +184,7 @@ func (f *runFlags) warn(inv *cli.Invocation, message string, warnings []string) 
 func (f *runFlags) variables() (map[string]string, error) {
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, &hostcap.MissingError{What: "find this program", Need: "/proc", Instead: "mount it", Err: err}
 	}
 	bin := filepath.Dir(self)
 	values := map[string]string{"bin": bin}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"syscall"
+	"time"
 )
 
 // openStateDir makes dir, or empties it, and keeps other runs out until the
@@ -51,7 +52,7 @@ func claim(dir *os.File) error {
 		}
 	}
 	for _, e := range entries {
-		err := os.RemoveAll(filepath.Join(dir.Name(), e.Name()))
+		err := remove(filepath.Join(dir.Name(), e.Name()))
 		if errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("-dir: empty %s: %w: another user's run has left it: remove it as root, or name another directory", dir.Name(), err)
 		}
@@ -60,4 +61,18 @@ func claim(dir *os.File) error {
 		}
 	}
 	return nil
+}
+
+// dyingLimit bounds how long the processes of a killed run may go on. The kernel
+// ends them all, and takes milliseconds.
+const dyingLimit = 5 * time.Second
+
+// remove removes a tree into which processes of a killed run may still write.
+func remove(path string) error {
+	for begun := time.Now(); ; <-time.After(5 * time.Millisecond) {
+		err := os.RemoveAll(path)
+		if !errors.Is(err, syscall.ENOTEMPTY) || time.Since(begun) > dyingLimit {
+			return err
+		}
+	}
 }

@@ -1,9 +1,11 @@
 package command
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -56,5 +58,41 @@ func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
 	}
 	if _, err := os.Stat(file); err != nil {
 		t.Errorf("somebody's file is gone: %v", err)
+	}
+}
+
+// The processes of a run that was killed a moment ago may still be writing.
+func TestStateDirIsEmptiedUnderItsWriters(t *testing.T) {
+	t.Parallel()
+	path := t.TempDir()
+	data := filepath.Join(path, "volumes", "task", "data")
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var writing sync.WaitGroup
+	started := make(chan struct{}, 4)
+	for writer := range cap(started) {
+		writing.Go(func() {
+			for i := range 5000 {
+				if os.WriteFile(filepath.Join(data, fmt.Sprint(writer, "-", i)), nil, 0o644) != nil {
+					break // the directory has gone
+				}
+				if i == 0 {
+					started <- struct{}{}
+				}
+			}
+		})
+	}
+	for range cap(started) {
+		<-started
+	}
+	dir, err := openStateDir(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	writing.Wait()
+	if left, err := os.ReadDir(path); err != nil || len(left) > 0 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -34,6 +34,8 @@ type world struct {
 // order is one run of localecs, and what happens to it when.
 type order struct {
 	Args []string
+	// Rootless takes from the run what only root has.
+	Rootless bool
 	// The moment: after so many lines of its standard output, or as soon as so
 	// many processes exist beside the world's. At once when both are 0.
 	Lines, Processes int
@@ -41,20 +43,28 @@ type order struct {
 	// who reads the terminal; "close" takes its standard output away; "kill
 	// WORD" kills the process with WORD on its command line. Empty is nothing.
 	Do string
+	// Next is a second run on the same directory, begun right after that and
+	// ended at its first line.
+	Next []string
 }
 
 // answer is what came of an order.
 type answer struct {
-	Code          int
-	Lines         []string // of standard output
-	Stderr        string
-	Before, After []string // what the world shows of itself
+	ending
+	// Before and After are what the world showed of itself.
+	Before, After []string
 	// Kept is what may be left by a run that was killed, until the next one.
 	Kept []string
-	// Done: the moment came. Late is how long the run went on after it, and
-	// Lingered how long it took until nothing more was left.
-	Done           bool
-	Late, Lingered time.Duration
+	Done bool    // the moment came
+	Next *ending // of the second run
+}
+
+// ending is how a run ended.
+type ending struct {
+	Code   int
+	Lines  []string // of standard output
+	Stderr string
+	Late   time.Duration // how long it went on after the moment
 }
 
 // newWorld makes a world in which path is the only place that runs share.
@@ -185,55 +195,109 @@ func removeGroups(dir string) {
 // when it has ended.
 func carryOut(dir string, o order) (a answer, err error) {
 	a.Before = look(dir)
-	read, write, err := os.Pipe()
+	first, err := launch(dir, o.Rootless, o.Args)
 	if err != nil {
 		return a, err
 	}
-	defer read.Close()
-	var stderr strings.Builder
-	args := testkit.SelfArgs("localecs", o.Args...)
-	cmd := exec.Command(args[0], args[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, write, &stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.WaitDelay = time.Second // an orphan may hold standard error
-	err = cmd.Start()
-	write.Close()
-	if err != nil {
-		return a, err
-	}
-	ended := make(chan struct{})
-	go func() {
-		_ = cmd.Wait()
-		close(ended)
-	}()
-	lines := make(chan string, 10000)
-	go func() {
-		defer close(lines)
-		for s := bufio.NewScanner(read); s.Scan(); {
-			lines <- s.Text()
-		}
-	}()
-	a.Done = o.await(&a, lines, ended)
+	a.Done = first.await(o)
 	if a.Done {
-		o.act(cmd.Process.Pid, read)
+		o.act(first.cmd.Process.Pid, first.read)
 	}
+	for a.Done && o.Next != nil && a.Next == nil {
+		next, err := launch(dir, o.Rootless, o.Next)
+		if err != nil {
+			return a, err
+		}
+		next.await(order{Lines: 1})
+		_ = next.cmd.Process.Signal(syscall.SIGTERM)
+		if n := next.finish(); n.Code != 1 || !first.ending() {
+			a.Next = &n
+		}
+	}
+	a.ending = first.finish()
 	begun := time.Now()
-	if !within(testkit.Patience, ended) {
-		_ = cmd.Process.Signal(syscall.SIGQUIT) // it tells what it waits for
-		<-ended
-	}
-	a.Late = time.Since(begun)
-	_ = read.SetReadDeadline(time.Now().Add(time.Second))
-	for line := range lines {
-		a.Lines = append(a.Lines, line)
-	}
-	a.Code, a.Stderr = cmd.ProcessState.ExitCode(), stderr.String()
-	begun = time.Now()
 	for a.After = look(dir); !slices.Equal(a.Before, a.After) && time.Since(begun) < testkit.Patience; a.After = look(dir) {
 		<-time.After(time.Millisecond)
 	}
-	a.Lingered, a.Kept = time.Since(begun), kept(dir)
+	a.Kept = kept(dir)
 	return a, nil
+}
+
+// simulator is a run of localecs.
+type simulator struct {
+	cmd    *exec.Cmd
+	read   *os.File
+	lines  chan string
+	seen   []string
+	stderr strings.Builder
+	ended  chan struct{}
+}
+
+func launch(dir string, rootless bool, args []string) (*simulator, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	args = testkit.SelfArgs("localecs", args...)
+	if rootless {
+		args = testkit.SelfArgs("unprivileged", args...)
+	}
+	s := &simulator{cmd: exec.Command(args[0], args[1:]...), read: read, lines: make(chan string, 10000), ended: make(chan struct{})}
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, write, &s.stderr
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.WaitDelay = time.Second // an orphan may hold standard error
+	err = s.cmd.Start()
+	write.Close()
+	if err != nil {
+		read.Close()
+		return nil, err
+	}
+	go func() {
+		_ = s.cmd.Wait()
+		close(s.ended)
+	}()
+	go func() {
+		defer close(s.lines)
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			s.lines <- lines.Text()
+		}
+	}()
+	return s, nil
+}
+
+// unprivileged is root who may not administrate, as in a container.
+func unprivileged(args []string) int {
+	err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0)
+	if err == nil {
+		err = syscall.Exec(args[0], args, os.Environ())
+	}
+	fmt.Fprintln(os.Stderr, err)
+	return 1
+}
+
+// ending says whether the simulator is about to end, or has: its first process
+// is dead or dying.
+func (s *simulator) ending() bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	return err != nil || strings.Contains(string(status), ") Z") || strings.Contains(string(status), ") X")
+}
+
+// finish waits for its end, and kills it with a goroutine dump when that does
+// not come.
+func (s *simulator) finish() (e ending) {
+	begun := time.Now()
+	if !within(testkit.Patience, s.ended) {
+		_ = s.cmd.Process.Signal(syscall.SIGQUIT)
+		<-s.ended
+	}
+	e.Late = time.Since(begun)
+	_ = s.read.SetReadDeadline(time.Now().Add(time.Second))
+	for line := range s.lines {
+		s.seen = append(s.seen, line)
+	}
+	s.read.Close()
+	e.Code, e.Lines, e.Stderr = s.cmd.ProcessState.ExitCode(), s.seen, s.stderr.String()
+	return e
 }
 
 func within(d time.Duration, done <-chan struct{}) bool {
@@ -246,17 +310,17 @@ func within(d time.Duration, done <-chan struct{}) bool {
 }
 
 // await waits for the moment. It is false when the run ended first.
-func (o order) await(a *answer, lines <-chan string, ended <-chan struct{}) bool {
-	for len(a.Lines) < o.Lines {
-		line, ok := <-lines
+func (s *simulator) await(o order) bool {
+	for len(s.seen) < o.Lines {
+		line, ok := <-s.lines
 		if !ok {
 			return false
 		}
-		a.Lines = append(a.Lines, line)
+		s.seen = append(s.seen, line)
 	}
 	for o.Processes > 0 && len(processes()) < o.Processes {
 		select {
-		case <-ended:
+		case <-s.ended:
 			return false
 		default:
 		}

@@ -36,7 +36,7 @@ func (m Mode) Needs() []hostcap.Cap {
 	if m == Host {
 		return nil
 	}
-	return []hostcap.Cap{hostcap.NetAdmin(), hostcap.SysAdmin()}
+	return []hostcap.Cap{hostcap.NetAdmin(), hostcap.NetBind(), hostcap.SysAdmin()}
 }
 
 // Lost is what tasks do not have in this mode and would have on ECS: a sentence

@@ -83,7 +83,7 @@ func (v *vpc) open() error {
 	const what = "make the VPC"
 	ns, err := newNamespace(v.home)
 	if err != nil {
-		return hostcap.Explain(what, "network namespaces", wayRound, err)
+		return hostcap.Explain(what, "network namespaces", wayRound, hostcap.Shortage(err, "net"))
 	}
 	v.own = v.inside(ns, "localecs-vpc", v.a.IP)
 	if v.link, err = openLink(v.own); err != nil {
@@ -140,7 +140,7 @@ func (v *vpc) add(ip netip.Addr) error {
 func (v *vpc) attach(taskID string, a Addressing) (place, func() error, error) {
 	ns, err := newNamespace(v.home)
 	if err != nil {
-		return nil, nil, hostcap.Explain("make a network namespace", "room for another network namespace (user.max_net_namespaces)", "", err)
+		return nil, nil, hostcap.Explain("make a network namespace", "network namespaces", "", hostcap.Shortage(err, "net"))
 	}
 	i := v.inside(ns, "task-"+taskID, a.IP)
 	detach := func() error { return v.detach(i, a) }

@@ -52,6 +52,7 @@ type Options struct {
 // Missing returns the names of the capabilities that this process lacks. A
 // user namespace that was made without a network namespace has all of them and
 // still cannot come back to its network: that is CAP_SYS_ADMIN, for the host's.
+// Without a mount namespace it cannot copy a mount.
 // Who does not ask for CAP_NET_ADMIN does not leave the network.
 func Missing(caps ...hostcap.Cap) ([]string, error) {
 	have, err := hostcap.Effective()
@@ -63,6 +64,9 @@ func Missing(caps ...hostcap.Cap) ([]string, error) {
 	missing = slices.Compact(missing)
 	if len(missing) == 0 && slices.Contains(caps, hostcap.NetAdmin()) && !ownsNetwork() {
 		missing = []string{hostcap.SysAdmin().Name + " where its network is"}
+	}
+	if len(missing) == 0 && !ownsMounts() {
+		missing = []string{hostcap.SysAdmin().Name + " where its mounts are"}
 	}
 	return missing, nil
 }
@@ -77,6 +81,21 @@ func ownsNetwork() bool {
 	}
 	defer ns.Close()
 	return unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET) == nil
+}
+
+// ownsMounts says whether the mounts are this user namespace's: the kernel does
+// not show an owner that is further out.
+func ownsMounts() bool {
+	ns, err := os.Open("/proc/self/ns/mnt")
+	if err != nil {
+		return false
+	}
+	defer ns.Close()
+	owner, err := unix.IoctlRetInt(int(ns.Fd()), unix.NS_GET_USERNS)
+	if err == nil {
+		unix.Close(owner)
+	}
+	return !errors.Is(err, unix.EPERM)
 }
 
 // Run runs this program once more in new user, mount and network namespaces, or

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 )
 
 // ErrClosed means that the runtime is closed.
@@ -23,6 +26,20 @@ func (e *StartError) Error() string {
 
 // Unwrap returns the cause; errors.Is finds the system's error number.
 func (e *StartError) Unwrap() error { return e.Err }
+
+// shortage explains an error of a start that means a limit of the host. What a
+// first stage reports may be about the container's own limits, but not where it
+// has not got beyond the host's mounts.
+func shortage(err error) error {
+	report, reported := errors.AsType[*stage.Report](err)
+	switch {
+	case !reported:
+		return hostcap.Shortage(err, "pid", "mnt", "uts", "ipc")
+	case report.Step == stage.OpenMounts:
+		return hostcap.Shortage(err, "mnt")
+	}
+	return err
+}
 
 // maxReason is the length of a reason in ECS, in characters.
 const maxReason = 1024

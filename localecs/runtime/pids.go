@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 )
 
@@ -38,7 +39,7 @@ func (r *Runtime) SharePIDs() (*PIDs, error) {
 	child, err := r.spawn.clone(stage.Holder, null, null, null, read)
 	if err != nil {
 		keep.Close()
-		return nil, fmt.Errorf("make a shared pid namespace: %w", err)
+		return nil, fmt.Errorf("make a shared pid namespace: %w", hostcap.Shortage(err, "pid"))
 	}
 	p := &PIDs{runtime: r, pid: child.pid, holder: os.NewFile(uintptr(child.pidfd), "pids"), keep: keep}
 	r.shared[p] = true

@@ -73,7 +73,7 @@ func New(o Options) (*Runtime, error) {
 	}
 	spawn, err := newSpawner()
 	if err != nil {
-		return nil, hostcap.Explain("start a container", "pid namespaces (user.max_pid_namespaces)", "", err)
+		return nil, hostcap.Explain("start a container", "pid namespaces", "", hostcap.Shortage(err, "pid"))
 	}
 	r := &Runtime{log: o.Log, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
 	r.groups, r.noGroups = cgroup.Open()
@@ -98,7 +98,7 @@ func checkHost() error {
 	// Something without mounts below it: a user namespace may not look under those.
 	fd, err := unix.OpenTree(unix.AT_FDCWD, os.DevNull, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return hostcap.Explain(what, "open_tree (Linux 5.12 or later)", "", err)
+		return hostcap.Explain(what, "open_tree (Linux 5.12 or later)", "", hostcap.Shortage(err, "mnt"))
 	}
 	defer unix.Close(fd)
 	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
@@ -139,7 +139,7 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	defer r.running.Done()
 	c, err := r.start(s)
 	if err != nil {
-		return nil, &StartError{Container: s.Name, Err: err}
+		return nil, &StartError{Container: s.Name, Err: shortage(err)}
 	}
 	r.warn(s.Name, c.Warnings())
 	return c, nil

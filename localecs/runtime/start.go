@@ -198,7 +198,7 @@ func (p *pipes) handshake(config stage.Config) (warnings []string, err error) {
 	}
 	warnings, report, ended := stage.ParseStatus(status)
 	if ended {
-		return nil, errors.Join(errors.New("the container's set-up ended without a word: is runtime.InitMain the first line of main?"), writeErr)
+		return nil, errors.Join(errors.New("the container's set-up ended without a word: it was killed, or runtime.InitMain is not the first line of main"), writeErr)
 	}
 	if report != nil {
 		return nil, report

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/definition"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
@@ -56,7 +56,7 @@ func loadTasks(f *file.Scenario) (defs map[string]*taskdef.TaskDefinition, warni
 	var errs []error
 	for _, name := range slices.Compact(slices.Sorted(maps.Values(f.Tasks))) {
 		path := filepath.Join(f.Dir, name)
-		def, more, err := localecs.LoadTaskDefinition(path)
+		def, more, err := definition.Load(path)
 		warnings = append(warnings, more...)
 		if err != nil {
 			errs = append(errs, err)

@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
@@ -111,11 +112,15 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	r.traffic.Stop()
 	if err == nil {
 		r.check(ctx)
-	} else {
-		r.failures = append(r.failures, err.Error())
 	}
-	if err := r.why(ctx, nil); err != nil {
+	if why := r.why(ctx, nil); why != nil {
+		return nil, why
+	}
+	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
 		return nil, err
+	}
+	if err != nil {
+		r.failures = append(r.failures, err.Error())
 	}
 	return r.report(), nil
 }
@@ -146,7 +151,7 @@ func (r *runner) serverEnded(s *localecs.RunningService) error {
 	if lost := r.cluster.Err(); lost != nil {
 		return lost
 	}
-	return fmt.Errorf("the Consul server has ended; its last line: %s (log: %s)", lastLine(s.LogFile), s.LogFile)
+	return fmt.Errorf("the Consul server has ended: %s (log: %s)", lastLine(s.LogFile), s.LogFile)
 }
 
 func (r *runner) startConsul(ctx context.Context) (*localecs.RunningService, error) {
@@ -168,7 +173,7 @@ func (r *runner) startConsul(ctx context.Context) (*localecs.RunningService, err
 		return nil, err
 	}
 	if err := server.WaitLeader(ctx, r.client, running.Done()); err != nil {
-		return nil, fmt.Errorf("wait for consul server: %w; its last line: %s (log: %s)", err, lastLine(running.LogFile), running.LogFile)
+		return nil, fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, lastLine(running.LogFile), running.LogFile)
 	}
 	secrets, err := server.SetUp(ctx, c, r.client, r.cluster.AWSEndpoint())
 	if err != nil {

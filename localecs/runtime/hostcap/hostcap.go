@@ -20,7 +20,7 @@ import (
 // MissingError is a feature of the host that a local ECS needs and did not
 // find.
 type MissingError struct {
-	// What was to be done: "make a task network".
+	// What was to be done: "make a task network"; empty when Err says it.
 	What string
 	// Need names the capability or the kernel feature.
 	Need string
@@ -33,11 +33,13 @@ type MissingError struct {
 // Error is one line: what, why, need, way round.
 func (e *MissingError) Error() string {
 	var b strings.Builder
-	b.WriteString(e.What)
-	if e.Err != nil {
-		fmt.Fprintf(&b, ": %v", e.Err)
+	if e.What != "" {
+		b.WriteString(e.What + ": ")
 	}
-	fmt.Fprintf(&b, ": the host lacks %s", e.Need)
+	if e.Err != nil {
+		fmt.Fprintf(&b, "%v: ", e.Err)
+	}
+	b.WriteString("the host lacks " + e.Need)
 	if e.Instead != "" {
 		fmt.Fprintf(&b, "; %s", e.Instead)
 	}
@@ -62,6 +64,7 @@ func SysResource() Cap { return Cap{"CAP_SYS_RESOURCE", unix.CAP_SYS_RESOURCE} }
 func SetUID() Cap      { return Cap{"CAP_SETUID", unix.CAP_SETUID} }
 func SetGID() Cap      { return Cap{"CAP_SETGID", unix.CAP_SETGID} }
 func SetFCap() Cap     { return Cap{"CAP_SETFCAP", unix.CAP_SETFCAP} }
+func NetBind() Cap     { return Cap{"CAP_NET_BIND_SERVICE", unix.CAP_NET_BIND_SERVICE} }
 func SetPCap() Cap     { return Cap{"CAP_SETPCAP", unix.CAP_SETPCAP} }
 func Chown() Cap       { return Cap{"CAP_CHOWN", unix.CAP_CHOWN} }
 func Kill() Cap        { return Cap{"CAP_KILL", unix.CAP_KILL} }
@@ -100,12 +103,16 @@ func Missing(have uint64, caps ...Cap) []string {
 }
 
 // Explain turns an error that means "this kernel or this user cannot" into a
-// *MissingError that names need. Other errors get the verb and object only.
+// *MissingError that names need. Other errors get the verb and object only, and
+// so does a *MissingError, which has its need.
 func Explain(what, need, instead string, err error) error {
 	if err == nil {
 		return nil
 	}
-	for _, errno := range []error{unix.EPERM, unix.EACCES, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENODEV, unix.ENOSPC} {
+	if _, known := errors.AsType[*MissingError](err); known {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	for _, errno := range []error{unix.EPERM, unix.EACCES, unix.ENOSYS, unix.EOPNOTSUPP, unix.EPROTONOSUPPORT, unix.EAFNOSUPPORT, unix.ENODEV, unix.ENOSPC, unix.EROFS} {
 		if errors.Is(err, errno) {
 			return &MissingError{What: what, Need: need, Instead: instead, Err: err}
 		}

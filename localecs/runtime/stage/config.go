@@ -91,6 +91,9 @@ type Report struct {
 	Errno syscall.Errno
 }
 
+// OpenMounts is the Step in which what is to be mounted is looked up on the host.
+const OpenMounts = "open mounts"
+
 // Error is the step and the system's words.
 func (r *Report) Error() string {
 	if r.Step == "" {

@@ -27,7 +27,7 @@ func rootSteps(c *Config) []step {
 	return []step{
 		{"join the task's network", func() error { return joinNetwork(c) }},
 		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
-		{"open mounts", func() (err error) {
+		{OpenMounts, func() (err error) {
 			sources, err = openSources(append(devices(), c.Mounts...))
 			return err
 		}},

@@ -144,6 +144,16 @@ func shareChildren(pidfd int) (leave func(), err error) {
 	}, nil
 }
 
+// errnoOf is the error whose text the spawner has sent.
+func errnoOf(text string) error {
+	for _, errno := range []unix.Errno{unix.ENOSPC, unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EPERM, unix.EINVAL} {
+		if text == errno.Error() {
+			return errno
+		}
+	}
+	return errors.New(text)
+}
+
 // Ask is the simulator's side: it has a process cloned with files as its
 // descriptors from 0 on, and returns the pidfd of its child.
 func (request Request) Ask(conn *net.UnixConn, files ...*os.File) (pidfd int, err error) {
@@ -172,7 +182,7 @@ func (request Request) Ask(conn *net.UnixConn, files ...*os.File) (pidfd int, er
 	case err != nil:
 		return -1, err
 	case len(got) != 1:
-		return -1, fmt.Errorf("clone: %s", body[:n])
+		return -1, fmt.Errorf("clone: %w", errnoOf(string(body[:n])))
 	}
 	return got[0], nil
 }

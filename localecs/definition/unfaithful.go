@@ -1,4 +1,4 @@
-package localecs
+package definition
 
 import (
 	"fmt"
@@ -46,3 +46,5 @@ func unfaithful(def *taskdef.TaskDefinition) []string {
 	}
 	return found
 }
+
+func isTrue(p *bool) bool { return p != nil && *p }

@@ -1,4 +1,4 @@
-package localecs
+package definition
 
 import (
 	"os"
@@ -50,7 +50,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 		for _, w := range c.want {
 			want = append(want, file+": "+w)
 		}
-		_, got, err := LoadTaskDefinition(file)
+		_, got, err := Load(file)
 		if err != nil || !cmp.Equal(got, want) {
 			t.Errorf("%s: error %v, difference %s", name, err, cmp.Diff(want, got))
 		}

@@ -1,0 +1,49 @@
+// Package definition reads task definition files for the simulator.
+//
+// Flow: Load reads a file, has taskdef parse and validate it, and adds what is
+// valid and done otherwise here.
+//
+// Owns: the list of what is accepted and not emulated. Never does: know ECS's
+// own rules; they are taskdef's.
+// Start reading at: Load.
+package definition
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// maxBytes bounds a task definition file. ECS takes 64 KiB, in its own
+// spelling of the document.
+const maxBytes = 1 << 20
+
+// Load reads and validates a task definition file. Everything
+// that is wrong is in the error; the warnings are for people to read.
+func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
+	data, err := textfile.Read(path, maxBytes)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read task definition: %w", err)
+	}
+	def, unknown, err := taskdef.Parse(data)
+	if err != nil {
+		return nil, nil, fmt.Errorf("task definition %s: %w", path, err)
+	}
+	for _, w := range unknown {
+		warnings = append(warnings, path+": "+w.String())
+	}
+	var errs []error
+	for _, v := range def.Validate() {
+		if v.Severity == taskdef.Error {
+			errs = append(errs, fmt.Errorf("task definition %s: %s", path, v))
+		} else {
+			warnings = append(warnings, path+": "+v.String())
+		}
+	}
+	for _, u := range unfaithful(def) {
+		warnings = append(warnings, path+": "+u)
+	}
+	return def, warnings, errors.Join(errs...)
+}

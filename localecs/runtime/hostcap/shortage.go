@@ -1,0 +1,66 @@
+package hostcap
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Shortage turns an error that means "there are no more of these" into a
+// *MissingError that names the limit. Other errors stay as they are. kinds are
+// those of the namespaces that were to be made: net, pid, mnt, uts, ipc.
+func Shortage(err error, kinds ...string) error {
+	need, instead := "", ""
+	_, known := errors.AsType[*MissingError](err)
+	switch {
+	case known:
+		return err
+	case errors.Is(err, unix.EMFILE):
+		// The soft limit was raised when this process began; Go does that.
+		need, instead = "room for another open file", "raise the hard limit (ulimit -Hn): a task needs one, and four for each container"
+	case errors.Is(err, unix.ENFILE):
+		need, instead = "room for another open file", "raise sysctl fs.file-max"
+	case errors.Is(err, unix.EAGAIN):
+		need, instead = "room for another process", "raise pids.max of its control group, or the user's limit (ulimit -u)"
+	case errors.Is(err, unix.ENOSPC) && len(kinds) > 0:
+		need, instead = "room for another namespace", "raise "+lowest(kinds, readLimit)
+	default:
+		return err
+	}
+	return &MissingError{Need: need, Instead: instead, Err: err}
+}
+
+// lowest names the limits of some kinds of namespaces that are lower than those
+// of others: the kernel does not say which it was. A namespace counts for each
+// user namespace around it, too, whose limits cannot be seen.
+func lowest(kinds []string, read func(kind string) (int, bool)) string {
+	var names []string
+	low := 0
+	for _, kind := range kinds {
+		limit, ok := read(kind)
+		switch {
+		case !ok || len(names) > 0 && limit > low:
+			continue
+		case len(names) == 0 || limit < low:
+			names, low = nil, limit
+		}
+		names = append(names, "user.max_"+kind+"_namespaces")
+	}
+	if len(names) == 0 {
+		return "the limits on namespaces"
+	}
+	return fmt.Sprintf("sysctl %s (%d)", strings.Join(names, ", "), low)
+}
+
+func readLimit(kind string) (int, bool) {
+	text, err := os.ReadFile("/proc/sys/user/max_" + kind + "_namespaces")
+	if err != nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n, err == nil
+}
