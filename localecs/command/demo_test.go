@@ -30,7 +30,9 @@ func TestMain(m *testing.M) {
 	case "consul":
 		os.Exit(fakeConsul(os.Args[1:]))
 	}
-	testkit.RunRole(map[string]func([]string) int{testkit.UserRole: testkit.PlayUser, "localecs": Main, "world": beWorld, "unprivileged": unprivileged})
+	roles := lesserHosts()
+	roles[testkit.UserRole], roles["localecs"], roles["world"] = testkit.PlayUser, Main, beWorld
+	testkit.RunRole(roles)
 	os.Exit(testkit.Main(m))
 }
 

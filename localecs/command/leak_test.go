@@ -219,13 +219,13 @@ func TestRootlessRunLeavesNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, o := range pick(t, what) {
-				o.Rootless, o.Do, o.Args = true, what, leaks(t)
+				o.On, o.Do, o.Args = "unprivileged", what, leaks(t)
 				a := w.run(o)
 				clean(t, o, a)
 				if o.Lines > 0 && a.Done && (a.Code == 0 || a.Code > 3 || !strings.Contains(a.Stderr, says)) {
 					t.Errorf("%v: want %q\n%s", o, says, a.story())
 				}
-				b := w.run(order{Rootless: true, Args: leaks(t), Lines: 1, Do: "SIGTERM"})
+				b := w.run(order{On: "unprivileged", Args: leaks(t), Lines: 1, Do: "SIGTERM"})
 				clean(t, fmt.Sprint("next run after ", o), b)
 				if len(b.Kept) > 0 || b.Code != 3 {
 					t.Errorf("next run after %v: kept %q\n%s", o, b.Kept, b.story())

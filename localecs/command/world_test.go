@@ -34,8 +34,8 @@ type world struct {
 // order is one run of localecs, and what happens to it when.
 type order struct {
 	Args []string
-	// Rootless takes from the run what only root has.
-	Rootless bool
+	// On is a lesser host to run on: one of lesserHosts and its arguments.
+	On string
 	// The moment: after so many lines of its standard output, or as soon as so
 	// many processes exist beside the world's. At once when both are 0.
 	Lines, Processes int
@@ -195,7 +195,7 @@ func removeGroups(dir string) {
 // when it has ended.
 func carryOut(dir string, o order) (a answer, err error) {
 	a.Before = look(dir)
-	first, err := launch(dir, o.Rootless, o.Args)
+	first, err := launch(dir, o.On, o.Args)
 	if err != nil {
 		return a, err
 	}
@@ -204,7 +204,7 @@ func carryOut(dir string, o order) (a answer, err error) {
 		o.act(first.cmd.Process.Pid, first.read)
 	}
 	for a.Done && o.Next != nil && a.Next == nil {
-		next, err := launch(dir, o.Rootless, o.Next)
+		next, err := launch(dir, o.On, o.Next)
 		if err != nil {
 			return a, err
 		}
@@ -233,18 +233,24 @@ type simulator struct {
 	ended  chan struct{}
 }
 
-func launch(dir string, rootless bool, args []string) (*simulator, error) {
+func launch(dir, host string, args []string) (*simulator, error) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	args = testkit.SelfArgs("localecs", args...)
-	if rootless {
-		args = testkit.SelfArgs("unprivileged", args...)
+	attr := &syscall.SysProcAttr{Setpgid: true}
+	if role := strings.Fields(host); len(role) > 0 {
+		args = testkit.SelfArgs(role[0], append(append(role[1:], "--"), args...)...)
+		if role[0] == "limited" { // the limits are a user namespace's
+			attr.Cloneflags = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET
+			attr.UidMappings = []syscall.SysProcIDMap{{Size: 1 << 16}}
+			attr.GidMappings = attr.UidMappings
+		}
 	}
 	s := &simulator{cmd: exec.Command(args[0], args[1:]...), read: read, lines: make(chan string, 10000), ended: make(chan struct{})}
 	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = dir, write, &s.stderr
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	s.cmd.SysProcAttr = attr
 	s.cmd.WaitDelay = time.Second // an orphan may hold standard error
 	err = s.cmd.Start()
 	write.Close()
@@ -263,16 +269,6 @@ func launch(dir string, rootless bool, args []string) (*simulator, error) {
 		}
 	}()
 	return s, nil
-}
-
-// unprivileged is root who may not administrate, as in a container.
-func unprivileged(args []string) int {
-	err := unix.Prctl(unix.PR_CAPBSET_DROP, unix.CAP_SYS_ADMIN, 0, 0, 0)
-	if err == nil {
-		err = syscall.Exec(args[0], args, os.Environ())
-	}
-	fmt.Fprintln(os.Stderr, err)
-	return 1
 }
 
 // ending says whether the simulator is about to end, or has: its first process

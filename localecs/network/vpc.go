@@ -70,7 +70,7 @@ func newVPC(gateway Addressing) (*vpc, error) {
 	}
 	home, err := netns.Get()
 	if err != nil {
-		return nil, fmt.Errorf("open own network namespace: %w", err)
+		return nil, &hostcap.MissingError{What: "open own network namespace", Need: "a /proc with this process", Instead: "mount it", Err: err}
 	}
 	v := &vpc{home: home, a: gateway}
 	if err := v.open(); err != nil {

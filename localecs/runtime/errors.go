@@ -27,16 +27,16 @@ func (e *StartError) Error() string {
 // Unwrap returns the cause; errors.Is finds the system's error number.
 func (e *StartError) Unwrap() error { return e.Err }
 
-// shortage explains an error of a start that means a limit of the host. What a
-// first stage reports may be about the container's own limits, but not where it
-// has not got beyond the host's mounts.
-func shortage(err error) error {
+// hostFault explains an error of a start that is the host's: a limit, or a right
+// that this process lacks. What a first stage reports may as well be about the
+// definition or the image.
+func hostFault(err error) error {
 	report, reported := errors.AsType[*stage.Report](err)
 	switch {
 	case !reported:
 		return hostcap.Shortage(err, "pid", "mnt", "uts", "ipc")
-	case report.Step == stage.OpenMounts:
-		return hostcap.Shortage(err, "mnt")
+	case report.Host:
+		return hostcap.Refused(hostcap.Shortage(err, "mnt"))
 	}
 	return err
 }

@@ -102,7 +102,20 @@ func checkHost() error {
 	}
 	defer unix.Close(fd)
 	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
-	return hostcap.Explain(what, "mount_setattr (Linux 5.12 or later)", "", err)
+	if err != nil {
+		return hostcap.Explain(what, "mount_setattr (Linux 5.12 or later)", "", err)
+	}
+	return hostcap.Explain("end a container", "pidfd_open and pidfd_send_signal (Linux 5.3 or later)", "", signalSelf())
+}
+
+// signalSelf sends a process nothing, in the way in which containers are killed.
+func signalSelf() error {
+	self, err := unix.PidfdOpen(unix.Getpid(), 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(self)
+	return unix.PidfdSendSignal(self, 0, nil, 0)
 }
 
 // Prepare finds everything the image lists, as a pull would. The error is an
@@ -139,7 +152,7 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	defer r.running.Done()
 	c, err := r.start(s)
 	if err != nil {
-		return nil, &StartError{Container: s.Name, Err: shortage(err)}
+		return nil, &StartError{Container: s.Name, Err: hostFault(err)}
 	}
 	r.warn(s.Name, c.Warnings())
 	return c, nil

@@ -15,7 +15,6 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
@@ -116,7 +115,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	if why := r.why(ctx, nil); why != nil {
 		return nil, why
 	}
-	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+	if _, ours := errors.AsType[*hostError](err); ours {
 		return nil, err
 	}
 	if err != nil {
@@ -124,6 +123,12 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	return r.report(), nil
 }
+
+// hostError is a step's error that says nothing about the scenario: this host
+// could not carry it out.
+type hostError struct{ error }
+
+func (e *hostError) Unwrap() error { return e.error }
 
 // guard ends the run when something ends that it cannot do without.
 func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ended <-chan struct{}, why func() error) {

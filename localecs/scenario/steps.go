@@ -78,7 +78,7 @@ func (r *runner) start(names []string) error {
 	for _, name := range names {
 		task, err := r.cluster.Run(name, r.tasks[name].def)
 		if err != nil {
-			return fmt.Errorf("start %s: %w", name, err)
+			return &hostError{fmt.Errorf("start %s: %w", name, err)}
 		}
 		r.mu.Lock()
 		r.tasks[name].task = task

@@ -34,6 +34,30 @@ func Shortage(err error, kinds ...string) error {
 	return &MissingError{Need: need, Instead: instead, Err: err}
 }
 
+// Refused turns an error that means "not you" or "not this kernel" into a
+// *MissingError. Other errors stay as they are.
+func Refused(err error) error {
+	_, known := errors.AsType[*MissingError](err)
+	e := &MissingError{Err: err}
+	switch {
+	case known:
+		return err
+	case errors.Is(err, unix.EPERM):
+		e.Need = "the right to do that"
+	case errors.Is(err, unix.ENOSYS):
+		e.Need = "this system call (Linux 5.12 or later has all)"
+	default:
+		return err
+	}
+	if status, err := os.ReadFile("/proc/self/status"); err == nil && filtered(string(status)) {
+		e.Instead = "a seccomp filter is on, as inside a container: run outside of it, or with --privileged"
+	}
+	return e
+}
+
+// filtered says whether a process may not make every system call, by its status.
+func filtered(status string) bool { return strings.Contains(status, "\nSeccomp:\t2\n") }
+
 // lowest names the limits of some kinds of namespaces that are lower than those
 // of others: the kernel does not say which it was. A namespace counts for each
 // user namespace around it, too, whose limits cannot be seen.

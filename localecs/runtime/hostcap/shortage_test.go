@@ -37,6 +37,29 @@ func TestShortageNamesTheLimit(t *testing.T) {
 	}
 }
 
+func TestRefusedNamesTheFilter(t *testing.T) {
+	t.Parallel()
+	for errno, want := range map[unix.Errno]string{
+		unix.EPERM:  "mount: operation not permitted: the host lacks the right to do that",
+		unix.ENOSYS: "mount: function not implemented: the host lacks this system call (Linux 5.12 or later has all)",
+	} {
+		err := Refused(fmt.Errorf("mount: %w", errno))
+		var missing *MissingError
+		if !errors.As(err, &missing) || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+		if Refused(err) != err {
+			t.Error("what is explained was explained again")
+		}
+	}
+	if err := Refused(unix.ENOENT); err != unix.ENOENT {
+		t.Errorf("a missing file became %v", err)
+	}
+	if !filtered("NoNewPrivs:\t0\nSeccomp:\t2\nSeccomp_filters:\t1\n") || filtered("Seccomp:\t0\nSeccomp_filters:\t2\n") {
+		t.Error("a filter is taken for none, or none for one")
+	}
+}
+
 func TestLowestLimits(t *testing.T) {
 	t.Parallel()
 	limits := map[string]int{"pid": 5, "mnt": 3, "uts": 3, "ipc": 9}

@@ -89,10 +89,9 @@ type Report struct {
 	Step  string
 	Text  string
 	Errno syscall.Errno
+	// Host: only the host can be why, neither definition nor image.
+	Host bool
 }
-
-// OpenMounts is the Step in which what is to be mounted is looked up on the host.
-const OpenMounts = "open mounts"
 
 // Error is the step and the system's words.
 func (r *Report) Error() string {

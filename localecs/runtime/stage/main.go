@@ -48,28 +48,30 @@ func anchor() {
 type step struct {
 	name string
 	run  func() error
+	// host: only the host can be why it fails, neither definition nor image.
+	host bool
 }
 
 // start sets the container up. It returns only when something went wrong, and
 // has said so then.
 func start() int {
 	if err := unix.CloseRange(configFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fail("close descriptors", err)
+		return fail("close descriptors", true, err)
 	}
 	var c Config
 	if err := json.NewDecoder(os.NewFile(configFD, "config")).Decode(&c); err != nil {
-		return fail("read the container's configuration", err)
+		return fail("read the container's configuration", false, err)
 	}
 	self, err := openSelf(c.Init)
 	if err != nil {
-		return fail("open own program", err)
+		return fail("open own program", false, err)
 	}
 	for _, s := range append(rootSteps(&c), processSteps(&c)...) {
 		if err := s.run(); err != nil {
-			return fail(s.name, err)
+			return fail(s.name, s.host, err)
 		}
 	}
-	return fail("", become(&c, self))
+	return fail("", false, become(&c, self))
 }
 
 func openSelf(needed bool) (int, error) {
@@ -107,8 +109,8 @@ func warn(text string) {
 
 // fail reports an error to the runtime. 127 is for whoever looks at the
 // process instead of the report.
-func fail(name string, err error) int {
-	report := Report{Step: name, Text: err.Error()}
+func fail(name string, host bool, err error) int {
+	report := Report{Step: name, Text: err.Error(), Host: host}
 	errors.As(err, &report.Errno)
 	b, _ := json.Marshal(report)
 	_, _ = unix.Write(statusFD, b)

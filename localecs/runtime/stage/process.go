@@ -16,14 +16,14 @@ import (
 // last, because a change of user cancels it.
 func processSteps(c *Config) []step {
 	return []step{
-		{"set the host name", func() error { return setHostname(c.Hostname) }},
-		{"set limits", func() error { return setLimits(c.Limits) }},
-		{"hand over output", func() error { return ownOutput(c.UID, c.GID) }},
-		{"enter " + c.Dir, func() error { return unix.Chdir(c.Dir) }},
-		{"restrict privileges", c.Restrict},
-		{"become the user", func() error { return c.setUser() }},
-		{"tie to the simulator", tie},
-		{"reset signals", resetSignals},
+		{"set the host name", func() error { return setHostname(c.Hostname) }, true},
+		{"set limits", func() error { return setLimits(c.Limits) }, false},
+		{"hand over output", func() error { return ownOutput(c.UID, c.GID) }, false},
+		{"enter " + c.Dir, func() error { return unix.Chdir(c.Dir) }, false},
+		{"restrict privileges", c.Restrict, true},
+		{"become the user", func() error { return c.setUser() }, false},
+		{"tie to the simulator", tie, true},
+		{"reset signals", resetSignals, true},
 	}
 }
 

@@ -25,19 +25,19 @@ const rootSize = "1g"
 func rootSteps(c *Config) []step {
 	var sources []source
 	return []step{
-		{"join the task's network", func() error { return joinNetwork(c) }},
-		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }},
-		{OpenMounts, func() (err error) {
+		{"join the task's network", func() error { return joinNetwork(c) }, true},
+		{"make mounts private", func() error { return unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, "") }, true},
+		{"open mounts", func() (err error) {
 			sources, err = openSources(append(devices(), c.Mounts...))
 			return err
-		}},
-		{"mount the root file system", func() error { return mountRoot(c.NoTTYGroup) }},
-		{"enter the root file system", pivot},
-		{"protect /proc", protectProc},
-		{"write files", func() error { return fill(c) }},
-		{"attach mounts", func() error { return attach(sources) }},
-		{"make the working directory", func() error { return os.MkdirAll(c.Dir, 0o755) }},
-		{"make the root read-only", func() error { return sealRoot(c.ReadOnly) }},
+		}, true},
+		{"mount the root file system", func() error { return mountRoot(c.NoTTYGroup) }, true},
+		{"enter the root file system", pivot, true},
+		{"protect /proc", protectProc, true},
+		{"write files", func() error { return fill(c) }, false},
+		{"attach mounts", func() error { return attach(sources) }, true},
+		{"make the working directory", func() error { return os.MkdirAll(c.Dir, 0o755) }, false},
+		{"make the root read-only", func() error { return sealRoot(c.ReadOnly) }, true},
 	}
 }
 

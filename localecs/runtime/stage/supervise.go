@@ -24,7 +24,7 @@ func supervise(path string, args []string) int {
 	signal.Notify(signals)
 	child, err := syscall.ForkExec(path, args, &syscall.ProcAttr{Env: os.Environ(), Files: []uintptr{0, 1, 2}})
 	if err != nil {
-		return fail("", explainExec(args[0], path, err))
+		return fail("", false, explainExec(args[0], path, err))
 	}
 	_, _ = unix.Write(statusFD, []byte{started})
 	unix.Close(statusFD)
