@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -146,7 +147,23 @@ func settle(dir string) (leave func(), err error) {
 			return nil, err
 		}
 	}
-	leave, err = ownGroups()
+	// What is in use on the host does not matter to tasks with networks of their
+	// own: these stay taken as long as the world is.
+	var taken []net.Listener
+	for _, port := range []string{":53", ":80", ":8080", ":8500"} {
+		l, err := net.Listen("tcp", port)
+		if err != nil {
+			return nil, err
+		}
+		taken = append(taken, l)
+	}
+	ungroup, err := ownGroups()
+	leave = func() {
+		ungroup()
+		for _, l := range taken {
+			l.Close()
+		}
+	}
 	return leave, errors.Join(err,
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("proc", "/proc", "proc", 0, ""),

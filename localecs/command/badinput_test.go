@@ -1,0 +1,158 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// given are files below a directory; DIR in their texts is that directory.
+type given map[string]string
+
+func (g given) write(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range g {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "DIR", dir)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// scene is a scenario of one task, from definition.json, and an image without
+// programs, with further lines.
+func scene(lines string) string {
+	return "name: s\nimages: {i: {}}\nconsul: {image: i, address: 10.42.0.254}\ntasks: {web: definition.json}\n" + lines
+}
+
+const goodDefinition = `{"family": "f", "networkMode": "awsvpc", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`
+
+// Whatever is wrong with what was given: it is said completely, nothing is
+// started, and the state directory is not even made.
+func TestBadInputIsRefusedCompletely(t *testing.T) {
+	t.Parallel()
+	const asYAML = "this looks like YAML, but ECS takes JSON; `yq -o=json` converts it"
+	for name, tt := range map[string]struct {
+		args  []string
+		files given
+		want  string // of standard error, after "localecs run: "
+	}{
+		"no argument":     {nil, nil, "want one scenario directory or file, got 0 arguments"},
+		"two arguments":   {[]string{"DIR", "DIR"}, nil, "want one scenario directory or file, got 2 arguments"},
+		"no such file":    {[]string{"DIR/none"}, nil, "read scenario: DIR/none: no such file or directory"},
+		"empty directory": {[]string{"DIR"}, nil, "there is no scenario.yaml in DIR"},
+		"empty scenario":  {[]string{"DIR/x"}, given{"x": ""}, "scenario DIR/x: line 1, column 1: the file is empty"},
+		"not YAML": {[]string{"DIR/x"}, given{"x": "name: ["}, "scenario DIR/x: [1:7] sequence end token ']' not found\n" +
+			">  1 | name: [\n             ^"},
+		"tabs": {[]string{"DIR/x"}, given{"x": "name: x\n\ttasks: {}\n"}, "scenario DIR/x: [2:1] found character '\t' that cannot start any token\n" +
+			"   1 | name: x\n>  2 | \ttasks: {}\n       ^\nYAML is indented with spaces, not with tabs"},
+		"unknown keys": {[]string{"DIR/x"}, given{"x": "name: x\ntask: {}\nsteps:\n- strat: [a]\n"}, `scenario DIR/x: line 2, column 1: unknown key "task"; did you mean "tasks"?
+scenario DIR/x: line 4, column 3: unknown key "strat"; did you mean "start"?`},
+		"several mistakes": {[]string{"DIR/x"}, given{"x": "stopOrder: never\nsteps:\n- start: [web]\n- await: {requests: 3}\n"}, `scenario DIR/x: name: must not be empty
+scenario DIR/x: stopOrder: "never": want reverse or at-once
+scenario DIR/x: tasks: at least one task definition is needed
+scenario DIR/x: consul.image: "" is not in images
+scenario DIR/x: consul.address: want the server's address, the last but one of subnet 10.42.0.0/24
+scenario DIR/x: steps[0]: start: task "web" is not in tasks
+scenario DIR/x: steps[1]: await: there is no traffic by then
+scenario DIR/x: steps[1]: await: within: want a duration such as 60s: every wait has an end`},
+		"a definition for a scenario": {[]string{"DIR/x"}, given{"x": goodDefinition},
+			"scenario DIR/x: this is a task definition: name it under tasks of a scenario file, see examples/hello-mesh/scenario.yaml"},
+		"missing definition": {[]string{"DIR"}, given{"scenario.yaml": scene("")}, "read task definition: DIR/definition.json: no such file or directory"},
+		"cut definition": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": goodDefinition[:40]},
+			"task definition DIR/definition.json: line 1, column 41: unexpected end of JSON input: something is cut off, or a bracket is not closed"},
+		"definition in YAML": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": "family: web\n"}, "task definition DIR/definition.json: line 1, column 3: " + asYAML},
+		"definition of another encoding": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": "\xff\xfe{\x00}\x00"},
+			"task definition DIR/definition.json: line 1, column 1: the file is UTF-16: save it as UTF-8"},
+		"huge definition": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": strings.Repeat(" ", 1<<20) + goodDefinition},
+			"read task definition: DIR/definition.json is larger than 1024 KiB: is it the right file?"},
+		"directory for a definition": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json/x": ""},
+			"read task definition: DIR/definition.json is a directory: want a file"},
+		"wrong types": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": `{"family": "f", "cpu": 256, "containerDefinitions": [{"name": "a", "essential": "yes"}]}`},
+			`task definition DIR/definition.json: invalid task definition:
+  $.containerDefinitions[0].essential: must be true or false, but is the string "yes" (type)
+  $.cpu: must be a string, but is the number 256 (type)`},
+		"rules of ECS, and a typing error": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": `{
+			  "family": "f", "family": "my web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "4096",
+			  "containerDefinitions": [
+			    {"name": "a", "image": "i", "stopTimeout": 121, "enviroment": [],
+			     "dependsOn": [{"containerName": "b", "condition": "SUCCESS"}, {"containerName": "c", "condition": "START"}]},
+			    {"name": "b", "image": "i", "portMappings": [{"containerPort": 80, "hostPort": 8080}]}]}`},
+			`warning: DIR/definition.json: $.family: key given twice, the last one counts
+localecs run: warning: DIR/definition.json: $.containerDefinitions[0].enviroment: unknown key, ignored; did you mean "environment"?
+localecs run: task definition DIR/definition.json: $.family: Family "my web" must be 1 to 255 letters, digits, '_' or '-'. (family-name)
+task definition DIR/definition.json: $.containerDefinitions[0].dependsOn: Cannot depend on container + 'c' because it does not exist (depends-on-exists)
+task definition DIR/definition.json: $.containerDefinitions[0].dependsOn[0]: A dependency container with SUCCESS or COMPLETE condition cannot be an essential container (depends-on-essential)
+task definition DIR/definition.json: $.containerDefinitions[1].portMappings[0].hostPort: When networkMode=awsvpc, the host ports and container ports in port mappings must match. (host-port)
+task definition DIR/definition.json: $.memory: No Fargate configuration exists for given values: 256 CPU, 4096 memory. Valid memory for this CPU: 512 1024 2048. (fargate-size)
+task definition DIR/definition.json: $.containerDefinitions[0].stopTimeout: Tasks using the Fargate launch type must have a container stop timeout of less than 120 seconds. (fargate-timeout)`},
+		"role that the scenario does not have": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": strings.Replace(goodDefinition, `{`, `{"taskRoleArn": "arn:aws:iam::123456789012:role/none", `, 1)},
+			"task definition DIR/definition.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles"},
+		"programs": {[]string{"-var", "mine=DIR/none", "DIR/x"}, given{"definition.json": goodDefinition, "data": "", "sub/x": "", "x": `name: s
+consul: {image: i, address: 10.42.0.254}
+tasks: {web: definition.json}
+images:
+  i:
+    programs: {/bin/a: "${nosuch}/x", /bin/b: none, /bin/c: data, /bin/d: sub, /bin/e: "${mine}"}
+`}, `images["i"].programs["/bin/a"]: needs ${nosuch}, which was not found: give -var nosuch=PATH
+images["i"].programs["/bin/b"]: DIR/none: no such file or directory
+images["i"].programs["/bin/c"]: DIR/data is not executable: chmod +x makes it so
+images["i"].programs["/bin/d"]: DIR/sub is a directory, not a program
+images["i"].programs["/bin/e"]: DIR/none: no such file or directory (from ${mine}): give -var mine=PATH`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, state := tt.files.write(t), filepath.Join(t.TempDir(), "state")
+			args := []string{"run", "-dir", state}
+			for _, a := range tt.args {
+				args = append(args, strings.ReplaceAll(a, "DIR", dir))
+			}
+			got := call(t, args...)
+			if got.code != 1 || got.stdout != "" {
+				t.Errorf("exit %d, want 1; standard output %q", got.code, got.stdout)
+			}
+			if diff := cmp.Diff("localecs run: "+tt.want+"\n", strings.ReplaceAll(got.stderr, dir, "DIR")); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+			if _, err := os.Stat(state); !os.IsNotExist(err) {
+				t.Errorf("the state directory was made: %v", err)
+			}
+		})
+	}
+}
+
+func TestBadFlagsAndDirectoriesAreRefused(t *testing.T) {
+	t.Parallel()
+	files := given{"scenario.yaml": scene(""), "definition.json": goodDefinition, "state/s/thesis": ""}
+	for name, tt := range map[string]struct {
+		args []string
+		want string // beginning of standard error
+	}{
+		"flag":              {[]string{"-nosuch", "DIR"}, "localecs run: flag provided but not defined: -nosuch\n"},
+		"variable":          {[]string{"-var", "x", "DIR"}, `localecs run: invalid value "x" for flag -var: want name=value, got "x"` + "\n"},
+		"log level":         {[]string{"-log-level", "loud", "DIR"}, `localecs run: log level "loud": want TRACE, DEBUG, INFO, WARN or ERROR` + "\n"},
+		"foreign directory": {[]string{"-dir", "DIR/state", "DIR"}, `localecs run: -dir: DIR/state/s holds "thesis", which no run has made: name another directory` + "\n"},
+		"file":              {[]string{"-dir", "DIR/definition.json", "DIR"}, "localecs run: -dir: mkdir DIR/definition.json: not a directory\n"},
+	} {
+		dir := files.write(t)
+		args := []string{"run"}
+		for _, a := range tt.args {
+			args = append(args, strings.ReplaceAll(a, "DIR", dir))
+		}
+		got := call(t, args...)
+		if stderr := strings.ReplaceAll(got.stderr, dir, "DIR"); got.code != 1 || !strings.HasPrefix(stderr, tt.want) {
+			t.Errorf("%s: exit %d, standard error\n%s\nwant 1 and\n%s", name, got.code, stderr, tt.want)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "state", "s", "thesis")); err != nil {
+			t.Errorf("%s: somebody's file is gone: %v", name, err)
+		}
+	}
+}
