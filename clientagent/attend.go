@@ -34,6 +34,7 @@ func (r *run) attend(ctx context.Context, child Child) int {
 		select {
 		case code := <-ended:
 			r.Log.Info("agent ended", logkey.ExitCode, code)
+			r.left = now == leaving && code == 0
 			return code
 		case sig := <-r.Signals:
 			if !ends(sig) {

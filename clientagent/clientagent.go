@@ -18,6 +18,9 @@ type Ports struct {
 	Metadata Metadata
 	// Session makes the login's session, for the task.
 	Session func(workload.Task, hclog.Logger) Session
+	// Deregister takes a node with all its services out of the servers' catalog,
+	// by its ID; a node that is not there is no error.
+	Deregister func(ctx context.Context, nodeID, secret string) error
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
 	// Signals are those sent to us, from before Run.
@@ -80,8 +83,10 @@ type run struct {
 	writing bool
 	// command is the agent's.
 	command []string
-	// told is when the first TERM or INT came.
-	told time.Time
+	// started is when the agent was, and told when the first TERM or INT came.
+	started, told time.Time
+	// left says that the agent left when it was told to.
+	left bool
 }
 
 func (r *run) run(ctx context.Context) (code int, err error) {
@@ -92,6 +97,7 @@ func (r *run) run(ctx context.Context) (code int, err error) {
 	if err != nil {
 		return 0, &cli.UsageError{Err: err}
 	}
+	r.started = time.Now()
 	r.Log.Info("agent started", logkey.Address, r.address)
 	return r.attend(ctx, child), nil
 }

@@ -16,6 +16,9 @@ import (
 // end takes back what outlives this program, on every way out. The CA files
 // stay: health-sync may still log out with them.
 func (r *run) end(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.logOutTime())
+	defer cancel()
+	r.forget(ctx)
 	out := r.logOutAll(ctx)
 	if !r.writing {
 		return
@@ -40,8 +43,6 @@ func (r *run) logOutAll(ctx context.Context) bool {
 	if r.session == nil {
 		return false // a file that is there is not ours
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.logOutTime())
-	defer cancel()
 	out := true
 	if secret := r.token.Secret; secret != "" {
 		log := r.Log.With(logkey.Accessor, r.token.Accessor)

@@ -57,8 +57,10 @@ type metadata struct {
 	mu         sync.Mutex
 	containers map[string]string
 	networks   []workload.Network
-	err        error
-	hang       bool
+	// restarts is the count of every container, nil without a restart policy.
+	restarts *int
+	err      error
+	hang     bool
 }
 
 func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
@@ -76,7 +78,7 @@ func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 	task := workload.Task{Cluster: "mesh", TaskARN: taskARN, Family: "web", DesiredStatus: "STOPPED"}
 	for name, status := range m.containers {
 		task.Containers = append(task.Containers, workload.Container{
-			Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status, Networks: m.networks,
+			Name: name, Type: "NORMAL", DesiredStatus: status, KnownStatus: status, Networks: m.networks, RestartCount: m.restarts,
 		})
 	}
 	return task, nil
@@ -94,6 +96,7 @@ type session struct {
 	// faults are by method; errHang waits for the end of the context.
 	login, replicated error
 	logout            func(secret string) error
+	deregister        error
 	params            consulutil.LoginParams
 }
 
@@ -118,6 +121,15 @@ func (s *session) Logout(ctx context.Context, secret string) error {
 	}
 	s.add("log out %s", secret)
 	return answer(ctx, s.logout(secret))
+}
+
+// Deregister is not the login's, but with its token.
+func (s *session) Deregister(ctx context.Context, id, secret string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.add("deregister %s with %s", id, secret)
+	return answer(ctx, s.deregister)
 }
 
 func answer(ctx context.Context, err error) error {
@@ -216,6 +228,8 @@ func (r *rig) run() {
 		r.err = Run(context.Background(), r.options, Ports{
 			Metadata: r.metadata,
 			Session:  func(workload.Task, hclog.Logger) Session { return r.session },
+
+			Deregister: r.session.Deregister,
 			Start: func(args []string) (Child, error) {
 				if r.startErr != nil {
 					return nil, r.startErr

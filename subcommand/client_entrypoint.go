@@ -41,6 +41,10 @@ until 10 s before the stop timeout ends. Then it leaves, and the token is logged
 out last. Every other way out logs the token out too and removes client-token
 and client-token.owner; the CA certificates stay.
 
+An agent that dies is taken out of the catalog with its services, unless it has
+run for a minute and its container has a restartPolicy: when ECS starts it again
+it finds them on the volume.
+
 The exit code is the agent's, 128+n when signal n killed it; without an agent 1
 for a wrong configuration or volume, 2 when Consul or AWS refuses, 3 when time
 ran out or a signal came first.
@@ -135,18 +139,26 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
+	servers := func() (*api.Client, error) {
+		return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr, CAFile: options.ServerCAFile()})
+	}
 	return clientagent.Run(ctx, options, clientagent.Ports{
 		Metadata: metadata,
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
 			sign := bearer(options.Config)
 			return &consulutil.Session{
-				Servers: func() (*api.Client, error) {
-					return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr, CAFile: options.ServerCAFile()})
-				},
-				Bearer: func(ctx context.Context) (string, error) { return sign(ctx, t) },
-				Limit:  options.Limit,
-				Log:    log,
+				Servers: servers,
+				Bearer:  func(ctx context.Context) (string, error) { return sign(ctx, t) },
+				Limit:   options.Limit,
+				Log:     log,
 			}
+		},
+		Deregister: func(ctx context.Context, nodeID, secret string) error {
+			client, err := servers()
+			if err != nil {
+				return err
+			}
+			return consulutil.DeregisterNode(ctx, client, nodeID, options.Agent.Partition, secret)
 		},
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(supervise.Command{Args: args}, inv.Log)

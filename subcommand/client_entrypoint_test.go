@@ -147,10 +147,7 @@ func (s *clientTask) start(t *testing.T, more ...string) *testkit.Process {
 func (s *clientTask) joined(t *testing.T) int {
 	t.Helper()
 	// The servers may still know an agent that was killed: ask both sides.
-	local, err := consulutil.NewClient(consulutil.Options{Address: s.http, Token: s.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	local := s.agent(t)
 	testkit.Eventually(t, s.node+" is registered", func() bool {
 		members, err := local.Agent().Members(false)
 		if err != nil || len(members) < 2 {
@@ -212,11 +209,7 @@ func TestWeakness16ClientLeavesLast(t *testing.T) {
 	p.Signal(syscall.SIGTERM)
 	s.m.reads(t, 3)
 	// The agent serves the others where the user's configuration says.
-	local, err := consulutil.NewClient(consulutil.Options{Address: s.http, Token: w.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if self, err := local.Agent().Self(); err != nil || self["Config"]["NodeName"] != s.node || w.member(t, s.node) != "alive" {
+	if self, err := s.agent(t).Agent().Self(); err != nil || self["Config"]["NodeName"] != s.node || w.member(t, s.node) != "alive" {
 		t.Errorf("agent %v, %v", self["Config"], err)
 	}
 	if n := w.tokens(t); n != 1 {
@@ -229,21 +222,51 @@ func TestWeakness16ClientLeavesLast(t *testing.T) {
 	s.wantNothing(t)
 }
 
-// TestClientAgentThatIsKilled: nobody told us, and its token ends all the same.
+// agent is a client of the task's own agent.
+func (s *clientTask) agent(t *testing.T) *api.Client {
+	t.Helper()
+	c, err := consulutil.NewClient(consulutil.Options{Address: s.http, Token: s.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// instances counts those of a service in the servers' catalog.
+func (w *clientWorld) instances(t *testing.T, service string) int {
+	t.Helper()
+	list, _, err := w.admin.Catalog().Service(service, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// TestClientAgentThatIsKilled: nobody told us, and its token and its services
+// end all the same. They come back with the next run.
 func TestClientAgentThatIsKilled(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")
 	s := w.task(t, "killed")
 	p := s.start(t)
-	if err := syscall.Kill(s.joined(t), syscall.SIGKILL); err != nil {
+	agent := s.joined(t)
+	if err := s.agent(t).Agent().ServiceRegister(&api.AgentServiceRegistration{Name: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the service is in the catalog", func() bool { return s.instances(t, "web") == 1 })
+	if err := syscall.Kill(agent, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	exits(t, p, 137)
 	s.wantNothing(t)
+	if n := s.instances(t, "web"); n != 0 {
+		t.Errorf("%d services of a dead agent", n)
+	}
 
 	// Killed ourselves, we leave a token, which the next run logs out.
 	p = s.start(t)
 	s.joined(t)
+	testkit.Eventually(t, "the service is there again", func() bool { return s.instances(t, "web") == 1 })
 	p.Signal(syscall.SIGKILL)
 	p.Wait()
 	if n := w.tokens(t); n != 1 {

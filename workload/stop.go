@@ -45,6 +45,11 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	return found
 }
 
+// Restartable says whether ECS may start the container again when it exits.
+func (t Task) Restartable(name string) bool {
+	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.RestartCount != nil })
+}
+
 // Running are the names of those that have not stopped, sorted, since EC2
 // lists containers in random order.
 func Running(containers []Container) []string {

@@ -58,3 +58,17 @@ func TestTheEndOfATaskIsInOrder(t *testing.T) {
 		t.Errorf("log-out after %s, leave after %s", logOut, leave)
 	}
 }
+
+func TestRestartable(t *testing.T) {
+	t.Parallel()
+	task, err := workload.ParseTask([]byte(`{"TaskARN":"` + fargateARN + `","Containers":[
+		{"Name":"consul-client","RestartCount":0},{"Name":"web"},{"Name":"log","RestartCount":3}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"consul-client": true, "log": true, "web": false, "none": false} {
+		if got := task.Restartable(name); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}

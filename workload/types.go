@@ -28,6 +28,8 @@ type Container struct {
 	ExitCode      *int      `json:"ExitCode"`
 	Health        Health    `json:"Health"`
 	Networks      []Network `json:"Networks"`
+	// RestartCount is there with an enabled restart policy only, from 0.
+	RestartCount *int `json:"RestartCount"`
 }
 
 // Health is the container health check's state; Status is empty while there

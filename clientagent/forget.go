@@ -1,0 +1,72 @@
+package clientagent
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// fileNodeID is where an agent keeps its node ID, in its data directory.
+const fileNodeID = "node-id"
+
+// restartMinimum is the least that ECS takes for restartAttemptPeriod: a
+// container that has run for less is not started again.
+const restartMinimum = time.Minute
+
+// forget takes the node of an agent that died out of the catalog. Nobody writes
+// its checks any more: peers would call a task that may be ending until gossip
+// finds the agent failed, after some seconds, and its services would stay for
+// reconnectTimeout after that.
+func (r *run) forget(ctx context.Context) {
+	if !r.orphaned() {
+		return
+	}
+	id, err := r.nodeID()
+	if err == nil && id == "" {
+		return // it has registered nothing, or keeps its data elsewhere
+	}
+	if err == nil {
+		ctx, cancel := context.WithTimeout(ctx, r.logOutTime()/2)
+		defer cancel()
+		err = retry.Do(ctx, retry.Remote(), r.Log, "deregister node", consulutil.Classify, func(ctx context.Context) error {
+			return r.Deregister(ctx, id, r.token.Secret)
+		})
+	}
+	if err != nil {
+		r.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout, logkey.Node, id, logkey.Error, err)
+		return
+	}
+	r.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
+}
+
+// orphaned says whether there may be services of an agent that has ended without
+// leaving and will not come back. One that comes back finds its services in its
+// data directory, and peers need not notice.
+func (r *run) orphaned() bool {
+	switch {
+	case r.started.IsZero() || r.left || r.Config.ConsulHTTPAddr == "":
+		return false
+	case r.told.IsZero() && r.task.Restartable(workload.ContainerConsulClient) && time.Since(r.started) >= restartMinimum:
+		r.Log.Info("the agent's services stay in Consul: ECS may restart this container")
+		return false
+	}
+	return true
+}
+
+// nodeID is the agent's, empty when there is none.
+func (r *run) nodeID() (string, error) {
+	id, err := os.ReadFile(filepath.Join(r.path(workload.DirClient), dirData, fileNodeID))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(id)), err
+}

@@ -1,0 +1,152 @@
+package clientagent
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// orphan starts a client-entrypoint whose agent has registered itself.
+func orphan(t *testing.T, restarts *int, test func(*rig)) {
+	t.Helper()
+	inBubble(t, func(r *rig) {
+		r.metadata.restarts = restarts
+		r.run()
+		r.taken()
+		r.hasNode("id-1\n")
+		r.start = time.Now()
+		test(r)
+	})
+}
+
+// hasNode writes the file in which an agent keeps its node ID.
+func (r *rig) hasNode(id string) {
+	r.t.Helper()
+	path := r.options.path(filepath.Join("consul-client", "data", "node-id"))
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		r.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(id), 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// TestDeadAgentLeavesNoServices: peers hear at once that it is gone.
+func TestDeadAgentLeavesNoServices(t *testing.T) {
+	t.Parallel()
+	orphan(t, nil, func(r *rig) {
+		r.pass(time.Hour)
+		r.child.end(137)
+		if code := cli.ExitCode(r.wait()); code != 137 {
+			t.Errorf("exit code %d", code)
+		}
+		r.wantHistory("1h0m0s agent ended 137", "1h0m0s deregister id-1 with secret-1", "1h0m0s log out secret-1")
+		if r.logged("node=id-1") != 1 || r.logged("WARN") != 0 {
+			t.Errorf("log:\n%s", r.log)
+		}
+	})
+}
+
+// TestAgentThatECSRestartsKeepsItsServices: the next run finds them in its data
+// directory, and no peer notices.
+func TestAgentThatECSRestartsKeepsItsServices(t *testing.T) {
+	t.Parallel()
+	count := 0
+	for name, c := range map[string]struct {
+		runs, told time.Duration
+		restarts   *int
+		keeps      bool
+	}{
+		"long enough for any policy":   {runs: time.Minute, restarts: &count, keeps: true},
+		"too short for a restart":      {runs: time.Minute - 1, restarts: &count},
+		"no policy":                    {runs: time.Hour},
+		"a task that stops has none":   {runs: time.Hour, told: sec, restarts: &count},
+		"not even in its first minute": {runs: sec, told: sec, restarts: &count},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			orphan(t, c.restarts, func(r *rig) {
+				r.pass(c.runs)
+				if c.told > 0 {
+					r.signals <- syscall.SIGTERM
+					r.pass(c.told)
+				}
+				at := (c.runs + c.told).Round(10 * time.Millisecond).String()
+				r.child.end(1)
+				r.wait()
+				want := []string{at + " agent ended 1", at + " deregister id-1 with secret-1", at + " log out secret-1"}
+				if c.keeps {
+					want = append(want[:1], want[2])
+				}
+				r.wantHistory(want...)
+			})
+		})
+	}
+}
+
+// TestAgentThatLeavesDeregistersItself: nothing is left to do.
+func TestAgentThatLeavesDeregistersItself(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{0, 1} {
+		orphan(t, nil, func(r *rig) {
+			r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
+			r.child.code = code
+			r.signals <- syscall.SIGTERM
+			r.wait()
+			want := []string{"0s signal terminated", "3s agent ended 0", "3s log out secret-1"}
+			if code != 0 { // its leave has failed
+				want = []string{"0s signal terminated", "3s agent ended 1", "3s deregister id-1 with secret-1", "3s log out secret-1"}
+			}
+			r.wantHistory(want...)
+		})
+	}
+}
+
+func TestNothingToDeregister(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*rig){
+		"no node ID":          func(r *rig) { r.hasNode("") },
+		"no address":          func(r *rig) { r.options.Config.ConsulHTTPAddr = "" },
+		"data kept elsewhere": func(r *rig) { os.Remove(r.options.path("consul-client/data/node-id")) },
+		"nothing but blanks":  func(r *rig) { r.hasNode(" \n") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			orphan(t, nil, func(r *rig) {
+				change(r)
+				r.child.end(1)
+				r.wait()
+				r.wantHistory("0s agent ended 1", "0s log out secret-1")
+			})
+		})
+	}
+}
+
+// TestNodeThatStaysIsTold: the log-out has its share of the time.
+func TestNodeThatStaysIsTold(t *testing.T) {
+	t.Parallel()
+	for _, told := range []bool{false, true} {
+		orphan(t, nil, func(r *rig) {
+			r.session.deregister = errHang
+			r.child.leave = -1
+			want := []string{"0s agent ended 1", "0s deregister id-1 with secret-1", "5s log out secret-1"}
+			if told {
+				r.signals <- syscall.SIGTERM
+				want = []string{"20s signal terminated", "27.5s signal killed to the group", "27.5s agent ended 137",
+					"27.5s deregister id-1 with secret-1", "28.5s log out secret-1"}
+			} else {
+				r.child.end(1)
+			}
+			r.wait()
+			r.wantHistory(want...)
+			if r.logged("node of the dead agent was not deregistered") != 1 || r.logged("node=id-1") != 1 {
+				t.Errorf("log:\n%s", r.log)
+			}
+			r.wantFiles()
+		})
+	}
+}
