@@ -1,7 +1,9 @@
 package command
 
 import (
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -48,10 +50,33 @@ func lesserHosts() map[string]func([]string) int {
 			fd, err := unix.Open(args[0], unix.O_WRONLY, 0)
 			return orElse(err, func() error { return unix.Dup2(fd, 1) })
 		}),
+		"taken": lesser(func(args []string) error { // ports that somebody listens on
+			var errs []error
+			for _, port := range args {
+				errs = append(errs, take(port))
+			}
+			return errors.Join(errs...)
+		}),
 		"unmounted": lesser(func(args []string) error {
 			return orElse(mountsOfItsOwn(), func() error { return unix.Unmount(args[0], unix.MNT_DETACH) })
 		}),
 	}
+}
+
+// take listens on a port for as long as this process lives, also as another
+// program.
+func take(port string) error {
+	l, err := net.Listen("tcp", port)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	f, err := l.(*net.TCPListener).File()
+	if err != nil {
+		return err
+	}
+	_, err = unix.Dup(int(f.Fd())) // without close-on-exec
+	return err
 }
 
 func orElse(err error, next func() error) error {

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -78,7 +79,9 @@ func (e ending) story() string {
 func TestWholeRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.run(order{Args: leaks(t)})
+	// What is in use on the host does not matter to tasks with networks of their
+	// own.
+	a := w.run(order{Args: leaks(t), On: "taken :53 :80 :8080 :8500"})
 	clean(t, "whole run", a)
 	if len(a.Kept) > 0 {
 		t.Errorf("kept %q", a.Kept)
@@ -178,6 +181,39 @@ func TestKilledHelperEndsTheRun(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// On the host's network tasks have no namespace for their links, and no links.
+func TestRunOnTheHostsNetworkLeavesNothing(t *testing.T) {
+	t.Parallel()
+	scenario := t.TempDir()
+	for _, name := range []string{"scenario.yaml", "many.json", "shared.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "leaks", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = bytes.ReplaceAll(text, []byte("address: 10."), []byte("address: 127."))
+		text = bytes.ReplaceAll(text, []byte("\ntasks:"), []byte("\nsubnet: 127.42.0.0/24\ntasks:"))
+		if err := os.WriteFile(filepath.Join(scenario, name), text, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := leaks(t, "-network", "host")
+	args[len(args)-1] = scenario
+	w := newWorld(t)
+	for _, o := range pick(t, "host") {
+		for _, o.Do = range []string{"SIGKILL", "SIGINT group"} {
+			o.Args = args
+			a := w.run(o)
+			clean(t, o, a)
+			if !a.Done || o.Lines > 0 && o.Do != "SIGKILL" && a.Code != 3 {
+				t.Errorf("%v\n%s", o, a.story())
+			}
+		}
+		if a := w.run(order{Args: args, Lines: 1, Do: "SIGTERM"}); a.Code != 3 || len(a.Kept) > 0 {
+			t.Errorf("next run after %v: kept %q\n%s", o, a.Kept, a.story())
+		}
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +17,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -147,24 +147,12 @@ func settle(dir string) (leave func(), err error) {
 			return nil, err
 		}
 	}
-	// What is in use on the host does not matter to tasks with networks of their
-	// own: these stay taken as long as the world is.
-	var taken []net.Listener
-	for _, port := range []string{":53", ":80", ":8080", ":8500"} {
-		l, err := net.Listen("tcp", port)
-		if err != nil {
-			return nil, err
-		}
-		taken = append(taken, l)
+	leave, err = ownGroups()
+	lo, noLoopback := netlink.LinkByName("lo")
+	if noLoopback == nil {
+		noLoopback = netlink.LinkSetUp(lo)
 	}
-	ungroup, err := ownGroups()
-	leave = func() {
-		ungroup()
-		for _, l := range taken {
-			l.Close()
-		}
-	}
-	return leave, errors.Join(err,
+	return leave, errors.Join(err, noLoopback,
 		unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
 		unix.Mount("proc", "/proc", "proc", 0, ""),
 		unix.Mount("shm", "/dev/shm", "tmpfs", 0, ""),
