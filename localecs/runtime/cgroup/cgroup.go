@@ -231,11 +231,12 @@ func (g *Group) OutOfMemory() bool {
 	return false
 }
 
-// Close removes the group. Its processes must be dead.
+// Close removes the group, and those that root in a container may have made in
+// it. Its processes must be dead.
 func (g *Group) Close() error {
 	var errs []error
 	for _, p := range g.places {
-		errs = append(errs, remove(p.dir, unix.Rmdir))
+		errs = append(errs, remove(p.dir, removeTree))
 	}
 	return errors.Join(errs...)
 }

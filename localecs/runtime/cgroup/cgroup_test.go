@@ -145,6 +145,19 @@ func TestLimitKills(t *testing.T) {
 	}
 }
 
+func TestCloseTakesGroupsBelow(t *testing.T) {
+	t.Parallel()
+	g := containerIn(t, openRoot(t), 0, 0)
+	for _, p := range g.places {
+		if err := os.MkdirAll(filepath.Join(p.dir, "made", "inside"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	g := containerIn(t, openRoot(t), 1024, 512)
