@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/dns"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -63,6 +66,8 @@ type Cluster struct {
 	fabric  *network.Fabric
 	runtime *runtime.Runtime
 	store   *identity.Store
+	// ecs is the ECS API, where there is one.
+	ecs atomic.Pointer[http.Handler]
 	// aws is where STS and IAM are, in URLs; closeAWS ends them, nil before
 	// they serve.
 	aws      string
@@ -136,9 +141,31 @@ func (c *Cluster) serveAWS() error {
 		return fmt.Errorf("listen for STS and IAM: %w", err)
 	}
 	c.aws = hostOf(l)
-	c.closeAWS = serveHTTP(l, awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region}))
+	c.closeAWS = serveHTTP(l, c.AWS())
 	return nil
 }
+
+// AWS is what tasks find at AWSEndpoint: STS, IAM, and the ECS API once there is
+// one.
+func (c *Cluster) AWS() http.Handler {
+	identities := awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if api := c.ecs.Load(); api != nil && ecsapi.Wanted(r) {
+			(*api).ServeHTTP(w, r)
+			return
+		}
+		identities.ServeHTTP(w, r)
+	})
+}
+
+// ServeECS adds the ECS API to AWS.
+func (c *Cluster) ServeECS(api http.Handler) { c.ecs.Store(&api) }
+
+// Identities has the account's roles, users and keys.
+func (c *Cluster) Identities() *identity.Store { return c.store }
+
+// Protections are those that service tasks have.
+func (c *Cluster) Protections() *metadata.Protections { return c.protections }
 
 // serveDNS answers at the address that every task's resolv.conf names.
 func (c *Cluster) serveDNS() error {
@@ -164,7 +191,7 @@ func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	tasks := c.tasks
 	c.mu.Unlock()
 	for _, t := range tasks {
-		service := strings.ToLower(t.def.Family + "." + c.options.Name + ".local")
+		service := strings.ToLower(t.def.Family + "." + t.launch.Cluster + ".local")
 		view := t.View()
 		switch {
 		case name == strings.ToLower(t.ns.PrivateDNSName) && view.KnownStatus != scheduler.StatusStopped:

@@ -20,17 +20,47 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
+// Launch is a task to run.
+type Launch struct {
+	// Name is what observers call it, and its log directory.
+	Name string
+	// ID is the last part of its ARN; empty makes one.
+	ID string
+	// Cluster is the ECS cluster that it is of; empty is that of the Options.
+	Cluster string
+	// Service makes it a task of an ECS service: it may protect itself from
+	// scale-in, which a standalone task may not.
+	Service string
+	// Definition must not be changed afterwards.
+	Definition *taskdef.TaskDefinition
+	// ContainerARNs are by container name; those that are missing are made.
+	ContainerARNs map[string]string
+	// Observe gets every view, in order, before anybody else sees it. It must not
+	// block; nil for nobody.
+	Observe func(*Task, scheduler.View)
+}
+
 // Run starts a task of the definition. name is what observers call it, and its
 // log directory. The definition must not be changed afterwards.
 func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
-	return c.RunInService("", name, def)
+	return c.Launch(Launch{Name: name, Definition: def})
 }
 
-// RunInService is Run for a task of an ECS service: it may protect itself from
-// scale-in, which a standalone task may not.
+// RunInService is Run for a task of an ECS service.
 func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition) (*Task, error) {
+	return c.Launch(Launch{Name: name, Service: service, Definition: def})
+}
+
+// Launch starts a task.
+func (c *Cluster) Launch(l Launch) (*Task, error) {
+	if l.ID == "" {
+		l.ID = newTaskID()
+	}
+	if l.Cluster == "" {
+		l.Cluster = c.options.Name
+	}
 	t := &Task{
-		cluster: c, service: service, name: name, id: newTaskID(), def: def,
+		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
 		env:        map[string][]string{},
 		logs:       map[string]*logFile{},
 		volumes:    map[string]string{},
@@ -40,7 +70,7 @@ func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition
 		stopped:    make(chan struct{}),
 		done:       make(chan struct{}),
 	}
-	state := scheduler.New(def, c.options.schedulerOptions(), time.Now())
+	state := scheduler.New(t.def, c.options.schedulerOptions(), time.Now())
 	t.view = state.View()
 	if err := t.prepare(); err != nil {
 		return nil, errors.Join(hostcap.Shortage(err), t.release())
@@ -72,8 +102,13 @@ func (t *Task) prepare() error {
 	}
 	t.closers = append(t.closers, ns.Close)
 	o := t.cluster.options
-	t.facts = facts.Cluster{Name: o.Name, Region: o.Region, Account: o.Account}.Task(t.id, t.def, ns.Addressing)
-	t.facts.ServiceName = t.service
+	t.facts = facts.Cluster{Name: t.launch.Cluster, Region: o.Region, Account: o.Account}.Task(t.id, t.def, ns.Addressing)
+	t.facts.ServiceName = t.launch.Service
+	for name, arn := range t.launch.ContainerARNs {
+		container := t.facts.Containers[name]
+		container.ContainerARN = arn
+		t.facts.Containers[name] = container
+	}
 	for _, acquire := range []func() error{t.reservePorts, t.openCredentials, t.sharePIDs, t.limitMemory, t.serve, t.makeFiles} {
 		if err := acquire(); err != nil {
 			return err

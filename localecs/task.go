@@ -25,7 +25,7 @@ import (
 // else sees copies.
 type Task struct {
 	cluster *Cluster
-	service string // empty for a standalone task
+	launch  Launch
 	name    string // the observer's name for it
 	id      string
 	def     *taskdef.TaskDefinition
@@ -74,6 +74,9 @@ func (t *Task) ID() string { return t.id }
 
 // IP is the task's address in the VPC.
 func (t *Task) IP() string { return t.ns.IP.String() }
+
+// Facts are what the task's metadata says besides its state.
+func (t *Task) Facts() metadata.Facts { return t.facts }
 
 // Done is closed when the task is STOPPED and nothing of it is left.
 func (t *Task) Done() <-chan struct{} { return t.done }
@@ -188,6 +191,9 @@ func (t *Task) apply(state *scheduler.Task, event scheduler.Event) []scheduler.A
 	old := t.view
 	t.view = view
 	t.mu.Unlock()
+	if t.launch.Observe != nil {
+		t.launch.Observe(t, view)
+	}
 	for _, e := range changes(t.name, old, view, now) {
 		t.cluster.options.Observe(e)
 	}

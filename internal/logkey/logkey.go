@@ -21,6 +21,7 @@ const (
 	GIDs        = "gids"
 	Namespace   = "namespace"
 	Node        = "node"
+	Operation   = "operation"
 	Partition   = "partition"
 	Path        = "path"
 	PID         = "pid"

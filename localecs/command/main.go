@@ -25,6 +25,6 @@ func App() cli.App {
 	return cli.App{
 		Name:     "localecs",
 		Version:  cli.Version(),
-		Commands: map[string]cli.Command{"run": runCommand()},
+		Commands: map[string]cli.Command{"run": runCommand(), "serve": serveCommand()},
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // withoutRoot runs the command again in a user namespace when this process
 // lacks privileges for containers and a kind of network. done says that it has,
-// and err is how that ended.
-func withoutRoot(inv *cli.Invocation, mode network.Mode) (done bool, err error) {
+// and err is how that ended. The process inside gets the file, if there is one.
+func withoutRoot(inv *cli.Invocation, mode network.Mode, inherit *os.File) (done bool, err error) {
 	if rootless.Inside() {
 		return false, rootless.Check()
 	}
@@ -35,7 +35,7 @@ func withoutRoot(inv *cli.Invocation, mode network.Mode) (done bool, err error) 
 	bin := filepath.Dir(self)
 	code, err := rootless.Run(rootless.Options{
 		Args: inv.Line, Stdin: inv.Stdin, Stdout: inv.Stdout, Stderr: inv.Stderr, Log: inv.Log,
-		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host,
+		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host, Inherit: inherit,
 	})
 	switch {
 	case err != nil:

@@ -112,7 +112,7 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 	plan, warnings, err := f.prepare(inv)
 	if err == nil {
-		if done, err := withoutRoot(inv, f.network); done || err != nil {
+		if done, err := withoutRoot(inv, f.network, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
 	}
@@ -129,11 +129,7 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.UsageError{Err: err}
 	}
 	defer dir.Close()
-	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
-		ends = append(ends, syscall.SIGHUP)
-	}
-	ctx, stop := cli.SignalContext(ctx, ends...)
+	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
 	ctx, out := watchOutput(ctx, inv.Stdout)
 	follow, release, err := f.follower(inv, out)
@@ -154,6 +150,15 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 	return nil
 }
 
+// ends are the signals that end a run.
+func ends() []os.Signal {
+	list := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // as it is under nohup
+		list = append(list, syscall.SIGHUP)
+	}
+	return list
+}
+
 // prepare looks at everything that was given before it touches anything: the
 // logs of the last run stay until this one can begin.
 func (f *runFlags) prepare(inv *cli.Invocation) (plan *scenario.Plan, warnings []string, err error) {
@@ -161,7 +166,7 @@ func (f *runFlags) prepare(inv *cli.Invocation) (plan *scenario.Plan, warnings [
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := f.variables()
+	values, err := f.vars.found()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -170,18 +175,22 @@ func (f *runFlags) prepare(inv *cli.Invocation) (plan *scenario.Plan, warnings [
 
 // warn says what is accepted and perhaps not meant. message is for a log.
 func (f *runFlags) warn(inv *cli.Invocation, message string, warnings []string) {
+	warn(inv, "run", f.json, message, warnings)
+}
+
+func warn(inv *cli.Invocation, command string, json bool, message string, warnings []string) {
 	for _, w := range warnings {
 		switch {
-		case f.json:
+		case json:
 			inv.Log.Warn(message, logkey.Reason, w)
 		case inv.Log.IsWarn():
-			fmt.Fprintln(inv.Stderr, "localecs run: warning:", w)
+			fmt.Fprintf(inv.Stderr, "localecs %s: warning: %s\n", command, w)
 		}
 	}
 }
 
-// variables are the scenario's: given ones, else what is found here.
-func (f *runFlags) variables() (map[string]string, error) {
+// found are the variables: given ones, else what is found here.
+func (v vars) found() (map[string]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, &hostcap.MissingError{What: "find this program", Need: "/proc", Instead: "mount it", Err: err}
@@ -193,7 +202,7 @@ func (f *runFlags) variables() (map[string]string, error) {
 			values[name] = path
 		}
 	}
-	for name, value := range f.vars {
+	for name, value := range v {
 		values[name] = value
 	}
 	return values, nil

@@ -18,6 +18,9 @@ const (
 // lifeFD is a pipe whose other end only the parent has.
 const lifeFD = 3
 
+// inheritFD is Options.Inherit.
+const inheritFD = 4
+
 // selfExe is this binary, also after its file was replaced.
 const selfExe = "/proc/self/exe"
 
@@ -34,6 +37,13 @@ func Main() {
 
 // Inside says whether this process is a child of Run.
 func Inside() bool { return os.Args[0] == argv0Inside }
+
+// Inherited is the file that Run was given for this child. It was given none
+// when nothing is there.
+func Inherited() *os.File {
+	unix.CloseOnExec(inheritFD)
+	return os.NewFile(inheritFD, "inherited")
+}
 
 // wait waits until this process has IDs and executes the program once more:
 // who has no user ID loses all capabilities at exec, and root gets them back.

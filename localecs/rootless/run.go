@@ -47,6 +47,9 @@ type Options struct {
 	Instead string
 	// HostNetwork leaves the child in this process's network.
 	HostNetwork bool
+	// Inherit is a file for the child, such as what listens in this process's
+	// network; nil for none. There Inherited is it.
+	Inherit *os.File
 }
 
 // Missing returns the names of the capabilities that this process lacks. A
@@ -176,6 +179,9 @@ func (o Options) start(m mapping) (*child, error) {
 	c.cmd.Args = append([]string{argv0Inside}, o.Args...)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	c.cmd.ExtraFiles = []*os.File{read} // lifeFD
+	if o.Inherit != nil {
+		c.cmd.ExtraFiles = append(c.cmd.ExtraFiles, o.Inherit) // inheritFD
+	}
 	c.cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWNET,
 		// Ctrl-C is for this process, which passes it on.

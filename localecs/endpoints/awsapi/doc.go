@@ -2,12 +2,11 @@
 // login with the aws-iam auth method and the AWS SDKs' identity calls need it.
 // One handler serves both services.
 //
-// Flow: (1) read the body; (2) parse the Authorization header; (3) verify the
-// AWS Signature Version 4, date, scope and session token against the keys of
-// an identity.Store; (4) run the action of the signed service; (5) answer XML,
+// Flow: (1) read the body; (2) sigv4 verifies the signature against the keys of
+// an identity.Store; (3) run the action of the signed service; (4) answer XML,
 // or AWS's own error code.
 //
-// Owns: signature verification, actions, the XML and its error codes.
+// Owns: actions, the XML and its error codes.
 // Never does: listen, hold keys, accept an unsigned request.
-// Start reading at: New, then verifier.verify.
+// Start reading at: New.
 package awsapi

@@ -12,6 +12,7 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/sigv4"
 )
 
 // maxBody bounds a request's body; Query API calls are far smaller.
@@ -33,12 +34,27 @@ type Options struct {
 // front of the signed one. It relays the Host header that was signed, so
 // requests signed for AWS's own hosts verify here.
 func New(o Options) http.Handler {
-	return &handler{store: o.Store, verifier: verifier{store: o.Store, region: o.Region}}
+	return &handler{store: o.Store, verifier: sigv4.Verifier{
+		Store: o.Store, Services: []string{"sts", "iam"}, Regions: []string{o.Region, globalRegion(o.Region)},
+	}}
+}
+
+// globalRegion is the one of the region's partition that global services are
+// signed for. AWS's IAM takes no other; consul-ecs builds after 0.6 sign IAM with
+// the STS region when it has an endpoint of its own, so that is accepted too.
+func globalRegion(region string) string {
+	switch {
+	case strings.HasPrefix(region, "cn-"):
+		return "cn-north-1"
+	case strings.HasPrefix(region, "us-gov-"):
+		return "us-gov-west-1"
+	}
+	return "us-east-1"
 }
 
 type handler struct {
 	store    *identity.Store
-	verifier verifier
+	verifier sigv4.Verifier
 }
 
 // call is one verified request.
@@ -59,9 +75,9 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, "", &apiError{status, "MalformedInput", "Request body cannot be read."})
 		return
 	}
-	key, service, bad := h.verifier.verify(r.Context(), r, body, time.Now())
-	if bad != nil {
-		writeError(w, claimedService(r), bad)
+	key, service, refused := h.verifier.Verify(r.Context(), r, body, time.Now())
+	if refused != nil {
+		writeError(w, sigv4.ClaimedService(r), &apiError{refused.Status, refused.Code, refused.Message})
 		return
 	}
 	params, bad := parseParams(r, body)
@@ -74,15 +90,6 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	writeError(w, service, bad)
-}
-
-// claimedService is the service of an unverified request, for the namespace
-// of its error only.
-func claimedService(r *http.Request) string {
-	if auth, bad := parseAuthorization(r.Header.Get("Authorization")); bad == nil {
-		return auth.service
-	}
-	return ""
 }
 
 // parseParams joins the query string and a form body.

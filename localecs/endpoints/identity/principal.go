@@ -27,6 +27,9 @@ type Role struct {
 	// DenyGetRole refuses iam:GetRole altogether, as for a role without the
 	// statement that consul-ecs needs. Deny wins over allow, as in IAM.
 	DenyGetRole bool
+	// Actions are what sessions of the role may call besides, as in a policy:
+	// "ecs:DescribeTasks", "ecs:List*", "*".
+	Actions []string
 }
 
 // ARN is the role's own ARN, with its path.
@@ -60,6 +63,8 @@ type User struct {
 	ID                 string
 	Account, Partition string
 	Tags               map[string]string
+	// Actions are what the user may call, as Role's.
+	Actions []string
 }
 
 // ARN is the user's ARN, with its path.

@@ -60,6 +60,8 @@ type Image struct {
 // Role is an IAM role with its tags.
 type Role struct {
 	Tags map[string]string `yaml:"tags"`
+	// Actions are what the role may call of the ECS API, such as ecs:List*.
+	Actions []string `yaml:"actions"`
 }
 
 // Consul is the Consul server of the scenario, outside of ECS: ACLs on,
@@ -158,7 +160,14 @@ const maxBytes = 1 << 20
 
 // Load reads the scenario at path, a file or a directory with FileName in it,
 // and reports everything that is wrong with it at once.
-func Load(path string) (*Scenario, error) {
+func Load(path string) (*Scenario, error) { return load(path, (*Scenario).problems) }
+
+// LoadSetting reads of the scenario at path only where tasks live: account,
+// region, cluster, subnet, images, roles and secrets. It may be a scenario that
+// runs, and needs nothing else of one.
+func LoadSetting(path string) (*Scenario, error) { return load(path, (*Scenario).settingProblems) }
+
+func load(path string, problems func(*Scenario) []error) (*Scenario, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		directory := path
 		path = filepath.Join(path, FileName)
@@ -170,7 +179,7 @@ func Load(path string) (*Scenario, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}
-	s, err := Parse(data)
+	s, err := parse(data, problems)
 	if err != nil {
 		return nil, eachIn(path, err)
 	}
@@ -192,22 +201,29 @@ func eachIn(path string, err error) error {
 }
 
 // Parse reads a scenario document. Unknown keys are errors, with their place.
-func Parse(data []byte) (*Scenario, error) {
-	if err := textfile.Check(data); err != nil {
-		return nil, err
-	}
-	if err := checkKeys(data); err != nil {
-		return nil, err
-	}
-	s := &Scenario{
+func Parse(data []byte) (*Scenario, error) { return parse(data, (*Scenario).problems) }
+
+// Default is what a scenario has that says nothing.
+func Default() *Scenario {
+	return &Scenario{
 		Account:   "123456789012",
 		Region:    "us-east-1",
 		Cluster:   "default",
 		Subnet:    "10.42.0.0/24",
 		StopOrder: "reverse",
 	}
+}
+
+func parse(data []byte, problems func(*Scenario) []error) (*Scenario, error) {
+	if err := textfile.Check(data); err != nil {
+		return nil, err
+	}
+	if err := checkKeys(data); err != nil {
+		return nil, err
+	}
+	s := Default()
 	if err := yaml.UnmarshalWithOptions(data, s, yaml.DisallowUnknownField()); err != nil {
 		return nil, syntaxError(err)
 	}
-	return s, errors.Join(s.problems()...)
+	return s, errors.Join(problems(s)...)
 }

@@ -37,21 +37,27 @@ func (s *Scenario) problems() []error {
 			add("tasks[%q]: want the task definition's file", name)
 		}
 	}
-	for name, i := range s.Images {
-		if i == nil {
-			add("images[%q]: want programs", name)
-		}
-	}
 	if s.Images[s.Consul.Image] == nil {
 		add("consul.image: %q is not in images", s.Consul.Image)
-	}
-	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
-		add("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet)
 	}
 	if s.Consul.Address == "" {
 		add("consul.address: want the server's address, the last but one of subnet %s", s.Subnet)
 	}
-	return append(errs, s.stepsProblems()...)
+	return slices.Concat(errs, s.settingProblems(), s.stepsProblems())
+}
+
+// settingProblems are the mistakes in what every task needs.
+func (s *Scenario) settingProblems() []error {
+	var errs []error
+	for name, i := range s.Images {
+		if i == nil {
+			errs = append(errs, fmt.Errorf("images[%q]: want programs", name))
+		}
+	}
+	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
+		errs = append(errs, fmt.Errorf("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet))
+	}
+	return errs
 }
 
 // stepsProblems follows the steps: what each needs must have been done before.

@@ -11,7 +11,7 @@ import (
 func (s *Scenario) IdentityRoles() []identity.Role {
 	var roles []identity.Role
 	for name, r := range s.Roles {
-		role := identity.Role{Name: path.Base(name), Path: identity.CleanPath(path.Dir(name)), Account: s.Account, Tags: r.Tags}
+		role := identity.Role{Name: path.Base(name), Path: identity.CleanPath(path.Dir(name)), Account: s.Account, Tags: r.Tags, Actions: r.Actions}
 		if path.Dir(name) == "." {
 			role.Path = "/"
 		}

@@ -1,4 +1,4 @@
-package awsapi
+package sigv4
 
 import (
 	"context"
@@ -26,22 +26,41 @@ const (
 	skew = 15 * time.Minute
 )
 
-// verifier checks signatures against a Store's keys.
-type verifier struct {
-	store *identity.Store
-	// region is the one STS serves besides the partition's global one.
-	region string
+// Verifier checks signatures against a Store's keys.
+type Verifier struct {
+	Store *identity.Store
+	// Services and Regions are those that a request may be signed for.
+	Services, Regions []string
 }
 
-// verify returns the key that signed r, whose body is body, and the service
+// Error is why a request is refused, in the words of AWS's Query API.
+type Error struct {
+	// Status is HTTP's.
+	Status        int
+	Code, Message string
+}
+
+// Error is "code: message".
+func (e *Error) Error() string { return e.Code + ": " + e.Message }
+
+// ClaimedService is the service that a request says it was signed for, or
+// nothing; no signature is looked at.
+func ClaimedService(r *http.Request) string {
+	if auth, bad := parseAuthorization(r.Header.Get("Authorization")); bad == nil {
+		return auth.service
+	}
+	return ""
+}
+
+// Verify returns the key that signed r, whose body is body, and the service
 // it was signed for. It signs the request again with the SDK's own signer and
 // compares. Headers that AWS's SDKs never sign (User-Agent among them) are not
 // verified when a client lists them in SignedHeaders: such a request is
 // refused as a mismatch.
-func (v verifier) verify(ctx context.Context, r *http.Request, body []byte, now time.Time) (identity.Key, string, *apiError) {
+func (v Verifier) Verify(ctx context.Context, r *http.Request, body []byte, now time.Time) (identity.Key, string, *Error) {
 	headers := r.Header.Values("Authorization")
 	if len(headers) == 0 {
-		return identity.Key{}, "", &apiError{403, "MissingAuthenticationToken", "Request is missing Authentication Token"}
+		return identity.Key{}, "", &Error{403, "MissingAuthenticationToken", "Request is missing Authentication Token"}
 	}
 	if len(headers) > 1 {
 		return identity.Key{}, "", incomplete("Request has more than one Authorization header.")
@@ -69,39 +88,26 @@ func (v verifier) verify(ctx context.Context, r *http.Request, body []byte, now 
 		return identity.Key{}, "", mismatch("The request signature we calculated does not match the signature you provided. Check your AWS Secret Access Key and signing method. Consult the service documentation for details.")
 	}
 	if key.Expired(now) {
-		return identity.Key{}, "", &apiError{403, "ExpiredToken", "The security token included in the request is expired"}
+		return identity.Key{}, "", &Error{403, "ExpiredToken", "The security token included in the request is expired"}
 	}
 	return key, auth.service, nil
 }
 
-// checkScope accepts the partition's global region for both services, and
-// the configured region. AWS's IAM takes the global one only; consul-ecs
-// builds after 0.6 sign IAM with the STS region when it has an endpoint of its
-// own, so that is accepted too.
-func (v verifier) checkScope(auth authorization) *apiError {
-	if auth.service != "sts" && auth.service != "iam" {
-		return mismatch("Credential should be scoped to correct service: 'sts'. ")
+// checkScope compares the signature's scope with what is served here.
+func (v Verifier) checkScope(auth authorization) *Error {
+	if !slices.Contains(v.Services, auth.service) {
+		return mismatch("Credential should be scoped to correct service: '%s'. ", v.Services[0])
 	}
-	if auth.region != v.region && auth.region != globalRegion(v.region) {
+	if !slices.Contains(v.Regions, auth.region) {
 		return mismatch("Credential should be scoped to a valid region, not '%s'. ", auth.region)
 	}
 	return nil
 }
 
-func globalRegion(region string) string {
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		return "cn-north-1"
-	case strings.HasPrefix(region, "us-gov-"):
-		return "us-gov-west-1"
-	}
-	return "us-east-1"
-}
-
 // signingTime reads the X-Amz-Date header and compares it with the scope and
 // with now. STS and IAM answer SignatureDoesNotMatch to a stale date in a
 // header; RequestExpired is theirs for presigned URLs, which are not served.
-func signingTime(r *http.Request, auth authorization, now time.Time) (time.Time, *apiError) {
+func signingTime(r *http.Request, auth authorization, now time.Time) (time.Time, *Error) {
 	value := r.Header.Get(amzDate)
 	if value == "" {
 		return time.Time{}, incomplete("Authorization header requires existence of either a 'X-Amz-Date' or a 'Date' header. Authorization=%s", r.Header.Get("Authorization"))
@@ -124,16 +130,16 @@ func signingTime(r *http.Request, auth authorization, now time.Time) (time.Time,
 }
 
 // key finds the key and compares the session token with the key's own.
-func (v verifier) key(r *http.Request, auth authorization) (identity.Key, *apiError) {
-	key, ok := v.store.Key(auth.keyID)
+func (v Verifier) key(r *http.Request, auth authorization) (identity.Key, *Error) {
+	key, ok := v.Store.Key(auth.keyID)
 	if !ok || subtle.ConstantTimeCompare([]byte(key.Token), []byte(r.Header.Get(securityToken))) != 1 {
-		return identity.Key{}, &apiError{403, "InvalidClientTokenId", "The security token included in the request is invalid."}
+		return identity.Key{}, &Error{403, "InvalidClientTokenId", "The security token included in the request is invalid."}
 	}
 	return key, nil
 }
 
 // checkSignedHeaders wants the host and every X-Amz header signed.
-func checkSignedHeaders(r *http.Request, auth authorization) *apiError {
+func checkSignedHeaders(r *http.Request, auth authorization) *Error {
 	if !auth.signs("host") {
 		return mismatch("'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization.")
 	}

@@ -1,4 +1,4 @@
-package awsapi
+package sigv4
 
 import (
 	"fmt"
@@ -27,7 +27,7 @@ func (a authorization) signs(name string) bool {
 // parseAuthorization parses "AWS4-HMAC-SHA256 Credential=<key>/<yyyymmdd>/
 // <region>/<service>/aws4_request, SignedHeaders=a;b, Signature=<hex>". It
 // checks the form only.
-func parseAuthorization(header string) (authorization, *apiError) {
+func parseAuthorization(header string) (authorization, *Error) {
 	scheme, rest, _ := strings.Cut(strings.TrimSpace(header), " ")
 	if scheme != algorithm {
 		return authorization{}, incomplete("Unsupported AWS 'algorithm': '%s'.", scheme)
@@ -63,10 +63,10 @@ func parseAuthorization(header string) (authorization, *apiError) {
 	}, nil
 }
 
-func incomplete(format string, args ...any) *apiError {
-	return &apiError{status: 400, code: "IncompleteSignature", message: fmt.Sprintf(format, args...)}
+func incomplete(format string, args ...any) *Error {
+	return &Error{Status: 400, Code: "IncompleteSignature", Message: fmt.Sprintf(format, args...)}
 }
 
-func mismatch(format string, args ...any) *apiError {
-	return &apiError{status: 403, code: "SignatureDoesNotMatch", message: fmt.Sprintf(format, args...)}
+func mismatch(format string, args ...any) *Error {
+	return &Error{Status: 403, Code: "SignatureDoesNotMatch", Message: fmt.Sprintf(format, args...)}
 }

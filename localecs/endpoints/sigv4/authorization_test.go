@@ -1,4 +1,4 @@
-package awsapi
+package sigv4
 
 import (
 	"strings"
@@ -35,7 +35,7 @@ func FuzzParseAuthorization(f *testing.F) {
 	f.Fuzz(func(t *testing.T, header string) {
 		a, bad := parseAuthorization(header)
 		if bad != nil {
-			if bad.status < 400 || bad.code == "" || bad.message == "" {
+			if bad.Status < 400 || bad.Code == "" || bad.Message == "" {
 				t.Fatalf("%q: empty error %+v", header, bad)
 			}
 			return

@@ -1,0 +1,232 @@
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/rootless"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/serve"
+)
+
+// serveFlags are the flags of `localecs serve`.
+type serveFlags struct {
+	listen   string
+	images   string
+	dir      string
+	json     bool
+	throttle bool
+	lag      lag
+	logLevel string
+	network  network.Mode
+	vars     vars
+}
+
+func serveCommand() cli.Command {
+	f := &serveFlags{vars: vars{}}
+	return cli.Command{
+		Synopsis: "Serve the ECS API of an empty local cluster",
+		Usage:    "serve [flags]",
+		Help: `
+Starts an empty cluster "default" and serves the ECS API in front of it, and STS
+and IAM. On stdout are the exports with which the aws command line and AWS's SDKs
+call it; on stderr is a line for each new version of a task. Tasks run as with
+localecs run: as processes of this machine, each task in a network of its own.
+
+What an image runs is in a scenario file, of which -images takes images, roles,
+secrets, account, region and subnet. A task with another image stops with
+CannotPullContainerError.
+
+Who can call the API runs programs here, so -listen takes loopback addresses only,
+and calls are signed with keys that change with each start.
+
+AWS's throttling is on; -throttle=false turns it off. AWS's answers are
+eventually consistent: -lag new=1s,eni=2s,tags=3s,lists=5s makes new tasks be
+MISSING, their interfaces and tags be shown, and lists be old for so long.
+
+Ctrl-C ends all tasks at once, without an orderly stop, and leaves nothing but
+logs.
+
+Exit status: 0 after Ctrl-C or SIGTERM, 1 usage, 3 it could not be served.
+
+Example:
+  $ localecs serve -images examples/hello-mesh > exports &
+  $ . ./exports
+  $ aws ecs list-clusters`,
+		Flags: func(fs *flag.FlagSet) {
+			fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback `address` of the API; port 0 is any that is free")
+			fs.StringVar(&f.images, "images", "", "scenario `directory or file` that says which programs the images run")
+			fs.StringVar(&f.dir, "dir", filepath.Join(".localecs", "serve"), "`directory` for logs and volumes; it is emptied first, and one localecs at a time may use it")
+			fs.BoolVar(&f.json, "json", false, "write the exports as one JSON object, and logs as JSON")
+			fs.BoolVar(&f.throttle, "throttle", true, "throttle calls as AWS does")
+			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D` with durations such as 2s")
+			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
+			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
+		},
+		Run: f.run,
+	}
+}
+
+func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := cli.NoArgs(inv); err != nil {
+		return err
+	}
+	if err := serve.CheckLoopback(f.listen); err != nil {
+		return cli.Usagef("-listen: %w", err)
+	}
+	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
+		return err
+	}
+	err := f.serve(ctx, inv)
+	var end *cli.SignalError
+	var verdict *cli.ExitError
+	switch {
+	case errors.As(err, &end):
+		return nil // which is how it is to end
+	case err == nil || f.json || errors.As(err, &verdict):
+		return err
+	}
+	return &cli.Plain{Err: err}
+}
+
+func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
+	setting, images, err := f.prepare()
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	listener, done, err := f.open(inv)
+	if done || err != nil {
+		return err
+	}
+	warn(inv, "serve", f.json, "tasks have less than on ECS", f.network.Lost())
+	dir, err := openStateDir(f.dir)
+	if err != nil {
+		listener.Close()
+		return &cli.UsageError{Err: err}
+	}
+	defer dir.Close()
+	ctx, stop := cli.SignalContext(ctx, ends()...)
+	defer stop()
+	ctx, out := watchOutput(ctx, inv.Stdout)
+	server, err := serve.Open(serve.Options{
+		Cluster: localecs.Options{
+			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Subnet: setting.Subnet,
+			AtOnce: setting.StopOrder == "at-once", Dir: dir.Name(),
+			Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
+		},
+		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Observe: f.observer(inv), Log: inv.Log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.print(out, server.Exports()); err != nil {
+		return errors.Join(err, server.Close())
+	}
+	select {
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-server.Lost():
+		err = server.Err()
+	}
+	if closeErr := server.Close(); closeErr != nil {
+		return fmt.Errorf("give back what the cluster held: %w", closeErr)
+	}
+	return err
+}
+
+// prepare reads what tasks are made of.
+func (f *serveFlags) prepare() (*file.Scenario, map[string]image.Image, error) {
+	setting := file.Default()
+	if f.network == network.Host {
+		setting.Subnet = "127.42.0.0/24"
+	}
+	if f.images != "" {
+		var err error
+		if setting, err = file.LoadSetting(f.images); err != nil {
+			return nil, nil, err
+		}
+	}
+	values, err := f.vars.found()
+	if err != nil {
+		return nil, nil, err
+	}
+	images, err := setting.HostImages(values)
+	return setting, images, errors.Join(f.network.CheckSubnet(setting.Subnet), err)
+}
+
+// open listens in the host's network: a process in a user namespace has another
+// one, and gets what listens from the process that made it.
+func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool, err error) {
+	if rootless.Inside() {
+		if _, err := withoutRoot(inv, f.network, nil); err != nil {
+			return nil, false, err
+		}
+		inherited := rootless.Inherited()
+		defer inherited.Close()
+		listener, err := net.FileListener(inherited)
+		return listener, false, err
+	}
+	listener, err = net.Listen("tcp", f.listen)
+	if err != nil {
+		return nil, false, fmt.Errorf("-listen: %w", err)
+	}
+	pass, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return nil, false, err
+	}
+	defer pass.Close()
+	if done, err = withoutRoot(inv, f.network, pass); done || err != nil {
+		listener.Close()
+	}
+	return listener, done, err
+}
+
+// observer tells people what becomes of the tasks.
+func (f *serveFlags) observer(inv *cli.Invocation) func(ecs.Task, time.Time) {
+	if f.json {
+		return nil
+	}
+	return func(t ecs.Task, at time.Time) {
+		definition := t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
+		id := t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:]
+		line := fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), definition, id, t.LastStatus)
+		if t.DesiredStatus != t.LastStatus {
+			line += ", desired " + t.DesiredStatus
+		}
+		if t.StoppedReason != "" {
+			line += ": " + t.StoppedReason
+		}
+		fmt.Fprintln(inv.Stderr, line)
+	}
+}
+
+// print writes the exports for a shell, or as an object.
+func (f *serveFlags) print(out io.Writer, variables []serve.Variable) error {
+	if f.json {
+		object := map[string]string{}
+		for _, v := range variables {
+			object[v.Name] = v.Value
+		}
+		return json.NewEncoder(out).Encode(object)
+	}
+	text := "unset AWS_SESSION_TOKEN AWS_PROFILE\n"
+	for _, v := range variables {
+		text += fmt.Sprintf("export %s='%s'\n", v.Name, v.Value)
+	}
+	_, err := io.WriteString(out, text)
+	return err
+}

@@ -1,0 +1,170 @@
+package arn
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+)
+
+// Account is an AWS account in a region.
+type Account struct{ Region, ID string }
+
+// partition is that of the region.
+func (a Account) partition() string {
+	switch {
+	case strings.HasPrefix(a.Region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(a.Region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+func (a Account) of(resource string) string {
+	return "arn:" + a.partition() + ":ecs:" + a.Region + ":" + a.ID + ":" + resource
+}
+
+// Cluster is a cluster's ARN.
+func (a Account) Cluster(name string) string { return a.of("cluster/" + name) }
+
+// Task is a task's ARN, in the long form.
+func (a Account) Task(cluster, id string) string { return a.of("task/" + cluster + "/" + id) }
+
+// Container is a container's ARN.
+func (a Account) Container(cluster, task, id string) string {
+	return a.of("container/" + cluster + "/" + task + "/" + id)
+}
+
+// ContainerInstance is the ARN of a container instance.
+func (a Account) ContainerInstance(cluster, id string) string {
+	return a.of("container-instance/" + cluster + "/" + id)
+}
+
+// Service is a service's ARN, in the long form.
+func (a Account) Service(cluster, name string) string { return a.of("service/" + cluster + "/" + name) }
+
+// TaskDefinition is a revision's ARN.
+func (a Account) TaskDefinition(family string, revision int) string {
+	return a.of("task-definition/" + family + ":" + strconv.Itoa(revision))
+}
+
+// Resource is a parsed ARN of ECS: Kind is cluster, task, service,
+// task-definition or container-instance. Cluster is empty where the ARN has
+// none, as in the old short form of a task's. Name is the rest.
+type Resource struct{ Kind, Cluster, Name string }
+
+// Parse reads an ARN of this account and region.
+func (a Account) Parse(text string) (Resource, error) {
+	parts := strings.SplitN(text, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" {
+		return Resource{}, ecs.Invalid("Invalid identifier: Identifier is not an ARN.")
+	}
+	if parts[2] != "ecs" {
+		return Resource{}, ecs.Invalid("Invalid identifier: Unexpected service %q.", parts[2])
+	}
+	if parts[1] != a.partition() || parts[3] != a.Region {
+		return Resource{}, ecs.Invalid("Invalid identifier: Region %s. Your region is %s.", parts[3], a.Region)
+	}
+	if parts[4] != a.ID {
+		return Resource{}, ecs.Invalid("Invalid identifier: Account %s. Your account is %s.", parts[4], a.ID)
+	}
+	path := strings.Split(parts[5], "/")
+	switch {
+	case len(path) == 2:
+		return Resource{Kind: path[0], Name: path[1]}, nil
+	case len(path) == 3 && path[0] != "cluster" && path[0] != "task-definition":
+		return Resource{Kind: path[0], Cluster: path[1], Name: path[2]}, nil
+	}
+	return Resource{}, unexpected()
+}
+
+func unexpected() error {
+	return ecs.Invalid("Invalid identifier: Unexpected number of separators")
+}
+
+// Default is the cluster that a call means which names none.
+const Default = "default"
+
+// ClusterName reads a cluster's short name or ARN; empty is Default.
+func (a Account) ClusterName(text string) (string, error) {
+	switch {
+	case text == "":
+		return Default, nil
+	case !strings.Contains(text, ":"):
+		if strings.Contains(text, "/") {
+			return "", unexpected()
+		}
+		return text, nil
+	}
+	r, err := a.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	if r.Kind != "cluster" {
+		return "", ecs.Invalid("Invalid identifier: Expected a cluster, got a %s.", r.Kind)
+	}
+	return r.Name, nil
+}
+
+// TaskID reads a task's ID or ARN of that cluster.
+func (a Account) TaskID(cluster, text string) (string, error) {
+	id, err := a.member("task", cluster, text)
+	if err == nil && len(id) != 32 && len(id) != 36 {
+		err = ecs.Invalid("taskId length should be one of [32,36]")
+	}
+	return id, err
+}
+
+// ServiceName reads a service's name or ARN of that cluster.
+func (a Account) ServiceName(cluster, text string) (string, error) {
+	return a.member("service", cluster, text)
+}
+
+// member reads the name of something inside a cluster.
+func (a Account) member(kind, cluster, text string) (string, error) {
+	if !strings.HasPrefix(text, "arn:") {
+		if strings.ContainsAny(text, "/:") {
+			return "", unexpected()
+		}
+		return text, nil
+	}
+	r, err := a.Parse(text)
+	switch {
+	case err != nil:
+		return "", err
+	case r.Kind != kind:
+		return "", ecs.Invalid("Invalid identifier: Expected a %s, got a %s.", kind, r.Kind)
+	case r.Cluster != "" && r.Cluster != cluster:
+		return "", ecs.Invalid("Invalid identifier: Identifier is for cluster %s. Your cluster is %s", r.Cluster, cluster)
+	}
+	return r.Name, nil
+}
+
+// Revision reads a task definition's family, family:revision or ARN; revision 0
+// means the latest active one.
+func (a Account) Revision(text string) (family string, revision int, err error) {
+	if strings.HasPrefix(text, "arn:") {
+		r, err := a.Parse(text)
+		if err != nil {
+			return "", 0, err
+		}
+		if r.Kind != "task-definition" {
+			return "", 0, ecs.Invalid("Invalid identifier: Expected a task-definition, got a %s.", r.Kind)
+		}
+		text = r.Name
+	}
+	family, number, given := strings.Cut(text, ":")
+	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(family) {
+		return "", 0, ecs.Client("Family contains invalid characters.")
+	}
+	if !given {
+		return family, 0, nil
+	}
+	revision, err = strconv.Atoi(number)
+	if err != nil || revision < 1 {
+		return "", 0, ecs.Invalid("Invalid revision number. Number: %s", number)
+	}
+	return family, revision, nil
+}

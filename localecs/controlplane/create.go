@@ -1,0 +1,120 @@
+package controlplane
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"slices"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// newID is 32 hexadecimal digits, as those of tasks are.
+func newID() string {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// create makes the record of one task of an order.
+func (p *Plane) create(call ecs.Call, o *order) *record.Record {
+	p.sweep(call.Now)
+	p.created++
+	in := o.input
+	r := &record.Record{
+		Number: p.created, ID: newID(), Cluster: o.cluster.name, Service: o.service, Family: o.def.Family,
+		Definition: o.def, Tags: o.tags, ContainerARNs: map[string]string{}, InterfaceID: uuid.New().String(), Created: call.Now,
+	}
+	if n := in.NetworkConfiguration; n != nil && n.AWSVPC != nil {
+		r.Subnet = n.AWSVPC.Subnets[0]
+	}
+	group := in.Group
+	if group == "" {
+		group = "family:" + r.Family
+	}
+	for _, c := range o.def.ContainerDefinitions {
+		r.ContainerARNs[c.Name] = p.account.Container(r.Cluster, r.ID, uuid.New().String())
+	}
+	storage := 20
+	if e := o.def.EphemeralStorage; e != nil {
+		storage = e.SizeInGiB
+	}
+	r.Task = ecs.Task{
+		Attributes:       []ecs.NameValue{{Name: "ecs.cpu-architecture", Value: architecture(o.def)}},
+		AvailabilityZone: p.account.Region + "a", CapacityProviderName: o.provider,
+		ClusterARN: p.account.Cluster(r.Cluster), TaskARN: p.account.Task(r.Cluster, r.ID), TaskDefinitionARN: o.revision.ARN,
+		CPU: o.def.CPU, Memory: o.def.Memory, CreatedAt: ecs.At(call.Now), EnableExecuteCommand: in.EnableExecuteCommand,
+		DesiredStatus: ecs.Running, LastStatus: ecs.Provisioning, Version: 1,
+		Group: group, StartedBy: in.StartedBy, LaunchType: ecs.Fargate, Overrides: shownOverrides(o.def, in.Overrides),
+		PlatformVersion: ecs.PlatformVersion, PlatformFamily: "Linux",
+		EphemeralStorage: &ecs.EphemeralStorage{SizeInGiB: storage}, FargateStorage: &ecs.EphemeralStorage{SizeInGiB: storage},
+	}
+	p.tasks[r.ID] = r
+	p.records = append(p.records, r)
+	p.observe(r.Shape(call.Now, record.Lag{}, false), call.Now)
+	return r
+}
+
+// architecture is the one that the definition asks for.
+func architecture(def *taskdef.TaskDefinition) string {
+	if p := def.RuntimePlatform; p != nil && p.CPUArchitecture == "ARM64" {
+		return "arm64"
+	}
+	return "x86_64"
+}
+
+// shownOverrides are as a task shows them: with every container.
+func shownOverrides(def *taskdef.TaskDefinition, o ecs.Overrides) ecs.Overrides {
+	given := o.Containers
+	o.Containers, o.Accelerators = []ecs.ContainerOverride{}, []struct{}{}
+	for _, c := range def.ContainerDefinitions {
+		i := slices.IndexFunc(given, func(g ecs.ContainerOverride) bool { return g.Name == c.Name })
+		if i < 0 {
+			o.Containers = append(o.Containers, ecs.ContainerOverride{Name: c.Name})
+			continue
+		}
+		o.Containers = append(o.Containers, given[i])
+	}
+	return o
+}
+
+// launch is the record's task for the launcher.
+func (p *Plane) launch(r *record.Record) Launch {
+	return Launch{
+		ID: r.ID, Cluster: r.Cluster, Service: r.Service, Definition: r.Definition, ContainerARNs: r.ContainerARNs,
+		Report: func(report record.Report, now time.Time) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if r.Apply(report, now) {
+				p.observe(r.Shape(now, record.Lag{}, false), now)
+			}
+		},
+	}
+}
+
+// sweepPeriod is how often stopped tasks are looked through.
+const sweepPeriod = time.Minute
+
+// sweep forgets tasks that have been stopped for long, and client tokens.
+func (p *Plane) sweep(now time.Time) {
+	if now.Sub(p.swept) < sweepPeriod {
+		return
+	}
+	p.swept = now
+	p.records = slices.DeleteFunc(p.records, func(r *record.Record) bool {
+		if !r.Visible(now) {
+			delete(p.tasks, r.ID)
+			return true
+		}
+		return false
+	})
+	for key, t := range p.tokens {
+		if now.Sub(t.at) >= clientTokenLife {
+			delete(p.tokens, key)
+		}
+	}
+}

@@ -1,0 +1,17 @@
+package record
+
+import "time"
+
+// Lag is how late answers are: AWS's are eventually consistent, and say nothing
+// about when. Zero is at once.
+type Lag struct {
+	// New is how long a new task is MISSING in DescribeTasks.
+	New time.Duration
+	// Interface is how long after it has been attached the interface of a task
+	// shows no address.
+	Interface time.Duration
+	// Tags is how long a new task shows none.
+	Tags time.Duration
+	// Lists is how old lists of tasks are.
+	Lists time.Duration
+}

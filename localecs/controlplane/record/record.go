@@ -1,0 +1,221 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// keepStopped is how long a stopped task stays visible.
+const keepStopped = time.Hour
+
+// Report says how a task is now.
+type Report struct {
+	View scheduler.View
+	// Network is nil until the task has an interface.
+	Network *Network
+	// Containers are by name; what is not known yet is empty.
+	Containers map[string]ContainerFacts
+	// Gone says that the task is STOPPED and nothing of it is left.
+	Gone bool
+}
+
+// Network is a task's interface.
+type Network struct{ IP, MAC, PrivateDNSName string }
+
+// ContainerFacts are what a launcher calls a container.
+type ContainerFacts struct{ RuntimeID, ImageDigest string }
+
+// Record is one task.
+type Record struct {
+	// Number counts tasks in the order of their creation.
+	Number int
+	// ID is the last part of the ARN.
+	ID string
+	// Service is empty for a standalone task.
+	Cluster, Service, Family string
+	// Task is complete but for what Shape adds: containers, the interface, tags.
+	Task ecs.Task
+	Tags []ecs.Tag
+	// Definition has the overrides in it.
+	Definition *taskdef.TaskDefinition
+	// ContainerARNs are by name.
+	ContainerARNs       map[string]string
+	InterfaceID, Subnet string
+	Created             time.Time
+
+	report   Report
+	attached time.Time // the interface
+	stopping time.Time // desired STOPPED
+	gone     time.Time // last status STOPPED
+}
+
+// Key sorts records by creation.
+func (r *Record) Key() string { return fmt.Sprintf("%012d", r.Number) }
+
+// Visible says whether a call at now still finds the task.
+func (r *Record) Visible(now time.Time) bool {
+	return r.gone.IsZero() || now.Sub(r.gone) < keepStopped
+}
+
+// Apply takes a report over, and says whether it makes a new version: the last
+// or the desired status has changed (spec/ecs-semantics.md section 1.5). What
+// happens to the interface does not.
+func (r *Record) Apply(report Report, now time.Time) (changed bool) {
+	r.report = report
+	if report.Network != nil && r.attached.IsZero() {
+		r.attached = now
+		r.Task.Connectivity, r.Task.ConnectivityAt = "CONNECTED", ecs.At(now)
+	}
+	v, t := report.View, &r.Task
+	last, desired := t.LastStatus, t.DesiredStatus
+	t.PullStartedAt, t.PullStoppedAt = ecs.At(v.PullStartedAt), ecs.At(v.PullStoppedAt)
+	t.StartedAt, t.ExecutionStoppedAt = ecs.At(v.StartedAt), ecs.At(v.ExecutionStoppedAt)
+	t.HealthStatus = v.HealthStatus()
+	if v.DesiredStatus == scheduler.StatusStopped {
+		r.Stop(v.StopCode, v.StoppedReason, orNow(v.StoppingAt, now))
+	}
+	t.LastStatus = lastStatus(report)
+	if report.Gone && r.gone.IsZero() {
+		r.gone = now
+		t.StoppedAt = ecs.At(now)
+	}
+	if last == t.LastStatus && desired == t.DesiredStatus {
+		return false
+	}
+	t.Version++
+	return true
+}
+
+// Stop makes the desired status STOPPED. Only the first word counts.
+func (r *Record) Stop(code, reason string, at time.Time) {
+	if r.Task.DesiredStatus == ecs.Stopped {
+		return
+	}
+	r.Task.DesiredStatus, r.Task.StopCode, r.Task.StoppedReason = ecs.Stopped, code, reason
+	r.Task.StoppingAt = ecs.At(at)
+	r.stopping = at
+}
+
+func orNow(at, now time.Time) time.Time {
+	if at.IsZero() {
+		return now
+	}
+	return at
+}
+
+// lastStatus is the task's, of what its launcher says. The order is that of
+// events of Fargate, which has ACTIVATING, DEACTIVATING and STOPPING only for
+// what has to be registered elsewhere.
+func lastStatus(r Report) string {
+	switch {
+	case r.Gone:
+		return ecs.Stopped
+	case r.View.KnownStatus == scheduler.StatusStopped:
+		return ecs.Deprovisioning
+	case r.View.KnownStatus == scheduler.StatusRunning:
+		return ecs.Running
+	case r.Network != nil:
+		return ecs.Pending
+	}
+	return ecs.Provisioning
+}
+
+// Shape is the task as an answer at now shows it, tags only when asked for.
+func (r *Record) Shape(now time.Time, lag Lag, tags bool) ecs.Task {
+	t := r.Task
+	t.Tags = []ecs.Tag{}
+	if tags && now.Sub(r.Created) >= lag.Tags {
+		t.Tags = append(t.Tags, r.Tags...)
+	}
+	network := r.report.Network
+	if network != nil && now.Sub(r.attached) < lag.Interface {
+		network = nil
+	}
+	t.Attachments = []ecs.Attachment{r.attachment(network)}
+	t.Containers = nil
+	for i := range r.Definition.ContainerDefinitions {
+		t.Containers = append(t.Containers, r.container(&r.Definition.ContainerDefinitions[i], network))
+	}
+	return t
+}
+
+// attachment is the task's interface; network is what is known of it.
+func (r *Record) attachment(network *Network) ecs.Attachment {
+	a := ecs.Attachment{ID: r.InterfaceID, Type: "ElasticNetworkInterface", Status: "PRECREATED", Details: []ecs.NameValue{{Name: "subnetId", Value: r.Subnet}}}
+	switch {
+	case r.Task.LastStatus == ecs.Stopped:
+		a.Status = "DELETED"
+	case r.Task.LastStatus == ecs.Deprovisioning:
+		a.Status = "DETACHING"
+	case network != nil:
+		a.Status = "ATTACHED"
+	case r.report.Network != nil:
+		a.Status = "ATTACHING"
+	}
+	if network != nil {
+		a.Details = append(a.Details,
+			ecs.NameValue{Name: "networkInterfaceId", Value: "eni-" + r.ID[:17]},
+			ecs.NameValue{Name: "macAddress", Value: network.MAC},
+			ecs.NameValue{Name: "privateDnsName", Value: network.PrivateDNSName},
+			ecs.NameValue{Name: "privateIPv4Address", Value: network.IP})
+	}
+	return a
+}
+
+// container is one container of the task.
+func (r *Record) container(c *taskdef.Container, network *Network) ecs.Container {
+	shape := ecs.Container{
+		ContainerARN: r.ContainerARNs[c.Name], TaskARN: r.Task.TaskARN, Name: c.Name, Image: c.Image,
+		LastStatus: ecs.Pending, NetworkInterfaces: []ecs.NetworkInterface{},
+		CPU: number(c.CPU), Memory: number(c.Memory), MemoryReservation: number(c.MemoryReservation),
+	}
+	if network != nil {
+		shape.NetworkInterfaces = append(shape.NetworkInterfaces, ecs.NetworkInterface{AttachmentID: r.InterfaceID, IPv4: network.IP})
+	}
+	facts := r.report.Containers[c.Name]
+	shape.RuntimeID = facts.RuntimeID
+	i := slices.IndexFunc(r.report.View.Containers, func(v scheduler.ContainerView) bool { return v.Name == c.Name })
+	if i < 0 {
+		return shape
+	}
+	v := r.report.View.Containers[i]
+	shape.LastStatus, shape.ExitCode, shape.Reason, shape.HealthStatus = v.LastStatus(), v.ExitCode, v.Reason, v.HealthStatus()
+	if !r.report.View.PullStoppedAt.IsZero() {
+		shape.ImageDigest = facts.ImageDigest
+	}
+	return shape
+}
+
+// number is a decimal, empty for what is not set.
+func number(p *int) string {
+	if p == nil {
+		return ""
+	}
+	return strconv.Itoa(*p)
+}
+
+// Matches applies the filters but the status.
+func (r *Record) Matches(in ecs.ListTasksInput) bool {
+	return (in.Family == "" || in.Family == r.Family) &&
+		(in.StartedBy == "" || in.StartedBy == r.Task.StartedBy) &&
+		(in.ServiceName == "" || in.ServiceName == r.Service) &&
+		(in.LaunchType == "" || in.LaunchType == r.Task.LaunchType)
+}
+
+// Listed is the desired status that a list from at says the task has; empty for
+// a task that it does not know.
+func (r *Record) Listed(at, now time.Time) string {
+	switch {
+	case r.Created.After(at), !r.Visible(now):
+		return ""
+	case r.stopping.IsZero(), r.stopping.After(at):
+		return ecs.Running
+	}
+	return ecs.Stopped
+}

@@ -1,0 +1,42 @@
+package controlplane
+
+import (
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// What a scheduler of services needs: it decides how many tasks there are to be,
+// and has them run, stopped and shown here.
+
+// RunForService starts tasks of a service. Its input has what the service gives
+// them: startedBy ecs-svc/<deployment>, group service:<name>, tags.
+func (p *Plane) RunForService(call ecs.Call, service string, in ecs.RunTaskInput) (ecs.TasksOutput, error) {
+	return p.run(call, in, service)
+}
+
+// StopForService asks a task to stop, for a reason of the scheduler's. One that
+// is stopping already, or is gone, stays as it is.
+func (p *Plane) StopForService(call ecs.Call, taskID, reason string) {
+	p.mu.Lock()
+	r := p.tasks[taskID]
+	asked := r != nil && p.askToStop(r, scheduler.StopServiceScheduler, reason, call.Now)
+	p.mu.Unlock()
+	if asked {
+		p.launcher.Stop(taskID, scheduler.StopServiceScheduler, reason)
+	}
+}
+
+// ServiceTasks are all visible tasks of a service, in the order of their
+// creation and without delay.
+func (p *Plane) ServiceTasks(call ecs.Call, cluster, service string) []ecs.Task {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var tasks []ecs.Task
+	for _, r := range p.records {
+		if r.Cluster == cluster && r.Service == service && r.Visible(call.Now) {
+			tasks = append(tasks, r.Shape(call.Now, record.Lag{}, true))
+		}
+	}
+	return tasks
+}

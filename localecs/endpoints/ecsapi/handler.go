@@ -1,0 +1,144 @@
+package ecsapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/sigv4"
+)
+
+const (
+	// maxBody bounds a request's body; a task definition has 64 KiB at most.
+	maxBody = 1 << 20
+	// targetPrefix stands before the operation's name in X-Amz-Target.
+	targetPrefix = "AmazonEC2ContainerServiceV20141113."
+	contentType  = "application/x-amz-json-1.1"
+)
+
+// Options are what the handler needs to know.
+type Options struct {
+	// Store has the keys of callers, and what they may do.
+	Store  *identity.Store
+	Region string
+	// Operations are by name.
+	Operations map[string]Operation
+	// Buckets throttle calls; nil throttles none.
+	Buckets *Buckets
+	Log     hclog.Logger
+}
+
+// New returns the ECS API.
+func New(o Options) http.Handler {
+	return &handler{Options: o, verifier: sigv4.Verifier{Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region}}}
+}
+
+// Wanted says whether a request is for the ECS API, where others share its
+// address.
+func Wanted(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
+}
+
+type handler struct {
+	Options
+	verifier sigv4.Verifier
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	id := uuid.New().String()
+	answer, err := h.answer(r, now)
+	if err != nil {
+		status, body := problem(err)
+		h.Log.Debug("ECS call was refused", logkey.Operation, operationName(r), logkey.Error, err)
+		write(w, status, id, body)
+		return
+	}
+	write(w, http.StatusOK, id, answer)
+}
+
+func operationName(r *http.Request) string {
+	name, _ := strings.CutPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
+	return name
+}
+
+func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil || len(body) > maxBody {
+		return nil, ecs.Errorf("SerializationException", "The request cannot be read.")
+	}
+	key, _, refused := h.verifier.Verify(r.Context(), r, body, now)
+	if refused != nil {
+		return nil, authentication(refused)
+	}
+	name := operationName(r)
+	operation := h.Operations[name]
+	if operation == nil || r.Method != http.MethodPost {
+		return nil, ecs.Errorf("UnknownOperationException", "")
+	}
+	if action := "ecs:" + name; !h.Store.Allows(key, action) {
+		return nil, ecs.Errorf(ecs.AccessDeniedException, "User: %s is not authorized to perform: %s because no identity-based policy allows the %s action",
+			key.Principal.ARN, action, action)
+	}
+	if !h.Buckets.take(name, now) {
+		return nil, ecs.Errorf(ecs.ThrottlingException, "Rate exceeded")
+	}
+	return operation(ecs.Call{Now: now, Principal: key.Principal.ARN}, body)
+}
+
+// authentication puts the Query API's words about a signature into those of
+// AWS's JSON services.
+func authentication(e *sigv4.Error) error {
+	codes := map[string]string{
+		"MissingAuthenticationToken": "MissingAuthenticationTokenException",
+		"IncompleteSignature":        "IncompleteSignatureException",
+		"SignatureDoesNotMatch":      "InvalidSignatureException",
+		"InvalidClientTokenId":       "UnrecognizedClientException",
+		"ExpiredToken":               "ExpiredTokenException",
+	}
+	code, known := codes[e.Code]
+	if !known {
+		code = e.Code
+	}
+	return ecs.Errorf(code, "%s", e.Message)
+}
+
+// errorBody is an error on the wire.
+type errorBody struct {
+	Type        string   `json:"__type"`
+	Message     string   `json:"message,omitzero"`
+	ResourceIDs []string `json:"resourceIds,omitzero"`
+}
+
+// problem is an error's status and body. What is no *ecs.Error is our fault.
+func problem(err error) (int, errorBody) {
+	if e, ok := errors.AsType[*ecs.Error](err); ok {
+		return http.StatusBadRequest, errorBody{Type: e.Code, Message: e.Message, ResourceIDs: e.ResourceIDs}
+	}
+	return http.StatusInternalServerError, errorBody{Type: ecs.ServerException, Message: err.Error()}
+}
+
+func write(w http.ResponseWriter, status int, requestID string, v any) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // only for a type that JSON cannot hold
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("x-amzn-RequestId", requestID)
+	w.WriteHeader(status)
+	w.Write(bytes.TrimSuffix(body.Bytes(), []byte("\n"))) // an error means the client is gone
+}

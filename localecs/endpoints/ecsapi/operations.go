@@ -1,0 +1,59 @@
+package ecsapi
+
+import (
+	"bytes"
+	"encoding/json"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+)
+
+// Operation is one operation of the API: from a body to an answer.
+type Operation func(call ecs.Call, body []byte) (any, error)
+
+// Op makes an operation of a function. Members that In does not have are
+// ignored, as AWS does; values of a wrong type are a SerializationException.
+func Op[In, Out any](f func(ecs.Call, In) (Out, error)) Operation {
+	return func(call ecs.Call, body []byte) (any, error) {
+		var in In
+		if len(bytes.TrimSpace(body)) == 0 {
+			body = []byte("{}")
+		}
+		if err := json.Unmarshal(body, &in); err != nil {
+			return nil, ecs.Errorf("SerializationException", "%s", err)
+		}
+		out, err := f(call, in)
+		if err != nil {
+			return nil, err
+		}
+		return out, nil
+	}
+}
+
+// Operations are all of a Plane. What is not here is unknown, as AWS says it.
+func Operations(p *controlplane.Plane) map[string]Operation {
+	return map[string]Operation{
+		"CreateCluster":              Op(p.CreateCluster),
+		"DeleteCluster":              Op(p.DeleteCluster),
+		"DeleteTaskDefinitions":      Op(p.DeleteTaskDefinitions),
+		"DeregisterTaskDefinition":   Op(p.DeregisterTaskDefinition),
+		"DescribeClusters":           Op(p.DescribeClusters),
+		"DescribeContainerInstances": Op(p.DescribeContainerInstances),
+		"DescribeTaskDefinition":     Op(p.DescribeTaskDefinition),
+		"DescribeTasks":              Op(p.DescribeTasks),
+		"GetTaskProtection":          Op(p.GetTaskProtection),
+		"ListClusters":               Op(p.ListClusters),
+		"ListContainerInstances":     Op(p.ListContainerInstances),
+		"ListTagsForResource":        Op(p.ListTagsForResource),
+		"ListTaskDefinitionFamilies": Op(p.ListTaskDefinitionFamilies),
+		"ListTaskDefinitions":        Op(p.ListTaskDefinitions),
+		"ListTasks":                  Op(p.ListTasks),
+		"RegisterTaskDefinition":     Op(p.RegisterTaskDefinition),
+		"RunTask":                    Op(p.RunTask),
+		"StartTask":                  Op(p.StartTask),
+		"StopTask":                   Op(p.StopTask),
+		"TagResource":                Op(p.TagResource),
+		"UntagResource":              Op(p.UntagResource),
+		"UpdateTaskProtection":       Op(p.UpdateTaskProtection),
+	}
+}

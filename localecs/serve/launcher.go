@@ -1,0 +1,126 @@
+package serve
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// launcher runs the control plane's tasks in a cluster.
+type launcher struct {
+	cluster *localecs.Cluster
+	log     hclog.Logger
+
+	mu    sync.Mutex
+	tasks map[string]*slot // by ID, from Launch until nothing is left
+}
+
+// slot is a task, and the wish to stop it, whichever comes first.
+type slot struct {
+	task *localecs.Task
+	stop *scheduler.StopRequested
+}
+
+func newLauncher(c *localecs.Cluster, log hclog.Logger) *launcher {
+	return &launcher{cluster: c, log: log, tasks: map[string]*slot{}}
+}
+
+// Launch implements controlplane.Launcher.
+func (l *launcher) Launch(in controlplane.Launch) {
+	s := &slot{}
+	l.mu.Lock()
+	l.tasks[in.ID] = s
+	l.mu.Unlock()
+	go l.run(in, s)
+}
+
+// run makes the task and waits until nothing of it is left.
+func (l *launcher) run(in controlplane.Launch, s *slot) {
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.tasks, in.ID)
+	}()
+	task, err := l.start(in)
+	if err != nil {
+		l.log.Warn("task could not be started", logkey.TaskID, in.ID, logkey.Error, err)
+		failed := record.Report{View: failure(in.Definition, err.Error(), time.Now())}
+		in.Report(failed, time.Now())
+		failed.Gone = true
+		in.Report(failed, time.Now())
+		return
+	}
+	l.mu.Lock()
+	s.task = task
+	stop := s.stop
+	l.mu.Unlock()
+	if stop != nil {
+		task.Stop(stop.Code, stop.Reason)
+	}
+	<-task.Done()
+	last := report(task, task.View())
+	last.Gone = true
+	in.Report(last, time.Now())
+}
+
+// start makes the task. The error is what the API says of it.
+func (l *launcher) start(in controlplane.Launch) (*localecs.Task, error) {
+	if role := in.Definition.TaskRoleARN; role != "" {
+		if _, known := l.cluster.Identities().Role(role); !known {
+			return nil, fmt.Errorf("ECS was unable to assume the role '%s' that was provided for this task. Please verify that the role being passed has the proper trust relationship and permissions and that your IAM user has permissions to pass this role.", role)
+		}
+	}
+	task, err := l.cluster.Launch(localecs.Launch{
+		Name: in.Definition.Family + "-" + in.ID, ID: in.ID, Cluster: in.Cluster, Service: in.Service,
+		Definition: in.Definition, ContainerARNs: in.ContainerARNs,
+		Observe: func(t *localecs.Task, v scheduler.View) { in.Report(report(t, v), time.Now()) },
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ResourceInitializationError: %w", err)
+	}
+	return task, nil
+}
+
+// report is how the task is, for the control plane.
+func report(t *localecs.Task, v scheduler.View) record.Report {
+	facts := t.Facts()
+	r := record.Report{
+		View:       v,
+		Network:    &record.Network{IP: facts.Network.IP, MAC: facts.Network.MAC, PrivateDNSName: facts.Network.PrivateDNSName},
+		Containers: map[string]record.ContainerFacts{},
+	}
+	for name, c := range facts.Containers {
+		r.Containers[name] = record.ContainerFacts{RuntimeID: c.DockerID, ImageDigest: c.ImageID}
+	}
+	return r
+}
+
+// failure is how a task looks that nothing was started of.
+func failure(def *taskdef.TaskDefinition, reason string, now time.Time) scheduler.View {
+	state := scheduler.New(def, scheduler.Options{}, now)
+	state.Apply(scheduler.StopRequested{Code: scheduler.StopTaskFailedToStart, Reason: reason}, now)
+	return state.View()
+}
+
+// Stop implements controlplane.Launcher.
+func (l *launcher) Stop(id, code, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.tasks[id]
+	switch {
+	case s == nil:
+	case s.task != nil:
+		go s.task.Stop(code, reason)
+	default:
+		s.stop = &scheduler.StopRequested{Code: code, Reason: reason}
+	}
+}
