@@ -45,8 +45,8 @@ func TestBadInputIsRefusedCompletely(t *testing.T) {
 		files given
 		want  string // of standard error, after "localecs run: "
 	}{
-		"no argument":     {nil, nil, "want one scenario directory or file, got 0 arguments"},
-		"two arguments":   {[]string{"DIR", "DIR"}, nil, "want one scenario directory or file, got 2 arguments"},
+		"no argument":     {nil, nil, "want a scenario directory or file"},
+		"two arguments":   {[]string{"DIR", "DIR/none"}, nil, "there is no scenario.yaml in DIR\nread scenario: DIR/none: no such file or directory"},
 		"no such file":    {[]string{"DIR/none"}, nil, "read scenario: DIR/none: no such file or directory"},
 		"empty directory": {[]string{"DIR"}, nil, "there is no scenario.yaml in DIR"},
 		"empty scenario":  {[]string{"DIR/x"}, given{"x": ""}, "scenario DIR/x: line 1, column 1: the file is empty"},

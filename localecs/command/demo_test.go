@@ -2,7 +2,6 @@ package command
 
 import (
 	"bytes"
-	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +26,8 @@ func TestMain(m *testing.M) {
 	switch filepath.Base(os.Args[0]) {
 	case "kid":
 		os.Exit(kid(os.Args[1:]))
+	case "helper":
+		os.Exit(helper())
 	case "consul":
 		os.Exit(fakeConsul(os.Args[1:]))
 	}
@@ -79,36 +80,15 @@ type event struct {
 // The demo, end to end: the README's first command.
 func TestHelloMesh(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	t.Cleanup(func() { showLogs(t, dir) })
-	args := append([]string{"run", "-json", "-dir", dir}, programs(t)...)
-	got := call(t, append(args, filepath.Join(testkit.Root(), "examples", "hello-mesh"))...)
-	if got.code != 0 {
-		t.Fatalf("exit %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	code, report, events := runReport(t, programs(t), example("hello-mesh"))
+	if code != 0 || report.Kind != "report" || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 {
+		t.Errorf("exit %d, report %+v, want no failure and 200 requests", code, report)
 	}
-	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
-	var report struct {
-		Kind             string
-		Answered, Failed int
-		Failures         []string
-	}
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
-		t.Fatal(err)
-	}
-	if report.Kind != "report" || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 {
-		t.Errorf("report %+v, want no failure and 200 requests", report)
-	}
-	var events []event
 	kinds := map[string]int{}
-	for _, line := range lines[:len(lines)-1] {
-		var e event
-		if err := json.Unmarshal([]byte(line), &e); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
-		events = append(events, e)
+	for _, e := range events {
 		kinds[e.Kind]++
 		if e.Time.IsZero() || e.Kind == "" || e.Text == "" {
-			t.Errorf("an event without time, kind or text: %s", line)
+			t.Errorf("an event without time, kind or text: %+v", e)
 		}
 	}
 	for kind, want := range map[string]int{"scenario": 1, "consul": 1, "task": 3, "step_begin": 14, "step_end": 14, "desired": 3, "cleared": 3} {

@@ -7,91 +7,132 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// traffic is the report of a run about its requests.
-type traffic struct {
+// verdict is the report of a run, as far as tests look at it.
+type verdict struct {
+	Kind             string
+	StopOrder        string `json:"stop_order"`
 	Answered, Failed int
-	Failures         []string
+	Phases           []struct {
+		Name, Verdict    string
+		Answered, Failed int
+	}
+	Left     []struct{ Task, What, Reason string }
+	Failures []string
 }
 
-// runReport runs a scenario and returns its exit code and report.
-func runReport(t *testing.T, programs []string, path string) (code int, report traffic) {
+// runReport runs a scenario with more flags and returns its exit code, its
+// report and the events before it.
+func runReport(t *testing.T, flags []string, path string) (code int, report verdict, events []event) {
 	t.Helper()
 	dir := t.TempDir()
 	t.Cleanup(func() { showLogs(t, dir) })
-	got := call(t, append(append([]string{"run", "-json", "-dir", dir}, programs...), path)...)
+	got := call(t, append(append([]string{"run", "-json", "-dir", dir}, flags...), path)...)
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &report); err != nil {
 		t.Fatalf("exit %d, no report: %v\n%s\n%s", got.code, err, got.stdout, got.stderr)
 	}
-	return got.code, report
+	for _, line := range lines[:len(lines)-1] {
+		var e event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("%v: %s", err, line)
+		}
+		events = append(events, e)
+	}
+	return got.code, report, events
 }
 
-// Every instance of api is replaced under 50 requests a second, in both stop
-// orders of ECS, and not one request fails.
-func TestRollingUpdateLosesNothing(t *testing.T) {
+func example(name string) string { return filepath.Join(testkit.Root(), "examples", name) }
+
+// Every instance of api is replaced under 50 requests a second, then a
+// health-sync and an Envoy are killed, in both stop orders of ECS. The example
+// says how many requests each may cost: none but for the killed Envoy.
+func TestRollingUpdate(t *testing.T) {
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
 		t.Run(order, func(t *testing.T) {
 			t.Parallel()
-			code, report := runReport(t, programs, rollingUpdate(t, order))
-			if code != 0 || report.Failed != 0 || report.Answered < 2000 || len(report.Failures) != 0 {
-				t.Errorf("exit %d, report %+v; want no failure of 2000 requests and more", code, report)
+			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), example("rolling-update"))
+			if code != 0 || report.Answered < 2000 || len(report.Failures) != 0 || report.StopOrder != order {
+				t.Errorf("exit %d, report %+v; want no failure, 2000 requests and more", code, report)
+			}
+			var phases []string
+			for _, p := range report.Phases {
+				phases = append(phases, p.Name+" "+p.Verdict)
+				if p.Name != "Envoy killed" && p.Failed != 0 {
+					t.Errorf("%s: %d requests failed", p.Name, p.Failed)
+				}
+			}
+			if diff := cmp.Diff([]string{"orderly passed", "health-sync killed passed", "Envoy killed passed", "after it passed"}, phases); diff != "" {
+				t.Errorf("phases (-want +got):\n%s", diff)
+			}
+			if len(report.Left) != 1 || report.Left[0].Task != "api-4" || !strings.HasPrefix(report.Left[0].What, "token ") || report.Left[0].Reason == "" {
+				t.Errorf("left: %+v, want the token of api-4", report.Left)
+			}
+			for _, want := range []event{
+				{Kind: "kill", Task: "api-4", Container: "consul-ecs-health-sync", Text: "SIGKILL to consul-ecs"},
+				{Kind: "kill", Task: "api-5", Container: "sidecar-proxy", Text: "SIGKILL to envoy"},
+				{Kind: "status", Task: "api-5", Container: "sidecar-proxy", Text: "STOPPED (exit code 137)"},
+				{Kind: "get", Task: "api-4", Text: "GET http://127.0.0.1:9090/, has hello"},
+				{Kind: "cleared", Task: "api-5", Text: "nothing left of the task"},
+			} {
+				if !happened(events, want) {
+					t.Errorf("did not happen: %+v", want)
+				}
 			}
 		})
 	}
 }
 
-// rollingUpdate is a copy of the example with the given stop order.
-func rollingUpdate(t *testing.T, order string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, name := range []string{"hello-mesh/web.json", "hello-mesh/api.json", "rolling-update/scenario.yaml"} {
-		data, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", name))
+// happened looks for an event, whenever it was.
+func happened(events []event, want event) bool {
+	for _, e := range events {
+		if want.Time = e.Time; e == want {
+			return true
+		}
+	}
+	return false
+}
+
+// The negative control: the same traffic, and a task definition without what
+// rolling-update is about. It passes because requests are lost.
+func TestWithoutDelayLosesRequestsInBothStopOrders(t *testing.T) {
+	t.Parallel()
+	args := append([]string{"run", "-dir", t.TempDir(), "-stop-order", "both"}, programs(t)...)
+	got := call(t, append(args, example("without-delay"))...)
+	if got.code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", got.code, got.stdout, got.stderr)
+	}
+	_, summary, _ := strings.Cut(got.stdout, "\nSummary\n")
+	lines := strings.Split(summary, "\n")
+	if len(lines) != 6 || lines[4] != "2 of 2 passed" {
+		t.Fatalf("summary:\n%s", summary)
+	}
+	for i, order := range []string{"reverse", "at-once"} {
+		fields := strings.Fields(lines[i+1]) // scenario, stop order, tasks, answered, failed, verdict, seconds
+		if len(fields) != 7 || fields[0] != "without-delay" || fields[1] != order || fields[2] != "4" || fields[4] == "0" || fields[5] != "passed" {
+			t.Errorf("line %d of the summary: %q", i+1, fields)
+		}
+	}
+}
+
+// The control differs from what it controls in the two things it says, and in
+// nothing else.
+func TestWithoutDelayIsHelloMeshWithoutTwoThings(t *testing.T) {
+	t.Parallel()
+	text := func(path string) string {
+		data, err := os.ReadFile(example(path))
 		if err != nil {
 			t.Fatal(err)
 		}
-		to := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		text := strings.Replace(string(data), "\nsubnet:", "\nstopOrder: "+order+"\nsubnet:", 1)
-		if err := os.WriteFile(to, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		return string(data)
 	}
-	return filepath.Join(dir, "rolling-update")
-}
-
-// The negative control of TestRollingUpdateLosesNothing: without health checks
-// that turn critical, and without the delay, the application ends before its
-// callers have heard of it, and the check sees it.
-func TestStopWithoutDelayLosesRequests(t *testing.T) {
-	t.Parallel()
-	programs := programs(t)
-	scene := variant(t, `
-- start: [web, api-1, api-2]
-- await: {service: api, passing: 2, within: 60s}
-- await: {service: web, passing: 1, within: 60s}
-- traffic: {task: web, port: 8080, rate: 200}
-- await: {requests: 100, within: 20s}
-- stop: [api-1]
-- await: {requests: 100, within: 20s}
-- endTraffic: true
-- stop: [web, api-2]
-`, func(name, text string) string {
-		switch name {
-		case "api.json":
-			return without(t, strings.Replace(text, `"5s"`, `"0s"`, 1), `\\"healthSyncContainers\\":\[[^\]]*\],`)
-		case "scenario.yaml":
-			return strings.Replace(text, "\nsubnet:", "\nstopOrder: at-once\nsubnet:", 1)
-		}
-		return text
-	})
-	code, report := runReport(t, programs, scene)
-	if code != 2 || report.Failed == 0 || len(report.Failures) != 1 || !strings.Contains(report.Failures[0], "requests failed") {
-		t.Errorf("exit %d, report %+v; want lost requests", code, report)
+	want := without(t, text("hello-mesh/api.json"), `(?s)      "entryPoint": \[\n        "/consul/consul-ecs",\n        "app-entrypoint",.*?\],\n`)
+	want = without(t, want, `,\n *"--drain-strategy",\n *"immediate"`)
+	if diff := cmp.Diff(want, text("without-delay/api.json")); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

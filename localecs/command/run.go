@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -12,22 +13,24 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 )
 
 // runFlags are the flags of `localecs run`.
 type runFlags struct {
-	dir      string
-	json     bool
-	mode     mode
-	logLevel string
-	network  network.Mode
-	vars     vars
+	dir       string
+	json      bool
+	mode      mode
+	logLevel  string
+	network   network.Mode
+	stopOrder string
+	vars      vars
 }
 
 // vars collects -var name=value.
@@ -49,8 +52,8 @@ func (v vars) Set(s string) error {
 func runCommand() cli.Command {
 	f := &runFlags{vars: vars{}, mode: auto}
 	return cli.Command{
-		Synopsis: "Run a scenario: task definitions in a local ECS, with its checks",
-		Usage:    "run [flags] DIR|FILE",
+		Synopsis: "Run scenarios: task definitions in a local ECS, with their checks",
+		Usage:    "run [flags] DIR|FILE...",
 		Help: `
 Runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in a network namespace of its own, carries out the
@@ -61,6 +64,9 @@ silence says what is waited for. NO_COLOR is honoured. With -json each event is 
 object with time, seconds, scenario, kind, text and what belongs to the kind
 (step, task, container, status, detail ...), and the last one is the report;
 docs/LOCALECS.md has the table.
+
+Several scenarios run one after the other, and a summary comes last. Mistakes in
+any of them are told before the first begins.
 
 Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
@@ -75,16 +81,18 @@ their own then only with newuidmap, newgidmap and a range in /etc/subuid and
 everything at once, without an orderly stop and without a verdict.
 
 Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
-3 it could not be run.
+3 it could not be run; of several scenarios the highest.
 
-Example:
-  $ localecs run examples/hello-mesh`,
+Examples:
+  $ localecs run examples/hello-mesh
+  $ localecs run -stop-order both examples/rolling-update examples/without-delay`,
 		Flags: func(fs *flag.FlagSet) {
-			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario; it is emptied first, and one run at a time may use it")
-			fs.BoolVar(&f.json, "json", false, "write events and the report as JSON objects, one a line")
+			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
+			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")
 			fs.Var(&f.mode, "progress", "how to show progress: `mode` is live (a block below the events says how everything is now), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
 		Run: f.run,
@@ -92,16 +100,13 @@ Example:
 }
 
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if len(inv.Args) != 1 {
-		return cli.Usagef("want one scenario directory or file, got %d arguments", len(inv.Args))
-	}
 	if f.json && f.mode == live {
 		return cli.Usagef("-progress live is for people, -json for machines: give one of them")
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	err := hostcap.Shortage(f.runScenario(ctx, inv))
+	err := hostcap.Shortage(f.runAll(ctx, inv))
 	var verdict *cli.ExitError
 	if err == nil || f.json || errors.As(err, &verdict) {
 		return err
@@ -109,8 +114,8 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return &cli.Plain{Err: err}
 }
 
-func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
-	plan, warnings, err := f.prepare(inv)
+func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
+	jobs, warnings, err := f.jobs(inv.Args)
 	if err == nil {
 		if done, err := withoutRoot(inv, f.network, nil); done || err != nil {
 			return err // the run inside has given the warnings
@@ -124,11 +129,10 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.UsageError{Err: err}
 	}
 	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
-	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))
-	if err != nil {
+	if err := f.claim(jobs); err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	defer dir.Close()
+	defer closeAll(jobs)
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
 	ctx, out := watchOutput(ctx, inv.Stdout)
@@ -137,15 +141,17 @@ func (f *runFlags) runScenario(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	defer release()
-	report, err := plan.Run(ctx, scenario.Options{Dir: dir.Name(), Progress: follow, Log: inv.Log})
+	outcomes, err := f.runJobs(ctx, jobs, out, follow, inv.Log)
 	if err != nil {
 		return err
 	}
-	if err := report.Write(out, f.json); err != nil {
-		return context.Cause(ctx) // what out made of it
+	if len(jobs) > 1 {
+		if err := report.WriteSummary(out, f.json, outcomes); err != nil {
+			return context.Cause(ctx) // what out made of it
+		}
 	}
-	if len(report.Failures) > 0 {
-		return &cli.ExitError{Code: cli.ExitRefused}
+	if code := report.Code(outcomes); code != cli.ExitOK {
+		return &cli.ExitError{Code: code}
 	}
 	return nil
 }
@@ -159,18 +165,23 @@ func ends() []os.Signal {
 	return list
 }
 
-// prepare looks at everything that was given before it touches anything: the
-// logs of the last run stay until this one can begin.
-func (f *runFlags) prepare(inv *cli.Invocation) (plan *scenario.Plan, warnings []string, err error) {
-	scene, err := file.Load(inv.Args[0])
-	if err != nil {
-		return nil, nil, err
+// runJobs runs one after the other and writes each report. The error ends all
+// of them; of several, one that cannot be run does not.
+func (f *runFlags) runJobs(ctx context.Context, jobs []job, out io.Writer, follow scenario.Progress, log hclog.Logger) ([]report.Outcome, error) {
+	var outcomes []report.Outcome
+	for _, j := range jobs {
+		r, err := j.plan.Run(ctx, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Progress: follow, Log: log})
+		switch {
+		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
+			return nil, err
+		case err == nil:
+			if err := r.Write(out, f.json); err != nil {
+				return nil, context.Cause(ctx) // what out made of it
+			}
+		}
+		outcomes = append(outcomes, report.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
 	}
-	values, err := f.vars.found()
-	if err != nil {
-		return nil, nil, err
-	}
-	return scenario.Prepare(scene, values, f.network)
+	return outcomes, nil
 }
 
 // warn says what is accepted and perhaps not meant. message is for a log.

@@ -104,22 +104,35 @@ func (r *runner) soFar(d doing, checks server.Checks) string {
 	case a != nil && a.Service != "":
 		return fmt.Sprintf("%d of %d", r.passing(checks, a.Service), a.Passing)
 	case a != nil && a.Task != "":
-		if status := checks.Status(r.tasks[a.Task].task.ID(), a.Container); status != "" {
-			return "is " + status
-		}
-		return "not in Consul"
+		return r.taskSoFar(*a, checks)
 	case a != nil:
 		return fmt.Sprintf("%d of %d", r.answered()-d.answered, a.Requests)
-	case len(d.step.Stop) > 1:
+	case d.step.Stop != nil && len(d.step.Stop.Tasks) > 1:
 		stopped := 0
-		for _, name := range d.step.Stop {
+		for _, name := range d.step.Stop.Tasks {
 			if r.tasks[name].task.View().KnownStatus == scheduler.StatusStopped {
 				stopped++
 			}
 		}
-		return fmt.Sprintf("%d of %d", stopped, len(d.step.Stop))
+		return fmt.Sprintf("%d of %d", stopped, len(d.step.Stop.Tasks))
 	}
 	return ""
+}
+
+// taskSoFar says how far a task is that something is awaited of.
+func (r *runner) taskSoFar(a file.Await, checks server.Checks) string {
+	task := r.tasks[a.Task].task
+	if a.Stopped {
+		return "is " + task.View().KnownStatus
+	}
+	if a.InTraffic != nil {
+		n := checks.Count(task.ID())
+		return fmt.Sprintf("%d checks passing, %d critical", n[api.HealthPassing], n[api.HealthCritical])
+	}
+	if status := checks.Status(task.ID(), a.Container); status != "" {
+		return "is " + status
+	}
+	return "not in Consul"
 }
 
 // answered counts the requests of the present traffic.

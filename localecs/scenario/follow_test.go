@@ -61,7 +61,7 @@ func TestRequestsSoFarAreThoseOfTheStep(t *testing.T) {
 	if got := r.soFar(d, nil); got != "0 of 40" {
 		t.Errorf("got %q", got)
 	}
-	if got := r.soFar(doing{step: file.Step{EndTraffic: true}}, nil); got != "" {
+	if got := r.soFar(doing{step: file.Step{EndTraffic: &file.EndTraffic{}}}, nil); got != "" {
 		t.Errorf("a step that has nothing to tell: %q", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
@@ -30,22 +31,22 @@ type Options struct {
 	Dir string
 	// Progress is told what happens.
 	Progress Progress
-	Log      hclog.Logger
+	// StopOrder replaces the scenario's; empty leaves it.
+	StopOrder string
+	Log       hclog.Logger
 }
 
 // setUpLimit bounds the start of the Consul server and what is set up in it.
 const setUpLimit = 60 * time.Second
 
-// clearLimit bounds how long something of a stopped task may be left in Consul.
-// It takes tens of milliseconds.
-const clearLimit = 15 * time.Second
-
 // taskRun is one task of the scenario.
 type taskRun struct {
 	def         *taskdef.TaskDefinition
+	service     string // of ECS; empty for a standalone task
 	application string
 	task        *localecs.Task
-	asked       bool // a step has asked it to stop
+	mayEnd      bool     // a step has brought its end about, or awaits it
+	killed      []string // the containers that a step has sent a signal to
 	moments     timeline.Moments
 }
 
@@ -57,14 +58,17 @@ type runner struct {
 	cluster *localecs.Cluster
 	client  *api.Client
 	watch   *server.Watcher
-	traffic *traffic.Stream
+	traffic *traffic.Stream // nil between the phases
+	phases  []traffic.Phase
+	reached map[string]bool // URLs that have answered traffic
 	// shown is the traffic for who follows the run, from another goroutine.
 	shown atomic.Pointer[traffic.Stream]
 
-	mu    sync.Mutex // guards the tasks' moments and task fields, watch and now
+	mu    sync.Mutex // guards the tasks' fields but def, left, watch and now
 	now   doing
 	tasks map[string]*taskRun
 	names []string // in the order of their start
+	left  []report.Leftover
 
 	failures []string
 }
@@ -72,14 +76,18 @@ type runner struct {
 // Run carries out the scenario and judges it. The report tells what failed;
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
-func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
-	f := p.file
-	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.tasks()}
+func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err error) {
+	scene := *p.file
+	f := &scene
+	if o.StopOrder != "" {
+		f.StopOrder = o.StopOrder
+	}
+	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.tasks(), reached: map[string]bool{}}
 	cluster, err := localecs.Open(localecs.Options{
 		Name: f.Cluster, Region: f.Region, Account: f.Account,
 		Network: p.network, Subnet: f.Subnet,
-		AtOnce: f.StopOrder == "at-once",
-		Dir:    o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets,
+		AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
+		Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
 		Observe: r.observe, Log: o.Log,
 	})
 	if err != nil {
@@ -87,11 +95,11 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	}
 	defer func() {
 		if closeErr := cluster.Close(); closeErr != nil {
-			report, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
+			rep, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
 		}
 	}()
 	r.cluster = cluster
-	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %d tasks, Consul server at %s", f.Name, len(f.Tasks), f.Consul.Address)})
+	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %d tasks, stop order %s, Consul server at %s", f.Name, len(f.Tasks), f.StopOrder, f.Consul.Address)})
 
 	r.beginOther("start the Consul server")
 	defer o.Progress.Follow(r.state)()
@@ -108,7 +116,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 	watching.Go(func() { r.watch.Run(ctx) })
 
 	err = r.steps(ctx)
-	r.traffic.Stop()
+	r.endTraffic(file.EndTraffic{})
 	if err == nil {
 		r.check(ctx)
 	}
@@ -119,7 +127,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (report *Report, err error) {
 		return nil, err
 	}
 	if err != nil {
-		r.failures = append(r.failures, err.Error())
+		r.fail("%v", err)
 	}
 	return r.report(), nil
 }
@@ -149,6 +157,10 @@ func (r *runner) why(ctx context.Context, err error) error {
 		return context.Cause(ctx)
 	}
 	return err
+}
+
+func (r *runner) fail(format string, args ...any) {
+	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
 // serverEnded is why the Consul server is gone.

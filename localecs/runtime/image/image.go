@@ -65,17 +65,26 @@ func (i Image) Signal() (syscall.Signal, error) {
 	if i.StopSignal == "" {
 		return syscall.SIGTERM, nil
 	}
-	if n, err := strconv.Atoi(i.StopSignal); err == nil && n > 0 && n < 65 {
+	signal, err := ParseSignal(i.StopSignal)
+	if err != nil {
+		return 0, fmt.Errorf("image %q: stop %w", i.Name, err)
+	}
+	return signal, nil
+}
+
+// ParseSignal reads a signal's name ("SIGINT", "int") or number.
+func ParseSignal(text string) (syscall.Signal, error) {
+	if n, err := strconv.Atoi(text); err == nil && n > 0 && n < 65 {
 		return syscall.Signal(n), nil
 	}
-	name := strings.ToUpper(i.StopSignal)
+	name := strings.ToUpper(text)
 	if !strings.HasPrefix(name, "SIG") {
 		name = "SIG" + name
 	}
 	if s := unix.SignalNum(name); s != 0 {
 		return s, nil
 	}
-	return 0, fmt.Errorf("image %q: stop signal %q is unknown", i.Name, i.StopSignal)
+	return 0, fmt.Errorf("signal %q is unknown", text)
 }
 
 // Account is who a container's processes are.

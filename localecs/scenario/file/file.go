@@ -15,6 +15,14 @@ import (
 // FileName is the scenario file of a scenario directory.
 const FileName = "scenario.yaml"
 
+// The orders in which ECS stops the containers of a task.
+const (
+	// StopReverse is dependsOn reversed: agent 1.26.0 and later, Fargate.
+	StopReverse = "reverse"
+	// StopAtOnce is that of older agents.
+	StopAtOnce = "at-once"
+)
+
 // Scenario is a scenario file: what `localecs run` must know beyond the task
 // definitions, then what shall happen and what must be true at the end.
 type Scenario struct {
@@ -25,7 +33,7 @@ type Scenario struct {
 	Cluster string `yaml:"cluster"`
 	// Subnet is the simulated VPC's, in CIDR form.
 	Subnet string `yaml:"subnet"`
-	// StopOrder is "reverse" (dependsOn reversed, the default) or "at-once".
+	// StopOrder is StopReverse, the default, or StopAtOnce.
 	StopOrder string            `yaml:"stopOrder"`
 	Images    map[string]*Image `yaml:"images"`
 	// Roles are IAM roles by path and name, as in an ARN after "role/".
@@ -33,11 +41,19 @@ type Scenario struct {
 	// Secrets are the local store behind "secrets" of task definitions, by
 	// valueFrom.
 	Secrets map[string]string `yaml:"secrets"`
-	Consul  Consul            `yaml:"consul"`
-	// Tasks are task definition files by the name that the steps use.
-	Tasks  map[string]string `yaml:"tasks"`
-	Steps  []Step            `yaml:"steps"`
-	Checks Checks            `yaml:"checks"`
+	// EnvironmentFiles are the files behind "environmentFiles" of task
+	// definitions, by ARN.
+	EnvironmentFiles map[string]string `yaml:"environmentFiles"`
+	// TimeScale divides the seconds of task definitions; 0 means 1.
+	TimeScale float64 `yaml:"timeScale"`
+	// GatePeriod makes a container that waits for others start only at a
+	// multiple of it, as the ECS agent does every 5 s; 0 means at once.
+	GatePeriod time.Duration `yaml:"gatePeriod"`
+	Consul     Consul        `yaml:"consul"`
+	// Tasks are by the name that the steps use.
+	Tasks  map[string]Task `yaml:"tasks"`
+	Steps  []Step          `yaml:"steps"`
+	Checks Checks          `yaml:"checks"`
 
 	// Dir is where the file lies; relative paths start there.
 	Dir string `yaml:"-"`
@@ -94,65 +110,36 @@ type Token struct {
 	Rules  string `yaml:"rules"`
 }
 
+// Task is a task of the scenario: a definition's file alone, or a mapping.
+type Task struct {
+	// Definition is the task definition's file.
+	Definition string `yaml:"definition"`
+	// Service is the ECS service that the task belongs to: such a task may
+	// protect itself from scale-in. Empty means a standalone task.
+	Service string `yaml:"service"`
+}
+
+// UnmarshalYAML takes the file's name, or the mapping.
+func (t *Task) UnmarshalYAML(unmarshal func(any) error) error {
+	var definition string
+	if unmarshal(&definition) == nil {
+		t.Definition = definition
+		return nil
+	}
+	type mapping Task // without this method
+	return unmarshal((*mapping)(t))
+}
+
 // Checks are judged after the last step.
 type Checks struct {
-	// FailedRequests is how many may fail, MinRequests how many there must
-	// have been.
+	// FailedRequests is how many may fail of the phases that say nothing
+	// themselves, MinRequests how many there must have been in all.
 	FailedRequests int `yaml:"failedRequests"`
 	MinRequests    int `yaml:"minRequests"`
 	// NoTokensOf lists auth methods none of whose tokens may be left.
 	NoTokensOf []string `yaml:"noTokensOf"`
 	// NoServices lists services no instance of which may be left.
 	NoServices []string `yaml:"noServices"`
-}
-
-// Step is one thing to do: exactly one field is set.
-type Step struct {
-	// Start runs tasks, all at once.
-	Start []string `yaml:"start,omitempty"`
-	// Stop asks tasks to stop, all at once, and waits until nothing of them is
-	// left in Consul.
-	Stop    []string `yaml:"stop,omitempty"`
-	Await   *Await   `yaml:"await,omitempty"`
-	MTLS    *MTLS    `yaml:"mtls,omitempty"`
-	Post    *Post    `yaml:"post,omitempty"`
-	Traffic *Traffic `yaml:"traffic,omitempty"`
-	// EndTraffic ends the traffic after the requests under way.
-	EndTraffic bool `yaml:"endTraffic,omitempty"`
-}
-
-// Await waits for a condition: Passing instances of Service, or Status of the
-// check of Container in Task, or Requests answered since the step began.
-type Await struct {
-	Service   string        `yaml:"service,omitempty"`
-	Passing   int           `yaml:"passing,omitempty"`
-	Task      string        `yaml:"task,omitempty"`
-	Container string        `yaml:"container,omitempty"`
-	Status    string        `yaml:"status,omitempty"`
-	Requests  int           `yaml:"requests,omitempty"`
-	Within    time.Duration `yaml:"within"`
-}
-
-// MTLS checks that a task's public listener presents the identity of Service
-// and refuses a caller without a certificate.
-type MTLS struct {
-	Task    string `yaml:"task"`
-	Port    int    `yaml:"port"`
-	Service string `yaml:"service"`
-}
-
-// Post sends a request from inside a task, as the application would.
-type Post struct {
-	Task string `yaml:"task"`
-	URL  string `yaml:"url"`
-}
-
-// Traffic sends Rate requests a second to Port of Task until EndTraffic. No
-// request is ever retried.
-type Traffic struct {
-	Task string `yaml:"task"`
-	Port int    `yaml:"port"`
-	Rate int    `yaml:"rate"`
 }
 
 // maxBytes is far more than a person writes.
@@ -210,7 +197,7 @@ func Default() *Scenario {
 		Region:    "us-east-1",
 		Cluster:   "default",
 		Subnet:    "10.42.0.0/24",
-		StopOrder: "reverse",
+		StopOrder: StopReverse,
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -35,7 +36,10 @@ func TestParseReportsEveryMistake(t *testing.T) {
 name: ../../etc
 stopOrder: never
 subnet: 10.42.0.0
-tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json}
+timeScale: -1
+gatePeriod: -5s
+environmentFiles: {web.env: web.env, "arn:aws:s3:::b/x.env": ""}
+tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json, three: three.json}
 images: {empty: }
 consul: {image: none}
 steps:
@@ -56,6 +60,20 @@ steps:
 - stop: [web]
 - post: {task: web, url: "http://127.0.0.1:80/x"}
 - traffic: {task: web, port: 80, rate: 1}
+- stop: {leavesTokens: {m: ""}}
+- kill: {task: two, process: /bin/x, signal: SIGNONE}
+- start: [two, three]
+- await: {task: two, container: a, status: passing, stopped: true, stopCode: Bored, within: 1s}
+- await: {task: three, inTraffic: false, stopCode: UserInitiated, within: 1s}
+- get: {task: two, url: "ftp://127.0.0.1/x"}
+- traffic: {task: three, port: 80, rate: 1}
+- endTraffic: {name: a, failed: 1, maxFailed: -1}
+- traffic: {task: three, port: 80, rate: 1}
+- endTraffic: {name: a, maxFailed: 1, minFailed: 2}
+- traffic: {task: three, port: 80, rate: 1}
+- endTraffic: false
+- await: {service: a, passing: 1, container: b, within: 1s}
+- await: {task: three, passing: 1, inTraffic: true, within: 1s}
 `))
 	if err == nil {
 		t.Fatal("no error")
@@ -71,12 +89,12 @@ steps:
 		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
 		`consul.address: want the server's address, the last but one of subnet 10.42.0.0`,
 		`steps[0]: start: task "cache" is not in tasks`,
-		`steps[1]: want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got start, stop, nothing else`,
-		`steps[2]: want exactly one of start, stop, await, mtls, post, traffic, endTraffic; got nothing else`,
+		`steps[1]: want exactly one of start, stop, kill, await, mtls, get, post, traffic, endTraffic; got start, stop, nothing else`,
+		`steps[2]: want exactly one of start, stop, kill, await, mtls, get, post, traffic, endTraffic; got nothing else`,
 		`steps[3]: await: there is no traffic by then`,
 		`steps[3]: await: want exactly one of service, task, requests`,
 		`steps[3]: await: service needs passing, 1 or more`,
-		`steps[4]: await: task needs container, and status passing, warning or critical`,
+		`steps[4]: await: task needs one of: container with status; inTraffic; stopped`,
 		`steps[5]: await: service needs passing, 1 or more`,
 		`steps[5]: await: within: want a duration such as 60s: every wait has an end`,
 		`steps[6]: traffic: rate: 0: want 1 to 1000 requests a second`,
@@ -91,11 +109,99 @@ steps:
 		`steps[13]: await: there is no traffic by then`,
 		`steps[15]: post: task "web" is not running by then`,
 		`steps[16]: traffic: task "web" is not running by then`,
+		`timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
+		`gatePeriod: -5s: want a duration such as 5s, or 0`,
+		`environmentFiles: "web.env": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
+		`environmentFiles["arn:aws:s3:::b/x.env"]: want a file`,
+		`steps[17]: stop: want a list of tasks`,
+		`steps[17]: stop: leavesTokens: auth method "m" is not in checks.noTokensOf: nobody looks for its tokens`,
+		`steps[17]: stop: leavesTokens["m"]: want the reason, which the report shows`,
+		`steps[18]: kill: task "two" is not running by then`,
+		`steps[18]: kill: container: must not be empty`,
+		`steps[18]: kill: process: "/bin/x": want the program's name without its directory`,
+		`steps[18]: kill: signal: signal "SIGNONE" is unknown`,
+		`steps[20]: await: task needs one of: container with status; inTraffic; stopped`,
+		`steps[20]: await: stopCode: "Bored": want one of EssentialContainerExited, TaskFailedToStart, UserInitiated, ServiceSchedulerInitiated, SpotInterruption, TerminationNotice, InfrastructureHealth`,
+		`steps[21]: await: stopCode and leavesTokens need stopped`,
+		`steps[22]: get: task "two" is not running by then`, // it was awaited to stop
+		`steps[22]: get: url: "ftp://127.0.0.1/x": want one such as http://127.0.0.1:9090/path`,
+		`steps[23]: traffic: there is traffic already; end it first`,
+		`steps[24]: endTraffic: failed is exact: it goes with neither maxFailed nor minFailed`,
+		`steps[24]: endTraffic: -1: want 0 or more`,
+		`steps[26]: endTraffic: name: "a" is an earlier phase's`,
+		`steps[26]: endTraffic: maxFailed 1 is less than minFailed 2`,
+		`steps[28]: endTraffic: want true, or a mapping with name, failed, maxFailed, minFailed`,
+		`steps[29]: await: what is awaited of a task needs task`,
+		`steps[30]: await: passing needs service`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+}
+
+func TestShortAndLongForms(t *testing.T) {
+	t.Parallel()
+	s, err := Parse([]byte(`
+name: x
+timeScale: 10
+gatePeriod: 5s
+tasks: {a: a.json, b: {definition: b.json, service: b-service}, c: {definition: c.json}}
+images: {i: {}}
+consul: {image: i, address: 10.42.0.254}
+steps:
+- start: [a, b, c]
+- traffic: {task: a, port: 80, rate: 1}
+- kill: {task: b, container: x}
+- await: {task: b, stopped: true, within: 1s}
+- endTraffic: true
+- traffic: {task: a, port: 80, rate: 1}
+- endTraffic: {name: exact, failed: 0}
+- traffic: {task: a, port: 80, rate: 1}
+- endTraffic: {minFailed: 1, maxFailed: 3}
+- stop: [a]
+- stop: {tasks: [c], leavesTokens: {m: nobody logs out}}
+checks: {noTokensOf: [m]}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]Task{"a": {Definition: "a.json"}, "b": {Definition: "b.json", Service: "b-service"}, "c": {Definition: "c.json"}}, s.Tasks); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+	if s.TimeScale != 10 || s.GatePeriod != 5*time.Second {
+		t.Errorf("timeScale %v, gatePeriod %s", s.TimeScale, s.GatePeriod)
+	}
+	var limits []string
+	for _, i := range []int{4, 6, 8} {
+		limits = append(limits, s.Steps[i].EndTraffic.Limits().String())
+	}
+	if diff := cmp.Diff([]string{"-", "0", "1 to 3"}, limits); diff != "" {
+		t.Errorf("limits (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(&Stop{Tasks: []string{"a"}}, s.Steps[9].Stop); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, LeavesTokens: map[string]string{"m": "nobody logs out"}}, s.Steps[10].Stop); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestEnvironmentFileTexts(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "web.env"), []byte("A=1\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	s := &Scenario{Dir: dir, EnvironmentFiles: map[string]string{"arn:a": "web.env", "arn:b": filepath.Join(dir, "web.env")}}
+	got, err := s.EnvironmentFileTexts()
+	if diff := cmp.Diff(map[string]string{"arn:a": "A=1\n", "arn:b": "A=1\n"}, got); err != nil || diff != "" {
+		t.Errorf("%v\n%s", err, diff)
+	}
+	s.EnvironmentFiles = map[string]string{"arn:a": "none", "arn:b": "neither"}
+	if _, err := s.EnvironmentFileTexts(); err == nil || !strings.Contains(err.Error(), `environmentFiles["arn:a"]: `+filepath.Join(dir, "none")) || !strings.Contains(err.Error(), "neither") {
+		t.Errorf("got %v, want both files", err)
 	}
 }
 
@@ -146,6 +252,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(example)
 	f.Add([]byte("steps:\n- await: {within: 1s}\n"))
+	f.Add([]byte("tasks: {a: {definition: b}}\nsteps:\n- stop: {tasks: [a]}\n- endTraffic: {failed: 0}\n- endTraffic: false\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := Parse(data)
 		if err != nil {

@@ -43,6 +43,10 @@ func syntaxError(err error) error {
 		at := wrong.Token.Position
 		return fmt.Errorf("line %d, column %d: want %s, got %s", at.Line, at.Column, describe(wrong.DstType), describe(wrong.SrcType))
 	}
+	if wrong, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok {
+		at := wrong.Token.Position
+		return fmt.Errorf("line %d, column %d: want a %s, got a %s", at.Line, at.Column, wrong.Expected.YAMLName(), wrong.Actual.YAMLName())
+	}
 	text := strings.TrimRight(yaml.FormatError(err, false, true), "\n")
 	if strings.Contains(text, `found character '	'`) {
 		text += "\nYAML is indented with spaces, not with tabs"

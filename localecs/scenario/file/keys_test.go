@@ -19,11 +19,19 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 				"line 8, column 3: unknown key \"failed\"; known here: failedRequests, minRequests, noServices, noTokensOf",
 		},
 		"config entries are Consul's": {"consul: {configEntries: [{Any: {thing: 1}}]}\nx: 1\n",
-			`line 2, column 1: unknown key "x"; known here: account, checks, cluster, consul, images, name, region, roles, secrets, steps, stopOrder, subnet, tasks`},
-		"tab":        {"name: x\n\ttasks: {}\n", "[2:1] found character '\t' that cannot start any token\n   1 | name: x\n>  2 | \ttasks: {}\n       ^\nYAML is indented with spaces, not with tabs"},
-		"cut off":    {"name: [x", "[1:7] sequence end token ']' not found\n>  1 | name: [x\n             ^"},
-		"twice":      {"name: x\nname: y\n", "[2:1] mapping key \"name\" already defined at [1:1]\n   1 | name: x\n>  2 | name: y\n       ^"},
-		"wrong type": {"name: [1]\n", "line 1, column 7: want a string, got a list"},
+			`line 2, column 1: unknown key "x"; known here: account, checks, cluster, consul, environmentFiles, gatePeriod, images, name, region, roles, secrets, steps, stopOrder, subnet, tasks, timeScale`},
+		"tab":     {"name: x\n\ttasks: {}\n", "[2:1] found character '\t' that cannot start any token\n   1 | name: x\n>  2 | \ttasks: {}\n       ^\nYAML is indented with spaces, not with tabs"},
+		"cut off": {"name: [x", "[1:7] sequence end token ']' not found\n>  1 | name: [x\n             ^"},
+		"twice":   {"name: x\nname: y\n", "[2:1] mapping key \"name\" already defined at [1:1]\n   1 | name: x\n>  2 | name: y\n       ^"},
+		"forms of a step": {
+			"tasks: {a: {definiton: x}}\nsteps:\n- stop: {task: [web]}\n- endTraffic: {maxfailed: 3}\n- kill: {task: web, contaner: a}\n",
+			"line 1, column 13: unknown key \"definiton\"; did you mean \"definition\"?\n" +
+				"line 3, column 10: unknown key \"task\"; did you mean \"tasks\"?\n" +
+				"line 4, column 16: unknown key \"maxfailed\"; did you mean \"maxFailed\"?\n" +
+				"line 5, column 21: unknown key \"contaner\"; did you mean \"container\"?",
+		},
+		"no form of a step": {"steps:\n- stop: web\n", "line 2, column 9: want a mapping, got a string"},
+		"wrong type":        {"name: [1]\n", "line 1, column 7: want a string, got a list"},
 		"no duration": {"steps:\n- await: {within: soon}\n- await: {within: 60}\n- await: {within: 60s}\n",
 			"line 2, column 19: want a duration such as 60s, got soon\nline 3, column 19: want a duration such as 60s, got 60"},
 		"empty":              {"", "line 1, column 1: the file is empty"},

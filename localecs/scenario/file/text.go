@@ -11,16 +11,22 @@ func (s Step) String() string {
 	case s.Start != nil:
 		return "start " + strings.Join(s.Start, ", ")
 	case s.Stop != nil:
-		return "stop " + strings.Join(s.Stop, ", ")
+		return "stop " + strings.Join(s.Stop.Tasks, ", ")
+	case s.Kill != nil:
+		return "kill " + s.Kill.Container + " in " + s.Kill.Task
 	case s.Await != nil:
 		return "await " + s.Await.String()
 	case s.MTLS != nil:
 		return fmt.Sprintf("look whether port %d of %s is %s in mTLS", s.MTLS.Port, s.MTLS.Task, s.MTLS.Service)
+	case s.Get != nil:
+		return fmt.Sprintf("get %s in %s", s.Get.URL, s.Get.Task)
 	case s.Post != nil:
 		return fmt.Sprintf("post %s in %s", s.Post.URL, s.Post.Task)
 	case s.Traffic != nil:
 		return fmt.Sprintf("send %d requests a second to port %d of %s", s.Traffic.Rate, s.Traffic.Port, s.Traffic.Task)
-	case s.EndTraffic:
+	case s.EndTraffic != nil && s.EndTraffic.Name != "":
+		return "end the traffic: " + s.EndTraffic.Name
+	case s.EndTraffic != nil:
 		return "end the traffic"
 	}
 	return "do nothing"
@@ -31,6 +37,12 @@ func (a Await) String() string {
 	switch {
 	case a.Service != "":
 		return fmt.Sprintf("%d passing instances of %s", a.Passing, a.Service)
+	case a.Stopped:
+		return "task " + a.Task + " to stop by itself"
+	case a.InTraffic != nil && *a.InTraffic:
+		return "task " + a.Task + " to be in traffic"
+	case a.InTraffic != nil:
+		return "task " + a.Task + " to be out of traffic"
 	case a.Task != "":
 		return fmt.Sprintf("check of container %s in %s to be %s", a.Container, a.Task, a.Status)
 	default:

@@ -8,19 +8,26 @@ import (
 func TestStepsSayWhatTheyDo(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
+	yes, no := true, false
 	for _, c := range []struct {
 		step Step
 		want string
 	}{
 		{Step{Start: []string{"web", "api-1"}}, "start web, api-1"},
-		{Step{Stop: []string{"web"}}, "stop web"},
+		{Step{Stop: &Stop{Tasks: []string{"web", "api-1"}}}, "stop web, api-1"},
 		{Step{Await: &Await{Service: "api", Passing: 2}}, "await 2 passing instances of api"},
 		{Step{Await: &Await{Task: "api-1", Container: "api", Status: "critical"}}, "await check of container api in api-1 to be critical"},
 		{Step{Await: &Await{Requests: 40}}, "await 40 answered requests"},
 		{Step{MTLS: &MTLS{Task: "api-1", Port: 20000, Service: "api"}}, "look whether port 20000 of api-1 is api in mTLS"},
 		{Step{Post: &Post{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "post http://127.0.0.1:1/x in api-1"},
 		{Step{Traffic: &Traffic{Task: "web", Port: 8080, Rate: 20}}, "send 20 requests a second to port 8080 of web"},
-		{Step{EndTraffic: true}, "end the traffic"},
+		{Step{EndTraffic: &EndTraffic{}}, "end the traffic"},
+		{Step{EndTraffic: &EndTraffic{Name: "orderly"}}, "end the traffic: orderly"},
+		{Step{Kill: &Kill{Task: "api-1", Container: "sidecar-proxy"}}, "kill sidecar-proxy in api-1"},
+		{Step{Get: &Get{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "get http://127.0.0.1:1/x in api-1"},
+		{Step{Await: &Await{Task: "api-1", InTraffic: &yes}}, "await task api-1 to be in traffic"},
+		{Step{Await: &Await{Task: "api-1", InTraffic: &no}}, "await task api-1 to be out of traffic"},
+		{Step{Await: &Await{Task: "api-1", Stopped: true}}, "await task api-1 to stop by itself"},
 	} {
 		if got := c.step.String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)

@@ -36,16 +36,22 @@ const (
 	Check Kind = "check"
 	// Cleared says that Consul holds nothing more of a stopped task.
 	Cleared Kind = "cleared"
-	// MTLS and Post are what such a step found.
+	// Left says what of a stopped task stays in Consul, as its step has said.
+	Left Kind = "left"
+	// MTLS, Get and Post are what such a step found, Kill is what it did.
 	MTLS Kind = "mtls"
+	Get  Kind = "get"
 	Post Kind = "post"
+	Kill Kind = "kill"
 	// TrafficBegin and TrafficEnd enclose the traffic; RequestFailed is one of
 	// its requests.
 	TrafficBegin  Kind = "traffic_begin"
 	TrafficEnd    Kind = "traffic_end"
 	RequestFailed Kind = "request_failed"
-	// Report is the kind of the last object, which is no event.
-	Report Kind = "report"
+	// Report is the kind of a scenario's last object, Summary that of the last of
+	// several scenarios. Both are no events.
+	Report  Kind = "report"
+	Summary Kind = "summary"
 )
 
 // Event is one thing that happened. Its JSON form is documented in
@@ -72,6 +78,8 @@ type Event struct {
 	// Status is the new one, Detail an exit code or a reason.
 	Status string `json:"status,omitempty"`
 	Detail string `json:"detail,omitempty"`
+	// Phase is that of the traffic which has ended.
+	Phase string `json:"phase,omitempty"`
 	// TookSeconds is how long a step took, so far or in all, WithinSeconds its
 	// limit, SoFar how far it is, such as "1 of 2", and Error why it failed.
 	TookSeconds   float64 `json:"took_seconds,omitempty"`
@@ -106,7 +114,7 @@ func (e Event) columns() (who, part string) {
 		}
 	case Consul:
 		return "consul", "server"
-	case Check, Cleared:
+	case Check, Cleared, Left:
 		return e.Task, "consul"
 	case MTLS:
 		return e.Task, "mtls"

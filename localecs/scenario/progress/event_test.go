@@ -25,12 +25,15 @@ func run() []Event {
 		{Kind: Check, Task: "api-1", Service: "api", Check: "consul ecs synced", Status: "critical", Text: "consul ecs synced (api): critical"},
 		{Kind: MTLS, Task: "api-1", Text: "presents spiffe://x/svc/api; refuses a caller without a certificate"},
 		{Kind: Post, Task: "api-1", Text: "POST http://127.0.0.1:9090/health/ok"},
+		{Kind: Get, Task: "api-1", Text: "GET http://127.0.0.1:9090/, has hello"},
 		{Kind: TrafficBegin, Task: "api-1", Address: "http://10.42.0.4:8080/", Text: "first answer after 8ms"},
 		{Kind: RequestFailed, Detail: "EOF", Text: "FAILED: EOF"},
-		{Kind: TrafficEnd, Text: "ended: 41 answered, 1 failed"},
+		{Kind: TrafficEnd, Phase: "orderly", Text: "orderly ended: 41 answered, 1 failed"},
+		{Kind: Kill, Task: "api-1", Container: "sidecar-proxy", Detail: "SIGKILL", Text: "SIGKILL to envoy"},
 		{Kind: Desired, Task: "api-1", Status: "STOPPED", Detail: "Task stopped by user", Text: "asked to stop (Task stopped by user)"},
 		{Kind: Status, Task: "api-1", Status: "STOPPED", Detail: "UserInitiated: Task stopped by user", Text: "STOPPED (UserInitiated: Task stopped by user)"},
 		{Kind: Cleared, Task: "api-1", Text: "nothing left of the task"},
+		{Kind: Left, Task: "api-1", Detail: "nobody logs out", Text: "left: token 1 of m, as nobody logs out"},
 		{Kind: StepEnd, Step: 2, Steps: 2, TookSeconds: 3, Error: "step 2: stop api-1: still in Consul", Text: "stop api-1"},
 	}
 	for i := range events {

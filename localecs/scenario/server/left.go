@@ -9,19 +9,39 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
+// Leftover is something that Consul still holds of a task.
+type Leftover struct {
+	// Token is a login token's accessor ID and Method its auth method, or Service
+	// is a service's ID.
+	Token, Method, Service string
+	// of has the task's ID in it.
+	of string
+}
+
+// Of says whether it is that task's.
+func (l Leftover) Of(taskID string) bool { return HasTask(l.of, taskID) }
+
+// String names it.
+func (l Leftover) String() string {
+	if l.Token != "" {
+		return fmt.Sprintf("token %s of %s", l.Token, l.Method)
+	}
+	return "service " + l.Service
+}
+
 // Left lists what Consul still holds of a task: services and login tokens. An
 // empty taskID means of any task: then only the given services and methods
 // count.
-func Left(ctx context.Context, client *api.Client, taskID string, methods, services []string) ([]string, error) {
+func Left(ctx context.Context, client *api.Client, taskID string, methods, services []string) ([]Leftover, error) {
 	q := (&api.QueryOptions{}).WithContext(ctx)
-	var found []string
+	var found []Leftover
 	tokens, _, err := client.ACL().TokenList(q)
 	if err != nil {
 		return nil, fmt.Errorf("list tokens: %w", err)
 	}
 	for _, t := range tokens {
-		if slices.Contains(methods, t.AuthMethod) && strings.Contains(t.Description, taskID) {
-			found = append(found, fmt.Sprintf("token %s of %s", t.AccessorID, t.AuthMethod))
+		if slices.Contains(methods, t.AuthMethod) && HasTask(t.Description, taskID) {
+			found = append(found, Leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
 		}
 	}
 	for _, name := range services {
@@ -31,12 +51,13 @@ func Left(ctx context.Context, client *api.Client, taskID string, methods, servi
 		}
 		for _, s := range instances {
 			if HasTask(s.ServiceID, taskID) {
-				found = append(found, "service "+s.ServiceID)
+				found = append(found, Leftover{Service: s.ServiceID, of: s.ServiceID})
 			}
 		}
 	}
 	return found, nil
 }
 
-// HasTask says whether a Consul ID belongs to the task.
-func HasTask(id, taskID string) bool { return strings.Contains(id, taskID) }
+// HasTask says whether a text of Consul, an ID or a token's description, belongs
+// to the task.
+func HasTask(text, taskID string) bool { return strings.Contains(text, taskID) }

@@ -63,13 +63,19 @@ func (m *Moments) Observe(e localecs.Event, application string) {
 }
 
 // ConsulChanged notes that a check of the task has changed: whether it passes
-// now, and whether Consul sends traffic to the task.
+// now, and whether Consul sends traffic to the task. Critical is since when it
+// does not at the end: a task that recovers before its stop begins anew, and one
+// whose health-sync has died may be critical long before.
 func (m *Moments) ConsulChanged(at time.Time, passing, inTraffic bool) {
-	if !m.term.IsZero() && !passing {
-		first(&m.critical, at)
-	}
-	if inTraffic {
+	stopping, served := !m.term.IsZero(), !m.inTraffic.IsZero()
+	switch {
+	case inTraffic && !stopping:
+		m.critical = time.Time{}
 		first(&m.inTraffic, at)
+	case inTraffic:
+		first(&m.inTraffic, at)
+	case !passing && (stopping || served):
+		first(&m.critical, at)
 	}
 }
 
@@ -149,6 +155,7 @@ func sinceText(t0, at time.Time) string {
 	if at.IsZero() {
 		return "-"
 	}
-	// A container may end a moment before that is noticed and T0 is set.
+	// A container may end a moment before that is noticed and T0 is set, and a
+	// task may be critical when its stop begins.
 	return fmt.Sprintf("%.2f", max(0, at.Sub(t0)).Seconds())
 }

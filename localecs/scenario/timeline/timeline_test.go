@@ -40,17 +40,46 @@ func TestMomentsAreTheFirstOfTheirKind(t *testing.T) {
 	}
 }
 
-func TestConsulCountsFromTheStopOn(t *testing.T) {
+func TestCriticalIsSinceConsulSendsNothing(t *testing.T) {
 	t.Parallel()
-	var m Moments
-	m.ConsulChanged(at(1), false, false) // not critical by the stop: it starts like that
-	m.ConsulChanged(at(2), true, true)
-	m.Observe(localecs.Event{At: at(3), What: "desired", Value: "STOPPED"}, "api")
-	m.ConsulChanged(at(4), false, false)
-	m.ConsulChanged(at(5), false, false)
-	m.LeftNothing(at(6))
-	if want := (Moments{inTraffic: at(2), term: at(3), critical: at(4), nothingLeft: at(6)}); m != want {
-		t.Errorf("got %+v, want %+v", m, want)
+	term := localecs.Event{At: at(10), What: "desired", Value: "STOPPED"}
+	for _, c := range []struct {
+		name string
+		play func(*Moments)
+		want Moments
+	}{
+		{"critical at its stop", func(m *Moments) {
+			m.ConsulChanged(at(1), false, false) // it starts like that
+			m.ConsulChanged(at(2), true, true)
+			m.Observe(term, "api")
+			m.ConsulChanged(at(11), false, false)
+			m.ConsulChanged(at(12), false, false)
+			m.LeftNothing(at(13))
+		}, Moments{inTraffic: at(2), term: at(10), critical: at(11), nothingLeft: at(13)}},
+		{"critical before, by itself", func(m *Moments) {
+			m.ConsulChanged(at(2), true, true)
+			m.ConsulChanged(at(5), false, false)
+			m.Observe(term, "api")
+			m.ConsulChanged(at(11), false, false)
+		}, Moments{inTraffic: at(2), term: at(10), critical: at(5)}},
+		{"recovered before its stop", func(m *Moments) {
+			m.ConsulChanged(at(2), true, true)
+			m.ConsulChanged(at(5), false, false)
+			m.ConsulChanged(at(6), true, true)
+			m.Observe(term, "api")
+			m.ConsulChanged(at(11), false, false)
+		}, Moments{inTraffic: at(2), term: at(10), critical: at(11)}},
+		{"stopped before it served", func(m *Moments) {
+			m.ConsulChanged(at(1), false, false)
+			m.Observe(term, "api")
+			m.ConsulChanged(at(11), false, false)
+		}, Moments{term: at(10), critical: at(11)}},
+	} {
+		var m Moments
+		c.play(&m)
+		if m != c.want {
+			t.Errorf("%s: got %+v, want %+v", c.name, m, c.want)
+		}
 	}
 }
 

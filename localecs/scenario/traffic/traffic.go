@@ -181,10 +181,3 @@ func (s *Stream) Totals() (answered, failed int, slowest time.Duration) {
 	defer s.mu.Unlock()
 	return s.answered, s.failed, s.slowest
 }
-
-// First is the text of the first loss, empty when there was none.
-func (s *Stream) First() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.first
-}

@@ -39,11 +39,11 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 		t.Errorf("rate %d after the end", tr.Rate())
 	}
 	answered, failed, slowest := tr.Totals()
+	if slowest <= 0 {
+		t.Errorf("slowest %s", slowest)
+	}
 	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(told.Load()) != failed {
 		t.Errorf("%d requests arrived: counted %d answered, %d failed, told of %d", total, answered, failed, told.Load())
-	}
-	if !strings.Contains(tr.First(), "502 Bad Gateway: lost") || slowest <= 0 {
-		t.Errorf("first failure %q, slowest %s", tr.First(), slowest)
 	}
 }
 

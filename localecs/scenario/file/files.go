@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
@@ -35,8 +36,36 @@ func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, e
 			Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,
 		}
 	}
+	return images, joinSorted(errs)
+}
+
+// EnvironmentFileTexts are the contents of the scenario's environment files, by
+// ARN. Files that cannot be read are all named in the error.
+func (s *Scenario) EnvironmentFileTexts() (map[string]string, error) {
+	texts := map[string]string{}
+	var errs []error
+	for arn, path := range s.EnvironmentFiles {
+		data, err := textfile.Read(s.inDir(path), maxBytes)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("environmentFiles[%q]: %w", arn, err))
+		}
+		texts[arn] = string(data)
+	}
+	return texts, joinSorted(errs)
+}
+
+// inDir is a path of the scenario file: relative ones start at its directory.
+func (s *Scenario) inDir(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.Dir, path)
+}
+
+// joinSorted joins what a map has produced, in a lasting order.
+func joinSorted(errs []error) error {
 	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return images, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // lacking is what a program needs and this machine does not have.
@@ -61,9 +90,7 @@ func (s *Scenario) program(host string, vars map[string]string) (string, error) 
 	if len(missing) > 0 {
 		return "", errors.Join(missing...)
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(s.Dir, path)
-	}
+	path = s.inDir(path)
 	err := executable(path)
 	switch {
 	case err != nil && len(used) > 0:

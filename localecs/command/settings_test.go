@@ -1,0 +1,116 @@
+package command
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const settingsScenario = `
+name: settings
+timeScale: 20
+gatePeriod: 2s
+environmentFiles: {"arn:aws:s3:::settings/b.env": b.env}
+images:
+  consul: {programs: {/bin/consul: "${consul}"}}
+  tools: {programs: {/bin/helper: "${helper}", /hello: "${bin}/hello"}}
+roles: {tools: {}}
+consul: {image: consul, address: 10.42.0.254, datacenter: dc1}
+tasks:
+  alone: task.json
+  served: {definition: task.json, service: tools}
+steps:
+- start: [alone]
+- await: {task: alone, stopped: true, stopCode: EssentialContainerExited, within: 25s}
+- start: [served]
+- await: {task: served, stopped: true, stopCode: EssentialContainerExited, within: 25s}
+`
+
+// b waits for a, which is healthy after one interval.
+const settingsTask = `{
+  "family": "tools", "networkMode": "awsvpc", "cpu": "256", "memory": "512",
+  "taskRoleArn": "arn:aws:iam::123456789012:role/tools", "executionRoleArn": "arn:aws:iam::123456789012:role/tools",
+  "containerDefinitions": [
+    {"name": "a", "image": "tools", "command": ["/hello", "api", "127.0.0.1:9000"],
+     "healthCheck": {"command": ["CMD", "/hello", "get", "http://127.0.0.1:9000/health"], "interval": 30, "retries": 1, "timeout": 60}},
+    {"name": "b", "image": "tools", "dependsOn": [{"containerName": "a", "condition": "HEALTHY"}],
+     "environmentFiles": [{"type": "s3", "value": "arn:aws:s3:::settings/b.env"}],
+     "command": ["/bin/helper", "protect"]}
+  ]
+}`
+
+// helper is what container b runs: this test binary as /bin/helper. It tells a
+// variable and asks for task protection.
+func helper() int {
+	request, err := http.NewRequest(http.MethodPut, os.Getenv("ECS_AGENT_URI")+"/task-protection/v1/state", strings.NewReader(`{"ProtectionEnabled": true}`))
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer answer.Body.Close()
+	body, _ := io.ReadAll(answer.Body)
+	fmt.Printf("WORD is %s\n%s\n", os.Getenv("WORD"), body)
+	return 0
+}
+
+func settingsPrograms(t *testing.T) []string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(programs(t), "-var", "helper="+self)
+}
+
+// timeScale, gatePeriod, environmentFiles and a task's service reach the
+// simulator, and a task that ends by itself can be awaited.
+func TestSettingsOfAScenario(t *testing.T) {
+	t.Parallel()
+	programs := settingsPrograms(t)
+	scene, state := t.TempDir(), t.TempDir()
+	for name, text := range map[string]string{"scenario.yaml": settingsScenario, "task.json": settingsTask, "b.env": "WORD=hello\n"} {
+		if err := os.WriteFile(filepath.Join(scene, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, report, events := runReport(t, append([]string{"-dir", state}, programs...), scene)
+	if code != 0 || len(report.Failures) != 0 {
+		t.Fatalf("exit %d, %q", code, report.Failures)
+	}
+	log := func(task string) string {
+		text, err := os.ReadFile(filepath.Join(state, "settings", "logs", task, "b.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got := log("served"); !strings.Contains(got, "WORD is hello\n") || !strings.Contains(got, `"ProtectionEnabled":true`) {
+		t.Errorf("the task of a service said %q", got)
+	}
+	if got := log("alone"); !strings.Contains(got, "WORD is hello\n") || !strings.Contains(got, "TASK_NOT_VALID") {
+		t.Errorf("the standalone task said %q", got)
+	}
+	var began, started time.Time
+	for _, e := range events {
+		switch {
+		case e.Task == "alone" && e.Kind == "task":
+			began = e.Time
+		case e.Task == "alone" && e.Container == "b" && e.Text == "RUNNING":
+			started = e.Time
+		}
+	}
+	// The gate opens 2 s after the task was made, which is told a moment later.
+	if waited := started.Sub(began); waited < 1900*time.Millisecond || waited > 25*time.Second {
+		t.Errorf("b started after %s; want the gate's 2s, and not the interval's 30s", waited)
+	}
+}

@@ -1,0 +1,268 @@
+package file
+
+import (
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// stepsProblems follows the steps: what each needs must have been done before.
+func (s *Scenario) stepsProblems() []error {
+	var errs []error
+	p := progress{running: map[string]bool{}, phases: map[string]bool{}}
+	for i, step := range s.Steps {
+		for _, err := range s.stepProblems(step, &p) {
+			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
+		}
+	}
+	return errs
+}
+
+// progress is what the steps so far have begun. A task is in running once it
+// was started, with false once it was stopped.
+type progress struct {
+	running map[string]bool
+	traffic bool
+	phases  map[string]bool // by name
+}
+
+func (s *Scenario) stepProblems(step Step, p *progress) []error {
+	kinds := step.kinds()
+	if len(kinds) != 1 {
+		return []error{fmt.Errorf("want exactly one of start, stop, kill, await, mtls, get, post, traffic, endTraffic; got %s",
+			strings.Join(append(kinds, "nothing else"), ", "))}
+	}
+	var errs []error
+	add := func(format string, args ...any) {
+		errs = append(errs, fmt.Errorf(kinds[0]+": "+format, args...))
+	}
+	s.taskProblems(step, p, add)
+	p.trafficProblems(step, add)
+	step.valueProblems(add)
+	for _, method := range slices.Sorted(maps.Keys(step.leavesTokens())) {
+		if !slices.Contains(s.Checks.NoTokensOf, method) {
+			add("leavesTokens: auth method %q is not in checks.noTokensOf: nobody looks for its tokens", method)
+		}
+		if step.leavesTokens()[method] == "" {
+			add("leavesTokens[%q]: want the reason, which the report shows", method)
+		}
+	}
+	return errs
+}
+
+// taskProblems looks at which tasks there are by now.
+func (s *Scenario) taskProblems(step Step, p *progress, add func(string, ...any)) {
+	ends := step.Stop != nil || step.Await != nil && step.Await.Stopped
+	for _, name := range step.tasks() {
+		running, started := p.running[name]
+		switch _, known := s.Tasks[name]; {
+		case !known:
+			add("task %q is not in tasks", name)
+		case step.Start != nil && started:
+			add("task %q was started before", name)
+		case step.Start == nil && !running:
+			add("task %q is not running by then", name)
+		}
+		if step.Start != nil || started {
+			p.running[name] = step.Start != nil || !ends && running
+		}
+	}
+}
+
+// trafficProblems looks at whether there is traffic by now.
+func (p *progress) trafficProblems(step Step, add func(string, ...any)) {
+	switch needed := step.EndTraffic != nil || step.Await != nil && step.Await.Requests > 0; {
+	case needed && !p.traffic:
+		add("there is no traffic by then")
+	case step.Traffic != nil && p.traffic:
+		add("there is traffic already; end it first")
+	}
+	p.traffic = step.Traffic != nil || p.traffic && step.EndTraffic == nil
+	if e := step.EndTraffic; e != nil && e.Name != "" {
+		if p.phases[e.Name] {
+			add("name: %q is an earlier phase's", e.Name)
+		}
+		p.phases[e.Name] = true
+	}
+}
+
+// kinds are the names of the fields that are set.
+func (s Step) kinds() []string {
+	var names []string
+	for _, kind := range []struct {
+		name string
+		set  bool
+	}{
+		{"start", s.Start != nil},
+		{"stop", s.Stop != nil},
+		{"kill", s.Kill != nil},
+		{"await", s.Await != nil},
+		{"mtls", s.MTLS != nil},
+		{"get", s.Get != nil},
+		{"post", s.Post != nil},
+		{"traffic", s.Traffic != nil},
+		{"endTraffic", s.EndTraffic != nil},
+	} {
+		if kind.set {
+			names = append(names, kind.name)
+		}
+	}
+	return names
+}
+
+// tasks are the tasks that the step is about.
+func (s Step) tasks() []string {
+	switch {
+	case s.Stop != nil:
+		return s.Stop.Tasks
+	case s.Kill != nil:
+		return []string{s.Kill.Task}
+	case s.Await != nil && s.Await.Task != "":
+		return []string{s.Await.Task}
+	case s.MTLS != nil:
+		return []string{s.MTLS.Task}
+	case s.Get != nil:
+		return []string{s.Get.Task}
+	case s.Post != nil:
+		return []string{s.Post.Task}
+	case s.Traffic != nil:
+		return []string{s.Traffic.Task}
+	}
+	return s.Start
+}
+
+// leavesTokens are the tokens that the step foretells to stay.
+func (s Step) leavesTokens() map[string]string {
+	switch {
+	case s.Stop != nil:
+		return s.Stop.LeavesTokens
+	case s.Await != nil:
+		return s.Await.LeavesTokens
+	}
+	return nil
+}
+
+// valueProblems looks at each value by itself.
+func (s Step) valueProblems(add func(string, ...any)) {
+	port := func(n int) {
+		if n < 1 || n > 65535 {
+			add("port: %d: want 1 to 65535", n)
+		}
+	}
+	address := func(text string) {
+		if u, err := url.Parse(text); err != nil || u.Scheme != "http" || u.Host == "" {
+			add("url: %q: want one such as http://127.0.0.1:9090/path", text)
+		}
+	}
+	switch {
+	case s.Stop != nil && len(s.Stop.Tasks) == 0:
+		add("want a list of tasks")
+	case s.Kill != nil:
+		s.Kill.problems(add)
+	case s.Await != nil:
+		s.Await.problems(add)
+	case s.MTLS != nil:
+		port(s.MTLS.Port)
+		if s.MTLS.Service == "" {
+			add("service: must not be empty")
+		}
+	case s.Get != nil:
+		address(s.Get.URL)
+	case s.Post != nil:
+		address(s.Post.URL)
+	case s.Traffic != nil:
+		port(s.Traffic.Port)
+		if s.Traffic.Rate < 1 || s.Traffic.Rate > 1000 {
+			add("rate: %d: want 1 to 1000 requests a second", s.Traffic.Rate)
+		}
+	case s.EndTraffic != nil:
+		s.EndTraffic.problems(add)
+	}
+}
+
+func (k *Kill) problems(add func(string, ...any)) {
+	if k.Container == "" {
+		add("container: must not be empty")
+	}
+	if strings.Contains(k.Process, "/") {
+		add("process: %q: want the program's name without its directory", k.Process)
+	}
+	if _, err := image.ParseSignal(k.Signal); k.Signal != "" && err != nil {
+		add("signal: %w", err)
+	}
+}
+
+func (a *Await) problems(add func(string, ...any)) {
+	if count(a.Service != "", a.Task != "", a.Requests > 0) != 1 {
+		add("want exactly one of service, task, requests")
+	}
+	if a.Service != "" && a.Passing < 1 {
+		add("service needs passing, 1 or more")
+	}
+	if a.Service == "" && a.Passing != 0 {
+		add("passing needs service")
+	}
+	switch {
+	case a.Task != "":
+		a.taskProblems(add)
+	case a.Container != "" || a.Status != "" || a.InTraffic != nil || a.Stopped || a.StopCode != "" || a.LeavesTokens != nil:
+		add("what is awaited of a task needs task")
+	}
+	if a.Within <= 0 {
+		add("within: want a duration such as 60s: every wait has an end")
+	}
+}
+
+// taskProblems are those of waiting for something of a task.
+func (a *Await) taskProblems(add func(string, ...any)) {
+	check := a.Container != "" || a.Status != ""
+	if count(check, a.InTraffic != nil, a.Stopped) != 1 {
+		add("task needs one of: container with status; inTraffic; stopped")
+	}
+	if check && (a.Container == "" || !slices.Contains([]string{"passing", "warning", "critical"}, a.Status)) {
+		add("task needs container, and status passing, warning or critical")
+	}
+	codes := []string{
+		scheduler.StopEssentialContainerExited, scheduler.StopTaskFailedToStart, scheduler.StopUserInitiated,
+		scheduler.StopServiceScheduler, scheduler.StopSpotInterruption, scheduler.StopTerminationNotice, scheduler.StopInfrastructureHealth,
+	}
+	if a.StopCode != "" && !slices.Contains(codes, a.StopCode) {
+		add("stopCode: %q: want one of %s", a.StopCode, strings.Join(codes, ", "))
+	}
+	if !a.Stopped && (a.StopCode != "" || a.LeavesTokens != nil) {
+		add("stopCode and leavesTokens need stopped")
+	}
+}
+
+func (e *EndTraffic) problems(add func(string, ...any)) {
+	if e.no {
+		add("want true, or a mapping with name, failed, maxFailed, minFailed")
+	}
+	if e.Failed != nil && (e.MaxFailed != nil || e.MinFailed != nil) {
+		add("failed is exact: it goes with neither maxFailed nor minFailed")
+	}
+	for _, n := range []*int{e.Failed, e.MaxFailed, e.MinFailed} {
+		if n != nil && *n < 0 {
+			add("%d: want 0 or more", *n)
+		}
+	}
+	if e.MaxFailed != nil && e.MinFailed != nil && *e.MaxFailed < *e.MinFailed {
+		add("maxFailed %d is less than minFailed %d", *e.MaxFailed, *e.MinFailed)
+	}
+}
+
+// count is how many of them are true.
+func count(set ...bool) int {
+	n := 0
+	for _, s := range set {
+		if s {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,142 @@
+package file
+
+import (
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
+)
+
+// Step is one thing to do: exactly one field is set.
+type Step struct {
+	// Start runs tasks, all at once.
+	Start []string `yaml:"start,omitempty"`
+	Stop  *Stop    `yaml:"stop,omitempty"`
+	Kill  *Kill    `yaml:"kill,omitempty"`
+	Await *Await   `yaml:"await,omitempty"`
+	MTLS  *MTLS    `yaml:"mtls,omitempty"`
+	Get   *Get     `yaml:"get,omitempty"`
+	Post  *Post    `yaml:"post,omitempty"`
+	// Traffic begins a phase, EndTraffic judges it.
+	Traffic    *Traffic    `yaml:"traffic,omitempty"`
+	EndTraffic *EndTraffic `yaml:"endTraffic,omitempty"`
+}
+
+// Stop asks tasks to stop, all at once, and waits until nothing of them is left
+// in Consul: a list of tasks, or a mapping.
+type Stop struct {
+	Tasks []string `yaml:"tasks"`
+	// LeavesTokens has the auth methods whose tokens stay, each with the reason,
+	// and states that they do: it is a mistake when there are none. Everything
+	// else has to go.
+	LeavesTokens map[string]string `yaml:"leavesTokens"`
+}
+
+// UnmarshalYAML takes the list, or the mapping.
+func (s *Stop) UnmarshalYAML(unmarshal func(any) error) error {
+	if unmarshal(&s.Tasks) == nil {
+		return nil
+	}
+	type mapping Stop // without this method
+	*s = Stop{}
+	return unmarshal((*mapping)(s))
+}
+
+// Kill sends Signal into Container of Task, as kill(1) would: to the processes
+// of the program Process, or to the container's first one.
+type Kill struct {
+	Task      string `yaml:"task"`
+	Container string `yaml:"container"`
+	// Process is the last element of a program's path. Below an init or a
+	// supervisor the program is not the container's first process.
+	Process string `yaml:"process,omitempty"`
+	// Signal is a name such as KILL, the default, or a number.
+	Signal string `yaml:"signal,omitempty"`
+}
+
+// Await waits for one condition: Passing instances of Service, or Requests
+// answered since the step began, or, of Task, one of: Status of the check of
+// Container; InTraffic; Stopped.
+type Await struct {
+	Service string `yaml:"service,omitempty"`
+	Passing int    `yaml:"passing,omitempty"`
+
+	Task      string `yaml:"task,omitempty"`
+	Container string `yaml:"container,omitempty"`
+	Status    string `yaml:"status,omitempty"`
+	// InTraffic is whether Consul sends traffic to the task.
+	InTraffic *bool `yaml:"inTraffic,omitempty"`
+	// Stopped waits for a task that ends by itself, and until nothing of it is
+	// left in Consul. StopCode is ECS's for it; empty means any.
+	Stopped  bool   `yaml:"stopped,omitempty"`
+	StopCode string `yaml:"stopCode,omitempty"`
+	// LeavesTokens is as in Stop.
+	LeavesTokens map[string]string `yaml:"leavesTokens,omitempty"`
+
+	Requests int           `yaml:"requests,omitempty"`
+	Within   time.Duration `yaml:"within"`
+}
+
+// MTLS checks that a task's public listener presents the identity of Service
+// and refuses a caller without a certificate.
+type MTLS struct {
+	Task    string `yaml:"task"`
+	Port    int    `yaml:"port"`
+	Service string `yaml:"service"`
+}
+
+// Get asks from inside a task, as the application would, and looks at the
+// answer: every text of Has must be in it, none of Lacks.
+type Get struct {
+	Task  string   `yaml:"task"`
+	URL   string   `yaml:"url"`
+	Has   []string `yaml:"has,omitempty"`
+	Lacks []string `yaml:"lacks,omitempty"`
+}
+
+// Post sends a request from inside a task, as the application would.
+type Post struct {
+	Task string `yaml:"task"`
+	URL  string `yaml:"url"`
+}
+
+// Traffic sends Rate requests a second to Port of Task until EndTraffic. No
+// request is ever retried.
+type Traffic struct {
+	Task string `yaml:"task"`
+	Port int    `yaml:"port"`
+	Rate int    `yaml:"rate"`
+}
+
+// EndTraffic ends the traffic after the requests under way, and says how many
+// of them may have failed: true, which leaves that to Checks, or a mapping.
+type EndTraffic struct {
+	// Name is the phase's in the report.
+	Name string `yaml:"name"`
+	// Failed is how many must have failed, MaxFailed how many may, MinFailed how
+	// many must at least.
+	Failed    *int `yaml:"failed"`
+	MaxFailed *int `yaml:"maxFailed"`
+	MinFailed *int `yaml:"minFailed"`
+
+	// no is what "false" sets.
+	no bool `yaml:"-"`
+}
+
+// UnmarshalYAML takes true, or the mapping.
+func (e *EndTraffic) UnmarshalYAML(unmarshal func(any) error) error {
+	var yes bool
+	if unmarshal(&yes) == nil {
+		e.no = !yes
+		return nil
+	}
+	type mapping EndTraffic // without this method
+	return unmarshal((*mapping)(e))
+}
+
+// Limits are what the phase is judged by.
+func (e *EndTraffic) Limits() traffic.Limits {
+	if e.Failed != nil {
+		return traffic.Exactly(*e.Failed)
+	}
+	return traffic.Limits{Min: e.MinFailed, Max: e.MaxFailed}
+}

@@ -1,0 +1,128 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
+)
+
+// Report is the outcome of a scenario.
+type Report struct {
+	Name string `json:"name"`
+	// StopOrder is file.StopReverse or file.StopAtOnce.
+	StopOrder string `json:"stop_order"`
+	// Tasks is how many were started.
+	Tasks int `json:"tasks"`
+	// Failures is empty when everything was as it must be.
+	Failures []string `json:"failures"`
+	// Answered, Failed and Slowest are about all the traffic, Phases about each
+	// part of it.
+	Answered int           `json:"answered"`
+	Failed   int           `json:"failed"`
+	Slowest  time.Duration `json:"slowest_ns"`
+	Phases   []Phase       `json:"phases,omitempty"`
+	// Left is what stays in Consul because a step has said so.
+	Left []Leftover `json:"left,omitempty"`
+	// Elapsed is the time of the whole run so far.
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// Timeline is a table of each task's moments, for people.
+	Timeline string `json:"-"`
+	// LogDir has a log per container.
+	LogDir string `json:"log_dir"`
+}
+
+// Phase is a judged phase of the traffic.
+type Phase struct {
+	traffic.Phase
+	// Verdict is "passed" or "FAILED", empty for a phase that has no limits.
+	Verdict string `json:"verdict,omitempty"`
+}
+
+// NewPhase judges a phase.
+func NewPhase(p traffic.Phase) Phase {
+	switch {
+	case !p.Limits.Say():
+		return Phase{Phase: p}
+	case p.Problem() == "":
+		return Phase{Phase: p, Verdict: passed}
+	default:
+		return Phase{Phase: p, Verdict: failed}
+	}
+}
+
+// Verdicts.
+const (
+	passed = "passed"
+	failed = "FAILED"
+)
+
+// Leftover is something of a task that stays in Consul, as a step has said.
+type Leftover struct {
+	Task string `json:"task"`
+	// What names it, Reason is the step's.
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+}
+
+// String is what is left and why.
+func (l Leftover) String() string {
+	return fmt.Sprintf("%s, as %s", l.What, l.Reason)
+}
+
+// Text is the report for people.
+func (r *Report) Text() string {
+	var b strings.Builder
+	b.WriteString(r.Timeline)
+	b.WriteString(phaseTable(r.Phases))
+	b.WriteByte('\n')
+	if len(r.Phases) > 0 {
+		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", r.Answered, r.Failed, r.Slowest.Round(time.Millisecond))
+	}
+	for _, l := range r.Left {
+		fmt.Fprintf(&b, "Left by %s: %s\n", l.Task, l)
+	}
+	fmt.Fprintf(&b, "Logs: %s\n", r.LogDir)
+	if len(r.Failures) == 0 {
+		fmt.Fprintf(&b, "%s: all checks passed in %s\n", r.Name, r.Elapsed.Round(100*time.Millisecond))
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "%s: FAILED: %s\n", r.Name, strings.ReplaceAll(f, "\n", "\n  "))
+	}
+	return b.String()
+}
+
+// phaseTable shows the phases where there is more than a total to tell.
+func phaseTable(phases []Phase) string {
+	if len(phases) == 0 || len(phases) == 1 && phases[0].Verdict == "" {
+		return ""
+	}
+	width := len("phase")
+	for _, p := range phases {
+		width = max(width, len(p.Name))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nTraffic: no request is ever retried\n  %-*s  answered  failed     allowed  slowest  verdict\n", width, "phase")
+	for _, p := range phases {
+		line := fmt.Sprintf("  %-*s  %8d  %6d  %10s  %7s  %s", width, p.Name, p.Answered, p.Failed, p.Limits, p.Slowest.Round(time.Millisecond), p.Verdict)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Write prints the report: text for people, one JSON object for machines.
+func (r *Report) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			Time time.Time     `json:"time"`
+			Kind progress.Kind `json:"kind"`
+			*Report
+		}{time.Now(), progress.Report, r})
+	}
+	_, err := io.WriteString(w, r.Text())
+	return err
+}

@@ -1,0 +1,66 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
+)
+
+// maxTold is how many lost requests get a line of their own.
+const maxTold = 10
+
+func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
+	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
+	var told atomic.Int64
+	r.traffic = traffic.New(url, r.cluster.Dial, func(f traffic.Failure) {
+		e := progress.Event{Time: f.At, Kind: progress.RequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}
+		n := told.Add(1)
+		if n == maxTold {
+			e.Text += " (more are counted only)"
+		}
+		if n <= maxTold {
+			r.tell(e)
+		}
+	})
+	r.shown.Store(r.traffic)
+	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)
+	// From the first answer on everything counts, in later phases too.
+	if !r.reached[url] {
+		start := time.Now()
+		if err := r.traffic.AwaitFirst(ctx); err != nil {
+			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, traffic.FirstAnswerLimit, err)
+		}
+		r.reached[url] = true
+		rate = fmt.Sprintf("first answer after %s; now %s", time.Since(start).Round(time.Millisecond), rate)
+	}
+	r.tell(progress.Event{Kind: progress.TrafficBegin, Task: t.Task, Address: url, Text: rate})
+	r.traffic.Start(ctx, t.Rate)
+	return nil
+}
+
+// endTraffic ends the phase of the traffic, if there is one, and judges it.
+func (r *runner) endTraffic(e file.EndTraffic) {
+	if r.traffic == nil {
+		return
+	}
+	r.traffic.Stop()
+	name := e.Name
+	if name == "" {
+		name = fmt.Sprintf("phase %d", len(r.phases)+1)
+	}
+	p := r.traffic.Phase(name, e.Limits())
+	r.traffic = nil
+	r.phases = append(r.phases, p)
+	text := fmt.Sprintf("%s ended: %d answered, %d failed", p.Name, p.Answered, p.Failed)
+	if problem := p.Problem(); problem != "" {
+		r.fail("%s: %s", p.Name, problem)
+		text += ": not as it must be"
+	}
+	r.tell(progress.Event{Kind: progress.TrafficEnd, Phase: p.Name, Text: text})
+}

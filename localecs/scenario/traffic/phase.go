@@ -1,0 +1,68 @@
+package traffic
+
+import (
+	"fmt"
+	"time"
+)
+
+// Phase is what became of the traffic between its start and its end.
+type Phase struct {
+	Name     string `json:"name"`
+	Answered int    `json:"answered"`
+	Failed   int    `json:"failed"`
+	// Slowest is the longest request's time, a failed one's included.
+	Slowest time.Duration `json:"slowest_ns"`
+	// First is the text of the first loss, empty when there was none.
+	First string `json:"first_failure,omitempty"`
+	// Limits are what the phase was judged by.
+	Limits Limits `json:"limits"`
+}
+
+// Limits say how many requests of a phase may fail. The zero value says nothing.
+type Limits struct {
+	// Min and Max are included; nil means that there is none.
+	Min *int `json:"min_failed,omitempty"`
+	Max *int `json:"max_failed,omitempty"`
+}
+
+// Exactly is the Limits that n requests fail.
+func Exactly(n int) Limits { return Limits{Min: &n, Max: &n} }
+
+// Say whether there are any limits.
+func (l Limits) Say() bool { return l.Min != nil || l.Max != nil }
+
+// String is how many may fail, for a table.
+func (l Limits) String() string {
+	switch {
+	case l.Min != nil && l.Max != nil && *l.Min == *l.Max:
+		return fmt.Sprint(*l.Max)
+	case l.Min != nil && l.Max != nil:
+		return fmt.Sprintf("%d to %d", *l.Min, *l.Max)
+	case l.Max != nil:
+		return fmt.Sprintf("at most %d", *l.Max)
+	case l.Min != nil:
+		return fmt.Sprintf("at least %d", *l.Min)
+	}
+	return "-"
+}
+
+// Problem says what is wrong with the phase, or nothing. A phase without a
+// single answer proves nothing and is wrong as well.
+func (p Phase) Problem() string {
+	switch {
+	case p.Limits.Max != nil && p.Failed > *p.Limits.Max:
+		return fmt.Sprintf("%d of %d requests failed; %s may. First: %s", p.Failed, p.Answered+p.Failed, p.Limits, p.First)
+	case p.Limits.Min != nil && p.Failed < *p.Limits.Min:
+		return fmt.Sprintf("%d of %d requests failed; %s must", p.Failed, p.Answered+p.Failed, p.Limits)
+	case p.Limits.Say() && p.Answered == 0:
+		return "no request was answered"
+	}
+	return ""
+}
+
+// Phase is the traffic so far as a phase of that name.
+func (s *Stream) Phase(name string, l Limits) Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Phase{Name: name, Answered: s.answered, Failed: s.failed, Slowest: s.slowest, First: s.first, Limits: l}
+}
