@@ -3,38 +3,30 @@ package clientagent
 import (
 	"context"
 	"os"
-	"slices"
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
-)
-
-const (
-	// waitPause lies between two metadata reads after TERM; the endpoint allows
-	// the whole task 40 reads per second.
-	waitPause = 250 * time.Millisecond
-	// readTimeout bounds one read.
-	readTimeout = 3 * time.Second
 )
 
 // attend stays with the agent until it ends and returns its exit code. The
 // first TERM or INT starts the end; every later one changes nothing, because
 // consul takes a second one as an order to die at once.
 func (r *run) attend(ctx context.Context, child Child) int {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
+	ctx, stopWaiting := context.WithCancel(ctx)
+	defer stopWaiting()
 	ended := make(chan int, 1)
 	go func() { ended <- child.Wait() }()
-	alone := make(chan struct{})
-	now, left := serving, false
+	stopped := make(chan struct{})
+	now, alone := serving, false
 	var wake <-chan time.Time
 	for {
 		select {
 		case code := <-ended:
-			r.Log.Info("agent ended", logkey.ExitCode, code)
 			r.left = now == leaving && code == 0
+			r.logEnd(now, code)
 			return code
 		case sig := <-r.Signals:
 			if !ends(sig) {
@@ -42,19 +34,20 @@ func (r *run) attend(ctx context.Context, child Child) int {
 				continue
 			}
 			if now == serving {
-				r.Log.Info("got the signal to end, the agent stays until the other containers have stopped", logkey.Signal, sig)
+				r.Log.Info("got the signal to end, the agent leaves after the other containers", logkey.Signal, sig)
 				r.told, now = time.Now(), waiting
-				go r.awaitSiblings(ctx, alone)
+				go r.awaitSiblings(ctx, stopped)
 			}
-		case <-alone:
-			alone, left = nil, true
+		case <-stopped:
+			stopped, alone = nil, true
 		case <-wake:
 		}
 		if now == serving {
 			continue
 		}
 		since := time.Since(r.told)
-		if next := r.schedule.next(now, since, left); next != now {
+		if next := r.schedule.next(now, since, alone); next != now {
+			stopWaiting()
 			now = next
 			r.enter(now, child)
 		}
@@ -63,6 +56,15 @@ func (r *run) attend(ctx context.Context, child Child) int {
 			wake = time.After(rest)
 		}
 	}
+}
+
+// logEnd says how the agent ended: without our word, it says itself why.
+func (r *run) logEnd(p phase, code int) {
+	if p == serving || p == waiting {
+		r.Log.Error("agent ended by itself, its last lines say why", logkey.ExitCode, code)
+		return
+	}
+	r.Log.Info("agent ended", logkey.ExitCode, code)
 }
 
 // enter does what a phase begins with.
@@ -84,35 +86,11 @@ func (r *run) send(signal func(syscall.Signal) error, sig os.Signal) {
 	}
 }
 
-// awaitSiblings closes alone when a valid answer shows that all other
-// containers have stopped. A failed read says nothing about them.
-func (r *run) awaitSiblings(ctx context.Context, alone chan<- struct{}) {
-	var shown []string
-	for blind := false; ; {
-		task, err := r.read(ctx)
-		running := workload.Running(task.Siblings(r.Ignore))
-		switch {
-		case err != nil && ctx.Err() == nil && !blind:
-			r.Log.Warn("task metadata unreadable, the agent stays", logkey.Error, err)
-			blind = true
-		case err == nil && len(running) == 0:
-			r.Log.Info("all other containers have stopped")
-			close(alone)
-			return
-		case err == nil && !slices.Equal(shown, running):
-			r.Log.Info("waiting for containers", logkey.Container, running)
-			shown = running
-		}
-		select {
-		case <-time.After(waitPause):
-		case <-ctx.Done():
-			return
-		}
+// awaitSiblings closes stopped when all other containers have.
+func (r *run) awaitSiblings(ctx context.Context, stopped chan<- struct{}) {
+	siblings := func(t workload.Task) []workload.Container { return t.Siblings(r.Ignore) }
+	if _, err := tmds.AwaitStopped(ctx, r.Log, r.Metadata.Task, siblings); err == nil {
+		r.Log.Info("all other containers have stopped")
+		close(stopped)
 	}
-}
-
-func (r *run) read(ctx context.Context) (workload.Task, error) {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	return r.Metadata.Task(ctx)
 }

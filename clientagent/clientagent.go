@@ -28,7 +28,8 @@ type Ports struct {
 	Log     hclog.Logger
 }
 
-// Metadata reads the task; an answer that is not a valid task is an error.
+// Metadata reads the task, once and for at most some seconds; an answer that is
+// not a valid task is an error.
 type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }

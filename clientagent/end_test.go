@@ -42,7 +42,7 @@ func TestWeakness16AgentOutlivesTheSiblings(t *testing.T) {
 		}
 		r.wantHistory("11.25s signal terminated", "14.25s agent ended 0", "14.25s log out secret-1")
 		r.wantFiles()
-		for text, want := range map[string]int{"the agent stays until": 1, "waiting for containers": 3, "all other containers have stopped": 1, "logged out": 1, "WARN": 0, "ERROR": 0} {
+		for text, want := range map[string]int{"leaves after the other containers": 1, "waiting for containers": 3, "all other containers have stopped": 1, "logged out": 1, "WARN": 0, "ERROR": 0} {
 			if n := r.logged(text); n != want {
 				t.Errorf("%d lines with %q, want %d:\n%s", n, text, want, r.log)
 			}
@@ -87,6 +87,9 @@ func TestWeakness16NobodyKeepsTheAgentForEver(t *testing.T) {
 				if n := r.logged("task metadata unreadable"); n > 1 {
 					t.Errorf("%d lines about one failure:\n%s", n, r.log)
 				}
+				if after := r.metadata.last.Sub(r.start); after > 20*sec {
+					t.Errorf("metadata is read after %s, when the agent leaves", after)
+				}
 			})
 		})
 	}
@@ -100,7 +103,7 @@ func TestMetadataThatComesBackEndsTheWait(t *testing.T) {
 		r.signals <- syscall.SIGTERM
 		r.pass(4 * sec)
 		r.metadata.set(func(m *metadata) { m.err = nil })
-		r.pass(waitPause)
+		r.pass(250 * time.Millisecond)
 		r.wantHistory("4.25s signal terminated")
 		if err := r.wait(); err != nil {
 			t.Error(err)
@@ -209,6 +212,7 @@ func TestAgentThatDiesTakesItsTokenAlong(t *testing.T) {
 			}
 			r.wantHistory(fmt.Sprintf("1h0m0s agent ended %d", code), "1h0m0s log out secret-1")
 			r.wantFiles()
+			r.wantOwnDeath()
 		})
 	}
 }
@@ -225,5 +229,14 @@ func TestAgentThatDiesWhileOthersAreWaitedFor(t *testing.T) {
 		}
 		r.wantHistory("5s agent ended 139", "5s log out secret-1")
 		r.wantFiles()
+		r.wantOwnDeath()
 	})
+}
+
+// wantOwnDeath checks that the log points at the agent's own last lines.
+func (r *rig) wantOwnDeath() {
+	r.t.Helper()
+	if r.logged("[ERROR] agent ended by itself") != 1 {
+		r.t.Errorf("log:\n%s", r.log)
+	}
 }

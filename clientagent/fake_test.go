@@ -61,11 +61,13 @@ type metadata struct {
 	restarts *int
 	err      error
 	hang     bool
+	last     time.Time // of the reads
 }
 
 func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	m.last = time.Now()
 	if m.hang {
 		m.mu.Unlock()
 		<-ctx.Done()

@@ -112,6 +112,9 @@ type syncer struct {
 	unsettled map[string]time.Time
 	// blind says that the last metadata read failed.
 	blind bool
+	// clientEnded says that the Consul client's container has stopped, while we
+	// waited for the applications.
+	clientEnded bool
 }
 
 // wanted says whether the configuration asks for checks at all.

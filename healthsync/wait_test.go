@@ -8,6 +8,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
+// waitPause is how late the end of an application may be seen.
+const waitPause = 250 * time.Millisecond
+
 // draining is running, beside a client-entrypoint and the containers that a
 // task has besides the application.
 func draining(t *testing.T, test func(*rig)) {
@@ -43,7 +46,7 @@ func TestWeakness17ServiceTokenOutlivesTheApplications(t *testing.T) {
 		r.wantLogOuts("service-secret")
 		// One write: nothing turns passing again, though ECS calls it HEALTHY.
 		r.wantOps(op{2500 * time.Millisecond, "set", "app", "critical"})
-		if n := r.logged("keeping the service token until the applications have stopped"); n != 2 {
+		if n := r.logged("their last requests need the service token"); n != 2 {
 			t.Errorf("%d lines about two states:\n%s", n, r.log)
 		}
 	})
@@ -117,7 +120,7 @@ func TestServiceTokenEndsBeforeTheAgentLeaves(t *testing.T) {
 				if n := r.logged("logging out all the same"); n != 1 {
 					t.Errorf("%d lines:\n%s", n, r.log)
 				}
-				if n := r.logged("task metadata unreadable, keeping the service token"); n > 1 {
+				if n := r.logged("task metadata unreadable"); n > 1 {
 					t.Errorf("%d lines about one failure:\n%s", n, r.log)
 				}
 			})
@@ -144,6 +147,19 @@ func TestAgentThatIsGoneEndsTheWait(t *testing.T) {
 	t.Parallel()
 	draining(t, func(r *rig) {
 		time.AfterFunc(3*sec, func() { removeFile(t, r, "client-token.owner") })
+		if took, err := r.term(); err != nil || took < 3*sec || took > 3*sec+waitPause {
+			t.Errorf("took %s, %v", took, err)
+		}
+		r.wantLogOuts("service-secret", "client-secret")
+	})
+}
+
+// TestClientThatWasKilledEndsTheWait: client-entrypoint could not take its
+// marker away, nor log out its token. Both are ours then.
+func TestClientThatWasKilledEndsTheWait(t *testing.T) {
+	t.Parallel()
+	draining(t, func(r *rig) {
+		time.AfterFunc(3*sec, func() { r.metadata.stop("consul-client") })
 		if took, err := r.term(); err != nil || took < 3*sec || took > 3*sec+waitPause {
 			t.Errorf("took %s, %v", took, err)
 		}

@@ -38,7 +38,8 @@ On TERM or INT all checks become critical and stay so, then the task's tokens
 are logged out: service-token, and client-token unless client-token.owner
 exists. That file says that client-entrypoint runs the agent: then Envoy uses
 service-token until the application containers have stopped, and health-sync
-logs it out after them, or 12 s before the stop timeout ends.
+logs it out after them, or 12 s before the stop timeout ends. When the container
+consul-client stops before them, both tokens are logged out at once.
 
 The exit code is 0 when every check was left critical, also when a log-out
 failed; 1 for a wrong call or configuration; 3 when the task metadata could

@@ -50,6 +50,12 @@ func (t Task) Restartable(name string) bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.RestartCount != nil })
 }
 
+// Ended says whether the container has stopped for good. One that is not listed
+// has not: it may go by another name.
+func (t Task) Ended(name string) bool {
+	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.Stopped() })
+}
+
 // Running are the names of those that have not stopped, sorted, since EC2
 // lists containers in random order.
 func Running(containers []Container) []string {

@@ -72,3 +72,17 @@ func TestRestartable(t *testing.T) {
 		}
 	}
 }
+
+func TestEnded(t *testing.T) {
+	t.Parallel()
+	task := workload.Task{Containers: []workload.Container{
+		{Name: "ended", DesiredStatus: "STOPPED", KnownStatus: "STOPPED"},
+		{Name: "stopping", DesiredStatus: "STOPPED", KnownStatus: "RUNNING"},
+		{Name: "may be restarted", DesiredStatus: "RUNNING", KnownStatus: "STOPPED"},
+	}}
+	for name, want := range map[string]bool{"ended": true, "stopping": false, "may be restarted": false, "not listed": false} {
+		if got := task.Ended(name); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}

@@ -6,7 +6,7 @@
 //
 // Owns: the HTTP side of the endpoint. Its transport ignores proxy variables,
 // because the address is link-local.
-// Never does: retry, or keep an old answer. A failed read is an error and the
-// flows decide what no news means (design decision 8).
+// Never does: keep an old answer, or take a failed read for news (design
+// decision 8): to AwaitStopped it says nothing, elsewhere the flows decide.
 // Start reading at: Client.Task.
 package tmds
