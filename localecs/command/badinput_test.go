@@ -1,6 +1,7 @@
 package command
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -126,6 +127,24 @@ images["i"].programs["/bin/e"]: DIR/none: no such file or directory (from ${mine
 				t.Errorf("the state directory was made: %v", err)
 			}
 		})
+	}
+}
+
+// Programs get errors in the form of everything else.
+func TestBadInputForPrograms(t *testing.T) {
+	t.Parallel()
+	dir := given{"x": "name: x\ntask: {}\n"}.write(t)
+	got := call(t, "run", "-json", filepath.Join(dir, "x"))
+	var line struct {
+		Level    string `json:"@level"`
+		Error    string
+		ExitCode int `json:"exit_code"`
+	}
+	if err := json.Unmarshal([]byte(got.stderr), &line); err != nil || got.code != 1 || got.stdout != "" {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if line.Level != "error" || line.ExitCode != 1 || !strings.Contains(line.Error, `unknown key "task"; did you mean "tasks"?`) {
+		t.Errorf("%+v", line)
 	}
 }
 

@@ -108,8 +108,12 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	err := hostcap.Shortage(f.runAll(ctx, inv))
 	var verdict *cli.ExitError
-	if err == nil || f.json || errors.As(err, &verdict) {
+	switch {
+	case err == nil || errors.As(err, &verdict):
 		return err
+	case f.json:
+		inv.Log.Error("run failed", logkey.Error, err, logkey.ExitCode, cli.ExitCode(err))
+		return &cli.ExitError{Code: cli.ExitCode(err)}
 	}
 	return &cli.Plain{Err: err}
 }

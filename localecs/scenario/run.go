@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -15,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
@@ -123,7 +126,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	if why := r.why(ctx, nil); why != nil {
 		return nil, why
 	}
-	if _, ours := errors.AsType[*hostError](err); ours {
+	if hostsFault(err) {
 		return nil, err
 	}
 	if err != nil {
@@ -132,11 +135,13 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	return r.report(), nil
 }
 
-// hostError is a step's error that says nothing about the scenario: this host
-// could not carry it out.
-type hostError struct{ error }
-
-func (e *hostError) Unwrap() error { return e.error }
+// hostsFault tells a step's error that says nothing about the scenario: this
+// host could not carry it out, for want of a feature or of room on a disk.
+func hostsFault(err error) bool {
+	_, missing := errors.AsType[*hostcap.MissingError](err)
+	full := func(errno error) bool { return errors.Is(err, errno) }
+	return missing || slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}, full)
+}
 
 // guard ends the run when something ends that it cannot do without.
 func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ended <-chan struct{}, why func() error) {

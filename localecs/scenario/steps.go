@@ -76,7 +76,7 @@ func (r *runner) start(names []string) error {
 		t := r.tasks[name]
 		task, err := r.cluster.RunInService(t.service, name, t.def)
 		if err != nil {
-			return &hostError{fmt.Errorf("start %s: %w", name, err)}
+			return fmt.Errorf("start %s: %w", name, err)
 		}
 		r.mu.Lock()
 		t.task = task
