@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/google/uuid"
@@ -126,21 +124,13 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	if why := r.why(ctx, nil); why != nil {
 		return nil, why
 	}
-	if hostsFault(err) {
+	if hostcap.Fault(err) {
 		return nil, err
 	}
 	if err != nil {
 		r.fail("%v", err)
 	}
 	return r.report(), nil
-}
-
-// hostsFault tells a step's error that says nothing about the scenario: this
-// host could not carry it out, for want of a feature or of room on a disk.
-func hostsFault(err error) bool {
-	_, missing := errors.AsType[*hostcap.MissingError](err)
-	full := func(errno error) bool { return errors.Is(err, errno) }
-	return missing || slices.ContainsFunc([]error{syscall.ENOSPC, syscall.EDQUOT, syscall.EROFS, syscall.EIO}, full)
 }
 
 // guard ends the run when something ends that it cannot do without.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -53,6 +54,14 @@ func Refused(err error) error {
 		e.Instead = "a seccomp filter is on, as inside a container: run outside of it, or with --privileged"
 	}
 	return e
+}
+
+// Fault tells an error that is the host's: a *MissingError, or a disk that is
+// full or broken.
+func Fault(err error) bool {
+	_, missing := errors.AsType[*MissingError](err)
+	is := func(errno error) bool { return errors.Is(err, errno) }
+	return missing || slices.ContainsFunc([]error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO}, is)
 }
 
 // filtered says whether a process may not make every system call, by its status.

@@ -60,6 +60,25 @@ func TestRefusedNamesTheFilter(t *testing.T) {
 	}
 }
 
+func TestFault(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		err  error
+		want bool
+	}{
+		{fmt.Errorf("start: %w", &MissingError{Need: "x"}), true},
+		{fmt.Errorf("mkdir: %w", unix.ENOSPC), true},
+		{&os.PathError{Err: unix.EROFS}, true},
+		{fmt.Errorf("listen: %w", unix.EADDRINUSE), false},
+		{errors.New("else"), false},
+		{nil, false},
+	} {
+		if Fault(tt.err) != tt.want {
+			t.Errorf("%v: want %t", tt.err, tt.want)
+		}
+	}
+}
+
 func TestLowestLimits(t *testing.T) {
 	t.Parallel()
 	limits := map[string]int{"pid": 5, "mnt": 3, "uts": 3, "ipc": 9}
