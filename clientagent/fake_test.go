@@ -203,7 +203,7 @@ func inBubble(t *testing.T, test func(*rig)) {
 			t: t,
 			options: Options{
 				Config:      &config.Config{BootstrapDir: dir, ConsulHTTPAddr: "consul.example:8500", ConsulLogin: config.ConsulLogin{Enabled: true, Method: DefaultAuthMethod}},
-				Agent:       Agent{Program: "consul", Datacenter: "dc1", RetryJoin: []string{"10.0.0.1"}},
+				Agent:       Agent{Program: program(t), Datacenter: "dc1", RetryJoin: []string{"10.0.0.1"}},
 				FileGroup:   volume.GroupOfDir,
 				StopTimeout: 30 * time.Second,
 				Limit:       time.Minute,
@@ -221,6 +221,16 @@ func inBubble(t *testing.T, test func(*rig)) {
 		}
 		test(r)
 	})
+}
+
+// program is one that is there, in place of consul.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 func (r *rig) run() {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,11 +58,27 @@ func (o Options) check() error {
 	wrong(o.HTTPSCACertPEM != "" && !isPEM(o.HTTPSCACertPEM), "CONSUL_HTTPS_CACERT_PEM holds no PEM certificate")
 	wrong(a.GossipKey != "" && !isGossipKey(a.GossipKey), "CONSUL_GOSSIP_ENCRYPTION_KEY: want 16, 24 or 32 bytes in base64, as consul keygen makes them")
 	for _, path := range a.ExtraFiles {
-		if _, err := os.Stat(path); err != nil {
+		if err := checkExtraFile(path); err != nil {
 			errs = append(errs, fmt.Errorf("-agent-config-file: %w", err))
 		}
 	}
+	if _, err := exec.LookPath(a.Program); err != nil {
+		errs = append(errs, fmt.Errorf("-consul-path: %w: run this container from Consul's image, or name the program in yours", err))
+	}
 	return errors.Join(errs...)
+}
+
+// checkExtraFile refuses what consul would refuse after the login: it knows the
+// language of a file by its name. Of a directory it takes what it knows.
+func checkExtraFile(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if !info.IsDir() && !slices.Contains([]string{".hcl", ".json"}, filepath.Ext(path)) {
+		return fmt.Errorf("%s: want a name that ends in .hcl or .json", path)
+	}
+	return nil
 }
 
 func isPEM(text string) bool { return x509.NewCertPool().AppendCertsFromPEM([]byte(text)) }

@@ -1,6 +1,7 @@
 package clientagent
 
 import (
+	"os"
 	"strings"
 	"testing"
 
@@ -17,14 +18,15 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 		r.options.HTTPSCACertPEM = "not PEM"
 		r.options.Agent.CACertPEM = "neither"
 		r.options.Agent.GossipKey = "c2hvcnQ="
-		r.options.Agent.ExtraFiles = []string{"/nonexistent.hcl"}
+		r.options.Agent.ExtraFiles = []string{"/nonexistent.hcl", os.DevNull, t.TempDir()}
+		r.options.Agent.Program = "/nonexistent/consul"
 		r.options.Config.BootstrapDir = "/nonexistent"
 		r.run()
 		err := r.wait()
 		if cli.ExitCode(err) != 1 {
 			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 		}
-		for _, want := range []string{"-consul-http-addr", "CONSUL_HTTPS_CACERT_PEM holds", "CONSUL_CACERT_PEM holds", "CONSUL_GOSSIP_ENCRYPTION_KEY", "/nonexistent.hcl", "directory /nonexistent does not exist"} {
+		for _, want := range []string{"-consul-http-addr", "CONSUL_HTTPS_CACERT_PEM holds", "CONSUL_CACERT_PEM holds", "CONSUL_GOSSIP_ENCRYPTION_KEY", "/nonexistent.hcl", "/dev/null: want a name", "-consul-path: exec: \"/nonexistent/consul\"", "directory /nonexistent does not exist"} {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("not told: %s in\n%v", want, err)
 			}
@@ -32,7 +34,24 @@ func TestMistakesAreToldAtOnce(t *testing.T) {
 		if strings.Contains(err.Error(), "c2hvcnQ=") {
 			t.Error("the key is told")
 		}
+		if n := strings.Count(err.Error(), "-agent-config-file"); n != 2 {
+			t.Errorf("%d of 3 files refused, want 2", n) // consul reads a directory
+		}
 		r.wantHistory()
+	})
+}
+
+// TestOwnDirectoryIsCheckedFirst: what is in its place costs no token.
+func TestOwnDirectoryIsCheckedFirst(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(r *rig) {
+		r.put("consul-client", "")
+		r.run()
+		if err := r.wait(); cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), "the agent's directory") {
+			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+		}
+		r.wantHistory()
+		r.wantFiles("consul-client")
 	})
 }
 

@@ -57,14 +57,11 @@ func (r *run) steps(ctx context.Context) error {
 
 // check finds every mistake that can be found without a request.
 func (r *run) check(context.Context) error {
-	dir := r.Config.BootstrapDir
 	errs := []error{r.Options.check()}
-	if err := volume.CheckDir(dir, workload.FileClientToken, workload.FileClientTokenOwner); err != nil {
-		errs = append(errs, fmt.Errorf("check bootstrapDir: %w", err))
-	} else if r.FileGroup != volume.GroupOfDir && !r.Compat {
-		if err := volume.CheckGroup(dir, r.FileGroup); err != nil {
-			errs = append(errs, fmt.Errorf("check -file-group: %w", err))
-		}
+	if err := r.secrets().Check(workload.FileClientToken, workload.FileClientTokenOwner); err != nil {
+		errs = append(errs, err)
+	} else if err := r.makeDir(); err != nil {
+		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return &cli.UsageError{Err: err}
@@ -74,6 +71,23 @@ func (r *run) check(context.Context) error {
 		r.Log.Warn("no address to join, the agent stays alone unless its extra configuration names one")
 	}
 	return nil
+}
+
+// makeDir makes our own directory on the volume. One that is there may be of
+// another user, who ran this container before.
+func (r *run) makeDir() error {
+	dir := r.path(workload.DirClient)
+	if err := os.MkdirAll(dir, modePrivateDir); err != nil {
+		return fmt.Errorf("make the agent's directory: %w", err)
+	}
+	if err := volume.CheckDir(dir, fileAgent, fileExtra, fileCA); err != nil {
+		return fmt.Errorf("check the agent's directory: %w", err)
+	}
+	return nil
+}
+
+func (r *run) secrets() volume.Secrets {
+	return volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
 }
 
 // readMetadata retries whatever comes: the endpoint of a starting task may
@@ -125,7 +139,7 @@ func (r *run) login(ctx context.Context) error {
 	remedy := "check -consul-http-addr, its CA certificate and that this task can reach the Consul servers"
 	var sign *consulutil.SignError
 	if errors.As(err, &sign) {
-		remedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
+		remedy = consulutil.SignRemedy
 	}
 	return cli.Remedy(err, "log in", remedy)
 }
@@ -149,16 +163,12 @@ func (r *run) writeToken(context.Context) error {
 	if r.session == nil {
 		return nil
 	}
-	secrets := volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
-	return secrets.Write(r.path(workload.FileClientToken), []byte(r.token.Secret), modeCompatToken)
+	return r.secrets().Write(r.path(workload.FileClientToken), []byte(r.token.Secret), modeCompatToken)
 }
 
 // configure writes the agent's files. The user's come last: they win.
 func (r *run) configure(context.Context) error {
 	dir := r.path(workload.DirClient)
-	if err := os.MkdirAll(dir, modePrivateDir); err != nil {
-		return fmt.Errorf("make a directory for the agent's configuration: %w", err)
-	}
 	at := place{address: r.address, dataDir: filepath.Join(dir, dirData), caFile: filepath.Join(dir, fileCA)}
 	text, err := r.Agent.document(at, r.token.Secret).text()
 	if err != nil {

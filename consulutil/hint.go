@@ -35,7 +35,7 @@ func refusals() []struct {
 func loginRemedy(err error) string {
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) {
-		return "correct consulCACertFile (or CONSUL_CACERT), or the host name in consulHTTPAddr"
+		return "correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr"
 	}
 	if errors.Is(err, http.ErrSchemeMismatch) {
 		return "begin consulHTTPAddr with http://"

@@ -29,6 +29,9 @@ type Session struct {
 	client *api.Client // the login's
 }
 
+// SignRemedy is what to look at when a login was given up with a SignError.
+const SignRemedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
+
 // SignError is a login that did not get as far as Consul.
 type SignError struct{ Err error }
 

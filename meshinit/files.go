@@ -54,8 +54,11 @@ func (r *run) writeToken(context.Context) error {
 // writeSecret writes a file for us and the file group, or with -compat for
 // everybody.
 func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
-	secrets := volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
-	return r.note(path, secrets.Write(path, data, compat))
+	return r.note(path, r.secrets().Write(path, data, compat))
+}
+
+func (r *run) secrets() volume.Secrets {
+	return volume.Secrets{Dir: r.Config.BootstrapDir, Group: r.FileGroup, Compat: r.Compat, Log: r.Log}
 }
 
 // note remembers a file that was written, to remove it if the run fails.

@@ -3,7 +3,6 @@ package meshinit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -21,7 +19,7 @@ func (s step) explain(err error) error {
 	remedy := s.remedy
 	var sign *consulutil.SignError
 	if errors.As(err, &sign) {
-		remedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
+		remedy = consulutil.SignRemedy
 	}
 	return cli.Remedy(err, s.name, remedy)
 }
@@ -34,16 +32,8 @@ func (r *run) local() retry.Policy {
 }
 
 func (r *run) checkDir(context.Context) error {
-	dir := r.Config.BootstrapDir
-	err := volume.CheckDir(dir, workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary)
-	if err != nil {
-		return &cli.UsageError{Err: fmt.Errorf("check bootstrapDir: %w", err)}
-	}
-	if r.FileGroup == volume.GroupOfDir || r.Compat {
-		return nil
-	}
-	if err := volume.CheckGroup(dir, r.FileGroup); err != nil {
-		return &cli.UsageError{Err: fmt.Errorf("check -file-group: %w", err)}
+	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary); err != nil {
+		return &cli.UsageError{Err: err}
 	}
 	return nil
 }

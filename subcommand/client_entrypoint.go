@@ -224,7 +224,7 @@ func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 		}
 	}
 	cfg.BootstrapDir = filepath.Clean(cmp.Or(f.dir, cfg.BootstrapDir))
-	cfg.ConsulHTTPAddr = cmp.Or(f.address, cfg.ConsulHTTPAddr, inv.Getenv(api.HTTPAddrEnvName))
+	cfg.ConsulHTTPAddr = cmp.Or(f.address, cfg.ConsulHTTPAddr, strings.TrimSpace(inv.Getenv(api.HTTPAddrEnvName)))
 	cfg.ConsulLogin.Method = f.method
 	if f.acls != "" {
 		cfg.ConsulLogin.Enabled, _ = strconv.ParseBool(f.acls) // declare refused others

@@ -286,13 +286,18 @@ func TestClientAgentThatIsKilled(t *testing.T) {
 func TestClientThatIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")
+	broken := filepath.Join(t.TempDir(), "broken.hcl")
+	if err := os.WriteFile(broken, []byte("ports { http = "), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		exit int
 	}{
 		"unknown auth method": {[]string{"-auth-method", "nope"}, 2},
 		"no consul program":   {[]string{"-consul-path", "/nonexistent/consul"}, 1},
-		"bad configuration":   {[]string{"-agent-config-file", "/dev/null/x"}, 1},
+		"no such file":        {[]string{"-agent-config-file", "/dev/null/x.hcl"}, 1},
+		"broken file":         {[]string{"-agent-config-file", broken}, 1}, // as the agent says
 		"nobody there":        {[]string{"-consul-http-addr", "127.0.0.1:1", "-start-timeout", "300ms"}, 3},
 	} {
 		s := w.task(t, "refused")

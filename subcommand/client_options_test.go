@@ -88,7 +88,7 @@ func TestClientDefaults(t *testing.T) {
 func clientEnvironment() map[string]string {
 	return map[string]string{
 		"CONSUL_DATACENTER": "dc7", "CONSUL_PRIMARY_DATACENTER": "dc0", "CONSUL_RETRY_JOIN": " 10.0.0.1, provider=aws tag_key=a tag_value=b,",
-		"CONSUL_PARTITION": "team", "CONSUL_HTTP_ADDR": "env:8500",
+		"CONSUL_PARTITION": "team", "CONSUL_HTTP_ADDR": " env:8500\n",
 		"CONSUL_CACERT_PEM": "RPC\n", "CONSUL_HTTPS_CACERT_PEM": "HTTPS\n", "CONSUL_GOSSIP_ENCRYPTION_KEY": "key\n",
 		"CONSUL_AGENT_CONFIGURATION": "log_level = \"warn\"\n", "CONSUL_ECS_IGNORE_CONTAINERS": "router",
 	}

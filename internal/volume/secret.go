@@ -29,6 +29,21 @@ type Secrets struct {
 	Log    hclog.Logger
 }
 
+// Check says whether Write can replace the files of these names in Dir, by
+// creating others. Its error says what to change.
+func (s Secrets) Check(names ...string) error {
+	if err := CheckDir(s.Dir, names...); err != nil {
+		return fmt.Errorf("check bootstrapDir: %w", err)
+	}
+	if s.Group == GroupOfDir || s.Compat {
+		return nil
+	}
+	if err := checkGroup(s.Dir, s.Group); err != nil {
+		return fmt.Errorf("check -file-group: %w", err)
+	}
+	return nil
+}
+
 // Write replaces path, which is in Dir: 0640 with the file group, or with
 // Compat as version 0.6 did.
 func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {

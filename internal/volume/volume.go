@@ -74,8 +74,8 @@ func checkReplace(dir string, info fs.FileInfo, name string) error {
 		filepath.Join(dir, name), owner.Uid, us, os.Getegid(), unixMode(info))
 }
 
-// CheckGroup says whether this process can give files in dir to the group.
-func CheckGroup(dir string, gid int) error {
+// checkGroup says whether this process can give files in dir to the group.
+func checkGroup(dir string, gid int) error {
 	f, err := os.CreateTemp(dir, checkFile)
 	if err != nil {
 		return err

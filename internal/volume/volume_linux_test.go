@@ -97,11 +97,11 @@ func TestCheckGroup(t *testing.T) {
 	t.Parallel()
 	dir := openDir(t, 0o777)
 	for name, c := range map[string]struct{ user, group int }{"root": {0, 4242}, "own group": {5996, 5996}} {
-		if err := asUser(t, uintptr(c.user), func() error { return CheckGroup(dir, c.group) }); err != nil {
+		if err := asUser(t, uintptr(c.user), func() error { return checkGroup(dir, c.group) }); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	err := asUser(t, 5996, func() error { return CheckGroup(dir, 4242) })
+	err := asUser(t, 5996, func() error { return checkGroup(dir, 4242) })
 	wantError(t, err, "files in "+dir+" cannot be given to group 4242: operation not permitted", "running as uid 5996, gid 5996", "run this container with that group")
 	if entries, _ := os.ReadDir(dir); len(entries) != 0 {
 		t.Errorf("left %v", entries)
