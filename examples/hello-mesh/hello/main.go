@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log"
@@ -17,24 +18,31 @@ import (
 	"time"
 )
 
-const usage = `usage: hello api ADDRESS            answer with a greeting
-       hello web ADDRESS UPSTREAM   answer with what UPSTREAM answers
-       hello get URL                exit 0 when URL answers 200
+const usage = `usage: hello [-drain 20s] api ADDRESS            answer with a greeting
+       hello [-drain 20s] web ADDRESS UPSTREAM   answer with what UPSTREAM answers
+       hello get URL                             exit 0 when URL answers 200
+
+With -drain it goes on for that long after TERM. web asks UPSTREAM ten times a
+second meanwhile, as somebody who finishes long work would, and exits with 1 if
+one request fails.
 `
 
 func main() {
 	log.SetFlags(log.Lmicroseconds)
-	args := os.Args[1:]
+	flag.Usage = func() { fmt.Fprint(os.Stderr, usage) }
+	drain := flag.Duration("drain", 0, "")
+	flag.Parse()
+	args := flag.Args()
 	var err error
 	switch {
 	case len(args) == 2 && args[0] == "api":
-		err = serve(args[1], greet)
+		err = serve(args[1], greet, func() error { return wait(*drain) })
 	case len(args) == 3 && args[0] == "web":
-		err = serve(args[1], ask(args[2]))
+		err = serve(args[1], ask(args[2]), func() error { return goOn(args[2], *drain) })
 	case len(args) == 2 && args[0] == "get":
 		err = get(args[1])
 	default:
-		fmt.Fprint(os.Stderr, usage)
+		flag.Usage()
 		os.Exit(2)
 	}
 	if err != nil {
@@ -48,13 +56,18 @@ func greet(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "hello from %s\n", host)
 }
 
-// ask passes the request on to upstream once: no retry, and a connection of its
-// own for each request, so that every loss is seen.
-func ask(upstream string) http.HandlerFunc {
-	client := &http.Client{
+// newClient makes a connection of its own for each request, so that every loss
+// is seen.
+func newClient() *http.Client {
+	return &http.Client{
 		Timeout:   5 * time.Second,
 		Transport: &http.Transport{DisableKeepAlives: true},
 	}
+}
+
+// ask passes the request on to upstream once: no retry.
+func ask(upstream string) http.HandlerFunc {
+	client := newClient()
 	return func(w http.ResponseWriter, r *http.Request) {
 		req, err := http.NewRequestWithContext(r.Context(), http.MethodPost, upstream, nil)
 		if err != nil {
@@ -73,9 +86,33 @@ func ask(upstream string) http.HandlerFunc {
 	}
 }
 
+func wait(d time.Duration) error {
+	<-time.After(d)
+	return nil
+}
+
+// goOn asks upstream for as long as that.
+func goOn(upstream string, d time.Duration) error {
+	client, over := newClient(), time.After(d)
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-over:
+			log.Printf("%d requests answered after TERM", n)
+			return nil
+		case <-tick.C:
+			if err := request(client, upstream); err != nil {
+				return fmt.Errorf("request %d after TERM: %w", n+1, err)
+			}
+		}
+	}
+}
+
 // serve answers / with handle, and /health with a state that a POST to
-// /health/fail and /health/ok changes. On TERM it finishes what it has begun.
-func serve(address string, handle http.HandlerFunc) error {
+// /health/fail and /health/ok changes. On TERM it drains, still serving, and
+// finishes what it has begun.
+func serve(address string, handle http.HandlerFunc, drain func() error) error {
 	var failing atomic.Bool
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", handle)
@@ -94,9 +131,10 @@ func serve(address string, handle http.HandlerFunc) error {
 	go func() {
 		<-ctx.Done()
 		log.Print("finishing")
+		err := drain()
 		limit, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 		defer cancel()
-		done <- server.Shutdown(limit)
+		done <- errors.Join(err, server.Shutdown(limit))
 	}()
 	log.Printf("listening on %s", address)
 	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
@@ -105,8 +143,9 @@ func serve(address string, handle http.HandlerFunc) error {
 	return <-done
 }
 
-func get(url string) error {
-	client := &http.Client{Timeout: 3 * time.Second}
+func get(url string) error { return request(&http.Client{Timeout: 3 * time.Second}, url) }
+
+func request(client *http.Client, url string) error {
 	resp, err := client.Get(url)
 	if err != nil {
 		return err
