@@ -23,15 +23,23 @@ func (r *run) end(ctx context.Context) {
 	if !r.writing {
 		return
 	}
-	dir := r.path(workload.DirClient)
-	paths := []string{filepath.Join(dir, fileAgent), filepath.Join(dir, fileExtra), filepath.Join(dir, fileCA)}
 	if out {
 		// Otherwise it stays for the next run of this container, or for
 		// health-sync, which takes over when the marker is gone.
-		paths = append(paths, r.path(workload.FileClientToken))
+		r.remove(os.Remove, r.path(workload.FileClientToken))
 	}
-	for _, path := range append(paths, r.path(workload.FileClientTokenOwner)) {
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	dir := r.path(workload.DirClient)
+	if r.told.IsZero() { // another run may follow, with the agent's node and services
+		r.remove(os.Remove, filepath.Join(dir, fileAgent), filepath.Join(dir, fileExtra), filepath.Join(dir, fileCA))
+	} else { // the agent's data hold the gossip key and the tokens of services
+		r.remove(os.RemoveAll, dir)
+	}
+	r.remove(os.Remove, r.path(workload.FileClientTokenOwner))
+}
+
+func (r *run) remove(with func(string) error, paths ...string) {
+	for _, path := range paths {
+		if err := with(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Log.Error("file was not removed", logkey.Path, path, logkey.Error, err)
 		}
 	}

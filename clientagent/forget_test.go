@@ -83,8 +83,19 @@ func TestAgentThatECSRestartsKeepsItsServices(t *testing.T) {
 					want = append(want[:1], want[2])
 				}
 				r.wantHistory(want...)
+				r.wantData(c.told == 0)
 			})
 		})
+	}
+}
+
+// wantData checks whether the agent's data, with the gossip key and the tokens
+// of services, are on the volume.
+func (r *rig) wantData(want bool) {
+	r.t.Helper()
+	_, err := os.Stat(r.options.path("consul-client/data"))
+	if got := err == nil; got != want {
+		r.t.Errorf("the agent's data are there: %t, want %t", got, want)
 	}
 }
 
@@ -102,6 +113,7 @@ func TestAgentThatLeavesDeregistersItself(t *testing.T) {
 				want = []string{"0s signal terminated", "3s agent ended 1", "3s deregister id-1 with secret-1", "3s log out secret-1"}
 			}
 			r.wantHistory(want...)
+			r.wantData(false)
 		})
 	}
 }

@@ -220,6 +220,9 @@ func TestWeakness16ClientLeavesLast(t *testing.T) {
 	testkit.Eventually(t, "the agent has left", func() bool { return w.member(t, s.node) == "left" })
 	exits(t, p, 0)
 	s.wantNothing(t)
+	if _, err := os.Lstat(filepath.Join(s.dir, "consul-client")); err == nil {
+		t.Error("the agent's directory is left, with the gossip key")
+	}
 }
 
 // agent is a client of the task's own agent.
