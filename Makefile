@@ -5,7 +5,7 @@ export CGO_ENABLED := 0
 
 GO      ?= go
 VERSION ?= 0.7.0
-COMMIT  := $(shell git rev-parse --short=7 HEAD 2>/dev/null)
+COMMIT  := $(shell git describe --always --dirty --abbrev=7 --exclude '*' 2>/dev/null)
 PKG     := github.com/meshtask/consul-ecs/internal/cli
 LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT)
 
@@ -72,8 +72,13 @@ image: image-$(ARCH) ## Build the container image for this machine, and its SBOM
 .PHONY: image-arm64
 image-arm64: ## Build the container image for arm64, and its SBOM
 
+# Before anything is built for it.
+.PHONY: engine
+engine:
+	@$(DOCKER) version >/dev/null || { echo "make: an image needs a Docker engine and its client: start one, set DOCKER_HOST, or name the client, DOCKER=/path/to/docker" >&2; exit 1; }
+
 .PHONY: image-amd64
-image-amd64 image-arm64: image-%: sbom-%
+image-amd64 image-arm64: image-%: engine sbom-%
 	$(GO) run ./internal/image -binary $(DIST)/$*/consul-ecs -time $(EPOCH) -out $(DIST)/image-$*/rootfs.tar
 	$(DOCKER) build --platform linux/$* -f Dockerfile -t $(IMAGE):$(VERSION)-$* \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
