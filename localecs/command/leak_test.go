@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	moments = flag.Int("moments", 3, "how many moments of each kind the leak tests take")
+	moments = flag.Int("moments", 2, "how many moments of each kind the leak tests take")
 	seed    = flag.Uint64("seed", uint64(time.Now().UnixNano()), "seed of the leak tests' moments")
 )
 
