@@ -20,6 +20,7 @@ func odd(t *testing.T, consul, containers string) (dir string) {
 images:
   odd:
     programs: {/bin/kid: "${kid}", /bin/script: script, /bin/text: text}
+    env: [GORACE=atexit_sleep_ms=0]
   consul:
     programs: {/bin/consul: "` + consul + `", /bin/sh: /bin/sh}
 consul: {image: consul, address: 10.42.0.254}
