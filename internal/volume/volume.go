@@ -42,9 +42,10 @@ func CheckDir(dir string, names ...string) error {
 	if err != nil {
 		return notWritable(dir, info, err)
 	}
+	_, err = f.WriteString("room?") // an empty file fits onto a full volume
 	f.Close()
-	if err := os.Remove(f.Name()); err != nil {
-		return err
+	if err := errors.Join(err, os.Remove(f.Name())); err != nil {
+		return notWritable(dir, info, err)
 	}
 	for _, name := range names {
 		if err := checkReplace(dir, info, name); err != nil {
@@ -116,8 +117,11 @@ func notWritable(dir string, info fs.FileInfo, err error) error {
 		owner = fmt.Sprintf("%d:%d", st.Uid, st.Gid)
 		remedy = fmt.Sprintf("run this container as that owner (\"user\": %q in the container definition), or %s", owner, remedy)
 	}
-	if errors.Is(err, syscall.EROFS) {
+	switch {
+	case errors.Is(err, syscall.EROFS):
 		remedy = "remove readOnly from this container's mount point"
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		remedy = "give the volume more room"
 	}
 	return fmt.Errorf("directory %s is not writable: %w (running as uid %d, gid %d; directory has mode %04o, owner %s): %s",
 		dir, err, os.Geteuid(), os.Getegid(), unixMode(info), owner, remedy)

@@ -31,25 +31,41 @@ func TestCheckDirNotWritableNamesModeOwnerAndRemedy(t *testing.T) {
 		"run this container as that owner")
 }
 
-func TestCheckDirOnAReadOnlyMount(t *testing.T) {
+func TestCheckDirOnAVolumeThatTakesNothing(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	checked, mounted := make(chan error, 1), make(chan error, 1)
-	go func() {
-		runtime.LockOSThread() // the mount namespace is this thread's
-		err := errors.Join(
-			unix.Unshare(unix.CLONE_NEWNS),
-			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
-			unix.Mount("none", dir, "tmpfs", unix.MS_RDONLY, ""))
-		mounted <- err
-		if err == nil {
-			checked <- CheckDir(dir)
-		}
-	}()
-	if err := <-mounted; err != nil {
-		testkit.Missing(t, "a read-only mount needs more rights: "+err.Error())
+	for name, c := range map[string]struct {
+		flags   uintptr
+		options string
+		fill    int
+		want    []string
+	}{
+		"read-only": {flags: unix.MS_RDONLY, want: []string{"read-only file system", "remove readOnly from this container's mount point"}},
+		"full":      {options: "size=4k", fill: 4096, want: []string{"no space left on device", "give the volume more room"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			checked, mounted := make(chan error, 1), make(chan error, 1)
+			go func() {
+				runtime.LockOSThread() // the mount namespace is this thread's
+				err := errors.Join(
+					unix.Unshare(unix.CLONE_NEWNS),
+					unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""),
+					unix.Mount("none", dir, "tmpfs", c.flags, c.options))
+				if err == nil && c.fill > 0 {
+					err = os.WriteFile(filepath.Join(dir, "fill"), make([]byte, c.fill), 0o600)
+				}
+				mounted <- err
+				if err == nil {
+					checked <- CheckDir(dir)
+				}
+			}()
+			if err := <-mounted; err != nil {
+				testkit.Missing(t, "a mount needs more rights: "+err.Error())
+			}
+			wantError(t, <-checked, c.want...)
+		})
 	}
-	wantError(t, <-checked, "read-only file system", "remove readOnly from this container's mount point")
 }
 
 // asUser runs f on a thread of its own that belongs to uid and gid.
