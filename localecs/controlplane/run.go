@@ -59,7 +59,7 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, service string) (ecs.Tas
 		return out, err
 	}
 	p.mu.Lock()
-	o, err := p.order(in)
+	o, err := p.order(in, service)
 	if err != nil {
 		p.mu.Unlock()
 		return out, err
@@ -72,7 +72,6 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, service string) (ecs.Tas
 		}
 		return out, err
 	}
-	o.service = service
 	var launches []Launch
 	var ids []string
 	for range o.count {
@@ -112,8 +111,9 @@ func checkRun(in ecs.RunTaskInput) error {
 	)
 }
 
-// order resolves what the input names.
-func (p *Plane) order(in ecs.RunTaskInput) (*order, error) {
+// order resolves what the input names. A service goes on with a revision that
+// is not active any more.
+func (p *Plane) order(in ecs.RunTaskInput, service string) (*order, error) {
 	c, err := p.cluster(in.Cluster)
 	if err != nil {
 		return nil, err
@@ -124,10 +124,10 @@ func (p *Plane) order(in ecs.RunTaskInput) (*order, error) {
 		return nil, err
 	case r == nil:
 		return nil, ecs.Client("TaskDefinition not found.")
-	case r.Status != ecs.Active:
+	case r.Status != ecs.Active && service == "":
 		return nil, ecs.Client("TaskDefinition is inactive")
 	}
-	o := &order{cluster: c, revision: r, count: 1, input: in}
+	o := &order{cluster: c, revision: r, count: 1, service: service, input: in}
 	if in.Count != nil {
 		o.count = *in.Count
 	}
@@ -146,6 +146,9 @@ func (p *Plane) order(in ecs.RunTaskInput) (*order, error) {
 	o.tags = input.MergeTags(o.tags, in.Tags...)
 	if in.EnableECSManagedTags {
 		o.tags = input.MergeTags(o.tags, ecs.Tag{Key: "aws:ecs:clusterName", Value: c.name})
+		if service != "" {
+			o.tags = input.MergeTags(o.tags, ecs.Tag{Key: "aws:ecs:serviceName", Value: service})
+		}
 	}
 	return o, nil
 }

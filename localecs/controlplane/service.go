@@ -1,8 +1,11 @@
 package controlplane
 
 import (
+	"time"
+
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/registry"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -13,6 +16,38 @@ import (
 // them: startedBy ecs-svc/<deployment>, group service:<name>, tags.
 func (p *Plane) RunForService(call ecs.Call, service string, in ecs.RunTaskInput) (ecs.TasksOutput, error) {
 	return p.run(call, in, service)
+}
+
+// ForService checks what a service is to run, before it does, and resolves the
+// names of the cluster and the revision.
+func (p *Plane) ForService(in ecs.RunTaskInput) (cluster string, r *registry.Revision, err error) {
+	if err := checkRun(in); err != nil {
+		return "", nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o, err := p.order(in, "")
+	if err != nil {
+		return "", nil, err
+	}
+	return o.cluster.name, o.revision, nil
+}
+
+// ClusterName is the name of an active cluster, of its name or ARN.
+func (p *Plane) ClusterName(ref string) (string, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(ref)
+	if err != nil {
+		return "", err
+	}
+	return c.name, nil
+}
+
+// Protected says whether a task is protected from scale-in.
+func (p *Plane) Protected(taskARN string, now time.Time) bool {
+	_, protected := p.protections.Until(taskARN, now)
+	return protected
 }
 
 // StopForService asks a task to stop, for a reason of the scheduler's. One that

@@ -1,8 +1,10 @@
 package serve
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/services"
 )
 
 // Options say what is served, and where.
@@ -38,12 +41,14 @@ type Options struct {
 
 // Server is a running local ECS.
 type Server struct {
-	cluster *localecs.Cluster
-	plane   *controlplane.Plane
-	key     identity.Key
-	options Options
-	server  *http.Server
-	serving sync.WaitGroup
+	cluster  *localecs.Cluster
+	plane    *controlplane.Plane
+	services *services.Services
+	key      identity.Key
+	options  Options
+	server   *http.Server
+	stop     context.CancelFunc // of the services
+	serving  sync.WaitGroup
 }
 
 // userName is who the exports stand for.
@@ -60,18 +65,25 @@ func Open(o Options) (*Server, error) {
 	}
 	s := &Server{cluster: cluster, options: o}
 	s.key = cluster.Identities().PutUser(identity.User{Name: userName, Account: o.Cluster.Account, Actions: []string{"*"}})
+	account := arn.Account{Region: o.Cluster.Region, ID: o.Cluster.Account}
 	s.plane = controlplane.New(controlplane.Options{
-		Account:     arn.Account{Region: o.Cluster.Region, ID: o.Cluster.Account},
+		Account:     account,
 		Launcher:    newLauncher(cluster, o.Log),
 		Protections: cluster.Protections(),
 		Lag:         o.Lag,
-		Observe:     o.Observe,
+		Observe:     s.observe,
 	})
-	api := ecsapi.Options{Store: cluster.Identities(), Region: o.Cluster.Region, Operations: ecsapi.Operations(s.plane), Log: o.Log}
+	s.services = services.New(s.plane, account)
+	operations := ecsapi.Operations(s.plane)
+	maps.Copy(operations, ecsapi.ServiceOperations(s.services))
+	api := ecsapi.Options{Store: cluster.Identities(), Region: o.Cluster.Region, Operations: operations, Log: o.Log}
 	if o.Throttle {
 		api.Buckets = ecsapi.NewBuckets()
 	}
 	cluster.ServeECS(ecsapi.New(api))
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.serving.Go(func() { s.services.Run(ctx) })
 	const patience = 30 * time.Second
 	s.server = &http.Server{Handler: cluster.AWS(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * patience}
 	s.serving.Go(func() { // what ends it is Close
@@ -80,6 +92,14 @@ func Open(o Options) (*Server, error) {
 		}
 	})
 	return s, nil
+}
+
+// observe hands a task's new version on, with the plane locked.
+func (s *Server) observe(task ecs.Task, at time.Time) {
+	s.services.Notify()
+	if s.options.Observe != nil {
+		s.options.Observe(task, at)
+	}
 }
 
 // URL is where the API is, and STS and IAM.
@@ -94,6 +114,7 @@ func (s *Server) Err() error { return s.cluster.Err() }
 // Close takes the API away, then kills the tasks and gives everything back.
 func (s *Server) Close() error {
 	err := s.server.Close()
+	s.stop()
 	s.serving.Wait()
 	return errors.Join(err, s.cluster.Close())
 }

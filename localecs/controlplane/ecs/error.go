@@ -23,6 +23,8 @@ const (
 	PlatformUnknown           = "PlatformUnknownException"
 	ClusterContainsTasks      = "ClusterContainsTasksException"
 	ClusterContainsServices   = "ClusterContainsServicesException"
+	ServiceNotFound           = "ServiceNotFoundException"
+	ServiceNotActive          = "ServiceNotActiveException"
 	AccessDeniedException     = "AccessDeniedException"
 	ThrottlingException       = "ThrottlingException"
 	ServerException           = "ServerException"

@@ -6,6 +6,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/services"
 )
 
 // Operation is one operation of the API: from a body to an answer.
@@ -55,5 +56,22 @@ func Operations(p *controlplane.Plane) map[string]Operation {
 		"TagResource":                Op(p.TagResource),
 		"UntagResource":              Op(p.UntagResource),
 		"UpdateTaskProtection":       Op(p.UpdateTaskProtection),
+	}
+}
+
+// ServiceOperations are those of services, and those of a Plane that have to
+// know of them, too.
+func ServiceOperations(s *services.Services) map[string]Operation {
+	return map[string]Operation{
+		"CreateService":       Op(s.CreateService),
+		"DeleteCluster":       Op(s.DeleteCluster),
+		"DeleteService":       Op(s.DeleteService),
+		"DescribeClusters":    Op(s.DescribeClusters),
+		"DescribeServices":    Op(s.DescribeServices),
+		"ListServices":        Op(s.ListServices),
+		"ListTagsForResource": Op(s.ListTagsForResource),
+		"TagResource":         Op(s.TagResource),
+		"UntagResource":       Op(s.UntagResource),
+		"UpdateService":       Op(s.UpdateService),
 	}
 }

@@ -1,0 +1,307 @@
+package services
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"math/big"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/input"
+	"github.com/meshtask/consul-ecs/localecs/services/plan"
+)
+
+// CreateService makes a service, or answers with the one of that name when all
+// of its input is the same.
+func (s *Services) CreateService(call ecs.Call, in ecs.ServiceInput) (ecs.ServiceOutput, error) {
+	if err := checkCreate(in); err != nil {
+		return ecs.ServiceOutput{}, err
+	}
+	run := orderOf(in, ecs.RunTaskInput{TaskDefinition: in.TaskDefinition})
+	cluster, r, err := s.plane.ForService(run)
+	if err != nil {
+		return ecs.ServiceOutput{}, err
+	}
+	run.TaskDefinition, run.Cluster = r.ARN, cluster
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if again, err := s.repeated(cluster, in); again != nil || err != nil {
+		return s.output(again, call.Now), err
+	}
+	v := &service{
+		key: key{cluster, in.ServiceName}, status: ecs.Active, first: fingerprint(in),
+		Service:  plan.Service{Name: in.ServiceName, MinHealthy: 100, Max: 200},
+		settings: map[string]ecs.RunTaskInput{}, revisions: map[string]revision{},
+		propagate: in.PropagateTags, tags: in.Tags, created: call.Now, createdBy: call.Principal,
+	}
+	v.apply(in)
+	v.begin(run, revision{arn: r.ARN, probed: probed(r.Definition)}, call.Now)
+	s.byKey[v.key] = v
+	if in.ClientToken != "" {
+		s.tokens[cluster+"/"+in.ClientToken] = token{fingerprint: v.first, service: v}
+	}
+	s.Notify()
+	return s.output(v, call.Now), nil
+}
+
+// repeated finds what an earlier call has made.
+func (s *Services) repeated(cluster string, in ecs.ServiceInput) (*service, error) {
+	if t, known := s.tokens[cluster+"/"+in.ClientToken]; known && in.ClientToken != "" && t.service.status == ecs.Active {
+		if t.fingerprint != fingerprint(in) {
+			return nil, notIdempotent()
+		}
+		return t.service, nil
+	}
+	switch v := s.byKey[key{cluster, in.ServiceName}]; {
+	case v == nil || v.status == ecs.Inactive:
+		return nil, nil
+	case v.status == ecs.Draining:
+		return nil, ecs.Invalid("Unable to Start a service that is still Draining.")
+	case v.first != fingerprint(in):
+		return nil, notIdempotent()
+	default:
+		return v, nil
+	}
+}
+
+func notIdempotent() error { return ecs.Invalid("Creation of service was not idempotent.") }
+
+// fingerprint tells inputs apart, but for their tokens.
+func fingerprint(in ecs.ServiceInput) string {
+	in.ClientToken = ""
+	text, _ := json.Marshal(in) // cannot fail: it has come out of JSON
+	return string(text)
+}
+
+// orderOf puts what the input says about tasks over what there was.
+func orderOf(in ecs.ServiceInput, run ecs.RunTaskInput) ecs.RunTaskInput {
+	if in.TaskDefinition != "" {
+		run.TaskDefinition = in.TaskDefinition
+	}
+	if in.NetworkConfiguration != nil {
+		run.NetworkConfiguration = in.NetworkConfiguration
+	}
+	if in.LaunchType != "" {
+		run.LaunchType = in.LaunchType
+	}
+	if in.CapacityProviderStrategy != nil {
+		run.CapacityProviderStrategy = in.CapacityProviderStrategy
+		run.LaunchType = in.LaunchType
+	}
+	if in.PlatformVersion != "" {
+		run.PlatformVersion = in.PlatformVersion
+	}
+	if in.EnableECSManagedTags != nil {
+		run.EnableECSManagedTags = *in.EnableECSManagedTags
+	}
+	if in.EnableExecuteCommand != nil {
+		run.EnableExecuteCommand = *in.EnableExecuteCommand
+	}
+	if in.Cluster != "" {
+		run.Cluster = in.Cluster
+	}
+	run.PlacementConstraints, run.PlacementStrategy = in.PlacementConstraints, in.PlacementStrategy
+	return run
+}
+
+// apply takes over what needs no new deployment.
+func (v *service) apply(in ecs.ServiceInput) {
+	if in.DesiredCount != nil {
+		v.Desired = *in.DesiredCount
+	}
+	if g := in.HealthCheckGracePeriod; g != nil {
+		v.grace, v.Grace = g, time.Duration(*g)*time.Second
+	}
+	if in.PropagateTags != "" {
+		v.propagate = in.PropagateTags
+	}
+	if c := in.DeploymentConfiguration; c != nil {
+		if c.MaximumPercent != nil {
+			v.Max = *c.MaximumPercent
+		}
+		if c.MinimumHealthyPercent != nil {
+			v.MinHealthy = *c.MinimumHealthyPercent
+		}
+		if b := c.CircuitBreaker; b != nil {
+			v.Breaker = plan.Breaker(*b)
+		}
+	}
+}
+
+// begin begins a deployment.
+func (v *service) begin(run ecs.RunTaskInput, r revision, now time.Time) {
+	d := plan.NewDeployment(newDeploymentID(), now)
+	v.settings[d.ID], v.revisions[d.ID] = run, r
+	v.Began(d)
+}
+
+// newDeploymentID is ecs-svc/ and 19 digits.
+func newDeploymentID() string {
+	const least = 1_000_000_000_000_000_000
+	n, _ := rand.Int(rand.Reader, big.NewInt(8*least)) // never fails
+	return "ecs-svc/" + n.Add(n, big.NewInt(least)).String()
+}
+
+// UpdateService changes what is wanted. What concerns tasks begins a deployment;
+// the desired count and how deployments go do not.
+func (s *Services) UpdateService(call ecs.Call, in ecs.ServiceInput) (ecs.ServiceOutput, error) {
+	if err := checkSettings(in); err != nil {
+		return ecs.ServiceOutput{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, err := s.find(in.Cluster, in.Service)
+	switch {
+	case err != nil:
+		return ecs.ServiceOutput{}, err
+	case v.status != ecs.Active:
+		return ecs.ServiceOutput{}, ecs.Errorf(ecs.ServiceNotActive, "Service was not ACTIVE.")
+	}
+	in.Cluster = v.cluster
+	d := v.Deployments[0]
+	run := orderOf(in, v.settings[d.ID])
+	r := v.revisions[d.ID]
+	if in.TaskDefinition != "" || in.ForceNewDeployment || !same(run, v.settings[d.ID]) {
+		if in.TaskDefinition == "" { // the present one may be inactive
+			in.TaskDefinition = r.arn
+		}
+		found, err := s.check(run, in.TaskDefinition == r.arn)
+		if err != nil {
+			return ecs.ServiceOutput{}, err
+		}
+		r = *found
+		run.TaskDefinition = r.arn
+	}
+	v.apply(in)
+	if in.ForceNewDeployment || !same(run, v.settings[d.ID]) {
+		v.begin(run, r, call.Now)
+	} else if in.DesiredCount != nil || in.DeploymentConfiguration != nil {
+		v.Changed()
+		d.Updated = call.Now
+	}
+	s.Notify()
+	return s.output(v, call.Now), nil
+}
+
+// check resolves a revision that is to be run; a service may keep one that is
+// not active any more.
+func (s *Services) check(run ecs.RunTaskInput, kept bool) (*revision, error) {
+	if kept {
+		r, err := s.plane.Find(run.TaskDefinition)
+		if err != nil {
+			return nil, err
+		}
+		if r != nil && r.Status != ecs.Active {
+			return &revision{arn: r.ARN, probed: probed(r.Definition)}, nil
+		}
+	}
+	_, r, err := s.plane.ForService(run)
+	if err != nil {
+		return nil, err
+	}
+	return &revision{arn: r.ARN, probed: probed(r.Definition)}, nil
+}
+
+func same(a, b ecs.RunTaskInput) bool {
+	x, _ := json.Marshal(a) // cannot fail: both have come out of JSON
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// DeleteService makes a service DRAINING until its tasks have stopped, then
+// INACTIVE. Force is for one that still wants tasks.
+func (s *Services) DeleteService(call ecs.Call, in ecs.DeleteServiceInput) (ecs.ServiceOutput, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v, err := s.find(in.Cluster, in.Service)
+	switch {
+	case err != nil:
+		return ecs.ServiceOutput{}, err
+	case v.status == ecs.Inactive:
+		return ecs.ServiceOutput{}, notFound()
+	case v.Desired > 0 && !in.Force && v.status == ecs.Active:
+		return ecs.ServiceOutput{}, ecs.Invalid("The service cannot be stopped while it is scaled above 0.")
+	}
+	v.status, v.Draining, v.Desired = ecs.Draining, true, 0
+	s.Notify()
+	return s.output(v, call.Now), nil
+}
+
+// find finds a service by name or ARN, those that are not active too.
+func (s *Services) find(cluster, ref string) (*service, error) {
+	name, err := s.plane.ClusterName(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if ref == "" {
+		return nil, ecs.Client("Service can not be blank.")
+	}
+	if ref, err = s.account.ServiceName(name, ref); err != nil {
+		return nil, err
+	}
+	if v := s.byKey[key{name, ref}]; v != nil {
+		return v, nil
+	}
+	return nil, notFound()
+}
+
+func notFound() error { return ecs.Errorf(ecs.ServiceNotFound, "Service not found.") }
+
+// checkCreate looks at the input of CreateService alone.
+func checkCreate(in ecs.ServiceInput) error {
+	switch {
+	case in.ServiceName == "":
+		return ecs.Client("Service name can not be blank.")
+	case !regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(in.ServiceName):
+		return ecs.Invalid("Service names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
+	case in.DesiredCount == nil && in.SchedulingStrategy != "DAEMON":
+		return ecs.Invalid("The desired count must be specified for a service with the REPLICA scheduling strategy.")
+	}
+	return input.FirstOf(checkSettings(in), input.Tags(in.Tags))
+}
+
+// checkSettings looks at what both calls take.
+func checkSettings(in ecs.ServiceInput) error {
+	c := in.DeploymentConfiguration
+	switch {
+	case in.DesiredCount != nil && *in.DesiredCount < 0:
+		return ecs.Invalid("Desired count must not be negative.")
+	case in.HealthCheckGracePeriod != nil && *in.HealthCheckGracePeriod < 0:
+		return ecs.Invalid("healthCheckGracePeriodSeconds must not be negative.")
+	case c != nil && c.MaximumPercent != nil && (*c.MaximumPercent < 1 || *c.MaximumPercent > 200):
+		return ecs.Invalid("maximumPercent must be between 1 and 200.")
+	case c != nil && c.MinimumHealthyPercent != nil && (*c.MinimumHealthyPercent < 0 || *c.MinimumHealthyPercent > 100):
+		return ecs.Invalid("minimumHealthyPercent must be between 0 and 100.")
+	}
+	return input.FirstOf(unserved(in),
+		input.Enum("propagateTags", []string{in.PropagateTags}, "TASK_DEFINITION", "SERVICE", "NONE"),
+		input.Enum("schedulingStrategy", []string{in.SchedulingStrategy}, "REPLICA", "DAEMON"))
+}
+
+// unserved refuses what localecs does not have, rather than ignore it.
+func unserved(in ecs.ServiceInput) error {
+	what := ""
+	switch c := in.DeploymentConfiguration; {
+	case len(in.LoadBalancers) > 0:
+		what = "loadBalancers"
+	case len(in.ServiceRegistries) > 0:
+		what = "serviceRegistries"
+	case in.ServiceConnect != nil && in.ServiceConnect.Enabled:
+		what = "serviceConnectConfiguration"
+	case len(in.VolumeConfigurations) > 0:
+		what = "volumeConfigurations"
+	case len(in.VPCLattice) > 0:
+		what = "vpcLatticeConfigurations"
+	case in.SchedulingStrategy == "DAEMON":
+		what = "the DAEMON schedulingStrategy"
+	case in.DeploymentController != nil && !slices.Contains([]string{"", "ECS"}, in.DeploymentController.Type):
+		what = "a deploymentController other than ECS"
+	case c != nil && !slices.Contains([]string{"", "ROLLING"}, c.Strategy):
+		what = "a deployment strategy other than ROLLING"
+	default:
+		return nil
+	}
+	return ecs.Errorf(ecs.UnsupportedFeature, "localecs does not have %s: leave it out.", what)
+}

@@ -1,0 +1,88 @@
+package services
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/services/plan"
+)
+
+// Services are the services of an account. Their methods are the API's calls;
+// the errors are *ecs.Error.
+type Services struct {
+	plane   *controlplane.Plane
+	account arn.Account
+	news    chan struct{}
+
+	mu     sync.Mutex
+	byKey  map[key]*service
+	tokens map[string]token
+}
+
+// key is where a service is.
+type key struct{ cluster, name string }
+
+// token is what a client token stands for.
+type token struct {
+	fingerprint string
+	service     *service
+}
+
+// service is one service. Its versions' settings are by deployment.
+type service struct {
+	key
+	plan.Service
+	// status is ACTIVE, DRAINING or INACTIVE.
+	status    string
+	settings  map[string]ecs.RunTaskInput
+	revisions map[string]revision
+	propagate string
+	tags      []ecs.Tag
+	grace     *int
+	created   time.Time
+	createdBy string
+	events    []ecs.ServiceEvent // newest first
+	first     string             // fingerprint of CreateService
+}
+
+// revision is what a deployment runs.
+type revision struct {
+	arn string
+	// probed are its essential containers with a health check.
+	probed []string
+}
+
+// New returns the services on top of a plane: none.
+func New(plane *controlplane.Plane, account arn.Account) *Services {
+	return &Services{plane: plane, account: account, news: make(chan struct{}, 1), byKey: map[key]*service{}, tokens: map[string]token{}}
+}
+
+// Notify says that a task has changed. It never blocks.
+func (s *Services) Notify() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// period is how often services are looked at when no task changes.
+const period = time.Second
+
+// Run looks after the services until ctx ends.
+func (s *Services) Run(ctx context.Context) {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.news:
+		case <-tick.C:
+		}
+		s.Look(time.Now())
+	}
+}

@@ -1,0 +1,254 @@
+package services
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/input"
+)
+
+// Limits of calls that show services.
+const (
+	maxDescribed = 10
+	listPage     = 10
+)
+
+// DescribeServices finds services by name or ARN, deleted ones too.
+func (s *Services) DescribeServices(call ecs.Call, in ecs.DescribeServicesInput) (ecs.DescribeServicesOutput, error) {
+	out := ecs.DescribeServicesOutput{Services: []ecs.Service{}, Failures: []ecs.Failure{}}
+	if len(in.Services) == 0 {
+		return out, ecs.Invalid("Services cannot be empty.")
+	}
+	if err := input.FirstOf(input.AtMost("services", len(in.Services), maxDescribed), input.Enum("include", in.Include, "TAGS")); err != nil {
+		return out, err
+	}
+	cluster, err := s.plane.ClusterName(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, ref := range in.Services {
+		name, err := s.account.ServiceName(cluster, ref)
+		if err != nil {
+			return out, err
+		}
+		v := s.byKey[key{cluster, name}]
+		if v == nil {
+			out.Failures = append(out.Failures, ecs.Failure{ARN: s.account.Service(cluster, name), Reason: ecs.Missing})
+			continue
+		}
+		shape := s.shape(v, call.Now)
+		if !slices.Contains(in.Include, "TAGS") {
+			shape.Tags = nil
+		}
+		out.Services = append(out.Services, shape)
+	}
+	return out, nil
+}
+
+// ListServices lists a cluster's services that are not INACTIVE, ten a page.
+func (s *Services) ListServices(call ecs.Call, in ecs.ListServicesInput) (ecs.ListServicesOutput, error) {
+	out := ecs.ListServicesOutput{ServiceARNs: []string{}}
+	err := input.FirstOf(
+		input.Enum("launchType", []string{in.LaunchType}, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES"),
+		input.Enum("schedulingStrategy", []string{in.SchedulingStrategy}, "REPLICA", "DAEMON"))
+	if err != nil {
+		return out, err
+	}
+	cluster, err := s.plane.ClusterName(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	if in.MaxResults == nil {
+		in.MaxResults = new(int)
+		*in.MaxResults = listPage
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var names []string
+	for k, v := range s.byKey {
+		launchType := v.settings[v.Deployments[0].ID].LaunchType
+		if k.cluster == cluster && v.status != ecs.Inactive && in.SchedulingStrategy != "DAEMON" && (in.LaunchType == "" || in.LaunchType == launchType) {
+			names = append(names, k.name)
+		}
+	}
+	slices.Sort(names)
+	scope := strings.Join([]string{"services", cluster, in.LaunchType, in.SchedulingStrategy}, " ")
+	names, out.NextToken, err = input.Page(names, in.PageInput, scope, call.Now, input.Ascending, func(name string) string { return name })
+	for _, name := range names {
+		out.ServiceARNs = append(out.ServiceARNs, s.account.Service(cluster, name))
+	}
+	return out, err
+}
+
+func (s *Services) output(v *service, now time.Time) ecs.ServiceOutput {
+	if v == nil {
+		return ecs.ServiceOutput{}
+	}
+	return ecs.ServiceOutput{Service: s.shape(v, now)}
+}
+
+// shape is the service as the API shows it.
+func (s *Services) shape(v *service, now time.Time) ecs.Service {
+	shown := s.deployments(v, now)
+	run := v.settings[v.Deployments[0].ID]
+	breaker := ecs.CircuitBreaker(v.Breaker)
+	shape := ecs.Service{
+		ServiceARN: s.account.Service(v.cluster, v.name), ServiceName: v.name, ClusterARN: s.account.Cluster(v.cluster),
+		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
+		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
+		PlatformVersion: shown[0].PlatformVersion, PlatformFamily: "Linux", TaskDefinition: shown[0].TaskDefinition,
+		DeploymentConfiguration: ecs.DeploymentConfiguration{CircuitBreaker: &breaker, MaximumPercent: &v.Max, MinimumHealthyPercent: &v.MinHealthy, Strategy: "ROLLING"},
+		Deployments:             shown, Events: append([]ecs.ServiceEvent{}, v.events...), CreatedAt: ecs.At(v.created), CreatedBy: v.createdBy,
+		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{}, NetworkConfiguration: run.NetworkConfiguration,
+		HealthCheckGracePeriod: v.grace, SchedulingStrategy: "REPLICA", DeploymentController: ecs.DeploymentController{Type: "ECS"},
+		Tags: append([]ecs.Tag{}, v.tags...), EnableECSManagedTags: run.EnableECSManagedTags, PropagateTags: v.propagate, EnableExecuteCommand: run.EnableExecuteCommand,
+	}
+	if shape.PropagateTags == "" {
+		shape.PropagateTags = "NONE"
+	}
+	max, min := v.Max, v.MinHealthy
+	shape.DeploymentConfiguration.MaximumPercent, shape.DeploymentConfiguration.MinimumHealthyPercent = &max, &min
+	for _, d := range shown {
+		shape.RunningCount += d.RunningCount
+		shape.PendingCount += d.PendingCount
+	}
+	if v.status == ecs.Inactive {
+		shape.Deployments = []ecs.Deployment{}
+	}
+	return shape
+}
+
+// deployments are as the API shows them, the primary one first.
+func (s *Services) deployments(v *service, now time.Time) []ecs.Deployment {
+	tasks := s.tasks(v, now)
+	var shown []ecs.Deployment
+	for i, d := range v.Deployments {
+		run := v.settings[d.ID]
+		shape := ecs.Deployment{
+			ID: d.ID, Status: "ACTIVE", TaskDefinition: v.revisions[d.ID].arn, FailedTasks: d.FailedTasks,
+			CreatedAt: ecs.At(d.Created), UpdatedAt: ecs.At(d.Updated), LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
+			PlatformVersion: ecs.PlatformVersion, PlatformFamily: "Linux", NetworkConfiguration: run.NetworkConfiguration,
+			RolloutState: d.Rollout, RolloutStateReason: d.Reason,
+		}
+		for _, t := range tasks {
+			if t.Deployment == d.ID {
+				shape.RunningCount += count(t.Running())
+				shape.PendingCount += count(t.Pending())
+			}
+		}
+		shape.DesiredCount = shape.RunningCount + shape.PendingCount
+		if i == 0 {
+			shape.Status, shape.DesiredCount = "PRIMARY", v.Desired
+		}
+		shown = append(shown, shape)
+	}
+	return shown
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// TagResource is the control plane's, and also knows services.
+func (s *Services) TagResource(call ecs.Call, in ecs.TagResourceInput) (ecs.Empty, error) {
+	if !s.mine(in.ResourceARN) {
+		return s.plane.TagResource(call, in)
+	}
+	if err := input.Tags(in.Tags); err != nil {
+		return ecs.Empty{}, err
+	}
+	return ecs.Empty{}, s.changeTags(in.ResourceARN, func(tags []ecs.Tag) ([]ecs.Tag, error) {
+		merged := input.MergeTags(tags, in.Tags...)
+		return merged, input.AtMost("tags", len(merged), input.MaxTags)
+	})
+}
+
+// UntagResource is the control plane's, and also knows services.
+func (s *Services) UntagResource(call ecs.Call, in ecs.UntagResourceInput) (ecs.Empty, error) {
+	if !s.mine(in.ResourceARN) {
+		return s.plane.UntagResource(call, in)
+	}
+	return ecs.Empty{}, s.changeTags(in.ResourceARN, func(tags []ecs.Tag) ([]ecs.Tag, error) {
+		return slices.DeleteFunc(slices.Clone(tags), func(t ecs.Tag) bool { return slices.Contains(in.TagKeys, t.Key) }), nil
+	})
+}
+
+// ListTagsForResource is the control plane's, and also knows services.
+func (s *Services) ListTagsForResource(call ecs.Call, in ecs.ResourceInput) (ecs.TagsOutput, error) {
+	if !s.mine(in.ResourceARN) {
+		return s.plane.ListTagsForResource(call, in)
+	}
+	out := ecs.TagsOutput{Tags: []ecs.Tag{}}
+	return out, s.changeTags(in.ResourceARN, func(tags []ecs.Tag) ([]ecs.Tag, error) {
+		out.Tags = append(out.Tags, tags...)
+		return tags, nil
+	})
+}
+
+// mine says whether a resource is a service.
+func (s *Services) mine(resource string) bool {
+	r, err := s.account.Parse(resource)
+	return err == nil && r.Kind == "service"
+}
+
+func (s *Services) changeTags(resource string, change func([]ecs.Tag) ([]ecs.Tag, error)) error {
+	r, err := s.account.Parse(resource)
+	if err != nil {
+		return err
+	}
+	if r.Cluster == "" { // the old short form
+		r.Cluster = arn.Default
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	v := s.byKey[key{r.Cluster, r.Name}]
+	if v == nil || v.status == ecs.Inactive {
+		return ecs.Invalid("The specified service is not found. Specify a valid service and try again.")
+	}
+	changed, err := change(v.tags)
+	if err == nil {
+		v.tags = changed
+	}
+	return err
+}
+
+// DescribeClusters is the control plane's, with the number of services.
+func (s *Services) DescribeClusters(call ecs.Call, in ecs.DescribeClustersInput) (ecs.DescribeClustersOutput, error) {
+	out, err := s.plane.DescribeClusters(call, in)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range out.Clusters {
+		out.Clusters[i].ActiveServices = s.active(out.Clusters[i].ClusterName)
+	}
+	return out, err
+}
+
+// DeleteCluster is the control plane's, when there are no services left.
+func (s *Services) DeleteCluster(call ecs.Call, in ecs.ClusterInput) (ecs.ClusterOutput, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name, err := s.plane.ClusterName(in.Cluster)
+	if err == nil && s.active(name) > 0 {
+		return ecs.ClusterOutput{}, ecs.Errorf(ecs.ClusterContainsServices, "The Cluster cannot be deleted while Services are active.")
+	}
+	return s.plane.DeleteCluster(call, in)
+}
+
+// active is how many services of a cluster are ACTIVE.
+func (s *Services) active(cluster string) int {
+	active := func(k key) bool { return k.cluster == cluster && s.byKey[k].status == ecs.Active }
+	n := 0
+	for k := range maps.Keys(s.byKey) {
+		n += count(active(k))
+	}
+	return n
+}
