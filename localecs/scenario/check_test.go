@@ -102,7 +102,7 @@ func TestForetoldTokensAreExact(t *testing.T) {
 	}
 }
 
-// A service may be left longer than a token: its end travels by gossip.
+// A service may be left longer than a token.
 func TestWhatIsLeftHasItsTime(t *testing.T) {
 	t.Parallel()
 	token, service := server.Leftover{Token: "1", Method: "m"}, server.Leftover{Service: "api-1234"}
@@ -113,7 +113,8 @@ func TestWhatIsLeftHasItsTime(t *testing.T) {
 		text string
 	}{
 		{[]server.Leftover{token}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m"},
-		{[]server.Leftover{token, service}, nil, 45 * time.Second, "still in Consul after 45s: token 1 of m, service api-1234"},
+		{[]server.Leftover{token, service}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m, service api-1234"},
+		{[]server.Leftover{service}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234"},
 		{nil, errors.New("list tokens: refused"), 15 * time.Second, "still in Consul after 15s: list tokens: refused"},
 	} {
 		if got := limitOf(c.rest); got != c.want || still(got, c.rest, c.err) != c.text {

@@ -15,12 +15,13 @@ import (
 )
 
 // How long something of a stopped task may be left in Consul. It takes tens of
-// milliseconds; but a server that has missed an agent's leave, as on a busy
-// machine, hears of it from another agent, and they exchange all they know every
-// 30 s.
+// milliseconds, but services come back when their token still works: the agent
+// that leaves writes the listener's check once more, after the server has
+// forgotten its node. The server looks for such nodes every 60 s (Consul's
+// ReconcileInterval).
 const (
 	tokenLimit   = 15 * time.Second
-	serviceLimit = 45 * time.Second
+	serviceLimit = 75 * time.Second
 )
 
 // cleared waits until nothing of a stopped task is left in Consul but what its
@@ -59,10 +60,10 @@ func (r *runner) leftOf(ctx context.Context, taskID string) ([]server.Leftover, 
 
 // limitOf is how long that may be left.
 func limitOf(rest []server.Leftover) time.Duration {
-	if slices.ContainsFunc(rest, func(l server.Leftover) bool { return l.Service != "" }) {
-		return serviceLimit
+	if len(rest) == 0 || slices.ContainsFunc(rest, func(l server.Leftover) bool { return l.Token != "" }) {
+		return tokenLimit
 	}
-	return tokenLimit
+	return serviceLimit
 }
 
 // still says what is left after a while, or why that is not known.
