@@ -72,8 +72,8 @@ func (r *run) logOutAll(ctx context.Context) bool {
 	return out
 }
 
-// logOutTime is what is left for the log-outs: all of the rest before KILL, or
-// the usual time when nobody has told us to end.
+// logOutTime bounds what end asks of the servers: by KILL, or by the time of one
+// log-out when nobody has told us to end, since KILL may then come any time.
 func (r *run) logOutTime() time.Duration {
 	if r.told.IsZero() {
 		return min(consulutil.LogoutLimit, r.schedule.done)
