@@ -1,0 +1,248 @@
+package services_test
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+)
+
+var begin = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+
+func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	created := w.create(func(in *ecs.ServiceInput) {
+		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []ecs.Tag{{Key: "of", Value: "service"}}, ptr(true)
+	})
+	if d := created.Deployments; len(d) != 1 || d[0].Status != "PRIMARY" || d[0].RolloutState != "IN_PROGRESS" || created.RunningCount != 0 ||
+		!regexp.MustCompile(`^ecs-svc/\d{19}$`).MatchString(d[0].ID) {
+		t.Errorf("created: %+v", created)
+	}
+	s := w.describe(account + "service/default/web")
+	if s.ServiceARN != account+"service/default/web" || s.Status != "ACTIVE" || s.RunningCount != 2 || s.PendingCount != 0 ||
+		s.TaskDefinition != account+"task-definition/web:1" || s.Deployments[0].RolloutState != "COMPLETED" || s.CreatedBy != caller {
+		t.Errorf("steady: %+v", s)
+	}
+	want := []string{"(service web) has started 2 tasks", "(service web) (deployment " + s.Deployments[0].ID + ") deployment completed.", "(service web) has reached a steady state."}
+	if got := messages(s); !reflect.DeepEqual(got, want) {
+		t.Errorf("events: got %q, want %q", got, want)
+	}
+	tags := []ecs.Tag{{Key: "of", Value: "service"}, {Key: "aws:ecs:clusterName", Value: "default"}, {Key: "aws:ecs:serviceName", Value: "web"}}
+	for _, task := range w.running() {
+		if task.Group != "service:web" || task.StartedBy != s.Deployments[0].ID || !reflect.DeepEqual(task.Tags, tags) {
+			t.Errorf("task: %s %s %v", task.Group, task.StartedBy, task.Tags)
+		}
+	}
+}
+
+func TestServiceReplacesTasksAndScales(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	s := w.create(nil)
+	w.end(w.order[0])
+	w.settle()
+	if got := len(w.running()); got != 2 || len(w.order) != 3 {
+		t.Errorf("after an end: %d of %d tasks run", got, len(w.order))
+	}
+	first := w.running()[0].TaskARN
+	if _, err := w.plane.UpdateTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: ptr(true)}); err != nil {
+		t.Fatal(err)
+	}
+	w.update(ecs.ServiceInput{DesiredCount: ptr(1)})
+	w.settle()
+	left := w.running()
+	if len(left) != 1 || left[0].TaskARN != first {
+		t.Errorf("left: %+v", left)
+	}
+	stopped, err := w.plane.DescribeTasks(w.call(), ecs.DescribeTasksInput{Tasks: []string{w.order[2]}})
+	want := "Scaling activity initiated by (deployment " + s.Deployments[0].ID + ")"
+	if err != nil || stopped.Tasks[0].StopCode != "ServiceSchedulerInitiated" || stopped.Tasks[0].StoppedReason != want {
+		t.Errorf("stopped: %+v, %v", stopped.Tasks, err)
+	}
+}
+
+func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	w.create(nil)
+	w.register("web")
+	for _, c := range []struct {
+		name string
+		in   ecs.ServiceInput
+		new  bool
+	}{
+		{"count", ecs.ServiceInput{DesiredCount: ptr(3)}, false},
+		{"percentages", ecs.ServiceInput{DeploymentConfiguration: &ecs.DeploymentConfiguration{MinimumHealthyPercent: ptr(50)}}, false},
+		{"same definition", ecs.ServiceInput{TaskDefinition: "web:1"}, false},
+		{"other definition", ecs.ServiceInput{TaskDefinition: "web"}, true},
+		{"forced", ecs.ServiceInput{ForceNewDeployment: true}, true},
+		{"subnet", ecs.ServiceInput{NetworkConfiguration: &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{"subnet-2"}}}}, true},
+	} {
+		before := w.describe("web").Deployments[0].ID
+		s := w.update(c.in)
+		if (s.Deployments[0].ID != before) != c.new {
+			t.Errorf("%s: deployments %+v", c.name, s.Deployments)
+		}
+		if c.new && (len(s.Deployments) != 2 || s.Deployments[1].Status != "ACTIVE" || s.Deployments[1].RunningCount != 3) {
+			t.Errorf("%s: deployments %+v", c.name, s.Deployments)
+		}
+		w.settle()
+		if s := w.describe("web"); len(s.Deployments) != 1 || s.RunningCount != s.DesiredCount {
+			t.Errorf("%s: not steady: %+v", c.name, s)
+		}
+	}
+	if s := w.describe("web"); s.TaskDefinition != account+"task-definition/web:2" || *s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
+		t.Errorf("at last: %+v", s)
+	}
+}
+
+func TestServiceGoesOnWithARevisionThatIsInactive(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	w.create(nil)
+	if _, err := w.plane.DeregisterTaskDefinition(w.call(), ecs.TaskDefinitionInput{TaskDefinition: "web:1"}); err != nil {
+		t.Fatal(err)
+	}
+	w.update(ecs.ServiceInput{DesiredCount: ptr(3)})
+	w.update(ecs.ServiceInput{ForceNewDeployment: true})
+	w.settle()
+	if s := w.describe("web"); s.RunningCount != 3 || len(s.Deployments) != 1 {
+		t.Errorf("got %+v", s)
+	}
+	_, err := w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.ServiceName, in.TaskDefinition = "other", "web:1" }))
+	wantError(t, err, "ClientException: TaskDefinition is inactive")
+}
+
+func TestServiceIsDeleted(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	w.create(nil)
+	_, err := w.DeleteCluster(w.call(), ecs.ClusterInput{})
+	wantError(t, err, "ClusterContainsServicesException: The Cluster cannot be deleted while Services are active.")
+	_, err = w.DeleteService(w.call(), ecs.DeleteServiceInput{Service: "web"})
+	wantError(t, err, "InvalidParameterException: The service cannot be stopped while it is scaled above 0.")
+	out, err := w.DeleteService(w.call(), ecs.DeleteServiceInput{Service: "web", Force: true})
+	if err != nil || out.Service.Status != "DRAINING" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	_, err = w.CreateService(w.call(), input(nil))
+	wantError(t, err, "InvalidParameterException: Unable to Start a service that is still Draining.")
+	w.settle()
+	if s := w.describe("web"); s.Status != "INACTIVE" || len(w.running()) != 0 {
+		t.Errorf("got %+v", s)
+	}
+	_, err = w.UpdateService(w.call(), ecs.ServiceInput{Service: "web", DesiredCount: ptr(1)})
+	wantError(t, err, "ServiceNotActiveException: Service was not ACTIVE.")
+	_, err = w.DeleteService(w.call(), ecs.DeleteServiceInput{Service: "web"})
+	wantError(t, err, "ServiceNotFoundException: Service not found.")
+	if s := w.create(nil); s.Status != "ACTIVE" || len(w.running()) != 2 {
+		t.Errorf("made again: %+v", s)
+	}
+}
+
+func TestServiceIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	token := func(in *ecs.ServiceInput) { in.ClientToken = "once" }
+	w.create(token)
+	w.create(token)
+	w.create(nil)
+	if got := len(w.running()); got != 2 {
+		t.Errorf("%d tasks", got)
+	}
+	_, err := w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.DesiredCount = ptr(3) }))
+	wantError(t, err, "InvalidParameterException: Creation of service was not idempotent.")
+	_, err = w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.ClientToken, in.ServiceName = "once", "other" }))
+	wantError(t, err, "InvalidParameterException: Creation of service was not idempotent.")
+}
+
+func TestWhatServicesRefuse(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	for _, c := range []struct {
+		change func(*ecs.ServiceInput)
+		want   string
+	}{
+		{func(in *ecs.ServiceInput) { in.ServiceName = "a b" }, "InvalidParameterException: Service names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed."},
+		{func(in *ecs.ServiceInput) { in.TaskDefinition = "none" }, "ClientException: TaskDefinition not found."},
+		{func(in *ecs.ServiceInput) { in.Cluster = "none" }, "ClusterNotFoundException: Cluster not found."},
+		{func(in *ecs.ServiceInput) { in.LoadBalancers = []map[string]any{{}} }, "UnsupportedFeatureException: localecs does not have loadBalancers: leave it out."},
+		{func(in *ecs.ServiceInput) { in.NetworkConfiguration = nil }, "InvalidParameterException: Network Configuration must be provided when networkMode 'awsvpc' is specified."},
+		{func(in *ecs.ServiceInput) {
+			in.DeploymentConfiguration = &ecs.DeploymentConfiguration{MaximumPercent: ptr(201)}
+		}, "InvalidParameterException: maximumPercent must be between 1 and 200."},
+	} {
+		_, err := w.CreateService(w.call(), input(c.change))
+		wantError(t, err, c.want)
+	}
+	_, err := w.UpdateService(w.call(), ecs.ServiceInput{Service: "web"})
+	wantError(t, err, "ServiceNotFoundException: Service not found.")
+	out, err := w.DescribeServices(w.call(), ecs.DescribeServicesInput{Services: []string{"web"}})
+	want := []ecs.Failure{{ARN: account + "service/default/web", Reason: "MISSING"}}
+	if err != nil || !reflect.DeepEqual(out.Failures, want) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+func TestServicesAreListedInPages(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	for i := range 12 {
+		w.create(func(in *ecs.ServiceInput) { in.ServiceName, in.DesiredCount = fmt.Sprintf("s%02d", i), ptr(0) })
+	}
+	first, err := w.ListServices(w.call(), ecs.ListServicesInput{LaunchType: "FARGATE"})
+	if err != nil || len(first.ServiceARNs) != 10 || !strings.HasSuffix(first.ServiceARNs[9], "/s09") {
+		t.Fatalf("got %+v, %v", first, err)
+	}
+	rest, err := w.ListServices(w.call(), ecs.ListServicesInput{LaunchType: "FARGATE", PageInput: ecs.PageInput{NextToken: first.NextToken}})
+	if err != nil || len(rest.ServiceARNs) != 2 || rest.NextToken != "" {
+		t.Errorf("got %+v, %v", rest, err)
+	}
+}
+
+func TestTagsOfServices(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	resource := w.create(nil).ServiceARN
+	if _, err := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: resource, Tags: []ecs.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.UntagResource(w.call(), ecs.UntagResourceInput{ResourceARN: resource, TagKeys: []string{"a"}}); err != nil {
+		t.Fatal(err)
+	}
+	out, err := w.ListTagsForResource(w.call(), ecs.ResourceInput{ResourceARN: resource})
+	if want := []ecs.Tag{{Key: "b", Value: "2"}}; err != nil || !reflect.DeepEqual(out.Tags, want) || !reflect.DeepEqual(w.describe("web").Tags, want) {
+		t.Errorf("got %+v, %v", out, err)
+	}
+}
+
+func TestLoopLooksWhenATaskEndsAndEndsWithItsContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, time.Now())
+		ctx, stop := context.WithCancel(context.Background())
+		ended := make(chan struct{})
+		go func() { w.Run(ctx); close(ended) }()
+		if _, err := w.CreateService(w.call(), input(nil)); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if s := w.describe("web"); s.RunningCount != 2 || len(s.Deployments) != 1 || s.Deployments[0].RolloutState != "COMPLETED" {
+			t.Errorf("not steady at once: %+v", s)
+		}
+		w.end(w.order[0])
+		synctest.Wait()
+		if got := len(w.running()); got != 2 || len(w.order) != 3 {
+			t.Errorf("after an end: %d of %d tasks run", got, len(w.order))
+		}
+		stop()
+		<-ended
+	})
+}

@@ -1,0 +1,178 @@
+package services_test
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/services"
+)
+
+const (
+	caller  = "arn:aws:iam::123456789012:user/me"
+	account = "arn:aws:ecs:us-east-1:123456789012:"
+)
+
+// world has services whose tasks are state machines without processes: they run
+// as soon as they are launched, and end when they are asked to.
+type world struct {
+	*services.Services
+	plane *controlplane.Plane
+	t     *testing.T
+	now   time.Time
+
+	mu     sync.Mutex
+	states map[string]*scheduler.Task
+	launch map[string]controlplane.Launch
+	order  []string             // task IDs
+	until  map[string]time.Time // protections
+}
+
+func newWorld(t *testing.T, now time.Time) *world {
+	t.Helper()
+	w := &world{t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{}, until: map[string]time.Time{}}
+	a := arn.Account{Region: "us-east-1", ID: "123456789012"}
+	w.plane = controlplane.New(controlplane.Options{
+		Account: a, Launcher: w, Protections: w,
+		Observe: func(ecs.Task, time.Time) { w.Notify() },
+	})
+	w.Services = services.New(w.plane, a)
+	w.register("web")
+	return w
+}
+
+// Launch implements controlplane.Launcher.
+func (w *world) Launch(l controlplane.Launch) {
+	w.mu.Lock()
+	state := scheduler.New(l.Definition, scheduler.Options{}, w.now)
+	w.states[l.ID], w.launch[l.ID] = state, l
+	w.order = append(w.order, l.ID)
+	for _, e := range []scheduler.Event{scheduler.Tick{}, scheduler.PullDone{Container: "app"}, scheduler.Started{Container: "app"}} {
+		state.Apply(e, w.now)
+	}
+	w.mu.Unlock()
+	l.Report(record.Report{View: state.View(), Network: &record.Network{IP: "10.42.0.4"}}, w.now)
+}
+
+// Stop implements controlplane.Launcher.
+func (w *world) Stop(id, code, reason string) {
+	w.end(id, scheduler.StopRequested{Code: code, Reason: reason})
+}
+
+// end ends a task, by itself or as it was asked to.
+func (w *world) end(id string, events ...scheduler.Event) {
+	w.mu.Lock()
+	for _, e := range append(events, scheduler.Exited{Container: "app", Code: 1}) {
+		w.states[id].Apply(e, w.now)
+	}
+	r := record.Report{View: w.states[id].View(), Network: &record.Network{IP: "10.42.0.4"}, Gone: true}
+	w.mu.Unlock()
+	w.launch[id].Report(r, w.now)
+}
+
+// Set implements controlplane.Protections.
+func (w *world) Set(arn string, until time.Time) { w.until[arn] = until }
+
+// Until implements controlplane.Protections.
+func (w *world) Until(arn string, now time.Time) (time.Time, bool) {
+	return w.until[arn], now.Before(w.until[arn])
+}
+
+func (w *world) call() ecs.Call { return ecs.Call{Now: w.now, Principal: caller} }
+
+func (w *world) register(family string) {
+	w.t.Helper()
+	_, err := w.plane.RegisterTaskDefinition(w.call(), ecs.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
+		"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "app", "image": "app:1"}], "tags": [{"key": "of", "value": "definition"}]}`)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// input is one for CreateService that is accepted, then changed.
+func input(change func(*ecs.ServiceInput)) ecs.ServiceInput {
+	in := ecs.ServiceInput{
+		ServiceName: "web", TaskDefinition: "web", DesiredCount: ptr(2), LaunchType: "FARGATE",
+		NetworkConfiguration: &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+	}
+	if change != nil {
+		change(&in)
+	}
+	return in
+}
+
+// create makes a service and brings it to rest.
+func (w *world) create(change func(*ecs.ServiceInput)) ecs.Service {
+	w.t.Helper()
+	out, err := w.CreateService(w.call(), input(change))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+	return out.Service
+}
+
+// settle looks until nothing is left to do.
+func (w *world) settle() {
+	for range 8 {
+		w.Look(w.now)
+	}
+}
+
+func (w *world) describe(ref string) ecs.Service {
+	w.t.Helper()
+	out, err := w.DescribeServices(w.call(), ecs.DescribeServicesInput{Services: []string{ref}, Include: []string{"TAGS"}})
+	if err != nil || len(out.Services) != 1 {
+		w.t.Fatalf("describe %s: %+v, %v", ref, out.Failures, err)
+	}
+	return out.Services[0]
+}
+
+// running are the service's tasks that are to run, by creation.
+func (w *world) running() []ecs.Task {
+	var tasks []ecs.Task
+	for _, t := range w.plane.ServiceTasks(w.call(), "default", "web") {
+		if t.DesiredStatus == "RUNNING" {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+func (w *world) update(in ecs.ServiceInput) ecs.Service {
+	w.t.Helper()
+	in.Service = "web"
+	out, err := w.UpdateService(w.call(), in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Service
+}
+
+// messages are the service's events, oldest first, without task IDs.
+func messages(s ecs.Service) []string {
+	var out []string
+	for _, e := range s.Events {
+		text, _, _ := strings.Cut(e.Message, ": (task ")
+		out = append([]string{text}, out...)
+	}
+	return out
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	var e *ecs.Error
+	if !errors.As(err, &e) || e.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
