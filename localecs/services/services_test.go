@@ -52,6 +52,9 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 		t.Errorf("after an end: %d of %d tasks run", got, len(w.order))
 	}
 	first := w.running()[0].TaskARN
+	if listed, err := w.ListTasks(w.call(), ecs.ListTasksInput{ServiceName: "web"}); err != nil || len(listed.TaskARNs) != 2 {
+		t.Errorf("listed: %+v, %v", listed, err)
+	}
 	if _, err := w.plane.UpdateTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: ptr(true)}); err != nil {
 		t.Fatal(err)
 	}
@@ -183,6 +186,8 @@ func TestWhatServicesRefuse(t *testing.T) {
 		wantError(t, err, c.want)
 	}
 	_, err := w.UpdateService(w.call(), ecs.ServiceInput{Service: "web"})
+	wantError(t, err, "ServiceNotFoundException: Service not found.")
+	_, err = w.ListTasks(w.call(), ecs.ListTasksInput{ServiceName: "web"})
 	wantError(t, err, "ServiceNotFoundException: Service not found.")
 	out, err := w.DescribeServices(w.call(), ecs.DescribeServicesInput{Services: []string{"web"}})
 	want := []ecs.Failure{{ARN: account + "service/default/web", Reason: "MISSING"}}

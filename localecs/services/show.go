@@ -1,7 +1,6 @@
 package services
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -97,13 +96,13 @@ func (s *Services) output(v *service, now time.Time) ecs.ServiceOutput {
 func (s *Services) shape(v *service, now time.Time) ecs.Service {
 	shown := s.deployments(v, now)
 	run := v.settings[v.Deployments[0].ID]
-	breaker := ecs.CircuitBreaker(v.Breaker)
+	breaker, upper, lower := ecs.CircuitBreaker(v.Breaker), v.Max, v.MinHealthy
 	shape := ecs.Service{
 		ServiceARN: s.account.Service(v.cluster, v.name), ServiceName: v.name, ClusterARN: s.account.Cluster(v.cluster),
 		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
 		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
 		PlatformVersion: shown[0].PlatformVersion, PlatformFamily: "Linux", TaskDefinition: shown[0].TaskDefinition,
-		DeploymentConfiguration: ecs.DeploymentConfiguration{CircuitBreaker: &breaker, MaximumPercent: &v.Max, MinimumHealthyPercent: &v.MinHealthy, Strategy: "ROLLING"},
+		DeploymentConfiguration: ecs.DeploymentConfiguration{CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING"},
 		Deployments:             shown, Events: append([]ecs.ServiceEvent{}, v.events...), CreatedAt: ecs.At(v.created), CreatedBy: v.createdBy,
 		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{}, NetworkConfiguration: run.NetworkConfiguration,
 		HealthCheckGracePeriod: v.grace, SchedulingStrategy: "REPLICA", DeploymentController: ecs.DeploymentController{Type: "ECS"},
@@ -112,8 +111,6 @@ func (s *Services) shape(v *service, now time.Time) ecs.Service {
 	if shape.PropagateTags == "" {
 		shape.PropagateTags = "NONE"
 	}
-	max, min := v.Max, v.MinHealthy
-	shape.DeploymentConfiguration.MaximumPercent, shape.DeploymentConfiguration.MinimumHealthyPercent = &max, &min
 	for _, d := range shown {
 		shape.RunningCount += d.RunningCount
 		shape.PendingCount += d.PendingCount
@@ -156,6 +153,19 @@ func count(is bool) int {
 		return 1
 	}
 	return 0
+}
+
+// ListTasks is the control plane's, and knows which services there are.
+func (s *Services) ListTasks(call ecs.Call, in ecs.ListTasksInput) (ecs.ListTasksOutput, error) {
+	if in.ServiceName != "" {
+		s.mu.Lock()
+		_, err := s.find(in.Cluster, in.ServiceName)
+		s.mu.Unlock()
+		if err != nil {
+			return ecs.ListTasksOutput{TaskARNs: []string{}}, err
+		}
+	}
+	return s.plane.ListTasks(call, in)
 }
 
 // TagResource is the control plane's, and also knows services.
@@ -245,10 +255,9 @@ func (s *Services) DeleteCluster(call ecs.Call, in ecs.ClusterInput) (ecs.Cluste
 
 // active is how many services of a cluster are ACTIVE.
 func (s *Services) active(cluster string) int {
-	active := func(k key) bool { return k.cluster == cluster && s.byKey[k].status == ecs.Active }
 	n := 0
-	for k := range maps.Keys(s.byKey) {
-		n += count(active(k))
+	for k, v := range s.byKey {
+		n += count(k.cluster == cluster && v.status == ecs.Active)
 	}
 	return n
 }

@@ -70,6 +70,7 @@ func ServiceOperations(s *services.Services) map[string]Operation {
 		"DescribeServices":    Op(s.DescribeServices),
 		"ListServices":        Op(s.ListServices),
 		"ListTagsForResource": Op(s.ListTagsForResource),
+		"ListTasks":           Op(s.ListTasks),
 		"TagResource":         Op(s.TagResource),
 		"UntagResource":       Op(s.UntagResource),
 		"UpdateService":       Op(s.UpdateService),

@@ -107,7 +107,8 @@ func (r *round) count() {
 				failed = true
 			}
 		}
-		if !failed {
+		// Tasks that were started together fail one after the other.
+		if !failed || r.now.Before(d.notBefore) {
 			continue
 		}
 		d.rounds++

@@ -249,6 +249,23 @@ func TestTasksThatFailToStartAreStartedLaterAndLater(t *testing.T) {
 	w.want("after one has run", w.look(), "+1")
 }
 
+func TestFailuresDuringAPauseDoNotProlongIt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, nil)
+	w.look()
+	for i := range w.tasks {
+		w.tasks[i].Last, w.tasks[i].Wanted, w.tasks[i].StopCode = "STOPPED", "STOPPED", "TaskFailedToStart"
+		w.want("pause", w.look(), "")
+		if got := w.wake; !got.Equal(begin.Add(time.Second)) {
+			t.Errorf("failure %d: next start at %s", i, got)
+		}
+		w.now = w.now.Add(time.Second / 2)
+	}
+	if got := w.Deployments[0].FailedTasks; got != 2 {
+		t.Errorf("failedTasks: got %d", got)
+	}
+}
+
 func TestUnhealthyTasksAreReplaced(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
