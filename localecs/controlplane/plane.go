@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/registry"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"golang.org/x/time/rate"
 )
 
 // Launcher runs tasks. Both methods return at once.
@@ -45,6 +46,9 @@ type Options struct {
 	Account     arn.Account
 	Launcher    Launcher
 	Protections Protections
+	// Launches are Fargate's bucket of tasks to start, apart from those of calls;
+	// nil for no limit.
+	Launches *rate.Limiter
 	// Lag is how late answers may be.
 	Lag record.Lag
 	// Observe gets a task at each new version, in order for each task, with the
@@ -58,6 +62,7 @@ type Plane struct {
 	*registry.Registry
 	account     arn.Account
 	launcher    Launcher
+	launches    *rate.Limiter
 	protections Protections
 	lag         record.Lag
 	observe     func(ecs.Task, time.Time)
@@ -75,7 +80,7 @@ type Plane struct {
 // FARGATE: a call that names no launch type gets it.
 func New(o Options) *Plane {
 	p := &Plane{
-		Registry: registry.New(o.Account), account: o.Account, launcher: o.Launcher, protections: o.Protections, lag: o.Lag, observe: o.Observe,
+		Registry: registry.New(o.Account), account: o.Account, launcher: o.Launcher, launches: o.Launches, protections: o.Protections, lag: o.Lag, observe: o.Observe,
 		clusters: map[string]*cluster{}, tasks: map[string]*record.Record{}, tokens: map[string]idempotent{},
 	}
 	if p.observe == nil {

@@ -72,6 +72,10 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, service string) (ecs.Tas
 		}
 		return out, err
 	}
+	if p.launches != nil && !p.launches.AllowN(call.Now, o.count) {
+		p.mu.Unlock()
+		return out, ecs.Errorf(ecs.ThrottlingException, "Rate exceeded")
+	}
 	var launches []Launch
 	var ids []string
 	for range o.count {

@@ -57,7 +57,7 @@ func (p *Plane) retag(call ecs.Call, resource string, change func([]ecs.Tag) ([]
 	switch c, t := p.clusters[r.Name], p.tasks[r.Name]; {
 	case r.Kind == "cluster" && c != nil && c.status != ecs.Active:
 		return ecs.Invalid("The specified cluster is inactive. Specify an active cluster and try again.")
-	case r.Kind == "task" && t != nil && t.Task.LastStatus == ecs.Stopped:
+	case r.Kind == "task" && t.Is(r.Cluster, call.Now) && t.Task.LastStatus == ecs.Stopped:
 		return ecs.Invalid("The specified task is stopped. Specify a running task and try again.")
 	}
 	return p.changeTags(r, call.Now, change)
@@ -78,7 +78,7 @@ func (p *Plane) changeTags(r arn.Resource, now time.Time, change func([]ecs.Tag)
 			return err
 		}
 	case "task":
-		if t := p.tasks[r.Name]; t != nil && t.Visible(now) && (r.Cluster == "" || r.Cluster == t.Cluster) {
+		if t := p.tasks[r.Name]; t.Is(r.Cluster, now) {
 			tags = &t.Tags
 		}
 	}

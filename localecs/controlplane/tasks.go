@@ -95,7 +95,7 @@ func (p *Plane) DescribeTasks(call ecs.Call, in ecs.DescribeTasksInput) (ecs.Tas
 
 // task finds a visible task of a cluster; nil when there is none.
 func (p *Plane) task(c *cluster, id string, now time.Time) *record.Record {
-	if r := p.tasks[id]; r != nil && r.Cluster == c.name && r.Visible(now) {
+	if r := p.tasks[id]; r.Is(c.name, now) {
 		return r
 	}
 	return nil

@@ -76,7 +76,7 @@ func (l *launcher) run(in controlplane.Launch, s *slot) {
 func (l *launcher) start(in controlplane.Launch) (*localecs.Task, error) {
 	if role := in.Definition.TaskRoleARN; role != "" {
 		if _, known := l.cluster.Identities().Role(role); !known {
-			return nil, fmt.Errorf("ECS was unable to assume the role '%s' that was provided for this task. Please verify that the role being passed has the proper trust relationship and permissions and that your IAM user has permissions to pass this role.", role)
+			return nil, &unassumable{role}
 		}
 	}
 	task, err := l.cluster.Launch(localecs.Launch{
@@ -88,6 +88,14 @@ func (l *launcher) start(in controlplane.Launch) (*localecs.Task, error) {
 		return nil, fmt.Errorf("ResourceInitializationError: %w", err)
 	}
 	return task, nil
+}
+
+// unassumable is a task role that does not exist, in AWS's words.
+type unassumable struct{ role string }
+
+func (e *unassumable) Error() string {
+	return "ECS was unable to assume the role '" + e.role + "' that was provided for this task. Please verify that the role being passed " +
+		"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role."
 }
 
 // report is how the task is, for the control plane.

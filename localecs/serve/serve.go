@@ -66,13 +66,17 @@ func Open(o Options) (*Server, error) {
 	s := &Server{cluster: cluster, options: o}
 	s.key = cluster.Identities().PutUser(identity.User{Name: userName, Account: o.Cluster.Account, Actions: []string{"*"}})
 	account := arn.Account{Region: o.Cluster.Region, ID: o.Cluster.Account}
-	s.plane = controlplane.New(controlplane.Options{
+	plane := controlplane.Options{
 		Account:     account,
 		Launcher:    newLauncher(cluster, o.Log),
 		Protections: cluster.Protections(),
 		Lag:         o.Lag,
 		Observe:     s.observe,
-	})
+	}
+	if o.Throttle {
+		plane.Launches = ecsapi.Launches()
+	}
+	s.plane = controlplane.New(plane)
 	s.services = services.New(s.plane, account)
 	operations := ecsapi.Operations(s.plane)
 	maps.Copy(operations, ecsapi.ServiceOperations(s.services))

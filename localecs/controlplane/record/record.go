@@ -63,6 +63,12 @@ func (r *Record) Visible(now time.Time) bool {
 	return r.gone.IsZero() || now.Sub(r.gone) < keepStopped
 }
 
+// Is says whether there is a task that a call at now finds in a cluster, or in
+// any when it names none.
+func (r *Record) Is(cluster string, now time.Time) bool {
+	return r != nil && r.Visible(now) && (cluster == "" || cluster == r.Cluster)
+}
+
 // Apply takes a report over, and says whether it makes a new version: the last
 // or the desired status has changed (spec/ecs-semantics.md section 1.5). What
 // happens to the interface does not.

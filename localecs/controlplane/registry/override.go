@@ -2,6 +2,7 @@ package registry
 
 import (
 	"encoding/json"
+	"reflect"
 	"slices"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
@@ -14,6 +15,9 @@ const maxOverrides = 8192
 // Override returns the definition with the overrides in it: the same one when
 // there are none.
 func Override(def *taskdef.TaskDefinition, o ecs.Overrides) (*taskdef.TaskDefinition, error) {
+	if reflect.ValueOf(o).IsZero() {
+		return def, nil
+	}
 	if text, _ := json.Marshal(o); len(text) > maxOverrides { // cannot fail: it has come out of JSON
 		return nil, ecs.Invalid("Container Overrides length must be at most %d", maxOverrides)
 	}

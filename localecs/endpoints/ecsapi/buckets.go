@@ -33,6 +33,10 @@ func published() []bucket {
 	}
 }
 
+// Launches returns Fargate's bucket of tasks that are launched, as "AWS Fargate
+// throttling quotas" has it.
+func Launches() *rate.Limiter { return rate.NewLimiter(20, 100) }
+
 // Buckets are AWS's, full at first.
 type Buckets struct{ byOperation map[string]*rate.Limiter }
 

@@ -1,9 +1,6 @@
 package ecsapi
 
 import (
-	"bytes"
-	"encoding/json"
-
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/services"
@@ -17,11 +14,8 @@ type Operation func(call ecs.Call, body []byte) (any, error)
 func Op[In, Out any](f func(ecs.Call, In) (Out, error)) Operation {
 	return func(call ecs.Call, body []byte) (any, error) {
 		var in In
-		if len(bytes.TrimSpace(body)) == 0 {
-			body = []byte("{}")
-		}
-		if err := json.Unmarshal(body, &in); err != nil {
-			return nil, ecs.Errorf("SerializationException", "%s", err)
+		if err := decode(body, &in); err != nil {
+			return nil, err
 		}
 		out, err := f(call, in)
 		if err != nil {

@@ -1,0 +1,166 @@
+package controlplane_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+)
+
+func TestClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	made, err := w.CreateCluster(w.call(), ecs.CreateClusterInput{
+		ClusterName: "mesh", Tags: []ecs.Tag{{Key: "a", Value: "b"}}, CapacityProviders: []string{"FARGATE"},
+		DefaultCapacityProviderStrategy: []ecs.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}},
+	})
+	want := ecs.Cluster{
+		ClusterARN: account + "cluster/mesh", ClusterName: "mesh", Status: "ACTIVE", Statistics: []ecs.NameValue{},
+		Tags: []ecs.Tag{{Key: "a", Value: "b"}}, Settings: []ecs.NameValue{{Name: "containerInsights", Value: "disabled"}},
+		CapacityProviders: []string{"FARGATE"}, DefaultCapacityProviderStrategy: []ecs.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}},
+	}
+	if d := cmp.Diff(want, made.Cluster); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	again, err := w.CreateCluster(w.call(), ecs.CreateClusterInput{ClusterName: "mesh"})
+	if d := cmp.Diff(want, again.Cluster); err != nil || d != "" {
+		t.Errorf("a second time: %v (-want +got):\n%s", err, d)
+	}
+	ids := w.run(func(in *ecs.RunTaskInput) { in.Cluster, in.Count = "mesh", ptr(2) })
+	w.start(ids[0])
+	out, err := w.DescribeClusters(w.call(), ecs.DescribeClustersInput{Clusters: []string{account + "cluster/mesh", "nowhere"}, Include: []string{"STATISTICS"}})
+	want.RunningTasks, want.PendingTasks, want.Tags, want.Settings = 1, 1, []ecs.Tag{}, []ecs.NameValue{}
+	want.Statistics = []ecs.NameValue{{Name: "runningFargateTasksCount", Value: "1"}, {Name: "pendingFargateTasksCount", Value: "1"}}
+	wantOut := ecs.DescribeClustersOutput{Clusters: []ecs.Cluster{want}, Failures: []ecs.Failure{{ARN: account + "cluster/nowhere", Reason: "MISSING"}}}
+	if d := cmp.Diff(wantOut, out); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	list, err := w.ListClusters(w.call(), ecs.PageInput{})
+	if d := cmp.Diff([]string{account + "cluster/default", account + "cluster/mesh"}, list.ClusterARNs); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	_, err = w.DeleteCluster(w.call(), ecs.ClusterInput{Cluster: "mesh"})
+	wantError(t, err, "ClusterContainsTasksException: The Cluster cannot be deleted while Tasks are active.")
+	for _, id := range ids {
+		w.start(id)
+		w.end(id, 0)
+	}
+	deleted, err := w.DeleteCluster(w.call(), ecs.ClusterInput{Cluster: "mesh"})
+	if err != nil || deleted.Cluster.Status != "INACTIVE" {
+		t.Errorf("%+v, %v", deleted, err)
+	}
+	if list, err := w.ListClusters(w.call(), ecs.PageInput{}); err != nil || len(list.ClusterARNs) != 1 {
+		t.Errorf("%+v, %v", list, err)
+	}
+	_, err = w.ListTasks(w.call(), ecs.ListTasksInput{Cluster: "mesh"})
+	wantError(t, err, "ClusterNotFoundException: The referenced cluster was inactive.")
+}
+
+func TestClustersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	for want, in := range map[string]ecs.CreateClusterInput{
+		"InvalidParameterException: Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.": {ClusterName: "a b"},
+		"InvalidParameterException: The specified capacity provider 'mine' was not found. Specify a valid name or ARN and try again.":                             {CapacityProviders: []string{"mine"}},
+		"InvalidParameterException: Duplicate tag keys found.": {Tags: []ecs.Tag{{Key: "a"}, {Key: "a"}}},
+	} {
+		_, err := w.CreateCluster(w.call(), in)
+		wantError(t, err, want)
+	}
+	_, err := w.DescribeClusters(w.call(), ecs.DescribeClustersInput{Clusters: make([]string, 101)})
+	wantError(t, err, "InvalidParameterException: clusters can have at most 100 items.")
+	out, err := w.CreateCluster(w.call(), ecs.CreateClusterInput{})
+	if err != nil || out.Cluster.ClusterName != "default" {
+		t.Errorf("without a name: %+v, %v", out, err)
+	}
+}
+
+func TestTagsOfResources(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := w.run(nil)[0]
+	for _, arn := range []string{account + "cluster/default", account + "task/default/" + id, account + "task-definition/web:1"} {
+		_, err1 := w.UntagResource(w.call(), ecs.UntagResourceInput{ResourceARN: arn, TagKeys: []string{"team"}})
+		_, err2 := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: arn, Tags: []ecs.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}})
+		_, err3 := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: arn, Tags: []ecs.Tag{{Key: "a", Value: "3"}}})
+		_, err4 := w.UntagResource(w.call(), ecs.UntagResourceInput{ResourceARN: arn, TagKeys: []string{"b", "c"}})
+		out, err5 := w.ListTagsForResource(w.call(), ecs.ResourceInput{ResourceARN: arn})
+		if d := cmp.Diff([]ecs.Tag{{Key: "a", Value: "3"}}, out.Tags); d != "" {
+			t.Errorf("%s: %v (-want +got):\n%s", arn, []error{err1, err2, err3, err4, err5}, d)
+		}
+	}
+	if tags := w.describe(id).Tags; len(tags) != 1 {
+		t.Errorf("%v", tags)
+	}
+	many := make([]ecs.Tag, 50)
+	for i := range many {
+		many[i].Key = fmt.Sprint(i)
+	}
+	_, err := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: account + "task/default/" + id, Tags: many})
+	wantError(t, err, "InvalidParameterException: tags can have at most 50 items.")
+	if tags := w.describe(id).Tags; len(tags) != 1 {
+		t.Errorf("a refused call has changed them: %v", tags)
+	}
+	w.start(id)
+	w.end(id, 0)
+	for want, arn := range map[string]string{
+		"InvalidParameterException: The specified task is stopped. Specify a running task and try again.":                       account + "task/default/" + id,
+		"InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and try again.": account + "task-definition/web:9",
+		"InvalidParameterException: The specified task is not found. Specify a valid task and try again.":                       account + "task/other/" + id,
+		"ClusterNotFoundException: Cluster not found.":                                                                          account + "cluster/nowhere",
+		"InvalidParameterException: Invalid identifier: Identifier is not an ARN.":                                              "web",
+	} {
+		_, err := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: arn})
+		wantError(t, err, want)
+	}
+}
+
+func TestTaskProtection(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	out, err := w.RunForService(w.call(), "front", input(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	arn, alone := out.Tasks[0].TaskARN, w.run(nil)[0]
+	const unknown = "0123456789abcdef0123456789abcdef"
+	set := ecs.TaskProtectionInput{Tasks: []string{arn, alone, unknown}, ProtectionEnabled: ptr(true)}
+	got, err := w.UpdateTaskProtection(w.call(), set)
+	want := ecs.TaskProtectionOutput{
+		ProtectedTasks: []ecs.ProtectedTask{{TaskARN: arn, ProtectionEnabled: true, ExpirationDate: ecs.At(begin.Add(2 * time.Hour))}},
+		Failures: []ecs.Failure{
+			{ARN: account + "task/default/" + alone, Reason: "TASK_NOT_VALID"}, {ARN: account + "task/default/" + unknown, Reason: "MISSING"},
+		},
+	}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	w.now = begin.Add(2*time.Hour - time.Second)
+	state := func() bool {
+		got, err := w.GetTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{arn}})
+		if err != nil || len(got.ProtectedTasks) != 1 {
+			t.Fatalf("%+v, %v", got, err)
+		}
+		return got.ProtectedTasks[0].ProtectionEnabled
+	}
+	if !state() {
+		t.Error("not protected for two hours")
+	}
+	set.ProtectionEnabled = ptr(false)
+	if _, err := w.UpdateTaskProtection(w.call(), set); err != nil || state() {
+		t.Errorf("still protected: %v", err)
+	}
+	for want, in := range map[string]ecs.TaskProtectionInput{
+		"InvalidParameterException: protectionEnabled must not be null.":          {Tasks: []string{arn}},
+		"InvalidParameterException: expiresInMinutes must be between 1 and 2880.": {Tasks: []string{arn}, ProtectionEnabled: ptr(true), ExpiresInMinutes: ptr(2881)},
+		"InvalidParameterException: Tasks cannot be empty.":                       {ProtectionEnabled: ptr(true)},
+		"InvalidParameterException: taskIds can have at most 10 items.":           {Tasks: make([]string, 11), ProtectionEnabled: ptr(true)},
+		"ClusterNotFoundException: Cluster not found.":                            {Cluster: "nowhere", Tasks: []string{arn}, ProtectionEnabled: ptr(true)},
+	} {
+		_, err := w.UpdateTaskProtection(w.call(), in)
+		wantError(t, err, want)
+	}
+}
