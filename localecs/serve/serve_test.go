@@ -1,0 +1,170 @@
+package serve_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/serve"
+)
+
+// waits is a script that runs until TERM, and then exits with 3.
+const waits = `trap 'exit 3' TERM; echo "$GREETING $AWS_CONTAINER_CREDENTIALS_RELATIVE_URI $ECS_CONTAINER_METADATA_URI_V4"; while :; do sleep 0.05; done`
+
+func TestARealTaskFromRunTaskToStopTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("web", "shell", waits)
+	started := w.run(ecs.RunTaskInput{TaskDefinition: "web", Overrides: ecs.Overrides{
+		TaskRoleARN: roleARN,
+		Containers:  []ecs.ContainerOverride{{Name: "app", Environment: []ecs.EnvironmentVariable{{Name: "GREETING", Value: "salut"}}}},
+	}})
+	running := w.await("", started.TaskARN, ecs.Running)
+	c := running.Containers[0]
+	if running.Version != 3 || c.LastStatus != ecs.Running || c.ContainerARN != started.Containers[0].ContainerARN ||
+		!strings.HasPrefix(c.RuntimeID, idOf(started.TaskARN)+"-") || !strings.HasPrefix(c.ImageDigest, "sha256:") ||
+		!strings.HasPrefix(c.NetworkInterfaces[0].IPv4, "10.42.0.") || running.Attachments[0].Details[4].Value != c.NetworkInterfaces[0].IPv4 {
+		t.Errorf("%+v", running)
+	}
+	w.stop("", started.TaskARN)
+	stopped := w.await("", started.TaskARN, ecs.Stopped)
+	if stopped.StopCode != "UserInitiated" || stopped.StoppedReason != "enough" || *stopped.Containers[0].ExitCode != 3 ||
+		stopped.Attachments[0].Status != "DELETED" || stopped.StoppedAt.IsZero() {
+		t.Errorf("%+v", stopped)
+	}
+	log := strings.Fields(w.log("web", started.TaskARN))
+	if len(log) != 3 || log[0] != "salut" || !strings.HasPrefix(log[1], "/v2/credentials/") || !strings.HasSuffix(log[2], c.RuntimeID) {
+		t.Errorf("the container was told %q", log)
+	}
+	id := idOf(started.TaskARN) + " "
+	want := []string{
+		id + "PROVISIONING/RUNNING", id + "PENDING/RUNNING", id + "RUNNING/RUNNING",
+		id + "RUNNING/STOPPED", id + "DEPROVISIONING/STOPPED", id + "STOPPED/STOPPED",
+	}
+	if d := cmp.Diff(want, w.events); d != "" {
+		t.Errorf("events (-want +got):\n%s", d)
+	}
+}
+
+func TestTasksThatCannotStart(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("unknown", "nobody/knows:1", waits)
+	w.register("web", "shell", waits)
+	w.register("broken", "shell", waits)
+	for _, tt := range []struct {
+		in     ecs.RunTaskInput
+		reason string
+	}{
+		{ecs.RunTaskInput{TaskDefinition: "unknown"}, "CannotPullContainerError: pull access denied for nobody/knows:1: not among the known images"},
+		{
+			ecs.RunTaskInput{TaskDefinition: "web", Overrides: ecs.Overrides{TaskRoleARN: "arn:aws:iam::123456789012:role/nobody"}},
+			"ECS was unable to assume the role 'arn:aws:iam::123456789012:role/nobody' that was provided for this task. Please verify that the role being passed " +
+				"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role.",
+		},
+	} {
+		task := w.await("", w.run(tt.in).TaskARN, ecs.Stopped)
+		if task.StopCode != "TaskFailedToStart" || !strings.HasPrefix(task.StoppedReason, tt.reason) || task.DesiredStatus != ecs.Stopped ||
+			task.Containers[0].LastStatus != ecs.Stopped || task.Containers[0].ExitCode != nil || !task.StartedAt.IsZero() {
+			t.Errorf("%+v", task)
+		}
+	}
+}
+
+func TestStopComesBeforeTheTask(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("web", "shell", waits)
+	for range 5 {
+		arn := w.run(ecs.RunTaskInput{TaskDefinition: "web"}).TaskARN
+		w.stop("", arn)
+		if task := w.await("", arn, ecs.Stopped); task.StopCode != "UserInitiated" || task.StoppedReason != "enough" {
+			t.Errorf("%+v", task)
+		}
+	}
+}
+
+func TestTasksOfSeveralClusters(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("web", "shell", waits)
+	var made ecs.ClusterOutput
+	if err := w.call("CreateCluster", ecs.CreateClusterInput{ClusterName: "other"}, &made); err != nil {
+		t.Fatal(err)
+	}
+	arn := w.run(ecs.RunTaskInput{TaskDefinition: "web", Cluster: "other", LaunchType: "FARGATE"}).TaskARN
+	w.await("other", arn, ecs.Running)
+	if !strings.Contains(arn, ":task/other/") {
+		t.Error(arn)
+	}
+	w.stop("other", arn)
+	w.await("other", arn, ecs.Stopped)
+}
+
+// What is open when it ends is closed, and of tasks only logs stay.
+func TestCloseEndsEverything(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.register("deaf", "shell", `trap '' TERM; while :; do sleep 0.05; done`)
+	arn := w.run(ecs.RunTaskInput{TaskDefinition: "deaf"}).TaskARN
+	w.await("", arn, ecs.Running)
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(w.dir)
+	if err != nil || len(left) != 1 || left[0].Name() != "logs" {
+		t.Errorf("%v, %v", left, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := w.events[len(w.events)-1]; last != idOf(arn)+" STOPPED/STOPPED" {
+		t.Errorf("last event %s", last)
+	}
+	if err := w.call("ListTasks", ecs.ListTasksInput{}, &ecs.ListTasksOutput{}); err == nil {
+		t.Error("the API still answers")
+	}
+}
+
+func TestExports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var names []string
+	for _, v := range w.Exports() {
+		names = append(names, v.Name)
+	}
+	want := []string{"AWS_ENDPOINT_URL_ECS", "AWS_ENDPOINT_URL_STS", "AWS_ENDPOINT_URL_IAM", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION", "AWS_DEFAULT_REGION"}
+	if !slices.Equal(names, want) {
+		t.Errorf("%q", names)
+	}
+	// The same address has STS and IAM, which speak XML.
+	res, err := http.Get(w.exports["AWS_ENDPOINT_URL_STS"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer res.Body.Close()
+	if text, err := io.ReadAll(res.Body); err != nil || !strings.Contains(string(text), "<Code>MissingAuthenticationToken</Code>") {
+		t.Errorf("%s, %v", text, err)
+	}
+	if matches, err := filepath.Glob(filepath.Join(w.dir, "logs", "*")); err != nil || len(matches) != 0 {
+		t.Errorf("an empty cluster has logs: %v, %v", matches, err)
+	}
+}
+
+func TestOnlyLoopbackIsListenedOn(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{
+		"127.0.0.1:0": true, "localhost:8080": true, "[::1]:1": true, "127.42.0.1:1": true,
+		":8080": false, "0.0.0.0:0": false, "10.0.0.1:1": false, "example.org:1": false, "127.0.0.1": false,
+	} {
+		if err := serve.CheckLoopback(address); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

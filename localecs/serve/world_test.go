@@ -1,0 +1,188 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/serve"
+)
+
+func TestMain(m *testing.M) {
+	if runtime.InitMain() {
+		return
+	}
+	os.Exit(testkit.Main(m))
+}
+
+const (
+	account = "123456789012"
+	roleARN = "arn:aws:iam::123456789012:role/shop"
+)
+
+// world is a served cluster with one image that has a shell.
+type world struct {
+	*serve.Server
+	t       *testing.T
+	dir     string
+	exports map[string]string
+
+	mu     sync.Mutex
+	events []string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{t: t, dir: t.TempDir(), exports: map[string]string{}}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Server, err = serve.Open(serve.Options{
+		Cluster: localecs.Options{
+			Name: "default", Region: "us-east-1", Account: account, Subnet: "10.42.0.0/24", Dir: w.dir,
+			Images: map[string]image.Image{"shell": {Name: "shell", Programs: map[string]string{
+				"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/env": "/usr/bin/env",
+			}}},
+			Roles: []identity.Role{{Name: "shop", Account: account}}, Log: hclog.NewNullLogger(),
+		},
+		Listener: listener, Throttle: true, Log: hclog.NewNullLogger(),
+		Observe: func(task ecs.Task, _ time.Time) {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.events = append(w.events, idOf(task.TaskARN)+" "+task.LastStatus+"/"+task.DesiredStatus)
+		},
+	})
+	var missing *hostcap.MissingError
+	if errors.As(err, &missing) {
+		testkit.Missing(t, err.Error())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range w.Exports() {
+		w.exports[v.Name] = v.Value
+	}
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w
+}
+
+func idOf(arn string) string { return arn[strings.LastIndex(arn, "/")+1:] }
+
+// call calls an operation as the exports make a client do, and decodes what it
+// answers.
+func (w *world) call(operation string, in, out any) error {
+	w.t.Helper()
+	body, err := json.Marshal(in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.exports["AWS_ENDPOINT_URL_ECS"], bytes.NewReader(body))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	req.Header.Set("X-Amz-Target", "AmazonEC2ContainerServiceV20141113."+operation)
+	sum := sha256.Sum256(body)
+	credentials := aws.Credentials{AccessKeyID: w.exports["AWS_ACCESS_KEY_ID"], SecretAccessKey: w.exports["AWS_SECRET_ACCESS_KEY"]}
+	if err := v4.NewSigner().SignHTTP(context.Background(), credentials, req, hex.EncodeToString(sum[:]), "ecs", w.exports["AWS_REGION"], time.Now()); err != nil {
+		w.t.Fatal(err)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusOK {
+		return errors.New(string(text))
+	}
+	return json.Unmarshal(text, out)
+}
+
+// register registers a definition of one container, app, that runs a script.
+func (w *world) register(family, image, script string) {
+	w.t.Helper()
+	var out ecs.Empty
+	if err := w.call("RegisterTaskDefinition", map[string]any{
+		"family": family, "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
+	}, &out); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// run starts one task.
+func (w *world) run(in ecs.RunTaskInput) ecs.Task {
+	w.t.Helper()
+	in.NetworkConfiguration = &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{"subnet-1"}}}
+	var out ecs.TasksOutput
+	if err := w.call("RunTask", in, &out); err != nil || len(out.Tasks) != 1 || out.Tasks[0].LastStatus != ecs.Provisioning {
+		w.t.Fatalf("%+v, %v", out, err)
+	}
+	return out.Tasks[0]
+}
+
+// await waits until the task has a last status.
+func (w *world) await(cluster, arn, status string) (task ecs.Task) {
+	w.t.Helper()
+	tick := time.NewTicker(100 * time.Millisecond) // the API throttles
+	defer tick.Stop()
+	testkit.Eventually(w.t, "task is "+status, func() bool {
+		<-tick.C
+		var out ecs.TasksOutput
+		if err := w.call("DescribeTasks", ecs.DescribeTasksInput{Cluster: cluster, Tasks: []string{arn}}, &out); err != nil || len(out.Tasks) != 1 {
+			w.t.Fatalf("%+v, %v", out, err)
+		}
+		task = out.Tasks[0]
+		return task.LastStatus == status
+	})
+	return task
+}
+
+func (w *world) stop(cluster, arn string) {
+	w.t.Helper()
+	var out ecs.TaskOutput
+	if err := w.call("StopTask", ecs.StopTaskInput{Cluster: cluster, Task: arn, Reason: "enough"}, &out); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// log is what the task's container has written.
+func (w *world) log(family, arn string) string {
+	w.t.Helper()
+	text, err := os.ReadFile(filepath.Join(w.dir, "logs", family+"-"+idOf(arn), "app.log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return string(text)
+}
