@@ -219,6 +219,70 @@ func TestCircuitBreaker(t *testing.T) {
 	}
 }
 
+func TestRollbackThatFailsIsTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, func(s *plan.Service) { s.MinHealthy, s.Breaker = 0, plan.Breaker{Enable: true, Rollback: true} })
+	w.steady()
+	w.update()
+	w.want("the old task goes first", w.look(), "-t1 +1")
+	w.fail()
+	w.look()
+	w.now = w.now.Add(time.Hour)
+	for range 2 {
+		w.look()
+		w.fail()
+		w.look()
+		w.now = w.now.Add(time.Hour)
+	}
+	if d := w.Deployments[0]; d.ID != "ecs-svc/1" || d.Reason != "ECS deployment circuit breaker: rolling back to deploymentId ecs-svc/1." {
+		t.Fatalf("not rolled back: %+v", d)
+	}
+	w.fail() // the first one of the rollback, started when the breaker opened
+	w.look()
+	for range 3 {
+		w.now = w.now.Add(time.Hour)
+		w.look()
+		w.fail()
+	}
+	w.look()
+	if d := w.Deployments[0]; d.ID != "ecs-svc/1" || d.Rollout != plan.Failed {
+		t.Errorf("got %+v", d)
+	}
+	w.want("afterwards", w.look(), "")
+}
+
+func TestDeploymentWaitsForWhatIsProtected(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, nil)
+	w.steady()
+	w.tasks[0].Protected = true
+	w.update()
+	w.want("new ones", w.look(), "+2")
+	w.run()
+	w.want("old ones", w.look(), "-t2")
+	w.want("wait", w.look(), "")
+	if d := w.Deployments; len(d) != 2 || d[0].Rollout != plan.InProgress {
+		t.Errorf("got %+v", d)
+	}
+	w.tasks[0].Protected = false
+	w.want("unprotected", w.look(), "-t1")
+	w.look()
+	if d := w.Deployments; len(d) != 1 || d[0].Rollout != plan.Completed {
+		t.Errorf("got %+v", d)
+	}
+}
+
+func TestTaskThatSomebodyStoppedHasNotFailed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, nil)
+	w.look()
+	w.tasks[0].Last, w.tasks[0].Wanted, w.tasks[0].StopCode = "STOPPED", "STOPPED", "UserInitiated"
+	w.want("at once", w.look(), "+1")
+	if got := w.Deployments[0].FailedTasks; got != 0 {
+		t.Errorf("failedTasks: got %d", got)
+	}
+}
+
 func TestThreshold(t *testing.T) {
 	t.Parallel()
 	for desired, want := range map[int]int{0: 3, 1: 3, 6: 3, 7: 4, 25: 13, 400: 200, 1000: 200} {
