@@ -22,8 +22,8 @@ def stable(what):
     return service
 
 
-register("web", "sleeper:1")
-register("bad", "none:1")
+register("web", "shell")
+register("bad", "none")
 ecs.create_service(
     serviceName="web", taskDefinition="web", desiredCount=2, launchType="FARGATE",
     networkConfiguration={"awsvpcConfiguration": {"subnets": ["subnet-1"]}},
