@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -27,6 +29,7 @@ type serveFlags struct {
 	listen   string
 	images   string
 	dir      string
+	events   string
 	json     bool
 	throttle bool
 	lag      lag
@@ -70,6 +73,7 @@ Example:
 			fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback `address` of the API; port 0 is any that is free")
 			fs.StringVar(&f.images, "images", "", "scenario `directory or file` that says which programs the images run")
 			fs.StringVar(&f.dir, "dir", filepath.Join(".localecs", "serve"), "`directory` for logs and volumes; it is emptied first, and one localecs at a time may use it")
+			fs.StringVar(&f.events, "events", "", "append each new version of a task to a `file`, as the object that EventBridge delivers, one a line")
 			fs.BoolVar(&f.json, "json", false, "write the exports as one JSON object, and logs as JSON")
 			fs.BoolVar(&f.throttle, "throttle", true, "throttle calls as AWS does")
 			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D` with durations such as 2s")
@@ -119,6 +123,12 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.UsageError{Err: err}
 	}
 	defer dir.Close()
+	observe, closeEvents, err := f.observer(inv)
+	if err != nil {
+		listener.Close()
+		return &cli.UsageError{Err: err}
+	}
+	defer closeEvents()
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
 	ctx, out := watchOutput(ctx, inv.Stdout)
@@ -128,7 +138,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 			AtOnce: setting.StopOrder == "at-once", Dir: dir.Name(),
 			Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
 		},
-		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Observe: f.observer(inv), Log: inv.Log,
+		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Observe: observe, Log: inv.Log,
 	})
 	if err != nil {
 		return err
@@ -195,23 +205,43 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 	return listener, done, err
 }
 
-// observer tells people what becomes of the tasks.
-func (f *serveFlags) observer(inv *cli.Invocation) func(ecs.Task, time.Time) {
-	if f.json {
-		return nil
+// observer tells people what becomes of the tasks, and programs in a file.
+func (f *serveFlags) observer(inv *cli.Invocation) (observe func(ecs.Task, time.Time), closeFile func() error, err error) {
+	events := io.Discard
+	closeFile = func() error { return nil }
+	if f.events != "" {
+		file, err := os.OpenFile(f.events, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			return nil, nil, fmt.Errorf("-events: %w", err)
+		}
+		events, closeFile = file, file.Close
 	}
 	return func(t ecs.Task, at time.Time) {
-		definition := t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
-		id := t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:]
-		line := fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), definition, id, t.LastStatus)
-		if t.DesiredStatus != t.LastStatus {
-			line += ", desired " + t.DesiredStatus
+		event, err := serve.Event(t, at)
+		if err == nil {
+			_, err = events.Write(append(event, '\n'))
 		}
-		if t.StoppedReason != "" {
-			line += ": " + t.StoppedReason
+		if err != nil {
+			inv.Log.Warn("event was not written", logkey.TaskARN, t.TaskARN, logkey.Error, err)
 		}
-		fmt.Fprintln(inv.Stderr, line)
+		if !f.json {
+			fmt.Fprintln(inv.Stderr, eventLine(t, at))
+		}
+	}, closeFile, nil
+}
+
+// eventLine is a new version of a task for people.
+func eventLine(t ecs.Task, at time.Time) string {
+	definition := t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
+	id := t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:]
+	line := fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), definition, id, t.LastStatus)
+	if t.DesiredStatus != t.LastStatus {
+		line += ", desired " + t.DesiredStatus
 	}
+	if t.StoppedReason != "" {
+		line += ": " + t.StoppedReason
+	}
+	return line
 }
 
 // print writes the exports for a shell, or as an object.

@@ -26,7 +26,7 @@ type served struct {
 func startServe(t *testing.T, command func(args ...string) *testkit.Process) *served {
 	t.Helper()
 	s := &served{dir: filepath.Join(testkit.PublicDir(t), "state")}
-	s.Process = command("serve", "-json", "-dir", s.dir, "-images", filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve"))
+	s.Process = command("serve", "-json", "-dir", s.dir, "-events", s.dir+".events", "-images", filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve"))
 	var exports map[string]string
 	line := s.Line()
 	if err := json.Unmarshal([]byte(line), &exports); err != nil {
@@ -119,6 +119,10 @@ func TestAWSCommandLineDrivesServe(t *testing.T) {
 	}
 	// It runs when all ends.
 	s.end(t)
+	events, err := os.ReadFile(s.dir + ".events")
+	if lines := strings.Split(strings.TrimSpace(string(events)), "\n"); err != nil || len(lines) != 6 || !strings.Contains(lines[5], `"lastStatus":"STOPPED"`) {
+		t.Errorf("%v, events\n%s", err, events)
+	}
 }
 
 func TestBoto3DrivesServe(t *testing.T) {
@@ -162,8 +166,11 @@ func TestServeRootless(t *testing.T) {
 	}
 	s := startServe(t, func(args ...string) *testkit.Process {
 		for i, a := range args {
-			if a == "-dir" {
+			switch a {
+			case "-dir":
 				args[i+1] = filepath.Join(state, "serve")
+			case "-events":
+				args[i+1] = filepath.Join(state, "events")
 			}
 		}
 		return testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.AsUser(t, "", append([]string{filepath.Join(dir, "localecs")}, args...)...)...)
