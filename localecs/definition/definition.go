@@ -42,7 +42,7 @@ func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err erro
 			warnings = append(warnings, path+": "+v.String())
 		}
 	}
-	for _, u := range unfaithful(def) {
+	for _, u := range Unfaithful(def) {
 		warnings = append(warnings, path+": "+u)
 	}
 	return def, warnings, errors.Join(errs...)

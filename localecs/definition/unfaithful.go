@@ -6,9 +6,9 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// unfaithful lists what a valid definition asks for and gets otherwise here,
+// Unfaithful lists what a valid definition asks for and gets otherwise here,
 // each with its place. CPU limits are left out: every definition has them.
-func unfaithful(def *taskdef.TaskDefinition) []string {
+func Unfaithful(def *taskdef.TaskDefinition) []string {
 	var found []string
 	note := func(asked bool, path, instead string) {
 		if asked {

@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/definition"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -22,6 +23,8 @@ type launcher struct {
 
 	mu    sync.Mutex
 	tasks map[string]*slot // by ID, from Launch until nothing is left
+	// warned are the revisions that are run with less than they ask for.
+	warned map[string]bool
 }
 
 // slot is a task, and the wish to stop it, whichever comes first.
@@ -31,7 +34,7 @@ type slot struct {
 }
 
 func newLauncher(c *localecs.Cluster, log hclog.Logger) *launcher {
-	return &launcher{cluster: c, log: log, tasks: map[string]*slot{}}
+	return &launcher{cluster: c, log: log, tasks: map[string]*slot{}, warned: map[string]bool{}}
 }
 
 // Launch implements controlplane.Launcher.
@@ -39,7 +42,15 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	s := &slot{}
 	l.mu.Lock()
 	l.tasks[in.ID] = s
+	arn := in.Definition.TaskDefinitionARN
+	told := l.warned[arn]
+	l.warned[arn] = true
 	l.mu.Unlock()
+	if !told {
+		for _, text := range definition.Unfaithful(in.Definition) {
+			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
+		}
+	}
 	go l.run(in, s)
 }
 

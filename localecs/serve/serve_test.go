@@ -11,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/serve"
 )
@@ -33,6 +34,7 @@ func TestARealTaskFromRunTaskToStopTask(t *testing.T) {
 		!strings.HasPrefix(c.NetworkInterfaces[0].IPv4, "10.42.0.") || running.Attachments[0].Details[4].Value != c.NetworkInterfaces[0].IPv4 {
 		t.Errorf("%+v", running)
 	}
+	testkit.Eventually(t, "the script has its trap", func() bool { return w.log("web", started.TaskARN) != "" })
 	w.stop("", started.TaskARN)
 	stopped := w.await("", started.TaskARN, ecs.Stopped)
 	if stopped.StopCode != "UserInitiated" || stopped.StoppedReason != "enough" || *stopped.Containers[0].ExitCode != 3 ||
@@ -106,6 +108,25 @@ func TestTasksOfSeveralClusters(t *testing.T) {
 	}
 	w.stop("other", arn)
 	w.await("other", arn, ecs.Stopped)
+}
+
+func TestWhatIsNotEmulatedIsSaidOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	if err := w.call("RegisterTaskDefinition", map[string]any{
+		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": "shell", "command": []string{"/bin/sh", "-c", ":"}, "pseudoTerminal": true}},
+	}, &ecs.Empty{}); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.await("", w.run(ecs.RunTaskInput{TaskDefinition: "web"}).TaskARN, ecs.Stopped)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if text := w.warnings.String(); strings.Count(text, "pseudoTerminal: not emulated") != 1 || !strings.Contains(text, "task-definition/web:1") {
+		t.Errorf("it says %s", text)
+	}
 }
 
 // What is open when it ends is closed, and of tasks only logs stay.

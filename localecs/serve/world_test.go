@@ -50,8 +50,9 @@ type world struct {
 	dir     string
 	exports map[string]string
 
-	mu     sync.Mutex
-	events []string
+	mu       sync.Mutex
+	events   []string
+	warnings bytes.Buffer // of the simulator
 }
 
 func newWorld(t *testing.T) *world {
@@ -69,7 +70,7 @@ func newWorld(t *testing.T) *world {
 			}}},
 			Roles: []identity.Role{{Name: "shop", Account: account}}, Log: hclog.NewNullLogger(),
 		},
-		Listener: listener, Throttle: true, Log: hclog.NewNullLogger(),
+		Listener: listener, Throttle: true, Log: hclog.New(&hclog.LoggerOptions{Output: &w.warnings, Mutex: &w.mu}),
 		Observe: func(task ecs.Task, _ time.Time) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -129,13 +130,14 @@ func (w *world) call(operation string, in, out any) error {
 	return json.Unmarshal(text, out)
 }
 
-// register registers a definition of one container, app, that runs a script.
+// register registers a definition of one container, app, that runs a script. A
+// TERM that comes before the script has a trap is ignored: that takes 2 s.
 func (w *world) register(family, image, script string) {
 	w.t.Helper()
 	var out ecs.Empty
 	if err := w.call("RegisterTaskDefinition", map[string]any{
 		"family": family, "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
-		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "stopTimeout": 2, "entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
 	}, &out); err != nil {
 		w.t.Fatal(err)
 	}
