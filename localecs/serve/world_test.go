@@ -157,6 +157,11 @@ func (w *world) run(in ecs.RunTaskInput) ecs.Task {
 // await waits until the task has a last status.
 func (w *world) await(cluster, arn, status string) (task ecs.Task) {
 	w.t.Helper()
+	defer func() {
+		if w.t.Failed() {
+			w.t.Logf("the task is %+v", task)
+		}
+	}()
 	tick := time.NewTicker(100 * time.Millisecond) // the API throttles
 	defer tick.Stop()
 	testkit.Eventually(w.t, "task is "+status, func() bool {
