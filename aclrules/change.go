@@ -25,21 +25,21 @@ func (t *Table) change(q Query) Change {
 	var c Change
 	switch {
 	case q.Resource.IsScalar():
-		t.raise(&c, q, t.scalars[q.Resource], policy.Rule{Resource: q.Resource})
+		t.raise(&c, q, t.own(q.Resource), policy.Rule{Resource: q.Resource})
 	case q.Resource == policy.Intention && q.Segment == "*" && q.Access == ReadAccess:
 		// Any service will do; the empty prefix is nobody's name.
-		t.raise(&c, q, t.segments[policy.Service].prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
+		t.raise(&c, q, t.of(policy.Service).prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
 	case q.Resource == policy.Intention && q.Segment == "*":
-		for _, e := range t.segments[policy.Service].sorted {
+		for _, e := range t.of(policy.Service).sorted {
 			if e.grantsIntentions < policy.Write && !(e.prefix && e.segment == "") {
 				t.raise(&c, q, e, policy.Rule{Resource: policy.Service, Prefix: e.prefix, Segment: e.segment})
 			}
 		}
-		t.raise(&c, q, t.segments[policy.Service].prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
+		t.raise(&c, q, t.of(policy.Service).prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
 	case q.Resource == policy.Intention:
-		t.raise(&c, q, t.segments[policy.Service].exact[q.Segment], policy.Rule{Resource: policy.Service, Segment: q.Segment})
+		t.raise(&c, q, t.of(policy.Service).exact[q.Segment], policy.Rule{Resource: policy.Service, Segment: q.Segment})
 	case q.Access == WritePrefix:
-		keys := t.segments[policy.Key]
+		keys := t.of(policy.Key)
 		for _, e := range keys.below(q.Segment) {
 			if e.grants < policy.Write && !(e.prefix && e.segment == q.Segment) {
 				t.raise(&c, q, e, policy.Rule{Resource: policy.Key, Prefix: e.prefix, Segment: e.segment})
@@ -49,7 +49,7 @@ func (t *Table) change(q Query) Change {
 			t.raise(&c, q, keys.prefix[q.Segment], policy.Rule{Resource: policy.Key, Prefix: true, Segment: q.Segment})
 		}
 	default:
-		t.raise(&c, q, t.segments[q.Resource].exact[q.Segment], policy.Rule{Resource: q.Resource, Segment: q.Segment})
+		t.raise(&c, q, t.of(q.Resource).exact[q.Segment], policy.Rule{Resource: q.Resource, Segment: q.Segment})
 	}
 	return c
 }
@@ -87,17 +87,17 @@ func (t *Table) without(e *entry, rest []Sourced, q Query) Verdict {
 		left.settle()
 		return left.verdict(q)
 	case e.resource == policy.Mesh || e.resource == policy.Peering:
-		return t.scalars[policy.Operator].verdict(q)
+		return t.own(policy.Operator).verdict(q)
 	case e.resource.IsScalar() || e.prefix:
 		return Unknown
 	}
-	return t.segments[e.resource].longest(e.segment).verdict(q)
+	return t.of(e.resource).longest(e.segment).verdict(q)
 }
 
 // serviceLevel is the level for services that a rule about intentions has to
 // state: what is in force already, so that nothing else changes.
 func (t *Table) serviceLevel(r policy.Rule) string {
-	services := t.segments[policy.Service]
+	services := t.of(policy.Service)
 	e := services.longest(r.Segment)
 	if !r.Prefix {
 		e = services.find(r.Segment)
@@ -132,13 +132,13 @@ func (t *Table) refusal(q Query) string {
 // refuseAll denies the intentions of every entry that lets some be read.
 func (t *Table) refuseAll(q Query) string {
 	var texts []string
-	for _, e := range t.segments[policy.Service].sorted {
+	for _, e := range t.of(policy.Service).sorted {
 		if e.verdict(q) == Allowed {
 			r := policy.Rule{Resource: policy.Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
 			texts = append(texts, r.HCL())
 		}
 	}
-	if t.segments[policy.Service].prefix[""] == nil { // nobody speaks for the rest
+	if t.of(policy.Service).prefix[""] == nil { // nobody speaks for the rest
 		r := policy.Rule{Resource: policy.Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		texts = append(texts, r.HCL())

@@ -4,7 +4,6 @@ import "github.com/meshtask/consul-ecs/aclrules/policy"
 
 // Decision is the answer to a query.
 type Decision struct {
-	Query   Query
 	Verdict Verdict
 	// entry decided; nil when the default policy did, or nobody could.
 	entry *entry
@@ -25,9 +24,9 @@ const (
 // definite: a deny that nothing outranks (section 4.8).
 func (t *Table) Decide(q Query) Decision {
 	verdict, e := t.rules(q)
-	d := Decision{Query: q, Verdict: verdict, entry: e}
+	d := Decision{Verdict: verdict, entry: e}
 	switch {
-	case t.options.Incomplete && !d.final():
+	case t.options.Incomplete && !d.final(q):
 		d.Verdict, d.because = Unknown, missingRules
 	case verdict == Unknown:
 		d.Verdict = t.byDefault(q.Resource)
@@ -60,22 +59,22 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 		}
 		return s.verdict, s.entry
 	case q.Resource == policy.Intention:
-		e := t.segments[policy.Service].find(q.Segment)
+		e := t.of(policy.Service).find(q.Segment)
 		return e.verdict(q), e
 	case q.Access == WritePrefix:
 		return t.writePrefix(q.Segment)
 	}
-	e := t.segments[q.Resource].find(q.Segment)
+	e := t.of(q.Resource).find(q.Segment)
 	return e.verdict(q), e
 }
 
 // scalar is the entry in force; mesh and peering inherit operator's when they
 // have none.
 func (t *Table) scalar(r policy.Resource) *entry {
-	if e := t.scalars[r]; e != nil || r != policy.Mesh && r != policy.Peering {
+	if e := t.own(r); e != nil || r != policy.Mesh && r != policy.Peering {
 		return e
 	}
-	return t.scalars[policy.Operator]
+	return t.own(policy.Operator)
 }
 
 // verdict is an entry's; nil has none.
@@ -96,7 +95,7 @@ func (e *entry) verdict(q Query) Verdict {
 // writePrefix is about everything below a key: the longest prefix that covers
 // it must grant write, and no rule inside may refuse.
 func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
-	keys := t.segments[policy.Key]
+	keys := t.of(policy.Key)
 	covering := keys.longest(prefix)
 	if covering != nil && covering.grants < policy.Write {
 		return Denied, covering
@@ -114,12 +113,11 @@ func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
 
 // final tells whether the verdict stands whatever other rules there may be: a
 // deny in lower case for exactly this thing wins over any.
-func (d *Decision) final() bool {
+func (d *Decision) final(q Query) bool {
 	e := d.entry
 	if e == nil || d.Verdict != Denied || e.prefix {
 		return false
 	}
-	q := d.Query
 	if q.Resource == policy.Intention {
 		return e.segment == q.Segment && q.Segment != "*" && e.intentions >= 0 && e.rules[e.intentions].Rule.Intentions == "deny"
 	}

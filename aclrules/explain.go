@@ -7,19 +7,36 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
-// Explanation says how a decision came about.
-type Explanation struct {
-	Decision
+// Reason is a decision and what made it.
+type Reason struct {
+	Verdict Verdict
 	// Winner is the rule that decided; its Rule is nil when none did.
 	Winner Sourced
 	// WinnerText is the winner as it counts: `service "web" = deny`.
 	WinnerText string
-	// Losers are the other rules that speak of the same thing, the nearest first.
-	Losers []Loser
 	// Why tells in a sentence what decided when no rule did, and what an unknown
 	// lacks; empty otherwise.
 	Why string
-	// Change is what would turn the answer.
+}
+
+// Reason is Decide with the rule that decided.
+func (t *Table) Reason(q Query) Reason {
+	d := t.Decide(q)
+	r := Reason{Verdict: d.Verdict, Why: t.why(q, d)}
+	if d.entry != nil {
+		r.Winner = d.entry.rules[d.entry.decisive(q)]
+		r.WinnerText = ruleText(r.Winner.Rule, q)
+	}
+	return r
+}
+
+// Explanation says how a decision came about.
+type Explanation struct {
+	Reason
+	// Losers are the other rules that speak of the same thing, the nearest first.
+	Losers []Loser
+	// Change is what would turn the answer. It is empty where rules that could not
+	// be read may stand in its way.
 	Change Change
 }
 
@@ -30,21 +47,22 @@ type Loser struct {
 	Text, Why string
 }
 
-// Explain is Decide with its reasons.
+// Explain is Reason with all that was looked at.
 func (t *Table) Explain(q Query) Explanation {
-	x := Explanation{Decision: t.Decide(q), Why: t.why(q), Change: t.change(q)}
-	_, winner := t.rules(q)
-	if winner != nil {
-		x.Winner = winner.rules[winner.decisive(q)]
-		x.WinnerText = ruleText(x.Winner.Rule, q)
-		x.Losers = winner.outranked(q)
+	x := Explanation{Reason: t.Reason(q)}
+	d := t.Decide(q)
+	if d.because != missingRules {
+		x.Change = t.change(q)
+	}
+	if d.entry != nil {
+		x.Losers = d.entry.outranked(q)
 	}
 	for _, e := range t.considered(q) {
-		if e == winner {
+		if e == d.entry {
 			continue
 		}
 		for _, s := range e.rules {
-			x.Losers = append(x.Losers, Loser{s, ruleText(s.Rule, q), beaten(e, winner, q)})
+			x.Losers = append(x.Losers, Loser{s, ruleText(s.Rule, q), beaten(e, d.entry, q)})
 		}
 	}
 	return x
@@ -68,14 +86,14 @@ func (e *entry) outranked(q Query) []Loser {
 			continue
 		}
 		lost := levelText(s.Rule, q)
-		why := fmt.Sprintf("same key: %s outranks %s", won, lost)
+		why := fmt.Sprintf("%s outranks %s", won, lost)
 		switch {
 		case lost == won:
-			why = "same key: says the same"
+			why = "says the same"
 		case policy.Rank(lost) == 0 && lost != "":
-			why = fmt.Sprintf("same key: %s is not in lower case and outranks nothing", lost)
+			why = fmt.Sprintf("%s is not in lower case and outranks nothing", lost)
 		case lost == "":
-			why = "same key: says nothing of intentions"
+			why = "says nothing of intentions"
 		}
 		losers = append(losers, Loser{s, ruleText(s.Rule, q), why})
 	}
@@ -91,10 +109,13 @@ func levelText(r *policy.Rule, q Query) string {
 }
 
 func ruleText(r *policy.Rule, q Query) string {
-	if q.Resource == policy.Intention && r.Intentions != "" {
-		return r.Subject() + " intentions = " + r.Intentions
+	switch {
+	case q.Resource != policy.Intention:
+		return r.Subject() + " = " + r.Level
+	case r.Intentions == "":
+		return fmt.Sprintf("%s = %s (intentions = %s)", r.Subject(), r.Level, implied(r.Level))
 	}
-	return r.Subject() + " = " + r.Level
+	return r.Subject() + " intentions = " + r.Intentions
 }
 
 // considered are the entries that speak of what the query asks, the most
@@ -103,7 +124,7 @@ func (t *Table) considered(q Query) []*entry {
 	if q.Resource.IsScalar() {
 		var found []*entry
 		for _, r := range slices.Compact([]policy.Resource{q.Resource, inheritedFrom(q.Resource)}) {
-			if e := t.scalars[r]; e != nil {
+			if e := t.own(r); e != nil {
 				found = append(found, e)
 			}
 		}
@@ -113,7 +134,7 @@ func (t *Table) considered(q Query) []*entry {
 	if resource == policy.Intention {
 		resource = policy.Service
 	}
-	i := t.segments[resource]
+	i := t.of(resource)
 	var found []*entry
 	if q.Access == WritePrefix || q.Resource == policy.Intention && q.Segment == "*" {
 		below := q.Segment
@@ -124,11 +145,8 @@ func (t *Table) considered(q Query) []*entry {
 	} else if e := i.exact[q.Segment]; e != nil {
 		found = append(found, e)
 	}
-	for _, n := range i.lengths {
-		if n > len(q.Segment) {
-			continue
-		}
-		if e := i.prefix[q.Segment[:n]]; e != nil && !slices.Contains(found, e) {
+	for _, e := range i.covered(q.Segment) {
+		if !slices.Contains(found, e) {
 			found = append(found, e)
 		}
 	}
@@ -162,15 +180,14 @@ func beaten(e, winner *entry, q Query) string {
 }
 
 // why words what is not a rule's doing.
-func (t *Table) why(q Query) string {
-	d := t.Decide(q)
+func (t *Table) why(q Query, d Decision) string {
 	switch {
 	case d.because == missingRules && d.entry != nil:
 		return "rules that could not be read may decide otherwise"
 	case d.because == missingRules:
 		return "no rule that could be read applies, and others could not be read"
 	case d.because == missingDefault:
-		return "no rule applies, and the default policy is not known"
+		return "no rule applies, and the default policy is not known: a token with acl:read is told"
 	case d.entry != nil:
 		return ""
 	case q.Resource == policy.ACL && t.options.Default == Allowed:

@@ -25,7 +25,7 @@ const (
 	Inert    = "inert"    // the server ignores it without a word
 	Case     = "case"     // not in lower case: it loses against any other rule
 	Shadowed = "shadowed" // another rule of the policy makes it pointless
-	Root     = "root"     // equivalent to every right there is
+	Root     = "root"     // equivalent to much more than it says
 )
 
 // LintText lints a policy's text that Parse accepts; the error is Parse's.
@@ -42,7 +42,7 @@ func LintText(text string) ([]Lint, error) {
 	for _, i := range ignored {
 		found = append(found, Lint{i.Line, Inert, i.Message})
 	}
-	found = slices.Concat(found, letterCase(p), shadowed(p), root(p))
+	found = slices.Concat(found, letterCase(p), shadowed(p), escalations(p))
 	slices.SortStableFunc(found, func(a, b Lint) int { return cmp.Compare(a.Line, b.Line) })
 	return found, nil
 }
@@ -78,14 +78,14 @@ func shadowed(p *policy.Policy) []Lint {
 		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " does nothing: " + fmt.Sprintf(format, args...)})
 	}
 	for _, resource := range policy.Segmented() {
-		for _, e := range t.segments[resource].sorted {
+		for _, e := range t.of(resource).sorted {
 			for i, s := range e.rules {
 				winner := e.rules[e.level].Rule
 				if i != e.level && i != e.intentions {
 					add(s.Rule, "%s%s outranks it", atLine(winner.Line), winner.Level)
 				}
 			}
-			if wider := t.segments[resource].wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
+			if wider := t.of(resource).wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
 				add(e.rules[e.level].Rule, "%s%s = %s says the same", atLine(wider.rules[wider.level].Rule.Line), policy.Subject(resource, true, wider.segment), wider.grants)
 			}
 		}
@@ -103,24 +103,43 @@ func atLine(line int) string {
 // wider is the entry that would be in force if e were not there, of those that
 // reach as far as e does; nil for none.
 func (i *index) wider(e *entry) *entry {
-	for _, n := range i.lengths {
-		if n > len(e.segment) || e.prefix && n == len(e.segment) {
-			continue
-		}
-		if w := i.prefix[e.segment[:n]]; w != nil {
+	for _, w := range i.covered(e.segment) {
+		if w != e {
 			return w
 		}
 	}
 	return nil
 }
 
-// root finds what amounts to every right: who may write ACLs may give
-// themselves a management token.
-func root(p *policy.Policy) []Lint {
-	for _, r := range p.Rules {
-		if r.Resource == policy.ACL && r.Level == "write" {
-			return []Lint{{r.Line, Root, `acl = "write" is equivalent to root: its holder can make a management token`}}
+// escalations finds the rule that amounts to most beyond what it says.
+func escalations(p *policy.Policy) []Lint {
+	worst := Worst(p.Rules)
+	if worst == nil {
+		return nil
+	}
+	return []Lint{{worst.Line, Root, fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
+}
+
+// Worst is the rule that is equivalent to most beyond what it says; nil for none.
+func Worst(rules []*policy.Rule) *policy.Rule {
+	var worst *policy.Rule
+	for _, r := range rules {
+		if Escalation(*r) != "" && (worst == nil || r.Resource == policy.ACL) {
+			worst = r
 		}
 	}
-	return nil
+	return worst
+}
+
+// Escalation tells what a rule is equivalent to when that is more than it says;
+// empty otherwise.
+func Escalation(r policy.Rule) string {
+	switch {
+	case r.Level != policy.Write.String():
+	case r.Resource == policy.ACL:
+		return "equivalent to root: its holder can make a management token"
+	case r.Resource == policy.Operator:
+		return "enough to pose as any service: its holder can replace the mesh's certificate authority"
+	}
+	return ""
 }

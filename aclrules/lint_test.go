@@ -48,3 +48,24 @@ key_prefix "b" { policy = "read" }
 		t.Error("linted what is no policy")
 	}
 }
+
+// JSON has no lines, and the same findings.
+func TestLintJSON(t *testing.T) {
+	t.Parallel()
+	text := `{"servce": {"web": {"policy": "write"}}, "service": {"web": {"polcy": "write", "policy": "read"}}, "operator": "write",
+		"node_prefix": [{"": {"policy": "READ"}}], "key": {"a": {"policy": "read"}}, "key_prefix": {"": {"policy": "read"}}}`
+	want := []Lint{
+		{0, Inert, `servce is ignored: there is no such resource; did you mean "service"?`},
+		{0, Inert, `polcy in service is ignored; did you mean "policy"?`},
+		{0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
+		{0, Shadowed, `key "a" = read does nothing: key_prefix "" = read says the same`},
+		{0, Root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
+	}
+	got, err := LintText(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

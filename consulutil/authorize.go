@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -32,8 +33,9 @@ type Authorizer struct {
 	url  string
 }
 
-// NewAuthorizer is for the server of the options.
-func NewAuthorizer(o Options) (*Authorizer, error) {
+// NewAuthorizer is for the server of the options, which asks those of another
+// datacenter unless the name is empty.
+func NewAuthorizer(o Options, datacenter string) (*Authorizer, error) {
 	c, err := newConfig(o)
 	if err != nil {
 		return nil, err
@@ -42,7 +44,11 @@ func NewAuthorizer(o Options) (*Authorizer, error) {
 	if !strings.Contains(base, "://") {
 		base = c.Scheme + "://" + base
 	}
-	return &Authorizer{c.HttpClient, base + "/v1/internal/acl/authorize"}, nil
+	query := ""
+	if datacenter != "" {
+		query = "?" + url.Values{"dc": {datacenter}}.Encode()
+	}
+	return &Authorizer{c.HttpClient, strings.TrimSuffix(base, "/") + "/v1/internal/acl/authorize" + query}, nil
 }
 
 // judged is a query as the endpoint takes it, and gives it back.

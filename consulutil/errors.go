@@ -38,6 +38,11 @@ func UnknownToken(err error) bool {
 	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found")
 }
 
+// ACLsDisabled says whether Consul refused a request because it has no ACLs.
+func ACLsDisabled(err error) bool {
+	return Status(err) == http.StatusUnauthorized && strings.Contains(Reason(err), "ACL support disabled")
+}
+
 // withoutServers says whether a client agent refused a token because it has not
 // reached a server yet that could tell what the token may do: it judges by this
 // accessor then, which belongs to nobody.

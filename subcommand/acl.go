@@ -13,55 +13,78 @@ import (
 )
 
 const aclHelp = `
-Says what a Consul token may do, and why. What a token is made of is read with
-CONSUL_HTTP_TOKEN, which needs acl:read for others than itself; or it comes from
-a file.
+Says what a Consul token may do, and why.
 
-  acl can [flags] RESOURCE[:SEGMENT] ACCESS ...
-                             allow, deny or unknown for each pair
-  acl explain [flags] RESOURCE[:SEGMENT] ACCESS ...
-                             the rules that were looked at, why each won or
-                             lost, and what would change the answer
-  acl rules [flags]          all rules of the subject as one policy
-  acl lint [flags] [FILE ...]
-                             what policies do not do although they seem to
-  acl export                 a server's ACL objects as a file, without secrets
+  acl can      allow, deny or unknown for each question
+  acl explain  which rule wins, which lose and why, where each comes from, and
+               the smallest change that would turn the answer
+  acl rules    all rules of the subject as one policy
+  acl lint     what does nothing although it seems to, or more than it says:
+               of FILES (- is standard input), or of all a server has
+  acl export   what a server knows of ACLs as a file, without secrets
 
-RESOURCE is acl, agent, event, intention, key, keyring, mesh, node, operator,
-peering, query, service or session. ACCESS is read or write, for keys also list
-and write-prefix.
+A question is RESOURCE[:SEGMENT] ACCESS. RESOURCE is acl, agent, event,
+intention, key, keyring, mesh, node, operator, peering, query, service or
+session. ACCESS is read or write, for keys also list and write-prefix. Flags
+come first.
 
 Whose rights: the token of CONSUL_HTTP_TOKEN, unless flags name another subject.
+Everything is read with CONSUL_HTTP_TOKEN, which needs acl:read for more than
+the names of what it links to.
   -token-file FILE     the token whose secret is in FILE
   -accessor ID         the token with this accessor
   -policy-file FILE    the policy in FILE; may be repeated. Alone, it needs no
                        server
-  -login METHOD        what a login by this auth method would get, with
+  -login METHOD        what a login by this auth method would get; what is not
+                       given is empty
     -entity-name NAME, -entity-id ID, -account-id ID, -entity-path PATH,
-    -entity-tag KEY=VALUE (repeatable), for aws-iam;
-    -claim NAME=VALUE, -group GROUP (repeatable), for jwt and oidc
+    -entity-tag KEY=VALUE (repeatable), for aws-iam
+    -claim NAME=VALUE (repeatable; NAME as in selectors), -group GROUP (the same
+    as -claim groups=GROUP), for jwt and oidc
 
 More flags:
   -from FILE           read an export instead of a server
+  -datacenter NAME     the datacenter that answers, if not the server's own
   -default-policy P    allow or deny, when the server does not say (deny with
                        -policy-file alone)
-  -datacenter NAME     the answering datacenter, when the server does not say
-  -queries FILE        of can: more queries, one RESOURCE[:SEGMENT] ACCESS a
-                       line; - is standard input
+  -queries FILE        of can and explain: more questions, one a line; - is
+                       standard input
   -engine ENGINE       of can and explain: resolver (our reading of the rules),
-                       server (Consul's own word) or both; server and both need
-                       the token itself, not only its accessor
+                       server (Consul's own word; does not explain) or both;
+                       server and both need the token itself
   -json                for machines: one object a line
 
-Exit status of can and explain: 0 all allowed, 2 any denied or disputed, 3 any
-unknown or the server unreachable, 1 usage. Of lint: 0 clean, 2 findings.
+An answer is unknown when rules could not be read that may turn it. When the
+engines differ the answer is disagree. A server without ACLs allows everything,
+with a warning.
+
+Exit status of can and explain: 0 all allowed; 2 any denied; 3 any unknown, an
+allow of the server that its rules deny, or the server unreachable; 1 usage. Of
+lint: 0 clean, 2 findings.
 
 Environment: CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the rest of Consul's.
+Namespaces and partitions are not supported.
 
-Example:
-  $ consul-ecs acl can -accessor 3f2a1b0c-… service:web write key:app/ list
-  allow    service:web write  by service "web" = write, token 3f2a1b0c… → service identity "web"
-  deny     key:app/ list  no rule applies: the default policy is deny`
+Examples:
+  $ consul-ecs acl can -token-file task.token service:web write key:app/ list
+  deny     service:web write  by service "web" = deny, token 3f2a1b0c… → role "ops" → policy "freeze" line 2
+  allow    key:app/ list      by key_prefix "app/" = write, token 3f2a1b0c… → role "ops" → policy "ops" line 2
+  $ consul-ecs acl explain -accessor 3f2a1b0c-65de-5efd-423c-2502e13ae5e3 service:web write
+  service:web write  DENY
+    wins    service "web" = deny
+            token 3f2a1b0c… → role "ops" → policy "freeze" line 2
+    loses   service "web" = write: deny outranks write
+            token 3f2a1b0c… → service identity "web"
+    to allow
+            remove  service "web" = deny, token 3f2a1b0c… → role "ops" → policy "freeze" line 2
+  $ consul-ecs acl can -login iam -entity-name web-task -entity-tag team=blue service:web write
+  $ consul-ecs acl can -policy-file new.hcl -queries wanted.txt -json
+  $ consul-ecs acl rules -accessor 3f2a1b0c-65de-5efd-423c-2502e13ae5e3 > merged.hcl
+  $ consul-ecs acl lint *.hcl
+  web.hcl:3: inert: servce is ignored: there is no such resource; did you mean "service"?
+  $ consul-ecs acl export > acl.json
+  $ consul-ecs acl can -from acl.json -accessor 3f2a1b0c-65de-5efd-423c-2502e13ae5e3 acl write
+More: docs/ACL.md`
 
 func aclCommand() cli.Command {
 	return cli.Command{
@@ -72,9 +95,12 @@ func aclCommand() cli.Command {
 	}
 }
 
-// aclVerbs are the words after acl. Each declares its flags and runs.
-func aclVerbs() map[string]func(*flag.FlagSet) func(context.Context, *cli.Invocation, []string) error {
-	return map[string]func(*flag.FlagSet) func(context.Context, *cli.Invocation, []string) error{
+// aclVerb runs a word after acl when its flags are parsed.
+type aclVerb = func(ctx context.Context, inv *cli.Invocation, args []string) error
+
+// aclVerbs declare their flags.
+func aclVerbs() map[string]func(*flag.FlagSet) aclVerb {
+	return map[string]func(*flag.FlagSet) aclVerb{
 		"can":     aclCan,
 		"explain": aclExplain,
 		"rules":   aclRules,
@@ -93,6 +119,7 @@ func runACL(ctx context.Context, inv *cli.Invocation) error {
 	}
 	fs := flag.NewFlagSet(inv.Args[0], flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
+	namespace, partition := fs.String("namespace", "", ""), fs.String("partition", "", "")
 	run := verb(fs)
 	switch err := fs.Parse(inv.Args[1:]); {
 	case errors.Is(err, flag.ErrHelp):
@@ -103,6 +130,9 @@ func runACL(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if i := slices.IndexFunc(fs.Args(), func(a string) bool { return strings.HasPrefix(a, "-") && a != "-" }); i >= 0 {
 		return cli.Usagef("%s: %s: flags come before other words", inv.Args[0], fs.Arg(i))
+	}
+	if err := errors.Join(community("-namespace", *namespace), community("-partition", *partition)); err != nil {
+		return err
 	}
 	return run(ctx, inv, fs.Args())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/mattn/go-isatty"
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/aclrules/answer"
+	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -28,39 +29,59 @@ type aclQuestion struct {
 func (q *aclQuestion) declare(fs *flag.FlagSet) {
 	q.aclSubject.declare(fs)
 	fs.StringVar(&q.queries, "queries", "", "")
-	fs.StringVar(&q.engine, "engine", "resolver", "")
+	fs.StringVar(&q.engine, "engine", engineResolver, "")
 	fs.BoolVar(&q.json, "json", false, "")
 }
 
-func aclCan(fs *flag.FlagSet) func(context.Context, *cli.Invocation, []string) error {
+func aclCan(fs *flag.FlagSet) aclVerb {
 	var q aclQuestion
 	q.declare(fs)
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
-		return q.run(ctx, inv, args, func(_ *answer.Report, a answer.Answer) error {
-			if q.json {
-				return writeJSON(inv.Stdout, a)
-			}
-			_, err := fmt.Fprintln(inv.Stdout, a.Line())
-			return err
+		return q.run(ctx, inv, args, func(w io.Writer, _ *answer.Report, answers []answer.Answer) error {
+			width := answer.Width(answers)
+			return each(answers, func(a answer.Answer) error {
+				if q.json {
+					return writeJSON(w, a)
+				}
+				_, err := fmt.Fprintln(w, a.Sentence(width))
+				return err
+			})
 		})
 	}
 }
 
-func aclExplain(fs *flag.FlagSet) func(context.Context, *cli.Invocation, []string) error {
+func aclExplain(fs *flag.FlagSet) aclVerb {
 	var q aclQuestion
 	q.declare(fs)
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
-		if q.engine == "server" {
+		if q.engine == engineServer {
 			return cli.Usagef("-engine server: the server does not explain; use both")
 		}
-		return q.run(ctx, inv, args, func(r *answer.Report, a answer.Answer) error {
-			if q.json {
-				return writeJSON(inv.Stdout, r.Explained(a))
-			}
-			_, err := io.WriteString(inv.Stdout, r.Explain(a, isTerminal(inv.Stdout)))
-			return err
+		tree, first := isTerminal(inv.Stdout), true
+		return q.run(ctx, inv, args, func(w io.Writer, r *answer.Report, answers []answer.Answer) error {
+			return each(answers, func(a answer.Answer) error {
+				if q.json {
+					return writeJSON(w, r.Explained(a))
+				}
+				text := r.Explain(a, tree)
+				if !first {
+					text = "\n" + text
+				}
+				first = false
+				_, err := io.WriteString(w, text)
+				return err
+			})
 		})
 	}
+}
+
+func each(answers []answer.Answer, do func(answer.Answer) error) error {
+	for _, a := range answers {
+		if err := do(a); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // isTerminal tells whether a person reads along.
@@ -78,23 +99,20 @@ func writeJSON(w io.Writer, v any) error {
 
 // run answers every query and judges all answers together. The report is nil
 // when only the server was asked.
-func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []string, write func(*answer.Report, answer.Answer) error) error {
+func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []string, write func(io.Writer, *answer.Report, []answer.Answer) error) error {
 	queries, err := q.parse(inv, args)
 	if err != nil {
 		return err
 	}
-	report, answers, err := q.answers(ctx, queries)
+	report, answers, err := q.answers(ctx, inv, queries)
 	if err != nil {
 		return err
 	}
-	for _, a := range answers {
-		if err := write(report, a); err != nil {
-			return err
-		}
+	out := bufio.NewWriter(inv.Stdout)
+	if err := errors.Join(write(out, report, answers), out.Flush()); err != nil {
+		return err
 	}
-	if report != nil && report.Problems() != nil && !q.json {
-		fmt.Fprintf(inv.Stderr, "not all could be read:\n%v\n", report.Problems())
-	}
+	q.warn(inv, report)
 	switch answer.Worst(answers) {
 	case aclrules.Denied:
 		return &cli.ExitError{Code: cli.ExitRefused}
@@ -104,14 +122,38 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 	return nil
 }
 
+// warn tells a person what the answers do not: what could not be read and what
+// to do about it. JSON has it in every answer that it matters to.
+func (q *aclQuestion) warn(inv *cli.Invocation, report *answer.Report) {
+	w := inv.Stderr
+	if token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile}); q.shown() && err == nil && token == "" {
+		fmt.Fprintln(w, "note: CONSUL_HTTP_TOKEN is not set: these are the rights of whoever shows no token")
+	}
+	if report == nil {
+		return
+	}
+	refused, disabled := report.Special()
+	problems := report.Problems()
+	switch {
+	case refused != nil:
+	case disabled != nil:
+		fmt.Fprintf(w, "warning: %v: everybody may do everything there\n", resolver.ErrDisabled)
+	case problems != nil && !q.json:
+		fmt.Fprintf(w, "not all could be read:\n  %s\n", strings.ReplaceAll(problems.Error(), "\n", "\n  "))
+		if q.engine == engineResolver && q.shown() {
+			fmt.Fprintln(w, "-engine both asks the server about the token as well")
+		}
+	}
+}
+
 // parse reads the queries of the command line and of the file; all that is
 // wrong at once.
 func (q *aclQuestion) parse(inv *cli.Invocation, args []string) ([]aclrules.Query, error) {
-	if q.engine != "resolver" && q.engine != "server" && q.engine != "both" {
+	if q.engine != engineResolver && q.engine != engineServer && q.engine != engineBoth {
 		return nil, cli.Usagef("-engine %q: want resolver, server or both", q.engine)
 	}
 	if len(args)%2 != 0 {
-		return nil, cli.Usagef("%q has no access: want pairs of RESOURCE[:SEGMENT] and ACCESS", args[len(args)-1])
+		return nil, cli.Usagef("%q has no access: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write", args[len(args)-1])
 	}
 	var queries []aclrules.Query
 	var errs []error
@@ -163,52 +205,4 @@ func (q *aclQuestion) parseFile(inv *cli.Invocation, add func(where, what, acces
 		add(fmt.Sprintf("-queries line %d: ", n), strings.TrimSpace(line[:at]), line[at+1:])
 	}
 	return errors.Join(append(errs, lines.Err())...)
-}
-
-// answers asks the engines.
-func (q *aclQuestion) answers(ctx context.Context, queries []aclrules.Query) (*answer.Report, []answer.Answer, error) {
-	var allowed []bool
-	if q.engine != "resolver" {
-		var err error
-		if allowed, err = q.ask(ctx, queries); err != nil && (q.engine == "server" || !errors.Is(err, consulutil.ErrNoAuthorize)) {
-			return nil, nil, &cli.Plain{Err: err}
-		}
-	}
-	if q.engine == "server" {
-		var all []answer.Answer
-		for i, query := range queries {
-			all = append(all, answer.ByServer(query, allowed[i]))
-		}
-		return nil, all, nil
-	}
-	report, err := q.report(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	var all []answer.Answer
-	for i, query := range queries {
-		a := report.Can(query)
-		if allowed != nil {
-			a = a.Compare(allowed[i])
-		}
-		all = append(all, a)
-	}
-	return report, all, nil
-}
-
-// ask is the server's word on the subject's token.
-func (q *aclQuestion) ask(ctx context.Context, queries []aclrules.Query) ([]bool, error) {
-	if q.from != "" || q.accessor != "" || q.login.Method != "" || len(q.policyFiles) > 0 {
-		return nil, cli.Usagef("-engine %s: the server judges tokens that it is shown: use -token-file or CONSUL_HTTP_TOKEN", q.engine)
-	}
-	o := consulutil.Options{TokenFile: q.tokenFile}
-	token, err := consulutil.EffectiveToken(o)
-	if err != nil {
-		return nil, err
-	}
-	server, err := consulutil.NewAuthorizer(consulutil.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return server.Authorize(ctx, token, queries)
 }

@@ -2,17 +2,17 @@ package subcommand
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"io"
 	"os"
 
 	"github.com/meshtask/consul-ecs/aclrules/snapshot"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-func aclRules(fs *flag.FlagSet) func(context.Context, *cli.Invocation, []string) error {
+func aclRules(fs *flag.FlagSet) aclVerb {
 	var s aclSubject
 	s.declare(fs)
 	asJSON := fs.Bool("json", false, "")
@@ -20,33 +20,37 @@ func aclRules(fs *flag.FlagSet) func(context.Context, *cli.Invocation, []string)
 		if len(args) > 0 {
 			return cli.Usagef("rules: unexpected word %q", args[0])
 		}
-		report, err := s.report(ctx)
+		report, err := s.report(ctx, inv)
 		if err != nil {
 			return err
 		}
+		switch refused, disabled := report.Special(); {
+		case refused != nil:
+			return &cli.Plain{Err: &cli.Refused{Err: refused}}
+		case disabled != nil:
+			return &cli.Plain{Err: disabled}
+		}
 		if *asJSON {
 			for _, rule := range report.Merged() {
-				if err := writeJSON(inv.Stdout, rule); err != nil {
-					return err
-				}
+				err = errors.Join(err, writeJSON(inv.Stdout, rule))
 			}
-		} else if _, err := io.WriteString(inv.Stdout, report.HCL()); err != nil {
-			return err
+		} else {
+			_, err = io.WriteString(inv.Stdout, report.HCL())
 		}
-		if err := report.Problems(); err != nil {
+		if err = errors.Join(err, report.Problems()); err != nil {
 			return &cli.Plain{Err: err}
 		}
 		return nil
 	}
 }
 
-func aclExport(fs *flag.FlagSet) func(context.Context, *cli.Invocation, []string) error {
+func aclExport(fs *flag.FlagSet) aclVerb {
 	datacenter := fs.String("datacenter", "", "")
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
 		if len(args) > 0 {
 			return cli.Usagef("export: unexpected word %q: it writes to standard output", args[0])
 		}
-		export, err := exportServer(ctx, *datacenter)
+		export, err := exportServer(ctx, inv, *datacenter)
 		if err != nil {
 			return err
 		}
@@ -55,20 +59,14 @@ func aclExport(fs *flag.FlagSet) func(context.Context, *cli.Invocation, []string
 }
 
 // exportServer reads all of a server's ACL objects.
-func exportServer(ctx context.Context, datacenter string) (*snapshot.Snapshot, error) {
-	client, err := consulutil.NewClient(consulutil.Options{})
+func exportServer(ctx context.Context, inv *cli.Invocation, datacenter string) (*snapshot.Snapshot, error) {
+	reader, err := aclReader(inv, consulutil.Options{}, datacenter)
 	if err != nil {
 		return nil, err
 	}
-	reader := aclread.New(client)
-	if datacenter == "" {
-		if datacenter, err = reader.Datacenter(ctx); err != nil {
-			return nil, &cli.Plain{Err: err}
-		}
-	}
-	export, err := reader.Export(ctx, datacenter)
+	export, err := reader.Export(ctx)
 	if err != nil {
-		return nil, &cli.Plain{Err: err}
+		return nil, plain(err)
 	}
 	return export, nil
 }

@@ -32,7 +32,7 @@ func (w *words) String() string     { return strings.Join(*w, ",") }
 func (w *words) Set(s string) error { *w = append(*w, s); return nil }
 
 // pairs collects a repeated flag of the form key=value.
-type pairs map[string]string
+type pairs map[string][]string
 
 func (p pairs) String() string { return "" }
 func (p pairs) Set(s string) error {
@@ -40,7 +40,7 @@ func (p pairs) Set(s string) error {
 	if !ok || key == "" {
 		return fmt.Errorf("want key=value, got %q", s)
 	}
-	p[key] = value
+	p[key] = append(p[key], value)
 	return nil
 }
 
@@ -62,11 +62,17 @@ func (s *aclSubject) declare(fs *flag.FlagSet) {
 	fs.StringVar(&s.datacenter, "datacenter", "", "")
 }
 
+// accessorLength is that of every accessor, a UUID.
+const accessorLength = 36
+
 // check refuses flags that contradict each other.
 func (s *aclSubject) check() error {
 	var errs []error
 	if s.tokenFile != "" && s.accessor != "" {
 		errs = append(errs, errors.New("-token-file and -accessor name two tokens: give one"))
+	}
+	if s.accessor != "" && len(s.accessor) != accessorLength {
+		errs = append(errs, fmt.Errorf("-accessor %s: want all %d characters of the accessor, as consul acl token list shows it", s.accessor, accessorLength))
 	}
 	if s.from != "" && s.tokenFile != "" {
 		errs = append(errs, errors.New("-from has no secrets to find -token-file by: give -accessor"))
@@ -76,6 +82,11 @@ func (s *aclSubject) check() error {
 	}
 	if s.login.Method == "" && (len(s.tags)+len(s.claims)+len(s.groups) > 0 || s.login.Entity.Name+s.login.Entity.ID+s.login.Entity.Account+s.login.Entity.Path != "") {
 		errs = append(errs, errors.New("-entity-..., -account-id, -claim and -group belong to -login METHOD"))
+	}
+	for tag, values := range s.tags {
+		if len(values) > 1 {
+			errs = append(errs, fmt.Errorf("-entity-tag %s: an entity has a tag once, got %q", tag, values))
+		}
 	}
 	if _, ok := verdictOf(s.defaultPolicy); !ok {
 		errs = append(errs, fmt.Errorf("-default-policy %q: want allow or deny", s.defaultPolicy))
@@ -102,36 +113,36 @@ func (s *aclSubject) offline() bool {
 	return s.from == "" && len(s.policyFiles) > 0 && s.tokenFile == "" && s.accessor == "" && s.login.Method == ""
 }
 
-// world is where the subject's parts are read.
-type world struct {
-	getters    resolver.Getters
-	byDefault  aclrules.Verdict
-	datacenter string
+// shown tells whether the subject is a token whose secret is at hand: only such
+// a one can be shown to a server.
+func (s *aclSubject) shown() bool {
+	return s.from == "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0
 }
 
 // report resolves the subject.
-func (s *aclSubject) report(ctx context.Context) (*answer.Report, error) {
+func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*answer.Report, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	subject, err := s.subject(ctx)
+	subject, err := s.subject()
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.world(ctx)
+	w, err := s.world(ctx, inv)
 	if err != nil {
 		return nil, err
-	}
-	if given, _ := verdictOf(s.defaultPolicy); given != aclrules.Unknown {
-		w.byDefault = given
 	}
 	found := resolver.New(w.getters, resolver.Options{Datacenter: w.datacenter, Now: time.Now()}).Resolve(ctx, subject)
-	return answer.New(found, w.byDefault), nil
+	byDefault, _ := verdictOf(s.defaultPolicy)
+	if byDefault == aclrules.Unknown {
+		byDefault = w.defaultPolicy(ctx)
+	}
+	return answer.New(found, byDefault), nil
 }
 
-// subject reads what the flags name.
-func (s *aclSubject) subject(ctx context.Context) (resolver.Subject, error) {
-	subject := resolver.Subject{Token: s.accessor}
+// subject is what the flags name.
+func (s *aclSubject) subject() (resolver.Subject, error) {
+	subject := resolver.Subject{Token: s.accessor, Self: s.tokenFile != "" || s.shown()}
 	for _, file := range s.policyFiles {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -141,57 +152,71 @@ func (s *aclSubject) subject(ctx context.Context) (resolver.Subject, error) {
 	}
 	if s.login.Method != "" {
 		login := s.login
-		login.Entity.Tags, login.Entity.Values = s.tags, s.claims
-		login.Entity.Lists = map[string][]string{"groups": s.groups}
+		login.Entity.Tags = map[string]string{}
+		for tag, values := range s.tags {
+			login.Entity.Tags[tag] = values[0]
+		}
+		login.Entity.Claims = s.claims
+		if len(s.groups) > 0 {
+			login.Entity.Claims["groups"] = s.groups
+		}
 		subject.Login = &login
 	}
-	if s.tokenFile != "" {
-		accessor, err := s.accessorOf(ctx)
-		if err != nil {
-			return subject, err
-		}
-		subject.Token = accessor
-	}
-	subject.Self = subject.Token == "" && subject.Login == nil && len(subject.Policies) == 0
 	return subject, nil
 }
 
-// accessorOf finds the accessor of the token file's secret, in its own name.
-func (s *aclSubject) accessorOf(ctx context.Context) (string, error) {
-	client, err := consulutil.NewClient(consulutil.Options{TokenFile: s.tokenFile})
-	if err != nil {
-		return "", cli.Usagef("-token-file: %w", err)
-	}
-	token, err := aclread.New(client).Token(ctx, "")
-	if errors.Is(err, resolver.ErrNotFound) {
-		return "", &cli.Plain{Err: &cli.Refused{Err: fmt.Errorf("-token-file %s: the server knows no such token: it is wrong, or was deleted, or has expired", s.tokenFile)}}
-	}
-	if err != nil {
-		return "", &cli.Plain{Err: fmt.Errorf("-token-file %s: %w", s.tokenFile, err)}
-	}
-	return token.Accessor, nil
+// world is where the subject's parts are read. defaultPolicy is asked last: the
+// answers to other questions may tell it.
+type world struct {
+	getters       resolver.Getters
+	datacenter    string
+	defaultPolicy func(context.Context) aclrules.Verdict
 }
 
 // world is nothing, a file or a server.
-func (s *aclSubject) world(ctx context.Context) (world, error) {
+func (s *aclSubject) world(ctx context.Context, inv *cli.Invocation) (world, error) {
 	switch {
 	case s.offline():
-		return world{byDefault: aclrules.Denied, datacenter: s.datacenter}, nil
+		return world{datacenter: s.datacenter, defaultPolicy: always(aclrules.Denied)}, nil
 	case s.from != "":
 		return s.worldOfFile()
 	}
-	client, err := consulutil.NewClient(consulutil.Options{})
+	reader, err := aclReader(inv, consulutil.Options{}, s.datacenter)
 	if err != nil {
 		return world{}, err
 	}
-	reader := aclread.New(client)
-	w := world{getters: reader.Getters(), byDefault: reader.DefaultPolicy(ctx), datacenter: s.datacenter}
-	if w.datacenter == "" {
-		if w.datacenter, err = reader.Datacenter(ctx); err != nil {
-			return w, &cli.Plain{Err: err}
+	w := world{getters: reader.Getters(), defaultPolicy: reader.DefaultPolicy}
+	if s.tokenFile != "" {
+		own, err := aclReader(inv, consulutil.Options{TokenFile: s.tokenFile}, s.datacenter)
+		if err != nil {
+			return world{}, cli.Usagef("-token-file: %w", err)
 		}
+		w.getters.Tokens = shownToken{own, reader}
+	}
+	if w.datacenter, err = reader.Datacenter(ctx); err != nil {
+		return w, plain(err)
 	}
 	return w, nil
+}
+
+func always(v aclrules.Verdict) func(context.Context) aclrules.Verdict {
+	return func(context.Context) aclrules.Verdict { return v }
+}
+
+// shownToken is a token that was shown by its secret: itself it sees what it
+// links to, and reader may see more.
+type shownToken struct{ own, reader resolver.Tokens }
+
+// Token implements resolver.Tokens for the own token.
+func (s shownToken) Token(ctx context.Context, _ string) (resolver.Token, error) {
+	t, err := s.own.Token(ctx, "")
+	if err != nil {
+		return t, err
+	}
+	if full, err := s.reader.Token(ctx, t.Accessor); err == nil {
+		return full, nil
+	}
+	return t, nil
 }
 
 func (s *aclSubject) worldOfFile() (world, error) {
@@ -199,10 +224,30 @@ func (s *aclSubject) worldOfFile() (world, error) {
 	if err != nil {
 		return world{}, err
 	}
-	w := world{getters: export.Getters(), datacenter: export.Datacenter}
-	w.byDefault, _ = verdictOf(export.DefaultPolicy)
+	v, _ := verdictOf(export.DefaultPolicy)
+	w := world{getters: export.Getters(), datacenter: export.Datacenter, defaultPolicy: always(v)}
 	if s.datacenter != "" {
 		w.datacenter = s.datacenter
 	}
 	return w, nil
+}
+
+// aclReader is a reader, unless the environment asks for what only Consul
+// Enterprise has.
+func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*aclread.Reader, error) {
+	for _, name := range []string{"CONSUL_NAMESPACE", "CONSUL_PARTITION"} {
+		if err := community(name, inv.Getenv(name)); err != nil {
+			return nil, err
+		}
+	}
+	return aclread.Open(o, datacenter)
+}
+
+// community refuses a namespace or partition that Consul's community edition
+// does not have.
+func community(what, value string) error {
+	if value != "" && value != "default" {
+		return cli.Usagef("%s %s: %w", what, value, resolver.ErrEnterprise)
+	}
+	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 	"github.com/meshtask/consul-ecs/aclrules/resolver"
 )
 
@@ -26,95 +27,146 @@ type Answer struct {
 	Access   string `json:"access"`
 	// Decision is allow, deny or unknown; disagree when two engines differ.
 	Decision string `json:"decision"`
-	// Rule decided, and Source is where it comes from; empty when none did.
-	Rule   string `json:"rule,omitempty"`
-	Source string `json:"source,omitempty"`
+	// Placed is the rule that decided; empty when none did.
+	Placed
 	// Why is what else decided, or what an unknown lacks.
 	Why string `json:"why,omitempty"`
+	// Missing is what an unknown could not read, and who could.
+	Missing []string `json:"missing,omitempty"`
 	// Server is what the server says, allow or deny; empty when it was not asked.
 	Server string `json:"server,omitempty"`
 
 	query aclrules.Query
 }
 
+// Placed is a rule and where it is from. Line is in a policy's text, from 1; 0
+// where there is no text.
+type Placed struct {
+	Rule   string `json:"rule,omitempty"`
+	Source string `json:"source,omitempty"`
+	Line   int    `json:"line,omitempty"`
+}
+
+func placed(text string, s aclrules.Sourced) Placed {
+	return Placed{text, s.Source.String(), s.Rule.Line}
+}
+
+// place is where a rule is from, in words.
+func (p Placed) place() string {
+	if p.Line == 0 {
+		return p.Source
+	}
+	return fmt.Sprintf("%s line %d", p.Source, p.Line)
+}
+
+func place(s aclrules.Sourced) string { return placed("", s).place() }
+
 // Disagree is the decision when we and the server differ.
 const Disagree = "disagree"
 
 // Can answers a query.
 func (r *Report) Can(q aclrules.Query) Answer {
-	return r.answer(q, r.explain(q))
-}
-
-func (r *Report) answer(q aclrules.Query, x aclrules.Explanation) Answer {
-	a := Answer{
-		Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access),
-		Decision: x.Verdict.String(), Why: x.Why, query: q,
+	x := r.special()
+	if x == nil {
+		reason := r.table.Reason(q)
+		x = &reason
 	}
+	a := blank(q)
+	a.Decision, a.Why = x.Verdict.String(), x.Why
 	if x.Winner.Rule != nil {
-		a.Rule, a.Source = x.WinnerText, place(x.Winner)
+		a.Placed = placed(x.WinnerText, x.Winner)
+	}
+	if x.Verdict == aclrules.Unknown {
+		a.Missing = r.missing()
 	}
 	return a
 }
 
-// explain is the table's explanation, or a refusal of everything for a subject
-// that the server does not let in.
-func (r *Report) explain(q aclrules.Query) aclrules.Explanation {
-	if r.found.Refused == nil {
-		return r.table.Explain(q)
-	}
-	x := aclrules.Explanation{Why: r.found.Refused.Error()}
-	x.Query, x.Verdict = q, aclrules.Denied
-	return x
+func blank(q aclrules.Query) Answer {
+	return Answer{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access), query: q}
 }
 
-// place is a rule's source with its line.
-func place(s aclrules.Sourced) string {
-	if s.Rule.Line == 0 {
-		return s.Source.String()
+// special is the reason for every answer about a subject that the server does
+// not let in, or of a server that lets in everybody; nil otherwise.
+func (r *Report) special() *aclrules.Reason {
+	switch {
+	case r.found.Refused != nil:
+		return &aclrules.Reason{Verdict: aclrules.Denied, Why: r.found.Refused.Error()}
+	case r.found.Disabled != nil:
+		return &aclrules.Reason{Verdict: aclrules.Allowed, Why: resolver.ErrDisabled.Error() + ": everybody may do everything"}
 	}
-	return fmt.Sprintf("%s:%d", s.Source, s.Rule.Line)
+	return nil
+}
+
+// explain is the table's explanation, unless there is a reason for everything.
+func (r *Report) explain(q aclrules.Query) aclrules.Explanation {
+	if special := r.special(); special != nil {
+		return aclrules.Explanation{Reason: *special}
+	}
+	return r.table.Explain(q)
 }
 
 // Compare adds the server's word. Where we are sure and it says otherwise, the
 // answer is a disagreement; where we are not, the server's word counts.
 func (a Answer) Compare(allowed bool) Answer {
-	a.Server = "deny"
-	if allowed {
-		a.Server = "allow"
-	}
+	a.Server = word(allowed)
 	switch {
 	case a.Decision == aclrules.Unknown.String():
-		a.Decision, a.Why = a.Server, "the server says so: "+a.Why
+		a.Decision, a.Why, a.Placed, a.Missing = a.Server, "the server says so; our own reading: "+a.Why, Placed{}, nil
 	case a.Decision != a.Server:
 		a.Decision = Disagree
 	}
 	return a
 }
 
+func word(allowed bool) string {
+	if allowed {
+		return aclrules.Allowed.String()
+	}
+	return aclrules.Denied.String()
+}
+
 // ByServer is an answer that only the server gave.
 func ByServer(q aclrules.Query, allowed bool) Answer {
-	a := Answer{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access), Server: "deny", query: q}
-	if allowed {
-		a.Server = "allow"
-	}
-	a.Decision, a.Why = a.Server, "the server says so"
+	a := blank(q)
+	a.Server, a.Decision, a.Why = word(allowed), word(allowed), "the server says so"
 	return a
 }
 
-// Worst is the verdict on all answers together: a disagreement or a deny before
-// an unknown before an allow.
+// Worst is the verdict on all answers together: a deny, also one of the server
+// against our reading, before an unknown, also an allow of the server against
+// our reading, before an allow.
 func Worst(answers []Answer) aclrules.Verdict {
 	worst := aclrules.Allowed
 	for _, a := range answers {
-		switch a.Decision {
-		case "deny", Disagree:
+		decision := a.Decision
+		if decision == Disagree && a.Server == word(false) {
+			decision = a.Server
+		}
+		switch decision {
+		case aclrules.Denied.String():
 			return aclrules.Denied
-		case "unknown":
+		case aclrules.Unknown.String(), Disagree:
 			worst = aclrules.Unknown
 		}
 	}
 	return worst
 }
 
-// Problems are why the report is not complete, for stderr.
+// Problems are why the report is not complete; nil when it is.
 func (r *Report) Problems() error { return errors.Join(r.found.Errors...) }
+
+// Special is why there is nothing to reckon with: the server lets the subject
+// not in at all, or it lets in everybody; nil otherwise.
+func (r *Report) Special() (refused, disabled error) { return r.found.Refused, r.found.Disabled }
+
+func (r *Report) missing() []string { return texts(r.found.Errors) }
+
+// escalation tells what an allowed query lets its subject have beyond the words;
+// empty for nothing.
+func escalation(q aclrules.Query, v aclrules.Verdict) string {
+	if v != aclrules.Allowed || q.Access != aclrules.WriteAccess {
+		return ""
+	}
+	return aclrules.Escalation(policy.Rule{Resource: q.Resource, Level: policy.Write.String()})
+}

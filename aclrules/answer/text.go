@@ -7,26 +7,40 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// Line is an answer in a line.
-func (a Answer) Line() string {
-	line := fmt.Sprintf("%-8s %s", a.Decision, a.query)
-	switch {
-	case a.Decision == Disagree:
-		line += fmt.Sprintf("  by our rules %s, by the server %s: do not rely on either", opposite(a.Server), a.Server)
-	case a.Rule != "" && a.Why == "":
-		line += fmt.Sprintf("  by %s, %s", a.Rule, a.Source)
-	case a.Why != "":
-		line += "  " + a.Why
+// widest is how far a long query may push the reasons of all to the right.
+const widest = 40
+
+// Width is how wide the queries of these answers are, for Line.
+func Width(answers []Answer) int {
+	width := 0
+	for _, a := range answers {
+		if n := len(a.query.String()); n <= widest {
+			width = max(width, n)
+		}
 	}
-	return line
+	return width
 }
 
-func opposite(decision string) string {
-	if decision == "allow" {
-		return "deny"
+// Sentence is an answer in a line, with the query in a column of that width.
+func (a Answer) Sentence(width int) string {
+	reason := a.Why
+	switch {
+	case a.Decision == Disagree:
+		reason = a.dispute()
+	case a.Rule != "" && a.Why == "":
+		reason = fmt.Sprintf("by %s, %s", a.Rule, a.place())
+	case a.Rule != "":
+		reason = fmt.Sprintf("%s; so far %s, %s", a.Why, a.Rule, a.place())
 	}
-	return "allow"
+	return fmt.Sprintf("%-8s %-*s  %s", a.Decision, width, a.query, reason)
 }
+
+// dispute words a disagreement loudly.
+func (a Answer) dispute() string {
+	return fmt.Sprintf("OUR READING OF THE RULES SAYS %s, THE SERVER SAYS %s: do not rely on either", strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
+}
+
+func opposite(decision string) string { return word(decision != aclrules.Allowed.String()) }
 
 // node is a line of an explanation and what belongs to it.
 type node struct {
@@ -34,55 +48,93 @@ type node struct {
 	children []node
 }
 
-// Explain is everything about one query. server is the server's word: an Answer
-// that was compared, or one that was not.
+func leaf(format string, args ...any) node { return node{text: fmt.Sprintf(format, args...)} }
+
+// explanation is everything about one query, as a tree.
 func (r *Report) explanation(a Answer) node {
 	x := r.explain(a.query)
-	top := node{text: fmt.Sprintf("%s  %s", a.query, strings.ToUpper(a.Decision))}
+	top := leaf("%s  %s", a.query, strings.ToUpper(a.Decision))
 	add := func(children ...node) { top.children = append(top.children, children...) }
+	if a.Decision == Disagree {
+		top.text += ": " + a.dispute()
+	}
 	if x.Winner.Rule != nil {
-		add(node{"wins    " + x.WinnerText, []node{{text: place(x.Winner)}}})
+		label := "wins"
+		if x.Verdict == aclrules.Unknown {
+			label = "so far"
+		}
+		add(node{fmt.Sprintf("%-7s %s", label, x.WinnerText), []node{{text: place(x.Winner)}}})
 	}
 	if x.Why != "" {
-		add(node{text: "because " + x.Why})
+		add(leaf("because %s", x.Why))
 	}
-	for _, l := range x.Losers {
-		add(node{"loses   " + l.Text, []node{{text: l.Why}, {text: place(l.Sourced)}}})
+	add(losers(x.Losers)...)
+	for _, note := range r.notes(a.query, x.Verdict) {
+		add(leaf("note    %s", note))
 	}
-	for _, err := range r.found.Notes {
-		add(node{text: "note    " + err.Error()})
+	for _, text := range r.missing() {
+		add(leaf("missing %s", text))
 	}
-	for _, err := range r.found.Errors {
-		add(node{text: "missing " + err.Error()})
-	}
-	if a.query.Resource == "acl" && a.query.Access == aclrules.WriteAccess && x.Verdict == aclrules.Allowed {
-		add(node{text: "note    equivalent to root: whoever may write ACLs can make a management token"})
-	}
-	if n, ok := change(x); ok {
+	if n, ok := change(x); ok && a.Decision != Disagree {
 		add(n)
 	}
-	if a.Server != "" {
-		agrees := "agrees"
-		if a.Decision == Disagree {
-			agrees = "disagrees: do not rely on either"
-		}
-		add(node{text: fmt.Sprintf("server  %s (%s)", a.Server, agrees)})
+	switch {
+	case a.Server == "" || a.Decision == Disagree:
+	case x.Verdict == aclrules.Unknown:
+		add(leaf("server  says %s, and that counts", a.Server))
+	default:
+		add(leaf("server  says %s, too", a.Server))
 	}
 	return top
 }
 
+// mostSources is how many places of one losing rule are shown.
+const mostSources = 4
+
+// losers are the losing rules: those that say the same and lost for the same
+// reason together.
+func losers(lost []aclrules.Loser) []node {
+	var found []node
+	at := map[string]int{}
+	hidden := map[string]int{}
+	for _, l := range lost {
+		text := fmt.Sprintf("loses   %s: %s", l.Text, l.Why)
+		i, ok := at[text]
+		if !ok {
+			i = len(found)
+			at[text] = i
+			found = append(found, node{text: text})
+		}
+		if len(found[i].children) == mostSources {
+			hidden[text]++
+			continue
+		}
+		found[i].children = append(found[i].children, node{text: place(l.Sourced)})
+	}
+	for text, n := range hidden {
+		group := &found[at[text]]
+		group.children = append(group.children, leaf("and %d more, which -json lists", n))
+	}
+	return found
+}
+
+// notes are what does not decide and wants to be known.
+func (r *Report) notes(q aclrules.Query, v aclrules.Verdict) []string {
+	notes := texts(r.found.Notes)
+	if text := escalation(q, v); text != "" && r.special() == nil {
+		notes = append(notes, "this is "+text)
+	}
+	return notes
+}
+
 // change words what would turn the answer.
 func change(x aclrules.Explanation) (node, bool) {
-	to := "allow"
-	if x.Verdict == aclrules.Allowed {
-		to = "deny"
-	}
-	n := node{text: "to " + to}
+	n := leaf("to %s", opposite(x.Verdict.String()))
 	for _, s := range x.Change.Remove {
-		n.children = append(n.children, node{text: fmt.Sprintf("remove  %s = %s, %s", s.Rule.Subject(), s.Rule.Level, place(s))})
+		n.children = append(n.children, leaf("remove  %s = %s, %s", s.Rule.Subject(), s.Rule.Level, place(s)))
 	}
 	for line := range strings.Lines(x.Change.Add) {
-		n.children = append(n.children, node{text: "add     " + strings.TrimSuffix(line, "\n")})
+		n.children = append(n.children, leaf("add     %s", strings.TrimSuffix(line, "\n")))
 	}
 	return n, len(n.children) > 0
 }
@@ -100,9 +152,12 @@ func (n node) write(b *strings.Builder, tree bool) {
 	n.below(b, tree, "")
 }
 
+// labelWidth is that of the words that a line begins with.
+const labelWidth = len("because ")
+
 func (n node) below(b *strings.Builder, tree bool, indent string) {
 	for i, c := range n.children {
-		branch, next := "  ", "  "
+		branch, next := "  ", strings.Repeat(" ", labelWidth)
 		if tree {
 			branch, next = "├─ ", "│  "
 			if i == len(n.children)-1 {
@@ -117,34 +172,34 @@ func (n node) below(b *strings.Builder, tree bool, indent string) {
 // Explained is an explanation for machines.
 type Explained struct {
 	Answer
-	Losers  []Lost   `json:"losers"`
-	Notes   []string `json:"notes"`
+	Losers []Lost   `json:"losers"`
+	Notes  []string `json:"notes"`
+	// Missing is what could not be read, whether it matters or not.
 	Missing []string `json:"missing"`
 	Change  Change   `json:"change"`
 }
 
 // Lost is a rule that did not decide.
 type Lost struct {
-	Rule   string `json:"rule"`
-	Source string `json:"source"`
-	Why    string `json:"why"`
+	Placed
+	Why string `json:"why"`
 }
 
-// Change is what would turn the answer.
+// Change is what would turn the answer: rules to remove, policy text to add.
 type Change struct {
-	Remove []Lost `json:"remove"`
-	Add    string `json:"add"`
+	Remove []Placed `json:"remove"`
+	Add    string   `json:"add"`
 }
 
 // Explained is Explain as data.
 func (r *Report) Explained(a Answer) Explained {
 	x := r.explain(a.query)
-	e := Explained{Answer: a, Losers: []Lost{}, Notes: texts(r.found.Notes), Missing: texts(r.found.Errors), Change: Change{Remove: []Lost{}, Add: x.Change.Add}}
+	e := Explained{Answer: a, Losers: []Lost{}, Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: Change{Remove: []Placed{}, Add: x.Change.Add}}
 	for _, l := range x.Losers {
-		e.Losers = append(e.Losers, Lost{l.Text, place(l.Sourced), l.Why})
+		e.Losers = append(e.Losers, Lost{placed(l.Text, l.Sourced), l.Why})
 	}
 	for _, s := range x.Change.Remove {
-		e.Change.Remove = append(e.Change.Remove, Lost{s.Rule.Subject() + " = " + s.Rule.Level, place(s), "nothing outranks it"})
+		e.Change.Remove = append(e.Change.Remove, placed(s.Rule.Subject()+" = "+s.Rule.Level, s))
 	}
 	return e
 }

@@ -67,20 +67,20 @@ func Parse(text string) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Policy{}
+	p, at := &Policy{}, linesOf(file)
 	for _, s := range doc.scalars() {
-		p.add(&Rule{Resource: s.resource, Level: s.level, Line: last(lines(file, string(s.resource), 1))})
+		p.add(&Rule{Resource: s.resource, Level: s.level, Line: last(at[place{string(s.resource), 1}])})
 	}
 	for _, l := range doc.lists() {
-		at := lines(file, l.key(), 2)
+		lines := at[place{l.key(), 2}]
 		for i, b := range l.blocks {
-			p.add(&Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Line: nth(at, i, len(l.blocks))})
+			p.add(&Rule{Resource: l.resource, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	for _, l := range doc.serviceLists() {
-		at := lines(file, l.key(), 2)
+		lines := at[place{l.key(), 2}]
 		for i, b := range l.blocks {
-			p.add(&Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(at, i, len(l.blocks))})
+			p.add(&Rule{Resource: Service, Prefix: l.prefix, Segment: b.Segment, Level: b.Policy, Intentions: b.Intentions, Line: nth(lines, i, len(l.blocks))})
 		}
 	}
 	var errs []error
@@ -169,19 +169,24 @@ func depth(text string) int {
 	return deepest
 }
 
-// lines are where the items of a key begin that have the given number of keys,
-// which are two in `service "web" {`. The decoder keeps no positions, and JSON
-// has none.
-func lines(file *ast.File, key string, keys int) []int {
+// place tells items of a text apart: by their first key, in lower case, and how
+// many keys they have, which are two in `service "web" {`.
+type place struct {
+	key  string
+	keys int
+}
+
+// linesOf are where the items of a text begin. The decoder keeps no positions,
+// and JSON has none.
+func linesOf(file *ast.File) map[place][]int {
 	list, ok := file.Node.(*ast.ObjectList)
 	if !ok {
 		return nil
 	}
-	var at []int
+	at := map[place][]int{}
 	for _, item := range list.Items {
-		if len(item.Keys) == keys && strings.EqualFold(keyOf(item), key) {
-			at = append(at, item.Pos().Line)
-		}
+		p := place{strings.ToLower(keyOf(item)), len(item.Keys)}
+		at[p] = append(at[p], item.Pos().Line)
 	}
 	return at
 }

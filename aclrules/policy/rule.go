@@ -39,7 +39,13 @@ func Segmented() []Resource {
 }
 
 // IsScalar tells whether the resource has no segments.
-func (r Resource) IsScalar() bool { return slices.Contains(Scalars(), r) }
+func (r Resource) IsScalar() bool {
+	switch r {
+	case ACL, Keyring, Operator, Mesh, Peering:
+		return true
+	}
+	return false
+}
 
 // Level is what a rule grants.
 type Level uint8

@@ -1,9 +1,11 @@
 package policy
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // Names of Consul's built-in templated policies.
@@ -64,12 +66,55 @@ func Template(templateName, name string) (*Policy, error) {
 	case t.named && name == "":
 		return nil, fmt.Errorf("templated policy %q: needs the variable name", templateName)
 	}
+	if err := checkVariable(name); err != nil {
+		return nil, fmt.Errorf("templated policy %q: %w", templateName, err)
+	}
 	p := &Policy{}
 	for _, r := range t.rules {
 		r.Segment = strings.ReplaceAll(r.Segment, "{name}", name)
 		p.Rules = append(p.Rules, &r)
 	}
 	return p, nil
+}
+
+// Render is the policy of a templated policy's text, as a server gives it. Its
+// rules have no lines: nobody has the text at hand.
+func Render(text, name string) (*Policy, error) {
+	if err := checkVariable(name); err != nil {
+		return nil, err
+	}
+	text = strings.NewReplacer("{{.Name}}", name, "{{ .Name }}", name).Replace(text)
+	if strings.Contains(text, "{{") {
+		return nil, errors.New("the template needs more than a name")
+	}
+	p, err := Parse(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range p.Rules {
+		r.Line = 0
+	}
+	return p, nil
+}
+
+// checkVariable refuses what would not stay a name inside a text.
+func checkVariable(name string) error {
+	if strings.ContainsAny(name, "\"\\${}") || strings.ContainsFunc(name, unicode.IsControl) {
+		return fmt.Errorf("variable %q: not a name that can be judged", name)
+	}
+	return nil
+}
+
+// Equal tells whether two policies have the same rules, in whatever order.
+func (p *Policy) Equal(other *Policy) bool { return slices.Equal(p.texts(), other.texts()) }
+
+func (p *Policy) texts() []string {
+	var all []string
+	for _, r := range p.Rules {
+		all = append(all, r.HCL())
+	}
+	slices.Sort(all)
+	return all
 }
 
 func templateNames() []string {

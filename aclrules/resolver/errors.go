@@ -8,33 +8,56 @@ import (
 
 // What keeps a rule from a subject. ErrDangling and ErrElsewhere are the
 // server's way, too, and leave the answer complete; the others do not.
+// ErrOtherTemplate keeps nothing, and wants to be known.
 var (
-	ErrDangling   = errors.New("it does not exist")
-	ErrElsewhere  = errors.New("it does not apply in this datacenter")
-	ErrUnreadable = errors.New("it may not be read")
-	ErrEnterprise = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
+	ErrDangling      = errors.New("it does not exist")
+	ErrElsewhere     = errors.New("it counts in other datacenters only")
+	ErrOtherTemplate = errors.New("the server has another text for it than this program knows, and that text counts")
+	ErrUnreadable    = errors.New("it may not be read")
+	ErrEnterprise    = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
 )
+
+// ErrDisabled means that the server enforces no ACLs: everybody may do
+// everything there.
+var ErrDisabled = errors.New("ACLs are disabled on the server")
 
 // ErrRefused means that the subject has no rights at all, not even those of the
 // default policy: there is no token to speak of.
 var ErrRefused = errors.New("the server refuses it")
 
-// Why the server refuses a subject. ErrNothing: rules match a login, and what
-// they name does not exist. ErrBadName: one matching rule that makes no valid
-// name spoils the whole login.
+// Why the server refuses a subject; each matches ErrRefused. ErrNothing: rules
+// match a login, and what they name does not exist. ErrBadName: one matching
+// rule that makes no valid name spoils the whole login.
 var (
-	ErrNotFound = fmt.Errorf("there is no such token: %w", ErrRefused)
-	ErrExpired  = fmt.Errorf("the token has expired: %w", ErrRefused)
-	ErrNoMatch  = fmt.Errorf("no binding rule matches the login: %w", ErrRefused)
-	ErrNothing  = fmt.Errorf("the binding rules grant nothing that exists: %w", ErrRefused)
-	ErrBadName  = fmt.Errorf("a login with it fails: %w", ErrRefused)
+	ErrNotFound error = refusal("unknown to the server (wrong, deleted or expired)")
+	ErrExpired  error = refusal("it has expired")
+	ErrNoMatch  error = refusal("no binding rule matches, so the login is denied")
+	ErrNothing  error = refusal("the binding rules grant nothing that exists, so the login is denied")
+	ErrBadName  error = refusal("this rule alone makes the whole login fail")
 )
+
+type refusal string
+
+func (r refusal) Error() string        { return string(r) }
+func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 // Complete tells whether nothing that counts is missing because of an error
 // that a visitor got.
 func Complete(err error) bool {
-	return errors.Is(err, ErrDangling) || errors.Is(err, ErrElsewhere)
+	return errors.Is(err, ErrDangling) || errors.Is(err, ErrElsewhere) || errors.Is(err, ErrOtherTemplate)
 }
+
+// elsewhere is an ErrElsewhere with the datacenters.
+type elsewhere struct {
+	only []string
+	here string
+}
+
+func (e *elsewhere) Error() string {
+	return fmt.Sprintf("it counts in %s only, and this is %s", strings.Join(e.only, ", "), e.here)
+}
+
+func (e *elsewhere) Is(target error) bool { return target == ErrElsewhere }
 
 // sourceError is an error about something at a source.
 type sourceError struct {

@@ -1,14 +1,16 @@
 package resolver
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/hashicorp/go-bexpr"
 	"github.com/hashicorp/hil"
 	"github.com/hashicorp/hil/ast"
+	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Login is a login by an auth method, with what the method would find out.
@@ -17,13 +19,12 @@ type Login struct {
 	Entity Entity
 }
 
-// Entity is who logs in: an IAM role or user for aws-iam, Values and Lists of
-// claims for jwt and oidc.
+// Entity is who logs in: an IAM role or user for aws-iam, Claims for jwt and
+// oidc by their names in selectors, each with one value or, for lists, many.
 type Entity struct {
 	Name, ID, Account, Path string
 	Tags                    map[string]string
-	Values                  map[string]string
-	Lists                   map[string][]string
+	Claims                  map[string][]string
 }
 
 // iamFields and claimFields are what selectors speak of.
@@ -57,13 +58,33 @@ func (m AuthMethod) identity(e Entity) (fields any, vars map[string]string, err 
 		}
 		return f, vars, nil
 	case "jwt", "oidc":
-		vars := map[string]string{}
-		for name, value := range e.Values {
-			vars["value."+name] = value
-		}
-		return &claimFields{Values: e.Values, Lists: e.Lists}, vars, nil
+		return m.claims(e)
 	}
 	return nil, nil, fmt.Errorf("type %s: want an auth method of type aws-iam, jwt or oidc", m.Type)
+}
+
+// claims are those that the method reads. One that is absent is an empty
+// variable, but no field, as on the server.
+func (m AuthMethod) claims(e Entity) (fields any, vars map[string]string, err error) {
+	f := &claimFields{Values: map[string]string{}, Lists: map[string][]string{}}
+	vars = map[string]string{}
+	for _, name := range m.Values {
+		vars["value."+name] = ""
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Claims)) {
+		values := e.Claims[name]
+		switch {
+		case slices.Contains(m.Lists, name):
+			f.Lists[name] = values
+		case !slices.Contains(m.Values, name):
+			return nil, nil, fmt.Errorf("it reads no claim as %q, but as values %q, as lists %q", name, m.Values, m.Lists)
+		case len(values) != 1:
+			return nil, nil, fmt.Errorf("it reads one value as %q, not %q", name, values)
+		default:
+			f.Values[name], vars["value."+name] = values[0], values[0]
+		}
+	}
+	return f, vars, nil
 }
 
 // login visits what the binding rules of a method would grant.
@@ -113,50 +134,6 @@ func (w *walk) login(l Login) {
 	}
 }
 
-// matches evaluates a selector as the server does: one that is empty matches,
-// one that is wrong or fails does not.
-func matches(selector string, fields any) bool {
-	if selector == "" {
-		return true
-	}
-	e, err := evaluator(selector, fields)
-	if err != nil {
-		return false
-	}
-	ok, err := e.Evaluate(fields)
-	return err == nil && ok
-}
-
-const (
-	// maxText bounds a selector or a name, in bytes: their parsers recurse.
-	maxText = 4096
-	// maxSteps bounds the work on a selector. Its parser needs ten times as much
-	// for each bracket inside another; five are enough for hours.
-	maxSteps = 1_000_000
-)
-
-// evaluator parses a selector for fields.
-func evaluator(selector string, fields any) (*bexpr.Evaluator, error) {
-	if len(selector) > maxText {
-		return nil, fmt.Errorf("the selector has %d bytes: want at most %d", len(selector), maxText)
-	}
-	if _, err := bexpr.Parse("", []byte(selector), bexpr.MaxExpressions(maxSteps)); err != nil {
-		return nil, err
-	}
-	return bexpr.CreateEvaluatorForType(selector, nil, fields)
-}
-
-// CheckSelector returns what keeps a selector of a method's rule from ever
-// matching: the server does not refuse it.
-func (m AuthMethod) CheckSelector(selector string) error {
-	fields, _, err := m.identity(Entity{})
-	if err != nil || selector == "" {
-		return err
-	}
-	_, err = evaluator(selector, fields)
-	return err
-}
-
 // maxName is the longest name of an identity, role or policy, in bytes.
 const maxName = 256
 
@@ -168,6 +145,17 @@ func isIdentityName(s string) bool {
 
 // isObjectName: letters, digits, - and _.
 func isObjectName(s string) bool { return s != "" && len(s) <= maxName && consists(s, "-_") }
+
+// isVariable tells whether a templated policy takes a name.
+func isVariable(template, name string) bool {
+	switch template {
+	case policy.ServiceTemplate, policy.NodeTemplate:
+		return isIdentityName(name)
+	case policy.APIGatewayTemplate:
+		return name != ""
+	}
+	return true
+}
 
 // consists tells whether a text has ASCII letters, digits and the others only.
 func consists(s, others string) bool {
@@ -205,13 +193,14 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 		if err != nil {
 			return Grants{}, fmt.Errorf("variable %q: %w: %w", b.Variable, err, ErrBadName)
 		}
-		valid, name = true, b.BindName // the template's name is taken as it is
-		g.TemplatedPolicies = []TemplatedPolicy{{Template: name, Name: variable}}
+		// The template's name is taken as it is.
+		valid, name = isVariable(b.BindName, variable), variable
+		g.TemplatedPolicies = []TemplatedPolicy{{Template: b.BindName, Name: variable}}
 	default:
 		return Grants{}, fmt.Errorf("unknown bind type %q", b.BindType)
 	}
 	if !valid {
-		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is no name: %w", b.BindName, name, ErrBadName)
+		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is no name: %w", cmp.Or(b.Variable, b.BindName), name, ErrBadName)
 	}
 	return g, nil
 }

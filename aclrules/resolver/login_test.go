@@ -16,7 +16,7 @@ func iam(rules ...BindingRule) *memory {
 		roles:    map[string]Role{"ops": {ID: "id-ops", Name: "ops", Grants: Grants{Policies: []Link{link("p")}}}},
 		methods: map[string]AuthMethod{
 			"m": {Name: "m", Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service"}},
-			"j": {Name: "j", Type: "jwt"},
+			"j": {Name: "j", Type: "jwt", Values: []string{"team", "env"}, Lists: []string{"groups"}},
 			"k": {Name: "k", Type: "kubernetes"},
 		},
 		rules: rules,
@@ -64,6 +64,8 @@ func TestOneBadNameSpoilsTheLogin(t *testing.T) {
 	for _, bad := range []BindingRule{
 		{BindType: "service", BindName: "${entity_path}"}, {BindType: "service", BindName: "${no_such}"}, {BindType: "node", BindName: "${"},
 		{BindType: "role", BindName: "a b"}, {BindType: "templated-policy", BindName: "builtin/service", Variable: "${x"}, {BindType: "service", BindName: "Web"},
+		{BindType: "templated-policy", BindName: "builtin/service", Variable: "${entity_name}-"}, {BindType: "templated-policy", BindName: "builtin/node"},
+		{BindType: "templated-policy", BindName: "builtin/api-gateway"},
 	} {
 		m := iam(BindingRule{BindType: "role", BindName: "ops"}, bad)
 		found := m.resolver().Resolve(context.Background(), Subject{Login: web()})
@@ -100,11 +102,52 @@ func TestNothingBoundIsARefusal(t *testing.T) {
 func TestS3_14GroupMembership(t *testing.T) {
 	t.Parallel()
 	m := iam(BindingRule{Selector: `"admin" in list.groups and value.team != ""`, BindType: "role", BindName: "${value.team}"})
-	login := Login{Method: "j", Entity: Entity{Values: map[string]string{"team": "Ops"}, Lists: map[string][]string{"groups": {"users", "admin"}}}}
+	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"Ops"}, "groups": {"users", "admin"}}}}
 	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
-	login.Entity.Lists = map[string][]string{"groups": {"users"}}
+	login.Entity.Claims["groups"] = []string{"users"}
 	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused, ErrNoMatch) {
 		t.Errorf("not a member: %+v", found)
+	}
+}
+
+// What the server's library makes of a key that is not there: a selector that
+// seems to ask for something lets everybody in.
+func TestSelectorsOfWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	m := iam().methods["j"]
+	fields, _, err := m.identity(Entity{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for selector, want := range map[string]bool{
+		`value.team == "a"`: false, `value.team != "a"`: true, `value.team matches "^a"`: true, `value.team not matches "^a"`: true,
+		`"a" in list.groups`: false, `"a" not in list.groups`: true, `list.groups is empty`: true, `not value.team == "a"`: true,
+	} {
+		if got := matches(selector, fields); got != want {
+			t.Errorf("%s: %v", selector, got)
+		}
+	}
+}
+
+// A claim that the login lacks is an empty variable and no field, as on the
+// server; one that the method does not read cannot be judged.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{Selector: `value.env != "prod"`, BindType: "role", BindName: "ops${value.env}"}, BindingRule{Selector: `value.env == ""`, BindType: "service", BindName: "no"})
+	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"a"}}}}
+	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
+	for _, c := range []struct {
+		claims map[string][]string
+		want   string
+	}{
+		{map[string][]string{"tem": {"a"}}, `!login by auth method "j": it reads no claim as "tem", but as values ["team" "env"], as lists ["groups"]`},
+		{map[string][]string{"team": {"a", "b"}}, `!login by auth method "j": it reads one value as "team", not ["a" "b"]`},
+	} {
+		login.Entity.Claims = c.claims
+		want(t, visited(m, Subject{Login: &login}), c.want)
+		if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); len(found.Errors) != 1 || found.Refused != nil {
+			t.Errorf("%v: %+v", c.claims, found)
+		}
 	}
 }
 
@@ -122,12 +165,12 @@ func TestS3_16UnknownKindsAreErrors(t *testing.T) {
 func TestCheckSelector(t *testing.T) {
 	t.Parallel()
 	m := iam().methods["m"]
-	for _, good := range []string{"", `entity_name == "x"`, `entity_tags.any == "x"`} {
+	for _, good := range []string{"", `entity_name == "x"`, `entity_tags.service == "x" and not entity_path matches "^/x/"`} {
 		if err := m.CheckSelector(good); err != nil {
 			t.Errorf("%s: %v", good, err)
 		}
 	}
-	for _, bad := range []string{`entity_nam == "x"`, "((", `"x" in list.groups`, strings.Repeat("(", 40), strings.Repeat("(", 12) + "account_id == 1", strings.Repeat("a", 5000)} {
+	for _, bad := range []string{`entity_nam == "x"`, "((", `"x" in list.groups`, `account_id == "1" or not entity_tags.any == "x"`, strings.Repeat("(", 40), strings.Repeat("(", 12) + "account_id == 1", strings.Repeat("a", 5000)} {
 		if m.CheckSelector(bad) == nil {
 			t.Errorf("%s: no complaint", bad)
 		}

@@ -66,7 +66,7 @@ func (m *memory) BindingRules(_ context.Context, method string) ([]BindingRule, 
 }
 
 func (m *memory) resolver() *Resolver {
-	return New(Getters{m, m, m, m}, Options{Datacenter: "dc1", Now: now})
+	return New(Getters{Policies: m, Roles: m, Tokens: m, Logins: m}, Options{Datacenter: "dc1", Now: now})
 }
 
 // policies makes policies by name, each with one rule: read of a service of its

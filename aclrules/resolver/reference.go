@@ -48,7 +48,7 @@ func (r *Resolver) ReferenceRules(ctx context.Context, ref Reference, namespace 
 	}
 	subject.direct = direct
 	found := r.Resolve(ctx, subject)
-	err := errors.Join(found.Errors...)
+	err := errors.Join(append(found.Errors, found.Disabled)...)
 	if len(found.Rules) == 0 { // what was asked for is itself what is missing
 		err = errors.Join(err, errors.Join(found.Notes...))
 	}

@@ -167,7 +167,7 @@ func TestS3_9OrderIsDirectRolesIdentities(t *testing.T) {
 		`token 3f2a1b0c… → templated policy "builtin/api-gateway" of "gw": service_prefix "" = read`,
 		`token 3f2a1b0c… → templated policy "builtin/api-gateway" of "gw": service "gw" = write`,
 	)
-	want(t, visited(m, Subject{Token: "3F2A1B0C-1111"}), "!token 3F2A1B0C…: there is no such token: the server refuses it")
+	want(t, visited(m, Subject{Token: "3F2A1B0C-1111"}), "!token 3F2A1B0C…: unknown to the server (wrong, deleted or expired)")
 }
 
 func TestS3_11DanglingRoleAndPolicyDoNotStopTheOthers(t *testing.T) {
@@ -239,11 +239,11 @@ func TestDatacenters(t *testing.T) {
 		}
 	}
 	want(t, sources,
-		`!token t → policy "eu": datacenters [dc2 dc3], answering dc1: it does not apply in this datacenter`,
+		`!token t → policy "eu": it counts in dc2, dc3 only, and this is dc1`,
 		// Unrestricted and [dc2] together are [dc2].
-		`!token t → service identity "web": datacenters [dc2], answering dc1: it does not apply in this datacenter`,
+		`!token t → service identity "web": it counts in dc2 only, and this is dc1`,
 		`token t → service identity "api"`,
-		`!token t → node identity "n": datacenters [dc2], answering dc1: it does not apply in this datacenter`,
+		`!token t → node identity "n": it counts in dc2 only, and this is dc1`,
 		// The first of two templates counts, whatever the other says.
 		`token t → templated policy "builtin/dns"`,
 	)

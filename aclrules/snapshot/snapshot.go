@@ -26,13 +26,15 @@ const Version = 1
 type Snapshot struct {
 	Version int `json:"version"`
 	// Datacenter answered; DefaultPolicy is allow, deny or empty.
-	Datacenter    string                            `json:"datacenter"`
-	DefaultPolicy string                            `json:"default_policy"`
-	Policies      []resolver.Policy                 `json:"policies"`
-	Roles         []resolver.Role                   `json:"roles"`
-	Tokens        []resolver.Token                  `json:"tokens"`
-	AuthMethods   []resolver.AuthMethod             `json:"auth_methods"`
-	Bindings      map[string][]resolver.BindingRule `json:"binding_rules"`
+	Datacenter    string                `json:"datacenter"`
+	DefaultPolicy string                `json:"default_policy"`
+	Policies      []resolver.Policy     `json:"policies"`
+	Roles         []resolver.Role       `json:"roles"`
+	Tokens        []resolver.Token      `json:"tokens"`
+	AuthMethods   []resolver.AuthMethod `json:"auth_methods"`
+	// Bindings are by auth method, Templates by name.
+	Bindings  map[string][]resolver.BindingRule `json:"binding_rules"`
+	Templates map[string]string                 `json:"templated_policies"`
 }
 
 // Read reads a snapshot. Unknown keys are an error: they belong to a format
@@ -60,15 +62,14 @@ func (s *Snapshot) Write(w io.Writer) error {
 
 // Getters are what a resolver takes.
 func (s *Snapshot) Getters() resolver.Getters {
-	return resolver.Getters{Policies: s, Roles: s, Tokens: s, Logins: s}
+	return resolver.Getters{Policies: s, Roles: s, Tokens: s, Logins: s, Templates: s}
 }
 
 func matches(l resolver.Link, id, name string) bool {
 	return l.ID != "" && l.ID == id || l.ID == "" && l.Name == name
 }
 
-// Policy implements resolver.Policies.
-func (s *Snapshot) Policy(_ context.Context, l resolver.Link) (resolver.Policy, error) {
+func (s *Snapshot) policy(l resolver.Link) (resolver.Policy, error) {
 	for _, p := range s.Policies {
 		if matches(l, p.ID, p.Name) {
 			return p, nil
@@ -77,8 +78,7 @@ func (s *Snapshot) Policy(_ context.Context, l resolver.Link) (resolver.Policy, 
 	return resolver.Policy{}, resolver.ErrDangling
 }
 
-// Role implements resolver.Roles.
-func (s *Snapshot) Role(_ context.Context, l resolver.Link) (resolver.Role, error) {
+func (s *Snapshot) role(l resolver.Link) (resolver.Role, error) {
 	for _, r := range s.Roles {
 		if matches(l, r.ID, r.Name) {
 			return r, nil
@@ -86,6 +86,14 @@ func (s *Snapshot) Role(_ context.Context, l resolver.Link) (resolver.Role, erro
 	}
 	return resolver.Role{}, resolver.ErrDangling
 }
+
+// Policy implements resolver.Policies.
+func (s *Snapshot) Policy(_ context.Context, l resolver.Link) (resolver.Policy, error) {
+	return s.policy(l)
+}
+
+// Role implements resolver.Roles.
+func (s *Snapshot) Role(_ context.Context, l resolver.Link) (resolver.Role, error) { return s.role(l) }
 
 // Token implements resolver.Tokens. Nobody's token reads a file.
 func (s *Snapshot) Token(_ context.Context, accessor string) (resolver.Token, error) {
@@ -113,4 +121,13 @@ func (s *Snapshot) AuthMethod(_ context.Context, name string) (resolver.AuthMeth
 // BindingRules implements resolver.Logins.
 func (s *Snapshot) BindingRules(_ context.Context, method string) ([]resolver.BindingRule, error) {
 	return s.Bindings[method], nil
+}
+
+// Template implements resolver.Templates.
+func (s *Snapshot) Template(_ context.Context, name string) (string, error) {
+	text, ok := s.Templates[name]
+	if !ok {
+		return "", resolver.ErrDangling
+	}
+	return text, nil
 }

@@ -82,7 +82,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	c := client(t, testkit.ManagementToken)
-	judge, err := consulutil.NewAuthorizer(consulutil.Options{Address: secured.HTTPAddr})
+	judge, err := consulutil.NewAuthorizer(consulutil.Options{Address: secured.HTTPAddr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 	l.scenes++
 	salt := fmt.Sprintf("s%d%x", l.scenes, mathrand.Uint32())
 	secret, subject := l.build(s, salt)
-	r := resolver.New(New(l.read).Getters(), resolver.Options{Datacenter: "dc1", Now: time.Now()})
+	r := resolver.New(New(l.read, "").Getters(), resolver.Options{Datacenter: "dc1", Now: time.Now()})
 	found := r.Resolve(context.Background(), subject)
 	if (found.Refused != nil) != (secret == "") {
 		return nil, fmt.Sprintf("refused by us: %v, by the server: %v", found.Refused, secret == "")
@@ -208,12 +208,14 @@ func (l *lab) login(s scene, salt string) (string, resolver.Subject) {
 		l.must(err)
 	}
 	values := map[string]string{}
+	claims := map[string][]string{"groups": append([]string{"any"}, s.Groups...)}
 	for k, v := range s.Claims {
 		values[k] = salted(v, salt)
+		claims[k] = []string{values[k]}
 	}
-	subject := resolver.Subject{Login: &resolver.Login{Method: salt, Entity: resolver.Entity{Values: values, Lists: map[string][]string{"groups": s.Groups}}}}
-	token, _, err := l.acl.Login(&api.ACLLoginParams{AuthMethod: salt, BearerToken: l.sign(values, s.Groups)}, nil)
-	if consulutil.Status(err) == 403 || err != nil && strings.Contains(err.Error(), "bind name") {
+	subject := resolver.Subject{Login: &resolver.Login{Method: salt, Entity: resolver.Entity{Claims: claims}}}
+	token, _, err := l.acl.Login(&api.ACLLoginParams{AuthMethod: salt, BearerToken: l.sign(values, claims["groups"])}, nil)
+	if consulutil.Status(err) == 403 || strings.Contains(consulutil.Reason(err), "bind name") || strings.Contains(consulutil.Reason(err), "failed validation") {
 		return "", subject
 	}
 	l.must(err)
@@ -223,7 +225,7 @@ func (l *lab) login(s scene, salt string) (string, resolver.Subject) {
 // sign makes a JWT.
 func (l *lab) sign(values map[string]string, groups []string) string {
 	l.t.Helper()
-	claims := map[string]any{"aud": "test", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "groups": append([]string{"any"}, groups...)}
+	claims := map[string]any{"aud": "test", "exp": time.Now().Add(time.Hour).Unix(), "iat": time.Now().Unix(), "groups": groups}
 	for k, v := range values {
 		claims[k] = v
 	}

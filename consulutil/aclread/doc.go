@@ -1,9 +1,10 @@
 // Package aclread reads ACL objects from a Consul server for the resolver of
 // aclrules/resolver.
 //
-// Flow: 1. New wraps a client, in whose token's name everything is read; 2. each
-// getter answers from memory what it has read before, errors included; 3.
-// errors become the resolver's: dangling, unreadable, not found.
+// Flow: 1. Open makes a client, in whose token's name everything is read; 2. a
+// token brings all that it links to where that may be read; 3. each getter
+// answers from memory what was read before, errors included; 4. errors become
+// the resolver's: dangling, unreadable, not found, disabled.
 //
 // Owns: what has been read, for as long as one command runs.
 // Never does: write, or retry: whoever asks is a person.

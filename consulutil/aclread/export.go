@@ -2,6 +2,7 @@ package aclread
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/consul/api"
@@ -12,7 +13,11 @@ import (
 
 // Export reads everything that decides about rights. It needs acl:read; part of
 // it would look like all of it, so any error ends it.
-func (r *Reader) Export(ctx context.Context, datacenter string) (*snapshot.Snapshot, error) {
+func (r *Reader) Export(ctx context.Context) (*snapshot.Snapshot, error) {
+	datacenter, err := r.Datacenter(ctx)
+	if err != nil {
+		return nil, err
+	}
 	s := &snapshot.Snapshot{Version: snapshot.Version, Datacenter: datacenter, Bindings: map[string][]resolver.BindingRule{}}
 	if v := r.DefaultPolicy(ctx); v != aclrules.Unknown {
 		s.DefaultPolicy = v.String()
@@ -22,6 +27,7 @@ func (r *Reader) Export(ctx context.Context, datacenter string) (*snapshot.Snaps
 		read func(context.Context, *snapshot.Snapshot) error
 	}{
 		{"policies", r.exportPolicies}, {"roles", r.exportRoles}, {"tokens", r.exportTokens}, {"auth methods", r.exportMethods},
+		{"templated policies", r.exportTemplates},
 	} {
 		if err := part.read(ctx, s); err != nil {
 			return nil, fmt.Errorf("export %s: %w", part.name, err)
@@ -30,13 +36,25 @@ func (r *Reader) Export(ctx context.Context, datacenter string) (*snapshot.Snaps
 	return s, nil
 }
 
+func (r *Reader) exportTemplates(ctx context.Context, s *snapshot.Snapshot) error {
+	_, err := r.Template(ctx, "")
+	if err != nil && !errors.Is(err, resolver.ErrDangling) {
+		return err
+	}
+	s.Templates = r.templates.value
+	return nil
+}
+
 func (r *Reader) exportPolicies(ctx context.Context, s *snapshot.Snapshot) error {
-	list, _, err := r.client.ACL().PolicyList(options(ctx))
+	list, _, err := r.client.ACL().PolicyList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
 	}
 	for _, entry := range list {
 		p, err := r.Policy(ctx, resolver.Link{ID: entry.ID})
+		if errors.Is(err, resolver.ErrDangling) {
+			continue // deleted meanwhile
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry.Name, err)
 		}
@@ -46,7 +64,7 @@ func (r *Reader) exportPolicies(ctx context.Context, s *snapshot.Snapshot) error
 }
 
 func (r *Reader) exportRoles(ctx context.Context, s *snapshot.Snapshot) error {
-	list, _, err := r.client.ACL().RoleList(options(ctx))
+	list, _, err := r.client.ACL().RoleList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
 	}
@@ -57,30 +75,29 @@ func (r *Reader) exportRoles(ctx context.Context, s *snapshot.Snapshot) error {
 }
 
 func (r *Reader) exportTokens(ctx context.Context, s *snapshot.Snapshot) error {
-	list, _, err := r.client.ACL().TokenList(options(ctx))
+	list, _, err := r.client.ACL().TokenList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
 	}
 	for _, t := range list {
-		token := resolver.Token{
-			Accessor: t.AccessorID, Description: t.Description,
-			Grants: grants(t.Policies, t.Roles, t.ServiceIdentities, t.NodeIdentities, t.TemplatedPolicies),
-		}
-		if t.ExpirationTime != nil {
-			token.Expires = *t.ExpirationTime
-		}
-		s.Tokens = append(s.Tokens, token)
+		s.Tokens = append(s.Tokens, tokenOf(&api.ACLToken{
+			AccessorID: t.AccessorID, Description: t.Description, Policies: t.Policies, Roles: t.Roles, ExpirationTime: t.ExpirationTime,
+			ServiceIdentities: t.ServiceIdentities, NodeIdentities: t.NodeIdentities, TemplatedPolicies: t.TemplatedPolicies,
+		}))
 	}
 	return nil
 }
 
 func (r *Reader) exportMethods(ctx context.Context, s *snapshot.Snapshot) error {
-	list, _, err := r.client.ACL().AuthMethodList(options(ctx))
+	list, _, err := r.client.ACL().AuthMethodList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
 	}
 	for _, entry := range list {
 		m, err := r.AuthMethod(ctx, entry.Name)
+		if errors.Is(err, errNoMethod) {
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", entry.Name, err)
 		}

@@ -5,18 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
+// ErrReader means that the server does not know the token that reads.
+var ErrReader = errors.New("the token of CONSUL_HTTP_TOKEN, which reads, is unknown to the server (wrong, deleted or expired)")
+
+// anonymous is the secret of the token of whoever shows none. With it that token
+// may see what it links to.
+const anonymous = "anonymous"
+
 // Reader reads through one client and remembers. It is for one goroutine.
 type Reader struct {
-	client   *api.Client
-	policies map[resolver.Link]got[resolver.Policy]
-	roles    map[resolver.Link]got[resolver.Role]
+	client     *api.Client
+	datacenter string
+	policies   memory[resolver.Policy]
+	roles      memory[resolver.Role]
+	templates  *got[map[string]string]
+	// byDefault is the default policy, as far as it was told. foreign is whether
+	// another datacenter than the asked server's answers.
+	byDefault string
+	foreign   bool
 }
 
 // got is an answer or its error.
@@ -25,25 +38,58 @@ type got[T any] struct {
 	err   error
 }
 
-// New reads in the name of the client's token.
-func New(client *api.Client) *Reader {
-	return &Reader{client, map[resolver.Link]got[resolver.Policy]{}, map[resolver.Link]got[resolver.Role]{}}
+// memory are answers by link; of one with an ID, the ID alone.
+type memory[T any] map[resolver.Link]got[T]
+
+func key(l resolver.Link) resolver.Link {
+	if l.ID != "" {
+		return resolver.Link{ID: l.ID}
+	}
+	return l
+}
+
+// Open reads in the name of the options' token, or of the anonymous one when
+// there is none. datacenter is as in New.
+func Open(o consulutil.Options, datacenter string) (*Reader, error) {
+	token, err := consulutil.EffectiveToken(o)
+	if err != nil {
+		return nil, err
+	}
+	if token == "" {
+		o.Token = anonymous
+	}
+	client, err := consulutil.NewClient(o)
+	if err != nil {
+		return nil, err
+	}
+	return New(client, datacenter), nil
+}
+
+// New reads in the name of the client's token; in the datacenter that the server
+// belongs to when the name is empty.
+func New(client *api.Client, datacenter string) *Reader {
+	return &Reader{client: client, datacenter: datacenter, policies: memory[resolver.Policy]{}, roles: memory[resolver.Role]{}}
 }
 
 // Getters are what a resolver takes.
 func (r *Reader) Getters() resolver.Getters {
-	return resolver.Getters{Policies: r, Roles: r, Tokens: r, Logins: r}
+	return resolver.Getters{Policies: r, Roles: r, Tokens: r, Logins: r, Templates: r}
 }
 
-func options(ctx context.Context) *api.QueryOptions { return new(api.QueryOptions).WithContext(ctx) }
+func (r *Reader) options(ctx context.Context) *api.QueryOptions {
+	return (&api.QueryOptions{Datacenter: r.datacenter}).WithContext(ctx)
+}
 
 // Policy implements resolver.Policies.
 func (r *Reader) Policy(ctx context.Context, l resolver.Link) (resolver.Policy, error) {
-	if known, ok := r.policies[l]; ok {
+	if known, ok := r.policies[key(l)]; ok {
 		return known.value, known.err
 	}
 	p, err := r.policy(ctx, l)
-	r.policies[l] = got[resolver.Policy]{p, err}
+	r.policies[key(l)] = got[resolver.Policy]{p, err}
+	if err == nil {
+		r.policies[resolver.Link{ID: p.ID}] = got[resolver.Policy]{p, nil}
+	}
 	return p, err
 }
 
@@ -51,9 +97,9 @@ func (r *Reader) policy(ctx context.Context, l resolver.Link) (resolver.Policy, 
 	var p *api.ACLPolicy
 	var err error
 	if l.ID != "" {
-		p, _, err = r.client.ACL().PolicyRead(l.ID, options(ctx))
+		p, _, err = r.client.ACL().PolicyRead(l.ID, r.options(ctx))
 	} else {
-		p, _, err = r.client.ACL().PolicyReadByName(l.Name, options(ctx))
+		p, _, err = r.client.ACL().PolicyReadByName(l.Name, r.options(ctx))
 	}
 	if err := meaning(err, p == nil, resolver.ErrDangling); err != nil {
 		return resolver.Policy{}, err
@@ -67,11 +113,11 @@ func policyOf(p api.ACLPolicy) resolver.Policy {
 
 // Role implements resolver.Roles.
 func (r *Reader) Role(ctx context.Context, l resolver.Link) (resolver.Role, error) {
-	if known, ok := r.roles[l]; ok {
+	if known, ok := r.roles[key(l)]; ok {
 		return known.value, known.err
 	}
 	role, err := r.role(ctx, l)
-	r.roles[l] = got[resolver.Role]{role, err}
+	r.roles[key(l)] = got[resolver.Role]{role, err}
 	return role, err
 }
 
@@ -79,9 +125,9 @@ func (r *Reader) role(ctx context.Context, l resolver.Link) (resolver.Role, erro
 	var role *api.ACLRole
 	var err error
 	if l.ID != "" {
-		role, _, err = r.client.ACL().RoleRead(l.ID, options(ctx))
+		role, _, err = r.client.ACL().RoleRead(l.ID, r.options(ctx))
 	} else {
-		role, _, err = r.client.ACL().RoleReadByName(l.Name, options(ctx))
+		role, _, err = r.client.ACL().RoleReadByName(l.Name, r.options(ctx))
 	}
 	if err := meaning(err, role == nil, resolver.ErrDangling); err != nil {
 		return resolver.Role{}, err
@@ -89,18 +135,38 @@ func (r *Reader) role(ctx context.Context, l resolver.Link) (resolver.Role, erro
 	return roleOf(role), nil
 }
 
-// Token implements resolver.Tokens.
+// Token implements resolver.Tokens. With acl:read one request brings all that
+// the token links to; without, the reading token sees its own links.
 func (r *Reader) Token(ctx context.Context, accessor string) (resolver.Token, error) {
-	var t *api.ACLToken
-	var err error
-	if accessor == "" {
-		t, _, err = r.client.ACL().TokenReadSelf(options(ctx))
-	} else {
-		t, _, err = r.client.ACL().TokenRead(accessor, options(ctx))
+	if accessor != "" {
+		return r.expanded(ctx, accessor)
 	}
+	t, _, err := r.client.ACL().TokenReadSelf(r.options(ctx))
 	if err := meaning(err, t == nil, resolver.ErrNotFound); err != nil {
 		return resolver.Token{}, err
 	}
+	if token, err := r.expanded(ctx, t.AccessorID); err == nil {
+		return token, nil
+	}
+	return tokenOf(t), nil
+}
+
+func (r *Reader) expanded(ctx context.Context, accessor string) (resolver.Token, error) {
+	t, _, err := r.client.ACL().TokenReadExpanded(accessor, r.options(ctx))
+	if err := meaning(err, t == nil, resolver.ErrNotFound); err != nil {
+		return resolver.Token{}, err
+	}
+	for _, p := range t.ExpandedPolicies {
+		r.policies[resolver.Link{ID: p.ID}] = got[resolver.Policy]{policyOf(p), nil}
+	}
+	for _, role := range t.ExpandedRoles {
+		r.roles[resolver.Link{ID: role.ID}] = got[resolver.Role]{roleOf(&role), nil}
+	}
+	r.byDefault = t.AgentACLDefaultPolicy
+	return tokenOf(&t.ACLToken), nil
+}
+
+func tokenOf(t *api.ACLToken) resolver.Token {
 	token := resolver.Token{
 		Accessor: t.AccessorID, Description: t.Description,
 		Grants: grants(t.Policies, t.Roles, t.ServiceIdentities, t.NodeIdentities, t.TemplatedPolicies),
@@ -108,7 +174,7 @@ func (r *Reader) Token(ctx context.Context, accessor string) (resolver.Token, er
 	if t.ExpirationTime != nil {
 		token.Expires = *t.ExpirationTime
 	}
-	return token, nil
+	return token
 }
 
 // meaning turns a client's error into the resolver's.
@@ -118,11 +184,14 @@ func meaning(err error, absent bool, missing error) error {
 		return nil
 	case err == nil, consulutil.Status(err) == http.StatusNotFound:
 		return missing
+	case consulutil.UnknownToken(err) && strings.HasPrefix(consulutil.Reason(err), "token does not exist"):
+		return missing // that was asked for
 	case consulutil.UnknownToken(err):
-		// The reading token, or the one asked for: the server does not tell.
-		return fmt.Errorf("%w: %w", resolver.ErrNotFound, err)
+		return ErrReader
 	case consulutil.Status(err) == http.StatusForbidden:
 		return fmt.Errorf("%w: a token with acl:read can read it", resolver.ErrUnreadable)
+	case consulutil.ACLsDisabled(err):
+		return resolver.ErrDisabled
 	}
 	return err
 }
@@ -151,72 +220,19 @@ func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, s
 	return g
 }
 
-// AuthMethod implements resolver.Logins.
-func (r *Reader) AuthMethod(ctx context.Context, name string) (resolver.AuthMethod, error) {
-	m, _, err := r.client.ACL().AuthMethodRead(name, options(ctx))
-	if err := meaning(err, m == nil, errors.New("there is no such auth method")); err != nil {
-		return resolver.AuthMethod{}, err
-	}
-	return methodOf(m), nil
-}
-
-func methodOf(m *api.ACLAuthMethod) resolver.AuthMethod {
-	method := resolver.AuthMethod{Name: m.Name, Type: m.Type}
-	method.EntityDetails, _ = m.Config["EnableIAMEntityDetails"].(bool)
-	tags, _ := m.Config["IAMEntityTags"].([]any)
-	for _, tag := range tags {
-		if name, ok := tag.(string); ok {
-			method.EntityTags = append(method.EntityTags, name)
+// Template implements resolver.Templates.
+func (r *Reader) Template(ctx context.Context, name string) (string, error) {
+	if r.templates == nil {
+		list, _, err := r.client.ACL().TemplatedPolicyList(r.options(ctx))
+		texts := map[string]string{}
+		for name, t := range list {
+			texts[name] = t.Template
 		}
+		r.templates = &got[map[string]string]{texts, meaning(err, false, nil)}
 	}
-	return method
-}
-
-// BindingRules implements resolver.Logins.
-func (r *Reader) BindingRules(ctx context.Context, method string) ([]resolver.BindingRule, error) {
-	list, _, err := r.client.ACL().BindingRuleList(method, options(ctx))
-	if err := meaning(err, false, err); err != nil {
-		return nil, err
+	text, ok := r.templates.value[name]
+	if r.templates.err == nil && !ok {
+		return "", resolver.ErrDangling
 	}
-	var rules []resolver.BindingRule
-	for _, b := range list {
-		rule := resolver.BindingRule{ID: b.ID, Selector: b.Selector, BindType: string(b.BindType), BindName: b.BindName}
-		if b.BindVars != nil {
-			rule.Variable = b.BindVars.Name
-		}
-		rules = append(rules, rule)
-	}
-	return rules, nil
-}
-
-// DefaultPolicy is what the server answers where no rule does; Unknown when the
-// reading token may not see that.
-func (r *Reader) DefaultPolicy(ctx context.Context) aclrules.Verdict {
-	self, _, err := r.client.ACL().TokenReadSelf(options(ctx))
-	if err != nil {
-		return aclrules.Unknown
-	}
-	expanded, _, err := r.client.ACL().TokenReadExpanded(self.AccessorID, options(ctx))
-	if err != nil {
-		return aclrules.Unknown
-	}
-	switch expanded.AgentACLDefaultPolicy {
-	case "allow":
-		return aclrules.Allowed
-	case "deny":
-		return aclrules.Denied
-	}
-	return aclrules.Unknown
-}
-
-// Datacenter is the answering one: the nearest of those that the server knows.
-func (r *Reader) Datacenter(ctx context.Context) (string, error) {
-	names, err := r.client.Catalog().Datacenters()
-	if err != nil {
-		return "", fmt.Errorf("ask for the datacenter: %w", err)
-	}
-	if len(names) == 0 {
-		return "", errors.New("the server knows no datacenter")
-	}
-	return names[0], nil
+	return text, r.templates.err
 }

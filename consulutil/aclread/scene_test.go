@@ -161,17 +161,20 @@ func (d dice) scene(questions int) scene {
 func (d dice) login(s *scene) {
 	s.Direct = nil
 	s.Claims = map[string]string{"team": pick(d, "%Web", "%ab"), "env": pick(d, "prod", "")}
+	if d.IntN(3) == 0 {
+		delete(s.Claims, "env")
+	}
 	s.Groups = pick(d, nil, []string{"admin"}, []string{"users", "ops"})
 	for range 1 + d.IntN(4) {
-		b := binding{Selector: pick(d, "", "", `"admin" in list.groups`, `value.env == "prod"`, `value.env != "prod" and "ops" in list.groups`, `value.nope == "x"`)}
+		b := binding{Selector: pick(d, "", "", `"admin" in list.groups`, `value.env == "prod"`, `value.env != "prod" and "ops" in list.groups`, `value.env == ""`, `value.nope == "x"`, `value.nope != "x"`, `"x" not in list.nope`, `value.env matches "^pr"`, `value.nope matches "x"`, `value.env not matches "^pr"`, `list.groups is empty`)}
 		b.Type = pick(d, "service", "node", "templated-policy", "role", "policy")
 		switch b.Type {
 		case "service", "node":
 			b.Name = pick(d, "%a", "${value.team}", "${value.team}-x")
 		case "templated-policy":
-			b.Name, b.Variable = pick(d, policy.APIGatewayTemplate, policy.ServiceTemplate), pick(d, "%a", "${value.team}")
+			b.Name, b.Variable = pick(d, policy.APIGatewayTemplate, policy.ServiceTemplate), pick(d, "%a", "${value.team}", "%a-${value.env}", "${value.env}")
 		case "role":
-			b.Name = fmt.Sprintf("%%role-%d", d.IntN(3)) // may be missing
+			b.Name = fmt.Sprintf("%%role-%d", d.IntN(3)) + pick(d, "", "", "${value.env}") // may be missing
 		case "policy":
 			b.Name = fmt.Sprintf("%%policy-%d", d.IntN(5))
 		}

@@ -1,0 +1,16 @@
+# MISSING token 3f2a1b0c… → policy "hidden": it may not be read: a token with acl:read can read it
+# token 3f2a1b0c… → policy "eu-only": it counts in dc2 only, and this is dc1
+
+# token 3f2a1b0c… → role "ops" → policy "ops" line 5
+operator = "write"
+
+# token 3f2a1b0c… → role "ops" → policy "ops" line 1
+key_prefix "app/" { policy = "write" }
+
+# token 3f2a1b0c… → role "ops" → policy "ops" line 2
+# token 3f2a1b0c… → service identity "web" (says read)
+service_prefix "" { policy = "write" }
+
+# token 3f2a1b0c… → role "ops" → policy "freeze" line 2
+# token 3f2a1b0c… → service identity "web" (says write)
+service "web" { policy = "deny" }

@@ -1,0 +1,54 @@
+package aclread
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/aclrules/resolver"
+)
+
+// Datacenter is the one that answers. Everybody is told.
+func (r *Reader) Datacenter(ctx context.Context) (string, error) {
+	options := r.options(ctx)
+	options.Datacenter = "" // each knows all of them
+	var known []string
+	_, err := r.client.Raw().Query("/v1/catalog/datacenters", &known, options)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("ask the server for its datacenter: %w", err)
+	case len(known) == 0:
+		return "", errors.New("ask the server for its datacenter: it knows none")
+	case r.datacenter != "" && !slices.Contains(known, r.datacenter):
+		return "", fmt.Errorf("datacenter %q: the server knows %s only", r.datacenter, strings.Join(known, ", "))
+	}
+	own := known[0] // the nearest
+	r.foreign = r.datacenter != "" && r.datacenter != own
+	return cmp.Or(r.datacenter, own), nil
+}
+
+// DefaultPolicy is what the server answers where no rule does. Token or, with
+// acl:read, the anonymous one tells it. Else it is in the head of every answer,
+// but that is the asked agent's, which says nothing of another datacenter:
+// Unknown there.
+func (r *Reader) DefaultPolicy(ctx context.Context) aclrules.Verdict {
+	if r.byDefault == "" {
+		// Every datacenter has this token. An error is what Unknown says.
+		_, _ = r.expanded(ctx, resolver.Anonymous)
+	}
+	if r.byDefault == "" && !r.foreign {
+		if _, meta, err := r.client.Health().Checks("consul", r.options(ctx)); err == nil {
+			r.byDefault = meta.DefaultACLPolicy
+		}
+	}
+	for _, v := range []aclrules.Verdict{aclrules.Allowed, aclrules.Denied} {
+		if r.byDefault == v.String() {
+			return v
+		}
+	}
+	return aclrules.Unknown
+}

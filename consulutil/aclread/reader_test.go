@@ -1,0 +1,225 @@
+package aclread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/aclrules/policy"
+	"github.com/meshtask/consul-ecs/aclrules/resolver"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func resolve(r *Reader, s resolver.Subject) resolver.Resolution {
+	return resolver.New(r.Getters(), resolver.Options{Datacenter: "dc1", Now: time.Now()}).Resolve(context.Background(), s)
+}
+
+// S3.20: a policy that ten roles share is read once, or comes with the token.
+func TestS3_20SharedPolicyIsReadOnceFromTheServer(t *testing.T) {
+	t.Parallel()
+	o := newObjects(t)
+	shared := o.policy("shared")
+	var links []resolver.Link
+	token := &api.ACLToken{}
+	for i := range 10 {
+		role := o.role(fmt.Sprint("role-", i), shared)
+		links = append(links, resolver.Link{ID: role.ID})
+		token.Roles = append(token.Roles, &api.ACLLink{ID: role.ID})
+	}
+	token = o.token(token)
+
+	c := newCounter(t)
+	if found := resolve(c.reader(t, testkit.ManagementToken), resolver.Subject{Token: token.AccessorID}); len(found.Rules) != 1 || len(found.Errors) > 0 {
+		t.Fatalf("got %+v", found)
+	}
+	if n := c.requests("/"); n != 1 {
+		t.Errorf("a token took %d requests: %v", n, c.asked)
+	}
+	c = newCounter(t)
+	r := c.reader(t, testkit.ManagementToken)
+	for range 3 {
+		if found := resolve(r, resolver.Subject{Roles: links}); len(found.Rules) != 1 || len(found.Errors) > 0 {
+			t.Fatalf("got %+v", found)
+		}
+	}
+	if policies, roles := c.requests("/v1/acl/policy/"), c.requests("/v1/acl/role/"); policies != 1 || roles != 10 {
+		t.Errorf("policy read %d times, roles %d times", policies, roles)
+	}
+	// By name, and then by the ID that the name led to.
+	c = newCounter(t)
+	r = c.reader(t, testkit.ManagementToken)
+	if found := resolve(r, resolver.Subject{PolicyLinks: []resolver.Link{{Name: shared.Name}, {ID: shared.ID, Name: shared.Name}}}); len(found.Rules) != 1 {
+		t.Fatalf("got %+v", found)
+	}
+	if n := c.requests("/v1/acl/policy/"); n != 1 {
+		t.Errorf("read %d times: %v", n, c.asked)
+	}
+}
+
+// S3.7: after the visitor's no there are no more requests.
+func TestS3_7NoMoreRequestsAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	o := newObjects(t)
+	links := []resolver.Link{{Name: o.policy("one").Name}, {Name: o.policy("two").Name}, {Name: o.policy("three").Name}}
+	c := newCounter(t)
+	visited := 0
+	resolver.New(c.reader(t, testkit.ManagementToken).Getters(), resolver.Options{Datacenter: "dc1"}).
+		VisitRulesFor(context.Background(), resolver.Subject{PolicyLinks: links, Login: &resolver.Login{Method: "m"}}, func(fmt.Stringer, *policy.Rule, error) bool {
+			visited++
+			return false
+		})
+	if n := c.requests("/"); visited != 1 || n != 1 {
+		t.Errorf("%d visits, %d requests: %v", visited, n, c.asked)
+	}
+}
+
+// Without acl:read a token sees its own links, and nothing behind them.
+func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
+	t.Parallel()
+	o := newObjects(t)
+	p := o.policy("p")
+	role := o.role("r", o.policy("q"))
+	token := o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}, Roles: []*api.ACLLink{{ID: role.ID}}, ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web")}}})
+	r := New(client(t, token.SecretID), "")
+	found := resolve(r, resolver.Subject{Self: true})
+	at := "token " + token.AccessorID[:8] + "… → "
+	want := []string{
+		at + fmt.Sprintf("policy %q: it may not be read: a token with acl:read can read it", p.Name),
+		at + fmt.Sprintf("role %q: it may not be read: a token with acl:read can read it", role.Name),
+	}
+	var got []string
+	for _, err := range found.Errors {
+		if !errors.Is(err, resolver.ErrUnreadable) {
+			t.Errorf("%v", err)
+		}
+		got = append(got, err.Error())
+	}
+	if !slices.Equal(got, want) || len(found.Rules) != 4 {
+		t.Errorf("got %q and %d rules", got, len(found.Rules))
+	}
+	if found := resolve(r, resolver.Subject{Token: o.token(&api.ACLToken{}).AccessorID}); len(found.Errors) != 1 || !errors.Is(found.Errors[0], resolver.ErrUnreadable) {
+		t.Errorf("another's token: %+v", found)
+	}
+	if v := r.DefaultPolicy(context.Background()); v != aclrules.Denied {
+		t.Errorf("the head of an answer tells everybody the default policy: %s", v)
+	}
+}
+
+func TestDanglingLinks(t *testing.T) {
+	t.Parallel()
+	o := newObjects(t)
+	p, role := o.policy("p"), o.role("r")
+	_, err := o.acl.PolicyDelete(p.ID, nil)
+	_, err2 := o.acl.RoleDelete(role.ID, nil)
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	r := New(client(t, testkit.ManagementToken), "")
+	found := resolve(r, resolver.Subject{
+		PolicyLinks: []resolver.Link{{ID: p.ID}, {Name: p.Name}}, Roles: []resolver.Link{{ID: role.ID}, {Name: role.Name}},
+	})
+	if len(found.Notes) != 4 || len(found.Errors) > 0 || !errors.Is(errors.Join(found.Notes...), resolver.ErrDangling) {
+		t.Errorf("got %+v", found)
+	}
+	if _, err := r.AuthMethod(context.Background(), o.name("none")); err == nil || err.Error() != "there is no such auth method" {
+		t.Errorf("auth method: %v", err)
+	}
+}
+
+// The server's words for a token that is not there and for a reader that is not
+// are nearly the same, and mean the opposite: a denial, and not knowing.
+func TestUnknownTokens(t *testing.T) {
+	t.Parallel()
+	o := newObjects(t)
+	const nobody = "11111111-0000-4000-8000-00000000000a"
+	known := o.token(&api.ACLToken{}).AccessorID
+	gone := o.token(&api.ACLToken{})
+	if _, err := o.acl.TokenDelete(gone.AccessorID, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		reader  string
+		subject resolver.Subject
+		refused bool
+	}{
+		"no such accessor":      {testkit.ManagementToken, resolver.Subject{Token: nobody}, true},
+		"deleted":               {testkit.ManagementToken, resolver.Subject{Token: gone.AccessorID}, true},
+		"itself deleted":        {gone.SecretID, resolver.Subject{Self: true}, true},
+		"itself unknown":        {nobody, resolver.Subject{Self: true}, true},
+		"read by somebody gone": {gone.SecretID, resolver.Subject{Token: known}, false},
+		"read by nobody":        {nobody, resolver.Subject{Token: known}, false},
+	} {
+		found := resolve(New(client(t, c.reader), ""), c.subject)
+		if c.refused != errors.Is(found.Refused, resolver.ErrNotFound) || c.refused == (len(found.Errors) > 0) {
+			t.Errorf("%s: %+v", name, found)
+		}
+		if !c.refused && !errors.Is(found.Errors[0], ErrReader) {
+			t.Errorf("%s: %v", name, found.Errors)
+		}
+	}
+}
+
+// Whoever shows no token is the anonymous one, and sees what it links to.
+func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
+	t.Setenv("CONSUL_HTTP_TOKEN", "")
+	r, err := Open(consulutil.Options{Address: secured.Require(t).HTTPAddr}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := r.Token(context.Background(), "")
+	if err != nil || token.Accessor != resolver.Anonymous {
+		t.Errorf("got %+v, %v", token, err)
+	}
+	if found := resolve(r, resolver.Subject{Self: true}); found.Refused != nil || len(found.Errors) > 0 || len(found.Rules) > 0 {
+		t.Errorf("got %+v", found)
+	}
+}
+
+// What is expanded tells the default policy; so does a server that allows.
+func TestDefaultPolicy(t *testing.T) {
+	t.Parallel()
+	r := New(client(t, testkit.ManagementToken), "")
+	if v := r.DefaultPolicy(context.Background()); v != aclrules.Denied {
+		t.Errorf("got %s", v)
+	}
+	lenient, err := testkit.StartConsul(testkit.ConsulOptions{HCL: `acl { enabled = true default_policy = "allow" }`})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lenient.Stop()
+	lenient.Require(t)
+	r, err = Open(consulutil.Options{Address: lenient.HTTPAddr, Token: "anonymous"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v := r.DefaultPolicy(context.Background()); v != aclrules.Allowed {
+		t.Errorf("got %s", v)
+	}
+	if dc, err := r.Datacenter(context.Background()); dc != "dc1" || err != nil {
+		t.Errorf("datacenter %q, %v", dc, err)
+	}
+}
+
+func TestServerWithoutACLs(t *testing.T) {
+	t.Parallel()
+	r, err := Open(consulutil.Options{Address: open.Require(t).HTTPAddr, Token: "x"}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]resolver.Subject{
+		"itself": {Self: true}, "accessor": {Token: "x"}, "policy": {PolicyLinks: []resolver.Link{{ID: "x"}}}, "role": {Roles: []resolver.Link{{Name: "x"}}}, "login": {Login: &resolver.Login{Method: "x"}},
+	} {
+		if found := resolve(r, s); !errors.Is(found.Disabled, resolver.ErrDisabled) || len(found.Errors) > 0 {
+			t.Errorf("%s: %+v", name, found)
+		}
+	}
+	if _, err := r.Export(context.Background()); !errors.Is(err, resolver.ErrDisabled) {
+		t.Errorf("export: %v", err)
+	}
+}
