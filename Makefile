@@ -48,6 +48,8 @@ test: build tools ## All tests: vet, staticcheck, race detector, real Consul and
 	.tools/bin/staticcheck ./...
 	GOOS=darwin $(GO) vet ./cmd/consul-ecs
 	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /localecs/command)
+	$(GO) vet -C tools/aclcompare ./...
+	$(GO) test -C tools/aclcompare -timeout 5m ./...
 	@# The scenarios count lost requests: they have the machine to themselves,
 	@# two at a time, since an overloaded agent may fail instead of leaving.
 	CGO_ENABLED=1 $(GO) test -race -parallel 2 -timeout 20m ./localecs/command
@@ -55,6 +57,7 @@ test: build tools ## All tests: vet, staticcheck, race detector, real Consul and
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
 	$(GO) run ./internal/bench
+	$(GO) test -C tools/aclcompare -run '^$$' -bench . -benchtime 200ms ./...
 
 .PHONY: size
 size: ## Show the size of consul-ecs, what its imports add, and its memory
