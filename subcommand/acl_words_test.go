@@ -3,12 +3,8 @@ package subcommand
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"os/exec"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func aclQueries(t *testing.T, w *aclWorld) {
@@ -109,26 +105,6 @@ func crowdToken(t *testing.T, w *aclWorld) string {
 	}
 	t.Fatal("no crowd")
 	return ""
-}
-
-// On a terminal an explanation is a tree.
-func TestACLExplainsOnATerminal(t *testing.T) {
-	t.Parallel()
-	if _, err := exec.LookPath("script"); err != nil {
-		testkit.Missing(t, "script, which makes a terminal, is not on PATH")
-	}
-	file := t.TempDir() + "/p.hcl"
-	if err := os.WriteFile(file, []byte("acl = \"read\"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	args := testkit.SelfArgs("consul-ecs", "acl", "explain", "-policy-file", file, "acl", "read")
-	cmd := exec.Command("script", "-qec", "'"+strings.Join(args, "' '")+"'", "/dev/null")
-	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
-	out, err := cmd.CombinedOutput()
-	want := "acl read  ALLOW\n├─ wins    acl = read\n│  └─ policy \"" + file + "\" line 1\n└─ to deny\n   └─ add     acl = \"deny\"\n"
-	if got := strings.ReplaceAll(string(out), "\r\n", "\n"); err != nil || got != want {
-		t.Errorf("%v\n%s", err, got)
-	}
 }
 
 // Without any server: policies given as files.
