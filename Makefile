@@ -40,7 +40,7 @@ demo: build ## Run three ECS tasks in a Consul mesh on this machine and check wh
 .PHONY: demo-full
 demo-full: build ## Replace, stop and kill instances under traffic, in both stop orders, with a control
 	@tools/ensure.sh consul envoy
-	bin/localecs run -stop-order both examples/rolling-update examples/without-delay
+	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
 
 .PHONY: test
 test: build tools ## All tests: vet, staticcheck, race detector, real Consul and Envoy, the demo

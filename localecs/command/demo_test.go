@@ -91,6 +91,11 @@ func TestHelloMesh(t *testing.T) {
 			t.Errorf("an event without time, kind or text: %+v", e)
 		}
 	}
+	for _, task := range []string{"web", "api-1", "api-2"} {
+		if left := (event{Kind: "cleared", Task: task, Text: "nothing left of the task, its agent has left"}); !happened(events, left) {
+			t.Errorf("the agent of %s has not left", task)
+		}
+	}
 	for kind, want := range map[string]int{"scenario": 1, "consul": 1, "task": 3, "step_begin": 14, "step_end": 14, "desired": 3, "cleared": 3} {
 		if kinds[kind] != want {
 			t.Errorf("%d events of kind %s, want %d", kinds[kind], kind, want)

@@ -48,8 +48,9 @@ func runReport(t *testing.T, flags []string, path string) (code int, report verd
 func example(name string) string { return filepath.Join(testkit.Root(), "examples", name) }
 
 // Every instance of api is replaced under 50 requests a second, then a
-// health-sync and an Envoy are killed, in both stop orders of ECS. The example
-// says how many requests each may cost: none but for the killed Envoy.
+// health-sync, an Envoy and two Consul client agents are killed, in both stop
+// orders of ECS. The example says how many requests each may cost: none but for
+// the killed Envoy.
 func TestRollingUpdate(t *testing.T) {
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
@@ -66,18 +67,22 @@ func TestRollingUpdate(t *testing.T) {
 					t.Errorf("%s: %d requests failed", p.Name, p.Failed)
 				}
 			}
-			if diff := cmp.Diff([]string{"orderly passed", "health-sync killed passed", "Envoy killed passed", "after it passed"}, phases); diff != "" {
+			if diff := cmp.Diff([]string{"orderly passed", "health-sync killed passed", "Envoy killed passed", "after it passed", "agent killed passed", "agent restarted passed"}, phases); diff != "" {
 				t.Errorf("phases (-want +got):\n%s", diff)
 			}
-			if len(report.Left) != 1 || report.Left[0].Task != "api-4" || !strings.HasPrefix(report.Left[0].What, "token ") || report.Left[0].Reason == "" {
-				t.Errorf("left: %+v, want the token of api-4", report.Left)
+			if len(report.Left) != 2 || report.Left[0].Task != "api-4" || !strings.HasPrefix(report.Left[0].What, "token ") || report.Left[0].Reason == "" ||
+				report.Left[1].Task != "api-7" || !strings.HasSuffix(report.Left[1].What, ".ec2.internal, which is failed") {
+				t.Errorf("left: %+v, want the token of api-4 and the agent of api-7", report.Left)
 			}
 			for _, want := range []event{
 				{Kind: "kill", Task: "api-4", Container: "consul-ecs-health-sync", Text: "SIGKILL to consul-ecs"},
 				{Kind: "kill", Task: "api-5", Container: "sidecar-proxy", Text: "SIGKILL to envoy"},
 				{Kind: "status", Task: "api-5", Container: "sidecar-proxy", Text: "STOPPED (exit code 137)"},
 				{Kind: "get", Task: "api-4", Text: "GET http://127.0.0.1:9090/, has hello"},
-				{Kind: "cleared", Task: "api-5", Text: "nothing left of the task"},
+				{Kind: "cleared", Task: "api-5", Text: "nothing left of the task, its agent has left"},
+				{Kind: "status", Task: "api-7", Container: "consul-client", Text: "STOPPED (exit code 137)"},
+				{Kind: "status", Task: "api-7", Text: "STOPPED (EssentialContainerExited: Essential container in task exited)"},
+				{Kind: "status", Task: "web", Container: "consul-client", Text: "STOPPED (exit code 0)"},
 			} {
 				if !happened(events, want) {
 					t.Errorf("did not happen: %+v", want)

@@ -34,6 +34,13 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 		return r.awaitRequests(ctx, a.Requests)
 	case a.Stopped:
 		return r.awaitStopped(ctx, a)
+	case a.Restarts > 0:
+		return until(ctx, func() (bool, error) { return r.restarts(a.Task, a.Container) >= a.Restarts, nil })
+	case a.Tokens != nil:
+		return until(ctx, func() (bool, error) {
+			n, err := r.tokens(ctx, a.Task)
+			return n == *a.Tokens, err
+		})
 	}
 	id := r.tasks[a.Task].task.ID()
 	return r.watch.Until(ctx, func(c server.Checks) bool {
@@ -55,7 +62,7 @@ func (r *runner) awaitStopped(ctx context.Context, a file.Await) error {
 	if v := task.View(); a.StopCode != "" && v.StopCode != a.StopCode {
 		return fmt.Errorf("it stopped with %s", r.whyEnded(a.Task, v))
 	}
-	return r.cleared(ctx, a.Task, a.LeavesTokens)
+	return r.cleared(ctx, a.Task, a.Leaves())
 }
 
 // mayEnd notes that a task's end is no surprise from now on.
@@ -122,11 +129,40 @@ func (r *runner) passing(checks server.Checks, service string) int {
 
 func (r *runner) awaitRequests(ctx context.Context, n int) error {
 	before, _, _ := r.traffic.Totals()
+	return until(ctx, func() (bool, error) {
+		now, _, _ := r.traffic.Totals()
+		return now-before >= n, nil
+	})
+}
+
+// restarts is how often ECS has started a container again.
+func (r *runner) restarts(task, container string) int {
+	for _, c := range r.tasks[task].task.View().Containers {
+		if c.Name == container && c.RestartCount != nil {
+			return *c.RestartCount
+		}
+	}
+	return 0
+}
+
+// tokens counts the login tokens of a task.
+func (r *runner) tokens(ctx context.Context, task string) (n int, err error) {
+	found, err := r.leftOf(ctx, r.tasks[task].task.ID())
+	for _, l := range found {
+		if l.Token != "" {
+			n++
+		}
+	}
+	return n, err
+}
+
+// until asks again and again.
+func until(ctx context.Context, come func() (bool, error)) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if now, _, _ := r.traffic.Totals(); now-before >= n {
-			return nil
+		if ok, err := come(); ok || err != nil {
+			return err
 		}
 		select {
 		case <-tick.C:

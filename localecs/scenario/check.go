@@ -2,10 +2,12 @@ package scenario
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -21,12 +23,30 @@ func (r *runner) check(ctx context.Context) {
 	for _, what := range found {
 		r.fail("left in Consul: %s", what)
 	}
+	r.checkAgents(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, name := range r.names {
 		t := r.tasks[name]
-		for _, problem := range disorder(t.task.View(), t.killed) {
+		for _, problem := range disorder(t.task.View(), t.killed, r.file.Checks.CleanExits) {
 			r.fail("%s: %s", name, problem)
+		}
+	}
+}
+
+// checkAgents judges the agents of tasks whose end no step has awaited.
+func (r *runner) checkAgents(ctx context.Context) {
+	for _, name := range r.names {
+		t := r.tasks[name]
+		if !r.file.Checks.AgentsLeft || t.judged {
+			continue
+		}
+		agent, err := r.agentOf(ctx, t.task)
+		switch {
+		case err != nil:
+			r.fail("%s: %v", name, err)
+		case agent.State != server.AgentLeft:
+			r.fail("%s: %s", name, agent)
 		}
 	}
 }
@@ -54,8 +74,9 @@ func (r *runner) checkRequests() {
 }
 
 // disorder tells what an orderly task must not show at its end: a container
-// that never ran, or that had to be killed without being among killed.
-func disorder(v scheduler.View, killed []string) []string {
+// that never ran, or that had to be killed without being among killed, or, when
+// exits have to be clean, that has failed.
+func disorder(v scheduler.View, killed []string, clean bool) []string {
 	var problems []string
 	for _, c := range v.Containers {
 		switch {
@@ -65,6 +86,8 @@ func disorder(v scheduler.View, killed []string) []string {
 			problems = append(problems, "container "+c.Name+" never ran: "+c.Reason)
 		case *c.ExitCode == 137 && !slices.Contains(killed, c.Name):
 			problems = append(problems, "container "+c.Name+" had to be killed")
+		case *c.ExitCode != 0 && clean && !slices.Contains(killed, c.Name):
+			problems = append(problems, fmt.Sprintf("container %s exited with %d", c.Name, *c.ExitCode))
 		}
 	}
 	return problems

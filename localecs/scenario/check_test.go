@@ -1,12 +1,11 @@
 package scenario
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -57,69 +56,46 @@ func TestDisorderSparesWhatAStepHasKilled(t *testing.T) {
 		{Name: "up", KnownStatus: "RUNNING"},
 	}}
 	want := []string{"container slow had to be killed", "container never never ran: no image", "container up is still RUNNING"}
-	if diff := cmp.Diff(want, disorder(v, []string{"killed"})); diff != "" {
+	if diff := cmp.Diff(want, disorder(v, []string{"killed"}, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want = append([]string{"container failed exited with 1"}, want...)
+	if diff := cmp.Diff(want, disorder(v, []string{"killed"}, true)); diff != "" {
+		t.Errorf("clean exits (-want +got):\n%s", diff)
 	}
 }
 
-// What a step says about tokens is exact: they are those of its methods, and it
-// is wrong when there are none, too.
-func TestForetoldTokensAreExact(t *testing.T) {
+// What a step says about what stays is exact: it is wrong when there is nothing,
+// too.
+func TestWhatIsForetoldHasToBeThere(t *testing.T) {
 	t.Parallel()
-	service, client := server.Leftover{Token: "1", Method: "services"}, server.Leftover{Token: "2", Method: "clients"}
-	instance := server.Leftover{Service: "api-1234"}
-	leaves := map[string]string{"services": "nobody logs out"}
-	for _, c := range []struct {
-		name       string
-		found      []server.Leftover
-		leaves     map[string]string
-		told, rest []server.Leftover
-	}{
-		{"nothing", nil, nil, nil, nil},
-		{"nothing foretold", []server.Leftover{service, instance}, nil, nil, []server.Leftover{service, instance}},
-		{"of one method", []server.Leftover{service, client, instance}, leaves, []server.Leftover{service}, []server.Leftover{client, instance}},
-	} {
-		told, rest := foretold(c.found, c.leaves)
-		same := cmp.AllowUnexported(server.Leftover{})
-		if cmp.Diff(c.told, told, same) != "" || cmp.Diff(c.rest, rest, same) != "" {
-			t.Errorf("%s: foretold %v, rest %v; want %v and %v", c.name, told, rest, c.told, c.rest)
-		}
-	}
+	service, failed := server.Leftover{Token: "1", Method: "services"}, server.Leftover{Agent: "n", State: "failed"}
+	leaves := file.Leaves{Tokens: map[string]string{"services": "nobody logs out"}}
+	dead := file.Leaves{Agent: "it was killed"}
 	told := &recorder{}
 	r := &runner{file: &file.Scenario{Name: "x"}, out: told}
 	const want = "no token of services is left of it, but the step says that one is: nobody logs out"
-	if err := r.leftTokens("api-1", nil, leaves); err == nil || err.Error() != want || len(told.events) != 0 {
+	if err := r.leftAsTold("api-1", nil, leaves); err == nil || err.Error() != want || len(told.events) != 0 {
 		t.Errorf("got %v, told %+v; want %s", err, told.events, want)
 	}
-	if err := r.leftTokens("api-1", []server.Leftover{service}, leaves); err != nil {
-		t.Error(err)
+	const lives = "its agent has left, but the step says that it fails: it was killed"
+	if err := r.leftAsTold("api-1", nil, dead); err == nil || err.Error() != lives {
+		t.Errorf("got %v; want %s", err, lives)
 	}
-	if diff := cmp.Diff([]report.Leftover{{Task: "api-1", What: "token 1 of services", Reason: "nobody logs out"}}, r.left); diff != "" {
+	for leftover, leaves := range map[server.Leftover]file.Leaves{service: leaves, failed: dead} {
+		if err := r.leftAsTold("api-1", []server.Leftover{leftover}, leaves); err != nil {
+			t.Error(err)
+		}
+	}
+	slices.SortFunc(r.left, func(a, b report.Leftover) int { return strings.Compare(b.What, a.What) })
+	if diff := cmp.Diff([]report.Leftover{
+		{Task: "api-1", What: "token 1 of services", Reason: "nobody logs out"}, {Task: "api-1", What: "agent n, which is failed", Reason: "it was killed"},
+	}, r.left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
-	if len(told.events) != 1 || told.events[0].Kind != progress.Left || told.events[0].Task != "api-1" || told.events[0].Text != "left: token 1 of services, as nobody logs out" {
+	slices.SortFunc(told.events, func(a, b progress.Event) int { return strings.Compare(b.Text, a.Text) })
+	if len(told.events) != 2 || told.events[0].Kind != progress.Left || told.events[0].Task != "api-1" || told.events[0].Text != "left: token 1 of services, as nobody logs out" {
 		t.Errorf("told %+v", told.events)
-	}
-}
-
-// A service may be left longer than a token.
-func TestWhatIsLeftHasItsTime(t *testing.T) {
-	t.Parallel()
-	token, service := server.Leftover{Token: "1", Method: "m"}, server.Leftover{Service: "api-1234"}
-	for _, c := range []struct {
-		rest []server.Leftover
-		err  error
-		want time.Duration
-		text string
-	}{
-		{[]server.Leftover{token}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m"},
-		{[]server.Leftover{token, service}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m, service api-1234"},
-		{[]server.Leftover{service}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234"},
-		{nil, errors.New("list tokens: refused"), 15 * time.Second, "still in Consul after 15s: list tokens: refused"},
-	} {
-		if got := limitOf(c.rest); got != c.want || still(got, c.rest, c.err) != c.text {
-			t.Errorf("%v: %s, %q; want %s, %q", c.rest, got, still(got, c.rest, c.err), c.want, c.text)
-		}
 	}
 }
 
@@ -147,18 +123,7 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 	f = &file.Scenario{
 		Dir:   dir,
 		Tasks: map[string]file.Task{"web": {Definition: "good.json"}, "api": {Definition: "good.json", Service: "api"}},
-		Steps: []file.Step{
-			{Kill: &file.Kill{Task: "web", Container: "a"}},
-			{Kill: &file.Kill{Task: "web", Container: "b"}},
-			{Await: &file.Await{Task: "api", Container: "c"}},
-			{Await: &file.Await{Service: "api"}},
-		},
 	}
-	const want = "steps[1]: task \"web\" has no container \"b\"\nsteps[2]: task \"api\" has no container \"c\""
-	if _, _, err := Prepare(f, nil, network.AWSVPC); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-	f.Steps = f.Steps[:1]
 	plan, _, err := Prepare(f, nil, network.AWSVPC)
 	if err != nil {
 		t.Fatal(err)

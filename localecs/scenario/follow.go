@@ -125,9 +125,15 @@ func (r *runner) taskSoFar(a file.Await, checks server.Checks) string {
 	if a.Stopped {
 		return "is " + task.View().KnownStatus
 	}
+	if a.Restarts > 0 {
+		return fmt.Sprintf("%d of %d", r.restarts(a.Task, a.Container), a.Restarts)
+	}
 	if a.InTraffic != nil {
 		n := checks.Count(task.ID())
 		return fmt.Sprintf("%d checks passing, %d critical", n[api.HealthPassing], n[api.HealthCritical])
+	}
+	if a.Tokens != nil {
+		return ""
 	}
 	if status := checks.Status(task.ID(), a.Container); status != "" {
 		return "is " + status

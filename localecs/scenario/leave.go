@@ -6,43 +6,37 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 )
 
-// How long something of a stopped task may be left in Consul. It takes tens of
-// milliseconds, but services come back when their token still works: the agent
-// that leaves writes the listener's check once more, after the server has
-// forgotten its node. The server looks for such nodes every 60 s (Consul's
-// ReconcileInterval).
-const (
-	tokenLimit   = 15 * time.Second
-	serviceLimit = 75 * time.Second
-)
-
 // cleared waits until nothing of a stopped task is left in Consul but what its
-// step says: leaves has the auth methods whose tokens stay, and why.
-func (r *runner) cleared(ctx context.Context, name string, leaves map[string]string) error {
+// step says.
+func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
+	r.mu.Lock()
+	r.tasks[name].judged = true
+	r.mu.Unlock()
 	since := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := r.leftOf(ctx, r.tasks[name].task.ID())
-		told, rest := foretold(found, leaves)
+		found, err := r.leftBy(ctx, name)
+		told, rest := server.Foretold(found, leaves)
 		switch took := time.Since(since); {
-		case err == nil && len(rest) == 0 && len(leaves) == 0:
+		case err == nil && len(rest) == 0 && len(leaves.Tokens) == 0 && leaves.Agent == "":
 			r.leftNothing(name)
 			return nil
 		case err == nil && len(rest) == 0:
-			return r.leftTokens(name, told, leaves)
+			return r.leftAsTold(name, told, leaves)
 		case ctx.Err() != nil:
-			return fmt.Errorf("%s (%w)", still(took, rest, err), context.Cause(ctx))
-		case took > limitOf(rest):
-			return errors.New(still(took, rest, err))
+			return fmt.Errorf("%s (%w)", server.Still(took, rest, err), context.Cause(ctx))
+		case took > server.Limit(rest):
+			return errors.New(server.Still(took, rest, err))
 		}
 		select {
 		case <-tick.C:
@@ -51,48 +45,31 @@ func (r *runner) cleared(ctx context.Context, name string, leaves map[string]str
 	}
 }
 
+// leftBy is what is left of a task: an agent, too, that has not left.
+func (r *runner) leftBy(ctx context.Context, name string) ([]server.Leftover, error) {
+	task := r.tasks[name].task
+	found, err := r.leftOf(ctx, task.ID())
+	if err != nil || !r.file.Checks.AgentsLeft {
+		return found, err
+	}
+	agent, err := r.agentOf(ctx, task)
+	if err == nil && agent.State != server.AgentLeft {
+		found = append(found, agent)
+	}
+	return found, err
+}
+
+func (r *runner) agentOf(ctx context.Context, task *localecs.Task) (server.Leftover, error) {
+	ctx, cancel := context.WithTimeout(ctx, server.TokenLimit)
+	defer cancel()
+	return server.Agent(ctx, r.client, task.IP())
+}
+
 // leftOf asks once; an answer takes milliseconds.
 func (r *runner) leftOf(ctx context.Context, taskID string) ([]server.Leftover, error) {
-	ctx, cancel := context.WithTimeout(ctx, tokenLimit)
+	ctx, cancel := context.WithTimeout(ctx, server.TokenLimit)
 	defer cancel()
 	return server.Left(ctx, r.client, taskID, r.file.Checks.NoTokensOf, r.file.Checks.NoServices)
-}
-
-// limitOf is how long that may be left.
-func limitOf(rest []server.Leftover) time.Duration {
-	if len(rest) == 0 || slices.ContainsFunc(rest, func(l server.Leftover) bool { return l.Token != "" }) {
-		return tokenLimit
-	}
-	return serviceLimit
-}
-
-// still says what is left after a while, or why that is not known.
-func still(took time.Duration, rest []server.Leftover, err error) string {
-	what := list(rest)
-	if err != nil {
-		what = err.Error()
-	}
-	return fmt.Sprintf("still in Consul after %s: %s", took.Round(time.Second), what)
-}
-
-// foretold parts the tokens that may stay from everything else.
-func foretold(found []server.Leftover, leaves map[string]string) (told, rest []server.Leftover) {
-	for _, l := range found {
-		if leaves[l.Method] != "" {
-			told = append(told, l)
-		} else {
-			rest = append(rest, l)
-		}
-	}
-	return told, rest
-}
-
-func list(all []server.Leftover) string {
-	names := make([]string, len(all))
-	for i, l := range all {
-		names[i] = l.String()
-	}
-	return strings.Join(names, ", ")
 }
 
 func (r *runner) leftNothing(name string) {
@@ -100,19 +77,25 @@ func (r *runner) leftNothing(name string) {
 	r.mu.Lock()
 	r.tasks[name].moments.LeftNothing(now)
 	r.mu.Unlock()
-	r.tell(progress.Event{Time: now, Kind: progress.Cleared, Task: name, Text: "nothing left of the task"})
+	text := "nothing left of the task"
+	if r.file.Checks.AgentsLeft {
+		text += ", its agent has left"
+	}
+	r.tell(progress.Event{Time: now, Kind: progress.Cleared, Task: name, Text: text})
 }
 
-// leftTokens tells of the tokens that stay. They have to be there: what a step
-// says is exact.
-func (r *runner) leftTokens(name string, tokens []server.Leftover, leaves map[string]string) error {
-	for _, method := range slices.Sorted(maps.Keys(leaves)) {
-		if !slices.ContainsFunc(tokens, func(l server.Leftover) bool { return l.Method == method }) {
-			return fmt.Errorf("no token of %s is left of it, but the step says that one is: %s", method, leaves[method])
+// leftAsTold tells of what stays. It has to be there: what a step says is exact.
+func (r *runner) leftAsTold(name string, stays []server.Leftover, leaves file.Leaves) error {
+	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
+		if !slices.ContainsFunc(stays, func(l server.Leftover) bool { return l.Method == method }) {
+			return fmt.Errorf("no token of %s is left of it, but the step says that one is: %s", method, leaves.Tokens[method])
 		}
 	}
-	for _, token := range tokens {
-		l := report.Leftover{Task: name, What: token.String(), Reason: leaves[token.Method]}
+	if leaves.Agent != "" && !slices.ContainsFunc(stays, func(l server.Leftover) bool { return l.Agent != "" }) {
+		return fmt.Errorf("its agent has left, but the step says that it fails: %s", leaves.Agent)
+	}
+	for _, s := range stays {
+		l := report.Leftover{Task: name, What: s.String(), Reason: server.Reason(s, leaves)}
 		r.mu.Lock() // tasks may be stopped side by side
 		r.left = append(r.left, l)
 		r.mu.Unlock()

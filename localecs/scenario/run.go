@@ -47,6 +47,7 @@ type taskRun struct {
 	application string
 	task        *localecs.Task
 	mayEnd      bool     // a step has brought its end about, or awaits it
+	judged      bool     // a step has looked at what is left of it
 	killed      []string // the containers that a step has sent a signal to
 	moments     timeline.Moments
 }

@@ -119,7 +119,7 @@ func (r *runner) stop(ctx context.Context, s file.Stop) error {
 	var all sync.WaitGroup
 	for i, name := range s.Tasks {
 		all.Go(func() {
-			if err := r.stopOne(ctx, name, s.LeavesTokens); err != nil {
+			if err := r.stopOne(ctx, name, s.Leaves()); err != nil {
 				errs[i] = fmt.Errorf("stop %s: %w", name, err)
 			}
 		})
@@ -128,7 +128,7 @@ func (r *runner) stop(ctx context.Context, s file.Stop) error {
 	return errors.Join(errs...)
 }
 
-func (r *runner) stopOne(ctx context.Context, name string, leaves map[string]string) error {
+func (r *runner) stopOne(ctx context.Context, name string, leaves file.Leaves) error {
 	r.mayEnd(name)
 	task := r.tasks[name].task
 	task.Stop(scheduler.StopUserInitiated, "Task stopped by user")

@@ -64,7 +64,10 @@ type Scenario struct {
 type Image struct {
 	// Programs are host programs by their path in the container. ${name}
 	// stands for a variable: consul, envoy, bin (the project's programs).
-	Programs   map[string]string `yaml:"programs"`
+	Programs map[string]string `yaml:"programs"`
+	// Volumes are the image's VOLUME directories, with their owner as "uid:gid":
+	// a task's volume mounted there takes it over.
+	Volumes    map[string]string `yaml:"volumes"`
 	Entrypoint []string          `yaml:"entrypoint"`
 	Cmd        []string          `yaml:"cmd"`
 	// Env are NAME=value.
@@ -117,6 +120,9 @@ type Task struct {
 	// Service is the ECS service that the task belongs to: such a task may
 	// protect itself from scale-in. Empty means a standalone task.
 	Service string `yaml:"service"`
+	// Commands replace those of the definition, by container, as
+	// containerOverrides of RunTask do.
+	Commands map[string][]string `yaml:"commands"`
 }
 
 // UnmarshalYAML takes the file's name, or the mapping.
@@ -140,6 +146,12 @@ type Checks struct {
 	NoTokensOf []string `yaml:"noTokensOf"`
 	// NoServices lists services no instance of which may be left.
 	NoServices []string `yaml:"noServices"`
+	// AgentsLeft: the Consul agent of each stopped task has left in order, or as
+	// its step says.
+	AgentsLeft bool `yaml:"agentsLeft"`
+	// CleanExits: every container of a stopped task ended with 0, but for those
+	// that a step has killed.
+	CleanExits bool `yaml:"cleanExits"`
 }
 
 // maxBytes is far more than a person writes.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 func TestLoadReadsTheExample(t *testing.T) {
@@ -40,7 +41,7 @@ timeScale: -1
 gatePeriod: -5s
 environmentFiles: {web.env: web.env, "arn:aws:s3:::b/x.env": ""}
 tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json, three: three.json}
-images: {empty: }
+images: {empty: , i: {volumes: {data: "1:1", /x: root}}}
 consul: {image: none}
 steps:
 - start: [web, cache]
@@ -74,6 +75,11 @@ steps:
 - endTraffic: false
 - await: {service: a, passing: 1, container: b, within: 1s}
 - await: {task: three, passing: 1, inTraffic: true, within: 1s}
+- await: {task: three, restarts: 1, tokens: -1, within: 1s}
+- await: {task: three, container: a, restarts: -1, within: 1s}
+- await: {task: three, inTraffic: true, agentFails: why, within: 1s}
+- await: {service: a, passing: 1, tokens: 1, within: 1s}
+- stop: {tasks: [three], agentFails: why}
 `))
 	if err == nil {
 		t.Fatal("no error")
@@ -85,6 +91,8 @@ steps:
 		`tasks: "../db": want letters, digits, _ . and -: it is the name of a directory`,
 		`tasks["api"]: want the task definition's file`,
 		`images["empty"]: want programs`,
+		`images["i"].volumes: "data": want an absolute path`,
+		`images["i"].volumes: /x: owner "root": want uid:gid, such as 5996:5996`,
 		`consul.image: "none" is not in images`,
 		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
 		`consul.address: want the server's address, the last but one of subnet 10.42.0.0`,
@@ -94,7 +102,7 @@ steps:
 		`steps[3]: await: there is no traffic by then`,
 		`steps[3]: await: want exactly one of service, task, requests`,
 		`steps[3]: await: service needs passing, 1 or more`,
-		`steps[4]: await: task needs one of: container with status; inTraffic; stopped`,
+		`steps[4]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
 		`steps[5]: await: service needs passing, 1 or more`,
 		`steps[5]: await: within: want a duration such as 60s: every wait has an end`,
 		`steps[6]: traffic: rate: 0: want 1 to 1000 requests a second`,
@@ -120,9 +128,9 @@ steps:
 		`steps[18]: kill: container: must not be empty`,
 		`steps[18]: kill: process: "/bin/x": want the program's name without its directory`,
 		`steps[18]: kill: signal: signal "SIGNONE" is unknown`,
-		`steps[20]: await: task needs one of: container with status; inTraffic; stopped`,
+		`steps[20]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
 		`steps[20]: await: stopCode: "Bored": want one of EssentialContainerExited, TaskFailedToStart, UserInitiated, ServiceSchedulerInitiated, SpotInterruption, TerminationNotice, InfrastructureHealth`,
-		`steps[21]: await: stopCode and leavesTokens need stopped`,
+		`steps[21]: await: stopCode, leavesTokens and agentFails need stopped`,
 		`steps[22]: get: task "two" is not running by then`, // it was awaited to stop
 		`steps[22]: get: url: "ftp://127.0.0.1/x": want one such as http://127.0.0.1:9090/path`,
 		`steps[23]: traffic: there is traffic already; end it first`,
@@ -133,6 +141,16 @@ steps:
 		`steps[28]: endTraffic: want true, or a mapping with name, failed, maxFailed, minFailed`,
 		`steps[29]: await: what is awaited of a task needs task`,
 		`steps[30]: await: passing needs service`,
+		`steps[31]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
+		`steps[31]: await: restarts needs container, and 1 or more`,
+		`steps[31]: await: tokens: -1: want 0 or more`,
+		`steps[31]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
+		`steps[32]: await: restarts needs container, and 1 or more`,
+		`steps[33]: await: stopCode, leavesTokens and agentFails need stopped`,
+		`steps[33]: await: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
+		`steps[34]: await: what is awaited of a task needs task`,
+		`steps[34]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
+		`steps[35]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
 	}
 	slices.Sort(got)
 	slices.Sort(want)
@@ -147,14 +165,14 @@ func TestShortAndLongForms(t *testing.T) {
 name: x
 timeScale: 10
 gatePeriod: 5s
-tasks: {a: a.json, b: {definition: b.json, service: b-service}, c: {definition: c.json}}
-images: {i: {}}
+tasks: {a: a.json, b: {definition: b.json, service: b-service}, c: {definition: c.json, commands: {x: [run, -y]}}}
+images: {i: {volumes: {/data: "5996:5995", /b: "0:0"}}}
 consul: {image: i, address: 10.42.0.254}
 steps:
 - start: [a, b, c]
 - traffic: {task: a, port: 80, rate: 1}
 - kill: {task: b, container: x}
-- await: {task: b, stopped: true, within: 1s}
+- await: {task: b, stopped: true, agentFails: it was killed, within: 1s}
 - endTraffic: true
 - traffic: {task: a, port: 80, rate: 1}
 - endTraffic: {name: exact, failed: 0}
@@ -162,16 +180,26 @@ steps:
 - endTraffic: {minFailed: 1, maxFailed: 3}
 - stop: [a]
 - stop: {tasks: [c], leavesTokens: {m: nobody logs out}}
-checks: {noTokensOf: [m]}
+checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 `))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]Task{"a": {Definition: "a.json"}, "b": {Definition: "b.json", Service: "b-service"}, "c": {Definition: "c.json"}}, s.Tasks); diff != "" {
+	if diff := cmp.Diff(map[string]Task{"a": {Definition: "a.json"}, "b": {Definition: "b.json", Service: "b-service"}, "c": {Definition: "c.json", Commands: map[string][]string{"x": {"run", "-y"}}}}, s.Tasks); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
 	if s.TimeScale != 10 || s.GatePeriod != 5*time.Second {
 		t.Errorf("timeScale %v, gatePeriod %s", s.TimeScale, s.GatePeriod)
+	}
+	images, err := s.HostImages(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]image.Dir{{Path: "/b"}, {Path: "/data", UID: 5996, GID: 5995}}, images["i"].Volumes); diff != "" {
+		t.Errorf("volumes (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves()); diff != "" || !s.Checks.AgentsLeft || !s.Checks.CleanExits {
+		t.Errorf("checks %+v; leaves (-want +got):\n%s", s.Checks, diff)
 	}
 	var limits []string
 	for _, i := range []int{4, 6, 8} {

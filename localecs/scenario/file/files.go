@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/textfile"
@@ -33,10 +35,35 @@ func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, e
 		}
 		images[name] = image.Image{
 			Name: name, Programs: programs, Env: i.Env,
+			Volumes:    i.volumeDirs(),
 			Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,
 		}
 	}
 	return images, joinSorted(errs)
+}
+
+// volumeDirs are the VOLUME directories; the file was checked.
+func (i *Image) volumeDirs() []image.Dir {
+	var dirs []image.Dir
+	for _, path := range slices.Sorted(maps.Keys(i.Volumes)) {
+		dir, _ := volumeDir(path, i.Volumes[path])
+		dirs = append(dirs, dir)
+	}
+	return dirs
+}
+
+// volumeDir reads a VOLUME directory and its owner.
+func volumeDir(path, owner string) (image.Dir, error) {
+	uid, gid, _ := strings.Cut(owner, ":")
+	u, uErr := strconv.ParseUint(uid, 10, 31)
+	g, gErr := strconv.ParseUint(gid, 10, 31)
+	if uErr != nil || gErr != nil {
+		return image.Dir{}, fmt.Errorf("%s: owner %q: want uid:gid, such as 5996:5996", path, owner)
+	}
+	if !filepath.IsAbs(path) {
+		return image.Dir{}, fmt.Errorf("%q: want an absolute path", path)
+	}
+	return image.Dir{Path: path, UID: int(u), GID: int(g)}, nil
 }
 
 // EnvironmentFileTexts are the contents of the scenario's environment files, by

@@ -16,7 +16,7 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 			"line 2, column 14: unknown key \"program\"; did you mean \"programs\"?\n" +
 				"line 5, column 3: unknown key \"awiat\"; did you mean \"await\"?\n" +
 				"line 6, column 11: unknown key \"servce\"; did you mean \"service\"?\n" +
-				"line 8, column 3: unknown key \"failed\"; known here: failedRequests, minRequests, noServices, noTokensOf",
+				"line 8, column 3: unknown key \"failed\"; known here: agentsLeft, cleanExits, failedRequests, minRequests, noServices, noTokensOf",
 		},
 		"config entries are Consul's": {"consul: {configEntries: [{Any: {thing: 1}}]}\nx: 1\n",
 			`line 2, column 1: unknown key "x"; known here: account, checks, cluster, consul, environmentFiles, gatePeriod, images, name, region, roles, secrets, steps, stopOrder, subnet, tasks, timeScale`},

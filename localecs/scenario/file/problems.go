@@ -55,6 +55,12 @@ func (s *Scenario) settingProblems() []error {
 	for name, i := range s.Images {
 		if i == nil {
 			errs = append(errs, fmt.Errorf("images[%q]: want programs", name))
+			continue
+		}
+		for path, owner := range i.Volumes {
+			if _, err := volumeDir(path, owner); err != nil {
+				errs = append(errs, fmt.Errorf("images[%q].volumes: %w", name, err))
+			}
 		}
 	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {

@@ -44,15 +44,31 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	s.taskProblems(step, p, add)
 	p.trafficProblems(step, add)
 	step.valueProblems(add)
-	for _, method := range slices.Sorted(maps.Keys(step.leavesTokens())) {
-		if !slices.Contains(s.Checks.NoTokensOf, method) {
-			add("leavesTokens: auth method %q is not in checks.noTokensOf: nobody looks for its tokens", method)
-		}
-		if step.leavesTokens()[method] == "" {
-			add("leavesTokens[%q]: want the reason, which the report shows", method)
+	switch a := step.Await; {
+	case step.Stop != nil:
+		s.leavesProblems(step.Stop.Leaves(), add)
+	case a != nil:
+		s.leavesProblems(a.Leaves(), add)
+		if a.Tokens != nil && len(s.Checks.NoTokensOf) == 0 {
+			add("tokens: checks.noTokensOf names no auth method: there is nothing to count")
 		}
 	}
 	return errs
+}
+
+// leavesProblems looks at whether anybody looks for what is to stay.
+func (s *Scenario) leavesProblems(l Leaves, add func(string, ...any)) {
+	for _, method := range slices.Sorted(maps.Keys(l.Tokens)) {
+		if !slices.Contains(s.Checks.NoTokensOf, method) {
+			add("leavesTokens: auth method %q is not in checks.noTokensOf: nobody looks for its tokens", method)
+		}
+		if l.Tokens[method] == "" {
+			add("leavesTokens[%q]: want the reason, which the report shows", method)
+		}
+	}
+	if l.Agent != "" && !s.Checks.AgentsLeft {
+		add("agentFails: checks.agentsLeft is not true: nobody looks at agents")
+	}
 }
 
 // taskProblems looks at which tasks there are by now.
@@ -136,17 +152,6 @@ func (s Step) tasks() []string {
 	return s.Start
 }
 
-// leavesTokens are the tokens that the step foretells to stay.
-func (s Step) leavesTokens() map[string]string {
-	switch {
-	case s.Stop != nil:
-		return s.Stop.LeavesTokens
-	case s.Await != nil:
-		return s.Await.LeavesTokens
-	}
-	return nil
-}
-
 // valueProblems looks at each value by itself.
 func (s Step) valueProblems(add func(string, ...any)) {
 	port := func(n int) {
@@ -210,7 +215,7 @@ func (a *Await) problems(add func(string, ...any)) {
 	switch {
 	case a.Task != "":
 		a.taskProblems(add)
-	case a.Container != "" || a.Status != "" || a.InTraffic != nil || a.Stopped || a.StopCode != "" || a.LeavesTokens != nil:
+	case a.aboutTask():
 		add("what is awaited of a task needs task")
 	}
 	if a.Within <= 0 {
@@ -220,9 +225,16 @@ func (a *Await) problems(add func(string, ...any)) {
 
 // taskProblems are those of waiting for something of a task.
 func (a *Await) taskProblems(add func(string, ...any)) {
-	check := a.Container != "" || a.Status != ""
-	if count(check, a.InTraffic != nil, a.Stopped) != 1 {
-		add("task needs one of: container with status; inTraffic; stopped")
+	restarts := a.Restarts != 0
+	check := a.Status != "" || a.Container != "" && !restarts
+	if count(check, restarts, a.Tokens != nil, a.InTraffic != nil, a.Stopped) != 1 {
+		add("task needs one of: container with status; container with restarts; tokens; inTraffic; stopped")
+	}
+	if restarts && (a.Container == "" || a.Restarts < 0) {
+		add("restarts needs container, and 1 or more")
+	}
+	if a.Tokens != nil && *a.Tokens < 0 {
+		add("tokens: %d: want 0 or more", *a.Tokens)
 	}
 	if check && (a.Container == "" || !slices.Contains([]string{"passing", "warning", "critical"}, a.Status)) {
 		add("task needs container, and status passing, warning or critical")
@@ -234,9 +246,15 @@ func (a *Await) taskProblems(add func(string, ...any)) {
 	if a.StopCode != "" && !slices.Contains(codes, a.StopCode) {
 		add("stopCode: %q: want one of %s", a.StopCode, strings.Join(codes, ", "))
 	}
-	if !a.Stopped && (a.StopCode != "" || a.LeavesTokens != nil) {
-		add("stopCode and leavesTokens need stopped")
+	if !a.Stopped && (a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != "") {
+		add("stopCode, leavesTokens and agentFails need stopped")
 	}
+}
+
+// aboutTask says whether a field is set that is about a task.
+func (a *Await) aboutTask() bool {
+	return a.Container != "" || a.Status != "" || a.Restarts != 0 || a.Tokens != nil || a.InTraffic != nil ||
+		a.Stopped || a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != ""
 }
 
 func (e *EndTraffic) problems(add func(string, ...any)) {

@@ -29,6 +29,9 @@ type Stop struct {
 	// and states that they do: it is a mistake when there are none. Everything
 	// else has to go.
 	LeavesTokens map[string]string `yaml:"leavesTokens"`
+	// AgentFails is the reason why the tasks' agents do not leave, and states that
+	// the server takes them for failed. Empty means that they leave.
+	AgentFails string `yaml:"agentFails"`
 }
 
 // UnmarshalYAML takes the list, or the mapping.
@@ -40,6 +43,21 @@ func (s *Stop) UnmarshalYAML(unmarshal func(any) error) error {
 	*s = Stop{}
 	return unmarshal((*mapping)(s))
 }
+
+// Leaves is what stays in Consul of a task that has ended, as its step says, each
+// with the reason.
+type Leaves struct {
+	// Tokens are by auth method.
+	Tokens map[string]string
+	// Agent is that of an agent which is failed.
+	Agent string
+}
+
+// Leaves is what stays of the tasks.
+func (s Stop) Leaves() Leaves { return Leaves{s.LeavesTokens, s.AgentFails} }
+
+// Leaves is what stays of a task that has stopped.
+func (a Await) Leaves() Leaves { return Leaves{a.LeavesTokens, a.AgentFails} }
 
 // Kill sends Signal into Container of Task, as kill(1) would: to the processes
 // of the program Process, or to the container's first one.
@@ -55,7 +73,7 @@ type Kill struct {
 
 // Await waits for one condition: Passing instances of Service, or Requests
 // answered since the step began, or, of Task, one of: Status of the check of
-// Container; InTraffic; Stopped.
+// Container; Restarts of Container; Tokens; InTraffic; Stopped.
 type Await struct {
 	Service string `yaml:"service,omitempty"`
 	Passing int    `yaml:"passing,omitempty"`
@@ -63,14 +81,20 @@ type Await struct {
 	Task      string `yaml:"task,omitempty"`
 	Container string `yaml:"container,omitempty"`
 	Status    string `yaml:"status,omitempty"`
+	// Restarts is how often ECS has started the container again, or more.
+	Restarts int `yaml:"restarts,omitempty"`
+	// Tokens is how many login tokens the task has, of all that
+	// Checks.NoTokensOf names.
+	Tokens *int `yaml:"tokens,omitempty"`
 	// InTraffic is whether Consul sends traffic to the task.
 	InTraffic *bool `yaml:"inTraffic,omitempty"`
 	// Stopped waits for a task that ends by itself, and until nothing of it is
 	// left in Consul. StopCode is ECS's for it; empty means any.
 	Stopped  bool   `yaml:"stopped,omitempty"`
 	StopCode string `yaml:"stopCode,omitempty"`
-	// LeavesTokens is as in Stop.
+	// LeavesTokens and AgentFails are as in Stop.
 	LeavesTokens map[string]string `yaml:"leavesTokens,omitempty"`
+	AgentFails   string            `yaml:"agentFails,omitempty"`
 
 	Requests int           `yaml:"requests,omitempty"`
 	Within   time.Duration `yaml:"within"`

@@ -43,6 +43,10 @@ func (a Await) String() string {
 		return "task " + a.Task + " to be in traffic"
 	case a.InTraffic != nil:
 		return "task " + a.Task + " to be out of traffic"
+	case a.Tokens != nil:
+		return fmt.Sprintf("%d tokens of task %s", *a.Tokens, a.Task)
+	case a.Restarts > 0:
+		return fmt.Sprintf("%d restarts of container %s in %s", a.Restarts, a.Container, a.Task)
 	case a.Task != "":
 		return fmt.Sprintf("check of container %s in %s to be %s", a.Container, a.Task, a.Status)
 	default:

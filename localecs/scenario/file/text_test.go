@@ -27,6 +27,8 @@ func TestStepsSayWhatTheyDo(t *testing.T) {
 		{Step{Get: &Get{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "get http://127.0.0.1:1/x in api-1"},
 		{Step{Await: &Await{Task: "api-1", InTraffic: &yes}}, "await task api-1 to be in traffic"},
 		{Step{Await: &Await{Task: "api-1", InTraffic: &no}}, "await task api-1 to be out of traffic"},
+		{Step{Await: &Await{Task: "api-1", Container: "consul-client", Restarts: 2}}, "await 2 restarts of container consul-client in api-1"},
+		{Step{Await: &Await{Task: "api-1", Tokens: new(int)}}, "await 0 tokens of task api-1"},
 		{Step{Await: &Await{Task: "api-1", Stopped: true}}, "await task api-1 to stop by itself"},
 	} {
 		if got := c.step.String(); got != c.want {

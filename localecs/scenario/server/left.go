@@ -12,8 +12,8 @@ import (
 // Leftover is something that Consul still holds of a task.
 type Leftover struct {
 	// Token is a login token's accessor ID and Method its auth method, or Service
-	// is a service's ID.
-	Token, Method, Service string
+	// is a service's ID, or Agent is an agent's name and State its state.
+	Token, Method, Service, Agent, State string
 	// of has the task's ID in it.
 	of string
 }
@@ -23,8 +23,11 @@ func (l Leftover) Of(taskID string) bool { return HasTask(l.of, taskID) }
 
 // String names it.
 func (l Leftover) String() string {
-	if l.Token != "" {
+	switch {
+	case l.Token != "":
 		return fmt.Sprintf("token %s of %s", l.Token, l.Method)
+	case l.Agent != "":
+		return fmt.Sprintf("agent %s, which is %s", l.Agent, l.State)
 	}
 	return "service " + l.Service
 }

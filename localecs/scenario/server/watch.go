@@ -99,22 +99,31 @@ func (w *Watcher) Now() (Checks, <-chan struct{}) {
 	return w.checks, w.wake
 }
 
-// InTraffic says whether Consul sends traffic to the task: it has a proxy and
-// every check of its services passes.
+// InTraffic says whether Consul sends traffic to the task: it has a proxy, and
+// every check of its services and of the proxy's node passes.
 func (c Checks) InTraffic(taskID string) bool {
-	proxies := 0
+	proxy, node := false, ""
 	for _, check := range c {
-		if !HasTask(check.ServiceID, taskID) {
-			continue
-		}
-		if check.Status != api.HealthPassing {
+		switch {
+		case !HasTask(check.ServiceID, taskID):
+		case check.Status != api.HealthPassing:
 			return false
-		}
-		if strings.HasSuffix(check.ServiceID, workload.ProxyID("")) {
-			proxies++
+		case strings.HasSuffix(check.ServiceID, workload.ProxyID("")):
+			proxy, node = true, check.Node
 		}
 	}
-	return proxies > 0
+	return proxy && c.nodePasses(node)
+}
+
+// nodePasses says whether the checks of the node itself pass, such as that of
+// its agent by gossip.
+func (c Checks) nodePasses(node string) bool {
+	for _, check := range c {
+		if check.Node == node && check.ServiceID == "" && check.Status != api.HealthPassing {
+			return false
+		}
+	}
+	return true
 }
 
 // Count counts the checks of a task by their status.

@@ -26,6 +26,13 @@ func TestInTraffic(t *testing.T) {
 		{"all passing", Checks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
 		{"service critical", Checks{"a": check("api-1234", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, false},
 		{"proxy critical", Checks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "critical")}, false},
+		{"its node is critical", Checks{
+			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "critical"},
+		}, false},
+		{"another node is critical", Checks{
+			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "passing"},
+			"c": {Node: "m", CheckID: "serfHealth", Status: "critical"},
+		}, true},
 		{"another task is critical", Checks{"a": check("api-5678", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
 	} {
 		if got := c.checks.InTraffic("1234"); got != c.want {

@@ -1,0 +1,85 @@
+package definitions
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// scenario is one with the task definition good.json.
+func scenario(t *testing.T, tasks map[string]file.Task, steps ...file.Step) *file.Scenario {
+	t.Helper()
+	const definition = `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::1:role/r", "containerDefinitions": [
+		{"name": "a", "image": "i", "memory": 64, "command": ["x"]},
+		{"name": "b", "image": "i", "memory": 64, "command": ["x"], "restartPolicy": {"enabled": true}}]}`
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "good.json"), []byte(definition), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return &file.Scenario{Dir: dir, Account: "1", Roles: map[string]file.Role{"r": {}}, Tasks: tasks, Steps: steps}
+}
+
+func TestReadTellsEveryMistake(t *testing.T) {
+	t.Parallel()
+	f := scenario(t, map[string]file.Task{
+		"web":  {Definition: "good.json"},
+		"api":  {Definition: "good.json", Service: "api"},
+		"db":   {Definition: "good.json", Commands: map[string][]string{"a": {"y"}, "d": {"y"}, "c": {"y"}}},
+		"none": {Definition: "none.json"},
+	},
+		file.Step{Kill: &file.Kill{Task: "web", Container: "a"}},
+		file.Step{Kill: &file.Kill{Task: "web", Container: "c"}},
+		file.Step{Kill: &file.Kill{Task: "none", Container: "c"}},
+		file.Step{Await: &file.Await{Task: "api", Container: "c"}},
+		file.Step{Await: &file.Await{Task: "web", Container: "b", Restarts: 1}},
+		file.Step{Await: &file.Await{Task: "web", Container: "a", Restarts: 1}},
+		file.Step{Await: &file.Await{Service: "api"}},
+	)
+	_, _, err := Read(f)
+	want := []string{
+		"read task definition: DIR/none.json: no such file or directory",
+		`tasks["db"].commands: there is no container "c" in family f`,
+		`tasks["db"].commands: there is no container "d" in family f`,
+		`steps[1]: task "web" has no container "c"`,
+		`steps[3]: task "api" has no container "c"`,
+		`steps[5]: container "a" of task "web" has no restartPolicy`,
+	}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.ReplaceAll(err.Error(), f.Dir, "DIR"), "\n")); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+	f = scenario(t, map[string]file.Task{"web": {Definition: "good.json"}})
+	f.Roles = nil
+	if _, _, err := Read(f); err == nil || !strings.HasSuffix(err.Error(), "good.json: taskRoleArn arn:aws:iam::1:role/r is not among the scenario's roles") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestTasksHaveTheirOwnCommands(t *testing.T) {
+	t.Parallel()
+	defs, _, err := Read(scenario(t, map[string]file.Task{
+		"web": {Definition: "good.json"}, "api": {Definition: "good.json"},
+		"db": {Definition: "good.json", Commands: map[string][]string{"a": {"y", "-z"}}},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]string{}
+	for task, def := range defs {
+		for _, c := range def.ContainerDefinitions {
+			got[task] += strings.Join(c.Command, " ") + ";"
+		}
+	}
+	if diff := cmp.Diff(map[string]string{"web": "x;x;", "api": "x;x;", "db": "y -z;x;"}, got); diff != "" {
+		t.Errorf("commands (-want +got):\n%s", diff)
+	}
+	if defs["web"] != defs["api"] {
+		t.Error("a file was read twice")
+	}
+}
