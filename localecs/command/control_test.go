@@ -77,6 +77,13 @@ func TestDemoFailsWhenItMust(t *testing.T) {
 			}
 			return text
 		}, []string{"step 3: stop api-1: still in Consul after 15s: token ", "of iam-ecs-service-token"}},
+		"an agent that does not leave": {`
+- start: [api-1]
+- await: {service: api, passing: 1, within: 60s}
+- kill: {task: api-1, container: consul-client, process: consul}
+- await: {task: api-1, stopped: true, within: 100s}
+`, func(t *testing.T, name, text string) string { return text },
+			[]string{"step 4: await task api-1 to stop by itself within 1m40s: still in Consul after ", "agent ip-10-42-0-4.ec2.internal, which is failed"}},
 	}
 	programs := programs(t)
 	for name, tt := range tests {
