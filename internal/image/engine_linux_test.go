@@ -29,7 +29,6 @@ func TestMain(m *testing.M) {
 type engine struct {
 	id     string
 	docker string // the client
-	theirs bool   // it ran before
 	env    []string
 }
 
@@ -40,7 +39,6 @@ func startEngine(t *testing.T) *engine {
 	e := &engine{id: fmt.Sprintf("%s%d", cgroupPrefix, os.Getpid()), docker: "docker", env: os.Environ()}
 	if _, code := e.try("version"); code == 0 {
 		t.Log("using the Docker engine that runs")
-		e.theirs = true
 		t.Cleanup(func() { e.sweep(t) })
 		return e
 	}
