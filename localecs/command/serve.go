@@ -44,8 +44,8 @@ func serveCommand() cli.Command {
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
 		Help: `
-Starts an empty cluster "default" and serves the ECS API in front of it, and STS
-and IAM. On stdout are the exports with which the aws command line and AWS's SDKs
+Starts an empty cluster "default" and serves the ECS API in front of it, services
+and their deployments included, and STS and IAM. On stdout are the exports with which the aws command line and AWS's SDKs
 call it; on stderr is a line for each new version of a task. Tasks run as with
 localecs run: as processes of this machine, each task in a network of its own.
 
