@@ -199,9 +199,6 @@ func eachIn(path string, err error) error {
 	return errors.Join(errs...)
 }
 
-// Parse reads a scenario document. Unknown keys are errors, with their place.
-func Parse(data []byte) (*Scenario, error) { return parse(data, (*Scenario).problems) }
-
 // Default is what a scenario has that says nothing.
 func Default() *Scenario {
 	return &Scenario{
@@ -213,6 +210,8 @@ func Default() *Scenario {
 	}
 }
 
+// parse reads a document. Unknown keys are errors, with their place; problems
+// are what is wrong with the values.
 func parse(data []byte, problems func(*Scenario) []error) (*Scenario, error) {
 	if err := textfile.Check(data); err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func TestLoadReadsTheExample(t *testing.T) {
 
 func TestParseReportsEveryMistake(t *testing.T) {
 	t.Parallel()
-	_, err := Parse([]byte(`
+	_, err := parseScenario([]byte(`
 name: ../../etc
 stopOrder: never
 subnet: 10.42.0.0
@@ -161,7 +161,7 @@ steps:
 
 func TestShortAndLongForms(t *testing.T) {
 	t.Parallel()
-	s, err := Parse([]byte(`
+	s, err := parseScenario([]byte(`
 name: x
 timeScale: 10
 gatePeriod: 5s
@@ -282,7 +282,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("steps:\n- await: {within: 1s}\n"))
 	f.Add([]byte("tasks: {a: {definition: b}}\nsteps:\n- stop: {tasks: [a]}\n- endTraffic: {failed: 0}\n- endTraffic: false\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		s, err := Parse(data)
+		s, err := parseScenario(data)
 		if err != nil {
 			return
 		}
@@ -293,3 +293,6 @@ func FuzzParse(f *testing.F) {
 		s.IdentityRoles()
 	})
 }
+
+// parseScenario is parse as `localecs run` uses it.
+func parseScenario(data []byte) (*Scenario, error) { return parse(data, (*Scenario).problems) }

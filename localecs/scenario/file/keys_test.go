@@ -42,7 +42,7 @@ func TestParseNamesThePlaceOfEveryMistake(t *testing.T) {
 		"Windows's encoding": {"name: caf\xe9\n", "line 1, column 10: byte 0xe9 is not UTF-8: save the file as UTF-8"},
 	} {
 		got := ""
-		if _, err := Parse([]byte(c.document)); err != nil {
+		if _, err := parseScenario([]byte(c.document)); err != nil {
 			got = err.Error()
 		}
 		if diff := cmp.Diff(c.want, got); diff != "" {
