@@ -86,8 +86,8 @@ func (t *Table) without(e *entry, rest []Sourced, q Query) Verdict {
 		left := entry{resource: e.resource, prefix: e.prefix, segment: e.segment, rules: rest}
 		left.settle()
 		return left.verdict(q)
-	case e.resource == policy.Mesh || e.resource == policy.Peering:
-		return t.own(policy.Operator).verdict(q)
+	case inheritedFrom(e.resource) != e.resource:
+		return t.own(inheritedFrom(e.resource)).verdict(q)
 	case e.resource.IsScalar() || e.prefix:
 		return Unknown
 	}

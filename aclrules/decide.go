@@ -71,10 +71,18 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 // scalar is the entry in force; mesh and peering inherit operator's when they
 // have none.
 func (t *Table) scalar(r policy.Resource) *entry {
-	if e := t.own(r); e != nil || r != policy.Mesh && r != policy.Peering {
+	if e := t.own(r); e != nil {
 		return e
 	}
-	return t.own(policy.Operator)
+	return t.own(inheritedFrom(r))
+}
+
+// inheritedFrom is the resource whose rule counts where r has none.
+func inheritedFrom(r policy.Resource) policy.Resource {
+	if r == policy.Mesh || r == policy.Peering {
+		return policy.Operator
+	}
+	return r
 }
 
 // verdict is an entry's; nil has none.

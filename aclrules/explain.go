@@ -153,14 +153,6 @@ func (t *Table) considered(q Query) []*entry {
 	return found
 }
 
-// inheritedFrom is the resource whose rule counts where r has none.
-func inheritedFrom(r policy.Resource) policy.Resource {
-	if r == policy.Mesh || r == policy.Peering {
-		return policy.Operator
-	}
-	return r
-}
-
 // beaten tells why an entry did not decide although it speaks of the matter.
 func beaten(e, winner *entry, q Query) string {
 	switch {

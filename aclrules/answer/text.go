@@ -10,7 +10,7 @@ import (
 // widest is how far a long query may push the reasons of all to the right.
 const widest = 40
 
-// Width is how wide the queries of these answers are, for Line.
+// Width is how wide the queries of these answers are, for Sentence.
 func Width(answers []Answer) int {
 	width := 0
 	for _, a := range answers {
