@@ -100,7 +100,7 @@ func (r *runner) kill(k file.Kill) error {
 	t := r.tasks[k.Task]
 	r.mu.Lock()
 	t.killed = append(t.killed, k.Container)
-	if essential := t.def.Container(k.Container).Essential; essential == nil || *essential {
+	if t.def.Container(k.Container).IsEssential() {
 		t.mayEnd = true
 	}
 	r.mu.Unlock()

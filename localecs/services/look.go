@@ -130,8 +130,7 @@ func health(t ecs.Task, probed []string) string {
 func probed(def *taskdef.TaskDefinition) []string {
 	var names []string
 	for _, c := range def.ContainerDefinitions {
-		essential := c.Essential == nil || *c.Essential
-		if h := c.HealthCheck; essential && h != nil && len(h.Command) > 0 && h.Command[0] != "NONE" {
+		if c.IsEssential() && c.HealthCheck.Enabled() {
 			names = append(names, c.Name)
 		}
 	}
