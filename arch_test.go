@@ -51,7 +51,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "simulator rules",
-				Packages: []string{"localecs/scenario/screen", "localecs/scheduler"},
+				Packages: []string{"localecs/scenario/screen", "localecs/scheduler", "localecs/fault"},
 				Among:    arch.Downwards, Pure: true,
 				Uses: []string{"nouns"},
 			},
