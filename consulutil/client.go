@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"net/url"
 	"os"
 	"strings"
@@ -28,6 +29,9 @@ type Options struct {
 	Address string
 	// CAFile holds the CA certificates, PEM, that verify Address.
 	CAFile string
+	// CAPEM is the text of such certificates, for those who get it in a
+	// variable; it wins over CAFile and over the environment's file and path.
+	CAPEM string
 	// Token and TokenFile are the token of every request that brings none of
 	// its own. The file is read once, by NewClient; it wins over Token.
 	Token, TokenFile string
@@ -36,6 +40,9 @@ type Options struct {
 	// DialContext replaces the network dialer, for a server in another network
 	// namespace.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
+	// Wrap, if set, gets the client's transport and returns what requests go
+	// through instead: to count them, or to hold some back.
+	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
 // NewClient builds a client. It reads the CA and token files now, so a caller
@@ -63,6 +70,9 @@ func newConfig(o Options) (*api.Config, error) {
 	if o.CAFile != "" {
 		c.TLSConfig.CAFile = o.CAFile
 	}
+	if o.CAPEM != "" {
+		c.TLSConfig.CAPem, c.TLSConfig.CAFile, c.TLSConfig.CAPath = []byte(o.CAPEM), "", ""
+	}
 	if o.DialContext != nil {
 		c.Transport.DialContext = o.DialContext
 	}
@@ -82,6 +92,9 @@ func newConfig(o Options) (*api.Config, error) {
 	c.HttpClient.Timeout = RequestTimeout
 	if o.Timeout > 0 {
 		c.HttpClient.Timeout = o.Timeout
+	}
+	if o.Wrap != nil {
+		c.HttpClient.Transport = o.Wrap(c.HttpClient.Transport)
 	}
 	// Here and not in the API client, which would throw our HTTP client and
 	// its timeout away.
