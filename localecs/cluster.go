@@ -16,11 +16,14 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/change"
 	"github.com/meshtask/consul-ecs/localecs/dns"
+	"github.com/meshtask/consul-ecs/localecs/endpoints"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/infra"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
@@ -60,6 +63,9 @@ type Options struct {
 	Log     hclog.Logger
 }
 
+// Event is what an observer of the cluster sees.
+type Event = change.Event
+
 // Cluster is a running local ECS with one VPC. Close takes all of it away.
 type Cluster struct {
 	options Options
@@ -86,7 +92,7 @@ type Cluster struct {
 	shortage error
 	secrets  map[string]string
 	tasks    []*Task
-	services []*RunningService
+	services []*infra.Running
 }
 
 // Open makes the cluster: network, process runtime, STS and IAM.
@@ -140,8 +146,8 @@ func (c *Cluster) serveAWS() error {
 	if err != nil {
 		return fmt.Errorf("listen for STS and IAM: %w", err)
 	}
-	c.aws = hostOf(l)
-	c.closeAWS = serveHTTP(l, c.AWS())
+	c.aws = endpoints.Host(l)
+	c.closeAWS = endpoints.Serve(l, c.AWS())
 	return nil
 }
 
@@ -213,6 +219,23 @@ func (c *Cluster) AWSEndpoint() string { return "http://" + c.aws }
 // LogDir holds a directory per task and in it a log per container.
 func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }
 
+func (c *Cluster) volumeDir() string { return filepath.Join(c.options.Dir, "volumes") }
+
+// StartService starts a process in the VPC's own network, until Close.
+func (c *Cluster) StartService(s infra.Service) (*infra.Running, error) {
+	started, err := infra.Host{
+		Fabric: c.fabric, Runtime: c.runtime, Images: c.options.Images,
+		Volumes: c.volumeDir(), Logs: c.LogDir(), Log: c.options.Log,
+	}.Start(s)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	c.services = append(c.services, started)
+	c.mu.Unlock()
+	return started, nil
+}
+
 // Dial connects from the VPC, as a machine outside of every task would.
 func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return c.fabric.Infra().DialContext(ctx, network, address)
@@ -268,7 +291,7 @@ func (c *Cluster) close() error {
 		t.abort()
 	}
 	for _, s := range services {
-		s.stop()
+		s.Stop()
 	}
 	var errs []error
 	if c.closeAWS != nil {
@@ -277,5 +300,5 @@ func (c *Cluster) close() error {
 	if c.dns != nil {
 		errs = append(errs, c.dns.Close())
 	}
-	return errors.Join(append(errs, c.runtime.Close(), c.fabric.Close(), os.RemoveAll(filepath.Join(c.options.Dir, "volumes")))...)
+	return errors.Join(append(errs, c.runtime.Close(), c.fabric.Close(), os.RemoveAll(c.volumeDir()))...)
 }

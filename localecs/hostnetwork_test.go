@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/infra"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
@@ -192,7 +193,7 @@ func hostServicePortInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	_, err = w.StartService(Service{
+	_, err = w.StartService(infra.Service{
 		Name: "consul-server", Image: "tools", Args: []string{"/bin/helper", "block"}, Address: "127.42.0.254", Ports: []ports.Port{{Number: 8500}},
 	})
 	const want = "port 127.42.0.254:8500/tcp of consul-server cannot be had: something on this host that listens on 127.42.0.254:8500 has it\n" +

@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/environment"
 	"github.com/meshtask/consul-ecs/localecs/facts"
+	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -62,7 +63,7 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 	t := &Task{
 		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
 		env:        map[string][]string{},
-		logs:       map[string]*logFile{},
+		logs:       map[string]*logfile.File{},
 		volumes:    map[string]string{},
 		containers: map[string]*runtime.Container{},
 		events:     make(chan scheduler.Event),
@@ -216,8 +217,8 @@ func (t *Task) serve() error {
 	if err != nil {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
-	t.host = hostOf(l)
-	t.closers = append(t.closers, serveHTTP(l, endpoints.TaskHandler(endpoints.Task{
+	t.host = endpoints.Host(l)
+	t.closers = append(t.closers, endpoints.Serve(l, endpoints.TaskHandler(endpoints.Task{
 		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup, Stats: t.stats}),
 		Credentials: identity.Handler(t.cluster.store),
 		Agent:       metadata.ProtectionHandler(t.lookup, t.cluster.protections),
@@ -249,7 +250,7 @@ func (c *Cluster) LogFile(task, container string) string {
 // makeFiles makes the task's volumes, empty and root's, and a log per
 // container.
 func (t *Task) makeFiles() error {
-	volumes := filepath.Join(t.cluster.options.Dir, "volumes", t.id)
+	volumes := filepath.Join(t.cluster.volumeDir(), t.id)
 	for _, v := range t.def.Volumes {
 		dir := filepath.Join(volumes, v.Name)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -262,7 +263,7 @@ func (t *Task) makeFiles() error {
 		return fmt.Errorf("make log directory: %w", err)
 	}
 	for _, c := range t.def.ContainerDefinitions {
-		f, err := t.cluster.openLog(t.cluster.LogFile(t.name, c.Name))
+		f, err := logfile.Open(t.cluster.LogFile(t.name, c.Name), t.cluster.options.Log)
 		if err != nil {
 			return fmt.Errorf("make log of %s: %w", c.Name, err)
 		}

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/change"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -42,7 +44,7 @@ type Task struct {
 	credentials string
 	// By container name, complete after prepare.
 	env  map[string][]string
-	logs map[string]*logFile
+	logs map[string]*logfile.File
 	// volumes are host directories by volume name.
 	volumes map[string]string
 	// closers give back what the task holds, last acquired first.
@@ -194,7 +196,7 @@ func (t *Task) apply(state *scheduler.Task, event scheduler.Event) []scheduler.A
 	if t.launch.Observe != nil {
 		t.launch.Observe(t, view)
 	}
-	for _, e := range changes(t.name, old, view, now) {
+	for _, e := range change.Between(t.name, old, view, now) {
 		t.cluster.options.Observe(e)
 	}
 	return actions

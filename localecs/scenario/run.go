@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/infra"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -160,19 +161,19 @@ func (r *runner) fail(format string, args ...any) {
 }
 
 // serverEnded is why the Consul server is gone.
-func (r *runner) serverEnded(s *localecs.RunningService) error {
+func (r *runner) serverEnded(s *infra.Running) error {
 	if lost := r.cluster.Err(); lost != nil {
 		return lost
 	}
 	return fmt.Errorf("the Consul server has ended: %s (log: %s)", lastLine(s.LogFile), s.LogFile)
 }
 
-func (r *runner) startConsul(ctx context.Context) (*localecs.RunningService, error) {
+func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
 	c := &r.file.Consul
 	token := uuid.New().String()
-	running, err := r.cluster.StartService(localecs.Service{
+	running, err := r.cluster.StartService(infra.Service{
 		Name: "consul-server", Image: c.Image, Args: server.Args(c, token), Address: c.Address, Ports: server.Ports(), Dirs: []string{"/consul/data"},
 	})
 	if err != nil {

@@ -1,4 +1,9 @@
-package localecs
+// Package change says what an observer of a cluster sees: which statuses have
+// changed.
+//
+// Owns: the events of a task's views. Never does: watch anything.
+// Start reading at: Between.
+package change
 
 import (
 	"fmt"
@@ -20,8 +25,8 @@ type Event struct {
 	Detail string
 }
 
-// changes lists what differs between two views of a task, containers first.
-func changes(task string, old, now scheduler.View, at time.Time) []Event {
+// Between lists what differs between two views of a task, containers first.
+func Between(task string, old, now scheduler.View, at time.Time) []Event {
 	var events []Event
 	for i, c := range now.Containers {
 		var before scheduler.ContainerView

@@ -1,0 +1,40 @@
+// Package logfile writes the output of containers to disk.
+//
+// Owns: the one warning about output that cannot be written.
+// Never does: stop a container for it.
+// Start reading at: Open.
+package logfile
+
+import (
+	"os"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// File is a container's output on disk. That it cannot be written is told once:
+// the container goes on.
+type File struct {
+	*os.File
+	log  hclog.Logger
+	once sync.Once
+}
+
+// Open makes a log, or appends to it. Its troubles are told in log.
+func Open(path string, log hclog.Logger) (*File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &File{File: f, log: log}, nil
+}
+
+// Write implements io.Writer.
+func (f *File) Write(p []byte) (int, error) {
+	n, err := f.File.Write(p)
+	if err != nil {
+		f.once.Do(func() { f.log.Warn("output of a container is lost from here on", logkey.Error, err) })
+	}
+	return n, err
+}
