@@ -83,9 +83,9 @@ func shownOverrides(def *taskdef.TaskDefinition, o ecs.Overrides) ecs.Overrides 
 }
 
 // launch is the record's task for the launcher.
-func (p *Plane) launch(r *record.Record) Launch {
+func (p *Plane) launch(r *record.Record, reference string) Launch {
 	return Launch{
-		ID: r.ID, Cluster: r.Cluster, Service: r.Service, Definition: r.Definition, ContainerARNs: r.ContainerARNs,
+		ID: r.ID, Cluster: r.Cluster, Reference: reference, Service: r.Service, Definition: r.Definition, ContainerARNs: r.ContainerARNs,
 		Report: func(report record.Report, now time.Time) {
 			p.mu.Lock()
 			defer p.mu.Unlock()

@@ -24,6 +24,8 @@ type Launcher interface {
 // Launch is a task that is to run.
 type Launch struct {
 	ID, Cluster string
+	// Reference is the referenceId of RunTask.
+	Reference string
 	// Service is empty for a standalone task.
 	Service string
 	// Definition has the overrides in it, and must not be changed.

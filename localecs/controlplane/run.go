@@ -49,17 +49,25 @@ func (p *Plane) RunTask(call ecs.Call, in ecs.RunTaskInput) (ecs.TasksOutput, er
 	if strings.HasPrefix(in.Group, "service:") {
 		return ecs.TasksOutput{}, ecs.Invalid("Invalid namespace for group.")
 	}
-	return p.run(call, in, "")
+	return p.run(call, in, origin{})
+}
+
+// origin is who starts tasks: somebody who calls the API when it is zero.
+type origin struct {
+	// service is empty for standalone tasks.
+	service string
+	// anywhere takes definitions that are not for Fargate, and inactive ones.
+	anywhere bool
 }
 
 // run starts tasks of a service, or standalone ones.
-func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, service string) (ecs.TasksOutput, error) {
+func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, by origin) (ecs.TasksOutput, error) {
 	out := ecs.TasksOutput{Tasks: []ecs.Task{}, Failures: []ecs.Failure{}}
 	if err := checkRun(in); err != nil {
 		return out, err
 	}
 	p.mu.Lock()
-	o, err := p.order(in, service)
+	o, err := p.order(in, by)
 	if err != nil {
 		p.mu.Unlock()
 		return out, err
@@ -72,7 +80,7 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, service string) (ecs.Tas
 		}
 		return out, err
 	}
-	if p.launches != nil && !p.launches.AllowN(call.Now, o.count) {
+	if p.launches != nil && !by.anywhere && !p.launches.AllowN(call.Now, o.count) {
 		p.mu.Unlock()
 		return out, ecs.Errorf(ecs.ThrottlingException, "Rate exceeded")
 	}
@@ -82,7 +90,7 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, service string) (ecs.Tas
 		r := p.create(call, o)
 		ids = append(ids, r.ID)
 		out.Tasks = append(out.Tasks, r.Shape(call.Now, record.Lag{}, true))
-		launches = append(launches, p.launch(r))
+		launches = append(launches, p.launch(r, in.ReferenceID))
 	}
 	if in.ClientToken != "" {
 		p.tokens[tokenKey(o)] = idempotent{input: fingerprint(in), tasks: ids, at: call.Now}
@@ -117,7 +125,7 @@ func checkRun(in ecs.RunTaskInput) error {
 
 // order resolves what the input names. A service goes on with a revision that
 // is not active any more.
-func (p *Plane) order(in ecs.RunTaskInput, service string) (*order, error) {
+func (p *Plane) order(in ecs.RunTaskInput, by origin) (*order, error) {
 	c, err := p.cluster(in.Cluster)
 	if err != nil {
 		return nil, err
@@ -128,20 +136,23 @@ func (p *Plane) order(in ecs.RunTaskInput, service string) (*order, error) {
 		return nil, err
 	case r == nil:
 		return nil, ecs.Client("TaskDefinition not found.")
-	case r.Status != ecs.Active && service == "":
+	case r.Status != ecs.Active && by == (origin{}):
 		return nil, ecs.Client("TaskDefinition is inactive")
 	}
-	o := &order{cluster: c, revision: r, count: 1, service: service, input: in}
+	o := &order{cluster: c, revision: r, count: 1, service: by.service, input: in}
 	if in.Count != nil {
 		o.count = *in.Count
 	}
 	if o.provider, err = provider(c, in); err != nil {
 		return nil, err
 	}
-	if err := input.FirstOf(checkFargate(r, in), checkNetwork(r.Definition, in.NetworkConfiguration)); err != nil {
+	if err := checkFargate(r, in); err != nil && !by.anywhere {
 		return nil, err
 	}
-	if o.def, err = registry.Override(r.Definition, in.Overrides); err != nil {
+	if err := checkNetwork(r.Definition, in.NetworkConfiguration); err != nil {
+		return nil, err
+	}
+	if o.def, err = registry.Override(r.Definition, in.Overrides, !by.anywhere); err != nil {
 		return nil, err
 	}
 	if in.PropagateTags == "TASK_DEFINITION" {
@@ -150,8 +161,8 @@ func (p *Plane) order(in ecs.RunTaskInput, service string) (*order, error) {
 	o.tags = input.MergeTags(o.tags, in.Tags...)
 	if in.EnableECSManagedTags {
 		o.tags = input.MergeTags(o.tags, ecs.Tag{Key: "aws:ecs:clusterName", Value: c.name})
-		if service != "" {
-			o.tags = input.MergeTags(o.tags, ecs.Tag{Key: "aws:ecs:serviceName", Value: service})
+		if by.service != "" {
+			o.tags = input.MergeTags(o.tags, ecs.Tag{Key: "aws:ecs:serviceName", Value: by.service})
 		}
 	}
 	return o, nil

@@ -15,7 +15,14 @@ import (
 // RunForService starts tasks of a service. Its input has what the service gives
 // them: startedBy ecs-svc/<deployment>, group service:<name>, tags.
 func (p *Plane) RunForService(call ecs.Call, service string, in ecs.RunTaskInput) (ecs.TasksOutput, error) {
-	return p.run(call, in, service)
+	return p.run(call, in, origin{service: service})
+}
+
+// RunHere starts tasks for whoever runs this ECS: of a service, or standalone
+// when it is empty, and also of definitions that are not for Fargate. Nothing
+// throttles it.
+func (p *Plane) RunHere(call ecs.Call, service string, in ecs.RunTaskInput) (ecs.TasksOutput, error) {
+	return p.run(call, in, origin{service: service, anywhere: true})
 }
 
 // ForService checks what a service is to run, before it does, and resolves the
@@ -26,7 +33,7 @@ func (p *Plane) ForService(in ecs.RunTaskInput) (cluster string, r *registry.Rev
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o, err := p.order(in, "")
+	o, err := p.order(in, origin{})
 	if err != nil {
 		return "", nil, err
 	}

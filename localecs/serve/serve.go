@@ -1,10 +1,8 @@
 package serve
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"net"
 	"net/http"
 	"sync"
@@ -14,13 +12,10 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
-	"github.com/meshtask/consul-ecs/localecs/controlplane"
-	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
-	"github.com/meshtask/consul-ecs/localecs/services"
+	"github.com/meshtask/consul-ecs/localecs/region"
 )
 
 // Options say what is served, and where.
@@ -41,14 +36,11 @@ type Options struct {
 
 // Server is a running local ECS.
 type Server struct {
-	cluster  *localecs.Cluster
-	plane    *controlplane.Plane
-	services *services.Services
-	key      identity.Key
-	options  Options
-	server   *http.Server
-	stop     context.CancelFunc // of the services
-	serving  sync.WaitGroup
+	region  *region.Region
+	key     identity.Key
+	options Options
+	server  *http.Server
+	serving sync.WaitGroup
 }
 
 // userName is who the exports stand for.
@@ -56,40 +48,14 @@ const userName = "localecs"
 
 // Open starts the cluster and serves its API.
 func Open(o Options) (*Server, error) {
-	if o.Cluster.Observe == nil {
-		o.Cluster.Observe = func(localecs.Event) {}
-	}
-	cluster, err := localecs.Open(o.Cluster)
+	r, err := region.Open(region.Options{Cluster: o.Cluster, Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log})
 	if err != nil {
 		return nil, errors.Join(err, o.Listener.Close())
 	}
-	s := &Server{cluster: cluster, options: o}
-	s.key = cluster.Identities().PutUser(identity.User{Name: userName, Account: o.Cluster.Account, Actions: []string{"*"}})
-	account := arn.Account{Region: o.Cluster.Region, ID: o.Cluster.Account}
-	plane := controlplane.Options{
-		Account:     account,
-		Launcher:    newLauncher(cluster, o.Log),
-		Protections: cluster.Protections(),
-		Lag:         o.Lag,
-		Observe:     s.observe,
-	}
-	if o.Throttle {
-		plane.Launches = ecsapi.Launches()
-	}
-	s.plane = controlplane.New(plane)
-	s.services = services.New(s.plane, account)
-	operations := ecsapi.Operations(s.plane)
-	maps.Copy(operations, ecsapi.ServiceOperations(s.services))
-	api := ecsapi.Options{Store: cluster.Identities(), Region: o.Cluster.Region, Operations: operations, Log: o.Log}
-	if o.Throttle {
-		api.Buckets = ecsapi.NewBuckets()
-	}
-	cluster.ServeECS(ecsapi.New(api))
-	ctx, stop := context.WithCancel(context.Background())
-	s.stop = stop
-	s.serving.Go(func() { s.services.Run(ctx) })
+	s := &Server{region: r, options: o}
+	s.key = r.Cluster().Identities().PutUser(identity.User{Name: userName, Account: o.Cluster.Account, Actions: []string{"*"}})
 	const patience = 30 * time.Second
-	s.server = &http.Server{Handler: cluster.AWS(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * patience}
+	s.server = &http.Server{Handler: r.Cluster().AWS(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * patience}
 	s.serving.Go(func() { // what ends it is Close
 		if err := s.server.Serve(o.Listener); !errors.Is(err, http.ErrServerClosed) {
 			o.Log.Error("ECS API cannot be served any more", logkey.Error, err)
@@ -98,29 +64,20 @@ func Open(o Options) (*Server, error) {
 	return s, nil
 }
 
-// observe hands a task's new version on, with the plane locked.
-func (s *Server) observe(task ecs.Task, at time.Time) {
-	s.services.Notify()
-	if s.options.Observe != nil {
-		s.options.Observe(task, at)
-	}
-}
-
 // URL is where the API is, and STS and IAM.
 func (s *Server) URL() string { return "http://" + s.options.Listener.Addr().String() }
 
 // Lost is closed when no task can run any more; Err says why.
-func (s *Server) Lost() <-chan struct{} { return s.cluster.Lost() }
+func (s *Server) Lost() <-chan struct{} { return s.region.Cluster().Lost() }
 
 // Err is why no task can run any more, nil as long as they can.
-func (s *Server) Err() error { return s.cluster.Err() }
+func (s *Server) Err() error { return s.region.Cluster().Err() }
 
 // Close takes the API away, then kills the tasks and gives everything back.
 func (s *Server) Close() error {
 	err := s.server.Close()
-	s.stop()
 	s.serving.Wait()
-	return errors.Join(err, s.cluster.Close())
+	return errors.Join(err, s.region.Close())
 }
 
 // Variable is a variable of the environment.

@@ -13,8 +13,8 @@ import (
 const maxOverrides = 8192
 
 // Override returns the definition with the overrides in it: the same one when
-// there are none.
-func Override(def *taskdef.TaskDefinition, o ecs.Overrides) (*taskdef.TaskDefinition, error) {
+// there are none. onFargate holds the result against Fargate's rules, too.
+func Override(def *taskdef.TaskDefinition, o ecs.Overrides, onFargate bool) (*taskdef.TaskDefinition, error) {
 	if reflect.ValueOf(o).IsZero() {
 		return def, nil
 	}
@@ -41,9 +41,11 @@ func Override(def *taskdef.TaskDefinition, o ecs.Overrides) (*taskdef.TaskDefini
 	if o.EphemeralStorage != nil {
 		d.EphemeralStorage = &taskdef.EphemeralStorage{SizeInGiB: o.EphemeralStorage.SizeInGiB}
 	}
-	onFargate := d
-	onFargate.RequiresCompatibilities = []string{ecs.Fargate}
-	if text := refusal(&onFargate); text != "" {
+	checked := d
+	if onFargate {
+		checked.RequiresCompatibilities = []string{ecs.Fargate}
+	}
+	if text := refusal(&checked); text != "" {
 		return nil, ecs.Client("%s", text)
 	}
 	d.SetDefaults()

@@ -1,4 +1,4 @@
-package serve
+package region
 
 import (
 	"fmt"
@@ -19,6 +19,8 @@ import (
 // launcher runs the control plane's tasks in a cluster.
 type launcher struct {
 	cluster *localecs.Cluster
+	name    func(controlplane.Launch) string
+	began   func(Begun)
 	log     hclog.Logger
 
 	mu    sync.Mutex
@@ -33,8 +35,19 @@ type slot struct {
 	stop *scheduler.StopRequested
 }
 
-func newLauncher(c *localecs.Cluster, log hclog.Logger) *launcher {
-	return &launcher{cluster: c, log: log, tasks: map[string]*slot{}, warned: map[string]bool{}}
+func newLauncher(c *localecs.Cluster, o Options) *launcher {
+	l := &launcher{cluster: c, name: o.Name, began: o.Began, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
+	if l.name == nil {
+		l.name = func(in controlplane.Launch) string { return in.Definition.Family + "-" + in.ID }
+	}
+	if l.began == nil {
+		l.began = func(b Begun) {
+			if b.Err != nil {
+				l.log.Warn("task could not be started", logkey.TaskID, b.ID, logkey.Error, b.Err)
+			}
+		}
+	}
+	return l
 }
 
 // Launch implements controlplane.Launcher.
@@ -51,19 +64,19 @@ func (l *launcher) Launch(in controlplane.Launch) {
 			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
 		}
 	}
-	go l.run(in, s)
+	go l.run(in, l.name(in), s)
 }
 
 // run makes the task and waits until nothing of it is left.
-func (l *launcher) run(in controlplane.Launch, s *slot) {
+func (l *launcher) run(in controlplane.Launch, name string, s *slot) {
 	defer func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		delete(l.tasks, in.ID)
 	}()
-	task, err := l.start(in)
+	task, err := l.start(in, name)
+	l.began(Begun{Launch: in, Name: name, Task: task, Err: err})
 	if err != nil {
-		l.log.Warn("task could not be started", logkey.TaskID, in.ID, logkey.Error, err)
 		failed := record.Report{View: failure(in.Definition, err.Error(), time.Now())}
 		in.Report(failed, time.Now())
 		failed.Gone = true
@@ -84,14 +97,14 @@ func (l *launcher) run(in controlplane.Launch, s *slot) {
 }
 
 // start makes the task. The error is what the API says of it.
-func (l *launcher) start(in controlplane.Launch) (*localecs.Task, error) {
+func (l *launcher) start(in controlplane.Launch, name string) (*localecs.Task, error) {
 	if role := in.Definition.TaskRoleARN; role != "" {
 		if _, known := l.cluster.Identities().Role(role); !known {
 			return nil, &unassumable{role}
 		}
 	}
 	task, err := l.cluster.Launch(localecs.Launch{
-		Name: in.Definition.Family + "-" + in.ID, ID: in.ID, Cluster: in.Cluster, Service: in.Service,
+		Name: name, ID: in.ID, Cluster: in.Cluster, Service: in.Service,
 		Definition: in.Definition, ContainerARNs: in.ContainerARNs,
 		Observe: func(t *localecs.Task, v scheduler.View) { in.Report(report(t, v), time.Now()) },
 	})
