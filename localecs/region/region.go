@@ -1,19 +1,15 @@
 package region
 
 import (
-	"context"
-	"maps"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/account"
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
-	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/services"
 )
 
@@ -48,11 +44,8 @@ type Begun struct {
 
 // Region is a running local ECS.
 type Region struct {
-	cluster  *localecs.Cluster
-	plane    *controlplane.Plane
-	services *services.Services
-	stop     context.CancelFunc // of the services
-	running  sync.WaitGroup
+	cluster *localecs.Cluster
+	account *account.Account
 }
 
 // Open starts the cluster and its API.
@@ -64,35 +57,11 @@ func Open(o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{cluster: cluster}
-	account := arn.Account{Region: o.Cluster.Region, ID: o.Cluster.Account}
-	plane := controlplane.Options{
-		Account:     account,
-		Launcher:    newLauncher(cluster, o),
-		Protections: cluster.Protections(),
-		Lag:         o.Lag,
-		Observe: func(task ecs.Task, at time.Time) { // with the plane locked
-			r.services.Notify()
-			if o.Observe != nil {
-				o.Observe(task, at)
-			}
-		},
-	}
-	if o.Throttle {
-		plane.Launches = ecsapi.Launches()
-	}
-	r.plane = controlplane.New(plane)
-	r.services = services.New(r.plane, account)
-	operations := ecsapi.Operations(r.plane)
-	maps.Copy(operations, ecsapi.ServiceOperations(r.services))
-	api := ecsapi.Options{Store: cluster.Identities(), Region: o.Cluster.Region, Operations: operations, Log: o.Log}
-	if o.Throttle {
-		api.Buckets = ecsapi.NewBuckets()
-	}
-	cluster.ServeECS(ecsapi.New(api))
-	ctx, stop := context.WithCancel(context.Background())
-	r.stop = stop
-	r.running.Go(func() { r.services.Run(ctx) })
+	r := &Region{cluster: cluster, account: account.Open(account.Options{
+		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: newLauncher(cluster, o),
+		Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
+	})}
+	cluster.ServeECS(r.account.API())
 	return r, nil
 }
 
@@ -100,14 +69,13 @@ func Open(o Options) (*Region, error) {
 func (r *Region) Cluster() *localecs.Cluster { return r.cluster }
 
 // Plane is what the API knows of tasks.
-func (r *Region) Plane() *controlplane.Plane { return r.plane }
+func (r *Region) Plane() *controlplane.Plane { return r.account.Plane }
 
 // Services are the services of the account.
-func (r *Region) Services() *services.Services { return r.services }
+func (r *Region) Services() *services.Services { return r.account.Services }
 
 // Close kills the tasks and gives everything back.
 func (r *Region) Close() error {
-	r.stop()
-	r.running.Wait()
+	r.account.Close()
 	return r.cluster.Close()
 }

@@ -1,0 +1,25 @@
+// Package ecstest is an ECS for tests: the ECS API with as many tasks as a test
+// wants, none of which has a process. It needs no privileges, takes no port
+// unless asked for a URL, and 10,000 tasks are RUNNING within a second.
+//
+//	ecs := ecstest.New(t, ecstest.Options{})
+//	tasks := ecs.Run(ecstest.Group{Family: "web", Count: 250, Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
+//	ecs.Stop(tasks[0])                 // in order, as StopTask does
+//	ecs.Kill(tasks[1:3]...)            // all at once, with 137
+//	ecs.Exit(tasks[3], "app", 1)       // one container, by itself
+//	client := ecs.Config()             // an aws.Config for AWS's SDK
+//
+// Run, Stop and Kill return when the tasks are RUNNING or STOPPED; any task may be
+// named by its ID or its ARN. Stopped tasks are described for an hour, then they
+// are MISSING: inside testing/synctest an hour passes by waiting, since Config's
+// HTTP client stays within the process. Options has Lag for answers that are late
+// as AWS's are, Throttle, and Timing for tasks that take time; Fail makes chosen
+// calls fail. Services work as well: call CreateService through the SDK.
+//
+// A definition of your own is registered with Register; what its containers do is
+// in package localecs/simulated/life: the variable LOCALECS_SIMULATE.
+//
+// Owns: the way from a test to localecs/simulated.
+// Never does: run outside tests.
+// Start reading at: New.
+package ecstest

@@ -1,0 +1,171 @@
+package ecstest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/meshtask/consul-ecs/localecs/simulated"
+)
+
+// Options describe the ECS; in the zero Options nothing takes time, nothing is
+// late and nothing is throttled.
+type Options = simulated.Options
+
+// Group is many tasks alike: a family, a count, tags.
+type Group = simulated.Group
+
+// Call is a call of the ECS API, as Fail sees it.
+type Call struct {
+	// Operation is ListTasks, DescribeTasks and so on.
+	Operation string
+	// Number counts the calls of this operation, from 1.
+	Number int
+}
+
+// ECS is the ECS API of one account, and a user who may call all of it. Its
+// methods fail the test where they cannot do what they are to do.
+type ECS struct {
+	// World has the calls of the API as methods too, and SetHealth.
+	World *simulated.World
+
+	t      testing.TB
+	server func() *httptest.Server
+
+	mu    sync.Mutex
+	calls map[string]int
+	fail  func(Call) (status int, code string)
+}
+
+// New returns an ECS with the empty cluster "default", which ends with the test.
+func New(t testing.TB, o Options) *ECS {
+	t.Helper()
+	w, err := simulated.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.Close)
+	e := &ECS{World: w, t: t, calls: map[string]int{}}
+	e.server = sync.OnceValue(func() *httptest.Server {
+		s := httptest.NewServer(e)
+		t.Cleanup(s.Close)
+		return s
+	})
+	return e
+}
+
+// Run runs tasks, waits until they are RUNNING, and returns their ARNs.
+func (e *ECS) Run(g Group) []string {
+	e.t.Helper()
+	arns, err := e.World.Run(g)
+	e.must(err)
+	return arns
+}
+
+// Register registers a task definition, a JSON document as for AWS's command line.
+func (e *ECS) Register(document string) {
+	e.t.Helper()
+	e.must(e.World.Register(document))
+}
+
+// Stop stops tasks as StopTask does, and waits until they are STOPPED.
+func (e *ECS) Stop(tasks ...string) {
+	e.t.Helper()
+	e.must(e.World.Stop(tasks...))
+}
+
+// Kill ends all containers of tasks at once, with code 137, and waits until the
+// tasks are STOPPED.
+func (e *ECS) Kill(tasks ...string) {
+	e.t.Helper()
+	e.must(e.World.Kill(tasks...))
+}
+
+// Exit ends one container of a task with an exit code.
+func (e *ECS) Exit(task, container string, code int) {
+	e.t.Helper()
+	e.must(e.World.Exit(task, container, code))
+}
+
+func (e *ECS) must(err error) {
+	e.t.Helper()
+	if err != nil {
+		e.t.Fatal(err)
+	}
+}
+
+// Fail makes calls fail: those for which fail returns a status that is not 0 are
+// answered with it and an AWS error code, such as 400 ThrottlingException or 500
+// ServerException. It may block for a slow call, and may be called by several
+// goroutines; nil ends it.
+func (e *ECS) Fail(fail func(Call) (status int, code string)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fail = fail
+}
+
+// Calls is how often an operation was called, failures included.
+func (e *ECS) Calls(operation string) int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.calls[operation]
+}
+
+// ServeHTTP is the ECS API, STS and IAM.
+func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	e.mu.Lock()
+	e.calls[operation]++
+	call, fail := Call{Operation: operation, Number: e.calls[operation]}, e.fail
+	e.mu.Unlock()
+	if fail != nil {
+		if status, code := fail(call); status != 0 {
+			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+			w.WriteHeader(status)
+			_, _ = w.Write([]byte(`{"__type":"` + code + `","message":"as the test wants it"}`)) // an error means the client is gone
+			return
+		}
+	}
+	e.World.ServeHTTP(w, r)
+}
+
+// URL is where the ECS is, on loopback, for AWS_ENDPOINT_URL_ECS; it listens from
+// the first call on.
+func (e *ECS) URL() string { return e.server().URL }
+
+// Config is for clients of AWS's SDK: region, key, and an HTTP client that stays
+// within the process. For one that goes through a socket set BaseEndpoint to URL
+// and HTTPClient to nil.
+func (e *ECS) Config() aws.Config {
+	key := e.World.Key
+	return aws.Config{
+		Region: e.World.Region(), BaseEndpoint: aws.String("http://ecs.localecs"), HTTPClient: &http.Client{Transport: within{e}},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: key.AccessKeyID, SecretAccessKey: key.Secret}, nil
+		}),
+	}
+}
+
+// within is a transport without a network.
+type within struct{ handler http.Handler }
+
+// RoundTrip implements http.RoundTripper.
+func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	if r.Body == nil {
+		r = r.Clone(r.Context())
+		r.Body = http.NoBody
+	}
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	res := recorder.Result()
+	res.Request = r
+	return res, nil
+}
