@@ -27,12 +27,17 @@ func Throttle(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		w.Header().Set("Content-Type", "text/plain")
-		w.Header().Set("X-Rate-Limit-Limit", "40.00")
-		w.Header().Set("X-Rate-Limit-Duration", "1")
-		w.WriteHeader(http.StatusTooManyRequests)
-		io.WriteString(w, "You have reached maximum request limit.")
+		TooMany(w)
 	})
+}
+
+// TooMany is the ECS agent's answer to a client that asks too often.
+func TooMany(w http.ResponseWriter) {
+	w.Header().Set("Content-Type", "text/plain")
+	w.Header().Set("X-Rate-Limit-Limit", "40.00")
+	w.Header().Set("X-Rate-Limit-Duration", "1")
+	w.WriteHeader(http.StatusTooManyRequests)
+	io.WriteString(w, "You have reached maximum request limit.")
 }
 
 // clientIP is the peer's address without its port. Forwarding headers are not

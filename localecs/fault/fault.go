@@ -75,7 +75,8 @@ type Endpoint struct {
 	// Wrong answers 200 with something else: Empty, Truncated, Page or Error.
 	Wrong string `yaml:"wrong,omitempty"`
 	// Skew is by how much the endpoint's clock is ahead of the tasks' (negative:
-	// behind). STS refuses signatures that are more than five minutes off.
+	// behind). STS, IAM and ECS refuse signatures that are more than
+	// fifteen minutes off.
 	Skew time.Duration `yaml:"skew,omitempty"`
 	// NoTags leaves out the tags of tasks and roles.
 	NoTags bool `yaml:"noTags,omitempty"`

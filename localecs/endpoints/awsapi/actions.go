@@ -74,7 +74,7 @@ func (h *handler) getRole(c call, meta responseMetadata) (any, *apiError) {
 	res.Role.AssumeRolePolicyDocument = url.QueryEscape(trustPolicy)
 	res.Role.MaxSessionDuration = 3600
 	res.Role.RoleID = role.UniqueID()
-	res.Role.Tags = tags(role.Tags)
+	res.Role.Tags = c.tags(role.Tags)
 	res.Role.RoleName = role.Name
 	res.Role.Arn = role.ARN()
 	res.Role.CreateDate = created
@@ -129,12 +129,16 @@ func (h *handler) getUser(c call, meta responseMetadata) (any, *apiError) {
 	res.User.UserID = user.UniqueID()
 	res.User.Arn = user.ARN()
 	res.User.CreateDate = created
-	res.User.Tags = tags(user.Tags)
+	res.User.Tags = c.tags(user.Tags)
 	return res, nil
 }
 
-// tags are sorted by key, so that answers are the same each time.
-func tags(m map[string]string) []tag {
+// tags are sorted by key, so that answers are the same each time. There are none
+// while IAM has lost them.
+func (c call) tags(m map[string]string) []tag {
+	if c.noTags {
+		return nil
+	}
 	out := make([]tag, 0, len(m))
 	for k, v := range m {
 		out = append(out, tag{k, v})

@@ -48,7 +48,23 @@ func writeError(w http.ResponseWriter, service string, e *apiError) {
 	id := uuid.New().String()
 	body := errorResponse{XMLNS: namespace(service), RequestID: id}
 	body.Error.Type, body.Error.Code, body.Error.Message = "Sender", e.code, e.message
+	if e.status >= http.StatusInternalServerError {
+		body.Error.Type = "Receiver"
+	}
 	writeXML(w, e.status, id, body)
+}
+
+// Fail answers as STS and IAM fail: 429 stands for their throttling, which has
+// status 400; 500 and 503 are what they are. service is "sts" or "iam".
+func Fail(w http.ResponseWriter, service string, status int) {
+	switch status {
+	case http.StatusTooManyRequests:
+		writeError(w, service, &apiError{http.StatusBadRequest, "Throttling", "Rate exceeded"})
+	case http.StatusServiceUnavailable:
+		writeError(w, service, &apiError{status, "ServiceUnavailable", "Service is unavailable."})
+	default:
+		writeError(w, service, &apiError{status, "InternalFailure", "The request processing has failed because of an unknown error, exception or failure."})
+	}
 }
 
 func writeXML(w http.ResponseWriter, status int, requestID string, v any) {

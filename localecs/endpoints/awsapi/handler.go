@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/meshtask/consul-ecs/localecs/endpoints/condition"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/sigv4"
 )
@@ -62,6 +62,7 @@ type call struct {
 	service string
 	key     identity.Key
 	params  url.Values
+	noTags  bool
 }
 
 // ServeHTTP implements http.Handler.
@@ -75,7 +76,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeError(w, "", &apiError{status, "MalformedInput", "Request body cannot be read."})
 		return
 	}
-	key, service, refused := h.verifier.Verify(r.Context(), r, body, time.Now())
+	key, service, refused := h.verifier.Verify(r.Context(), r, body, condition.Of(r).Now())
 	if refused != nil {
 		writeError(w, sigv4.ClaimedService(r), &apiError{refused.Status, refused.Code, refused.Message})
 		return
@@ -84,7 +85,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if bad == nil {
 		var result any
 		id := uuid.New().String()
-		if result, bad = h.run(call{service, key, params}, id); bad == nil {
+		if result, bad = h.run(call{service, key, params, condition.Of(r).NoTags}, id); bad == nil {
 			writeXML(w, http.StatusOK, id, result)
 			return
 		}

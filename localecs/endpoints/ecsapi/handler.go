@@ -14,6 +14,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/condition"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/sigv4"
 )
@@ -65,7 +66,24 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		write(w, status, id, body)
 		return
 	}
+	if condition.Of(r).NoTags {
+		answer = withoutTags(answer)
+	}
 	write(w, http.StatusOK, id, answer)
+}
+
+// Fail answers as the ECS API fails: 429 stands for its throttling, which has
+// status 400; 500 and 503 are what they are.
+func Fail(w http.ResponseWriter, status int) {
+	id := uuid.New().String()
+	switch status {
+	case http.StatusTooManyRequests:
+		write(w, http.StatusBadRequest, id, errorBody{Type: ecs.ThrottlingException, Message: "Rate exceeded"})
+	case http.StatusServiceUnavailable:
+		write(w, status, id, errorBody{Type: "ServiceUnavailable", Message: "The request has failed due to a temporary failure of the server."})
+	default:
+		write(w, status, id, errorBody{Type: ecs.ServerException, Message: "Service Unavailable. Please try again later."})
+	}
 }
 
 func operationName(r *http.Request) string {
@@ -78,7 +96,7 @@ func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
 	if err != nil || len(body) > maxBody {
 		return nil, ecs.Errorf("SerializationException", "The request cannot be read.")
 	}
-	key, _, refused := h.verifier.Verify(r.Context(), r, body, now)
+	key, _, refused := h.verifier.Verify(r.Context(), r, body, condition.Of(r).Shift(now))
 	if refused != nil {
 		return nil, authentication(refused)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints/answer"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/condition"
 )
 
 // CredentialsPath is where Handler is to be mounted.
@@ -35,10 +36,20 @@ func Handler(s *Store) http.Handler {
 				AccessKeyID:     k.AccessKeyID,
 				SecretAccessKey: k.Secret,
 				Token:           k.Token,
-				Expiration:      k.Expires.UTC().Format("2006-01-02T15:04:05Z"),
+				Expiration:      condition.Of(r).Shift(k.Expires).UTC().Format("2006-01-02T15:04:05Z"),
 			})
 		}
 	})
+}
+
+// Fail answers as the ECS agent fails here: 500, or 503 while it has no
+// credentials yet.
+func Fail(w http.ResponseWriter, status int) {
+	if status == http.StatusServiceUnavailable {
+		writeError(w, status, "CredentialsUninitialized", "Credentials uninitialized for ID")
+		return
+	}
+	writeError(w, status, "InternalServerError", "Internal server error")
 }
 
 // credentials is the endpoint's answer, in AWS's field order.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints/answer"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/condition"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -36,7 +37,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	body, missing := h.answer(v, id, what)
+	body, missing := h.answer(v, id, what, condition.Of(r))
 	if missing == "" {
 		answer.JSON(w, http.StatusOK, body)
 		return
@@ -48,6 +49,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer.JSON(w, status, fmt.Sprintf("V%d %s handler: %s: %s", v, handlerName(what), missing, id))
 }
 
+// Fail answers as the ECS agent fails: a JSON string.
+func Fail(w http.ResponseWriter, taskARN string, status int) {
+	answer.JSON(w, status, fmt.Sprintf("Unable to generate metadata for v4 task: '%s'", taskARN))
+}
+
 // What the agent says when it does not know an endpoint ID.
 const (
 	noTask      = "unable to get task arn from request: unable to get task Arn from v3 endpoint ID"
@@ -57,8 +63,9 @@ const (
 // answer is what was asked for, or else what is missing. The container forms
 // are missing on EC2 until the container is created: the agent does not know
 // its docker ID before.
-func (h *handler) answer(v version, id, what string) (body any, missing string) {
+func (h *handler) answer(v version, id, what string, c condition.Condition) (body any, missing string) {
 	m, known := h.Lookup(id)
+	m = m.under(c)
 	name, facts, listed := m.Facts.container(id)
 	known = known && listed
 	view, there := m.View.Container(name)
@@ -75,7 +82,7 @@ func (h *handler) answer(v version, id, what string) (body any, missing string) 
 	case what == "task/stats":
 		return h.allStats(m), ""
 	}
-	return h.task(m, v, what == "taskWithTags"), ""
+	return h.task(m, v, what == "taskWithTags" && !c.NoTags), ""
 }
 
 // handlerName is how the agent calls the handler in its errors.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/endpoints/answer"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/condition"
 )
 
 // Protections remembers which tasks are protected from scale-in and until
@@ -80,7 +81,7 @@ func ProtectionHandler(lookup func(endpointID string) (Moment, bool), p *Protect
 			refuse(w, http.StatusNotFound, "", "ResourceNotFoundException", "Failed to find a task for the request")
 			return
 		}
-		protect(w, m.Facts, p, req, r.Method == http.MethodPut, time.Now())
+		protect(w, r, m.Facts, p, req, time.Now())
 	})
 }
 
@@ -116,7 +117,8 @@ type protectionResponse struct {
 
 // protect checks in the agent's order: the request, the task role, then what
 // the ECS API would say.
-func protect(w http.ResponseWriter, f Facts, p *Protections, req protectionRequest, put bool, now time.Time) {
+func protect(w http.ResponseWriter, r *http.Request, f Facts, p *Protections, req protectionRequest, now time.Time) {
+	put := r.Method == http.MethodPut
 	minutes := int64(defaultProtection)
 	if req.ExpiresInMinutes != nil {
 		minutes = *req.ExpiresInMinutes
@@ -141,9 +143,15 @@ func protect(w http.ResponseWriter, f Facts, p *Protections, req protectionReque
 	}
 	state := protectionState{TaskArn: f.TaskARN}
 	if until, ok := p.Until(f.TaskARN, now); ok {
+		until = condition.Of(r).Shift(until)
 		state.ProtectionEnabled, state.ExpirationDate = true, &until
 	}
 	answer.JSON(w, http.StatusOK, protectionResponse{Protection: &state})
+}
+
+// FailProtection answers as the agent does when the ECS API has failed.
+func FailProtection(w http.ResponseWriter, taskARN string, status int) {
+	refuse(w, status, taskARN, "ServerException", "Service Unavailable. Please try again later.")
 }
 
 func refuse(w http.ResponseWriter, status int, arn, code, message string) {
