@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	awsretry "github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/hashicorp/go-retryablehttp"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -120,9 +121,10 @@ func callerIdentity(client *http.Client, req *http.Request) (string, error) {
 		return "", fmt.Errorf("ask STS who we are at %s: %w", req.URL, err)
 	}
 	if resp.StatusCode != http.StatusOK {
-		err := fmt.Errorf("ask STS who we are at %s: status %d: %s", req.URL, resp.StatusCode, awsError(body))
-		if c := resp.StatusCode; c >= 400 && c < 500 && c != http.StatusTooManyRequests {
-			return "", &retry.PermanentError{Err: fmt.Errorf("%w: check the task role and consulLogin.region", err)}
+		refusal := parseRefusal(body)
+		err := fmt.Errorf("ask STS who we are at %s: status %d: %s", req.URL, resp.StatusCode, refusal)
+		if c := resp.StatusCode; c >= 400 && c < 500 && c != http.StatusTooManyRequests && !refusal.throttled() {
+			return "", &retry.PermanentError{Err: fmt.Errorf("%w: %s", err, refusal.remedy())}
 		}
 		return "", err
 	}
@@ -148,14 +150,40 @@ func parseCallerIdentity(body []byte) (string, error) {
 	return answer.ARN, nil
 }
 
-// awsError is the code and message of an error document of STS.
-func awsError(body []byte) string {
-	var answer struct {
-		Code    string `xml:"Error>Code"`
-		Message string `xml:"Error>Message"`
+// refusal is an error document of STS.
+type refusal struct {
+	Code    string `xml:"Error>Code"`
+	Message string `xml:"Error>Message"`
+}
+
+// parseRefusal reads an error document; what is none has no code.
+func parseRefusal(body []byte) refusal {
+	var r refusal
+	if xml.Unmarshal(body, &r) != nil {
+		return refusal{}
 	}
-	if xml.Unmarshal(body, &answer) != nil || answer.Code == "" {
+	return r
+}
+
+// String is the code and the message.
+func (r refusal) String() string {
+	if r.Code == "" {
 		return "no error document"
 	}
-	return answer.Code + ": " + answer.Message
+	return r.Code + ": " + r.Message
+}
+
+// throttled says whether STS has had too many requests. It says so with status
+// 400, as all services with the Query protocol.
+func (r refusal) throttled() bool {
+	_, known := awsretry.DefaultThrottleErrorCodes[r.Code]
+	return known
+}
+
+// remedy is what the user can do about a refusal.
+func (r refusal) remedy() string {
+	if strings.HasPrefix(r.Message, "Signature expired") || strings.HasPrefix(r.Message, "Signature not yet current") {
+		return "the host's clock and that of AWS are too far apart"
+	}
+	return "check the task role and consulLogin.region"
 }

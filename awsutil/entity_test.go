@@ -1,6 +1,7 @@
 package awsutil
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -8,6 +9,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // A throttled STS is asked again at once; a refusal is final.
@@ -34,6 +37,32 @@ func TestCallerIdentityIsRepeatedWhenThrottled(t *testing.T) {
 		server.Close()
 		if n.Load() != tt.requests || (err == nil) != tt.ok {
 			t.Errorf("%d: %d requests, %v; want %d", tt.first, n.Load(), err, tt.requests)
+		}
+	}
+}
+
+// STS throttles with status 400, and its clock or ours may be off.
+func TestWhatSTSRefusesForGood(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		code, message, want string
+		permanent           bool
+	}{
+		{"Throttling", "Rate exceeded", "status 400: Throttling: Rate exceeded", false},
+		{"SignatureDoesNotMatch", "Signature expired: x is now earlier than y", "clock", true},
+		{"SignatureDoesNotMatch", "Signature not yet current: x", "clock", true},
+		{"InvalidClientTokenId", "The security token is invalid.", "check the task role", true},
+	} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, "<ErrorResponse><Error><Code>%s</Code><Message>%s</Message></Error></ErrorResponse>", tt.code, tt.message)
+		}))
+		req, _ := http.NewRequest(http.MethodPost, server.URL, strings.NewReader(callerIdentityForm))
+		_, err := callerIdentity(stsClient(), req)
+		server.Close()
+		_, permanent := errors.AsType[*retry.PermanentError](err)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || permanent != tt.permanent {
+			t.Errorf("%s: %v (permanent: %v), want %q", tt.code, err, permanent, tt.want)
 		}
 	}
 }

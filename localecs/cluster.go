@@ -20,9 +20,11 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/dns"
 	"github.com/meshtask/consul-ecs/localecs/endpoints"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/disturb"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/infra"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -79,6 +81,8 @@ type Cluster struct {
 	aws      string
 	closeAWS func() error
 	dns      *dns.Server
+	// faults are those of all endpoints.
+	faults *disturb.Faults
 	// protections are kept for the whole cluster, as the ECS API sees them.
 	protections *metadata.Protections
 
@@ -97,7 +101,7 @@ type Cluster struct {
 
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: identity.NewStore(), protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{})}
+	c := &Cluster{options: o, store: identity.NewStore(), faults: disturb.New(), protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{})}
 	for name, value := range o.Secrets {
 		c.secrets[name] = value
 	}
@@ -155,17 +159,22 @@ func (c *Cluster) serveAWS() error {
 // one.
 func (c *Cluster) AWS() http.Handler {
 	identities := awsapi.New(awsapi.Options{Store: c.store, Region: c.options.Region})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return c.faults.AWS(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if api := c.ecs.Load(); api != nil && ecsapi.Wanted(r) {
 			(*api).ServeHTTP(w, r)
 			return
 		}
 		identities.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // ServeECS adds the ECS API to AWS.
 func (c *Cluster) ServeECS(api http.Handler) { c.ecs.Store(&api) }
+
+// Disturb makes an endpoint misbehave until end is called. Its Task is a name
+// given to Run, whether it has been or will be; seed draws the requests of a
+// share.
+func (c *Cluster) Disturb(e fault.Endpoint, seed uint64) (end func()) { return c.faults.Begin(e, seed) }
 
 // Identities has the account's roles, users and keys.
 func (c *Cluster) Identities() *identity.Store { return c.store }

@@ -218,11 +218,11 @@ func (t *Task) serve() error {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
 	t.host = endpoints.Host(l)
-	t.closers = append(t.closers, endpoints.Serve(l, endpoints.TaskHandler(endpoints.Task{
+	t.closers = append(t.closers, endpoints.Serve(l, endpoints.TaskHandler(t.cluster.faults.Task(t.name, t.facts.TaskARN, endpoints.Task{
 		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup, Stats: t.stats}),
 		Credentials: identity.Handler(t.cluster.store),
 		Agent:       metadata.ProtectionHandler(t.lookup, t.cluster.protections),
-	})))
+	}))))
 	return nil
 }
 
