@@ -105,22 +105,16 @@ func (t *Task) Stop(code, reason string) {
 // the container's first process when program is empty. It is an error when there
 // is none.
 func (t *Task) Kill(container, program string, s syscall.Signal) error {
-	c := t.container(container)
+	c, err := t.alive(container)
 	switch {
-	case c == nil:
-		return fmt.Errorf("container %s has not started", container)
-	case program != "":
-		if c.SignalProgram(program, s) == 0 {
-			return fmt.Errorf("no process of container %s runs %s", container, program)
-		}
-		return nil
-	}
-	select {
-	case <-c.Done():
-		return fmt.Errorf("container %s has ended", container)
-	default:
+	case err != nil:
+		return err
+	case program == "":
 		return c.Signal(s)
+	case c.SignalProgram(program, s) == 0:
+		return notRun(container, program)
 	}
+	return nil
 }
 
 // RotateCredentials replaces the task role's credentials, as the ECS agent does

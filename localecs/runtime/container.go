@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -40,7 +41,10 @@ type Container struct {
 	// from others of a shared pid namespace; nil where the kernel does that.
 	mounts *os.File
 	// group limits and measures the memory; nil without a budget.
-	group   *cgroup.Group
+	group *cgroup.Group
+	brake *brake
+	// overfed: KillForMemory has ended it.
+	overfed atomic.Bool
 	pidfd   *os.File
 	copies  sync.WaitGroup
 	outputs []output
@@ -78,12 +82,14 @@ func (c *Container) watch() {
 		c.exit.Signal = status.Signal()
 		c.exit.Code = 128 + int(status.Signal())
 	}
+	c.brake.stop()
 	if c.mounts != nil {
 		killAllIn(c.mounts)
 		c.mounts.Close()
 	}
+	c.exit.OOM = c.overfed.Load()
 	if c.group != nil {
-		c.exit.OOM = c.group.OutOfMemory()
+		c.exit.OOM = c.exit.OOM || c.group.OutOfMemory()
 		_ = c.group.Close() // what stays is in the way of the budget's end, which says so
 	}
 	c.drain()
@@ -162,3 +168,9 @@ func (c *Container) Signal(s syscall.Signal) error {
 
 // Kill sends SIGKILL: the kernel ends every process of the container.
 func (c *Container) Kill() { _ = c.Signal(unix.SIGKILL) }
+
+// KillForMemory is Kill, told as the kernel's own for a memory limit.
+func (c *Container) KillForMemory() {
+	c.overfed.Store(true)
+	c.Kill()
+}

@@ -61,6 +61,12 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 	}
+	if err := c.brake.pass(ctx); err != nil {
+		if ctx.Err() != nil {
+			return s.interrupted(ctx)
+		}
+		return notStarted(err)
+	}
 	read, write, err := os.Pipe()
 	if err != nil {
 		return notStarted(err)
@@ -90,10 +96,21 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	}
 	// A process that ended by itself just in time has its own result.
 	if interrupted && status.Signaled() && status.Signal() == unix.SIGKILL {
-		result.Code = CodeTimedOut
-		if result.TimedOut = errors.Is(ctx.Err(), context.DeadlineExceeded); result.TimedOut {
-			result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
+		end := s.interrupted(ctx)
+		if !end.TimedOut {
+			end.Output = result.Output
 		}
+		end.Started = true
+		return end
+	}
+	return result
+}
+
+// interrupted is the result of a process that the context has ended.
+func (s ExecSpec) interrupted(ctx context.Context) ExecResult {
+	result := ExecResult{Code: CodeTimedOut, TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded)}
+	if result.TimedOut {
+		result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
 	}
 	return result
 }

@@ -174,6 +174,13 @@ func simulator() int {
 				<-out.changed
 			}
 		}
+		// A stopped process dies as well as one that runs.
+		hold := map[string]func(string) (func(), bool){"forking": c.Freeze, "user": c.Freeze, "init": c.Slow}[name]
+		if hold != nil {
+			if _, ok := hold(""); !ok {
+				return fail(fmt.Errorf("%s cannot be stopped", name))
+			}
+		}
 		fmt.Println(name, c.PID())
 	}
 	fmt.Println("ready")

@@ -22,10 +22,9 @@ func mountNamespace(pid int) string {
 	return name
 }
 
-// eachIn signals every process with that mount namespace for which ok holds,
-// and returns how many were there to get it.
-func eachIn(mounts string, s syscall.Signal, ok func(pid int) bool) int {
-	n := 0
+// eachIn hands over every process with that mount namespace, by its number and a
+// descriptor.
+func eachIn(mounts string, visit func(pid, fd int)) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
@@ -37,12 +36,16 @@ func eachIn(mounts string, s syscall.Signal, ok func(pid int) bool) int {
 			continue
 		}
 		// Again, now that the number cannot go to another process.
-		if mountNamespace(pid) == mounts && ok(pid) && !errors.Is(unix.PidfdSendSignal(fd, s, nil, 0), unix.ESRCH) {
-			n++
+		if mountNamespace(pid) == mounts {
+			visit(pid, fd)
 		}
 		unix.Close(fd)
 	}
-	return n
+}
+
+// signalOne tells whether the process was there to get the signal.
+func signalOne(fd int, s syscall.Signal) bool {
+	return !errors.Is(unix.PidfdSendSignal(fd, s, nil, 0), unix.ESRCH)
 }
 
 // killAllIn kills every process with that mount namespace, as the end of PID 1
@@ -57,7 +60,9 @@ func killAllIn(held *os.File) {
 	}
 	mounts := fmt.Sprintf("mnt:[%d]", st.Sys().(*syscall.Stat_t).Ino)
 	for end := time.Now().Add(outputGrace); time.Now().Before(end); {
-		if eachIn(mounts, unix.SIGKILL, func(int) bool { return true }) == 0 {
+		killed := false
+		eachIn(mounts, func(_, fd int) { killed = signalOne(fd, unix.SIGKILL) || killed })
+		if !killed {
 			return
 		}
 	}
@@ -67,21 +72,36 @@ func killAllIn(held *os.File) {
 // program of that name, the last element of its path, and returns how many
 // there were: below an init or a supervisor the program is not PID 1.
 func (c *Container) SignalProgram(name string, s syscall.Signal) int {
+	n := 0
+	c.each(func(pid, fd int) {
+		if runs(pid, name) && signalOne(fd, s) {
+			n++
+		}
+	})
+	return n
+}
+
+// runs tells whether a process runs a program of that name; any does when it is
+// empty.
+func runs(pid int, program string) bool {
+	if program == "" {
+		return true
+	}
+	exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+	return filepath.Base(exe) == program
+}
+
+// each hands over every process of the container, as long as its first one runs.
+func (c *Container) each(visit func(pid, fd int)) {
 	mounts := mountNamespace(c.child.pid)
 	raw, err := c.pidfd.SyscallConn()
 	if err != nil || mounts == "" {
-		return 0
+		return
 	}
-	n := 0
 	_ = raw.Control(func(fd uintptr) {
 		// Only now is it known that the number was still the container's.
-		if unix.PidfdSendSignal(int(fd), 0, nil, 0) != nil {
-			return
+		if unix.PidfdSendSignal(int(fd), 0, nil, 0) == nil {
+			eachIn(mounts, visit)
 		}
-		n = eachIn(mounts, s, func(pid int) bool {
-			exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-			return filepath.Base(exe) == name
-		})
 	})
-	return n
 }

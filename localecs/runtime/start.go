@@ -43,7 +43,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	p.closeChildEnds()
-	c := &Container{config: config, warnings: append(warnings, unowned...), child: child, outputs: p.takeOutput(), done: make(chan struct{})}
+	c := &Container{config: config, warnings: append(warnings, unowned...), child: child, outputs: p.takeOutput(), brake: newBrake(), done: make(chan struct{})}
 	if s.PIDs != nil {
 		// An error means that it has ended, before it could have children.
 		c.mounts, _ = os.Open(mountNamespacePath(child.pid))

@@ -31,6 +31,10 @@ const (
 	StopInfrastructureHealth     = "InfrastructureHealth"
 )
 
+// SpotReason goes with StopSpotInterruption, in AWS's words ("Fargate Spot
+// termination notices").
+const SpotReason = "Your Spot Task was interrupted."
+
 // View is what a task looks like from outside at one moment: a copy that
 // shares nothing with the Task. Times that have not come yet are zero.
 type View struct {

@@ -1,0 +1,77 @@
+package localecs
+
+import (
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// Freeze stops the processes of a running container that run the program of
+// that name, all of them when it is empty: they have their connections and give
+// no answers, until end or their death. A stop signal waits for that end as
+// well, the kill at stopTimeout does not. A container that is started again
+// begins anew. end may be called again, and later.
+func (t *Task) Freeze(container, program string) (end func() error, err error) {
+	return t.hold(container, program, (*runtime.Container).Freeze)
+}
+
+// Slow is Freeze for four fifths of the time, in turns of a quarter of a second.
+func (t *Task) Slow(container, program string) (end func() error, err error) {
+	return t.hold(container, program, (*runtime.Container).Slow)
+}
+
+func (t *Task) hold(container, program string, hold func(*runtime.Container, string) (func(), bool)) (end func() error, err error) {
+	c, err := t.alive(container)
+	if err != nil {
+		return nil, err
+	}
+	release, ok := hold(c, program)
+	if !ok {
+		return nil, notRun(container, program)
+	}
+	return func() error { release(); return nil }, nil
+}
+
+// OOM ends a container as the kernel does when its memory is used up.
+func (t *Task) OOM(container string) error {
+	c, err := t.alive(container)
+	if err == nil {
+		c.KillForMemory()
+	}
+	return err
+}
+
+// Interrupt takes the task's Fargate Spot capacity away: the task is asked to
+// stop as by Stop, with the code and the reason that AWS documents
+// ("Fargate Spot termination notices"). What has not ended at its stopTimeout is
+// killed; on Fargate that is two minutes at most, as there. It is an error when
+// the task is to stop already.
+func (t *Task) Interrupt() error {
+	if v := t.View(); v.DesiredStatus == scheduler.StatusStopped {
+		return fmt.Errorf("interrupt task %s: it is to stop already (%s: %s)", t.name, v.StopCode, v.StoppedReason)
+	}
+	t.Stop(scheduler.StopSpotInterruption, scheduler.SpotReason)
+	return nil
+}
+
+// alive is a container that runs.
+func (t *Task) alive(container string) (*runtime.Container, error) {
+	c := t.container(container)
+	if c == nil {
+		return nil, fmt.Errorf("container %s has not started", container)
+	}
+	select {
+	case <-c.Done():
+		return nil, fmt.Errorf("container %s has ended", container)
+	default:
+		return c, nil
+	}
+}
+
+func notRun(container, program string) error {
+	if program == "" {
+		return fmt.Errorf("container %s has ended", container)
+	}
+	return fmt.Errorf("no process of container %s runs %s", container, program)
+}

@@ -1,0 +1,173 @@
+package runtime
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A slowed program runs for the first fifth of every period.
+const (
+	slowPeriod = 250 * time.Millisecond
+	slowRun    = slowPeriod / 5
+)
+
+// brake keeps processes of a container from running, without ending them. While
+// somebody holds it, a goroutine looks twice in every period: what was forked
+// meanwhile is stopped then.
+type brake struct {
+	mu      sync.Mutex
+	holds   map[*hold]bool
+	stopped map[int]bool // by us, by process number
+	// thawed is closed when the whole container is not frozen any more; nil while
+	// it is not.
+	thawed chan struct{}
+	looks  sync.WaitGroup
+	looked bool          // a goroutine looks
+	ended  chan struct{} // closed by stop
+}
+
+// hold is one reason to stop processes.
+type hold struct {
+	program string // empty is all
+	slow    bool
+}
+
+func newBrake() *brake { return &brake{holds: map[*hold]bool{}, ended: make(chan struct{})} }
+
+// Freeze stops every process of the container that runs the program of that
+// name, the last element of its path, or all of them when it is empty: SIGSTOP,
+// then SIGCONT by release. A container that is frozen as a whole begins no
+// probe. ok is false when there is no such process. SIGKILL ends what is
+// stopped; other signals wait.
+func (c *Container) Freeze(program string) (release func(), ok bool) {
+	return c.hold(hold{program: program})
+}
+
+// Slow is Freeze for four fifths of the time.
+func (c *Container) Slow(program string) (release func(), ok bool) {
+	return c.hold(hold{program: program, slow: true})
+}
+
+func (c *Container) hold(h hold) (release func(), ok bool) {
+	b := c.brake
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := false
+	c.each(func(pid, _ int) { found = found || runs(pid, h.program) })
+	if !found || b.isEnded() {
+		return nil, false
+	}
+	b.holds[&h] = true
+	c.brakeNow(false)
+	if !b.looked {
+		b.looked = true
+		b.looks.Go(c.keepBraking)
+	}
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.holds, &h)
+			c.brakeNow(false)
+		})
+	}, true
+}
+
+// keepBraking looks until nobody holds the brake.
+func (c *Container) keepBraking() {
+	b := c.brake
+	for run := true; ; run = !run {
+		pause := slowRun
+		if run {
+			pause = slowPeriod - slowRun
+		}
+		select {
+		case <-time.After(pause):
+		case <-b.ended:
+			return
+		}
+		b.mu.Lock()
+		if len(b.holds) == 0 {
+			b.looked = false
+			b.mu.Unlock()
+			return
+		}
+		c.brakeNow(run)
+		b.mu.Unlock()
+	}
+}
+
+// brakeNow stops what is to be stopped, and lets go what was. run says
+// that what is slowed runs now. The lock is held.
+func (c *Container) brakeNow(run bool) {
+	b := c.brake
+	stopped := map[int]bool{}
+	c.each(func(pid, fd int) {
+		wanted := false
+		for h := range b.holds {
+			wanted = wanted || (!h.slow || !run) && runs(pid, h.program)
+		}
+		switch {
+		case wanted:
+			stopped[pid] = signalOne(fd, unix.SIGSTOP)
+		case b.stopped[pid]:
+			signalOne(fd, unix.SIGCONT)
+		}
+	})
+	b.stopped = stopped
+	b.gate()
+}
+
+// gate closes or opens the way for probes.
+func (b *brake) gate() {
+	frozen := false
+	for h := range b.holds {
+		frozen = frozen || *h == hold{}
+	}
+	switch {
+	case frozen && b.thawed == nil:
+		b.thawed = make(chan struct{})
+	case !frozen && b.thawed != nil:
+		close(b.thawed)
+		b.thawed = nil
+	}
+}
+
+// stop ends the goroutine. The container has ended.
+func (b *brake) stop() {
+	close(b.ended)
+	b.looks.Wait()
+}
+
+func (b *brake) isEnded() bool {
+	select {
+	case <-b.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// pass waits while the whole container is frozen. The error is the context's, or
+// that the container has ended.
+func (b *brake) pass(ctx context.Context) error {
+	for {
+		b.mu.Lock()
+		thawed := b.thawed
+		b.mu.Unlock()
+		if thawed == nil {
+			return nil
+		}
+		select {
+		case <-thawed:
+		case <-b.ended:
+			return errEnded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

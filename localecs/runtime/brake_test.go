@@ -1,0 +1,98 @@
+package runtime
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"golang.org/x/sys/unix"
+)
+
+// A container that is frozen as a whole begins no probe until it is let go.
+func TestFrozenContainerBeginsNoProbe(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
+	release, ok := c.Freeze("")
+	if !ok {
+		t.Fatal("not frozen")
+	}
+	late := ExecSpec{Argv: []string{"/bin/helper", "facts"}, Timeout: 100 * time.Millisecond}
+	want := ExecResult{Code: CodeTimedOut, TimedOut: true, Output: "Health check exceeded timeout (100ms)"}
+	if got := c.Exec(t.Context(), late); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	results := make(chan ExecResult)
+	go func() { results <- c.Exec(t.Context(), Shell("exit 42")) }()
+	release()
+	if got := <-results; got.Code != 42 {
+		t.Errorf("afterwards %+v", got)
+	}
+	release() // once is enough
+	if _, ok := c.Freeze(""); !ok {
+		t.Fatal("not frozen again")
+	}
+	go func() { results <- c.Exec(t.Context(), Shell("exit 42")) }()
+	c.Kill()
+	if got := <-results; got.Code != CodeNotStarted || got.Started {
+		t.Errorf("probe of a container that was killed while frozen: %+v", got)
+	}
+	await(t, c)
+	if _, ok := c.Slow(""); ok {
+		t.Error("a container that has ended is slow")
+	}
+}
+
+// A container of a shared pid namespace leaves the others alone.
+func TestFrozenContainerInSharedPIDs(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	p := sharePIDs(t, r)
+	frozen, _ := start(t, r, Spec{PIDs: p, Args: []string{"/bin/helper", "trap", "3"}})
+	other, out := start(t, r, Spec{PIDs: p, Args: []string{"/bin/helper", "trap", "4"}})
+	out.await(t, "ready")
+	if _, ok := frozen.Freeze("helper"); !ok {
+		t.Fatal("not frozen")
+	}
+	for _, c := range []*Container{frozen, other} {
+		if err := c.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if exit := await(t, other); exit.Code != 4 {
+		t.Errorf("the other: %+v", exit)
+	}
+	select {
+	case <-frozen.Done():
+		t.Errorf("the frozen one: %+v", frozen.Exit())
+	default:
+	}
+	frozen.KillForMemory()
+	if exit := await(t, frozen); exit.Code != 137 || !exit.OOM {
+		t.Errorf("%+v, want 137 and out of memory", exit)
+	}
+}
+
+// The goroutine ends with the last hold, and a later one begins another.
+func TestBrakeLooksAsLongAsItIsHeld(t *testing.T) {
+	t.Parallel()
+	r := newRuntime(t)
+	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
+	looks := func() bool {
+		c.brake.mu.Lock()
+		defer c.brake.mu.Unlock()
+		return c.brake.looked
+	}
+	for range 2 {
+		release, ok := c.Slow("sleep")
+		if !ok || !looks() {
+			t.Fatal("nobody looks")
+		}
+		release()
+		testkit.Eventually(t, "nobody looks any more", func() bool { return !looks() })
+		if err := unix.Kill(c.PID(), 0); errors.Is(err, unix.ESRCH) {
+			t.Fatal(err)
+		}
+	}
+}
