@@ -1,0 +1,171 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// Times of the lock.
+const (
+	// lockTTL is how long a session lives without renewal: the least that
+	// Consul allows. Consul may take twice as long to notice.
+	lockTTL = 10 * time.Second
+	// lockMargin is kept free at the end of each lease, for the server to
+	// finish a request that was cut off here.
+	lockMargin = 2 * time.Second
+	// lockDelay keeps others out after a session that ended with the lock held.
+	lockDelay = 5 * time.Second
+	// lockWait bounds the wait for others: twice what a dead holder costs.
+	lockWait = 60 * time.Second
+	// lockPoll bounds one blocking query on the lock, well inside both the
+	// session's TTL and the client's timeout.
+	lockPoll = 3 * time.Second
+)
+
+// errLost is the end of a lock that this process slept through.
+var errLost = errors.New("the set-up lock ran out before the work was done")
+
+// lock is the KV lock around all writes of set-up. Consul's ACL API has no
+// check-and-set, so reading and writing an auth method must be one step.
+type lock struct {
+	setup   *Setup
+	session string
+	// end is when the lease surely still holds, by the monotonic clock.
+	end time.Time
+}
+
+// acquire waits until the lock is ours, at most lockWait. A dead holder's
+// session ends by itself.
+func (s *Setup) acquire(ctx context.Context) (*lock, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another controller has held the lock for %s", lockWait))
+	defer cancel()
+	l := &lock{setup: s, end: time.Now().Add(lockTTL - lockMargin)}
+	var err error
+	l.session, _, err = s.Client.Session().CreateNoChecks(&api.SessionEntry{
+		Name: "consul-ecs set-up of " + s.Wanted.Cluster, TTL: lockTTL.String(),
+		LockDelay: lockDelay, Behavior: api.SessionBehaviorRelease,
+	}, s.writeOptions(ctx, s.Wanted.KeyScope()))
+	if err != nil {
+		return nil, fmt.Errorf("make a session for the set-up lock: %w", s.explain(sessionObject(), err))
+	}
+	if err := l.take(ctx); err != nil {
+		l.release(ctx)
+		if cause := context.Cause(ctx); cause != nil {
+			err = fmt.Errorf("%w; the last answer: %w", cause, err)
+		}
+		return nil, fmt.Errorf("take the set-up lock %s: %w", s.Wanted.LockKey(), err)
+	}
+	return l, nil
+}
+
+// take tries until the key is ours.
+func (l *lock) take(ctx context.Context) error {
+	kv, scope := l.setup.Client.KV(), l.setup.Wanted.KeyScope()
+	for {
+		ok, _, err := kv.Acquire(l.pair(), l.setup.writeOptions(ctx, scope))
+		if err != nil {
+			return l.setup.explain(lockObject(l.setup.Wanted), err)
+		}
+		if ok {
+			return nil
+		}
+		if err := l.wait(ctx); err != nil {
+			return err
+		}
+		if err := l.renew(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// wait returns when the lock may be free.
+func (l *lock) wait(ctx context.Context) error {
+	kv, key := l.setup.Client.KV(), l.setup.Wanted.LockKey()
+	options := l.setup.queryOptions(ctx, l.setup.Wanted.KeyScope())
+	pair, meta, err := kv.Get(key, options)
+	if err == nil && pair != nil && pair.Session != "" {
+		options.WaitIndex, options.WaitTime = meta.LastIndex, lockPoll
+		_, _, err = kv.Get(key, options)
+		if err == nil {
+			return nil
+		}
+	}
+	if err != nil {
+		return l.setup.explain(lockObject(l.setup.Wanted), err)
+	}
+	// Nobody has it and nobody gets it: a dead holder's lock delay.
+	timer := time.NewTimer(100*time.Millisecond + rand.N(200*time.Millisecond))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hold returns a context for one step under the lock: it ends before others can
+// have the lock. It renews the lease when half of it is gone, and fails when the
+// lease may be over, as after a pause of the process.
+func (l *lock) hold(ctx context.Context) (context.Context, context.CancelFunc, error) {
+	if time.Until(l.end) < lockTTL/2 {
+		if err := l.renew(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
+	bounded, cancel := context.WithDeadlineCause(ctx, l.end, errLost)
+	return bounded, cancel, nil
+}
+
+// renew extends the lease, counted from before the request, unless it may be
+// over: then somebody else may have had the lock.
+func (l *lock) renew(ctx context.Context) error {
+	if !time.Now().Before(l.end) {
+		return errLost
+	}
+	ctx, cancel := context.WithDeadlineCause(ctx, l.end, errLost)
+	defer cancel()
+	end := time.Now().Add(lockTTL - lockMargin)
+	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope()))
+	switch {
+	case err != nil:
+		return fmt.Errorf("renew the session of the set-up lock: %w", l.setup.explain(sessionObject(), err))
+	case entry == nil:
+		return errLost
+	}
+	l.end = end
+	return nil
+}
+
+// release gives the lock back: first the key, since a session that ends with it
+// would leave the lock delay to the next one. What fails here ends by itself.
+func (l *lock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockMargin)
+	defer cancel()
+	options := l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope())
+	_, _, err := l.setup.Client.KV().Release(l.pair(), options)
+	_, destroyErr := l.setup.Client.Session().Destroy(l.session, options)
+	if err := errors.Join(err, destroyErr); err != nil {
+		l.setup.Log.Warn("set-up lock not given back, it ends by itself", logkey.Path, l.setup.Wanted.LockKey(), logkey.Error, err)
+	}
+}
+
+// pair is the lock's key; its value tells people who has it.
+func (l *lock) pair() *api.KVPair {
+	return &api.KVPair{Key: l.setup.Wanted.LockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
+}
+
+func (s *Setup) queryOptions(ctx context.Context, scope wanted.Scope) *api.QueryOptions {
+	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace}).WithContext(ctx)
+}
+
+func (s *Setup) writeOptions(ctx context.Context, scope wanted.Scope) *api.WriteOptions {
+	return (&api.WriteOptions{Partition: scope.Partition, Namespace: scope.Namespace}).WithContext(ctx)
+}

@@ -1,0 +1,147 @@
+package setup
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// The servers of this package's tests: with ACLs, and without.
+var secured, open *testkit.Consul
+
+func TestMain(m *testing.M) {
+	secured, open = testkit.Servers()
+	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
+}
+
+// recorder counts and keeps the requests of a client, and may answer or refuse
+// them itself.
+type recorder struct {
+	next http.RoundTripper
+	// answer, if set, is asked first; nil, nil passes the request on.
+	answer func(*http.Request) (*http.Response, error)
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.lines = append(r.lines, req.Method+" "+req.URL.RequestURI())
+	r.mu.Unlock()
+	if r.answer != nil {
+		if resp, err := r.answer(req); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	return r.next.RoundTrip(req)
+}
+
+// writes are the requests that were no reads, since the last call.
+func (r *recorder) writes() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var found []string
+	for _, l := range r.lines {
+		if !strings.HasPrefix(l, "GET ") {
+			found = append(found, l)
+		}
+	}
+	r.lines = nil
+	return found
+}
+
+// client is a client of the secured server, with a recorder.
+func client(t testing.TB, token string, answer func(*http.Request) (*http.Response, error)) (*api.Client, *recorder) {
+	t.Helper()
+	secured.Require(t)
+	r := &recorder{answer: answer}
+	c, err := consulutil.NewClient(consulutil.Options{
+		Address: secured.HTTPAddr, Token: token,
+		Wrap: func(next http.RoundTripper) http.RoundTripper { r.next = next; return r },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, r
+}
+
+func management(t testing.TB) *api.Client {
+	t.Helper()
+	c, _ := client(t, testkit.ManagementToken, nil)
+	return c
+}
+
+// lab is the wanted state of one test: names that no other test has, and not
+// the anonymous token, which all share.
+type lab struct {
+	name string
+}
+
+func newLab(t testing.TB) lab {
+	return lab{strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-").Replace(t.Name()))}
+}
+
+func cluster(account int) string {
+	return fmt.Sprintf("arn:aws:ecs:us-east-1:%012d:cluster/main", account)
+}
+
+func (l lab) wanted(t testing.TB, o wanted.Options) wanted.State {
+	t.Helper()
+	if o.Cluster == "" {
+		o.Cluster = cluster(1)
+	}
+	if o.RolePath == "" {
+		o.RolePath = wanted.DefaultRolePath
+	}
+	s, err := wanted.Agent(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Anonymous = nil
+	s.Keys += l.name + "/"
+	s.Policies[0].Name = l.policy()
+	s.Roles[0].Name, s.Roles[0].Policies = l.role(), []string{l.policy()}
+	for i, method := range []string{l.clientMethod(), l.serviceMethod()} {
+		s.Methods[i].Name, s.Rules[i].Method = method, method
+	}
+	s.Rules[0].BindName = l.role()
+	return s
+}
+
+func (l lab) policy() string        { return l.name + "-policy" }
+func (l lab) role() string          { return l.name + "-role" }
+func (l lab) clientMethod() string  { return l.name + "-client" }
+func (l lab) serviceMethod() string { return l.name + "-service" }
+
+// setup is a controller of the lab.
+func (l lab) setup(t testing.TB, c *api.Client, o wanted.Options) *Setup {
+	t.Helper()
+	return &Setup{Client: c, Wanted: l.wanted(t, o), Log: hclog.NewNullLogger()}
+}
+
+func mustEnsure(t testing.TB, s *Setup) Changes {
+	t.Helper()
+	changes, err := s.Ensure(t.Context())
+	if err != nil {
+		t.Fatalf("Ensure: %v", err)
+	}
+	return changes
+}
+
+func text(c Changes) string {
+	lines := make([]string, 0, len(c))
+	for _, change := range c {
+		lines = append(lines, change.String())
+	}
+	return strings.Join(lines, "\n")
+}

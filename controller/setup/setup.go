@@ -1,0 +1,173 @@
+package setup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// Setup is the set-up of one controller.
+type Setup struct {
+	// Client talks to Consul. Its requests must have a timeout.
+	Client *api.Client
+	Wanted wanted.State
+	Log    hclog.Logger
+}
+
+// Change is one write that was made.
+type Change struct {
+	wanted.Object
+	// Created tells a new object from a corrected one, Fields are what was
+	// corrected.
+	Created bool
+	Fields  []string
+}
+
+// String is the change as a line for people.
+func (c Change) String() string {
+	if c.Created {
+		return c.Object.String() + " created"
+	}
+	return c.Object.String() + " corrected: " + strings.Join(c.Fields, ", ")
+}
+
+// Changes are the writes of one call, in order.
+type Changes []Change
+
+// Ensure makes every wanted object as it should be. It may be called again at
+// any time, and with nothing to do only reads. It returns what was changed
+// beside a joined error of what failed; a *retry.PermanentError is among those
+// that no other try mends, the rest is for the caller to retry.
+func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
+	state, hereErr := s.here(ctx)
+	changes, err := s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
+		found, failed := s.read(ctx, state)
+		return state.Compare(found), failed
+	})
+	return changes, errors.Join(hereErr, err)
+}
+
+// EnsureNamespaces makes the Enterprise namespaces that live tasks name, and
+// the policy that lets their tasks see each other. Without a partition it does
+// nothing. Changes and errors are as in Ensure.
+func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, error) {
+	if s.Wanted.Partition == "" {
+		return nil, nil
+	}
+	return s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
+		found, failed := s.readNamespaces(ctx)
+		if len(failed) > 0 {
+			return wanted.Plan{}, failed
+		}
+		return s.Wanted.CompareNamespaces(names, found), nil
+	})
+}
+
+// here is the wanted state in the datacenter that answers. When that cannot be
+// told, the anonymous token is left alone and the rest is done.
+func (s *Setup) here(ctx context.Context) (wanted.State, error) {
+	if s.Wanted.Anonymous == nil {
+		return s.Wanted, nil
+	}
+	primary, err := s.primary(ctx)
+	if err != nil || !primary {
+		return s.Wanted.ForSecondary(), err
+	}
+	return s.Wanted, nil
+}
+
+// converge makes a plan without the lock and, if that has writes, once more
+// with it, and applies that.
+func (s *Setup) converge(ctx context.Context, plan func(context.Context) (wanted.Plan, failures)) (Changes, error) {
+	p, failed := plan(ctx)
+	if len(p.Writes) == 0 {
+		return nil, s.finish(p, failed)
+	}
+	l, err := s.acquire(ctx)
+	if err != nil {
+		return nil, errors.Join(err, s.finish(p, failed))
+	}
+	defer l.release(ctx)
+	bounded, cancel, err := l.hold(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p, failed = plan(bounded)
+	cancel()
+	if failed == nil {
+		failed = failures{}
+	}
+	changes := s.apply(ctx, l, p, failed)
+	return changes, s.finish(p, failed)
+}
+
+// apply makes the writes of a plan in their order and puts what fails, and what
+// needs that, into failed.
+func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failures) Changes {
+	var changes Changes
+	for _, r := range p.Refused {
+		failed[r.Object] = nil // finish tells the reason
+	}
+	for _, w := range p.Writes {
+		if failed.any(w.Needs) {
+			failed[w.Object] = nil // its reason is there already
+			continue
+		}
+		bounded, cancel, err := l.hold(ctx)
+		if err != nil {
+			failed[lockObject(s.Wanted)] = err
+			return changes
+		}
+		err = s.explain(w.Object, s.write(bounded, w))
+		cancel()
+		if err != nil {
+			failed[w.Object] = fmt.Errorf("%s %s: %w", verb(w), w.Object, err)
+			continue
+		}
+		c := Change{Object: w.Object, Created: w.Create, Fields: w.Changed}
+		changes = append(changes, c)
+		s.logChange(c)
+	}
+	return changes
+}
+
+func verb(w wanted.Write) string {
+	if w.Create {
+		return "create"
+	}
+	return "correct"
+}
+
+// finish logs a plan's notes and joins what went wrong.
+func (s *Setup) finish(p wanted.Plan, failed failures) error {
+	for _, n := range p.Notes {
+		var args []any
+		for key, value := range map[string]string{logkey.AuthMethod: n.Method, logkey.Principal: n.ARN, logkey.Reason: n.Other} {
+			if value != "" {
+				args = append(args, key, value)
+			}
+		}
+		s.Log.Warn(n.Text, args...)
+	}
+	errs := failed.errors()
+	for _, r := range p.Refused {
+		errs = append(errs, &retry.PermanentError{Err: r.Err})
+	}
+	return errors.Join(errs...)
+}
+
+// logChange tells of one write. Only names: no object of ours holds a secret.
+func (s *Setup) logChange(c Change) {
+	if c.Created {
+		s.Log.Info("created in consul", logkey.Object, c.Object.String())
+		return
+	}
+	s.Log.Info("corrected in consul", logkey.Object, c.Object.String(), logkey.Fields, strings.Join(c.Fields, ", "))
+}

@@ -1,0 +1,147 @@
+package wanted
+
+import (
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// Names of the objects of the agent generation (spec/agent-mode.md section 8).
+const (
+	ClientPolicy    = "consul-ecs-client-policy"
+	ClientRole      = "consul-ecs-client-role"
+	ClientMethod    = "iam-ecs-client-token"
+	ServiceMethod   = config.DefaultAuthMethod
+	AnonymousPolicy = "anonymous-token-policy"
+	// CrossNamespacePolicy lets the tasks of an Enterprise partition see the
+	// services of its other namespaces.
+	CrossNamespacePolicy = "cross-namespace-read"
+)
+
+// Tags of a task's IAM role. Binding rules know no slash, hence the dots.
+const (
+	TagServiceName = "consul.hashicorp.com.service-name"
+	TagNamespace   = "consul.hashicorp.com.namespace"
+)
+
+// Keys is the KV prefix of everything that controllers keep in Consul.
+const Keys = "consul-ecs/setup/"
+
+const (
+	defaultPartition = "default"
+	defaultNamespace = "default"
+)
+
+// Options vary the state by where the controller runs.
+type Options struct {
+	// Cluster is the ARN of its ECS cluster.
+	Cluster string
+	// RolePath and WholeAccount say which IAM roles may log in, see Principal.
+	RolePath     string
+	WholeAccount bool
+	// Partition is the Enterprise admin partition; empty turns partitions and
+	// namespaces off.
+	Partition string
+}
+
+// Agent is the state of the agent generation. Its error is a usage error that
+// names every mistake in o.
+func Agent(o Options) (State, error) {
+	principal, err := Principal(o.Cluster, o.RolePath, o.WholeAccount)
+	if err != nil {
+		return State{}, err
+	}
+	scope, global := Scope{}, Scope{}
+	if o.Partition != "" {
+		scope = Scope{Partition: o.Partition, Namespace: defaultNamespace}
+		global = Scope{Partition: defaultPartition, Namespace: defaultNamespace}
+	}
+	s := State{
+		Cluster:   o.Cluster,
+		Partition: o.Partition,
+		Keys:      Keys,
+		Policies: []Policy{{
+			Name: ClientPolicy, Description: "Consul Client Token Policy for ECS",
+			Rules: clientRules(o.Partition), Scope: scope,
+		}},
+		Roles: []Role{{
+			Name: ClientRole, Description: "Consul Client Token Role for ECS",
+			Policies: []string{ClientPolicy}, Scope: scope,
+		}},
+		Methods: []AuthMethod{
+			{
+				Name: ClientMethod, Description: "AWS IAM auth method for ECS client tokens",
+				Principals: []string{principal}, Scope: scope,
+			},
+			{
+				Name: ServiceMethod, Description: "AWS IAM auth method for ECS service tokens",
+				Principals: []string{principal}, EntityTags: []string{TagServiceName, TagNamespace}, Scope: scope,
+			},
+		},
+		Rules: []BindingRule{
+			{
+				Method: ClientMethod, Description: "Bind a policy for Consul clients on ECS",
+				BindType: api.BindingRuleBindTypeRole, BindName: ClientRole, Scope: scope,
+			},
+			{
+				Method: ServiceMethod, Description: "Bind a service identity from IAM role tag for ECS",
+				BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + TagServiceName + "}", Scope: scope,
+			},
+		},
+		Anonymous: &Anonymous{Policy{
+			// Consul on Kubernetes has the same policy, by this description.
+			Name: AnonymousPolicy, Description: "Anonymous token Policy",
+			Rules: anonymousRules(o.Partition), Scope: global, Shared: true,
+		}},
+	}
+	if o.Partition != "" {
+		s.Methods[1].NamespaceRules = []api.ACLAuthMethodNamespaceRule{{
+			Selector:      `entity_tags["` + TagNamespace + `"] != ""`,
+			BindNamespace: "${entity_tags." + TagNamespace + "}",
+		}}
+	}
+	return s, nil
+}
+
+func clientRules(partition string) string {
+	if partition == "" {
+		return `node_prefix "" {
+  policy = "write"
+}
+service_prefix "" {
+  policy = "read"
+}`
+	}
+	return `partition "` + partition + `" {
+  node_prefix "" {
+    policy = "write"
+  }
+  namespace_prefix "" {
+    service_prefix "" {
+      policy = "read"
+    }
+  }
+}`
+}
+
+const readRules = `node_prefix "" {
+  policy = "read"
+}
+service_prefix "" {
+  policy = "read"
+}`
+
+func anonymousRules(partition string) string {
+	if partition == "" {
+		return readRules
+	}
+	return `partition_prefix "" {
+  namespace_prefix "" {
+    node_prefix "" {
+      policy = "read"
+    }
+    service_prefix "" {
+      policy = "read"
+    }
+  }
+}`
+}

@@ -1,0 +1,231 @@
+package wanted
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/aclrules/policy"
+)
+
+// Found is what Consul has of a State. A missing key was not read, and its
+// object is left alone; a nil value does not exist.
+type Found struct {
+	// NoPartition says that the partition does not exist yet, and so nothing in
+	// it does.
+	NoPartition bool
+	Policies    map[string]*api.ACLPolicy
+	Roles       map[string]*api.ACLRole
+	Methods     map[string]*api.ACLAuthMethod
+	// Rules are the binding rules by auth method.
+	Rules map[string][]*api.ACLBindingRule
+	// Anonymous is the anonymous token; nil was not read.
+	Anonymous *api.ACLToken
+	// Records are the records of all controllers by KV key; nil was not read,
+	// and no method is touched without.
+	Records map[string][]byte
+}
+
+// Write is one write. Value is what to write: *api.ACLPolicy, *api.ACLRole,
+// *api.ACLAuthMethod, *api.ACLBindingRule, *api.ACLToken, *api.Partition,
+// *api.Namespace or Record.
+type Write struct {
+	Object
+	Value any
+	Scope Scope
+	// Create tells making from correcting; Changed are the corrected fields.
+	Create  bool
+	Changed []string
+	// Needs must exist, and must have been written if they are in the plan.
+	Needs []Object
+}
+
+// Plan is what is to be done, in this order.
+type Plan struct {
+	Writes []Write
+	// Notes are for the log.
+	Notes []Note
+	// Refused are objects that no write mends, with the reason.
+	Refused []Refusal
+}
+
+// Refusal is an object that cannot become what is wanted.
+type Refusal struct {
+	Object
+	Err error
+}
+
+// Compare plans the writes that turn what was found into what is wanted. It
+// plans nothing where nothing differs.
+func (s State) Compare(f Found) Plan {
+	var p Plan
+	var all []Object
+	if s.Partition != "" {
+		o := Object{KindPartition, s.Partition}
+		all = []Object{o}
+		if f.NoPartition {
+			p.Writes = append(p.Writes, Write{Object: o, Create: true,
+				Value: &api.Partition{Name: s.Partition, Description: "Created by consul-ecs for the tasks of an ECS cluster"}})
+		}
+	}
+	for _, want := range s.Policies {
+		p.policy(want, f, all)
+	}
+	for _, want := range s.Roles {
+		p.role(want, f, all)
+	}
+	s.methods(&p, f, all)
+	for _, want := range s.Rules {
+		p.rule(want, f, all)
+	}
+	if s.Anonymous != nil {
+		p.policy(s.Anonymous.Policy, f, nil)
+		p.anonymous(s.Anonymous.Policy, f)
+	}
+	return p
+}
+
+func (p *Plan) policy(want Policy, f Found, needs []Object) {
+	found, read := f.Policies[want.Name]
+	w := Write{Object: Object{KindPolicy, want.Name}, Scope: want.Scope, Needs: needs}
+	switch {
+	case !read:
+		return
+	case found == nil:
+		w.Create, w.Value = true, &api.ACLPolicy{Name: want.Name, Description: want.Description, Rules: want.Rules}
+	case sameRules(want.Rules, found.Rules):
+		return
+	case want.Shared:
+		p.Notes = append(p.Notes, Note{Text: NoteForeign, Other: want.Name})
+		return
+	default:
+		fixed := *found
+		fixed.Rules = want.Rules
+		w.Value, w.Changed = &fixed, []string{"Rules"}
+	}
+	p.Writes = append(p.Writes, w)
+}
+
+// sameRules compares two policies by what the server makes of them. Where one
+// has keys that we do not read (Enterprise's partitions and namespaces among
+// them), the texts must agree but for spaces.
+func sameRules(a, b string) bool {
+	if strings.Join(strings.Fields(a), " ") == strings.Join(strings.Fields(b), " ") {
+		return true
+	}
+	first, ok := readRulesOf(a)
+	second, ok2 := readRulesOf(b)
+	return ok && ok2 && slices.Equal(first, second)
+}
+
+// readRulesOf are the rules of a text, sorted, and whether that is all of it.
+func readRulesOf(text string) ([]policy.Rule, bool) {
+	parsed, err := policy.Parse(text)
+	if err != nil {
+		return nil, false
+	}
+	if unread, err := policy.Unknown(text); err != nil || len(unread) > 0 {
+		return nil, false
+	}
+	rules := make([]policy.Rule, 0, len(parsed.Rules))
+	for _, r := range parsed.Rules {
+		rule := *r
+		rule.Line = 0
+		rules = append(rules, rule)
+	}
+	slices.SortFunc(rules, func(a, b policy.Rule) int { return strings.Compare(a.HCL(), b.HCL()) })
+	return rules, true
+}
+
+func (p *Plan) role(want Role, f Found, needs []Object) {
+	found, read := f.Roles[want.Name]
+	if !read {
+		return
+	}
+	w := Write{Object: Object{KindRole, want.Name}, Scope: want.Scope, Needs: slices.Clone(needs)}
+	fixed := api.ACLRole{Name: want.Name, Description: want.Description}
+	if found != nil {
+		fixed = *found
+	}
+	fixed.Policies = slices.Clone(fixed.Policies)
+	for _, name := range want.Policies {
+		w.Needs = append(w.Needs, Object{KindPolicy, name})
+		if !slices.ContainsFunc(fixed.Policies, named(name)) {
+			fixed.Policies = append(fixed.Policies, &api.ACLLink{Name: name})
+			w.Changed = []string{"Policies"}
+		}
+	}
+	if found == nil {
+		w.Create, w.Changed = true, nil
+	}
+	if w.Create || len(w.Changed) > 0 {
+		w.Value = &fixed
+		p.Writes = append(p.Writes, w)
+	}
+}
+
+func named(name string) func(*api.ACLLink) bool {
+	return func(l *api.ACLLink) bool { return l.Name == name }
+}
+
+func (p *Plan) rule(want BindingRule, f Found, needs []Object) {
+	found, read := f.Rules[want.Method]
+	if !read {
+		return
+	}
+	w := Write{Object: want.Object(), Scope: want.Scope, Needs: append(slices.Clone(needs), Object{KindMethod, want.Method})}
+	if want.BindType == api.BindingRuleBindTypeRole {
+		w.Needs = append(w.Needs, Object{KindRole, want.BindName})
+	}
+	if slices.ContainsFunc(found, want.met) {
+		return
+	}
+	own := slices.IndexFunc(found, func(r *api.ACLBindingRule) bool { return r.Description == want.Description })
+	if own < 0 {
+		w.Create = true
+		w.Value = &api.ACLBindingRule{
+			AuthMethod: want.Method, Description: want.Description,
+			BindType: want.BindType, BindName: want.BindName, Selector: want.Selector,
+		}
+	} else {
+		fixed := *found[own]
+		w.Changed = want.correct(&fixed)
+		w.Value = &fixed
+	}
+	p.Writes = append(p.Writes, w)
+}
+
+// met says whether a rule binds what is wanted, whoever made it.
+func (b BindingRule) met(r *api.ACLBindingRule) bool {
+	return r.BindType == b.BindType && r.BindName == b.BindName && (b.Selector == "" || r.Selector == b.Selector)
+}
+
+// correct puts the fields of a rule right that are ours.
+func (b BindingRule) correct(r *api.ACLBindingRule) (changed []string) {
+	if r.BindType != b.BindType {
+		r.BindType, r.BindVars = b.BindType, nil
+		changed = append(changed, "BindType")
+	}
+	if r.BindName != b.BindName {
+		r.BindName = b.BindName
+		changed = append(changed, "BindName")
+	}
+	if b.Selector != "" && r.Selector != b.Selector {
+		r.Selector = b.Selector
+		changed = append(changed, "Selector")
+	}
+	return changed
+}
+
+func (p *Plan) anonymous(want Policy, f Found) {
+	if f.Anonymous == nil || slices.ContainsFunc(f.Anonymous.Policies, named(want.Name)) {
+		return
+	}
+	fixed := *f.Anonymous
+	fixed.Policies = append(slices.Clone(fixed.Policies), &api.ACLLink{Name: want.Name})
+	p.Writes = append(p.Writes, Write{
+		Object: Object{KindToken, cmp.Or(fixed.AccessorID, AnonymousToken)}, Scope: want.Scope,
+		Value: &fixed, Changed: []string{"Policies"}, Needs: []Object{{KindPolicy, want.Name}},
+	})
+}

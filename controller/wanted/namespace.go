@@ -1,0 +1,78 @@
+package wanted
+
+import (
+	"slices"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// FoundNamespaces is what an Enterprise Consul has of namespaces. Policy is nil
+// when CrossNamespacePolicy does not exist.
+type FoundNamespaces struct {
+	Policy     *api.ACLPolicy
+	Namespaces []*api.Namespace
+}
+
+// NamespacePolicy is the wanted policy of the partition's tasks.
+func (s State) NamespacePolicy() Policy {
+	return Policy{
+		Name:        CrossNamespacePolicy,
+		Description: "Allow service and node reads across namespaces within the partition",
+		Rules: `namespace_prefix "" {
+  node_prefix "" {
+    policy = "read"
+  }
+  service_prefix "" {
+    policy = "read"
+  }
+}`,
+		Scope: Scope{Partition: s.Partition, Namespace: defaultNamespace},
+	}
+}
+
+// CompareNamespaces plans the namespaces that live tasks name: each that is
+// missing is made, with the cross-namespace policy as its default, which the
+// partition's default namespace gets, too. Other namespaces, and whatever else
+// these have, stay. Without a partition it plans nothing.
+func (s State) CompareNamespaces(names []string, f FoundNamespaces) Plan {
+	var p Plan
+	if s.Partition == "" {
+		return p
+	}
+	want := s.NamespacePolicy()
+	p.policy(want, Found{Policies: map[string]*api.ACLPolicy{want.Name: f.Policy}}, nil)
+	scope, needs := Scope{Partition: s.Partition}, []Object{{KindPolicy, want.Name}}
+	for _, name := range sortedUnique(append([]string{defaultNamespace}, names...)) {
+		i := slices.IndexFunc(f.Namespaces, func(n *api.Namespace) bool { return n.Name == name })
+		w := Write{Object: Object{KindNamespace, name}, Scope: scope, Needs: needs}
+		switch {
+		case name == "":
+			continue
+		case i < 0:
+			w.Create = true
+			w.Value = &api.Namespace{Name: name, Description: "Created by consul-ecs for the tasks of an ECS cluster", ACLs: defaults(nil)}
+		case name != defaultNamespace || hasDefault(f.Namespaces[i].ACLs):
+			continue
+		default:
+			fixed := *f.Namespaces[i]
+			fixed.ACLs = defaults(fixed.ACLs)
+			w.Value, w.Changed = &fixed, []string{"ACLs.PolicyDefaults"}
+		}
+		p.Writes = append(p.Writes, w)
+	}
+	return p
+}
+
+func hasDefault(acls *api.NamespaceACLConfig) bool {
+	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return l.Name == CrossNamespacePolicy })
+}
+
+// defaults are a namespace's default policies and ours.
+func defaults(acls *api.NamespaceACLConfig) *api.NamespaceACLConfig {
+	var c api.NamespaceACLConfig
+	if acls != nil {
+		c = *acls
+	}
+	c.PolicyDefaults = append(slices.Clone(c.PolicyDefaults), api.ACLLink{Name: CrossNamespacePolicy})
+	return &c
+}

@@ -1,0 +1,86 @@
+package wanted
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws/arn"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// DefaultRolePath is the path of the IAM roles that may log in, as Terraform's
+// modules make them.
+const DefaultRolePath = "/consul-ecs/"
+
+// Principal is the ARN pattern of the roles that may log in: all at or below
+// path in the account and AWS partition of the cluster, or with whole every
+// role of the account. Slashes around the path do not count. An empty path
+// without whole is refused: who may make any role could be any service.
+func Principal(cluster, path string, whole bool) (string, error) {
+	prefix, err := accountRoles(cluster)
+	path, pathErr := rolePath(path, whole)
+	if err := errors.Join(err, pathErr); err != nil {
+		return "", &retry.PermanentError{Err: err}
+	}
+	return prefix + path + "*", nil
+}
+
+// accountRoles is the beginning of the ARNs of all roles of the cluster's
+// account: "arn:aws:iam::123456789012:role/".
+func accountRoles(cluster string) (string, error) {
+	a, err := arn.Parse(cluster)
+	if err != nil || a.Service != "ecs" || a.AccountID == "" || !strings.HasPrefix(a.Resource, "cluster/") {
+		return "", cli.Usagef("cluster %q: want the ARN of an ECS cluster", cluster)
+	}
+	return "arn:" + a.Partition + ":iam::" + a.AccountID + ":role/", nil
+}
+
+// rolePath is the path without its first slash, or empty for the whole account.
+// IAM's rules are those of the Path parameter in its API reference.
+func rolePath(path string, whole bool) (string, error) {
+	trimmed := strings.Trim(path, "/")
+	switch {
+	case whole && (trimmed == "" || "/"+trimmed+"/" == DefaultRolePath):
+		return "", nil
+	case whole:
+		return "", cli.Usagef("role path %q and trust in the whole account: give -iam-role-path or -trust-whole-account, not both", path)
+	case trimmed == "":
+		return "", cli.Usagef("role path %q: it would trust every role of the account; give -iam-role-path %s, or -trust-whole-account if that is what you want", path, DefaultRolePath)
+	case len(trimmed)+2 > 512:
+		return "", cli.Usagef("role path of %d characters: IAM allows 512", len(trimmed)+2)
+	case strings.Contains(trimmed, "//"):
+		return "", cli.Usagef("role path %q: it has an empty part", path)
+	case !regexp.MustCompile(`^[!-)+->@-~]+$`).MatchString(trimmed):
+		return "", cli.Usagef("role path %q: want printable ASCII without spaces, * and ?", path)
+	}
+	return trimmed + "/", nil
+}
+
+// wholeAccount is the pattern that trusts every role of the cluster's account,
+// empty if the cluster is unknown.
+func wholeAccount(cluster string) string {
+	roles, err := accountRoles(cluster)
+	if err != nil {
+		return ""
+	}
+	return roles + "*"
+}
+
+// PartitionOption checks the Enterprise flags against each other and returns
+// the partition to use: empty when partitions are off.
+func PartitionOption(enabled bool, name string) (string, error) {
+	switch {
+	case !enabled && name != "":
+		return "", cli.Usagef("-partition %s needs -partitions-enabled", name)
+	case !enabled:
+		return "", nil
+	case name == "":
+		return defaultPartition, nil
+	case !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?$`).MatchString(name):
+		return "", cli.Usagef("-partition %q: %w", name, fmt.Errorf("want at most 64 letters, digits and hyphens, not at its ends"))
+	}
+	return name, nil
+}

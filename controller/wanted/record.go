@@ -1,0 +1,90 @@
+package wanted
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// Record is what one controller claims of the trust in shared auth methods. It
+// is written before the method, so an ARN of a record is the controllers', even
+// if an operator writes the same one again.
+type Record struct {
+	// Cluster is the ARN of the controller's cluster.
+	Cluster string `json:"cluster"`
+	// Trust has the claims by auth method, sorted by ARN.
+	Trust map[string][]Claim `json:"trust"`
+}
+
+// Claim is one principal ARN that a controller wants in a method.
+type Claim struct {
+	ARN string `json:"arn"`
+	// Added says that a controller put the ARN there; else it was found in the
+	// method, and is somebody else's to remove.
+	Added bool `json:"added"`
+}
+
+// maxRecord bounds a record: Consul's own limit for a KV value is 512 KiB.
+const maxRecord = 512 << 10
+
+// ParseRecord reads a record as Encode writes it. Unknown fields are a later
+// version's, so they are an error: what they claim must not be lost.
+func ParseRecord(data []byte) (Record, error) {
+	var r Record
+	if len(data) > maxRecord {
+		return Record{}, fmt.Errorf("a record of %d bytes: want at most %d", len(data), maxRecord)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&r); err != nil {
+		return Record{}, fmt.Errorf("no record: %w", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Record{}, errors.New("no record: there is text behind it")
+	}
+	if r.Cluster == "" {
+		return Record{}, errors.New("no record: it names no cluster")
+	}
+	return r, nil
+}
+
+// Encode is the record as it is kept, the same for the same claims.
+func (r Record) Encode() []byte {
+	for _, claims := range r.Trust {
+		slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.ARN, b.ARN) })
+	}
+	data, _ := json.Marshal(r) // strings and booleans
+	return data
+}
+
+// claim finds the record's claim of an ARN.
+func (r Record) claim(method, arn string) (Claim, bool) {
+	for _, claim := range r.Trust[method] {
+		if claim.ARN == arn {
+			return claim, true
+		}
+	}
+	return Claim{}, false
+}
+
+// Note is something that an operator should know and that is no error.
+type Note struct {
+	// Text is one of the Note constants.
+	Text string
+	// Method and ARN are what it is about, Other the controller or KV key that
+	// is the reason; each may be empty.
+	Method, ARN, Other string
+}
+
+// What notes say, for the log.
+const (
+	NoteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is meant"
+	NoteShared     = "role path no longer ours stays trusted: another controller claims it; if that one is gone for good, delete its record"
+	NoteFound      = "role path no longer ours stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is meant"
+	NoteUnreadable = "record of trust cannot be read: no trust is removed until it is mended or deleted"
+	NoteForeign    = "shared policy has other rules than ours and stays as it is"
+)

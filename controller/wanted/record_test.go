@@ -1,0 +1,59 @@
+package wanted
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRecordEncode(t *testing.T) {
+	t.Parallel()
+	r := Record{Cluster: mainCluster, Trust: map[string][]Claim{"b": {{"z", true}, {"a", false}}, "a": {{"m", true}}}}
+	want := `{"cluster":"arn:aws:ecs:us-east-1:123456789012:cluster/main","trust":{"a":[{"arn":"m","added":true}],"b":[{"arn":"a","added":false},{"arn":"z","added":true}]}}`
+	if got := string(r.Encode()); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+	back, err := ParseRecord([]byte(want))
+	if diff := cmp.Diff(r, back); diff != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+}
+
+func TestParseRecordRefuses(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                                      "no record",
+		"{}":                                    "names no cluster",
+		"[]":                                    "no record",
+		`{"cluster":"a"} x`:                     "text behind it",
+		`{"cluster":"a","later":1}`:             "unknown field",
+		`{"cluster":"a","trust":{"m":["arn"]}}`: "no record",
+		strings.Repeat(" ", maxRecord+1):        "at most",
+	} {
+		if _, err := ParseRecord([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.40q: got %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzParseRecord(f *testing.F) {
+	for _, seed := range []string{`{"cluster":"a","trust":{"m":[{"arn":"x","added":true}]}}`, "{}", `{"cluster":"a","trust":{"m":null}}`, "null"} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		r, err := ParseRecord(data)
+		if err != nil {
+			return
+		}
+		text := r.Encode()
+		again, err := ParseRecord(text)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if !bytes.Equal(again.Encode(), text) {
+			t.Errorf("%s becomes %s", text, again.Encode())
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package wanted
+
+import "github.com/hashicorp/consul/api"
+
+// Kind is what an object is, as messages call it.
+type Kind string
+
+// The kinds of objects.
+const (
+	KindPartition Kind = "partition"
+	KindNamespace Kind = "namespace"
+	KindPolicy    Kind = "policy"
+	KindRole      Kind = "role"
+	KindMethod    Kind = "auth method"
+	KindRule      Kind = "binding rule"
+	KindToken     Kind = "token"
+	KindRecord    Kind = "record"
+)
+
+// Object names one object. A binding rule has no name of its own: its method
+// and its description stand for one.
+type Object struct {
+	Kind Kind
+	Name string
+}
+
+// String is kind and name, for messages.
+func (o Object) String() string { return string(o.Kind) + " " + o.Name }
+
+// Scope is where an Enterprise object lives. Both are empty without admin
+// partitions, and nothing is sent then.
+type Scope struct{ Partition, Namespace string }
+
+// State is everything that set-up wants. A further generation is another State,
+// no other code.
+type State struct {
+	// Cluster is the ARN of the controller's cluster: the name of its Record.
+	Cluster string
+	// Partition is the admin partition that the cluster is assigned to; empty
+	// without Enterprise partitions.
+	Partition string
+	// Keys is the KV prefix of lock and records, with a slash at its end.
+	Keys     string
+	Policies []Policy
+	Roles    []Role
+	Methods  []AuthMethod
+	Rules    []BindingRule
+	// Anonymous is what the anonymous token gets, in the primary datacenter;
+	// nil wants nothing of it.
+	Anonymous *Anonymous
+}
+
+// Policy is a wanted ACL policy. Its rules are ours and kept as they are here;
+// description and datacenters of an existing one are the operator's.
+type Policy struct {
+	Name, Description, Rules string
+	Scope                    Scope
+	// Shared policies belong to other programs as well. An existing one is left
+	// as it is.
+	Shared bool
+}
+
+// Role is a wanted role: Policies are linked to it, whatever else is.
+type Role struct {
+	Name, Description string
+	Policies          []string
+	Scope             Scope
+}
+
+// AuthMethod is a wanted method of type aws-iam. Ours are Type,
+// EnableIAMEntityDetails, and that the lists hold at least what is here; every
+// other field of an existing one is the operator's.
+type AuthMethod struct {
+	Name, Description string
+	// Principals are the role ARNs to trust, EntityTags the role's tags that
+	// binding rules read.
+	Principals, EntityTags []string
+	// NamespaceRules are for Enterprise.
+	NamespaceRules []api.ACLAuthMethodNamespaceRule
+	Scope          Scope
+}
+
+// BindingRule is a wanted rule of a method. An empty Selector leaves the
+// selector of an existing rule to the operator, who may narrow what it binds.
+type BindingRule struct {
+	Method, Description, Selector string
+	BindType                      api.BindingRuleBindType
+	BindName                      string
+	Scope                         Scope
+}
+
+// Object is the rule's name in messages and dependencies.
+func (b BindingRule) Object() Object {
+	return Object{KindRule, b.Method + ": " + b.Description}
+}
+
+// Anonymous is a policy for the token that requests without a token have.
+type Anonymous struct{ Policy Policy }
+
+// AnonymousToken is the accessor ID of the anonymous token in every Consul.
+const AnonymousToken = "00000000-0000-0000-0000-000000000002"
+
+// LockKey is the KV key of the lock around all writes of set-up.
+func (s State) LockKey() string { return s.keys() + "lock" }
+
+// RecordPrefix is the KV prefix of the records of all controllers that share
+// the auth methods.
+func (s State) RecordPrefix() string { return s.keys() + "trust/" }
+
+// RecordKey is the KV key of the controller's own record.
+func (s State) RecordKey() string { return s.RecordPrefix() + s.Cluster }
+
+// keys are apart for each partition, since its methods are.
+func (s State) keys() string {
+	if s.Partition == "" {
+		return s.Keys
+	}
+	return s.Keys + "partition/" + s.Partition + "/"
+}
+
+// KeyScope is where lock and records live: never in the cluster's own
+// partition, which has no server whose node a session could hang on.
+func (s State) KeyScope() Scope {
+	if s.Partition == "" {
+		return Scope{}
+	}
+	return Scope{Partition: defaultPartition, Namespace: defaultNamespace}
+}
+
+// ForSecondary is the state of a datacenter that is not the primary one:
+// without the anonymous token, which is the primary's.
+func (s State) ForSecondary() State {
+	s.Anonymous = nil
+	return s
+}
