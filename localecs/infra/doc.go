@@ -2,7 +2,8 @@
 // server.
 //
 // Flow: 1. Host.Start takes the service's address and ports, and starts its
-// container in the VPC's own network; 2. Stop ends it.
+// container in the VPC's own network; 2. Down kills it and starts it again with
+// what it had; 3. Stop ends it.
 //
 // Owns: the service's process, directories and log.
 // Never does: give an address back: the VPC ends with the cluster.

@@ -5,7 +5,6 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/localecs/logfile"
@@ -38,14 +37,6 @@ type Host struct {
 	Log           hclog.Logger
 }
 
-// Running is a started Service.
-type Running struct {
-	LogFile   string
-	container *runtime.Container
-	log       *logfile.File
-	once      sync.Once
-}
-
 // Start starts a process in the VPC's own network.
 func (h Host) Start(s Service) (*Running, error) {
 	image, ok := h.Images[s.Image]
@@ -64,16 +55,11 @@ func (h Host) Start(s Service) (*Running, error) {
 		return nil, fmt.Errorf("make log of %s: %w", s.Name, err)
 	}
 	infra := h.Fabric.Infra()
-	container, err := h.Runtime.Start(runtime.Spec{
+	return start(h.Runtime, log, runtime.Spec{
 		Name: s.Name, Image: image, Args: s.Args, Mounts: mounts,
 		Hostname: s.Name, Hosts: infra.Hosts(), ResolvConf: infra.ResolvConf(), NetNS: infra.File(),
 		Stdout: log, Stderr: log,
 	})
-	if err != nil {
-		log.Close()
-		return nil, err
-	}
-	return &Running{LogFile: log.Name(), container: container, log: log}, nil
 }
 
 // address takes the service's address, and its ports there where they are shared.
@@ -107,16 +93,4 @@ func (h Host) mounts(s Service) ([]runtime.Mount, error) {
 		mounts = append(mounts, runtime.Mount{Source: dir, Target: target})
 	}
 	return mounts, nil
-}
-
-// Done is closed when the process has ended.
-func (s *Running) Done() <-chan struct{} { return s.container.Done() }
-
-// Stop kills the process and waits for its end.
-func (s *Running) Stop() {
-	s.once.Do(func() {
-		s.container.Kill()
-		<-s.container.Done()
-		s.log.Close()
-	})
 }
