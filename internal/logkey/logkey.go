@@ -32,6 +32,7 @@ const (
 	Principal   = "principal_arn"
 	ProxyID     = "proxy_id"
 	Reason      = "reason"
+	Remaining   = "remaining"
 	RetryIn     = "retry_in"
 	Role        = "role"
 	Rule        = "rule"

@@ -1,0 +1,98 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// hold calls lead while the session lives and the key is ours.
+func (l *Lock) hold(ctx context.Context, lead func(context.Context) error) error {
+	term, end := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { l.keep(term, end) })
+	wg.Go(func() { l.attend(term, end) })
+	err := lead(term)
+	var lost *LostError
+	isLost := errors.As(context.Cause(term), &lost)
+	// Before anybody else can have the lock.
+	l.Guard.close()
+	end(context.Canceled)
+	wg.Wait()
+	if isLost {
+		return lost // the session may come back, acquire asks
+	}
+	l.release(ctx)
+	return err
+}
+
+// keep renews the session until ctx ends, and ends the term when it cannot.
+func (l *Lock) keep(ctx context.Context, end context.CancelCauseFunc) {
+	for wait := TTL / 3; pause(ctx, wait) == nil; {
+		left := l.Guard.Remaining()
+		if left <= 0 {
+			end(&LostError{fmt.Errorf("the lease was not renewed for %s", TTL)})
+			return
+		}
+		sent := l.Guard.clock()
+		once, cancel := context.WithTimeout(ctx, min(left, TTL/3))
+		known, err := l.renewSession(once)
+		cancel()
+		switch {
+		case err == nil && !known:
+			end(&LostError{errors.New("its session was ended")})
+			return
+		case err == nil:
+			l.Guard.extend(sent + TTL)
+			wait = TTL / 3
+		case ctx.Err() == nil:
+			l.Log.Warn("renewal of the leader's lease failed", logkey.Remaining, l.Guard.Remaining().Round(time.Millisecond), logkey.Error, err)
+			wait = min(contendPause, max(l.Guard.Remaining(), time.Millisecond))
+		}
+	}
+}
+
+// attend ends the term when the key is not ours any more: a session that lives
+// does not prove that, as people delete keys.
+func (l *Lock) attend(ctx context.Context, end context.CancelCauseFunc) {
+	var index uint64
+	for ctx.Err() == nil {
+		pair, next, err := l.read(ctx, index)
+		switch {
+		case err != nil:
+			pause(ctx, contendPause) // the lease runs out by itself
+			next = 0
+		case pair == nil:
+			end(&LostError{fmt.Errorf("the lock %q was deleted", l.Key)})
+			return
+		case pair.Session != l.session:
+			end(&LostError{fmt.Errorf("the lock %q was taken away", l.Key)})
+			return
+		}
+		if next < index { // the servers were restored: begin anew
+			next = 0
+		}
+		index = next
+	}
+}
+
+// release lets the next leader begin at once: a key that is unlocked has no
+// delay, as that of a session that is destroyed has. What fails ends by itself.
+func (l *Lock) release(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseLimit)
+	defer cancel()
+	session := l.session
+	l.session = ""
+	_, _, err := l.Client.KV().Release(&api.KVPair{Key: l.Key, Session: session}, write(ctx))
+	if err == nil {
+		_, err = l.Client.Session().Destroy(session, write(ctx))
+	}
+	if err != nil {
+		l.Log.Warn("the leader's lock was not released; it ends by itself", logkey.Remaining, 2*TTL+LockDelay, logkey.Error, err)
+	}
+}

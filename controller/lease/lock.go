@@ -1,0 +1,185 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+const (
+	// TTL is how long a lease lasts after a renewal. It is the shortest that
+	// Consul takes (session_ttl_min).
+	TTL = 10 * time.Second
+	// LockDelay is how long Consul gives the lock to nobody after it has
+	// invalidated the session that held it. It is longer than TTL: even a session
+	// that ended right after a renewal leaves no two leaders.
+	LockDelay = 15 * time.Second
+	// TakeOver is how long a leader that was killed is missed at most: two TTL
+	// until Consul ends its session, the lock's delay, and a pause. The rest is
+	// for slow requests.
+	TakeOver = 2*TTL + LockDelay + 5*time.Second
+
+	// watch is the longest that a read waits for a change of the key.
+	watch = 5 * time.Second
+	// contendPause lies between two attempts to lock the key while its delay
+	// lasts, give or take a quarter.
+	contendPause = time.Second
+	// releaseLimit bounds the end: the command has 5 s for everything.
+	releaseLimit = 2 * time.Second
+)
+
+// Options are what a lock needs.
+type Options struct {
+	// Client is of consulutil.NewClient, with Guard's transport or without.
+	Client *api.Client
+	// Key is the KV key, see Key.
+	Key string
+	// Holder is what stands in the key for people: who leads.
+	Holder string
+	Guard  *Guard
+	Log    hclog.Logger
+}
+
+// Key is the key of a cluster's lock. Partition is that of the controller's
+// objects, empty without Consul Enterprise; the key itself is in the default
+// partition, as the controller's may not exist yet.
+func Key(clusterARN, partition string) string {
+	if partition != "" {
+		clusterARN += "/" + partition
+	}
+	return "consul-ecs/controller/" + clusterARN + "/leader"
+}
+
+// Lock is the lock of one cluster. Lead may be called again after it has
+// returned, and by one goroutine at a time.
+type Lock struct {
+	Options
+	session string // of the last time, if it may be alive
+}
+
+// New does no I/O.
+func New(o Options) *Lock { return &Lock{Options: o} }
+
+// Lead waits for the lock, calls lead while this process holds it, and unlocks
+// it. The context of lead ends with the lease. While somebody else leads,
+// standby is told their name about every 5 s; an error of it ends the wait. The
+// result is that error, the context's, one of Consul (consulutil.Classify), a
+// *LostError, or lead's.
+func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error {
+	if err := l.acquire(ctx, standby); err != nil {
+		return err
+	}
+	return l.hold(ctx, lead)
+}
+
+// acquire returns when this process has the lock and the guard its lease.
+func (l *Lock) acquire(ctx context.Context, standby func(string) error) error {
+	var index uint64
+	for {
+		pair, next, err := l.read(ctx, index)
+		if err != nil {
+			return err
+		}
+		if next < index { // the servers were restored: begin anew
+			next = 0
+		}
+		index = next
+		if pair != nil && pair.Session != "" && pair.Session != l.session {
+			if err := standby(string(pair.Value)); err != nil {
+				return err
+			}
+			continue
+		}
+		if ok, err := l.contend(ctx); ok || err != nil {
+			return err
+		}
+		index = 0
+		if err := pause(ctx, contendPause*3/4+rand.N(contendPause/2)); err != nil {
+			return err
+		}
+	}
+}
+
+// contend tries once to lock the key. It fails while the lock's delay lasts, or
+// when another was quicker.
+func (l *Lock) contend(ctx context.Context) (bool, error) {
+	sent := l.Guard.clock()
+	if l.session != "" {
+		known, err := l.renewSession(ctx)
+		if err != nil {
+			return false, err
+		}
+		if !known {
+			l.session = ""
+		}
+	}
+	if l.session == "" {
+		// Without the checks that Consul adds by itself: the session would end
+		// with the server that made it.
+		id, _, err := l.Client.Session().CreateNoChecks(&api.SessionEntry{
+			Name:      "consul-ecs controller",
+			TTL:       TTL.String(),
+			LockDelay: LockDelay,
+			Behavior:  api.SessionBehaviorRelease,
+		}, write(ctx))
+		if err != nil {
+			return false, fmt.Errorf("make the leader's session: %w", err)
+		}
+		l.session = id
+	}
+	ok, _, err := l.Client.KV().Acquire(&api.KVPair{Key: l.Key, Value: []byte(l.Holder), Session: l.session}, write(ctx))
+	if err != nil {
+		return false, fmt.Errorf("lock %q: %w", l.Key, err)
+	}
+	if ok {
+		l.Guard.extend(sent + TTL)
+	}
+	return ok, nil
+}
+
+// read reads the key. With an index of an earlier read it waits for a change,
+// about 5 s at most.
+func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, error) {
+	q := (&api.QueryOptions{WaitIndex: index, WaitTime: watch}).WithContext(ctx)
+	pair, meta, err := l.Client.KV().Get(l.Key, q)
+	if err != nil {
+		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, err)
+	}
+	return pair, meta.LastIndex, nil
+}
+
+// renewSession says whether Consul still knows the session. Raw, as the API
+// client's own renewal does not tell a refusal from a fault.
+func (l *Lock) renewSession(ctx context.Context) (known bool, err error) {
+	_, err = l.Client.Raw().Write("/v1/session/renew/"+l.session, nil, nil, write(ctx))
+	switch {
+	case consulutil.Classify(err) == retry.Gone:
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("renew the leader's session: %w", err)
+	}
+	return true, nil
+}
+
+// write are the options of the lock's own writes.
+func write(ctx context.Context) *api.WriteOptions {
+	return (&api.WriteOptions{}).WithContext(context.WithValue(ctx, ownRequest{}, true))
+}
+
+// pause returns the context's error when it ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

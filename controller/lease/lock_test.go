@@ -1,0 +1,232 @@
+package lease
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func TestKey(t *testing.T) {
+	t.Parallel()
+	const arn = "arn:aws:ecs:us-west-2:111122223333:cluster/mesh"
+	if got, want := Key(arn, ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/leader"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := Key(arn, "team"), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/leader"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// TestLeadOneAfterTheOther: a lease lets writes pass, and the end of one leader
+// is the beginning of the next, at once; nothing of the first is left.
+func TestLeadOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	key, work := uniqueKey(t), "work/"+t.Name()
+	first, second := newTestCandidate(t, key, "first"), newTestCandidate(t, key, "second")
+	if err := first.put(t.Context(), work); !isLost(err) {
+		t.Errorf("a write before the lease: %v", err)
+	}
+	waiting, told := make(chan struct{}), ""
+	var once sync.Once
+	leads := make(chan error, 1)
+	verdict := errors.New("verdict")
+	err := first.Lead(t.Context(), nobody, func(ctx context.Context) error {
+		if err := first.put(ctx, work); err != nil {
+			t.Errorf("a write with the lease: %v", err)
+		}
+		if left := first.Guard.Remaining(); left <= 0 || left > TTL {
+			t.Errorf("the lease lasts %s", left)
+		}
+		go func() {
+			leads <- second.Lead(t.Context(), func(holder string) error {
+				once.Do(func() { told = holder; close(waiting) })
+				return nil
+			}, func(ctx context.Context) error { return second.put(ctx, work) })
+		}()
+		<-waiting
+		if err := second.put(ctx, work); !isLost(err) {
+			t.Errorf("a write of the one that waits: %v", err)
+		}
+		return verdict
+	})
+	ended := time.Now()
+	if err != verdict || told != "first" {
+		t.Errorf("got %v; the second was told of %q", err, told)
+	}
+	if err := first.put(t.Context(), work); !isLost(err) {
+		t.Errorf("a write after the end: %v", err)
+	}
+	if err := <-leads; err != nil {
+		t.Errorf("second: %v", err)
+	}
+	// Half the delay that a session's end would cost.
+	if took := time.Since(ended); took > LockDelay/2 {
+		t.Errorf("the second led %s after the end of the first", took)
+	}
+	testkit.Eventually(t, "no session is left", func() bool { return first.session == "" && holder(t, key) == "" })
+	sessions, _, err := admin(t).Session().List(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, _, err := admin(t).KV().Get(key, nil)
+	if err != nil || pair == nil || len(pair.Value) > 0 {
+		t.Errorf("%+v, %v: want a key without a holder", pair, err)
+	}
+	for _, s := range sessions {
+		if s.ID == pair.Session {
+			t.Errorf("session %+v", s)
+		}
+	}
+}
+
+// TestStandbyMayGiveUp: as gc does, which does not wait for a leader.
+func TestStandbyMayGiveUp(t *testing.T) {
+	t.Parallel()
+	key := uniqueKey(t)
+	first, second := newTestCandidate(t, key, "first"), newTestCandidate(t, key, "second")
+	err := first.Lead(t.Context(), nobody, func(ctx context.Context) error {
+		return second.Lead(ctx, func(holder string) error { return errors.New("held by " + holder) }, nil)
+	})
+	if err == nil || err.Error() != "held by first" {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestLeadLosesTheKey: whoever deletes the key or ends the session ends the
+// term, though the other of them lives on; then the same process may lead again.
+func TestLeadLosesTheKey(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(c *api.Client, l *Lock) error{
+		"deleted": func(c *api.Client, l *Lock) error { _, err := c.KV().Delete(l.Key, nil); return err },
+		"destroyed": func(c *api.Client, l *Lock) error {
+			_, err := c.Session().Destroy(l.session, nil)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newTestCandidate(t, uniqueKey(t), "x")
+			terms := 0
+			for terms < 2 {
+				err := c.Lead(t.Context(), nobody, func(ctx context.Context) error {
+					if terms++; terms == 2 {
+						return c.put(ctx, "work/"+t.Name())
+					}
+					if err := take(admin(t), c.Lock); err != nil {
+						return err
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				})
+				if terms == 1 && !isLost(err) || terms == 2 && err != nil {
+					t.Fatalf("term %d: %v", terms, err)
+				}
+			}
+		})
+	}
+}
+
+// TestLeaseEndsWithoutRenewals: Consul is away longer than the lease, the term
+// ends at the lease's end, and it begins again with the same session when
+// Consul is back.
+func TestLeaseEndsWithoutRenewals(t *testing.T) {
+	t.Parallel()
+	target, err := url.Parse("http://" + secured.Require(t).HTTPAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	forward := httputil.NewSingleHostReverseProxy(target)
+	forward.ErrorLog = hclog.NewNullLogger().StandardLogger(nil)
+	away := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case <-away:
+			if strings.Contains(r.URL.Path, "/renew/") {
+				w.WriteHeader(http.StatusInternalServerError)
+				return
+			}
+		default:
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	c, err := newCandidate(server.URL, secured.Token, uniqueKey(t), "x", hclog.New(&hclog.LoggerOptions{Output: t.Output()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now()
+	var session string
+	err = c.Lead(t.Context(), nobody, func(ctx context.Context) error {
+		session = c.session
+		close(away)
+		<-ctx.Done()
+		if err := c.put(context.Background(), "work/"+t.Name()); !isLost(err) {
+			t.Errorf("a write without a lease: %v", err)
+		}
+		return ctx.Err()
+	})
+	if took := time.Since(start); !isLost(err) || took < TTL-time.Second {
+		t.Errorf("%v after %s", err, took)
+	}
+	away = make(chan struct{})
+	err = c.Lead(t.Context(), nobody, func(ctx context.Context) error {
+		if c.session != session {
+			t.Error("another session: it would have waited for the end of the first")
+		}
+		return c.put(ctx, "work/"+t.Name())
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLeadRefused: what a token may not do is no reason to wait.
+func TestLeadRefused(t *testing.T) {
+	t.Parallel()
+	c := admin(t)
+	key := uniqueKey(t)
+	for name, tt := range map[string]struct{ rules, want string }{
+		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`},
+		"session": {`key_prefix "" { policy = "write" }`, "make the leader's session"},
+		"lock":    {`key_prefix "" { policy = "read" } session_prefix "" { policy = "write" }`, `lock "` + key + `"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			policy, _, err := c.ACL().PolicyCreate(&api.ACLPolicy{Name: "refused-" + name, Rules: tt.rules}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			token, _, err := c.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := newCandidate(secured.HTTPAddr, token.SecretID, key, "x", hclog.NewNullLogger())
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = x.Lead(t.Context(), nobody, nil)
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || consulutil.Classify(err) != retry.Permanent {
+				t.Errorf("got %v, want a refusal to %s", err, tt.want)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+func isLost(err error) bool {
+	var lost *LostError
+	return errors.As(err, &lost)
+}

@@ -1,0 +1,128 @@
+package lease
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+var secured *testkit.Consul
+
+func TestMain(m *testing.M) {
+	testkit.RunRole(map[string]func([]string) int{"candidate": playCandidate})
+	var err error
+	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(testkit.Main(m, secured.Stop))
+}
+
+// candidate is one controller: a lock, and a client for its work.
+type candidate struct {
+	*Lock
+	work *api.Client
+}
+
+func newCandidate(address, token, key, name string, log hclog.Logger) (candidate, error) {
+	guard := NewGuard(NewClock())
+	client, err := consulutil.NewClient(consulutil.Options{Address: address, Token: token, Wrap: guard.Transport})
+	return candidate{New(Options{Client: client, Key: key, Holder: name, Guard: guard, Log: log}), client}, err
+}
+
+func newTestCandidate(t *testing.T, key, name string) candidate {
+	t.Helper()
+	c, err := newCandidate(secured.Require(t).HTTPAddr, secured.Token, key, name, hclog.New(&hclog.LoggerOptions{Output: t.Output()}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// put writes as the work of a leader does.
+func (c candidate) put(ctx context.Context, key string) error {
+	_, err := c.work.KV().Put(&api.KVPair{Key: key, Value: []byte(c.Holder)}, (&api.WriteOptions{}).WithContext(ctx))
+	return err
+}
+
+// playCandidate leads when it may, and then writes its name as fast as it can.
+// It says what happens. Arguments: address, key, key to write, name.
+func playCandidate(args []string) int {
+	c, err := newCandidate(args[0], testkit.ManagementToken, args[1], args[3], hclog.NewNullLogger())
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // the input's end is our orderly end
+		os.Stdin.Read(make([]byte, 1))
+		cancel()
+	}()
+	for ctx.Err() == nil {
+		err := c.Lead(ctx, func(string) error { return nil }, func(ctx context.Context) error {
+			fmt.Println("leads")
+			for ctx.Err() == nil {
+				if err := c.put(ctx, args[2]); err != nil {
+					fmt.Println("refused")
+					<-ctx.Done()
+				}
+			}
+			return nil
+		})
+		fmt.Println("ended:", err)
+	}
+	return 0
+}
+
+// admin is a client of the whole server.
+func admin(t *testing.T) *api.Client {
+	t.Helper()
+	c, err := consulutil.NewClient(consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: secured.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// holder is who holds a lock, or "".
+func holder(t *testing.T, key string) string {
+	t.Helper()
+	pair, _, err := admin(t).KV().Get(key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if pair == nil || pair.Session == "" {
+		return ""
+	}
+	return string(pair.Value)
+}
+
+// within waits longer than testkit.Eventually, and says how long it took.
+func within(t *testing.T, limit time.Duration, what string, condition func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for !condition() {
+		if time.Since(start) > limit {
+			t.Fatalf("not within %s: %s", limit, what)
+		}
+		<-tick.C
+	}
+	return time.Since(start)
+}
+
+// uniqueKey is a lock of this run's own: an earlier run's has a delay.
+func uniqueKey(t *testing.T) string {
+	return Key(fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano()), "")
+}
+
+func nobody(string) error { return nil }
