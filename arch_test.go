@@ -38,7 +38,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "shared",
-				Packages: []string{"internal/cli", "internal/volume", "internal/retry", "internal/atomicfile", "internal/logkey", "internal/nearest", "internal/textfile"},
+				Packages: []string{"internal/cli", "internal/volume", "internal/retry", "internal/atomicfile", "internal/logkey", "internal/nearest", "internal/textfile", "internal/metrics"},
 				Among:    arch.Downwards,
 			},
 			{Name: "simulator program", Packages: []string{"cmd/localecs"}, Uses: []string{"simulator wiring", "simulator"}},
