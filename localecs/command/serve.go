@@ -22,6 +22,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/serve"
+	"github.com/meshtask/consul-ecs/localecs/simulated"
 )
 
 // serveFlags are the flags of `localecs serve`.
@@ -36,10 +37,13 @@ type serveFlags struct {
 	logLevel string
 	network  network.Mode
 	vars     vars
+	// simulated has tasks without processes, whose steps take timing.
+	simulated bool
+	timing    timing
 }
 
 func serveCommand() cli.Command {
-	f := &serveFlags{vars: vars{}}
+	f := &serveFlags{vars: vars{}, timing: usualTiming()}
 	return cli.Command{
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
@@ -60,6 +64,14 @@ AWS's throttling is on; -throttle=false turns it off. AWS's answers are
 eventually consistent: -lag new=1s,eni=2s,tags=3s,lists=5s makes new tasks be
 MISSING, their interfaces and tags be shown, and lists be old for so long.
 
+With -simulated tasks have no processes: they go through the statuses, versions,
+interfaces and times of real ones, services and deployments included. That needs
+no privileges and no images, and tens of thousands of tasks are no burden; -timing
+says how long their steps take. A container runs until it is stopped, or exits
+with 0 where others wait for it to COMPLETE or SUCCEED; its variable
+LOCALECS_SIMULATE, in its definition or an override, has it do something else:
+exit=3,after=10s   unhealthy=30s   stop=5s   stop=never   start=REASON
+
 Ctrl-C ends all tasks at once, without an orderly stop, and leaves nothing but
 logs.
 
@@ -79,6 +91,8 @@ Example:
 			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D` with durations such as 2s")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			fs.BoolVar(&f.simulated, "simulated", false, "have tasks without processes")
+			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
 		},
 		Run: f.run,
@@ -91,6 +105,9 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if err := serve.CheckLoopback(f.listen); err != nil {
 		return cli.Usagef("-listen: %w", err)
+	}
+	if f.simulated && f.network != network.AWSVPC {
+		return cli.Usagef("-network: tasks have no network with -simulated: leave one of them out")
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
@@ -116,30 +133,35 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	if done || err != nil {
 		return err
 	}
-	warn(inv, "serve", f.json, "tasks have less than on ECS", f.network.Lost())
-	dir, err := openStateDir(f.dir)
+	options := serve.Options{
+		Cluster: localecs.Options{
+			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Subnet: setting.Subnet,
+			AtOnce: setting.StopOrder == "at-once", Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
+		},
+		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Log: inv.Log,
+	}
+	closeState, err := f.choose(inv, &options)
 	if err != nil {
 		listener.Close()
 		return &cli.UsageError{Err: err}
 	}
-	defer dir.Close()
+	defer closeState()
 	observe, closeEvents, err := f.observer(inv)
 	if err != nil {
 		listener.Close()
 		return &cli.UsageError{Err: err}
 	}
 	defer closeEvents()
+	options.Observe = observe
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
+	return f.until(ctx, inv, options)
+}
+
+// until serves until the context ends, or no task can run any more.
+func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options serve.Options) error {
 	ctx, out := watchOutput(ctx, inv.Stdout)
-	server, err := serve.Open(serve.Options{
-		Cluster: localecs.Options{
-			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Subnet: setting.Subnet,
-			AtOnce: setting.StopOrder == "at-once", Dir: dir.Name(),
-			Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
-		},
-		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Observe: observe, Log: inv.Log,
-	})
+	server, err := serve.Open(options)
 	if err != nil {
 		return err
 	}
@@ -158,6 +180,24 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	return err
 }
 
+// choose decides what tasks are: processes, which need a directory, or nothing.
+func (f *serveFlags) choose(inv *cli.Invocation, o *serve.Options) (closeState func() error, err error) {
+	if f.simulated {
+		o.Simulated = &f.timing.Timing
+		if o.Cluster.Subnet == file.Default().Subnet { // which is for few
+			o.Cluster.Subnet = simulated.DefaultSubnet
+		}
+		return func() error { return nil }, nil
+	}
+	warn(inv, "serve", f.json, "tasks have less than on ECS", f.network.Lost())
+	dir, err := openStateDir(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	o.Cluster.Dir = dir.Name()
+	return dir.Close, nil
+}
+
 // prepare reads what tasks are made of.
 func (f *serveFlags) prepare() (*file.Scenario, map[string]image.Image, error) {
 	setting := file.Default()
@@ -171,8 +211,8 @@ func (f *serveFlags) prepare() (*file.Scenario, map[string]image.Image, error) {
 		}
 	}
 	values, err := f.vars.found()
-	if err != nil {
-		return nil, nil, err
+	if err != nil || f.simulated { // which run nothing
+		return setting, nil, err
 	}
 	images, err := setting.HostImages(values)
 	return setting, images, errors.Join(f.network.CheckSubnet(setting.Subnet), err)
@@ -181,6 +221,10 @@ func (f *serveFlags) prepare() (*file.Scenario, map[string]image.Image, error) {
 // open listens in the host's network: a process in a user namespace has another
 // one, and gets what listens from the process that made it.
 func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool, err error) {
+	if f.simulated {
+		listener, err = net.Listen("tcp", f.listen)
+		return listener, false, err
+	}
 	if rootless.Inside() {
 		if _, err := withoutRoot(inv, f.network, nil); err != nil {
 			return nil, false, err

@@ -22,11 +22,11 @@ type served struct {
 	env []string
 }
 
-// startServe starts the command with the images of testdata/serve.
-func startServe(t *testing.T, command func(args ...string) *testkit.Process) *served {
+// startServe starts the command with the images of testdata/serve, and flags.
+func startServe(t *testing.T, command func(args ...string) *testkit.Process, flags ...string) *served {
 	t.Helper()
 	s := &served{dir: filepath.Join(testkit.PublicDir(t), "state")}
-	s.Process = command("serve", "-json", "-dir", s.dir, "-events", s.dir+".events", "-images", filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve"))
+	s.Process = command(append([]string{"serve", "-json", "-dir", s.dir, "-events", s.dir + ".events", "-images", filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve")}, flags...)...)
 	var exports map[string]string
 	line := s.Line()
 	if err := json.Unmarshal([]byte(line), &exports); err != nil {
@@ -146,10 +146,10 @@ func TestBoto3DrivesServe(t *testing.T) {
 	s.end(t)
 }
 
-// Somebody who is not root has the API where he has called for it, although his
-// tasks are in another network.
-func TestServeRootless(t *testing.T) {
-	t.Parallel()
+// asUser starts localecs as somebody who is not root, with state in a directory of
+// his own.
+func asUser(t *testing.T) (command func(args ...string) *testkit.Process, state string) {
+	t.Helper()
 	dir := testkit.PublicDir(t)
 	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/localecs")
 	build.Dir = testkit.Root()
@@ -157,14 +157,14 @@ func TestServeRootless(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build: %v\n%s", err, out)
 	}
-	state := filepath.Join(dir, "state")
+	state = filepath.Join(dir, "state")
 	if err := os.Mkdir(state, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Chown(state, testkit.UserID, testkit.UserID); err != nil {
 		testkit.Missing(t, "becoming another user needs root")
 	}
-	s := startServe(t, func(args ...string) *testkit.Process {
+	return func(args ...string) *testkit.Process {
 		for i, a := range args {
 			switch a {
 			case "-dir":
@@ -174,7 +174,15 @@ func TestServeRootless(t *testing.T) {
 			}
 		}
 		return testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.AsUser(t, "", append([]string{filepath.Join(dir, "localecs")}, args...)...)...)
-	})
+	}, state
+}
+
+// Somebody who is not root has the API where he has called for it, although his
+// tasks are in another network.
+func TestServeRootless(t *testing.T) {
+	t.Parallel()
+	command, state := asUser(t)
+	s := startServe(t, command)
 	s.dir = filepath.Join(state, "serve")
 	definition := "file://" + filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve", "web.json")
 	s.aws(t, "register-task-definition", "--cli-input-json", definition)
@@ -183,14 +191,41 @@ func TestServeRootless(t *testing.T) {
 	s.end(t)
 }
 
+// Tasks without processes need no root, no image that exists, and no file.
+func TestServeSimulated(t *testing.T) {
+	t.Parallel()
+	command, state := asUser(t)
+	s := startServe(t, command, "-simulated", "-timing", "attach=10ms,pull=10ms,start=10ms,stop=10ms,detach=10ms")
+	s.aws(t, "register-task-definition", "--family", "web", "--network-mode", "awsvpc", "--requires-compatibilities", "FARGATE",
+		"--cpu", "256", "--memory", "512", "--container-definitions", `[{"name":"app","image":"nobody/knows:1"}]`)
+	arn := s.aws(t, "run-task", "--task-definition", "web", "--network-configuration", subnets, "--query", "tasks[0].taskArn", "--overrides",
+		`{"containerOverrides":[{"name":"app","environment":[{"name":"LOCALECS_SIMULATE","value":"exit=3,after=1s"}]}]}`)
+	s.aws(t, "wait", "tasks-stopped", "--tasks", arn)
+	if got := s.aws(t, "describe-tasks", "--tasks", arn, "--query", "tasks[0].[stopCode,containers[0].exitCode]"); got != "EssentialContainerExited\t3" {
+		t.Errorf("described %q", got)
+	}
+	s.aws(t, "create-service", "--service-name", "web", "--task-definition", "web", "--desired-count", "12", "--network-configuration", subnets)
+	s.aws(t, "wait", "services-stable", "--services", "web")
+	s.Signal(syscall.SIGINT)
+	if code := s.Wait(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	left, err := filepath.Glob(filepath.Join(state, "*"))
+	if want := []string{filepath.Join(state, "events")}; err != nil || !cmp.Equal(left, want) {
+		t.Errorf("left %q, %v", left, err)
+	}
+}
+
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`-listen: "0.0.0.0:0": want a loopback address such as 127.0.0.1:0: who may call the API runs programs here`: {"-listen", "0.0.0.0:0"},
-		"there is no scenario.yaml in testdata":                       {"-images", "testdata"},
-		`want new=D,eni=D,tags=D,lists=D or some of them, got "x=1s"`: {"-lag", "new=1s,x=1s"},
-		`eni: want a duration such as 2s, got "soon"`:                 {"-lag", "eni=soon"},
-		"unexpected argument":                                         {"more"},
+		"there is no scenario.yaml in testdata":                                      {"-images", "testdata"},
+		`want new=D,eni=D,tags=D,lists=D or some of them, got "x=1s"`:                {"-lag", "new=1s,x=1s"},
+		`eni: want a duration such as 2s, got "soon"`:                                {"-lag", "eni=soon"},
+		"want attach=D,pull=D,start=D,stop=D,detach=D or some of them, got \"x=1s\"": {"-simulated", "-timing", "x=1s"},
+		"-network: tasks have no network with -simulated: leave one of them out":     {"-simulated", "-network", "host"},
+		"unexpected argument": {"more"},
 	} {
 		r := call(t, append([]string{"serve"}, args...)...)
 		if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, want) {

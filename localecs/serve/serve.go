@@ -15,13 +15,16 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
-	"github.com/meshtask/consul-ecs/localecs/region"
+	"github.com/meshtask/consul-ecs/localecs/simulated"
 )
 
 // Options say what is served, and where.
 type Options struct {
 	// Cluster makes the tasks' world; its Observe may be nil.
 	Cluster localecs.Options
+	// Simulated, unless it is nil, is how long the steps of tasks without processes
+	// take; of Cluster then only Region, Account, Subnet, AtOnce and Roles count.
+	Simulated *simulated.Timing
 	// Listener is the API's, and is closed by Close. What listens must be
 	// reachable for nobody but the user of this machine.
 	Listener net.Listener
@@ -36,7 +39,7 @@ type Options struct {
 
 // Server is a running local ECS.
 type Server struct {
-	region  *region.Region
+	ground  ground
 	key     identity.Key
 	options Options
 	server  *http.Server
@@ -48,14 +51,14 @@ const userName = "localecs"
 
 // Open starts the cluster and serves its API.
 func Open(o Options) (*Server, error) {
-	r, err := region.Open(region.Options{Cluster: o.Cluster, Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log})
+	g, err := o.open()
 	if err != nil {
 		return nil, errors.Join(err, o.Listener.Close())
 	}
-	s := &Server{region: r, options: o}
-	s.key = r.Cluster().Identities().PutUser(identity.User{Name: userName, Account: o.Cluster.Account, Actions: []string{"*"}})
+	s := &Server{ground: g, options: o}
+	s.key = g.identities.PutUser(identity.User{Name: userName, Account: o.Cluster.Account, Actions: []string{"*"}})
 	const patience = 30 * time.Second
-	s.server = &http.Server{Handler: r.Cluster().AWS(), ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * patience}
+	s.server = &http.Server{Handler: g.aws, ReadHeaderTimeout: patience, ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: 2 * patience}
 	s.serving.Go(func() { // what ends it is Close
 		if err := s.server.Serve(o.Listener); !errors.Is(err, http.ErrServerClosed) {
 			o.Log.Error("ECS API cannot be served any more", logkey.Error, err)
@@ -68,16 +71,16 @@ func Open(o Options) (*Server, error) {
 func (s *Server) URL() string { return "http://" + s.options.Listener.Addr().String() }
 
 // Lost is closed when no task can run any more; Err says why.
-func (s *Server) Lost() <-chan struct{} { return s.region.Cluster().Lost() }
+func (s *Server) Lost() <-chan struct{} { return s.ground.lost }
 
 // Err is why no task can run any more, nil as long as they can.
-func (s *Server) Err() error { return s.region.Cluster().Err() }
+func (s *Server) Err() error { return s.ground.err() }
 
 // Close takes the API away, then kills the tasks and gives everything back.
 func (s *Server) Close() error {
 	err := s.server.Close()
 	s.serving.Wait()
-	return errors.Join(err, s.region.Close())
+	return errors.Join(err, s.ground.close())
 }
 
 // Variable is a variable of the environment.

@@ -20,6 +20,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/simulated/life"
 )
 
+// Timing is how long the steps of a task take.
+type Timing = life.Timing
+
 // Options describe a World. The zero Options are a World in which nothing takes
 // time.
 type Options struct {
@@ -28,7 +31,7 @@ type Options struct {
 	// Subnet is where tasks have addresses, CIDR; empty is DefaultSubnet.
 	Subnet string
 	// Timing is how long the steps of a task take.
-	Timing life.Timing
+	Timing Timing
 	// TimeScale divides every duration of task definitions, for tests that cannot
 	// wait; 0 means 1.
 	TimeScale float64
