@@ -53,6 +53,10 @@ func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOpt
 	return cfg, nil
 }
 
+// LoadConfig is the SDK's default chain for a client of one of AWS's services.
+// It does no network I/O.
+func LoadConfig(ctx context.Context, o LoadOptions) (aws.Config, error) { return loadConfig(ctx, o) }
+
 // watchTaskRole makes the SDK's container credentials provider send its
 // requests through w, once each: our callers retry, and log it.
 func watchTaskRole(w *taskRole) func(*config.LoadOptions) error {

@@ -96,6 +96,7 @@ func newConfig(o Options) (*api.Config, error) {
 	if o.Wrap != nil {
 		c.HttpClient.Transport = o.Wrap(c.HttpClient.Transport)
 	}
+	c.HttpClient.Transport = streaming{c.HttpClient.Transport}
 	// Here and not in the API client, which would throw our HTTP client and
 	// its timeout away.
 	if path, ok := strings.CutPrefix(c.Address, "unix://"); ok {

@@ -17,6 +17,7 @@ const (
 	Delay       = "delay"
 	Elapsed     = "elapsed"
 	Error       = "error"
+	Evidence    = "evidence"
 	ExitCode    = "exit_code"
 	Fields      = "fields"
 	GIDs        = "gids"

@@ -1,0 +1,62 @@
+package ecsread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+	"golang.org/x/time/rate"
+)
+
+// meter holds each attempt until the budget has room, and counts it.
+type meter struct {
+	budget           *rate.Limiter
+	calls, throttles atomic.Int64
+}
+
+func newMeter(callsPerSecond float64) *meter {
+	return &meter{budget: rate.NewLimiter(rate.Limit(callsPerSecond), max(1, int(2*callsPerSecond)))}
+}
+
+func (m *meter) counts() Counts {
+	return Counts{Calls: int(m.calls.Load()), Throttles: int(m.throttles.Load())}
+}
+
+// install puts the meter behind the SDK's retries, so that each passes it.
+func (m *meter) install(stack *middleware.Stack) error {
+	return stack.Finalize.Insert(middleware.FinalizeMiddlewareFunc("Budget", m.pass), "Retry", middleware.After)
+}
+
+func (m *meter) pass(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+	if err := m.budget.Wait(ctx); err != nil {
+		return middleware.FinalizeOutput{}, middleware.Metadata{}, fmt.Errorf("wait for the budget of AWS calls: %w", err)
+	}
+	m.calls.Add(1)
+	out, meta, err := next.HandleFinalize(ctx, in)
+	if throttled(err) {
+		m.throttles.Add(1)
+	}
+	return out, meta, err
+}
+
+// throttled says whether AWS refused an attempt because there were too many.
+func throttled(err error) bool {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false
+	}
+	_, ok := retry.DefaultThrottleErrorCodes[api.ErrorCode()]
+	return ok
+}
+
+// refused says whether AWS did not like a call's input: the next one has another.
+func refused(err error) bool {
+	var parameter *types.InvalidParameterException
+	var client *types.ClientException
+	return errors.As(err, &parameter) || errors.As(err, &client)
+}

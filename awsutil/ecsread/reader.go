@@ -1,0 +1,169 @@
+package ecsread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+const (
+	// DefaultRate is how many calls a second a Reader makes. AWS grants an account
+	// 20 in a region for ListTasks and DescribeTasks together, with bursts of 100
+	// (ECS API Reference, "Request throttling for the Amazon ECS API").
+	DefaultRate = 5
+	// pageSize is the most that ListTasks lists and DescribeTasks takes.
+	pageSize = 100
+	// attempts bounds the SDK's tries of one call.
+	attempts = 5
+	// attemptLimit bounds one of them.
+	attemptLimit = 15 * time.Second
+)
+
+// Running and Stopped are a task's statuses, desired and last; ECS has more last
+// ones between them. Missing is the reason why ECS describes no task.
+const (
+	Running = "RUNNING"
+	Stopped = "STOPPED"
+	Missing = "MISSING"
+)
+
+// Options are what a Reader may spend.
+type Options struct {
+	// CallsPerSecond is the budget, DefaultRate if 0. Bursts are twice that.
+	CallsPerSecond float64
+}
+
+// Reader asks ECS. It is safe for concurrent use; all who use it share its budget.
+type Reader struct {
+	client *ecs.Client
+	meter  *meter
+}
+
+// New returns a Reader that makes no call yet.
+func New(c aws.Config, o Options) *Reader {
+	if o.CallsPerSecond <= 0 {
+		o.CallsPerSecond = DefaultRate
+	}
+	m := newMeter(o.CallsPerSecond)
+	client := ecs.NewFromConfig(c, func(e *ecs.Options) {
+		e.APIOptions = append(e.APIOptions, m.install)
+		if http, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
+			e.HTTPClient = http.WithTimeout(attemptLimit) // the SDK tries again after it
+		}
+		e.Retryer = retry.AddWithMaxAttempts(retry.NewStandard(), attempts)
+	})
+	return &Reader{client: client, meter: m}
+}
+
+// Counts are what a Reader has spent since it was made.
+type Counts struct {
+	// Calls are attempts, retries included; Throttles those that AWS refused
+	// because there were too many.
+	Calls, Throttles int
+}
+
+// Sub is what was spent since earlier.
+func (c Counts) Sub(earlier Counts) Counts {
+	return Counts{Calls: c.Calls - earlier.Calls, Throttles: c.Throttles - earlier.Throttles}
+}
+
+// Counts are those so far.
+func (r *Reader) Counts() Counts { return r.meter.counts() }
+
+// List calls each with the ID of every task of the cluster that has the desired
+// status. An error means that the list is not whole, whatever each was told.
+func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error {
+	in := &ecs.ListTasksInput{
+		Cluster: aws.String(cluster), DesiredStatus: types.DesiredStatus(desiredStatus), MaxResults: aws.Int32(pageSize),
+	}
+	for n := 1; ; n++ {
+		page, err := r.client.ListTasks(ctx, in)
+		// The SDK's paginator would take a repeated token for the end, or go on for ever.
+		if err == nil && page.NextToken != nil && aws.ToString(in.NextToken) == *page.NextToken {
+			err = errors.New("AWS gave the same page's token again")
+		}
+		if err != nil {
+			return fmt.Errorf("list tasks whose desired status is %s, page %d: %w", desiredStatus, n, err)
+		}
+		for _, arn := range page.TaskArns {
+			each(lastPart(arn))
+		}
+		if aws.ToString(page.NextToken) == "" {
+			return nil
+		}
+		in.NextToken = page.NextToken
+	}
+}
+
+// Task is what ECS says of a task that it knows.
+type Task struct {
+	ID, ClusterARN            string
+	LastStatus, DesiredStatus string
+	// StoppedAt is zero until the task has stopped; StopCode says why it did.
+	StoppedAt time.Time
+	StopCode  string
+	// Tags are the task's; ECS takes them away when somebody stops it.
+	Tags map[string]string
+}
+
+// Failure is a task that ECS does not describe.
+type Failure struct {
+	ID string
+	// Reason is Missing, or why ECS could not look.
+	Reason, Detail string
+}
+
+// Answer is what ECS said of the tasks that it was asked about. It may lack some.
+type Answer struct {
+	Tasks    []Task
+	Failures []Failure
+}
+
+// Describe looks tasks up by their IDs. It goes on after a refused call and
+// returns what it has learnt together with the errors: what could not be asked
+// is in no part of the answer.
+func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (Answer, error) {
+	var answer Answer
+	var errs []error
+	for chunk := range slices.Chunk(ids, pageSize) {
+		out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{
+			Cluster: aws.String(cluster), Tasks: chunk, Include: []types.TaskField{types.TaskFieldTags},
+		})
+		if err != nil {
+			errs = append(errs, fmt.Errorf("describe %d tasks: %w", len(chunk), err))
+			if !refused(err) {
+				break
+			}
+			continue
+		}
+		answer.add(out)
+	}
+	return answer, errors.Join(errs...)
+}
+
+func (a *Answer) add(out *ecs.DescribeTasksOutput) {
+	for _, t := range out.Tasks {
+		task := Task{
+			ID: lastPart(aws.ToString(t.TaskArn)), ClusterARN: aws.ToString(t.ClusterArn),
+			LastStatus: aws.ToString(t.LastStatus), DesiredStatus: aws.ToString(t.DesiredStatus),
+			StoppedAt: aws.ToTime(t.StoppedAt), StopCode: string(t.StopCode), Tags: map[string]string{},
+		}
+		for _, tag := range t.Tags {
+			task.Tags[aws.ToString(tag.Key)] = aws.ToString(tag.Value)
+		}
+		a.Tasks = append(a.Tasks, task)
+	}
+	for _, f := range out.Failures {
+		a.Failures = append(a.Failures, Failure{
+			ID: lastPart(aws.ToString(f.Arn)), Reason: aws.ToString(f.Reason), Detail: aws.ToString(f.Detail),
+		})
+	}
+}

@@ -1,0 +1,245 @@
+package ecsread
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/google/go-cmp/cmp"
+)
+
+const cluster = "arn:aws:ecs:us-east-1:123456789012:cluster/shop"
+
+func taskID(n int) string { return fmt.Sprintf("%032x", n) }
+
+// wire answers ECS's protocol with what a test's function returns.
+type wire struct {
+	answer func(operation string, in map[string]any) (status int, out any)
+	mu     sync.Mutex
+	seen   []string
+}
+
+// ServeHTTP implements http.Handler.
+func (w *wire) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var in map[string]any
+	json.Unmarshal(body, &in)
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	w.mu.Lock()
+	w.seen = append(w.seen, operation+" "+string(body))
+	w.mu.Unlock()
+	status, out := w.answer(operation, in)
+	rw.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	rw.WriteHeader(status)
+	json.NewEncoder(rw).Encode(out)
+}
+
+func newReader(t *testing.T, o Options, answer func(string, map[string]any) (int, any)) (*Reader, *wire) {
+	t.Helper()
+	w := &wire{answer: answer}
+	server := httptest.NewServer(w)
+	t.Cleanup(server.Close)
+	if o.CallsPerSecond == 0 {
+		o.CallsPerSecond = 1000
+	}
+	return New(aws.Config{
+		Region: "us-east-1", BaseEndpoint: aws.String(server.URL),
+		Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", ""),
+	}, o), w
+}
+
+func failure(code string) map[string]any {
+	return map[string]any{"__type": "com.amazonaws.ecs#" + code, "message": "for a test"}
+}
+
+func list(t *testing.T, r *Reader, status string) ([]string, error) {
+	t.Helper()
+	var ids []string
+	err := r.List(t.Context(), cluster, status, func(id string) { ids = append(ids, id) })
+	return ids, err
+}
+
+func TestListFollowsAllPages(t *testing.T) {
+	t.Parallel()
+	r, w := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+		switch in["nextToken"] {
+		case nil:
+			return 200, map[string]any{"taskArns": []string{cluster + "/" + taskID(1)}, "nextToken": "2"}
+		case "2": // an empty page is no end
+			return 200, map[string]any{"taskArns": []string{}, "nextToken": "3"}
+		default:
+			return 200, map[string]any{"taskArns": []string{"arn:aws:ecs:us-east-1:123456789012:task/" + taskID(2)}}
+		}
+	})
+	ids, err := list(t, r, Stopped)
+	if err != nil || !slices.Equal(ids, []string{taskID(1), taskID(2)}) {
+		t.Errorf("list = %v, %v", ids, err)
+	}
+	want := `ListTasks {"cluster":"` + cluster + `","desiredStatus":"STOPPED","maxResults":100}`
+	if len(w.seen) != 3 || w.seen[0] != want || r.Counts() != (Counts{Calls: 3}) {
+		t.Errorf("seen %q, counts %+v", w.seen, r.Counts())
+	}
+}
+
+// A list that is not whole is an error, whichever page failed.
+func TestListFailsWithAnyPage(t *testing.T) {
+	t.Parallel()
+	r, _ := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+		if in["nextToken"] == nil {
+			return 200, map[string]any{"taskArns": []string{taskID(1)}, "nextToken": "2"}
+		}
+		return 400, failure("AccessDeniedException")
+	})
+	_, err := list(t, r, Running)
+	if err == nil || !strings.Contains(err.Error(), "list tasks whose desired status is RUNNING, page 2: ") || !strings.Contains(err.Error(), "AccessDenied") {
+		t.Errorf("error = %v", err)
+	}
+}
+
+// The same token for ever would be a list that never ends.
+func TestListEndsWithARepeatedToken(t *testing.T) {
+	t.Parallel()
+	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) {
+		return 200, map[string]any{"taskArns": []string{}, "nextToken": "again"}
+	})
+	_, err := list(t, r, Running)
+	if err == nil || len(w.seen) != 2 {
+		t.Errorf("error = %v after %d calls: the list was not whole", err, len(w.seen))
+	}
+}
+
+func TestRetriesAreCountedAndThrottlesToo(t *testing.T) {
+	t.Parallel()
+	answers := []string{"ThrottlingException", "ServerException", ""}
+	r, _ := newReader(t, Options{}, func(string, map[string]any) (int, any) {
+		code := answers[0]
+		answers = answers[1:]
+		switch code {
+		case "":
+			return 200, map[string]any{"taskArns": []string{taskID(1)}}
+		case "ServerException":
+			return 500, failure(code)
+		}
+		return 400, failure(code)
+	})
+	ids, err := list(t, r, Running)
+	if err != nil || len(ids) != 1 || r.Counts() != (Counts{Calls: 3, Throttles: 1}) {
+		t.Errorf("%v, %v, counts %+v", ids, err, r.Counts())
+	}
+	if got := r.Counts().Sub(Counts{Calls: 1, Throttles: 1}); got != (Counts{Calls: 2}) {
+		t.Errorf("Sub = %+v", got)
+	}
+}
+
+// The budget holds calls back, retries included: 2 at once, then one each 0.1 s.
+func TestBudget(t *testing.T) {
+	t.Parallel()
+	var pages int
+	r, _ := newReader(t, Options{CallsPerSecond: 10}, func(string, map[string]any) (int, any) {
+		if pages++; pages == 25 {
+			return 200, map[string]any{}
+		}
+		return 200, map[string]any{"nextToken": fmt.Sprint(pages)}
+	})
+	start := time.Now()
+	if _, err := list(t, r, Running); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(start); took < 500*time.Millisecond {
+		t.Errorf("25 calls took %s, want 0.5 s at least: 20 at once, then 10 a second", took)
+	}
+}
+
+func TestBudgetEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	r, w := newReader(t, Options{CallsPerSecond: 0.0001}, func(string, map[string]any) (int, any) { return 200, map[string]any{"nextToken": "2"} })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	err := r.List(ctx, cluster, Running, func(string) {})
+	if err == nil || !strings.Contains(err.Error(), "budget of AWS calls") || len(w.seen) != 1 {
+		t.Errorf("error = %v, %d calls", err, len(w.seen))
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	stopped := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) {
+		return 200, map[string]any{
+			"tasks": []any{map[string]any{
+				"taskArn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(1), "clusterArn": cluster, "lastStatus": "STOPPED", "desiredStatus": "STOPPED",
+				"stoppedAt": stopped.Unix(), "stopCode": "UserInitiated", "tags": []any{map[string]any{"key": "team", "value": "blue"}},
+			}},
+			"failures": []any{map[string]any{"arn": "arn:aws:ecs:us-east-1:123456789012:task/shop/" + taskID(2), "reason": "MISSING"}},
+		}
+	})
+	got, err := r.Describe(t.Context(), cluster, []string{taskID(1), taskID(2), taskID(3)})
+	want := Answer{
+		Tasks: []Task{{ID: taskID(1), ClusterARN: cluster, LastStatus: "STOPPED", DesiredStatus: "STOPPED", StoppedAt: stopped, StopCode: "UserInitiated",
+			Tags: map[string]string{"team": "blue"}}},
+		Failures: []Failure{{ID: taskID(2), Reason: "MISSING"}},
+	}
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Errorf("%v (-want +got):\n%s", err, d)
+	}
+	if len(w.seen) != 1 || !strings.Contains(w.seen[0], `"include":["TAGS"]`) {
+		t.Errorf("seen %q", w.seen)
+	}
+}
+
+// A hundred tasks a call; and what AWS refused is only missing in the answer.
+func TestDescribeInChunks(t *testing.T) {
+	t.Parallel()
+	var sizes []int
+	r, _ := newReader(t, Options{}, func(_ string, in map[string]any) (int, any) {
+		tasks := in["tasks"].([]any)
+		sizes = append(sizes, len(tasks))
+		if len(sizes) == 2 {
+			return 400, failure("InvalidParameterException")
+		}
+		var out []any
+		for _, id := range tasks {
+			out = append(out, map[string]any{"taskArn": cluster + "/" + id.(string), "lastStatus": "RUNNING"})
+		}
+		return 200, map[string]any{"tasks": out}
+	})
+	var ids []string
+	for n := range 250 {
+		ids = append(ids, taskID(n))
+	}
+	got, err := r.Describe(t.Context(), cluster, ids)
+	if err == nil || !slices.Equal(sizes, []int{100, 100, 50}) || len(got.Tasks) != 150 || len(got.Failures) != 0 {
+		t.Errorf("chunks %v, %d tasks, %v", sizes, len(got.Tasks), err)
+	}
+}
+
+// Who is not allowed need not ask again and again.
+func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
+	t.Parallel()
+	calls := 0
+	r, _ := newReader(t, Options{}, func(string, map[string]any) (int, any) { calls++; return 400, failure("AccessDeniedException") })
+	_, err := r.Describe(t.Context(), cluster, make([]string, 300))
+	if err == nil || calls != 1 {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+}
+
+// TestWeakness22NoEmptyLookUp: AWS refuses to describe no task at all.
+func TestWeakness22NoEmptyLookUp(t *testing.T) {
+	t.Parallel()
+	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) { return 400, failure("InvalidParameterException") })
+	got, err := r.Describe(t.Context(), cluster, nil)
+	if err != nil || len(got.Tasks)+len(got.Failures) != 0 || w.seen != nil {
+		t.Errorf("%+v, %v, seen %v", got, err, w.seen)
+	}
+}

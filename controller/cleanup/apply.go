@@ -1,0 +1,197 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+const (
+	// deletes is how many things are deleted at a time.
+	deletes = 16
+	// proofLife is how old a plan may be: what it could not delete by then is
+	// looked up again by the next pass.
+	proofLife = 2 * time.Minute
+	// nodePatience is how long a node may wait for serf.
+	nodePatience = 10 * time.Minute
+	// shown is how many different errors are named.
+	shown = 5
+	// serfHealth is the check that Consul keeps of a node's agent.
+	serfHealth = "serfHealth"
+)
+
+// errStale is of a plan that has become too old.
+var errStale = errors.New("the proof has become too old: the next pass looks again")
+
+// Apply deletes what the report's plan says, and writes into the report what
+// became of it. One failure does not stop the others; the error joins them.
+func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
+	a := applying{Cleaner: c, report: r}
+	services := slices.IndexFunc(r.Delete, func(i Item) bool { return i.Kind != KindService })
+	if services < 0 {
+		services = len(r.Delete)
+	}
+	inParallel(ctx, deletes, r.Delete[:services], func(i Item) { a.remove(ctx, i) })
+	inParallel(ctx, deletes, r.Delete[services:], func(i Item) { a.remove(ctx, i) })
+	a.await()
+	inParallel(ctx, deletes, slices.Collect(maps.Values(c.nodes)), func(w waiting) { a.node(ctx, w.item) })
+	return errors.Join(ctx.Err(), summary(r.Failed))
+}
+
+// applying is one Apply.
+type applying struct {
+	*Cleaner
+	mu     sync.Mutex
+	report *Report
+}
+
+// remove deletes a token or a service.
+func (a *applying) remove(ctx context.Context, i Item) {
+	if a.now()-a.report.At > proofLife {
+		a.note(i, errStale)
+		return
+	}
+	var err error
+	if i.Kind == KindToken {
+		_, err = a.Consul.ACL().TokenDelete(i.Accessor, i.write(ctx))
+	} else {
+		err = a.deregister(ctx, i)
+	}
+	if consulutil.Status(err) == http.StatusNotFound {
+		err = nil // it was logged out, or somebody else was faster
+	}
+	a.note(i, err)
+}
+
+// deregister takes a service, or a node if the item has none, out of the catalog,
+// with its checks.
+func (a *applying) deregister(ctx context.Context, i Item) error {
+	_, err := a.Consul.Catalog().Deregister(&api.CatalogDeregistration{
+		Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
+	}, i.write(ctx))
+	return err
+}
+
+// note writes what became of an item.
+func (a *applying) note(i Item, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		a.report.Failed = append(a.report.Failed, Failed{Item: i, Err: err.Error()})
+		if !errors.Is(err, errStale) {
+			a.report.ConsulErrors++
+		}
+		return
+	}
+	a.report.Deleted = append(a.report.Deleted, i)
+	fields := []any{logkey.TaskID, i.Task, logkey.Evidence, i.Evidence}
+	switch i.Kind {
+	case KindToken:
+		a.Log.Info("deleted a dead task's token", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
+	case KindService:
+		a.Log.Info("deregistered a dead task's service", append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
+	default:
+		a.Log.Info("deregistered a dead task's node", append(fields, logkey.Node, i.Node)...)
+	}
+}
+
+// waiting is a node that may be deregistered once serf has noticed that its agent
+// is gone, which takes longer than ECS.
+type waiting struct {
+	item  Item
+	since time.Duration
+}
+
+// await notes the nodes from which a service was taken just now, and gives up
+// those that have waited for too long: Consul itself removes them later.
+func (a *applying) await() {
+	maps.DeleteFunc(a.nodes, func(_ string, w waiting) bool { return a.now()-w.since > nodePatience })
+	for _, i := range a.report.Deleted {
+		// Nodes are in partitions, not in namespaces.
+		a.nodes[nodeKey(i)] = waiting{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Evidence: i.Evidence}, a.now()}
+	}
+	delete(a.nodes, nodeKey(Item{})) // the tokens'
+}
+
+func nodeKey(i Item) string {
+	if i.Node == "" {
+		return ""
+	}
+	return i.Partition + "/" + i.Node
+}
+
+// node deregisters a node on which nothing is left and whose agent has failed. It
+// is looked at now, not in the snapshot: others may have put something on it.
+func (a *applying) node(ctx context.Context, i Item) {
+	done, err := a.forsake(ctx, &i)
+	if done || err != nil {
+		a.note(i, err)
+	}
+}
+
+// forsake says whether it has deregistered the node.
+func (a *applying) forsake(ctx context.Context, i *Item) (done bool, err error) {
+	read := (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx)
+	if i.Partition != "" {
+		read.Namespace = "*"
+	}
+	services, _, err := a.Consul.Catalog().NodeServiceList(i.Node, read)
+	if err != nil {
+		return false, fmt.Errorf("read services of node: %w", err)
+	}
+	checks, _, err := a.Consul.Health().Node(i.Node, read)
+	if err != nil {
+		return false, fmt.Errorf("read checks of node: %w", err)
+	}
+	switch {
+	case services == nil || len(services.Services) > 0:
+		a.forget(i) // it is gone, or somebody else's
+		return false, nil
+	case !forsaken(services.Services, checks):
+		return false, nil
+	}
+	i.Evidence += "; nothing else is on the node, and serf says that its agent has failed"
+	if err := a.deregister(ctx, *i); err != nil {
+		return false, err
+	}
+	a.forget(i)
+	return true, nil
+}
+
+func (a *applying) forget(i *Item) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.nodes, nodeKey(*i))
+}
+
+// forsaken says whether a node has nothing but a serf check that has failed. A
+// node without one has no agent: somebody else keeps it.
+func forsaken(services []*api.AgentService, checks api.HealthChecks) bool {
+	return len(services) == 0 && len(checks) == 1 &&
+		checks[0].CheckID == serfHealth && checks[0].ServiceID == "" && checks[0].Status == api.HealthCritical
+}
+
+// summary is one error of many: how often, and the first few that differ.
+func summary(failed []Failed) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, f := range failed {
+		if !slices.Contains(texts, f.Err) && len(texts) < shown {
+			texts = append(texts, f.Err)
+		}
+	}
+	return fmt.Errorf("%d of the deletions failed: %s", len(failed), strings.Join(texts, "; "))
+}

@@ -1,0 +1,103 @@
+package cleanup
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Leftovers say what a generation of tasks leaves behind.
+type Leftovers struct {
+	// Methods are the auth methods whose tokens tasks get by login.
+	Methods []string
+	// Source is what a service's meta says in "source".
+	Source string
+}
+
+// Place is where something is in Consul Enterprise; both are empty otherwise.
+type Place struct {
+	Partition string `json:"partition,omitempty"`
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Token is an ACL token of a task.
+type Token struct {
+	Accessor, Method, Task string
+	// Created is by the clock of Consul's servers.
+	Created time.Time
+	// Sure is false when what the login said fits a cluster of the same name, too.
+	Sure  bool
+	Place Place
+}
+
+// Service is an instance of a task's service or its proxy.
+type Service struct {
+	Node, ID, Task string
+	// Sure is false when the task's ARN names no cluster.
+	Sure  bool
+	Place Place
+}
+
+// loginPrefix is what Consul puts before the meta of a login in the description
+// of its token.
+const loginPrefix = "token created via login"
+
+// tokenEntry is what is read of a token; the list has much more.
+type tokenEntry struct {
+	AccessorID, Description, AuthMethod string
+	CreateTime                          time.Time
+}
+
+// token says whose a token is. It is nobody's (false) unless it was made by one of
+// our auth methods, by a login that named a task and our cluster: by its ARN, or
+// by its name as logins of tasks on EC2 instances did before.
+func (l Leftovers) token(e tokenEntry, cluster ecsread.Cluster) (Token, bool) {
+	method := l.method(e.AuthMethod)
+	text, ok := strings.CutPrefix(e.Description, loginPrefix)
+	if method == "" || !ok {
+		return Token{}, false
+	}
+	// A map, because a struct's fields match in any letter case.
+	var meta map[string]string
+	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, ": ")), &meta); err != nil {
+		return Token{}, false
+	}
+	task, name := meta[workload.LoginMetaTaskID], meta[workload.LoginMetaCluster]
+	sure := name == cluster.ARN
+	if !sure && name != cluster.Name || !ecsread.IsTaskID(task) {
+		return Token{}, false
+	}
+	return Token{Accessor: e.AccessorID, Method: method, Task: task, Created: e.CreateTime, Sure: sure}, true
+}
+
+// method is our own copy of an auth method's name, empty if it is not ours.
+func (l Leftovers) method(name string) string {
+	for _, m := range l.Methods {
+		if m == name {
+			return m
+		}
+	}
+	return ""
+}
+
+// serviceEntry is what is read of a service instance.
+type serviceEntry struct {
+	Node, ServiceID string
+	ServiceMeta     map[string]string
+}
+
+// service says whose a service is: its meta must say that consul-ecs registered
+// it for a task of our cluster, and its ID must end in the same task's ID, which
+// nobody's meta can change.
+func (l Leftovers) service(e serviceEntry, cluster ecsread.Cluster) (Service, bool) {
+	task, ours, sure := cluster.Belongs(e.ServiceMeta[workload.MetaTaskARN])
+	id := workload.ServiceID("", task)
+	if !ours || e.ServiceMeta[workload.MetaSource] != l.Source ||
+		!strings.HasSuffix(e.ServiceID, id) && !strings.HasSuffix(e.ServiceID, workload.ProxyID(id)) {
+		return Service{}, false
+	}
+	return Service{Node: e.Node, ID: e.ServiceID, Task: task, Sure: sure}, true
+}

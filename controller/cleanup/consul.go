@@ -1,0 +1,217 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	// reads is how many services are read at a time.
+	reads = 8
+	// reread is after how long lists are read again although their indexes say that
+	// nothing has changed: a snapshot of Consul that is put back may bring old
+	// indexes back.
+	reread = 5 * time.Minute
+	// nobody is a policy that no token has: the list by it is empty, and its index
+	// is that of all tokens.
+	nobody = "00000000-0000-0000-0000-000000000000"
+)
+
+// cache is what was last read of a place.
+type cache struct {
+	tokens   list[Token]
+	services list[Service]
+}
+
+// list is not read again until its index changes.
+type list[T any] struct {
+	ours    []T
+	foreign int
+	index   uint64 // 0 for never read
+	at      time.Duration
+}
+
+// fresh says whether the list is still the one that has this index.
+func (l *list[T]) fresh(index uint64, now time.Duration) bool {
+	return index != 0 && index == l.index && now-l.at < reread
+}
+
+// readConsul reads tokens and services of all places. What could be read is in
+// the snapshot, beside an error.
+func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*Snapshot, error) {
+	s := &Snapshot{}
+	places, err := c.places(ctx)
+	errs := []error{err}
+	for _, p := range places {
+		if c.cache[p] == nil {
+			c.cache[p] = &cache{}
+		}
+		have := c.cache[p]
+		at, err := c.readTokens(ctx, p, &have.tokens)
+		errs = append(errs, err, c.readServices(ctx, p, &have.services))
+		s.ConsulTime = at
+		s.Tokens = slices.Concat(s.Tokens, have.tokens.ours)
+		s.Services = slices.Concat(s.Services, have.services.ours)
+		r.Foreign += have.tokens.foreign + have.services.foreign
+	}
+	for _, err := range errs {
+		if err != nil {
+			r.ConsulErrors++
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+// places are the namespaces of the partition, or the one place of the community
+// server.
+func (c *Cleaner) places(ctx context.Context) ([]Place, error) {
+	if c.Partition == "" {
+		return []Place{{}}, nil
+	}
+	namespaces, _, err := c.Consul.Namespaces().List((&api.QueryOptions{Partition: c.Partition}).WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces of partition %q: %w", c.Partition, err)
+	}
+	var places []Place
+	for _, n := range namespaces {
+		places = append(places, Place{Partition: c.Partition, Namespace: n.Name})
+	}
+	return places, nil
+}
+
+// read are the options of a request at a place, to go with a context.
+func (p Place) read() *api.QueryOptions {
+	return &api.QueryOptions{Partition: p.Partition, Namespace: p.Namespace}
+}
+
+// write are those of a write.
+func (p Place) write(ctx context.Context) *api.WriteOptions {
+	return (&api.WriteOptions{Partition: p.Partition, Namespace: p.Namespace}).WithContext(ctx)
+}
+
+// readTokens reads the tokens of our auth methods, unless none has changed, and
+// returns what time it was then for Consul. On an error the list is empty.
+func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time.Time, error) {
+	var probe consulutil.ListMeta
+	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p, api.ACLTokenFilterOptions{Policy: nobody})
+	if consulutil.ACLsDisabled(err) {
+		*l = list[Token]{}
+		return time.Time{}, nil
+	}
+	if err == nil && l.fresh(probe.Index, c.now()) {
+		return probe.Date, nil
+	}
+	read := list[Token]{index: probe.Index, at: c.now()}
+	for _, method := range c.Leftovers.Methods {
+		if err != nil {
+			break
+		}
+		var meta consulutil.ListMeta
+		err = c.listTokens(consulutil.Stream(ctx, &meta, func(e tokenEntry) error {
+			if t, ok := c.Leftovers.token(e, c.Cluster); ok {
+				t.Place = p
+				read.ours = append(read.ours, t)
+			} else {
+				read.foreign++
+			}
+			return nil
+		}), p, api.ACLTokenFilterOptions{AuthMethod: method})
+	}
+	if err != nil {
+		*l = list[Token]{}
+		return time.Time{}, fmt.Errorf("list tokens: %w", err)
+	}
+	*l = read
+	return probe.Date, nil
+}
+
+func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFilterOptions) error {
+	_, _, err := c.Consul.ACL().TokenListFiltered(filter, p.read().WithContext(ctx))
+	return err
+}
+
+// readServices reads the instances of all services that consul-ecs registered,
+// unless no service has changed. A service that could not be read is missing in
+// the list, which is read again by the next pass.
+func (c *Cleaner) readServices(ctx context.Context, p Place, l *list[Service]) error {
+	filter := fmt.Sprintf("ServiceMeta[%q] == %q", workload.MetaSource, c.Leftovers.Source)
+	options := p.read()
+	options.Filter = filter
+	names, meta, err := c.Consul.Catalog().Services(options.WithContext(ctx))
+	if err != nil {
+		*l = list[Service]{}
+		return fmt.Errorf("list services: %w", err)
+	}
+	if l.fresh(meta.LastIndex, c.now()) {
+		return nil
+	}
+	read := list[Service]{index: meta.LastIndex, at: c.now()}
+	var mu sync.Mutex
+	var errs []error
+	inParallel(ctx, reads, slices.Sorted(maps.Keys(names)), func(name string) {
+		ours, foreign, err := c.readService(ctx, p, name, filter)
+		mu.Lock()
+		defer mu.Unlock()
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read service %q: %w", name, err))
+			return
+		}
+		read.ours = append(read.ours, ours...)
+		read.foreign += foreign
+	})
+	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
+		read.index = 0
+		*l = read
+		return err
+	}
+	*l = read
+	return nil
+}
+
+// readService reads the instances of one service.
+func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string) (ours []Service, foreign int, err error) {
+	options := p.read()
+	options.Filter = filter
+	var meta consulutil.ListMeta
+	_, _, err = c.Consul.Catalog().Service(name, "", options.WithContext(consulutil.Stream(ctx, &meta, func(e serviceEntry) error {
+		if s, ok := c.Leftovers.service(e, c.Cluster); ok {
+			s.Place = p
+			ours = append(ours, s)
+		} else {
+			foreign++
+		}
+		return nil
+	})))
+	return ours, foreign, err
+}
+
+// inParallel calls do for each item, n at a time, until the context ends.
+func inParallel[T any](ctx context.Context, n int, items []T, do func(T)) {
+	work := make(chan T)
+	var group sync.WaitGroup
+	for range min(n, len(items)) {
+		group.Go(func() {
+			for item := range work {
+				do(item)
+			}
+		})
+	}
+	for _, item := range items {
+		if ctx.Err() != nil {
+			break
+		}
+		work <- item
+	}
+	close(work)
+	group.Wait()
+}

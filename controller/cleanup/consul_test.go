@@ -1,0 +1,204 @@
+package cleanup
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+// A task that was killed leaves tokens, services and a node; all of it goes, and
+// nothing of the others.
+func TestPassRemovesWhatADeadTaskLeft(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	client1, service1 := w.tokens(task1)
+	client2, service2 := w.tokens(task2)
+	w.register(task1, "pass-1", "critical")
+	w.register(task2, "pass-2", "passing")
+	w.ecs.running = []string{task1, task2}
+
+	w.requests.take()
+	r := w.pass()
+	if r.Running != 2 || r.Tokens != 4 || r.Services != 4 || len(r.Delete)+len(r.Kept) != 0 {
+		t.Errorf("report while both run = %+v", r)
+	}
+	if got := writes(w.requests.take()); len(got) > 0 {
+		t.Errorf("writes while both run: %v", got)
+	}
+
+	w.ecs.stop(task1)
+	r = w.pass()
+	if len(r.Deleted) != 5 || len(r.Failed) != 0 || r.AWS.Calls != 2 {
+		t.Errorf("report = %+v", r)
+	}
+	if left := w.alive(client1, service1, client2, service2); !slices.Equal(left, []string{client2, service2}) {
+		t.Errorf("tokens left: %v", left)
+	}
+	if ids, there := w.onNode("pass-1"); there {
+		t.Errorf("node of the dead task is left, with %v", ids)
+	}
+	if ids, _ := w.onNode("pass-2"); len(ids) != 2 {
+		t.Errorf("services of the live task: %v", ids)
+	}
+	if got := strings.Count(w.log.String(), `evidence="ECS shows the task as STOPPED`); got != 5 {
+		t.Errorf("%d deletions with evidence are logged, want 5:\n%s", got, w.log)
+	}
+	for _, secret := range []string{"SecretID", secured.Token} {
+		if strings.Contains(w.log.String(), secret) {
+			t.Errorf("the log has %s", secret)
+		}
+	}
+}
+
+// A pass with nothing to do asks Consul twice and ECS once for 100 tasks.
+func TestSteadyPassIsCheap(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.tokens(task1)
+	w.register(task1, "steady", "passing")
+	w.ecs.running = []string{task1}
+	w.pass()
+	w.ecs.calls = nil
+	// Other tests change the same Consul, and a pass that hits such a change reads
+	// again: that is right.
+	for range 50 {
+		w.requests.take()
+		w.pass()
+		seen := w.requests.take()
+		if got := writes(seen); len(got) > 0 {
+			t.Fatalf("writes: %v", got)
+		}
+		if slices.Equal(seen, []string{"GET /v1/acl/tokens", "GET /v1/catalog/services"}) {
+			return
+		}
+	}
+	t.Error("no pass was cheap")
+}
+
+// TestWeakness23GoneIsDone: a token that was logged out between the snapshot and
+// the deletion is what we want, and does not stop the others.
+func TestWeakness23GoneIsDone(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	client, service := w.tokens(task1)
+	w.ecs.stop(task1)
+	r, err := w.Look(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Consul.ACL().TokenDelete(client, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Apply(t.Context(), &r); err != nil || len(r.Deleted) != 2 || len(r.Failed) != 0 {
+		t.Errorf("report = %+v, %v", r, err)
+	}
+	if left := w.alive(client, service); left != nil {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestWeakness26OwnershipIsTheAuthMethods: a token is not ours for what its
+// description says.
+func TestWeakness26OwnershipIsTheAuthMethods(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	others := w.login("jwt-of-others", task1, w.Cluster.ARN)
+	foreign := w.login("iam-ecs-service-token", task1, w.Cluster.ARN+"2")
+	client, service := w.tokens(task1)
+	w.ecs.stop(task1)
+	w.pass()
+	if left := w.alive(others, foreign, client, service); !slices.Equal(left, []string{others, foreign}) {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestWeakness21ShortClusterName: tokens of EC2 tasks that name the cluster by its
+// short name are cleaned up, too, once ECS has shown the task as ours.
+func TestWeakness21ShortClusterName(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	short := w.login("iam-ecs-service-token", task1, w.Cluster.Name)
+	unknown := w.login("iam-ecs-service-token", task2, w.Cluster.Name)
+	w.ecs.stop(task1)
+	r := w.pass()
+	if left := w.alive(short, unknown); !slices.Equal(left, []string{unknown}) {
+		t.Errorf("left: %v", left)
+	}
+	if len(r.Kept) != 1 || r.Kept[0].Why != WhyUnsure {
+		t.Errorf("kept: %+v", r.Kept)
+	}
+}
+
+// TestAgentless4ForeignServiceOnTheNode: a service of somebody else on the node
+// stops nothing, and keeps the node.
+func TestAgentless4ForeignServiceOnTheNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.register(task1, "foreign", "critical")
+	w.put(otherService("foreign", "dns", nil))
+	spoof := map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": w.Cluster.TaskARN(task1)}
+	w.put(otherService("foreign", "spoof", spoof))
+	w.ecs.stop(task1)
+	r := w.pass()
+	if ids, there := w.onNode("foreign"); !there || !slices.Equal(ids, []string{"dns", "spoof"}) {
+		t.Errorf("on the node: %v, %v", ids, there)
+	}
+	if len(r.Deleted) != 2 || r.Foreign < 1 {
+		t.Errorf("report = %+v", r)
+	}
+}
+
+// A node waits for serf to notice that its agent is gone, and is then removed by a
+// pass that has nothing else to do.
+func TestNodeWaitsForSerf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.register(task1, "waits", "passing")
+	w.ecs.stop(task1)
+	w.pass()
+	if ids, there := w.onNode("waits"); !there || len(ids) != 0 {
+		t.Errorf("on the node: %v, %v, want an empty one", ids, there)
+	}
+	w.serf("waits", "critical")
+	if r := w.pass(); len(r.Deleted) != 1 || r.Deleted[0].Kind != KindNode {
+		t.Errorf("deleted = %+v", r.Deleted)
+	}
+	if _, there := w.onNode("waits"); there {
+		t.Error("the node is left")
+	}
+}
+
+// TestWeakness18TokensAreReadFirst: what a task logs in for while the pass asks
+// ECS is not in the snapshot.
+func TestWeakness18TokensAreReadFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.login("iam-ecs-service-token", task2, w.Cluster.ARN)
+	var late string
+	w.Cleaner.ECS = hooked{w.ecs, func() {
+		late = w.login("iam-ecs-service-token", task1, w.Cluster.ARN)
+	}}
+	w.ecs.stop(task1)
+	w.ecs.stop(task2)
+	r := w.pass()
+	if left := w.alive(late); len(left) != 1 || len(r.Deleted) != 1 {
+		t.Errorf("left %v, deleted %+v", left, r.Deleted)
+	}
+}
+
+// hooked calls a function before each list.
+type hooked struct {
+	ECS
+	before func()
+}
+
+// List implements ECS.
+func (h hooked) List(ctx context.Context, cluster, desired string, each func(string)) error {
+	if desired == ecsread.Running {
+		h.before()
+	}
+	return h.ECS.List(ctx, cluster, desired, each)
+}

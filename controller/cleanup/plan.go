@@ -1,0 +1,264 @@
+package cleanup
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+// Limits are how much is proof that a task is gone which ECS no longer knows. One
+// that ECS shows as STOPPED is gone at once: it never runs again.
+type Limits struct {
+	// Grace is how old the task must be: its youngest token, by the clock of
+	// Consul's servers, or without a token the time since we first missed it. AWS
+	// says that a new task may be unknown for minutes (ECS API Reference, RunTask).
+	Grace time.Duration
+	// Apart is how long the task must have been missing, by our monotonic clock,
+	// at two looks and all between them.
+	Apart time.Duration
+}
+
+// DefaultLimits are five minutes of grace, and a minute between two looks.
+func DefaultLimits() Limits { return Limits{Grace: 5 * time.Minute, Apart: time.Minute} }
+
+// Bound is how long after a task's end its leftovers are gone at the latest, if
+// Consul and ECS answer: a pass that began just before sees nothing, then comes
+// the interval, and the pass that removes them. known is for tasks whose end ECS
+// still shows, forgotten for others, counted from when the controller first
+// looked.
+func (l Limits) Bound(interval, pass time.Duration) (known, forgotten time.Duration) {
+	known = interval + 2*pass
+	return known, max(l.Grace, l.Apart) + known + interval + pass
+}
+
+// Why says why a task's leftovers stay.
+type Why string
+
+// The reasons, as they are counted and printed.
+const (
+	// WhyRuns: ECS lists the task, or shows it with another status than STOPPED.
+	WhyRuns Why = "running"
+	// WhyStops: ECS wants the task to stop, and it has not.
+	WhyStops Why = "stopping"
+	// WhyUnknown: ECS said nothing of the task, or something we do not understand.
+	WhyUnknown Why = "unknown"
+	// WhyAgain: ECS does not know the task, which needs a second look.
+	WhyAgain Why = "missing, to be looked up again"
+	// WhyYoung: ECS does not know the task, which may be new.
+	WhyYoung Why = "missing, but too young"
+	// WhyUnsure: ECS does not know the task, and it may be of a cluster that has
+	// the same name.
+	WhyUnsure Why = "missing, but perhaps another cluster's"
+)
+
+// Sight is what ECS said of a task in one pass.
+type Sight struct {
+	// Last and Desired are the task's statuses; Last is ecsread.Missing when its own
+	// ID is unknown and no list has it, and empty when we know nothing.
+	Last, Desired string
+	// Detail is for people.
+	Detail string
+}
+
+// Snapshot is what one pass has read.
+type Snapshot struct {
+	Tokens   []Token
+	Services []Service
+	// Partial means that there may be more tokens and services.
+	Partial bool
+	// ConsulTime is when the tokens were read, by the server's clock.
+	ConsulTime time.Time
+	// Running are the tasks that ECS lists as such, Sights all others of which
+	// there is a token or a service.
+	Running map[string]struct{}
+	Sights  map[string]Sight
+}
+
+// memory is what earlier passes have seen of the tasks in it.
+type memory struct {
+	// missing is since when a task has been, at each look that said anything.
+	missing map[string]time.Duration
+	// ours are tasks that ECS has shown as this cluster's.
+	ours map[string]struct{}
+}
+
+// Item is one thing to delete.
+type Item struct {
+	// Kind is KindToken, KindService or KindNode.
+	Kind string `json:"kind"`
+	Task string `json:"task_id"`
+	// Accessor and Method are a token's.
+	Accessor string `json:"accessor_id,omitempty"`
+	Method   string `json:"auth_method,omitempty"`
+	// Node and Service are a service's; Node alone is a node's.
+	Node    string `json:"node,omitempty"`
+	Service string `json:"service_id,omitempty"`
+	Place
+	// Evidence is what proves that the task is gone.
+	Evidence string `json:"evidence"`
+}
+
+// The kinds of items.
+const (
+	KindToken   = "token"
+	KindService = "service"
+	KindNode    = "node"
+)
+
+// Kept is a task that ECS does not list as running and whose leftovers stay.
+type Kept struct {
+	Task   string `json:"task_id"`
+	Why    Why    `json:"why"`
+	Detail string `json:"detail,omitempty"`
+	// Tokens and Services are how many it has.
+	Tokens   int `json:"tokens"`
+	Services int `json:"services"`
+	// Again is how long after this pass another look may decide, 0 for unknown.
+	Again time.Duration `json:"-"`
+}
+
+// Plan is what a pass has decided.
+type Plan struct {
+	// Delete is what goes, services before tokens.
+	Delete []Item `json:"delete"`
+	// Kept are sorted by task.
+	Kept []Kept `json:"kept"`
+	// At is when it was decided, on the Cleaner's clock.
+	At time.Duration `json:"-"`
+}
+
+// facts are what is known of one task with leftovers.
+type facts struct {
+	tokens, services int
+	youngest         time.Time // of its tokens
+	sure             bool      // something names our cluster by its ARN
+}
+
+// decide says what is proven to be a dead task's. now is on a clock that never
+// jumps; before is not changed.
+func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memory) {
+	after := memory{missing: map[string]time.Duration{}, ours: map[string]struct{}{}}
+	if s.Partial {
+		maps.Copy(after.missing, before.missing)
+		maps.DeleteFunc(after.missing, func(id string, _ time.Duration) bool { _, ok := s.Running[id]; return ok })
+		maps.Copy(after.ours, before.ours)
+	}
+	plan := Plan{At: now}
+	evidence := map[string]string{}
+	tasks := factsOf(s, after.ours)
+	for _, id := range slices.Sorted(maps.Keys(tasks)) {
+		f, sight := tasks[id], s.Sights[id]
+		_, ours := before.ours[id]
+		if ours = ours || f.sure; ours || known(sight) {
+			after.ours[id] = struct{}{}
+		}
+		since, missed := before.missing[id]
+		if sight.Last == ecsread.Missing && !missed {
+			since = now
+		}
+		delete(after.missing, id)
+		if sight.Last == ecsread.Missing || sight.Last == "" && missed {
+			after.missing[id] = since
+		}
+		proof, kept := judge(sight, f, s.ConsulTime, now-since, ours, l)
+		if proof != "" {
+			evidence[id] = proof
+			continue
+		}
+		kept.Task, kept.Tokens, kept.Services = id, f.tokens, f.services
+		plan.Kept = append(plan.Kept, kept)
+	}
+	plan.Delete = s.items(evidence)
+	return plan, after
+}
+
+// known says whether ECS has shown the task.
+func known(s Sight) bool { return s.Last != "" && s.Last != ecsread.Missing }
+
+// judge returns the evidence that a task is gone, or why its leftovers stay.
+// missing is for how long it has been.
+func judge(s Sight, f *facts, consul time.Time, missing time.Duration, ours bool, l Limits) (string, Kept) {
+	switch {
+	case s.Last == "":
+		return "", Kept{Why: WhyUnknown, Detail: s.Detail}
+	case s.Last == ecsread.Stopped:
+		return "ECS shows the task as STOPPED" + s.Detail, Kept{}
+	case s.Last != ecsread.Missing && s.Desired == ecsread.Stopped:
+		return "", Kept{Why: WhyStops, Detail: "last status " + s.Last}
+	case s.Last != ecsread.Missing:
+		return "", Kept{Why: WhyRuns, Detail: "last status " + s.Last}
+	case !ours:
+		return "", Kept{Why: WhyUnsure}
+	}
+	age, since := missing, "it was first missing"
+	if !f.youngest.IsZero() && !consul.IsZero() {
+		age, since = consul.Sub(f.youngest), "its youngest token was made"
+	}
+	switch {
+	case age < l.Grace:
+		return "", Kept{Why: WhyYoung, Detail: fmt.Sprintf("%s %s ago, %s are needed", since, whole(age), l.Grace), Again: max(l.Grace-age, l.Apart-missing)}
+	case missing < l.Apart:
+		return "", Kept{Why: WhyAgain, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.Apart), Again: l.Apart - missing}
+	}
+	return fmt.Sprintf("ECS did not know the task's ID now and %s ago, nor between; %s %s ago", whole(missing), since, whole(age)), Kept{}
+}
+
+// whole is a duration for people.
+func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
+
+// factsOf gathers what a snapshot has of each task that is not running. A running
+// one is noted as ours where its leftovers may need that later.
+func factsOf(s *Snapshot, ours map[string]struct{}) map[string]*facts {
+	tasks := map[string]*facts{}
+	of := func(id string, sure bool) *facts {
+		if _, ok := s.Running[id]; ok {
+			if !sure {
+				ours[id] = struct{}{}
+			}
+			return &facts{}
+		}
+		if tasks[id] == nil {
+			tasks[id] = &facts{}
+		}
+		tasks[id].sure = tasks[id].sure || sure
+		return tasks[id]
+	}
+	for _, t := range s.Tokens {
+		f := of(t.Task, t.Sure)
+		f.tokens++
+		if t.Created.After(f.youngest) {
+			f.youngest = t.Created
+		}
+	}
+	for _, v := range s.Services {
+		of(v.Task, v.Sure).services++
+	}
+	return tasks
+}
+
+// items are the leftovers of the tasks for which there is evidence, services
+// first: a token is what an agent would need to write its service again.
+func (s *Snapshot) items(evidence map[string]string) []Item {
+	var services, tokens []Item
+	for _, v := range s.Services {
+		if proof, ok := evidence[v.Task]; ok {
+			services = append(services, Item{Kind: KindService, Task: v.Task, Node: v.Node, Service: v.ID, Place: v.Place, Evidence: proof})
+		}
+	}
+	for _, t := range s.Tokens {
+		if proof, ok := evidence[t.Task]; ok {
+			tokens = append(tokens, Item{Kind: KindToken, Task: t.Task, Accessor: t.Accessor, Method: t.Method, Place: t.Place, Evidence: proof})
+		}
+	}
+	slices.SortFunc(services, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Node, b.Node), cmp.Compare(a.Service, b.Service))
+	})
+	slices.SortFunc(tokens, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Accessor, b.Accessor))
+	})
+	return append(services, tokens...)
+}

@@ -1,0 +1,239 @@
+package cleanup
+
+import (
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+const (
+	task1 = "11111111111111111111111111111111"
+	task2 = "22222222222222222222222222222222"
+)
+
+// noon is when the tables' snapshots are read, by Consul's clock.
+var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+
+func tokenOf(task string, age time.Duration) Token {
+	return Token{Accessor: "a-" + task[:1], Method: "m", Task: task, Created: noon.Add(-age), Sure: true}
+}
+
+func serviceOf(task string) Service {
+	return Service{Node: "n-" + task[:1], ID: "web-" + task, Task: task, Sure: true}
+}
+
+func missingSince(d time.Duration) memory { return memory{missing: map[string]time.Duration{task1: d}} }
+
+func sight(last, desired string) map[string]Sight {
+	return map[string]Sight{task1: {Last: last, Desired: desired}}
+}
+
+// TestDecide has one task with a token and a service; the table varies what is
+// known of it. A pass is at 600 s of the Cleaner's clock.
+func TestDecide(t *testing.T) {
+	t.Parallel()
+	const now = 600 * time.Second
+	day := 24 * time.Hour
+	tests := map[string]struct {
+		running  bool
+		sights   map[string]Sight
+		before   memory
+		age      time.Duration
+		noTokens bool
+		unsure   bool
+		noDate   bool
+
+		evidence string
+		why      Why
+		again    time.Duration
+		missing  time.Duration // that is remembered, 0 for not
+	}{
+		"listed as running": {running: true, age: day},
+		"seen stopped":      {sights: sight("STOPPED", "STOPPED"), age: day, evidence: "ECS shows the task as STOPPED"},
+		"seen stopped, made a second ago": {
+			sights: sight("STOPPED", "STOPPED"), age: time.Second, evidence: "ECS shows the task as STOPPED",
+		},
+		"draining":     {sights: sight("RUNNING", "STOPPED"), age: day, why: WhyStops},
+		"deactivating": {sights: sight("DEACTIVATING", "STOPPED"), age: day, why: WhyStops},
+		"stopping":     {sights: sight("STOPPING", "STOPPED"), age: day, why: WhyStops},
+		"gone but for its network": {
+			sights: sight("DEPROVISIONING", "STOPPED"), age: day, why: WhyStops,
+		},
+		"wanted stopped, already missing before": {
+			sights: sight("RUNNING", "STOPPED"), before: missingSince(time.Second), age: day, why: WhyStops,
+		},
+		"pending":                    {sights: sight("PENDING", "RUNNING"), age: day, why: WhyRuns},
+		"running, not in the list":   {sights: sight("RUNNING", "RUNNING"), age: day, why: WhyRuns},
+		"a status that we know not":  {sights: sight("HIBERNATING", "RUNNING"), age: day, why: WhyRuns},
+		"an answer without a status": {sights: sight("", ""), age: day, why: WhyUnknown},
+		"no answer":                  {age: day, why: WhyUnknown},
+		"missing for the first time": {
+			sights: sight("MISSING", ""), age: day, why: WhyAgain, again: time.Minute, missing: now,
+		},
+		"missing again, too soon": {
+			sights: sight("MISSING", ""), before: missingSince(541 * time.Second), age: day,
+			why: WhyAgain, again: time.Second, missing: 541 * time.Second,
+		},
+		"missing again": {
+			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: day, missing: 540 * time.Second,
+			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 24h0m0s ago",
+		},
+		"missing again, with a token that is young": {
+			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: 299 * time.Second,
+			why: WhyYoung, again: time.Second, missing: 540 * time.Second,
+		},
+		"missing again, just old enough": {
+			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second, missing: 540 * time.Second,
+			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 5m0s ago",
+		},
+		"missing for long, with a token of the future": {
+			sights: sight("MISSING", ""), before: missingSince(0), age: -time.Hour, why: WhyYoung, again: 65 * time.Minute,
+		},
+		"no answer after missing": {before: missingSince(540 * time.Second), age: day, why: WhyUnknown, missing: 540 * time.Second},
+		"running after missing":   {running: true, before: missingSince(540 * time.Second), age: day},
+		"missing, without a token to tell the age": {
+			sights: sight("MISSING", ""), before: missingSince(301 * time.Second), noTokens: true,
+			why: WhyYoung, again: time.Second, missing: 301 * time.Second,
+		},
+		"missing for long, without a token": {
+			sights: sight("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true, missing: 300 * time.Second,
+			evidence: "ECS did not know the task's ID now and 5m0s ago, nor between; it was first missing 5m0s ago",
+		},
+		"missing for long, and Consul does not say what time it is": {
+			sights: sight("MISSING", ""), before: missingSince(301 * time.Second), age: day, noDate: true,
+			why: WhyYoung, again: time.Second, missing: 301 * time.Second,
+		},
+		"missing for long, perhaps another cluster's": {
+			sights: sight("MISSING", ""), before: missingSince(60 * time.Second), age: day, unsure: true,
+			why: WhyUnsure, missing: 60 * time.Second,
+		},
+		"perhaps another cluster's, seen stopped in ours": {
+			sights: sight("STOPPED", "STOPPED"), age: day, unsure: true, evidence: "ECS shows the task as STOPPED",
+		},
+		"perhaps another cluster's, seen in ours before": {
+			sights: sight("MISSING", ""), age: day, unsure: true, missing: 60 * time.Second,
+			before:   memory{missing: map[string]time.Duration{task1: 60 * time.Second}, ours: map[string]struct{}{task1: {}}},
+			evidence: "ECS did not know the task's ID now and 9m0s ago, nor between; its youngest token was made 24h0m0s ago",
+		},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Snapshot{ConsulTime: noon, Sights: tc.sights, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
+			if !tc.noTokens {
+				s.Tokens = []Token{tokenOf(task1, tc.age)}
+			}
+			if tc.unsure {
+				s.Tokens[0].Sure, s.Services[0].Sure = false, false
+			}
+			if tc.running {
+				s.Running[task1] = struct{}{}
+			}
+			if tc.noDate {
+				s.ConsulTime = time.Time{}
+			}
+			plan, after := decide(s, tc.before, now, DefaultLimits())
+			evidence := ""
+			for _, i := range plan.Delete {
+				evidence = i.Evidence
+			}
+			if want := len(s.Tokens) + 1; evidence != "" && len(plan.Delete) != want {
+				t.Errorf("%d deletions, want %d", len(plan.Delete), want)
+			}
+			if evidence != tc.evidence {
+				t.Errorf("evidence %q, want %q", evidence, tc.evidence)
+			}
+			var kept Kept
+			if len(plan.Kept) > 0 {
+				kept = plan.Kept[0]
+			}
+			if kept.Why != tc.why || kept.Again != tc.again {
+				t.Errorf("kept because %q, again in %s, want %q, %s", kept.Why, kept.Again, tc.why, tc.again)
+			}
+			if got := after.missing[task1]; got != tc.missing {
+				t.Errorf("remembered as missing since %s, want %s", got, tc.missing)
+			}
+		})
+	}
+}
+
+// Everything of a dead task goes, nothing of others, in an order that is always
+// the same.
+func TestDecideDeletesAllOfATask(t *testing.T) {
+	t.Parallel()
+	proxy := serviceOf(task1)
+	proxy.ID += "-sidecar-proxy"
+	second := tokenOf(task1, time.Hour)
+	second.Accessor = "a-0"
+	s := &Snapshot{
+		ConsulTime: noon, Running: map[string]struct{}{},
+		Tokens:   []Token{tokenOf(task2, time.Hour), tokenOf(task1, time.Hour), second},
+		Services: []Service{proxy, serviceOf(task2), serviceOf(task1)},
+		Sights:   map[string]Sight{task1: {Last: "STOPPED"}, task2: {Last: "RUNNING", Desired: "STOPPED"}},
+	}
+	plan, _ := decide(s, memory{}, 0, DefaultLimits())
+	const proof = "ECS shows the task as STOPPED"
+	want := []Item{
+		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1, Evidence: proof},
+		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1 + "-sidecar-proxy", Evidence: proof},
+		{Kind: "token", Task: task1, Accessor: "a-0", Method: "m", Evidence: proof},
+		{Kind: "token", Task: task1, Accessor: "a-1", Method: "m", Evidence: proof},
+	}
+	if d := cmp.Diff(want, plan.Delete); d != "" {
+		t.Errorf("deletions (-want +got):\n%s", d)
+	}
+	if d := cmp.Diff([]Kept{{Task: task2, Why: WhyStops, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
+		t.Errorf("kept (-want +got):\n%s", d)
+	}
+}
+
+// A task of which one thing names the cluster by its ARN is ours with all it has.
+func TestDecideBelievesTheSurestLeftover(t *testing.T) {
+	t.Parallel()
+	unsure := tokenOf(task1, time.Hour)
+	unsure.Sure = false
+	s := &Snapshot{
+		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
+		Sights: map[string]Sight{task1: {Last: ecsread.Missing}},
+	}
+	plan, after := decide(s, missingSince(0), time.Hour, DefaultLimits())
+	if len(plan.Delete) != 2 {
+		t.Errorf("plan = %+v", plan)
+	}
+	// Its service is gone by then, and with it what was sure.
+	s.Services = nil
+	if plan, _ = decide(s, after, time.Hour, DefaultLimits()); len(plan.Delete) != 1 {
+		t.Errorf("plan without the service = %+v", plan)
+	}
+}
+
+// What could not be read keeps what is remembered of it, but nothing that runs.
+func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
+	t.Parallel()
+	before := memory{
+		missing: map[string]time.Duration{task1: time.Second, task2: time.Second},
+		ours:    map[string]struct{}{task1: {}},
+	}
+	s := &Snapshot{Partial: true, Running: map[string]struct{}{task2: {}}}
+	_, after := decide(s, before, time.Hour, DefaultLimits())
+	if got := slices.Sorted(maps.Keys(after.missing)); !slices.Equal(got, []string{task1}) || len(after.ours) != 1 {
+		t.Errorf("after = %v", after)
+	}
+	s.Partial = false
+	if _, after = decide(s, before, time.Hour, DefaultLimits()); len(after.missing)+len(after.ours) != 0 {
+		t.Errorf("after a whole snapshot = %v", after)
+	}
+}
+
+func TestBound(t *testing.T) {
+	t.Parallel()
+	known, forgotten := DefaultLimits().Bound(10*time.Second, 2*time.Second)
+	if known != 14*time.Second || forgotten != 5*time.Minute+26*time.Second {
+		t.Errorf("bound = %s, %s", known, forgotten)
+	}
+}

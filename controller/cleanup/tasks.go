@@ -1,0 +1,103 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+// readECS adds what ECS says of the tasks that have something in Consul. Only
+// those that are not listed as running are looked up.
+func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
+	running := map[string]struct{}{}
+	if err := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Running, func(id string) { running[id] = struct{}{} }); err != nil {
+		return fmt.Errorf("nothing is deleted in this pass: %w", err)
+	}
+	s.Running, s.Sights = running, map[string]Sight{}
+	others := s.others()
+	if len(others) == 0 {
+		return nil
+	}
+	answer, err := c.ECS.Describe(ctx, c.Cluster.ARN, others)
+	missing := false
+	for _, t := range answer.Tasks {
+		s.Sights[t.ID] = c.sight(t)
+	}
+	for _, f := range answer.Failures {
+		_, contradicted := s.Sights[f.ID]
+		switch {
+		case contradicted:
+			s.Sights[f.ID] = Sight{Detail: "ECS both shows the task and does not know it"}
+		case f.Reason == ecsread.Missing:
+			s.Sights[f.ID] = Sight{Last: ecsread.Missing}
+			missing = true
+		default:
+			s.Sights[f.ID] = Sight{Detail: fmt.Sprintf("ECS: %s %s", f.Reason, f.Detail)}
+		}
+	}
+	if err != nil {
+		err = fmt.Errorf("tasks that were not looked up stay: %w", err)
+	}
+	if missing {
+		err = c.doubt(ctx, s, err)
+	}
+	return err
+}
+
+// others are the tasks that have something in Consul and are not listed as
+// running, in order.
+func (s *Snapshot) others() []string {
+	others := map[string]struct{}{}
+	note := func(id string) {
+		if _, ok := s.Running[id]; !ok {
+			others[id] = struct{}{}
+		}
+	}
+	for _, t := range s.Tokens {
+		note(t.Task)
+	}
+	for _, v := range s.Services {
+		note(v.Task)
+	}
+	return slices.Sorted(maps.Keys(others))
+}
+
+// sight is what a description says. One of another cluster says nothing.
+func (c *Cleaner) sight(t ecsread.Task) Sight {
+	if t.ClusterARN != c.Cluster.ARN {
+		return Sight{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
+	}
+	s := Sight{Last: t.LastStatus, Desired: t.DesiredStatus}
+	if t.LastStatus == ecsread.Stopped && !t.StoppedAt.IsZero() {
+		s.Detail = " since " + t.StoppedAt.UTC().Format(time.RFC3339)
+		if t.StopCode != "" {
+			s.Detail += " (" + t.StopCode + ")"
+		}
+	}
+	return s
+}
+
+// doubt takes back that a task is missing when the list of those that are to stop
+// has it, or could not be read.
+func (c *Cleaner) doubt(ctx context.Context, s *Snapshot, err error) error {
+	takeBack := func(id, why string) {
+		if s.Sights[id].Last == ecsread.Missing {
+			s.Sights[id] = Sight{Detail: why}
+		}
+	}
+	listErr := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Stopped, func(id string) {
+		takeBack(id, "ECS lists the task and does not know its ID")
+	})
+	if listErr == nil {
+		return err
+	}
+	for id := range s.Sights {
+		takeBack(id, "the list of tasks that are to stop could not be read")
+	}
+	return errors.Join(err, fmt.Errorf("tasks that ECS does not know stay: %w", listErr))
+}

@@ -1,0 +1,245 @@
+package cleanup
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/consulutil"
+)
+
+// fakeECS is what a test says of tasks.
+type fakeECS struct {
+	running, stopped []string
+	described        map[string]ecsread.Task
+	failures         map[string]string // reasons; MISSING for all that is in no other field
+	silent           map[string]bool   // neither described nor failed
+
+	listErr, stoppedErr, describeErr error
+	calls                            []string
+}
+
+// List implements ECS.
+func (f *fakeECS) List(_ context.Context, cluster, desired string, each func(string)) error {
+	f.calls = append(f.calls, "list "+desired)
+	ids, err := f.running, f.listErr
+	if desired == ecsread.Stopped {
+		ids, err = f.stopped, f.stoppedErr
+	}
+	for _, id := range ids {
+		each(id)
+	}
+	return err
+}
+
+// Describe implements ECS.
+func (f *fakeECS) Describe(_ context.Context, cluster string, ids []string) (ecsread.Answer, error) {
+	f.calls = append(f.calls, fmt.Sprintf("describe %d", len(ids)))
+	var a ecsread.Answer
+	for _, id := range ids {
+		t, ok := f.described[id]
+		reason, failed := f.failures[id]
+		switch {
+		case f.silent[id]:
+		case ok:
+			t.ID = id
+			if t.ClusterARN == "" {
+				t.ClusterARN = cluster
+			}
+			a.Tasks = append(a.Tasks, t)
+		case failed:
+			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: reason})
+		default:
+			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: ecsread.Missing})
+		}
+	}
+	return a, f.describeErr
+}
+
+// Counts implements ECS.
+func (f *fakeECS) Counts() ecsread.Counts { return ecsread.Counts{Calls: len(f.calls)} }
+
+// stop says that a task has stopped.
+func (f *fakeECS) stop(id string) {
+	f.running = slices.DeleteFunc(f.running, func(r string) bool { return r == id })
+	if f.described == nil {
+		f.described = map[string]ecsread.Task{}
+	}
+	f.described[id] = ecsread.Task{LastStatus: ecsread.Stopped, DesiredStatus: ecsread.Stopped}
+}
+
+// requests counts what goes to Consul.
+type requests struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	seen []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r *requests) RoundTrip(req *http.Request) (*http.Response, error) {
+	r.mu.Lock()
+	r.seen = append(r.seen, req.Method+" "+req.URL.Path)
+	r.mu.Unlock()
+	return r.next.RoundTrip(req)
+}
+
+// take returns and forgets what was seen.
+func (r *requests) take() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seen := r.seen
+	r.seen = nil
+	return seen
+}
+
+// writes are those of the seen requests that change something.
+func writes(seen []string) []string {
+	return slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return strings.HasPrefix(s, "GET ") })
+}
+
+// world is a cluster of its own in the one Consul, so that tests do not meet.
+type world struct {
+	*Cleaner
+	t        *testing.T
+	ecs      *fakeECS
+	requests *requests
+	log      *strings.Builder
+}
+
+func newWorld(t *testing.T, change func(*Options)) *world {
+	t.Helper()
+	secured.Require(t)
+	w := &world{t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
+	o := Options{
+		ECS: w.ecs, Cluster: clusterOf(t, t.Name()), Leftovers: agent(),
+		Log: hclog.New(&hclog.LoggerOptions{Output: w.log}),
+	}
+	o.Consul = w.client(secured.Token)
+	if change != nil {
+		change(&o)
+	}
+	w.Cleaner = New(o)
+	return w
+}
+
+// clusterOf is a cluster of that name, as far as ECS allows it.
+func clusterOf(t *testing.T, name string) ecsread.Cluster {
+	t.Helper()
+	c, err := ecsread.ParseCluster("arn:aws:ecs:us-east-1:123456789012:cluster/" + strings.NewReplacer("/", "-", " ", "-").Replace(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) client(token string) *api.Client {
+	w.t.Helper()
+	c, err := consulutil.NewClient(consulutil.Options{
+		Address: secured.HTTPAddr, Token: token,
+		Wrap: func(next http.RoundTripper) http.RoundTripper { w.requests.next = next; return w.requests },
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// login makes a task's token and returns its accessor.
+func (w *world) login(method, task, cluster string) string {
+	w.t.Helper()
+	accessor, _, err := logins.Login(method, map[string]string{
+		"consul.hashicorp.com/task-id": task, "consul.hashicorp.com/cluster": cluster, "team": "blue",
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return accessor
+}
+
+// tokens makes a task's two tokens.
+func (w *world) tokens(task string) (client, service string) {
+	w.t.Helper()
+	return w.login("iam-ecs-client-token", task, w.Cluster.ARN), w.login("iam-ecs-service-token", task, w.Cluster.ARN)
+}
+
+// register puts a task's service and proxy on a node, which has a serf check of
+// this status.
+func (w *world) register(task, node, serf string) {
+	w.t.Helper()
+	meta := map[string]string{"source": "consul-ecs", "task-id": task, "task-arn": w.Cluster.TaskARN(task)}
+	for _, s := range []*api.AgentService{
+		{ID: "web-" + task, Service: "web", Meta: meta},
+		{ID: "web-" + task + "-sidecar-proxy", Service: "web-sidecar-proxy", Kind: api.ServiceKindConnectProxy, Port: 20000, Meta: meta,
+			Proxy: &api.AgentServiceConnectProxyConfig{DestinationServiceName: "web"}},
+	} {
+		w.put(&api.CatalogRegistration{Node: node, Address: "10.0.0.1", Service: s, SkipNodeUpdate: true,
+			Check: &api.AgentCheck{Node: node, CheckID: s.ID + "-check", Name: "ready", ServiceID: s.ID, Status: api.HealthPassing}})
+	}
+	w.serf(node, serf)
+}
+
+func (w *world) serf(node, status string) {
+	w.t.Helper()
+	w.put(&api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true,
+		Check: &api.AgentCheck{Node: node, CheckID: "serfHealth", Name: "Serf Health Status", Status: status}})
+}
+
+func (w *world) put(r *api.CatalogRegistration) {
+	w.t.Helper()
+	if _, err := w.Consul.Catalog().Register(r, nil); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// alive says which of the tokens are left.
+func (w *world) alive(accessors ...string) (left []string) {
+	w.t.Helper()
+	for _, a := range accessors {
+		if _, _, err := w.Consul.ACL().TokenRead(a, nil); err == nil {
+			left = append(left, a)
+		} else if !strings.Contains(err.Error(), "not found") {
+			w.t.Fatal(err)
+		}
+	}
+	return left
+}
+
+// onNode are the IDs of a node's services, and whether there is a node.
+func (w *world) onNode(node string) (ids []string, there bool) {
+	w.t.Helper()
+	n, _, err := w.Consul.Catalog().Node(node, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if n == nil {
+		return nil, false
+	}
+	for id := range n.Services {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	return ids, true
+}
+
+// pass runs one that must succeed.
+func (w *world) pass() Report {
+	w.t.Helper()
+	r, err := w.Pass(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+// otherService is a service that somebody else keeps on a node.
+func otherService(node, id string, meta map[string]string) *api.CatalogRegistration {
+	return &api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true, Service: &api.AgentService{ID: id, Service: id, Meta: meta}}
+}
