@@ -48,6 +48,7 @@ func figures() []figure {
 		{"traffic", "Envoy listening to first request through the mesh", trafficFigure},
 		{"tasks", "localecs: start of ten tasks of five containers", tasksFigure},
 		{"many", "localecs: memory of two hundred tasks", manyFigure},
+		{"ecsapi", "localecs: the ECS API with ten thousand tasks", apiFigure},
 		{"metadata", "localecs: task metadata, asked from inside tasks", metadataFigure},
 	}
 }

@@ -60,6 +60,7 @@ type unit string
 const (
 	milliseconds unit = "ms"
 	seconds      unit = "s"
+	kilobytes    unit = "kB"
 	megabytes    unit = "MB"
 	percent      unit = "%"
 	count        unit = "count"

@@ -74,11 +74,15 @@ func (p *Plane) StopForService(call ecs.Call, taskID, reason string) {
 func (p *Plane) ServiceTasks(call ecs.Call, cluster, service string) []ecs.Task {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var tasks []ecs.Task
+	var found []*record.Record
 	for _, r := range p.records {
 		if r.Cluster == cluster && r.Service == service && r.Visible(call.Now) {
-			tasks = append(tasks, r.Shape(call.Now, record.Lag{}, true))
+			found = append(found, r)
 		}
+	}
+	tasks := make([]ecs.Task, len(found)) // they are large
+	for i, r := range found {
+		tasks[i] = r.Shape(call.Now, record.Lag{}, true)
 	}
 	return tasks
 }

@@ -49,14 +49,12 @@ func (p *Plane) ListTasks(call ecs.Call, in ecs.ListTasksInput) (ecs.ListTasksOu
 		in.DesiredStatus = ecs.Running
 	}
 	at := call.Now.Add(-p.lag.Lists)
-	var found []*record.Record
-	for _, r := range p.records {
-		if r.Cluster == c.name && r.Matches(in) && r.Listed(at, call.Now) == in.DesiredStatus {
-			found = append(found, r)
-		}
+	listed := func(r *record.Record) bool {
+		return r.Cluster == c.name && r.Matches(in) && r.Listed(at, call.Now) == in.DesiredStatus
 	}
 	scope := strings.Join([]string{"tasks", c.name, in.Family, in.StartedBy, in.ServiceName, in.DesiredStatus, in.LaunchType}, " ")
-	found, out.NextToken, err = input.Page(found, in.PageInput, scope, call.Now, input.Ascending, (*record.Record).Key)
+	found, next, err := input.PageOf(p.records, listed, in.PageInput, scope, call.Now, input.Ascending, (*record.Record).Key)
+	out.NextToken = next
 	for _, r := range found {
 		out.TaskARNs = append(out.TaskARNs, r.Task.TaskARN)
 	}

@@ -3,6 +3,7 @@ package input
 import (
 	"encoding/base64"
 	"encoding/json"
+	"sort"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
@@ -34,6 +35,12 @@ type position struct {
 // lists and their filters apart: a token is good for its own only. What comes
 // and goes between two pages neither repeats nor hides anything else.
 func Page[T any](items []T, in ecs.PageInput, scope string, now time.Time, d Direction, key func(T) string) (part []T, next string, err error) {
+	return PageOf(items, func(T) bool { return true }, in, scope, now, d, key)
+}
+
+// PageOf is Page of those items that keep is true for. It looks at no more of
+// them than it has to.
+func PageOf[T any](items []T, keep func(T) bool, in ecs.PageInput, scope string, now time.Time, d Direction, key func(T) string) (part []T, next string, err error) {
 	size := maxPage
 	if in.MaxResults != nil {
 		if size = *in.MaxResults; size < 1 || size > maxPage {
@@ -45,18 +52,22 @@ func Page[T any](items []T, in ecs.PageInput, scope string, now time.Time, d Dir
 		if err != nil {
 			return nil, "", err
 		}
-		for len(items) > 0 {
-			if k := key(items[0]); k != after && (k > after) != bool(d) {
-				break
-			}
-			items = items[1:]
+		items = items[sort.Search(len(items), func(i int) bool {
+			k := key(items[i])
+			return k != after && (k > after) != bool(d)
+		}):]
+	}
+	for _, item := range items {
+		if !keep(item) {
+			continue
 		}
+		if len(part) == size {
+			text, _ := json.Marshal(position{Of: scope, After: key(part[size-1]), At: now.Unix()}) // cannot fail
+			return part, base64.URLEncoding.EncodeToString(text), nil
+		}
+		part = append(part, item)
 	}
-	if len(items) <= size {
-		return items, "", nil
-	}
-	text, _ := json.Marshal(position{Of: scope, After: key(items[size-1]), At: now.Unix()}) // cannot fail
-	return items[:size], base64.URLEncoding.EncodeToString(text), nil
+	return part, "", nil
 }
 
 func parseToken(token, scope string, now time.Time) (after string, err error) {
