@@ -88,9 +88,9 @@ func (l *Lock) release(ctx context.Context) {
 	defer cancel()
 	session := l.session
 	l.session = ""
-	_, _, err := l.Client.KV().Release(&api.KVPair{Key: l.Key, Session: session}, write(ctx))
+	_, _, err := l.Client.KV().Release(&api.KVPair{Key: l.Key, Session: session}, l.write(ctx))
 	if err == nil {
-		_, err = l.Client.Session().Destroy(session, write(ctx))
+		_, err = l.Client.Session().Destroy(session, l.write(ctx))
 	}
 	if err != nil {
 		l.Log.Warn("the leader's lock was not released; it ends by itself", logkey.Remaining, 2*TTL+LockDelay, logkey.Error, err)

@@ -40,6 +40,9 @@ type Options struct {
 	Client *api.Client
 	// Key is the KV key, see Key.
 	Key string
+	// Partition is the admin partition of key and session, in its namespace
+	// default; empty without Consul Enterprise.
+	Partition string
 	// Holder is what stands in the key for people: who leads.
 	Holder string
 	Guard  *Guard
@@ -53,7 +56,7 @@ func Key(clusterARN, partition string) string {
 	if partition != "" {
 		clusterARN += "/" + partition
 	}
-	return "consul-ecs/controller/" + clusterARN + "/leader"
+	return keys + "controller/" + clusterARN + "/leader"
 }
 
 // Lock is the lock of one cluster. Lead may be called again after it has
@@ -127,15 +130,15 @@ func (l *Lock) contend(ctx context.Context) (bool, error) {
 			TTL:       TTL.String(),
 			LockDelay: LockDelay,
 			Behavior:  api.SessionBehaviorRelease,
-		}, write(ctx))
+		}, l.write(ctx))
 		if err != nil {
-			return false, fmt.Errorf("make the leader's session: %w", err)
+			return false, fmt.Errorf("make the leader's session: %w", explain(err, sessionRule))
 		}
 		l.session = id
 	}
-	ok, _, err := l.Client.KV().Acquire(&api.KVPair{Key: l.Key, Value: []byte(l.Holder), Session: l.session}, write(ctx))
+	ok, _, err := l.Client.KV().Acquire(&api.KVPair{Key: l.Key, Value: []byte(l.Holder), Session: l.session}, l.write(ctx))
 	if err != nil {
-		return false, fmt.Errorf("lock %q: %w", l.Key, err)
+		return false, fmt.Errorf("lock %q: %w", l.Key, explain(err, keyRule))
 	}
 	if ok {
 		l.Guard.extend(sent + TTL)
@@ -146,10 +149,10 @@ func (l *Lock) contend(ctx context.Context) (bool, error) {
 // read reads the key. With an index of an earlier read it waits for a change,
 // about 5 s at most.
 func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, error) {
-	q := (&api.QueryOptions{WaitIndex: index, WaitTime: watch}).WithContext(ctx)
+	q := (&api.QueryOptions{WaitIndex: index, WaitTime: watch, Partition: l.Partition, Namespace: l.namespace()}).WithContext(ctx)
 	pair, meta, err := l.Client.KV().Get(l.Key, q)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, err)
+		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, explain(err, keyRule))
 	}
 	return pair, meta.LastIndex, nil
 }
@@ -157,19 +160,27 @@ func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, err
 // renewSession says whether Consul still knows the session. Raw, as the API
 // client's own renewal does not tell a refusal from a fault.
 func (l *Lock) renewSession(ctx context.Context) (known bool, err error) {
-	_, err = l.Client.Raw().Write("/v1/session/renew/"+l.session, nil, nil, write(ctx))
+	_, err = l.Client.Raw().Write("/v1/session/renew/"+l.session, nil, nil, l.write(ctx))
 	switch {
 	case consulutil.Classify(err) == retry.Gone:
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("renew the leader's session: %w", err)
+		return false, fmt.Errorf("renew the leader's session: %w", explain(err, sessionRule))
 	}
 	return true, nil
 }
 
 // write are the options of the lock's own writes.
-func write(ctx context.Context) *api.WriteOptions {
-	return (&api.WriteOptions{}).WithContext(context.WithValue(ctx, ownRequest{}, true))
+func (l *Lock) write(ctx context.Context) *api.WriteOptions {
+	o := &api.WriteOptions{Partition: l.Partition, Namespace: l.namespace()}
+	return o.WithContext(context.WithValue(ctx, ownRequest{}, true))
+}
+
+func (l *Lock) namespace() string {
+	if l.Partition == "" {
+		return ""
+	}
+	return "default"
 }
 
 // pause returns the context's error when it ends first.

@@ -198,10 +198,10 @@ func TestLeadRefused(t *testing.T) {
 	t.Parallel()
 	c := admin(t)
 	key := uniqueKey(t)
-	for name, tt := range map[string]struct{ rules, want string }{
-		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`},
-		"session": {`key_prefix "" { policy = "write" }`, "make the leader's session"},
-		"lock":    {`key_prefix "" { policy = "read" } session_prefix "" { policy = "write" }`, `lock "` + key + `"`},
+	for name, tt := range map[string]struct{ rules, want, rule string }{
+		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
+		"session": {`key_prefix "" { policy = "write" }`, "make the leader's session", `session_prefix "" { policy = "write" }`},
+		"lock":    {`key_prefix "" { policy = "read" } session_prefix "" { policy = "write" }`, `lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -221,8 +221,22 @@ func TestLeadRefused(t *testing.T) {
 			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || consulutil.Classify(err) != retry.Permanent {
 				t.Errorf("got %v, want a refusal to %s", err, tt.want)
 			}
-			t.Log(err)
+			if !strings.HasSuffix(err.Error(), "give the token of CONSUL_HTTP_TOKEN a policy with: "+tt.rule) {
+				t.Errorf("got %v, want it to ask for %s", err, tt.rule)
+			}
 		})
+	}
+}
+
+func TestLeadWithAnUnknownToken(t *testing.T) {
+	t.Parallel()
+	x, err := newCandidate(secured.Require(t).HTTPAddr, "00000000-0000-4000-8000-00000000000f", uniqueKey(t), "x", hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = x.Lead(t.Context(), nobody, nil)
+	if err == nil || !strings.HasSuffix(err.Error(), "correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE") {
+		t.Errorf("got %v", err)
 	}
 }
 

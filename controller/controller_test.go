@@ -1,0 +1,294 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+var (
+	errFault   = errors.New("fault")
+	errRefused = errors.New("refused")
+)
+
+// world is a scripted Consul and ECS. Its functions may be replaced by a test.
+type world struct {
+	*Controller
+	t     *testing.T
+	start time.Time
+	mu    sync.Mutex
+	log   strings.Builder
+	// passes and setups are when each began.
+	passes, setups []time.Duration
+	lead           func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error
+	setup          func(n int) error
+	pass           func(ctx context.Context, n int) (Result, error)
+}
+
+// newWorld leads at once, finds nothing to do, and never fails.
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, start: time.Now()}
+	w.lead = func(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
+		return lead(ctx)
+	}
+	w.setup = func(int) error { return nil }
+	w.pass = func(context.Context, int) (Result, error) { return Result{Tasks: 3}, nil }
+	w.Controller = New(Options{Interval: 10 * time.Second, Rate: 5}, Ports{
+		Lease: w,
+		Setup: func(context.Context) (int, error) {
+			w.setups = append(w.setups, time.Since(w.start))
+			return 1, w.setup(len(w.setups))
+		},
+		Pass: func(ctx context.Context) (Result, error) {
+			w.passes = append(w.passes, time.Since(w.start))
+			return w.pass(ctx, len(w.passes))
+		},
+		Classify: func(err error) retry.Class {
+			if errors.Is(err, errRefused) {
+				return retry.Permanent
+			}
+			return retry.Retry
+		},
+		Metrics: NewMetrics("v1"),
+		Log:     hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Debug, DisableTime: true}),
+	})
+	return w
+}
+
+// Write gathers the log.
+func (w *world) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.log.Write(p)
+}
+
+// logged counts lines with a text.
+func (w *world) logged(text string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return strings.Count(w.log.String(), text)
+}
+
+func (w *world) Lead(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
+	return w.lead(ctx, standby, lead)
+}
+
+// runFor runs the controller until a time has passed; it ends at once then.
+func (w *world) runFor(d time.Duration) error {
+	ctx, cancel := context.WithTimeout(w.t.Context(), d)
+	defer cancel()
+	start := time.Now()
+	err := w.Run(ctx)
+	if took := time.Since(start); took > d {
+		w.t.Errorf("ended %s after its context", took-d)
+	}
+	return err
+}
+
+// TestRunKeepsPassing: set-up first, passes at a slowing pace, set-up again now
+// and then, and the end of the context is an orderly one.
+func TestRunKeepsPassing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		if err := w.runFor(time.Hour); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if len(w.setups) != 6 || w.setups[0] != 0 || w.setups[1] < setupAgain || w.setups[1] > setupAgain+36*time.Second {
+			t.Errorf("set-ups at %v", w.setups)
+		}
+		// An hour in steps of 24 to 36 s.
+		if n := len(w.passes); n < 100 || n > 150 {
+			t.Errorf("%d passes", n)
+		}
+		for i, at := range w.passes[1:] {
+			if step := at - w.passes[i]; step < 8*time.Second || step > w.Longest(0) {
+				t.Errorf("pass %d came after %s", i+1, step)
+			}
+		}
+	})
+}
+
+// TestRunJitters: two controllers that begin together do not stay together.
+func TestRunJitters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := newWorld(t), newWorld(t)
+		var wg sync.WaitGroup
+		wg.Go(func() { a.runFor(time.Hour) })
+		wg.Go(func() { b.runFor(time.Hour) })
+		wg.Wait()
+		same := 0
+		for i := range min(len(a.passes), len(b.passes)) {
+			if a.passes[i] == b.passes[i] {
+				same++
+			}
+		}
+		if same > 2 {
+			t.Errorf("%d passes at the same moment", same)
+		}
+	})
+}
+
+// TestRunSurvivesFailedPasses: no error of a pass ends the controller, and the
+// pace slows.
+func TestRunSurvivesFailedPasses(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pass = func(_ context.Context, n int) (Result, error) {
+			if n <= 20 {
+				return Result{}, errRefused
+			}
+			return Result{}, nil
+		}
+		if err := w.runFor(time.Hour); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if n := w.logged("[ERROR] pass failed"); n != 20 {
+			t.Errorf("%d lines about 20 failures", n)
+		}
+		if step := w.passes[15] - w.passes[14]; step < 48*time.Second || step > 72*time.Second {
+			t.Errorf("%s between failures", step)
+		}
+		if step := w.passes[40] - w.passes[39]; step > 36*time.Second {
+			t.Errorf("%s long after them", step)
+		}
+	})
+}
+
+// TestWeakness10SetupIsRetried: for as long as Consul is away, with a line for
+// each attempt and longer pauses; nothing is looked for before.
+func TestWeakness10SetupIsRetried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		const away = 400
+		w.setup = func(n int) error {
+			if n <= away {
+				return errFault
+			}
+			return nil
+		}
+		if err := w.runFor(4 * time.Hour); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if n := w.logged("set-up failed, trying again: attempt="); n != away {
+			t.Errorf("%d lines about %d failures", n, away)
+		}
+		if w.setups[away]-w.setups[away-1] > 15*time.Second || w.setups[away] < time.Hour/4 {
+			t.Errorf("attempt %d at %s", away, w.setups[away])
+		}
+		if len(w.passes) == 0 || w.passes[0] < w.setups[away] {
+			t.Errorf("first pass before set-up was done")
+		}
+	})
+}
+
+// TestRefusalEndsIt: of set-up and of the lock, at once.
+func TestRefusalEndsIt(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]func(*world){
+		"set-up": func(w *world) { w.setup = func(int) error { return errRefused } },
+		"lock": func(w *world) {
+			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errRefused }
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				refuse(w)
+				err := w.Run(t.Context())
+				var permanent *retry.PermanentError
+				if !errors.As(err, &permanent) || !errors.Is(err, errRefused) || time.Since(w.start) != 0 {
+					t.Errorf("got %v after %s", err, time.Since(w.start))
+				}
+			})
+		})
+	}
+}
+
+// TestSetupLaterIsNoReasonToEnd: who has led once goes on cleaning up.
+func TestSetupLaterIsNoReasonToEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.setup = func(n int) error {
+			if n > 1 {
+				return errRefused
+			}
+			return nil
+		}
+		if err := w.runFor(time.Hour); err != nil || len(w.setups) < 5 || len(w.passes) < 100 {
+			t.Errorf("got %v after %d set-ups and %d passes", err, len(w.setups), len(w.passes))
+		}
+	})
+}
+
+// TestLostLead: the controller waits to lead again, without a pause of its own,
+// and sets up anew.
+func TestLostLead(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		terms := 0
+		w.lead = func(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
+			if terms++; terms > 1 {
+				return lead(ctx)
+			}
+			term, end := context.WithTimeout(ctx, time.Minute)
+			defer end()
+			lead(term)
+			return &lease.LostError{Err: errFault}
+		}
+		if err := w.runFor(10 * time.Minute); err != nil {
+			t.Errorf("got %v", err)
+		}
+		if terms != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute || w.logged("[WARN]  lead lost") != 1 {
+			t.Errorf("%d terms, set-ups at %v", terms, w.setups)
+		}
+	})
+}
+
+// TestConsulAwayForTheLock: retried as set-up is.
+func TestConsulAwayForTheLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		attempts := 0
+		w.lead = func(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
+			if attempts++; attempts <= 50 {
+				return errFault
+			}
+			return lead(ctx)
+		}
+		if err := w.runFor(time.Hour); err != nil || len(w.passes) == 0 || w.logged("leadership failed, trying again") != 50 {
+			t.Errorf("got %v, %d passes after %d attempts", err, len(w.passes), attempts)
+		}
+	})
+}
+
+// TestStopInTheMiddle: of a pass, which is told by its context and whose words
+// then are not an error.
+func TestStopInTheMiddle(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pass = func(ctx context.Context, _ int) (Result, error) {
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}
+		if err := w.runFor(time.Minute); err != nil || w.logged("[ERROR]") != 0 {
+			t.Errorf("got %v and %s", err, w.log.String())
+		}
+	})
+}

@@ -1,0 +1,267 @@
+package controller
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
+)
+
+// get asks the handler without a socket.
+func get(c *Controller, path string) (int, string) {
+	w := httptest.NewRecorder()
+	c.Handler().ServeHTTP(w, httptest.NewRequest("GET", path, nil))
+	return w.Code, w.Body.String()
+}
+
+// unhealthyAfter runs the world and says when /healthz turned 503, 0 for never.
+func (w *world) unhealthyAfter(d time.Duration) time.Duration {
+	ctx, cancel := context.WithTimeout(w.t.Context(), d)
+	defer cancel()
+	var at time.Duration
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for sleep(ctx, time.Second) == nil && at == 0 {
+			if code, _ := get(w.Controller, "/healthz"); code == http.StatusServiceUnavailable {
+				at = time.Since(w.start)
+			}
+		}
+	}()
+	w.Run(ctx)
+	<-ended
+	return at
+}
+
+// TestHealth: who works is healthy, and who waits for others; who has had three
+// intervals without success is not.
+func TestHealth(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change   func(*world)
+		min, max time.Duration // 0: healthy
+	}{
+		"works": {func(*world) {}, 0, 0},
+		"slow passes": {func(w *world) {
+			w.pass = func(ctx context.Context, _ int) (Result, error) {
+				sleep(ctx, 100*time.Second)
+				return Result{AWSCalls: 500}, nil
+			}
+		}, 0, 0},
+		"fails from the start": {func(w *world) {
+			w.pass = func(context.Context, int) (Result, error) { return Result{}, errFault }
+		}, firstPass, firstPass + 2*time.Second},
+		"fails later": {func(w *world) {
+			w.pass = func(_ context.Context, n int) (Result, error) {
+				if n > 1 {
+					return Result{}, errFault
+				}
+				return Result{}, nil
+			}
+		}, 45 * time.Second, 48 * time.Second}, // three pauses of 15 s after the first
+		"hangs": {func(w *world) {
+			w.pass = func(ctx context.Context, n int) (Result, error) {
+				if n > 1 {
+					<-ctx.Done()
+				}
+				return Result{}, ctx.Err()
+			}
+		}, 45 * time.Second, 48 * time.Second},
+		"one item fails": {func(w *world) {
+			w.pass = func(context.Context, int) (Result, error) { return Result{Failed: 1}, nil }
+		}, 0, 0},
+		"waits": {func(w *world) {
+			w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
+				for tick := time.NewTicker(5 * time.Second); ; {
+					standby("other")
+					select {
+					case <-tick.C:
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+			}
+		}, 0, 0},
+		"cut off": {func(w *world) {
+			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errFault }
+		}, 30 * time.Second, 32 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				tt.change(w)
+				if at := w.unhealthyAfter(time.Hour); at < tt.min || at > tt.max {
+					t.Errorf("unhealthy at %s, want from %s to %s", at, tt.min, tt.max)
+				}
+			})
+		})
+	}
+}
+
+// TestStandbySaysSoOnce: not every five seconds.
+func TestStandbySaysSoOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
+			for range 5 {
+				standby("task a")
+			}
+			standby("task b")
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		w.runFor(time.Minute)
+		if w.logged(`another controller leads: leader="task a"`) != 1 || w.logged(`leader="task b"`) != 1 {
+			t.Error(w.log.String())
+		}
+	})
+}
+
+// value reads one metric as Prometheus does.
+func value(t *testing.T, c *Controller, name string, labels ...string) float64 {
+	t.Helper()
+	code, text := get(c, "/metrics")
+	p := expfmt.NewTextParser(model.UTF8Validation)
+	families, err := p.TextToMetricFamilies(strings.NewReader(text))
+	if err != nil || code != http.StatusOK {
+		t.Fatalf("%d, %v", code, err)
+	}
+	f := families[prefix+name]
+	if f == nil {
+		t.Fatalf("no metric %s in\n%s", name, text)
+	}
+	for _, m := range f.Metric {
+		if !hasLabels(m, labels) {
+			continue
+		}
+		switch f.GetType() {
+		case dto.MetricType_COUNTER:
+			return m.GetCounter().GetValue()
+		case dto.MetricType_GAUGE:
+			return m.GetGauge().GetValue()
+		default:
+			return m.GetHistogram().GetSampleSum()
+		}
+	}
+	return -1
+}
+
+func hasLabels(m *dto.Metric, values []string) bool {
+	for i, v := range values {
+		if m.Label[i].GetValue() != v {
+			return false
+		}
+	}
+	return true
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.setup = func(n int) error {
+			if n == 1 {
+				return errFault
+			}
+			return nil
+		}
+		w.pass = func(ctx context.Context, n int) (Result, error) {
+			sleep(ctx, 2*time.Second)
+			switch n {
+			case 1:
+				return Result{Tasks: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: 1, AWSCalls: 3, Throttles: 1,
+					Kept:    map[string]int{"too young": 1},
+					Deleted: map[Deletion]int{{"token", "stopped"}: 4, {"service", "forgotten"}: 2}}, nil
+			case 2:
+				return Result{Tasks: 1, AWSCalls: 1}, errFault
+			}
+			if got := value(t, w.Controller, "leader"); got != 1 {
+				t.Errorf("leader %v", got)
+			}
+			<-ctx.Done()
+			return Result{}, ctx.Err()
+		}
+		w.runFor(5 * time.Minute)
+		for _, tt := range []struct {
+			name   string
+			want   float64
+			labels []string
+		}{
+			{"build_info", 1, []string{"v1"}},
+			{"leader", 0, nil},
+			{"passes_total", 1, []string{"ok"}},
+			{"passes_total", 1, []string{"error"}},
+			{"pass_duration_seconds", 4, nil},
+			{"tasks", 7, nil}, // what the failed pass saw may be a part
+			{"tokens", 20, nil},
+			{"services", 14, nil},
+			{"foreign", 2, nil},
+			{"kept_tasks", 1, []string{"too young"}},
+			{"deletions_total", 4, []string{"token", "stopped"}},
+			{"deletions_total", 2, []string{"service", "forgotten"}},
+			{"deletion_failures_total", 1, nil},
+			{"aws_calls_total", 4, nil},
+			{"aws_throttles_total", 1, nil},
+			{"setup_changes_total", 2, nil},
+			{"setup_errors_total", 1, nil},
+			{"interval_seconds", 40, nil},
+		} {
+			if got := value(t, w.Controller, tt.name, tt.labels...); got != tt.want {
+				t.Errorf("%s%v = %v, want %v", tt.name, tt.labels, got, tt.want)
+			}
+		}
+		if got, begin := value(t, w.Controller, "last_success_timestamp_seconds"), float64(w.start.Unix()); got < begin+2 || got > begin+4 {
+			t.Errorf("last success %v, started at %v", got, begin)
+		}
+	})
+}
+
+// TestConsulRequestsAreCounted: what Consul refuses or does not answer is an
+// error; what is not there, or not wanted any more, is none.
+func TestConsulRequestsAreCounted(t *testing.T) {
+	t.Parallel()
+	c := New(Options{Interval: time.Second, Rate: 1}, Ports{Metrics: NewMetrics("v1")})
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, tt := range []struct {
+		ctx    context.Context
+		method string
+		status int
+		err    error
+	}{
+		{t.Context(), "GET", 200, nil},
+		{t.Context(), "GET", 404, nil},
+		{t.Context(), "GET", 403, nil},
+		{t.Context(), "PUT", 500, nil},
+		{t.Context(), "DELETE", 0, errors.New("refused")},
+		{cancelled, "DELETE", 0, context.Canceled},
+	} {
+		r := httptest.NewRequest(tt.method, "http://consul/v1/x", new(bytes.Buffer)).WithContext(tt.ctx)
+		c.Metrics.Transport(roundTripper(func(*http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: tt.status}, tt.err
+		})).RoundTrip(r)
+	}
+	for name, want := range map[string]float64{"read": 3, "write": 3} {
+		if got := value(t, c, "consul_requests_total", name); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+	if got := value(t, c, "consul_errors_total"); got != 3 {
+		t.Errorf("%v errors", got)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

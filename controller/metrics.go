@@ -1,0 +1,118 @@
+package controller
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/metrics"
+)
+
+// Metrics are what a controller tells Prometheus, see docs/CONTROLLER.md.
+type Metrics struct {
+	set metrics.Set
+
+	leader, interval, lastSuccess             *metrics.Value
+	tasks, tokens, services, foreign, kept    *metrics.Value
+	passes, deletions, failures, setupChanges *metrics.Value
+	setupErrors, awsCalls, throttles          *metrics.Value
+	consulRequests, consulErrors              *metrics.Value
+	duration                                  *metrics.Histogram
+}
+
+// prefix begins every name.
+const prefix = "consul_ecs_controller_"
+
+// NewMetrics returns all of them at 0.
+func NewMetrics(version string) *Metrics {
+	m := &Metrics{}
+	gauge := func(name, help string, labels ...string) *metrics.Value {
+		return m.set.Gauge(prefix+name, help, labels...)
+	}
+	counter := func(name, help string, labels ...string) *metrics.Value {
+		return m.set.Counter(prefix+name+"_total", help, labels...)
+	}
+	gauge("build_info", "1, with the program's version.", "version").Set(1, version)
+	m.leader = gauge("leader", "1 while this controller leads, else 0.")
+	m.lastSuccess = gauge("last_success_timestamp_seconds", "When the last pass succeeded, Unix time; 0 before the first.")
+	m.interval = gauge("interval_seconds", "The pause before the next pass.")
+	m.duration = m.set.Histogram(prefix+"pass_duration_seconds", "How long passes take.", 0.1, 0.3, 1, 3, 10, 30, 60, 120, 300)
+	m.passes = counter("passes", "Passes, by result: ok or error.", "result")
+	m.tasks = gauge("tasks", "Running tasks of the cluster, by ECS.")
+	m.tokens = gauge("tokens", "ACL tokens of the cluster's tasks.")
+	m.services = gauge("services", "Service instances of the cluster's tasks.")
+	m.foreign = gauge("foreign", "Tokens and services that look like tasks' of this cluster and are not understood; they stay.")
+	m.kept = gauge("kept_tasks", "Tasks that do not run and whose leftovers stay for now, by why.", "why")
+	m.deletions = counter("deletions", "What was deleted, by kind and by the reason that proved it.", "kind", "reason")
+	m.failures = counter("deletion_failures", "Deletions that failed; the next pass tries again.")
+	m.setupChanges = counter("setup_changes", "Objects in Consul that set-up created or corrected.")
+	m.setupErrors = counter("setup_errors", "Set-ups that failed.")
+	m.awsCalls = counter("aws_calls", "Calls of the ECS API, retries included.")
+	m.throttles = counter("aws_throttles", "Calls of the ECS API that AWS refused because there were too many.")
+	m.consulRequests = counter("consul_requests", "Requests to Consul, by kind: read or write.", "kind")
+	m.consulErrors = counter("consul_errors", "Requests to Consul without an answer, or with a status of 400 or more except 404.")
+	for _, result := range []string{"ok", "error"} {
+		m.passes.Add(0, result)
+	}
+	for _, kind := range []string{"read", "write"} {
+		m.consulRequests.Add(0, kind)
+	}
+	return m
+}
+
+// Transport wraps a Consul client's transport, to count.
+func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
+	return counting{m, next}
+}
+
+type counting struct {
+	*Metrics
+	next http.RoundTripper
+}
+
+// RoundTrip implements http.RoundTripper. The end of a request's own context is
+// no error of Consul's.
+func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	kind := "write"
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		kind = "read"
+	}
+	c.consulRequests.Add(1, kind)
+	resp, err := c.next.RoundTrip(r)
+	if err != nil && r.Context().Err() == nil || err == nil && resp.StatusCode >= 400 && resp.StatusCode != http.StatusNotFound {
+		c.consulErrors.Add(1)
+	}
+	return resp, err
+}
+
+func (m *Metrics) setup(changed int, err error) {
+	m.setupChanges.Add(float64(changed))
+	if err != nil {
+		m.setupErrors.Add(1)
+	}
+}
+
+func (m *Metrics) pass(r Result, err error, took, next time.Duration, now time.Time) {
+	m.duration.Observe(took.Seconds())
+	m.interval.Set(next.Seconds())
+	for d, n := range r.Deleted {
+		m.deletions.Add(float64(n), d.Kind, d.Reason)
+	}
+	m.failures.Add(float64(r.Failed))
+	m.awsCalls.Add(float64(r.AWSCalls))
+	m.throttles.Add(float64(r.Throttles))
+	if err != nil {
+		m.passes.Add(1, "error")
+		return // what was seen may be a part
+	}
+	m.passes.Add(1, "ok")
+	m.lastSuccess.Set(float64(now.Unix()))
+	m.tasks.Set(float64(r.Tasks))
+	m.tokens.Set(float64(r.Tokens))
+	m.services.Set(float64(r.Services))
+	m.foreign.Set(float64(r.Foreign))
+	kept := map[string]float64{}
+	for why, n := range r.Kept {
+		kept[why] = float64(n)
+	}
+	m.kept.Replace(kept)
+}
