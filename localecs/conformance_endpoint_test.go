@@ -214,7 +214,7 @@ func TestScenario65TaskProtection(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	def := &taskdef.TaskDefinition{Family: "web", NetworkMode: "awsvpc", TaskRoleARN: roleARN, ContainerDefinitions: []taskdef.Container{helper("a", "run", "0s", "0")}}
-	task, err := w.RunInService("web", "web", def)
+	task, err := w.Launch(Launch{Name: "web", Service: "web", Definition: def})
 	if err != nil {
 		t.Fatal(err)
 	}

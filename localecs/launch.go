@@ -47,11 +47,6 @@ func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
 	return c.Launch(Launch{Name: name, Definition: def})
 }
 
-// RunInService is Run for a task of an ECS service.
-func (c *Cluster) RunInService(service, name string, def *taskdef.TaskDefinition) (*Task, error) {
-	return c.Launch(Launch{Name: name, Service: service, Definition: def})
-}
-
 // Launch starts a task.
 func (c *Cluster) Launch(l Launch) (*Task, error) {
 	if l.ID == "" {

@@ -172,7 +172,7 @@ func (t *Task) run(state *scheduler.Task) {
 		case <-kill:
 			kill = nil
 			event = scheduler.StopRequested{Code: scheduler.StopInfrastructureHealth, Reason: "the simulator is ending"}
-			acting.Go(t.killAll)
+			acting.Go(t.KillAll)
 		}
 	}
 }
@@ -267,7 +267,7 @@ func (t *Task) start(name string) {
 	t.meter.Begin(name, c)
 	t.send(scheduler.Started{Container: name, At: time.Now()})
 	select {
-	case <-t.kill: // killAll may have looked before the container was there
+	case <-t.kill: // KillAll may have looked before the container was there
 		c.Kill()
 	default:
 	}
@@ -276,7 +276,9 @@ func (t *Task) start(name string) {
 	t.send(scheduler.Exited{Container: name, Code: exit.Code, OOM: exit.OOM, At: exit.At})
 }
 
-func (t *Task) killAll() {
+// KillAll kills everything in the task at once, as the death of what it runs on
+// does: nothing in it can react.
+func (t *Task) KillAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.containers {

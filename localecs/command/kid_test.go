@@ -37,6 +37,10 @@ func kid(args []string) int {
 		fmt.Println(takeSharedMemory())
 		litter(args[1])
 	case "done":
+	case "ecs": // tells everybody who asks what ECS says of a cluster
+		go endOn(syscall.SIGTERM)
+		fmt.Println(http.ListenAndServe(args[1], http.HandlerFunc(tellTasks)))
+		return 1
 	case "bind": // wants a port that somebody may have
 		l, err := net.Listen("tcp", args[1])
 		if err != nil {

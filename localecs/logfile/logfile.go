@@ -1,4 +1,5 @@
-// Package logfile writes the output of containers to disk.
+// Package logfile writes the output of containers to disk, and finds the last
+// word of one that has ended.
 //
 // Owns: the one warning about output that cannot be written.
 // Never does: stop a container for it.

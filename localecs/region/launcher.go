@@ -1,7 +1,7 @@
 package region
 
 import (
-	"fmt"
+	"errors"
 	"sync"
 	"time"
 
@@ -77,7 +77,7 @@ func (l *launcher) run(in controlplane.Launch, name string, s *slot) {
 	task, err := l.start(in, name)
 	l.began(Begun{Launch: in, Name: name, Task: task, Err: err})
 	if err != nil {
-		failed := record.Report{View: failure(in.Definition, err.Error(), time.Now())}
+		failed := record.Report{View: failure(in.Definition, reason(err), time.Now())}
 		in.Report(failed, time.Now())
 		failed.Gone = true
 		in.Report(failed, time.Now())
@@ -96,22 +96,26 @@ func (l *launcher) run(in controlplane.Launch, name string, s *slot) {
 	in.Report(last, time.Now())
 }
 
-// start makes the task. The error is what the API says of it.
+// start makes the task.
 func (l *launcher) start(in controlplane.Launch, name string) (*localecs.Task, error) {
 	if role := in.Definition.TaskRoleARN; role != "" {
 		if _, known := l.cluster.Identities().Role(role); !known {
 			return nil, &unassumable{role}
 		}
 	}
-	task, err := l.cluster.Launch(localecs.Launch{
+	return l.cluster.Launch(localecs.Launch{
 		Name: name, ID: in.ID, Cluster: in.Cluster, Service: in.Service,
 		Definition: in.Definition, ContainerARNs: in.ContainerARNs,
 		Observe: func(t *localecs.Task, v scheduler.View) { in.Report(report(t, v), time.Now()) },
 	})
-	if err != nil {
-		return nil, fmt.Errorf("ResourceInitializationError: %w", err)
+}
+
+// reason is what the API says of a task that could not be made.
+func reason(err error) string {
+	if _, words := errors.AsType[*unassumable](err); words {
+		return err.Error()
 	}
-	return task, nil
+	return "ResourceInitializationError: " + err.Error()
 }
 
 // unassumable is a task role that does not exist, in AWS's words.

@@ -6,8 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
+	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -28,6 +30,8 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 // awaited waits until it has come or ctx has ended.
 func (r *runner) awaited(ctx context.Context, a file.Await) error {
 	switch {
+	case a.Steady:
+		return r.awaitSteady(ctx, a.Service, file.Leaves{})
 	case a.Service != "":
 		return r.watch.Until(ctx, func(c server.Checks) bool { return r.passing(c, a.Service) >= a.Passing })
 	case a.Task == "":
@@ -42,7 +46,7 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 			return n == *a.Tokens, err
 		})
 	}
-	id := r.tasks[a.Task].task.ID()
+	id := r.task(a.Task).ID()
 	return r.watch.Until(ctx, func(c server.Checks) bool {
 		if a.InTraffic != nil {
 			return c.InTraffic(id) == *a.InTraffic
@@ -53,7 +57,7 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 
 // awaitStopped waits for a task that ends by itself.
 func (r *runner) awaitStopped(ctx context.Context, a file.Await) error {
-	task := r.tasks[a.Task].task
+	task := r.task(a.Task)
 	select {
 	case <-task.Done():
 	case <-ctx.Done():
@@ -65,28 +69,19 @@ func (r *runner) awaitStopped(ctx context.Context, a file.Await) error {
 	return r.cleared(ctx, a.Task, a.Leaves())
 }
 
-// mayEnd notes that a task's end is no surprise from now on.
-func (r *runner) mayEnd(task string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.tasks[task].mayEnd = true
-}
-
 // whileTasksRun ends the context when a started task ends whose end no step
 // has brought about: what is awaited will not come then.
 func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var watching sync.WaitGroup
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for name, t := range r.tasks {
-		if t.task == nil || t.mayEnd {
+	for _, t := range r.tasks.Begun() {
+		if t.Service != "" || t.MayEnd {
 			continue
 		}
 		watching.Go(func() {
 			select {
-			case <-t.task.Done():
-				cancel(fmt.Errorf("task %s ended by itself: %s", name, r.whyEnded(name, t.task.View())))
+			case <-t.Done():
+				cancel(fmt.Errorf("task %s ended by itself: %s", t.Name, r.whyEnded(t.Name, t.View())))
 			case <-ctx.Done():
 			}
 		})
@@ -97,30 +92,16 @@ func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, rel
 	}
 }
 
-// whyEnded is ECS's reason for a task's end, then the first container that
-// failed with its last word.
+// whyEnded is why a task has ended.
 func (r *runner) whyEnded(name string, v scheduler.View) string {
-	why := brief(v.StopCode + ": " + v.StoppedReason)
-	var first *scheduler.ContainerView
-	for i, c := range v.Containers {
-		// One that never started may have a code, too: ECS gives it 143.
-		if !c.StartedAt.IsZero() && c.ExitCode != nil && *c.ExitCode != 0 && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
-			first = &v.Containers[i]
-		}
-	}
-	if first == nil {
-		return why
-	}
-	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, lastLine(r.cluster.LogFile(name, first.Name)))
+	return verdict.WhyEnded(v, func(container string) string { return logfile.LastLine(r.cluster.LogFile(name, container)) })
 }
 
 // passing counts the tasks of a service that Consul sends traffic to.
 func (r *runner) passing(checks server.Checks, service string) int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	n := 0
-	for _, t := range r.tasks {
-		if t.task != nil && t.def.Family == service && checks.InTraffic(t.task.ID()) {
+	for _, t := range r.tasks.Begun() {
+		if t.Definition.Family == service && checks.InTraffic(t.ID()) {
 			n++
 		}
 	}
@@ -137,7 +118,7 @@ func (r *runner) awaitRequests(ctx context.Context, n int) error {
 
 // restarts is how often ECS has started a container again.
 func (r *runner) restarts(task, container string) int {
-	for _, c := range r.tasks[task].task.View().Containers {
+	for _, c := range r.task(task).View().Containers {
 		if c.Name == container && c.RestartCount != nil {
 			return *c.RestartCount
 		}
@@ -147,7 +128,7 @@ func (r *runner) restarts(task, container string) int {
 
 // tokens counts the login tokens of a task.
 func (r *runner) tokens(ctx context.Context, task string) (n int, err error) {
-	found, err := r.leftOf(ctx, r.tasks[task].task.ID())
+	found, err := r.look.Left(ctx, r.task(task).ID())
 	for _, l := range found {
 		if l.Token != "" {
 			n++

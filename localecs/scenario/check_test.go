@@ -13,57 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
-	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
-
-func TestRequestsAreJudgedTogether(t *testing.T) {
-	t.Parallel()
-	lossy := []traffic.Phase{
-		{Answered: 100, Failed: 9, Limits: traffic.Limits{Max: new(int)}}, // judged by itself
-		{Answered: 100, Failed: 1, First: "EOF"},
-		{Answered: 100, Failed: 2, First: "reset"},
-	}
-	for _, c := range []struct {
-		name   string
-		phases []traffic.Phase
-		checks file.Checks
-		want   []string
-	}{
-		{"nothing asked", nil, file.Checks{}, nil},
-		{"no traffic", nil, file.Checks{MinRequests: 1}, []string{"only 0 requests were answered; at least 1 must be"}},
-		{"losses of phases without limits", lossy, file.Checks{FailedRequests: 2}, []string{"3 of 203 requests failed; 2 may. First: EOF"}},
-		{"as many as may", lossy, file.Checks{FailedRequests: 3, MinRequests: 300}, nil},
-		{"too few in all", lossy, file.Checks{FailedRequests: 3, MinRequests: 301}, []string{"only 300 requests were answered; at least 301 must be"}},
-	} {
-		r := &runner{file: &file.Scenario{Checks: c.checks}, phases: c.phases}
-		r.checkRequests()
-		if diff := cmp.Diff(c.want, r.failures); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.name, diff)
-		}
-	}
-}
-
-func TestDisorderSparesWhatAStepHasKilled(t *testing.T) {
-	t.Parallel()
-	code := func(n int) *int { return &n }
-	v := scheduler.View{Containers: []scheduler.ContainerView{
-		{Name: "fine", KnownStatus: "STOPPED", ExitCode: code(0)},
-		{Name: "failed", KnownStatus: "STOPPED", ExitCode: code(1)},
-		{Name: "killed", KnownStatus: "STOPPED", ExitCode: code(137)},
-		{Name: "slow", KnownStatus: "STOPPED", ExitCode: code(137)},
-		{Name: "never", KnownStatus: "STOPPED", Reason: "no image"},
-		{Name: "up", KnownStatus: "RUNNING"},
-	}}
-	want := []string{"container slow had to be killed", "container never never ran: no image", "container up is still RUNNING"}
-	if diff := cmp.Diff(want, disorder(v, []string{"killed"}, false)); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	want = append([]string{"container failed exited with 1"}, want...)
-	if diff := cmp.Diff(want, disorder(v, []string{"killed"}, true)); diff != "" {
-		t.Errorf("clean exits (-want +got):\n%s", diff)
-	}
-}
 
 // What a step says about what stays is exact: it is wrong when there is nothing,
 // too.
@@ -128,8 +78,8 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := plan.tasks()
-	if api, web := tasks["api"], tasks["web"]; api.service != "api" || web.service != "" || api.def != web.def || web.application != "a" {
+	tasks := plan.roster()
+	if api, web := tasks.Task("api"), tasks.Task("web"); api.Task != nil || api.Service != "" || api.Definition != web.Definition || api.Application() != "a" {
 		t.Errorf("got %+v and %+v", api, web)
 	}
 }

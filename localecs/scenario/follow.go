@@ -72,17 +72,13 @@ func (r *runner) state() screen.State {
 	r.mu.Lock()
 	now, watch := r.now, r.watch
 	s := screen.State{Scenario: r.file.Name, Begun: r.begun, Step: now.Step}
-	for _, name := range r.names {
-		task := r.tasks[name].task
-		s.Tasks = append(s.Tasks, screen.Task{Name: name, Address: task.IP(), View: task.View()})
-	}
 	r.mu.Unlock()
 	var checks server.Checks
 	if watch != nil {
 		checks, _ = watch.Now()
 	}
-	for i, t := range s.Tasks {
-		s.Tasks[i].Checks = checksOf(checks, r.tasks[t.Name].task.ID())
+	for _, t := range r.tasks.Begun() {
+		s.Tasks = append(s.Tasks, screen.Task{Name: t.Name, Address: t.IP(), View: t.View(), Checks: checksOf(checks, t.ID())})
 	}
 	if stream := r.shown.Load(); stream != nil {
 		answered, failed, slowest := stream.Totals()
@@ -101,6 +97,8 @@ func checksOf(checks server.Checks, taskID string) screen.Checks {
 // soFar says how far a step is, empty when there is nothing to tell.
 func (r *runner) soFar(d doing, checks server.Checks) string {
 	switch a := d.step.Await; {
+	case a != nil && a.Steady:
+		return r.serviceSoFar(a.Service)
 	case a != nil && a.Service != "":
 		return fmt.Sprintf("%d of %d", r.passing(checks, a.Service), a.Passing)
 	case a != nil && a.Task != "":
@@ -110,7 +108,7 @@ func (r *runner) soFar(d doing, checks server.Checks) string {
 	case d.step.Stop != nil && len(d.step.Stop.Tasks) > 1:
 		stopped := 0
 		for _, name := range d.step.Stop.Tasks {
-			if r.tasks[name].task.View().KnownStatus == scheduler.StatusStopped {
+			if task := r.task(name); task != nil && task.View().KnownStatus == scheduler.StatusStopped {
 				stopped++
 			}
 		}
@@ -121,7 +119,7 @@ func (r *runner) soFar(d doing, checks server.Checks) string {
 
 // taskSoFar says how far a task is that something is awaited of.
 func (r *runner) taskSoFar(a file.Await, checks server.Checks) string {
-	task := r.tasks[a.Task].task
+	task := r.task(a.Task)
 	if a.Stopped {
 		return "is " + task.View().KnownStatus
 	}

@@ -8,24 +8,22 @@ import (
 	"slices"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 )
 
 // cleared waits until nothing of a stopped task is left in Consul but what its
 // step says.
 func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
-	r.mu.Lock()
-	r.tasks[name].judged = true
-	r.mu.Unlock()
+	r.tasks.Change(name, func(t *roster.Task) { t.Judged = true })
 	since := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := r.leftBy(ctx, name)
+		found, err := r.look.LeftBy(ctx, r.task(name))
 		told, rest := server.Foretold(found, leaves)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0 && len(leaves.Tokens) == 0 && leaves.Agent == "":
@@ -45,38 +43,9 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 	}
 }
 
-// leftBy is what is left of a task: an agent, too, that has not left.
-func (r *runner) leftBy(ctx context.Context, name string) ([]server.Leftover, error) {
-	task := r.tasks[name].task
-	found, err := r.leftOf(ctx, task.ID())
-	if err != nil || !r.file.Checks.AgentsLeft {
-		return found, err
-	}
-	agent, err := r.agentOf(ctx, task)
-	if err == nil && agent.State != server.AgentLeft {
-		found = append(found, agent)
-	}
-	return found, err
-}
-
-func (r *runner) agentOf(ctx context.Context, task *localecs.Task) (server.Leftover, error) {
-	ctx, cancel := context.WithTimeout(ctx, server.TokenLimit)
-	defer cancel()
-	return server.Agent(ctx, r.client, task.IP())
-}
-
-// leftOf asks once; an answer takes milliseconds.
-func (r *runner) leftOf(ctx context.Context, taskID string) ([]server.Leftover, error) {
-	ctx, cancel := context.WithTimeout(ctx, server.TokenLimit)
-	defer cancel()
-	return server.Left(ctx, r.client, taskID, r.file.Checks.NoTokensOf, r.file.Checks.NoServices)
-}
-
 func (r *runner) leftNothing(name string) {
 	now := time.Now()
-	r.mu.Lock()
-	r.tasks[name].moments.LeftNothing(now)
-	r.mu.Unlock()
+	r.tasks.Change(name, func(t *roster.Task) { t.Moments.LeftNothing(now) })
 	text := "nothing left of the task"
 	if r.file.Checks.AgentsLeft {
 		text += ", its agent has left"
@@ -106,7 +75,7 @@ func (r *runner) leftAsTold(name string, stays []server.Leftover, leaves file.Le
 
 // surprises are what Consul still holds at the end and no step has foretold.
 func (r *runner) surprises(ctx context.Context) ([]server.Leftover, error) {
-	found, err := r.leftOf(ctx, "")
+	found, err := r.look.Left(ctx, "")
 	return slices.DeleteFunc(found, r.told), err
 }
 

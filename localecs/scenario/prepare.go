@@ -2,19 +2,20 @@ package scenario
 
 import (
 	"errors"
+	"fmt"
 
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scenario/definitions"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 )
 
 // Plan is a scenario all of whose files were read and whose programs are there.
 type Plan struct {
 	file    *file.Scenario
 	network network.Mode
-	defs    map[string]*taskdef.TaskDefinition // by task
+	defs    definitions.Definitions
 	images  map[string]image.Image
 	// environmentFiles are their texts, by ARN.
 	environmentFiles map[string]string
@@ -37,21 +38,20 @@ func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan 
 // Name is the scenario's.
 func (p *Plan) Name() string { return p.file.Name }
 
-// tasks are the scenario's, none of them started.
-func (p *Plan) tasks() map[string]*taskRun {
-	tasks := map[string]*taskRun{}
-	for name, t := range p.file.Tasks {
-		def := p.defs[name]
-		tasks[name] = &taskRun{def: def, service: t.Service, application: applicationOf(def)}
+// roster has the scenario's tasks, none of them begun.
+func (p *Plan) roster() *roster.Roster {
+	all := roster.New()
+	for name := range p.file.Tasks {
+		all.Add(roster.Task{Name: name, Definition: p.defs.Tasks[name]})
 	}
-	return tasks
+	return all
 }
 
-// applicationOf is the name of the container that is named like the family,
-// else the last one.
-func applicationOf(def *taskdef.TaskDefinition) string {
-	if def.Container(def.Family) != nil {
-		return def.Family
+// size says how much there is of it.
+func (p *Plan) size() string {
+	text := fmt.Sprintf("%d tasks", len(p.file.Tasks))
+	if n := len(p.file.Services); n > 0 {
+		text += fmt.Sprintf(" and %d services", n)
 	}
-	return def.ContainerDefinitions[len(def.ContainerDefinitions)-1].Name
+	return text
 }

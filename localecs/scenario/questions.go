@@ -16,7 +16,7 @@ import (
 // mtls looks at the listener from outside the mesh: who does it say it is, and
 // does it serve somebody without a certificate?
 func (r *runner) mtls(ctx context.Context, m file.MTLS) error {
-	address := net.JoinHostPort(r.tasks[m.Task].task.IP(), fmt.Sprint(m.Port))
+	address := net.JoinHostPort(r.task(m.Task).IP(), fmt.Sprint(m.Port))
 	identity, err := ask.Identity(ctx, r.cluster.Dial, address)
 	if err != nil && !errors.Is(err, ask.ErrServed) {
 		return fmt.Errorf("mtls of %s: %w", m.Task, err)
@@ -33,7 +33,7 @@ func (r *runner) mtls(ctx context.Context, m file.MTLS) error {
 
 // get asks from inside the task and looks at the answer.
 func (r *runner) get(ctx context.Context, g file.Get) error {
-	answer, err := ask.Send(ctx, r.tasks[g.Task].task.Dial, http.MethodGet, g.URL)
+	answer, err := ask.Send(ctx, r.task(g.Task).Dial, http.MethodGet, g.URL)
 	if err == nil {
 		err = ask.Look(answer, g.Has, g.Lacks)
 	}
@@ -52,7 +52,7 @@ func (r *runner) get(ctx context.Context, g file.Get) error {
 }
 
 func (r *runner) post(ctx context.Context, p file.Post) error {
-	if _, err := ask.Send(ctx, r.tasks[p.Task].task.Dial, http.MethodPost, p.URL); err != nil {
+	if _, err := ask.Send(ctx, r.task(p.Task).Dial, http.MethodPost, p.URL); err != nil {
 		return fmt.Errorf("post %s in %s: %w", p.URL, p.Task, err)
 	}
 	r.tell(progress.Event{Kind: progress.Post, Task: p.Task, Text: "POST " + p.URL})

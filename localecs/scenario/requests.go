@@ -16,7 +16,7 @@ import (
 const maxTold = 10
 
 func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
-	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.tasks[t.Task].task.IP(), fmt.Sprint(t.Port)))
+	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.task(t.Task).IP(), fmt.Sprint(t.Port)))
 	var told atomic.Int64
 	r.traffic = traffic.New(url, r.cluster.Dial, func(f traffic.Failure) {
 		e := progress.Event{Time: f.At, Kind: progress.RequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}

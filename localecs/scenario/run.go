@@ -4,27 +4,25 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/infra"
-	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
-	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
+	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Options say where a scenario runs.
@@ -41,25 +39,15 @@ type Options struct {
 // setUpLimit bounds the start of the Consul server and what is set up in it.
 const setUpLimit = 60 * time.Second
 
-// taskRun is one task of the scenario.
-type taskRun struct {
-	def         *taskdef.TaskDefinition
-	service     string // of ECS; empty for a standalone task
-	application string
-	task        *localecs.Task
-	mayEnd      bool     // a step has brought its end about, or awaits it
-	judged      bool     // a step has looked at what is left of it
-	killed      []string // the containers that a step has sent a signal to
-	moments     timeline.Moments
-}
-
 // runner carries out one scenario.
 type runner struct {
 	file    *file.Scenario
+	tasks   *roster.Roster
 	out     Progress
 	begun   time.Time
-	cluster *localecs.Cluster
-	client  *api.Client
+	fleet   *fleet.Fleet
+	cluster *localecs.Cluster // the fleet's
+	look    server.Look
 	watch   *server.Watcher
 	traffic *traffic.Stream // nil between the phases
 	phases  []traffic.Phase
@@ -67,12 +55,9 @@ type runner struct {
 	// shown is the traffic for who follows the run, from another goroutine.
 	shown atomic.Pointer[traffic.Stream]
 
-	mu    sync.Mutex // guards the tasks' fields but def, left, watch and now
-	now   doing
-	tasks map[string]*taskRun
-	names []string // in the order of their start
-	left  []report.Leftover
-
+	mu       sync.Mutex // guards what follows, and watch
+	now      doing
+	left     []report.Leftover
 	failures []string
 }
 
@@ -85,24 +70,19 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	if o.StopOrder != "" {
 		f.StopOrder = o.StopOrder
 	}
-	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.tasks(), reached: map[string]bool{}}
-	cluster, err := localecs.Open(localecs.Options{
-		Name: f.Cluster, Region: f.Region, Account: f.Account,
-		Network: p.network, Subnet: f.Subnet,
-		AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-		Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
-		Observe: r.observe, Log: o.Log,
-	})
+	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.roster(), reached: map[string]bool{}}
+	fleet, err := p.open(r, o)
 	if err != nil {
 		return nil, err
 	}
+	cluster := fleet.Cluster()
 	defer func() {
-		if closeErr := cluster.Close(); closeErr != nil {
+		if closeErr := fleet.Close(); closeErr != nil {
 			rep, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
 		}
 	}()
-	r.cluster = cluster
-	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %d tasks, stop order %s, Consul server at %s", f.Name, len(f.Tasks), f.StopOrder, f.Consul.Address)})
+	r.fleet, r.cluster = fleet, cluster
+	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, p.size(), f.StopOrder, f.Consul.Address)})
 
 	r.beginOther("start the Consul server")
 	defer o.Progress.Follow(r.state)()
@@ -135,6 +115,21 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	return r.report(), nil
 }
 
+// open makes what tasks run in.
+func (p *Plan) open(r *runner, o Options) (*fleet.Fleet, error) {
+	f := r.file
+	return fleet.Open(fleet.Options{
+		Cluster: localecs.Options{
+			Name: f.Cluster, Region: f.Region, Account: f.Account,
+			Network: p.network, Subnet: f.Subnet,
+			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
+			Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
+			Observe: r.observe, Log: o.Log,
+		},
+		API: f.API, Files: p.defs.Files, Expected: r.expect, Joined: r.joined, Log: o.Log,
+	})
+}
+
 // guard ends the run when something ends that it cannot do without.
 func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ended <-chan struct{}, why func() error) {
 	select {
@@ -157,6 +152,8 @@ func (r *runner) why(ctx context.Context, err error) error {
 }
 
 func (r *runner) fail(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
@@ -165,40 +162,20 @@ func (r *runner) serverEnded(s *infra.Running) error {
 	if lost := r.cluster.Err(); lost != nil {
 		return lost
 	}
-	return fmt.Errorf("the Consul server has ended: %s (log: %s)", lastLine(s.LogFile), s.LogFile)
+	return fmt.Errorf("the Consul server has ended: %s (log: %s)", logfile.LastLine(s.LogFile), s.LogFile)
 }
 
 func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
-	c := &r.file.Consul
-	token := uuid.New().String()
-	running, err := r.cluster.StartService(infra.Service{
-		Name: "consul-server", Image: c.Image, Args: server.Args(c, token), Address: c.Address, Ports: server.Ports(), Dirs: []string{"/consul/data"},
-	})
-	if err != nil {
-		return nil, fmt.Errorf("start consul server: %w", err)
-	}
-	r.client, err = consulutil.NewClient(consulutil.Options{
-		Address: "http://" + c.Address + ":8500", Token: token,
-		Timeout: time.Minute, DialContext: r.cluster.Dial,
-	})
+	running, client, err := server.Start(ctx, r.cluster, &r.file.Consul)
 	if err != nil {
 		return nil, err
 	}
-	if err := server.WaitLeader(ctx, r.client, running.Done()); err != nil {
-		return nil, fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, lastLine(running.LogFile), running.LogFile)
-	}
-	secrets, err := server.SetUp(ctx, c, r.client, r.cluster.AWSEndpoint())
-	if err != nil {
-		return nil, fmt.Errorf("set up consul: %w", err)
-	}
-	for name, value := range secrets {
-		r.cluster.PutSecret(name, value)
-	}
-	r.tell(progress.Event{Kind: progress.Consul, Address: c.Address, Text: "leader elected, ACLs on, default deny"})
+	r.look = server.Look{Client: client, Checks: r.file.Checks}
+	r.tell(progress.Event{Kind: progress.Consul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
 	r.mu.Lock()
-	r.watch = server.NewWatcher(r.client, r.consulChanged)
+	r.watch = server.NewWatcher(client, r.consulChanged)
 	r.mu.Unlock()
 	return running, nil
 }
@@ -206,11 +183,7 @@ func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
 // observe is the cluster's observer: it tells the event and notes the moment.
 // That an image is there is no news: it is on this machine.
 func (r *runner) observe(e localecs.Event) {
-	r.mu.Lock()
-	if t := r.tasks[e.Task]; t != nil {
-		t.moments.Observe(e, t.application)
-	}
-	r.mu.Unlock()
+	r.tasks.Change(e.Task, func(t *roster.Task) { t.Moments.Observe(e, t.Application()) })
 	if e.What == "status" && e.Value == scheduler.StatusPulled {
 		return
 	}
@@ -219,7 +192,7 @@ func (r *runner) observe(e localecs.Event) {
 		text = "asked to stop"
 	}
 	if e.Detail != "" {
-		text += " (" + brief(e.Detail) + ")"
+		text += " (" + verdict.Brief(e.Detail) + ")"
 	}
 	r.tell(progress.Event{
 		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
@@ -227,38 +200,16 @@ func (r *runner) observe(e localecs.Event) {
 	})
 }
 
-// brief is a reason without the engine's words, also after its stop code.
-func brief(reason string) string {
-	code, rest, ok := strings.Cut(reason, ": ")
-	if code == scheduler.StopTaskFailedToStart && ok {
-		return code + ": " + runtime.Brief(rest)
-	}
-	return runtime.Brief(reason)
-}
-
 // consulChanged notes a check's new status.
 func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) {
 	checks, _ := r.watch.Now()
-	r.mu.Lock()
-	name, t := r.taskOf(c.ServiceID)
-	if t != nil {
-		t.moments.ConsulChanged(at, status == api.HealthPassing, checks.InTraffic(t.task.ID()))
-	}
-	r.mu.Unlock()
-	if t != nil {
+	if of := r.tasks.Of(c.ServiceID); of.Task != nil {
+		r.tasks.Change(of.Name, func(t *roster.Task) {
+			t.Moments.ConsulChanged(at, status == api.HealthPassing, checks.InTraffic(of.ID()))
+		})
 		r.tell(progress.Event{
-			Time: at, Kind: progress.Check, Task: name, Service: c.ServiceName, Check: c.Name,
+			Time: at, Kind: progress.Check, Task: of.Name, Service: c.ServiceName, Check: c.Name,
 			Status: status, Text: c.Name + " (" + c.ServiceName + "): " + status,
 		})
 	}
-}
-
-// taskOf finds the task that a service belongs to. The caller holds r.mu.
-func (r *runner) taskOf(serviceID string) (string, *taskRun) {
-	for name, t := range r.tasks {
-		if t.task != nil && server.HasTask(serviceID, t.task.ID()) {
-			return name, t
-		}
-	}
-	return "", nil
 }

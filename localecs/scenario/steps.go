@@ -8,10 +8,11 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"golang.org/x/sys/unix"
 )
 
@@ -34,25 +35,27 @@ func (r *runner) steps(ctx context.Context) error {
 // because adds to an error the task that is stopping without having been asked:
 // a refused connection has its reason there.
 func (r *runner) because(err error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	for _, name := range r.names {
-		t := r.tasks[name]
-		v := t.task.View()
-		if t.mayEnd || v.DesiredStatus != scheduler.StatusStopped || strings.Contains(err.Error(), "task "+name+" ended") {
-			continue
+	for _, t := range r.tasks.Begun() {
+		if t.Ended() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
+			err = fmt.Errorf("%w; task %s ended by itself: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
 		}
-		err = fmt.Errorf("%w; task %s ended by itself: %s", err, name, r.whyEnded(name, v))
 	}
 	return err
 }
 
 func (r *runner) step(ctx context.Context, s file.Step) error {
+	for _, name := range s.Tasks() {
+		if of := r.file.ServiceOf(name); of != "" && r.task(name) == nil {
+			return fmt.Errorf("%s: service %s has not started a task %s so far", s, of, name)
+		}
+	}
 	switch {
 	case s.Start != nil:
 		return r.start(s.Start)
 	case s.Stop != nil:
 		return r.stop(ctx, *s.Stop)
+	case s.Scale != nil, s.Deploy != nil:
+		return r.changeService(s)
 	case s.Kill != nil:
 		return r.kill(*s.Kill)
 	case s.Await != nil:
@@ -73,18 +76,33 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 
 func (r *runner) start(names []string) error {
 	for _, name := range names {
-		t := r.tasks[name]
-		task, err := r.cluster.RunInService(t.service, name, t.def)
+		if _, service := r.file.Services[name]; service {
+			if err := r.create(name); err != nil {
+				return err
+			}
+			continue
+		}
+		task, err := r.fleet.Run(name, r.file.Tasks[name])
 		if err != nil {
 			return fmt.Errorf("start %s: %w", name, err)
 		}
-		r.mu.Lock()
-		t.task = task
-		r.names = append(r.names, name)
-		r.mu.Unlock()
-		r.tell(progress.Event{Kind: progress.Task, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
+		r.began(name, task)
 	}
 	return nil
+}
+
+// began notes a task that has begun.
+func (r *runner) began(name string, task *localecs.Task) {
+	r.tasks.Begin(name, task)
+	r.tell(progress.Event{Kind: progress.Task, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
+}
+
+// task is a task that has begun; nil for one that has not.
+func (r *runner) task(name string) *localecs.Task { return r.tasks.Task(name).Task }
+
+// mayEnd notes that a task's end is no surprise from now on.
+func (r *runner) mayEnd(name string) {
+	r.tasks.Change(name, func(t *roster.Task) { t.MayEnd = true })
 }
 
 // kill sends a signal into a container. ECS ends the task of an essential one,
@@ -97,18 +115,34 @@ func (r *runner) kill(k file.Kill) error {
 	if k.Process != "" {
 		process = k.Process
 	}
-	t := r.tasks[k.Task]
-	r.mu.Lock()
-	t.killed = append(t.killed, k.Container)
-	if t.def.Container(k.Container).IsEssential() {
-		t.mayEnd = true
+	if k.Container == "" {
+		return r.killAll(k.Task)
 	}
-	r.mu.Unlock()
+	r.tasks.Change(k.Task, func(t *roster.Task) {
+		t.Killed = append(t.Killed, k.Container)
+		if c := t.Definition.Container(k.Container); c != nil && c.IsEssential() {
+			t.MayEnd = true
+		}
+	})
 	name := unix.SignalName(signal)
 	r.tell(progress.Event{Kind: progress.Kill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
-	if err := t.task.Kill(k.Container, k.Process, signal); err != nil {
+	if err := r.task(k.Task).Kill(k.Container, k.Process, signal); err != nil {
 		return fmt.Errorf("kill in %s: %w", k.Task, err)
 	}
+	return nil
+}
+
+// killAll kills everything in a task at once, as the death of what it runs on
+// does.
+func (r *runner) killAll(name string) error {
+	r.tasks.Change(name, func(t *roster.Task) {
+		t.MayEnd = true
+		for _, c := range t.Definition.ContainerDefinitions {
+			t.Killed = append(t.Killed, c.Name)
+		}
+	})
+	r.tell(progress.Event{Kind: progress.Kill, Task: name, Detail: unix.SignalName(syscall.SIGKILL), Text: "SIGKILL to everything in it"})
+	r.task(name).KillAll()
 	return nil
 }
 
@@ -129,9 +163,14 @@ func (r *runner) stop(ctx context.Context, s file.Stop) error {
 }
 
 func (r *runner) stopOne(ctx context.Context, name string, leaves file.Leaves) error {
+	if _, service := r.file.Services[name]; service {
+		return r.remove(ctx, name, leaves)
+	}
 	r.mayEnd(name)
-	task := r.tasks[name].task
-	task.Stop(scheduler.StopUserInitiated, "Task stopped by user")
+	task := r.task(name)
+	if err := r.fleet.Stop(task.ID()); err != nil {
+		return err
+	}
 	select {
 	case <-task.Done():
 	case <-ctx.Done():

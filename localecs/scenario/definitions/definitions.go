@@ -13,13 +13,20 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Read returns the definition of each task. The error has all that is wrong with
-// all of them, and with the steps about their containers; the warnings are for
-// people to read.
-func Read(f *file.Scenario) (defs map[string]*taskdef.TaskDefinition, warnings []string, err error) {
+// Definitions are those of a scenario.
+type Definitions struct {
+	// Files are what the files say, by their names in the scenario.
+	Files map[string]*taskdef.TaskDefinition
+	// Tasks are those of the scenario's tasks, with their commands.
+	Tasks map[string]*taskdef.TaskDefinition
+}
+
+// Read reads all definitions. The error has all that is wrong with all of them,
+// and with the steps about their containers; the warnings are for people to read.
+func Read(f *file.Scenario) (d Definitions, warnings []string, err error) {
 	read, warnings, readErr := readFiles(f)
-	defs, err = ofTasks(f, read)
-	return defs, warnings, errors.Join(readErr, err, containerProblems(f, defs))
+	defs, err := ofTasks(f, read)
+	return Definitions{read, defs}, warnings, errors.Join(readErr, err, containerProblems(f, defs), serviceProblems(f, read))
 }
 
 // ofTasks are the tasks' definitions, with commands of their own. One that
@@ -82,14 +89,42 @@ func readFiles(f *file.Scenario) (defs map[string]*taskdef.TaskDefinition, warni
 	return defs, warnings, errors.Join(errs...)
 }
 
-// files are those of all tasks, each once.
+// files are those of all tasks and services, each once.
 func files(f *file.Scenario) []string {
-	var names []string
+	names := slices.Collect(maps.Values(served(f)))
 	for _, t := range f.Tasks {
 		names = append(names, t.Definition)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// served are the files that services run, by the place that names them.
+func served(f *file.Scenario) map[string]string {
+	names := map[string]string{}
+	for name, service := range f.Services {
+		names[fmt.Sprintf("services[%q]", name)] = service.Definition
+	}
+	for i, s := range f.Steps {
+		if s.Deploy != nil && s.Deploy.Definition != "" {
+			names[fmt.Sprintf("steps[%d]: deploy", i)] = s.Deploy.Definition
+		}
+	}
+	return names
+}
+
+// serviceProblems are definitions that services cannot run: theirs are tasks of
+// Fargate. One that could not be read has been told of.
+func serviceProblems(f *file.Scenario, read map[string]*taskdef.TaskDefinition) error {
+	var errs []error
+	used := served(f)
+	for _, place := range slices.Sorted(maps.Keys(used)) {
+		def := read[used[place]]
+		if def != nil && (def.NetworkMode != "awsvpc" || !slices.Contains(def.RequiresCompatibilities, "FARGATE")) {
+			errs = append(errs, fmt.Errorf("%s: %s: a service needs networkMode awsvpc and FARGATE among requiresCompatibilities", place, used[place]))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // containerProblems are the steps that name a container which their task does

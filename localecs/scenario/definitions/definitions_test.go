@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
 )
 
 // scenario is one with the task definition good.json.
@@ -63,14 +64,14 @@ func TestReadTellsEveryMistake(t *testing.T) {
 
 func TestTasksHaveTheirOwnCommands(t *testing.T) {
 	t.Parallel()
-	defs, _, err := Read(scenario(t, map[string]file.Task{
+	read, _, err := Read(scenario(t, map[string]file.Task{
 		"web": {Definition: "good.json"}, "api": {Definition: "good.json"},
 		"db": {Definition: "good.json", Commands: map[string][]string{"a": {"y", "-z"}}},
 	}))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := map[string]string{}
+	got, defs := map[string]string{}, read.Tasks
 	for task, def := range defs {
 		for _, c := range def.ContainerDefinitions {
 			got[task] += strings.Join(c.Command, " ") + ";"
@@ -81,5 +82,29 @@ func TestTasksHaveTheirOwnCommands(t *testing.T) {
 	}
 	if defs["web"] != defs["api"] {
 		t.Error("a file was read twice")
+	}
+}
+
+// A service runs what Fargate takes, from the beginning and when it is deployed.
+func TestServicesAreFargates(t *testing.T) {
+	t.Parallel()
+	f := scenario(t, nil, file.Step{Deploy: &file.Deploy{Service: "api"}}, file.Step{Deploy: &file.Deploy{Service: "api", Definition: "good.json"}})
+	f.Services = map[string]wish.Service{"api": {Definition: "good.json"}, "web": {Definition: "fargate.json"}, "db": {Definition: "none.json"}}
+	const fargate = `{"family": "w", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "a", "image": "i", "command": ["x"]}]}`
+	if err := os.WriteFile(filepath.Join(f.Dir, "fargate.json"), []byte(fargate), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	d, _, err := Read(f)
+	const needs = "good.json: a service needs networkMode awsvpc and FARGATE among requiresCompatibilities"
+	want := []string{"read task definition: DIR/none.json: no such file or directory", `services["api"]: ` + needs, "steps[1]: deploy: " + needs}
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if diff := cmp.Diff(want, strings.Split(strings.ReplaceAll(err.Error(), f.Dir, "DIR"), "\n")); diff != "" {
+		t.Errorf("mistakes (-want +got):\n%s", diff)
+	}
+	if len(d.Files) != 2 || d.Files["fargate.json"].Family != "w" {
+		t.Errorf("read %v", d.Files)
 	}
 }

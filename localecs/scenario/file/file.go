@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
-	"github.com/goccy/go-yaml"
 	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/strict"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
 )
 
 // FileName is the scenario file of a scenario directory.
@@ -50,10 +52,16 @@ type Scenario struct {
 	// multiple of it, as the ECS agent does every 5 s; 0 means at once.
 	GatePeriod time.Duration `yaml:"gatePeriod"`
 	Consul     Consul        `yaml:"consul"`
+	// API is how the ECS API is that tasks call.
+	API wish.API `yaml:"api"`
 	// Tasks are by the name that the steps use.
-	Tasks  map[string]Task `yaml:"tasks"`
-	Steps  []Step          `yaml:"steps"`
-	Checks Checks          `yaml:"checks"`
+	Tasks map[string]Task `yaml:"tasks"`
+	// Services are ECS services by their name. Their tasks are called <service>-1,
+	// <service>-2 and so on, in the order of their start.
+	Services map[string]wish.Service `yaml:"services"`
+
+	Steps  []Step `yaml:"steps"`
+	Checks Checks `yaml:"checks"`
 
 	// Dir is where the file lies; relative paths start there.
 	Dir string `yaml:"-"`
@@ -123,6 +131,10 @@ type Task struct {
 	// Commands replace those of the definition, by container, as
 	// containerOverrides of RunTask do.
 	Commands map[string][]string `yaml:"commands"`
+	// Tags are those of RunTask.
+	Tags map[string]string `yaml:"tags"`
+	// PropagateTags may be TASK_DEFINITION: its tags are the task's, too.
+	PropagateTags string `yaml:"propagateTags"`
 }
 
 // UnmarshalYAML takes the file's name, or the mapping.
@@ -213,15 +225,17 @@ func Default() *Scenario {
 // parse reads a document. Unknown keys are errors, with their place; problems
 // are what is wrong with the values.
 func parse(data []byte, problems func(*Scenario) []error) (*Scenario, error) {
-	if err := textfile.Check(data); err != nil {
-		return nil, err
-	}
-	if err := checkKeys(data); err != nil {
-		return nil, err
-	}
 	s := Default()
-	if err := yaml.UnmarshalWithOptions(data, s, yaml.DisallowUnknownField()); err != nil {
-		return nil, syntaxError(err)
+	if err := strict.Unmarshal(data, s, foreign); err != nil {
+		return nil, err
 	}
 	return s, errors.Join(problems(s)...)
+}
+
+// foreign recognises what is no scenario.
+func foreign(keys []string) string {
+	if slices.Contains(keys, "containerDefinitions") || slices.Contains(keys, "taskDefinition") {
+		return "this is a task definition: name it under tasks of a scenario file, see examples/hello-mesh/scenario.yaml"
+	}
+	return ""
 }

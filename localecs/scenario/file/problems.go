@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
 )
 
 // label is what a name may be that becomes the name of a directory: one path
@@ -29,7 +31,7 @@ func (s *Scenario) problems() []error {
 		add("name: %q: want letters, digits, _ . and -: it is the name of a directory", s.Name)
 	}
 	s.behaviourProblems(add)
-	if len(s.Tasks) == 0 {
+	if len(s.Tasks)+len(s.Services) == 0 {
 		add("tasks: at least one task definition is needed")
 	}
 	for name, task := range s.Tasks {
@@ -39,7 +41,11 @@ func (s *Scenario) problems() []error {
 		if task.Definition == "" {
 			add("tasks[%q]: want the task definition's file", name)
 		}
+		for _, text := range wish.CheckTags(task.Tags, task.PropagateTags, "TASK_DEFINITION", "NONE") {
+			add("tasks[%q].%s", name, text)
+		}
 	}
+	s.serviceProblems(add)
 	if s.Images[s.Consul.Image] == nil {
 		add("consul.image: %q is not in images", s.Consul.Image)
 	}
@@ -47,6 +53,45 @@ func (s *Scenario) problems() []error {
 		add("consul.address: want the server's address, the last but one of subnet %s", s.Subnet)
 	}
 	return slices.Concat(errs, s.settingProblems(), s.stepsProblems())
+}
+
+// serviceProblems looks at services, whose tasks get names of their own.
+func (s *Scenario) serviceProblems(add func(string, ...any)) {
+	for name, service := range s.Services {
+		if !label.MatchString(name) {
+			add("services: %q: want letters, digits, _ . and -: it begins the names of directories", name)
+		}
+		if _, taken := s.Tasks[name]; taken {
+			add("services: %q is in tasks, too", name)
+		}
+		for _, text := range service.Problems() {
+			add("services[%q].%s", name, text)
+		}
+	}
+	for name, task := range s.Tasks {
+		if of := s.ServiceOf(name); of != "" {
+			add("tasks: %q is what a task of service %q may be called", name, of)
+		}
+		if _, real := s.Services[task.Service]; real {
+			add("tasks[%q].service: %q is in services, which start their tasks themselves", name, task.Service)
+		}
+	}
+	for _, text := range s.API.Problems() {
+		add("api.%s", text)
+	}
+}
+
+// ServiceOf is the service of Services whose task may have this name; empty
+// when it is not such a name.
+func (s *Scenario) ServiceOf(task string) string {
+	i := strings.LastIndex(task, "-")
+	if i < 0 || !regexp.MustCompile(`^[1-9][0-9]*$`).MatchString(task[i+1:]) {
+		return ""
+	}
+	if _, known := s.Services[task[:i]]; !known {
+		return ""
+	}
+	return task[:i]
 }
 
 // settingProblems are the mistakes in what every task needs.

@@ -34,7 +34,7 @@ type progress struct {
 func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	kinds := step.kinds()
 	if len(kinds) != 1 {
-		return []error{fmt.Errorf("want exactly one of start, stop, kill, await, mtls, get, post, traffic, endTraffic; got %s",
+		return []error{fmt.Errorf("want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, traffic, endTraffic; got %s",
 			strings.Join(append(kinds, "nothing else"), ", "))}
 	}
 	var errs []error
@@ -71,23 +71,58 @@ func (s *Scenario) leavesProblems(l Leaves, add func(string, ...any)) {
 	}
 }
 
-// taskProblems looks at which tasks there are by now.
+// taskProblems looks at which tasks and services there are by now. A task of a
+// service may be there as soon as its service is.
 func (s *Scenario) taskProblems(step Step, p *progress, add func(string, ...any)) {
 	ends := step.Stop != nil || step.Await != nil && step.Await.Stopped
-	for _, name := range step.tasks() {
+	for _, name := range step.Tasks() {
+		if of := s.ServiceOf(name); of != "" {
+			if !p.running[of] || step.Start != nil {
+				add("task %q: its service does not run by then", name)
+			}
+			continue
+		}
+		_, known := s.Tasks[name]
+		what := "task"
+		if _, service := s.Services[name]; service {
+			known, what = step.Start != nil || step.Stop != nil, "service"
+		}
 		running, started := p.running[name]
-		switch _, known := s.Tasks[name]; {
+		switch {
+		case !known && what == "service":
+			add("%q is a service, not a task: its tasks are called %s-1, %s-2 and so on", name, name, name)
 		case !known:
 			add("task %q is not in tasks", name)
 		case step.Start != nil && started:
-			add("task %q was started before", name)
+			add("%s %q was started before", what, name)
 		case step.Start == nil && !running:
-			add("task %q is not running by then", name)
+			add("%s %q is not running by then", what, name)
 		}
 		if step.Start != nil || started {
 			p.running[name] = step.Start != nil || !ends && running
 		}
 	}
+	if name, about := step.service(); about {
+		switch _, known := s.Services[name]; {
+		case !known:
+			add("service %q is not in services", name)
+		case !p.running[name]:
+			add("service %q is not running by then", name)
+		}
+	}
+}
+
+// service is the ECS service that the step is about.
+func (s Step) service() (name string, about bool) {
+	switch {
+	case s.Scale != nil:
+		return s.Scale.Service, true
+	case s.Deploy != nil:
+		return s.Deploy.Service, true
+	case s.Await != nil && s.Await.Steady:
+		return s.Await.Service, true
+	}
+	return "", false
 }
 
 // trafficProblems looks at whether there is traffic by now.
@@ -116,6 +151,8 @@ func (s Step) kinds() []string {
 	}{
 		{"start", s.Start != nil},
 		{"stop", s.Stop != nil},
+		{"scale", s.Scale != nil},
+		{"deploy", s.Deploy != nil},
 		{"kill", s.Kill != nil},
 		{"await", s.Await != nil},
 		{"mtls", s.MTLS != nil},
@@ -131,8 +168,9 @@ func (s Step) kinds() []string {
 	return names
 }
 
-// tasks are the tasks that the step is about.
-func (s Step) tasks() []string {
+// Tasks are the tasks that the step is about, and the services that it starts or
+// stops.
+func (s Step) Tasks() []string {
 	switch {
 	case s.Stop != nil:
 		return s.Stop.Tasks
@@ -167,6 +205,8 @@ func (s Step) valueProblems(add func(string, ...any)) {
 	switch {
 	case s.Stop != nil && len(s.Stop.Tasks) == 0:
 		add("want a list of tasks")
+	case s.Scale != nil && s.Scale.Count < 0:
+		add("count: %d: want 0 or more", s.Scale.Count)
 	case s.Kill != nil:
 		s.Kill.problems(add)
 	case s.Await != nil:
@@ -191,8 +231,8 @@ func (s Step) valueProblems(add func(string, ...any)) {
 }
 
 func (k *Kill) problems(add func(string, ...any)) {
-	if k.Container == "" {
-		add("container: must not be empty")
+	if k.Container == "" && k.Process+k.Signal != "" {
+		add("process and signal need container: without one it is kill -9 of everything")
 	}
 	if strings.Contains(k.Process, "/") {
 		add("process: %q: want the program's name without its directory", k.Process)
@@ -206,11 +246,11 @@ func (a *Await) problems(add func(string, ...any)) {
 	if count(a.Service != "", a.Task != "", a.Requests > 0) != 1 {
 		add("want exactly one of service, task, requests")
 	}
-	if a.Service != "" && a.Passing < 1 {
-		add("service needs passing, 1 or more")
+	if a.Service != "" && (a.Passing < 1) != a.Steady {
+		add("service needs either passing, 1 or more, or steady")
 	}
-	if a.Service == "" && a.Passing != 0 {
-		add("passing needs service")
+	if a.Service == "" && (a.Passing != 0 || a.Steady) {
+		add("passing and steady need service")
 	}
 	switch {
 	case a.Task != "":

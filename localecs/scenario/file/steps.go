@@ -8,21 +8,37 @@ import (
 
 // Step is one thing to do: exactly one field is set.
 type Step struct {
-	// Start runs tasks, all at once.
+	// Start runs tasks, all at once, and creates services.
 	Start []string `yaml:"start,omitempty"`
 	Stop  *Stop    `yaml:"stop,omitempty"`
-	Kill  *Kill    `yaml:"kill,omitempty"`
-	Await *Await   `yaml:"await,omitempty"`
-	MTLS  *MTLS    `yaml:"mtls,omitempty"`
-	Get   *Get     `yaml:"get,omitempty"`
-	Post  *Post    `yaml:"post,omitempty"`
+	// Scale and Deploy change services, and do not wait until they have.
+	Scale  *Scale  `yaml:"scale,omitempty"`
+	Deploy *Deploy `yaml:"deploy,omitempty"`
+	Kill   *Kill   `yaml:"kill,omitempty"`
+	Await  *Await  `yaml:"await,omitempty"`
+	MTLS   *MTLS   `yaml:"mtls,omitempty"`
+	Get    *Get    `yaml:"get,omitempty"`
+	Post   *Post   `yaml:"post,omitempty"`
 	// Traffic begins a phase, EndTraffic judges it.
 	Traffic    *Traffic    `yaml:"traffic,omitempty"`
 	EndTraffic *EndTraffic `yaml:"endTraffic,omitempty"`
 }
 
-// Stop asks tasks to stop, all at once, and waits until nothing of them is left
-// in Consul: a list of tasks, or a mapping.
+// Scale sets the desired count of a service.
+type Scale struct {
+	Service string `yaml:"service"`
+	Count   int    `yaml:"count"`
+}
+
+// Deploy begins a deployment of a service: of Definition's next revision, or, when
+// it is empty, of what it runs already.
+type Deploy struct {
+	Service    string `yaml:"service"`
+	Definition string `yaml:"definition,omitempty"`
+}
+
+// Stop asks tasks to stop and deletes services, all at once, and waits until
+// nothing of them is left in Consul: a list, or a mapping.
 type Stop struct {
 	Tasks []string `yaml:"tasks"`
 	// LeavesTokens has the auth methods whose tokens stay, each with the reason,
@@ -60,10 +76,11 @@ func (s Stop) Leaves() Leaves { return Leaves{s.LeavesTokens, s.AgentFails} }
 func (a Await) Leaves() Leaves { return Leaves{a.LeavesTokens, a.AgentFails} }
 
 // Kill sends Signal into Container of Task, as kill(1) would: to the processes
-// of the program Process, or to the container's first one.
+// of the program Process, or to the container's first one. Without a container it
+// is kill -9 of everything in the task.
 type Kill struct {
 	Task      string `yaml:"task"`
-	Container string `yaml:"container"`
+	Container string `yaml:"container,omitempty"`
 	// Process is the last element of a program's path. Below an init or a
 	// supervisor the program is not the container's first process.
 	Process string `yaml:"process,omitempty"`
@@ -71,12 +88,15 @@ type Kill struct {
 	Signal string `yaml:"signal,omitempty"`
 }
 
-// Await waits for one condition: Passing instances of Service, or Requests
-// answered since the step began, or, of Task, one of: Status of the check of
+// Await waits for one condition: Passing instances of Service in Consul, the
+// ECS service Service to be Steady, Requests answered since the step began, or, of Task, one of: Status of the check of
 // Container; Restarts of Container; Tokens; InTraffic; Stopped.
 type Await struct {
 	Service string `yaml:"service,omitempty"`
 	Passing int    `yaml:"passing,omitempty"`
+	// Steady is when the one deployment of the service has all its tasks, those
+	// before it have stopped, and nothing of them is left in Consul.
+	Steady bool `yaml:"steady,omitempty"`
 
 	Task      string `yaml:"task,omitempty"`
 	Container string `yaml:"container,omitempty"`

@@ -12,6 +12,12 @@ func (s Step) String() string {
 		return "start " + strings.Join(s.Start, ", ")
 	case s.Stop != nil:
 		return "stop " + strings.Join(s.Stop.Tasks, ", ")
+	case s.Scale != nil:
+		return fmt.Sprintf("scale %s to %d", s.Scale.Service, s.Scale.Count)
+	case s.Deploy != nil:
+		return strings.TrimSuffix("deploy "+s.Deploy.Service+" with "+s.Deploy.Definition, " with ")
+	case s.Kill != nil && s.Kill.Container == "":
+		return "kill everything in " + s.Kill.Task
 	case s.Kill != nil:
 		return "kill " + s.Kill.Container + " in " + s.Kill.Task
 	case s.Await != nil:
@@ -35,6 +41,8 @@ func (s Step) String() string {
 // String says what is awaited, without its limit.
 func (a Await) String() string {
 	switch {
+	case a.Steady:
+		return "service " + a.Service + " to be steady"
 	case a.Service != "":
 		return fmt.Sprintf("%d passing instances of %s", a.Passing, a.Service)
 	case a.Stopped:

@@ -32,6 +32,8 @@ const (
 	Status  Kind = "status"
 	Health  Kind = "health"
 	Desired Kind = "desired"
+	// Service says what is wanted of an ECS service from now on, and how it is.
+	Service Kind = "service"
 	// Check is the new status of a health check in Consul, or "gone".
 	Check Kind = "check"
 	// Cleared says that Consul holds nothing more of a stopped task.

@@ -1,7 +1,7 @@
 // Package server is the scenario's Consul server: what is set up in it, and
 // what it knows of the tasks.
 //
-// Flow: 1. Args is its command line and WaitLeader waits until it takes writes;
+// Flow: 1. Start runs it: Args is its command line, WaitLeader waits for writes;
 // 2. SetUp makes auth methods, tokens and config entries; 3. a Watcher follows
 // every health check; 4. Left says what is still there of a task.
 //

@@ -1,4 +1,4 @@
-package scenario
+package logfile
 
 import (
 	"io"
@@ -9,8 +9,8 @@ import (
 // tailSize is how much of a log's end is looked at.
 const tailSize = 8 << 10
 
-// lastLine is a log's last line, or why there is none.
-func lastLine(path string) string {
+// LastLine is a log's last line, or why there is none.
+func LastLine(path string) string {
 	f, err := os.Open(path)
 	if err != nil {
 		return err.Error()

@@ -1,4 +1,4 @@
-package file
+package strict
 
 import (
 	"errors"
@@ -13,11 +13,29 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
-// checkKeys returns every key that the types do not know, with its place and
-// what it was probably meant to be. The decoder would stop at the first one.
-func checkKeys(data []byte) error {
+// Unmarshal reads one YAML document into a struct, over what is in it. Unknown
+// keys, bare numbers for durations and everything that is no YAML are errors with
+// their place; unknown keys are all told at once. foreign says what is wrong with
+// a document that is something else altogether, by its keys; empty is nothing.
+func Unmarshal[T any](data []byte, into *T, foreign func(keys []string) string) error {
+	if err := textfile.Check(data); err != nil {
+		return err
+	}
+	if err := check(data, reflect.TypeFor[T](), foreign); err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalWithOptions(data, into, yaml.DisallowUnknownField()); err != nil {
+		return syntaxError(err)
+	}
+	return nil
+}
+
+// check returns every key that the type does not know, with its place and what
+// it was probably meant to be. The decoder would stop at the first one.
+func check(data []byte, t reflect.Type, foreign func([]string) string) error {
 	document, err := parser.ParseBytes(data, 0)
 	if err != nil {
 		return syntaxError(err)
@@ -30,10 +48,14 @@ func checkKeys(data []byte) error {
 	default:
 		return fmt.Errorf("line %d: a second document begins here: want one", bodies[1].Body.GetToken().Position.Line)
 	}
-	if isTaskDefinition(bodies[0].Body) {
-		return errors.New("this is a task definition: name it under tasks of a scenario file, see examples/hello-mesh/scenario.yaml")
+	var keys []string
+	for _, e := range entries(bodies[0].Body) {
+		keys = append(keys, keyOf(e))
 	}
-	return errors.Join(strayKeys(bodies[0].Body, reflect.TypeFor[Scenario]())...)
+	if text := foreign(keys); text != "" {
+		return errors.New(text)
+	}
+	return errors.Join(strayKeys(bodies[0].Body, t)...)
 }
 
 // syntaxError is the library's text with the place in the document, without
@@ -68,13 +90,6 @@ func describe(t reflect.Type) string {
 	default:
 		return "a number"
 	}
-}
-
-func isTaskDefinition(n ast.Node) bool {
-	return slices.ContainsFunc(entries(n), func(e *ast.MappingValueNode) bool {
-		key := keyOf(e)
-		return key == "containerDefinitions" || key == "taskDefinition"
-	})
 }
 
 // strayKeys walks the document beside the type it will be decoded into, and

@@ -1,0 +1,42 @@
+package wish_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
+)
+
+func TestInputIsWhatCreateServiceTakes(t *testing.T) {
+	t.Parallel()
+	two, twenty, zero, least, no := 2, 20, 0, 50, false
+	network := &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{"subnet-0localecs"}}}
+	for name, tt := range map[string]struct {
+		wish wish.Service
+		want ecs.ServiceInput
+	}{
+		"little": {wish.Service{Definition: "a.json"}, ecs.ServiceInput{
+			ServiceName: "little", Cluster: "c", TaskDefinition: "a:1", DesiredCount: &zero, LaunchType: "FARGATE", HealthCheckGracePeriod: &zero,
+			DeploymentConfiguration: &ecs.DeploymentConfiguration{CircuitBreaker: &ecs.CircuitBreaker{}}, NetworkConfiguration: network, EnableECSManagedTags: &no,
+		}},
+		"much": {wish.Service{
+			Count: 2, MinimumHealthyPercent: &least, CircuitBreaker: wish.Breaker{Enable: true, Rollback: true}, HealthCheckGracePeriod: 20 * time.Second,
+			Tags: map[string]string{"b": "2", "a": "1"}, PropagateTags: "SERVICE",
+		}, ecs.ServiceInput{
+			ServiceName: "much", Cluster: "c", TaskDefinition: "a:1", DesiredCount: &two, LaunchType: "FARGATE", HealthCheckGracePeriod: &twenty,
+			DeploymentConfiguration: &ecs.DeploymentConfiguration{MinimumHealthyPercent: &least, CircuitBreaker: &ecs.CircuitBreaker{Enable: true, Rollback: true}},
+			NetworkConfiguration:    network, EnableECSManagedTags: &no, Tags: []ecs.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}, PropagateTags: "SERVICE",
+		}},
+	} {
+		if d := cmp.Diff(tt.want, tt.wish.Input(name, "c", "a:1")); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+	if d := cmp.Diff(record.Lag{New: 1, Interface: 2, Tags: 3, Lists: 4}, wish.Lag{New: 1, ENI: 2, Tags: 3, Lists: 4}.Record()); d != "" {
+		t.Errorf("lag (-want +got):\n%s", d)
+	}
+}

@@ -1,0 +1,123 @@
+// Package roster is the tasks of a scenario by name, those that services start on
+// the way included: what is known of each, what steps have done to it, and when
+// what happened.
+//
+// Flow: 1. Add makes place for a task; 2. Begin puts it in; 3. observers note
+// its moments, steps what they have done, with Change; 4. Begun shows all.
+//
+// Owns: the order of the tasks. Never does: start or judge one.
+// Start reading at: Roster.
+package roster
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
+	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Task is one task.
+type Task struct {
+	// Task is nil until it begins.
+	*localecs.Task
+	Name       string
+	Definition *taskdef.TaskDefinition
+	// Service is an ECS service that replaces the task when it ends; empty when
+	// nobody does.
+	Service string
+	// MayEnd says that a step has brought its end about, or awaits it; Judged
+	// that a step has looked at what is left of it.
+	MayEnd, Judged bool
+	// Killed are the containers that a step has sent a signal to.
+	Killed  []string
+	Moments timeline.Moments
+}
+
+// Ended says whether the task has ended, or is about to, and neither a step nor
+// its service has brought that about.
+func (t Task) Ended() bool {
+	v := t.View()
+	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
+}
+
+// Application is the name of the container that is named like the family, else
+// of the last one.
+func (t Task) Application() string {
+	if t.Definition.Container(t.Definition.Family) != nil {
+		return t.Definition.Family
+	}
+	return t.Definition.ContainerDefinitions[len(t.Definition.ContainerDefinitions)-1].Name
+}
+
+// Roster is all tasks. It is safe for concurrent use.
+type Roster struct {
+	mu    sync.Mutex
+	tasks map[string]*Task
+	names []string // in the order of their start
+}
+
+// New returns an empty Roster.
+func New() *Roster { return &Roster{tasks: map[string]*Task{}} }
+
+// Add makes place for a task that has not begun.
+func (r *Roster) Add(t Task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tasks[t.Name] = &t
+}
+
+// Begin notes that a task has begun.
+func (r *Roster) Begin(name string, task *localecs.Task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tasks[name].Task = task
+	r.names = append(r.names, name)
+}
+
+// Change changes what is known of a task, if there is one of that name.
+func (r *Roster) Change(name string, change func(*Task)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if t := r.tasks[name]; t != nil {
+		change(t)
+	}
+}
+
+// Task is how a task is now; its own Task is nil for one that has not begun.
+func (r *Roster) Task(name string) (t Task) {
+	r.Change(name, func(known *Task) { t = known.clone() })
+	return t
+}
+
+// clone is a copy that nobody changes.
+func (t *Task) clone() Task {
+	c := *t
+	c.Killed = slices.Clone(t.Killed)
+	return c
+}
+
+// Begun are the tasks that have begun, in that order, as they are now.
+func (r *Roster) Begun() []Task {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := make([]Task, 0, len(r.names))
+	for _, name := range r.names {
+		all = append(all, r.tasks[name].clone())
+	}
+	return all
+}
+
+// Of finds the task that a service in Consul belongs to; empty when it is
+// nobody's.
+func (r *Roster) Of(serviceID string) Task {
+	for _, t := range r.Begun() {
+		if server.HasTask(serviceID, t.ID()) {
+			return t
+		}
+	}
+	return Task{}
+}

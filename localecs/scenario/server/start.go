@@ -1,0 +1,47 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/infra"
+	"github.com/meshtask/consul-ecs/localecs/logfile"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// Start starts the server in a cluster's VPC and sets up what the scenario wants
+// in it; the client has the management token. The secrets that this makes are the
+// cluster's from then on.
+func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*infra.Running, *api.Client, error) {
+	token := uuid.New().String()
+	running, err := cluster.StartService(infra.Service{
+		Name: "consul-server", Image: c.Image, Args: Args(c, token), Address: c.Address, Ports: Ports(), Dirs: []string{"/consul/data"},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("start consul server: %w", err)
+	}
+	client, err := consulutil.NewClient(consulutil.Options{
+		Address: "http://" + c.Address + ":8500", Token: token,
+		Timeout: time.Minute, DialContext: cluster.Dial,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := WaitLeader(ctx, client, running.Done()); err != nil {
+		return nil, nil, fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, logfile.LastLine(running.LogFile), running.LogFile)
+	}
+	secrets, err := SetUp(ctx, c, client, cluster.AWSEndpoint())
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up consul: %w", err)
+	}
+	for name, value := range secrets {
+		cluster.PutSecret(name, value)
+	}
+	return running, client, nil
+}
