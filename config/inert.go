@@ -7,6 +7,14 @@ const (
 	MetaCluster = "consul.hashicorp.com/cluster"
 )
 
+// Keys of service.meta and gateway.meta that are set by consul-ecs, for the same
+// reason.
+const (
+	MetaServiceTaskID  = "task-id"
+	MetaServiceTaskARN = "task-arn"
+	MetaServiceSource  = "source"
+)
+
 // inert finds settings that parse but do nothing. It looks at the document
 // before its defaults are applied.
 func inert(cfg *Config) []Warning {
@@ -31,6 +39,17 @@ func inert(cfg *Config) []Warning {
 	for _, key := range []string{MetaTaskID, MetaCluster} {
 		_, given := l.Meta[key]
 		warn(given && l.Enabled, field("$.consulLogin.meta", key), "no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found")
+	}
+	for _, key := range []string{MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource} {
+		const kept = "no effect: consul-ecs sets this key itself, so that services of stopped tasks can be found"
+		if cfg.Service != nil {
+			_, given := cfg.Service.Meta[key]
+			warn(given, field("$.service.meta", key), kept)
+		}
+		if cfg.Gateway != nil {
+			_, given := cfg.Gateway.Meta[key]
+			warn(given, field("$.gateway.meta", key), kept)
+		}
 	}
 	if g := cfg.Gateway; g != nil {
 		const gateway = "no effect in a gateway task"

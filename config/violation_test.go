@@ -207,6 +207,7 @@ func TestWarnings(t *testing.T) {
 	const (
 		off     = `: no effect while consulLogin.enabled is not true`
 		gateway = `: no effect in a gateway task`
+		ours    = `: no effect: consul-ecs sets this key itself, so that services of stopped tasks can be found`
 	)
 	tests := map[string]struct {
 		doc  string
@@ -235,6 +236,9 @@ func TestWarnings(t *testing.T) {
 		"weakness 26: our login meta": {in(`"consulLogin":{"enabled":true,"meta":{"consul.hashicorp.com/cluster":"c","consul.hashicorp.com/task-id":"t"}}`), []string{
 			`$.consulLogin.meta["consul.hashicorp.com/cluster"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`,
 			`$.consulLogin.meta["consul.hashicorp.com/task-id"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`}},
+		"weakness 26: our service meta": {in(`"service":{"port":1,"meta":{"source":"mine","task-arn":"a","task-id":"t","b":"c"}}`), []string{
+			`$.service.meta.source` + ours, `$.service.meta["task-arn"]` + ours, `$.service.meta["task-id"]` + ours}},
+		"weakness 26: our meta of a gateway": {in(`"gateway":{"kind":"mesh-gateway","meta":{"source":"mine"}}`), []string{`$.gateway.meta.source` + ours}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -37,12 +37,13 @@ const (
 	DirClient = "consul-client"
 )
 
-// Keys of the service meta that every registration has; the user's meta is
-// laid on top. MetaSource always holds SourceValue.
+// Keys of the service meta that every registration has, whatever the user's meta
+// says: by them clean-up finds the services of dead tasks. MetaSource always holds
+// SourceValue.
 const (
-	MetaTaskID  = "task-id"
-	MetaTaskARN = "task-arn"
-	MetaSource  = "source"
+	MetaTaskID  = config.MetaServiceTaskID
+	MetaTaskARN = config.MetaServiceTaskARN
+	MetaSource  = config.MetaServiceSource
 	SourceValue = "consul-ecs"
 )
 

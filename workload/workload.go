@@ -126,14 +126,15 @@ func listenerHost(lan string, t Task) string {
 	return ip
 }
 
-// meta lays the user's meta over ours.
+// meta is the user's and ours, which nobody can replace: clean-up goes by it.
 func (w *Workload) meta(user map[string]string) map[string]string {
-	meta := map[string]string{
+	meta := map[string]string{}
+	maps.Copy(meta, user)
+	maps.Copy(meta, map[string]string{
 		MetaTaskID:  w.TaskID,
 		MetaTaskARN: w.TaskARN,
 		MetaSource:  SourceValue,
-	}
-	maps.Copy(meta, user)
+	})
 	return meta
 }
 

@@ -169,14 +169,14 @@ func TestGatewayListenerCheck(t *testing.T) {
 	}
 }
 
-func TestUserMetaWinsAndIsNotChanged(t *testing.T) {
+func TestUserMetaCannotReplaceOursAndIsNotChanged(t *testing.T) {
 	t.Parallel()
 	cfg := in(t, `,"service":{"port":1,"meta":{"source":"mine","a":"b"}}`)
 	w, err := workload.New(cfg, metadata(t, "running"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "mine", "a": "b"}
+	want := map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "consul-ecs", "a": "b"}
 	if diff := cmp.Diff(want, w.Meta); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
