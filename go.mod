@@ -24,7 +24,6 @@ require (
 )
 
 require (
-	github.com/aws/aws-sdk-go-v2/service/ecs v1.104.0
 	github.com/creack/pty v1.1.24
 	github.com/hashicorp/go-bexpr v0.1.2
 	github.com/hashicorp/go-retryablehttp v0.7.8

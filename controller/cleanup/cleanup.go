@@ -100,8 +100,10 @@ func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 	r := Report{Cluster: c.Cluster.ARN}
 	s, err := c.snapshot(ctx, &r)
 	r.Running, r.Tokens, r.Services = len(s.Running), len(s.Tokens), len(s.Services)
-	if s.Running != nil { // else nothing can be said of any task
+	if s.Running != nil {
 		r.Plan, c.memory = decide(s, c.memory, c.now(), c.Limits)
+	} else { // nothing can be said of any task
+		c.memory.missing = nil
 	}
 	r.AWS = c.ECS.Counts().Sub(spent)
 	r.Took = time.Since(start)

@@ -17,8 +17,8 @@ type Limits struct {
 	// Consul's servers, or without a token the time since we first missed it. AWS
 	// says that a new task may be unknown for minutes (ECS API Reference, RunTask).
 	Grace time.Duration
-	// Apart is how long the task must have been missing, by our monotonic clock,
-	// at two looks and all between them.
+	// Apart is how long the task must have been missing, by our monotonic clock, at
+	// two looks and all between them.
 	Apart time.Duration
 }
 
@@ -80,10 +80,36 @@ type Snapshot struct {
 
 // memory is what earlier passes have seen of the tasks in it.
 type memory struct {
-	// missing is since when a task has been, at each look that said anything.
+	// missing is since when a task has been, at every look: one that said nothing
+	// begins anew.
 	missing map[string]time.Duration
 	// ours are tasks that ECS has shown as this cluster's.
 	ours map[string]struct{}
+	// consul was Consul's time at the last look, which was at seen; jumped is when
+	// its clock last went another way than ours, and hasJumped whether it ever did.
+	consul       time.Time
+	seen, jumped time.Duration
+	hasJumped    bool
+}
+
+// clockLeeway is how much Consul's clock, which is told to the second and by
+// several servers, may differ from ours between two looks.
+const clockLeeway = 30 * time.Second
+
+// watch notes what time it is for Consul, and whether its clock was set.
+func (m *memory) watch(before memory, consul time.Time, now time.Duration) {
+	m.consul, m.seen, m.jumped, m.hasJumped = consul, now, before.jumped, before.hasJumped
+	if consul.IsZero() {
+		m.consul, m.seen = before.consul, before.seen
+	} else if drift := consul.Sub(before.consul) - (now - before.seen); !before.consul.IsZero() && drift.Abs() > clockLeeway {
+		m.jumped, m.hasJumped = now, true
+	}
+}
+
+// trusts says whether ages by Consul's clock count: not when it was set, or not
+// told, within the time that they are to prove.
+func (m *memory) trusts(consul time.Time, now time.Duration, l Limits) bool {
+	return !consul.IsZero() && (!m.hasJumped || now-m.jumped >= l.Grace)
 }
 
 // Item is one thing to delete.
@@ -143,9 +169,12 @@ type facts struct {
 func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memory) {
 	after := memory{missing: map[string]time.Duration{}, ours: map[string]struct{}{}}
 	if s.Partial {
-		maps.Copy(after.missing, before.missing)
-		maps.DeleteFunc(after.missing, func(id string, _ time.Duration) bool { _, ok := s.Running[id]; return ok })
 		maps.Copy(after.ours, before.ours)
+	}
+	after.watch(before, s.ConsulTime, now)
+	consul := s.ConsulTime
+	if !after.trusts(consul, now, l) {
+		consul = time.Time{}
 	}
 	plan := Plan{At: now}
 	evidence := map[string]string{}
@@ -156,15 +185,14 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 		if ours = ours || f.sure; ours || known(sight) {
 			after.ours[id] = struct{}{}
 		}
-		since, missed := before.missing[id]
-		if sight.Last == ecsread.Missing && !missed {
-			since = now
+		since := now
+		if first, ok := before.missing[id]; ok {
+			since = first
 		}
-		delete(after.missing, id)
-		if sight.Last == ecsread.Missing || sight.Last == "" && missed {
+		if sight.Last == ecsread.Missing {
 			after.missing[id] = since
 		}
-		proof, kept := judge(sight, f, s.ConsulTime, now-since, ours, l)
+		proof, kept := judge(sight, f, consul, now-since, ours, l)
 		if proof != "" {
 			evidence[id] = proof
 			continue
@@ -180,7 +208,8 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 func known(s Sight) bool { return s.Last != "" && s.Last != ecsread.Missing }
 
 // judge returns the evidence that a task is gone, or why its leftovers stay.
-// missing is for how long it has been.
+// consul is zero if its clock is not to be trusted, missing for how long the task
+// has been.
 func judge(s Sight, f *facts, consul time.Time, missing time.Duration, ours bool, l Limits) (string, Kept) {
 	switch {
 	case s.Last == "":

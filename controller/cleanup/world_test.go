@@ -9,9 +9,11 @@ import (
 	"sync"
 	"testing"
 
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
@@ -242,4 +244,13 @@ func (w *world) pass() Report {
 // otherService is a service that somebody else keeps on a node.
 func otherService(node, id string, meta map[string]string) *api.CatalogRegistration {
 	return &api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true, Service: &api.AgentService{ID: id, Service: id, Meta: meta}}
+}
+
+// drain asks ECS to stop a task, and does not wait for it.
+func (w *world) drain(ecs *ecstest.ECS, id string) {
+	w.t.Helper()
+	client := awsecs.NewFromConfig(ecs.Config())
+	if _, err := client.StopTask(w.t.Context(), &awsecs.StopTaskInput{Cluster: &w.Cluster.Name, Task: &id}); err != nil {
+		w.t.Fatal(err)
+	}
 }

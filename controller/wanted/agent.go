@@ -23,12 +23,10 @@ const (
 	TagNamespace   = "consul.hashicorp.com.namespace"
 )
 
-const (
-	// KeyPrefix is the KV prefix of everything that controllers keep in Consul.
-	KeyPrefix = "consul-ecs/"
-	// Keys is the KV prefix of set-up.
-	Keys = KeyPrefix + "setup/"
+// Keys is the KV prefix of everything that controllers keep in Consul.
+const Keys = "consul-ecs/setup/"
 
+const (
 	defaultPartition = "default"
 	defaultNamespace = "default"
 )

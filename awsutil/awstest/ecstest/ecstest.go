@@ -159,9 +159,12 @@ func (w within) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err := r.Context().Err(); err != nil {
 		return nil, err
 	}
+	r = r.Clone(r.Context())
 	if r.Body == nil {
-		r = r.Clone(r.Context())
 		r.Body = http.NoBody
+	}
+	if r.Host == "" { // as a server has it
+		r.Host = r.URL.Host
 	}
 	recorder := httptest.NewRecorder()
 	w.handler.ServeHTTP(recorder, r)

@@ -1,0 +1,171 @@
+package cleanup
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// fakeConsul answers what the Cleaner asks, in the process: the model runs
+// thousands of schedules in virtual time. consul_test.go holds the same requests
+// against a real server.
+type fakeConsul struct {
+	mu       sync.Mutex
+	index    uint64
+	offset   time.Duration // of its clock
+	tokens   map[string]tokenEntry
+	services map[string]fakeService // by node and ID
+	nodes    map[string]string      // serf status
+	fail     func(*http.Request) bool
+	deleted  func(kind, id string) // is told of each deletion, before it is done
+	writes   int
+}
+
+type fakeService struct {
+	serviceEntry
+	name string
+}
+
+func newFakeConsul() *fakeConsul {
+	return &fakeConsul{index: 1, tokens: map[string]tokenEntry{}, services: map[string]fakeService{}, nodes: map[string]string{}}
+}
+
+// now is Consul's clock.
+func (f *fakeConsul) now() time.Time { return time.Now().Add(f.offset) }
+
+// login makes a token.
+func (f *fakeConsul) login(method, description string) string {
+	f.index++
+	accessor := fmt.Sprintf("token-%d", f.index)
+	f.tokens[accessor] = tokenEntry{AccessorID: accessor, Description: description, AuthMethod: method, CreateTime: f.now()}
+	return accessor
+}
+
+// register makes a service on a node.
+func (f *fakeConsul) register(node, name, id string, meta map[string]string) {
+	f.index++
+	f.services[node+" "+id] = fakeService{serviceEntry{node, id, meta}, name}
+	if f.nodes[node] == "" {
+		f.nodes[node] = "passing"
+	}
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f *fakeConsul) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.fail != nil && f.fail(r) {
+		return f.answer(r, http.StatusInternalServerError, "for a test"), nil
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	path := strings.TrimPrefix(r.URL.Path, "/v1/")
+	switch {
+	case r.Method == http.MethodGet:
+		return f.answer(r, http.StatusOK, f.read(path, r)), nil
+	case r.Method == http.MethodDelete:
+		f.writes++
+		id := strings.TrimPrefix(path, "acl/token/")
+		if _, ok := f.tokens[id]; !ok {
+			return f.answer(r, http.StatusNotFound, "not found"), nil
+		}
+		f.remove("token", id, func() { delete(f.tokens, id) })
+		return f.answer(r, http.StatusOK, true), nil
+	case path == "catalog/deregister":
+		f.writes++
+		var in struct{ Node, ServiceID string }
+		json.NewDecoder(r.Body).Decode(&in)
+		f.deregister(in.Node, in.ServiceID)
+		return f.answer(r, http.StatusOK, true), nil
+	}
+	return nil, errors.New("not faked: " + r.Method + " " + path)
+}
+
+func (f *fakeConsul) remove(kind, id string, do func()) {
+	f.deleted(kind, id)
+	f.index++
+	do()
+}
+
+func (f *fakeConsul) deregister(node, id string) {
+	if id != "" {
+		f.remove("service", node+" "+id, func() { delete(f.services, node+" "+id) })
+		return
+	}
+	f.remove("node", node, func() {
+		delete(f.nodes, node)
+		for key := range f.services {
+			if strings.HasPrefix(key, node+" ") {
+				f.deleted("service", key)
+				delete(f.services, key)
+			}
+		}
+	})
+}
+
+// read is the answer to a GET.
+func (f *fakeConsul) read(path string, r *http.Request) any {
+	ours := func(s fakeService) bool {
+		return r.URL.Query().Get("filter") == "" || s.ServiceMeta["source"] == "consul-ecs"
+	}
+	switch {
+	case path == "acl/tokens":
+		list := []tokenEntry{}
+		for _, t := range f.tokens {
+			if t.AuthMethod == r.URL.Query().Get("authmethod") {
+				list = append(list, t)
+			}
+		}
+		return list
+	case path == "catalog/services":
+		names := map[string][]string{}
+		for _, s := range f.services {
+			if ours(s) {
+				names[s.name] = []string{}
+			}
+		}
+		return names
+	}
+	kind, name := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
+	list := []serviceEntry{}
+	for _, s := range f.services {
+		if kind == "catalog/service" && s.name == name && ours(s) || kind == "catalog/node-services" && s.Node == name {
+			list = append(list, s.serviceEntry)
+		}
+	}
+	switch {
+	case kind == "health/node" && f.nodes[name] != "":
+		return []map[string]string{{"Node": name, "CheckID": "serfHealth", "Status": f.nodes[name]}}
+	case kind == "health/node":
+		return []any{}
+	case kind == "catalog/node-services" && f.nodes[name] == "":
+		return nil
+	case kind == "catalog/node-services":
+		slices.SortFunc(list, func(a, b serviceEntry) int { return strings.Compare(a.ServiceID, b.ServiceID) })
+		return map[string]any{"Node": map[string]string{"Node": name}, "Services": list}
+	}
+	return list
+}
+
+func (f *fakeConsul) answer(r *http.Request, status int, body any) *http.Response {
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	return &http.Response{
+		StatusCode: status, Status: strconv.Itoa(status), Request: r, Body: io.NopCloser(bytes.NewReader(text)),
+		Header: http.Header{
+			"Date": {f.now().UTC().Format(http.TimeFormat)}, "X-Consul-Index": {strconv.FormatUint(f.index, 10)},
+			"X-Consul-Lastcontact": {"0"}, "X-Consul-Knownleader": {"true"},
+		},
+	}
+}

@@ -1,0 +1,83 @@
+package cleanup
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+// modelECS is ECS as the model has it: the Cleaner's ECS.
+type modelECS struct {
+	m     *model
+	tasks []*modelTask
+	// errors is how bad AWS is: 1 fails sometimes, 2 always.
+	errors int
+}
+
+func (e *modelECS) fails() bool {
+	return e.errors == 2 || e.errors == 1 && e.m.chance(0.3)
+}
+
+// List implements ECS: lists that fail have told a part before.
+func (e *modelECS) List(_ context.Context, _, desired string, each func(string)) error {
+	fails := e.fails()
+	for _, t := range e.tasks {
+		if fails && e.m.chance(0.5) {
+			continue
+		}
+		if t.shown() && !t.vanished() && t.desired(desired) {
+			each(t.id)
+		}
+	}
+	if fails {
+		return errors.New("page 2: ThrottlingException: Rate exceeded")
+	}
+	return nil
+}
+
+// Describe implements ECS: answers may be partial.
+func (e *modelECS) Describe(_ context.Context, cluster string, ids []string) (ecsread.Answer, error) {
+	var a ecsread.Answer
+	if e.fails() {
+		ids = ids[:e.m.random.IntN(len(ids)+1)]
+		a.Failures = append(a.Failures, ecsread.Failure{ID: e.m.id(), Reason: ecsread.Missing})
+	}
+	for _, id := range ids {
+		switch t := e.find(id); {
+		case e.errors > 0 && e.m.chance(0.1):
+		case e.errors > 0 && e.m.chance(0.1):
+			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: "INTERNAL"})
+		case t == nil || !t.shown() || t.vanished() || t.forgotten():
+			a.Failures = append(a.Failures, ecsread.Failure{ID: id, Reason: ecsread.Missing})
+		default:
+			a.Tasks = append(a.Tasks, ecsread.Task{ID: id, ClusterARN: cluster, LastStatus: t.last(), DesiredStatus: t.wanted()})
+		}
+	}
+	if len(a.Tasks)+len(a.Failures) < len(ids) {
+		return a, errors.New("describe: ServerException")
+	}
+	return a, nil
+}
+
+// Counts implements ECS.
+func (e *modelECS) Counts() ecsread.Counts { return ecsread.Counts{} }
+
+func (e *modelECS) find(id string) *modelTask {
+	for _, t := range e.tasks {
+		if t.id == id {
+			return t
+		}
+	}
+	return nil
+}
+
+// latest is how long it takes until ECS shows all that has happened.
+func (e *modelECS) latest() time.Duration {
+	latest := vanishing
+	for _, t := range e.tasks {
+		latest = max(latest, t.lag, time.Until(t.forgets))
+	}
+	return min(latest, 5*time.Minute)
+}

@@ -1,0 +1,241 @@
+package cleanup
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+// onECS makes the world ask the ECS API through AWS's SDK. The tasks are those of
+// the cluster named like the test.
+func onECS(t *testing.T, change func(*ecstest.Options)) (*world, *ecstest.ECS) {
+	t.Helper()
+	var o ecstest.Options
+	if change != nil {
+		change(&o)
+	}
+	ecs := ecstest.New(t, o)
+	reader := ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1000})
+	w := newWorld(t, func(o *Options) {
+		o.ECS = reader
+	})
+	return w, ecs
+}
+
+// run runs tasks of the world's cluster, and returns their IDs.
+func (w *world) run(ecs *ecstest.ECS, g ecstest.Group) (ids []string) {
+	g.Cluster = w.Cluster.Name
+	for _, arn := range ecs.Run(g) {
+		ids = append(ids, arn[strings.LastIndexByte(arn, '/')+1:])
+	}
+	return ids
+}
+
+// tokensOf makes one token for each task.
+func (w *world) tokensOf(ids []string) (accessors []string) {
+	for _, id := range ids {
+		accessors = append(accessors, w.login("iam-ecs-service-token", id, w.Cluster.ARN))
+	}
+	return accessors
+}
+
+// TestPassOnTheECSAPI: of 250 tasks, two are killed; ECS is asked for three pages
+// and one description.
+func TestPassOnTheECSAPI(t *testing.T) {
+	t.Parallel()
+	w, ecs := onECS(t, nil)
+	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 250})
+	tokens := w.tokensOf(ids)
+	w.register(ids[7], "api-7", "critical")
+	if r := w.pass(); len(r.Deleted) != 0 || r.Running != 250 || r.AWS.Calls != 3 {
+		t.Errorf("first pass: deleted %v, %d running, %d calls", r.Deleted, r.Running, r.AWS.Calls)
+	}
+	ecs.Kill(ids[7], ids[200])
+	r := w.pass()
+	left := w.alive(tokens...)
+	if len(left) != 248 || slices.Contains(left, tokens[7]) || slices.Contains(left, tokens[200]) || r.AWS.Calls != 4 {
+		t.Errorf("%d tokens left, %d calls", len(left), r.AWS.Calls)
+	}
+	if _, there := w.onNode("api-7"); there {
+		t.Error("the node is left")
+	}
+	for _, d := range r.Deleted {
+		if !strings.HasPrefix(d.Evidence, "ECS shows the task as STOPPED since 20") || !strings.Contains(d.Evidence, "EssentialContainerExited") {
+			t.Errorf("evidence %q", d.Evidence)
+		}
+	}
+}
+
+// TestWeakness19DrainingTaskKeepsItsTokens, and TestAgentless02: a task that is
+// asked to stop leaves ECS's default list while its containers still run.
+func TestWeakness19DrainingTaskKeepsItsTokens(t *testing.T) {
+	t.Parallel()
+	w, ecs := onECS(t, func(o *ecstest.Options) { o.Timing.Stop = time.Hour })
+	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
+	tokens := w.tokensOf(ids)
+	w.register(ids[0], "draining", "passing")
+	w.drain(ecs, ids[0])
+	r := w.pass()
+	if left := w.alive(tokens...); len(left) != 1 || len(r.Deleted) != 0 {
+		t.Errorf("left %v, deleted %v", left, r.Deleted)
+	}
+	if len(r.Kept) != 1 || r.Kept[0].Why != WhyStops {
+		t.Errorf("kept %+v", r.Kept)
+	}
+}
+
+// TestWeakness20UntaggedTaskIsAlive, and TestAgentless03: tags of a service that
+// were not passed on say nothing of the task.
+func TestWeakness20UntaggedTaskIsAlive(t *testing.T) {
+	t.Parallel()
+	w, ecs := onECS(t, nil)
+	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 2})
+	ids = append(ids, w.run(ecs, ecstest.Group{Family: "half", Count: 2, Tags: map[string]string{"consul.hashicorp.com/partition": "p"}})...)
+	tokens := w.tokensOf(ids)
+	if r := w.pass(); len(r.Delete) != 0 || len(w.alive(tokens...)) != 4 {
+		t.Errorf("deleted %v", r.Delete)
+	}
+}
+
+// TestWeakness20FailuresAreNoDeath: what ECS could not look up is not dead, nor is
+// what it did not answer for, or shows in another cluster.
+func TestWeakness20FailuresAreNoDeath(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond} })
+	tokens := []string{}
+	for i := range 4 {
+		tokens = append(tokens, w.login("iam-ecs-service-token", strings.Repeat(string(rune('a'+i)), 32), w.Cluster.ARN))
+	}
+	w.ecs.failures = map[string]string{strings.Repeat("a", 32): "INTERNAL"}
+	w.ecs.silent = map[string]bool{strings.Repeat("b", 32): true}
+	w.ecs.described = map[string]ecsread.Task{strings.Repeat("c", 32): {ClusterARN: clusterARN, LastStatus: "STOPPED"}}
+	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
+	for range 2 {
+		r := w.pass()
+		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k Kept) bool { return k.Why != WhyUnknown }) {
+			t.Errorf("report = %+v", r)
+		}
+	}
+	if left := w.alive(tokens...); len(left) != 4 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestPartialAnswersDeleteNothing: a failed page of a list ends the pass, a failed
+// description spares its tasks, and a list of those that are to stop that cannot be
+// read spares all that are missing.
+func TestPartialAnswersDeleteNothing(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("Rate exceeded")
+	tests := map[string]func(*fakeECS){
+		"running": func(f *fakeECS) { f.listErr = fault },
+		"stopped": func(f *fakeECS) { f.stoppedErr = fault },
+		"describe": func(f *fakeECS) {
+			f.describeErr, f.silent = fault, map[string]bool{task1: true}
+		},
+	}
+	for name, fail := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond} })
+			w.register(task1, "partial-"+name, "passing")
+			w.pass() // the first look
+			fail(w.ecs)
+			r, err := w.Pass(t.Context())
+			if !errors.Is(err, fault) || len(r.Delete) != 0 {
+				t.Errorf("deleted %v, %v", r.Delete, err)
+			}
+			*w.ecs = fakeECS{}
+			if r = w.pass(); len(r.Deleted) != 0 {
+				t.Errorf("deleted after one look: %v", r.Deleted)
+			}
+			if r = w.pass(); len(r.Deleted) != 2 {
+				t.Errorf("the dead task's services are left: %+v", r)
+			}
+		})
+	}
+}
+
+// TestWeakness22NothingToLookUp: a cluster without tasks is no error, and costs one
+// call: AWS refuses to describe no task.
+func TestWeakness22NothingToLookUp(t *testing.T) {
+	t.Parallel()
+	w, ecs := onECS(t, nil)
+	w.run(ecs, ecstest.Group{Family: "web"})
+	if r := w.pass(); r.AWS.Calls != 1 || ecs.Calls("DescribeTasks") != 0 {
+		t.Errorf("report = %+v", r)
+	}
+}
+
+// failing answers some writes with an error.
+type failing struct {
+	next http.RoundTripper
+	mu   sync.Mutex
+	fail func(*http.Request) bool
+}
+
+// RoundTrip implements http.RoundTripper.
+func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
+	f.mu.Lock()
+	fail := f.fail(r)
+	f.mu.Unlock()
+	if fail {
+		return nil, errors.New("connection reset by peer")
+	}
+	return f.next.RoundTrip(r)
+}
+
+// TestWeakness23OneFailureStopsNoOther, and TestAgentless19: all that went wrong is
+// in the report and in the error.
+func TestWeakness23OneFailureStopsNoOther(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	client, service := w.tokens(task1)
+	w.register(task1, "failures", "critical")
+	w.ecs.stop(task1)
+	w.requests.next = &failing{next: w.requests.next, fail: func(r *http.Request) bool {
+		return strings.HasSuffix(r.URL.Path, client) || r.URL.Path == "/v1/catalog/deregister"
+	}}
+	r, err := w.Pass(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "3 of the deletions failed: ") || len(r.Failed) != 3 || r.ConsulErrors != 3 {
+		t.Errorf("error %v, report %+v", err, r)
+	}
+	w.requests.next = w.requests.next.(*failing).next
+	if left := w.alive(client, service); !slices.Equal(left, []string{client}) {
+		t.Errorf("left: %v", left)
+	}
+	if r := w.pass(); len(r.Deleted) != 4 {
+		t.Errorf("the next pass: %+v", r)
+	}
+}
+
+// TestBrokenReadsOfConsul: a service that cannot be read stops no other.
+func TestBrokenReadsOfConsul(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	client, service := w.tokens(task1)
+	w.register(task1, "broken", "critical")
+	w.ecs.stop(task1)
+	next := w.requests.next
+	for _, path := range []string{"/v1/catalog/service/web", "/v1/catalog/services"} {
+		w.requests.next = &failing{next: next, fail: func(r *http.Request) bool { return r.URL.Path == path }}
+		if r, err := w.Pass(t.Context()); err == nil || r.ConsulErrors == 0 {
+			t.Errorf("%s: %+v, %v", path, r, err)
+		}
+	}
+	if left := w.alive(client, service); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+	w.requests.next = next
+	w.pass()
+	if _, there := w.onNode("broken"); there {
+		t.Error("the node is left")
+	}
+}
