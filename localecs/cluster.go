@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -95,13 +96,18 @@ type Cluster struct {
 	mu       sync.Mutex
 	shortage error
 	secrets  map[string]string
-	tasks    []*Task
+	// tasks are those that are not over.
+	tasks []*Task
+	// families are the names, for DNS, of all that have been.
+	families map[string]bool
+	// over says that Close has looked for tasks.
+	over     bool
 	services []*infra.Running
 }
 
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: identity.NewStore(), faults: disturb.New(), protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{})}
+	c := &Cluster{options: o, store: identity.NewStore(), faults: disturb.New(), protections: metadata.NewProtections(), secrets: map[string]string{}, families: map[string]bool{}, lost: make(chan struct{})}
 	for name, value := range o.Secrets {
 		c.secrets[name] = value
 	}
@@ -203,22 +209,43 @@ func (c *Cluster) serveDNS() error {
 // the cluster would: the addresses of its running tasks.
 func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	c.mu.Lock()
-	tasks := c.tasks
+	tasks, exists := c.tasks, c.families[name]
 	c.mu.Unlock()
 	for _, t := range tasks {
-		service := strings.ToLower(t.def.Family + "." + t.launch.Cluster + ".local")
 		view := t.View()
 		switch {
 		case name == strings.ToLower(t.ns.PrivateDNSName) && view.KnownStatus != scheduler.StatusStopped:
 			return []netip.Addr{t.ns.IP}, true
-		case name == service:
-			exists = true
-			if view.KnownStatus == scheduler.StatusRunning && view.DesiredStatus == scheduler.StatusRunning {
-				addresses = append(addresses, t.ns.IP)
-			}
+		case name == t.discovered() && view.KnownStatus == scheduler.StatusRunning && view.DesiredStatus == scheduler.StatusRunning:
+			addresses = append(addresses, t.ns.IP)
 		}
 	}
 	return addresses, exists
+}
+
+// discovered is the name under which a task's family is found.
+func (t *Task) discovered() string {
+	return strings.ToLower(t.def.Family + "." + t.launch.Cluster + ".local")
+}
+
+// enter takes a task up, unless Close would not find it any more.
+func (c *Cluster) enter(t *Task) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over {
+		return errors.New("the cluster is closed")
+	}
+	c.tasks = append(c.tasks, t)
+	c.families[t.discovered()] = true
+	return nil
+}
+
+// forget drops a task of which nothing is left but its logs.
+func (c *Cluster) forget(t *Task) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	// Others may be looking at the slice that there was.
+	c.tasks = slices.DeleteFunc(slices.Clone(c.tasks), func(o *Task) bool { return o == t })
 }
 
 // AWSEndpoint is the URL of STS and IAM: the VPC's gateway, with host networking
@@ -294,6 +321,7 @@ func (c *Cluster) Close() error {
 
 func (c *Cluster) close() error {
 	c.mu.Lock()
+	c.over = true
 	tasks, services := c.tasks, c.services
 	c.mu.Unlock()
 	for _, t := range tasks {

@@ -71,9 +71,9 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 	if err := t.prepare(); err != nil {
 		return nil, errors.Join(hostcap.Shortage(err), t.release())
 	}
-	c.mu.Lock()
-	c.tasks = append(c.tasks, t)
-	c.mu.Unlock()
+	if err := c.enter(t); err != nil {
+		return nil, errors.Join(err, t.release())
+	}
 	go t.run(state)
 	return t, nil
 }

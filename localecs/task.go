@@ -140,6 +140,7 @@ func (t *Task) send(e scheduler.Event) {
 // run is the task's goroutine: events into the state machine, actions out of
 // it, until the task is stopped.
 func (t *Task) run(state *scheduler.Task) {
+	defer t.cluster.forget(t)
 	defer close(t.done)
 	defer func() {
 		if err := t.release(); err != nil {

@@ -89,6 +89,9 @@ func (p *Plane) launch(r *record.Record, reference string) Launch {
 		Report: func(report record.Report, now time.Time) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
+			if report.Gone {
+				p.protections.Set(r.Task.TaskARN, time.Time{}) // or it is held for ever
+			}
 			if r.Apply(report, now) {
 				p.observe(r.Shape(now, record.Lag{}, false), now)
 			}

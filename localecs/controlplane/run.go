@@ -99,8 +99,25 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, by origin) (ecs.TasksOut
 	// The launcher may report before it returns.
 	for _, l := range launches {
 		p.launcher.Launch(l)
+		p.remind(l.ID)
 	}
 	return out, nil
+}
+
+// remind asks the launcher again to stop a task that it has just got: another
+// call may have found the record, and asked in vain, before.
+func (p *Plane) remind(id string) {
+	p.mu.Lock()
+	r := p.tasks[id]
+	stopping := r != nil && r.Task.DesiredStatus == ecs.Stopped && r.Task.LastStatus != ecs.Stopped
+	var code, reason string
+	if stopping {
+		code, reason = r.Task.StopCode, r.Task.StoppedReason
+	}
+	p.mu.Unlock()
+	if stopping {
+		p.launcher.Stop(id, code, reason)
+	}
 }
 
 // checkRun looks at the input alone.

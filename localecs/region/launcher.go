@@ -22,6 +22,7 @@ type launcher struct {
 	name    func(controlplane.Launch) string
 	began   func(Begun)
 	log     hclog.Logger
+	running sync.WaitGroup // the tasks' goroutines
 
 	mu    sync.Mutex
 	tasks map[string]*slot // by ID, from Launch until nothing is left
@@ -64,7 +65,8 @@ func (l *launcher) Launch(in controlplane.Launch) {
 			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
 		}
 	}
-	go l.run(in, l.name(in), s)
+	name := l.name(in)
+	l.running.Go(func() { l.run(in, name, s) })
 }
 
 // run makes the task and waits until nothing of it is left.

@@ -44,8 +44,9 @@ type Begun struct {
 
 // Region is a running local ECS.
 type Region struct {
-	cluster *localecs.Cluster
-	account *account.Account
+	cluster  *localecs.Cluster
+	account  *account.Account
+	launcher *launcher
 }
 
 // Open starts the cluster and its API.
@@ -57,8 +58,9 @@ func Open(o Options) (*Region, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Region{cluster: cluster, account: account.Open(account.Options{
-		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: newLauncher(cluster, o),
+	l := newLauncher(cluster, o)
+	r := &Region{cluster: cluster, launcher: l, account: account.Open(account.Options{
+		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: l,
 		Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
 	})}
 	cluster.ServeECS(r.account.API())
@@ -74,8 +76,11 @@ func (r *Region) Plane() *controlplane.Plane { return r.account.Plane }
 // Services are the services of the account.
 func (r *Region) Services() *services.Services { return r.account.Services }
 
-// Close kills the tasks and gives everything back.
+// Close kills the tasks and gives everything back. Nothing is reported of a task
+// afterwards.
 func (r *Region) Close() error {
 	r.account.Close()
-	return r.cluster.Close()
+	err := r.cluster.Close()
+	r.launcher.running.Wait()
+	return err
 }

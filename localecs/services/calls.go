@@ -40,7 +40,7 @@ func (s *Services) CreateService(call ecs.Call, in ecs.ServiceInput) (ecs.Servic
 	v.begin(run, revision{arn: r.ARN, probed: probed(r.Definition)}, call.Now)
 	s.byKey[v.key] = v
 	if in.ClientToken != "" {
-		s.tokens[cluster+"/"+in.ClientToken] = token{fingerprint: v.first, service: v}
+		s.tokens[cluster+"/"+in.ClientToken] = token{fingerprint: v.first, service: v, at: call.Now}
 	}
 	s.Notify()
 	return s.output(v, call.Now), nil

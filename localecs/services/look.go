@@ -24,6 +24,7 @@ const (
 func (s *Services) Look(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.forget(now)
 	for _, v := range s.byKey {
 		if v.status != ecs.Inactive {
 			s.look(v, now)
@@ -42,8 +43,9 @@ func (s *Services) look(v *service, now time.Time) {
 	}
 	s.start(v, call, actions.Start)
 	if v.status == ecs.Draining && !slices.ContainsFunc(s.plane.ServiceTasks(call, v.cluster, v.name), func(t ecs.Task) bool { return t.LastStatus != ecs.Stopped }) {
-		v.status = ecs.Inactive
+		v.status, v.ended = ecs.Inactive, now
 	}
+	v.forget()
 }
 
 // start starts tasks of the primary deployment. What is refused is tried again

@@ -30,6 +30,7 @@ type key struct{ cluster, name string }
 type token struct {
 	fingerprint string
 	service     *service
+	at          time.Time
 }
 
 // service is one service. Its versions' settings are by deployment.
@@ -44,6 +45,7 @@ type service struct {
 	tags      []ecs.Tag
 	grace     *int
 	created   time.Time
+	ended     time.Time // INACTIVE
 	createdBy string
 	events    []ecs.ServiceEvent // newest first
 	first     string             // fingerprint of CreateService

@@ -16,7 +16,7 @@ const (
 	listPage     = 10
 )
 
-// DescribeServices finds services by name or ARN, deleted ones too.
+// DescribeServices finds services by name or ARN, deleted ones for an hour.
 func (s *Services) DescribeServices(call ecs.Call, in ecs.DescribeServicesInput) (ecs.DescribeServicesOutput, error) {
 	out := ecs.DescribeServicesOutput{Services: []ecs.Service{}, Failures: []ecs.Failure{}}
 	if len(in.Services) == 0 {

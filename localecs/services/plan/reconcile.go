@@ -3,6 +3,7 @@ package plan
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -95,6 +96,7 @@ const maxBackoff = 27 * time.Minute
 // count counts, once each, tasks that failed to start or got well.
 func (r *round) count() {
 	for _, d := range r.s.Deployments {
+		d.forget(r.tasks)
 		failed := false
 		for _, t := range r.tasks {
 			switch {
@@ -122,6 +124,22 @@ func (r *round) count() {
 
 // consistently is the round of failures from which an event tells of them.
 const consistently = 3
+
+// forget drops tasks that are not shown any more, and so are not counted again.
+// It waits until there are many: what they take is little.
+func (d *Deployment) forget(tasks []Task) {
+	const some = 100
+	if len(d.counted)+len(d.healthy) < some+2*len(tasks) {
+		return
+	}
+	shown := map[string]bool{}
+	for _, t := range tasks {
+		shown[t.ID] = true
+	}
+	gone := func(id string, _ bool) bool { return !shown[id] }
+	maps.DeleteFunc(d.counted, gone)
+	maps.DeleteFunc(d.healthy, gone)
+}
 
 func (d *Deployment) fail(t Task) {
 	d.counted[t.ID] = true
