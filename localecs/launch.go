@@ -136,7 +136,7 @@ func (t *Task) makeEnvironments() {
 			Secrets: t.cluster.secret,
 			Agent: environment.Agent{
 				Host: t.host, EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
-				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName,
+				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName, ECS: t.ecsURL(),
 			},
 		})
 		if err != nil && t.unready == nil {
@@ -144,6 +144,14 @@ func (t *Task) makeEnvironments() {
 		}
 		t.env[c.Name] = env
 	}
+}
+
+// ecsURL is where a task that has a role may call ECS; empty for others.
+func (t *Task) ecsURL() string {
+	if t.credentials == "" || t.cluster.ecs.Load() == nil {
+		return ""
+	}
+	return t.cluster.AWSEndpoint()
 }
 
 func (c *Cluster) environmentFile(arn string) (string, bool) {

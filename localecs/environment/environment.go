@@ -36,6 +36,8 @@ type Agent struct {
 	Region        string
 	// Hostname is the task's private DNS name.
 	Hostname string
+	// ECS is the URL of the ECS API; empty where there is none.
+	ECS string
 }
 
 // List is the container's environment in a stable order, as exec takes it. The
@@ -97,6 +99,10 @@ func (e variables) agent(a Agent) {
 	e["AWS_REGION"] = a.Region
 	e["AWS_DEFAULT_REGION"] = a.Region
 	e["HOSTNAME"] = a.Hostname
+	// On AWS its name would lead there. The user's own goes first, as in the SDKs.
+	if e["AWS_ENDPOINT_URL_ECS"] == "" && a.ECS != "" {
+		e["AWS_ENDPOINT_URL_ECS"] = a.ECS
+	}
 	delete(e, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 	fargate := a.Host == network.MetadataIP
 	if !fargate {

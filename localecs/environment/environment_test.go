@@ -70,6 +70,31 @@ func TestPrecedence(t *testing.T) {
 	}
 }
 
+// On AWS the SDKs find ECS by its name.
+func TestWhereECSIs(t *testing.T) {
+	t.Parallel()
+	own := taskdef.Container{Name: "web", Environment: []taskdef.KeyValue{{Name: "AWS_ENDPOINT_URL_ECS", Value: "http://mine"}}}
+	for _, tt := range []struct {
+		container taskdef.Container
+		ecs, want string
+	}{
+		{taskdef.Container{Name: "web"}, "", ""},
+		{taskdef.Container{Name: "web"}, "http://10.42.0.1", "AWS_ENDPOINT_URL_ECS=http://10.42.0.1"},
+		{own, "http://10.42.0.1", "AWS_ENDPOINT_URL_ECS=http://mine"},
+	} {
+		list, err := List(tt.container, Sources{Agent: Agent{Host: "169.254.170.2", ECS: tt.ecs}})
+		got := ""
+		for _, v := range list {
+			if strings.HasPrefix(v, "AWS_ENDPOINT_URL") {
+				got += v
+			}
+		}
+		if err != nil || got != tt.want {
+			t.Errorf("%q, %v; want %q", got, err, tt.want)
+		}
+	}
+}
+
 // A host other than Fargate's has to be said in full, and none of the user's
 // own ways to credentials is left.
 func TestAgentAtAnotherHost(t *testing.T) {

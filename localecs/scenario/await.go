@@ -34,6 +34,11 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 		return r.awaitSteady(ctx, a.Service, file.Leaves{})
 	case a.Service != "":
 		return r.watch.Until(ctx, func(c server.Checks) bool { return r.passing(c, a.Service) >= a.Passing })
+	case len(a.Logins) > 0:
+		return until(ctx, func() (bool, error) {
+			missing, err := r.look.Missing(ctx, a.Logins)
+			return missing == "", err
+		})
 	case a.Task == "":
 		return r.awaitRequests(ctx, a.Requests)
 	case a.Stopped:

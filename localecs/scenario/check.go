@@ -37,7 +37,7 @@ func (r *runner) check(ctx context.Context) {
 // checkAgents judges the agents of tasks whose end no step has awaited.
 func (r *runner) checkAgents(ctx context.Context) {
 	for _, t := range r.tasks.Begun() {
-		if !r.file.Checks.AgentsLeft || t.Judged {
+		if !r.file.Checks.AgentsLeft || t.Judged || !t.HasAgent() {
 			continue
 		}
 		agent, err := r.look.Agent(ctx, t.Task)

@@ -99,6 +99,8 @@ func (r *runner) soFar(d doing, checks server.Checks) string {
 	switch a := d.step.Await; {
 	case a != nil && a.Steady:
 		return r.serviceSoFar(a.Service)
+	case a != nil && len(a.Logins) > 0:
+		return "" // the server would have to be asked
 	case a != nil && a.Service != "":
 		return fmt.Sprintf("%d of %d", r.passing(checks, a.Service), a.Passing)
 	case a != nil && a.Task != "":

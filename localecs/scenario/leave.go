@@ -19,11 +19,12 @@ import (
 // step says.
 func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
 	r.tasks.Change(name, func(t *roster.Task) { t.Judged = true })
+	t := r.tasks.Task(name)
 	since := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := r.look.LeftBy(ctx, r.task(name))
+		found, err := r.look.LeftBy(ctx, t.Task, t.HasAgent())
 		told, rest := server.Foretold(found, leaves)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0 && len(leaves.Tokens) == 0 && leaves.Agent == "":
@@ -47,7 +48,7 @@ func (r *runner) leftNothing(name string) {
 	now := time.Now()
 	r.tasks.Change(name, func(t *roster.Task) { t.Moments.LeftNothing(now) })
 	text := "nothing left of the task"
-	if r.file.Checks.AgentsLeft {
+	if r.file.Checks.AgentsLeft && r.tasks.Task(name).HasAgent() {
 		text += ", its agent has left"
 	}
 	r.tell(progress.Event{Time: now, Kind: progress.Cleared, Task: name, Text: text})

@@ -91,12 +91,13 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	defer watching.Wait()
 	defer cancel(context.Canceled)
 	watching.Go(func() { r.guard(ctx, cancel, cluster.Lost(), cluster.Err) })
-	server, err := r.startConsul(ctx)
+	consul, err := r.startConsul(ctx)
 	if err != nil {
 		return nil, r.why(ctx, err)
 	}
-	watching.Go(func() { r.guard(ctx, cancel, server.Done(), func() error { return r.serverEnded(server) }) })
+	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
 	watching.Go(func() { r.watch.Run(ctx) })
+	watching.Go(func() { server.Redirect(ctx, r.look.Client, cluster.AWSEndpoint()) })
 
 	err = r.steps(ctx)
 	r.endTraffic(file.EndTraffic{})

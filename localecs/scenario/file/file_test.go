@@ -100,7 +100,7 @@ steps:
 		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, traffic, endTraffic; got start, stop, nothing else`,
 		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, traffic, endTraffic; got nothing else`,
 		`steps[3]: await: there is no traffic by then`,
-		`steps[3]: await: want exactly one of service, task, requests`,
+		`steps[3]: await: want exactly one of service, task, logins, requests`,
 		`steps[3]: await: service needs either passing, 1 or more, or steady`,
 		`steps[4]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
 		`steps[5]: await: service needs either passing, 1 or more, or steady`,

@@ -243,8 +243,8 @@ func (k *Kill) problems(add func(string, ...any)) {
 }
 
 func (a *Await) problems(add func(string, ...any)) {
-	if count(a.Service != "", a.Task != "", a.Requests > 0) != 1 {
-		add("want exactly one of service, task, requests")
+	if count(a.Service != "", a.Task != "", a.Requests > 0, len(a.Logins) > 0) != 1 {
+		add("want exactly one of service, task, logins, requests")
 	}
 	if a.Service != "" && (a.Passing < 1) != a.Steady {
 		add("service needs either passing, 1 or more, or steady")

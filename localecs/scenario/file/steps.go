@@ -89,7 +89,7 @@ type Kill struct {
 }
 
 // Await waits for one condition: Passing instances of Service in Consul, the
-// ECS service Service to be Steady, Requests answered since the step began, or, of Task, one of: Status of the check of
+// ECS service Service to be Steady, Logins, Requests answered since the step began, or, of Task, one of: Status of the check of
 // Container; Restarts of Container; Tokens; InTraffic; Stopped.
 type Await struct {
 	Service string `yaml:"service,omitempty"`
@@ -115,6 +115,9 @@ type Await struct {
 	// LeavesTokens and AgentFails are as in Stop.
 	LeavesTokens map[string]string `yaml:"leavesTokens,omitempty"`
 	AgentFails   string            `yaml:"agentFails,omitempty"`
+
+	// Logins are auth methods by which tasks can log in.
+	Logins []string `yaml:"logins,omitempty"`
 
 	Requests int           `yaml:"requests,omitempty"`
 	Within   time.Duration `yaml:"within"`

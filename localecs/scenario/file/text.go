@@ -45,6 +45,8 @@ func (a Await) String() string {
 		return "service " + a.Service + " to be steady"
 	case a.Service != "":
 		return fmt.Sprintf("%d passing instances of %s", a.Passing, a.Service)
+	case len(a.Logins) > 0:
+		return "logins by " + strings.Join(a.Logins, " and ")
 	case a.Stopped:
 		return "task " + a.Task + " to stop by itself"
 	case a.InTraffic != nil && *a.InTraffic:

@@ -19,6 +19,7 @@ func TestStepsSayWhatTheyDo(t *testing.T) {
 		{Step{Await: &Await{Task: "api-1", Container: "api", Status: "critical"}}, "await check of container api in api-1 to be critical"},
 		{Step{Await: &Await{Requests: 40}}, "await 40 answered requests"},
 		{Step{Await: &Await{Service: "api", Steady: true}}, "await service api to be steady"},
+		{Step{Await: &Await{Logins: []string{"a", "b"}}}, "await logins by a and b"},
 		{Step{Scale: &Scale{Service: "api", Count: 3}}, "scale api to 3"},
 		{Step{Deploy: &Deploy{Service: "api"}}, "deploy api"},
 		{Step{Deploy: &Deploy{Service: "api", Definition: "api-2.json"}}, "deploy api with api-2.json"},

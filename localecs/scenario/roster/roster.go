@@ -18,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Task is one task.
@@ -43,6 +44,9 @@ func (t Task) Ended() bool {
 	v := t.View()
 	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
 }
+
+// HasAgent says whether a Consul client agent runs in the task.
+func (t Task) HasAgent() bool { return t.Definition.Container(workload.ContainerConsulClient) != nil }
 
 // Application is the name of the container that is named like the family, else
 // of the last one.

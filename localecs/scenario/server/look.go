@@ -24,10 +24,11 @@ func (l Look) Left(ctx context.Context, taskID string) ([]Leftover, error) {
 	return Left(ctx, l.Client, taskID, l.Checks.NoTokensOf, l.Checks.NoServices)
 }
 
-// LeftBy is what is left of a task: an agent, too, that has not left.
-func (l Look) LeftBy(ctx context.Context, task *localecs.Task) ([]Leftover, error) {
+// LeftBy is what is left of a task: also its agent, where it has one that has not
+// left.
+func (l Look) LeftBy(ctx context.Context, task *localecs.Task, hasAgent bool) ([]Leftover, error) {
 	found, err := l.Left(ctx, task.ID())
-	if err != nil || !l.Checks.AgentsLeft {
+	if err != nil || !l.Checks.AgentsLeft || !hasAgent {
 		return found, err
 	}
 	agent, err := l.Agent(ctx, task)
