@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
 	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
 // RequestTimeout bounds every request that this package sends itself.
@@ -33,6 +34,20 @@ func (o LoadOptions) userAgent() string {
 	return fmt.Sprintf("%s/%s (%s)", o.UserAgent, o.Version, runtime.GOOS)
 }
 
+// nameProgram puts the program before what the SDK says of itself: people look
+// for it at the beginning in CloudTrail.
+func (o LoadOptions) nameProgram(stack *middleware.Stack) error {
+	if err := awsmiddleware.AddRequestUserAgentMiddleware(stack); err != nil {
+		return err
+	}
+	return stack.Build.Insert(middleware.BuildMiddlewareFunc("ProgramName", func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+		if r, ok := in.Request.(*smithyhttp.Request); ok {
+			r.Header.Set("User-Agent", o.userAgent()+" "+r.Header.Get("User-Agent"))
+		}
+		return next.HandleBuild(ctx, in)
+	}), "UserAgent", middleware.After)
+}
+
 // loadConfig runs the SDK's default chain, shared configuration files included
 // (AWS_SDK_LOAD_CONFIG is not needed). It does no network I/O; credentials are
 // fetched when first used.
@@ -42,9 +57,7 @@ func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOpt
 		opts = append(opts, config.WithRegion(o.Region))
 	}
 	if o.UserAgent != "" {
-		opts = append(opts, config.WithAPIOptions([]func(*middleware.Stack) error{
-			awsmiddleware.AddUserAgentKeyValue(o.UserAgent, o.Version),
-		}))
+		opts = append(opts, config.WithAPIOptions([]func(*middleware.Stack) error{o.nameProgram}))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
 	if err != nil {

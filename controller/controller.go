@@ -174,7 +174,7 @@ func (c *Controller) note(r Result, err error, took, next time.Duration) {
 		deleted += n
 	}
 	args := []any{logkey.Tasks, r.Tasks, logkey.Tokens, r.Tokens, logkey.Services, r.Services, logkey.Deleted, deleted,
-		logkey.Failed, r.Failed, logkey.Elapsed, took.Round(time.Millisecond), logkey.RetryIn, next.Round(time.Millisecond)}
+		logkey.Failed, r.Failed, logkey.Elapsed, took.Round(time.Millisecond), logkey.Next, next.Round(time.Millisecond)}
 	switch {
 	case err != nil:
 		c.Log.Error("pass failed", append(args, logkey.Error, err)...)

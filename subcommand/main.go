@@ -18,6 +18,7 @@ func Main(args []string) int {
 func commands() map[string]cli.Command {
 	return map[string]cli.Command{
 		"acl":               aclCommand(),
+		"acl-controller":    aclControllerCommand(),
 		"app-entrypoint":    appEntrypointCommand(),
 		"client-entrypoint": clientEntrypointCommand(),
 		"config":            configCommand(),

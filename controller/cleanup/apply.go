@@ -119,7 +119,7 @@ func (a *applying) await() {
 	maps.DeleteFunc(a.nodes, func(_ string, w waiting) bool { return a.now()-w.since > nodePatience })
 	for _, i := range a.report.Deleted {
 		// Nodes are in partitions, not in namespaces.
-		a.nodes[nodeKey(i)] = waiting{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Evidence: i.Evidence}, a.now()}
+		a.nodes[nodeKey(i)] = waiting{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
 	}
 	delete(a.nodes, nodeKey(Item{})) // the tokens'
 }

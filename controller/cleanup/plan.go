@@ -124,9 +124,21 @@ type Item struct {
 	Node    string `json:"node,omitempty"`
 	Service string `json:"service_id,omitempty"`
 	Place
-	// Evidence is what proves that the task is gone.
+	// Reason is the kind of evidence, Evidence what proves that the task is gone.
+	Reason   Reason `json:"reason"`
 	Evidence string `json:"evidence"`
 }
+
+// Reason is the kind of evidence.
+type Reason string
+
+// The reasons, as they are counted and printed.
+const (
+	// ReasonStopped: ECS shows the task as STOPPED.
+	ReasonStopped Reason = "stopped"
+	// ReasonMissing: ECS has not known the task for long enough.
+	ReasonMissing Reason = "missing"
+)
 
 // The kinds of items.
 const (
@@ -269,18 +281,26 @@ func factsOf(s *Snapshot, ours map[string]struct{}) map[string]*facts {
 	return tasks
 }
 
+// reason is the kind of evidence that there is of a dead task.
+func (s *Snapshot) reason(task string) Reason {
+	if s.Sights[task].Last == ecsread.Stopped {
+		return ReasonStopped
+	}
+	return ReasonMissing
+}
+
 // items are the leftovers of the tasks for which there is evidence, services
 // first: a token is what an agent would need to write its service again.
 func (s *Snapshot) items(evidence map[string]string) []Item {
 	var services, tokens []Item
 	for _, v := range s.Services {
 		if proof, ok := evidence[v.Task]; ok {
-			services = append(services, Item{Kind: KindService, Task: v.Task, Node: v.Node, Service: v.ID, Place: v.Place, Evidence: proof})
+			services = append(services, Item{Kind: KindService, Task: v.Task, Node: v.Node, Service: v.ID, Place: v.Place, Reason: s.reason(v.Task), Evidence: proof})
 		}
 	}
 	for _, t := range s.Tokens {
 		if proof, ok := evidence[t.Task]; ok {
-			tokens = append(tokens, Item{Kind: KindToken, Task: t.Task, Accessor: t.Accessor, Method: t.Method, Place: t.Place, Evidence: proof})
+			tokens = append(tokens, Item{Kind: KindToken, Task: t.Task, Accessor: t.Accessor, Method: t.Method, Place: t.Place, Reason: s.reason(t.Task), Evidence: proof})
 		}
 	}
 	slices.SortFunc(services, func(a, b Item) int {

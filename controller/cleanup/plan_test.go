@@ -1,6 +1,7 @@
 package cleanup
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -139,6 +140,9 @@ func TestDecide(t *testing.T) {
 			evidence := ""
 			for _, i := range plan.Delete {
 				evidence = i.Evidence
+				if stopped := strings.Contains(evidence, "STOPPED"); stopped != (i.Reason == ReasonStopped) || !stopped && i.Reason != ReasonMissing {
+					t.Errorf("reason %q of evidence %q", i.Reason, evidence)
+				}
 			}
 			if want := len(s.Tokens) + 1; evidence != "" && len(plan.Delete) != want {
 				t.Errorf("%d deletions, want %d", len(plan.Delete), want)
@@ -177,10 +181,10 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	plan, _ := decide(s, memory{}, 0, DefaultLimits())
 	const proof = "ECS shows the task as STOPPED"
 	want := []Item{
-		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1, Evidence: proof},
-		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1 + "-sidecar-proxy", Evidence: proof},
-		{Kind: "token", Task: task1, Accessor: "a-0", Method: "m", Evidence: proof},
-		{Kind: "token", Task: task1, Accessor: "a-1", Method: "m", Evidence: proof},
+		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1, Reason: ReasonStopped, Evidence: proof},
+		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1 + "-sidecar-proxy", Reason: ReasonStopped, Evidence: proof},
+		{Kind: "token", Task: task1, Accessor: "a-0", Method: "m", Reason: ReasonStopped, Evidence: proof},
+		{Kind: "token", Task: task1, Accessor: "a-1", Method: "m", Reason: ReasonStopped, Evidence: proof},
 	}
 	if d := cmp.Diff(want, plan.Delete); d != "" {
 		t.Errorf("deletions (-want +got):\n%s", d)

@@ -25,6 +25,7 @@ const (
 	GIDs        = "gids"
 	Leader      = "leader"
 	Namespace   = "namespace"
+	Next        = "next_in"
 	Node        = "node"
 	Object      = "object"
 	Operation   = "operation"

@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -223,6 +224,15 @@ func (c *Consul) Require(t testing.TB) *Consul {
 func (c *Consul) Log() string {
 	b, _ := os.ReadFile(filepath.Join(c.Dir, "consul.log"))
 	return string(b)
+}
+
+// Freeze stops the server's process: it takes connections and answers nothing.
+// Stop ends it all the same.
+func (c *Consul) Freeze(t testing.TB) {
+	t.Helper()
+	if err := c.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // Stop kills the server and removes its directory. It is safe on nil.

@@ -1,0 +1,140 @@
+package subcommand
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// defaultInterval is how long the controller pauses after a pass, as in 0.6.
+const defaultInterval = 10 * time.Second
+
+func aclControllerCommand() cli.Command {
+	var f controllerFlags
+	return cli.Command{
+		Synopsis: "Set Consul's ACLs up for a cluster, and remove what dead tasks left",
+		Usage:    "acl-controller [flags]",
+		Help: `
+Runs in a task of the ECS cluster, as an ECS service; one is enough, and of two
+or more one leads while the others wait. It makes, and keeps as they should be, the
+auth methods by which the cluster's tasks log in to Consul, their binding rules,
+the clients' role and policy and the anonymous token's policy. Then it looks for
+tokens, services and nodes of tasks that have ended, and removes them: only with
+proof, which it logs. A task that ECS shows, or may show, keeps everything.
+
+The token of CONSUL_HTTP_TOKEN needs:
+  acl = "write"
+  agent_prefix "" { policy = "read" }
+  key_prefix "consul-ecs/" { policy = "write" }
+  session_prefix "" { policy = "write" }
+  node_prefix "" { policy = "write" }
+  service_prefix "" { policy = "write" }
+  operator = "write"        (with -partitions-enabled)
+and the task role ecs:ListTasks and ecs:DescribeTasks on the cluster.
+
+It tries for ever while Consul or AWS is away. On TERM or INT it ends within 5 s,
+between two deletions, and another controller leads at once. The exit code is 0
+then; 1 for a wrong call, 2 when Consul refuses for good: the log names the ACL
+rule that is missing; 3 when the task metadata cannot be read.
+
+Environment:
+  CONSUL_HTTP_ADDR and others    the Consul servers
+  CONSUL_HTTP_TOKEN              the token, or a file's in CONSUL_HTTP_TOKEN_FILE
+  CONSUL_CACERT_PEM              CA certificates of the servers, as text
+  ECS_CONTAINER_METADATA_URI_V4  set by ECS, for the cluster
+  AWS_REGION and the rest        the AWS SDK's; the region is the cluster's
+
+Example:
+  $ CONSUL_HTTP_ADDR=https://consul.example.com:8501 CONSUL_HTTP_TOKEN=... \
+      consul-ecs acl-controller -metrics-addr :9102`,
+		Flags: f.declare,
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			return f.run(ctx, inv)
+		},
+	}
+}
+
+type controllerFlags struct {
+	rolePath, partition  string
+	partitions, whole    bool
+	cluster, metricsAddr string
+	interval             time.Duration
+	rate                 float64
+	level                string
+	json                 bool
+}
+
+func (f *controllerFlags) declare(fs *flag.FlagSet) {
+	fs.StringVar(&f.rolePath, "iam-role-path", wanted.DefaultRolePath, "`path` of the IAM roles that may log in")
+	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of -iam-role-path")
+	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
+	fs.BoolVar(&f.partitions, "partitions-enabled", false, "use admin partitions and namespaces (Consul Enterprise)")
+	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster, outside of a task of it (default the task's)")
+	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
+	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
+	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
+	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default INFO)")
+	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
+}
+
+// anyCluster stands for the cluster until it is known.
+const anyCluster = "arn:aws:ecs:us-east-1:000000000000:cluster/any"
+
+// check finds every mistake that can be found without asking anybody.
+func (f *controllerFlags) check(inv *cli.Invocation) error {
+	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, f.json)}
+	mistake := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, cli.Usagef(format, args...))
+		}
+	}
+	if f.cluster != "" {
+		_, err := ecsread.ParseCluster(f.cluster)
+		mistake(err != nil, "-cluster: %w", err)
+	} else {
+		_, err := metadataClient(inv)
+		mistake(inv.Getenv(tmds.EnvVar) == "", "%s is not set: run this in a task of the ECS cluster, or give -cluster", tmds.EnvVar)
+		mistake(inv.Getenv(tmds.EnvVar) != "" && err != nil, "%w", err)
+	}
+	_, err := wanted.Principal(anyCluster, f.rolePath, f.whole)
+	mistake(err != nil, "-iam-role-path: %w", err)
+	mistake(f.partition != "" && !f.partitions, "-partition %s: give -partitions-enabled too", f.partition)
+	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)
+	mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate)
+	if f.metricsAddr != "" {
+		_, _, err := net.SplitHostPort(f.metricsAddr)
+		mistake(err != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr)
+	}
+	_, err = consulutil.NewClient(consulOptions(inv))
+	mistake(err != nil, "%w", err)
+	if err := errors.Join(errs...); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	return nil
+}
+
+// consulOptions are those of commands beside the Consul servers.
+func consulOptions(inv *cli.Invocation) consulutil.Options {
+	return consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv("CONSUL_CACERT_PEM"))}
+}
+
+// adminPartition is the controller's, or empty without partitions.
+func (f *controllerFlags) adminPartition() string {
+	if !f.partitions {
+		return ""
+	}
+	return cmp.Or(f.partition, "default")
+}

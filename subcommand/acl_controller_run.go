@@ -1,0 +1,221 @@
+package subcommand
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller/setup"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// controllerAgent names the controller to AWS, as in 0.6.
+const controllerAgent = "consul-ecs-controller"
+
+// httpLimit bounds a request for metrics.
+const httpLimit = 10 * time.Second
+
+// place is where a controller works, and who it is.
+type place struct {
+	cluster ecsread.Cluster
+	// holder is what other controllers read of it: its task's ARN, or its host.
+	holder string
+}
+
+func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := f.check(inv); err != nil {
+		return err
+	}
+	listener, err := f.listen()
+	if err != nil {
+		return err
+	}
+	at, err := locate(ctx, inv, f.cluster)
+	if err != nil && ctx.Err() == nil {
+		return err
+	}
+	if err == nil {
+		err = f.work(ctx, inv, at, listener)
+	}
+	if ctx.Err() != nil {
+		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
+		return nil
+	}
+	return err
+}
+
+// work is what follows once the place is known.
+func (f *controllerFlags) work(ctx context.Context, inv *cli.Invocation, at place, listener net.Listener) error {
+	inv.Log = inv.Log.With(logkey.ClusterARN, at.cluster.ARN)
+	c, err := f.controller(ctx, inv, at)
+	if err != nil {
+		return err
+	}
+	if listener != nil {
+		defer serve(listener, c.Handler(), inv.Log)()
+	}
+	return c.Run(ctx)
+}
+
+// listen takes the port before anything is done; nil without -metrics-addr.
+func (f *controllerFlags) listen() (net.Listener, error) {
+	if f.metricsAddr == "" {
+		return nil, nil
+	}
+	listener, err := net.Listen("tcp", f.metricsAddr)
+	if err != nil {
+		return nil, cli.Usagef("-metrics-addr: %w", err)
+	}
+	return listener, nil
+}
+
+// locate finds the cluster: the flag's, or that of this task.
+func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error) {
+	if flag != "" {
+		host, _ := os.Hostname() // for people only
+		cluster, err := ecsread.ParseCluster(flag)
+		return place{cluster, fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
+	}
+	metadata, err := metadataClient(inv)
+	if err != nil {
+		return place{}, err
+	}
+	var task workload.Task
+	err = retry.Do(ctx, retry.Remote(), inv.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) error {
+		task, err = metadata.Task(ctx)
+		return err
+	})
+	if err != nil {
+		return place{}, err
+	}
+	cluster, err := ecsread.ParseCluster(task.ClusterARN())
+	if err != nil {
+		return place{}, cli.Usagef("%w (from the task metadata): give -cluster", err)
+	}
+	return place{cluster, task.TaskARN}, nil
+}
+
+// controller wires one.
+func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, at place) (*controller.Controller, error) {
+	state, err := wanted.Agent(wanted.Options{
+		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.adminPartition(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	metrics, guard := controller.NewMetrics(cli.Version()), lease.NewGuard(lease.NewClock())
+	o := consulOptions(inv)
+	o.Wrap = func(next http.RoundTripper) http.RoundTripper { return guard.Transport(metrics.Transport(next)) }
+	client, err := consulutil.NewClient(o)
+	if err != nil {
+		return nil, err
+	}
+	tasks, err := ecsReader(ctx, at.cluster, f.rate)
+	if err != nil {
+		return nil, err
+	}
+	return controller.New(controller.Options{Interval: f.interval, Rate: f.rate}, controller.Ports{
+		Lease: f.lock(client, guard, at, inv.Log),
+		Setup: ensure(&setup.Setup{Client: client, Wanted: state, Log: inv.Log}),
+		Pass: pass(cleanup.New(cleanup.Options{
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log,
+			Leftovers: agentLeftovers(),
+		})),
+		Classify: consulutil.Classify,
+		Metrics:  metrics,
+		Log:      inv.Log,
+	}), nil
+}
+
+// agentLeftovers are what tasks of the agent generation leave.
+func agentLeftovers() cleanup.Leftovers {
+	return cleanup.Leftovers{Methods: []string{wanted.ClientMethod, wanted.ServiceMethod}, Source: workload.SourceValue}
+}
+
+func (f *controllerFlags) lock(client *api.Client, guard *lease.Guard, at place, log hclog.Logger) *lease.Lock {
+	o := lease.Options{Client: client, Key: lease.Key(at.cluster.ARN, f.adminPartition()), Holder: at.holder, Guard: guard, Log: log}
+	if f.partitions {
+		o.Partition = "default"
+	}
+	return lease.New(o)
+}
+
+// ecsReader asks ECS where the cluster is, whatever region the environment says.
+func ecsReader(ctx context.Context, cluster ecsread.Cluster, rate float64) (*ecsread.Reader, error) {
+	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: cluster.Region, UserAgent: controllerAgent, Version: cli.Version()})
+	if err != nil {
+		return nil, err
+	}
+	return ecsread.New(config, ecsread.Options{CallsPerSecond: rate}), nil
+}
+
+func ensure(s *setup.Setup) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		changes, err := s.Ensure(ctx)
+		return len(changes), err
+	}
+}
+
+// pass is the Cleaner's, in the controller's words. What could not be deleted is
+// no error: its own lines say so, and the next pass tries again.
+func pass(c *cleanup.Cleaner) func(context.Context) (controller.Result, error) {
+	return func(ctx context.Context) (controller.Result, error) {
+		report, err := c.Look(ctx)
+		deleteErr := c.Apply(ctx, &report)
+		r := controller.Result{
+			Tasks: report.Running, Tokens: report.Tokens, Services: report.Services, Foreign: report.Foreign,
+			Kept: map[string]int{}, Deleted: map[controller.Deletion]int{}, Failed: len(report.Failed),
+			AWSCalls: report.AWS.Calls, Throttles: report.AWS.Throttles,
+		}
+		for _, k := range report.Kept {
+			r.Kept[string(k.Why)]++
+			if k.Again > 0 && (r.Again == 0 || k.Again < r.Again) {
+				r.Again = k.Again
+			}
+		}
+		for _, i := range report.Deleted {
+			r.Deleted[controller.Deletion{Kind: i.Kind, Reason: string(i.Reason)}]++
+		}
+		if deleteErr != nil && ctx.Err() == nil {
+			c.Log.Warn("deletions failed, trying again", logkey.Failed, len(report.Failed), logkey.Error, deleteErr)
+		}
+		return r, err
+	}
+}
+
+// serve answers Prometheus and health checks until stop is called.
+func serve(listener net.Listener, handler http.Handler, log hclog.Logger) (stop func()) {
+	log.Info("serving metrics", logkey.Address, listener.Addr().String())
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: httpLimit, WriteTimeout: httpLimit, IdleTimeout: time.Minute,
+		ErrorLog: log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are not served any more", logkey.Error, err)
+		}
+	}()
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	}
+}

@@ -1,0 +1,259 @@
+package subcommand
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// TestACLController: the whole command sets Consul up, removes what a dead task
+// left, keeps what a live one has, serves its metrics, and ends.
+func TestACLController(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ids := w.run(3)
+	w.leave(ids...)
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
+	p := w.controller("-metrics-addr", address)
+	testkit.Eventually(t, "the service's auth method is there", func() bool {
+		method, _, err := w.admin.ACL().AuthMethodRead("iam-ecs-service-token", nil)
+		return err == nil && method != nil && method.Type == "aws-iam"
+	})
+	w.ecs.Kill(ids[0])
+	live := slices.Sorted(slices.Values(ids[1:]))
+	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), live) })
+	testkit.Eventually(t, "the next pass sees four services", func() bool {
+		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), "consul_ecs_controller_services 4\n")
+	})
+	text := body(t, "http://"+address+"/metrics", http.StatusOK)
+	for _, want := range []string{"consul_ecs_controller_leader 1\n", "consul_ecs_controller_tasks 2\n", "consul_ecs_controller_deletions_total{kind=\"service\",reason=\"stopped\"} 2\n", "consul_ecs_controller_consul_errors_total 0\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if got := body(t, "http://"+address+"/healthz", http.StatusOK); got != "ok\n" {
+		t.Errorf("health %q", got)
+	}
+	if !w.leads(p) {
+		t.Errorf("%q leads", w.leader())
+	}
+	p.Signal(syscall.SIGTERM)
+	exits(t, p, 0)
+	if got := w.leader(); got != "" {
+		t.Errorf("%q leads after the end", got)
+	}
+	if got := w.services(); !slices.Equal(got, live) {
+		t.Errorf("services %q, want %q", got, live)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, agent := range w.agents {
+		if !strings.HasPrefix(agent, "consul-ecs-controller/v") {
+			t.Errorf("AWS hears of %q", agent)
+		}
+	}
+}
+
+// body asks until the status is as wanted.
+func body(t *testing.T, url string, status int) string {
+	t.Helper()
+	var text string
+	testkit.Eventually(t, url+" answers", func() bool {
+		res, err := http.Get(url)
+		if err != nil {
+			return false
+		}
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		text = string(b)
+		return err == nil && res.StatusCode == status
+	})
+	return text
+}
+
+// TestACLControllerTakeOver: two controllers, and the leader is killed.
+func TestACLControllerTakeOver(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	first := w.controller()
+	testkit.Eventually(t, "the first leads", func() bool { return w.leads(first) })
+	second := w.controller()
+	ids := w.run(2)
+	w.leave(ids...)
+	w.ecs.Kill(ids[0])
+	testkit.Eventually(t, "the first cleans up", func() bool { return len(w.services()) == 1 })
+	first.Signal(syscall.SIGKILL)
+	w.ecs.Kill(ids[1])
+	took := within(t, lease.TakeOver, "the second leads", func() bool { return w.leads(second) })
+	t.Logf("killed, and taken over after %.1f s", took.Seconds())
+	testkit.Eventually(t, "the second cleans up", func() bool { return len(w.services()) == 0 })
+	// A leader that ends in order is followed at once.
+	third := w.controller()
+	second.Signal(syscall.SIGTERM)
+	exits(t, second, 0)
+	testkit.Eventually(t, "the third leads", func() bool { return w.leads(third) })
+}
+
+// TestACLControllerPaused: stopped for longer than its session, a leader that
+// goes on neither writes nor ends, but waits behind the one that leads.
+func TestACLControllerPaused(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	first := w.controller()
+	testkit.Eventually(t, "the first leads", func() bool { return w.leads(first) })
+	second := w.controller()
+	first.Signal(syscall.SIGSTOP)
+	within(t, lease.TakeOver, "the second leads", func() bool { return w.leads(second) })
+	first.Signal(syscall.SIGCONT)
+	ids := w.run(1)
+	w.leave(ids...)
+	w.ecs.Kill(ids[0])
+	testkit.Eventually(t, "the second cleans up", func() bool { return len(w.services()) == 0 })
+	if !first.Running() || !w.leads(second) {
+		t.Errorf("first running %v, %q leads", first.Running(), w.leader())
+	}
+	second.Signal(syscall.SIGTERM)
+	exits(t, second, 0)
+	testkit.Eventually(t, "the first leads again", func() bool { return w.leads(first) })
+}
+
+// TestACLControllerStopsInTime: whoever it waits for.
+func TestACLControllerStopsInTime(t *testing.T) {
+	t.Parallel()
+	for name, env := range map[string]string{
+		"Consul":   "CONSUL_HTTP_ADDR=",
+		"AWS":      "AWS_ENDPOINT_URL_ECS=http://",
+		"metadata": "ECS_CONTAINER_METADATA_URI_V4=http://",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newClusterWorld(t)
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			asked := make(chan struct{})
+			go func() {
+				if c, err := l.Accept(); err == nil {
+					close(asked)
+					t.Cleanup(func() { c.Close() })
+				}
+			}()
+			args := []string{"acl-controller", "-cluster", w.arn}
+			if name == "metadata" {
+				args = args[:1]
+			}
+			p := consulECS(t, append(w.env(), env+l.Addr().String()), args...)
+			select {
+			case <-asked:
+			case <-time.After(testkit.Patience):
+				t.Fatal("nobody asked")
+			}
+			start := time.Now()
+			p.Signal(syscall.SIGTERM)
+			exits(t, p, 0)
+			if took := time.Since(start); took > 5*time.Second {
+				t.Errorf("ended after %s", took)
+			}
+		})
+	}
+}
+
+// TestACLControllerHangsInTheMiddle: Consul stops answering under a leader, who
+// cannot even give the lock back.
+func TestACLControllerHangsInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	p := w.controller()
+	testkit.Eventually(t, "it leads", func() bool { return w.leads(p) })
+	w.Freeze(t)
+	start := time.Now()
+	p.Signal(syscall.SIGTERM)
+	exits(t, p, 0)
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("ended after %s", took)
+	}
+}
+
+// TestACLControllerRefused: a token that may not do it all ends the controller,
+// which names the rule; with that rule it gets further.
+func TestACLControllerRefused(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	rules := ""
+	for i, missing := range []string{
+		`key_prefix "consul-ecs/" { policy = "write" }`,
+		`session_prefix "" { policy = "write" }`,
+		`acl = "write"`,
+		`agent_prefix "" { policy = "read" }`,
+	} {
+		policy, _, err := w.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: "refused-" + port(i), Rules: rules}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		token, _, err := w.admin.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code, out := w.ends(t, "CONSUL_HTTP_TOKEN="+token.SecretID)
+		if code != 2 || !strings.Contains(out, "a policy with: ") || !strings.Contains(strings.ReplaceAll(out, `\"`, `"`), missing) {
+			t.Errorf("without %s: exit code %d and\n%s", missing, code, out)
+		}
+		rules += missing + "\n"
+	}
+	if code, out := w.ends(t, "CONSUL_HTTP_TOKEN=00000000-0000-4000-8000-00000000000f"); code != 2 || !strings.Contains(out, "correct CONSUL_HTTP_TOKEN") {
+		t.Errorf("an unknown token: exit code %d and\n%s", code, out)
+	}
+}
+
+// TestACLControllerMistakes: all at once, before anybody is asked.
+func TestACLControllerMistakes(t *testing.T) {
+	t.Parallel()
+	const meta = "ECS_CONTAINER_METADATA_URI_V4=http://127.0.0.1:1"
+	for name, tt := range map[string]struct {
+		env  string
+		args []string
+		want []string
+	}{
+		"partition without partitions":   {meta, []string{"-partition", "team"}, []string{"-partition team: give -partitions-enabled too"}},
+		"no cluster":                     {"ECS_CONTAINER_METADATA_URI_V4=", nil, []string{"run this in a task of the ECS cluster, or give -cluster"}},
+		"whole account by an empty path": {meta, []string{"-iam-role-path", ""}, []string{"or -trust-whole-account if that is what you want"}},
+		"path and whole account":         {meta, []string{"-iam-role-path", "/x/", "-trust-whole-account"}, []string{"not both"}},
+		"Consul's address":               {"CONSUL_HTTP_ADDR=https://", []string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"want <host>:<port>"}},
+		"CA text":                        {"CONSUL_CACERT_PEM=x", []string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"consul client for"}},
+		"everything": {meta, []string{"-cluster", "mesh", "-interval", "1ms", "-aws-rate", "-1", "-metrics-addr", "9102", "-log-level", "LOUD", "-iam-role-path", "//", "-partition", "x", "y"}, []string{
+			`unexpected argument "y"`, `log level "LOUD"`, `cluster "mesh": want arn:`, "role path", "-partition x", "-interval 1ms: want 1s to 1h", "-aws-rate -1: want more than 0", `-metrics-addr "9102": want host:port or :port`,
+		}},
+		"address in no network": {meta, []string{"-metrics-addr", "192.0.2.1:9102"}, []string{"-metrics-addr: listen tcp 192.0.2.1:9102"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, out := controllerEnds(t, []string{tt.env}, tt.args...)
+			if code != 1 {
+				t.Errorf("exit code %d", code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in\n%s", want, out)
+				}
+			}
+			if lines := strings.Count(out, "\n"); lines != len(tt.want) {
+				t.Errorf("%d lines for %d mistakes:\n%s", lines, len(tt.want), out)
+			}
+		})
+	}
+}
