@@ -3,6 +3,7 @@ package localecs
 import (
 	"fmt"
 
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
@@ -74,4 +75,46 @@ func notRun(container, program string) error {
 		return fmt.Errorf("container %s has ended", container)
 	}
 	return fmt.Errorf("no process of container %s runs %s", container, program)
+}
+
+// Limit lets the task send and get so many kbit/s in the VPC, each, until end or
+// its own end. Metadata and credentials are not limited. The error is
+// network.ErrHostNetwork in that mode, a *hostcap.MissingError where the kernel
+// cannot.
+func (t *Task) Limit(kbits int) (end func() error, err error) {
+	return t.impair("limit the link", func(l *impair.Task) (func() error, error) { return l.Limit(kbits) })
+}
+
+// Partition drops what two tasks send each other, in silence, also what is of
+// connections that are there, until end or the end of one of them. The error is
+// network.ErrHostNetwork in that mode.
+func (c *Cluster) Partition(t, from *Task) (end func() error, err error) {
+	other, err := from.ns.Link()
+	if err != nil {
+		return nil, fmt.Errorf("task %s: partition from %s: %w", t.name, from.name, err)
+	}
+	return t.impair("partition from "+from.name, func(l *impair.Task) (func() error, error) { return l.CutFrom(other) })
+}
+
+// PartitionFromServices does so with a task and what StartService has started.
+// STS, IAM, the ECS API and names are none of those.
+func (c *Cluster) PartitionFromServices(t *Task) (end func() error, err error) {
+	return t.impair("partition from services", (*impair.Task).CutFromServices)
+}
+
+// PartitionFromAll does so with a task and everybody. Only its metadata and
+// credentials come through.
+func (c *Cluster) PartitionFromAll(t *Task) (end func() error, err error) {
+	return t.impair("partition from all", (*impair.Task).CutFromAll)
+}
+
+func (t *Task) impair(what string, act func(*impair.Task) (func() error, error)) (end func() error, err error) {
+	link, err := t.ns.Link()
+	if err == nil {
+		end, err = act(link)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("task %s: %s: %w", t.name, what, err)
+	}
+	return end, nil
 }

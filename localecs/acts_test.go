@@ -1,6 +1,7 @@
 package localecs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -252,4 +254,93 @@ func TestInterrupt(t *testing.T) {
 		t.Errorf("a exited %d, b %d, %s", s.code("a"), s.code("b"), v.StopCode)
 	}
 	between(t, "b's end", s.container("b").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
+}
+
+// greeting is what a task hears at an address before it is late.
+func (s *scene) greeting(address string, patience time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	c, err := s.Dial(ctx, "tcp", address)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	_ = c.SetReadDeadline(time.Now().Add(patience))
+	text, err := io.ReadAll(c)
+	return string(text), err
+}
+
+// hears fails unless a task is greeted, or is not and gets no answer at all.
+func (s *scene) hears(address string, want bool) {
+	s.t.Helper()
+	patience := 500 * time.Millisecond
+	if want {
+		patience = testkit.Patience
+	}
+	text, err := s.greeting(address, patience)
+	late, _ := errors.AsType[net.Error](err)
+	if got := text != "" && err == nil; got != want || !want && (late == nil || !late.Timeout()) {
+		s.t.Errorf("%s: %q, %v; want an answer %t, else silence", address, text, err, want)
+	}
+}
+
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	w := newTools(t, nil)
+	service := startService(t, w)
+	testkit.Eventually(t, "the service greets", func() bool { return w.greets(t) })
+	a := w.play(t, withRole, helper("a", "net", "listen=:9000")).await("a")
+	b := w.play(t, nil, helper("a", "net", "listen=:9000")).await("a")
+	sts := strings.TrimPrefix(w.AWSEndpoint(), "http://") + ":80"
+	reached := func(task, server, aws bool) {
+		t.Helper()
+		a.hears(b.IP()+":9000", task)
+		b.hears(a.IP()+":9000", task)
+		a.hears(serviceAddress, server)
+		b.hears(serviceAddress, true)
+		_, err := a.greeting(sts, 500*time.Millisecond) // a connection without a request
+		if dialled := !strings.Contains(fmt.Sprint(err), "dial"); dialled != aws {
+			t.Errorf("STS: %v, want a connection %t", err, aws)
+		}
+		if code, _ := a.request("GET", a.base("a")+"/task", ""); code != 200 {
+			t.Errorf("metadata: %d", code)
+		}
+		if code, _ := a.request("GET", a.credentialsURL(), ""); code != 200 {
+			t.Errorf("credentials: %d", code)
+		}
+	}
+	for _, c := range []struct {
+		act               func() (func() error, error)
+		task, server, aws bool
+	}{
+		{func() (func() error, error) { return w.Partition(a.Task, b.Task) }, false, true, true},
+		{func() (func() error, error) { return w.PartitionFromServices(a.Task) }, true, false, true},
+		{func() (func() error, error) { return w.PartitionFromAll(a.Task) }, false, false, false},
+	} {
+		end, err := c.act()
+		if err != nil {
+			t.Fatal(err)
+		}
+		reached(c.task, c.server, c.aws)
+		must(t, end)
+		reached(true, true, true)
+	}
+	// A service that comes back is still kept away.
+	if _, err := w.PartitionFromServices(a.Task); err != nil {
+		t.Fatal(err)
+	}
+	up, err := service.Down()
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, up)
+	testkit.Eventually(t, "the service greets", func() bool { return w.greets(t) })
+	a.hears(serviceAddress, false)
+	if _, err := a.Limit(1000); err != nil {
+		t.Fatal(err)
+	}
+	a.end().stopped()
+	if _, err := a.Limit(1000); !errors.Is(err, impair.ErrGone) {
+		t.Errorf("limit of a task that has ended: %v", err)
+	}
 }

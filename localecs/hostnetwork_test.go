@@ -86,6 +86,7 @@ func TestHostNetwork(t *testing.T) {
 	t.Run("PortsInUse", hostPortsInUse)
 	t.Run("ServicePortInUse", hostServicePortInUse)
 	t.Run("WithoutDNS", hostWithoutDNS)
+	t.Run("Acts", hostActs)
 	t.Run("NothingIsLeft", hostNothingIsLeft)
 }
 
@@ -239,4 +240,28 @@ func hostNothingIsLeft(t *testing.T) {
 			t.Errorf("somebody still listens at %s", address)
 		}
 	}
+}
+
+// Processes can be stopped here, packets cannot.
+func hostActs(t *testing.T) {
+	w := onHost(t, nil)
+	a := w.play(t, nil, helper("a", "run", "0s", "0")).await("a")
+	_, limit := a.Limit(1000)
+	_, other := w.Partition(a.Task, a.Task)
+	_, services := w.PartitionFromServices(a.Task)
+	_, all := w.PartitionFromAll(a.Task)
+	for what, err := range map[string]error{"limit the link": limit, "partition from web": other, "partition from services": services, "partition from all": all} {
+		if want := "task web: " + what + ": " + network.ErrHostNetwork.Error(); err == nil || err.Error() != want {
+			t.Errorf("got  %v\nwant %s", err, want)
+		}
+	}
+	end, err := a.Freeze("a", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := a.states("a", "helper"); got != "T" {
+		t.Errorf("the frozen program's state is %s", got)
+	}
+	must(t, end)
+	a.end().stopped()
 }

@@ -22,6 +22,14 @@ func (f failures) any(objects []wanted.Object) bool {
 	})
 }
 
+// skip notes an object that another one's failure keeps back. A record is
+// written twice: its own reason stays.
+func (f failures) skip(o wanted.Object) {
+	if _, ok := f[o]; !ok {
+		f[o] = nil
+	}
+}
+
 // errors are the reasons, in a fixed order.
 func (f failures) errors() []error {
 	var errs []error
@@ -50,13 +58,17 @@ func lockObject(s wanted.State) wanted.Object {
 // explain says what to do about a refused request, and marks what no retry
 // mends.
 func (s *Setup) explain(o wanted.Object, err error) error {
+	enterprise := o.Kind == wanted.KindPartition || o.Kind == wanted.KindNamespace
 	switch {
 	case err == nil || consulutil.Classify(err) == retry.Retry:
 		return err
+	case missing(err) && !enterprise:
+		// Deleted since it was read. Not wrapped: the next try makes it again.
+		return fmt.Errorf("%v", err)
 	case consulutil.ACLsDisabled(err):
 		return permanent("%w: enable ACLs in Consul; without them there is nothing to set up", err)
-	case missing(err) && (o.Kind == wanted.KindPartition || o.Kind == wanted.KindNamespace):
-		return permanent("%w: admin partitions need Consul Enterprise; leave out -partitions-enabled", err)
+	case missing(err), strings.Contains(consulutil.Reason(err), "Consul Enterprise feature"):
+		return permanent("%w: admin partitions need Consul Enterprise; leave out -partitions-enabled, CONSUL_PARTITION and CONSUL_NAMESPACE", err)
 	case consulutil.UnknownToken(err):
 		return permanent("%w: Consul does not know the token: correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE", err)
 	case consulutil.Status(err) == http.StatusForbidden:
@@ -75,7 +87,7 @@ func (s *Setup) rule(o wanted.Object) string {
 	case wanted.KindPartition, wanted.KindNamespace:
 		return `operator = "write"`
 	case wanted.KindRecord, kindLock:
-		return `key_prefix "` + s.Wanted.Keys + `" { policy = "write" }`
+		return `key_prefix "` + wanted.KeyPrefix + `" { policy = "write" }`
 	case kindSession:
 		return `session_prefix "" { policy = "write" }`
 	case kindAgent:

@@ -46,6 +46,9 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
+// close gives the connections back: the server allows 200 of one address.
+func (r *recorder) close() { r.next.(*http.Transport).CloseIdleConnections() }
+
 // writes are the requests that were no reads, since the last call.
 func (r *recorder) writes() []string {
 	r.mu.Lock()
@@ -72,6 +75,7 @@ func client(t testing.TB, token string, answer func(*http.Request) (*http.Respon
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(r.close)
 	return c, r
 }
 

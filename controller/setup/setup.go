@@ -113,11 +113,11 @@ func (s *Setup) converge(ctx context.Context, plan func(context.Context) (wanted
 func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failures) Changes {
 	var changes Changes
 	for _, r := range p.Refused {
-		failed[r.Object] = nil // finish tells the reason
+		failed.skip(r.Object) // finish tells the reason
 	}
 	for _, w := range p.Writes {
 		if failed.any(w.Needs) {
-			failed[w.Object] = nil // its reason is there already
+			failed.skip(w.Object)
 			continue
 		}
 		bounded, cancel, err := l.hold(ctx)
@@ -149,9 +149,9 @@ func verb(w wanted.Write) string {
 func (s *Setup) finish(p wanted.Plan, failed failures) error {
 	for _, n := range p.Notes {
 		var args []any
-		for key, value := range map[string]string{logkey.AuthMethod: n.Method, logkey.Principal: n.ARN, logkey.Reason: n.Other} {
-			if value != "" {
-				args = append(args, key, value)
+		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN}, {logkey.Reason, n.Other}} {
+			if a.value != "" {
+				args = append(args, a.key, a.value)
 			}
 		}
 		s.Log.Warn(n.Text, args...)

@@ -2,15 +2,22 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
+// errChanged asks for another try.
+var errChanged = errors.New("somebody changed it since it was read")
+
 // write makes one write of a plan.
 func (s *Setup) write(ctx context.Context, w wanted.Write) (err error) {
 	options := s.writeOptions(ctx, w.Scope)
+	if err := s.unchanged(ctx, w); err != nil {
+		return err
+	}
 	switch v := w.Value.(type) {
 	case *api.Partition:
 		_, _, err = s.Client.Partitions().Create(ctx, v, options)
@@ -24,6 +31,35 @@ func (s *Setup) write(ctx context.Context, w wanted.Write) (err error) {
 		err = s.writeACL(w, options)
 	}
 	return err
+}
+
+// unchanged reads once more what operators and other programs write without our
+// lock, so that the time in which a change of theirs can be lost is one request.
+func (s *Setup) unchanged(ctx context.Context, w wanted.Write) error {
+	if w.Create {
+		return nil
+	}
+	var was, is uint64
+	switch v := w.Value.(type) {
+	case *api.ACLAuthMethod:
+		now, _, err := s.Client.ACL().AuthMethodRead(v.Name, s.queryOptions(ctx, w.Scope))
+		if err != nil {
+			return err
+		}
+		if was = v.ModifyIndex; now != nil {
+			is = now.ModifyIndex
+		}
+	case *api.ACLToken:
+		now, _, err := s.Client.ACL().TokenRead(v.AccessorID, s.queryOptions(ctx, w.Scope))
+		if err != nil {
+			return err
+		}
+		was, is = v.ModifyIndex, now.ModifyIndex
+	}
+	if was != is {
+		return errChanged
+	}
+	return nil
 }
 
 func (s *Setup) writeNamespace(n *api.Namespace, create bool, options *api.WriteOptions) (err error) {

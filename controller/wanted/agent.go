@@ -23,10 +23,12 @@ const (
 	TagNamespace   = "consul.hashicorp.com.namespace"
 )
 
-// Keys is the KV prefix of everything that controllers keep in Consul.
-const Keys = "consul-ecs/setup/"
-
 const (
+	// KeyPrefix is the KV prefix of everything that controllers keep in Consul.
+	KeyPrefix = "consul-ecs/"
+	// Keys is the KV prefix of set-up.
+	Keys = KeyPrefix + "setup/"
+
 	defaultPartition = "default"
 	defaultNamespace = "default"
 )

@@ -171,7 +171,7 @@ func named(name string) func(*api.ACLLink) bool {
 
 func (p *Plan) rule(want BindingRule, f Found, needs []Object) {
 	found, read := f.Rules[want.Method]
-	if !read {
+	if method := (Object{KindMethod, want.Method}); !read || f.Methods[want.Method] == nil && !p.writes(method) {
 		return
 	}
 	w := Write{Object: want.Object(), Scope: want.Scope, Needs: append(slices.Clone(needs), Object{KindMethod, want.Method})}
@@ -194,6 +194,11 @@ func (p *Plan) rule(want BindingRule, f Found, needs []Object) {
 		w.Value = &fixed
 	}
 	p.Writes = append(p.Writes, w)
+}
+
+// writes says whether the plan has a write of an object.
+func (p *Plan) writes(o Object) bool {
+	return slices.ContainsFunc(p.Writes, func(w Write) bool { return w.Object == o })
 }
 
 // met says whether a rule binds what is wanted, whoever made it.

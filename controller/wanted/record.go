@@ -83,7 +83,7 @@ type Note struct {
 // What notes say, for the log.
 const (
 	NoteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is meant"
-	NoteShared     = "role path no longer ours stays trusted: another controller claims it; if that one is gone for good, delete its record"
+	NoteShared     = "role path no longer ours stays trusted: another controller claims it; if that one is gone for good, delete its record and the entry of BoundIAMPrincipalARNs"
 	NoteFound      = "role path no longer ours stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is meant"
 	NoteUnreadable = "record of trust cannot be read: no trust is removed until it is mended or deleted"
 	NoteForeign    = "shared policy has other rules than ours and stays as it is"

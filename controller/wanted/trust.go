@@ -89,9 +89,9 @@ func (s State) record(c claims) Record {
 
 func (s State) recordObject() Object { return Object{KindRecord, s.RecordKey()} }
 
-// record plans the write of a record unless Consul has it.
+// record plans the write of a record unless Consul has it, or it says nothing.
 func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Object) {
-	if bytes.Equal(r.Encode(), have) {
+	if bytes.Equal(r.Encode(), have) || create && len(r.Trust) == 0 {
 		return
 	}
 	p.Writes = append(p.Writes, Write{

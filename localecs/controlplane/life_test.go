@@ -48,6 +48,25 @@ func TestEssentialExit(t *testing.T) {
 	}
 }
 
+// A Spot interruption is told two minutes before the capacity is gone: the task
+// still runs.
+func TestSpotInterruption(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	id := w.run(nil)[0]
+	w.start(id)
+	w.happen(id, scheduler.StopRequested{Code: scheduler.StopSpotInterruption, Reason: scheduler.SpotReason})
+	task := w.describe(id)
+	if task.LastStatus != ecs.Running || task.DesiredStatus != ecs.Stopped || task.StopCode != "SpotInterruption" ||
+		task.StoppedReason != "Your Spot Task was interrupted." || !task.StoppingAt.Equal(w.now) || !task.StoppedAt.IsZero() {
+		t.Errorf("%+v", task)
+	}
+	w.end(id, 143)
+	if task = w.describe(id); task.LastStatus != ecs.Stopped || task.StopCode != "SpotInterruption" {
+		t.Errorf("%+v", task)
+	}
+}
+
 func TestTheNetworkInterfaceShowsInStepsThatAreNoVersions(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *controlplane.Options) { o.Lag = record.Lag{Interface: 5 * time.Second} })

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 )
 
 // ErrClosed means that the fabric is closed.
@@ -37,8 +39,9 @@ type Fabric struct {
 type wires interface {
 	// infra is where everything is that is no task's.
 	infra() place
-	// attach makes the network of a task; detach takes it away.
-	attach(taskID string, a Addressing) (p place, detach func() error, err error)
+	// attach makes the network of a task; detach takes it away. link is what can be
+	// impaired, nil where nothing can.
+	attach(taskID string, a Addressing) (p place, link *impair.Task, detach func() error, err error)
 	// add gives infra one more address.
 	add(ip netip.Addr) error
 	close() error
@@ -62,6 +65,10 @@ func New(o Options) (*Fabric, error) {
 		return nil, err
 	}
 	f.infra = &Namespace{Addressing: gateway, place: f.wires.infra(), close: func() error { return nil }}
+	if o.Mode != Host {
+		// What the simulator dials is told from what a service does.
+		f.infra.from = gateway.IP
+	}
 	return f, nil
 }
 
@@ -137,12 +144,12 @@ func (f *Fabric) attach(taskID string) (*Namespace, error) {
 		return nil, err
 	}
 	n := &Namespace{Addressing: f.plan.addressing(ip)}
-	place, detach, err := f.wires.attach(taskID, n.Addressing)
+	place, link, detach, err := f.wires.attach(taskID, n.Addressing)
 	if err != nil {
 		f.pool.release(ip)
 		return nil, err
 	}
-	n.place = place
+	n.place, n.link = place, link
 	n.close = func() error {
 		f.forget(taskID, n)
 		err := detach()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
@@ -39,9 +40,9 @@ func (s *shared) infra() place { return &outside{shared: s} }
 // add has nothing to do: Linux answers at every loopback address.
 func (s *shared) add(netip.Addr) error { return nil }
 
-func (s *shared) attach(string, Addressing) (place, func() error, error) {
+func (s *shared) attach(string, Addressing) (place, *impair.Task, func() error, error) {
 	o := &outside{shared: s}
-	return o, o.release, nil
+	return o, nil, o.release, nil
 }
 
 func (s *shared) close() error { return nil }

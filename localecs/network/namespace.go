@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
@@ -17,6 +19,9 @@ type Namespace struct {
 	Addressing
 
 	place place
+	// from is the address that dials; empty leaves that to the kernel.
+	from  netip.Addr
+	link  *impair.Task
 	close func() error
 	once  sync.Once
 	err   error
@@ -39,6 +44,18 @@ func (n *Namespace) File() *os.File { return n.place.file() }
 // Do runs fn on a thread inside the namespace and returns its error. What fn
 // does by its own goroutine is inside; goroutines it starts are not.
 func (n *Namespace) Do(fn func() error) error { return n.place.do(fn) }
+
+// ErrHostNetwork means that there is nothing between the tasks that could be bad.
+var ErrHostNetwork = errors.New("with -network host tasks share the host's network: none can be partitioned or have a slow link; leave -network host out")
+
+// Link is the task's link to the VPC, which can be impaired until Close. Host:
+// the error is ErrHostNetwork.
+func (n *Namespace) Link() (*impair.Task, error) {
+	if n.link == nil {
+		return nil, ErrHostNetwork
+	}
+	return n.link, nil
+}
 
 // Reserve claims a port until Close, for an owner with a name for people.
 // Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
@@ -87,10 +104,21 @@ func (n *Namespace) DialContext(ctx context.Context, network, address string) (n
 	var c net.Conn
 	err := n.literal(network, address, func() error {
 		var err error
-		c, err = new(net.Dialer).DialContext(ctx, network, address)
+		c, err = n.dialer(network).DialContext(ctx, network, address)
 		return err
 	})
 	return c, err
+}
+
+func (n *Namespace) dialer(network string) *net.Dialer {
+	switch {
+	case !n.from.IsValid():
+	case strings.HasPrefix(network, "tcp"):
+		return &net.Dialer{LocalAddr: &net.TCPAddr{IP: n.from.AsSlice()}}
+	case strings.HasPrefix(network, "udp"):
+		return &net.Dialer{LocalAddr: &net.UDPAddr{IP: n.from.AsSlice()}}
+	}
+	return &net.Dialer{}
 }
 
 // literal runs fn inside when address needs no resolver.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
@@ -136,10 +137,10 @@ type slow struct {
 	detached        atomic.Bool
 }
 
-func (s *slow) attach(string, Addressing) (place, func() error, error) {
+func (s *slow) attach(string, Addressing) (place, *impair.Task, func() error, error) {
 	close(s.attaching)
 	<-s.goOn
-	return s.infra(), func() error { s.detached.Store(true); return nil }, nil
+	return s.infra(), nil, func() error { s.detached.Store(true); return nil }, nil
 }
 
 func TestCloseWhileATaskAttaches(t *testing.T) {

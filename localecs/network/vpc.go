@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/meshtask/consul-ecs/localecs/network/exchange"
+	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/vishvananda/netlink"
@@ -26,6 +27,8 @@ type vpc struct {
 	link   *netlink.Handle
 	bridge netlink.Link
 	links  atomic.Uint64
+	// impaired are the links that somebody makes bad.
+	impaired *impair.VPC
 	// metadata listens at MetadataIP for all tasks. The address is outside of
 	// them, as on Fargate: inside, port 80 of 0.0.0.0 would be taken, and that
 	// is what many an application listens on.
@@ -39,6 +42,8 @@ type inside struct {
 	vpc  *vpc
 	ip   netip.Addr
 	link int // index of the VPC's end of eth1, 0 without
+	// impaired is nil before there are links.
+	impaired *impair.Task
 }
 
 func (i *inside) file() *os.File { return i.ns }
@@ -89,6 +94,7 @@ func (v *vpc) open() error {
 	if v.link, err = openLink(v.own); err != nil {
 		return hostcap.Explain(what, "netlink", wayRound, err)
 	}
+	v.impaired = impair.New(v.link, impair.Own{Gateway: v.a.Gateway, Resolver: v.a.Resolver, Metadata: netip.MustParseAddr(MetadataIP)})
 	if err := setUpLoopback(v.link); err != nil {
 		return err
 	}
@@ -134,20 +140,24 @@ func (v *vpc) inside(ns netns.NsHandle, name string, ip netip.Addr) *inside {
 func (v *vpc) infra() place { return v.own }
 
 func (v *vpc) add(ip netip.Addr) error {
-	return addAddress(v.link, v.bridge, netip.PrefixFrom(ip, v.a.CIDR.Bits()))
+	err := addAddress(v.link, v.bridge, netip.PrefixFrom(ip, v.a.CIDR.Bits()))
+	if err == nil {
+		v.impaired.AddService(ip)
+	}
+	return err
 }
 
-func (v *vpc) attach(taskID string, a Addressing) (place, func() error, error) {
+func (v *vpc) attach(taskID string, a Addressing) (place, *impair.Task, func() error, error) {
 	ns, err := newNamespace(v.home)
 	if err != nil {
-		return nil, nil, hostcap.Explain("make a network namespace", "network namespaces", "", hostcap.Shortage(err, "net"))
+		return nil, nil, nil, hostcap.Explain("make a network namespace", "network namespaces", "", hostcap.Shortage(err, "net"))
 	}
 	i := v.inside(ns, "task-"+taskID, a.IP)
 	detach := func() error { return v.detach(i, a) }
 	if err := v.connect(i, ns, a); err != nil {
-		return nil, nil, errors.Join(err, detach())
+		return nil, nil, nil, errors.Join(err, detach())
 	}
-	return i, detach, nil
+	return i, i.impaired, detach, nil
 }
 
 // connect links the namespace with the VPC, eth0 before eth1, so that
@@ -165,6 +175,7 @@ func (v *vpc) connect(i *inside, ns netns.NsHandle, a Addressing) error {
 		return err
 	}
 	i.link = eni.Index
+	i.impaired = v.impaired.Attach(a.IP, eni.Name, eni.Index, func() (*netlink.Handle, error) { return openLink(i) })
 	h, err := openLink(i)
 	if err != nil {
 		return err
@@ -203,7 +214,7 @@ func (v *vpc) addLink(name, peer string, ns netns.NsHandle, mac net.HardwareAddr
 func (v *vpc) detach(i *inside, a Addressing) error {
 	var err error
 	if i.link != 0 {
-		err = unrouteTask(v.link, i.link, a)
+		err = errors.Join(i.impaired.Close(), unrouteTask(v.link, i.link, a))
 	}
 	return errors.Join(err, i.ns.Close())
 }

@@ -2,6 +2,10 @@ package runtime
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +17,9 @@ const (
 	slowPeriod = 250 * time.Millisecond
 	slowRun    = slowPeriod / 5
 )
+
+// stopGrace is how long processes may take to stop.
+const stopGrace = time.Second
 
 // brake keeps processes of a container from running, without ending them. While
 // somebody holds it, a goroutine looks twice in every period: what was forked
@@ -62,6 +69,7 @@ func (c *Container) hold(h hold) (release func(), ok bool) {
 	}
 	b.holds[&h] = true
 	c.brakeNow(false)
+	b.settle()
 	if !b.looked {
 		b.looked = true
 		b.looks.Go(c.keepBraking)
@@ -120,6 +128,35 @@ func (c *Container) brakeNow(run bool) {
 	})
 	b.stopped = stopped
 	b.gate()
+}
+
+// settle waits until what was told to stop has stopped: a thread that runs stops
+// when it next comes by the kernel. One that waits for a disk may be later. The
+// lock is held.
+func (b *brake) settle() {
+	for end := time.Now().Add(stopGrace); time.Now().Before(end); {
+		moving := false
+		for pid := range b.stopped {
+			moving = moving || b.stopped[pid] && moves(pid)
+		}
+		if !moving {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// moves tells whether a thread of the process is not stopped yet.
+func moves(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
+	for _, name := range stats {
+		stat, _ := os.ReadFile(name)
+		_, state, ok := strings.Cut(string(stat), ") ")
+		if ok && state != "" && !strings.ContainsAny(state[:1], "TtZX") {
+			return true
+		}
+	}
+	return false
 }
 
 // gate closes or opens the way for probes.

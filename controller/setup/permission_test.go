@@ -1,0 +1,140 @@
+package setup
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// tokenFor makes a token with a policy of these rules.
+func tokenFor(t *testing.T, name, rules string) string {
+	t.Helper()
+	acl := management(t).ACL()
+	policy, _, err := acl.PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := acl.TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token.SecretID
+}
+
+// documented is the controller's policy as docs/CONTROLLER.md gives it.
+func documented(t *testing.T) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "CONTROLLER.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(page), "```hcl\n")
+	rules, _, ok := strings.Cut(rest, "```")
+	if !ok {
+		t.Fatal("docs/CONTROLLER.md has no policy")
+	}
+	return rules
+}
+
+// TestDocumentedPolicyIsEnough runs set-up with the policy of the page, and
+// without each of its rules that set-up needs.
+func TestDocumentedPolicyIsEnough(t *testing.T) {
+	t.Parallel()
+	secured.Require(t)
+	all := documented(t)
+	for name, without := range map[string]string{
+		"all":     "",
+		"acl":     `acl = "write"`,
+		"agent":   `agent_prefix "" { policy = "read" }`,
+		"key":     `key_prefix "consul-ecs/" { policy = "write" }`,
+		"session": `session_prefix "" { policy = "write" }`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if without != "" && strings.Count(all, without) != 1 {
+				t.Fatalf("the page's policy does not have %s", without)
+			}
+			l := newLab(t)
+			rules := all
+			if without != "" {
+				rules = strings.Replace(all, without, "", 1)
+			}
+			c, _ := client(t, tokenFor(t, l.name+"-token", rules), nil)
+			s := l.setup(t, c, wanted.Options{})
+			s.Wanted.Anonymous = &wanted.Anonymous{Policy: wanted.Policy{
+				Name: l.name + "-anonymous", Rules: `node_prefix "" { policy = "read" }`,
+			}}
+			if name != "all" {
+				changes, err := s.Ensure(t.Context())
+				if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "a policy with: "+without) {
+					t.Errorf("got %v", err)
+				}
+				// Without agent:read all but the anonymous token is made.
+				if made := len(changes); made != map[string]int{"agent": 7}[name] {
+					t.Errorf("%d changes:\n%s", made, text(changes))
+				}
+				return
+			}
+			mustEnsure(t, s)
+			if again := mustEnsure(t, s); len(again) > 0 {
+				t.Errorf("a second start changes:\n%s", text(again))
+			}
+		})
+	}
+}
+
+func TestRefusedTokens(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	for name, c := range map[string]struct{ token, want string }{
+		"unknown": {"e2f0a1c4-0000-4000-8000-00000000dead", "Consul does not know the token: correct CONSUL_HTTP_TOKEN"},
+		"none":    {"anonymous", `a policy with: acl = "write"`},
+	} {
+		client, _ := client(t, c.token, nil)
+		_, err := l.setup(t, client, wanted.Options{}).Ensure(t.Context())
+		if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+func TestWithoutACLs(t *testing.T) {
+	t.Parallel()
+	open.Require(t)
+	c, err := consulutil.NewClient(consulutil.Options{Address: open.HTTPAddr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = newLab(t).setup(t, c, wanted.Options{}).Ensure(t.Context())
+	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "enable ACLs in Consul") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPartitionsWithoutEnterprise(t *testing.T) {
+	t.Parallel()
+	s := newLab(t).setup(t, management(t), wanted.Options{Partition: "ecs"})
+	_, err := s.Ensure(t.Context())
+	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "admin partitions need Consul Enterprise") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestConsulThatIsAwayIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	c, err := consulutil.NewClient(consulutil.Options{Address: "127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newLab(t).setup(t, c, wanted.Options{})
+	if _, err := s.Ensure(t.Context()); err == nil || consulutil.Classify(err) != retry.Retry {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,237 @@
+package wanted
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
+)
+
+const ours = "arn:aws:iam::123456789012:role/consul-ecs/*"
+
+func agent(t testing.TB, o Options) State {
+	t.Helper()
+	if o.Cluster == "" {
+		o.Cluster = mainCluster
+	}
+	if o.RolePath == "" {
+		o.RolePath = DefaultRolePath
+	}
+	s, err := Agent(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// nothing is a Consul that was read and has nothing of a state.
+func nothing(s State) Found {
+	f := Found{
+		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
+		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
+		Records: map[string][]byte{}, Anonymous: &api.ACLToken{AccessorID: AnonymousToken, SecretID: "anonymous"},
+	}
+	for _, p := range s.Policies {
+		f.Policies[p.Name] = nil
+	}
+	for _, r := range s.Roles {
+		f.Roles[r.Name] = nil
+	}
+	for _, m := range s.Methods {
+		f.Methods[m.Name], f.Rules[m.Name] = nil, nil
+	}
+	if s.Anonymous != nil {
+		f.Policies[s.Anonymous.Policy.Name] = nil
+	}
+	return f
+}
+
+// apply is what a Consul has after a plan. It makes all writes.
+func apply(t testing.TB, f Found, p Plan) Found {
+	t.Helper()
+	for _, w := range p.Writes {
+		switch v := w.Value.(type) {
+		case *api.ACLPolicy:
+			f.Policies[v.Name] = v
+		case *api.ACLRole:
+			f.Roles[v.Name] = v
+		case *api.ACLAuthMethod:
+			f.Methods[v.Name] = v
+		case *api.ACLBindingRule:
+			if w.Create {
+				v.ID = v.Description
+				f.Rules[v.AuthMethod] = append(f.Rules[v.AuthMethod], v)
+			}
+			for i, r := range f.Rules[v.AuthMethod] {
+				if r.ID == v.ID {
+					f.Rules[v.AuthMethod][i] = v
+				}
+			}
+		case *api.ACLToken:
+			f.Anonymous = v
+		case Record:
+			f.Records[w.Name] = v.Encode()
+		case *api.Partition:
+			f.NoPartition = false
+		default:
+			t.Fatalf("a write of %T", v)
+		}
+	}
+	return f
+}
+
+// steps are a plan's writes in one line each.
+func steps(p Plan) []string {
+	var lines []string
+	for _, w := range p.Writes {
+		line := w.Object.String()
+		if w.Create {
+			line += " new"
+		} else {
+			for _, c := range w.Changed {
+				line += " " + c
+			}
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func TestCompareFromNothingAndAgain(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{})
+	f := nothing(s)
+	p := s.Compare(f)
+	want := []string{
+		"policy consul-ecs-client-policy new",
+		"role consul-ecs-client-role new",
+		"record consul-ecs/setup/trust/arn:aws:ecs:us-east-1:123456789012:cluster/main new",
+		"auth method iam-ecs-client-token new",
+		"auth method iam-ecs-service-token new",
+		"binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new",
+		"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new",
+		"policy anonymous-token-policy new",
+		"token 00000000-0000-0000-0000-000000000002 Policies",
+	}
+	if diff := cmp.Diff(want, steps(p)); diff != "" {
+		t.Errorf("writes (-want +got):\n%s", diff)
+	}
+	if again := s.Compare(apply(t, f, p)); len(again.Writes)+len(again.Notes)+len(again.Refused) > 0 {
+		t.Errorf("a second plan: %+v", again)
+	}
+}
+
+// made is a Consul that has everything, changed by the test.
+func made(t testing.TB, s State, change func(*Found)) Found {
+	t.Helper()
+	f := apply(t, nothing(s), s.Compare(nothing(s)))
+	change(&f)
+	return f
+}
+
+// TestCompare changes one thing, plans, and looks at the plan; a second plan
+// after it has nothing to do.
+func TestCompare(t *testing.T) {
+	t.Parallel()
+	record := "record consul-ecs/setup/trust/" + mainCluster
+	rules := func(f *Found) []*api.ACLBindingRule { return f.Rules[ServiceMethod] }
+	for name, c := range map[string]struct {
+		change func(*Found)
+		want   []string
+	}{
+		"policy deleted": {func(f *Found) { f.Policies[ClientPolicy] = nil }, []string{"policy consul-ecs-client-policy new"}},
+		"policy weakened": {func(f *Found) { f.Policies[ClientPolicy].Rules = `node_prefix "" { policy = "write" }` },
+			[]string{"policy consul-ecs-client-policy Rules"}},
+		"policy in other words": {func(f *Found) {
+			f.Policies[ClientPolicy].Rules = "service_prefix \"\" { policy = \"read\" } # all\nnode_prefix \"\" { policy = \"write\" }"
+		}, nil},
+		"policy in JSON": {func(f *Found) {
+			f.Policies[ClientPolicy].Rules = `{"node_prefix":{"":{"policy":"write"}},"service_prefix":{"":{"policy":"read"}}}`
+		}, nil},
+		"policy with what the server ignores": {func(f *Found) { f.Policies[ClientPolicy].Rules += "\nnamespace \"a\" { acl = \"write\" }" },
+			[]string{"policy consul-ecs-client-policy Rules"}},
+		"policy that is none": {func(f *Found) { f.Policies[ClientPolicy].Rules = "{" }, []string{"policy consul-ecs-client-policy Rules"}},
+		"policy described by an operator": {func(f *Found) {
+			f.Policies[ClientPolicy].Description, f.Policies[ClientPolicy].Datacenters = "mine", []string{"dc1"}
+		}, nil},
+		"shared policy changed": {func(f *Found) { f.Policies[AnonymousPolicy].Rules = `node_prefix "" { policy = "read" }` }, nil},
+		"shared policy deleted": {func(f *Found) { f.Policies[AnonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
+		"token detached": {func(f *Found) { f.Anonymous.Policies = []*api.ACLLink{{Name: "other"}} },
+			[]string{"token 00000000-0000-0000-0000-000000000002 Policies"}},
+		"role deleted":  {func(f *Found) { f.Roles[ClientRole] = nil }, []string{"role consul-ecs-client-role new"}},
+		"role unlinked": {func(f *Found) { f.Roles[ClientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
+		"role linked to others": {func(f *Found) { f.Roles[ClientRole].Policies = []*api.ACLLink{{Name: "x"}} },
+			[]string{"role consul-ecs-client-role Policies"}},
+		"role with more": {func(f *Found) {
+			r := f.Roles[ClientRole]
+			r.Policies = append([]*api.ACLLink{{Name: "x"}}, r.Policies...)
+			r.Description, r.ServiceIdentities = "mine", []*api.ACLServiceIdentity{{ServiceName: "web"}}
+		}, nil},
+		"method deleted": {func(f *Found) { f.Methods[ClientMethod], f.Rules[ClientMethod] = nil, nil },
+			[]string{"auth method iam-ecs-client-token new", "binding rule iam-ecs-client-token: Bind a policy for Consul clients on ECS new"}},
+		"record deleted": {func(f *Found) { f.Records = map[string][]byte{} }, []string{record + " new"}},
+		"rule deleted": {func(f *Found) { f.Rules[ServiceMethod] = nil },
+			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS new"}},
+		"rule for another name": {func(f *Found) { rules(f)[0].BindName = "web" },
+			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindName"}},
+		"rule of another type": {func(f *Found) { rules(f)[0].BindType = api.BindingRuleBindTypeNode },
+			[]string{"binding rule iam-ecs-service-token: Bind a service identity from IAM role tag for ECS BindType"}},
+		"rule narrowed":                 {func(f *Found) { rules(f)[0].Selector = `entity_tags["env"] == "prod"` }, nil},
+		"rule described by an operator": {func(f *Found) { rules(f)[0].Description = "mine" }, nil},
+		"more rules": {func(f *Found) {
+			f.Rules[ServiceMethod] = append([]*api.ACLBindingRule{{BindType: "role", BindName: "x", Description: rules(f)[0].Description}}, rules(f)...)
+		}, nil},
+		"nothing could be read":        {func(f *Found) { *f = Found{} }, nil},
+		"records could not be read":    {func(f *Found) { f.Records, f.Methods[ClientMethod], f.Rules[ClientMethod] = nil, nil, nil }, nil},
+		"one method could not be read": {func(f *Found) { delete(f.Methods, ClientMethod); f.Rules[ClientMethod] = nil }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := agent(t, Options{})
+			f := made(t, s, c.change)
+			p := s.Compare(f)
+			if diff := cmp.Diff(c.want, steps(p)); diff != "" {
+				t.Errorf("writes (-want +got):\n%s", diff)
+			}
+			if again := steps(s.Compare(apply(t, f, p))); len(again) > 0 {
+				t.Errorf("a second plan: %q", again)
+			}
+		})
+	}
+}
+
+// TestCompareSelectorOfOurs: a selector that a generation wants is put right.
+func TestCompareSelectorOfOurs(t *testing.T) {
+	t.Parallel()
+	want := BindingRule{Method: "m", Description: "d", Selector: `a == "b"`, BindType: "role", BindName: "r"}
+	s := State{Rules: []BindingRule{want}}
+	f := Found{Methods: map[string]*api.ACLAuthMethod{"m": {}}, Rules: map[string][]*api.ACLBindingRule{
+		"m": {{ID: "1", AuthMethod: "m", Description: "d", BindType: "role", BindName: "r"}}}}
+	p := s.Compare(f)
+	if diff := cmp.Diff([]string{"binding rule m: d Selector"}, steps(p)); diff != "" {
+		t.Fatal(diff)
+	}
+	if got := p.Writes[0].Value.(*api.ACLBindingRule).Selector; got != `a == "b"` {
+		t.Errorf("selector %q", got)
+	}
+}
+
+// TestCompareKeepsTheOrder: what needs another object names it and comes later.
+func TestCompareKeepsTheOrder(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{Partition: "ecs"})
+	f := nothing(s)
+	f.NoPartition = true
+	done := map[Object]bool{}
+	for _, w := range s.Compare(f).Writes {
+		for _, n := range w.Needs {
+			if !done[n] {
+				t.Errorf("%s needs %s, which comes later or not at all", w.Object, n)
+			}
+		}
+		done[w.Object] = true
+	}
+	if len(done) != 10 {
+		t.Errorf("%d objects, want 10", len(done))
+	}
+}

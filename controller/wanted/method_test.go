@@ -1,0 +1,123 @@
+package wanted
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// TestWeakness24MethodKeepsOperatorSettings: the old program wrote the whole
+// method from its own defaults (9.1.7 of the agentless contract, too).
+func TestWeakness24MethodKeepsOperatorSettings(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{Partition: "ecs"})
+	f := made(t, s, func(f *Found) {
+		m := f.Methods[ServiceMethod]
+		m.Description, m.DisplayName, m.TokenLocality, m.TokenNameFormat = "mine", "Mine", "global", "${x}"
+		m.MaxTokenTTL = time.Hour
+		m.NamespaceRules = []*api.ACLAuthMethodNamespaceRule{{BindNamespace: "theirs"}}
+		m.Config = map[string]any{
+			"BoundIAMPrincipalARNs":  []any{"arn:aws:iam::9:role/z", "arn:aws:iam::9:user/a"},
+			"EnableIAMEntityDetails": false,
+			"IAMEntityTags":          []any{"team", "consul.hashicorp.com.service-name"},
+			"ServerIDHeaderValue":    "consul.example", "MaxRetries": 3.0,
+			"IAMEndpoint": "https://iam.example", "STSEndpoint": "https://sts.example",
+			"AllowedSTSHeaderValues": []any{"X-Extra"}, "OfALaterVersion": map[string]any{"a": 1.0},
+		}
+	})
+	p := s.Compare(f)
+	if diff := cmp.Diff([]string{
+		"auth method iam-ecs-service-token BoundIAMPrincipalARNs EnableIAMEntityDetails IAMEntityTags NamespaceRules",
+	}, steps(p)); diff != "" {
+		t.Fatalf("writes (-want +got):\n%s", diff)
+	}
+	want := &api.ACLAuthMethod{
+		Name: ServiceMethod, Type: "aws-iam", Description: "mine", DisplayName: "Mine", TokenLocality: "global", TokenNameFormat: "${x}",
+		MaxTokenTTL: time.Hour,
+		NamespaceRules: []*api.ACLAuthMethodNamespaceRule{
+			{BindNamespace: "theirs"},
+			{Selector: `entity_tags["consul.hashicorp.com.namespace"] != ""`, BindNamespace: "${entity_tags.consul.hashicorp.com.namespace}"},
+		},
+		Config: map[string]any{
+			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::9:role/z", "arn:aws:iam::9:user/a", ours},
+			"EnableIAMEntityDetails": true,
+			"IAMEntityTags":          []string{"team", "consul.hashicorp.com.service-name", "consul.hashicorp.com.namespace"},
+			"ServerIDHeaderValue":    "consul.example", "MaxRetries": 3.0,
+			"IAMEndpoint": "https://iam.example", "STSEndpoint": "https://sts.example",
+			"AllowedSTSHeaderValues": []any{"X-Extra"}, "OfALaterVersion": map[string]any{"a": 1.0},
+		},
+	}
+	if diff := cmp.Diff(want, p.Writes[0].Value); diff != "" {
+		t.Errorf("method (-want +got):\n%s", diff)
+	}
+}
+
+// TestWeakness24OrderIsNoDifference: a stored list that was not sorted made the
+// old program write at every start.
+func TestWeakness24OrderIsNoDifference(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{})
+	for name, config := range map[string]map[string]any{
+		"unsorted, twice": {
+			"BoundIAMPrincipalARNs": []any{"arn:z", ours, "arn:a", ours}, "EnableIAMEntityDetails": true,
+			"IAMEntityTags": []any{"z", TagServiceName, TagNamespace, "a"},
+		},
+		"letter case of keys, weak types": {
+			"boundiamprincipalarns": []any{ours}, "ENABLEIAMENTITYDETAILS": "true",
+			"iamEntityTags": []any{TagServiceName, TagNamespace},
+		},
+		"a number for true": {
+			"BoundIAMPrincipalARNs": ours, "EnableIAMEntityDetails": 1.0,
+			"IAMEntityTags": []string{TagServiceName, TagNamespace},
+		},
+	} {
+		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = config })
+		if got := steps(s.Compare(f)); len(got) > 0 {
+			t.Errorf("%s: writes %q", name, got)
+		}
+	}
+}
+
+func TestMethodConfigInOtherWords(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{})
+	for name, c := range map[string]struct{ have, want map[string]any }{
+		"no config": {nil, map[string]any{
+			"BoundIAMPrincipalARNs": []string{ours}, "EnableIAMEntityDetails": true,
+			"IAMEntityTags": []string{TagNamespace, TagServiceName},
+		}},
+		"a lone string, and keys in other letters": {
+			map[string]any{"boundIAMPrincipalArns": "arn:a", "enableiamentitydetails": "no", "iamentitytags": ""},
+			map[string]any{
+				"boundIAMPrincipalArns": []string{"arn:a", ours}, "enableiamentitydetails": true,
+				"iamentitytags": []string{TagNamespace, TagServiceName},
+			}},
+	} {
+		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = c.have })
+		p := s.Compare(f)
+		if len(p.Writes) != 1 {
+			t.Errorf("%s: writes %q", name, steps(p))
+			continue
+		}
+		if diff := cmp.Diff(c.want, p.Writes[0].Value.(*api.ACLAuthMethod).Config); diff != "" {
+			t.Errorf("%s: config (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestMethodOfAnotherType(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{})
+	f := made(t, s, func(f *Found) { f.Methods[ClientMethod].Type = "jwt"; f.Rules[ServiceMethod] = nil })
+	p := s.Compare(f)
+	if len(p.Refused) != 1 || p.Refused[0].Object != (Object{KindMethod, ClientMethod}) || consulutil.Classify(p.Refused[0].Err) != retry.Permanent {
+		t.Errorf("refused %+v", p.Refused)
+	}
+	if got := steps(p); len(got) != 1 {
+		t.Errorf("the rest is not planned: %q", got)
+	}
+}

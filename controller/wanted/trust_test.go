@@ -1,0 +1,259 @@
+package wanted
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
+)
+
+// account is the ARN pattern of a path in an account; "" is the whole account.
+func account(id int, path string) string {
+	if path != "" {
+		path += "/"
+	}
+	return fmt.Sprintf("arn:aws:iam::%012d:role/%s*", id, path)
+}
+
+func clusterOf(id int, name string) string {
+	return fmt.Sprintf("arn:aws:ecs:us-east-1:%012d:cluster/%s", id, name)
+}
+
+// controller is one that trusts path in the account of its cluster.
+func controller(t testing.TB, cluster, path string) State {
+	return agent(t, Options{Cluster: cluster, RolePath: path, WholeAccount: path == "/"})
+}
+
+// principals are what a method trusts, sorted.
+func principals(f Found, method string) []string {
+	if f.Methods[method] == nil {
+		return nil
+	}
+	return slices.Sorted(slices.Values(stringList(f.Methods[method].Config, keyPrincipals)))
+}
+
+func notes(p Plan) []string {
+	var texts []string
+	for _, n := range p.Notes {
+		if n.Method != ClientMethod { // both methods say the same
+			texts = append(texts, strings.Join(strings.Fields(n.ARN+" "+n.Other), " ")+": "+n.Text)
+		}
+	}
+	return texts
+}
+
+// TestWeakness24NarrowedPathTakesItsTrustBack: in the old program role/* stayed
+// for ever.
+func TestWeakness24NarrowedPathTakesItsTrustBack(t *testing.T) {
+	t.Parallel()
+	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
+	operators := func(f *Found, arns ...any) {
+		for _, m := range []string{ClientMethod, ServiceMethod} {
+			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{TagServiceName, TagNamespace}}}
+		}
+	}
+	start := func(f *Found, cluster, path string) Plan {
+		s := controller(t, cluster, path)
+		p := s.Compare(*f)
+		*f = apply(t, *f, p)
+		return p
+	}
+	for name, c := range map[string]struct {
+		before func(*Found)
+		path   string
+		want   []string
+		notes  []string
+	}{
+		"our own whole account": {func(f *Found) { start(f, one, "/") }, "a", []string{account(1, "a")}, nil},
+		"our own path":          {func(f *Found) { start(f, one, "a") }, "b", []string{account(1, "b")}, nil},
+		"another account's stays": {func(f *Found) { start(f, far, "/"); start(f, one, "/") }, "a",
+			[]string{account(1, "a"), account(2, "")}, nil},
+		"what another of our account wants stays": {func(f *Found) { start(f, one, "/"); start(f, two, "/") }, "a",
+			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + NoteShared}},
+		"until that one narrows, too": {func(f *Found) { start(f, two, "/"); start(f, one, "/"); start(f, one, "a"); start(f, two, "b") }, "a",
+			[]string{account(1, "a"), account(1, "b")}, nil},
+		"an operator's of the same words stays": {func(f *Found) { operators(f, account(1, "old")); start(f, one, "old") }, "a",
+			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + NoteFound}},
+		"an operator's others stay": {func(f *Found) { operators(f, "arn:aws:iam::1:user/joe", account(3, "")); start(f, one, "/") }, "a",
+			[]string{account(1, "a"), "arn:aws:iam::1:user/joe", account(3, "")}, nil},
+		"the old program's whole account is warned about": {func(f *Found) { operators(f, account(1, "")) }, "a",
+			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + NoteWhole}},
+		"an operator's removal counts": {func(f *Found) {
+			operators(f, account(1, "old"))
+			start(f, one, "old")
+			operators(f)
+			start(f, one, "old")
+		}, "a",
+			[]string{account(1, "a")}, nil},
+		"with an unreadable record nothing goes": {func(f *Found) { start(f, one, "/"); f.Records["consul-ecs/setup/trust/x"] = []byte("?") }, "a",
+			[]string{account(1, ""), account(1, "a")}, []string{"consul-ecs/setup/trust/x: " + NoteUnreadable}},
+		"and goes when it is mended": {func(f *Found) {
+			start(f, one, "/")
+			f.Records["consul-ecs/setup/trust/x"] = []byte("?")
+			start(f, one, "a")
+			delete(f.Records, "consul-ecs/setup/trust/x")
+		}, "a", []string{account(1, "a")}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := nothing(controller(t, one, "a"))
+			c.before(&f)
+			p := start(&f, one, c.path)
+			for _, method := range []string{ClientMethod, ServiceMethod} {
+				if diff := cmp.Diff(slices.Sorted(slices.Values(c.want)), principals(f, method)); diff != "" {
+					t.Errorf("%s trusts (-want +got):\n%s", method, diff)
+				}
+			}
+			if diff := cmp.Diff(c.notes, notes(p)); diff != "" {
+				t.Errorf("notes (-want +got):\n%s", diff)
+			}
+			if again := steps(controller(t, one, c.path).Compare(f)); len(again) > 0 {
+				t.Errorf("a second start writes %q", again)
+			}
+		})
+	}
+}
+
+func TestOwnRecordThatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{})
+	f := made(t, s, func(f *Found) { f.Records[s.RecordKey()] = []byte("{}"); f.Roles[ClientRole] = nil })
+	p := s.Compare(f)
+	if len(p.Refused) != 2 || !strings.Contains(p.Refused[0].Err.Error(), s.RecordKey()) {
+		t.Errorf("refused %+v", p.Refused)
+	}
+	if diff := cmp.Diff([]string{"role consul-ecs-client-role new"}, steps(p)); diff != "" {
+		t.Errorf("the rest (-want +got):\n%s", diff)
+	}
+}
+
+// TestRecordKeepsOtherGenerations: claims of methods that this state does not
+// know are not its to drop.
+func TestRecordKeepsOtherGenerations(t *testing.T) {
+	t.Parallel()
+	s := agent(t, Options{})
+	f := nothing(s)
+	f.Records[s.RecordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.Encode()
+	f = apply(t, f, s.Compare(f))
+	r, err := ParseRecord(f.Records[s.RecordKey()])
+	if err != nil || len(r.Trust) != 3 || r.Trust["later"][0] != (Claim{"arn:x", true}) {
+		t.Errorf("record %+v, %v", r, err)
+	}
+}
+
+// world is the model of TestTrustModel: what Consul has, and for each ARN
+// whether an operator put it where no controller's record had it.
+type world struct {
+	t         *testing.T
+	found     Found
+	operators map[string]bool
+	// tried are all ARNs that a cluster ever wanted, also in starts that crashed.
+	tried map[string][]string
+}
+
+// claimants are the clusters whose records claim an ARN.
+func (w *world) claimants(arn string) []string {
+	var who []string
+	for _, data := range w.found.Records {
+		r, err := ParseRecord(data)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if _, ok := r.claim(ServiceMethod, arn); ok {
+			who = append(who, r.Cluster)
+		}
+	}
+	return who
+}
+
+// start runs a controller and lets it die after so many writes.
+func (w *world) start(cluster, path string, writes int) {
+	s := controller(w.t, cluster, path)
+	mine := s.Methods[0].Principals[0]
+	w.tried[cluster] = append(w.tried[cluster], mine)
+	p := s.Compare(w.found)
+	crashed := len(p.Writes) > writes
+	for _, step := range p.Writes[:min(writes, len(p.Writes))] {
+		had := principals(w.found, ServiceMethod)
+		w.found = apply(w.t, w.found, Plan{Writes: []Write{step}})
+		for _, arn := range without(had, principals(w.found, ServiceMethod)) {
+			others := slices.DeleteFunc(w.claimants(arn), func(c string) bool { return c == cluster })
+			if w.operators[arn] || arn == mine || len(others) > 0 {
+				w.t.Fatalf("%s with %s removed %s: operator's %v, claimed by %q", cluster, path, arn, w.operators[arn], others)
+			}
+		}
+	}
+	if crashed {
+		return
+	}
+	has := principals(w.found, ServiceMethod)
+	if !slices.Contains(has, mine) {
+		w.t.Fatalf("%s started and is not trusted: %q", cluster, has)
+	}
+	for _, arn := range w.tried[cluster] {
+		noted := slices.ContainsFunc(p.Notes, func(n Note) bool { return n.ARN == arn })
+		if arn != mine && slices.Contains(has, arn) && !w.operators[arn] && len(w.claimants(arn)) == 0 && !noted {
+			w.t.Fatalf("%s with %s left its %s behind", cluster, path, arn)
+		}
+	}
+}
+
+// operate lets an operator add or remove an ARN of the service method, which is
+// the one that the model looks at.
+func (w *world) operate(arn string, add bool) {
+	m := w.found.Methods[ServiceMethod]
+	if m == nil {
+		return
+	}
+	have := stringList(m.Config, keyPrincipals)
+	switch present := slices.Contains(have, arn); {
+	case add && !present:
+		have = append(have, arn)
+		w.operators[arn] = len(w.claimants(arn)) == 0
+	case !add && present:
+		have = slices.DeleteFunc(have, func(a string) bool { return a == arn })
+		w.operators[arn] = false
+	}
+	m.Config[keyPrincipals] = have
+}
+
+// TestTrustModel plays random starts, crashes after any write, and operators,
+// and holds every removal against a simple model. A failure prints its seed.
+func TestTrustModel(t *testing.T) {
+	t.Parallel()
+	clusters := []string{clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")}
+	paths := []string{"a", "b", "/"}
+	arns := []string{account(1, "a"), account(1, "b"), account(1, ""), account(2, "a"), account(2, "")}
+	const seeds = 500
+	for seed := range uint64(seeds) {
+		rnd := rand.New(rand.NewPCG(seed, 8))
+		w := &world{t: t, found: nothing(controller(t, clusters[0], "a")), operators: map[string]bool{}, tried: map[string][]string{}}
+		var log []string
+		t.Cleanup(func() {
+			if t.Failed() && len(log) > 0 {
+				t.Logf("seed %d:\n%s", seed, strings.Join(log, "\n"))
+			}
+		})
+		for range 12 {
+			switch cluster, path, arn := clusters[rnd.IntN(3)], paths[rnd.IntN(3)], arns[rnd.IntN(5)]; rnd.IntN(6) {
+			case 0:
+				add := rnd.IntN(2) == 0
+				log = append(log, fmt.Sprint("operator ", arn, " add ", add))
+				w.operate(arn, add)
+			case 1, 2:
+				n := rnd.IntN(10)
+				log = append(log, fmt.Sprint("crash of ", cluster, " with ", path, " after ", n))
+				w.start(cluster, path, n)
+			default:
+				log = append(log, fmt.Sprint("start of ", cluster, " with ", path))
+				w.start(cluster, path, 1000)
+			}
+		}
+		log = nil
+	}
+	t.Logf("%d schedules", seeds)
+}
