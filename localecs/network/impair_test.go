@@ -336,3 +336,57 @@ func TestHostHasNoLinks(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// Datagrams need no answer, as those of gossip: each direction for itself.
+func TestPartitionDropsDatagramsBothWays(t *testing.T) {
+	t.Parallel()
+	v := newVPCs(t)
+	const port = ":7001"
+	open := func(n *Namespace, ip netip.Addr) net.PacketConn {
+		c, err := n.ListenPacket("udp", ip.String()+port)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c
+	}
+	a, b, service := open(v.a, v.a.IP), open(v.b, v.b.IP), open(v.Infra(), v.service)
+	ways := map[string]struct{ from, to net.PacketConn }{
+		"a to b": {a, b}, "b to a": {b, a}, "a to service": {a, service}, "service to a": {service, a}, "b to service": {b, service},
+	}
+	arrives := func(name string, patience time.Duration) bool {
+		w := ways[name]
+		// What cannot be sent is lost, too.
+		_, _ = w.from.WriteTo([]byte(name), w.to.LocalAddr())
+		_ = w.to.SetReadDeadline(time.Now().Add(patience))
+		text := make([]byte, 100)
+		n, _, err := w.to.ReadFrom(text)
+		return err == nil && string(text[:n]) == name
+	}
+	for cut, act := range map[string]func() (func() error, error){
+		"a to b, b to a":                             func() (func() error, error) { return link(t, v.a).CutFrom(link(t, v.b)) },
+		"a to service, service to a":                 link(t, v.a).CutFromServices,
+		"a to b, b to a, a to service, service to a": link(t, v.a).CutFromAll,
+	} {
+		end, err := act()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range ways {
+			isCut := strings.Contains(cut, name)
+			patience := testkit.Patience
+			if isCut {
+				patience = silence / 4
+			}
+			if arrives(name, patience) == isCut {
+				t.Errorf("%s are cut: %s arrives %t", cut, name, !isCut)
+			}
+		}
+		mustEnd(t, end)
+	}
+	for name := range ways {
+		if !arrives(name, testkit.Patience) {
+			t.Errorf("%s does not arrive afterwards", name)
+		}
+	}
+}
