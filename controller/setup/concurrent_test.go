@@ -230,7 +230,7 @@ func TestLostLockStopsWrites(t *testing.T) {
 	}
 	defer held.release(t.Context())
 	requests.writes()
-	held.end = time.Now() // as after a pause
+	held.end = held.clock() // as after a pause
 	found, _ := s.read(t.Context(), s.Wanted)
 	failed := failures{}
 	if changes := s.apply(t.Context(), held, s.Wanted.Compare(found), failed); len(changes) > 0 {
@@ -254,7 +254,7 @@ func TestSessionThatEndedIsALostLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	bury(t, l)
-	held.end = time.Now().Add(lockTTL / 4) // time to renew
+	held.end = held.clock() + lockTTL/4 // time to renew
 	if _, _, err := held.hold(t.Context()); !errors.Is(err, errLost) {
 		t.Errorf("got %v", err)
 	}

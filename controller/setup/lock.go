@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
@@ -37,8 +38,10 @@ var errLost = errors.New("the set-up lock ran out before the work was done")
 type lock struct {
 	setup   *Setup
 	session string
-	// end is when the lease surely still holds, by the monotonic clock.
-	end time.Time
+	// clock goes on while the machine sleeps; until end, by it, the lock is
+	// surely ours.
+	clock lease.Clock
+	end   time.Duration
 }
 
 // acquire waits until the lock is ours, at most lockWait. A dead holder's
@@ -46,7 +49,8 @@ type lock struct {
 func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another controller has held the lock for %s", lockWait))
 	defer cancel()
-	l := &lock{setup: s, end: time.Now().Add(lockTTL - lockMargin)}
+	l := &lock{setup: s, clock: lease.NewClock()}
+	l.end = l.clock() + lockTTL - lockMargin
 	var err error
 	l.session, _, err = s.Client.Session().CreateNoChecks(&api.SessionEntry{
 		Name: "consul-ecs set-up of " + s.Wanted.Cluster, TTL: lockTTL.String(),
@@ -112,27 +116,28 @@ func (l *lock) wait(ctx context.Context) error {
 }
 
 // hold returns a context for one step under the lock: it ends before others can
-// have the lock. It renews the lease when half of it is gone, and fails when the
-// lease may be over, as after a pause of the process.
+// have the lock. It fails when they may have it already, as after a pause of the
+// process.
 func (l *lock) hold(ctx context.Context) (context.Context, context.CancelFunc, error) {
-	if time.Until(l.end) < lockTTL/2 {
-		if err := l.renew(ctx); err != nil {
-			return nil, nil, err
-		}
+	if err := l.renew(ctx); err != nil {
+		return nil, nil, err
 	}
-	bounded, cancel := context.WithDeadlineCause(ctx, l.end, errLost)
+	bounded, cancel := context.WithTimeoutCause(ctx, l.end-l.clock(), errLost)
 	return bounded, cancel, nil
 }
 
-// renew extends the lease, counted from before the request, unless it may be
-// over: then somebody else may have had the lock.
+// renew extends the session when half of its time is gone, counted from before
+// the request. When all of it may be gone, so may the lock.
 func (l *lock) renew(ctx context.Context) error {
-	if !time.Now().Before(l.end) {
+	switch left := l.end - l.clock(); {
+	case left <= 0:
 		return errLost
+	case left > lockTTL/2:
+		return nil
 	}
-	ctx, cancel := context.WithDeadlineCause(ctx, l.end, errLost)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.end-l.clock(), errLost)
 	defer cancel()
-	end := time.Now().Add(lockTTL - lockMargin)
+	end := l.clock() + lockTTL - lockMargin
 	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope()))
 	switch {
 	case err != nil:
