@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/input"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/strategy"
 )
 
 // cluster is a cluster of the account. An inactive one stays known, as in AWS.
@@ -19,9 +20,6 @@ type cluster struct {
 	providers    []string
 	strategy     []ecs.StrategyItem
 }
-
-// fargateProviders are the capacity providers that need no set-up.
-func fargateProviders() []string { return []string{ecs.Fargate, "FARGATE_SPOT"} }
 
 // CreateCluster makes a cluster, or answers with the one of that name.
 func (p *Plane) CreateCluster(_ ecs.Call, in ecs.CreateClusterInput) (ecs.ClusterOutput, error) {
@@ -35,7 +33,7 @@ func (p *Plane) CreateCluster(_ ecs.Call, in ecs.CreateClusterInput) (ecs.Cluste
 	if err := input.Tags(in.Tags); err != nil {
 		return ecs.ClusterOutput{}, err
 	}
-	if err := checkProviders(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+	if err := strategy.Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
 		return ecs.ClusterOutput{}, err
 	}
 	p.mu.Lock()
@@ -49,21 +47,6 @@ func (p *Plane) CreateCluster(_ ecs.Call, in ecs.CreateClusterInput) (ecs.Cluste
 		p.clusters[name] = c
 	}
 	return ecs.ClusterOutput{Cluster: p.clusterShape(c, []string{"SETTINGS", "TAGS"})}, nil
-}
-
-// checkProviders knows Fargate's, and wants a strategy to be of the cluster's.
-func checkProviders(providers []string, strategy []ecs.StrategyItem) error {
-	for _, name := range providers {
-		if !slices.Contains(fargateProviders(), name) {
-			return ecs.Invalid("The specified capacity provider '%s' was not found. Specify a valid name or ARN and try again.", name)
-		}
-	}
-	for _, s := range strategy {
-		if !slices.Contains(providers, s.CapacityProvider) {
-			return ecs.Invalid("The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
-		}
-	}
-	return nil
 }
 
 // DeleteCluster makes a cluster INACTIVE, when nothing of it is left.

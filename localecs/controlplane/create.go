@@ -20,8 +20,8 @@ func newID() string {
 	return hex.EncodeToString(b)
 }
 
-// create makes the record of one task of an order.
-func (p *Plane) create(call ecs.Call, o *order) *record.Record {
+// create makes the record of the i-th task of an order.
+func (p *Plane) create(call ecs.Call, o *order, i int) *record.Record {
 	p.sweep(call.Now)
 	p.created++
 	in := o.input
@@ -45,7 +45,7 @@ func (p *Plane) create(call ecs.Call, o *order) *record.Record {
 	}
 	r.Task = ecs.Task{
 		Attributes:       []ecs.NameValue{{Name: "ecs.cpu-architecture", Value: architecture(o.def)}},
-		AvailabilityZone: p.account.Region + "a", CapacityProviderName: o.provider,
+		AvailabilityZone: p.account.Region + "a", CapacityProviderName: o.provider(i),
 		ClusterARN: p.account.Cluster(r.Cluster), TaskARN: p.account.Task(r.Cluster, r.ID), TaskDefinitionARN: o.revision.ARN,
 		CPU: o.def.CPU, Memory: o.def.Memory, CreatedAt: ecs.At(call.Now), EnableExecuteCommand: in.EnableExecuteCommand,
 		DesiredStatus: ecs.Running, LastStatus: ecs.Provisioning, Version: 1,

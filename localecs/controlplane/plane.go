@@ -8,6 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/registry"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/strategy"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"golang.org/x/time/rate"
 )
@@ -89,7 +90,7 @@ func New(o Options) *Plane {
 		p.observe = func(ecs.Task, time.Time) {}
 	}
 	p.clusters[arn.Default] = &cluster{
-		name: arn.Default, status: ecs.Active, providers: fargateProviders(),
+		name: arn.Default, status: ecs.Active, providers: strategy.Fargate(),
 		strategy: []ecs.StrategyItem{{CapacityProvider: ecs.Fargate, Weight: 1}},
 	}
 	return p

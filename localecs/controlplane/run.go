@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/input"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/registry"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/strategy"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -38,10 +39,19 @@ type order struct {
 	revision *registry.Revision
 	def      *taskdef.TaskDefinition // with overrides
 	count    int
-	provider string // capacity provider; empty for a launch type
-	service  string
-	tags     []ecs.Tag
-	input    ecs.RunTaskInput
+	// providers are the tasks' capacity providers; none for a launch type.
+	providers []string
+	service   string
+	tags      []ecs.Tag
+	input     ecs.RunTaskInput
+}
+
+// provider is that of the i-th task.
+func (o *order) provider(i int) string {
+	if o.providers == nil {
+		return ""
+	}
+	return o.providers[i]
 }
 
 // RunTask starts tasks. They are PROVISIONING in the answer.
@@ -86,8 +96,8 @@ func (p *Plane) run(call ecs.Call, in ecs.RunTaskInput, by origin) (ecs.TasksOut
 	}
 	var launches []Launch
 	var ids []string
-	for range o.count {
-		r := p.create(call, o)
+	for i := range o.count {
+		r := p.create(call, o, i)
 		ids = append(ids, r.ID)
 		out.Tasks = append(out.Tasks, r.Shape(call.Now, record.Lag{}, true))
 		launches = append(launches, p.launch(r, in.ReferenceID))
@@ -160,9 +170,11 @@ func (p *Plane) order(in ecs.RunTaskInput, by origin) (*order, error) {
 	if in.Count != nil {
 		o.count = *in.Count
 	}
-	if o.provider, err = provider(c, in); err != nil {
+	wanted, err := strategyOf(c, in)
+	if err != nil {
 		return nil, err
 	}
+	o.providers = strategy.Spread(wanted, p.placed(c, by.service, in.StartedBy), o.count)
 	if err := checkFargate(r, in); err != nil && !by.anywhere {
 		return nil, err
 	}
@@ -185,25 +197,33 @@ func (p *Plane) order(in ecs.RunTaskInput, by origin) (*order, error) {
 	return o, nil
 }
 
-// provider decides who runs the tasks: Fargate, by launch type or capacity
-// provider. Without either the cluster's strategy decides, and without that it
-// is EC2, which has no instances here.
-func provider(c *cluster, in ecs.RunTaskInput) (string, error) {
-	strategy := in.CapacityProviderStrategy
+// strategyOf decides who runs the tasks: Fargate, by launch type (which is no
+// strategy) or capacity providers. Without either the cluster's strategy decides,
+// and without that it is EC2, which has no instances here.
+func strategyOf(c *cluster, in ecs.RunTaskInput) ([]ecs.StrategyItem, error) {
+	wanted := in.CapacityProviderStrategy
 	switch {
 	case in.LaunchType == ecs.Fargate:
-		return "", nil
-	case in.LaunchType == "" && len(strategy) == 0:
-		strategy = c.strategy
+		return nil, nil
+	case in.LaunchType == "" && len(wanted) == 0:
+		wanted = c.strategy
 	}
-	if len(strategy) == 0 {
-		return "", ecs.Invalid("No Container Instances were found in your cluster.")
+	if len(wanted) == 0 {
+		return nil, ecs.Invalid("No Container Instances were found in your cluster.")
 	}
-	if err := checkProviders(c.providers, strategy); err != nil {
-		return "", err
+	return wanted, strategy.Check(c.providers, wanted)
+}
+
+// placed are the tasks that a service's deployment has on each capacity provider:
+// each RunTask is spread by itself.
+func (p *Plane) placed(c *cluster, service, deployment string) map[string]int {
+	running := map[string]int{}
+	for _, r := range p.records {
+		if service != "" && r.Cluster == c.name && r.Service == service && r.Task.StartedBy == deployment && r.Task.DesiredStatus == ecs.Running {
+			running[r.Task.CapacityProviderName]++
+		}
 	}
-	best := slices.MaxFunc(strategy, func(a, b ecs.StrategyItem) int { return (a.Base - b.Base) + (a.Weight - b.Weight) })
-	return best.CapacityProvider, nil
+	return running
 }
 
 func checkFargate(r *registry.Revision, in ecs.RunTaskInput) error {

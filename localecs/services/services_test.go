@@ -42,6 +42,33 @@ func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 	}
 }
 
+// A strategy is for all tasks of a service, however they are started.
+func TestServiceIsSpreadOverCapacityProviders(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	w.create(func(in *ecs.ServiceInput) {
+		in.LaunchType, in.DesiredCount = "", ptr(25)
+		in.CapacityProviderStrategy = []ecs.StrategyItem{{CapacityProvider: "FARGATE", Base: 5, Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4}}
+	})
+	of := func() map[string]int {
+		counts := map[string]int{}
+		for _, task := range w.running() {
+			counts[task.CapacityProviderName]++
+		}
+		return counts
+	}
+	if got := of(); got["FARGATE"] != 9 || got["FARGATE_SPOT"] != 16 {
+		t.Errorf("got %v", got)
+	}
+	for _, task := range w.running()[:5] { // all of the base
+		w.end(task.TaskARN[len(task.TaskARN)-32:])
+	}
+	w.settle()
+	if got := of(); got["FARGATE"] != 9 || got["FARGATE_SPOT"] != 16 {
+		t.Errorf("after the end of five: got %v", got)
+	}
+}
+
 func TestServiceReplacesTasksAndScales(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)

@@ -1,0 +1,48 @@
+package plan_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/services/plan"
+)
+
+// failures starts tasks and has them fail, one after the other.
+func (w *world) failures(n int) {
+	w.t.Helper()
+	for range n {
+		w.want("due", w.look(), "+1")
+		w.fail()
+		w.look()
+		w.now = w.now.Add(time.Hour) // beyond any back-off
+	}
+}
+
+// What a deployment had against it is forgotten when a rollback returns to it: one
+// more failure does not fail it at once.
+func TestRollbackBeginsWithoutFailures(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 1, func(s *plan.Service) { s.Breaker = plan.Breaker{Enable: true, Rollback: true} })
+	w.steady()
+	first := w.Deployments[0]
+	w.end("t1")
+	w.failures(2)
+	if first.FailedTasks != 2 || first.Rollout != plan.Completed {
+		t.Fatalf("before the update: %+v", first)
+	}
+	w.update()
+	w.failures(2)
+	w.want("the third", w.look(), "+1")
+	w.fail()
+	w.look()
+	if w.Deployments[0] != first || first.Rollout != plan.InProgress || first.FailedTasks != 0 {
+		t.Fatalf("rolled back to %+v", w.Deployments[0])
+	}
+	w.now = w.now.Add(time.Hour)
+	w.look()
+	w.fail()
+	w.look()
+	if first.Rollout != plan.InProgress || first.FailedTasks != 1 {
+		t.Errorf("after one failure: %+v", first)
+	}
+}
