@@ -42,6 +42,11 @@ demo-full: build ## Replace, stop and kill instances under traffic, in both stop
 	@tools/ensure.sh consul envoy
 	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
 
+.PHONY: chaos
+chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on
+	@tools/ensure.sh consul envoy
+	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) examples/hello-mesh
+
 .PHONY: test
 test: build tools ## All tests: vet, staticcheck, race detector, real Consul and Envoy, the demo
 	$(GO) vet ./...

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -85,7 +86,7 @@ func (f *runFlags) claim(jobs []job) error {
 		if f.stopOrder == bothOrders {
 			name += "-" + j.order
 		}
-		dir, err := openStateDir(filepath.Join(f.dir, name))
+		dir, err := statedir.Open(filepath.Join(f.dir, name))
 		if err != nil {
 			closeAll(jobs)
 			return err

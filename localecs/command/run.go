@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+	"github.com/meshtask/consul-ecs/localecs/scenario/trial"
 )
 
 // runFlags are the flags of `localecs run`.
@@ -31,6 +32,7 @@ type runFlags struct {
 	network   network.Mode
 	stopOrder string
 	vars      vars
+	chaos     chaosFlags
 }
 
 // vars collects -var name=value.
@@ -80,12 +82,18 @@ their own then only with newuidmap, newgidmap and a range in /etc/subuid and
 /etc/subgid. Whatever it starts ends with it, also after kill -9. Ctrl-C ends
 everything at once, without an orderly stop and without a verdict.
 
+With -chaos a random schedule of faults takes the place of the steps: all tasks
+start, traffic runs, faults come and go for a while, and every loss that they do
+not explain is a failure. The same seed gives the same schedule. A schedule that
+fails is run again, shorter, and the shortest that still fails is printed.
+
 Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
 3 it could not be run; of several scenarios the highest.
 
 Examples:
   $ localecs run examples/hello-mesh
-  $ localecs run -stop-order both examples/rolling-update examples/without-delay`,
+  $ localecs run -stop-order both examples/rolling-update examples/without-delay
+  $ localecs run -chaos random -for 60s examples/hello-mesh`,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")
@@ -93,6 +101,7 @@ Examples:
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
+			f.chaos.add(fs)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
 		Run: f.run,
@@ -119,7 +128,15 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 }
 
 func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
-	jobs, warnings, err := f.jobs(inv.Args)
+	var jobs []job
+	var warnings []string
+	var seeds *trial.Trial
+	var err error
+	if f.chaos.seed.given {
+		seeds, warnings, err = f.chaosSetting(inv.Args)
+	} else {
+		jobs, warnings, err = f.jobs(inv.Args)
+	}
 	if err == nil {
 		if done, err := withoutRoot(inv, f.network, nil); done || err != nil {
 			return err // the run inside has given the warnings
@@ -133,6 +150,9 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.UsageError{Err: err}
 	}
 	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
+	if seeds != nil {
+		return f.runChaos(ctx, inv, seeds)
+	}
 	if err := f.claim(jobs); err != nil {
 		return &cli.UsageError{Err: err}
 	}

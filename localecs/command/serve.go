@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/rootless"
@@ -190,7 +191,7 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *serve.Options) (closeState f
 		return func() error { return nil }, nil
 	}
 	warn(inv, "serve", f.json, "tasks have less than on ECS", f.network.Lost())
-	dir, err := openStateDir(f.dir)
+	dir, err := statedir.Open(f.dir)
 	if err != nil {
 		return nil, err
 	}

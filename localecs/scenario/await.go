@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -35,7 +35,7 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 	case a.Service != "":
 		return r.watch.Until(ctx, func(c server.Checks) bool { return r.passing(c, a.Service) >= a.Passing })
 	case len(a.Logins) > 0:
-		return until(ctx, func() (bool, error) {
+		return pace.Until(ctx, func() (bool, error) {
 			missing, err := r.look.Missing(ctx, a.Logins)
 			return missing == "", err
 		})
@@ -44,9 +44,9 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 	case a.Stopped:
 		return r.awaitStopped(ctx, a)
 	case a.Restarts > 0:
-		return until(ctx, func() (bool, error) { return r.restarts(a.Task, a.Container) >= a.Restarts, nil })
+		return pace.Until(ctx, func() (bool, error) { return r.tasks.Task(a.Task).Restarts(a.Container) >= a.Restarts, nil })
 	case a.Tokens != nil:
-		return until(ctx, func() (bool, error) {
+		return pace.Until(ctx, func() (bool, error) {
 			n, err := r.tokens(ctx, a.Task)
 			return n == *a.Tokens, err
 		})
@@ -79,6 +79,9 @@ func (r *runner) awaitStopped(ctx context.Context, a file.Await) error {
 func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, release func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	var watching sync.WaitGroup
+	if r.observer != nil {
+		return ctx, func() { cancel(context.Canceled) } // it is the observer's to judge
+	}
 	for _, t := range r.tasks.Begun() {
 		if t.Service != "" || t.MayEnd {
 			continue
@@ -115,20 +118,10 @@ func (r *runner) passing(checks server.Checks, service string) int {
 
 func (r *runner) awaitRequests(ctx context.Context, n int) error {
 	before, _, _ := r.traffic.Totals()
-	return until(ctx, func() (bool, error) {
+	return pace.Until(ctx, func() (bool, error) {
 		now, _, _ := r.traffic.Totals()
 		return now-before >= n, nil
 	})
-}
-
-// restarts is how often ECS has started a container again.
-func (r *runner) restarts(task, container string) int {
-	for _, c := range r.task(task).View().Containers {
-		if c.Name == container && c.RestartCount != nil {
-			return *c.RestartCount
-		}
-	}
-	return 0
 }
 
 // tokens counts the login tokens of a task.
@@ -140,20 +133,4 @@ func (r *runner) tokens(ctx context.Context, task string) (n int, err error) {
 		}
 	}
 	return n, err
-}
-
-// until asks again and again.
-func until(ctx context.Context, come func() (bool, error)) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		if ok, err := come(); ok || err != nil {
-			return err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
 }

@@ -10,6 +10,17 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 )
 
+// judge judges the run, or has the observer see the rest of it; err is that of the
+// steps.
+func (r *runner) judge(ctx context.Context, err error) {
+	switch {
+	case r.observer != nil:
+		r.observer.Settle(ctx)
+	case err == nil:
+		r.check(ctx)
+	}
+}
+
 // check judges the scenario's promises after the last step.
 func (r *runner) check(ctx context.Context) {
 	for _, problem := range verdict.Requests(r.phases, r.file.Checks) {

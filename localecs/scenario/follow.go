@@ -126,7 +126,7 @@ func (r *runner) taskSoFar(a file.Await, checks server.Checks) string {
 		return "is " + task.View().KnownStatus
 	}
 	if a.Restarts > 0 {
-		return fmt.Sprintf("%d of %d", r.restarts(a.Task, a.Container), a.Restarts)
+		return fmt.Sprintf("%d of %d", r.tasks.Task(a.Task).Restarts(a.Container), a.Restarts)
 	}
 	if a.InTraffic != nil {
 		n := checks.Count(task.ID())

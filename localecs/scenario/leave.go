@@ -20,6 +20,9 @@ import (
 func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
 	r.tasks.Change(name, func(t *roster.Task) { t.Judged = true })
 	t := r.tasks.Task(name)
+	if r.observer != nil {
+		return nil
+	}
 	since := time.Now()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
@@ -45,13 +44,4 @@ func (p *Plan) roster() *roster.Roster {
 		all.Add(roster.Task{Name: name, Definition: p.defs.Tasks[name]})
 	}
 	return all
-}
-
-// size says how much there is of it.
-func (p *Plan) size() string {
-	text := fmt.Sprintf("%d tasks", len(p.file.Tasks))
-	if n := len(p.file.Services); n > 0 {
-		text += fmt.Sprintf(" and %d services", n)
-	}
-	return text
 }

@@ -28,6 +28,9 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			r.tell(e)
 		}
 	})
+	if r.observer != nil {
+		r.traffic.Each = r.observer.Request
+	}
 	r.shown.Store(r.traffic)
 	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)
 	// From the first answer on everything counts, in later phases too.

@@ -16,6 +16,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
+	"github.com/meshtask/consul-ecs/localecs/scenario/observe"
+	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
@@ -33,7 +35,9 @@ type Options struct {
 	Progress Progress
 	// StopOrder replaces the scenario's; empty leaves it.
 	StopOrder string
-	Log       hclog.Logger
+	// Observer, if any, judges the run in place of the scenario's checks.
+	Observer *observe.Recorder
+	Log      hclog.Logger
 }
 
 // setUpLimit bounds the start of the Consul server and what is set up in it.
@@ -41,17 +45,20 @@ const setUpLimit = 60 * time.Second
 
 // runner carries out one scenario.
 type runner struct {
-	file    *file.Scenario
-	tasks   *roster.Roster
-	out     Progress
-	begun   time.Time
-	fleet   *fleet.Fleet
-	cluster *localecs.Cluster // the fleet's
-	look    server.Look
-	watch   *server.Watcher
-	traffic *traffic.Stream // nil between the phases
-	phases  []traffic.Phase
-	reached map[string]bool // URLs that have answered traffic
+	file  *file.Scenario
+	tasks *roster.Roster
+	out   Progress
+	// observer is nil when the checks judge.
+	observer *observe.Recorder
+	begun    time.Time
+	clock    pace.Clock
+	fleet    *fleet.Fleet
+	cluster  *localecs.Cluster // the fleet's
+	look     server.Look
+	watch    *server.Watcher
+	traffic  *traffic.Stream // nil between the phases
+	phases   []traffic.Phase
+	reached  map[string]bool // URLs that have answered traffic
 	// shown is the traffic for who follows the run, from another goroutine.
 	shown atomic.Pointer[traffic.Stream]
 
@@ -70,7 +77,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	if o.StopOrder != "" {
 		f.StopOrder = o.StopOrder
 	}
-	r := &runner{file: f, out: o.Progress, begun: time.Now(), tasks: p.roster(), reached: map[string]bool{}}
+	r := &runner{file: f, out: o.Progress, observer: o.Observer, begun: time.Now(), tasks: p.roster(), reached: map[string]bool{}}
 	fleet, err := p.open(r, o)
 	if err != nil {
 		return nil, err
@@ -82,7 +89,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 		}
 	}()
 	r.fleet, r.cluster = fleet, cluster
-	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, p.size(), f.StopOrder, f.Consul.Address)})
+	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)})
 
 	r.beginOther("start the Consul server")
 	defer o.Progress.Follow(r.state)()
@@ -98,12 +105,13 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
 	watching.Go(func() { r.watch.Run(ctx) })
 	watching.Go(func() { server.Redirect(ctx, r.look.Client, cluster.AWSEndpoint()) })
+	if r.observer != nil {
+		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
+	}
 
 	err = r.steps(ctx)
 	r.endTraffic(file.EndTraffic{})
-	if err == nil {
-		r.check(ctx)
-	}
+	r.judge(ctx, err)
 	if why := r.why(ctx, nil); why != nil {
 		return nil, why
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/region"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
+	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -76,7 +77,7 @@ func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) er
 // awaitSteady waits until a service is as it is to be, and nothing is left of
 // the tasks that it has stopped.
 func (r *runner) awaitSteady(ctx context.Context, name string, leaves file.Leaves) error {
-	err := until(ctx, func() (bool, error) {
+	err := pace.Until(ctx, func() (bool, error) {
 		if err := r.clearStopped(ctx, name, leaves); err != nil {
 			return false, err
 		}

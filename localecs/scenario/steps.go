@@ -20,7 +20,10 @@ import (
 func (r *runner) steps(ctx context.Context) error {
 	for i, s := range r.file.Steps {
 		end := r.beginStep(i+1, s)
-		err := r.step(ctx, s)
+		err := r.clock.Await(ctx, s.At)
+		if err == nil {
+			err = r.step(ctx, s)
+		}
 		if err != nil {
 			err = fmt.Errorf("step %d: %w", i+1, r.because(err))
 		}
@@ -146,14 +149,14 @@ func (r *runner) killAll(name string) error {
 	return nil
 }
 
-// stop stops the tasks side by side and waits until they are STOPPED and
-// nothing of them is left in Consul.
+// stop stops the tasks side by side and, unless it is for the background, waits
+// until they are STOPPED and nothing of them is left in Consul.
 func (r *runner) stop(ctx context.Context, s file.Stop) error {
 	errs := make([]error, len(s.Tasks))
 	var all sync.WaitGroup
 	for i, name := range s.Tasks {
 		all.Go(func() {
-			if err := r.stopOne(ctx, name, s.Leaves()); err != nil {
+			if err := r.stopOne(ctx, name, s.Background, s.Leaves()); err != nil {
 				errs[i] = fmt.Errorf("stop %s: %w", name, err)
 			}
 		})
@@ -162,7 +165,7 @@ func (r *runner) stop(ctx context.Context, s file.Stop) error {
 	return errors.Join(errs...)
 }
 
-func (r *runner) stopOne(ctx context.Context, name string, leaves file.Leaves) error {
+func (r *runner) stopOne(ctx context.Context, name string, background bool, leaves file.Leaves) error {
 	if _, service := r.file.Services[name]; service {
 		return r.remove(ctx, name, leaves)
 	}
@@ -170,6 +173,9 @@ func (r *runner) stopOne(ctx context.Context, name string, leaves file.Leaves) e
 	task := r.task(name)
 	if err := r.fleet.Stop(task.ID()); err != nil {
 		return err
+	}
+	if background {
+		return nil
 	}
 	select {
 	case <-task.Done():

@@ -127,14 +127,14 @@ type Task struct {
 	Definition string `yaml:"definition"`
 	// Service is the ECS service that the task belongs to: such a task may
 	// protect itself from scale-in. Empty means a standalone task.
-	Service string `yaml:"service"`
+	Service string `yaml:"service,omitempty"`
 	// Commands replace those of the definition, by container, as
 	// containerOverrides of RunTask do.
-	Commands map[string][]string `yaml:"commands"`
+	Commands map[string][]string `yaml:"commands,omitempty"`
 	// Tags are those of RunTask.
-	Tags map[string]string `yaml:"tags"`
+	Tags map[string]string `yaml:"tags,omitempty"`
 	// PropagateTags may be TASK_DEFINITION: its tags are the task's, too.
-	PropagateTags string `yaml:"propagateTags"`
+	PropagateTags string `yaml:"propagateTags,omitempty"`
 }
 
 // UnmarshalYAML takes the file's name, or the mapping.

@@ -40,7 +40,7 @@ subnet: 10.42.0.0
 timeScale: -1
 gatePeriod: -5s
 environmentFiles: {web.env: web.env, "arn:aws:s3:::b/x.env": ""}
-tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json, three: three.json}
+tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json, three: three.json, four: four.json}
 images: {empty: , i: {volumes: {data: "1:1", /x: root}}}
 consul: {image: none}
 steps:
@@ -80,6 +80,10 @@ steps:
 - await: {task: three, inTraffic: true, agentFails: why, within: 1s}
 - await: {service: a, passing: 1, tokens: 1, within: 1s}
 - stop: {tasks: [three], agentFails: why}
+- {at: 5s, start: [four]}
+- {at: 4s, stop: {tasks: [four], background: true, agentFails: why}}
+- {at: 5s, stop: {tasks: [four]}}
+- {at: -1s, stop: [four]}
 `))
 	if err == nil {
 		t.Fatal("no error")
@@ -151,6 +155,11 @@ steps:
 		`steps[34]: await: what is awaited of a task needs task`,
 		`steps[34]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
 		`steps[35]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
+		`steps[37]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
+		`steps[37]: stop: at: 4s: want a time from the first step that has one, and not before the last`,
+		`steps[37]: stop: what stays is for a step to say that awaits the end, not for one in the background`,
+		`steps[39]: stop: at: -1s: want a time from the first step that has one, and not before the last`,
+		`steps[39]: stop: task "four" is not running by then`, // the one in the background may still have been
 	}
 	slices.Sort(got)
 	slices.Sort(want)

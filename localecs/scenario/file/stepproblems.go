@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -28,6 +29,7 @@ func (s *Scenario) stepsProblems() []error {
 type progress struct {
 	running map[string]bool
 	traffic bool
+	at      *time.Duration  // of the last step that has one
 	phases  map[string]bool // by name
 }
 
@@ -40,6 +42,13 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	var errs []error
 	add := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf(kinds[0]+": "+format, args...))
+	}
+	switch {
+	case step.At == nil:
+	case *step.At < 0 || p.at != nil && *step.At < *p.at:
+		add("at: %s: want a time from the first step that has one, and not before the last", *step.At)
+	default:
+		p.at = step.At
 	}
 	s.taskProblems(step, p, add)
 	p.trafficProblems(step, add)
@@ -74,7 +83,7 @@ func (s *Scenario) leavesProblems(l Leaves, add func(string, ...any)) {
 // taskProblems looks at which tasks and services there are by now. A task of a
 // service may be there as soon as its service is.
 func (s *Scenario) taskProblems(step Step, p *progress, add func(string, ...any)) {
-	ends := step.Stop != nil || step.Await != nil && step.Await.Stopped
+	ends := step.Stop != nil && !step.Stop.Background || step.Await != nil && step.Await.Stopped
 	for _, name := range step.Tasks() {
 		if of := s.ServiceOf(name); of != "" {
 			if !p.running[of] || step.Start != nil {
@@ -205,6 +214,8 @@ func (s Step) valueProblems(add func(string, ...any)) {
 	switch {
 	case s.Stop != nil && len(s.Stop.Tasks) == 0:
 		add("want a list of tasks")
+	case s.Stop != nil && s.Stop.Background && (s.Stop.LeavesTokens != nil || s.Stop.AgentFails != ""):
+		add("what stays is for a step to say that awaits the end, not for one in the background")
 	case s.Scale != nil && s.Scale.Count < 0:
 		add("count: %d: want 0 or more", s.Scale.Count)
 	case s.Kill != nil:

@@ -6,8 +6,11 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 )
 
-// Step is one thing to do: exactly one field is set.
+// Step is one thing to do: exactly one field besides At is set.
 type Step struct {
+	// At is the earliest time of the step, counted from when the first step that has
+	// one is reached; nil is at once.
+	At *time.Duration `yaml:"at,omitempty"`
 	// Start runs tasks, all at once, and creates services.
 	Start []string `yaml:"start,omitempty"`
 	Stop  *Stop    `yaml:"stop,omitempty"`
@@ -41,13 +44,16 @@ type Deploy struct {
 // nothing of them is left in Consul: a list, or a mapping.
 type Stop struct {
 	Tasks []string `yaml:"tasks"`
+	// Background goes on with the next step at once; another stop or await of the
+	// tasks may wait for their end.
+	Background bool `yaml:"background,omitempty"`
 	// LeavesTokens has the auth methods whose tokens stay, each with the reason,
 	// and states that they do: it is a mistake when there are none. Everything
 	// else has to go.
-	LeavesTokens map[string]string `yaml:"leavesTokens"`
+	LeavesTokens map[string]string `yaml:"leavesTokens,omitempty"`
 	// AgentFails is the reason why the tasks' agents do not leave, and states that
 	// the server takes them for failed. Empty means that they leave.
-	AgentFails string `yaml:"agentFails"`
+	AgentFails string `yaml:"agentFails,omitempty"`
 }
 
 // UnmarshalYAML takes the list, or the mapping.
@@ -158,12 +164,12 @@ type Traffic struct {
 // of them may have failed: true, which leaves that to Checks, or a mapping.
 type EndTraffic struct {
 	// Name is the phase's in the report.
-	Name string `yaml:"name"`
+	Name string `yaml:"name,omitempty"`
 	// Failed is how many must have failed, MaxFailed how many may, MinFailed how
 	// many must at least.
-	Failed    *int `yaml:"failed"`
-	MaxFailed *int `yaml:"maxFailed"`
-	MinFailed *int `yaml:"minFailed"`
+	Failed    *int `yaml:"failed,omitempty"`
+	MaxFailed *int `yaml:"maxFailed,omitempty"`
+	MinFailed *int `yaml:"minFailed,omitempty"`
 
 	// no is what "false" sets.
 	no bool `yaml:"-"`

@@ -63,3 +63,12 @@ func (a Await) String() string {
 		return fmt.Sprintf("%d answered requests", a.Requests)
 	}
 }
+
+// Size says how much there is of it.
+func (s *Scenario) Size() string {
+	text := fmt.Sprintf("%d tasks", len(s.Tasks))
+	if n := len(s.Services); n > 0 {
+		text += fmt.Sprintf(" and %d services", n)
+	}
+	return text
+}

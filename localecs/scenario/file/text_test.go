@@ -3,6 +3,7 @@ package file
 import (
 	"reflect"
 	"testing"
+	"time"
 )
 
 func TestStepsSayWhatTheyDo(t *testing.T) {
@@ -14,6 +15,7 @@ func TestStepsSayWhatTheyDo(t *testing.T) {
 		want string
 	}{
 		{Step{Start: []string{"web", "api-1"}}, "start web, api-1"},
+		{Step{At: new(time.Duration), Start: []string{"web"}}, "start web"},
 		{Step{Stop: &Stop{Tasks: []string{"web", "api-1"}}}, "stop web, api-1"},
 		{Step{Await: &Await{Service: "api", Passing: 2}}, "await 2 passing instances of api"},
 		{Step{Await: &Await{Task: "api-1", Container: "api", Status: "critical"}}, "await check of container api in api-1 to be critical"},

@@ -54,6 +54,8 @@ const (
 	// several scenarios. Both are no events.
 	Report  Kind = "report"
 	Summary Kind = "summary"
+	// Chaos is the kind of what is said of a seed; it is no event, either.
+	Chaos Kind = "chaos"
 )
 
 // Event is one thing that happened. Its JSON form is documented in

@@ -45,6 +45,15 @@ func (t Task) Ended() bool {
 	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
 }
 
+// Restarts is how often ECS has started a container again.
+func (t Task) Restarts(container string) int {
+	c, _ := t.View().Container(container)
+	if c.RestartCount == nil {
+		return 0
+	}
+	return *c.RestartCount
+}
+
 // HasAgent says whether a Consul client agent runs in the task.
 func (t Task) HasAgent() bool { return t.Definition.Container(workload.ContainerConsulClient) != nil }
 

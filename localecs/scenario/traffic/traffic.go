@@ -30,6 +30,9 @@ type Stream struct {
 	client    *http.Client
 	url       string
 	onFailure func(Failure)
+	// Each, if any, is told of every request that counts, by several goroutines at
+	// once. It is set before Start.
+	Each func(Request)
 	// end and done are set by Start.
 	end  context.CancelFunc
 	done chan struct{}
@@ -46,6 +49,12 @@ type Stream struct {
 type Failure struct {
 	At  time.Time
 	Err string
+}
+
+// Request is one that has ended; Err is nil when it was answered with 200.
+type Request struct {
+	Start, End time.Time
+	Err        error
 }
 
 // DialFunc is net.Dialer.DialContext, or a namespace's.
@@ -107,6 +116,9 @@ func (s *Stream) run(ctx context.Context, every time.Duration) {
 			requests.Go(func() {
 				start := time.Now()
 				err := s.request()
+				if s.Each != nil {
+					s.Each(Request{Start: start, End: time.Now(), Err: err})
+				}
 				if f, bad := s.count(start, err); bad {
 					s.onFailure(f)
 				}

@@ -25,6 +25,16 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 	defer server.Close()
 	var told atomic.Int64
 	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) { told.Add(1) })
+	var each, bad atomic.Int64
+	tr.Each = func(r Request) {
+		each.Add(1)
+		if r.Err != nil {
+			bad.Add(1)
+		}
+		if r.Start.IsZero() || r.End.Before(r.Start) {
+			t.Errorf("from %s to %s", r.Start, r.End)
+		}
+	}
 	if tr.Rate() != 0 || tr.URL() != server.URL {
 		t.Errorf("before the start: %d a second to %s", tr.Rate(), tr.URL())
 	}
@@ -41,6 +51,9 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 	answered, failed, slowest := tr.Totals()
 	if slowest <= 0 {
 		t.Errorf("slowest %s", slowest)
+	}
+	if int(each.Load()) != answered+failed || int(bad.Load()) != failed {
+		t.Errorf("told of %d requests, %d of them failed; counted %d and %d", each.Load(), bad.Load(), answered, failed)
 	}
 	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(told.Load()) != failed {
 		t.Errorf("%d requests arrived: counted %d answered, %d failed, told of %d", total, answered, failed, told.Load())

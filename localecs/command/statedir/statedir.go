@@ -1,4 +1,9 @@
-package command
+// Package statedir opens the directory that a run keeps its logs and volumes in.
+//
+// Owns: who may use it, and what may be emptied.
+// Never does: remove what no run has left there.
+// Start reading at: Open.
+package statedir
 
 import (
 	"errors"
@@ -10,11 +15,11 @@ import (
 	"time"
 )
 
-// openStateDir makes dir, or empties it, and keeps other runs out until the
+// Open makes dir, or empties it, and keeps other runs out until the
 // returned directory is closed or this process ends, however it ends. It
 // refuses a directory that another run is using, and one that holds what no run
 // has left there.
-func openStateDir(path string) (*os.File, error) {
+func Open(path string) (*os.File, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package command
+package statedir
 
 import (
 	"fmt"
@@ -16,23 +16,23 @@ func TestStateDirIsEmptiedAndKeepsOthersOut(t *testing.T) {
 	if err := os.MkdirAll(old, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	first, err := openStateDir(path)
+	first, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(path, "volumes")); !os.IsNotExist(err) {
 		t.Errorf("an earlier run's volumes are still there: %v", err)
 	}
-	if second, err := openStateDir(path); err == nil || !strings.Contains(err.Error(), "another localecs is using "+path) {
+	if second, err := Open(path); err == nil || !strings.Contains(err.Error(), "another localecs is using "+path) {
 		t.Errorf("got %v, %v while another run has it", second, err)
 	}
-	other, err := openStateDir(filepath.Join(filepath.Dir(path), "other"))
+	other, err := Open(filepath.Join(filepath.Dir(path), "other"))
 	if err != nil {
 		t.Errorf("the directory beside it: %v", err)
 	}
 	other.Close()
 	first.Close()
-	again, err := openStateDir(path)
+	again, err := Open(path)
 	if err != nil {
 		t.Errorf("after the first run: %v", err)
 	}
@@ -52,7 +52,7 @@ func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
 		filepath.Join(file, "x"):  "-dir: mkdir " + file + ": not a directory",
 		"/proc/nothing/can/be/it": "-dir: mkdir /proc/nothing",
 	} {
-		if got, err := openStateDir(path); err == nil || !strings.Contains(err.Error(), want) {
+		if got, err := Open(path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, %v, want %q", path, got, err, want)
 		}
 	}
@@ -86,7 +86,7 @@ func TestStateDirIsEmptiedUnderItsWriters(t *testing.T) {
 	for range cap(started) {
 		<-started
 	}
-	dir, err := openStateDir(path)
+	dir, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,189 @@
+package chaos
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+// Dice are what is drawn with: of one seed always the same.
+type Dice interface {
+	IntN(n int) int
+	Int64N(n int64) int64
+	ExpFloat64() float64
+}
+
+// The shape of schedules.
+const (
+	// meanGap is the mean time between the beginnings of two events.
+	meanGap = 4 * time.Second
+	// attempts is how many events are drawn for a beginning until one is possible.
+	attempts = 12
+	// readiness is how long a replacement is not counted on after its start.
+	readiness = 20 * time.Second
+	// recovery is how long a task is not counted on after a fault that has ended.
+	recovery = 8 * time.Second
+)
+
+// Generate draws a schedule. The same dice and world give the same one for ever. Of
+// each service that is called at least one instance is left alone at any time,
+// since nobody can promise an answer without one.
+func Generate(dice Dice, length time.Duration, w World) Schedule {
+	g := &generator{rand: dice, world: w, made: Schedule{For: length}}
+	for at := g.gap(); at < length; at += g.gap() {
+		for range attempts {
+			e, possible := g.draw(at)
+			if !possible {
+				continue
+			}
+			next := g.made
+			next.Events = append(slices.Clone(next.Events), e)
+			if next.Sound(w) {
+				g.made = next
+				break
+			}
+		}
+	}
+	return g.made
+}
+
+type generator struct {
+	rand  Dice
+	world World
+	made  Schedule
+}
+
+// gap is a time to the next beginning: in steps of 10 ms, exponential, at most
+// four times the mean.
+func (g *generator) gap() time.Duration {
+	d := time.Duration(g.rand.ExpFloat64() * float64(meanGap))
+	return min(d, 4*meanGap).Truncate(10*time.Millisecond) + 10*time.Millisecond
+}
+
+// length is a random one, in steps of 100 ms.
+func (g *generator) length(from, to time.Duration) time.Duration {
+	return from + time.Duration(g.rand.Int64N(int64(to-from)/int64(100*time.Millisecond)+1))*100*time.Millisecond
+}
+
+// draw draws an event that begins then. It is not possible when there is nothing
+// that it could hit.
+func (g *generator) draw(at time.Duration) (e Event, possible bool) {
+	kinds := []string{"kill", "kill", "kill", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "spot", "server", "partition", "partition", "link", "endpoint", "endpoint", "endpoint"}
+	kind := kinds[g.rand.IntN(len(kinds))]
+	alive := g.alive(at)
+	task := alive[g.rand.IntN(len(alive))]
+	e.At = at
+	possible = g.fill(&e, kind, task, alive)
+	if e.For > 0 {
+		e.For = min(e.For, g.made.For-at).Truncate(100 * time.Millisecond)
+		possible = possible && e.For > 0
+	}
+	if len(g.world.Kinds) > 0 && !slices.Contains(g.world.Kinds, kind) {
+		return e, false
+	}
+	if possible && e.lethal(g.world, g.made, g.made.age(g.world, task.Name, at)) && !task.Entry {
+		e.By, e.Instead = g.spare(task), task.Name
+	}
+	return e, possible
+}
+
+func (g *generator) fill(e *Event, kind string, task Task, alive []Task) bool {
+	switch kind {
+	case "stop":
+		e.Stop = task.Name
+	case "unhealthy":
+		e.Unhealthy, e.For = task.Name, g.length(time.Second, 12*time.Second)
+		return task.Fail != ""
+	case "spot":
+		e.Fault = &fault.Fault{Spot: &fault.Spot{Task: task.Name}}
+	case "server":
+		states := []string{fault.Down, fault.Frozen, fault.Slowed}
+		e.Fault, e.For = &fault.Fault{Server: states[g.rand.IntN(len(states))]}, g.length(time.Second, 15*time.Second)
+		return g.world.Server
+	case "link":
+		kbits := []int{256, 1000, 4000}
+		e.Fault = &fault.Fault{Link: &fault.Link{Task: task.Name, KBits: kbits[g.rand.IntN(len(kbits))]}}
+		e.For = g.length(2*time.Second, 15*time.Second)
+	case "partition":
+		from := []string{fault.Server, fault.Server, fault.All, alive[g.rand.IntN(len(alive))].Name}
+		p := &fault.Partition{Task: task.Name, From: from[g.rand.IntN(len(from))]}
+		e.Fault, e.For = &fault.Fault{Partition: p}, g.length(time.Second, 15*time.Second)
+		return p.From != p.Task
+	case "endpoint":
+		return g.endpoint(e, task)
+	default:
+		g.process(e, kind, task)
+	}
+	return true
+}
+
+func (g *generator) process(e *Event, kind string, task Task) {
+	c := task.Containers[g.rand.IntN(len(task.Containers))]
+	p := &fault.Process{Task: task.Name, Container: c.Name}
+	// Below a supervisor there are two to kill.
+	if g.rand.IntN(3) > 0 && kind != "oom" {
+		p.Process = c.Program
+	}
+	switch kind {
+	case "kill":
+		e.Fault = &fault.Fault{Kill: p}
+	case "oom":
+		e.Fault = &fault.Fault{OOM: p}
+	case "freeze":
+		e.Fault, e.For = &fault.Fault{Freeze: p}, g.length(500*time.Millisecond, 12*time.Second)
+	default:
+		e.Fault, e.For = &fault.Fault{Slow: p}, g.length(2*time.Second, 15*time.Second)
+	}
+}
+
+func (g *generator) endpoint(e *Event, task Task) bool {
+	p := &fault.Endpoint{}
+	e.Fault, e.For = &fault.Fault{Endpoint: p}, g.length(time.Second, 15*time.Second)
+	if len(g.world.Endpoints) == 0 {
+		return false
+	}
+	p.Name = g.world.Endpoints[g.rand.IntN(len(g.world.Endpoints))]
+	if p.Name == fault.Metadata && g.rand.IntN(2) == 0 {
+		p.Task = task.Name
+	}
+	if g.rand.IntN(3) == 0 {
+		p.Share = 0.5
+	}
+	statuses, wrong := []int{429, 500, 503}, []string{fault.Empty, fault.Truncated, fault.Page, fault.Error}
+	switch g.rand.IntN(5) {
+	case 0:
+		p.Slow = g.length(100*time.Millisecond, 4*time.Second)
+	case 1:
+		p.Hang = true
+	case 2:
+		p.Status = statuses[g.rand.IntN(len(statuses))]
+	case 3:
+		p.Cut = true
+	default:
+		p.Wrong = wrong[g.rand.IntN(len(wrong))]
+	}
+	return true
+}
+
+// alive are the tasks that can be hit then, in a lasting order.
+func (g *generator) alive(at time.Duration) []Task {
+	var alive []Task
+	for _, i := range instances(g.made, g.world) {
+		if i.ready <= at && i.gone > at {
+			alive = append(alive, i.task)
+		}
+	}
+	return alive
+}
+
+func (g *generator) spare(t Task) string {
+	names := 1
+	for _, e := range g.made.Events {
+		if e.By != "" {
+			names++
+		}
+	}
+	return t.Family + "-r" + strconv.Itoa(names)
+}

@@ -1,0 +1,157 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+// A seed that somebody has written down must give the same schedule for ever.
+func TestASeedGivesTheSameScheduleForEver(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	for _, seed := range []uint64{1, 2, 3, 20261121} {
+		fmt.Fprintf(&b, "seed %d\n%s", seed, Generate(dice(seed), 2*time.Minute, hello()))
+	}
+	testkit.Golden(t, "schedules.txt", []byte(b.String()))
+}
+
+func TestSchedulesAreSoundAndPossible(t *testing.T) {
+	t.Parallel()
+	kinds, events := map[string]int{}, 0
+	for seed := range uint64(300) {
+		s := Generate(dice(seed), time.Minute, hello())
+		if !s.Sound(hello()) {
+			t.Fatalf("seed %d is not sound:\n%s", seed, s)
+		}
+		w := fault.World{Containers: map[string][]string{}}
+		for _, i := range instances(s, hello()) {
+			for _, c := range i.task.Containers {
+				w.Containers[i.task.Name] = append(w.Containers[i.task.Name], c.Name)
+			}
+		}
+		for _, err := range fault.Problems(s.Faults(), w) {
+			t.Errorf("seed %d: %v\n%s", seed, err, s)
+		}
+		names := map[string]bool{}
+		for i, e := range s.Events {
+			kinds[e.Kind()]++
+			events++
+			if e.End() > s.For || i > 0 && e.At < s.Events[i-1].At {
+				t.Errorf("seed %d: %s is not in its place", seed, e)
+			}
+			if e.By != "" && names[e.By] {
+				t.Errorf("seed %d starts %s twice", seed, e.By)
+			}
+			names[e.By] = true
+		}
+	}
+	for _, kind := range []string{"kill", "stop", "unhealthy", "freeze", "slow", "oom", "spot", "server", "partition", "link", "endpoint"} {
+		if kinds[kind] < 20 {
+			t.Errorf("%d of %s in 300 schedules, want 20 or more: %v", kinds[kind], kind, kinds)
+		}
+	}
+	if events < 300*5 {
+		t.Errorf("%d events in 300 minutes, want 5 a minute", events)
+	}
+}
+
+func TestAWorldSaysWhatMayHappen(t *testing.T) {
+	t.Parallel()
+	w := hello()
+	w.Kinds = []string{"kill", "server", "endpoint"}
+	w.Server, w.Endpoints = false, nil
+	for seed := range uint64(50) {
+		for _, e := range Generate(dice(seed), time.Minute, w).Events {
+			if e.Kind() != "kill" {
+				t.Fatalf("seed %d: %s", seed, e)
+			}
+		}
+	}
+}
+
+func TestSound(t *testing.T) {
+	t.Parallel()
+	s := time.Second
+	stop := func(at time.Duration, task string) Event { return Event{At: at, Stop: task} }
+	frozen := func(at, long time.Duration, task string) Event {
+		return Event{At: at, For: long, Fault: &fault.Fault{Freeze: &fault.Process{Task: task, Container: "sidecar-proxy"}}}
+	}
+	for name, c := range map[string]struct {
+		events []Event
+		want   bool
+	}{
+		"nothing":                          {nil, true},
+		"two of three end":                 {[]Event{stop(s, "api-1"), stop(2*s, "api-2")}, true},
+		"three of three end":               {[]Event{stop(s, "api-1"), stop(2*s, "api-2"), stop(3*s, "api-3")}, false},
+		"a replacement is there":           {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(30*s, "api-3")}, true},
+		"a replacement is not yet":         {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(15*s, "api-3")}, false},
+		"it starts while there is none":    {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), {At: 2 * s, For: 10 * s, Fault: &fault.Fault{Server: fault.Down}}, stop(4*s, "api-2"), stop(30*s, "api-3")}, false},
+		"troubled one after the other":     {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(16*s, s, "api-3")}, true},
+		"all troubled":                     {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(9*s, s, "api-3")}, false},
+		"the entry":                        {[]Event{stop(s, "web")}, false},
+		"the entry's young agent":          {[]Event{killed(s, "web", "consul-client", "consul")}, false},
+		"the entry's older agent":          {[]Event{killed(61*s, "web", "consul-client", "consul")}, true},
+		"its agent that was killed before": {[]Event{killed(61*s, "web", "consul-client", "consul"), killed(90*s, "web", "consul-client", "")}, false},
+		"one frozen twice":                 {[]Event{frozen(s, 5*s, "api-1"), frozen(5*s, 5*s, "api-1")}, false},
+		"the dead":                         {[]Event{stop(s, "api-1"), killed(2*s, "api-1", "api", "")}, false},
+		"nobody":                           {[]Event{stop(s, "db")}, false},
+		"deaf":                             {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(4*s, "api-1")}, false},
+		"hears":                            {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(6*s, "api-1")}, true},
+	} {
+		if got := (Schedule{For: 2 * time.Minute, Events: c.events}).Sound(hello()); got != c.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+func TestScheduleTellsItself(t *testing.T) {
+	t.Parallel()
+	s := Schedule{For: time.Minute, Events: []Event{
+		replaced(killed(1500*time.Millisecond, "api-1", "sidecar-proxy", "envoy"), "api-r1", "api-1"),
+		{At: 2 * time.Second, For: 3 * time.Second, Unhealthy: "api-2"},
+		{At: 4 * time.Second, Stop: "api-r1"},
+		{At: 5 * time.Second, For: time.Second, Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: fault.STS, Hang: true}}},
+	}}
+	const want = "  1.50s kill -9 api-1/sidecar-proxy envoy, start api-r1\n  2.00s api-2 is unhealthy for 3s\n  4.00s stop api-r1\n  5.00s sts hangs for 1s\n"
+	if got := s.String(); got != want {
+		t.Errorf("got\n%s", got)
+	}
+	faults := s.Faults()
+	if len(faults) != 2 || faults[0].At != 1500*time.Millisecond || faults[1].For != time.Second {
+		t.Errorf("faults %v", faults)
+	}
+	if got := s.Survivors(hello()); !slices.Equal(got, []string{"api-2", "api-3", "web"}) {
+		t.Errorf("survivors %v, want all but api-1 and its replacement", got)
+	}
+	if got := s.Task(hello(), "api-r1"); got.Family != "api" || !slices.ContainsFunc(got.Containers, func(c Container) bool { return c.Name == "api" }) {
+		t.Errorf("replacement %+v", got)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		event    Event
+		task, on string
+	}{
+		{killed(0, "api-1", "consul-client", "consul"), "api-1", "agent"},
+		{killed(0, "api-1", "consul-client", ""), "api-1", AgentContainer},
+		{killed(0, "web", "web", ""), "web", "application"},
+		{Event{Fault: &fault.Fault{OOM: &fault.Process{Task: "api-1", Container: "consul-client"}}}, "api-1", AgentContainer},
+		{Event{Fault: &fault.Fault{Partition: &fault.Partition{Task: "api-1", From: fault.Server}}}, "api-1", "server"},
+		{Event{Fault: &fault.Fault{Partition: &fault.Partition{Task: "api-1", From: "web"}}}, "api-1", AnotherTask},
+		{Event{Fault: &fault.Fault{Server: fault.Down}}, "", ""},
+		{Event{Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: fault.Metadata, Task: "web", Cut: true}}}, "web", "metadata"},
+		{Event{Stop: "api-2"}, "api-2", ""},
+	} {
+		if task, on := c.event.Target(hello(), Schedule{}); task.Name != c.task || on != c.on {
+			t.Errorf("%s: %s of %q", c.event, on, task.Name)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package invariant
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+)
+
+// Excuse is a loss that an event of the schedule explains.
+type Excuse struct {
+	What What
+	// Task is whose loss it is; empty is anybody's.
+	Task string
+	// From and To are the window, both included.
+	From, To time.Duration
+	// Event is what explains it; Reason and Source are the rule's.
+	Event          string
+	Reason, Source string
+}
+
+// Excuses is what the schedule may cost, by the rules. How late news are has to be
+// known before what waits for them.
+func Excuses(s chaos.Schedule, w chaos.World, rules []Rule) []Excuse {
+	var all []Excuse
+	for _, news := range []bool{false, true} {
+		for _, e := range s.Events {
+			task, on := e.Target(w, s)
+			for _, r := range rules {
+				if r.News != news || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer {
+					continue
+				}
+				excuse := r.excuse(e)
+				if news {
+					excuse.To = max(excuse.To, after(all, e.At, excuse.To, NewsBound, isNews(w, excuse.Task)))
+				}
+				all = append(all, excuse)
+			}
+		}
+	}
+	return all
+}
+
+// about says whether the rule is about an event that hits the task.
+func (r Rule) about(e chaos.Event, task chaos.Task, w chaos.World) bool {
+	switch {
+	case r.Kind != e.Kind():
+		return false
+	case r.At == "":
+		return true
+	case r.At == Entry:
+		between := e.Fault != nil && e.Fault.Partition != nil && e.Fault.Partition.From == w.Entry()
+		return task.Entry || between
+	}
+	return !task.Entry
+}
+
+func (r Rule) excuse(e chaos.Event) Excuse {
+	x := Excuse{What: r.What, From: e.At - r.Early, To: e.End() + r.Late, Event: e.String(), Reason: r.Reason, Source: r.Source}
+	if names := e.Tasks(); len(names) > 0 {
+		x.Task = names[0]
+	}
+	if r.AtMost > 0 && (x.To > e.At+r.AtMost || r.What == TaskEnds) {
+		x.To = e.At + r.AtMost
+	}
+	if r.Forever {
+		x.To = chaos.Forever
+	}
+	return x
+}
+
+// newsBy is when callers have heard at the latest of what happened to a task.
+func newsBy(all []Excuse, w chaos.World, at, bound time.Duration, task string) time.Duration {
+	return after(all, at, at+bound, bound, isNews(w, task))
+}
+
+// isNews picks what holds up the news of a task on their way to callers.
+func isNews(w chaos.World, task string) func(Excuse) bool {
+	return func(e Excuse) bool {
+		return e.What == NewsLate && (e.Task == "" || e.Task == task || e.Task == w.Entry())
+	}
+}
+
+// after is when something has come that is due by a time: bound later than each
+// excuse that it runs into since at.
+func after(all []Excuse, at, by, bound time.Duration, counts func(Excuse) bool) time.Duration {
+	for again := true; again && by != chaos.Forever; {
+		again = false
+		for _, e := range all {
+			if !counts(e) || e.From > by || e.To < at {
+				continue
+			}
+			if e.To == chaos.Forever {
+				return chaos.Forever
+			}
+			if e.To+bound > by {
+				by, again = e.To+bound, true
+			}
+		}
+	}
+	return by
+}
+
+// excused finds the excuse for a loss of a task between two moments.
+func excused(all []Excuse, what What, task string, from, to time.Duration) (Excuse, bool) {
+	for _, e := range all {
+		if e.What == what && (e.Task == "" || task == "" || e.Task == task) && e.From <= to && e.To >= from {
+			return e, true
+		}
+	}
+	return Excuse{}, false
+}
+
+// String tells it in a line.
+func (e Excuse) String() string {
+	to := "for good"
+	if e.To != chaos.Forever {
+		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
+	}
+	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Reason)
+}

@@ -1,0 +1,221 @@
+package invariant
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+)
+
+// Violation is an invariant that a run has broken.
+type Violation struct {
+	// Invariant is its name, Task whose it is about; empty when of all.
+	Invariant, Task string
+	// At is when, from the beginning of the schedule, and Text what was seen.
+	At   time.Duration
+	Text string
+}
+
+// The invariants.
+const (
+	// NoRequestFails: no request fails that nothing excuses.
+	NoRequestFails = "no request fails"
+	// NoneUnable: no instance is in the traffic for long that cannot serve.
+	NoneUnable = "no instance in traffic that cannot serve"
+	// Latched: no instance is in the traffic after its TERM.
+	Latched = "no instance in traffic after its TERM"
+	// NothingLeft: no token or service is left after the bound.
+	NothingLeft = "nothing left"
+	// Serves: whoever starts or has been troubled is in the traffic within a bound.
+	Serves = "every task serves again"
+	// NotForNothing: no instance leaves the traffic, and no task ends, without a
+	// reason.
+	NotForNothing = "nothing ends for nothing"
+)
+
+// String tells it in a line.
+func (v Violation) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%.2fs %s", v.At.Seconds(), v.Task)) + ": " + v.Invariant + ": " + v.Text
+}
+
+// Check names the invariants that the run has broken, in the order of time.
+func Check(s chaos.Schedule, w chaos.World, rules []Rule, o Observed) []Violation {
+	j := &judge{world: w, schedule: s, seen: o, excuses: Excuses(s, w, rules)}
+	j.requests()
+	for _, l := range o.Tasks {
+		j.ends(l)
+		j.unable(l)
+		j.latched(l)
+		j.serves(l)
+		j.left(l)
+	}
+	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
+	return j.found
+}
+
+type judge struct {
+	world    chaos.World
+	schedule chaos.Schedule
+	seen     Observed
+	excuses  []Excuse
+	found    []Violation
+}
+
+func (j *judge) report(invariant, task string, at time.Duration, format string, args ...any) {
+	j.found = append(j.found, Violation{invariant, task, at, fmt.Sprintf(format, args...)})
+}
+
+// newsBy is when callers have heard at the latest, on this machine.
+func (j *judge) newsBy(at, bound time.Duration, task string) time.Duration {
+	by := newsBy(j.excuses, j.world, at, bound, task)
+	if by == chaos.Forever {
+		return by
+	}
+	return by + j.seen.slack(at, by)
+}
+
+// requests looks for those that have failed without an excuse: one of the
+// schedule's, or a task that has ended while news were late.
+func (j *judge) requests() {
+	for _, r := range j.seen.Requests {
+		if r.Error == "" {
+			continue
+		}
+		slack := j.seen.slack(r.Start, r.End)
+		_, ok := excused(j.excuses, RequestFails, "", r.Start-slack, r.End)
+		if ok || j.untold(r) {
+			continue
+		}
+		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), r.Error)
+	}
+}
+
+// untold says whether the request met a task that had ended, of which its callers
+// could not know: news were late, not just on their way.
+func (j *judge) untold(r Request) bool {
+	for _, l := range j.seen.Tasks {
+		if l.Term == Never || l.Term > r.End {
+			continue
+		}
+		late := newsBy(j.excuses, j.world, l.Term, NewsBound, l.Task) > l.Term+NewsBound
+		if late && r.Start <= j.newsBy(l.Term, NewsBound, l.Task) {
+			return true
+		}
+	}
+	return false
+}
+
+// ends looks for a task that ends, or leaves the traffic, without a reason.
+func (j *judge) ends(l Life) {
+	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term), l.Term); l.Term < j.seen.Healed && !ok {
+		j.report(NotForNothing, l.Task, l.Term, "the task ends by itself%s", j.because(l))
+	}
+	for _, in := range j.seen.inTraffic(l.Task) {
+		if in.to >= min(l.Term, j.seen.Healed) {
+			continue
+		}
+		if _, ok := excused(j.excuses, OutOfTraffic, l.Task, in.to-j.seen.slack(in.to, in.to), in.to); !ok {
+			j.report(NotForNothing, l.Task, in.to, "Consul ceases to send it traffic")
+		}
+	}
+}
+
+// because names the container that ended first.
+func (j *judge) because(l Life) string {
+	for _, u := range j.seen.unable(l.Task) {
+		if u.from <= l.Term+time.Second {
+			return ": " + u.why
+		}
+	}
+	return ""
+}
+
+// unable looks for an instance that is in the traffic and cannot serve.
+func (j *judge) unable(l Life) {
+	for _, u := range j.seen.unable(l.Task) {
+		if u.from >= l.Term {
+			continue // that is for latched
+		}
+		by := j.newsBy(u.from, HealthBound, l.Task)
+		for _, in := range j.seen.inTraffic(l.Task) {
+			if from := max(in.from, by); from < min(in.to, u.to, l.Term, j.seen.Ended) && in.to > u.from {
+				j.report(NoneUnable, l.Task, from, "%s at %.2fs, and Consul sends it traffic until %s", u.why, u.from.Seconds(), moment(in.to))
+			}
+		}
+	}
+}
+
+// latched looks for an instance that is in the traffic after its TERM.
+func (j *judge) latched(l Life) {
+	if l.Term == Never {
+		return
+	}
+	by := j.newsBy(l.Term, HealthBound, l.Task)
+	for _, in := range j.seen.inTraffic(l.Task) {
+		if from := max(in.from, by); from < min(in.to, j.seen.Ended) {
+			j.report(Latched, l.Task, from, "it was asked to stop at %.2fs, and Consul sends it traffic from %.2fs until %s", l.Term.Seconds(), in.from.Seconds(), moment(in.to))
+		}
+	}
+}
+
+// serves looks for a task that does not come into the traffic in time, and for
+// one that is not there when all is well again.
+func (j *judge) serves(l Life) {
+	in := j.seen.inTraffic(l.Task)
+	late := func(e Excuse) bool {
+		return (e.What == StartsLate || e.What == NewsLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.Entry())
+	}
+	by := after(j.excuses, l.Started, l.Started+ServeBound, ServeBound, late)
+	if by != chaos.Forever {
+		by += j.seen.slack(l.Started, by)
+	}
+	end := min(l.Term, j.seen.Healed)
+	if first := append(in, span{chaos.Forever, chaos.Forever})[0].from; first > by && by < end {
+		j.report(Serves, l.Task, by, "started at %.2fs, it is in traffic at %s", l.Started.Seconds(), moment(first))
+		return
+	}
+	there := slices.ContainsFunc(in, func(s span) bool { return s.from <= j.seen.Healed && s.to >= j.seen.Healed })
+	if _, gone := excused(j.excuses, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed && !there && !gone {
+		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic when all faults are over")
+	}
+}
+
+// left looks for what is in Consul of a task after its end.
+func (j *judge) left(l Life) {
+	for _, left := range j.seen.Left {
+		if left.Task != l.Task || l.Stopped == Never {
+			continue
+		}
+		// Nobody tries for ever to log out, or to leave: the stop timeout ends it.
+		told := after(j.excuses, l.Term, l.Term, 0, func(e Excuse) bool {
+			return e.What == Unreachable && (e.Task == "" || e.Task == l.Task)
+		})
+		by := max(l.Stopped, told)
+		if by != chaos.Forever {
+			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
+		}
+		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
+		if left.Gone <= by || ok || told > l.Term+LogOutBound || j.seen.Ended < by {
+			continue
+		}
+		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(), gone(left.Gone))
+	}
+}
+
+func gone(at time.Duration) string {
+	if at == Never {
+		return "still there at the end"
+	}
+	return fmt.Sprintf("gone at %.2fs", at.Seconds())
+}
+
+// moment is a time for people.
+func moment(at time.Duration) string {
+	if at == chaos.Forever {
+		return "the end"
+	}
+	return fmt.Sprintf("%.2fs", at.Seconds())
+}

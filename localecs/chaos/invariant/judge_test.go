@@ -1,0 +1,124 @@
+package invariant
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+// A record that must be caught, and its neighbour that must not.
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	stop := func(at time.Duration, task string) chaos.Event { return chaos.Event{At: at, Stop: task} }
+	envoy := kill(10*s, "api-1", "sidecar-proxy", "envoy")
+	for name, c := range map[string]struct {
+		schedule chaos.Schedule
+		seen     Observed
+		want     []string
+	}{
+		"all well": {schedule(), well(), nil},
+		"a lost request": {schedule(), with(well(), failed(5*s, 5*s+s/10)), []string{
+			"5.00s: no request fails: after 100ms: 503",
+		}},
+		"lost to a killed Envoy": {schedule(envoy), with(ended(10*s, 20*s, 10*s), failed(10*s+s/2, 11*s)), nil},
+		"lost long after it": {schedule(envoy), with(ended(10*s, 20*s, 10*s), failed(12*s, 13*s)), []string{
+			"12.00s: no request fails: after 1s: 503",
+		}},
+		"lost long after it on a late machine": {schedule(envoy), with(with(ended(10*s, 20*s, 10*s), failed(12*s, 13*s)), func(o *Observed) {
+			o.Lags = []Lag{{12 * s, 200 * time.Millisecond}}
+		}), nil},
+		"lost to an orderly stop": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), failed(15*s, 16*s)), []string{
+			"15.00s: no request fails: after 1s: 503",
+		}},
+		"lost to an orderly stop of which the server could not tell":                    {schedule(server(5*s, 10*s), stop(10*s, "api-1")), with(ended(10*s, 20*s, 17*s), failed(16*s, 17*s)), nil},
+		"lost to a killed agent":                                                        {schedule(kill(10*s, "api-1", "consul-client", "consul")), with(ended(10*s, 20*s, 10*s), failed(11*s, 12*s)), []string{"11.00s: no request fails: after 1s: 503"}},
+		"lost to a killed client-entrypoint, whose services stay until gossip finds it": {schedule(kill(10*s, "api-1", "consul-client", "")), with(ended(10*s, 20*s, 20*s), failed(16*s, 17*s)), nil},
+		"lost to a task that is frozen":                                                 {schedule(freeze(10*s, 8*s, "api-1", "sidecar-proxy")), with(well(), failed(10*s, 15*s)), nil},
+		"lost to a task that is frozen shortly":                                         {schedule(freeze(10*s, 3*s, "api-1", "sidecar-proxy")), with(well(), failed(10*s, 15*s)), []string{"10.00s: no request fails: after 5s: 503"}},
+		"lost to an endpoint":                                                           {schedule(endpoint(10*s, 10*s, fault.Metadata)), with(well(), failed(12*s, 13*s)), []string{"12.00s: no request fails: after 1s: 503"}},
+
+		"unhealthy for long in traffic": {schedule(), with(well(), func(o *Observed) {
+			o.States = append([]State{{20 * s, "api-1", "api", true, "is UNHEALTHY"}, {30 * s, "api-1", "api", false, "is HEALTHY"}}, o.States...)
+		}), []string{"23.00s api-1: no instance in traffic that cannot serve: api is UNHEALTHY at 20.00s, and Consul sends it traffic until 70.00s"}},
+		"unhealthy for a moment": {schedule(), with(well(), func(o *Observed) {
+			o.States = append([]State{{20 * s, "api-1", "api", true, "is UNHEALTHY"}, {22 * s, "api-1", "api", false, "is HEALTHY"}}, o.States...)
+		}), nil},
+		"unhealthy while nobody can tell": {schedule(partition(15*s, 10*s, "api-1", fault.Server)), with(well(), func(o *Observed) {
+			o.States = append([]State{{20 * s, "api-1", "api", true, "is UNHEALTHY"}, {30 * s, "api-1", "api", false, "is HEALTHY"}}, o.States...)
+		}), nil},
+
+		"in traffic after its TERM": {schedule(stop(10*s, "api-1")), ended(10*s, 20*s, 18*s), []string{
+			"13.00s api-1: no instance in traffic after its TERM: it was asked to stop at 10.00s, and Consul sends it traffic from -3.00s until 18.00s",
+		}},
+		"in traffic again after its TERM": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Traffic = append(o.Traffic, Turn{15 * s, "api-1", true}, Turn{16 * s, "api-1", false})
+		}), []string{
+			"15.00s api-1: no instance in traffic after its TERM: it was asked to stop at 10.00s, and Consul sends it traffic from 15.00s until 16.00s",
+		}},
+		"in traffic after its TERM, its health-sync killed": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), ended(10*s, 20*s, 19*s), nil},
+
+		"a token is left": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", 36 * s}}
+		}), []string{"35.00s api-1: nothing left: token 1, which was stopped at 20.00s: gone at 36.00s"}},
+		"a token is left of whom nobody logs out": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", Never}}
+		}), nil},
+		"another token is left of it": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", ClientToken, "token 2", Never}}
+		}), []string{"35.00s api-1: nothing left: token 2, which was stopped at 20.00s: still there at the end"}},
+		"a token is left, the server was away for too long": {schedule(server(5*s, 30*s), stop(10*s, "api-1")), with(ended(10*s, 40*s, 40*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", Never}}
+		}), nil},
+		"a service goes with the server's next look": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", Service, "service 1", 84 * s}}
+		}), nil},
+
+		"a task ends for nothing": {schedule(), ended(10*s, 20*s, 10*s), []string{
+			"10.00s api-1: nothing ends for nothing: the task ends by itself",
+		}},
+		"out of traffic for nothing": {schedule(endpoint(10*s, 10*s, fault.Metadata)), with(well(), func(o *Observed) {
+			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
+		}), []string{"15.00s api-1: nothing ends for nothing: Consul ceases to send it traffic"}},
+		"out of traffic since its agent is frozen": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) {
+			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
+		}), nil},
+		"not back at the end": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) { o.Traffic[3].At = 15 * s }), []string{
+			"69.00s api-1: every task serves again: it is not in traffic when all faults are over",
+		}},
+		"a replacement is late": {schedule(), with(well(), func(o *Observed) {
+			o.Tasks = append(o.Tasks, Life{"api-r1", 10 * s, 70 * s, 80 * s})
+			o.Traffic = append(o.Traffic, Turn{60 * s, "api-r1", true}, Turn{70 * s, "api-r1", false})
+		}), []string{"55.00s api-r1: every task serves again: started at 10.00s, it is in traffic at 60.00s"}},
+		"a replacement is late since the server was away": {schedule(server(12*s, 10*s)), with(well(), func(o *Observed) {
+			o.Tasks = append(o.Tasks, Life{"api-r1", 10 * s, 70 * s, 80 * s})
+			o.Traffic = append(o.Traffic, Turn{60 * s, "api-r1", true}, Turn{70 * s, "api-r1", false})
+		}), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var got []string
+			for _, v := range Check(c.schedule, hello(), Rules(), c.seen) {
+				got = append(got, v.String())
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Errorf("(-want +got):\n%s\nexcuses: %v", d, Excuses(c.schedule, hello(), Rules()))
+			}
+		})
+	}
+}
+
+// Without the rules nothing is excused: what they excuse is seen.
+func TestCheckWithoutRules(t *testing.T) {
+	t.Parallel()
+	killed := schedule(kill(10*s, "api-1", "sidecar-proxy", "envoy"))
+	seen := with(ended(10*s, 20*s, 10*s), failed(10*s+s/2, 11*s))
+	if got := Check(killed, hello(), Rules(), seen); len(got) != 0 {
+		t.Errorf("with the rules: %v", got)
+	}
+	if got := Check(killed, hello(), nil, seen); len(got) != 2 || got[0].Invariant != NotForNothing || got[1].Invariant != NoRequestFails {
+		t.Errorf("without: %v", got)
+	}
+}

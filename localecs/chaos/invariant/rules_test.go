@@ -1,0 +1,96 @@
+package invariant
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+func TestExcuses(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		events []chaos.Event
+		want   []string
+	}{
+		"an Envoy": {[]chaos.Event{kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
+			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
+			"api-1 the task is out of traffic, 10.00s for good: its task ends",
+			"api-1 a request fails, 10.00s to 11.00s: callers learn of it a moment later",
+		}},
+		"an Envoy, and the server is away": {[]chaos.Event{server(5*s, 10*s), kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
+			" news of it come late, 5.00s to 30.00s: nobody can tell the servers meanwhile",
+			" servers out of reach, 5.00s to 30.00s: nobody can log out",
+			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
+			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
+			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
+			"api-1 the task is out of traffic, 10.00s for good: its task ends",
+			"api-1 a request fails, 10.00s to 31.00s: callers learn of it a moment later",
+		}},
+		"a health-sync": {[]chaos.Event{kill(10*s, "api-1", "consul-ecs-health-sync", "")}, []string{
+			"api-1 its services' token stays, 10.00s for good: whoever logs it out was killed; the ACL controller removes it",
+			"api-1 the task is out of traffic, 10.00s for good: nobody refreshes its checks",
+			"api-1 news of it come late, 10.00s to 41.00s: its checks pass until their TTL runs out",
+		}},
+		"an application for a short time":  {[]chaos.Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
+		"a partition of two callees":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
+		"a partition from the entry":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 5.00s to 21.00s: nobody but the two can see it"}},
+		"an endpoint for a short time":     {[]chaos.Event{endpoint(10*s, 5*s, fault.Protection)}, nil},
+		"who asks the servers for a token": {[]chaos.Event{endpoint(10*s, 5*s, fault.STS)}, []string{" tasks start late, 10.00s to 25.00s: a task that starts logs in by it"}},
+	} {
+		var got []string
+		for _, e := range Excuses(schedule(c.events...), hello(), Rules()) {
+			got = append(got, e.String())
+			if e.Source == "" || e.Event == "" {
+				t.Errorf("%s: without a source: %+v", name, e)
+			}
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// A rule that no event can meet excuses nothing, and hides a mistake.
+func TestEveryRuleIsMetByAnEvent(t *testing.T) {
+	t.Parallel()
+	met := map[Rule]bool{}
+	w := hello()
+	w.Tasks = append(w.Tasks, w.Tasks[1])
+	w.Tasks[3].Name, w.Server = "api-3", true
+	w.Tasks[0].Fail, w.Endpoints = "http://127.0.0.1/fail", []string{fault.Metadata, fault.Credentials, fault.STS, fault.IAM}
+	for seed := range uint64(150) {
+		made := chaos.Generate(rand.New(rand.NewPCG(seed, 1)), 2*time.Minute, w)
+		for _, e := range made.Events {
+			task, on := e.Target(w, made)
+			for _, r := range Rules() {
+				if r.about(e, task, w) && (r.On == "" || r.On == on) && e.For >= r.Longer {
+					met[r] = true
+				}
+			}
+		}
+	}
+	for _, r := range Rules() {
+		if !met[r] && r.Longer < 16*s { // schedules are kinder than that
+			t.Errorf("never met: %+v", r)
+		}
+	}
+}
+
+func TestTheDocumentationShowsTheRules(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "LOCALECS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := RuleTable(); !strings.Contains(string(page), table) {
+		t.Errorf("docs/LOCALECS.md does not show what faults may cost:\n\n%s", table)
+	}
+}

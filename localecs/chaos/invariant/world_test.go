@@ -1,0 +1,88 @@
+package invariant
+
+import (
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+const s = time.Second
+
+// hello is a world like examples/hello-mesh.
+func hello() chaos.World {
+	task := func(name, family string) chaos.Task {
+		return chaos.Task{Name: name, Family: family, Entry: family == "web", Containers: []chaos.Container{
+			{Name: "consul-client", Role: chaos.Agent, Program: "consul", Essential: true, Restarts: true},
+			{Name: "sidecar-proxy", Role: chaos.Proxy, Program: "envoy", Essential: true},
+			{Name: "consul-ecs-health-sync", Role: chaos.HealthSync, Program: "consul-ecs"},
+			{Name: family, Role: chaos.Application, Program: "hello", Essential: true},
+		}}
+	}
+	return chaos.World{Tasks: []chaos.Task{task("api-1", "api"), task("api-2", "api"), task("web", "web")}}
+}
+
+func schedule(events ...chaos.Event) chaos.Schedule {
+	return chaos.Schedule{For: time.Minute, Events: events}
+}
+
+func kill(at time.Duration, task, container, program string) chaos.Event {
+	return chaos.Event{At: at, Fault: &fault.Fault{Kill: &fault.Process{Task: task, Container: container, Process: program}}}
+}
+
+func freeze(at, long time.Duration, task, container string) chaos.Event {
+	return chaos.Event{At: at, For: long, Fault: &fault.Fault{Freeze: &fault.Process{Task: task, Container: container}}}
+}
+
+func server(at, long time.Duration) chaos.Event {
+	return chaos.Event{At: at, For: long, Fault: &fault.Fault{Server: fault.Down}}
+}
+
+func partition(at, long time.Duration, task, from string) chaos.Event {
+	return chaos.Event{At: at, For: long, Fault: &fault.Fault{Partition: &fault.Partition{Task: task, From: from}}}
+}
+
+func endpoint(at, long time.Duration, name string) chaos.Event {
+	return chaos.Event{At: at, For: long, Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: name, Status: 500}}}
+}
+
+// well is what a run without any event shows: all are in traffic until the end.
+func well() Observed {
+	return Observed{
+		Tasks: []Life{
+			{Task: "api-1", Started: -15 * s, Term: 70 * s, Stopped: 80 * s},
+			{Task: "api-2", Started: -15 * s, Term: 70 * s, Stopped: 80 * s},
+			{Task: "web", Started: -15 * s, Term: 70 * s, Stopped: 76 * s},
+		},
+		Traffic: []Turn{
+			{-3 * s, "api-1", true}, {-3 * s, "api-2", true}, {-3 * s, "web", true},
+			{70 * s, "api-1", false}, {70 * s, "api-2", false}, {70 * s, "web", false},
+		},
+		States: []State{
+			{75 * s, "api-1", "api", true, "is STOPPED"}, {75 * s, "api-2", "api", true, "is STOPPED"}, {72 * s, "web", "web", true, "is STOPPED"},
+		},
+		Left:     []Leftover{{"api-1", Service, "service api-1", 80 * s}},
+		Requests: []Request{{s, s + s/10, ""}},
+		Healed:   69 * s, Ended: 85 * s,
+	}
+}
+
+// ended is well with api-1 ending at a time.
+func ended(term, stopped, out time.Duration) Observed {
+	o := well()
+	o.Tasks[0].Term, o.Tasks[0].Stopped = term, stopped
+	o.Traffic[3].At = out
+	o.States[0].At = term + 5*s
+	o.Left = nil
+	return o
+}
+
+// with changes an observation.
+func with(o Observed, change func(*Observed)) Observed {
+	change(&o)
+	return o
+}
+
+func failed(start, end time.Duration) func(*Observed) {
+	return func(o *Observed) { o.Requests = append(o.Requests, Request{start, end, "503"}) }
+}

@@ -1,0 +1,168 @@
+package chaos
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+// Forever is the end of what has none.
+const Forever = time.Duration(math.MaxInt64)
+
+// Schedule is what happens in a run, in the order of time.
+type Schedule struct {
+	// For is how long it lasts; every fault has ended by then.
+	For    time.Duration
+	Events []Event
+}
+
+// Event is a fault, or a piece of ordinary life: exactly one of Fault, Stop and
+// Unhealthy is set.
+type Event struct {
+	// At is when it begins, from the beginning of the schedule, and For how long
+	// it lasts; 0 for what happens in a moment.
+	At, For time.Duration
+	Fault   *fault.Fault
+	// Stop is a task that is asked to stop, as in a deployment.
+	Stop string
+	// Unhealthy is a task whose application says that it is.
+	Unhealthy string
+	// By, if any, is a task like Instead that is started at the same time, in the
+	// place of one that ends.
+	By, Instead string
+}
+
+// Life says whether it is no fault.
+func (e Event) Life() bool { return e.Fault == nil }
+
+// End is when it is over; a moment's end is its beginning.
+func (e Event) End() time.Duration { return e.At + e.For }
+
+// String tells it in a line.
+func (e Event) String() string {
+	text := fmt.Sprintf("%6.2fs ", e.At.Seconds())
+	switch {
+	case e.Fault != nil:
+		text += e.Fault.String()
+	case e.Stop != "":
+		text += "stop " + e.Stop
+	default:
+		text += e.Unhealthy + " is unhealthy"
+	}
+	if e.For > 0 {
+		text += " for " + e.For.String()
+	}
+	if e.By != "" {
+		text += ", start " + e.By
+	}
+	return text
+}
+
+// String has a line for each event.
+func (s Schedule) String() string {
+	var b strings.Builder
+	for _, e := range s.Events {
+		b.WriteString(e.String() + "\n")
+	}
+	return b.String()
+}
+
+// Kind is that of the fault or of the piece of life.
+func (e Event) Kind() string {
+	f := e.Fault
+	switch {
+	case e.Stop != "":
+		return "stop"
+	case e.Unhealthy != "":
+		return "unhealthy"
+	case f.Endpoint != nil:
+		return "endpoint"
+	case f.Kill != nil:
+		return "kill"
+	case f.OOM != nil:
+		return "oom"
+	case f.Freeze != nil:
+		return "freeze"
+	case f.Slow != nil:
+		return "slow"
+	case f.Spot != nil:
+		return "spot"
+	case f.Server != "":
+		return "server"
+	case f.Partition != nil:
+		return "partition"
+	}
+	return "link"
+}
+
+// process is whom a fault of processes is about.
+func (e Event) process() (fault.Process, bool) {
+	if f := e.Fault; f != nil {
+		for _, p := range []*fault.Process{f.Kill, f.OOM, f.Freeze, f.Slow} {
+			if p != nil {
+				return *p, true
+			}
+		}
+	}
+	return fault.Process{}, false
+}
+
+// Tasks are whom it is about; none when it is about all or nobody.
+func (e Event) Tasks() []string {
+	switch {
+	case e.Stop != "":
+		return []string{e.Stop}
+	case e.Unhealthy != "":
+		return []string{e.Unhealthy}
+	}
+	return e.Fault.Tasks()
+}
+
+// Target is the task that it hits, and what of it: a role, AgentContainer, from
+// whom it is kept, an endpoint.
+func (e Event) Target(w World, s Schedule) (task Task, on string) {
+	if e.Fault != nil && e.Fault.Endpoint != nil {
+		on = e.Fault.Endpoint.Name
+	}
+	names := e.Tasks()
+	if len(names) == 0 {
+		return Task{}, on
+	}
+	task, _ = w.of(names[0], s)
+	if p, ok := e.process(); ok {
+		c := task.named(p.Container)
+		on = string(c.Role)
+		if c.Role == Agent && (e.Fault.OOM != nil || e.Fault.Kill != nil && p.Process != c.Program) {
+			on = AgentContainer
+		}
+	}
+	if e.Fault != nil && e.Fault.Partition != nil {
+		on = AnotherTask
+		if from := e.Fault.Partition.From; from == fault.Server || from == fault.All {
+			on = from
+		}
+	}
+	return task, on
+}
+
+// AnotherTask is whom a task is kept from, as a target.
+const AnotherTask = "another task"
+
+// AgentContainer is the agent with client-entrypoint, as a target.
+const AgentContainer = "agent's container"
+
+// Faults are the faults alone, with their times.
+func (s Schedule) Faults() []fault.Fault {
+	var faults []fault.Fault
+	for _, e := range s.Events {
+		if e.Fault != nil {
+			f := *e.Fault
+			f.At, f.For = e.At, e.For
+			faults = append(faults, f)
+		}
+	}
+	return faults
+}

@@ -1,0 +1,216 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/fault"
+)
+
+// instance is a task in the course of a schedule.
+type instance struct {
+	task Task
+	// It can be counted on from ready until gone, but for the troubled times.
+	ready, gone time.Duration
+	troubled    []span
+}
+
+type span struct{ from, to time.Duration }
+
+// instances follows the tasks, replacements among them.
+func instances(s Schedule, w World) []instance {
+	var all []instance
+	for _, t := range w.Tasks {
+		all = append(all, instance{task: t, gone: Forever})
+	}
+	for _, e := range s.Events {
+		if t, ok := w.of(e.By, s); ok && e.By != "" {
+			t.Name, t.Entry = e.By, false
+			all = append(all, instance{task: t, ready: readyBy(s, e.At), gone: Forever})
+		}
+	}
+	for i := range all {
+		all[i].follow(s, w)
+	}
+	return all
+}
+
+// readyBy is when a task that is started then can be counted on.
+func readyBy(s Schedule, at time.Duration) time.Duration {
+	ready := at + readiness
+	for _, e := range s.Events {
+		if e.starting() && e.At < ready && e.End() > at {
+			ready += e.For + recovery
+		}
+	}
+	return ready
+}
+
+// follow notes what the schedule does to the instance.
+func (i *instance) follow(s Schedule, w World) {
+	name := i.task.Name
+	for _, e := range s.Events {
+		if !slices.Contains(e.Tasks(), name) {
+			continue
+		}
+		switch {
+		case e.lethal(w, s, s.age(w, name, e.At)):
+			i.gone = min(i.gone, e.At)
+		case e.Kind() != "endpoint" && (e.Kind() != "partition" || e.Fault.Partition.Task == name):
+			i.troubled = append(i.troubled, span{e.At, e.End() + recovery})
+		}
+	}
+}
+
+// age is how long the agent of a task has run at the least when something begins:
+// since the task's start or its own last one.
+func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
+	var born time.Duration
+	for _, e := range s.Events {
+		_, on := e.Target(w, s)
+		death := e.Kind() == "kill" || e.Kind() == "oom"
+		agent := Role(on) == Agent || on == AgentContainer
+		if e.At < at && (e.By == task || death && agent && slices.Contains(e.Tasks(), task)) {
+			born = max(born, e.At)
+		}
+	}
+	return at - born
+}
+
+// serves says whether the instance can be counted on all the time between.
+func (i instance) serves(at time.Duration) bool {
+	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.troubled, func(t span) bool { return at >= t.from && at < t.to })
+}
+
+// Sound says whether the schedule leaves an instance of each service alone at any
+// time, hits only what is there, and lets the entry live.
+func (s Schedule) Sound(w World) bool {
+	all := instances(s, w)
+	moments := []time.Duration{0}
+	for _, e := range s.Events {
+		for _, name := range e.Tasks() {
+			if !there(all, name, e) {
+				return false
+			}
+		}
+		if e.Unhealthy != "" && !s.hears(e) || s.twice(e) {
+			return false
+		}
+		moments = append(moments, e.At)
+	}
+	for _, i := range all {
+		if i.task.Entry && i.gone != Forever {
+			return false
+		}
+	}
+	for _, family := range families(w) {
+		for _, at := range moments {
+			if !slices.ContainsFunc(all, func(i instance) bool { return i.task.Family == family && i.serves(at) }) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// there says whether a task can be hit when the event begins.
+func there(all []instance, name string, e Event) bool {
+	return slices.ContainsFunc(all, func(i instance) bool {
+		return i.task.Name == name && i.ready <= e.At && i.gone >= e.At
+	})
+}
+
+// families are the services that are called.
+func families(w World) []string {
+	var names []string
+	for _, t := range w.Tasks {
+		if !t.Entry && !slices.Contains(names, t.Family) {
+			names = append(names, t.Family)
+		}
+	}
+	return names
+}
+
+// twice says whether something is done to the same thing at the same time.
+func (s Schedule) twice(e Event) bool {
+	return slices.ContainsFunc(s.Events, func(o Event) bool {
+		same := e.object() != "" && e.object() == o.object()
+		return same && o.String() != e.String() && o.At <= e.End()+time.Second && o.End() >= e.At-time.Second
+	})
+}
+
+// object is what a fault that lasts has for itself.
+func (e Event) object() string {
+	f := e.Fault
+	switch p, _ := e.process(); e.Kind() {
+	case "freeze", "slow":
+		return p.Task + "/" + p.Container
+	case "server":
+		return "server"
+	case "link":
+		return "link of " + f.Link.Task
+	case "partition":
+		return "way of " + f.Partition.Task
+	case "endpoint":
+		return f.Endpoint.Name
+	}
+	return ""
+}
+
+// hears says whether an application can be told to be unhealthy, and to be well
+// again: nothing else happens to its processes at the time.
+func (s Schedule) hears(told Event) bool {
+	return !slices.ContainsFunc(s.Events, func(e Event) bool {
+		_, process := e.process()
+		other := process || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != told.At
+		return other && slices.Contains(e.Tasks(), told.Unhealthy) && e.At <= told.End()+time.Second && e.End() >= told.At-time.Second
+	})
+}
+
+// Survivors are the tasks that the schedule leaves for sure, in the order of
+// their start.
+func (s Schedule) Survivors(w World) []string {
+	var names []string
+	for _, i := range instances(s, w) {
+		if i.gone == Forever {
+			names = append(names, i.task.Name)
+		}
+	}
+	return names
+}
+
+// Task is the task of that name: of the world, or one that the schedule starts.
+func (s Schedule) Task(w World, name string) Task {
+	t, _ := w.of(name, s)
+	return t
+}
+
+// lethal says whether an event ends its task, or takes it out of traffic for
+// good; age is how long the task has run by then, at least.
+func (e Event) lethal(w World, s Schedule, age time.Duration) bool {
+	task, on := e.Target(w, s)
+	switch {
+	case e.Stop != "" || e.Kind() == "spot":
+		return true
+	case e.Kind() != "kill" && e.Kind() != "oom":
+		return false
+	case Role(on) == HealthSync:
+		return true
+	case Role(on) == Agent || on == AgentContainer:
+		agent, _ := task.container(Agent)
+		return agent.Essential && (!agent.Restarts || age < RestartAge)
+	}
+	p, _ := e.process()
+	return task.named(p.Container).Essential
+}
+
+// starting are the events that keep tasks from starting.
+func (e Event) starting() bool {
+	if e.Fault == nil {
+		return false
+	}
+	if p := e.Fault.Endpoint; p != nil {
+		return p.Name != fault.Protection && p.Name != fault.ECS
+	}
+	return e.Fault.Server != ""
+}

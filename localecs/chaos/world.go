@@ -1,0 +1,93 @@
+package chaos
+
+import (
+	"slices"
+	"time"
+)
+
+// Role is what a container is for its task.
+type Role string
+
+// The roles. Containers that only start a task have none.
+const (
+	Application Role = "application"
+	Proxy       Role = "proxy"
+	Agent       Role = "agent"
+	HealthSync  Role = "health-sync"
+)
+
+// World is what a schedule may be about.
+type World struct {
+	Tasks []Task
+	// Endpoints are the names of AWS's endpoints that may misbehave; Server, that
+	// the Consul server may; Kinds, if any, are the only kinds that are drawn.
+	Endpoints []string
+	Server    bool
+	Kinds     []string
+}
+
+// Task is a task that is there from the beginning.
+type Task struct {
+	Name, Family string
+	// Entry is the task that the traffic enters: one that must live.
+	Entry      bool
+	Containers []Container
+	// Fail and Heal, if any, are URLs inside the task which make its application
+	// say that it is unhealthy, and well again.
+	Fail, Heal string
+}
+
+// Container is one that keeps running.
+type Container struct {
+	Name string
+	Role Role
+	// Program is the last element of the path of the program that does its work,
+	// below what supervises it.
+	Program string
+	// Essential ends the task with it; Restarts says that ECS starts it again
+	// once it has run for RestartAge.
+	Essential, Restarts bool
+}
+
+// RestartAge is how long a container has to have run for ECS to start it again:
+// the least restartAttemptPeriod.
+const RestartAge = time.Minute
+
+func (t Task) container(role Role) (Container, bool) {
+	i := slices.IndexFunc(t.Containers, func(c Container) bool { return c.Role == role })
+	if i < 0 {
+		return Container{}, false
+	}
+	return t.Containers[i], true
+}
+
+func (t Task) named(name string) Container {
+	i := slices.IndexFunc(t.Containers, func(c Container) bool { return c.Name == name })
+	if i < 0 {
+		return Container{}
+	}
+	return t.Containers[i]
+}
+
+// of is the task of that name, or the one that a replacement stands for.
+func (w World) of(name string, s Schedule) (Task, bool) {
+	for _, e := range s.Events {
+		if e.By == name {
+			name = e.Instead
+		}
+	}
+	i := slices.IndexFunc(w.Tasks, func(t Task) bool { return t.Name == name })
+	if i < 0 {
+		return Task{}, false
+	}
+	return w.Tasks[i], true
+}
+
+// Entry is the name of the task that the traffic enters.
+func (w World) Entry() string {
+	i := slices.IndexFunc(w.Tasks, func(t Task) bool { return t.Entry })
+	if i < 0 {
+		return ""
+	}
+	return w.Tasks[i].Name
+}

@@ -1,0 +1,210 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/command/statedir"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/trial"
+)
+
+// chaosFlags are those of `localecs run -chaos`.
+type chaosFlags struct {
+	seed   seedFlag
+	length time.Duration
+	runs   int
+	shrink int
+}
+
+func (c *chaosFlags) add(fs *flag.FlagSet) {
+	fs.Var(&c.seed, "chaos", "run a random schedule of faults in place of the scenario's steps: `seed` is a number, or random for one that is printed")
+	fs.DurationVar(&c.length, "for", time.Minute, "with -chaos: how `long` faults go on")
+	fs.IntVar(&c.runs, "runs", 1, "with -chaos: run so `many` seeds one after the other, beginning with that one")
+	fs.IntVar(&c.shrink, "shrink", 12, "with -chaos: run a failing seed up to so `many` times again for a shorter schedule")
+}
+
+// seedFlag is the value of -chaos. 0 and "random" are any.
+type seedFlag struct {
+	number uint64
+	given  bool
+}
+
+// String implements flag.Value.
+func (s *seedFlag) String() string { return "" }
+
+// Set implements flag.Value.
+func (s *seedFlag) Set(text string) error {
+	s.given = true
+	if text == "random" {
+		s.number = 0
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return fmt.Errorf("want a number from 0 to 2^64-1, or random, got %q", text)
+	}
+	s.number = n
+	return nil
+}
+
+// first is the seed of the first run. A random one has a length that can be
+// typed.
+func (s *seedFlag) first() uint64 {
+	if s.number != 0 {
+		return s.number
+	}
+	return rand.Uint64N(1e9) + 1
+}
+
+// maxChaos is far more than schedules are good for.
+const maxChaos = time.Hour
+
+// chaosSetting reads what the trials take from the scenario, and looks whether
+// they can be run.
+func (f *runFlags) chaosSetting(paths []string) (*trial.Trial, []string, error) {
+	switch {
+	case len(paths) != 1:
+		return nil, nil, errors.New("-chaos wants one scenario")
+	case f.chaos.length < time.Second || f.chaos.length > maxChaos:
+		return nil, nil, fmt.Errorf("-for: %s: want 1s to %s", f.chaos.length, maxChaos)
+	case f.chaos.runs < 1 || f.chaos.shrink < 0:
+		return nil, nil, errors.New("want -runs of 1 or more and -shrink of 0 or more")
+	case f.stopOrder == bothOrders:
+		return nil, nil, errors.New("-chaos wants one -stop-order")
+	}
+	values, err := f.vars.found()
+	if err != nil {
+		return nil, nil, err
+	}
+	scene, _, warnings, err := f.load(paths[0], values)
+	if err != nil {
+		return nil, warnings, err
+	}
+	setting, err := trial.Take(scene)
+	prepare := func(script *file.Scenario) (*scenario.Plan, error) {
+		plan, _, err := scenario.Prepare(script, values, f.network)
+		return plan, err
+	}
+	return trial.New(setting, prepare), warnings, err
+}
+
+// runChaos runs the seeds one after the other.
+func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.Trial) error {
+	ctx, stop := cli.SignalContext(ctx, ends()...)
+	defer stop()
+	ctx, out := watchOutput(ctx, inv.Stdout)
+	follow, release, err := f.follower(inv, out)
+	if err != nil {
+		return err
+	}
+	defer release()
+	t.Options = scenario.Options{StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}
+	var totals trial.Totals
+	first := f.chaos.seed.first()
+	for i := range f.chaos.runs {
+		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), first+uint64(i))), first+uint64(i))
+		if err != nil {
+			return err
+		}
+		totals.Add(verdict)
+	}
+	if f.chaos.runs > 1 {
+		if err := totals.Write(out, f.json); err != nil {
+			return context.Cause(ctx) // what out made of it
+		}
+	}
+	if len(totals.Violated) > 0 {
+		return &cli.ExitError{Code: cli.ExitRefused}
+	}
+	return nil
+}
+
+// runSeed runs one, and when it fails again, shorter, in a directory beside.
+func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Verdict, err error) {
+	err = inStateDir(dir, func() error {
+		t.Options.Dir = dir
+		events, err := f.quiet(&t, dir)
+		if err != nil {
+			return err
+		}
+		defer events.Close()
+		sched := t.Generate(number, f.chaos.length)
+		result, err := t.Run(ctx, sched)
+		if err != nil {
+			return fmt.Errorf("seed %d: %w", number, err)
+		}
+		v = result.Verdict(number)
+		if f.chaos.runs == 1 {
+			if err := result.Report.Write(out, f.json); err != nil {
+				return context.Cause(ctx) // what out made of it
+			}
+		}
+		if len(v.Violations) == 0 || f.chaos.shrink == 0 {
+			return nil
+		}
+		return inStateDir(dir+"-again", func() error { return f.shorter(ctx, t, dir+"-again", result, &v) })
+	})
+	if err != nil {
+		return v, err
+	}
+	if f.chaos.runs > 1 && !f.json {
+		_, err = io.WriteString(out, v.Line())
+	}
+	if err == nil && (f.chaos.runs == 1 || f.json || len(v.Violations) > 0) {
+		err = v.Write(out, f.json)
+	}
+	if err != nil {
+		return v, context.Cause(ctx) // what out made of it
+	}
+	return v, nil
+}
+
+// shorter looks for a shorter schedule.
+func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Verdict) error {
+	t.Options.Dir = dir
+	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	text, err := t.YAML(shortest)
+	v.Shortest, v.Reruns = text, tried
+	return err
+}
+
+// quiet sends the events of one of several runs to a file among its logs.
+func (f *runFlags) quiet(t *trial.Trial, dir string) (io.Closer, error) {
+	if f.chaos.runs == 1 {
+		return io.NopCloser(nil), nil
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "logs"), 0o755); err != nil {
+		return nil, err
+	}
+	events, err := os.Create(filepath.Join(dir, "logs", "events.txt"))
+	if err != nil {
+		return nil, err
+	}
+	t.Options.Progress = progress.Lines(events)
+	return events, nil
+}
+
+// inStateDir does something in a state directory of its own.
+func inStateDir(path string, do func() error) error {
+	dir, err := statedir.Open(path)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	defer dir.Close()
+	return do()
+}

@@ -1,0 +1,114 @@
+package trial
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/chaos/invariant"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/observe"
+	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+)
+
+// Trial runs schedules in a setting.
+type Trial struct {
+	*Setting
+	// Prepare is scenario.Prepare with the programs of this machine.
+	Prepare func(*file.Scenario) (*scenario.Plan, error)
+	// Options are those of each run; its Observer is the trial's.
+	Options scenario.Options
+	// Rules say what may be lost; New sets the product's.
+	Rules []invariant.Rule
+}
+
+// New makes a trial of a setting.
+func New(s *Setting, prepare func(*file.Scenario) (*scenario.Plan, error)) *Trial {
+	return &Trial{Setting: s, Prepare: prepare, Rules: invariant.Rules()}
+}
+
+// Result is what came of a run.
+type Result struct {
+	Schedule   chaos.Schedule
+	Violations []invariant.Violation
+	Report     *report.Report
+	Observed   invariant.Observed
+}
+
+// Run runs a schedule and judges it. The error is about a run that could not be.
+func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) {
+	script := t.Script(sched)
+	plan, err := t.Prepare(script)
+	if err != nil {
+		return nil, err
+	}
+	excuses := invariant.Excuses(sched, t.World, t.Rules)
+	o := t.Options
+	recorder := observe.New(o.Progress, t.observing(sched, excuses))
+	o.Progress, o.Observer = recorder, recorder
+	rep, err := plan.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Schedule: sched, Report: rep, Observed: recorder.Observed(time.Now())}
+	r.Violations = invariant.Check(sched, t.World, t.Rules, r.Observed)
+	for _, text := range rep.Failures {
+		r.Violations = append(r.Violations, invariant.Violation{Invariant: invariant.Serves, At: r.Observed.Ended, Text: text})
+	}
+	rep.Failures = nil
+	for _, v := range r.Violations {
+		rep.Failures = append(rep.Failures, v.String())
+	}
+	return r, nil
+}
+
+// observing says what the recorder has to look for.
+func (t *Trial) observing(sched chaos.Schedule, excuses []invariant.Excuse) observe.Options {
+	o := observe.Options{
+		Methods:  map[string]invariant.What{},
+		Services: t.scene.Checks.NoServices,
+		Serving:  map[string][]string{}, Healthy: map[string][]string{},
+		Stays: func(task string, what invariant.What) bool {
+			return slices.ContainsFunc(excuses, func(e invariant.Excuse) bool { return e.What == what && e.Task == task })
+		},
+	}
+	for _, m := range t.scene.Consul.AuthMethods {
+		// The services' identity comes from their role, the agent's rules from here.
+		o.Methods[m.Name] = invariant.ServiceToken
+		if m.BindRules != "" {
+			o.Methods[m.Name] = invariant.ClientToken
+		}
+	}
+	for name := range t.Script(sched).Tasks {
+		for _, c := range sched.Task(t.World, name).Containers {
+			switch c.Role {
+			case chaos.Application:
+				o.Healthy[name] = append(o.Healthy[name], c.Name)
+				fallthrough
+			case chaos.Proxy:
+				o.Serving[name] = append(o.Serving[name], c.Name)
+			}
+		}
+	}
+	return o
+}
+
+// Shrink looks for a shorter schedule that breaks one of the invariants that the
+// result has broken, by running at most so many, and says how many it has run.
+func (t *Trial) Shrink(ctx context.Context, r *Result, budget int) (shortest chaos.Schedule, tried int) {
+	broken := map[string]bool{}
+	for _, v := range r.Violations {
+		broken[v.Invariant] = true
+	}
+	shortest = chaos.Shrink(r.Schedule, t.World, budget, func(s chaos.Schedule) bool {
+		if ctx.Err() != nil {
+			return false
+		}
+		tried++
+		again, err := t.Run(ctx, s)
+		return err == nil && slices.ContainsFunc(again.Violations, func(v invariant.Violation) bool { return broken[v.Invariant] })
+	})
+	return shortest, tried
+}
