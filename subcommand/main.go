@@ -23,6 +23,7 @@ func commands() map[string]cli.Command {
 		"client-entrypoint": clientEntrypointCommand(),
 		"config":            configCommand(),
 		"envoy-entrypoint":  envoyEntrypointCommand(),
+		"gc":                gcCommand(),
 		"health-sync":       healthSyncCommand(),
 		"install":           installCommand(),
 		"mesh-init":         meshInitCommand(),

@@ -1,0 +1,231 @@
+package subcommand
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+const gcHelp = `
+Finds what dead tasks left in Consul - ACL tokens, services with their proxies,
+nodes - and shows the plan: what would be deleted, on which evidence, and which
+tasks that do not run keep theirs, and why. It does once what acl-controller does
+all the time, and needs none: for clusters that are gone, or before one is set up.
+
+  -plan    shows the plan and changes nothing
+  -apply   shows it and then deletes. It takes the lock of the cluster's
+           controller; while one runs, it does nothing and ends with 2
+
+A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
+ID, is dead when it is still unknown a minute later, and its youngest token is five
+minutes old; what has no token, after five minutes. gc waits for that second look
+and says so; -wait 0s leaves such tasks alone. Everything else stays: what runs,
+drains, or is not clear, and what consul-ecs did not make. Nodes go with the last
+service on them, if serf says that their agent has failed.
+
+The Consul token needs acl = "write" (a plan: "read"), node_prefix "" and
+service_prefix "" "write" (a plan: "read"), and for -apply key_prefix "consul-ecs/"
+and session_prefix "" "write". AWS: ecs:ListTasks and ecs:DescribeTasks.
+
+With -json one object a line for each cluster: the plan, and with -apply another
+one that has what was deleted and what failed.
+
+Exit status: 0 all was looked at (and deleted); 1 usage; 2 a controller leads, or
+Consul refuses; 3 not all could be looked at or deleted. What was proven is shown,
+and deleted, all the same.
+
+Environment:
+  CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and the rest of Consul's, CONSUL_CACERT_PEM
+  AWS_PROFILE and the rest of the AWS SDK's; the region is the cluster's
+  ECS_CONTAINER_METADATA_URI_V4 names the cluster inside a task
+
+Example:
+  $ consul-ecs gc -plan -cluster arn:aws:ecs:us-east-1:123456789012:cluster/shop
+  arn:aws:ecs:us-east-1:123456789012:cluster/shop
+  2f1e… dead: ECS shows the task as STOPPED since 2026-03-02T17:00:10Z (UserInitiated)
+    service web-2f1e… on node ip-10-0-1-7
+    token 3f2a1b0c-65de-5efd-423c-2502e13ae5e3 of iam-ecs-service-token
+  77ab… stays: stopping, last status RUNNING (2 tokens, 2 services)
+  2 to delete of 1 dead task; 1 task stays; 120 tasks run
+  $ consul-ecs gc -apply -cluster arn:aws:ecs:us-east-1:123456789012:cluster/shop`
+
+// gcWait is the longest that gc waits for a second look, unless told otherwise.
+const gcWait = 6 * time.Minute
+
+func gcCommand() cli.Command {
+	var f gcFlags
+	return cli.Command{
+		Synopsis: "Show or remove what dead tasks left in Consul, without a controller",
+		Usage:    "gc -plan|-apply [flags]",
+		Help:     gcHelp,
+		Flags:    f.declare,
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			return f.run(ctx, inv)
+		},
+	}
+}
+
+type gcFlags struct {
+	plan, apply, json bool
+	clusters          []string
+	wait              time.Duration
+	rate              float64
+	partition, level  string
+	partitions        bool
+}
+
+func (f *gcFlags) declare(fs *flag.FlagSet) {
+	fs.BoolVar(&f.plan, "plan", false, "show what would be deleted, and delete nothing")
+	fs.BoolVar(&f.apply, "apply", false, "show what is to be deleted, and delete it")
+	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", func(arn string) error {
+		f.clusters = append(f.clusters, arn)
+		return nil
+	})
+	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line")
+	fs.DurationVar(&f.wait, "wait", gcWait, "wait this long, at most, to look again at tasks that ECS does not know")
+	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
+	fs.BoolVar(&f.partitions, "partitions-enabled", false, "the cluster has an admin partition (Consul Enterprise)")
+	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
+	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
+}
+
+// check finds every mistake that can be found without asking anybody.
+func (f *gcFlags) check(inv *cli.Invocation) error {
+	level := f.level
+	if level == "" {
+		level = "WARN"
+	}
+	errs := []error{cli.NoArgs(inv), inv.UseLogger(level, f.json)}
+	mistake := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, cli.Usagef(format, args...))
+		}
+	}
+	mistake(f.plan == f.apply, "say what to do: -plan or -apply")
+	for _, arn := range f.clusters {
+		_, err := ecsread.ParseCluster(arn)
+		mistake(err != nil, "-cluster: %w", err)
+	}
+	mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "which cluster? Give -cluster ARN, or run this in a task of it")
+	mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait)
+	mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate)
+	mistake(f.partition != "" && !f.partitions, "-partition %s: give -partitions-enabled too", f.partition)
+	_, err := consulutil.NewClient(consulOptions(inv))
+	mistake(err != nil, "%w", err)
+	if err := errors.Join(errs...); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	return nil
+}
+
+func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := f.check(inv); err != nil {
+		return err
+	}
+	clusters := f.clusters
+	if len(clusters) == 0 {
+		clusters = []string{""} // the task's
+	}
+	var errs []error
+	for _, arn := range clusters {
+		at, err := locate(ctx, inv, arn)
+		if err == nil {
+			err = f.cluster(ctx, inv, at)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return &cli.Plain{Err: err}
+	}
+	return nil
+}
+
+// cluster looks at one cluster, below its lock if it may delete.
+func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) error {
+	guard := lease.NewGuard(lease.NewClock())
+	options := consulOptions(inv)
+	options.Wrap = func(next http.RoundTripper) http.RoundTripper { return guard.Transport(next) }
+	client, err := consulutil.NewClient(options)
+	if err != nil {
+		return err
+	}
+	tasks, err := ecsReader(ctx, at.cluster, f.rate)
+	if err != nil {
+		return err
+	}
+	admin := controllerFlags{partition: f.partition, partitions: f.partitions}
+	c := cleanup.New(cleanup.Options{
+		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: admin.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
+	})
+	work := func(ctx context.Context) error { return f.collect(ctx, inv, c) }
+	if f.plan {
+		return refusal(work(ctx))
+	}
+	return refusal(admin.lock(client, guard, at, inv.Log).Lead(ctx, func(holder string) error {
+		return &cli.Refused{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
+	}, work))
+}
+
+// refusal gives what Consul refuses the exit code of refusals.
+func refusal(err error) error {
+	if status := consulutil.Status(err); status == http.StatusForbidden || status == http.StatusUnauthorized {
+		return &cli.Refused{Err: err}
+	}
+	return err
+}
+
+// collect shows the plan, and carries it out if that is wanted.
+func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *cleanup.Cleaner) error {
+	r, err := f.look(ctx, inv.Stderr, c.Look)
+	if printErr := f.print(inv, &r, printPlan); printErr != nil {
+		return printErr
+	}
+	if f.plan || ctx.Err() != nil {
+		return err
+	}
+	err = errors.Join(err, c.Apply(ctx, &r))
+	return errors.Join(err, f.print(inv, &r, printDone))
+}
+
+// look looks until nothing more is to be expected of another look, or -wait is
+// over.
+func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(context.Context) (cleanup.Report, error)) (cleanup.Report, error) {
+	end := time.Now().Add(f.wait)
+	for {
+		r, err := once(ctx)
+		var wait time.Duration
+		again := 0
+		for _, k := range r.Kept {
+			if k.Again > 0 && !time.Now().Add(k.Again).After(end) {
+				again++
+				wait = max(wait, k.Again)
+			}
+		}
+		if err != nil || again == 0 {
+			return r, err
+		}
+		wait = wait.Round(time.Second) + time.Second // Consul tells the time in seconds
+		fmt.Fprintf(progress, "%s unknown to ECS: looking again in %s, at %s\n", count(again, "task is", "tasks are"), wait, time.Now().Add(wait).Format(time.TimeOnly))
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return r, context.Cause(ctx)
+		}
+	}
+}

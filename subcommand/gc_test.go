@@ -1,0 +1,213 @@
+package subcommand
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// gc runs the command to its end.
+func (w *clusterWorld) gc(env []string, args ...string) (code int, stdout, stderr string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), testkit.Patience)
+	defer cancel()
+	line := testkit.SelfArgs("consul-ecs", append([]string{"gc"}, args...)...)
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Env = append(append(append(os.Environ(), "GORACE=atexit_sleep_ms=0"), w.env()...), env...)
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) || ctx.Err() != nil {
+		w.t.Fatalf("%v\n%s", err, errs.String())
+	}
+	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
+}
+
+// TestGC: the plan shows evidence and changes nothing; -apply does what it says,
+// and a second time there is nothing to do.
+func TestGC(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ids := w.run(3)
+	gone := strings.Repeat("9", 32)
+	w.leave(append(ids, gone)...)
+	w.ecs.Kill(ids[0])
+	live := slices.Sorted(slices.Values(append(ids[1:], gone)))
+
+	code, out, stderr := w.gc(nil, "-plan", "-wait", "0s", "-cluster", w.arn)
+	if code != 0 || stderr != "" || len(w.services()) != 4 {
+		t.Fatalf("code %d, stderr %q, %d services left", code, stderr, len(w.services()))
+	}
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, want := range []string{
+		w.arn,
+		ids[0] + " dead: ECS shows the task as STOPPED since 20",
+		"  service web-" + ids[0] + " on node node-" + ids[0],
+		"  service web-" + ids[0] + "-sidecar-proxy on node node-" + ids[0],
+		gone + " stays: missing, but too young, it was first missing 0s ago, 5m0s are needed (0 tokens, 2 services)",
+		"2 to delete of 1 dead task; 1 task stays; 2 tasks run",
+	} {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], want) {
+			t.Fatalf("line %d is not %q:\n%s", i+1, want, out)
+		}
+	}
+
+	code, out, stderr = w.gc(nil, "-apply", "-wait", "0s", "-cluster", w.arn)
+	if code != 0 || stderr != "" || !strings.HasSuffix(out, "\n2 deleted, 0 failed\n") {
+		t.Errorf("code %d, stderr %q:\n%s", code, stderr, out)
+	}
+	if got := w.services(); !slices.Equal(got, live) {
+		t.Errorf("services of %q are left, want %q", got, live)
+	}
+	if got := w.leader(); got != "" {
+		t.Errorf("%q still has the lock", got)
+	}
+	if code, out, _ = w.gc(nil, "-apply", "-wait", "0s", "-cluster", w.arn); code != 0 || !strings.Contains(out, "\n0 to delete of 0 dead tasks; ") {
+		t.Errorf("the second time: code %d\n%s", code, out)
+	}
+}
+
+// With -json, each line is an object: the plan, then what became of it.
+func TestGCForMachines(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ids := w.run(2)
+	w.leave(ids...)
+	w.ecs.Kill(ids[0])
+	code, out, stderr := w.gc(nil, "-apply", "-json", "-wait", "0s", "-cluster", w.arn)
+	var reports []cleanup.Report
+	for d := json.NewDecoder(strings.NewReader(out)); d.More(); {
+		var r cleanup.Report
+		if err := d.Decode(&r); err != nil {
+			t.Fatal(err)
+		}
+		reports = append(reports, r)
+	}
+	if code != 0 || stderr != "" || len(reports) != 2 {
+		t.Fatalf("code %d, stderr %q:\n%s", code, stderr, out)
+	}
+	plan, done := reports[0], reports[1]
+	if plan.Cluster != w.arn || plan.Running != 1 || len(plan.Delete) != 2 || len(plan.Deleted) != 0 || plan.Delete[0].Reason != cleanup.ReasonStopped {
+		t.Errorf("plan %+v", plan)
+	}
+	if len(done.Deleted) != 2 || len(done.Failed) != 0 || done.Deleted[0].Evidence == "" {
+		t.Errorf("done %+v", done)
+	}
+}
+
+// TestGCRefusesBesideAController: two must not delete at once, and the user learns
+// who leads.
+func TestGCRefusesBesideAController(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	w.run(1) // makes the cluster
+	p := w.controller()
+	testkit.Eventually(t, "the controller leads", func() bool { return w.leads(p) })
+	code, out, stderr := w.gc(nil, "-apply", "-cluster", w.arn)
+	if code != 2 || out != "" || !strings.Contains(stderr, "has a controller: "+w.leader()+" leads") {
+		t.Errorf("code %d, stdout %q, stderr %q", code, out, stderr)
+	}
+	if code, _, stderr = w.gc(nil, "-plan", "-cluster", w.arn); code != 0 {
+		t.Errorf("a plan: code %d, stderr %q", code, stderr)
+	}
+}
+
+// TestGCSaysWhatItCannotDo: exit codes of what is refused, away, or misspelt.
+func TestGCSaysWhatItCannotDo(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	for name, tc := range map[string]struct {
+		env  []string
+		args []string
+		code int
+		want string
+	}{
+		"neither":       {nil, []string{"-cluster", w.arn}, 1, "say what to do: -plan or -apply"},
+		"both":          {nil, []string{"-plan", "-apply", "-cluster", w.arn}, 1, "say what to do: -plan or -apply"},
+		"no cluster":    {nil, []string{"-plan"}, 1, "which cluster?"},
+		"a name":        {nil, []string{"-plan", "-cluster", "mesh"}, 1, `-cluster: cluster "mesh": want arn:`},
+		"rate":          {nil, []string{"-plan", "-cluster", w.arn, "-aws-rate", "0"}, 1, "-aws-rate 0: want"},
+		"wait":          {nil, []string{"-plan", "-cluster", w.arn, "-wait", "-1s"}, 1, "-wait -1s: want"},
+		"partition":     {nil, []string{"-plan", "-cluster", w.arn, "-partition", "p"}, 1, "give -partitions-enabled too"},
+		"a word":        {nil, []string{"-plan", "now"}, 1, "now"},
+		"no right":      {[]string{"CONSUL_HTTP_TOKEN="}, []string{"-plan", "-cluster", w.arn}, 2, "list tokens: "},
+		"no Consul":     {[]string{"CONSUL_HTTP_ADDR=127.0.0.1:1"}, []string{"-plan", "-cluster", w.arn}, 3, "connection refused"},
+		"not that AWS":  {[]string{"AWS_ACCESS_KEY_ID=AKIAOTHER"}, []string{"-plan", "-cluster", w.arn}, 3, "nothing is deleted in this pass: "},
+		"no such place": {nil, []string{"-plan", "-cluster", w.arn + "-2"}, 3, "ClusterNotFound"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, _, stderr := w.gc(tc.env, tc.args...)
+			if code != tc.code || !strings.Contains(stderr, tc.want) {
+				t.Errorf("code %d, want %d; stderr %q, want %q", code, tc.code, stderr, tc.want)
+			}
+		})
+	}
+}
+
+// TestGCLooksAgain: as long as another look may decide, and no longer than -wait.
+func TestGCLooksAgain(t *testing.T) {
+	t.Parallel()
+	kept := func(again ...time.Duration) cleanup.Report {
+		var r cleanup.Report
+		for _, a := range again {
+			r.Kept = append(r.Kept, cleanup.Kept{Again: a})
+		}
+		return r
+	}
+	fault := errors.New("away")
+	for name, tc := range map[string]struct {
+		wait time.Duration
+		says []cleanup.Report
+		err  error
+		took time.Duration
+		want string
+	}{
+		"nothing to wait for": {time.Hour, []cleanup.Report{kept(0, 0)}, nil, 0, ""},
+		"a second look": {
+			time.Hour, []cleanup.Report{kept(0, time.Minute), kept(0)}, nil, 61 * time.Second,
+			"1 task is unknown to ECS: looking again in 1m1s, at ",
+		},
+		"until the youngest is old enough": {
+			time.Hour, []cleanup.Report{kept(time.Minute, 5*time.Minute), kept()}, nil, 301 * time.Second,
+			"2 tasks are unknown to ECS: looking again in 5m1s, at ",
+		},
+		"not those that take too long": {
+			2 * time.Minute, []cleanup.Report{kept(time.Minute, 5*time.Minute), kept(4 * time.Minute)}, nil, 61 * time.Second,
+			"1 task is unknown to ECS: looking again in 1m1s, at ",
+		},
+		"no wait":  {0, []cleanup.Report{kept(time.Minute)}, nil, 0, ""},
+		"an error": {time.Hour, []cleanup.Report{kept(time.Minute)}, fault, 0, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				start, looks := time.Now(), 0
+				var progress strings.Builder
+				f := gcFlags{wait: tc.wait}
+				_, err := f.look(t.Context(), &progress, func(context.Context) (cleanup.Report, error) {
+					looks++
+					return tc.says[looks-1], tc.err
+				})
+				if looks != len(tc.says) || !errors.Is(err, tc.err) || time.Since(start) != tc.took {
+					t.Errorf("%d looks in %s, %v", looks, time.Since(start), err)
+				}
+				if got := progress.String(); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {
+					t.Errorf("said %q, want %q", got, tc.want)
+				}
+			})
+		})
+	}
+}
