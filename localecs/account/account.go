@@ -64,7 +64,7 @@ func Open(o Options) *Account {
 		plane.Launches, api.Buckets = ecsapi.Launches(), ecsapi.NewBuckets()
 	}
 	a.Plane = controlplane.New(plane)
-	a.Services = services.New(a.Plane, account)
+	a.Services = services.New(a.Plane, account, o.Lag)
 	api.Operations = ecsapi.Operations(a.Plane)
 	maps.Copy(api.Operations, ecsapi.ServiceOperations(a.Services))
 	a.api = ecsapi.New(api)

@@ -17,7 +17,7 @@ func (l *lag) String() string { return "" }
 
 // Set implements flag.Value.
 func (l *lag) Set(s string) error {
-	return setDurations(s, []duration{{"new", &l.New}, {"eni", &l.Interface}, {"tags", &l.Tags}, {"lists", &l.Lists}})
+	return setDurations(s, []duration{{"new", &l.New}, {"eni", &l.Interface}, {"tags", &l.Tags}, {"lists", &l.Lists}, {"counts", &l.Counts}})
 }
 
 // timing is the value of -timing.

@@ -62,8 +62,9 @@ Who can call the API runs programs here, so -listen takes loopback addresses onl
 and calls are signed with keys that change with each start.
 
 AWS's throttling is on; -throttle=false turns it off. AWS's answers are
-eventually consistent: -lag new=1s,eni=2s,tags=3s,lists=5s makes new tasks be
-MISSING, their interfaces and tags be shown, and lists be old for so long.
+eventually consistent: -lag new=1s,eni=2s,tags=3s,lists=5s,counts=5s makes new
+tasks and services be MISSING for 1 s, interfaces and tags come later, and lists and
+the numbers of tasks that services show be 5 s old.
 
 With -simulated tasks have no processes: they go through the statuses, versions,
 interfaces and times of real ones, services and deployments included. That needs
@@ -89,7 +90,7 @@ Example:
 			fs.StringVar(&f.events, "events", "", "append each new version of a task to a `file`, as the object that EventBridge delivers, one a line")
 			fs.BoolVar(&f.json, "json", false, "write the exports as one JSON object, and logs as JSON")
 			fs.BoolVar(&f.throttle, "throttle", true, "throttle calls as AWS does")
-			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D` with durations such as 2s")
+			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			fs.BoolVar(&f.simulated, "simulated", false, "have tasks without processes")

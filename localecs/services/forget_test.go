@@ -8,6 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 )
 
 // idle launches nothing.
@@ -24,7 +25,7 @@ func (idle) Stop(_, _, _ string) {}
 func TestWhatIsOverIsForgotten(t *testing.T) {
 	t.Parallel()
 	a := arn.Account{Region: "us-east-1", ID: "123456789012"}
-	s := New(controlplane.New(controlplane.Options{Account: a, Launcher: idle{}}), a)
+	s := New(controlplane.New(controlplane.Options{Account: a, Launcher: idle{}}), a, record.Lag{})
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	call := func() ecs.Call { return ecs.Call{Now: now, Principal: "me"} }
 	document := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",

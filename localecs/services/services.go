@@ -8,6 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/services/plan"
 )
 
@@ -16,6 +17,7 @@ import (
 type Services struct {
 	plane   *controlplane.Plane
 	account arn.Account
+	lag     record.Lag
 	news    chan struct{}
 
 	mu     sync.Mutex
@@ -58,9 +60,10 @@ type revision struct {
 	probed []string
 }
 
-// New returns the services on top of a plane: none.
-func New(plane *controlplane.Plane, account arn.Account) *Services {
-	return &Services{plane: plane, account: account, news: make(chan struct{}, 1), byKey: map[key]*service{}, tokens: map[string]token{}}
+// New returns the services on top of a plane: none. What they show is as late as
+// lag says.
+func New(plane *controlplane.Plane, account arn.Account, lag record.Lag) *Services {
+	return &Services{plane: plane, account: account, lag: lag, news: make(chan struct{}, 1), byKey: map[key]*service{}, tokens: map[string]token{}}
 }
 
 // Notify says that a task has changed. It never blocks.

@@ -37,11 +37,11 @@ func (s *Services) DescribeServices(call ecs.Call, in ecs.DescribeServicesInput)
 			return out, err
 		}
 		v := s.byKey[key{cluster, name}]
-		if v == nil {
+		if v == nil || call.Now.Sub(v.created) < s.lag.New {
 			out.Failures = append(out.Failures, ecs.Failure{ARN: s.account.Service(cluster, name), Reason: ecs.Missing})
 			continue
 		}
-		shape := s.shape(v, call.Now)
+		shape := s.shape(v, call.Now, s.lag.Counts)
 		if !slices.Contains(in.Include, "TAGS") {
 			shape.Tags = nil
 		}
@@ -69,10 +69,11 @@ func (s *Services) ListServices(call ecs.Call, in ecs.ListServicesInput) (ecs.Li
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	at := call.Now.Add(-s.lag.Lists)
 	var names []string
 	for k, v := range s.byKey {
 		launchType := v.settings[v.Deployments[0].ID].LaunchType
-		if k.cluster == cluster && v.status != ecs.Inactive && in.SchedulingStrategy != "DAEMON" && (in.LaunchType == "" || in.LaunchType == launchType) {
+		if k.cluster == cluster && v.listed(at) && in.SchedulingStrategy != "DAEMON" && (in.LaunchType == "" || in.LaunchType == launchType) {
 			names = append(names, k.name)
 		}
 	}
@@ -85,16 +86,22 @@ func (s *Services) ListServices(call ecs.Call, in ecs.ListServicesInput) (ecs.Li
 	return out, err
 }
 
+// listed says whether a list from at has the service: one that is there, and not
+// INACTIVE.
+func (v *service) listed(at time.Time) bool {
+	return !v.created.After(at) && (v.ended.IsZero() || v.ended.After(at))
+}
+
 func (s *Services) output(v *service, now time.Time) ecs.ServiceOutput {
 	if v == nil {
 		return ecs.ServiceOutput{}
 	}
-	return ecs.ServiceOutput{Service: s.shape(v, now)}
+	return ecs.ServiceOutput{Service: s.shape(v, now, 0)}
 }
 
-// shape is the service as the API shows it.
-func (s *Services) shape(v *service, now time.Time) ecs.Service {
-	shown := s.deployments(v, now)
+// shape is the service as the API shows it, with numbers of tasks that are so old.
+func (s *Services) shape(v *service, now time.Time, age time.Duration) ecs.Service {
+	shown := s.deployments(v, now, age)
 	run := v.settings[v.Deployments[0].ID]
 	breaker, upper, lower := ecs.CircuitBreaker(v.Breaker), v.Max, v.MinHealthy
 	shape := ecs.Service{
@@ -122,8 +129,8 @@ func (s *Services) shape(v *service, now time.Time) ecs.Service {
 }
 
 // deployments are as the API shows them, the primary one first.
-func (s *Services) deployments(v *service, now time.Time) []ecs.Deployment {
-	tasks := s.tasks(v, now)
+func (s *Services) deployments(v *service, now time.Time, age time.Duration) []ecs.Deployment {
+	tasks := s.plane.ServiceTasks(ecs.Call{Now: now}, v.cluster, v.name)
 	var shown []ecs.Deployment
 	for i, d := range v.Deployments {
 		run := v.settings[d.ID]
@@ -134,9 +141,10 @@ func (s *Services) deployments(v *service, now time.Time) []ecs.Deployment {
 			RolloutState: d.Rollout, RolloutStateReason: d.Reason,
 		}
 		for _, t := range tasks {
-			if t.Deployment == d.ID {
-				shape.RunningCount += count(t.Running())
-				shape.PendingCount += count(t.Pending())
+			if t.StartedBy == d.ID {
+				running, pending := counted(t, now.Add(-age))
+				shape.RunningCount += count(running)
+				shape.PendingCount += count(pending)
 			}
 		}
 		shape.DesiredCount = shape.RunningCount + shape.PendingCount
@@ -146,6 +154,15 @@ func (s *Services) deployments(v *service, now time.Time) []ecs.Deployment {
 		shown = append(shown, shape)
 	}
 	return shown
+}
+
+// counted says in which of its service's numbers a task was at a time.
+func counted(t ecs.Task, at time.Time) (running, pending bool) {
+	is := func(since ecs.Time) bool { return !since.IsZero() && !since.After(at) }
+	if is(t.StoppingAt) || is(t.StoppedAt) || !is(t.CreatedAt) {
+		return false, false
+	}
+	return is(t.StartedAt), !is(t.StartedAt)
 }
 
 func count(is bool) int {

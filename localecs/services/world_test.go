@@ -37,13 +37,19 @@ type world struct {
 
 func newWorld(t *testing.T, now time.Time) *world {
 	t.Helper()
+	return newLateWorld(t, now, record.Lag{})
+}
+
+// newLateWorld is one whose answers about services are late.
+func newLateWorld(t *testing.T, now time.Time, lag record.Lag) *world {
+	t.Helper()
 	w := &world{t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{}, until: map[string]time.Time{}}
 	a := arn.Account{Region: "us-east-1", ID: "123456789012"}
 	w.plane = controlplane.New(controlplane.Options{
 		Account: a, Launcher: w, Protections: w,
 		Observe: func(ecs.Task, time.Time) { w.Notify() },
 	})
-	w.Services = services.New(w.plane, a)
+	w.Services = services.New(w.plane, a, lag)
 	w.register("web")
 	return w
 }
