@@ -45,6 +45,16 @@ func probes() []probe {
 		{"aws config", []string{"context", "github.com/aws/aws-sdk-go-v2/config"}, `
 			c, _ := config.LoadDefaultConfig(context.Background())
 			c.Credentials.Retrieve(context.Background())`, "the default chain: files, SSO, STS, container, EC2"},
+		{"ecsread", []string{
+			"context", "github.com/meshtask/consul-ecs/awsutil", "github.com/meshtask/consul-ecs/awsutil/ecsread",
+		}, `
+			c, _ := awsutil.LoadConfig(context.Background(), awsutil.LoadOptions{})
+			c.Credentials.Retrieve(context.Background())
+			e := ecsread.New(c, ecsread.Options{})
+			e.List(context.Background(), "", "", nil)
+			e.Describe(context.Background(), "", nil)`, "aws config included: acl-controller and gc look at ECS by it"},
+		{"HTTP server", []string{"github.com/meshtask/consul-ecs/internal/metrics"},
+			`http.ListenAndServe("", &metrics.Set{})`, "metrics included, see docs/ARCHITECTURE.md"},
 		{"the entrypoints", []string{
 			"context", "github.com/meshtask/consul-ecs/awsutil/tmds", "github.com/meshtask/consul-ecs/entrypoint",
 			"github.com/meshtask/consul-ecs/internal/cli", "github.com/meshtask/consul-ecs/supervise",
