@@ -31,13 +31,15 @@ all the time, and needs none: for clusters that are gone, or before one is set u
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
 ID, is dead when it is still unknown a minute later, and its youngest token is five
 minutes old; what has no token, after five minutes. gc waits for that second look
-and says so; -wait 0s leaves such tasks alone. Everything else stays: what runs,
-drains, or is not clear, and what consul-ecs did not make. Nodes go with the last
-service on them, if serf says that their agent has failed.
+and says so; -wait 0s leaves such tasks alone. All tasks of a cluster that was
+deleted are unknown. Everything else stays: what runs, drains, or is not clear, and
+what consul-ecs did not make. Nodes go with the last service on them, if serf says
+that their agent has failed.
 
 The Consul token needs acl = "write" (a plan: "read"), node_prefix "" and
 service_prefix "" "write" (a plan: "read"), and for -apply key_prefix "consul-ecs/"
-and session_prefix "" "write". AWS: ecs:ListTasks and ecs:DescribeTasks.
+and session_prefix "" "write". AWS: ecs:ListTasks and ecs:DescribeTasks,
+for a cluster that was deleted ecs:DescribeClusters.
 
 With -json one object a line for each cluster: the plan, and with -apply another
 one that has what was deleted and what failed.

@@ -90,7 +90,7 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 		if err == nil && page.NextToken != nil && aws.ToString(in.NextToken) == *page.NextToken {
 			err = errors.New("AWS gave the same page's token again")
 		}
-		if err != nil {
+		if err = r.explain(ctx, cluster, err); err != nil {
 			return fmt.Errorf("list tasks whose desired status is %s, page %d: %w", desiredStatus, n, err)
 		}
 		for _, arn := range page.TaskArns {
@@ -101,6 +101,33 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 		}
 		in.NextToken = page.NextToken
 	}
+}
+
+// NoClusterError says that ECS has no such cluster any more, or never had.
+type NoClusterError struct {
+	// Inactive means that the cluster was deleted, which ECS refuses for one that
+	// has tasks.
+	Inactive bool
+	Err      error
+}
+
+func (e *NoClusterError) Error() string { return e.Err.Error() }
+func (e *NoClusterError) Unwrap() error { return e.Err }
+
+// explain asks what became of a cluster that was not found.
+func (r *Reader) explain(ctx context.Context, cluster string, err error) error {
+	var unknown *types.ClusterNotFoundException
+	if !errors.As(err, &unknown) {
+		return err
+	}
+	out, describeErr := r.client.DescribeClusters(ctx, &ecs.DescribeClustersInput{Clusters: []string{cluster}})
+	if describeErr != nil {
+		return errors.Join(err, fmt.Errorf("describe the cluster: %w", describeErr))
+	}
+	inactive := slices.ContainsFunc(out.Clusters, func(c types.Cluster) bool {
+		return aws.ToString(c.ClusterArn) == cluster && aws.ToString(c.Status) == "INACTIVE" && c.RunningTasksCount+c.PendingTasksCount == 0
+	})
+	return &NoClusterError{Inactive: inactive, Err: err}
 }
 
 // Task is what ECS says of a task that it knows.

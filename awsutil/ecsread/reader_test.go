@@ -3,6 +3,7 @@ package ecsread
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -103,6 +104,42 @@ func TestListFailsWithAnyPage(t *testing.T) {
 	_, err := list(t, r, Running)
 	if err == nil || !strings.Contains(err.Error(), "list tasks whose desired status is RUNNING, page 2: ") || !strings.Contains(err.Error(), "AccessDenied") {
 		t.Errorf("error = %v", err)
+	}
+}
+
+// A cluster that is not found was deleted, or is none that ECS knows.
+func TestListOfNoCluster(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		cluster  map[string]any
+		status   int
+		known    bool // what became of it
+		inactive bool
+	}{
+		"deleted":          {map[string]any{"clusterArn": cluster, "status": "INACTIVE"}, 200, true, true},
+		"another":          {map[string]any{"clusterArn": cluster + "2", "status": "INACTIVE"}, 200, true, false},
+		"there after all":  {map[string]any{"clusterArn": cluster, "status": "ACTIVE"}, 200, true, false},
+		"still with tasks": {map[string]any{"clusterArn": cluster, "status": "INACTIVE", "runningTasksCount": 1}, 200, true, false},
+		"not allowed":      {nil, 400, false, false},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, _ := newReader(t, Options{}, func(operation string, _ map[string]any) (int, any) {
+				switch {
+				case operation == "ListTasks":
+					return 400, failure("ClusterNotFoundException")
+				case tc.status != 200:
+					return tc.status, failure("AccessDeniedException")
+				}
+				return 200, map[string]any{"clusters": []any{tc.cluster}}
+			})
+			_, err := list(t, r, Running)
+			var none *NoClusterError
+			if got := errors.As(err, &none); got != tc.known || got && none.Inactive != tc.inactive || !strings.Contains(err.Error(), "ClusterNotFound") {
+				t.Errorf("error = %v", err)
+			}
+		})
 	}
 }
 

@@ -245,7 +245,7 @@ func judge(s Sight, f *facts, consul time.Time, missing time.Duration, ours bool
 	case missing < l.Apart:
 		return "", Kept{Why: WhyAgain, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.Apart), Again: l.Apart - missing}
 	}
-	return fmt.Sprintf("ECS did not know the task's ID now and %s ago, nor between; %s %s ago", whole(missing), since, whole(age)), Kept{}
+	return fmt.Sprintf("ECS did not know the task's ID now and %s ago, nor between; %s %s ago%s", whole(missing), since, whole(age), s.Detail), Kept{}
 }
 
 // whole is a duration for people.

@@ -15,12 +15,21 @@ import (
 // those that are not listed as running are looked up.
 func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 	running := map[string]struct{}{}
-	if err := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Running, func(id string) { running[id] = struct{}{} }); err != nil {
+	err := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Running, func(id string) { running[id] = struct{}{} })
+	var none *ecsread.NoClusterError
+	deleted := errors.As(err, &none) && none.Inactive
+	if err != nil && !deleted {
 		return fmt.Errorf("nothing is deleted in this pass: %w", err)
 	}
 	s.Running, s.Sights = running, map[string]Sight{}
 	others := s.others()
-	if len(others) == 0 {
+	switch {
+	case deleted:
+		for _, id := range others {
+			s.Sights[id] = Sight{Last: ecsread.Missing, Detail: "; the cluster was deleted"}
+		}
+		return nil
+	case len(others) == 0:
 		return nil
 	}
 	answer, err := c.ECS.Describe(ctx, c.Cluster.ARN, others)

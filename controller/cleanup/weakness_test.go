@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	awsecs "github.com/aws/aws-sdk-go-v2/service/ecs"
+
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 )
@@ -237,5 +239,26 @@ func TestBrokenReadsOfConsul(t *testing.T) {
 	w.pass()
 	if _, there := w.onNode("broken"); there {
 		t.Error("the node is left")
+	}
+}
+
+// TestDeletedCluster: what is left of a cluster that is gone can be removed, which
+// no controller of its own can do. It takes two looks as ever.
+func TestDeletedCluster(t *testing.T) {
+	t.Parallel()
+	w, ecs := onECS(t, nil)
+	w.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond}
+	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
+	w.register(ids[0], "deleted", "critical")
+	ecs.Stop(ids...)
+	client := awsecs.NewFromConfig(ecs.Config())
+	if _, err := client.DeleteCluster(t.Context(), &awsecs.DeleteClusterInput{Cluster: &w.Cluster.Name}); err != nil {
+		t.Fatal(err)
+	}
+	if r := w.pass(); len(r.Deleted) != 0 || len(r.Kept) != 1 {
+		t.Errorf("first look: %+v", r)
+	}
+	if r := w.pass(); len(r.Deleted) != 3 || !strings.HasSuffix(r.Deleted[0].Evidence, " ago; the cluster was deleted") {
+		t.Errorf("second look: %+v", r)
 	}
 }
