@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller/namespaces"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -130,13 +131,21 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 	if err != nil {
 		return nil, err
 	}
+	converge := &setup.Setup{Client: client, Wanted: state, Log: inv.Log}
+	watcher := &namespaces.Watcher{
+		ECS: tasks, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Log: inv.Log,
+		Ensure: func(ctx context.Context, names []string) error {
+			_, err := converge.EnsureNamespaces(ctx, names)
+			return err
+		},
+	}
 	return controller.New(controller.Options{Interval: f.interval, Rate: f.rate}, controller.Ports{
 		Lease: f.lock(client, guard, at, inv.Log),
-		Setup: ensure(&setup.Setup{Client: client, Wanted: state, Log: inv.Log}),
+		Setup: ensure(converge),
 		Pass: pass(cleanup.New(cleanup.Options{
-			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log,
+			Consul: client, ECS: watcher, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log,
 			Leftovers: agentLeftovers(),
-		})),
+		}), watcher),
 		Classify: consulutil.Classify,
 		Metrics:  metrics,
 		Log:      inv.Log,
@@ -174,9 +183,12 @@ func ensure(s *setup.Setup) func(context.Context) (int, error) {
 
 // pass is the Cleaner's, in the controller's words. What could not be deleted is
 // no error: its own lines say so, and the next pass tries again.
-func pass(c *cleanup.Cleaner) func(context.Context) (controller.Result, error) {
+func pass(c *cleanup.Cleaner, w *namespaces.Watcher) func(context.Context) (controller.Result, error) {
 	return func(ctx context.Context) (controller.Result, error) {
 		report, err := c.Look(ctx)
+		if followErr := w.Follow(ctx); followErr != nil && ctx.Err() == nil {
+			w.Log.Warn("namespaces of tasks not made, trying again", logkey.Error, followErr)
+		}
 		deleteErr := c.Apply(ctx, &report)
 		r := controller.Result{
 			Tasks: report.Running, Tokens: report.Tokens, Services: report.Services, Foreign: report.Foreign,
