@@ -227,11 +227,14 @@ func (s *scene) log(container string) string {
 	return string(text)
 }
 
-// await waits until the containers have written "ready".
+// await waits until the containers have written "ready", and the task knows that
+// they run: it hears of that from elsewhere, on a busy machine later.
 func (s *scene) await(containers ...string) *scene {
 	s.t.Helper()
 	for _, name := range containers {
-		testkit.Eventually(s.t, name+" is ready", func() bool { return len(times(s.log(name), "ready")) > 0 })
+		testkit.Eventually(s.t, name+" is ready", func() bool {
+			return len(times(s.log(name), "ready")) > 0 && !s.container(name).StartedAt.IsZero()
+		})
 	}
 	return s
 }
