@@ -35,6 +35,9 @@ func TestMain(m *testing.M) {
 	if runtime.InitMain() {
 		return
 	}
+	if inside() {
+		os.Exit(insideProgram())
+	}
 	os.Exit(testkit.Main(m))
 }
 
@@ -62,13 +65,17 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Server, err = serve.Open(serve.Options{
 		Cluster: localecs.Options{
 			Name: "default", Region: "us-east-1", Account: account, Subnet: "10.42.0.0/24", Dir: w.dir,
 			Images: map[string]image.Image{"shell": {Name: "shell", Programs: map[string]string{
 				"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/env": "/usr/bin/env",
-			}}},
-			Roles: []identity.Role{{Name: "shop", Account: account}}, Log: hclog.NewNullLogger(),
+			}}, "inside": {Name: "inside", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/inside": self}}},
+			Roles: []identity.Role{{Name: "shop", Account: account}, {Name: "lister", Account: account, Actions: []string{"ecs:ListTasks", "ecs:Describe*"}}}, Log: hclog.NewNullLogger(),
 		},
 		Listener: listener, Throttle: true, Log: hclog.New(&hclog.LoggerOptions{Output: &w.warnings, Mutex: &w.mu}),
 		Observe: func(task ecs.Task, _ time.Time) {
