@@ -15,6 +15,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 )
 
+// slow is how long a task that clears up by itself takes at most.
+const slow = 300 * time.Millisecond
+
 // cleared waits until nothing of a stopped task is left in Consul but what its
 // step says.
 func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
@@ -23,7 +26,10 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 	if r.observer != nil {
 		return nil
 	}
-	since := time.Now()
+	since, remains, patience := time.Now(), "", slow
+	if t.Dead() {
+		patience = 0 // nobody in it can clear up
+	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -39,6 +45,10 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 			return fmt.Errorf("%s (%w)", server.Still(took, rest, err), context.Cause(ctx))
 		case took > server.Limit(rest):
 			return errors.New(server.Still(took, rest, err))
+		}
+		if text := server.Sum(rest); err == nil && text != remains && time.Since(since) > patience {
+			remains = text
+			r.tell(progress.Event{Kind: progress.Remains, Task: name, Text: "still there: " + text})
 		}
 		select {
 		case <-tick.C:

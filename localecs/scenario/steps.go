@@ -63,12 +63,8 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 		return r.kill(*s.Kill)
 	case s.Await != nil:
 		return r.await(ctx, *s.Await)
-	case s.MTLS != nil:
-		return r.mtls(ctx, *s.MTLS)
-	case s.Get != nil:
-		return r.get(ctx, *s.Get)
-	case s.Post != nil:
-		return r.post(ctx, *s.Post)
+	case s.MTLS != nil, s.Get != nil, s.Post != nil:
+		return r.question(ctx, s)
 	case s.Traffic != nil:
 		return r.startTraffic(ctx, *s.Traffic)
 	default:

@@ -38,6 +38,8 @@ const (
 	Check Kind = "check"
 	// Cleared says that Consul holds nothing more of a stopped task.
 	Cleared Kind = "cleared"
+	// Remains says what Consul still holds of a stopped task, when that takes long.
+	Remains Kind = "remains"
 	// Left says what of a stopped task stays in Consul, as its step has said.
 	Left Kind = "left"
 	// MTLS, Get and Post are what such a step found, Kill is what it did.
@@ -106,7 +108,7 @@ func (e Event) line() []byte {
 		return nil
 	}
 	who, part := e.columns()
-	return fmt.Appendf(nil, "%7.2fs  %-8s %-22s %s\n", e.Seconds, who, part, oneLine(e.Text))
+	return fmt.Appendf(nil, "%7.2fs  %-10s %-22s %s\n", e.Seconds, who, part, oneLine(e.Text))
 }
 
 // columns are who an event is about and which part of it.
@@ -118,7 +120,7 @@ func (e Event) columns() (who, part string) {
 		}
 	case Consul:
 		return "consul", "server"
-	case Check, Cleared, Left:
+	case Check, Cleared, Remains, Left:
 		return e.Task, "consul"
 	case MTLS:
 		return e.Task, "mtls"

@@ -86,9 +86,9 @@ func TestLiveShowsTheBlockAndLeavesOnlyLines(t *testing.T) {
 		e := Event{Time: begun, Kind: Status, Task: "web", Container: "web", Status: "RUNNING", Text: "RUNNING"}
 		live.Event(e)
 		end := live.Follow(func() screen.State { return waiting(begun) })
-		w.shows(t, "   0.00s  web      web                    RUNNING", "")
+		w.shows(t, "   0.00s  web        web                    RUNNING", "")
 		pass(3 * time.Second)
-		const event, rule = "   0.00s  web      web                    RUNNING", "── hello, 3.0 s ─────────────────────────────────────────────────────"
+		const event, rule = "   0.00s  web        web                    RUNNING", "── hello, 3.0 s ─────────────────────────────────────────────────────"
 		w.shows(t, event, rule, "step 2 of 3: await 2 passing instances of api (1 of 2), 3.0 s of 90 s")
 
 		// Within the same frame: events and the log of somebody else.
@@ -201,7 +201,7 @@ func TestLiveDrawsNothingWhileTheTerminalIsAway(t *testing.T) {
 		live.Event(Event{Kind: Cleared, Task: "web", Text: "nothing left"})
 		end()
 		w.shows(t, "$ fg", "── hello, 4.0 s ───────────────────────────────────────────────────────────────",
-			"step 2 of 3: await 2 passing instances of api (1 of 2), 4.0 s of 90 s", "$    0.00s  web      consul                 nothing left", "")
+			"step 2 of 3: await 2 passing instances of api (1 of 2), 4.0 s of 90 s", "$    0.00s  web        consul                 nothing left", "")
 	})
 }
 

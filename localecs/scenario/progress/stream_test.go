@@ -38,12 +38,12 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		step.Store(screen.Step{})
 		pass(time.Minute)
 		end()
-		want := "  10.00s  step     2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +
-			"  20.00s  step     2 of 3                 still waiting: 2 passing instances of api (1 of 2), 20 s of 90 s\n" +
-			"  21.00s  web                             RUNNING\n" +
-			"  30.00s  web                             RUNNING\n" +
-			"  49.00s  step     3 of 3                 still busy: stop api-1, 10 s\n" +
-			"  59.00s                                  still busy: start the Consul server, 59 s\n"
+		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +
+			"  20.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 20 s of 90 s\n" +
+			"  21.00s  web                               RUNNING\n" +
+			"  30.00s  web                               RUNNING\n" +
+			"  49.00s  step       3 of 3                 still busy: stop api-1, 10 s\n" +
+			"  59.00s                                    still busy: start the Consul server, 59 s\n"
 		if b.String() != want {
 			t.Errorf("got\n%s\nwant\n%s", b.String(), want)
 		}

@@ -57,6 +57,11 @@ func (t Task) Restarts(container string) int {
 // HasAgent says whether a Consul client agent runs in the task.
 func (t Task) HasAgent() bool { return t.Definition.Container(workload.ContainerConsulClient) != nil }
 
+// Dead says whether steps have killed all that was in the task.
+func (t Task) Dead() bool {
+	return !slices.ContainsFunc(t.Definition.ContainerDefinitions, func(c taskdef.Container) bool { return !slices.Contains(t.Killed, c.Name) })
+}
+
 // Application is the name of the container that is named like the family, else
 // of the last one.
 func (t Task) Application() string {

@@ -73,5 +73,10 @@ func TestWhatIsInATask(t *testing.T) {
 		if task.Application() != tt.application || task.HasAgent() != tt.agent {
 			t.Errorf("%s: application %s, agent %v", tt.def.Family, task.Application(), task.HasAgent())
 		}
+		alive := task.Dead()
+		task.Killed = []string{"app", "consul-client", "web", "log", "sidecar-proxy"}
+		if alive || !task.Dead() {
+			t.Errorf("%s: dead %v before it was killed, %v afterwards", tt.def.Family, alive, task.Dead())
+		}
 	}
 }

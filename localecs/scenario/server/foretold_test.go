@@ -60,3 +60,19 @@ func TestWhatIsLeftHasItsTime(t *testing.T) {
 		}
 	}
 }
+
+func TestSum(t *testing.T) {
+	t.Parallel()
+	token, service := Leftover{Token: "1", Method: "m"}, Leftover{Service: "api-1234"}
+	for want, found := range map[string][]Leftover{
+		"":                    nil,
+		"1 token":             {token},
+		"2 tokens, 1 service": {token, service, token},
+		"1 service, 1 agent":  {{Agent: "n", State: AgentAlive}, service},
+		"2 services":          {service, {Agent: "n", State: AgentFailed}, service},
+	} {
+		if got := Sum(found); got != want {
+			t.Errorf("%v: %q, want %q", found, got, want)
+		}
+	}
+}

@@ -32,6 +32,35 @@ func (l Leftover) String() string {
 	return "service " + l.Service
 }
 
+// Sum says in a few words how much that is, without agents that are failed: these
+// stay.
+func Sum(all []Leftover) string {
+	tokens, services, agents := 0, 0, 0
+	for _, l := range all {
+		switch {
+		case l.Token != "":
+			tokens++
+		case l.Service != "":
+			services++
+		case l.State != AgentFailed:
+			agents++
+		}
+	}
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{tokens, "token"}, {services, "service"}, {agents, "agent"}} {
+		switch {
+		case part.n == 1:
+			parts = append(parts, "1 "+part.what)
+		case part.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", part.n, part.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
 // Left lists what Consul still holds of a task: services and login tokens. An
 // empty taskID means of any task: then only the given services and methods
 // count.
