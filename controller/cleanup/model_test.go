@@ -11,10 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
-
-	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 var (
@@ -119,7 +115,7 @@ func runModel(t *testing.T, seed uint64, verbose bool) (counts map[string]int) {
 		m.populate()
 		for range 60 {
 			m.act()
-			m.wait(time.Duration(m.random.IntN(8000)) * time.Millisecond)
+			m.wait(time.Duration(m.random.IntN(15000)) * time.Millisecond)
 		}
 		m.end()
 		counts = m.counts
@@ -153,13 +149,7 @@ func (m *model) wait(d time.Duration) {
 }
 
 func (m *model) newController() {
-	client, err := consulutil.NewClient(consulutil.Options{
-		Address: "consul:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return m.consul },
-	})
-	if err != nil {
-		m.t.Fatal(err)
-	}
-	m.cleaner = New(Options{Consul: client, ECS: m.ecs, Cluster: shop(m.t), Leftovers: agent(), Log: hclog.NewNullLogger()})
+	m.cleaner = inMemory(m.t, m.consul, m.ecs)
 }
 
 // populate makes what is not ours and must not change.

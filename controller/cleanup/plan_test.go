@@ -1,6 +1,7 @@
 package cleanup
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,5 +234,41 @@ func TestBound(t *testing.T) {
 	known, forgotten := DefaultLimits().Bound(10*time.Second, 2*time.Second)
 	if known != 14*time.Second || forgotten != 5*time.Minute+26*time.Second {
 		t.Errorf("bound = %s, %s", known, forgotten)
+	}
+}
+
+// TestDecideDistrustsAClockThatJumps: an hour that Consul's clock skips makes no
+// token old, until it has gone with ours for the time of grace.
+func TestDecideDistrustsAClockThatJumps(t *testing.T) {
+	t.Parallel()
+	for name, jump := range map[string]time.Duration{"forwards": time.Hour, "and back": -time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := &Snapshot{
+				ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, 2*time.Hour)},
+				Sights: map[string]Sight{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
+			}
+			_, m := decide(s, memory{}, 0, DefaultLimits())
+			young := tokenOf(task2, 0)
+			s.Tokens = append(s.Tokens, young)
+			look := func(at time.Duration) (dead []string) {
+				var plan Plan
+				s.ConsulTime = noon.Add(jump + at)
+				plan, m = decide(s, m, at, DefaultLimits())
+				for _, i := range plan.Delete {
+					dead = append(dead, i.Task)
+				}
+				return dead
+			}
+			for _, at := range []time.Duration{time.Second, 70 * time.Second, 200 * time.Second, 299 * time.Second} {
+				if dead := look(at); dead != nil {
+					t.Errorf("%s after the first look %v is dead", at, dead)
+				}
+			}
+			// Missing for the time of grace by our own clock.
+			if dead := look(300 * time.Second); !slices.Equal(dead, []string{task1}) {
+				t.Errorf("dead after five minutes: %v", dead)
+			}
+		})
 	}
 }

@@ -1,0 +1,113 @@
+package cleanup
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/consulutil"
+)
+
+// slow answers each request after a while, as a server far away does.
+type slow struct {
+	next  http.RoundTripper
+	delay time.Duration
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s slow) RoundTrip(r *http.Request) (*http.Response, error) {
+	<-time.After(s.delay)
+	return s.next.RoundTrip(r)
+}
+
+// inMemory is a Cleaner beside a Consul without a socket.
+func inMemory(t *testing.T, consul http.RoundTripper, ecs ECS) *Cleaner {
+	t.Helper()
+	client, err := consulutil.NewClient(consulutil.Options{Address: "consul:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return consul }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return New(Options{Consul: client, ECS: ecs, Cluster: shop(t), Leftovers: agent(), Log: hclog.NewNullLogger()})
+}
+
+// populated is a Consul with two tokens, a service and its proxy of each task.
+func populated(t *testing.T, ids []string) *fakeConsul {
+	t.Helper()
+	consul := newFakeConsul()
+	consul.deleted = func(string, string) {}
+	for _, id := range ids {
+		for _, method := range agent().Methods {
+			consul.login(method, loginText(id, clusterARN))
+		}
+		meta := map[string]string{"source": "consul-ecs", "task-id": id, "task-arn": shop(t).TaskARN(id)}
+		consul.register("node-"+id, "web", "web-"+id, meta)
+		consul.register("node-"+id, "web-sidecar-proxy", "web-"+id+"-sidecar-proxy", meta)
+		consul.nodes["node-"+id] = "critical"
+	}
+	return consul
+}
+
+// TestFiveHundredDeadTasks: what they left is gone more than five times as fast as
+// with one deletion after the other. At 45 ms each, as version 0.6 was measured.
+func TestFiveHundredDeadTasks(t *testing.T) {
+	t.Parallel()
+	const dead, delay = 500, 45 * time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		ecs := &fakeECS{}
+		var ids []string
+		for i := range dead {
+			ids = append(ids, fmt.Sprintf("%032x", i))
+			ecs.stop(ids[i])
+		}
+		consul := populated(t, ids)
+		c := inMemory(t, slow{consul, delay}, ecs)
+		r, err := c.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		if err := c.Apply(t.Context(), &r); err != nil {
+			t.Fatal(err)
+		}
+		took := time.Since(start)
+		if left := len(consul.tokens) + len(consul.services) + len(consul.nodes); left != 0 || len(r.Deleted) != 5*dead {
+			t.Errorf("%d things left, %d deleted", left, len(r.Deleted))
+		}
+		serially := time.Duration(consul.writes) * delay
+		t.Logf("%s, one after the other %s: %.1f times as fast", took, serially, float64(serially)/float64(took))
+		if took*5 > serially {
+			t.Errorf("took %s, one after the other %s", took, serially)
+		}
+	})
+}
+
+// TestTenThousandTasks: AWS calls and Consul writes of a first and a steady pass,
+// on the ECS API with AWS's SDK.
+func TestTenThousandTasks(t *testing.T) {
+	t.Parallel()
+	const tasks = 10_000
+	ecs := ecstest.New(t, ecstest.Options{})
+	var ids []string
+	for _, arn := range ecs.Run(ecstest.Group{Family: "web", Count: tasks, Cluster: "shop"}) {
+		ids = append(ids, arn[len(arn)-32:])
+	}
+	consul := populated(t, ids)
+	c := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1e6}))
+	for i, most := range []int{220, 110} {
+		name := []string{"a first pass", "a steady pass"}[i]
+		r, err := c.Pass(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s: %d AWS calls, %d Consul writes, %s", name, r.AWS.Calls, consul.writes, r.Took)
+		if r.AWS.Calls > most || consul.writes != 0 || r.Running != tasks || r.Tokens != 2*tasks || r.Services != 2*tasks {
+			t.Errorf("%s: %d AWS calls, want %d at most; %d writes; %+v", name, r.AWS.Calls, most, consul.writes, r.Plan)
+		}
+	}
+}
