@@ -40,6 +40,9 @@ type order struct {
 	// The moment: after so many lines of its standard output, or as soon as so
 	// many processes exist beside the world's. At once when both are 0.
 	Lines, Processes int
+	// Run is how many tasks of the leaks scenario a client runs first, through the
+	// ECS API whose exports are the first line.
+	Run int
 	// Do is what happens then: a signal's name, with " group" for everybody
 	// who reads the terminal; "close" takes its standard output away; "kill
 	// WORD" kills the process with WORD on its command line. Empty is nothing.
@@ -203,6 +206,11 @@ func carryOut(dir string, o order) (a answer, err error) {
 	first, err := launch(dir, o.On, o.Args)
 	if err != nil {
 		return a, err
+	}
+	if o.Run > 0 {
+		if err := first.runTasks(o.Run, o.Processes == 0); err != nil {
+			return a, errors.Join(err, fmt.Errorf("%+v", first.finish()))
+		}
 	}
 	a.Done = first.await(o)
 	if a.Done {

@@ -24,8 +24,9 @@ type launcher struct {
 	log     hclog.Logger
 	running sync.WaitGroup // the tasks' goroutines
 
-	mu    sync.Mutex
-	tasks map[string]*slot // by ID, from Launch until nothing is left
+	mu     sync.Mutex
+	closed bool
+	tasks  map[string]*slot // by ID, from Launch until nothing is left
 	// warned are the revisions that are run with less than they ask for.
 	warned map[string]bool
 }
@@ -55,18 +56,48 @@ func newLauncher(c *localecs.Cluster, o Options) *launcher {
 func (l *launcher) Launch(in controlplane.Launch) {
 	s := &slot{}
 	l.mu.Lock()
-	l.tasks[in.ID] = s
+	closed := l.closed
+	if !closed {
+		l.tasks[in.ID] = s
+		l.running.Add(1)
+	}
 	arn := in.Definition.TaskDefinitionARN
-	told := l.warned[arn]
+	told := l.warned[arn] || closed
 	l.warned[arn] = true
 	l.mu.Unlock()
+	if closed { // a call that came while all ends
+		fail(in, errClosed)
+		return
+	}
 	if !told {
 		for _, text := range definition.Unfaithful(in.Definition) {
 			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
 		}
 	}
 	name := l.name(in)
-	l.running.Go(func() { l.run(in, name, s) })
+	go func() {
+		defer l.running.Done()
+		l.run(in, name, s)
+	}()
+}
+
+var errClosed = errors.New("the cluster is closed")
+
+// close lets no further task begin; wait returns when all that have begun are
+// over.
+func (l *launcher) close() (wait func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	return l.running.Wait
+}
+
+// fail reports a task that nothing was started of.
+func fail(in controlplane.Launch, err error) {
+	failed := record.Report{View: failure(in.Definition, reason(err), time.Now())}
+	in.Report(failed, time.Now())
+	failed.Gone = true
+	in.Report(failed, time.Now())
 }
 
 // run makes the task and waits until nothing of it is left.
@@ -79,10 +110,7 @@ func (l *launcher) run(in controlplane.Launch, name string, s *slot) {
 	task, err := l.start(in, name)
 	l.began(Begun{Launch: in, Name: name, Task: task, Err: err})
 	if err != nil {
-		failed := record.Report{View: failure(in.Definition, reason(err), time.Now())}
-		in.Report(failed, time.Now())
-		failed.Gone = true
-		in.Report(failed, time.Now())
+		fail(in, err)
 		return
 	}
 	l.mu.Lock()

@@ -80,7 +80,8 @@ func (r *Region) Services() *services.Services { return r.account.Services }
 // afterwards.
 func (r *Region) Close() error {
 	r.account.Close()
+	wait := r.launcher.close()
 	err := r.cluster.Close()
-	r.launcher.running.Wait()
+	wait()
 	return err
 }
