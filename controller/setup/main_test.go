@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -92,8 +93,12 @@ type lab struct {
 }
 
 func newLab(t testing.TB) lab {
-	return lab{strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-").Replace(t.Name()))}
+	name := strings.ToLower(strings.NewReplacer("/", "-", "_", "-", "#", "-").Replace(t.Name()))
+	return lab{fmt.Sprintf("%s-%d", name, labs.Add(1))}
 }
+
+// labs numbers them, for tests that run more than once on one server.
+var labs atomic.Int64
 
 func cluster(account int) string {
 	return fmt.Sprintf("arn:aws:ecs:us-east-1:%012d:cluster/main", account)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -93,6 +94,28 @@ func TestWeakness24OperatorSettingsSurvive(t *testing.T) {
 		if diff != "" {
 			t.Errorf("an operator's setting changed (-want +got):\n%s", diff)
 		}
+	}
+}
+
+// TestWeakness24WholeAccountIsWarnedAbout: what 0.6 left behind stays, and the
+// log says so, once for each method.
+func TestWeakness24WholeAccountIsWarnedAbout(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
+	addPrincipal(t, l.serviceMethod(), trusted(1, ""))
+	s := l.setup(t, management(t), wanted.Options{})
+	var log bytes.Buffer
+	s.Log = hclog.New(&hclog.LoggerOptions{Output: &log, DisableTime: true})
+	for range 3 {
+		mustEnsure(t, s)
+	}
+	want := "[WARN]  " + wanted.NoteWhole + ": auth_method=" + l.serviceMethod() + ` principal_arn="arn:aws:iam::000000000001:role/*"`
+	if got := log.String(); strings.Count(got, "[WARN]") != 1 || !strings.Contains(got, want) {
+		t.Errorf("log\n%swant\n%s", got, want)
+	}
+	if got := principalsOf(t, l.serviceMethod()); len(got) != 3 {
+		t.Errorf("trusts %q", got)
 	}
 }
 
@@ -197,8 +220,9 @@ func TestAnonymousToken(t *testing.T) {
 	}
 	policy, _, err := management(t).ACL().PolicyReadByName("anonymous-token-policy", nil)
 	if err != nil || policy.Description != "Anonymous token Policy" {
-		t.Errorf("policy %+v, %v", policy, err)
+		t.Fatalf("policy %+v, %v", policy, err)
 	}
+	defer management(t).ACL().PolicyDelete(policy.ID, nil)
 	requests.writes()
 	if mustEnsure(t, s); len(requests.writes()) > 0 {
 		t.Error("a second start writes")

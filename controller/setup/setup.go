@@ -13,12 +13,15 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Setup is the set-up of one controller.
+// Setup is the set-up of one controller. It is not safe for concurrent use.
 type Setup struct {
 	// Client talks to Consul. Its requests must have a timeout.
 	Client *api.Client
 	Wanted wanted.State
 	Log    hclog.Logger
+
+	// told are notes that were logged: once is enough for one process.
+	told map[wanted.Note]struct{}
 }
 
 // Change is one write that was made.
@@ -147,7 +150,24 @@ func verb(w wanted.Write) string {
 
 // finish logs a plan's notes and joins what went wrong.
 func (s *Setup) finish(p wanted.Plan, failed failures) error {
-	for _, n := range p.Notes {
+	s.tell(p.Notes)
+	errs := failed.errors()
+	for _, r := range p.Refused {
+		errs = append(errs, &retry.PermanentError{Err: r.Err})
+	}
+	return errors.Join(errs...)
+}
+
+// tell logs the notes that are new.
+func (s *Setup) tell(notes []wanted.Note) {
+	if s.told == nil {
+		s.told = map[wanted.Note]struct{}{}
+	}
+	for _, n := range notes {
+		if _, known := s.told[n]; known {
+			continue
+		}
+		s.told[n] = struct{}{}
 		var args []any
 		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN}, {logkey.Reason, n.Other}} {
 			if a.value != "" {
@@ -156,11 +176,6 @@ func (s *Setup) finish(p wanted.Plan, failed failures) error {
 		}
 		s.Log.Warn(n.Text, args...)
 	}
-	errs := failed.errors()
-	for _, r := range p.Refused {
-		errs = append(errs, &retry.PermanentError{Err: r.Err})
-	}
-	return errors.Join(errs...)
 }
 
 // logChange tells of one write. Only names: no object of ours holds a secret.

@@ -37,7 +37,7 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 }
 
 // compare returns the found method with our fields put right, and the names of
-// those that were not. Everything else in it stays, known to us or not.
+// those that were not, for principals with what was added and removed. Everything else in it stays, known to us or not.
 func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMethod, []string, error) {
 	if found.Type != methodType {
 		return nil, nil, &retry.PermanentError{Err: fmt.Errorf(
@@ -52,7 +52,7 @@ func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMeth
 	if len(t.add)+len(t.remove) > 0 {
 		kept := slices.DeleteFunc(stringList(fixed.Config, keyPrincipals), func(arn string) bool { return slices.Contains(t.remove, arn) })
 		fixed.Config[configKey(fixed.Config, keyPrincipals)] = append(kept, t.add...)
-		changed = append(changed, keyPrincipals)
+		changed = append(changed, keyPrincipals+t.String())
 	}
 	if key := configKey(fixed.Config, keyDetails); !isTrue(fixed.Config[key]) {
 		fixed.Config[key] = true

@@ -31,7 +31,7 @@ func TestWeakness24MethodKeepsOperatorSettings(t *testing.T) {
 	})
 	p := s.Compare(f)
 	if diff := cmp.Diff([]string{
-		"auth method iam-ecs-service-token BoundIAMPrincipalARNs EnableIAMEntityDetails IAMEntityTags NamespaceRules",
+		"auth method iam-ecs-service-token BoundIAMPrincipalARNs +" + ours + " EnableIAMEntityDetails IAMEntityTags NamespaceRules",
 	}, steps(p)); diff != "" {
 		t.Fatalf("writes (-want +got):\n%s", diff)
 	}

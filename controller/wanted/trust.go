@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -149,6 +150,19 @@ type trust struct {
 	// those that are left when it is done.
 	before, after []Claim
 	notes         []Note
+}
+
+// String is what changes, " +<arn>" and " -<arn>" each: the log is where one
+// looks for when somebody was trusted.
+func (t trust) String() string {
+	var b strings.Builder
+	for _, arn := range t.add {
+		b.WriteString(" +" + arn)
+	}
+	for _, arn := range t.remove {
+		b.WriteString(" -" + arn)
+	}
+	return b.String()
 }
 
 // decide compares the wanted principals of a method with those it has, and with

@@ -118,6 +118,23 @@ func TestWeakness24NarrowedPathTakesItsTrustBack(t *testing.T) {
 	}
 }
 
+// TestPlanTellsWhoseTrustChanges: the log has it from there.
+func TestPlanTellsWhoseTrustChanges(t *testing.T) {
+	t.Parallel()
+	s := controller(t, mainCluster, "a")
+	f := made(t, s, func(*Found) {})
+	var got []string
+	for _, w := range controller(t, mainCluster, "b").Compare(f).Writes {
+		if w.Object == (Object{KindMethod, ServiceMethod}) {
+			got = w.Changed
+		}
+	}
+	want := []string{"BoundIAMPrincipalARNs +arn:aws:iam::123456789012:role/b/* -arn:aws:iam::123456789012:role/a/*"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("changed (-want +got):\n%s", diff)
+	}
+}
+
 func TestOwnRecordThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})

@@ -37,6 +37,7 @@ type Consul struct {
 	// Dir holds its log (consul.log) and whatever the test puts there.
 	Dir string
 
+	wan  int // serf's port towards other datacenters
 	cmd  *exec.Cmd
 	done chan struct{}
 }
@@ -47,6 +48,9 @@ type ConsulOptions struct {
 	ACL bool
 	// HCL is further agent configuration.
 	HCL string
+	// Primary makes the server datacenter dc2 of a federation whose primary
+	// datacenter is this server's, with ACL replication. Both need ACL.
+	Primary *Consul
 }
 
 // Main runs a package's tests around stop, for TestMain: it returns the exit
@@ -151,14 +155,22 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 		GRPCAddr:    fmt.Sprintf("127.0.0.1:%d", p[1]),
 		GRPCTLSAddr: fmt.Sprintf("127.0.0.1:%d", p[2]),
 		Dir:         dir,
+		wan:         p[5],
 		done:        make(chan struct{}),
 	}
 	hcl := fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
 		p[0], p[1], p[2], p[3], p[4], p[5])
 	if o.ACL {
 		c.Token = ManagementToken
-		hcl += fmt.Sprintf("acl { enabled = true default_policy = \"deny\" tokens { initial_management = %q agent = %q } }\n",
-			ManagementToken, ManagementToken)
+		replication := ""
+		if o.Primary != nil {
+			replication = ManagementToken
+		}
+		hcl += fmt.Sprintf("acl { enabled = true default_policy = \"deny\" enable_token_replication = %v tokens { initial_management = %q agent = %q replication = %q } }\n",
+			o.Primary != nil, ManagementToken, ManagementToken, replication)
+	}
+	if o.Primary != nil {
+		hcl += fmt.Sprintf("datacenter = \"dc2\" primary_datacenter = \"dc1\" retry_join_wan = [\"127.0.0.1:%d\"]\n", o.Primary.wan)
 	}
 	file := filepath.Join(dir, "agent.hcl")
 	if err := os.WriteFile(file, []byte(hcl+o.HCL), 0o600); err != nil {
