@@ -112,7 +112,7 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time
 		return probe.Date, nil
 	}
 	read := list[Token]{index: probe.Index, at: c.now()}
-	for _, method := range c.Leftovers.Methods {
+	for _, filter := range c.filters(p) {
 		if err != nil {
 			break
 		}
@@ -121,11 +121,11 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time
 			if t, ok := c.Leftovers.token(e, c.Cluster); ok {
 				t.Place = p
 				read.ours = append(read.ours, t)
-			} else {
+			} else if c.Leftovers.method(e.AuthMethod) != "" {
 				read.foreign++
 			}
 			return nil
-		}), p, api.ACLTokenFilterOptions{AuthMethod: method})
+		}), p, filter)
 	}
 	if err != nil {
 		*l = list[Token]{}
@@ -133,6 +133,19 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time
 	}
 	*l = read
 	return probe.Date, nil
+}
+
+// filters are for the lists that have the tokens of our auth methods. In a
+// namespace it is that of all tokens: the methods are in another one, which the API
+// client cannot say.
+func (c *Cleaner) filters(p Place) (filters []api.ACLTokenFilterOptions) {
+	if p.Namespace != "" {
+		return []api.ACLTokenFilterOptions{{}}
+	}
+	for _, method := range c.Leftovers.Methods {
+		filters = append(filters, api.ACLTokenFilterOptions{AuthMethod: method})
+	}
+	return filters
 }
 
 func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFilterOptions) error {

@@ -120,8 +120,9 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 	switch {
 	case path == "acl/tokens":
 		list := []tokenEntry{}
+		q := r.URL.Query()
 		for _, t := range f.tokens {
-			if t.AuthMethod == r.URL.Query().Get("authmethod") {
+			if method := q.Get("authmethod"); method == t.AuthMethod || method == "" && q.Get("policy") == "" {
 				list = append(list, t)
 			}
 		}

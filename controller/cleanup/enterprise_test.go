@@ -1,0 +1,71 @@
+package cleanup
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// enterprise answers as a server with admin partitions does, and records what it is
+// asked. Only the community server runs here.
+type enterprise struct {
+	*fakeConsul
+	seen []string
+}
+
+// RoundTrip implements http.RoundTripper.
+func (e *enterprise) RoundTrip(r *http.Request) (*http.Response, error) {
+	q := r.URL.Query()
+	e.mu.Lock()
+	e.seen = append(e.seen, r.Method+" "+strings.TrimPrefix(r.URL.Path, "/v1")+" "+q.Get("partition")+"/"+q.Get("ns"))
+	e.mu.Unlock()
+	if r.URL.Path == "/v1/namespaces" {
+		return e.answer(r, http.StatusOK, []map[string]string{{"Name": "default", "Partition": "edge"}, {"Name": "shop", "Partition": "edge"}}), nil
+	}
+	if ns := q.Get("ns"); r.Method == http.MethodGet && ns == "default" { // all is in the other
+		return e.answer(r, http.StatusOK, map[bool]any{true: []any{}, false: map[string]any{}}[r.URL.Path == "/v1/acl/tokens"]), nil
+	}
+	return e.fakeConsul.RoundTrip(r)
+}
+
+// TestEnterpriseNamespaces: tokens and services are read in each namespace of the
+// partition and deleted where they are; nodes are the partition's.
+func TestEnterpriseNamespaces(t *testing.T) {
+	t.Parallel()
+	ecs := &fakeECS{}
+	ecs.stop(task1)
+	consul := &enterprise{fakeConsul: populated(t, []string{task1})}
+	consul.login("kubernetes", loginText(task1, clusterARN)) // in the same list
+	c := inMemory(t, consul, ecs)
+	c.Partition = "edge"
+	r, err := c.Pass(t.Context())
+	if err != nil || len(r.Deleted) != 5 {
+		t.Fatalf("report %+v, %v", r, err)
+	}
+	if r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
+		t.Errorf("deleted %+v", r.Deleted[0])
+	}
+	slices.Sort(consul.seen)
+	var tokens []string
+	for _, i := range r.Deleted {
+		if i.Kind == KindToken {
+			tokens = append(tokens, i.Accessor)
+		}
+	}
+	slices.Sort(tokens)
+	want := []string{
+		"DELETE /acl/token/" + tokens[0] + " edge/shop", "DELETE /acl/token/" + tokens[1] + " edge/shop",
+		"GET /acl/tokens edge/default", "GET /acl/tokens edge/default", "GET /acl/tokens edge/shop", "GET /acl/tokens edge/shop",
+		"GET /catalog/node-services/node-" + task1 + " edge/*",
+		"GET /catalog/service/web edge/shop", "GET /catalog/service/web-sidecar-proxy edge/shop",
+		"GET /catalog/services edge/default", "GET /catalog/services edge/shop",
+		"GET /health/node/node-" + task1 + " edge/*", "GET /namespaces edge/",
+		"PUT /catalog/deregister edge/", "PUT /catalog/deregister edge/shop", "PUT /catalog/deregister edge/shop",
+	}
+	if d := cmp.Diff(want, consul.seen); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+}
