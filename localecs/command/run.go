@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -31,6 +32,7 @@ type runFlags struct {
 	logLevel  string
 	network   network.Mode
 	stopOrder string
+	seed      *uint64 // nil when not given
 	vars      vars
 	chaos     chaosFlags
 }
@@ -102,10 +104,17 @@ Examples:
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			f.chaos.add(fs)
+			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
 		Run: f.run,
 	}
+}
+
+func (f *runFlags) takeSeed(text string) error {
+	n, err := strconv.ParseUint(text, 10, 64)
+	f.seed = &n
+	return err
 }
 
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
@@ -194,7 +203,7 @@ func ends() []os.Signal {
 func (f *runFlags) runJobs(ctx context.Context, jobs []job, out io.Writer, follow scenario.Progress, log hclog.Logger) ([]report.Outcome, error) {
 	var outcomes []report.Outcome
 	for _, j := range jobs {
-		r, err := j.plan.Run(ctx, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Progress: follow, Log: log})
+		r, err := j.plan.Run(ctx, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Seed: f.seed, Progress: follow, Log: log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err

@@ -9,8 +9,10 @@ import (
 
 // World is what a schedule may be about.
 type World struct {
-	// Containers are those of each task, by name.
+	// Containers are those of each task, by name; none where they are not known.
 	Containers map[string][]string
+	// NoLinks: tasks share the host's network, and have no links to cut or to slow.
+	NoLinks bool
 }
 
 // Problems are what is wrong with faults, each with its place: faults[2].at.
@@ -52,6 +54,9 @@ func (f Fault) problems(w World) []string {
 	if f.At < 0 {
 		add(".at: %s: want 0 or later", f.At)
 	}
+	if w.NoLinks && (f.Partition != nil || f.Link != nil) {
+		add(".%s: tasks share the host's network: it takes networks of their own", kinds[0])
+	}
 	switch {
 	case f.For < 0:
 		add(".for: %s: want how long it lasts, or nothing for the rest of the run", f.For)
@@ -76,7 +81,7 @@ func (f Fault) valueProblems(add func(string, ...any), w World) {
 			add(".task: want a task")
 		}
 		containers, known := w.Containers[p.Task]
-		if known && !slices.Contains(containers, p.Container) {
+		if known && containers != nil && !slices.Contains(containers, p.Container) {
 			add(".container: %q: want one of %s", p.Container, strings.Join(containers, ", "))
 		}
 	}

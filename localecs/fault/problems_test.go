@@ -9,6 +9,26 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
+func TestWithoutLinksNothingCutsOrSlowsThem(t *testing.T) {
+	t.Parallel()
+	world := fault.World{Containers: map[string][]string{"api": nil}, NoLinks: true}
+	faults := []fault.Fault{
+		{Partition: &fault.Partition{Task: "api", From: fault.All}},
+		{Link: &fault.Link{Task: "api", KBits: 8}},
+		{Kill: &fault.Process{Task: "api", Container: "not known here"}},
+	}
+	var got []string
+	for _, err := range fault.Problems(faults, world) {
+		got = append(got, err.Error())
+	}
+	if d := cmp.Diff([]string{
+		"faults[0].partition: tasks share the host's network: it takes networks of their own",
+		"faults[1].link: tasks share the host's network: it takes networks of their own",
+	}, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
 func TestProblems(t *testing.T) {
 	t.Parallel()
 	world := fault.World{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}}}

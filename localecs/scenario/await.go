@@ -17,7 +17,7 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
 	if a.Stopped {
-		r.mayEnd(a.Task)
+		r.tasks.MayEnd(a.Task)
 	}
 	ctx, release := r.whileTasksRun(ctx)
 	defer release()
@@ -39,6 +39,8 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 			missing, err := r.look.Missing(ctx, a.Logins)
 			return missing == "", err
 		})
+	case a.FaultsOver:
+		return pace.Until(ctx, func() (bool, error) { return r.faults.Open() == 0, nil })
 	case a.Task == "":
 		return r.awaitRequests(ctx, a.Requests)
 	case a.Stopped:
@@ -89,6 +91,9 @@ func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, rel
 		watching.Go(func() {
 			select {
 			case <-t.Done():
+				if r.tasks.Task(t.Name).MayEnd { // by a fault since
+					return
+				}
 				cancel(fmt.Errorf("task %s ended by itself: %s", t.Name, r.whyEnded(t.Name, t.View())))
 			case <-ctx.Done():
 			}

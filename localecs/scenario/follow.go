@@ -104,7 +104,9 @@ func (r *runner) soFar(d doing, checks server.Checks) string {
 	case a != nil && a.Service != "":
 		return fmt.Sprintf("%d of %d", r.passing(checks, a.Service), a.Passing)
 	case a != nil && a.Task != "":
-		return r.taskSoFar(*a, checks)
+		return r.tasks.Task(a.Task).SoFar(*a, checks)
+	case a != nil && a.FaultsOver:
+		return fmt.Sprintf("%d to come or to end", r.faults.Open())
 	case a != nil:
 		return fmt.Sprintf("%d of %d", r.answered()-d.answered, a.Requests)
 	case d.step.Stop != nil && len(d.step.Stop.Tasks) > 1:
@@ -117,28 +119,6 @@ func (r *runner) soFar(d doing, checks server.Checks) string {
 		return fmt.Sprintf("%d of %d", stopped, len(d.step.Stop.Tasks))
 	}
 	return ""
-}
-
-// taskSoFar says how far a task is that something is awaited of.
-func (r *runner) taskSoFar(a file.Await, checks server.Checks) string {
-	task := r.task(a.Task)
-	if a.Stopped {
-		return "is " + task.View().KnownStatus
-	}
-	if a.Restarts > 0 {
-		return fmt.Sprintf("%d of %d", r.tasks.Task(a.Task).Restarts(a.Container), a.Restarts)
-	}
-	if a.InTraffic != nil {
-		n := checks.Count(task.ID())
-		return fmt.Sprintf("%d checks passing, %d critical", n[api.HealthPassing], n[api.HealthCritical])
-	}
-	if a.Tokens != nil {
-		return ""
-	}
-	if status := checks.Status(task.ID(), a.Container); status != "" {
-		return "is " + status
-	}
-	return "not in Consul"
 }
 
 // answered counts the requests of the present traffic.

@@ -26,9 +26,10 @@ type Plan struct {
 // image programs: consul, envoy, bin; the scenario's subnet has to fit the mode.
 func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan *Plan, warnings []string, err error) {
 	defs, warnings, taskErr := definitions.Read(f)
+	faultErr := errors.Join(f.FaultProblems(defs.Containers(), mode == network.Host)...)
 	images, imageErr := f.HostImages(vars)
 	files, fileErr := f.EnvironmentFileTexts()
-	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, imageErr, fileErr); err != nil {
+	if err := errors.Join(mode.CheckSubnet(f.Subnet), taskErr, faultErr, imageErr, fileErr); err != nil {
 		return nil, warnings, err
 	}
 	return &Plan{file: f, network: mode, defs: defs, images: images, environmentFiles: files}, warnings, nil

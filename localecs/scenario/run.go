@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/infra"
 	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
 	"github.com/meshtask/consul-ecs/localecs/scenario/observe"
@@ -35,13 +36,12 @@ type Options struct {
 	Progress Progress
 	// StopOrder replaces the scenario's; empty leaves it.
 	StopOrder string
+	// Seed replaces the scenario's; nil leaves it.
+	Seed *uint64
 	// Observer, if any, judges the run in place of the scenario's checks.
 	Observer *observe.Recorder
 	Log      hclog.Logger
 }
-
-// setUpLimit bounds the start of the Consul server and what is set up in it.
-const setUpLimit = 60 * time.Second
 
 // runner carries out one scenario.
 type runner struct {
@@ -56,6 +56,7 @@ type runner struct {
 	cluster  *localecs.Cluster // the fleet's
 	look     server.Look
 	watch    *server.Watcher
+	faults   *disturbance.Schedule
 	traffic  *traffic.Stream // nil between the phases
 	phases   []traffic.Phase
 	reached  map[string]bool // URLs that have answered traffic
@@ -76,6 +77,9 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	f := &scene
 	if o.StopOrder != "" {
 		f.StopOrder = o.StopOrder
+	}
+	if o.Seed != nil {
+		f.Seed = *o.Seed
 	}
 	r := &runner{file: f, out: o.Progress, observer: o.Observer, begun: time.Now(), tasks: p.roster(), reached: map[string]bool{}}
 	fleet, err := p.open(r, o)
@@ -109,7 +113,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
 	}
 
-	err = r.steps(ctx)
+	err = r.disturbed(ctx, consul)
 	r.endTraffic(file.EndTraffic{})
 	r.judge(ctx, err)
 	if why := r.why(ctx, nil); why != nil {
@@ -175,8 +179,6 @@ func (r *runner) serverEnded(s *infra.Running) error {
 }
 
 func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
-	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
-	defer cancel()
 	running, client, err := server.Start(ctx, r.cluster, &r.file.Consul)
 	if err != nil {
 		return nil, err

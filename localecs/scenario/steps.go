@@ -18,6 +18,7 @@ import (
 
 // steps carries out the steps in order; the first that fails ends them.
 func (r *runner) steps(ctx context.Context) error {
+	r.faults.Add(r.file.Faults)
 	for i, s := range r.file.Steps {
 		end := r.beginStep(i+1, s)
 		err := r.clock.Await(ctx, s.At)
@@ -65,6 +66,9 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 		return r.await(ctx, *s.Await)
 	case s.MTLS != nil, s.Get != nil, s.Post != nil:
 		return r.question(ctx, s)
+	case s.Faults != nil:
+		r.faults.Add(s.Faults)
+		return nil
 	case s.Traffic != nil:
 		return r.startTraffic(ctx, *s.Traffic)
 	default:
@@ -99,11 +103,6 @@ func (r *runner) began(name string, task *localecs.Task) {
 // task is a task that has begun; nil for one that has not.
 func (r *runner) task(name string) *localecs.Task { return r.tasks.Task(name).Task }
 
-// mayEnd notes that a task's end is no surprise from now on.
-func (r *runner) mayEnd(name string) {
-	r.tasks.Change(name, func(t *roster.Task) { t.MayEnd = true })
-}
-
 // kill sends a signal into a container. ECS ends the task of an essential one,
 // which is then no surprise; nor is that it had to be killed.
 func (r *runner) kill(k file.Kill) error {
@@ -117,12 +116,7 @@ func (r *runner) kill(k file.Kill) error {
 	if k.Container == "" {
 		return r.killAll(k.Task)
 	}
-	r.tasks.Change(k.Task, func(t *roster.Task) {
-		t.Killed = append(t.Killed, k.Container)
-		if c := t.Definition.Container(k.Container); c != nil && c.IsEssential() {
-			t.MayEnd = true
-		}
-	})
+	r.tasks.MayKill(k.Task, k.Container)
 	name := unix.SignalName(signal)
 	r.tell(progress.Event{Kind: progress.Kill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
 	if err := r.task(k.Task).Kill(k.Container, k.Process, signal); err != nil {
@@ -165,7 +159,7 @@ func (r *runner) stopOne(ctx context.Context, name string, background bool, leav
 	if _, service := r.file.Services[name]; service {
 		return r.remove(ctx, name, leaves)
 	}
-	r.mayEnd(name)
+	r.tasks.MayEnd(name)
 	task := r.task(name)
 	if err := r.fleet.Stop(task.ID()); err != nil {
 		return err

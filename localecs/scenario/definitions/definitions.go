@@ -21,6 +21,17 @@ type Definitions struct {
 	Tasks map[string]*taskdef.TaskDefinition
 }
 
+// Containers are the names of each task's.
+func (d Definitions) Containers() map[string][]string {
+	names := map[string][]string{}
+	for task, def := range d.Tasks {
+		for _, c := range def.ContainerDefinitions {
+			names[task] = append(names[task], c.Name)
+		}
+	}
+	return names
+}
+
 // Read reads all definitions. The error has all that is wrong with all of them,
 // and with the steps about their containers; the warnings are for people to read.
 func Read(f *file.Scenario) (d Definitions, warnings []string, err error) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file/strict"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
 )
@@ -60,8 +61,13 @@ type Scenario struct {
 	// <service>-2 and so on, in the order of their start.
 	Services map[string]wish.Service `yaml:"services"`
 
-	Steps  []Step `yaml:"steps"`
-	Checks Checks `yaml:"checks"`
+	// Seed draws the requests that a fault's share strikes; the same seed draws
+	// the same.
+	Seed uint64 `yaml:"seed"`
+	// Faults begin at their times after the first step has begun.
+	Faults []fault.Fault `yaml:"faults"`
+	Steps  []Step        `yaml:"steps"`
+	Checks Checks        `yaml:"checks"`
 
 	// Dir is where the file lies; relative paths start there.
 	Dir string `yaml:"-"`
@@ -162,8 +168,11 @@ type Checks struct {
 	// its step says.
 	AgentsLeft bool `yaml:"agentsLeft"`
 	// CleanExits: every container of a stopped task ended with 0, but for those
-	// that a step has killed.
+	// that a step or a fault has killed.
 	CleanExits bool `yaml:"cleanExits"`
+	// FaultsMayMiss: a fault may come too late for what it is about, such as a
+	// container that has ended.
+	FaultsMayMiss bool `yaml:"faultsMayMiss"`
 }
 
 // maxBytes is far more than a person writes.

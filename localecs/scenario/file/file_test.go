@@ -80,10 +80,15 @@ steps:
 - await: {task: three, inTraffic: true, agentFails: why, within: 1s}
 - await: {service: a, passing: 1, tokens: 1, within: 1s}
 - stop: {tasks: [three], agentFails: why}
+- await: {faultsOver: true, requests: 1, within: 1s}
+- faults: []
+- faults: [{at: 1s, kill: {task: db, container: x}}, {at: -1s, endpoint: {name: sts, hang: true}}]
+- await: {faultsOver: true, within: 1s}
 - {at: 5s, start: [four]}
 - {at: 4s, stop: {tasks: [four], background: true, agentFails: why}}
 - {at: 5s, stop: {tasks: [four]}}
 - {at: -1s, stop: [four]}
+faults: [{for: 1s}]
 `))
 	if err == nil {
 		t.Fatal("no error")
@@ -101,10 +106,10 @@ steps:
 		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
 		`consul.address: want the server's address, the last but one of subnet 10.42.0.0`,
 		`steps[0]: start: task "cache" is not in tasks`,
-		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, traffic, endTraffic; got start, stop, nothing else`,
-		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, traffic, endTraffic; got nothing else`,
+		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got start, stop, nothing else`,
+		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got nothing else`,
 		`steps[3]: await: there is no traffic by then`,
-		`steps[3]: await: want exactly one of service, task, logins, requests`,
+		`steps[3]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[3]: await: service needs either passing, 1 or more, or steady`,
 		`steps[4]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
 		`steps[5]: await: service needs either passing, 1 or more, or steady`,
@@ -155,11 +160,17 @@ steps:
 		`steps[34]: await: what is awaited of a task needs task`,
 		`steps[34]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
 		`steps[35]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
-		`steps[37]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
-		`steps[37]: stop: at: 4s: want a time from the first step that has one, and not before the last`,
-		`steps[37]: stop: what stays is for a step to say that awaits the end, not for one in the background`,
-		`steps[39]: stop: at: -1s: want a time from the first step that has one, and not before the last`,
-		`steps[39]: stop: task "four" is not running by then`, // the one in the background may still have been
+		`faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got nothing else`,
+		`steps[36]: await: there is no traffic by then`,
+		`steps[36]: await: want exactly one of service, task, logins, requests, faultsOver`,
+		`steps[37]: faults: want a list of faults`,
+		`steps[38]: faults: faults[0].kill: there is no task "db"`,
+		`steps[38]: faults: faults[1].at: -1s: want 0 or later`,
+		`steps[41]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
+		`steps[41]: stop: at: 4s: want a time from the first step that has one, and not before the last`,
+		`steps[41]: stop: what stays is for a step to say that awaits the end, not for one in the background`,
+		`steps[43]: stop: at: -1s: want a time from the first step that has one, and not before the last`,
+		`steps[43]: stop: task "four" is not running by then`, // the one in the background may still have been
 	}
 	slices.Sort(got)
 	slices.Sort(want)

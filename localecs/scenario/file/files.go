@@ -3,9 +3,7 @@ package file
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,6 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/program"
 )
 
 // HostImages are the scenario's images with their variables filled in. Programs
@@ -25,7 +24,7 @@ func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, e
 	for name, i := range s.Images {
 		programs := map[string]string{}
 		for inside, host := range i.Programs {
-			path, err := s.program(host, vars)
+			path, err := program.Find(host, s.Dir, vars)
 			if err == nil {
 				programs[inside], err = path, lacking(&resolver, image.Bind{Source: path, Target: inside})
 			}
@@ -99,62 +98,4 @@ func joinSorted(errs []error) error {
 func lacking(r *image.Resolver, program image.Bind) error {
 	_, err := r.Libraries(program)
 	return err
-}
-
-// program is the host path of a program: variables filled in, relative paths
-// from the scenario's directory.
-func (s *Scenario) program(host string, vars map[string]string) (string, error) {
-	var missing []error
-	var used []string
-	path := os.Expand(host, func(name string) string {
-		value, ok := vars[name]
-		if !ok {
-			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: %s", name, remedy(name)))
-		}
-		used = append(used, name)
-		return value
-	})
-	if len(missing) > 0 {
-		return "", errors.Join(missing...)
-	}
-	path = s.inDir(path)
-	err := executable(path)
-	switch {
-	case err != nil && len(used) > 0:
-		return "", fmt.Errorf("%w (from %s): %s", err, host, remedy(used[0]))
-	case err != nil:
-		return "", err
-	}
-	return filepath.EvalSymlinks(path)
-}
-
-// remedy says how a variable gets its value.
-func remedy(name string) string {
-	flag := fmt.Sprintf("-var %s=PATH", name)
-	switch name {
-	case "consul", "envoy":
-		return "run 'make tools', put " + name + " on PATH, or give " + flag
-	case "bin":
-		return "run 'make build', or give -var bin=DIRECTORY"
-	}
-	return "give " + flag
-}
-
-// executable says why a file cannot be a program.
-func executable(path string) error {
-	st, err := os.Stat(path)
-	var pathError *fs.PathError
-	switch {
-	case errors.As(err, &pathError):
-		return fmt.Errorf("%s: %w", path, pathError.Err)
-	case err != nil:
-		return err
-	case st.IsDir():
-		return fmt.Errorf("%s is a directory, not a program", path)
-	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s is not a program", path)
-	case st.Mode()&0o111 == 0:
-		return fmt.Errorf("%s is not executable: chmod +x makes it so", path)
-	}
-	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
 )
 
@@ -52,7 +53,7 @@ func (s *Scenario) problems() []error {
 	if s.Consul.Address == "" {
 		add("consul.address: want the server's address, the last but one of subnet %s", s.Subnet)
 	}
-	return slices.Concat(errs, s.settingProblems(), s.stepsProblems())
+	return slices.Concat(errs, s.settingProblems(), fault.Problems(s.Faults, s.world(nil)), s.stepsProblems())
 }
 
 // serviceProblems looks at services, whose tasks get names of their own.

@@ -116,7 +116,7 @@ steps:
 		`steps[6]: await: service needs either passing, 1 or more, or steady`,
 		`steps[7]: await: passing and steady need service`,
 		`steps[7]: await: service "" is not in services`,
-		`steps[7]: await: want exactly one of service, task, logins, requests`,
+		`steps[7]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[9]: await: service "api" is not running by then`,
 		`tasks: "api-3" is what a task of service "api" may be called`,
 		`tasks["web"].propagateTags: "SERVICE": want TASK_DEFINITION, NONE`,

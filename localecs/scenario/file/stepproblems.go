@@ -15,7 +15,7 @@ import (
 // stepsProblems follows the steps: what each needs must have been done before.
 func (s *Scenario) stepsProblems() []error {
 	var errs []error
-	p := progress{running: map[string]bool{}, phases: map[string]bool{}}
+	p := progress{running: map[string]bool{}, phases: map[string]bool{}, faults: len(s.Faults) > 0}
 	for i, step := range s.Steps {
 		for _, err := range s.stepProblems(step, &p) {
 			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
@@ -31,12 +31,13 @@ type progress struct {
 	traffic bool
 	at      *time.Duration  // of the last step that has one
 	phases  map[string]bool // by name
+	faults  bool
 }
 
 func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	kinds := step.kinds()
 	if len(kinds) != 1 {
-		return []error{fmt.Errorf("want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, traffic, endTraffic; got %s",
+		return []error{fmt.Errorf("want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got %s",
 			strings.Join(append(kinds, "nothing else"), ", "))}
 	}
 	var errs []error
@@ -51,6 +52,7 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 		p.at = step.At
 	}
 	s.taskProblems(step, p, add)
+	s.faultProblems(step, p, add)
 	p.trafficProblems(step, add)
 	step.valueProblems(add)
 	switch a := step.Await; {
@@ -167,6 +169,7 @@ func (s Step) kinds() []string {
 		{"mtls", s.MTLS != nil},
 		{"get", s.Get != nil},
 		{"post", s.Post != nil},
+		{"faults", s.Faults != nil},
 		{"traffic", s.Traffic != nil},
 		{"endTraffic", s.EndTraffic != nil},
 	} {
@@ -254,8 +257,8 @@ func (k *Kill) problems(add func(string, ...any)) {
 }
 
 func (a *Await) problems(add func(string, ...any)) {
-	if count(a.Service != "", a.Task != "", a.Requests > 0, len(a.Logins) > 0) != 1 {
-		add("want exactly one of service, task, logins, requests")
+	if count(a.Service != "", a.Task != "", a.Requests > 0, len(a.Logins) > 0, a.FaultsOver) != 1 {
+		add("want exactly one of service, task, logins, requests, faultsOver")
 	}
 	if a.Service != "" && (a.Passing < 1) != a.Steady {
 		add("service needs either passing, 1 or more, or steady")

@@ -3,6 +3,7 @@ package file
 import (
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 )
 
@@ -22,6 +23,8 @@ type Step struct {
 	MTLS   *MTLS   `yaml:"mtls,omitempty"`
 	Get    *Get    `yaml:"get,omitempty"`
 	Post   *Post   `yaml:"post,omitempty"`
+	// Faults begin at their times after the step, while the next ones go on.
+	Faults []fault.Fault `yaml:"faults,omitempty"`
 	// Traffic begins a phase, EndTraffic judges it.
 	Traffic    *Traffic    `yaml:"traffic,omitempty"`
 	EndTraffic *EndTraffic `yaml:"endTraffic,omitempty"`
@@ -96,7 +99,8 @@ type Kill struct {
 
 // Await waits for one condition: Passing instances of Service in Consul, the
 // ECS service Service to be Steady, Logins, Requests answered since the step began, or, of Task, one of: Status of the check of
-// Container; Restarts of Container; Tokens; InTraffic; Stopped.
+// Container; Restarts of Container; Tokens; InTraffic; Stopped. Or FaultsOver:
+// every fault has begun by then, and all that have an end of their own are over.
 type Await struct {
 	Service string `yaml:"service,omitempty"`
 	Passing int    `yaml:"passing,omitempty"`
@@ -125,8 +129,9 @@ type Await struct {
 	// Logins are auth methods by which tasks can log in.
 	Logins []string `yaml:"logins,omitempty"`
 
-	Requests int           `yaml:"requests,omitempty"`
-	Within   time.Duration `yaml:"within"`
+	Requests   int           `yaml:"requests,omitempty"`
+	FaultsOver bool          `yaml:"faultsOver,omitempty"`
+	Within     time.Duration `yaml:"within"`
 }
 
 // MTLS checks that a task's public listener presents the identity of Service

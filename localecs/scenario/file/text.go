@@ -28,6 +28,8 @@ func (s Step) String() string {
 		return fmt.Sprintf("get %s in %s", s.Get.URL, s.Get.Task)
 	case s.Post != nil:
 		return fmt.Sprintf("post %s in %s", s.Post.URL, s.Post.Task)
+	case s.Faults != nil:
+		return fmt.Sprintf("begin a schedule of %d faults", len(s.Faults))
 	case s.Traffic != nil:
 		return fmt.Sprintf("send %d requests a second to port %d of %s", s.Traffic.Rate, s.Traffic.Port, s.Traffic.Task)
 	case s.EndTraffic != nil && s.EndTraffic.Name != "":
@@ -59,6 +61,8 @@ func (a Await) String() string {
 		return fmt.Sprintf("%d restarts of container %s in %s", a.Restarts, a.Container, a.Task)
 	case a.Task != "":
 		return fmt.Sprintf("check of container %s in %s to be %s", a.Container, a.Task, a.Status)
+	case a.FaultsOver:
+		return "the end of all faults"
 	default:
 		return fmt.Sprintf("%d answered requests", a.Requests)
 	}

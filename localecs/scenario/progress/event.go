@@ -47,6 +47,10 @@ const (
 	Get  Kind = "get"
 	Post Kind = "post"
 	Kill Kind = "kill"
+	// Fault has begun, FaultOver has ended; Detail says which, and Error why it
+	// could not.
+	Fault     Kind = "fault"
+	FaultOver Kind = "fault_over"
 	// TrafficBegin and TrafficEnd enclose the traffic; RequestFailed is one of
 	// its requests.
 	TrafficBegin  Kind = "traffic_begin"
@@ -87,7 +91,8 @@ type Event struct {
 	// Phase is that of the traffic which has ended.
 	Phase string `json:"phase,omitempty"`
 	// TookSeconds is how long a step took, so far or in all, WithinSeconds its
-	// limit, SoFar how far it is, such as "1 of 2", and Error why it failed.
+	// limit, SoFar how far it is, such as "1 of 2", and Error why it failed, or
+	// why a fault did.
 	TookSeconds   float64 `json:"took_seconds,omitempty"`
 	WithinSeconds float64 `json:"within_seconds,omitempty"`
 	SoFar         string  `json:"so_far,omitempty"`
@@ -124,6 +129,8 @@ func (e Event) columns() (who, part string) {
 		return e.Task, "consul"
 	case MTLS:
 		return e.Task, "mtls"
+	case Fault, FaultOver:
+		return "fault", e.Task
 	case TrafficBegin, TrafficEnd, RequestFailed:
 		return "traffic", ""
 	}

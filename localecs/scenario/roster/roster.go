@@ -105,6 +105,20 @@ func (r *Roster) Change(name string, change func(*Task)) {
 	}
 }
 
+// MayEnd notes that a task's end is no surprise from now on.
+func (r *Roster) MayEnd(name string) { r.Change(name, func(t *Task) { t.MayEnd = true }) }
+
+// MayKill notes that it is no surprise when a container is killed. ECS ends the
+// task of an essential one.
+func (r *Roster) MayKill(name, container string) {
+	r.Change(name, func(t *Task) {
+		t.Killed = append(t.Killed, container)
+		if c := t.Definition.Container(container); c != nil && c.IsEssential() {
+			t.MayEnd = true
+		}
+	})
+}
+
 // Task is how a task is now; its own Task is nil for one that has not begun.
 func (r *Roster) Task(name string) (t Task) {
 	r.Change(name, func(known *Task) { t = known.clone() })

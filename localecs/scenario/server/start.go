@@ -15,10 +15,15 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
+// setUpLimit bounds the start of the server and what is set up in it.
+const setUpLimit = 60 * time.Second
+
 // Start starts the server in a cluster's VPC and sets up what the scenario wants
 // in it; the client has the management token. The secrets that this makes are the
 // cluster's from then on.
 func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*infra.Running, *api.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
 	token := uuid.New().String()
 	running, err := cluster.StartService(infra.Service{
 		Name: "consul-server", Image: c.Image, Args: Args(c, token), Address: c.Address, Ports: Ports(), Dirs: []string{"/consul/data"},
@@ -33,8 +38,8 @@ func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*inf
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := WaitLeader(ctx, client, running.Done()); err != nil {
-		return nil, nil, fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, logfile.LastLine(running.LogFile), running.LogFile)
+	if err := AwaitLeader(ctx, client, running); err != nil {
+		return nil, nil, err
 	}
 	secrets, err := SetUp(ctx, c, client, cluster.AWSEndpoint())
 	if err != nil {
@@ -44,4 +49,14 @@ func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*inf
 		cluster.PutSecret(name, value)
 	}
 	return running, client, nil
+}
+
+// AwaitLeader waits until the server takes writes, also after it was down.
+func AwaitLeader(ctx context.Context, client *api.Client, running *infra.Running) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
+	if err := WaitLeader(ctx, client, running.Done()); err != nil {
+		return fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, logfile.LastLine(running.LogFile), running.LogFile)
+	}
+	return nil
 }

@@ -1,0 +1,36 @@
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Every endpoint misbehaves in every way, processes and the server are frozen,
+// killed and taken down, and nobody but the watcher is to notice.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	code, report, events := runReport(t, append(programs(t), "-seed", "8"), example("faults"))
+	if code != 0 || report.Answered < 400 || report.Failed != 0 || len(report.Failures) != 0 {
+		t.Errorf("exit %d, report %+v; want no failure, 400 requests and more", code, report)
+	}
+	begun, over := map[string]int{}, map[string]int{}
+	for _, e := range events {
+		switch e.Kind {
+		case "fault":
+			what, _, _ := strings.Cut(e.Text, " for ")
+			begun[what]++
+		case "fault_over":
+			over[strings.TrimPrefix(e.Text, "over: ")]++
+		}
+	}
+	for what := range begun {
+		if strings.HasPrefix(what, "kill") {
+			delete(begun, what) // over in a moment
+		}
+	}
+	if diff := cmp.Diff(begun, over); diff != "" || len(begun) < 20 {
+		t.Errorf("faults that began and that were over (-began +over):\n%s", diff)
+	}
+}

@@ -1,0 +1,144 @@
+// Package disturbance carries out the faults of a run at their times.
+//
+// Flow: 1. Add takes a list of faults, whose times count from now; 2. each is begun
+// at its time, in the order of the list where times are the same; 3. it is ended
+// after its own time, or when End ends all of them.
+//
+// Owns: when a fault begins and ends, and that none outlives the run.
+// Never does: know how a fault is made: whoever makes a Schedule says that.
+// Start reading at: Schedule.
+package disturbance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/fault"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+)
+
+// Event tells that a fault has begun, or is over.
+type Event struct {
+	Fault fault.Fault
+	Over  bool
+	// Err is why it did not begin, or not end.
+	Err error
+}
+
+// Told is the event for who follows the run.
+func (e Event) Told() progress.Event {
+	told := progress.Event{Kind: progress.Fault, Detail: e.Fault.String(), Text: e.Fault.String()}
+	switch {
+	case e.Over:
+		told.Kind, told.Text = progress.FaultOver, "over: "+told.Text
+	case e.Fault.For > 0 && e.Err == nil:
+		told.Text += fmt.Sprintf(" for %s", e.Fault.For)
+	}
+	if tasks := e.Fault.Tasks(); len(tasks) > 0 {
+		told.Task = tasks[0]
+	}
+	if e.Err != nil {
+		told.Error = e.Err.Error()
+		told.Text += ": " + told.Error
+	}
+	return told
+}
+
+// Schedule carries out faults.
+type Schedule struct {
+	begin func(fault.Fault) (end func() error, err error)
+	tell  func(Event)
+	stop  chan struct{}
+	once  sync.Once
+	work  sync.WaitGroup
+
+	mu    sync.Mutex
+	open  int // that have not begun, or have an end which has not come
+	never []fault.Fault
+}
+
+// New makes a schedule without faults. begin makes one begin and says how it
+// ends, nil when it is over in a moment; tell is told of both, by several
+// goroutines.
+func New(begin func(fault.Fault) (end func() error, err error), tell func(Event)) *Schedule {
+	return &Schedule{begin: begin, tell: tell, stop: make(chan struct{})}
+}
+
+// Add counts the times of faults from now on. It must not come after End.
+func (s *Schedule) Add(faults []fault.Fault) {
+	now := time.Now()
+	ordered := slices.SortedStableFunc(slices.Values(faults), func(a, b fault.Fault) int { return cmp.Compare(a.At, b.At) })
+	s.count(len(ordered))
+	s.work.Go(func() { s.carryOut(now, ordered) })
+}
+
+// Open is how many faults have not begun yet, or have an end of their own that
+// has not come. One that lasts for the rest of the run has none.
+func (s *Schedule) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+// End ends every fault, and returns when all are over, with those whose time had
+// not come: they never begin. It may be called again.
+func (s *Schedule) End() (never []fault.Fault) {
+	s.once.Do(func() { close(s.stop) })
+	s.work.Wait()
+	return s.never
+}
+
+func (s *Schedule) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += n
+}
+
+// carryOut begins faults that are in the order of their times.
+func (s *Schedule) carryOut(start time.Time, faults []fault.Fault) {
+	for i, f := range faults {
+		if !s.sleep(start.Add(f.At)) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.never = append(s.never, faults[i:]...)
+			return
+		}
+		end, err := s.begin(f)
+		s.tell(Event{Fault: f, Err: err})
+		switch {
+		case err != nil || end == nil:
+			s.count(-1)
+		case f.For == 0:
+			s.count(-1)
+			s.work.Go(func() { s.last(f, end, nil) })
+		default:
+			s.work.Go(func() { s.last(f, end, time.After(f.For)); s.count(-1) })
+		}
+	}
+}
+
+// sleep waits until then, or is false when all are to end.
+func (s *Schedule) sleep(then time.Time) bool {
+	select {
+	case <-time.After(time.Until(then)):
+	case <-s.stop:
+	}
+	select {
+	case <-s.stop:
+		return false
+	default:
+		return true
+	}
+}
+
+// last ends a fault when it is due, or all are to end.
+func (s *Schedule) last(f fault.Fault, end func() error, due <-chan time.Time) {
+	select {
+	case <-due:
+	case <-s.stop:
+	}
+	s.tell(Event{Fault: f, Over: true, Err: end()})
+}

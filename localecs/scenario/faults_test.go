@@ -1,0 +1,73 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/fault"
+	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
+)
+
+// A scenario whose faults were not made proves nothing, unless it says so.
+func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
+	t.Parallel()
+	kill := fault.Fault{At: time.Second, Kill: &fault.Process{Task: "web", Container: "app"}}
+	hang := fault.Fault{For: 3 * time.Second, Endpoint: &fault.Endpoint{Name: fault.STS, Hang: true}}
+	missed := errors.Join(disturbance.ErrMissed, errors.New("it has ended"))
+	for _, c := range []struct {
+		event   disturbance.Event
+		mayMiss bool
+		failure string
+		told    progress.Event
+	}{
+		{disturbance.Event{Fault: hang}, false, "", progress.Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
+		{disturbance.Event{Fault: hang, Over: true}, false, "", progress.Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
+		{disturbance.Event{Fault: kill, Err: missed}, false, "fault at 1s: kill -9 web/app: there was nothing to disturb\nit has ended",
+			progress.Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
+		{disturbance.Event{Fault: kill, Err: missed}, true, "",
+			progress.Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
+		{disturbance.Event{Fault: hang, Over: true, Err: io.EOF}, true, "fault at 0s: sts hangs: EOF",
+			progress.Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
+	} {
+		out := &recorder{}
+		r := &runner{file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out}
+		r.faultTold(c.event)
+		got := out.events[0]
+		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
+		if diff := cmp.Diff(c.told, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if got := strings.Join(r.failures, "; "); got != c.failure {
+			t.Errorf("failures %q, want %q", got, c.failure)
+		}
+	}
+}
+
+func TestTheEndOfFaultsIsAwaited(t *testing.T) {
+	t.Parallel()
+	r := &runner{tasks: roster.New(), file: &file.Scenario{}, out: &recorder{}}
+	r.faults = disturbance.New(func(fault.Fault) (func() error, error) { return func() error { return nil }, nil }, func(disturbance.Event) {})
+	defer r.faults.End()
+	over := file.Await{FaultsOver: true, Within: 10 * time.Second}
+	r.faults.Add([]fault.Fault{{For: 50 * time.Millisecond, Server: fault.Down}, {Server: fault.Slowed}})
+	if got := r.soFar(doing{step: file.Step{Await: &over}}, nil); got != "2 to come or to end" && got != "1 to come or to end" {
+		t.Errorf("so far %q", got)
+	}
+	if err := r.await(context.Background(), over); err != nil {
+		t.Error(err)
+	}
+	r.faults.Add([]fault.Fault{{At: time.Hour, Server: fault.Down}})
+	over.Within = 10 * time.Millisecond
+	if err := r.await(context.Background(), over); err == nil || err.Error() != "await the end of all faults within 10ms: context deadline exceeded" {
+		t.Error(err)
+	}
+}
