@@ -126,9 +126,13 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 	return nil
 }
 
+// consulTimeout is for a list of all tokens: twenty thousand are 15 MB. Writes end
+// with the lease.
+const consulTimeout = time.Minute
+
 // consulOptions are those of commands beside the Consul servers.
 func consulOptions(inv *cli.Invocation) consulutil.Options {
-	return consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv("CONSUL_CACERT_PEM"))}
+	return consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv("CONSUL_CACERT_PEM")), Timeout: consulTimeout}
 }
 
 // adminPartition is the controller's, or empty without partitions.

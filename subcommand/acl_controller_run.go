@@ -131,21 +131,15 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 	if err != nil {
 		return nil, err
 	}
-	converge := &setup.Setup{Client: client, Wanted: state, Log: inv.Log}
-	watcher := &namespaces.Watcher{
-		ECS: tasks, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Log: inv.Log,
-		Ensure: func(ctx context.Context, names []string) error {
-			_, err := converge.EnsureNamespaces(ctx, names)
-			return err
-		},
-	}
+	w := &works{setup: &setup.Setup{Client: client, Wanted: state, Log: inv.Log}}
+	w.namespaces = &namespaces.Watcher{ECS: tasks, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Ensure: w.ensureNamespaces, Log: inv.Log}
+	w.cleaner = cleanup.New(cleanup.Options{
+		Consul: client, ECS: w.namespaces, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
+	})
 	return controller.New(controller.Options{Interval: f.interval, Rate: f.rate}, controller.Ports{
-		Lease: f.lock(client, guard, at, inv.Log),
-		Setup: ensure(converge),
-		Pass: pass(cleanup.New(cleanup.Options{
-			Consul: client, ECS: watcher, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log,
-			Leftovers: agentLeftovers(),
-		}), watcher),
+		Lease:    f.lock(client, guard, at, inv.Log),
+		Setup:    w.ensure,
+		Pass:     w.pass,
 		Classify: consulutil.Classify,
 		Metrics:  metrics,
 		Log:      inv.Log,
@@ -172,43 +166,6 @@ func ecsReader(ctx context.Context, cluster ecsread.Cluster, rate float64) (*ecs
 		return nil, err
 	}
 	return ecsread.New(config, ecsread.Options{CallsPerSecond: rate}), nil
-}
-
-func ensure(s *setup.Setup) func(context.Context) (int, error) {
-	return func(ctx context.Context) (int, error) {
-		changes, err := s.Ensure(ctx)
-		return len(changes), err
-	}
-}
-
-// pass is the Cleaner's, in the controller's words. What could not be deleted is
-// no error: its own lines say so, and the next pass tries again.
-func pass(c *cleanup.Cleaner, w *namespaces.Watcher) func(context.Context) (controller.Result, error) {
-	return func(ctx context.Context) (controller.Result, error) {
-		report, err := c.Look(ctx)
-		if followErr := w.Follow(ctx); followErr != nil && ctx.Err() == nil {
-			w.Log.Warn("namespaces of tasks not made, trying again", logkey.Error, followErr)
-		}
-		deleteErr := c.Apply(ctx, &report)
-		r := controller.Result{
-			Tasks: report.Running, Tokens: report.Tokens, Services: report.Services, Foreign: report.Foreign,
-			Kept: map[string]int{}, Deleted: map[controller.Deletion]int{}, Failed: len(report.Failed),
-			AWSCalls: report.AWS.Calls, Throttles: report.AWS.Throttles,
-		}
-		for _, k := range report.Kept {
-			r.Kept[string(k.Why)]++
-			if k.Again > 0 && (r.Again == 0 || k.Again < r.Again) {
-				r.Again = k.Again
-			}
-		}
-		for _, i := range report.Deleted {
-			r.Deleted[controller.Deletion{Kind: i.Kind, Reason: string(i.Reason)}]++
-		}
-		if deleteErr != nil && ctx.Err() == nil {
-			c.Log.Warn("deletions failed, trying again", logkey.Failed, len(report.Failed), logkey.Error, deleteErr)
-		}
-		return r, err
-	}
 }
 
 // serve answers Prometheus and health checks until stop is called.

@@ -11,12 +11,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// TestACLController: the whole command sets Consul up, removes what a dead task
-// left, keeps what a live one has, serves its metrics, and ends.
+// TestACLController: the whole command sets Consul up so that tasks can log in,
+// removes what a dead task left, keeps what a live one has, serves its metrics, and
+// ends.
 func TestACLController(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
@@ -28,18 +30,25 @@ func TestACLController(t *testing.T) {
 	}
 	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
 	p := w.controller("-metrics-addr", address)
-	testkit.Eventually(t, "the service's auth method is there", func() bool {
-		method, _, err := w.admin.ACL().AuthMethodRead("iam-ecs-service-token", nil)
-		return err == nil && method != nil && method.Type == "aws-iam"
-	})
+	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
+	w.operator(sts)
+	dead, alive := w.logIn(sts, ids[0]), w.logIn(sts, ids[1])
 	w.ecs.Kill(ids[0])
 	live := slices.Sorted(slices.Values(ids[1:]))
 	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), live) })
+	testkit.Eventually(t, "its tokens are gone", func() bool {
+		return !w.knows(dead[0]) && !w.knows(dead[1])
+	})
+	for _, secret := range alive {
+		if !w.knows(secret) {
+			t.Error("a live task has lost a token")
+		}
+	}
 	testkit.Eventually(t, "the next pass sees four services", func() bool {
 		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), "consul_ecs_controller_services 4\n")
 	})
 	text := body(t, "http://"+address+"/metrics", http.StatusOK)
-	for _, want := range []string{"consul_ecs_controller_leader 1\n", "consul_ecs_controller_tasks 2\n", "consul_ecs_controller_deletions_total{kind=\"service\",reason=\"stopped\"} 2\n", "consul_ecs_controller_consul_errors_total 0\n"} {
+	for _, want := range []string{"consul_ecs_controller_leader 1\n", "consul_ecs_controller_tasks 2\n", "consul_ecs_controller_tokens 2\n", "consul_ecs_controller_deletions_total{kind=\"token\",reason=\"stopped\"} 2\n", "consul_ecs_controller_deletions_total{kind=\"service\",reason=\"stopped\"} 2\n", "consul_ecs_controller_consul_errors_total 0\n"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
@@ -214,6 +223,9 @@ func TestACLControllerRefused(t *testing.T) {
 			t.Errorf("without %s: exit code %d and\n%s", missing, code, out)
 		}
 		rules += missing + "\n"
+	}
+	if code, out := controllerEnds(t, w.env(), "-cluster", w.arn, "-partitions-enabled"); code != 2 || !strings.Contains(out, "Consul Enterprise") {
+		t.Errorf("partitions without Enterprise: exit code %d and\n%s", code, out)
 	}
 	if code, out := w.ends(t, "CONSUL_HTTP_TOKEN=00000000-0000-4000-8000-00000000000f"); code != 2 || !strings.Contains(out, "correct CONSUL_HTTP_TOKEN") {
 		t.Errorf("an unknown token: exit code %d and\n%s", code, out)

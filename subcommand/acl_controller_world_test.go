@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/lease"
@@ -83,8 +84,59 @@ func (w *clusterWorld) run(n int) []string {
 	return ids
 }
 
-// leave registers what a task of each ID has in Consul: a service, its proxy, and
-// two tokens of logins, which tokens of another auth method stand for.
+// logIn logs a task in with the auth methods that set-up has made, as consul-client
+// and mesh-init do, and returns its tokens. An operator has set the methods'
+// endpoints.
+func (w *clusterWorld) logIn(sts *awstest.AWS, id string) (secrets []string) {
+	w.t.Helper()
+	bearer, err := sts.Bearer(w.t.Context())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, name := range []string{"iam-ecs-client-token", "iam-ecs-service-token"} {
+		token, err := consulutil.Login(w.t.Context(), w.client(""), consulutil.LoginParams{
+			Method: name, Bearer: bearer, Meta: map[string]string{"consul.hashicorp.com/task-id": id, "consul.hashicorp.com/cluster": w.arn},
+		})
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		secrets = append(secrets, token.Secret)
+	}
+	return secrets
+}
+
+// knows says whether Consul knows a token.
+func (w *clusterWorld) knows(secret string) bool {
+	w.t.Helper()
+	_, _, err := w.client(secret).ACL().TokenReadSelf(nil)
+	if err != nil && !consulutil.UnknownToken(err) {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// operator sets the endpoints of the auth methods, once they are there.
+func (w *clusterWorld) operator(sts *awstest.AWS) {
+	w.t.Helper()
+	for _, name := range []string{"iam-ecs-client-token", "iam-ecs-service-token"} {
+		var method *api.ACLAuthMethod
+		testkit.Eventually(w.t, name+" is there", func() bool {
+			var err error
+			method, _, err = w.admin.ACL().AuthMethodRead(name, nil)
+			return err == nil && method != nil
+		})
+		method.Config["STSEndpoint"], method.Config["IAMEndpoint"] = sts.URL, sts.URL
+		if _, _, err := w.admin.ACL().AuthMethodUpdate(method, nil); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	testkit.Eventually(w.t, "binding rules are there", func() bool {
+		rules, _, err := w.admin.ACL().BindingRuleList("", nil)
+		return err == nil && len(rules) == 2
+	})
+}
+
+// leave registers what a task of each ID has in Consul: a service and its proxy.
 func (w *clusterWorld) leave(ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {

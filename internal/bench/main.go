@@ -49,6 +49,7 @@ func figures() []figure {
 		{"tasks", "localecs: start of ten tasks of five containers", tasksFigure},
 		{"many", "localecs: memory of two hundred tasks", manyFigure},
 		{"ecsapi", "localecs: the ECS API with ten thousand tasks", apiFigure},
+		{"controller", "acl-controller with up to ten thousand tasks", controllerFigure},
 		{"metadata", "localecs: task metadata, asked from inside tasks", metadataFigure},
 	}
 }
