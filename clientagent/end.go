@@ -52,9 +52,16 @@ func (r *run) logOutAll(ctx context.Context) bool {
 		return false // a file that is there is not ours
 	}
 	out := true
+	this := ctx
+	if deadline, ok := ctx.Deadline(); ok && r.previous != "" {
+		// Servers out of reach must not use up the time of the other token.
+		var cancel context.CancelFunc
+		this, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
+		defer cancel()
+	}
 	if secret := r.token.Secret; secret != "" {
 		log := r.Log.With(logkey.Accessor, r.token.Accessor)
-		if err := r.session.Logout(ctx, secret); err != nil {
+		if err := r.session.Logout(this, secret); err != nil {
 			log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
 			out = false
 		} else {

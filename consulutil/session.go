@@ -10,8 +10,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// LogoutLimit bounds a log-out with its retries. A container has more important
-// things to do in its last 30 s, and the controller removes what stays.
+// LogoutLimit bounds a log-out with its retries when the caller says nothing: a
+// container that starts has more important things to do, and the controller removes
+// what stays.
 const LogoutLimit = 10 * time.Second
 
 // Session is the login of one container, with retries, and its log-out. Its
@@ -74,9 +75,15 @@ func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
 	return WaitReplicated(ctx, s.client, secret)
 }
 
-// Logout logs a token out, with retries until LogoutLimit or the end of ctx.
+// Logout logs a token out, with retries until the deadline of ctx; one without a
+// deadline has LogoutLimit. At a task's end the servers may be back a second before
+// KILL.
 func (s *Session) Logout(ctx context.Context, secret string) error {
-	return retry.Do(ctx, s.policy(LogoutLimit), s.Log, "log out", Classify, func(ctx context.Context) error {
+	policy := s.policy(LogoutLimit)
+	if _, limited := ctx.Deadline(); limited {
+		policy.Limit = 0
+	}
+	return retry.Do(ctx, policy, s.Log, "log out", Classify, func(ctx context.Context) error {
 		if s.client == nil { // no login got so far
 			var err error
 			if s.client, err = s.Servers(); err != nil {

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -147,6 +150,37 @@ func TestSessionLogoutEndsWithItsContext(t *testing.T) {
 	start := time.Now()
 	if err := s.Logout(ctx, "secret-1"); err == nil || time.Since(start) > LogoutLimit/2 {
 		t.Errorf("%v after %s", err, time.Since(start))
+	}
+}
+
+// TestSessionLogoutUsesTheTimeThereIs: found by chaos (seed 4000): the servers were
+// back 19 s after TERM, half a second after client-entrypoint had given up.
+func TestSessionLogoutUsesTheTimeThereIs(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ given, want time.Duration }{
+		"none given": {0, LogoutLimit},
+		"more":       {19500 * time.Millisecond, 19500 * time.Millisecond},
+		"less":       {2 * time.Second, 2 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx := t.Context()
+				if c.given > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, c.given)
+					defer cancel()
+				}
+				s := &Session{
+					Servers: func() (*api.Client, error) { return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} },
+					Log:     hclog.NewNullLogger(),
+				}
+				begun := time.Now()
+				if err := s.Logout(ctx, "secret-1"); err == nil || time.Since(begun) != c.want {
+					t.Errorf("%v after %s, want an error after %s", err, time.Since(begun), c.want)
+				}
+			})
+		})
 	}
 }
 
