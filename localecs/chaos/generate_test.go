@@ -126,6 +126,11 @@ func TestScheduleTellsItself(t *testing.T) {
 	if len(faults) != 2 || faults[0].At != 1500*time.Millisecond || faults[1].For != time.Second {
 		t.Errorf("faults %v", faults)
 	}
+	again := s
+	again.Events = append(again.Events, replaced(Event{At: 6 * time.Second, Stop: "api-r1"}, "api-r2", "api-r1"))
+	if got := again.Task(hello(), "api-r2"); got.Family != "api" {
+		t.Errorf("replacement of a replacement %+v", got)
+	}
 	if got := s.Survivors(hello()); !slices.Equal(got, []string{"api-2", "api-3", "web"}) {
 		t.Errorf("survivors %v, want all but api-1 and its replacement", got)
 	}

@@ -17,6 +17,8 @@ type Schedule struct {
 	// For is how long it lasts; every fault has ended by then.
 	For    time.Duration
 	Events []Event
+	// Seed draws which requests a fault of some of them hits.
+	Seed uint64
 }
 
 // Event is a fault, or a piece of ordinary life: exactly one of Fault, Stop and

@@ -71,7 +71,8 @@ func (t Task) named(name string) Container {
 
 // of is the task of that name, or the one that a replacement stands for.
 func (w World) of(name string, s Schedule) (Task, bool) {
-	for _, e := range s.Events {
+	// A replacement may be one of a replacement, which was started before.
+	for _, e := range slices.Backward(s.Events) {
 		if e.By == name {
 			name = e.Instead
 		}

@@ -22,48 +22,37 @@ import (
 
 // chaosFlags are those of `localecs run -chaos`.
 type chaosFlags struct {
-	seed   seedFlag
+	given  bool
+	seed   uint64
 	length time.Duration
 	runs   int
 	shrink int
 }
 
 func (c *chaosFlags) add(fs *flag.FlagSet) {
-	fs.Var(&c.seed, "chaos", "run a random schedule of faults in place of the scenario's steps: `seed` is a number, or random for one that is printed")
+	fs.Func("chaos", "run a random schedule of faults in place of the scenario's steps: `seed` is a number, or random for one that is printed", c.setSeed)
 	fs.DurationVar(&c.length, "for", time.Minute, "with -chaos: how `long` faults go on")
 	fs.IntVar(&c.runs, "runs", 1, "with -chaos: run so `many` seeds one after the other, beginning with that one")
 	fs.IntVar(&c.shrink, "shrink", 12, "with -chaos: run a failing seed up to so `many` times again for a shorter schedule")
 }
 
-// seedFlag is the value of -chaos. 0 and "random" are any.
-type seedFlag struct {
-	number uint64
-	given  bool
-}
-
-// String implements flag.Value.
-func (s *seedFlag) String() string { return "" }
-
-// Set implements flag.Value.
-func (s *seedFlag) Set(text string) error {
-	s.given = true
+// setSeed takes the value of -chaos. 0 and "random" are any.
+func (c *chaosFlags) setSeed(text string) (err error) {
+	c.given, c.seed = true, 0
 	if text == "random" {
-		s.number = 0
 		return nil
 	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return fmt.Errorf("want a number from 0 to 2^64-1, or random, got %q", text)
+	if c.seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+		return errors.New("want a number from 0 to 2^64-1, or random")
 	}
-	s.number = n
 	return nil
 }
 
 // first is the seed of the first run. A random one has a length that can be
 // typed.
-func (s *seedFlag) first() uint64 {
-	if s.number != 0 {
-		return s.number
+func (c *chaosFlags) first() uint64 {
+	if c.seed != 0 {
+		return c.seed
 	}
 	return rand.Uint64N(1e9) + 1
 }
@@ -112,7 +101,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 	defer release()
 	t.Options = scenario.Options{StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}
 	var totals trial.Totals
-	first := f.chaos.seed.first()
+	first := f.chaos.first()
 	for i := range f.chaos.runs {
 		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), first+uint64(i))), first+uint64(i))
 		if err != nil {

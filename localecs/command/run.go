@@ -141,7 +141,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	var warnings []string
 	var seeds *trial.Trial
 	var err error
-	if f.chaos.seed.given {
+	if f.chaos.given {
 		seeds, warnings, err = f.chaosSetting(inv.Args)
 	} else {
 		jobs, warnings, err = f.jobs(inv.Args)

@@ -56,7 +56,7 @@ func (r Rule) about(e chaos.Event, task chaos.Task, w chaos.World) bool {
 }
 
 func (r Rule) excuse(e chaos.Event) Excuse {
-	x := Excuse{What: r.What, From: e.At - r.Early, To: e.End() + r.Late, Event: e.String(), Reason: r.Reason, Source: r.Source}
+	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Reason: r.Reason, Source: r.Source}
 	if names := e.Tasks(); len(names) > 0 {
 		x.Task = names[0]
 	}

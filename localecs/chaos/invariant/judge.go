@@ -190,19 +190,31 @@ func (j *judge) left(l Life) {
 			continue
 		}
 		// Nobody tries for ever to log out, or to leave: the stop timeout ends it.
-		told := after(j.excuses, l.Term, l.Term, 0, func(e Excuse) bool {
-			return e.What == Unreachable && (e.Task == "" || e.Task == l.Task)
-		})
+		told, away := j.reachable(l)
 		by := max(l.Stopped, told)
 		if by != chaos.Forever {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
 		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
-		if left.Gone <= by || ok || told > l.Term+LogOutBound || j.seen.Ended < by {
+		ok = ok || left.What == AgentFails && away || told > l.Term+LogOutBound
+		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}
 		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(), gone(left.Gone))
 	}
+}
+
+// reachable is when the servers could be reached again at the latest after they
+// could not while the task ended; away says that there was such a time. An agent
+// tries once to leave.
+func (j *judge) reachable(l Life) (by time.Duration, away bool) {
+	by = l.Term
+	for _, e := range j.excuses {
+		if e.What == Unreachable && (e.Task == "" || e.Task == l.Task) && e.From <= l.Stopped && e.To >= l.Term {
+			by, away = max(by, e.To), true
+		}
+	}
+	return by, away
 }
 
 func gone(at time.Duration) string {

@@ -72,6 +72,15 @@ func TestCheck(t *testing.T) {
 		"a token is left, the server was away for too long": {schedule(server(5*s, 30*s), stop(10*s, "api-1")), with(ended(10*s, 40*s, 40*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", Never}}
 		}), nil},
+		"a token is left, the server was back in time": {schedule(server(12*s, 13*s), stop(10*s, "api-1")), with(ended(10*s, 30*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", ClientToken, "token 1", Never}}
+		}), []string{"45.00s api-1: nothing left: token 1, which was stopped at 30.00s: still there at the end"}},
+		"an agent is failed, the server was away when it left": {schedule(server(12*s, 5*s), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
+		}), nil},
+		"an agent is failed": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
+		}), []string{"65.00s api-1: nothing left: agent 1, which was stopped at 20.00s: still there at the end"}},
 		"a service goes with the server's next look": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", Service, "service 1", 84 * s}}
 		}), nil},

@@ -54,9 +54,9 @@ const (
 	// many dead agents about, word of it may get lost, and the next exchange of whole
 	// states by Consul's gossip, every 30 s, brings it.
 	AgentBound = 45 * time.Second
-	// LogOutBound is how long after TERM whoever logs out must have found a server
-	// again; two thirds of the stop timeout of 30 s are over then.
-	LogOutBound = 18 * time.Second
+	// LogOutBound is until when after TERM the servers must be back for a token to be
+	// logged out: health-sync tries for 27 s, at least every 5 s.
+	LogOutBound = 22 * time.Second
 )
 
 // Bound is how long something may be left after the end of its task.
@@ -76,10 +76,10 @@ type Rule struct {
 	// from whom a task is kept, an endpoint. At is Entry or Instance, or both.
 	Kind, On, At string
 	What         What
-	// The window begins Early before the fault and ends Late after it; AtMost, if
-	// any, is where it ends at the latest, from the fault's beginning. Only faults
-	// that last for Longer have it.
-	Early, Late, AtMost, Longer time.Duration
+	// The window begins with the fault and ends Late after it; AtMost, if any, is
+	// where it ends at the latest, from the fault's beginning. Only faults that last
+	// for Longer have it. A request is in it that is under way at any time of it.
+	Late, AtMost, Longer time.Duration
 	// News lets the window last until callers can have heard, Forever for ever.
 	News, Forever bool
 	// Reason says why, Source where that is documented.
@@ -91,10 +91,6 @@ const (
 	Entry    = "entry"
 	Instance = "instance"
 )
-
-// Timeout is the shortest of the timeouts that a request meets: Envoy's for a
-// connection, and that of hello's client.
-const Timeout = 5 * time.Second
 
 // Rules are all there is to excuse.
 func Rules() []Rule {
@@ -148,10 +144,10 @@ func deathRules(kind string) []Rule {
 func pauseRules() []Rule {
 	s := time.Second
 	return []Rule{
-		{Kind: "freeze", On: string(chaos.Application), At: Instance, What: RequestFails, Early: Timeout, Late: s, AtMost: 12 * s, Longer: 4 * s, News: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
-		{Kind: "freeze", On: string(chaos.Application), At: Entry, What: RequestFails, Early: Timeout, Late: s, Longer: 4 * s, Reason: "requests enter by it", Source: "no other way in"},
+		{Kind: "freeze", On: string(chaos.Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s, Longer: 4 * s, News: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
+		{Kind: "freeze", On: string(chaos.Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s, Reason: "requests enter by it", Source: "no other way in"},
 		{Kind: "freeze", On: string(chaos.Application), What: OutOfTraffic, Late: 15 * s, Longer: 2 * s, Reason: "its health check fails", Source: "timeout of its healthCheck"},
-		{Kind: "freeze", On: string(chaos.Proxy), What: RequestFails, Early: Timeout, Late: s, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
+		{Kind: "freeze", On: string(chaos.Proxy), What: RequestFails, Late: s, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
 		{Kind: "freeze", On: string(chaos.Proxy), What: NewsLate, Late: 2 * s, Reason: "it does not read what its agent tells it", Source: "xDS"},
 		{Kind: "freeze", On: string(chaos.Agent), What: NewsLate, Late: 15 * s, Reason: noServer, Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(chaos.Agent), What: OutOfTraffic, Late: 20 * s, Longer: 2 * s, Reason: "gossip finds the agent failed until it answers again", Source: "Consul's gossip"},
@@ -170,9 +166,9 @@ func worldRules() []Rule {
 	const gossip = "COMPATIBILITY.md, gossip finds it failed after some seconds"
 	rules := []Rule{
 		{Kind: "server", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
-		{Kind: "server", What: Unreachable, Late: 15 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "partition", On: "server", What: Unreachable, Late: 15 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "partition", On: "all", What: Unreachable, Late: 15 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "partition", On: "server", What: Unreachable, Late: 3 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
 		{Kind: "link", What: Unreachable, Late: 6 * s, Reason: "it waits behind requests", Source: "TCP"},
 		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "who waits for other containers cannot see their end", Source: "COMPATIBILITY.md, what the client-entrypoint does"},
 		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
@@ -180,12 +176,12 @@ func worldRules() []Rule {
 		{Kind: "partition", On: "server", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed", Source: "Consul's gossip"},
-		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Early: Timeout, Late: s, AtMost: 25 * s, News: true, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Early: 2 * Timeout, Late: 6 * s, Reason: "requests enter by it", Source: "no other way in"},
+		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: s, AtMost: 25 * s, News: true, Reason: "gossip finds its agent failed", Source: gossip},
+		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: 2 * s, Reason: "requests enter by it", Source: "no other way in"},
 		{Kind: "partition", On: "all", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: chaos.AnotherTask, At: Entry, What: RequestFails, Early: Timeout, Late: 6 * s, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
-		{Kind: "link", What: RequestFails, Early: Timeout, Late: 6 * s, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
+		{Kind: "partition", On: chaos.AnotherTask, At: Entry, What: RequestFails, Late: s, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
+		{Kind: "link", What: RequestFails, Late: 2 * s, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
 		{Kind: "link", What: NewsLate, Late: 6 * s, Reason: "news wait behind requests", Source: "TCP"},
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
 	}
@@ -241,7 +237,6 @@ func (r Rule) window() string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	add(r.Early > 0, "%s before", r.Early)
 	add(r.Forever, "for good")
 	add(r.Late > 0, "%s after", r.Late)
 	add(r.AtMost > 0, "at most %s", r.AtMost)

@@ -27,7 +27,7 @@ func TestExcuses(t *testing.T) {
 		}},
 		"an Envoy, and the server is away": {[]chaos.Event{server(5*s, 10*s), kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
 			" news of it come late, 5.00s to 30.00s: nobody can tell the servers meanwhile",
-			" servers out of reach, 5.00s to 30.00s: nobody can log out",
+			" servers out of reach, 5.00s to 18.00s: nobody can log out",
 			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
 			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
@@ -41,7 +41,7 @@ func TestExcuses(t *testing.T) {
 		}},
 		"an application for a short time":  {[]chaos.Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
 		"a partition of two callees":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
-		"a partition from the entry":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 5.00s to 21.00s: nobody but the two can see it"}},
+		"a partition from the entry":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 16.00s: nobody but the two can see it"}},
 		"an endpoint for a short time":     {[]chaos.Event{endpoint(10*s, 5*s, fault.Protection)}, nil},
 		"who asks the servers for a token": {[]chaos.Event{endpoint(10*s, 5*s, fault.STS)}, []string{" tasks start late, 10.00s to 25.00s: a task that starts logs in by it"}},
 	} {

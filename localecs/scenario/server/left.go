@@ -65,7 +65,7 @@ func Sum(all []Leftover) string {
 // empty taskID means of any task: then only the given services and methods
 // count.
 func Left(ctx context.Context, client *api.Client, taskID string, methods, services []string) ([]Leftover, error) {
-	q := (&api.QueryOptions{}).WithContext(ctx)
+	q := consistent().WithContext(ctx)
 	var found []Leftover
 	tokens, _, err := client.ACL().TokenList(q)
 	if err != nil {
@@ -89,6 +89,10 @@ func Left(ctx context.Context, client *api.Client, taskID string, methods, servi
 	}
 	return found, nil
 }
+
+// consistent reads wait until the server has caught up: one that was killed shows
+// its past while it starts again.
+func consistent() *api.QueryOptions { return &api.QueryOptions{RequireConsistent: true} }
 
 // HasTask says whether a text of Consul, an ID or a token's description, belongs
 // to the task.

@@ -38,7 +38,9 @@ func NewWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, st
 func (w *Watcher) Run(ctx context.Context) {
 	var index uint64
 	for ctx.Err() == nil {
-		opts := (&api.QueryOptions{WaitIndex: index, WaitTime: 30 * time.Second}).WithContext(ctx)
+		opts := consistent()
+		opts.WaitIndex, opts.WaitTime = index, 30*time.Second
+		opts = opts.WithContext(ctx)
 		checks, meta, err := w.client.Health().State(api.HealthAny, opts)
 		if err != nil {
 			select {

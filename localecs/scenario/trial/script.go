@@ -26,6 +26,7 @@ const (
 // events at their times, wait until everything serves again, stop all.
 func (s *Setting) Script(sched chaos.Schedule) *file.Scenario {
 	scene := *s.scene
+	scene.Seed = sched.Seed
 	scene.Tasks = maps.Clone(s.scene.Tasks)
 	first, all := s.cast(sched, scene.Tasks)
 	scene.Steps = []file.Step{{Start: first}}
@@ -33,6 +34,9 @@ func (s *Setting) Script(sched chaos.Schedule) *file.Scenario {
 	traffic := s.traffic
 	scene.Steps = append(scene.Steps, file.Step{Traffic: &traffic})
 	scene.Steps = append(scene.Steps, s.acts(sched)...)
+	if len(sched.Faults()) > 0 {
+		scene.Steps = append(scene.Steps, file.Step{Await: &file.Await{FaultsOver: true, Within: sched.For + calmLimit}})
+	}
 	scene.Steps = append(scene.Steps, file.Step{At: &sched.For, Await: &file.Await{Requests: 1, Within: calmLimit}})
 	scene.Steps = append(scene.Steps, serving(sched.Survivors(s.World), calmLimit)...)
 	scene.Steps = append(scene.Steps,
@@ -73,8 +77,10 @@ func (s *Setting) cast(sched chaos.Schedule, tasks map[string]file.Task) (first,
 	return first, all
 }
 
-// acts are the steps of the events, in the order of time.
+// acts are the steps of the events, in the order of time: all faults at once, which
+// have times of their own, then ordinary life.
 func (s *Setting) acts(sched chaos.Schedule) []file.Step {
+	begin := time.Duration(0)
 	var steps []file.Step
 	for _, e := range sched.Events {
 		at, end := e.At, e.End()
@@ -89,21 +95,21 @@ func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 			steps = append(steps,
 				file.Step{At: &at, Post: &file.Post{Task: e.Unhealthy, URL: t.Fail}},
 				file.Step{At: &end, Post: &file.Post{Task: e.Unhealthy, URL: t.Heal}})
-		case e.Fault.Kill != nil:
-			k := e.Fault.Kill
-			steps = append(steps, file.Step{At: &at, Kill: &file.Kill{Task: k.Task, Container: k.Container, Process: k.Process}})
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b file.Step) int { return cmp.Compare(*a.At, *b.At) })
+	if faults := sched.Faults(); len(faults) > 0 {
+		steps = slices.Insert(steps, 0, file.Step{At: &begin, Faults: faults})
+	}
 	return steps
 }
 
-// YAML is a schedule as part of a scenario file: it takes the place of its tasks
-// and steps.
+// YAML is a schedule as part of a scenario file: it takes the place of its seed,
+// tasks and steps.
 func (s *Setting) YAML(sched chaos.Schedule) (string, error) {
 	scene := s.Script(sched)
 	var b strings.Builder
-	b.WriteString("tasks:\n")
+	fmt.Fprintf(&b, "seed: %d\ntasks:\n", scene.Seed)
 	for _, name := range slices.Sorted(maps.Keys(scene.Tasks)) {
 		text, err := yaml.MarshalWithOptions(scene.Tasks[name], yaml.Flow(true))
 		if err != nil {

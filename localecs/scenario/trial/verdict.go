@@ -145,5 +145,7 @@ const stream = 0x6368616f73
 
 // Generate draws the schedule of a seed for the setting: the same one for ever.
 func (s *Setting) Generate(seed uint64, length time.Duration) chaos.Schedule {
-	return chaos.Generate(rand.New(rand.NewPCG(seed, stream)), length, s.World)
+	made := chaos.Generate(rand.New(rand.NewPCG(seed, stream)), length, s.World)
+	made.Seed = seed
+	return made
 }

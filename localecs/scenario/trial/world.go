@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scenario/definitions"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -39,10 +40,15 @@ func Take(f *file.Scenario) (*Setting, error) {
 		return nil, err
 	}
 	defs := read.Tasks
-	s := &Setting{scene: &file.Scenario{}, World: chaos.World{Kinds: []string{"kill", "stop", "unhealthy"}}}
+	s := &Setting{scene: &file.Scenario{}, World: chaos.World{
+		Server: true, Endpoints: []string{fault.Metadata, fault.Credentials, fault.STS, fault.IAM},
+	}}
 	*s.scene = *f
 	s.scene.Tasks = maps.Clone(f.Tasks)
-	s.scene.Steps, s.scene.Services, s.scene.Checks = nil, nil, file.Checks{NoTokensOf: f.Checks.NoTokensOf, NoServices: f.Checks.NoServices}
+	s.scene.Steps, s.scene.Services, s.scene.Checks = nil, nil, file.Checks{
+		// What a fault is about may have gone with one before.
+		NoTokensOf: f.Checks.NoTokensOf, NoServices: f.Checks.NoServices, FaultsMayMiss: true,
+	}
 	fails := map[string]string{}
 	for _, step := range f.Steps {
 		if step.Traffic != nil && s.traffic.Task == "" {
