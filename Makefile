@@ -33,7 +33,7 @@ tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, 
 	@tools/ensure.sh
 
 .PHONY: demo
-demo: build ## Run three ECS tasks in a Consul mesh on this machine and check what happened
+demo: build ## Run ECS tasks in a Consul mesh on this machine, kill one, and check what happened
 	@tools/ensure.sh consul envoy
 	bin/localecs run examples/hello-mesh
 
@@ -46,7 +46,7 @@ demo-full: build ## Replace, stop and kill instances under traffic, in both stop
 .PHONY: chaos
 chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on
 	@tools/ensure.sh consul envoy
-	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) examples/hello-mesh
+	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) examples/chaos
 
 .PHONY: test
 test: build tools ## All tests: vet, staticcheck, race detector, real Consul and Envoy, the demo

@@ -91,12 +91,24 @@ func TestHelloMesh(t *testing.T) {
 			t.Errorf("an event without time, kind or text: %+v", e)
 		}
 	}
+	for _, want := range []event{
+		{Kind: "kill", Task: "api-3", Text: "SIGKILL to everything in it"},
+		{Kind: "get", Task: "controller", Text: `GET http://127.0.0.1:9102/metrics, has deletions_total{kind="token",reason="stopped"} 2, deletions_total{kind="service",reason="stopped"} 2`},
+		{Kind: "cleared", Task: "controller", Text: "nothing left of the task"},
+	} {
+		if !happened(events, want) {
+			t.Errorf("did not happen: %+v", want)
+		}
+	}
+	if len(report.Left) != 1 || report.Left[0].Task != "api-3" || !strings.HasSuffix(report.Left[0].What, ", which is failed") {
+		t.Errorf("left: %+v, want the failed agent of api-3", report.Left)
+	}
 	for _, task := range []string{"web", "api-1", "api-2"} {
 		if left := (event{Kind: "cleared", Task: task, Text: "nothing left of the task, its agent has left"}); !happened(events, left) {
 			t.Errorf("the agent of %s has not left", task)
 		}
 	}
-	for kind, want := range map[string]int{"scenario": 1, "consul": 1, "task": 3, "step_begin": 14, "step_end": 14, "desired": 3, "cleared": 3} {
+	for kind, want := range map[string]int{"scenario": 1, "consul": 1, "task": 5, "step_begin": 25, "step_end": 25, "desired": 5, "cleared": 4} {
 		if kinds[kind] != want {
 			t.Errorf("%d events of kind %s, want %d", kinds[kind], kind, want)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
@@ -19,14 +20,15 @@ func TestLoadReadsTheExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Name != "hello-mesh" || len(f.Tasks) != 3 || len(f.Steps) != 14 || f.Checks.MinRequests != 200 {
+	if f.Name != "hello-mesh" || len(f.Tasks) != 5 || len(f.Steps) != 25 || f.Checks.MinRequests != 200 {
 		t.Errorf("got name %q, %d tasks, %d steps, checks %+v", f.Name, len(f.Tasks), len(f.Steps), f.Checks)
 	}
 	if f.StopOrder != "reverse" {
 		t.Errorf("stop order %q, want the default", f.StopOrder)
 	}
 	roles := f.IdentityRoles()
-	if len(roles) != 2 || !strings.HasPrefix(roles[0].ARN(), "arn:aws:iam::123456789012:role/consul-ecs/") {
+	slices.SortFunc(roles, func(a, b identity.Role) int { return strings.Compare(a.ARN(), b.ARN()) })
+	if len(roles) != 3 || roles[0].ARN() != "arn:aws:iam::123456789012:role/consul-ecs/api" || roles[2].ARN() != "arn:aws:iam::123456789012:role/hello-mesh-controller" {
 		t.Errorf("roles %+v", roles)
 	}
 }

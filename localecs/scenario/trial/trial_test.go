@@ -41,15 +41,28 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	instance := func(name string) chaos.Task {
 		return chaos.Task{Name: name, Family: "api", Containers: api, Fail: "http://127.0.0.1:9090/health/fail", Heal: "http://127.0.0.1:9090/health/ok"}
 	}
-	got := setting(t, "hello-mesh")
+	got := setting(t, "chaos")
 	if d := cmp.Diff([]chaos.Task{instance("api-1"), instance("api-2"), {Name: "web", Family: "web", Entry: true, Containers: web}, instance("api-3")}, got.World.Tasks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got.Name() != "hello-mesh" || got.traffic != (file.Traffic{Task: "web", Port: 8080, Rate: 20}) {
+	if got.Name() != "chaos" || got.traffic != (file.Traffic{Task: "web", Port: 8080, Rate: 20}) {
 		t.Errorf("%s, traffic %+v", got.Name(), got.traffic)
 	}
 	var names []string
-	for _, task := range setting(t, "rolling-update").World.Tasks { // it has eight, for later
+	rolling, err := file.Load(filepath.Join(testkit.Root(), "examples", "rolling-update"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Take(rolling); err == nil || !strings.HasPrefix(err.Error(), "chaos needs a scenario with consul.authMethods") {
+		t.Errorf("one with a controller: %v", err)
+	}
+	delete(rolling.Tasks, "controller")
+	rolling.Consul.AuthMethods = []file.AuthMethod{{}}
+	many, err := Take(rolling)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range many.World.Tasks { // it has eight, for later
 		names = append(names, task.Name)
 	}
 	if d := cmp.Diff([]string{"api-1", "api-2", "api-3", "web"}, names); d != "" {
@@ -59,7 +72,7 @@ func TestTakeReadsTheWorld(t *testing.T) {
 
 func TestTakeSaysWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	f, err := file.Load(filepath.Join(testkit.Root(), "examples", "hello-mesh"))
+	f, err := file.Load(filepath.Join(testkit.Root(), "examples", "chaos"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +91,7 @@ func TestTakeSaysWhatIsMissing(t *testing.T) {
 // What is printed has to be a part of a scenario file that can be run.
 func TestAScheduleCanBePutIntoAScenarioFile(t *testing.T) {
 	t.Parallel()
-	s := setting(t, "hello-mesh")
+	s := setting(t, "chaos")
 	sched := chaos.Schedule{For: 30 * time.Second, Events: []chaos.Event{
 		{At: time.Second, For: 2500 * time.Millisecond, Unhealthy: "api-2"},
 		{At: 2 * time.Second, Fault: &fault.Fault{Kill: &fault.Process{Task: "api-1", Container: "sidecar-proxy", Process: "envoy"}}, By: "api-r1", Instead: "api-1"},
@@ -95,10 +108,10 @@ func TestAScheduleCanBePutIntoAScenarioFile(t *testing.T) {
 	}
 }
 
-// load reads hello-mesh with these tasks and steps in place of its own.
+// load reads the example with these tasks and steps in place of its own.
 func load(t *testing.T, text string) *file.Scenario {
 	t.Helper()
-	whole, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "hello-mesh", "scenario.yaml"))
+	whole, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "chaos", "scenario.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +130,7 @@ func load(t *testing.T, text string) *file.Scenario {
 
 func TestEveryScriptIsAScenario(t *testing.T) {
 	t.Parallel()
-	s := setting(t, "hello-mesh")
+	s := setting(t, "chaos")
 	for seed := range uint64(30) {
 		sched := s.Generate(seed, time.Minute)
 		if len(sched.Events) == 0 {
