@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -93,7 +94,7 @@ func (f *runFlags) chaosSetting(paths []string) (*trial.Trial, []string, error) 
 func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.Trial) error {
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
-	ctx, out := watchOutput(ctx, inv.Stdout)
+	ctx, out := output.Watch(ctx, inv.Stdout)
 	follow, release, err := f.follower(inv, out)
 	if err != nil {
 		return err

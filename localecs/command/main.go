@@ -10,9 +10,12 @@
 package command
 
 import (
+	"context"
+	"io"
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file/schema"
 )
 
 // Main runs the localecs command that args names and returns the exit code.
@@ -25,6 +28,24 @@ func App() cli.App {
 	return cli.App{
 		Name:     "localecs",
 		Version:  cli.Version(),
-		Commands: map[string]cli.Command{"run": runCommand(), "serve": serveCommand()},
+		Commands: map[string]cli.Command{"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand()},
+	}
+}
+
+func schemaCommand() cli.Command {
+	return cli.Command{
+		Synopsis: "Print the JSON Schema of scenario files",
+		Usage:    "schema",
+		Help: `
+Prints the JSON Schema (2020-12) of scenario files, with which editors check them
+and complete keys. localecs run says more about what is wrong with one.
+
+Examples:
+  $ localecs schema > scenario.schema.json
+  $ sed -i '1i # yaml-language-server: $schema=scenario.schema.json' scenario.yaml`,
+		Run: func(_ context.Context, inv *cli.Invocation) error {
+			_, err := io.WriteString(inv.Stdout, schema.JSON())
+			return err
+		},
 	}
 }

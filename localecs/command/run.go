@@ -17,6 +17,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
@@ -168,7 +169,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	defer closeAll(jobs)
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
-	ctx, out := watchOutput(ctx, inv.Stdout)
+	ctx, out := output.Watch(ctx, inv.Stdout)
 	follow, release, err := f.follower(inv, out)
 	if err != nil {
 		return err

@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -162,7 +163,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 
 // until serves until the context ends, or no task can run any more.
 func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options serve.Options) error {
-	ctx, out := watchOutput(ctx, inv.Stdout)
+	ctx, out := output.Watch(ctx, inv.Stdout)
 	server, err := serve.Open(options)
 	if err != nil {
 		return err
