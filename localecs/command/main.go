@@ -44,6 +44,9 @@ Examples:
   $ localecs schema > scenario.schema.json
   $ sed -i '1i # yaml-language-server: $schema=scenario.schema.json' scenario.yaml`,
 		Run: func(_ context.Context, inv *cli.Invocation) error {
+			if err := cli.NoArgs(inv); err != nil {
+				return err
+			}
 			_, err := io.WriteString(inv.Stdout, schema.JSON())
 			return err
 		},
