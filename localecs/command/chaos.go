@@ -122,7 +122,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 }
 
 // runSeed runs one, and when it fails again, shorter, in a directory beside.
-func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Verdict, err error) {
+func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Summary, err error) {
 	err = inStateDir(dir, func() error {
 		t.Options.Dir = dir
 		events, err := f.quiet(&t, dir)
@@ -135,7 +135,7 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 		if err != nil {
 			return fmt.Errorf("seed %d: %w", number, err)
 		}
-		v = result.Verdict(number)
+		v = result.Summary(number)
 		if f.chaos.runs == 1 {
 			if err := result.Report.Write(out, f.json); err != nil {
 				return context.Cause(ctx) // what out made of it
@@ -162,7 +162,7 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 }
 
 // shorter looks for a shorter schedule.
-func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Verdict) error {
+func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Summary) error {
 	t.Options.Dir = dir
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
 	if ctx.Err() != nil {

@@ -14,9 +14,9 @@ type Excuse struct {
 	Task string
 	// From and To are the window, both included.
 	From, To time.Duration
-	// Event is what explains it; Reason and Source are the rule's.
-	Event          string
-	Reason, Source string
+	// Event is what explains it, and Rule by what.
+	Event string
+	Rule  Rule
 }
 
 // Excuses is what the schedule may cost, by the rules. How late news are has to be
@@ -56,7 +56,7 @@ func (r Rule) about(e chaos.Event, task chaos.Task, w chaos.World) bool {
 }
 
 func (r Rule) excuse(e chaos.Event) Excuse {
-	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Reason: r.Reason, Source: r.Source}
+	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Rule: r}
 	if names := e.Tasks(); len(names) > 0 {
 		x.Task = names[0]
 	}
@@ -117,5 +117,5 @@ func (e Excuse) String() string {
 	if e.To != chaos.Forever {
 		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
 	}
-	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Reason)
+	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Rule.Reason)
 }

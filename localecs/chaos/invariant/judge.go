@@ -41,9 +41,21 @@ func (v Violation) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%.2fs %s", v.At.Seconds(), v.Task)) + ": " + v.Invariant + ": " + v.Text
 }
 
-// Check names the invariants that the run has broken, in the order of time.
-func Check(s chaos.Schedule, w chaos.World, rules []Rule, o Observed) []Violation {
-	j := &judge{world: w, schedule: s, seen: o, excuses: Excuses(s, w, rules)}
+// Verdict is what Check finds.
+type Verdict struct {
+	// Violations are in the order of time.
+	Violations []Violation
+	// Excused counts the lost requests that the rules explain, by their names.
+	Excused map[string]int
+}
+
+// lateNews is the name of what explains a request to a task that had ended, of
+// which nobody could hear.
+const lateNews = "stop: news of its end came late"
+
+// Check names the invariants that the run has broken.
+func Check(s chaos.Schedule, w chaos.World, rules []Rule, o Observed) Verdict {
+	j := &judge{world: w, schedule: s, seen: o, excuses: Excuses(s, w, rules), excused: map[string]int{}}
 	j.requests()
 	for _, l := range o.Tasks {
 		j.ends(l)
@@ -53,7 +65,7 @@ func Check(s chaos.Schedule, w chaos.World, rules []Rule, o Observed) []Violatio
 		j.left(l)
 	}
 	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
-	return j.found
+	return Verdict{j.found, j.excused}
 }
 
 type judge struct {
@@ -62,6 +74,7 @@ type judge struct {
 	seen     Observed
 	excuses  []Excuse
 	found    []Violation
+	excused  map[string]int
 }
 
 func (j *judge) report(invariant, task string, at time.Duration, format string, args ...any) {
@@ -85,8 +98,12 @@ func (j *judge) requests() {
 			continue
 		}
 		slack := j.seen.slack(r.Start, r.End)
-		_, ok := excused(j.excuses, RequestFails, "", r.Start-slack, r.End)
-		if ok || j.untold(r) {
+		if e, ok := excused(j.excuses, RequestFails, "", r.Start-slack, r.End); ok {
+			j.excused[e.Rule.Name()]++
+			continue
+		}
+		if j.untold(r) {
+			j.excused[lateNews]++
 			continue
 		}
 		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), r.Error)

@@ -229,6 +229,11 @@ func RuleTable() string {
 	return b.String()
 }
 
+// Name is the rule's in a line.
+func (r Rule) Name() string {
+	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+r.At), " ") + ": " + r.Reason
+}
+
 // window is what there is to say of it for people.
 func (r Rule) window() string {
 	var parts []string

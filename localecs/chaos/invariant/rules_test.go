@@ -48,7 +48,7 @@ func TestExcuses(t *testing.T) {
 		var got []string
 		for _, e := range Excuses(schedule(c.events...), hello(), Rules()) {
 			got = append(got, e.String())
-			if e.Source == "" || e.Event == "" {
+			if e.Rule.Source == "" || e.Event == "" {
 				t.Errorf("%s: without a source: %+v", name, e)
 			}
 		}

@@ -31,10 +31,10 @@ func New(s *Setting, prepare func(*file.Scenario) (*scenario.Plan, error)) *Tria
 
 // Result is what came of a run.
 type Result struct {
-	Schedule   chaos.Schedule
-	Violations []invariant.Violation
-	Report     *report.Report
-	Observed   invariant.Observed
+	invariant.Verdict
+	Schedule chaos.Schedule
+	Report   *report.Report
+	Observed invariant.Observed
 }
 
 // Run runs a schedule and judges it. The error is about a run that could not be.
@@ -53,7 +53,7 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 		return nil, err
 	}
 	r := &Result{Schedule: sched, Report: rep, Observed: recorder.Observed(time.Now())}
-	r.Violations = invariant.Check(sched, t.World, t.Rules, r.Observed)
+	r.Verdict = invariant.Check(sched, t.World, t.Rules, r.Observed)
 	for _, text := range rep.Failures {
 		r.Violations = append(r.Violations, invariant.Violation{Invariant: invariant.Serves, At: r.Observed.Ended, Text: text})
 	}

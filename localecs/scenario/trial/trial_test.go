@@ -144,22 +144,26 @@ func TestEveryScriptIsAScenario(t *testing.T) {
 	}
 }
 
-func TestVerdictAndTotals(t *testing.T) {
+func TestSummaryAndTotals(t *testing.T) {
 	t.Parallel()
 	r := &Result{
 		Schedule: chaos.Schedule{Events: []chaos.Event{{At: 2 * time.Second, Stop: "api-1"}, {At: 3 * time.Second, Fault: &fault.Fault{Server: fault.Down}}}},
 		Report:   &report.Report{Answered: 100, Failed: 2, Elapsed: 90 * time.Second, LogDir: "logs"},
-		Violations: []invariant.Violation{
-			{Invariant: invariant.NoRequestFails, At: 4 * time.Second, Text: "503"},
-			{Invariant: invariant.Latched, Task: "api-1", At: 5 * time.Second, Text: "again"},
+		Verdict: invariant.Verdict{
+			Violations: []invariant.Violation{
+				{Invariant: invariant.NoRequestFails, At: 4 * time.Second, Text: "503"},
+				{Invariant: invariant.Latched, Task: "api-1", At: 5 * time.Second, Text: "again"},
+			},
+			Excused: map[string]int{"link: more is asked than its link carries": 1},
 		},
 	}
-	v := r.Verdict(7)
+	v := r.Summary(7)
 	v.Shortest, v.Reruns = "steps: []\n", 3
 	const text = `
 Chaos, seed 7: seconds after the traffic began
   2.00s stop api-1
   3.00s Consul server down
+1 lost requests are explained by link: more is asked than its link carries
 VIOLATED at 4.00s: no request fails: 503
 VIOLATED at 5.00s: api-1 no instance in traffic after its TERM: again
 The shortest schedule found in 3 runs, in place of the scenario's tasks and steps:

@@ -14,8 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 )
 
-// Verdict is what there is to say of a seed.
-type Verdict struct {
+// Summary is what there is to say of a seed.
+type Summary struct {
 	Time time.Time     `json:"time"`
 	Kind progress.Kind `json:"kind"`
 	Seed uint64        `json:"seed"`
@@ -24,9 +24,11 @@ type Verdict struct {
 	Kinds  map[string]int `json:"kinds"`
 	// Answered and Failed are requests; what failed was excused unless it is among
 	// the violations.
-	Answered   int         `json:"answered"`
-	Failed     int         `json:"failed"`
-	Violations []Violation `json:"violations"`
+	Answered int `json:"answered"`
+	Failed   int `json:"failed"`
+	// Excused counts what failed by the rule that explains it.
+	Excused    map[string]int `json:"excused,omitempty"`
+	Violations []Violation    `json:"violations"`
 	// Shortest is the shortest schedule that still fails, as part of a scenario
 	// file, and Reruns how many were tried for it.
 	Shortest string  `json:"shortest,omitempty"`
@@ -43,11 +45,11 @@ type Violation struct {
 	Text      string  `json:"text"`
 }
 
-// Verdict is the result of a seed's schedule.
-func (r *Result) Verdict(seed uint64) Verdict {
-	v := Verdict{
+// Summary is what there is to say of a seed's schedule.
+func (r *Result) Summary(seed uint64) Summary {
+	v := Summary{
 		Time: time.Now(), Kind: progress.Chaos, Seed: seed, Kinds: map[string]int{},
-		Answered: r.Report.Answered, Failed: r.Report.Failed,
+		Answered: r.Report.Answered, Failed: r.Report.Failed, Excused: r.Excused,
 		Seconds: progress.Seconds(r.Report.Elapsed), LogDir: r.Report.LogDir,
 	}
 	for _, e := range r.Schedule.Events {
@@ -61,7 +63,7 @@ func (r *Result) Verdict(seed uint64) Verdict {
 }
 
 // Line is the verdict in a line.
-func (v Verdict) Line() string {
+func (v Summary) Line() string {
 	verdict := "passed"
 	if len(v.Violations) > 0 {
 		verdict = fmt.Sprintf("FAILED: %s", v.Violations[0].Text)
@@ -70,11 +72,14 @@ func (v Verdict) Line() string {
 }
 
 // Text is the verdict for people.
-func (v Verdict) Text() string {
+func (v Summary) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nChaos, seed %d: seconds after the traffic began\n", v.Seed)
 	for _, e := range v.Events {
 		fmt.Fprintf(&b, "  %s\n", e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Excused)) {
+		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Excused[name], name)
 	}
 	for _, x := range v.Violations {
 		fmt.Fprintf(&b, "VIOLATED at %.2fs: %s: %s\n", x.Seconds, strings.TrimSpace(x.Task+" "+x.Invariant), x.Text)
@@ -86,7 +91,7 @@ func (v Verdict) Text() string {
 }
 
 // Write prints the verdict: text for people, one JSON object for machines.
-func (v Verdict) Write(w io.Writer, asJSON bool) error {
+func (v Summary) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(v)
 	}
@@ -108,7 +113,7 @@ type Totals struct {
 }
 
 // Add counts a verdict in.
-func (t *Totals) Add(v Verdict) {
+func (t *Totals) Add(v Summary) {
 	if t.Kinds == nil {
 		t.Kinds = map[string]int{}
 	}
