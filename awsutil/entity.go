@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,20 +75,30 @@ func (t *taskRole) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusOK {
-		t.remember(body)
+		if err := t.remember(body); err != nil {
+			return nil, err
+		}
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
 	return resp, nil
 }
 
-func (t *taskRole) remember(document []byte) {
-	var doc struct{ RoleArn string }
-	// What is not JSON is for the provider to complain about.
-	if json.Unmarshal(document, &doc) == nil {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		t.arn = doc.RoleArn
+// remember notes whose the credentials are. A document without a key is an error:
+// the provider would take it for credentials that never expire.
+func (t *taskRole) remember(document []byte) error {
+	var doc struct{ RoleArn, AccessKeyID, SecretAccessKey string }
+	switch err := json.Unmarshal(document, &doc); {
+	case err != nil && json.Valid(document):
+		return fmt.Errorf("the answer is no credentials document: %w", err)
+	case err != nil:
+		return nil // the provider complains
+	case doc.AccessKeyID == "" || doc.SecretAccessKey == "":
+		return errors.New("the answer has no access key")
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.arn = doc.RoleArn
+	return nil
 }
 
 // ARN is the role's, or empty when no document has named it.

@@ -66,3 +66,26 @@ func TestWhatSTSRefusesForGood(t *testing.T) {
 		}
 	}
 }
+
+// What has no key is no credentials: the SDK would keep it for good.
+func TestCredentialsHaveAKey(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]string{
+		`{"RoleArn":"arn:r","AccessKeyId":"A","SecretAccessKey":"S","Token":"T"}`: "",
+		`{}`: "the answer has no access key",
+		`{"code":"InternalServerError","message":"x"}`: "the answer has no access key",
+		`{"AccessKeyId":"A"}`:                          "the answer has no access key",
+		`"text"`:                                       "the answer is no credentials document",
+		`{"AccessKeyId":`:                              "", // for the provider
+		`<html>`:                                       "",
+	} {
+		role := &taskRole{}
+		err := role.remember([]byte(document))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", document, err, want)
+		}
+		if got := role.ARN(); (got == "arn:r") != strings.Contains(document, "arn:r") {
+			t.Errorf("%s: role %q", document, got)
+		}
+	}
+}

@@ -217,3 +217,50 @@ func TestTheSignerAsksSTS(t *testing.T) { // not parallel: sets the environment
 		t.Errorf("after all: %v", err)
 	}
 }
+
+// Credentials that cannot be had now may be had soon.
+func TestTheSignerAsksForCredentials(t *testing.T) { // not parallel: sets the environment
+	w := newWorld(t)
+	for _, name := range []string{"AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", "/nonexistent")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", w.credentials)
+	signer, err := awsutil.NewSigner(t.Context(), awsutil.LoadOptions{Region: region, UserAgent: "consul-ecs", Version: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		fault fault.Endpoint
+		want  string
+	}{
+		{fault.Endpoint{Hang: true}, "exceeded"},
+		{fault.Endpoint{Status: 429}, "maximum request limit"},
+		{fault.Endpoint{Status: 500}, "InternalServerError"},
+		{fault.Endpoint{Status: 503}, "CredentialsUninitialized"},
+		{fault.Endpoint{Cut: true}, "EOF"},
+		{fault.Endpoint{Wrong: fault.Empty}, "no access key"},
+		{fault.Endpoint{Wrong: fault.Truncated}, "unexpected EOF"},
+		{fault.Endpoint{Wrong: fault.Page}, "invalid character '<'"},
+		{fault.Endpoint{Wrong: fault.Error}, "no access key"},
+	} {
+		c.fault.Name = fault.Credentials
+		end := w.faults.Begin(c.fault, 1)
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		_, err := signer.Bearer(ctx, awsutil.BearerOptions{STSEndpoint: w.aws, IncludeEntity: true})
+		cancel()
+		_, permanent := errors.AsType[*ours.PermanentError](err)
+		if err == nil || !strings.Contains(err.Error(), c.want) || permanent {
+			t.Errorf("%s: %v (permanent: %v), want %q", c.fault, err, permanent, c.want)
+		}
+		end()
+	}
+	for _, skew := range []time.Duration{-7 * time.Hour, 7 * time.Hour} {
+		end := w.faults.Begin(fault.Endpoint{Name: fault.Credentials, Skew: skew}, 1)
+		if _, err := signer.Bearer(t.Context(), awsutil.BearerOptions{STSEndpoint: w.aws, IncludeEntity: true}); err != nil {
+			t.Errorf("clock %s off: %v", skew, err)
+		}
+		end()
+	}
+}
