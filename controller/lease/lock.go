@@ -30,6 +30,9 @@ const (
 	// contendPause lies between two attempts to lock the key while its delay
 	// lasts, give or take a quarter.
 	contendPause = time.Second
+	// requestLimit bounds each of the lock's requests: a client for large lists
+	// may wait for longer than a standby can.
+	requestLimit = 10 * time.Second
 	// releaseLimit bounds the end: the command has 5 s for everything.
 	releaseLimit = 2 * time.Second
 )
@@ -109,9 +112,11 @@ func (l *Lock) acquire(ctx context.Context, standby func(string) error) error {
 	}
 }
 
-// contend tries once to lock the key. It fails while the lock's delay lasts, or
+// contend tries once to lock the key, within requestLimit. It fails while the lock's delay lasts, or
 // when another was quicker.
 func (l *Lock) contend(ctx context.Context) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
 	sent := l.Guard.clock()
 	if l.session != "" {
 		known, err := l.renewSession(ctx)
@@ -149,6 +154,8 @@ func (l *Lock) contend(ctx context.Context) (bool, error) {
 // read reads the key. With an index of an earlier read it waits for a change,
 // about 5 s at most.
 func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
 	q := (&api.QueryOptions{WaitIndex: index, WaitTime: watch, Partition: l.Partition, Namespace: l.namespace()}).WithContext(ctx)
 	pair, meta, err := l.Client.KV().Get(l.Key, q)
 	if err != nil {

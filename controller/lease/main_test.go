@@ -53,8 +53,8 @@ func (c candidate) put(ctx context.Context, key string) error {
 	return err
 }
 
-// playCandidate leads when it may, and then writes its name as fast as it can.
-// It says what happens. Arguments: address, key, key to write, name.
+// playCandidate leads when it may, and then writes its name as fast as it can, deaf
+// to the end of its lead: only the guard can stop it. It says what happens. Arguments: address, key, key to write, name.
 func playCandidate(args []string) int {
 	c, err := newCandidate(args[0], testkit.ManagementToken, args[1], args[3], hclog.NewNullLogger())
 	if err != nil {
@@ -67,12 +67,13 @@ func playCandidate(args []string) int {
 		cancel()
 	}()
 	for ctx.Err() == nil {
-		err := c.Lead(ctx, func(string) error { return nil }, func(ctx context.Context) error {
+		err := c.Lead(ctx, func(string) error { return nil }, func(term context.Context) error {
 			fmt.Println("leads")
 			for ctx.Err() == nil {
-				if err := c.put(ctx, args[2]); err != nil {
+				if err := c.put(context.Background(), args[2]); err != nil {
 					fmt.Println("refused")
-					<-ctx.Done()
+					<-term.Done()
+					return err
 				}
 			}
 			return nil
