@@ -12,6 +12,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/smithy-go/logging"
 )
 
 const (
@@ -54,6 +55,7 @@ func New(c aws.Config, o Options) *Reader {
 	}
 	m := newMeter(o.CallsPerSecond)
 	client := ecs.NewFromConfig(c, func(e *ecs.Options) {
+		e.Logger = logging.Nop{} // it warns of every connection that AWS closes
 		e.APIOptions = append(e.APIOptions, m.install)
 		if http, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
 			e.HTTPClient = http.WithTimeout(attemptLimit) // the SDK tries again after it

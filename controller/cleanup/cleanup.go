@@ -97,7 +97,7 @@ func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
 // writes nothing. Beside an error the plan holds what was proven all the same.
 func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 	start, spent := time.Now(), c.ECS.Counts()
-	r := Report{Cluster: c.Cluster.ARN}
+	r := Report{Cluster: c.Cluster.ARN, Plan: Plan{Delete: []Item{}, Kept: []Kept{}}} // not null in JSON
 	s, err := c.snapshot(ctx, &r)
 	r.Running, r.Tokens, r.Services = len(s.Running), len(s.Tokens), len(s.Services)
 	if s.Running != nil {

@@ -132,9 +132,9 @@ func TestWeakness21ShortClusterName(t *testing.T) {
 	}
 }
 
-// TestAgentless4ForeignServiceOnTheNode: a service of somebody else on the node
+// TestWeakness0914ForeignServiceOnTheNode (agentless spec 9.1.4): a service of somebody else on the node
 // stops nothing, and keeps the node.
-func TestAgentless4ForeignServiceOnTheNode(t *testing.T) {
+func TestWeakness0914ForeignServiceOnTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.register(task1, "foreign", "critical")

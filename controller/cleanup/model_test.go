@@ -35,6 +35,7 @@ const (
 // task may lose anything, nothing of others may change, and what a dead task left
 // is gone within the bound. A failing seed replays: go test -run TestModel -seed N.
 func TestModel(t *testing.T) {
+	t.Parallel()
 	if *modelSeed != 0 {
 		runModel(t, *modelSeed, true)
 		return

@@ -188,7 +188,7 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 	if !after.trusts(consul, now, l) {
 		consul = time.Time{}
 	}
-	plan := Plan{At: now}
+	plan := Plan{Delete: []Item{}, Kept: []Kept{}, At: now}
 	evidence := map[string]string{}
 	tasks := factsOf(s, after.ours)
 	for _, id := range slices.Sorted(maps.Keys(tasks)) {
@@ -292,7 +292,7 @@ func (s *Snapshot) reason(task string) Reason {
 // items are the leftovers of the tasks for which there is evidence, services
 // first: a token is what an agent would need to write its service again.
 func (s *Snapshot) items(evidence map[string]string) []Item {
-	var services, tokens []Item
+	services, tokens := []Item{}, []Item{}
 	for _, v := range s.Services {
 		if proof, ok := evidence[v.Task]; ok {
 			services = append(services, Item{Kind: KindService, Task: v.Task, Node: v.Node, Service: v.ID, Place: v.Place, Reason: s.reason(v.Task), Evidence: proof})

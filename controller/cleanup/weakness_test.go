@@ -75,9 +75,9 @@ func TestPassOnTheECSAPI(t *testing.T) {
 	}
 }
 
-// TestWeakness19DrainingTaskKeepsItsTokens, and TestAgentless02: a task that is
+// TestWeakness19And0912DrainingTaskKeepsItsTokens (agentless spec 9.1.2): a task that is
 // asked to stop leaves ECS's default list while its containers still run.
-func TestWeakness19DrainingTaskKeepsItsTokens(t *testing.T) {
+func TestWeakness19And0912DrainingTaskKeepsItsTokens(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, func(o *ecstest.Options) { o.Timing.Stop = time.Hour })
 	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
@@ -93,9 +93,9 @@ func TestWeakness19DrainingTaskKeepsItsTokens(t *testing.T) {
 	}
 }
 
-// TestWeakness20UntaggedTaskIsAlive, and TestAgentless03: tags of a service that
+// TestWeakness20And0913UntaggedTaskIsAlive (agentless spec 9.1.3): tags of a service that
 // were not passed on say nothing of the task.
-func TestWeakness20UntaggedTaskIsAlive(t *testing.T) {
+func TestWeakness20And0913UntaggedTaskIsAlive(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
 	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 2})
@@ -194,9 +194,9 @@ func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(r)
 }
 
-// TestWeakness23OneFailureStopsNoOther, and TestAgentless19: all that went wrong is
+// TestWeakness23And0919OneFailureStopsNoOther (agentless spec 9.1.19): all that went wrong is
 // in the report and in the error.
-func TestWeakness23OneFailureStopsNoOther(t *testing.T) {
+func TestWeakness23And0919OneFailureStopsNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	client, service := w.tokens(task1)
