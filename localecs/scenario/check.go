@@ -74,6 +74,9 @@ func (r *runner) report() *report.Report {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)
 		rep.Phases = append(rep.Phases, report.NewPhase(p))
 	}
+	if _, rep.Faults = r.faults.Now(); rep.Faults > 0 {
+		rep.Seed = r.file.Seed
+	}
 	rows := make([]timeline.Row, len(begun))
 	for i := range begun {
 		rows[i] = timeline.Row{Task: begun[i].Name, Moments: &begun[i].Moments}

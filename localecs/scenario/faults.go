@@ -13,7 +13,9 @@ import (
 // waits until the server takes writes again: the checks ask it.
 func (r *runner) disturbed(ctx context.Context, consul *infra.Running) error {
 	acts := disturbance.Acts{Cluster: r.cluster, Tasks: r.tasks, Server: consul, Seed: r.file.Seed}
+	r.mu.Lock() // somebody may be looking on
 	r.faults = disturbance.New(acts.Begin, r.faultTold)
+	r.mu.Unlock()
 	err := r.steps(ctx)
 	never := r.faults.End()
 	if err != nil {

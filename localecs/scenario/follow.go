@@ -70,7 +70,7 @@ func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 // state is how the run is now.
 func (r *runner) state() screen.State {
 	r.mu.Lock()
-	now, watch := r.now, r.watch
+	now, watch, faults := r.now, r.watch, r.faults
 	s := screen.State{Scenario: r.file.Name, Begun: r.begun, Step: now.Step}
 	r.mu.Unlock()
 	var checks server.Checks
@@ -84,6 +84,7 @@ func (r *runner) state() screen.State {
 		answered, failed, slowest := stream.Totals()
 		s.Traffic = &screen.Traffic{URL: stream.URL(), Rate: stream.Rate(), Answered: answered, Failed: failed, Slowest: slowest}
 	}
+	s.Faults, _ = faults.Now()
 	s.Step.SoFar = r.soFar(now, checks)
 	return s
 }

@@ -58,6 +58,8 @@ type Schedule struct {
 	mu    sync.Mutex
 	open  int // that have not begun, or have an end which has not come
 	never []fault.Fault
+	now   []fault.Fault // that last, in the order of their beginning
+	made  int
 }
 
 // New makes a schedule without faults. begin makes one begin and says how it
@@ -81,6 +83,17 @@ func (s *Schedule) Open() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.open
+}
+
+// Now are the lasting faults that there are now, and made is how many have begun
+// so far. A nil Schedule has none.
+func (s *Schedule) Now() (now []fault.Fault, made int) {
+	if s == nil {
+		return nil, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.now), s.made
 }
 
 // End ends every fault, and returns when all are over, with those whose time had
@@ -107,6 +120,7 @@ func (s *Schedule) carryOut(start time.Time, faults []fault.Fault) {
 			return
 		}
 		end, err := s.begin(f)
+		s.note(f, err, end != nil)
 		s.tell(Event{Fault: f, Err: err})
 		switch {
 		case err != nil || end == nil:
@@ -117,6 +131,18 @@ func (s *Schedule) carryOut(start time.Time, faults []fault.Fault) {
 		default:
 			s.work.Go(func() { s.last(f, end, time.After(f.For)); s.count(-1) })
 		}
+	}
+}
+
+// note notes a fault that has begun, unless with an error.
+func (s *Schedule) note(f fault.Fault, err error, lasts bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.made++
+	}
+	if err == nil && lasts {
+		s.now = append(s.now, f)
 	}
 }
 
@@ -140,5 +166,11 @@ func (s *Schedule) last(f fault.Fault, end func() error, due <-chan time.Time) {
 	case <-due:
 	case <-s.stop:
 	}
-	s.tell(Event{Fault: f, Over: true, Err: end()})
+	err := end()
+	s.mu.Lock()
+	if i := slices.Index(s.now, f); i >= 0 {
+		s.now = slices.Delete(s.now, i, i+1)
+	}
+	s.mu.Unlock()
+	s.tell(Event{Fault: f, Over: true, Err: err})
 }

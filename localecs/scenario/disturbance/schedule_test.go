@@ -99,10 +99,17 @@ func TestAllEndWithTheRun(t *testing.T) {
 		s.Add([]fault.Fault{hang(0, 0, "rest"), hang(time.Second, time.Hour, "long"), kill(time.Minute, "late")})
 		<-time.After(2500 * time.Millisecond)
 		// What lasts for the rest of the run is not waited for.
+		now, made := s.Now()
+		if made != 2 || len(now) != 2 || now[0].Endpoint.Task != "rest" || now[1].Endpoint.Task != "long" {
+			t.Errorf("%d made, now %v; want rest and long", made, now)
+		}
 		if n := s.Open(); n != 2 {
 			t.Errorf("%d open, want long and late", n)
 		}
 		never := s.End()
+		if now, made := s.Now(); made != 2 || len(now) != 0 {
+			t.Errorf("at the end %d made, now %v", made, now)
+		}
 		ended := map[string]bool{}
 		for _, line := range d.lines {
 			ended[line] = true

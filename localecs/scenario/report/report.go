@@ -26,6 +26,9 @@ type Report struct {
 	Failed   int           `json:"failed"`
 	Slowest  time.Duration `json:"slowest_ns"`
 	Phases   []Phase       `json:"phases,omitempty"`
+	// Faults is how many were made; Seed has drawn the requests that they struck.
+	Faults int    `json:"faults,omitempty"`
+	Seed   uint64 `json:"seed,omitempty"`
 	// Left is what stays in Consul because a step has said so.
 	Left []Leftover `json:"left,omitempty"`
 	// Elapsed is the time of the whole run so far.
@@ -82,6 +85,9 @@ func (r *Report) Text() string {
 	b.WriteByte('\n')
 	if len(r.Phases) > 0 {
 		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", r.Answered, r.Failed, r.Slowest.Round(time.Millisecond))
+	}
+	if r.Faults > 0 {
+		fmt.Fprintf(&b, "Faults: %d, requests drawn by seed %d\n", r.Faults, r.Seed)
 	}
 	for _, l := range r.Left {
 		fmt.Fprintf(&b, "Left by %s: %s\n", l.Task, l)

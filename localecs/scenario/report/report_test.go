@@ -24,6 +24,7 @@ func full() *Report {
 		Answered: 2249, Failed: 31, Slowest: 12 * time.Millisecond,
 		Phases: []Phase{phase("orderly", 2198, 0, traffic.Exactly(0)), phase("Envoy killed", 50, 31, traffic.Exactly(0)), phase("phase 3", 1, 0, traffic.Limits{})},
 		Left:   []Leftover{{Task: "api-4", What: "token 9f61 of iam-ecs-service-token", Reason: "its health-sync was killed; the ACL controller removes it"}},
+		Faults: 31, Seed: 7,
 		LogDir: "/logs", Elapsed: 121660 * time.Millisecond,
 		Failures: []string{"Envoy killed: 31 of 81 requests failed; 0 may. First: EOF", "two\nlines"},
 	}
@@ -41,6 +42,7 @@ Traffic: no request is ever retried
   phase 3              1       0           -     12ms
 
 Requests: 2249 answered, 31 failed, slowest 12ms
+Faults: 31, requests drawn by seed 7
 Left by api-4: token 9f61 of iam-ecs-service-token, as its health-sync was killed; the ACL controller removes it
 Logs: /logs
 rolling-update: FAILED: Envoy killed: 31 of 81 requests failed; 0 may. First: EOF

@@ -28,7 +28,8 @@ func Render(s State, size Size, colour bool, now time.Time) []string {
 	return lines
 }
 
-// foot is the step, then the traffic: in a low terminal the step stays.
+// foot is the step, then the traffic, then faults: in a low terminal the step
+// stays.
 func (s State) foot(width int, now time.Time) []row {
 	var rows []row
 	if s.Step.Text != "" {
@@ -52,8 +53,18 @@ func (s State) foot(width int, now time.Time) []row {
 			{", slowest " + milliseconds(t.Slowest) + to, plain},
 		})
 	}
+	for i, f := range s.Faults {
+		if i == maxFaults && len(s.Faults) > maxFaults+1 {
+			rows = append(rows, row{{fmt.Sprintf("and %d more faults", len(s.Faults)-i), bad}})
+			break
+		}
+		rows = append(rows, row{{"fault: ", plain}, {clean(f.String()), bad}})
+	}
 	return rows
 }
+
+// maxFaults is how many faults have a row of their own, but for one more.
+const maxFaults = 4
 
 // body is a rule with the scenario's name, then the tasks.
 func (s State) body(width, height int, now time.Time) []row {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rivo/uniseg"
+
+	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 // frame is Render's result without colour, each row with the margin that shows
@@ -44,6 +46,12 @@ func TestFrames(t *testing.T) {
 		mesh("api-2", "10.42.0.6", "exited(0)", "exited(0)", "exited(137)", "exited(0)", "exited(0)").ended(12*time.Second, "UserInitiated", "Task stopped by user"),
 	}
 	failed.Step, failed.Traffic = Step{Number: 11, Count: 14, Text: "stop api-1, api-2", SoFar: "1 of 2", Begun: begun}, &Traffic{URL: "http://x/", Answered: 40, Failed: 2, Slowest: 10 * time.Second}
+	troubled := early
+	for _, endpoint := range []string{"sts", "iam", "ecs", "metadata", "credentials", "protection"} {
+		troubled.Faults = append(troubled.Faults, fault.Fault{Endpoint: &fault.Endpoint{Name: endpoint, Hang: true}})
+	}
+	few := early
+	few.Faults = troubled.Faults[:5]
 	for _, c := range []struct {
 		name          string
 		state         State
@@ -53,6 +61,24 @@ func TestFrames(t *testing.T) {
 		{"no tasks yet", early, 60, 24, `
 |── hello-mesh, 5.2 s ──────────────────────────────────────
 |start the Consul server, 5.2 s
+`},
+		{"many faults", troubled, 60, 24, `
+|── hello-mesh, 5.2 s ──────────────────────────────────────
+|start the Consul server, 5.2 s
+|fault: sts hangs
+|fault: iam hangs
+|fault: ecs hangs
+|fault: metadata hangs
+|and 2 more faults
+`},
+		{"a few faults", few, 60, 24, `
+|── hello-mesh, 5.2 s ──────────────────────────────────────
+|start the Consul server, 5.2 s
+|fault: sts hangs
+|fault: iam hangs
+|fault: ecs hangs
+|fault: metadata hangs
+|fault: credentials hangs
 `},
 		{"wide", hello(), 180, 40, `
 |── hello-mesh, 5.2 s ──────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -133,6 +159,7 @@ func TestFrames(t *testing.T) {
 func TestEveryFrameFits(t *testing.T) {
 	t.Parallel()
 	strange := crowd(3)
+	strange.Faults = []fault.Fault{{Spot: &fault.Spot{Task: "例え\x1b[2J"}}, {Server: fault.Down}}
 	strange.Scenario, strange.Step.Text = "日本語", "post http://例え.テスト/\x1b[2J\n👩‍👩‍👧 in web"
 	for _, s := range []State{{}, hello(), crowd(0), crowd(20), crowd(200), strange} {
 		for width := 0; width < 190; width += 7 {

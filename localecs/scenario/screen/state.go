@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
@@ -17,6 +18,8 @@ type State struct {
 	Step  Step
 	// Tasks are in the order of their start.
 	Tasks []Task
+	// Faults are those that last now.
+	Faults []fault.Fault
 	// Traffic is nil before there is any.
 	Traffic *Traffic
 }
