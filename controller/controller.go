@@ -74,7 +74,7 @@ type Controller struct {
 // New returns a controller that is healthy until it should have succeeded.
 func New(o Options, p Ports) *Controller {
 	c := &Controller{Options: o, Ports: p}
-	c.health.good(time.Now(), c.allowed(0, 0))
+	c.health.good(time.Now(), noLead)
 	return c
 }
 
@@ -103,7 +103,7 @@ func (c *Controller) Run(ctx context.Context) error {
 func (c *Controller) term(ctx context.Context) error {
 	waits := ""
 	err := c.Lease.Lead(ctx, func(holder string) error {
-		if c.health.good(time.Now(), c.allowed(0, 0)); waits != holder {
+		if c.health.good(time.Now(), noLead); waits != holder {
 			c.Log.Info("waiting, as another controller leads", logkey.Leader, holder)
 			waits = holder
 		}
@@ -119,8 +119,8 @@ func (c *Controller) term(ctx context.Context) error {
 
 // lead works as long as this controller leads. Its only error is a refusal.
 func (c *Controller) lead(ctx context.Context) error {
-	c.Metrics.leader.Set(1)
-	defer c.Metrics.leader.Set(0)
+	c.Metrics.leads()
+	defer c.Metrics.waits()
 	c.health.good(time.Now(), firstPass)
 	c.Log.Info("leading")
 	err := retry.Do(ctx, backOff(), c.Log, "set-up", c.Classify, c.setUp)
@@ -146,6 +146,7 @@ func (c *Controller) passes(ctx context.Context) error {
 	for setUp := time.Now(); ; {
 		start := time.Now()
 		r, err := c.Pass(ctx)
+		c.Metrics.did(r)
 		if ctx.Err() != nil {
 			return ctx.Err() // whatever it says, we know why
 		}

@@ -4,11 +4,18 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/meshtask/consul-ecs/controller/lease"
 )
 
 // firstPass is how long a new leader may take for set-up and its first pass,
 // which looks every task up.
 const firstPass = 5 * time.Minute
+
+// noLead is how long a controller that does not lead may hear nothing of who
+// does. It is no matter of the interval: Consul tells about every 5 s, and while
+// nobody leads after a leader's death, a lock's delay passes in silence.
+const noLead = 2 * lease.LockDelay
 
 // health is when there was good news, and when there must be again. It is safe
 // for concurrent use.
@@ -35,7 +42,7 @@ func (h *health) check(now time.Time) error {
 	return nil
 }
 
-// allowed is three intervals: pause and duration of the last pass, if any.
+// allowed is three intervals, of the pause and the duration of the last pass.
 func (c *Controller) allowed(pause, took time.Duration) time.Duration {
 	return 3 * (max(pause, c.Interval) + took)
 }

@@ -91,6 +91,20 @@ func TestHealth(t *testing.T) {
 				}
 			}
 		}, 0, 0},
+		"waits, and would pass often": {func(w *world) {
+			w.Interval = time.Second
+			w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
+				for ; ; standby("other") {
+					if err := sleep(ctx, 6*time.Second); err != nil {
+						return err
+					}
+				}
+			}
+		}, 0, 0},
+		"cut off, and would pass seldom": {func(w *world) {
+			w.Interval = 10 * time.Minute
+			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errFault }
+		}, 30 * time.Second, 32 * time.Second},
 		"cut off": {func(w *world) {
 			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errFault }
 		}, 30 * time.Second, 32 * time.Second},
@@ -166,9 +180,45 @@ func hasLabels(m *dto.Metric, values []string) bool {
 	return true
 }
 
+// metric is one value that is wanted.
+type metric struct {
+	name   string
+	want   float64
+	labels []string
+}
+
+func compare(t *testing.T, c *Controller, want []metric) {
+	t.Helper()
+	for _, m := range want {
+		if got := value(t, c, m.name, m.labels...); got != m.want {
+			t.Errorf("%s%v = %v, want %v", m.name, m.labels, got, m.want)
+		}
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
+		leading := []metric{
+			{"build_info", 1, []string{"v1"}},
+			{"leader", 1, nil},
+			{"passes_total", 1, []string{"ok"}},
+			{"passes_total", 1, []string{"error"}},
+			{"pass_duration_seconds", 4, nil},
+			{"tasks", 7, nil}, // what the failed pass saw may be a part
+			{"tokens", 20, nil},
+			{"services", 14, nil},
+			{"foreign", 2, nil},
+			{"kept_tasks", 1, []string{"too young"}},
+			{"deletions_total", 4, []string{"token", "stopped"}},
+			{"deletions_total", 2, []string{"service", "forgotten"}},
+			{"deletion_failures_total", 1, nil},
+			{"aws_calls_total", 4, nil},
+			{"aws_throttles_total", 1, nil},
+			{"setup_changes_total", 2, nil},
+			{"setup_errors_total", 1, nil},
+			{"interval_seconds", 40, nil},
+		}
 		w := newWorld(t)
 		w.setup = func(n int) error {
 			if n == 1 {
@@ -186,41 +236,27 @@ func TestMetrics(t *testing.T) {
 			case 2:
 				return Result{Tasks: 1, AWSCalls: 1}, errFault
 			}
-			if got := value(t, w.Controller, "leader"); got != 1 {
-				t.Errorf("leader %v", got)
-			}
-			<-ctx.Done()
-			return Result{}, ctx.Err()
+			compare(t, w.Controller, leading)
+			<-ctx.Done() // the lead ends in the middle of deletions
+			return Result{Failed: 1, AWSCalls: 1, Deleted: map[Deletion]int{{"token", "stopped"}: 1}}, ctx.Err()
 		}
 		w.runFor(5 * time.Minute)
-		for _, tt := range []struct {
-			name   string
-			want   float64
-			labels []string
-		}{
-			{"build_info", 1, []string{"v1"}},
-			{"leader", 0, nil},
-			{"passes_total", 1, []string{"ok"}},
-			{"passes_total", 1, []string{"error"}},
-			{"pass_duration_seconds", 4, nil},
-			{"tasks", 7, nil}, // what the failed pass saw may be a part
-			{"tokens", 20, nil},
-			{"services", 14, nil},
-			{"foreign", 2, nil},
-			{"kept_tasks", 1, []string{"too young"}},
-			{"deletions_total", 4, []string{"token", "stopped"}},
-			{"deletions_total", 2, []string{"service", "forgotten"}},
-			{"deletion_failures_total", 1, nil},
-			{"aws_calls_total", 4, nil},
-			{"aws_throttles_total", 1, nil},
-			{"setup_changes_total", 2, nil},
-			{"setup_errors_total", 1, nil},
-			{"interval_seconds", 40, nil},
-		} {
-			if got := value(t, w.Controller, tt.name, tt.labels...); got != tt.want {
-				t.Errorf("%s%v = %v, want %v", tt.name, tt.labels, got, tt.want)
-			}
+		if len(w.passes) != 3 {
+			t.Fatalf("%d passes", len(w.passes))
 		}
+		compare(t, w.Controller, []metric{
+			{"leader", 0, nil}, // and nothing that the next leader tells
+			{"tasks", 0, nil},
+			{"tokens", 0, nil},
+			{"services", 0, nil},
+			{"foreign", 0, nil},
+			{"kept_tasks", 0, []string{"too young"}},
+			{"interval_seconds", 0, nil},
+			{"deletions_total", 5, []string{"token", "stopped"}}, // those of the pass that was cut, too
+			{"deletion_failures_total", 1, nil},
+			{"aws_calls_total", 5, nil},
+			{"passes_total", 1, []string{"error"}},
+		})
 		if got, begin := value(t, w.Controller, "last_success_timestamp_seconds"), float64(w.start.Unix()); got < begin+2 || got > begin+4 {
 			t.Errorf("last success %v, started at %v", got, begin)
 		}

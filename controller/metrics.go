@@ -91,15 +91,30 @@ func (m *Metrics) setup(changed int, err error) {
 	}
 }
 
-func (m *Metrics) pass(r Result, err error, took, next time.Duration, now time.Time) {
-	m.duration.Observe(took.Seconds())
-	m.interval.Set(next.Seconds())
+func (m *Metrics) leads() { m.leader.Set(1) }
+
+// waits takes back what only a leader knows: the next one tells it, and a sum
+// over all controllers would have it twice.
+func (m *Metrics) waits() {
+	for _, v := range []*metrics.Value{m.leader, m.interval, m.tasks, m.tokens, m.services, m.foreign} {
+		v.Set(0)
+	}
+	m.kept.Replace(nil)
+}
+
+// did counts what a pass did, also if it was cut short.
+func (m *Metrics) did(r Result) {
 	for d, n := range r.Deleted {
 		m.deletions.Add(float64(n), d.Kind, d.Reason)
 	}
-	m.failures.Add(float64(r.Failed))
 	m.awsCalls.Add(float64(r.AWSCalls))
 	m.throttles.Add(float64(r.Throttles))
+}
+
+func (m *Metrics) pass(r Result, err error, took, next time.Duration, now time.Time) {
+	m.duration.Observe(took.Seconds())
+	m.interval.Set(next.Seconds())
+	m.failures.Add(float64(r.Failed))
 	if err != nil {
 		m.passes.Add(1, "error")
 		return // what was seen may be a part

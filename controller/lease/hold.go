@@ -20,10 +20,11 @@ func (l *Lock) hold(ctx context.Context, lead func(context.Context) error) error
 	err := lead(term)
 	var lost *LostError
 	isLost := errors.As(context.Cause(term), &lost)
-	// Before anybody else can have the lock.
-	l.Guard.close()
 	end(context.Canceled)
 	wg.Wait()
+	// After keep, which may just have extended the lease, and before anybody else
+	// can have the lock.
+	l.Guard.close()
 	if isLost {
 		return lost // the session may come back, acquire asks
 	}

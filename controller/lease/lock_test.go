@@ -193,6 +193,48 @@ func TestLeaseEndsWithoutRenewals(t *testing.T) {
 	}
 }
 
+// TestRenewalThatComesLate: the answer to a renewal that arrives when lead has
+// returned opens nothing.
+func TestRenewalThatComesLate(t *testing.T) {
+	t.Parallel()
+	target, err := url.Parse("http://" + secured.Require(t).HTTPAddr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan struct{})
+	var once sync.Once
+	c, err := newCandidate(target.String(), secured.Token, uniqueKey(t), "x", hclog.NewNullLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	late, err := consulutil.NewClient(consulutil.Options{Address: target.String(), Token: secured.Token, Wrap: func(next http.RoundTripper) http.RoundTripper {
+		return roundTripper(func(r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.Path, "/renew/") {
+				once.Do(func() { close(asked) })
+				<-r.Context().Done()
+				r = r.WithContext(context.WithoutCancel(r.Context()))
+			}
+			return next.RoundTrip(r)
+		})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Client = late
+	err = c.Lead(t.Context(), nobody, func(context.Context) error {
+		<-asked
+		return nil
+	})
+	if left := c.Guard.Remaining(); err != nil || left != 0 {
+		t.Errorf("%v, the lease lasts %s after the lead", err, left)
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 // TestLeadRefused: what a token may not do is no reason to wait.
 func TestLeadRefused(t *testing.T) {
 	t.Parallel()
