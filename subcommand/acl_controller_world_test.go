@@ -108,7 +108,7 @@ func (w *clusterWorld) logIn(sts *awstest.AWS, id string) (secrets []string) {
 // knows says whether Consul knows a token.
 func (w *clusterWorld) knows(secret string) bool {
 	w.t.Helper()
-	_, _, err := w.client(secret).ACL().TokenReadSelf(nil)
+	_, _, err := w.admin.ACL().TokenReadSelf(&api.QueryOptions{Token: secret})
 	if err != nil && !consulutil.UnknownToken(err) {
 		w.t.Fatal(err)
 	}
