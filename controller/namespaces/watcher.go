@@ -12,6 +12,10 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
+// lateTags is for how long a task without tags is described again: AWS may show
+// the tags of a new task late.
+const lateTags = 5 * time.Minute
+
 // again is how often namespaces that are there are looked at: somebody may have
 // deleted one.
 const again = time.Hour
@@ -38,6 +42,8 @@ type Watcher struct {
 	running map[string]struct{}
 	// tasks are the described ones that run, with their namespace or nothing.
 	tasks map[string]string
+	// untagged are those without tags, since they were first described.
+	untagged map[string]time.Time
 	// ensured are the namespaces that are known to be there, since checked.
 	ensured map[string]struct{}
 	checked time.Time
@@ -84,12 +90,10 @@ func (w *Watcher) Follow(ctx context.Context) error {
 // describe learns the namespaces of tasks that it does not know yet.
 func (w *Watcher) describe(ctx context.Context) error {
 	if w.tasks == nil {
-		w.tasks = map[string]string{}
+		w.tasks, w.untagged = map[string]string{}, map[string]time.Time{}
 	}
-	maps.DeleteFunc(w.tasks, func(id, _ string) bool {
-		_, runs := w.running[id]
-		return !runs
-	})
+	forget(w.tasks, w.running)
+	forget(w.untagged, w.running)
 	var unknown []string
 	for id := range w.running {
 		if _, known := w.tasks[id]; !known {
@@ -102,6 +106,9 @@ func (w *Watcher) describe(ctx context.Context) error {
 	slices.Sort(unknown)
 	answer, err := w.ECS.Describe(ctx, w.Cluster, unknown)
 	for _, t := range answer.Tasks {
+		if len(t.Tags) == 0 && w.mayBeLate(t.ID) {
+			continue
+		}
 		name, half := namespace(t.Tags, w.Partition)
 		if half {
 			w.Log.Error("task has one of the tags for partition and namespace, and needs both", logkey.TaskID, t.ID)
@@ -109,6 +116,24 @@ func (w *Watcher) describe(ctx context.Context) error {
 		w.tasks[t.ID] = name
 	}
 	return err
+}
+
+// mayBeLate says whether the tags of a task without any may still come.
+func (w *Watcher) mayBeLate(id string) bool {
+	first, ok := w.untagged[id]
+	if !ok {
+		first = time.Now()
+		w.untagged[id] = first
+	}
+	return time.Since(first) < lateTags
+}
+
+// forget removes the tasks that run no more.
+func forget[V any](tasks map[string]V, running map[string]struct{}) {
+	maps.DeleteFunc(tasks, func(id string, _ V) bool {
+		_, runs := running[id]
+		return !runs
+	})
 }
 
 // ensure asks Consul only when a name is new, or for a long time was not looked

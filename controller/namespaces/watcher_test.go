@@ -133,6 +133,36 @@ func TestWeakness28NothingNewCostsNothing(t *testing.T) {
 	})
 }
 
+// TestTagsMayBeLate: a task that AWS shows without its tags is described again,
+// for five minutes.
+func TestTagsMayBeLate(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{tasks: map[string]map[string]string{"late": {}, "never": {}, "other": {"team": "shop"}}}
+		var ensured []string
+		w := &Watcher{ECS: f, Cluster: "c", Partition: "ecs", Log: hclog.NewNullLogger(), Ensure: func(_ context.Context, names []string) error {
+			ensured = append(ensured, strings.Join(names, " "))
+			return nil
+		}}
+		for minute := range 8 {
+			if minute == 2 {
+				f.tasks["late"] = in("web")
+			}
+			if err := pass(t, w); err != nil {
+				t.Fatal(err)
+			}
+			<-time.After(time.Minute)
+		}
+		want := [][]string{{"late", "never", "other"}, {"late", "never"}, {"late", "never"}, {"never"}, {"never"}, {"never"}}
+		if diff := cmp.Diff(want, f.described); diff != "" {
+			t.Errorf("described (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff([]string{"", "web"}, ensured); diff != "" {
+			t.Errorf("ensured (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestFirstPassWithoutTasks(t *testing.T) {
 	t.Parallel()
 	called := 0
@@ -189,7 +219,7 @@ func TestRealReader(t *testing.T) {
 	t.Parallel()
 	ecs := ecstest.New(t, ecstest.Options{})
 	arns := ecs.Run(ecstest.Group{Family: "web", Count: 150, Tags: in("web")})
-	ecs.Run(ecstest.Group{Family: "plain", Count: 2})
+	ecs.Run(ecstest.Group{Family: "plain", Count: 2, Tags: map[string]string{"team": "shop"}})
 	var got []string
 	w := &Watcher{
 		Cluster: clusterOf(arns[0]),
