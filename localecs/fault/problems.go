@@ -81,6 +81,9 @@ func (f Fault) valueProblems(add func(string, ...any), w World) {
 			add(".task: want a task")
 		}
 		containers, known := w.Containers[p.Task]
+		if containers == nil && p.Container == "" {
+			add(".container: want a container")
+		}
 		if known && containers != nil && !slices.Contains(containers, p.Container) {
 			add(".container: %q: want one of %s", p.Container, strings.Join(containers, ", "))
 		}

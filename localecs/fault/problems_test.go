@@ -9,13 +9,14 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
-func TestWithoutLinksNothingCutsOrSlowsThem(t *testing.T) {
+func TestWithoutLinksAndDefinitions(t *testing.T) {
 	t.Parallel()
 	world := fault.World{Containers: map[string][]string{"api": nil}, NoLinks: true}
 	faults := []fault.Fault{
 		{Partition: &fault.Partition{Task: "api", From: fault.All}},
 		{Link: &fault.Link{Task: "api", KBits: 8}},
 		{Kill: &fault.Process{Task: "api", Container: "not known here"}},
+		{Freeze: &fault.Process{Task: "api"}},
 	}
 	var got []string
 	for _, err := range fault.Problems(faults, world) {
@@ -24,6 +25,7 @@ func TestWithoutLinksNothingCutsOrSlowsThem(t *testing.T) {
 	if d := cmp.Diff([]string{
 		"faults[0].partition: tasks share the host's network: it takes networks of their own",
 		"faults[1].link: tasks share the host's network: it takes networks of their own",
+		"faults[3].freeze.container: want a container",
 	}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

@@ -55,3 +55,22 @@ func TestAScheduleIsRead(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
+
+// A service's tasks are known by their names only.
+func TestFaultsOfAServicesTask(t *testing.T) {
+	t.Parallel()
+	for task, want := range map[string]string{
+		"api-2": "",
+		"api":   `steps[0]: faults: faults[0].kill: there is no task "api"`,
+		"web-1": `steps[0]: faults: faults[0].kill: there is no task "web-1"`,
+	} {
+		got := ""
+		_, err := parseScenario([]byte(aroundServices + "services: {api: {definition: api.json, count: 2}}\nsteps:\n- faults: [{kill: {task: " + task + ", container: app}}]\n"))
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", task, got, want)
+		}
+	}
+}

@@ -302,6 +302,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add(example)
 	f.Add([]byte("steps:\n- await: {within: 1s}\n"))
+	f.Add([]byte(withFaults))
 	f.Add([]byte("tasks: {a: {definition: b}}\nsteps:\n- stop: {tasks: [a]}\n- endTraffic: {failed: 0}\n- endTraffic: false\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s, err := parseScenario(data)
