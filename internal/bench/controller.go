@@ -169,10 +169,7 @@ func (f *controllerBench) fill(arn string) error {
 // measure runs a controller for some passes and, if so asked, kills tasks under
 // it.
 func (f *controllerBench) measure(tasks int, kill bool) ([]row, error) {
-	c, err := f.start([]string{
-		"CONSUL_HTTP_ADDR=" + f.consul.HTTPAddr, "CONSUL_HTTP_TOKEN=" + f.consul.Token, "AWS_ENDPOINT_URL_ECS=http://" + f.ecs,
-		"AWS_ACCESS_KEY_ID=" + f.world.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + f.world.Key.Secret,
-	}, f.program, "acl-controller", "-cluster", benchCluster, "-metrics-addr", f.metricsAddr, "-interval", "1s", "-aws-rate", "100")
+	c, err := f.controller(f.consul.HTTPAddr)
 	if err != nil {
 		return nil, err
 	}
@@ -217,6 +214,14 @@ func (f *controllerBench) measure(tasks int, kill bool) ([]row, error) {
 		return rows, err
 	}
 	return append(rows, row{what + fmt.Sprintf("%d dead tasks to nothing left, at most", someDead), seconds, "", "", sample{cleaned}, nil}), c.end()
+}
+
+// controller starts one that finds Consul at an address.
+func (f *controllerBench) controller(consul string) (*child, error) {
+	return f.start([]string{
+		"CONSUL_HTTP_ADDR=" + consul, "CONSUL_HTTP_TOKEN=" + f.consul.Token, "AWS_ENDPOINT_URL_ECS=http://" + f.ecs,
+		"AWS_ACCESS_KEY_ID=" + f.world.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + f.world.Key.Secret,
+	}, f.program, "acl-controller", "-cluster", benchCluster, "-metrics-addr", f.metricsAddr, "-interval", "1s", "-aws-rate", "100")
 }
 
 // end ends a controller in order, so that the next one leads at once.

@@ -50,6 +50,7 @@ func figures() []figure {
 		{"many", "localecs: memory of two hundred tasks", manyFigure},
 		{"ecsapi", "localecs: the ECS API with ten thousand tasks", apiFigure},
 		{"controller", "acl-controller with up to ten thousand tasks", controllerFigure},
+		{"leftovers", "acl-controller: what 500 dead tasks left, together and one by one", leftoversFigure},
 		{"metadata", "localecs: task metadata, asked from inside tasks", metadataFigure},
 	}
 }
