@@ -86,6 +86,12 @@ type Rule struct {
 	Reason, Source string
 }
 
+// connecting is how long after a fault requests may fail that did not meet it:
+// Envoy gives a connection that was begun under it up five seconds later
+// (connect_timeout), and with it fails every request that waits for that instance
+// on the same thread; what has piled up is begun in the first seconds after.
+const connecting = 8 * time.Second
+
 // Whom a rule is about: the task that the traffic enters, or one that it calls.
 const (
 	Entry    = "entry"
@@ -147,7 +153,7 @@ func pauseRules() []Rule {
 		{Kind: "freeze", On: string(chaos.Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s, Longer: 4 * s, News: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
 		{Kind: "freeze", On: string(chaos.Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s, Reason: "requests enter by it", Source: "no other way in"},
 		{Kind: "freeze", On: string(chaos.Application), What: OutOfTraffic, Late: 15 * s, Longer: 2 * s, Reason: "its health check fails", Source: "timeout of its healthCheck"},
-		{Kind: "freeze", On: string(chaos.Proxy), What: RequestFails, Late: s, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
+		{Kind: "freeze", On: string(chaos.Proxy), What: RequestFails, Late: connecting, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
 		{Kind: "freeze", On: string(chaos.Proxy), What: NewsLate, Late: 2 * s, Reason: "it does not read what its agent tells it", Source: "xDS"},
 		{Kind: "freeze", On: string(chaos.Agent), What: NewsLate, Late: 15 * s, Reason: noServer, Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(chaos.Agent), What: OutOfTraffic, Late: 20 * s, Longer: 2 * s, Reason: "gossip finds the agent failed until it answers again", Source: "Consul's gossip"},
@@ -176,12 +182,12 @@ func worldRules() []Rule {
 		{Kind: "partition", On: "server", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed", Source: "Consul's gossip"},
-		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: s, AtMost: 25 * s, News: true, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: 2 * s, Reason: "requests enter by it", Source: "no other way in"},
+		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: connecting, AtMost: 30 * s, News: true, Reason: "gossip finds its agent failed", Source: gossip},
+		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting, Reason: "requests enter by it", Source: "no other way in"},
 		{Kind: "partition", On: "all", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: chaos.AnotherTask, At: Entry, What: RequestFails, Late: s, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
-		{Kind: "link", What: RequestFails, Late: 2 * s, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
+		{Kind: "partition", On: chaos.AnotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
+		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
 		{Kind: "link", What: NewsLate, Late: 6 * s, Reason: "news wait behind requests", Source: "TCP"},
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
 	}

@@ -41,7 +41,7 @@ func TestExcuses(t *testing.T) {
 		}},
 		"an application for a short time":  {[]chaos.Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
 		"a partition of two callees":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
-		"a partition from the entry":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 16.00s: nobody but the two can see it"}},
+		"a partition from the entry":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: nobody but the two can see it"}},
 		"an endpoint for a short time":     {[]chaos.Event{endpoint(10*s, 5*s, fault.Protection)}, nil},
 		"who asks the servers for a token": {[]chaos.Event{endpoint(10*s, 5*s, fault.STS)}, []string{" tasks start late, 10.00s to 25.00s: a task that starts logs in by it"}},
 	} {
