@@ -114,8 +114,11 @@ Examples:
 
 func (f *runFlags) takeSeed(text string) error {
 	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return errors.New("want a number from 0 to 2^64-1")
+	}
 	f.seed = &n
-	return err
+	return nil
 }
 
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
