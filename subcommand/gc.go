@@ -32,9 +32,10 @@ A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its 
 ID, is dead when it is still unknown a minute later, and its youngest token is five
 minutes old; what has no token, after five minutes. gc waits for that second look
 and says so; -wait 0s leaves such tasks alone. All tasks of a cluster that was
-deleted are unknown. Everything else stays: what runs, drains, or is not clear, and
-what consul-ecs did not make. Nodes go with the last service on them, if serf says
-that their agent has failed.
+deleted are unknown; ECS forgets the cluster itself after some time, and then wants
+an empty one of its name. Everything else stays: what runs, drains, or is not clear,
+and what consul-ecs did not make. Nodes go with the last service on them, if serf
+says that their agent has failed.
 
 The Consul token needs acl = "write" (a plan: "read"), node_prefix "" and
 service_prefix "" "write" (a plan: "read"), and for -apply key_prefix "consul-ecs/"

@@ -145,7 +145,7 @@ func TestGCSaysWhatItCannotDo(t *testing.T) {
 		"no right":      {[]string{"CONSUL_HTTP_TOKEN="}, []string{"-plan", "-cluster", w.arn}, 2, "list tokens: "},
 		"no Consul":     {[]string{"CONSUL_HTTP_ADDR=127.0.0.1:1"}, []string{"-plan", "-cluster", w.arn}, 3, "connection refused"},
 		"not that AWS":  {[]string{"AWS_ACCESS_KEY_ID=AKIAOTHER"}, []string{"-plan", "-cluster", w.arn}, 3, "nothing is deleted in this pass: "},
-		"no such place": {nil, []string{"-plan", "-cluster", w.arn + "-2"}, 3, "ClusterNotFound"},
+		"no such place": {nil, []string{"-plan", "-cluster", w.arn + "-2"}, 3, "ClusterNotFoundException: Cluster not found.: check the ARN; "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -113,7 +113,12 @@ type NoClusterError struct {
 	Err      error
 }
 
-func (e *NoClusterError) Error() string { return e.Err.Error() }
+func (e *NoClusterError) Error() string {
+	if e.Inactive {
+		return e.Err.Error()
+	}
+	return e.Err.Error() + ": check the ARN; if ECS has forgotten a deleted cluster, make an empty one of its name"
+}
 func (e *NoClusterError) Unwrap() error { return e.Err }
 
 // explain asks what became of a cluster that was not found.
