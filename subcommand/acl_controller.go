@@ -1,7 +1,6 @@
 package subcommand
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -111,7 +110,8 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 	}
 	_, err := wanted.Principal(anyCluster, f.rolePath, f.whole)
 	mistake(err != nil, "-iam-role-path: %w", err)
-	mistake(f.partition != "" && !f.partitions, "-partition %s: give -partitions-enabled too", f.partition)
+	_, err = wanted.PartitionOption(f.partitions, f.partition)
+	mistake(err != nil, "%w", err)
 	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)
 	mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate)
 	if f.metricsAddr != "" {
@@ -137,8 +137,6 @@ func consulOptions(inv *cli.Invocation) consulutil.Options {
 
 // adminPartition is the controller's, or empty without partitions.
 func (f *controllerFlags) adminPartition() string {
-	if !f.partitions {
-		return ""
-	}
-	return cmp.Or(f.partition, "default")
+	partition, _ := wanted.PartitionOption(f.partitions, f.partition) // checked
+	return partition
 }

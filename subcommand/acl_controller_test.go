@@ -242,6 +242,7 @@ func TestACLControllerMistakes(t *testing.T) {
 		want []string
 	}{
 		"partition without partitions":   {meta, []string{"-partition", "team"}, []string{"-partition team: give -partitions-enabled too"}},
+		"partition's name":               {meta, []string{"-partitions-enabled", "-partition", `a" { }`}, []string{`-partition "a\" { }": want at most 64 letters`}},
 		"no cluster":                     {"ECS_CONTAINER_METADATA_URI_V4=", nil, []string{"run this in a task of the ECS cluster, or give -cluster"}},
 		"whole account by an empty path": {meta, []string{"-iam-role-path", ""}, []string{"or -trust-whole-account if that is what you want"}},
 		"path and whole account":         {meta, []string{"-iam-role-path", "/x/", "-trust-whole-account"}, []string{"not both"}},

@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
@@ -126,8 +127,9 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 	mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "which cluster? Give -cluster ARN, or run this in a task of it")
 	mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait)
 	mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate)
-	mistake(f.partition != "" && !f.partitions, "-partition %s: give -partitions-enabled too", f.partition)
-	_, err := consulutil.NewClient(consulOptions(inv))
+	_, err := wanted.PartitionOption(f.partitions, f.partition)
+	mistake(err != nil, "%w", err)
+	_, err = consulutil.NewClient(consulOptions(inv))
 	mistake(err != nil, "%w", err)
 	if err := errors.Join(errs...); err != nil {
 		return &cli.UsageError{Err: err}

@@ -44,8 +44,12 @@ func printPlan(w io.Writer, r *cleanup.Report) {
 		}
 		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Why, detail, count(k.Tokens, "token", "tokens"), count(k.Services, "service", "services"))
 	}
-	fmt.Fprintf(w, "%d to delete of %s; %s; %s\n", len(r.Delete), count(len(dead), "dead task", "dead tasks"),
-		count(len(r.Kept), "task stays", "tasks stay"), count(r.Running, "task runs", "tasks run"))
+	reservation := ""
+	if r.Partial {
+		reservation = ", as far as could be read"
+	}
+	fmt.Fprintf(w, "%d to delete of %s; %s; %s%s\n", len(r.Delete), count(len(dead), "dead task", "dead tasks"),
+		count(len(r.Kept), "task stays", "tasks stay"), count(r.Running, "task runs", "tasks run"), reservation)
 }
 
 // printDone writes what became of the plan.

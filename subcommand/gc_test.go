@@ -141,6 +141,7 @@ func TestGCSaysWhatItCannotDo(t *testing.T) {
 		"rate":          {nil, []string{"-plan", "-cluster", w.arn, "-aws-rate", "0"}, 1, "-aws-rate 0: want"},
 		"wait":          {nil, []string{"-plan", "-cluster", w.arn, "-wait", "-1s"}, 1, "-wait -1s: want"},
 		"partition":     {nil, []string{"-plan", "-cluster", w.arn, "-partition", "p"}, 1, "give -partitions-enabled too"},
+		"its name":      {nil, []string{"-plan", "-cluster", w.arn, "-partitions-enabled", "-partition", "a b"}, 1, `-partition "a b": want at most 64 letters`},
 		"a word":        {nil, []string{"-plan", "now"}, 1, "now"},
 		"no right":      {[]string{"CONSUL_HTTP_TOKEN="}, []string{"-plan", "-cluster", w.arn}, 2, "list tokens: "},
 		"no Consul":     {[]string{"CONSUL_HTTP_ADDR=127.0.0.1:1"}, []string{"-plan", "-cluster", w.arn}, 3, "connection refused"},
@@ -149,7 +150,10 @@ func TestGCSaysWhatItCannotDo(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			code, _, stderr := w.gc(tc.env, tc.args...)
+			code, out, stderr := w.gc(tc.env, tc.args...)
+			if out != "" && !strings.HasSuffix(out, "run, as far as could be read\n") {
+				t.Errorf("says\n%s", out)
+			}
 			if code != tc.code || !strings.Contains(stderr, tc.want) {
 				t.Errorf("code %d, want %d; stderr %q, want %q", code, tc.code, stderr, tc.want)
 			}

@@ -67,6 +67,9 @@ type Report struct {
 	Tokens   int `json:"tokens"`
 	Services int `json:"services"`
 	Foreign  int `json:"foreign"`
+	// Partial means that not all of Consul and ECS could be read: there may be more
+	// of everything.
+	Partial bool `json:"partial,omitempty"`
 	Plan
 	// Deleted are the items of the plan that are gone, and nodes.
 	Deleted []Item `json:"deleted,omitempty"`
@@ -106,7 +109,7 @@ func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 		c.memory.missing = nil
 	}
 	r.AWS = c.ECS.Counts().Sub(spent)
-	r.Took = time.Since(start)
+	r.Took, r.Partial = time.Since(start), err != nil
 	return r, err
 }
 

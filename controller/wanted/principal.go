@@ -74,7 +74,7 @@ func wholeAccount(cluster string) string {
 func PartitionOption(enabled bool, name string) (string, error) {
 	switch {
 	case !enabled && name != "":
-		return "", cli.Usagef("-partition %s needs -partitions-enabled", name)
+		return "", cli.Usagef("-partition %s: give -partitions-enabled too", name)
 	case !enabled:
 		return "", nil
 	case name == "":

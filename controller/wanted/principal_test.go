@@ -114,7 +114,7 @@ func TestPartitionOption(t *testing.T) {
 		"off":          {},
 		"named":        {enabled: true, name: "ecs-1", want: "ecs-1"},
 		"default":      {enabled: true, want: "default"},
-		"not enabled":  {name: "ecs", error: "-partition ecs needs -partitions-enabled"},
+		"not enabled":  {name: "ecs", error: "-partition ecs: give -partitions-enabled too"},
 		"not a name":   {enabled: true, name: "a b", error: `-partition "a b": want`},
 		"quotes":       {enabled: true, name: `a"`, error: "want"},
 		"hyphen first": {enabled: true, name: "-a", error: "want"},
