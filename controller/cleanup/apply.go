@@ -71,6 +71,9 @@ func (a *applying) remove(ctx context.Context, i Item) {
 	if consulutil.Status(err) == http.StatusNotFound {
 		err = nil // it was logged out, or somebody else was faster
 	}
+	if consulutil.Status(err) == http.StatusForbidden && i.Kind != KindToken {
+		err = fmt.Errorf("%w: give the token of CONSUL_HTTP_TOKEN a policy with: %s", err, rights)
+	}
 	a.note(i, err)
 }
 
@@ -146,12 +149,12 @@ func (a *applying) forsake(ctx context.Context, i *Item) (done bool, err error) 
 	if i.Partition != "" {
 		read.Namespace = "*"
 	}
-	services, _, err := a.Consul.Catalog().NodeServiceList(i.Node, read)
-	if err != nil {
+	services, meta, err := a.Consul.Catalog().NodeServiceList(i.Node, read)
+	if err := hidden(meta, err); err != nil {
 		return false, fmt.Errorf("read services of node: %w", err)
 	}
-	checks, _, err := a.Consul.Health().Node(i.Node, read)
-	if err != nil {
+	checks, meta, err := a.Consul.Health().Node(i.Node, read)
+	if err := hidden(meta, err); err != nil {
 		return false, fmt.Errorf("read checks of node: %w", err)
 	}
 	switch {

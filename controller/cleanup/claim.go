@@ -56,21 +56,32 @@ type tokenEntry struct {
 // by its name as logins of tasks on EC2 instances did before.
 func (l Leftovers) token(e tokenEntry, cluster ecsread.Cluster) (Token, bool) {
 	method := l.method(e.AuthMethod)
-	text, ok := strings.CutPrefix(e.Description, loginPrefix)
-	if method == "" || !ok {
-		return Token{}, false
-	}
-	// A map, because a struct's fields match in any letter case.
-	var meta map[string]string
-	if err := json.Unmarshal([]byte(strings.TrimPrefix(text, ": ")), &meta); err != nil {
-		return Token{}, false
-	}
-	task, name := meta[workload.LoginMetaTaskID], meta[workload.LoginMetaCluster]
+	task, name := e.login()
 	sure := name == cluster.ARN
-	if !sure && name != cluster.Name || !ecsread.IsTaskID(task) {
+	if method == "" || !sure && name != cluster.Name || !ecsread.IsTaskID(task) {
 		return Token{}, false
 	}
 	return Token{Accessor: e.AccessorID, Method: method, Task: task, Created: e.CreateTime, Sure: sure}, true
+}
+
+// login is the task and the cluster that a login named; both are empty when the
+// token tells of none.
+func (e tokenEntry) login() (task, cluster string) {
+	text, ok := strings.CutPrefix(e.Description, loginPrefix)
+	// A map, because a struct's fields match in any letter case.
+	var meta map[string]string
+	if !ok || json.Unmarshal([]byte(strings.TrimPrefix(text, ": ")), &meta) != nil {
+		return "", ""
+	}
+	return meta[workload.LoginMetaTaskID], meta[workload.LoginMetaCluster]
+}
+
+// foreign says whether a token that is not ours looks like one: made by one of our
+// methods, and not for a task of another cluster.
+func (l Leftovers) foreign(e tokenEntry, cluster ecsread.Cluster) bool {
+	task, name := e.login()
+	elsewhere := ecsread.IsTaskID(task) && name != "" && name != cluster.ARN && name != cluster.Name
+	return l.method(e.AuthMethod) != "" && !elsewhere
 }
 
 // method is our own copy of an auth method's name, empty if it is not ours.
@@ -87,6 +98,16 @@ func (l Leftovers) method(name string) string {
 type serviceEntry struct {
 	Node, ServiceID string
 	ServiceMeta     map[string]string
+}
+
+// foreign says whether a service that is not ours looks like one: its task is not
+// another cluster's.
+func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
+	arn := e.ServiceMeta[workload.MetaTaskARN]
+	_, ours, _ := cluster.Belongs(arn)
+	_, path, _ := strings.Cut(arn, ":task/")
+	elsewhere := !ours && strings.Count(path, "/") <= 1 && ecsread.IsTaskID(path[strings.LastIndexByte(path, '/')+1:])
+	return !elsewhere
 }
 
 // service says whose a service is: its meta must say that consul-ecs registered

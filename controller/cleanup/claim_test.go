@@ -2,6 +2,7 @@ package cleanup
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,10 @@ func TestTokenClaims(t *testing.T) {
 			if tc.task != "" {
 				want = Token{Accessor: "a", Method: tc.method, Task: tc.task, Created: noon, Sure: tc.sure}
 			}
+			elsewhere := slices.Contains([]string{"another name", "another cluster", "another account", "another method", "no login at all"}, name)
+			if foreign := agent().foreign(tokenEntry{Description: tc.description, AuthMethod: tc.method}, shop(t)); tc.task == "" && foreign == elsewhere {
+				t.Errorf("foreign %v", foreign)
+			}
 			if got != want || ok != (tc.task != "") {
 				t.Errorf("token = %+v, %v, want %+v", got, ok, want)
 			}
@@ -116,6 +121,10 @@ func TestServiceClaims(t *testing.T) {
 			want := Service{}
 			if tc.task != "" {
 				want = Service{Node: "n", ID: tc.id, Task: tc.task, Sure: tc.sure}
+			}
+			elsewhere := slices.Contains([]string{"another cluster", "another account", "another region", "another AWS"}, name)
+			if foreign := (serviceEntry{ServiceMeta: meta}).foreign(shop(t)); tc.task == "" && foreign == elsewhere {
+				t.Errorf("foreign %v", foreign)
 			}
 			if got != want || ok != (tc.task != "") {
 				t.Errorf("service = %+v, %v, want %+v", got, ok, want)

@@ -62,7 +62,8 @@ type Report struct {
 	Cluster string        `json:"cluster"`
 	Took    time.Duration `json:"-"`
 	// Running is how many tasks ECS lists as such; Tokens and Services are how
-	// many are ours in Consul, and Foreign those that look alike and are not.
+	// many are ours in Consul, and Foreign those that look alike and are not, nor
+	// another cluster's.
 	Running  int `json:"running"`
 	Tokens   int `json:"tokens"`
 	Services int `json:"services"`

@@ -25,7 +25,18 @@ const (
 	// nobody is a policy that no token has: the list by it is empty, and its index
 	// is that of all tokens.
 	nobody = "00000000-0000-0000-0000-000000000000"
+	// rights are the ACL rules that services and nodes need.
+	rights = `node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
 )
+
+// hidden is the error of a list from which Consul left out what the token may not
+// read, without a word: what it has of dead tasks would stay for ever.
+func hidden(meta *api.QueryMeta, err error) error {
+	if err != nil || !meta.ResultsFilteredByACLs {
+		return err
+	}
+	return errors.New("some are hidden from the token: give the token of CONSUL_HTTP_TOKEN a policy with: " + rights)
+}
 
 // cache is what was last read of a place.
 type cache struct {
@@ -121,7 +132,7 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time
 			if t, ok := c.Leftovers.token(e, c.Cluster); ok {
 				t.Place = p
 				read.ours = append(read.ours, t)
-			} else if c.Leftovers.method(e.AuthMethod) != "" {
+			} else if c.Leftovers.foreign(e, c.Cluster) {
 				read.foreign++
 			}
 			return nil
@@ -165,23 +176,27 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, l *list[Service]) e
 		*l = list[Service]{}
 		return fmt.Errorf("list services: %w", err)
 	}
-	if l.fresh(meta.LastIndex, c.now()) {
+	var errs []error
+	if err := hidden(meta, nil); err != nil {
+		errs = append(errs, fmt.Errorf("list services: %w", err))
+	} else if l.fresh(meta.LastIndex, c.now()) {
 		return nil
 	}
 	read := list[Service]{index: meta.LastIndex, at: c.now()}
 	var mu sync.Mutex
-	var errs []error
 	inParallel(ctx, reads, slices.Sorted(maps.Keys(names)), func(name string) {
 		ours, foreign, err := c.readService(ctx, p, name, filter)
 		mu.Lock()
 		defer mu.Unlock()
 		if err != nil {
 			errs = append(errs, fmt.Errorf("read service %q: %w", name, err))
-			return
 		}
 		read.ours = append(read.ours, ours...)
 		read.foreign += foreign
 	})
+	if more := len(errs) - shown; more > 0 {
+		errs = append(errs[:shown], fmt.Errorf("and of %d services more", more))
+	}
 	if err := errors.Join(append(errs, ctx.Err())...); err != nil {
 		read.index = 0
 		*l = read
@@ -196,16 +211,16 @@ func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string)
 	options := p.read()
 	options.Filter = filter
 	var meta consulutil.ListMeta
-	_, _, err = c.Consul.Catalog().Service(name, "", options.WithContext(consulutil.Stream(ctx, &meta, func(e serviceEntry) error {
+	_, answer, err := c.Consul.Catalog().Service(name, "", options.WithContext(consulutil.Stream(ctx, &meta, func(e serviceEntry) error {
 		if s, ok := c.Leftovers.service(e, c.Cluster); ok {
 			s.Place = p
 			ours = append(ours, s)
-		} else {
+		} else if e.foreign(c.Cluster) {
 			foreign++
 		}
 		return nil
 	})))
-	return ours, foreign, err
+	return ours, foreign, hidden(answer, err)
 }
 
 // inParallel calls do for each item, n at a time, until the context ends.

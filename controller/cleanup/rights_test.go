@@ -1,0 +1,88 @@
+package cleanup
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// TestRightsThatAreMissing: what the token may not see, or not delete, is said,
+// with the rule that it lacks; the rest goes.
+func TestRightsThatAreMissing(t *testing.T) {
+	t.Parallel()
+	const (
+		acl      = `acl = "write"`
+		nodes    = `node_prefix "" { policy = "write" }`
+		services = `service_prefix "" { policy = "write" }`
+		read     = `service_prefix "" { policy = "read" } node_prefix "" { policy = "read" }`
+	)
+	for name, tc := range map[string]struct {
+		rules, want string
+		left        int // services
+	}{
+		"all":            {acl + nodes + services, "", 0},
+		"no services":    {acl + nodes, "some are hidden from the token", 2},
+		"no nodes":       {acl + services, "some are hidden from the token", 2},
+		"nothing at all": {acl, "some are hidden from the token", 2},
+		"no deletion":    {acl + read, "lacks permission 'service:write' on \"web\")", 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			token := w.login("iam-ecs-service-token", task1, w.Cluster.ARN)
+			node := "rights-" + strings.ReplaceAll(name, " ", "-")
+			w.register(task1, node, "critical")
+			w.ecs.stop(task1)
+			admin := w.Cleaner.Consul
+			w.Cleaner.Consul = w.client(w.restricted(node, tc.rules))
+			r, err := w.Pass(t.Context())
+			w.Cleaner.Consul = admin
+			switch {
+			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want+": give the token of CONSUL_HTTP_TOKEN a policy with: "+nodes+" "+services)):
+				t.Errorf("error %v, want one with %q", err, tc.want)
+			}
+			if left := w.alive(token); len(left) != 0 {
+				t.Error("the token is left")
+			}
+			if ids, _ := w.onNode(node); len(ids) != tc.left {
+				t.Errorf("%d services are left, want %d; report %+v", len(ids), tc.left, r)
+			}
+		})
+	}
+}
+
+// TestHiddenServiceKeepsItsNode: a node is not empty because the token does not
+// see what is on it.
+func TestHiddenServiceKeepsItsNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.register(task1, "hides", "critical")
+	w.put(otherService("hides", "dns", nil))
+	w.ecs.stop(task1)
+	admin := w.Cleaner.Consul
+	w.Cleaner.Consul = w.client(w.restricted("hides", `acl = "write" node_prefix "" { policy = "write" } service_prefix "web" { policy = "write" }`))
+	r, err := w.Pass(t.Context())
+	w.Cleaner.Consul = admin
+	if ids, there := w.onNode("hides"); !there || len(ids) != 1 || len(r.Deleted) != 2 {
+		t.Errorf("on the node: %v, %v; %+v", ids, there, r)
+	}
+	if err == nil || !strings.Contains(err.Error(), "read services of node: some are hidden from the token") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// restricted is a token with these rules only.
+func (w *world) restricted(name, rules string) string {
+	w.t.Helper()
+	acl := w.Cleaner.Consul.ACL()
+	policy, _, err := acl.PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	token, _, err := acl.TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return token.SecretID
+}
