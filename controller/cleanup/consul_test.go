@@ -46,7 +46,7 @@ func TestPassRemovesWhatADeadTaskLeft(t *testing.T) {
 	if got := strings.Count(w.log.String(), `evidence="ECS shows the task as STOPPED`); got != 5 {
 		t.Errorf("%d deletions with evidence are logged, want 5:\n%s", got, w.log)
 	}
-	for _, secret := range []string{"SecretID", secured.Token} {
+	for _, secret := range []string{"SecretID", w.server.Token} {
 		if strings.Contains(w.log.String(), secret) {
 			t.Errorf("the log has %s", secret)
 		}

@@ -3,26 +3,41 @@ package cleanup
 import (
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// secured is a server with ACLs, and logins its auth methods of tasks.
-var (
-	secured *testkit.Consul
-	logins  *testkit.Logins
-)
+// secured is a server with ACLs, and logins the auth methods of its tasks. They
+// start with the first test that wants them: the model and fuzzing do not.
+type secured struct {
+	*testkit.Consul
+	logins *testkit.Logins
+	err    error
+}
+
+var server = sync.OnceValue(func() (s secured) {
+	if s.Consul, s.err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); s.err == nil && s.Consul != nil {
+		s.logins, s.err = testkit.NewLogins(s.Consul, append(agent().Methods, "jwt-of-others")...)
+	}
+	stop = s.Consul.Stop
+	return s
+})
+
+var stop = func() {}
 
 func TestMain(m *testing.M) {
-	var err error
-	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err == nil && secured != nil {
-		logins, err = testkit.NewLogins(secured, append(agent().Methods, "jwt-of-others")...)
+	os.Exit(testkit.Main(m, func() { stop() }))
+}
+
+// require is the server, or the end of the test.
+func require(t testing.TB) secured {
+	t.Helper()
+	s := server()
+	if s.err != nil {
+		t.Fatal(fmt.Errorf("start Consul: %w", s.err))
 	}
-	if err != nil {
-		secured.Stop()
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(testkit.Main(m, secured.Stop))
+	s.Require(t)
+	return s
 }

@@ -110,6 +110,7 @@ func writes(seen []string) []string {
 // world is a cluster of its own in the one Consul, so that tests do not meet.
 type world struct {
 	*Cleaner
+	server   secured
 	t        *testing.T
 	ecs      *fakeECS
 	requests *requests
@@ -118,13 +119,12 @@ type world struct {
 
 func newWorld(t *testing.T, change func(*Options)) *world {
 	t.Helper()
-	secured.Require(t)
-	w := &world{t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
+	w := &world{server: require(t), t: t, ecs: &fakeECS{}, requests: &requests{}, log: &strings.Builder{}}
 	o := Options{
 		ECS: w.ecs, Cluster: clusterOf(t, t.Name()), Leftovers: agent(),
 		Log: hclog.New(&hclog.LoggerOptions{Output: w.log}),
 	}
-	o.Consul = w.client(secured.Token)
+	o.Consul = w.client(w.server.Token)
 	if change != nil {
 		change(&o)
 	}
@@ -145,7 +145,7 @@ func clusterOf(t *testing.T, name string) ecsread.Cluster {
 func (w *world) client(token string) *api.Client {
 	w.t.Helper()
 	c, err := consulutil.NewClient(consulutil.Options{
-		Address: secured.HTTPAddr, Token: token,
+		Address: w.server.HTTPAddr, Token: token,
 		Wrap: func(next http.RoundTripper) http.RoundTripper { w.requests.next = next; return w.requests },
 	})
 	if err != nil {
@@ -157,7 +157,7 @@ func (w *world) client(token string) *api.Client {
 // login makes a task's token and returns its accessor.
 func (w *world) login(method, task, cluster string) string {
 	w.t.Helper()
-	accessor, _, err := logins.Login(method, map[string]string{
+	accessor, _, err := w.server.logins.Login(method, map[string]string{
 		"consul.hashicorp.com/task-id": task, "consul.hashicorp.com/cluster": cluster, "team": "blue",
 	})
 	if err != nil {
