@@ -41,7 +41,7 @@ demo: build ## Run ECS tasks in a Consul mesh on this machine, kill one, and che
 demo-full: build ## Replace, stop and kill instances under traffic, in both stop orders, with a control; then disturb everything
 	@tools/ensure.sh consul envoy
 	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
-	bin/localecs run examples/faults
+	bin/localecs run examples/rolling-service examples/faults
 
 .PHONY: chaos
 chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on

@@ -93,6 +93,21 @@ func TestRollingUpdate(t *testing.T) {
 	}
 }
 
+// The scheduler of ECS replaces every task of a service, and scales it, under 50
+// requests a second, of which none is lost.
+func TestRollingService(t *testing.T) {
+	t.Parallel()
+	code, report, events := runReport(t, programs(t), example("rolling-service"))
+	if code != 0 || report.Answered < 1000 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
+		t.Errorf("exit %d, report %+v; want nothing lost of 1000 requests and more", code, report)
+	}
+	for _, task := range []string{"api-1", "api-2", "api-3", "api-4", "api-5"} {
+		if want := (event{Kind: "cleared", Task: task, Text: "nothing left of the task, its agent has left"}); !happened(events, want) {
+			t.Errorf("did not happen: %+v", want)
+		}
+	}
+}
+
 // happened looks for an event, whenever it was.
 func happened(events []event, want event) bool {
 	for _, e := range events {

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -55,14 +56,20 @@ func redirected(m *api.ACLAuthMethod) bool {
 // why; empty when they can by all.
 func (l Look) Missing(ctx context.Context, methods []string) (string, error) {
 	q := (&api.QueryOptions{}).WithContext(ctx)
+	// To read one that does not exist is an error in the server's log.
+	known, _, err := l.Client.ACL().AuthMethodList(q)
+	if err != nil {
+		return "", fmt.Errorf("list auth methods: %w", err)
+	}
 	for _, name := range methods {
+		if !slices.ContainsFunc(known, func(m *api.ACLAuthMethodListEntry) bool { return m.Name == name }) {
+			return name + " does not exist", nil
+		}
 		m, _, err := l.Client.ACL().AuthMethodRead(name, q)
 		switch {
 		case err != nil:
 			return "", fmt.Errorf("read auth method %s: %w", name, err)
-		case m == nil:
-			return name + " does not exist", nil
-		case m.Type == awsIAM && !redirected(m):
+		case m != nil && m.Type == awsIAM && !redirected(m):
 			return name + " does not know where STS is", nil
 		}
 		rules, _, err := l.Client.ACL().BindingRuleList(name, q)
