@@ -22,10 +22,16 @@ const fileNodeID = "node-id"
 // container that has run for less is not started again.
 const restartMinimum = time.Minute
 
+// leftLimit bounds the look at the servers after an agent that has left: the token
+// wants the rest of the time.
+const leftLimit = 3 * time.Second
+
 // forget takes the node of an agent that died out of the catalog. Nobody writes
 // its checks any more: peers would call a task that may be ending until gossip
 // finds the agent failed, after some seconds, and its services would stay for
-// reconnectTimeout after that.
+// reconnectTimeout after that. So would those of an agent that has left, where
+// that did not reach the servers: it is told once, by gossip, to peers which may
+// be ending, too.
 func (r *run) forget(ctx context.Context) {
 	if !r.orphaned() {
 		return
@@ -35,25 +41,36 @@ func (r *run) forget(ctx context.Context) {
 		return // it has registered nothing, or keeps its data elsewhere
 	}
 	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, r.logOutTime()/2)
+		limit := r.logOutTime() / 2
+		if r.left {
+			limit = min(limit, leftLimit)
+		}
+		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		err = retry.Do(ctx, retry.Remote(), r.Log, "deregister node", consulutil.Classify, func(ctx context.Context) error {
 			return r.Deregister(ctx, id, r.token.Secret)
 		})
 	}
-	if err != nil {
+	switch {
+	case err != nil && r.left:
+		r.Log.Warn("servers cannot be asked whether they know that the agent has left", logkey.Node, id, logkey.Error, err)
+		return
+	case err != nil:
 		r.Log.Error("node of the dead agent was not deregistered; Consul removes it in "+reconnectTimeout, logkey.Node, id, logkey.Error, err)
+		return
+	case r.left:
+		r.Log.Debug("node of the agent is not in the catalog any more", logkey.Node, id)
 		return
 	}
 	r.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
 }
 
-// orphaned says whether there may be services of an agent that has ended without
-// leaving and will not come back. One that comes back finds its services in its
+// orphaned says whether there may be services of an agent that has ended and will
+// not come back. One that comes back finds its services in its
 // data directory, and peers need not notice.
 func (r *run) orphaned() bool {
 	switch {
-	case r.started.IsZero() || r.left || r.Config.ConsulHTTPAddr == "":
+	case r.started.IsZero() || r.Config.ConsulHTTPAddr == "":
 		return false
 	case r.told.IsZero() && r.task.Restartable(workload.ContainerConsulClient) && time.Since(r.started) >= restartMinimum:
 		r.Log.Info("the agent's services stay in Consul: ECS may restart this container")

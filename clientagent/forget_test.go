@@ -1,6 +1,7 @@
 package clientagent
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -99,8 +100,10 @@ func (r *rig) wantData(want bool) {
 	}
 }
 
-// TestAgentThatLeavesDeregistersItself: nothing is left to do.
-func TestAgentThatLeavesDeregistersItself(t *testing.T) {
+// TestAgentThatLeavesIsForgottenToo: found by chaos (seed 8000): all agents of a
+// cluster left at once, and nobody was there to tell the server of one of them; its
+// services stayed.
+func TestAgentThatLeavesIsForgottenToo(t *testing.T) {
 	t.Parallel()
 	for _, code := range []int{0, 1} {
 		orphan(t, nil, func(r *rig) {
@@ -108,12 +111,11 @@ func TestAgentThatLeavesDeregistersItself(t *testing.T) {
 			r.child.code = code
 			r.signals <- syscall.SIGTERM
 			r.wait()
-			want := []string{"0s signal terminated", "3s agent ended 0", "3s log out secret-1"}
-			if code != 0 { // its leave has failed
-				want = []string{"0s signal terminated", "3s agent ended 1", "3s deregister id-1 with secret-1", "3s log out secret-1"}
-			}
-			r.wantHistory(want...)
+			r.wantHistory("0s signal terminated", fmt.Sprintf("3s agent ended %d", code), "3s deregister id-1 with secret-1", "3s log out secret-1")
 			r.wantData(false)
+			if dead := r.logged("deregistered the node of the dead agent"); dead != code {
+				t.Errorf("agent that ended with %d: told %d times to be dead", code, dead)
+			}
 		})
 	}
 }
@@ -161,4 +163,19 @@ func TestNodeThatStaysIsTold(t *testing.T) {
 			r.wantFiles()
 		})
 	}
+}
+
+// TestServersOutOfReachLeaveTimeForTheToken: after an orderly leave.
+func TestServersOutOfReachLeaveTimeForTheToken(t *testing.T) {
+	t.Parallel()
+	orphan(t, nil, func(r *rig) {
+		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
+		r.session.deregister = errHang
+		r.signals <- syscall.SIGTERM
+		r.wait()
+		r.wantHistory("0s signal terminated", "3s agent ended 0", "3s deregister id-1 with secret-1", "6s log out secret-1")
+		if r.logged("servers cannot be asked whether they know that the agent has left") != 1 {
+			t.Errorf("log:\n%s", r.log)
+		}
+	})
 }
