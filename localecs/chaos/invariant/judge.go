@@ -213,7 +213,9 @@ func (j *judge) left(l Life) {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
 		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
-		ok = ok || left.What == AgentFails && away || told > l.Term+LogOutBound
+		// When all leave at once, nobody may be there to pass on that one did.
+		alone := l.Term >= j.seen.Healed
+		ok = ok || left.What == AgentFails && (away || alone) || told > l.Term+LogOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}

@@ -81,6 +81,12 @@ func TestCheck(t *testing.T) {
 		"an agent is failed": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
 		}), []string{"65.00s api-1: nothing left: agent 1, which was stopped at 20.00s: still there at the end"}},
+		"an agent is failed that left with all others": {schedule(), with(well(), func(o *Observed) {
+			o.Left, o.Ended = []Leftover{{"api-1", AgentFails, "agent 1", Never}}, 200*s
+		}), nil},
+		"a service stays of one that left with all others": {schedule(), with(well(), func(o *Observed) {
+			o.Left, o.Ended = []Leftover{{"api-1", Service, "service 1", Never}}, 200*s
+		}), []string{"155.00s api-1: nothing left: service 1, which was stopped at 80.00s: still there at the end"}},
 		"a service goes with the server's next look": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", Service, "service 1", 84 * s}}
 		}), nil},
