@@ -53,6 +53,9 @@ type Lease interface {
 // Ports are what a controller works with.
 type Ports struct {
 	Lease Lease
+	// Begin is called when a lead begins: what this controller saw in an earlier one
+	// is not the whole story, as others led since.
+	Begin func()
 	// Setup makes what tasks need, logs what it changed, and says how much.
 	Setup func(context.Context) (changed int, err error)
 	// Pass looks for leftovers and deletes them. Its error means that it could
@@ -123,6 +126,7 @@ func (c *Controller) lead(ctx context.Context) error {
 	defer c.Metrics.waits()
 	c.health.good(time.Now(), firstPass)
 	c.Log.Info("leading")
+	c.Begin()
 	err := retry.Do(ctx, backOff(), c.Log, "set-up", c.Classify, c.setUp)
 	switch {
 	case ctx.Err() != nil:

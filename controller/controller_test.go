@@ -28,6 +28,7 @@ type world struct {
 	log   strings.Builder
 	// passes and setups are when each began.
 	passes, setups []time.Duration
+	begins         int
 	lead           func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error
 	setup          func(n int) error
 	pass           func(ctx context.Context, n int) (Result, error)
@@ -43,6 +44,7 @@ func newWorld(t *testing.T) *world {
 	w.pass = func(context.Context, int) (Result, error) { return Result{Tasks: 3}, nil }
 	w.Controller = New(Options{Interval: 10 * time.Second, Rate: 5}, Ports{
 		Lease: w,
+		Begin: func() { w.begins++ },
 		Setup: func(context.Context) (int, error) {
 			w.setups = append(w.setups, time.Since(w.start))
 			return 1, w.setup(len(w.setups))
@@ -253,7 +255,7 @@ func TestLostLead(t *testing.T) {
 		if err := w.runFor(10 * time.Minute); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if terms != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute || w.logged("[WARN]  lead lost") != 1 {
+		if terms != 2 || w.begins != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute || w.logged("[WARN]  lead lost") != 1 {
 			t.Errorf("%d terms, set-ups at %v", terms, w.setups)
 		}
 	})

@@ -138,6 +138,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 	})
 	return controller.New(controller.Options{Interval: f.interval, Rate: f.rate}, controller.Ports{
 		Lease:    f.lock(client, guard, at, inv.Log),
+		Begin:    w.cleaner.Forget,
 		Setup:    w.ensure,
 		Pass:     w.pass,
 		Classify: consulutil.Classify,

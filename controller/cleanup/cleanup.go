@@ -97,6 +97,10 @@ func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
 	return r, err
 }
 
+// Forget takes back that tasks were missing. It is for a leader that led before:
+// others may have seen the tasks since.
+func (c *Cleaner) Forget() { c.memory.missing = nil }
+
 // Look reads Consul, then ECS, and says in the report what is to be deleted. It
 // writes nothing. Beside an error the plan holds what was proven all the same.
 func (c *Cleaner) Look(ctx context.Context) (Report, error) {

@@ -165,6 +165,22 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 	}
 }
 
+// TestForget: a task that was missing when this controller led before is not
+// missing "since then": another one led, and may have seen it.
+func TestForget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond} })
+	w.register(task1, "forget", "passing")
+	w.pass()
+	w.Forget()
+	if r := w.pass(); len(r.Deleted) != 0 {
+		t.Errorf("deleted by the first look of a new lead: %v", r.Deleted)
+	}
+	if r := w.pass(); len(r.Deleted) != 2 {
+		t.Errorf("the dead task's services are left: %+v", r)
+	}
+}
+
 // TestWeakness22NothingToLookUp: a cluster without tasks is no error, and costs one
 // call: AWS refuses to describe no task.
 func TestWeakness22NothingToLookUp(t *testing.T) {
