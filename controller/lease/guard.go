@@ -37,11 +37,15 @@ func (g *Guard) Remaining() time.Duration {
 	return max(0, time.Duration(g.until.Load())-g.clock())
 }
 
-// extend gives a lease until a moment of the clock.
-func (g *Guard) extend(until time.Duration) {
+// begin gives a lease until a moment of the clock.
+func (g *Guard) begin(until time.Duration) {
 	g.until.Store(int64(until))
 	g.open.Store(true)
 }
+
+// extend makes a lease last until a moment of the clock. One that was ended stays
+// so: the answer to a renewal may come late.
+func (g *Guard) extend(until time.Duration) { g.until.Store(int64(until)) }
 
 func (g *Guard) close() { g.open.Store(false) }
 

@@ -76,7 +76,7 @@ func TestGuardHoldsWritesBack(t *testing.T) {
 			var now time.Duration
 			g, next := NewGuard(func() time.Duration { return now }), newTrip()
 			if tt.give > 0 {
-				g.extend(tt.give)
+				g.begin(tt.give)
 			}
 			now = tt.pass
 			next.answer <- struct{}{}
@@ -98,7 +98,7 @@ func TestGuardBoundsWrites(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, next := bubbleGuard(), newTrip()
-		g.extend(10 * time.Second)
+		g.begin(10 * time.Second)
 		time.AfterFunc(9*time.Second, func() { g.extend(time.Minute) }) // too late for it
 		start := time.Now()
 		err := send(g, next, t.Context(), "PUT")
@@ -115,7 +115,7 @@ func TestGuardLeavesTheCallersLimit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g, next := bubbleGuard(), newTrip()
-		g.extend(10 * time.Second)
+		g.begin(10 * time.Second)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err := send(g, next, ctx, "PUT")
@@ -158,7 +158,7 @@ func TestGuardRemaining(t *testing.T) {
 	if g.Remaining() != 0 {
 		t.Error("a lease from nowhere")
 	}
-	g.extend(15 * time.Second)
+	g.begin(15 * time.Second)
 	if got := g.Remaining(); got != 10*time.Second {
 		t.Errorf("got %s", got)
 	}
@@ -166,8 +166,14 @@ func TestGuardRemaining(t *testing.T) {
 		t.Errorf("got %s after the end", g.Remaining())
 	}
 	now = 6 * time.Second
+	if g.extend(26 * time.Second); g.Remaining() != 20*time.Second {
+		t.Errorf("got %s after a renewal", g.Remaining())
+	}
 	if g.close(); g.Remaining() != 0 {
 		t.Error("closed, and lasts")
+	}
+	if g.extend(time.Minute); g.Remaining() != 0 {
+		t.Error("a late renewal has opened it")
 	}
 }
 

@@ -14,17 +14,19 @@ import (
 // hold calls lead while the session lives and the key is ours.
 func (l *Lock) hold(ctx context.Context, lead func(context.Context) error) error {
 	term, end := context.WithCancelCause(ctx)
+	lose := func(err error) {
+		l.Guard.close() // before lead hears of it
+		end(&LostError{err})
+	}
 	var wg sync.WaitGroup
-	wg.Go(func() { l.keep(term, end) })
-	wg.Go(func() { l.attend(term, end) })
+	wg.Go(func() { l.keep(term, lose) })
+	wg.Go(func() { l.attend(term, lose) })
 	err := lead(term)
 	var lost *LostError
 	isLost := errors.As(context.Cause(term), &lost)
+	l.Guard.close() // before anybody else can have the lock
 	end(context.Canceled)
 	wg.Wait()
-	// After keep, which may just have extended the lease, and before anybody else
-	// can have the lock.
-	l.Guard.close()
 	if isLost {
 		return lost // the session may come back, acquire asks
 	}
@@ -32,12 +34,12 @@ func (l *Lock) hold(ctx context.Context, lead func(context.Context) error) error
 	return err
 }
 
-// keep renews the session until ctx ends, and ends the term when it cannot.
-func (l *Lock) keep(ctx context.Context, end context.CancelCauseFunc) {
+// keep renews the session until ctx ends, and loses the lead when it cannot.
+func (l *Lock) keep(ctx context.Context, lose func(error)) {
 	for wait := TTL / 3; pause(ctx, wait) == nil; {
 		left := l.Guard.Remaining()
 		if left <= 0 {
-			end(&LostError{fmt.Errorf("the lease was not renewed for %s", TTL)})
+			lose(fmt.Errorf("the lease was not renewed for %s", TTL))
 			return
 		}
 		sent := l.Guard.clock()
@@ -46,7 +48,7 @@ func (l *Lock) keep(ctx context.Context, end context.CancelCauseFunc) {
 		cancel()
 		switch {
 		case err == nil && !known:
-			end(&LostError{errors.New("its session was ended")})
+			lose(errors.New("its session was ended"))
 			return
 		case err == nil:
 			l.Guard.extend(sent + TTL)
@@ -58,9 +60,9 @@ func (l *Lock) keep(ctx context.Context, end context.CancelCauseFunc) {
 	}
 }
 
-// attend ends the term when the key is not ours any more: a session that lives
-// does not prove that, as people delete keys.
-func (l *Lock) attend(ctx context.Context, end context.CancelCauseFunc) {
+// attend loses the lead when the key is not ours any more: a session that lives
+// does not prove that it is, as people delete keys.
+func (l *Lock) attend(ctx context.Context, lose func(error)) {
 	var index uint64
 	for ctx.Err() == nil {
 		pair, next, err := l.read(ctx, index)
@@ -69,10 +71,10 @@ func (l *Lock) attend(ctx context.Context, end context.CancelCauseFunc) {
 			pause(ctx, contendPause) // the lease runs out by itself
 			next = 0
 		case pair == nil:
-			end(&LostError{fmt.Errorf("the lock %q was deleted", l.Key)})
+			lose(fmt.Errorf("the lock %q was deleted", l.Key))
 			return
 		case pair.Session != l.session:
-			end(&LostError{fmt.Errorf("the lock %q was taken away", l.Key)})
+			lose(fmt.Errorf("the lock %q was taken away", l.Key))
 			return
 		}
 		if next < index { // the servers were restored: begin anew

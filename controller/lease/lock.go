@@ -146,7 +146,7 @@ func (l *Lock) contend(ctx context.Context) (bool, error) {
 		return false, fmt.Errorf("lock %q: %w", l.Key, explain(err, keyRule))
 	}
 	if ok {
-		l.Guard.extend(sent + TTL)
+		l.Guard.begin(sent + TTL)
 	}
 	return ok, nil
 }

@@ -129,6 +129,10 @@ func TestLeadLosesTheKey(t *testing.T) {
 						return err
 					}
 					<-ctx.Done()
+					// Though by the clock the lease has seconds left.
+					if err := c.put(context.Background(), "work/"+t.Name()); !isLost(err) {
+						t.Errorf("a write after the loss: %v", err)
+					}
 					return ctx.Err()
 				})
 				if terms == 1 && !isLost(err) || terms == 2 && err != nil {
