@@ -3,6 +3,7 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -135,5 +136,28 @@ func TestChaosRefusesWhatItCannotDo(t *testing.T) {
 		if got.code != 1 || !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%s: exit %d, %q; want %q", name, got.code, got.stderr, c.want)
 		}
+	}
+}
+
+// What the help shows can be run.
+func TestTheHelpShowsAScenarioThatChaosTakes(t *testing.T) {
+	t.Parallel()
+	shown := 0
+	for line := range strings.Lines(call(t, "run", "-help").stdout) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "$ localecs run -chaos ") {
+			continue
+		}
+		shown++
+		words := strings.Fields(line)
+		f, err := file.Load(example(filepath.Base(words[len(words)-1])))
+		if err == nil {
+			_, err = trial.Take(f)
+		}
+		if err != nil {
+			t.Errorf("%s: %v", strings.TrimSpace(line), err)
+		}
+	}
+	if shown == 0 {
+		t.Error("no example")
 	}
 }

@@ -96,7 +96,7 @@ Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
 Examples:
   $ localecs run examples/hello-mesh
   $ localecs run -stop-order both examples/rolling-update examples/without-delay
-  $ localecs run -chaos random -for 60s examples/hello-mesh`,
+  $ localecs run -chaos random -for 60s examples/chaos`,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")

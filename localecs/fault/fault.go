@@ -130,7 +130,7 @@ type Link struct {
 func (f Fault) Tasks() []string {
 	var names []string
 	add := func(name string) {
-		if name != "" && name != Server && name != All {
+		if name != "" {
 			names = append(names, name)
 		}
 	}
@@ -147,7 +147,9 @@ func (f Fault) Tasks() []string {
 	}
 	if f.Partition != nil {
 		add(f.Partition.Task)
-		add(f.Partition.From)
+		if from := f.Partition.From; from != Server && from != All {
+			add(from)
+		}
 	}
 	if f.Link != nil {
 		add(f.Link.Task)

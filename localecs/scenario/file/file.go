@@ -100,8 +100,9 @@ type Role struct {
 // Consul is the Consul server of the scenario, outside of ECS: ACLs on,
 // default deny.
 type Consul struct {
-	Image      string `yaml:"image"`
-	Address    string `yaml:"address"`
+	Image   string `yaml:"image"`
+	Address string `yaml:"address"`
+	// Datacenter is dc1 if it is empty.
 	Datacenter string `yaml:"datacenter"`
 	// AuthMethods are aws-iam methods that ask the simulated STS and IAM.
 	AuthMethods   []AuthMethod     `yaml:"authMethods"`

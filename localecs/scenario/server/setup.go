@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,7 +30,7 @@ func Args(c *file.Consul, managementToken string) []string {
 	return []string{
 		"consul", "agent", "-server", "-bootstrap-expect=1", "-log-level=warn",
 		"-node=consul-server", "-data-dir=/consul/data",
-		"-datacenter=" + c.Datacenter, "-bind=" + c.Address, "-client=" + c.Address,
+		"-datacenter=" + cmp.Or(c.Datacenter, "dc1"), "-bind=" + c.Address, "-client=" + c.Address,
 		"-hcl=" + string(acl),
 	}
 }
