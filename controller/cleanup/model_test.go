@@ -95,6 +95,8 @@ type model struct {
 	// long tells whether ECS may be late by minutes in this schedule; then clocks
 	// agree. Otherwise they jump.
 	long bool
+	// ended means that no controller crashes or pauses any more.
+	ended bool
 }
 
 // heldPlan is a plan of a controller that is paused, and may be deposed.
@@ -201,6 +203,7 @@ func (m *model) pass() {
 	r, err := m.cleaner.Look(ctx)
 	m.say("look: %d to delete, %v, %v", len(r.Delete), r.Kept, err)
 	switch {
+	case m.ended: // by end
 	case m.chance(0.02): // it pauses between look and deed; another takes over
 		m.fault("pause")
 		m.held = append(m.held, heldPlan{m.cleaner, r})
@@ -271,7 +274,7 @@ func (m *model) left(id string) bool {
 
 // end lets all come to rest: then everything of the dead is gone.
 func (m *model) end() {
-	m.ecs.errors, m.consul.fail = 0, nil
+	m.ecs.errors, m.consul.fail, m.ended = 0, nil, true
 	m.fault("end")
 	if m.consul.offset != 0 {
 		m.consul.offset = 0

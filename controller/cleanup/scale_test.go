@@ -111,3 +111,26 @@ func TestTenThousandTasks(t *testing.T) {
 		}
 	}
 }
+
+// TestOldPlansAreNotCarriedOut: a process that was paused for longer than a proof
+// is good for looks again.
+func TestOldPlansAreNotCarriedOut(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ecs := &fakeECS{}
+		ecs.stop(task1)
+		consul := populated(t, []string{task1})
+		c := inMemory(t, consul, ecs)
+		r, err := c.Look(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(proofLife + time.Second)
+		if err := c.Apply(t.Context(), &r); err == nil || len(r.Failed) != 4 || consul.writes != 0 || r.ConsulErrors != 0 {
+			t.Errorf("%d failed, %d writes, %v", len(r.Failed), consul.writes, err)
+		}
+		if r, err = c.Pass(t.Context()); err != nil || len(r.Deleted) != 5 {
+			t.Errorf("the next pass: %+v, %v", r, err)
+		}
+	})
+}
