@@ -18,8 +18,9 @@ type Dice interface {
 // The shape of schedules.
 const (
 	// meanGap is the mean time between the beginnings of two events.
-	meanGap = 4 * time.Second
-	// attempts is how many events are drawn for a beginning until one is possible.
+	meanGap = 3 * time.Second
+	// attempts is how many events of a kind are drawn for a beginning until one is
+	// possible.
 	attempts = 12
 	// readiness is how long a replacement is not counted on after its start.
 	readiness = 20 * time.Second
@@ -31,10 +32,12 @@ const (
 // each service that is called at least one instance is left alone at any time,
 // since nobody can promise an answer without one.
 func Generate(dice Dice, length time.Duration, w World) Schedule {
+	kinds := kinds(w)
 	g := &generator{rand: dice, world: w, made: Schedule{For: length}}
 	for at := g.gap(); at < length; at += g.gap() {
+		kind := kinds[g.rand.IntN(len(kinds))]
 		for range attempts {
-			e, possible := g.draw(at)
+			e, possible := g.draw(at, kind)
 			if !possible {
 				continue
 			}
@@ -67,11 +70,18 @@ func (g *generator) length(from, to time.Duration) time.Duration {
 	return from + time.Duration(g.rand.Int64N(int64(to-from)/int64(100*time.Millisecond)+1))*100*time.Millisecond
 }
 
-// draw draws an event that begins then. It is not possible when there is nothing
-// that it could hit.
-func (g *generator) draw(at time.Duration) (e Event, possible bool) {
-	kinds := []string{"kill", "kill", "kill", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "spot", "server", "partition", "partition", "link", "endpoint", "endpoint", "endpoint"}
-	kind := kinds[g.rand.IntN(len(kinds))]
+// kinds are those that may be drawn, the frequent ones more than once.
+func kinds(w World) []string {
+	all := []string{
+		"kill", "kill", "kill", "kill", "stop", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "oom", "spot",
+		"server", "partition", "partition", "link", "endpoint", "endpoint",
+	}
+	return slices.DeleteFunc(all, func(kind string) bool { return len(w.Kinds) > 0 && !slices.Contains(w.Kinds, kind) })
+}
+
+// draw draws an event of a kind that begins then. It is not possible when there is
+// nothing that it could hit.
+func (g *generator) draw(at time.Duration, kind string) (e Event, possible bool) {
 	alive := g.alive(at)
 	task := alive[g.rand.IntN(len(alive))]
 	e.At = at
@@ -79,9 +89,6 @@ func (g *generator) draw(at time.Duration) (e Event, possible bool) {
 	if e.For > 0 {
 		e.For = min(e.For, g.made.For-at).Truncate(100 * time.Millisecond)
 		possible = possible && e.For > 0
-	}
-	if len(g.world.Kinds) > 0 && !slices.Contains(g.world.Kinds, kind) {
-		return e, false
 	}
 	if possible && e.lethal(g.world, g.made, g.made.age(g.world, task.Name, at)) && !task.Entry {
 		e.By, e.Instead = g.spare(task), task.Name

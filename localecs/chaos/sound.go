@@ -40,7 +40,7 @@ func readyBy(s Schedule, at time.Duration) time.Duration {
 	ready := at + readiness
 	for _, e := range s.Events {
 		if e.starting() && e.At < ready && e.End() > at {
-			ready += e.For + recovery
+			ready += e.For
 		}
 	}
 	return ready

@@ -42,7 +42,7 @@ func TestTakeReadsTheWorld(t *testing.T) {
 		return chaos.Task{Name: name, Family: "api", Containers: api, Fail: "http://127.0.0.1:9090/health/fail", Heal: "http://127.0.0.1:9090/health/ok"}
 	}
 	got := setting(t, "chaos")
-	if d := cmp.Diff([]chaos.Task{instance("api-1"), instance("api-2"), {Name: "web", Family: "web", Entry: true, Containers: web}, instance("api-3")}, got.World.Tasks); d != "" {
+	if d := cmp.Diff([]chaos.Task{instance("api-1"), instance("api-2"), {Name: "web", Family: "web", Entry: true, Containers: web}, instance("api-3"), instance("api-4")}, got.World.Tasks); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got.Name() != "chaos" || got.traffic != (file.Traffic{Task: "web", Port: 8080, Rate: 20}) {
@@ -65,7 +65,7 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	for _, task := range many.World.Tasks { // it has eight, for later
 		names = append(names, task.Name)
 	}
-	if d := cmp.Diff([]string{"api-1", "api-2", "api-3", "web"}, names); d != "" {
+	if d := cmp.Diff([]string{"api-1", "api-2", "api-3", "api-4", "web"}, names); d != "" {
 		t.Errorf("of eight (-want +got):\n%s", d)
 	}
 }

@@ -17,8 +17,8 @@ import (
 )
 
 // minInstances is how many tasks of a service that is called there are at the
-// least: one may be troubled and one may end, and one is left.
-const minInstances = 3
+// least: one may be troubled and two may end, and one is left.
+const minInstances = 4
 
 // Setting is what a trial takes from a scenario: all but its steps.
 type Setting struct {
