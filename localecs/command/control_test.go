@@ -11,18 +11,23 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// variant is hello-mesh with other steps, in a directory of its own. change
-// gets each file's text by its name.
+// variant is hello-mesh without a controller and with other steps, in a directory
+// of its own. change gets each file's text by its name.
 func variant(t *testing.T, steps string, change func(name, text string) string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"scenario.yaml", "web.json", "api.json"} {
-		data, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", "hello-mesh", name))
+		from := "hello-mesh"
+		if name == "scenario.yaml" {
+			from = "chaos" // the scenario makes what tasks log in by
+		}
+		data, err := os.ReadFile(filepath.Join(testkit.Root(), "examples", from, name))
 		if err != nil {
 			t.Fatal(err)
 		}
 		text := string(data)
 		if name == "scenario.yaml" {
+			text = strings.NewReplacer("../hello-mesh/", "", "name: chaos", "name: hello-mesh").Replace(text)
 			before, _, _ := strings.Cut(text, "\nsteps:")
 			_, checks, _ := strings.Cut(text, "\nchecks:")
 			text = before + "\nsteps:\n" + steps + "\nchecks:" + checks
