@@ -290,3 +290,15 @@ func isLost(err error) bool {
 	var lost *LostError
 	return errors.As(err, &lost)
 }
+
+// TestLeadInAPartition: the community server has none, and the user hears what to
+// leave out.
+func TestLeadInAPartition(t *testing.T) {
+	t.Parallel()
+	c := newTestCandidate(t, uniqueKey(t), "x")
+	c.Partition = "default"
+	err := c.Lead(t.Context(), nobody, nil)
+	if err == nil || !strings.HasSuffix(err.Error(), "leave out -partitions-enabled") || consulutil.Classify(err) != retry.Permanent {
+		t.Errorf("got %v", err)
+	}
+}
