@@ -95,6 +95,9 @@ func TestGCForMachines(t *testing.T) {
 		}
 		reports = append(reports, r)
 	}
+	if !strings.Contains(out, `"aws":{"calls":`) {
+		t.Errorf("keys in another form:\n%s", out)
+	}
 	if code != 0 || stderr != "" || len(reports) != 2 {
 		t.Fatalf("code %d, stderr %q:\n%s", code, stderr, out)
 	}

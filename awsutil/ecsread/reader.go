@@ -69,7 +69,8 @@ func New(c aws.Config, o Options) *Reader {
 type Counts struct {
 	// Calls are attempts, retries included; Throttles those that AWS refused
 	// because there were too many.
-	Calls, Throttles int
+	Calls     int `json:"calls"`
+	Throttles int `json:"throttles"`
 }
 
 // Sub is what was spent since earlier.
