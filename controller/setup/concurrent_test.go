@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -280,6 +281,40 @@ func TestWeakness24OperatorsWriteInBetweenSurvives(t *testing.T) {
 	want := []string{trusted(1, "consul-ecs/"), trusted(2, "consul-ecs/"), "arn:aws:iam::9:user/operator"}
 	if diff := compare(want, principalsOf(t, l.serviceMethod())); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// TestWeakness24MethodMadeInBetweenSurvives: a controller of 0.6 that starts beside
+// ours takes no lock, and to make a method that is there replaces it.
+func TestWeakness24MethodMadeInBetweenSurvives(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	theirs := "arn:aws:iam::000000000002:role/*"
+	var once sync.Once
+	c, _ := client(t, testkit.ManagementToken, func(r *http.Request) (*http.Response, error) {
+		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/trust/") { // no method was found, and they are next
+			once.Do(func() {
+				_, _, err := management(t).ACL().AuthMethodCreate(&api.ACLAuthMethod{
+					Name: l.serviceMethod(), Type: "aws-iam", MaxTokenTTL: time.Hour,
+					Config: map[string]any{"BoundIAMPrincipalARNs": []string{theirs}, "EnableIAMEntityDetails": true},
+				}, nil)
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		return nil, nil
+	})
+	s := l.setup(t, c, wanted.Options{})
+	if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) {
+		t.Errorf("got %v", err)
+	}
+	mustEnsure(t, s)
+	if diff := compare([]string{trusted(1, "consul-ecs/"), theirs}, principalsOf(t, l.serviceMethod())); diff != "" {
+		t.Error(diff)
+	}
+	if method, _, err := management(t).ACL().AuthMethodRead(l.serviceMethod(), nil); err != nil || method.MaxTokenTTL != time.Hour {
+		t.Errorf("%+v, %v", method, err)
 	}
 }
 

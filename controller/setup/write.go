@@ -36,10 +36,7 @@ func (s *Setup) write(ctx context.Context, w wanted.Write) (err error) {
 // unchanged reads once more what operators and other programs write without our
 // lock, so that the time in which a change of theirs can be lost is one request.
 func (s *Setup) unchanged(ctx context.Context, w wanted.Write) error {
-	if w.Create {
-		return nil
-	}
-	var was, is uint64
+	var was, is uint64 // 0 for what is not there
 	switch v := w.Value.(type) {
 	case *api.ACLAuthMethod:
 		now, _, err := s.Client.ACL().AuthMethodRead(v.Name, s.queryOptions(ctx, w.Scope))
