@@ -68,7 +68,9 @@ func (t *modelTask) login(m *model) {
 	methods := agent().Methods[m.random.IntN(2):]
 	for _, method := range methods {
 		m.owners[t.consul.login(method, loginText(t.id, cluster))] = t
-		t.newest = t.consul.now()
+		if now := t.consul.now(); now.After(t.newest) { // its clock may have been set back
+			t.newest = now
+		}
 	}
 	if m.chance(0.3) {
 		return
