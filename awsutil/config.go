@@ -11,6 +11,7 @@ import (
 	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials/endpointcreds"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
@@ -52,7 +53,12 @@ func (o LoadOptions) nameProgram(stack *middleware.Stack) error {
 // (AWS_SDK_LOAD_CONFIG is not needed). It does no network I/O; credentials are
 // fetched when first used.
 func loadConfig(ctx context.Context, o LoadOptions, more ...func(*config.LoadOptions) error) (aws.Config, error) {
-	opts := append([]func(*config.LoadOptions) error{config.WithDefaultRegion(o.DefaultRegion)}, more...)
+	opts := append([]func(*config.LoadOptions) error{
+		config.WithDefaultRegion(o.DefaultRegion),
+		// The SDK would write lines of its own between ours, JSON or not. What matters
+		// is in its errors.
+		config.WithLogger(logging.Nop{}),
+	}, more...)
 	if o.Region != "" {
 		opts = append(opts, config.WithRegion(o.Region))
 	}

@@ -151,6 +151,9 @@ func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		if err == nil {
 			err = f.cluster(ctx, inv, at)
 		}
+		if err != nil && len(clusters) > 1 {
+			err = fmt.Errorf("%s: %w", arn, err)
+		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {

@@ -145,6 +145,7 @@ func TestGCSaysWhatItCannotDo(t *testing.T) {
 		"wait":          {nil, []string{"-plan", "-cluster", w.arn, "-wait", "-1s"}, 1, "-wait -1s: want"},
 		"partition":     {nil, []string{"-plan", "-cluster", w.arn, "-partition", "p"}, 1, "give -partitions-enabled too"},
 		"its name":      {nil, []string{"-plan", "-cluster", w.arn, "-partitions-enabled", "-partition", "a b"}, 1, `-partition "a b": want at most 64 letters`},
+		"one of two":    {nil, []string{"-plan", "-cluster", w.arn, "-cluster", w.arn + "-2"}, 3, w.arn + "-2: nothing is deleted in this pass: "},
 		"a word":        {nil, []string{"-plan", "now"}, 1, "now"},
 		"no right":      {[]string{"CONSUL_HTTP_TOKEN="}, []string{"-plan", "-cluster", w.arn}, 2, "list tokens: "},
 		"no Consul":     {[]string{"CONSUL_HTTP_ADDR=127.0.0.1:1"}, []string{"-plan", "-cluster", w.arn}, 3, "connection refused"},
