@@ -111,10 +111,11 @@ func (j *judge) requests() {
 }
 
 // untold says whether the request met a task that had ended, of which its callers
-// could not know: news were late, not just on their way.
+// could not know: news were late, not just on their way. Until its application has
+// stopped a task answers, whoever calls it.
 func (j *judge) untold(r Request) bool {
 	for _, l := range j.seen.Tasks {
-		if l.Term == Never || l.Term > r.End {
+		if l.Term == Never || j.silent(l)-NewsBound-j.seen.slack(r.Start, r.End) > r.End {
 			continue
 		}
 		late := newsBy(j.excuses, j.world, l.Term, NewsBound, l.Task) > l.Term+NewsBound
@@ -123,6 +124,21 @@ func (j *judge) untold(r Request) bool {
 		}
 	}
 	return false
+}
+
+// silent is when an application of the task has ended, or is UNHEALTHY for the rest
+// of its life; Never when none has.
+func (j *judge) silent(l Life) time.Duration {
+	since := Never
+	for _, u := range j.seen.unable(l.Task) {
+		application := slices.ContainsFunc(j.schedule.Task(j.world, l.Task).Containers, func(c chaos.Container) bool {
+			return c.Name == u.container && c.Role == chaos.Application
+		})
+		if application && u.to == Never {
+			since = min(since, u.from)
+		}
+	}
+	return max(since, l.Term)
 }
 
 // ends looks for a task that ends, or leaves the traffic, without a reason.

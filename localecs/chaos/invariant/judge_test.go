@@ -34,6 +34,7 @@ func TestCheck(t *testing.T) {
 			"15.00s: no request fails: after 1s: 503",
 		}},
 		"lost to an orderly stop of which the server could not tell":                    {schedule(server(5*s, 10*s), stop(10*s, "api-1")), with(ended(10*s, 20*s, 17*s), failed(16*s, 17*s)), nil},
+		"lost to its Envoy while its application still served":                          {schedule(server(5*s, 10*s), stop(10*s, "api-1")), with(ended(10*s, 20*s, 17*s), failed(11*s, 12*s)), []string{"11.00s: no request fails: after 1s: 503"}},
 		"lost to a killed agent":                                                        {schedule(kill(10*s, "api-1", "consul-client", "consul")), with(ended(10*s, 20*s, 10*s), failed(11*s, 12*s)), []string{"11.00s: no request fails: after 1s: 503"}},
 		"lost to a killed client-entrypoint, whose services stay until gossip finds it": {schedule(kill(10*s, "api-1", "consul-client", "")), with(ended(10*s, 20*s, 20*s), failed(16*s, 17*s)), nil},
 		"lost to a task that is frozen":                                                 {schedule(freeze(10*s, 8*s, "api-1", "sidecar-proxy")), with(well(), failed(10*s, 15*s)), nil},

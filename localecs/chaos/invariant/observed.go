@@ -116,7 +116,7 @@ func (o Observed) unable(task string) []inability {
 		case s.Task != task:
 		case s.Unable && !open:
 			since[s.Container] = len(all)
-			all = append(all, inability{span{s.At, chaos.Forever}, s.Container + " " + s.Why})
+			all = append(all, inability{span{s.At, chaos.Forever}, s.Container, s.Container + " " + s.Why})
 		case !s.Unable && open:
 			all[i].to = s.At
 			delete(since, s.Container)
@@ -127,7 +127,7 @@ func (o Observed) unable(task string) []inability {
 
 type inability struct {
 	span
-	why string
+	container, why string
 }
 
 type span struct{ from, to time.Duration }
