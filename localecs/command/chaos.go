@@ -31,11 +31,18 @@ type chaosFlags struct {
 }
 
 func (c *chaosFlags) add(fs *flag.FlagSet) {
+	usual := usualChaos()
 	fs.Func("chaos", "run a random schedule of faults in place of the scenario's steps: `seed` is a number, or random for one that is printed", c.setSeed)
-	fs.DurationVar(&c.length, "for", time.Minute, "with -chaos: how `long` faults go on")
-	fs.IntVar(&c.runs, "runs", 1, "with -chaos: run so `many` seeds one after the other, beginning with that one")
-	fs.IntVar(&c.shrink, "shrink", 12, "with -chaos: run a failing seed up to so `many` times again for a shorter schedule")
+	fs.DurationVar(&c.length, "for", usual.length, "with -chaos: how `long` faults go on")
+	fs.IntVar(&c.runs, "runs", usual.runs, "with -chaos: run so `many` seeds one after the other, beginning with that one")
+	fs.IntVar(&c.shrink, "shrink", usual.shrink, "with -chaos: run a failing seed up to so `many` times again for a shorter schedule")
 }
+
+// usualChaos is what the flags are when they are not given.
+func usualChaos() chaosFlags { return chaosFlags{length: time.Minute, runs: 1, shrink: 12} }
+
+// missed says whether there are flags that go with -chaos, and no -chaos.
+func (c *chaosFlags) missed() bool { return !c.given && *c != usualChaos() }
 
 // setSeed takes the value of -chaos. 0 and "random" are any.
 func (c *chaosFlags) setSeed(text string) (err error) {
@@ -67,6 +74,8 @@ func (f *runFlags) chaosSetting(paths []string) (*trial.Trial, []string, error) 
 	switch {
 	case len(paths) != 1:
 		return nil, nil, errors.New("-chaos wants one scenario")
+	case f.seed != nil:
+		return nil, nil, errors.New("-chaos has a seed: leave -seed away")
 	case f.chaos.length < time.Second || f.chaos.length > maxChaos:
 		return nil, nil, fmt.Errorf("-for: %s: want 1s to %s", f.chaos.length, maxChaos)
 	case f.chaos.runs < 1 || f.chaos.shrink < 0:
@@ -141,35 +150,36 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 				return context.Cause(ctx) // what out made of it
 			}
 		}
+		if f.chaos.runs > 1 && !f.json {
+			if _, err := io.WriteString(out, v.Line()); err != nil {
+				return context.Cause(ctx) // what out made of it
+			}
+		}
 		if len(v.Violations) == 0 || f.chaos.shrink == 0 {
 			return nil
 		}
 		return inStateDir(dir+"-again", func() error { return f.shorter(ctx, t, dir+"-again", result, &v) })
 	})
-	if err != nil {
-		return v, err
+	if v.Seed != 0 && (f.chaos.runs == 1 || f.json || len(v.Violations) > 0) {
+		// What was found is said, also when the search for a shorter one was cut off.
+		err = errors.Join(err, v.Write(out, f.json))
 	}
-	if f.chaos.runs > 1 && !f.json {
-		_, err = io.WriteString(out, v.Line())
+	if err != nil && ctx.Err() != nil {
+		return v, context.Cause(ctx) // also what out made of it
 	}
-	if err == nil && (f.chaos.runs == 1 || f.json || len(v.Violations) > 0) {
-		err = v.Write(out, f.json)
-	}
-	if err != nil {
-		return v, context.Cause(ctx) // what out made of it
-	}
-	return v, nil
+	return v, err
 }
 
-// shorter looks for a shorter schedule.
+// shorter looks for a shorter schedule, and notes the shortest so far also when it
+// was cut off.
 func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Summary) error {
 	t.Options.Dir = dir
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
+	text, err := t.YAML(shortest)
+	v.Shortest, v.Reruns = text, tried
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	text, err := t.YAML(shortest)
-	v.Shortest, v.Reruns = text, tried
 	return err
 }
 

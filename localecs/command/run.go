@@ -125,6 +125,9 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.json && f.mode == live {
 		return cli.Usagef("-progress live is for people, -json for machines: give one of them")
 	}
+	if f.chaos.missed() {
+		return cli.Usagef("-for, -runs and -shrink are for -chaos: give its seed, or random")
+	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}

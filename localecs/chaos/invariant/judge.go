@@ -106,7 +106,7 @@ func (j *judge) requests() {
 			j.excused[lateNews]++
 			continue
 		}
-		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), r.Error)
+		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), strings.TrimSpace(r.Error))
 	}
 }
 

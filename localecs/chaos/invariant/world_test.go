@@ -84,5 +84,5 @@ func with(o Observed, change func(*Observed)) Observed {
 }
 
 func failed(start, end time.Duration) func(*Observed) {
-	return func(o *Observed) { o.Requests = append(o.Requests, Request{start, end, "503"}) }
+	return func(o *Observed) { o.Requests = append(o.Requests, Request{start, end, "503\n"}) }
 }
