@@ -90,6 +90,7 @@ type model struct {
 	others  map[string]bool       // of nobody's tasks
 	counts  map[string]int
 	held    []heldPlan
+	former  *Cleaner // a leader of before, who may lead again
 	// calm is since when nothing has gone wrong.
 	calm time.Time
 	// long tells whether ECS may be late by minutes in this schedule; then clocks
@@ -153,6 +154,19 @@ func (m *model) wait(d time.Duration) {
 
 func (m *model) newController() {
 	m.cleaner = inMemory(m.t, m.consul, m.ecs)
+}
+
+// changeLeader lets another controller lead: a new one, or one that led before.
+func (m *model) changeLeader() {
+	m.fault("leader")
+	next := m.former
+	m.former = m.cleaner
+	if next == nil || m.chance(0.3) {
+		m.newController()
+		return
+	}
+	m.cleaner = next
+	m.cleaner.Forget()
 }
 
 // populate makes what is not ours and must not change.
@@ -324,8 +338,7 @@ func (m *model) act() {
 		m.ecs.errors, m.consul.fail = 0, nil
 		m.fault("mended")
 	case n < 94:
-		m.newController()
-		m.fault("leader")
+		m.changeLeader()
 	case n < 97 && len(m.held) > 0: // the old leader wakes up
 		h := m.held[0]
 		m.held = m.held[1:]
