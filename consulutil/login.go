@@ -76,15 +76,26 @@ func Unanswered(err error) bool {
 }
 
 // Logout destroys the token of a login. A token that Consul does not know
-// (any more) is a success.
+// (any more) is a success, if it says so twice: a server that is starting does not
+// know the tokens of its log yet, and a consistent read waits until it does.
 func Logout(ctx context.Context, c *api.Client, secret string) error {
 	opts := (&api.WriteOptions{Token: secret}).WithContext(ctx)
 	_, err := c.ACL().Logout(opts)
+	if UnknownToken(err) {
+		read := (&api.QueryOptions{Token: secret, RequireConsistent: true}).WithContext(ctx)
+		_, _, err = c.ACL().TokenReadSelf(read)
+		if err == nil {
+			return errStarting
+		}
+	}
 	if err == nil || UnknownToken(err) || Status(err) == http.StatusNotFound {
 		return nil
 	}
 	return fmt.Errorf("log out: %w", err)
 }
+
+// errStarting is worth another attempt.
+var errStarting = errors.New("log out: the server did not know the token, as it was starting")
 
 // ReplicationLimit bounds WaitReplicated. Version 0.6 gave up after 2.1 s,
 // which a server under load can exceed.

@@ -113,6 +113,10 @@ func TestLogout(t *testing.T) {
 	}
 	for _, tt := range tests {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/acl/token/self" && tt.status == 403 {
+				http.Error(w, "ACL not found", http.StatusForbidden)
+				return
+			}
 			if r.Method != "POST" || r.URL.Path != "/v1/acl/logout" || r.Header.Get("X-Consul-Token") != "s" {
 				t.Errorf("request = %s %s", r.Method, r.URL)
 			}
@@ -124,6 +128,36 @@ func TestLogout(t *testing.T) {
 		if (err == nil) != tt.want {
 			t.Errorf("%d %s: error = %v", tt.status, tt.body, err)
 		}
+	}
+}
+
+// Found by chaos (seed 30000): a server that had just been started again said that
+// it knew no such token, health-sync took that for success, and the token stayed.
+func TestLogoutBelievesNoServerThatIsStarting(t *testing.T) {
+	t.Parallel()
+	started := false
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Header.Get("X-Consul-Token") != "s":
+			t.Errorf("request = %s %s", r.Method, r.URL)
+		case r.URL.Path == "/v1/acl/logout" && !started:
+			http.Error(w, "ACL not found", http.StatusForbidden)
+		case r.URL.Path == "/v1/acl/logout":
+			w.Write([]byte("true"))
+		case !r.URL.Query().Has("consistent"):
+			t.Errorf("request = %s %s: want a consistent read", r.Method, r.URL)
+		default:
+			started = true // it waits until then
+			w.Write([]byte(`{"AccessorID": "a", "SecretID": "s"}`))
+		}
+	}))
+	defer server.Close()
+	c := newClient(t, Options{Address: server.URL})
+	if err := Logout(t.Context(), c, "s"); err == nil || Classify(err) != retry.Retry {
+		t.Errorf("while it starts: %v, want an error that is worth another attempt", err)
+	}
+	if err := Logout(t.Context(), c, "s"); err != nil {
+		t.Errorf("when it has: %v", err)
 	}
 }
 
