@@ -32,7 +32,9 @@ func Excuses(s chaos.Schedule, w chaos.World, rules []Rule) []Excuse {
 				}
 				excuse := r.excuse(e)
 				if news {
-					excuse.To = max(excuse.To, after(all, e.At, excuse.To, NewsBound, isNews(w, excuse.Task)))
+					if by := after(all, e.At, excuse.To, NewsBound, isNews(w, excuse.Task)); by > excuse.To && by != chaos.Forever {
+						excuse.To = by + connecting // by then its network may be gone
+					}
 				}
 				all = append(all, excuse)
 			}

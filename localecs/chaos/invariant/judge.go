@@ -119,7 +119,7 @@ func (j *judge) untold(r Request) bool {
 			continue
 		}
 		late := newsBy(j.excuses, j.world, l.Term, NewsBound, l.Task) > l.Term+NewsBound
-		if late && r.Start <= j.newsBy(l.Term, NewsBound, l.Task) {
+		if late && r.Start-connecting <= j.newsBy(l.Term, NewsBound, l.Task) {
 			return true
 		}
 	}

@@ -32,7 +32,7 @@ func TestExcuses(t *testing.T) {
 			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
 			"api-1 the task is out of traffic, 10.00s for good: its task ends",
-			"api-1 a request fails, 10.00s to 31.00s: callers learn of it a moment later",
+			"api-1 a request fails, 10.00s to 39.00s: callers learn of it a moment later",
 		}},
 		"a health-sync": {[]chaos.Event{kill(10*s, "api-1", "consul-ecs-health-sync", "")}, []string{
 			"api-1 its services' token stays, 10.00s for good: whoever logs it out was killed; the ACL controller removes it",
