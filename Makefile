@@ -44,9 +44,9 @@ demo-full: build ## Replace, stop and kill instances under traffic, in both stop
 	bin/localecs run examples/rolling-service examples/faults
 
 .PHONY: chaos
-chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on
+chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on; ORDER=at-once for old agents
 	@tools/ensure.sh consul envoy
-	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) examples/chaos
+	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) $(if $(ORDER),-stop-order $(ORDER)) examples/chaos
 
 .PHONY: test
 test: build tools ## All tests: vet, staticcheck, race detector, real Consul and Envoy, the demo
