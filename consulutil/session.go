@@ -2,6 +2,8 @@ package consulutil
 
 import (
 	"context"
+	"net/http"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -43,7 +45,7 @@ func (e *SignError) Unwrap() error { return e.Err }
 // error, even when ctx has ended meanwhile: whoever gets it logs it out.
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	var token Token
-	err := retry.Do(ctx, s.policy(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
+	err := retry.Do(ctx, s.policy(s.Limit), s.Log, "log in", classifyLogin(), func(ctx context.Context) error {
 		var err error
 		token, err = s.login(ctx, p)
 		return err
@@ -53,6 +55,28 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	}
 	s.Log.Info("logged in", logkey.AuthMethod, p.Method, logkey.Accessor, token.Accessor)
 	return token, nil
+}
+
+// startingLimit is how long a server is not believed that there is no such auth
+// method: one that is starting does not know what is in its log yet, for some
+// seconds.
+const startingLimit = 3 * time.Second
+
+// classifyLogin is Classify for the attempts of one login.
+func classifyLogin() func(error) retry.Class {
+	var first time.Time // that the method was not known
+	return func(err error) retry.Class {
+		if Status(err) != http.StatusForbidden || !strings.Contains(Reason(err), "ACL not found: auth method") {
+			return Classify(err)
+		}
+		if first.IsZero() {
+			first = time.Now()
+		}
+		if time.Since(first) < startingLimit {
+			return retry.Retry
+		}
+		return Classify(err)
+	}
 }
 
 func (s *Session) login(ctx context.Context, p LoginParams) (Token, error) {

@@ -153,6 +153,30 @@ func TestSessionLogoutEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestSessionLoginBelievesNoServerThatIsStarting: found by chaos (seed 20001): a
+// server that had just been started again knew no auth method, and the task ended.
+func TestSessionLoginBelievesNoServerThatIsStarting(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &Session{
+			Servers: func() (*api.Client, error) {
+				return nil, api.StatusError{Code: 403, Body: `ACL not found: auth method "iam" not found`}
+			},
+			Limit: time.Hour, Log: hclog.NewNullLogger(),
+		}
+		begun := time.Now()
+		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
+		if took := time.Since(begun); err == nil || took < startingLimit || took > startingLimit+5*time.Second {
+			t.Errorf("%v after %s, want a refusal after %s and a pause at most", err, took, startingLimit)
+		}
+		s.Servers = func() (*api.Client, error) { return nil, api.StatusError{Code: 403, Body: "Permission denied"} }
+		begun = time.Now()
+		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err == nil || time.Since(begun) != 0 {
+			t.Errorf("%v after %s, want any other refusal at once", err, time.Since(begun))
+		}
+	})
+}
+
 // TestSessionLogoutUsesTheTimeThereIs: found by chaos (seed 4000): the servers were
 // back 19 s after TERM, half a second after client-entrypoint had given up.
 func TestSessionLogoutUsesTheTimeThereIs(t *testing.T) {
