@@ -71,6 +71,10 @@ func (v Summary) Line() string {
 	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events), v.Answered, v.Failed, v.Seconds, verdict)
 }
 
+// violationsTold is how many of an invariant people are told of: a broken proxy
+// costs hundreds of requests. Machines get all.
+const violationsTold = 10
+
 // Text is the verdict for people.
 func (v Summary) Text() string {
 	var b strings.Builder
@@ -81,8 +85,16 @@ func (v Summary) Text() string {
 	for _, name := range slices.Sorted(maps.Keys(v.Excused)) {
 		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Excused[name], name)
 	}
+	told := map[string]int{}
 	for _, x := range v.Violations {
-		fmt.Fprintf(&b, "VIOLATED at %.2fs: %s: %s\n", x.Seconds, strings.TrimSpace(x.Task+" "+x.Invariant), x.Text)
+		if told[x.Invariant]++; told[x.Invariant] <= violationsTold {
+			fmt.Fprintf(&b, "VIOLATED at %.2fs: %s: %s\n", x.Seconds, strings.TrimSpace(x.Task+" "+x.Invariant), x.Text)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		if more := told[name] - violationsTold; more > 0 {
+			fmt.Fprintf(&b, "VIOLATED %d times more: %s\n", more, name)
+		}
 	}
 	if v.Shortest != "" {
 		fmt.Fprintf(&b, "The shortest schedule found in %d runs, in place of the scenario's tasks and steps:\n\n%s", v.Reruns, v.Shortest)

@@ -188,3 +188,16 @@ steps: []
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
+
+// A broken proxy costs hundreds of requests: people hear of the first.
+func TestManyViolationsAreCounted(t *testing.T) {
+	t.Parallel()
+	var v Summary
+	for range 12 {
+		v.Violations = append(v.Violations, Violation{Invariant: invariant.NoRequestFails, Text: "503"})
+	}
+	got := v.Text()
+	if n := strings.Count(got, ": no request fails: 503\n"); n != 10 || !strings.HasSuffix(got, "VIOLATED 2 times more: no request fails\n") {
+		t.Errorf("told %d times:\n%s", n, got)
+	}
+}
