@@ -162,10 +162,9 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 	})
 	if v.Seed != 0 && (f.chaos.runs == 1 || f.json || len(v.Violations) > 0) {
 		// What was found is said, also when the search for a shorter one was cut off.
-		err = errors.Join(err, v.Write(out, f.json))
-	}
-	if err != nil && ctx.Err() != nil {
-		return v, context.Cause(ctx) // also what out made of it
+		if v.Write(out, f.json) != nil {
+			return v, context.Cause(ctx) // what out made of it
+		}
 	}
 	return v, err
 }
