@@ -116,7 +116,7 @@ func agentRules() []Rule {
 	s, kind := time.Second, "kill"
 	return []Rule{
 		{Kind: kind, On: string(chaos.Agent), What: AgentFails, Forever: true, Reason: "it did not leave; the servers forget it after 15 minutes", Source: death},
-		{Kind: kind, On: string(chaos.Agent), What: TaskEnds, AtMost: 3 * s, Reason: "in its first minute ECS does not start it again", Source: death},
+		{Kind: kind, On: string(chaos.Agent), What: TaskEnds, AtMost: 13 * s, Reason: "in its first minute ECS does not start it again; before, its token is logged out, for 10 s where no server answers", Source: death},
 		{Kind: kind, On: string(chaos.Agent), What: OutOfTraffic, Late: 15 * s, Reason: "its node is taken out of the catalog, or it starts again", Source: death},
 		{Kind: kind, On: string(chaos.Agent), At: Entry, What: NewsLate, Late: 15 * s, Reason: "its Envoy hears nothing until it has started again", Source: death},
 	}
