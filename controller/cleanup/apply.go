@@ -145,7 +145,9 @@ func (a *applying) node(ctx context.Context, i Item) {
 
 // forsake says whether it has deregistered the node.
 func (a *applying) forsake(ctx context.Context, i *Item) (done bool, err error) {
-	read := (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx)
+	// A server that has just been started again shows its past, in which a node
+	// that lives may have failed.
+	read := (&api.QueryOptions{Partition: i.Partition, RequireConsistent: true}).WithContext(ctx)
 	if i.Partition != "" {
 		read.Namespace = "*"
 	}

@@ -191,7 +191,7 @@ func TestWeakness28NamespacesCostTwoReads(t *testing.T) {
 	if _, err := s.EnsureNamespaces(t.Context(), []string{"web"}); err != nil {
 		t.Fatal(err)
 	}
-	want := "GET /v1/acl/policy/name/cross-namespace-read?ns=default&partition=ecs\nGET /v1/namespaces?partition=ecs\n"
+	want := "GET /v1/acl/policy/name/cross-namespace-read?consistent=&ns=default&partition=ecs\nGET /v1/namespaces?consistent=&partition=ecs\n"
 	if got := e.take(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}

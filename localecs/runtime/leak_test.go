@@ -51,7 +51,8 @@ func inUse(t *testing.T, wanted map[string]bool) string {
 		}
 		for _, p := range paths {
 			if ns, err := os.Readlink(p); err == nil && wanted[ns] {
-				return p + " -> " + ns
+				command, _ := os.ReadFile(filepath.Join("/proc", strings.Split(p, "/")[2], "cmdline"))
+				return fmt.Sprintf("%s -> %s (%q)", p, ns, command)
 			}
 		}
 	}
@@ -119,7 +120,13 @@ func TestKilledSimulatorLeavesNothing(t *testing.T) {
 	}
 	_ = cmd.Wait()
 	// Processes first: they are what the kernel ends; namespaces follow.
-	eventually(t, func() bool { return inUse(t, foreign) == "" })
+	var found string
+	defer func() {
+		if found != "" {
+			t.Log("left: ", found)
+		}
+	}()
+	eventually(t, func() bool { found = inUse(t, foreign); return found == "" })
 	if diff := cmp.Diff(before, hostState(t)); diff != "" {
 		t.Errorf("on the host afterwards (-before +after):\n%s", diff)
 	}
