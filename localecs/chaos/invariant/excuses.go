@@ -59,7 +59,7 @@ func (r Rule) about(e chaos.Event, task chaos.Task, w chaos.World) bool {
 
 func (r Rule) excuse(e chaos.Event) Excuse {
 	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Rule: r}
-	if names := e.Tasks(); len(names) > 0 {
+	if names := e.Tasks(); len(names) > 0 && !r.Everybody {
 		x.Task = names[0]
 	}
 	if r.AtMost > 0 && (x.To > e.At+r.AtMost || r.What == TaskEnds) {

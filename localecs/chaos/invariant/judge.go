@@ -229,6 +229,7 @@ func (j *judge) left(l Life) {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
 		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
+		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
 		// When all leave at once, nobody may be there to pass on that one did.
 		alone := l.Term >= j.seen.Healed
 		ok = ok || left.What == AgentFails && (away || alone) || told > l.Term+LogOutBound
@@ -237,6 +238,24 @@ func (j *judge) left(l Life) {
 		}
 		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(), gone(left.Gone))
 	}
+}
+
+// unanswered says whether a login of the task may have had no answer: those at
+// its start, and of an agent that was started again.
+func (j *judge) unanswered(l Life) bool {
+	logins := []span{{l.Started, l.Started + ServeBound}}
+	if in := j.seen.inTraffic(l.Task); len(in) > 0 {
+		logins[0].to = min(logins[0].to, in[0].from)
+	}
+	for _, e := range j.excuses {
+		if e.What == AgentFails && e.Task == l.Task {
+			logins = append(logins, span{e.From, e.From + ServeBound})
+		}
+	}
+	return slices.ContainsFunc(logins, func(s span) bool {
+		_, ok := excused(j.excuses, LoginToken, l.Task, s.from, s.to)
+		return ok
+	})
 }
 
 // reachable is when the servers could be reached again at the latest after they

@@ -76,6 +76,15 @@ func TestCheck(t *testing.T) {
 		"a token is left, the server was back in time": {schedule(server(12*s, 13*s), stop(10*s, "api-1")), with(ended(10*s, 30*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", ClientToken, "token 1", Never}}
 		}), []string{"45.00s api-1: nothing left: token 1, which was stopped at 30.00s: still there at the end"}},
+		"the token of a login that was not answered": {schedule(endpoint(12*s, 5*s, fault.IAM), stop(50*s, "api-1")), with(ended(50*s, 60*s, 50*s), func(o *Observed) {
+			o.Tasks[0].Started, o.Ended = 10*s, 100*s
+			o.Traffic[0].At = 25 * s
+			o.Left = []Leftover{{"api-1", ClientToken, "token 1", Never}}
+		}), nil},
+		"a token, and the login was before": {schedule(endpoint(32*s, 5*s, fault.IAM), stop(50*s, "api-1")), with(ended(50*s, 60*s, 50*s), func(o *Observed) {
+			o.Ended = 100 * s
+			o.Left = []Leftover{{"api-1", ClientToken, "token 1", Never}}
+		}), []string{"75.00s api-1: nothing left: token 1, which was stopped at 60.00s: still there at the end"}},
 		"an agent is failed, the server was away when it left": {schedule(server(12*s, 5*s), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
 		}), nil},
@@ -101,6 +110,12 @@ func TestCheck(t *testing.T) {
 		"out of traffic since its agent is frozen": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) {
 			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{15 * s, "api-1", false}, {17 * s, "api-1", true}}, o.Traffic[3:]...)...)
 		}), nil},
+		"out of traffic since another agent says so that was cut off": {schedule(partition(2*s, 10*s, "api-2", fault.All)), with(well(), func(o *Observed) {
+			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{13 * s, "api-1", false}, {14 * s, "api-1", true}}, o.Traffic[3:]...)...)
+		}), nil},
+		"out of traffic long after that": {schedule(partition(2*s, 10*s, "api-2", fault.All)), with(well(), func(o *Observed) {
+			o.Traffic = append(o.Traffic[:3:3], append([]Turn{{28 * s, "api-1", false}, {29 * s, "api-1", true}}, o.Traffic[3:]...)...)
+		}), []string{"28.00s api-1: nothing ends for nothing: Consul ceases to send it traffic"}},
 		"not back at the end": {schedule(freeze(10*s, 10*s, "api-1", "consul-client")), with(well(), func(o *Observed) { o.Traffic[3].At = 15 * s }), []string{
 			"69.00s api-1: every task serves again: it is not in traffic when all faults are over",
 		}},

@@ -33,6 +33,9 @@ const (
 	ClientToken  What = "its agent's token stays"
 	Service      What = "its services stay"
 	AgentFails   What = "its agent is failed"
+	// LoginToken: the token of a login in the window stays, as its answer may not
+	// arrive, and nobody knows of the token.
+	LoginToken What = "the token of a login stays"
 )
 
 // Bounds of what costs nothing.
@@ -80,6 +83,8 @@ type Rule struct {
 	// where it ends at the latest, from the fault's beginning. Only faults that last
 	// for Longer have it. A request is in it that is under way at any time of it.
 	Late, AtMost, Longer time.Duration
+	// Everybody says that the loss is every task's, not only of the one that is hit.
+	Everybody bool
 	// News lets the window last until callers can have heard, Forever for ever.
 	News, Forever bool
 	// Reason says why, Source where that is documented.
@@ -186,10 +191,17 @@ func worldRules() []Rule {
 		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting, Reason: "requests enter by it", Source: "no other way in"},
 		{Kind: "partition", On: "all", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
+		{Kind: "partition", On: "all", Everybody: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and says so until they deny it", Source: "Consul's gossip"},
 		{Kind: "partition", On: chaos.AnotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
 		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
 		{Kind: "link", What: NewsLate, Late: 6 * s, Reason: "news wait behind requests", Source: "TCP"},
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
+	}
+	const unanswered = "its answer does not come; the ACL controller removes the token"
+	const logged = "COMPATIBILITY.md, a login whose answer never arrived"
+	for _, r := range []Rule{{Kind: "server"}, {Kind: "partition", On: "server"}, {Kind: "partition", On: "all"}, {Kind: "endpoint", On: "sts"}, {Kind: "endpoint", On: "iam"}} {
+		r.What, r.Late, r.Reason, r.Source = LoginToken, s, unanswered, logged
+		rules = append(rules, r)
 	}
 	for _, name := range []string{"sts", "iam", "credentials"} {
 		rules = append(rules, Rule{Kind: "endpoint", On: name, What: StartsLate, Late: 10 * s, Reason: "a task that starts logs in by it", Source: "COMPATIBILITY.md, refusals end at once, the rest after 3 minutes"})
@@ -229,6 +241,9 @@ func RuleTable() string {
 			continue
 		}
 		of := strings.Trim(r.On+", "+r.At, ", ")
+		if r.Everybody {
+			of += ", of every task"
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", strings.Join(kinds[r], ", "), of, r.What, r.window(), r.Reason, r.Source)
 		delete(kinds, r)
 	}

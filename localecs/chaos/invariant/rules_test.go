@@ -30,6 +30,7 @@ func TestExcuses(t *testing.T) {
 			" servers out of reach, 5.00s to 18.00s: nobody can log out",
 			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
 			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
+			" the token of a login stays, 5.00s to 16.00s: its answer does not come; the ACL controller removes the token",
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
 			"api-1 the task is out of traffic, 10.00s for good: its task ends",
 			"api-1 a request fails, 10.00s to 39.00s: callers learn of it a moment later",
@@ -39,11 +40,14 @@ func TestExcuses(t *testing.T) {
 			"api-1 the task is out of traffic, 10.00s for good: nobody refreshes its checks",
 			"api-1 news of it come late, 10.00s to 41.00s: its checks pass until their TTL runs out",
 		}},
-		"an application for a short time":  {[]chaos.Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
-		"a partition of two callees":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
-		"a partition from the entry":       {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: nobody but the two can see it"}},
-		"an endpoint for a short time":     {[]chaos.Event{endpoint(10*s, 5*s, fault.Protection)}, nil},
-		"who asks the servers for a token": {[]chaos.Event{endpoint(10*s, 5*s, fault.STS)}, []string{" tasks start late, 10.00s to 25.00s: a task that starts logs in by it"}},
+		"an application for a short time": {[]chaos.Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
+		"a partition of two callees":      {[]chaos.Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
+		"a partition from the entry":      {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: nobody but the two can see it"}},
+		"an endpoint for a short time":    {[]chaos.Event{endpoint(10*s, 5*s, fault.Protection)}, nil},
+		"who asks the servers for a token": {[]chaos.Event{endpoint(10*s, 5*s, fault.STS)}, []string{
+			" the token of a login stays, 10.00s to 16.00s: its answer does not come; the ACL controller removes the token",
+			" tasks start late, 10.00s to 25.00s: a task that starts logs in by it",
+		}},
 	} {
 		var got []string
 		for _, e := range Excuses(schedule(c.events...), hello(), Rules()) {
