@@ -157,7 +157,7 @@ func (c *Controller) passes(ctx context.Context) error {
 		took := time.Since(start)
 		p = p.after(r, err)
 		c.note(r, err, took, p.pause)
-		if err := sleep(ctx, p.pause*8/10+rand.N(p.pause*4/10+1)); err != nil {
+		if err := retry.Sleep(ctx, p.pause*8/10+rand.N(p.pause*4/10+1)); err != nil {
 			return err
 		}
 		if time.Since(setUp) < setupAgain {
@@ -190,16 +190,4 @@ func (c *Controller) note(r Result, err error, took, next time.Duration) {
 		c.Log.Debug("pass done", args...)
 	}
 	c.health.good(now, c.allowed(next, took))
-}
-
-// sleep returns the context's error when it ends first.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

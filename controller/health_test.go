@@ -14,6 +14,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // get asks the handler without a socket.
@@ -31,7 +33,7 @@ func (w *world) unhealthyAfter(d time.Duration) time.Duration {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		for sleep(ctx, time.Second) == nil && at == 0 {
+		for retry.Sleep(ctx, time.Second) == nil && at == 0 {
 			if code, _ := get(w.Controller, "/healthz"); code == http.StatusServiceUnavailable {
 				at = time.Since(w.start)
 			}
@@ -53,7 +55,7 @@ func TestHealth(t *testing.T) {
 		"works": {func(*world) {}, 0, 0},
 		"slow passes": {func(w *world) {
 			w.pass = func(ctx context.Context, _ int) (Result, error) {
-				sleep(ctx, 100*time.Second)
+				retry.Sleep(ctx, 100*time.Second)
 				return Result{AWSCalls: 500}, nil
 			}
 		}, 0, 0},
@@ -95,7 +97,7 @@ func TestHealth(t *testing.T) {
 			w.Interval = time.Second
 			w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
 				for ; ; standby("other") {
-					if err := sleep(ctx, 6*time.Second); err != nil {
+					if err := retry.Sleep(ctx, 6*time.Second); err != nil {
 						return err
 					}
 				}
@@ -227,7 +229,7 @@ func TestMetrics(t *testing.T) {
 			return nil
 		}
 		w.pass = func(ctx context.Context, n int) (Result, error) {
-			sleep(ctx, 2*time.Second)
+			retry.Sleep(ctx, 2*time.Second)
 			switch n {
 			case 1:
 				return Result{Tasks: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: 1, AWSCalls: 3, Throttles: 1,

@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 const gcHelp = `
@@ -228,11 +229,7 @@ func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(contex
 		}
 		wait = wait.Round(time.Second) + time.Second // Consul tells the time in seconds
 		fmt.Fprintf(progress, "%s unknown to ECS: looking again in %s, at %s\n", count(again, "task is", "tasks are"), wait, time.Now().Add(wait).Format(time.TimeOnly))
-		timer := time.NewTimer(wait)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if retry.Sleep(ctx, wait) != nil {
 			return r, context.Cause(ctx)
 		}
 	}

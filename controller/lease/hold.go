@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // hold calls lead while the session lives and the key is ours.
@@ -36,7 +37,7 @@ func (l *Lock) hold(ctx context.Context, lead func(context.Context) error) error
 
 // keep renews the session until ctx ends, and loses the lead when it cannot.
 func (l *Lock) keep(ctx context.Context, lose func(error)) {
-	for wait := TTL / 3; pause(ctx, wait) == nil; {
+	for wait := TTL / 3; retry.Sleep(ctx, wait) == nil; {
 		left := l.Guard.Remaining()
 		if left <= 0 {
 			lose(fmt.Errorf("the lease was not renewed for %s", TTL))
@@ -68,7 +69,7 @@ func (l *Lock) attend(ctx context.Context, lose func(error)) {
 		pair, next, err := l.read(ctx, index)
 		switch {
 		case err != nil:
-			pause(ctx, contendPause) // the lease runs out by itself
+			retry.Sleep(ctx, contendPause) // the lease runs out by itself
 			next = 0
 		case pair == nil:
 			lose(fmt.Errorf("the lock %q was deleted", l.Key))

@@ -106,7 +106,7 @@ func (l *Lock) acquire(ctx context.Context, standby func(string) error) error {
 			return err
 		}
 		index = 0
-		if err := pause(ctx, contendPause*3/4+rand.N(contendPause/2)); err != nil {
+		if err := retry.Sleep(ctx, contendPause*3/4+rand.N(contendPause/2)); err != nil {
 			return err
 		}
 	}
@@ -188,16 +188,4 @@ func (l *Lock) namespace() string {
 		return ""
 	}
 	return "default"
-}
-
-// pause returns the context's error when it ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // Times of the lock.
@@ -105,14 +106,7 @@ func (l *lock) wait(ctx context.Context) error {
 		return l.setup.explain(lockObject(l.setup.Wanted), err)
 	}
 	// Nobody has it and nobody gets it: a dead holder's lock delay.
-	timer := time.NewTimer(100*time.Millisecond + rand.N(200*time.Millisecond))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return retry.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond))
 }
 
 // hold returns a context for one step under the lock: it ends before others can

@@ -128,13 +128,21 @@ func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify f
 		}
 		pause := p.Pause(attempt)
 		log.Warn(what+" failed, trying again", logkey.Attempt, attempt, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if Sleep(ctx, pause) != nil {
 			return gaveUp(ctx, attempt, start, last)
 		}
+	}
+}
+
+// Sleep waits, and returns the context's error when that ends first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -37,9 +37,6 @@ type Event struct {
 	By, Instead string
 }
 
-// Life says whether it is no fault.
-func (e Event) Life() bool { return e.Fault == nil }
-
 // End is when it is over; a moment's end is its beginning.
 func (e Event) End() time.Duration { return e.At + e.For }
 
