@@ -6,11 +6,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // hostState is what a host shows of itself: mounts and links.
@@ -44,19 +46,38 @@ func namespaces(pid int) map[string]string {
 // one of the namespaces.
 func inUse(t *testing.T, wanted map[string]bool) string {
 	t.Helper()
+	return inUseSince(t, wanted, 1<<62)
+}
+
+// inUseSince is inUse by processes that were there at a moment, in ticks since
+// boot: a later one may have a new namespace of the same name.
+func inUseSince(t *testing.T, wanted map[string]bool, at int64) string {
+	t.Helper()
 	for _, pattern := range []string{"/proc/[0-9]*/ns/*", "/proc/[0-9]*/fd/*"} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, p := range paths {
-			if ns, err := os.Readlink(p); err == nil && wanted[ns] {
+			if ns, err := os.Readlink(p); err == nil && wanted[ns] && startOf(strings.Split(p, "/")[2]) <= at {
 				command, _ := os.ReadFile(filepath.Join("/proc", strings.Split(p, "/")[2], "cmdline"))
 				return fmt.Sprintf("%s -> %s (%q)", p, ns, command)
 			}
 		}
 	}
 	return ""
+}
+
+// startOf is when a process was started, in ticks since boot.
+func startOf(pid string) int64 {
+	stat, _ := os.ReadFile(filepath.Join("/proc", pid, "stat"))
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest) // from the third
+	if len(fields) < 20 {
+		return 1 << 62 // it has ended
+	}
+	ticks, _ := strconv.ParseInt(fields[19], 10, 64)
+	return ticks
 }
 
 // The promise of the whole design: kill -9 of the simulator leaves nothing.
@@ -115,18 +136,23 @@ func TestKilledSimulatorLeavesNothing(t *testing.T) {
 	if diff := cmp.Diff(before, hostState(t)); diff != "" {
 		t.Errorf("on the host while it runs (-before +during):\n%s", diff)
 	}
+	var killed unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &killed); err != nil {
+		t.Fatal(err)
+	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait()
 	// Processes first: they are what the kernel ends; namespaces follow.
+	const ticks = 100 // a second
 	var found string
 	defer func() {
 		if found != "" {
 			t.Log("left: ", found)
 		}
 	}()
-	eventually(t, func() bool { found = inUse(t, foreign); return found == "" })
+	eventually(t, func() bool { found = inUseSince(t, foreign, killed.Nano()*ticks/1e9); return found == "" })
 	if diff := cmp.Diff(before, hostState(t)); diff != "" {
 		t.Errorf("on the host afterwards (-before +after):\n%s", diff)
 	}

@@ -54,11 +54,10 @@ func signalOne(fd int, s syscall.Signal) bool {
 // that waits for a disk cannot be killed. held is that mount namespace: while
 // it is open no new container can get its name.
 func killAllIn(held *os.File) {
-	st, err := held.Stat()
-	if err != nil {
+	mounts := namespaceName(held)
+	if mounts == "" {
 		return
 	}
-	mounts := fmt.Sprintf("mnt:[%d]", st.Sys().(*syscall.Stat_t).Ino)
 	for end := time.Now().Add(outputGrace); time.Now().Before(end); {
 		killed := false
 		eachIn(mounts, func(_, fd int) { killed = signalOne(fd, unix.SIGKILL) || killed })
@@ -93,8 +92,15 @@ func runs(pid int, program string) bool {
 
 // each hands over every process of the container, as long as its first one runs.
 func (c *Container) each(visit func(pid, fd int)) {
-	mounts := mountNamespace(c.child.pid)
+	// While it is open no new container can get its name, and what belongs to
+	// another one is not taken for ours.
+	held, err := os.Open(mountNamespacePath(c.child.pid))
+	if err != nil {
+		return
+	}
+	defer held.Close()
 	raw, err := c.pidfd.SyscallConn()
+	mounts := namespaceName(held)
 	if err != nil || mounts == "" {
 		return
 	}
@@ -104,4 +110,13 @@ func (c *Container) each(visit func(pid, fd int)) {
 			eachIn(mounts, visit)
 		}
 	})
+}
+
+// namespaceName is how processes name an open mount namespace.
+func namespaceName(held *os.File) string {
+	st, err := held.Stat()
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("mnt:[%d]", st.Sys().(*syscall.Stat_t).Ino)
 }
