@@ -60,7 +60,7 @@ test: build tools ## All tests: vet, staticcheck, race detector, real Consul and
 	$(GO) test -C tools/aclcompare -timeout 5m ./...
 	@# The scenarios count lost requests: they have the machine to themselves,
 	@# two at a time, since an overloaded agent may fail instead of leaving.
-	CGO_ENABLED=1 $(GO) test -race -parallel 2 -timeout 20m ./localecs/command
+	CGO_ENABLED=1 $(GO) test -race -parallel 2 -timeout 40m ./localecs/command
 
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
