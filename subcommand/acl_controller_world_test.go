@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
@@ -190,21 +189,6 @@ func (w *clusterWorld) controller(args ...string) *testkit.Process {
 // leads says whether a process is the leader.
 func (w *clusterWorld) leads(p *testkit.Process) bool {
 	return strings.HasPrefix(w.leader(), fmt.Sprintf("process %d of ", p.PID))
-}
-
-// within waits longer than testkit.Eventually, and says how long it took.
-func within(t *testing.T, limit time.Duration, what string, condition func() bool) time.Duration {
-	t.Helper()
-	start := time.Now()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-		<-tick.C
-	}
-	return time.Since(start)
 }
 
 // ends runs a controller that ends by itself.

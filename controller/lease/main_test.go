@@ -106,21 +106,6 @@ func holder(t *testing.T, key string) string {
 	return string(pair.Value)
 }
 
-// within waits longer than testkit.Eventually, and says how long it took.
-func within(t *testing.T, limit time.Duration, what string, condition func() bool) time.Duration {
-	t.Helper()
-	start := time.Now()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for !condition() {
-		if time.Since(start) > limit {
-			t.Fatalf("not within %s: %s", limit, what)
-		}
-		<-tick.C
-	}
-	return time.Since(start)
-}
-
 // uniqueKey is a lock of this run's own: an earlier run's has a delay.
 func uniqueKey(t *testing.T) string {
 	return Key(fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano()), "")

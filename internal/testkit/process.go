@@ -196,11 +196,20 @@ func (p *Process) AllGone() {
 // Eventually waits until condition holds.
 func Eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
+	Within(t, Patience, what, condition)
+}
+
+// Within fails the test unless the condition holds within limit, and returns how
+// long it took.
+func Within(t testing.TB, limit time.Duration, what string, condition func() bool) time.Duration {
+	t.Helper()
+	start := time.Now()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(Patience); !condition(); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatal("did not happen: " + what)
+	for ; !condition(); <-tick.C {
+		if time.Since(start) > limit {
+			t.Fatalf("did not happen within %s: %s", limit, what)
 		}
 	}
+	return time.Since(start)
 }
