@@ -29,7 +29,7 @@ build: ## Build bin/consul-ecs and bin/localecs, static
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello
 
 .PHONY: tools
-tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd
+tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd, compose
 	@tools/ensure.sh
 
 .PHONY: demo

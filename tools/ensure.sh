@@ -217,7 +217,10 @@ unpack_engine() {
   rm -rf "$part"
   mkdir -p "$part/packages" "$part/root" "$part/bin" "$part/lib"
   cd "$part/packages"
-  packages=(docker.io containerd runc libdevmapper1.02.1 libseccomp2)
+  # iptables is for the engine's DNS server, which redirects to itself inside of
+  # containers; tini is what it puts into containers as their init.
+  packages=(docker.io containerd runc libdevmapper1.02.1 libseccomp2 tini
+    iptables libip4tc2 libip6tc2 libxtables12 libmnl0 libnftnl11 libnetfilter-conntrack3 libnfnetlink0)
   apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; } || return
   find . -name '*.deb' -exec dpkg-deb --extract '{}' ../root ';'
   if [ ! -x ../root/usr/bin/docker ]; then # a package of its own since Debian 13
@@ -228,7 +231,9 @@ unpack_engine() {
   rm -rf packages
   find root/usr/bin root/usr/sbin -type f -perm -u+x -exec ln -s -t bin -- '../{}' ';'
   find root -name '*.so.*' -exec ln -s -t lib -- '../{}' ';'
-  for program in docker dockerd containerd runc; do
+  ln -s tini-static bin/docker-init
+  ln -s xtables-nft-multi bin/iptables
+  for program in docker dockerd containerd runc docker-init iptables; do
     LD_LIBRARY_PATH=$part/lib "bin/$program" --version || return
   done
   rm -rf "$engine"
@@ -236,11 +241,73 @@ unpack_engine() {
 }
 
 ensure_dockerd() {
-  [ -x "$engine/bin/dockerd" ] || engine_installed || engine_runs || {
+  { [ -x "$engine/bin/dockerd" ] && [ -x "$engine/bin/iptables" ]; } || engine_installed || engine_runs || {
     command -v apt-get >/dev/null || { say "no Docker engine: start one, or install docker, dockerd, containerd and runc"; return 1; }
     build "dockerd: unpacking the distribution's packages" unpack_engine ||
       without $? "a package index with docker.io (apt-get update), a running Docker engine, or docker, dockerd, containerd and runc on PATH"
   }
+}
+
+compose=$root/.tools/compose
+
+# compose_runs PROGRAM...: a docker compose that knows what our files need:
+# service_completed_successfully came with 1.29.
+compose_runs() {
+  local v
+  v=$("$@" version --short 2>/dev/null) || return 1
+  printf '%s\n%s\n' 1.29.0 "${v#v}" | sort -V -C
+}
+
+# unpack_compose takes Debian's docker-compose and the Python modules that it
+# wants apart into .tools/compose; Debian's Python runs it, another one might
+# not fit. Nothing is installed on the system.
+unpack_compose() {
+  local part=$compose.part packages
+  rm -rf "$part"
+  mkdir -p "$part/packages" "$part/root"
+  cd "$part/packages" || return
+  packages=(docker-compose python3-docker python3-dockerpty python3-docopt python3-dotenv python3-jsonschema
+    python3-requests python3-texttable python3-websocket python3-yaml libyaml-0-2 python3-distro python3-six python3-attr
+    python3-pyrsistent python3-urllib3 python3-idna python3-chardet python3-charset-normalizer python3-certifi
+    python3-packaging python3-pkg-resources)
+  apt-get download "${packages[@]}" || { apt-get update && apt-get download "${packages[@]}"; } || return
+  find . -name '*.deb' -exec dpkg-deb --extract '{}' ../root ';'
+  cd ..
+  rm -rf packages
+  # shellcheck disable=SC2016 # the program expands it
+  printf '%s\n' '#!/bin/sh' 'here=$(dirname "$(readlink -f "$0")")' \
+    'LD_LIBRARY_PATH=$(echo "$here"/root/usr/lib/*-linux-gnu):$LD_LIBRARY_PATH PYTHONPATH=$here/root/usr/lib/python3/dist-packages exec /usr/bin/python3 -s -W ignore "$here/root/usr/bin/docker-compose" "$@"' >compose.sh
+  chmod +x compose.sh
+  compose_runs ./compose.sh || { ./compose.sh version; return 1; }
+  rm -rf "$compose"
+  mv "$part" "$compose"
+}
+
+# ensure_compose: docker-compose in .tools/bin, the distribution's or the one
+# that is there, be it a program or the docker client's plugin.
+ensure_compose() {
+  compose_runs "$bin/docker-compose" && return
+  local have
+  have=$(on_path docker-compose)
+  if [ -n "$have" ] && compose_runs "$have"; then
+    say "compose: $have"
+    place "$have" docker-compose
+    return
+  fi
+  if compose_runs docker compose; then
+    say "compose: the plugin of $(on_path docker)"
+    printf '#!/bin/sh\nexec docker compose "$@"\n' >"$bin/docker-compose.part"
+    chmod +x "$bin/docker-compose.part"
+    mv "$bin/docker-compose.part" "$bin/docker-compose"
+    return
+  fi
+  if ! command -v apt-get >/dev/null || [ ! -x /usr/bin/python3 ]; then
+    say "no docker compose 1.29 or newer: install it as docker-compose, or as plugin of docker"
+    return 1
+  fi
+  build "compose: unpacking the distribution's docker-compose" unpack_compose ||
+    without $? "a package index with docker-compose (apt-get update), or docker compose 1.29 or newer"
+  place ../compose/compose.sh docker-compose
 }
 
 # One at a time: two makes in one checkout must not build into the same file.
@@ -254,10 +321,11 @@ if [ $# -eq 0 ]; then
   (ensure_aws) || say "going on without AWS's command line"
   (ensure_uidmap) || say "going on without uidmap"
   (ensure_dockerd) || say "going on without a Docker engine"
+  (ensure_compose) || say "going on without docker compose"
 fi
 for tool in "$@"; do
   case $tool in
-    consul | envoy | staticcheck | scalibr | uidmap | aws | dockerd) "ensure_$tool" ;;
-    *) say "unknown tool $tool: want consul, envoy, staticcheck, scalibr, uidmap, aws or dockerd"; exit 1 ;;
+    consul | envoy | staticcheck | scalibr | uidmap | aws | dockerd | compose) "ensure_$tool" ;;
+    *) say "unknown tool $tool: want consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
   esac
 done

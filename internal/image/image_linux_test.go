@@ -19,20 +19,26 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
 )
+
+func TestMain(m *testing.M) {
+	testkit.RunRole(dockerengine.Roles())
+	os.Exit(m.Run())
+}
 
 const testVersion = "1.2.3"
 
 // lab is an engine with our image.
 type lab struct {
-	*engine
+	*dockerengine.Engine
 	dist  string // what make left
 	image string
 }
 
 // TestImage builds the image as a user does and runs it.
 func TestImage(t *testing.T) {
-	l := &lab{engine: startEngine(t), dist: t.TempDir()}
+	l := &lab{Engine: dockerengine.Start(t), dist: t.TempDir()}
 	l.image = l.make(t, "classic", "image", "DOCKER_BUILDKIT=0")
 	for name, test := range map[string]func(*testing.T){
 		"config":       l.config,
@@ -56,18 +62,18 @@ func TestImage(t *testing.T) {
 // make makes the target, image or image-<arch>, and returns the image's name.
 func (l *lab) make(t *testing.T, name, target string, env ...string) string {
 	t.Helper()
-	name = l.id + name
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	name = l.ID + name
+	ctx, cancel := context.WithTimeout(t.Context(), dockerengine.Limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "make", "-C", testkit.Root(), target,
-		"IMAGE="+name, "VERSION="+testVersion, "DIST="+l.dist, "DOCKER="+l.docker)
-	for _, pair := range append(l.env, env...) {
+		"IMAGE="+name, "VERSION="+testVersion, "DIST="+l.dist, "DOCKER="+l.Docker)
+	for _, pair := range append(l.Env, env...) {
 		if !strings.HasPrefix(pair, "MAKE") && !strings.HasPrefix(pair, "MFLAGS") {
 			cmd.Env = append(cmd.Env, pair)
 		}
 	}
-	if out, code := finish(cmd); code != 0 {
-		t.Fatalf("make %s: exit code %d: %s%s", target, code, out.stdout, out.stderr)
+	if out, code := dockerengine.Finish(cmd); code != 0 {
+		t.Fatalf("make %s: exit code %d: %s%s", target, code, out.Stdout, out.Stderr)
 	}
 	return name + ":" + testVersion + strings.TrimPrefix(target, "image")
 }
@@ -89,7 +95,7 @@ type inspection struct {
 func (l *lab) inspect(t *testing.T, image string) inspection {
 	t.Helper()
 	var all []inspection
-	if err := json.Unmarshal([]byte(l.run(t, "image", "inspect", image)), &all); err != nil || len(all) != 1 {
+	if err := json.Unmarshal([]byte(l.Run(t, "image", "inspect", image)), &all); err != nil || len(all) != 1 {
 		t.Fatalf("%d images, error %v", len(all), err)
 	}
 	return all[0]
@@ -152,7 +158,7 @@ func (l *lab) files(t *testing.T) {
 func (l *lab) layer(t *testing.T, image string) []byte {
 	t.Helper()
 	var layers [][]byte
-	walk(t, []byte(l.run(t, "save", image)), func(h *tar.Header, r io.Reader) {
+	walk(t, []byte(l.Run(t, "save", image)), func(h *tar.Header, r io.Reader) {
 		if data, err := io.ReadAll(r); err == nil && isTar(data) && !strings.HasSuffix(h.Name, ".json") {
 			layers = append(layers, data)
 		}
@@ -183,9 +189,9 @@ func walk(t *testing.T, archive []byte, visit func(*tar.Header, io.Reader)) {
 // builders: BuildKit and the builder before it make the same layer, so the
 // second of them has built it anew.
 func (l *lab) builders(t *testing.T) {
-	help := l.command(t.Context(), "build", "--help")
+	help := l.Command(t.Context(), "build", "--help")
 	help.Env = append(help.Env, "DOCKER_BUILDKIT=1")
-	if out, code := finish(help); code != 0 || !strings.Contains(out.stdout, "--secret") {
+	if out, code := dockerengine.Finish(help); code != 0 || !strings.Contains(out.Stdout, "--secret") {
 		testkit.Missing(t, "this docker client has no BuildKit")
 	}
 	image := l.make(t, "buildkit", "image-"+runtime.GOARCH, "DOCKER_BUILDKIT=1")

@@ -12,26 +12,27 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
 )
 
 // container runs one to its end, without a network unless args name one.
-func (l *lab) container(args ...string) (output, int) {
-	base := []string{"run", "--rm", "--label", l.id}
+func (l *lab) container(args ...string) (dockerengine.Output, int) {
+	base := []string{"run", "--rm", "--label", l.ID}
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--network=") }) {
 		base = append(base, "--network=none")
 	}
-	return l.try(append(base, args...)...)
+	return l.Try(append(base, args...)...)
 }
 
 // want checks how a container ended.
-func want(t *testing.T, out output, code, wanted int, parts ...string) {
+func want(t *testing.T, out dockerengine.Output, code, wanted int, parts ...string) {
 	t.Helper()
 	if code != wanted {
-		t.Errorf("exit code %d, want %d: %s%s", code, wanted, out.stdout, out.stderr)
+		t.Errorf("exit code %d, want %d: %s%s", code, wanted, out.Stdout, out.Stderr)
 	}
 	for _, part := range parts {
-		if !strings.Contains(out.stdout+out.stderr, part) {
-			t.Errorf("output lacks %q: %s%s", part, out.stdout, out.stderr)
+		if !strings.Contains(out.Stdout+out.Stderr, part) {
+			t.Errorf("output lacks %q: %s%s", part, out.Stdout, out.Stderr)
 		}
 	}
 }
@@ -86,13 +87,13 @@ func (l *lab) scratch(t *testing.T, name, program string, id int, mode int64, mo
 			{path: path[1:], mode: 0o755, data: data},
 		}, more...), time.Unix(0, 0)))
 	}()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), dockerengine.Limit)
 	defer cancel()
-	name = l.id + name
-	cmd := l.command(ctx, "import", "--change", "VOLUME /consul", "--change", `ENTRYPOINT ["`+path+`"]`, "-", name)
+	name = l.ID + name
+	cmd := l.Command(ctx, "import", "--change", "VOLUME /consul", "--change", `ENTRYPOINT ["`+path+`"]`, "-", name)
 	cmd.Stdin = r
-	if out, code := finish(cmd); code != 0 {
-		t.Fatalf("docker import: exit code %d: %s%s", code, out.stdout, out.stderr)
+	if out, code := dockerengine.Finish(cmd); code != 0 {
+		t.Fatalf("docker import: exit code %d: %s%s", code, out.Stdout, out.Stderr)
 	}
 	return name
 }
@@ -104,8 +105,8 @@ func peer(t *testing.T) string {
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./internal/image/testdata/peer")
 	cmd.Dir = testkit.Root()
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, code := finish(cmd); code != 0 {
-		t.Fatalf("go build: exit code %d: %s%s", code, out.stdout, out.stderr)
+	if out, code := dockerengine.Finish(cmd); code != 0 {
+		t.Fatalf("go build: exit code %d: %s%s", code, out.Stdout, out.Stderr)
 	}
 	return program
 }
@@ -124,12 +125,12 @@ func (m mount) readOnly() string {
 // is as ECS makes it, empty and root's.
 func (l *lab) layOut(t *testing.T, first string) mount {
 	t.Helper()
-	m := mount{volume: l.run(t, "volume", "create", "--label", l.id)}
+	m := mount{volume: l.Run(t, "volume", "create", "--label", l.ID)}
 	if first == "" {
 		m.options = "nocopy"
 		return m
 	}
-	l.run(t, "rm", l.run(t, "create", "--label", l.id, "-v", m.writable(), first, "version"))
+	l.Run(t, "rm", l.Run(t, "create", "--label", l.ID, "-v", m.writable(), first, "version"))
 	return m
 }
 

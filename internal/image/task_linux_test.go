@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
 )
 
 const (
@@ -33,9 +34,9 @@ func (l *lab) task(t *testing.T) {
 	proxy := l.scratch(t, "proxy", peer(t), 1000, 0o755, entry{path: "consul/theirs", mode: 0o644, owner: 1000})
 	consul := l.scratch(t, "consul", testkit.RequireBinary(t, "consul"), 100, 0o755)
 	// The containers of a task share a network, whose first container ECS adds.
-	pause := l.run(t, "run", "-d", "--label", l.id, "--network=none", proxy, "serve", metadataAddress, metadata)
+	pause := l.Run(t, "run", "-d", "--label", l.ID, "--network=none", proxy, "serve", metadataAddress, metadata)
 	network := "--network=container:" + pause
-	l.run(t, "run", "-d", "--label", l.id, network, consul, "agent", "-dev", "-log-level=warn")
+	l.Run(t, "run", "-d", "--label", l.ID, network, consul, "agent", "-dev", "-log-level=warn")
 
 	const binary, bootstrap = "consul/consul-ecs 0755 ", "consul/envoy-bootstrap.json "
 	owner := func(of string) string { return "consul 0755 " + of }
@@ -64,7 +65,7 @@ func (l *lab) task(t *testing.T) {
 			t.Parallel()
 			volume := l.layOut(t, c.first)
 			env := []string{
-				"--label", l.id, network, "--read-only",
+				"--label", l.ID, network, "--read-only",
 				"-e", "CONSUL_ECS_CONFIG_JSON=" + taskConfig,
 				"-e", fmt.Sprintf("ECS_CONTAINER_METADATA_URI_V4=http://%s/task%d", metadataAddress, i),
 			}
@@ -72,8 +73,8 @@ func (l *lab) task(t *testing.T) {
 				env = append(env, "-e", "CONSUL_HTTP_TOKEN=secret")
 			}
 			run := append(slices.Concat([]string{"create"}, env, []string{"--user", c.user, "-v", volume.writable(), l.image, "mesh-init"}), c.flags...)
-			meshInit := l.run(t, run...)
-			out, code := l.try("start", "--attach", meshInit)
+			meshInit := l.Run(t, run...)
+			out, code := l.Try("start", "--attach", meshInit)
 			want(t, out, code, 0, "task is ready for the mesh")
 			if diff := cmp.Diff(c.want, l.owners(t, meshInit)); diff != "" {
 				t.Error(diff)
@@ -89,12 +90,12 @@ func (l *lab) task(t *testing.T) {
 			out, code = l.container(append(inProxy, "net-dial", "127.0.0.1:8500")...)
 			want(t, out, code, 0)
 
-			healthSync := l.run(t, slices.Concat([]string{"run", "-d"}, env, []string{"--cap-drop=ALL", "-v", volume.readOnly(), "--user=5996", l.image, "health-sync"})...)
+			healthSync := l.Run(t, slices.Concat([]string{"run", "-d"}, env, []string{"--cap-drop=ALL", "-v", volume.readOnly(), "--user=5996", l.image, "health-sync"})...)
 			l.awaitLog(t, healthSync, "status=passing")
-			l.run(t, "stop", "-t=20", healthSync)
-			out, _ = l.try("logs", healthSync)
-			if code := l.run(t, "wait", healthSync); code != "0" || !strings.Contains(out.stderr, "left all checks critical") {
-				t.Errorf("health-sync: exit code %s: %s", code, out.stderr)
+			l.Run(t, "stop", "-t=20", healthSync)
+			out, _ = l.Try("logs", healthSync)
+			if code := l.Run(t, "wait", healthSync); code != "0" || !strings.Contains(out.Stderr, "left all checks critical") {
+				t.Errorf("health-sync: exit code %s: %s", code, out.Stderr)
 			}
 		})
 	}
@@ -104,22 +105,22 @@ func (l *lab) task(t *testing.T) {
 func (l *lab) awaitLog(t *testing.T, container, text string) {
 	t.Helper()
 	testkit.Eventually(t, fmt.Sprintf("a line with %q in the container's log", text), func() bool {
-		out, _ := l.try("logs", container)
-		return strings.Contains(out.stdout+out.stderr, text)
+		out, _ := l.Try("logs", container)
+		return strings.Contains(out.Stdout+out.Stderr, text)
 	})
 }
 
 // owners lists /consul as a container sees it, with mode and owner.
 func (l *lab) owners(t *testing.T, container string) []string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), dockerengine.Limit)
 	defer cancel()
-	out, code := finish(l.command(ctx, "cp", container+":/consul", "-"))
+	out, code := dockerengine.Finish(l.Command(ctx, "cp", container+":/consul", "-"))
 	if code != 0 {
-		t.Fatalf("docker cp: %s", out.stderr)
+		t.Fatalf("docker cp: %s", out.Stderr)
 	}
 	var list []string
-	walk(t, []byte(out.stdout), func(h *tar.Header, _ io.Reader) {
+	walk(t, []byte(out.Stdout), func(h *tar.Header, _ io.Reader) {
 		list = append(list, fmt.Sprintf("%s %04o %d:%d", strings.TrimSuffix(h.Name, "/"), h.Mode&0o7777, h.Uid, h.Gid))
 	})
 	return list
@@ -129,21 +130,21 @@ func (l *lab) owners(t *testing.T, container string) []string {
 // what to change.
 func (l *lab) closedToken(t *testing.T) {
 	volume := l.layOut(t, "")
-	id := l.run(t, "create", "--label", l.id, "--network=none", "--user=5996", "-v", volume.writable(),
+	id := l.Run(t, "create", "--label", l.ID, "--network=none", "--user=5996", "-v", volume.writable(),
 		"-e", `CONSUL_ECS_CONFIG_JSON={"bootstrapDir": "/consul", "consulHTTPAddr": "http://127.0.0.1:1", "consulLogin": {"enabled": true}, "service": {"port": 1}}`,
 		"-e", "ECS_CONTAINER_METADATA_URI_V4=http://"+metadataAddress, l.image, "health-sync")
 	var token bytes.Buffer
 	if err := writeTar(&token, []entry{{path: "service-token", mode: 0o640, data: []byte("secret")}}, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	ctx, cancel := context.WithTimeout(t.Context(), dockerengine.Limit)
 	defer cancel()
-	cmd := l.command(ctx, "cp", "-", id+":/consul")
+	cmd := l.Command(ctx, "cp", "-", id+":/consul")
 	cmd.Stdin = &token
-	if out, code := finish(cmd); code != 0 {
-		t.Fatalf("docker cp: %s", out.stderr)
+	if out, code := dockerengine.Finish(cmd); code != 0 {
+		t.Fatalf("docker cp: %s", out.Stderr)
 	}
-	out, code := l.try("start", "--attach", id)
+	out, code := l.Try("start", "--attach", id)
 	want(t, out, code, 1, "login is enabled but the service token cannot be read: open /consul/service-token: permission denied (running as uid 5996, gid 5996)",
 		"run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group")
 }
