@@ -232,7 +232,8 @@ func (j *judge) left(l Life) {
 		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
 		// When all leave at once, nobody may be there to pass on that one did.
 		alone := l.Term >= j.seen.Healed
-		ok = ok || left.What == AgentFails && (away || alone || j.cutOff(l)) || told > l.Term+LogOutBound
+		_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)
+		ok = ok || left.What == AgentFails && (away || alone || lost) || told > l.Term+LogOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}
@@ -255,14 +256,6 @@ func (j *judge) unanswered(l Life) bool {
 	return slices.ContainsFunc(logins, func(s span) bool {
 		_, ok := excused(j.excuses, LoginToken, l.Task, s.from, s.to)
 		return ok
-	})
-}
-
-// cutOff says whether some task could hear nothing while this one left: word of it
-// that gossip gave to that one's agent is lost.
-func (j *judge) cutOff(l Life) bool {
-	return slices.ContainsFunc(j.excuses, func(e Excuse) bool {
-		return e.What == OutOfTraffic && e.Rule.Kind == "partition" && e.From <= l.Stopped && e.To >= l.Term
 	})
 }
 

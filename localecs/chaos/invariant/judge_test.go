@@ -91,6 +91,18 @@ func TestCheck(t *testing.T) {
 		"an agent is failed": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
 		}), []string{"65.00s api-1: nothing left: agent 1, which was stopped at 20.00s: still there at the end"}},
+		"an agent is failed that left while another was cut off": {schedule(partition(5*s, 10*s, "api-2", fault.Server), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
+		}), nil},
+		"an agent is failed that left right after another was cut off": {schedule(partition(2*s, 3*s, "api-2", fault.All), stop(30*s, "api-1")), with(ended(30*s, 35*s, 30*s), func(o *Observed) {
+			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
+		}), nil},
+		"an agent is failed that left long after another was cut off": {schedule(partition(2*s, 3*s, "api-2", fault.All), stop(36*s, "api-1")), with(ended(36*s, 38*s, 36*s), func(o *Observed) {
+			o.Left, o.Ended = []Leftover{{"api-1", AgentFails, "agent 1", Never}}, 100*s
+		}), []string{"83.00s api-1: nothing left: agent 1, which was stopped at 38.00s: still there at the end"}},
+		"a service stays of one that left while another was cut off": {schedule(partition(5*s, 10*s, "api-2", fault.Server), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+			o.Left, o.Ended = []Leftover{{"api-1", Service, "service 1", Never}}, 100*s
+		}), []string{"95.00s api-1: nothing left: service 1, which was stopped at 20.00s: still there at the end"}},
 		"an agent is failed that left with all others": {schedule(), with(well(), func(o *Observed) {
 			o.Left, o.Ended = []Leftover{{"api-1", AgentFails, "agent 1", Never}}, 200*s
 		}), nil},

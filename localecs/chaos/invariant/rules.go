@@ -36,6 +36,9 @@ const (
 	// LoginToken: the token of a login in the window stays, as its answer may not
 	// arrive, and nobody knows of the token.
 	LoginToken What = "the token of a login stays"
+	// LeaveLost: the servers may never hear that the agent of a task which ends in
+	// the window has left, and have it as failed.
+	LeaveLost What = "that its agent has left is lost"
 )
 
 // Bounds of what costs nothing.
@@ -114,6 +117,7 @@ const (
 	ttl      = "COMPATIBILITY.md, TTL of 30 s"
 	essence  = "essential in the task definition"
 	noServer = "nobody can tell the servers meanwhile"
+	lostWord = "its word may go by an agent that is cut off, and gossip says it once"
 )
 
 // agentRules are about the agent's death below a client-entrypoint that lives.
@@ -192,6 +196,8 @@ func worldRules() []Rule {
 		{Kind: "partition", On: "all", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
 		{Kind: "partition", On: "all", Everybody: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and says so until they deny it", Source: "Consul's gossip"},
+		{Kind: "partition", On: "server", Everybody: true, What: LeaveLost, Late: 30 * s, Reason: lostWord, Source: "Consul's gossip"},
+		{Kind: "partition", On: "all", Everybody: true, What: LeaveLost, Late: 30 * s, Reason: lostWord, Source: "Consul's gossip"},
 		{Kind: "partition", On: chaos.AnotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
 		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
 		{Kind: "link", What: NewsLate, Late: 6 * s, Reason: "news wait behind requests", Source: "TCP"},
