@@ -71,42 +71,21 @@ func (s Schedule) String() string {
 
 // Kind is that of the fault or of the piece of life.
 func (e Event) Kind() string {
-	f := e.Fault
 	switch {
 	case e.Stop != "":
 		return "stop"
 	case e.Unhealthy != "":
 		return "unhealthy"
-	case f.Endpoint != nil:
-		return "endpoint"
-	case f.Kill != nil:
-		return "kill"
-	case f.OOM != nil:
-		return "oom"
-	case f.Freeze != nil:
-		return "freeze"
-	case f.Slow != nil:
-		return "slow"
-	case f.Spot != nil:
-		return "spot"
-	case f.Server != "":
-		return "server"
-	case f.Partition != nil:
-		return "partition"
 	}
-	return "link"
+	return e.Fault.Kind()
 }
 
-// process is whom a fault of processes is about.
-func (e Event) process() (fault.Process, bool) {
-	if f := e.Fault; f != nil {
-		for _, p := range []*fault.Process{f.Kill, f.OOM, f.Freeze, f.Slow} {
-			if p != nil {
-				return *p, true
-			}
-		}
+// process is whom a fault of processes is about; nil for another event.
+func (e Event) process() *fault.Process {
+	if e.Fault == nil {
+		return nil
 	}
-	return fault.Process{}, false
+	return e.Fault.Process()
 }
 
 // Tasks are whom it is about; none when it is about all or nobody.
@@ -131,7 +110,7 @@ func (e Event) Target(w World, s Schedule) (task Task, on string) {
 		return Task{}, on
 	}
 	task, _ = w.of(names[0], s)
-	if p, ok := e.process(); ok {
+	if p := e.process(); p != nil {
 		c := task.named(p.Container)
 		on = string(c.Role)
 		if c.Role == Agent && (e.Fault.OOM != nil || e.Fault.Kill != nil && p.Process != c.Program) {

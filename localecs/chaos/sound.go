@@ -142,7 +142,7 @@ func (s Schedule) twice(e Event) bool {
 // object is what a fault that lasts has for itself.
 func (e Event) object() string {
 	f := e.Fault
-	switch p, _ := e.process(); e.Kind() {
+	switch p := e.process(); e.Kind() {
 	case "freeze", "slow":
 		return p.Task + "/" + p.Container
 	case "server":
@@ -161,8 +161,7 @@ func (e Event) object() string {
 // again: nothing else happens to its processes at the time.
 func (s Schedule) hears(told Event) bool {
 	return !slices.ContainsFunc(s.Events, func(e Event) bool {
-		_, process := e.process()
-		other := process || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != told.At
+		other := e.process() != nil || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != told.At
 		return other && slices.Contains(e.Tasks(), told.Unhealthy) && e.At <= told.End()+time.Second && e.End() >= told.At-time.Second
 	})
 }
@@ -200,8 +199,7 @@ func (e Event) lethal(w World, s Schedule, age time.Duration) bool {
 		agent, _ := task.container(Agent)
 		return agent.Essential && (!agent.Restarts || age < RestartAge)
 	}
-	p, _ := e.process()
-	return task.named(p.Container).Essential
+	return task.named(e.process().Container).Essential
 }
 
 // starting are the events that keep tasks from starting.

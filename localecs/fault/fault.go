@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -137,10 +138,8 @@ func (f Fault) Tasks() []string {
 	if f.Endpoint != nil {
 		add(f.Endpoint.Task)
 	}
-	for _, p := range []*Process{f.Kill, f.OOM, f.Freeze, f.Slow} {
-		if p != nil {
-			add(p.Task)
-		}
+	if p := f.Process(); p != nil {
+		add(p.Task)
 	}
 	if f.Spot != nil {
 		add(f.Spot.Task)
@@ -156,6 +155,32 @@ func (f Fault) Tasks() []string {
 	}
 	return names
 }
+
+// Kind is the name of the kind that is set, as in a scenario file; empty for none.
+func (f Fault) Kind() string {
+	for _, k := range f.kinds() {
+		if k.set {
+			return k.name
+		}
+	}
+	return ""
+}
+
+type kind struct {
+	name string
+	set  bool
+}
+
+// kinds says which kinds are set.
+func (f Fault) kinds() [9]kind {
+	return [...]kind{
+		{"endpoint", f.Endpoint != nil}, {"kill", f.Kill != nil}, {"oom", f.OOM != nil}, {"freeze", f.Freeze != nil}, {"slow", f.Slow != nil},
+		{"spot", f.Spot != nil}, {"server", f.Server != ""}, {"partition", f.Partition != nil}, {"link", f.Link != nil},
+	}
+}
+
+// Process is whom a fault of processes is about; nil for another fault.
+func (f Fault) Process() *Process { return cmp.Or(f.Kill, f.OOM, f.Freeze, f.Slow) }
 
 // Momentary says whether it happens in a moment, without an end of its own.
 func (f Fault) Momentary() bool { return f.Kill != nil || f.OOM != nil || f.Spot != nil }

@@ -26,57 +26,43 @@ func Problems(faults []Fault, w World) []error {
 	return errs
 }
 
-// kinds are the kinds that are set.
-func (f Fault) kinds() []string {
-	var kinds []string
-	for _, k := range []struct {
-		name string
-		set  bool
-	}{
-		{"endpoint", f.Endpoint != nil}, {"kill", f.Kill != nil}, {"oom", f.OOM != nil}, {"freeze", f.Freeze != nil},
-		{"slow", f.Slow != nil}, {"spot", f.Spot != nil}, {"server", f.Server != ""}, {"partition", f.Partition != nil}, {"link", f.Link != nil},
-	} {
+func (f Fault) problems(w World) []string {
+	var names, set []string
+	for _, k := range f.kinds() {
+		names = append(names, k.name)
 		if k.set {
-			kinds = append(kinds, k.name)
+			set = append(set, k.name)
 		}
 	}
-	return kinds
-}
-
-func (f Fault) problems(w World) []string {
-	kinds := f.kinds()
-	if len(kinds) != 1 {
-		return []string{fmt.Sprintf(": want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got %s",
-			strings.Join(append(kinds, "nothing else"), ", "))}
+	if len(set) != 1 {
+		return []string{fmt.Sprintf(": want exactly one of %s; got %s", strings.Join(names, ", "), strings.Join(append(set, "nothing else"), ", "))}
 	}
+	kind := set[0]
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if f.At < 0 {
 		add(".at: %s: want 0 or later", f.At)
 	}
 	if w.NoLinks && (f.Partition != nil || f.Link != nil) {
-		add(".%s: tasks share the host's network: it takes networks of their own", kinds[0])
+		add(".%s: tasks share the host's network: it takes networks of their own", kind)
 	}
 	switch {
 	case f.For < 0:
 		add(".for: %s: want how long it lasts, or nothing for the rest of the run", f.For)
 	case f.For > 0 && f.Momentary():
-		add(".for: %s is over in a moment", kinds[0])
+		add(".for: %s is over in a moment", kind)
 	}
 	for _, name := range f.Tasks() {
 		if _, known := w.Containers[name]; !known {
-			add(".%s: there is no task %q", kinds[0], name)
+			add(".%s: there is no task %q", kind, name)
 		}
 	}
-	f.valueProblems(func(format string, args ...any) { add("."+kinds[0]+format, args...) }, w)
+	f.valueProblems(func(format string, args ...any) { add("."+kind+format, args...) }, w)
 	return problems
 }
 
 func (f Fault) valueProblems(add func(string, ...any), w World) {
-	for _, p := range []*Process{f.Kill, f.OOM, f.Freeze, f.Slow} {
-		if p == nil {
-			continue
-		}
+	if p := f.Process(); p != nil {
 		if p.Task == "" {
 			add(".task: want a task")
 		}

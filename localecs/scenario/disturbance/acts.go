@@ -55,10 +55,8 @@ func (a Acts) Foresee(f fault.Fault) {
 	if f.Spot != nil {
 		a.Tasks.MayEnd(f.Spot.Task)
 	}
-	for _, p := range []*fault.Process{f.Kill, f.OOM, f.Freeze} {
-		if p != nil {
-			a.Tasks.MayKill(p.Task, p.Container)
-		}
+	if p := f.Process(); p != nil && f.Slow == nil { // what is slow ends, too
+		a.Tasks.MayKill(p.Task, p.Container)
 	}
 }
 
