@@ -59,8 +59,7 @@ func (c *Cleaner) now() time.Duration { return time.Since(c.began) }
 
 // Report is what a pass has found and done. JSON has it for scripts.
 type Report struct {
-	Cluster string        `json:"cluster"`
-	Took    time.Duration `json:"-"`
+	Cluster string `json:"cluster"`
 	// Running is how many tasks ECS lists as such; Tokens and Services are how
 	// many are ours in Consul, and Foreign those that look alike and are not, nor
 	// another cluster's.
@@ -87,16 +86,6 @@ type Failed struct {
 	Err string `json:"error"`
 }
 
-// Pass looks and deletes. The report is what was found and done, also beside an
-// error, which joins all that went wrong.
-func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
-	start := time.Now()
-	r, err := c.Look(ctx)
-	err = errors.Join(err, c.Apply(ctx, &r))
-	r.Took = time.Since(start)
-	return r, err
-}
-
 // Forget takes back that tasks were missing. It is for a leader that led before:
 // others may have seen the tasks since.
 func (c *Cleaner) Forget() { c.memory.missing = nil }
@@ -104,7 +93,7 @@ func (c *Cleaner) Forget() { c.memory.missing = nil }
 // Look reads Consul, then ECS, and says in the report what is to be deleted. It
 // writes nothing. Beside an error the plan holds what was proven all the same.
 func (c *Cleaner) Look(ctx context.Context) (Report, error) {
-	start, spent := time.Now(), c.ECS.Counts()
+	spent := c.ECS.Counts()
 	r := Report{Cluster: c.Cluster.ARN, Plan: Plan{Delete: []Item{}, Kept: []Kept{}}} // not null in JSON
 	s, err := c.snapshot(ctx, &r)
 	r.Running, r.Tokens, r.Services = len(s.Running), len(s.Tokens), len(s.Services)
@@ -114,7 +103,7 @@ func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 		c.memory.missing = nil
 	}
 	r.AWS = c.ECS.Counts().Sub(spent)
-	r.Took, r.Partial = time.Since(start), err != nil
+	r.Partial = err != nil
 	return r, err
 }
 

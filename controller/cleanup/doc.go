@@ -5,7 +5,7 @@
 // Flow: 1. Cleaner.Look reads tokens and services from Consul, then from ECS
 // which tasks run, and looks the other tasks up by their IDs; 2. decide (pure)
 // compares this with earlier sightings: what goes, on which evidence, and why the
-// rest stays; 3. Cleaner.Apply deletes, several at a time; 4. Pass is all of it.
+// rest stays; 3. Cleaner.Apply deletes, several at a time.
 //
 // Owns: what proves that a task is dead, and whose a token or a service is.
 // Never does: take silence for death, trust the wall clock of this machine, write

@@ -41,7 +41,7 @@ func TestEnterpriseNamespaces(t *testing.T) {
 	consul.login("kubernetes", loginText(task1, clusterARN)) // in the same list
 	c := inMemory(t, consul, ecs)
 	c.Partition = "edge"
-	r, err := c.Pass(t.Context())
+	r, err := once(t, c)
 	if err != nil || len(r.Deleted) != 5 {
 		t.Fatalf("report %+v, %v", r, err)
 	}

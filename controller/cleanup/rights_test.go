@@ -36,7 +36,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 			w.ecs.stop(task1)
 			admin := w.Cleaner.Consul
 			w.Cleaner.Consul = w.client(w.restricted(node, tc.rules))
-			r, err := w.Pass(t.Context())
+			r, err := once(t, w.Cleaner)
 			w.Cleaner.Consul = admin
 			switch {
 			case tc.want == "" && err != nil, tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want+": give the token of CONSUL_HTTP_TOKEN a policy with: "+nodes+" "+services)):
@@ -62,7 +62,7 @@ func TestHiddenServiceKeepsItsNode(t *testing.T) {
 	w.ecs.stop(task1)
 	admin := w.Cleaner.Consul
 	w.Cleaner.Consul = w.client(w.restricted("hides", `acl = "write" node_prefix "" { policy = "write" } service_prefix "web" { policy = "write" }`))
-	r, err := w.Pass(t.Context())
+	r, err := once(t, w.Cleaner)
 	w.Cleaner.Consul = admin
 	if ids, there := w.onNode("hides"); !there || len(ids) != 1 || len(r.Deleted) != 2 {
 		t.Errorf("on the node: %v, %v; %+v", ids, there, r)

@@ -150,7 +150,7 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 			w.register(task1, "partial-"+name, "passing")
 			w.pass() // the first look
 			fail(w.ecs)
-			r, err := w.Pass(t.Context())
+			r, err := once(t, w.Cleaner)
 			if !errors.Is(err, fault) || len(r.Delete) != 0 {
 				t.Errorf("deleted %v, %v", r.Delete, err)
 			}
@@ -221,7 +221,7 @@ func TestWeakness23And0919OneFailureStopsNoOther(t *testing.T) {
 	w.requests.next = &failing{next: w.requests.next, fail: func(r *http.Request) bool {
 		return strings.HasSuffix(r.URL.Path, client) || r.URL.Path == "/v1/catalog/deregister"
 	}}
-	r, err := w.Pass(t.Context())
+	r, err := once(t, w.Cleaner)
 	if err == nil || !strings.Contains(err.Error(), "3 of the deletions failed: ") || len(r.Failed) != 3 || r.ConsulErrors != 3 {
 		t.Errorf("error %v, report %+v", err, r)
 	}
@@ -244,7 +244,7 @@ func TestBrokenReadsOfConsul(t *testing.T) {
 	next := w.requests.next
 	for _, path := range []string{"/v1/catalog/service/web", "/v1/catalog/services"} {
 		w.requests.next = &failing{next: next, fail: func(r *http.Request) bool { return r.URL.Path == path }}
-		if r, err := w.Pass(t.Context()); err == nil || r.ConsulErrors == 0 {
+		if r, err := once(t, w.Cleaner); err == nil || r.ConsulErrors == 0 {
 			t.Errorf("%s: %+v, %v", path, r, err)
 		}
 	}
