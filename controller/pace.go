@@ -35,14 +35,17 @@ func (p pace) after(r Result, err error) pace {
 			p.pause = max(p.Interval, min(p.pause, r.Again))
 		}
 	}
-	spent := time.Duration(float64(r.AWSCalls) / p.Rate * float64(time.Second))
-	p.pause = max(p.pause, spent)
+	p.pause = max(p.pause, p.spent(r.AWSCalls))
 	return p
 }
 
 // Longest is the longest pause between two passes of a cluster whose passes take
 // so many AWS calls, while there is no trouble.
 func (o Options) Longest(calls int) time.Duration {
-	spent := time.Duration(float64(calls) / o.Rate * float64(time.Second))
-	return time.Duration(jitter * float64(max(quiet*o.Interval, spent)))
+	return time.Duration(jitter * float64(max(quiet*o.Interval, o.spent(calls))))
+}
+
+// spent is what AWS calls take out of the budget.
+func (o Options) spent(calls int) time.Duration {
+	return time.Duration(float64(calls) / o.Rate * float64(time.Second))
 }
