@@ -113,7 +113,8 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 	var totals trial.Totals
 	first := f.chaos.first()
 	for i := range f.chaos.runs {
-		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), first+uint64(i))), first+uint64(i))
+		number := first + uint64(i)
+		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), number)), number)
 		if err != nil {
 			return err
 		}
