@@ -45,7 +45,7 @@ func TestStopBetweenRecordAndLaunch(t *testing.T) {
 	h := &hasty{}
 	w := newWorld(t, func(o *controlplane.Options) { o.Launcher = h })
 	h.plane = w.Plane
-	ids := w.run(func(in *ecs.RunTaskInput) { in.Count = ptr(2) })
+	ids := w.run(func(in *ecs.RunTaskInput) { in.Count = new(2) })
 	if want := []string{ids[1] + " UserInitiated early"}; !slices.Equal(h.stops, want) {
 		t.Errorf("stops %q, want %q", h.stops, want)
 	}
@@ -60,7 +60,7 @@ func TestProtectionEndsWithItsTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	arn := out.Tasks[0].TaskARN
-	if _, err := w.UpdateTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{arn}, ProtectionEnabled: ptr(true)}); err != nil || !w.Protected(arn, begin) {
+	if _, err := w.UpdateTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{arn}, ProtectionEnabled: new(true)}); err != nil || !w.Protected(arn, begin) {
 		t.Fatalf("not protected, %v", err)
 	}
 	w.start(idOf(arn))

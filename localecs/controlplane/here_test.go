@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 )
@@ -31,7 +32,7 @@ func TestRunHereTakesWhatIsNotForFargate(t *testing.T) {
 		t.Errorf("described %+v", task)
 	}
 	_, err = w.RunTask(w.call(), in)
-	wantError(t, err, "InvalidParameterException: Task definition does not support launch_type FARGATE.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: Task definition does not support launch_type FARGATE.")
 	in.TaskDefinition, in.LaunchType = "bridge:2", "MOON"
 	if _, err = w.RunHere(w.call(), "", in); err == nil {
 		t.Error("it takes what does not exist")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
@@ -172,7 +173,7 @@ func TestStopTask(t *testing.T) {
 		t.Errorf("second stop: %+v, %v, %q", again.Task, err, w.stops)
 	}
 	_, err = w.StopTask(w.call(), ecs.StopTaskInput{Task: "0123456789abcdef0123456789abcdef"})
-	wantError(t, err, "InvalidParameterException: The referenced task was not found.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: The referenced task was not found.")
 }
 
 func TestAnswersMayBeLate(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
@@ -50,13 +51,13 @@ func TestListTasksFilters(t *testing.T) {
 	for want, in := range map[string]ecs.ListTasksInput{
 		"InvalidParameterException: startedBy must be the only filter.":                     {StartedBy: "me", Family: "web"},
 		"InvalidParameterException: The referenced container instance was not found.":       {ContainerInstance: "x"},
-		"InvalidParameterException: maxResults must be between 1 and 100.":                  {PageInput: ecs.PageInput{MaxResults: ptr(101)}},
+		"InvalidParameterException: maxResults must be between 1 and 100.":                  {PageInput: ecs.PageInput{MaxResults: new(101)}},
 		"InvalidParameterException: Invalid token":                                          {PageInput: ecs.PageInput{NextToken: "x"}},
 		"ClusterNotFoundException: Cluster not found.":                                      {Cluster: "nowhere"},
 		"InvalidParameterException: Invalid identifier: Expected a service, got a cluster.": {ServiceName: account + "cluster/default"},
 	} {
 		_, err := w.ListTasks(w.call(), in)
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 	}
 }
 
@@ -81,7 +82,7 @@ func TestPagesNeitherRepeatNorHide(t *testing.T) {
 	w := newWorld(t, nil)
 	var ids []string
 	for range 25 {
-		ids = append(ids, w.run(func(in *ecs.RunTaskInput) { in.Count = ptr(10) })...)
+		ids = append(ids, w.run(func(in *ecs.RunTaskInput) { in.Count = new(10) })...)
 	}
 	// Between the pages one that was listed goes, one that was not goes, and one
 	// comes.
@@ -106,8 +107,8 @@ func TestPagesNeitherRepeatNorHide(t *testing.T) {
 func TestTokensAreForTheirListAndADay(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	w.run(func(in *ecs.RunTaskInput) { in.Count = ptr(3) })
-	one := ecs.ListTasksInput{PageInput: ecs.PageInput{MaxResults: ptr(1)}}
+	w.run(func(in *ecs.RunTaskInput) { in.Count = new(3) })
+	one := ecs.ListTasksInput{PageInput: ecs.PageInput{MaxResults: new(1)}}
 	out, err := w.ListTasks(w.call(), one)
 	if err != nil || len(out.TaskARNs) != 1 || out.NextToken == "" {
 		t.Fatalf("%+v, %v", out, err)
@@ -116,14 +117,14 @@ func TestTokensAreForTheirListAndADay(t *testing.T) {
 	other := one
 	other.Family = "web"
 	_, err = w.ListTasks(w.call(), other)
-	wantError(t, err, "InvalidParameterException: Invalid token")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: Invalid token")
 	w.now = w.now.Add(24 * time.Hour)
 	if _, err := w.ListTasks(w.call(), one); err != nil {
 		t.Error(err)
 	}
 	w.now = w.now.Add(time.Second)
 	_, err = w.ListTasks(w.call(), one)
-	wantError(t, err, "InvalidParameterException: Invalid token")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: Invalid token")
 }
 
 func TestDescribeTasks(t *testing.T) {
@@ -159,7 +160,7 @@ func TestDescribeTasks(t *testing.T) {
 			Tasks: []string{id}, Include: []string{"ALL"}},
 	} {
 		_, err := w.DescribeTasks(w.call(), in)
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 	}
 }
 
@@ -174,7 +175,7 @@ func TestTenThousandTasks(t *testing.T) {
 	alike := w.reportOf(like)
 	w.end(like, 0)
 	for range tasks / 10 {
-		for _, id := range w.run(func(in *ecs.RunTaskInput) { in.Count = ptr(10) }) {
+		for _, id := range w.run(func(in *ecs.RunTaskInput) { in.Count = new(10) }) {
 			w.launches[id].Report(alike, w.now)
 		}
 	}
@@ -224,9 +225,9 @@ func TestThereAreNoContainerInstances(t *testing.T) {
 	_, err1 := w.StartTask(w.call(), ecs.StartTaskInput{TaskDefinition: "web"})
 	_, err2 := w.StartTask(w.call(), ecs.StartTaskInput{TaskDefinition: "nope", ContainerInstances: []string{"x"}})
 	_, err3 := w.DescribeContainerInstances(w.call(), ecs.ContainerInstancesInput{})
-	wantError(t, err1, "InvalidParameterException: Container instances cannot be empty.")
-	wantError(t, err2, "ClientException: TaskDefinition not found.")
-	wantError(t, err3, "InvalidParameterException: Container instance cannot be empty.")
+	testkit.WantError[*ecs.Error](t, err1, "InvalidParameterException: Container instances cannot be empty.")
+	testkit.WantError[*ecs.Error](t, err2, "ClientException: TaskDefinition not found.")
+	testkit.WantError[*ecs.Error](t, err3, "InvalidParameterException: Container instance cannot be empty.")
 }
 
 func TestServiceTasks(t *testing.T) {

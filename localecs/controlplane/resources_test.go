@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 )
 
@@ -29,7 +30,7 @@ func TestClusters(t *testing.T) {
 	if d := cmp.Diff(want, again.Cluster); err != nil || d != "" {
 		t.Errorf("a second time: %v (-want +got):\n%s", err, d)
 	}
-	ids := w.run(func(in *ecs.RunTaskInput) { in.Cluster, in.Count = "mesh", ptr(2) })
+	ids := w.run(func(in *ecs.RunTaskInput) { in.Cluster, in.Count = "mesh", new(2) })
 	w.start(ids[0])
 	out, err := w.DescribeClusters(w.call(), ecs.DescribeClustersInput{Clusters: []string{account + "cluster/mesh", "nowhere"}, Include: []string{"STATISTICS"}})
 	want.RunningTasks, want.PendingTasks, want.Tags, want.Settings = 1, 1, []ecs.Tag{}, []ecs.NameValue{}
@@ -43,7 +44,7 @@ func TestClusters(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 	_, err = w.DeleteCluster(w.call(), ecs.ClusterInput{Cluster: "mesh"})
-	wantError(t, err, "ClusterContainsTasksException: The Cluster cannot be deleted while Tasks are active.")
+	testkit.WantError[*ecs.Error](t, err, "ClusterContainsTasksException: The Cluster cannot be deleted while Tasks are active.")
 	for _, id := range ids {
 		w.start(id)
 		w.end(id, 0)
@@ -56,7 +57,7 @@ func TestClusters(t *testing.T) {
 		t.Errorf("%+v, %v", list, err)
 	}
 	_, err = w.ListTasks(w.call(), ecs.ListTasksInput{Cluster: "mesh"})
-	wantError(t, err, "ClusterNotFoundException: The referenced cluster was inactive.")
+	testkit.WantError[*ecs.Error](t, err, "ClusterNotFoundException: The referenced cluster was inactive.")
 }
 
 func TestClustersThatAreRefused(t *testing.T) {
@@ -68,10 +69,10 @@ func TestClustersThatAreRefused(t *testing.T) {
 		"InvalidParameterException: Duplicate tag keys found.": {Tags: []ecs.Tag{{Key: "a"}, {Key: "a"}}},
 	} {
 		_, err := w.CreateCluster(w.call(), in)
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 	}
 	_, err := w.DescribeClusters(w.call(), ecs.DescribeClustersInput{Clusters: make([]string, 101)})
-	wantError(t, err, "InvalidParameterException: clusters can have at most 100 items.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: clusters can have at most 100 items.")
 	out, err := w.CreateCluster(w.call(), ecs.CreateClusterInput{})
 	if err != nil || out.Cluster.ClusterName != "default" {
 		t.Errorf("without a name: %+v, %v", out, err)
@@ -100,7 +101,7 @@ func TestTagsOfResources(t *testing.T) {
 		many[i].Key = fmt.Sprint(i)
 	}
 	_, err := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: account + "task/default/" + id, Tags: many})
-	wantError(t, err, "InvalidParameterException: tags can have at most 50 items.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: tags can have at most 50 items.")
 	if tags := w.describe(id).Tags; len(tags) != 1 {
 		t.Errorf("a refused call has changed them: %v", tags)
 	}
@@ -114,7 +115,7 @@ func TestTagsOfResources(t *testing.T) {
 		"InvalidParameterException: Invalid identifier: Identifier is not an ARN.":                                              "web",
 	} {
 		_, err := w.TagResource(w.call(), ecs.TagResourceInput{ResourceARN: arn})
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 	}
 }
 
@@ -127,7 +128,7 @@ func TestTaskProtection(t *testing.T) {
 	}
 	arn, alone := out.Tasks[0].TaskARN, w.run(nil)[0]
 	const unknown = "0123456789abcdef0123456789abcdef"
-	set := ecs.TaskProtectionInput{Tasks: []string{arn, alone, unknown}, ProtectionEnabled: ptr(true)}
+	set := ecs.TaskProtectionInput{Tasks: []string{arn, alone, unknown}, ProtectionEnabled: new(true)}
 	got, err := w.UpdateTaskProtection(w.call(), set)
 	want := ecs.TaskProtectionOutput{
 		ProtectedTasks: []ecs.ProtectedTask{{TaskARN: arn, ProtectionEnabled: true, ExpirationDate: ecs.At(begin.Add(2 * time.Hour))}},
@@ -149,18 +150,18 @@ func TestTaskProtection(t *testing.T) {
 	if !state() {
 		t.Error("not protected for two hours")
 	}
-	set.ProtectionEnabled = ptr(false)
+	set.ProtectionEnabled = new(false)
 	if _, err := w.UpdateTaskProtection(w.call(), set); err != nil || state() {
 		t.Errorf("still protected: %v", err)
 	}
 	for want, in := range map[string]ecs.TaskProtectionInput{
 		"InvalidParameterException: protectionEnabled must not be null.":          {Tasks: []string{arn}},
-		"InvalidParameterException: expiresInMinutes must be between 1 and 2880.": {Tasks: []string{arn}, ProtectionEnabled: ptr(true), ExpiresInMinutes: ptr(2881)},
-		"InvalidParameterException: Tasks cannot be empty.":                       {ProtectionEnabled: ptr(true)},
-		"InvalidParameterException: taskIds can have at most 10 items.":           {Tasks: make([]string, 11), ProtectionEnabled: ptr(true)},
-		"ClusterNotFoundException: Cluster not found.":                            {Cluster: "nowhere", Tasks: []string{arn}, ProtectionEnabled: ptr(true)},
+		"InvalidParameterException: expiresInMinutes must be between 1 and 2880.": {Tasks: []string{arn}, ProtectionEnabled: new(true), ExpiresInMinutes: new(2881)},
+		"InvalidParameterException: Tasks cannot be empty.":                       {ProtectionEnabled: new(true)},
+		"InvalidParameterException: taskIds can have at most 10 items.":           {Tasks: make([]string, 11), ProtectionEnabled: new(true)},
+		"ClusterNotFoundException: Cluster not found.":                            {Cluster: "nowhere", Tasks: []string{arn}, ProtectionEnabled: new(true)},
 	} {
 		_, err := w.UpdateTaskProtection(w.call(), in)
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/time/rate"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -35,7 +36,7 @@ func TestRunTaskRefuses(t *testing.T) {
 		"ClusterNotFoundException: Cluster not found.":                                   func(in *ecs.RunTaskInput) { in.Cluster = "nowhere" },
 		"ClusterNotFoundException: The referenced cluster was inactive.":                 func(in *ecs.RunTaskInput) { in.Cluster = account + "cluster/old" },
 		"InvalidParameterException: Invalid identifier: Unexpected number of separators": func(in *ecs.RunTaskInput) { in.Cluster = "a/b" },
-		"InvalidParameterException: count must be between 1 and 10.":                     func(in *ecs.RunTaskInput) { in.Count = ptr(11) },
+		"InvalidParameterException: count must be between 1 and 10.":                     func(in *ecs.RunTaskInput) { in.Count = new(11) },
 		"InvalidParameterException: startedBy can have at most 128 characters.":          func(in *ecs.RunTaskInput) { in.StartedBy = strings.Repeat("x", 129) },
 		"InvalidParameterException: clientToken can have at most 64 characters.":         func(in *ecs.RunTaskInput) { in.ClientToken = strings.Repeat("x", 65) },
 		"InvalidParameterException: Invalid namespace for group.":                        func(in *ecs.RunTaskInput) { in.Group = "service:web" },
@@ -65,11 +66,11 @@ func TestRunTaskRefuses(t *testing.T) {
 		"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. Valid memory for this CPU: 512 1024 2048.": func(in *ecs.RunTaskInput) { in.Overrides.Memory = "4096" },
 	} {
 		_, err := w.RunTask(w.call(), input(change))
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 	}
 	// A cluster without a strategy means EC2, unless the call says otherwise.
 	_, err := w.RunTask(w.call(), input(func(in *ecs.RunTaskInput) { in.Cluster = "bare" }))
-	wantError(t, err, "InvalidParameterException: No Container Instances were found in your cluster.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: No Container Instances were found in your cluster.")
 	if len(w.launches) != 0 || len(w.events) != 0 {
 		t.Errorf("launched %d", len(w.launches))
 	}
@@ -83,7 +84,7 @@ func TestOverridesAreApplied(t *testing.T) {
 			CPU: "512", Memory: "1024", TaskRoleARN: "arn:aws:iam::123456789012:role/r", ExecutionRoleARN: "arn:aws:iam::123456789012:role/e",
 			EphemeralStorage: &ecs.EphemeralStorage{SizeInGiB: 30},
 			Containers: []ecs.ContainerOverride{{
-				Name: "app", Command: []string{"other"}, CPU: ptr(128), Memory: ptr(256), MemoryReservation: ptr(64),
+				Name: "app", Command: []string{"other"}, CPU: new(128), Memory: new(256), MemoryReservation: new(64),
 				Environment: []ecs.EnvironmentVariable{{Name: "B", Value: "new"}, {Name: "C", Value: "3"}},
 			}},
 		}
@@ -125,7 +126,7 @@ func TestCapacityProviders(t *testing.T) {
 	_, err := w.RunTask(w.call(), input(func(in *ecs.RunTaskInput) {
 		in.CapacityProviderStrategy = []ecs.StrategyItem{{CapacityProvider: "mine"}}
 	}))
-	wantError(t, err, "InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
 }
 
 func TestTagsOfTasks(t *testing.T) {
@@ -158,14 +159,14 @@ func TestTagsOfTasks(t *testing.T) {
 func TestClientTokens(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	token := func(in *ecs.RunTaskInput) { in.ClientToken, in.Count = "token", ptr(2) }
+	token := func(in *ecs.RunTaskInput) { in.ClientToken, in.Count = "token", new(2) }
 	first := w.run(token)
 	w.start(first[0])
 	if d := cmp.Diff(first, w.run(token)); d != "" || len(w.launches) != 2 {
 		t.Errorf("%d launches (-want +got):\n%s", len(w.launches), d)
 	}
 	_, err := w.RunTask(w.call(), input(func(in *ecs.RunTaskInput) { in.ClientToken = "token" }))
-	wantError(t, err, "ConflictException: The provided clientToken is already in use with a different RunTask request.")
+	testkit.WantError[*ecs.Error](t, err, "ConflictException: The provided clientToken is already in use with a different RunTask request.")
 	if e := err.(*ecs.Error); len(e.ResourceIDs) != 2 || e.ResourceIDs[0] != account+"task/default/"+first[0] {
 		t.Errorf("%q", e.ResourceIDs)
 	}
@@ -178,16 +179,16 @@ func TestClientTokens(t *testing.T) {
 func TestFargateLaunchesAreThrottled(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, func(o *controlplane.Options) { o.Launches = rate.NewLimiter(20, 100) })
-	ten := func(in *ecs.RunTaskInput) { in.Count = ptr(10) }
+	ten := func(in *ecs.RunTaskInput) { in.Count = new(10) }
 	for range 10 {
 		w.run(ten)
 	}
 	_, err := w.RunTask(w.call(), input(nil))
-	wantError(t, err, "ThrottlingException: Rate exceeded")
+	testkit.WantError[*ecs.Error](t, err, "ThrottlingException: Rate exceeded")
 	w.now = w.now.Add(500 * time.Millisecond)
 	w.run(ten)
 	_, err = w.RunTask(w.call(), input(nil))
-	wantError(t, err, "ThrottlingException: Rate exceeded")
+	testkit.WantError[*ecs.Error](t, err, "ThrottlingException: Rate exceeded")
 	if len(w.launches) != 110 {
 		t.Errorf("%d launches", len(w.launches))
 	}

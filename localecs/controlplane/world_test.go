@@ -1,7 +1,6 @@
 package controlplane_test
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -177,14 +176,3 @@ func (w *world) list(in ecs.ListTasksInput) []string {
 	}
 	return ids
 }
-
-// wantError wants an error of the API: code, then message.
-func wantError(t *testing.T, err error, want string) {
-	t.Helper()
-	var e *ecs.Error
-	if !errors.As(err, &e) || e.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-}
-
-func ptr[T any](v T) *T { return &v }

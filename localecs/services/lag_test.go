@@ -43,11 +43,11 @@ func TestAnswersAboutServicesAreAsLateAsLagSays(t *testing.T) {
 	expect(10*time.Second, "ACTIVE 2+0 of 2, listed 1")
 	// What changes it sees it as it is.
 	w.now = begin.Add(20 * time.Second)
-	if s := w.update(ecs.ServiceInput{DesiredCount: ptr(0)}); s.RunningCount != 2 {
+	if s := w.update(ecs.ServiceInput{DesiredCount: new(0)}); s.RunningCount != 2 {
 		t.Errorf("%d run", s.RunningCount)
 	}
 	w.settle()
-	if s := w.update(ecs.ServiceInput{DesiredCount: ptr(0)}); s.RunningCount != 0 {
+	if s := w.update(ecs.ServiceInput{DesiredCount: new(0)}); s.RunningCount != 0 {
 		t.Errorf("the answer of a change: %d run", s.RunningCount)
 	}
 	expect(24*time.Second, "ACTIVE 2+0 of 0, listed 1")

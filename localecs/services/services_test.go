@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 )
 
@@ -19,7 +20,7 @@ func TestServiceIsCreatedAndBecomesSteady(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	created := w.create(func(in *ecs.ServiceInput) {
-		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []ecs.Tag{{Key: "of", Value: "service"}}, ptr(true)
+		in.PropagateTags, in.Tags, in.EnableECSManagedTags = "SERVICE", []ecs.Tag{{Key: "of", Value: "service"}}, new(true)
 	})
 	if d := created.Deployments; len(d) != 1 || d[0].Status != "PRIMARY" || d[0].RolloutState != "IN_PROGRESS" || created.RunningCount != 0 ||
 		!regexp.MustCompile(`^ecs-svc/\d{19}$`).MatchString(d[0].ID) {
@@ -47,7 +48,7 @@ func TestServiceIsSpreadOverCapacityProviders(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	w.create(func(in *ecs.ServiceInput) {
-		in.LaunchType, in.DesiredCount = "", ptr(25)
+		in.LaunchType, in.DesiredCount = "", new(25)
 		in.CapacityProviderStrategy = []ecs.StrategyItem{{CapacityProvider: "FARGATE", Base: 5, Weight: 1}, {CapacityProvider: "FARGATE_SPOT", Weight: 4}}
 	})
 	of := func() map[string]int {
@@ -82,10 +83,10 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 	if listed, err := w.ListTasks(w.call(), ecs.ListTasksInput{ServiceName: "web"}); err != nil || len(listed.TaskARNs) != 2 {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
-	if _, err := w.plane.UpdateTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: ptr(true)}); err != nil {
+	if _, err := w.plane.UpdateTaskProtection(w.call(), ecs.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: new(true)}); err != nil {
 		t.Fatal(err)
 	}
-	w.update(ecs.ServiceInput{DesiredCount: ptr(1)})
+	w.update(ecs.ServiceInput{DesiredCount: new(1)})
 	w.settle()
 	left := w.running()
 	if len(left) != 1 || left[0].TaskARN != first {
@@ -108,8 +109,8 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		in   ecs.ServiceInput
 		new  bool
 	}{
-		{"count", ecs.ServiceInput{DesiredCount: ptr(3)}, false},
-		{"percentages", ecs.ServiceInput{DeploymentConfiguration: &ecs.DeploymentConfiguration{MinimumHealthyPercent: ptr(50)}}, false},
+		{"count", ecs.ServiceInput{DesiredCount: new(3)}, false},
+		{"percentages", ecs.ServiceInput{DeploymentConfiguration: &ecs.DeploymentConfiguration{MinimumHealthyPercent: new(50)}}, false},
 		{"same definition", ecs.ServiceInput{TaskDefinition: "web:1"}, false},
 		{"other definition", ecs.ServiceInput{TaskDefinition: "web"}, true},
 		{"forced", ecs.ServiceInput{ForceNewDeployment: true}, true},
@@ -140,14 +141,14 @@ func TestServiceGoesOnWithARevisionThatIsInactive(t *testing.T) {
 	if _, err := w.plane.DeregisterTaskDefinition(w.call(), ecs.TaskDefinitionInput{TaskDefinition: "web:1"}); err != nil {
 		t.Fatal(err)
 	}
-	w.update(ecs.ServiceInput{DesiredCount: ptr(3)})
+	w.update(ecs.ServiceInput{DesiredCount: new(3)})
 	w.update(ecs.ServiceInput{ForceNewDeployment: true})
 	w.settle()
 	if s := w.describe("web"); s.RunningCount != 3 || len(s.Deployments) != 1 {
 		t.Errorf("got %+v", s)
 	}
 	_, err := w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.ServiceName, in.TaskDefinition = "other", "web:1" }))
-	wantError(t, err, "ClientException: TaskDefinition is inactive")
+	testkit.WantError[*ecs.Error](t, err, "ClientException: TaskDefinition is inactive")
 }
 
 func TestServiceIsDeleted(t *testing.T) {
@@ -155,23 +156,23 @@ func TestServiceIsDeleted(t *testing.T) {
 	w := newWorld(t, begin)
 	w.create(nil)
 	_, err := w.DeleteCluster(w.call(), ecs.ClusterInput{})
-	wantError(t, err, "ClusterContainsServicesException: The Cluster cannot be deleted while Services are active.")
+	testkit.WantError[*ecs.Error](t, err, "ClusterContainsServicesException: The Cluster cannot be deleted while Services are active.")
 	_, err = w.DeleteService(w.call(), ecs.DeleteServiceInput{Service: "web"})
-	wantError(t, err, "InvalidParameterException: The service cannot be stopped while it is scaled above 0.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: The service cannot be stopped while it is scaled above 0.")
 	out, err := w.DeleteService(w.call(), ecs.DeleteServiceInput{Service: "web", Force: true})
 	if err != nil || out.Service.Status != "DRAINING" {
 		t.Fatalf("got %+v, %v", out, err)
 	}
 	_, err = w.CreateService(w.call(), input(nil))
-	wantError(t, err, "InvalidParameterException: Unable to Start a service that is still Draining.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: Unable to Start a service that is still Draining.")
 	w.settle()
 	if s := w.describe("web"); s.Status != "INACTIVE" || len(w.running()) != 0 {
 		t.Errorf("got %+v", s)
 	}
-	_, err = w.UpdateService(w.call(), ecs.ServiceInput{Service: "web", DesiredCount: ptr(1)})
-	wantError(t, err, "ServiceNotActiveException: Service was not ACTIVE.")
+	_, err = w.UpdateService(w.call(), ecs.ServiceInput{Service: "web", DesiredCount: new(1)})
+	testkit.WantError[*ecs.Error](t, err, "ServiceNotActiveException: Service was not ACTIVE.")
 	_, err = w.DeleteService(w.call(), ecs.DeleteServiceInput{Service: "web"})
-	wantError(t, err, "ServiceNotFoundException: Service not found.")
+	testkit.WantError[*ecs.Error](t, err, "ServiceNotFoundException: Service not found.")
 	if s := w.create(nil); s.Status != "ACTIVE" || len(w.running()) != 2 {
 		t.Errorf("made again: %+v", s)
 	}
@@ -187,10 +188,10 @@ func TestServiceIsMadeOnce(t *testing.T) {
 	if got := len(w.running()); got != 2 {
 		t.Errorf("%d tasks", got)
 	}
-	_, err := w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.DesiredCount = ptr(3) }))
-	wantError(t, err, "InvalidParameterException: Creation of service was not idempotent.")
+	_, err := w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.DesiredCount = new(3) }))
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: Creation of service was not idempotent.")
 	_, err = w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.ClientToken, in.ServiceName = "once", "other" }))
-	wantError(t, err, "InvalidParameterException: Creation of service was not idempotent.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: Creation of service was not idempotent.")
 }
 
 func TestWhatServicesRefuse(t *testing.T) {
@@ -206,16 +207,16 @@ func TestWhatServicesRefuse(t *testing.T) {
 		{func(in *ecs.ServiceInput) { in.LoadBalancers = []map[string]any{{}} }, "UnsupportedFeatureException: localecs does not have loadBalancers: leave it out."},
 		{func(in *ecs.ServiceInput) { in.NetworkConfiguration = nil }, "InvalidParameterException: Network Configuration must be provided when networkMode 'awsvpc' is specified."},
 		{func(in *ecs.ServiceInput) {
-			in.DeploymentConfiguration = &ecs.DeploymentConfiguration{MaximumPercent: ptr(201)}
+			in.DeploymentConfiguration = &ecs.DeploymentConfiguration{MaximumPercent: new(201)}
 		}, "InvalidParameterException: maximumPercent must be between 1 and 200."},
 	} {
 		_, err := w.CreateService(w.call(), input(c.change))
-		wantError(t, err, c.want)
+		testkit.WantError[*ecs.Error](t, err, c.want)
 	}
 	_, err := w.UpdateService(w.call(), ecs.ServiceInput{Service: "web"})
-	wantError(t, err, "ServiceNotFoundException: Service not found.")
+	testkit.WantError[*ecs.Error](t, err, "ServiceNotFoundException: Service not found.")
 	_, err = w.ListTasks(w.call(), ecs.ListTasksInput{ServiceName: "web"})
-	wantError(t, err, "ServiceNotFoundException: Service not found.")
+	testkit.WantError[*ecs.Error](t, err, "ServiceNotFoundException: Service not found.")
 	out, err := w.DescribeServices(w.call(), ecs.DescribeServicesInput{Services: []string{"web"}})
 	want := []ecs.Failure{{ARN: account + "service/default/web", Reason: "MISSING"}}
 	if err != nil || !reflect.DeepEqual(out.Failures, want) {
@@ -227,7 +228,7 @@ func TestServicesAreListedInPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	for i := range 12 {
-		w.create(func(in *ecs.ServiceInput) { in.ServiceName, in.DesiredCount = fmt.Sprintf("s%02d", i), ptr(0) })
+		w.create(func(in *ecs.ServiceInput) { in.ServiceName, in.DesiredCount = fmt.Sprintf("s%02d", i), new(0) })
 	}
 	first, err := w.ListServices(w.call(), ecs.ListServicesInput{LaunchType: "FARGATE"})
 	if err != nil || len(first.ServiceARNs) != 10 || !strings.HasSuffix(first.ServiceARNs[9], "/s09") {

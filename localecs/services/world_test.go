@@ -1,7 +1,6 @@
 package services_test
 
 import (
-	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -106,7 +105,7 @@ func (w *world) register(family string) {
 // input is one for CreateService that is accepted, then changed.
 func input(change func(*ecs.ServiceInput)) ecs.ServiceInput {
 	in := ecs.ServiceInput{
-		ServiceName: "web", TaskDefinition: "web", DesiredCount: ptr(2), LaunchType: "FARGATE",
+		ServiceName: "web", TaskDefinition: "web", DesiredCount: new(2), LaunchType: "FARGATE",
 		NetworkConfiguration: &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{"subnet-1"}}},
 	}
 	if change != nil {
@@ -172,13 +171,3 @@ func messages(s ecs.Service) []string {
 	}
 	return out
 }
-
-func wantError(t *testing.T, err error, want string) {
-	t.Helper()
-	var e *ecs.Error
-	if !errors.As(err, &e) || e.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-}
-
-func ptr[T any](v T) *T { return &v }

@@ -40,13 +40,6 @@ func simple(family string) string {
 	return `{"family": "` + family + `", "containerDefinitions": [{"name": "app", "image": "app:1", "memory": 64}], "tags": [{"key": "team", "value": "shop"}]}`
 }
 
-func wantError(t *testing.T, err error, want string) {
-	t.Helper()
-	if err == nil || err.Error() != want {
-		t.Errorf("got  %v\nwant %s", err, want)
-	}
-}
-
 // TestRegistrationAnswersAsAWS compares the whole answer for a definition that
 // uses most of what requires an attribute.
 func TestRegistrationAnswersAsAWS(t *testing.T) {
@@ -99,7 +92,7 @@ func TestRegistrationRefuses(t *testing.T) {
 	} {
 		g := newRegistry()
 		_, err := g.RegisterTaskDefinition(call, ecs.RegisterTaskDefinitionInput{Document: []byte(document)})
-		wantError(t, err, want)
+		testkit.WantError[*ecs.Error](t, err, want)
 		if list, err := g.ListTaskDefinitionFamilies(call, ecs.ListTaskDefinitionsInput{}); err != nil || len(list.Families) != 0 {
 			t.Errorf("a refused definition has made %q, %v", list.Families, err)
 		}
@@ -154,14 +147,14 @@ func TestUnknownRevisions(t *testing.T) {
 	register(t, g, simple("web"))
 	for _, ref := range []string{"web:2", "api", prefix + "api:1"} {
 		_, err := g.DescribeTaskDefinition(call, ecs.TaskDefinitionInput{TaskDefinition: ref})
-		wantError(t, err, "ClientException: Unable to describe task definition.")
+		testkit.WantError[*ecs.Error](t, err, "ClientException: Unable to describe task definition.")
 	}
 	_, err := g.DeregisterTaskDefinition(call, ecs.TaskDefinitionInput{TaskDefinition: "web:2"})
-	wantError(t, err, "ClientException: The specified task definition does not exist.")
+	testkit.WantError[*ecs.Error](t, err, "ClientException: The specified task definition does not exist.")
 	_, err = g.DeregisterTaskDefinition(call, ecs.TaskDefinitionInput{TaskDefinition: "web"})
-	wantError(t, err, "ClientException: Revision is missing.")
+	testkit.WantError[*ecs.Error](t, err, "ClientException: Revision is missing.")
 	_, err = g.DeleteTaskDefinitions(call, ecs.DeleteTaskDefinitionsInput{TaskDefinitions: make([]string, 11)})
-	wantError(t, err, "InvalidParameterException: taskDefinitions can have at most 10 items.")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: taskDefinitions can have at most 10 items.")
 	if r, err := g.Find("nope"); r != nil || err != nil {
 		t.Errorf("%v, %v", r, err)
 	}
@@ -217,7 +210,7 @@ func TestLists(t *testing.T) {
 		}
 	}
 	_, err := g.ListTaskDefinitions(call, ecs.ListTaskDefinitionsInput{Sort: "UP"})
-	wantError(t, err, "InvalidParameterException: 1 validation error detected: Value 'UP' at 'sort' failed to satisfy constraint: Member must satisfy enum value set: [ASC, DESC]")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'UP' at 'sort' failed to satisfy constraint: Member must satisfy enum value set: [ASC, DESC]")
 }
 
 func TestTags(t *testing.T) {
@@ -235,5 +228,5 @@ func TestTags(t *testing.T) {
 		t.Error("a revision that does not exist has tags")
 	}
 	_, err = g.DescribeTaskDefinition(call, ecs.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"tags"}})
-	wantError(t, err, "InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]")
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]")
 }
