@@ -112,8 +112,8 @@ func (l *Lock) acquire(ctx context.Context, standby func(string) error) error {
 	}
 }
 
-// contend tries once to lock the key, within requestLimit. It fails while the lock's delay lasts, or
-// when another was quicker.
+// contend tries once to lock the key, within requestLimit. It fails while the
+// lock's delay lasts, or when another was quicker.
 func (l *Lock) contend(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()

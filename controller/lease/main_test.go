@@ -54,7 +54,8 @@ func (c candidate) put(ctx context.Context, key string) error {
 }
 
 // playCandidate leads when it may, and then writes its name as fast as it can, deaf
-// to the end of its lead: only the guard can stop it. It says what happens. Arguments: address, key, key to write, name.
+// to the end of its lead: only the guard can stop it. It says what happens.
+// Arguments: address, key, key to write, name.
 func playCandidate(args []string) int {
 	c, err := newCandidate(args[0], testkit.ManagementToken, args[1], args[3], hclog.NewNullLogger())
 	if err != nil {

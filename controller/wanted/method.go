@@ -37,7 +37,8 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 }
 
 // compare returns the found method with our fields put right, and the names of
-// those that were not, for principals with what was added and removed. Everything else in it stays, known to us or not.
+// those that were not, for principals with what was added and removed. Everything
+// else in it stays, known to us or not.
 func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMethod, []string, error) {
 	if found.Type != methodType {
 		return nil, nil, &retry.PermanentError{Err: fmt.Errorf(
