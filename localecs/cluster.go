@@ -73,8 +73,10 @@ type Event = change.Event
 type Cluster struct {
 	options Options
 	fabric  *network.Fabric
-	runtime *runtime.Runtime
-	store   *identity.Store
+	runtime containers
+	// group starts what is no task's.
+	group runtime.Group
+	store *identity.Store
 	// ecs is the ECS API, where there is one.
 	ecs atomic.Pointer[http.Handler]
 	// aws is where STS and IAM are, in URLs; closeAWS ends them, nil before
@@ -91,7 +93,8 @@ type Cluster struct {
 	closed  error // of close
 
 	lost   chan struct{}
-	losing sync.Once // closes lost
+	losing sync.Once     // closes lost
+	gone   chan struct{} // closed by close
 
 	mu       sync.Mutex
 	shortage error
@@ -107,7 +110,7 @@ type Cluster struct {
 
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: identity.NewStore(), faults: disturb.New(), protections: metadata.NewProtections(), secrets: map[string]string{}, families: map[string]bool{}, lost: make(chan struct{})}
+	c := &Cluster{options: o, store: identity.NewStore(), faults: disturb.New(), protections: metadata.NewProtections(), secrets: map[string]string{}, families: map[string]bool{}, lost: make(chan struct{}), gone: make(chan struct{})}
 	for name, value := range o.Secrets {
 		c.secrets[name] = value
 	}
@@ -117,24 +120,48 @@ func Open(o Options) (*Cluster, error) {
 	if err := os.MkdirAll(c.LogDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("make state directory: %w", err)
 	}
-	var err error
-	if c.fabric, err = network.New(network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}); err != nil {
-		return nil, fmt.Errorf("make network: %w", err)
+	if err := c.open(); err != nil {
+		return nil, err
 	}
-	if c.runtime, err = runtime.New(runtime.Options{Log: o.Log}); err != nil {
-		return nil, errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
+	if err := c.serve(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+// containers runs them: as processes of this host, or in an engine.
+type containers interface {
+	// Pull gets an image by its name; what is returned has its defaults.
+	Pull(name string) (image.Image, error)
+	// Group makes what starts the containers of a task.
+	Group(s runtime.GroupSpec) (runtime.Group, error)
+	// Lost is closed when no container can run any more, and Err says why; also
+	// before that.
+	Lost() <-chan struct{}
+	Err() error
+	Close() error
+}
+
+// open makes network and runtime.
+func (c *Cluster) open() (err error) {
+	if c.runtime, err = runtime.New(runtime.Options{Images: c.options.Images, Log: c.options.Log}); err != nil {
+		return fmt.Errorf("make runtime: %w", err)
+	}
+	o := c.options
+	if c.fabric, err = network.New(network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}); err != nil {
+		return errors.Join(fmt.Errorf("make network: %w", err), c.runtime.Close())
+	}
+	if c.group, err = c.runtime.Group(runtime.GroupSpec{Name: "vpc", NetNS: c.fabric.Infra().File()}); err != nil {
+		return errors.Join(err, c.runtime.Close(), c.fabric.Close())
 	}
 	go func() {
 		select {
 		case <-c.runtime.Lost():
 			c.losing.Do(func() { close(c.lost) })
-		case <-c.runtime.Closed():
+		case <-c.gone:
 		}
 	}()
-	if err := c.serve(); err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	return c, nil
+	return nil
 }
 
 // serve opens what every task can ask. Where tasks share the host's network,
@@ -260,7 +287,7 @@ func (c *Cluster) volumeDir() string { return filepath.Join(c.options.Dir, "volu
 // StartService starts a process in the VPC's own network, until Close.
 func (c *Cluster) StartService(s infra.Service) (*infra.Running, error) {
 	started, err := infra.Host{
-		Fabric: c.fabric, Runtime: c.runtime, Images: c.options.Images,
+		Fabric: c.fabric, Pull: c.runtime.Pull, Group: c.group,
 		Volumes: c.volumeDir(), Logs: c.LogDir(), Log: c.options.Log,
 	}.Start(s)
 	if err != nil {
@@ -337,5 +364,6 @@ func (c *Cluster) close() error {
 	if c.dns != nil {
 		errs = append(errs, c.dns.Close())
 	}
-	return errors.Join(append(errs, c.runtime.Close(), c.fabric.Close(), os.RemoveAll(c.volumeDir()))...)
+	close(c.gone)
+	return errors.Join(append(errs, c.group.Close(), c.runtime.Close(), c.fabric.Close(), os.RemoveAll(c.volumeDir()))...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -61,6 +62,7 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 		logs:       map[string]*logfile.File{},
 		volumes:    map[string]string{},
 		containers: map[string]*runtime.Container{},
+		images:     map[string]image.Image{},
 		events:     make(chan scheduler.Event),
 		kill:       make(chan struct{}),
 		stopped:    make(chan struct{}),
@@ -105,7 +107,7 @@ func (t *Task) prepare() error {
 		container.ContainerARN = arn
 		t.facts.Containers[name] = container
 	}
-	for _, acquire := range []func() error{t.reservePorts, t.openCredentials, t.sharePIDs, t.limitMemory, t.serve, t.makeFiles} {
+	for _, acquire := range []func() error{t.reservePorts, t.openCredentials, t.openGroup, t.serve, t.makeFiles} {
 		if err := acquire(); err != nil {
 			return err
 		}
@@ -181,25 +183,17 @@ func (t *Task) openCredentials() error {
 	return nil
 }
 
-// sharePIDs makes the pid namespace of pidMode task.
-func (t *Task) sharePIDs() (err error) {
-	if t.def.PIDMode != "task" {
-		return nil
-	}
-	if t.pids, err = t.cluster.runtime.SharePIDs(); err != nil {
-		return err
-	}
-	t.closers = append(t.closers, t.pids.Close)
-	return nil
-}
-
-// limitMemory makes the budget of the task's own memory setting.
-func (t *Task) limitMemory() (err error) {
+// openGroup makes what the containers share: their network, the processes of
+// pidMode task, the task's own memory setting.
+func (t *Task) openGroup() (err error) {
 	mib, _ := t.def.MemoryMiB()
-	if t.budget, err = t.cluster.runtime.Limit(t.id, mebibytes(mib)); err != nil {
+	t.group, err = t.cluster.runtime.Group(runtime.GroupSpec{
+		Name: t.id, NetNS: t.ns.File(), SharePIDs: t.def.PIDMode == "task", Memory: &runtime.Memory{Limit: mebibytes(mib)},
+	})
+	if err != nil {
 		return err
 	}
-	t.closers = append(t.closers, t.budget.Close)
+	t.closers = append(t.closers, t.group.Close)
 	return nil
 }
 

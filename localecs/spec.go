@@ -11,8 +11,8 @@ import (
 
 // spec is a container of the task definition as the runtime wants it.
 func (t *Task) spec(name string) runtime.Spec {
-	c := *t.def.Container(name)            // the scheduler knows no other names
-	i := t.cluster.options.Images[c.Image] // known since its pull
+	c := *t.def.Container(name) // the scheduler knows no other names
+	i := t.image(name)
 	s := runtime.Spec{
 		Name:         t.name + "/" + name,
 		Image:        i,
@@ -25,9 +25,6 @@ func (t *Task) spec(name string) runtime.Spec {
 		Hostname:     t.ns.PrivateDNSName,
 		Hosts:        t.ns.Hosts(),
 		ResolvConf:   t.ns.ResolvConf(),
-		NetNS:        t.ns.File(),
-		PIDs:         t.pids,
-		Budget:       t.budget,
 		Memory:       mebibytes(int(t.facts.Containers[name].Memory)),
 		Stdout:       t.logs[name],
 		Stderr:       t.logs[name],

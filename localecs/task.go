@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"net"
 	"slices"
 	"sync"
@@ -19,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/meter"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -35,11 +35,9 @@ type Task struct {
 	facts   metadata.Facts
 	// host is where metadata and credentials are, in URLs.
 	host string
-	// pids is what containers of pidMode task share; nil without.
-	pids *runtime.PIDs
-	// budget is the task's memory; nil where the host cannot limit it.
-	budget *runtime.Budget
-	meter  *meter.Task
+	// group starts the containers.
+	group runtime.Group
+	meter *meter.Task
 	// credentials is the ID under which the role's are served; empty without.
 	credentials string
 	// By container name, complete after prepare.
@@ -62,6 +60,7 @@ type Task struct {
 	mu         sync.Mutex
 	view       scheduler.View
 	containers map[string]*runtime.Container
+	images     map[string]image.Image // by name, once pulled
 }
 
 // newTaskID is 32 hexadecimal digits, as ECS makes them.
@@ -214,18 +213,24 @@ func (t *Task) act(action scheduler.Action) {
 	}
 }
 
-// pull finds everything the image lists on this machine.
+// pull gets the image; what it has for defaults is known from then on.
 func (t *Task) pull(a scheduler.Pull) {
-	image, ok := t.cluster.options.Images[a.Image]
-	if !ok {
-		t.send(scheduler.PullFailed{Container: a.Container, Reason: fmt.Sprintf("pull access denied for %s: not among the known images", a.Image)})
-		return
-	}
-	if err := t.cluster.runtime.Prepare(image); err != nil {
+	i, err := t.cluster.runtime.Pull(a.Image)
+	if err != nil {
 		t.send(scheduler.PullFailed{Container: a.Container, Reason: err.Error()})
 		return
 	}
+	t.mu.Lock()
+	t.images[a.Image] = i
+	t.mu.Unlock()
 	t.send(scheduler.PullDone{Container: a.Container})
+}
+
+// image is a container's, known since its pull.
+func (t *Task) image(container string) image.Image {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.images[t.def.Container(container).Image]
 }
 
 // signal sends the image's stop signal. A container that cannot be signalled is
@@ -235,7 +240,7 @@ func (t *Task) signal(name string) {
 	if c == nil {
 		return
 	}
-	signal, err := t.cluster.options.Images[t.def.Container(name).Image].Signal()
+	signal, err := t.image(name).Signal()
 	if err == nil {
 		err = c.Signal(signal)
 	}
@@ -252,7 +257,7 @@ func (t *Task) container(name string) *runtime.Container {
 
 // start starts the container's process and waits for its end.
 func (t *Task) start(name string) {
-	c, err := t.cluster.runtime.Start(t.spec(name))
+	c, err := t.group.Start(t.spec(name))
 	if err != nil {
 		t.cluster.fail(err)
 		reason := err.Error()

@@ -29,9 +29,10 @@ type Service struct {
 
 // Host is what services run on.
 type Host struct {
-	Fabric  *network.Fabric
-	Runtime *runtime.Runtime
-	Images  map[string]image.Image
+	Fabric *network.Fabric
+	// Pull gets an image by its name, Group starts what is in the VPC's network.
+	Pull  func(name string) (image.Image, error)
+	Group runtime.Group
 	// Volumes is where the services' directories are, Logs where their logs are.
 	Volumes, Logs string
 	Log           hclog.Logger
@@ -39,9 +40,9 @@ type Host struct {
 
 // Start starts a process in the VPC's own network.
 func (h Host) Start(s Service) (*Running, error) {
-	image, ok := h.Images[s.Image]
-	if !ok {
-		return nil, fmt.Errorf("image %s: not among the scenario's images", s.Image)
+	image, err := h.Pull(s.Image)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", s.Image, err)
 	}
 	if err := h.address(s); err != nil {
 		return nil, err
@@ -55,9 +56,9 @@ func (h Host) Start(s Service) (*Running, error) {
 		return nil, fmt.Errorf("make log of %s: %w", s.Name, err)
 	}
 	infra := h.Fabric.Infra()
-	return start(h.Runtime, log, runtime.Spec{
+	return start(h.Group, log, runtime.Spec{
 		Name: s.Name, Image: image, Args: s.Args, Mounts: mounts,
-		Hostname: s.Name, Hosts: infra.Hosts(), ResolvConf: infra.ResolvConf(), NetNS: infra.File(),
+		Hostname: s.Name, Hosts: infra.Hosts(), ResolvConf: infra.ResolvConf(),
 		Stdout: log, Stderr: log,
 	})
 }

@@ -16,7 +16,7 @@ var ErrEnded = errors.New("it has ended")
 // its process ended without being told to, or Stop was called.
 type Running struct {
 	LogFile string
-	runtime *runtime.Runtime
+	group   runtime.Group
 	spec    runtime.Spec
 	log     *logfile.File
 
@@ -27,8 +27,8 @@ type Running struct {
 	done      chan struct{} // closed when it has ended
 }
 
-func start(r *runtime.Runtime, log *logfile.File, spec runtime.Spec) (*Running, error) {
-	s := &Running{LogFile: log.Name(), runtime: r, spec: spec, log: log, done: make(chan struct{})}
+func start(g runtime.Group, log *logfile.File, spec runtime.Spec) (*Running, error) {
+	s := &Running{LogFile: log.Name(), group: g, spec: spec, log: log, done: make(chan struct{})}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.launch(); err != nil {
@@ -40,7 +40,7 @@ func start(r *runtime.Runtime, log *logfile.File, spec runtime.Spec) (*Running, 
 
 // launch starts the process. The lock is held.
 func (s *Running) launch() error {
-	c, err := s.runtime.Start(s.spec)
+	c, err := s.group.Start(s.spec)
 	if err != nil {
 		return err
 	}

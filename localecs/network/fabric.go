@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
 	"sync"
 
 	"github.com/meshtask/consul-ecs/localecs/network/impair"
@@ -19,6 +20,10 @@ type Options struct {
 	// the VPC namespace, so it may be in use on the host; empty is
 	// DefaultSubnet. Host: a part of 127.0.0.0/8.
 	Subnet string
+	// Namespace makes the network namespaces for awsvpc: empty, but for lo, and
+	// owned by the Fabric then. owner is a task's ID or "vpc", hostname what it will
+	// be called. Nil makes anonymous ones.
+	Namespace func(owner, hostname string) (*os.File, error)
 	// Region makes DNS names; empty is us-west-2.
 	Region string
 }
@@ -59,7 +64,7 @@ func New(o Options) (*Fabric, error) {
 	if o.Mode == Host {
 		f.wires, err = newShared(gateway)
 	} else {
-		f.wires, err = newVPC(gateway)
+		f.wires, err = newVPC(gateway, o.Namespace)
 	}
 	if err != nil {
 		return nil, err

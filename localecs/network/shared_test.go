@@ -115,11 +115,11 @@ func TestVPCHasNothingToClaim(t *testing.T) {
 func TestHostNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, Options{}) // skips where there are no namespaces
-	ns, err := newNamespace(f.wires.(*vpc).home)
+	ns, err := newNamespace(f.wires.(*vpc).home, "down")
 	if err != nil {
 		t.Fatal(err)
 	}
-	down := f.wires.(*vpc).inside(ns, "down", netip.Addr{}) // lo is not up yet
+	down := f.wires.(*vpc).inside(ns, netip.Addr{}) // lo is not up yet
 	defer down.ns.Close()
 	err = down.do(func() error {
 		_, err := New(Options{Mode: Host, Subnet: "127.42.0.0/24"})

@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/vishvananda/netns"
@@ -37,7 +38,7 @@ func visit(home netns.NsHandle, enter, fn func() error) error {
 
 // newNamespace makes an anonymous network namespace. Its only reference is the
 // returned descriptor.
-func newNamespace(home netns.NsHandle) (netns.NsHandle, error) {
+func newNamespace(home netns.NsHandle, owner string) (*os.File, error) {
 	created := netns.None()
 	make := func() error {
 		var err error
@@ -45,8 +46,13 @@ func newNamespace(home netns.NsHandle) (netns.NsHandle, error) {
 		return err
 	}
 	err := visit(home, make, func() error { return nil })
-	if err != nil && created.IsOpen() {
-		created.Close()
+	if !created.IsOpen() {
+		return nil, err
 	}
-	return created, err
+	file := os.NewFile(uintptr(created), "netns-"+owner)
+	if err != nil {
+		file.Close()
+		return nil, err
+	}
+	return file, nil
 }

@@ -21,12 +21,14 @@ const wayRound = "-network host does without, and says what is lost then"
 
 // vpc is a namespace that routes, and a namespace per task linked to it.
 type vpc struct {
-	home   netns.NsHandle
-	own    *inside
-	a      Addressing // of the gateway
-	link   *netlink.Handle
-	bridge netlink.Link
-	links  atomic.Uint64
+	home netns.NsHandle
+	// namespace makes them, see Options.Namespace.
+	namespace func(owner, hostname string) (*os.File, error)
+	own       *inside
+	a         Addressing // of the gateway
+	link      *netlink.Handle
+	bridge    netlink.Link
+	links     atomic.Uint64
 	// impaired are the links that somebody makes bad.
 	impaired *impair.VPC
 	// metadata listens at MetadataIP for all tasks. The address is outside of
@@ -69,7 +71,7 @@ func (i *inside) servicePort() string { return "80" }
 // reserve has nothing to do: a port in here is nobody else's.
 func (i *inside) reserve(ports.Port, string) error { return nil }
 
-func newVPC(gateway Addressing) (*vpc, error) {
+func newVPC(gateway Addressing, namespace func(owner, hostname string) (*os.File, error)) (*vpc, error) {
 	if err := hostcap.Check("make a task network", wayRound, AWSVPC.Needs()...); err != nil {
 		return nil, err
 	}
@@ -77,7 +79,10 @@ func newVPC(gateway Addressing) (*vpc, error) {
 	if err != nil {
 		return nil, &hostcap.MissingError{What: "open own network namespace", Need: "a /proc with this process", Instead: "mount it", Err: err}
 	}
-	v := &vpc{home: home, a: gateway}
+	v := &vpc{home: home, namespace: namespace, a: gateway}
+	if namespace == nil {
+		v.namespace = func(owner, _ string) (*os.File, error) { return newNamespace(home, owner) }
+	}
 	if err := v.open(); err != nil {
 		return nil, errors.Join(err, v.close())
 	}
@@ -86,11 +91,11 @@ func newVPC(gateway Addressing) (*vpc, error) {
 
 func (v *vpc) open() error {
 	const what = "make the VPC"
-	ns, err := newNamespace(v.home)
+	ns, err := v.namespace("vpc", v.a.PrivateDNSName)
 	if err != nil {
 		return hostcap.Explain(what, "network namespaces", wayRound, hostcap.Shortage(err, "net"))
 	}
-	v.own = v.inside(ns, "localecs-vpc", v.a.IP)
+	v.own = v.inside(ns, v.a.IP)
 	if v.link, err = openLink(v.own); err != nil {
 		return hostcap.Explain(what, "netlink", wayRound, err)
 	}
@@ -132,9 +137,9 @@ func (v *vpc) listen() error {
 	return nil
 }
 
-// inside wraps a descriptor. It owns ns from here on.
-func (v *vpc) inside(ns netns.NsHandle, name string, ip netip.Addr) *inside {
-	return &inside{home: v.home, ns: os.NewFile(uintptr(ns), name), vpc: v, ip: ip}
+// inside wraps a namespace. It owns ns from here on.
+func (v *vpc) inside(ns *os.File, ip netip.Addr) *inside {
+	return &inside{home: v.home, ns: ns, vpc: v, ip: ip}
 }
 
 func (v *vpc) infra() place { return v.own }
@@ -148,13 +153,13 @@ func (v *vpc) add(ip netip.Addr) error {
 }
 
 func (v *vpc) attach(taskID string, a Addressing) (place, *impair.Task, func() error, error) {
-	ns, err := newNamespace(v.home)
+	ns, err := v.namespace(taskID, a.PrivateDNSName)
 	if err != nil {
 		return nil, nil, nil, hostcap.Explain("make a network namespace", "network namespaces", "", hostcap.Shortage(err, "net"))
 	}
-	i := v.inside(ns, "task-"+taskID, a.IP)
+	i := v.inside(ns, a.IP)
 	detach := func() error { return v.detach(i, a) }
-	if err := v.connect(i, ns, a); err != nil {
+	if err := v.connect(i, a); err != nil {
 		return nil, nil, nil, errors.Join(err, detach())
 	}
 	return i, i.impaired, detach, nil
@@ -162,7 +167,8 @@ func (v *vpc) attach(taskID string, a Addressing) (place, *impair.Task, func() e
 
 // connect links the namespace with the VPC, eth0 before eth1, so that
 // interface numbers are in Fargate's order.
-func (v *vpc) connect(i *inside, ns netns.NsHandle, a Addressing) error {
+func (v *vpc) connect(i *inside, a Addressing) error {
+	ns := netns.NsHandle(i.ns.Fd())
 	// Numbers are not used again: the links of a task that has ended are there
 	// until the kernel gets round to them.
 	number := v.links.Add(1)

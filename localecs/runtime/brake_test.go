@@ -1,11 +1,9 @@
 package runtime
 
 import (
-	"errors"
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/testkit"
 	"golang.org/x/sys/unix"
 )
 
@@ -71,28 +69,5 @@ func TestFrozenContainerInSharedPIDs(t *testing.T) {
 	frozen.KillForMemory()
 	if exit := await(t, frozen); exit.Code != 137 || !exit.OOM {
 		t.Errorf("%+v, want 137 and out of memory", exit)
-	}
-}
-
-// The goroutine ends with the last hold, and a later one begins another.
-func TestBrakeLooksAsLongAsItIsHeld(t *testing.T) {
-	t.Parallel()
-	r := newRuntime(t)
-	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
-	looks := func() bool {
-		c.brake.mu.Lock()
-		defer c.brake.mu.Unlock()
-		return c.brake.looked
-	}
-	for range 2 {
-		release, ok := c.Slow("sleep")
-		if !ok || !looks() {
-			t.Fatal("nobody looks")
-		}
-		release()
-		testkit.Eventually(t, "nobody looks any more", func() bool { return !looks() })
-		if err := unix.Kill(c.PID(), 0); errors.Is(err, unix.ESRCH) {
-			t.Fatal(err)
-		}
 	}
 }

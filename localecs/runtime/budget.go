@@ -52,16 +52,10 @@ func (b *Budget) admit(pid int, memory uint64) (*cgroup.Group, error) {
 	return g, g.Add(pid)
 }
 
-// Usage is the container's at this moment; ok is false where the host does not
-// measure it, and once the container has ended.
-func (c *Container) Usage() (u Usage, ok bool) {
-	select {
-	case <-c.done:
-		return u, false
-	default:
-	}
-	if c.group == nil {
+// Usage is what the container's group has measured.
+func (n *native) Usage() (u Usage, ok bool) {
+	if n.group == nil {
 		return u, false
 	}
-	return c.group.Usage(), true
+	return n.group.Usage(), true
 }

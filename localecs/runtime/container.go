@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
@@ -32,69 +34,124 @@ type Exit struct {
 	At time.Time
 }
 
+// Life is what kinds of containers differ in.
+type Life interface {
+	// Wait returns once the container has ended and its output is written. It ends
+	// the container's processes.Group as soon as it knows.
+	Wait() Exit
+	// Exec is Container.Exec of a container that is not frozen, within the context
+	// alone: the Timeout is in it.
+	Exec(ctx context.Context, s ExecSpec) ExecResult
+	// Usage is Container.Usage of a container that runs.
+	Usage() (Usage, bool)
+}
+
 // Container is a container whose program was started.
 type Container struct {
-	config   stage.Config
+	*processes.Group
+	life     Life
 	warnings []string
-	child    process
-	// mounts is the container's mount namespace, by which its processes are told
-	// from others of a shared pid namespace; nil where the kernel does that.
-	mounts *os.File
-	// group limits and measures the memory; nil without a budget.
-	group *cgroup.Group
-	brake *brake
 	// overfed: KillForMemory has ended it.
 	overfed atomic.Bool
-	pidfd   *os.File
-	copies  sync.WaitGroup
-	outputs []output
 	done    chan struct{}
 	exit    Exit
 }
 
+// NewContainer is the container of a group of processes. warnings are what
+// Warnings says. It needs somebody who calls Watch.
+func NewContainer(g *processes.Group, life Life, warnings []string) *Container {
+	return &Container{Group: g, life: life, warnings: warnings, done: make(chan struct{})}
+}
+
+// Watch waits for the container's end and tells of it. It is called once.
+func (c *Container) Watch() {
+	c.exit = c.life.Wait()
+	c.exit.OOM = c.exit.OOM || c.overfed.Load()
+	close(c.done)
+}
+
+// Warnings says what the host could not give: one sentence each.
+func (c *Container) Warnings() []string { return c.warnings }
+
+// Done is closed when the container has ended and its output is written.
+func (c *Container) Done() <-chan struct{} { return c.done }
+
+// Exit is how the container ended; only after Done.
+func (c *Container) Exit() Exit {
+	<-c.done
+	return c.exit
+}
+
+// KillForMemory is Kill, told as the kernel's own for a memory limit.
+func (c *Container) KillForMemory() {
+	c.overfed.Store(true)
+	c.Kill()
+}
+
+// Usage is the container's at this moment; ok is false where the host does not
+// measure it, and once the container has ended.
+func (c *Container) Usage() (u Usage, ok bool) {
+	select {
+	case <-c.done:
+		return u, false
+	default:
+		return c.life.Usage()
+	}
+}
+
+// native is the life of a container that is a process of this host.
+type native struct {
+	config    stage.Config
+	child     process
+	processes *processes.Group
+	// mounts is the container's mount namespace, by which its processes are told
+	// from others of a shared pid namespace; nil where the kernel does that.
+	mounts *os.File
+	// group limits and measures the memory; nil without a budget.
+	group   *cgroup.Group
+	pidfd   *os.File
+	copies  sync.WaitGroup
+	outputs []output
+}
+
 // open watches the child from its first moment on.
-func (c *Container) open(r *Runtime) error {
+func (n *native) open() error {
 	// Non-blocking, so that waiting goes through the poller: a blocked thread
 	// for each of a thousand containers would be dear.
-	if err := unix.SetNonblock(c.child.pidfd, true); err != nil {
-		c.child.end()
-		closeAll(c.mounts)
-		for _, o := range c.outputs {
+	if err := unix.SetNonblock(n.child.pidfd, true); err != nil {
+		n.child.end()
+		closeAll(n.mounts)
+		for _, o := range n.outputs {
 			o.from.Close()
 		}
-		return fmt.Errorf("watch process %d: %w", c.child.pid, err)
+		return fmt.Errorf("watch process %d: %w", n.child.pid, err)
 	}
-	c.pidfd = os.NewFile(uintptr(c.child.pidfd), fmt.Sprintf("pidfd-%d", c.child.pid))
-	c.collect()
-	r.add(c)
-	go func() {
-		defer r.remove(c)
-		c.watch()
-	}()
+	n.pidfd = os.NewFile(uintptr(n.child.pidfd), fmt.Sprintf("pidfd-%d", n.child.pid))
+	n.processes = processes.New(n.child.pid, n.pidfd)
+	n.collect()
 	return nil
 }
 
-// watch reaps the child, takes in what is left of its output, and tells.
-func (c *Container) watch() {
-	status := wait(c.pidfd, c.child.pid)
-	c.exit = Exit{Code: status.ExitStatus(), At: time.Now()}
+// Wait reaps the child, takes in what is left of its output, and tells.
+func (n *native) Wait() Exit {
+	status := wait(n.pidfd, n.child.pid)
+	exit := Exit{Code: status.ExitStatus(), At: time.Now()}
 	if status.Signaled() {
-		c.exit.Signal = status.Signal()
-		c.exit.Code = 128 + int(status.Signal())
+		exit.Signal = status.Signal()
+		exit.Code = 128 + int(status.Signal())
 	}
-	c.brake.stop()
-	if c.mounts != nil {
-		killAllIn(c.mounts)
-		c.mounts.Close()
+	n.processes.End()
+	if n.mounts != nil {
+		processes.KillAllIn(n.mounts)
+		n.mounts.Close()
 	}
-	c.exit.OOM = c.overfed.Load()
-	if c.group != nil {
-		c.exit.OOM = c.exit.OOM || c.group.OutOfMemory()
-		_ = c.group.Close() // what stays is in the way of the budget's end, which says so
+	if n.group != nil {
+		exit.OOM = n.group.OutOfMemory()
+		_ = n.group.Close() // what stays is in the way of the budget's end, which says so
 	}
-	c.drain()
-	c.pidfd.Close()
-	close(c.done)
+	n.drain()
+	n.pidfd.Close()
+	return exit
 }
 
 // wait returns the status of a child once it has ended.
@@ -119,58 +176,18 @@ func wait(pidfd *os.File, pid int) unix.WaitStatus {
 }
 
 // collect starts copying the container's output.
-func (c *Container) collect() {
-	for _, o := range c.outputs {
-		c.copies.Go(func() {
+func (n *native) collect() {
+	for _, o := range n.outputs {
+		n.copies.Go(func() {
 			copyLines(o.to, o.from)
 			o.from.Close()
 		})
 	}
 }
 
-func (c *Container) drain() {
-	for _, o := range c.outputs {
+func (n *native) drain() {
+	for _, o := range n.outputs {
 		_ = o.from.SetReadDeadline(time.Now().Add(outputGrace))
 	}
-	c.copies.Wait()
-}
-
-// PID is the container's first process, as the host numbers it.
-func (c *Container) PID() int { return c.child.pid }
-
-// Warnings says what the host could not give: one sentence each.
-func (c *Container) Warnings() []string { return c.warnings }
-
-// Done is closed when the container has ended and its output is written.
-func (c *Container) Done() <-chan struct{} { return c.done }
-
-// Exit is how the container ended; only after Done.
-func (c *Container) Exit() Exit {
-	<-c.done
-	return c.exit
-}
-
-// Signal sends a signal to the container's PID 1. A container that has ended
-// already is no error.
-func (c *Container) Signal(s syscall.Signal) error {
-	raw, err := c.pidfd.SyscallConn()
-	if err != nil {
-		return nil
-	}
-	var sent error
-	err = raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
-	// The descriptor is closed, or the process a zombie: it has ended.
-	if err != nil || sent == nil || errors.Is(sent, unix.ESRCH) {
-		return nil
-	}
-	return fmt.Errorf("send %v to process %d: %w", s, c.child.pid, sent)
-}
-
-// Kill sends SIGKILL: the kernel ends every process of the container.
-func (c *Container) Kill() { _ = c.Signal(unix.SIGKILL) }
-
-// KillForMemory is Kill, told as the kernel's own for a memory limit.
-func (c *Container) KillForMemory() {
-	c.overfed.Store(true)
-	c.Kill()
+	n.copies.Wait()
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
@@ -61,26 +62,31 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 	}
-	if err := c.brake.pass(ctx); err != nil {
+	if err := c.Pass(ctx); err != nil {
 		if ctx.Err() != nil {
-			return s.interrupted(ctx)
+			return s.Interrupted(ctx)
 		}
-		return notStarted(err)
+		return NotStarted(err)
 	}
+	return c.life.Exec(ctx, s)
+}
+
+// Exec enters the container's namespaces.
+func (n *native) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	read, write, err := os.Pipe()
 	if err != nil {
-		return notStarted(err)
+		return NotStarted(err)
 	}
 	defer read.Close()
-	child, err := c.spawn(s.Argv, write)
+	child, err := n.spawn(s.Argv, write)
 	write.Close()
 	if err != nil {
-		return notStarted(err)
+		return NotStarted(err)
 	}
 	pidfd := os.NewFile(uintptr(child.pidfd), "probe")
 	defer pidfd.Close()
-	if c.group != nil {
-		_ = c.group.Add(child.pid) // one that has ended already needs no limit
+	if n.group != nil {
+		_ = n.group.Add(child.pid) // one that has ended already needs no limit
 	}
 	output := newTail(read)
 	stop := context.AfterFunc(ctx, func() {
@@ -96,7 +102,7 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	}
 	// A process that ended by itself just in time has its own result.
 	if interrupted && status.Signaled() && status.Signal() == unix.SIGKILL {
-		end := s.interrupted(ctx)
+		end := s.Interrupted(ctx)
 		if !end.TimedOut {
 			end.Output = result.Output
 		}
@@ -106,8 +112,8 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 	return result
 }
 
-// interrupted is the result of a process that the context has ended.
-func (s ExecSpec) interrupted(ctx context.Context) ExecResult {
+// Interrupted is the result of a process that the context has ended.
+func (s ExecSpec) Interrupted(ctx context.Context) ExecResult {
 	result := ExecResult{Code: CodeTimedOut, TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded)}
 	if result.TimedOut {
 		result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
@@ -115,8 +121,8 @@ func (s ExecSpec) interrupted(ctx context.Context) ExecResult {
 	return result
 }
 
-// notStarted words a failure as Fargate does.
-func notStarted(err error) ExecResult {
+// NotStarted words a failure as Fargate does.
+func NotStarted(err error) ExecResult {
 	return ExecResult{
 		Code:   CodeNotStarted,
 		Output: "OCI runtime exec failed: exec failed: unable to start container process: " + err.Error() + ": unknown",
@@ -124,7 +130,7 @@ func notStarted(err error) ExecResult {
 }
 
 // spawn starts a process inside the container.
-func (c *Container) spawn(argv []string, output *os.File) (child process, err error) {
+func (n *native) spawn(argv []string, output *os.File) (child process, err error) {
 	if len(argv) == 0 {
 		return child, errors.New("no command specified")
 	}
@@ -139,8 +145,8 @@ func (c *Container) spawn(argv []string, output *os.File) (child process, err er
 	done := make(chan struct{})
 	onDoomedThread(func() {
 		defer close(done)
-		if err = c.enter(); err == nil {
-			child, err = c.execute(argv, null.Fd(), output.Fd())
+		if err = n.enter(); err == nil {
+			child, err = n.execute(argv, null.Fd(), output.Fd())
 		}
 	})
 	<-done
@@ -150,60 +156,58 @@ func (c *Container) spawn(argv []string, output *os.File) (child process, err er
 
 // enter takes the calling thread into the container for good. The pid
 // namespace applies to its children only.
-func (c *Container) enter() error {
+func (n *native) enter() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare file system state: %w", err)
 	}
-	raw, err := c.pidfd.SyscallConn()
+	raw, err := n.pidfd.SyscallConn()
 	if err != nil {
-		return errEnded
+		return processes.ErrEnded
 	}
 	kinds := unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
-	if c.config.JoinNet { // else it is ours, which a user namespace may not even join
+	if n.config.JoinNet { // else it is ours, which a user namespace may not even join
 		kinds |= unix.CLONE_NEWNET
 	}
 	var joined error
 	err = raw.Control(func(fd uintptr) { joined = unix.Setns(int(fd), kinds) })
 	if err != nil || errors.Is(joined, unix.ESRCH) {
-		return errEnded
+		return processes.ErrEnded
 	}
 	if joined != nil {
 		return fmt.Errorf("join the container's namespaces: %w", joined)
 	}
 	unix.Umask(0o022)
-	if err := unix.Chdir(c.config.Dir); err != nil {
-		return fmt.Errorf("enter %s: %w", c.config.Dir, err)
+	if err := unix.Chdir(n.config.Dir); err != nil {
+		return fmt.Errorf("enter %s: %w", n.config.Dir, err)
 	}
-	return c.config.Restrict()
+	return n.config.Restrict()
 }
 
-var errEnded = errors.New("cannot exec in a stopped container")
-
 // execute forks from the calling thread, which is inside the container.
-func (c *Container) execute(argv []string, stdin, output uintptr) (process, error) {
+func (n *native) execute(argv []string, stdin, output uintptr) (process, error) {
 	child := process{pidfd: -1}
-	path, err := stage.LookPath(argv[0], c.config.Env)
+	path, err := stage.LookPath(argv[0], n.config.Env)
 	if err != nil {
 		return child, err
 	}
 	child.pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
-		Env:   c.config.Env,
+		Env:   n.config.Env,
 		Files: []uintptr{stdin, output, output},
 		Sys: &syscall.SysProcAttr{
 			Setsid: true,
 			PidFD:  &child.pidfd,
 			// No Pdeathsig: the library compares parents by number, and from
 			// inside the namespace ours is 0. The container's death is enough.
-			Credential: &syscall.Credential{Uid: uint32(c.config.UID), Gid: uint32(c.config.GID), NoSetGroups: c.config.KeepGroups},
+			Credential: &syscall.Credential{Uid: uint32(n.config.UID), Gid: uint32(n.config.GID), NoSetGroups: n.config.KeepGroups},
 		},
 	})
 	if errors.Is(err, unix.ENOMEM) {
-		return child, errEnded // PID 1 is gone, the namespace takes nobody in
+		return child, processes.ErrEnded // PID 1 is gone, the namespace takes nobody in
 	}
 	if err != nil {
 		return child, fmt.Errorf("exec: %q: %w", strings.Join(argv, " "), err)
 	}
-	for _, l := range c.config.Limits {
+	for _, l := range n.config.Limits {
 		// The process runs already; if it has ended too, it needs no limit.
 		_ = unix.Prlimit(child.pid, l.Resource, &unix.Rlimit{Cur: l.Soft, Max: l.Hard}, nil)
 	}

@@ -26,6 +26,8 @@ func InitMain() (handled bool) { return stage.Main() }
 
 // Options configure a Runtime.
 type Options struct {
+	// Images are what Pull knows, by name.
+	Images map[string]image.Image
 	// Log gets warnings about what the host cannot give; nil drops them.
 	Log hclog.Logger
 }
@@ -33,6 +35,7 @@ type Options struct {
 // Runtime starts containers. It is safe for concurrent use.
 type Runtime struct {
 	log       hclog.Logger
+	known     map[string]image.Image
 	ids       idmap.IDs
 	images    image.Resolver
 	hardLimit func(resource int) (uint64, error)
@@ -75,7 +78,7 @@ func New(o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, hostcap.Explain("start a container", "pid namespaces", "", hostcap.Shortage(err, "pid"))
 	}
-	r := &Runtime{log: o.Log, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
+	r := &Runtime{log: o.Log, known: o.Images, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
 	r.groups, r.noGroups = cgroup.Open()
 	return r, nil
 }
@@ -168,7 +171,7 @@ func (r *Runtime) warn(container string, warnings []string) {
 	}
 }
 
-// add puts a container on the list of those Close kills. One that comes after
+// add watches a container, on the list of those Close kills. One that comes after
 // Close began is killed at once.
 func (r *Runtime) add(c *Container) {
 	r.mu.Lock()
@@ -178,6 +181,10 @@ func (r *Runtime) add(c *Container) {
 	if r.closed {
 		c.Kill()
 	}
+	go func() {
+		defer r.remove(c)
+		c.Watch()
+	}()
 }
 
 func (r *Runtime) remove(c *Container) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 )
 
@@ -43,15 +44,17 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	p.closeChildEnds()
-	c := &Container{config: config, warnings: append(warnings, unowned...), child: child, outputs: p.takeOutput(), brake: newBrake(), done: make(chan struct{})}
+	n := &native{config: config, child: child, outputs: p.takeOutput()}
 	if s.PIDs != nil {
 		// An error means that it has ended, before it could have children.
-		c.mounts, _ = os.Open(mountNamespacePath(child.pid))
+		n.mounts, _ = os.Open(processes.MountNamespacePath(child.pid))
 	}
-	c.group, err = s.Budget.admit(child.pid, s.Memory)
-	if err := c.open(r); err != nil {
+	n.group, err = s.Budget.admit(child.pid, s.Memory)
+	if err := n.open(); err != nil {
 		return nil, err
 	}
+	c := NewContainer(n.processes, n, append(warnings, unowned...))
+	r.add(c)
 	var lacks []string
 	if err == nil {
 		lacks, err = p.handshake(config)

@@ -1,4 +1,4 @@
-package runtime
+package processes
 
 import (
 	"context"
@@ -49,30 +49,30 @@ func newBrake() *brake { return &brake{holds: map[*hold]bool{}, ended: make(chan
 // then SIGCONT by release. A container that is frozen as a whole begins no
 // probe. ok is false when there is no such process. SIGKILL ends what is
 // stopped; other signals wait.
-func (c *Container) Freeze(program string) (release func(), ok bool) {
-	return c.hold(hold{program: program})
+func (g *Group) Freeze(program string) (release func(), ok bool) {
+	return g.hold(hold{program: program})
 }
 
 // Slow is Freeze for four fifths of the time.
-func (c *Container) Slow(program string) (release func(), ok bool) {
-	return c.hold(hold{program: program, slow: true})
+func (g *Group) Slow(program string) (release func(), ok bool) {
+	return g.hold(hold{program: program, slow: true})
 }
 
-func (c *Container) hold(h hold) (release func(), ok bool) {
-	b := c.brake
+func (g *Group) hold(h hold) (release func(), ok bool) {
+	b := g.brake
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	found := false
-	c.each(func(pid, _ int) { found = found || runs(pid, h.program) })
+	g.Each(func(pid, _ int) { found = found || runs(pid, h.program) })
 	if !found || b.isEnded() {
 		return nil, false
 	}
 	b.holds[&h] = true
-	c.brakeNow(false)
+	g.brakeNow(false)
 	b.settle()
 	if !b.looked {
 		b.looked = true
-		b.looks.Go(c.keepBraking)
+		b.looks.Go(g.keepBraking)
 	}
 	var once sync.Once
 	return func() {
@@ -80,14 +80,14 @@ func (c *Container) hold(h hold) (release func(), ok bool) {
 			b.mu.Lock()
 			defer b.mu.Unlock()
 			delete(b.holds, &h)
-			c.brakeNow(false)
+			g.brakeNow(false)
 		})
 	}, true
 }
 
 // keepBraking looks until nobody holds the brake.
-func (c *Container) keepBraking() {
-	b := c.brake
+func (g *Group) keepBraking() {
+	b := g.brake
 	for run := true; ; run = !run {
 		pause := slowRun
 		if run {
@@ -104,17 +104,17 @@ func (c *Container) keepBraking() {
 			b.mu.Unlock()
 			return
 		}
-		c.brakeNow(run)
+		g.brakeNow(run)
 		b.mu.Unlock()
 	}
 }
 
 // brakeNow stops what is to be stopped, and lets go what was. run says
 // that what is slowed runs now. The lock is held.
-func (c *Container) brakeNow(run bool) {
-	b := c.brake
+func (g *Group) brakeNow(run bool) {
+	b := g.brake
 	stopped := map[int]bool{}
-	c.each(func(pid, fd int) {
+	g.Each(func(pid, fd int) {
 		wanted := false
 		for h := range b.holds {
 			wanted = wanted || (!h.slow || !run) && runs(pid, h.program)
@@ -174,7 +174,9 @@ func (b *brake) gate() {
 	}
 }
 
-// stop ends the goroutine. The container has ended.
+// End says that the container has ended: nothing is braked any more.
+func (g *Group) End() { g.brake.stop() }
+
 func (b *brake) stop() {
 	close(b.ended)
 	b.looks.Wait()
@@ -189,9 +191,10 @@ func (b *brake) isEnded() bool {
 	}
 }
 
-// pass waits while the whole container is frozen. The error is the context's, or
-// that the container has ended.
-func (b *brake) pass(ctx context.Context) error {
+// Pass waits while the whole container is frozen. The error is the context's, or
+// ErrEnded.
+func (g *Group) Pass(ctx context.Context) error {
+	b := g.brake
 	for {
 		b.mu.Lock()
 		thawed := b.thawed
@@ -202,7 +205,7 @@ func (b *brake) pass(ctx context.Context) error {
 		select {
 		case <-thawed:
 		case <-b.ended:
-			return errEnded
+			return ErrEnded
 		case <-ctx.Done():
 			return ctx.Err()
 		}

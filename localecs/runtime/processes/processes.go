@@ -1,4 +1,4 @@
-package runtime
+package processes
 
 import (
 	"errors"
@@ -12,13 +12,53 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountNamespacePath is where a process's mount namespace is.
-func mountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
+// ErrEnded means that the container's first process has ended.
+var ErrEnded = errors.New("cannot exec in a stopped container")
+
+// killGrace is how long processes may take to go.
+const killGrace = time.Second
+
+// Group is the processes of one container: those that share the mount namespace
+// of its first one. Its methods are safe for concurrent use.
+type Group struct {
+	pid   int
+	pidfd *os.File
+	brake *brake
+}
+
+// New is the group of a process, which pidfd is of, non-blocking. The caller
+// closes pidfd after End.
+func New(pid int, pidfd *os.File) *Group { return &Group{pid: pid, pidfd: pidfd, brake: newBrake()} }
+
+// PID is the container's first process, as this host numbers it.
+func (g *Group) PID() int { return g.pid }
+
+// Signal sends a signal to the first process. One that has ended already is no
+// error.
+func (g *Group) Signal(s syscall.Signal) error {
+	raw, err := g.pidfd.SyscallConn()
+	if err != nil {
+		return nil
+	}
+	var sent error
+	err = raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
+	// The descriptor is closed, or the process a zombie: it has ended.
+	if err != nil || sent == nil || errors.Is(sent, unix.ESRCH) {
+		return nil
+	}
+	return fmt.Errorf("send %v to process %d: %w", s, g.pid, sent)
+}
+
+// Kill sends SIGKILL: the kernel ends every process of the container.
+func (g *Group) Kill() { _ = g.Signal(unix.SIGKILL) }
+
+// MountNamespacePath is where a process's mount namespace is.
+func MountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
 
 // mountNamespace names a process's mount namespace; empty when it has ended.
 // A name is for another namespace as soon as nothing holds the first.
 func mountNamespace(pid int) string {
-	name, _ := os.Readlink(mountNamespacePath(pid))
+	name, _ := os.Readlink(MountNamespacePath(pid))
 	return name
 }
 
@@ -48,17 +88,17 @@ func signalOne(fd int, s syscall.Signal) bool {
 	return !errors.Is(unix.PidfdSendSignal(fd, s, nil, 0), unix.ESRCH)
 }
 
-// killAllIn kills every process with that mount namespace, as the end of PID 1
+// KillAllIn kills every process with that mount namespace, as the end of PID 1
 // does where a container has a pid namespace of its own. It looks until there
 // is none, since what it kills may be forking, or until time is up: a process
 // that waits for a disk cannot be killed. held is that mount namespace: while
 // it is open no new container can get its name.
-func killAllIn(held *os.File) {
+func KillAllIn(held *os.File) {
 	mounts := namespaceName(held)
 	if mounts == "" {
 		return
 	}
-	for end := time.Now().Add(outputGrace); time.Now().Before(end); {
+	for end := time.Now().Add(killGrace); time.Now().Before(end); {
 		killed := false
 		eachIn(mounts, func(_, fd int) { killed = signalOne(fd, unix.SIGKILL) || killed })
 		if !killed {
@@ -70,9 +110,9 @@ func killAllIn(held *os.File) {
 // SignalProgram sends a signal to every process of the container that runs the
 // program of that name, the last element of its path, and returns how many
 // there were: below an init or a supervisor the program is not PID 1.
-func (c *Container) SignalProgram(name string, s syscall.Signal) int {
+func (g *Group) SignalProgram(name string, s syscall.Signal) int {
 	n := 0
-	c.each(func(pid, fd int) {
+	g.Each(func(pid, fd int) {
 		if runs(pid, name) && signalOne(fd, s) {
 			n++
 		}
@@ -90,16 +130,16 @@ func runs(pid int, program string) bool {
 	return filepath.Base(exe) == program
 }
 
-// each hands over every process of the container, as long as its first one runs.
-func (c *Container) each(visit func(pid, fd int)) {
+// Each hands over every process of the container, by its number and a descriptor, as long as its first one runs.
+func (g *Group) Each(visit func(pid, fd int)) {
 	// While it is open no new container can get its name, and what belongs to
 	// another one is not taken for ours.
-	held, err := os.Open(mountNamespacePath(c.child.pid))
+	held, err := os.Open(MountNamespacePath(g.pid))
 	if err != nil {
 		return
 	}
 	defer held.Close()
-	raw, err := c.pidfd.SyscallConn()
+	raw, err := g.pidfd.SyscallConn()
 	mounts := namespaceName(held)
 	if err != nil || mounts == "" {
 		return

@@ -1,0 +1,83 @@
+package runtime
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+)
+
+// Group is what starts the containers of one task, or those that are no task's.
+type Group interface {
+	// Start starts a container and returns when its program runs. Any error is a
+	// *StartError, or ErrClosed.
+	Start(s Spec) (*Container, error)
+	// Close gives back what they share. They must have ended.
+	Close() error
+}
+
+// GroupSpec is what the containers of a group share.
+type GroupSpec struct {
+	// Name is the task's ID.
+	Name string
+	// NetNS is the network; nil is the host's.
+	NetNS *os.File
+	// SharePIDs makes one pid namespace for all: pidMode task.
+	SharePIDs bool
+	// Memory limits and measures what they use; nil does neither.
+	Memory *Memory
+}
+
+// Memory is a task's, in bytes; a Limit of 0 is none.
+type Memory struct{ Limit uint64 }
+
+// group is a Group of processes of this host.
+type group struct {
+	runtime *Runtime
+	spec    GroupSpec
+	pids    *PIDs
+	budget  *Budget
+}
+
+// Group makes a group. Where the host cannot limit memory, it says so once.
+func (r *Runtime) Group(s GroupSpec) (Group, error) {
+	g := &group{runtime: r, spec: s}
+	var err error
+	if s.SharePIDs {
+		if g.pids, err = r.SharePIDs(); err != nil {
+			return nil, err
+		}
+	}
+	if s.Memory != nil {
+		if g.budget, err = r.Limit(s.Name, s.Memory.Limit); err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+	}
+	return g, nil
+}
+
+// Start starts a container with what the group shares.
+func (g *group) Start(s Spec) (*Container, error) {
+	s.NetNS, s.PIDs, s.Budget = g.spec.NetNS, g.pids, g.budget
+	return g.runtime.Start(s)
+}
+
+// Close gives the budget and the pid namespace back.
+func (g *group) Close() error {
+	err := g.budget.Close()
+	if g.pids != nil {
+		err = errors.Join(err, g.pids.Close())
+	}
+	return err
+}
+
+// Pull finds everything that the image of that name lists on this host, and
+// returns it. The error is an *image.NotFoundError when something is not there.
+func (r *Runtime) Pull(name string) (image.Image, error) {
+	i, ok := r.known[name]
+	if !ok {
+		return i, fmt.Errorf("pull access denied for %s: not among the known images", name)
+	}
+	return i, r.Prepare(i)
+}
