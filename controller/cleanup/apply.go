@@ -71,8 +71,8 @@ func (a *applying) remove(ctx context.Context, i Item) {
 	if consulutil.Status(err) == http.StatusNotFound {
 		err = nil // it was logged out, or somebody else was faster
 	}
-	if consulutil.Status(err) == http.StatusForbidden && i.Kind != KindToken {
-		err = fmt.Errorf("%w: give the token of CONSUL_HTTP_TOKEN a policy with: %s", err, rights)
+	if i.Kind != KindToken {
+		err = consulutil.Advise(consulutil.Needs(err, rights))
 	}
 	a.note(i, err)
 }

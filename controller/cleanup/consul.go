@@ -35,7 +35,7 @@ func hidden(meta *api.QueryMeta, err error) error {
 	if err != nil || !meta.ResultsFilteredByACLs {
 		return err
 	}
-	return errors.New("some are hidden from the token: give the token of CONSUL_HTTP_TOKEN a policy with: " + rights)
+	return errors.New("some are hidden from the token: " + consulutil.Allow(rights))
 }
 
 // cache is what was last read of a place.

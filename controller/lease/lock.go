@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -59,7 +60,7 @@ func Key(clusterARN, partition string) string {
 	if partition != "" {
 		clusterARN += "/" + partition
 	}
-	return keys + "controller/" + clusterARN + "/leader"
+	return wanted.KeyPrefix + "controller/" + clusterARN + "/leader"
 }
 
 // Lock is the lock of one cluster. Lead may be called again after it has
@@ -137,13 +138,13 @@ func (l *Lock) contend(ctx context.Context) (bool, error) {
 			Behavior:  api.SessionBehaviorRelease,
 		}, l.write(ctx))
 		if err != nil {
-			return false, fmt.Errorf("make the leader's session: %w", explain(err, sessionRule))
+			return false, fmt.Errorf("make the leader's session: %w", explain(err, wanted.SessionRule))
 		}
 		l.session = id
 	}
 	ok, _, err := l.Client.KV().Acquire(&api.KVPair{Key: l.Key, Value: []byte(l.Holder), Session: l.session}, l.write(ctx))
 	if err != nil {
-		return false, fmt.Errorf("lock %q: %w", l.Key, explain(err, keyRule))
+		return false, fmt.Errorf("lock %q: %w", l.Key, explain(err, wanted.KeyRule))
 	}
 	if ok {
 		l.Guard.begin(sent + TTL)
@@ -159,7 +160,7 @@ func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, err
 	q := (&api.QueryOptions{WaitIndex: index, WaitTime: watch, Partition: l.Partition, Namespace: l.namespace()}).WithContext(ctx)
 	pair, meta, err := l.Client.KV().Get(l.Key, q)
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, explain(err, keyRule))
+		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, explain(err, wanted.KeyRule))
 	}
 	return pair, meta.LastIndex, nil
 }
@@ -172,7 +173,7 @@ func (l *Lock) renewSession(ctx context.Context) (known bool, err error) {
 	case consulutil.Classify(err) == retry.Gone:
 		return false, nil
 	case err != nil:
-		return false, fmt.Errorf("renew the leader's session: %w", explain(err, sessionRule))
+		return false, fmt.Errorf("renew the leader's session: %w", explain(err, wanted.SessionRule))
 	}
 	return true, nil
 }
@@ -189,3 +190,6 @@ func (l *Lock) namespace() string {
 	}
 	return "default"
 }
+
+// explain says what to do about a refusal of Consul.
+func explain(err error, rule string) error { return consulutil.Advise(consulutil.Needs(err, rule)) }

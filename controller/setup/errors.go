@@ -2,7 +2,6 @@ package setup
 
 import (
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -55,8 +54,8 @@ func lockObject(s wanted.State) wanted.Object {
 	return wanted.Object{Kind: kindLock, Name: s.LockKey()}
 }
 
-// explain says what to do about a refused request, and marks what no retry
-// mends.
+// explain notes what a refused request needs, for consulutil.Advise, and marks what
+// no retry mends.
 func (s *Setup) explain(o wanted.Object, err error) error {
 	enterprise := o.Kind == wanted.KindPartition || o.Kind == wanted.KindNamespace
 	switch {
@@ -65,16 +64,10 @@ func (s *Setup) explain(o wanted.Object, err error) error {
 	case missing(err) && !enterprise:
 		// Deleted since it was read. Not wrapped: the next try makes it again.
 		return fmt.Errorf("%v", err)
-	case consulutil.ACLsDisabled(err):
-		return permanent("%w: enable ACLs in Consul; without them there is nothing to set up", err)
-	case missing(err), strings.Contains(consulutil.Reason(err), "Consul Enterprise feature"):
-		return permanent("%w: admin partitions need Consul Enterprise; leave out -partitions-enabled, CONSUL_PARTITION and CONSUL_NAMESPACE", err)
-	case consulutil.UnknownToken(err):
-		return permanent("%w: Consul does not know the token: correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE", err)
-	case consulutil.Status(err) == http.StatusForbidden:
-		return permanent("%w: give the token of CONSUL_HTTP_TOKEN a policy with: %s", err, s.rule(o))
+	case missing(err):
+		return permanent("%w: %s", err, consulutil.WithoutPartitions)
 	}
-	return permanent("%w", err)
+	return permanent("%w", consulutil.Needs(err, s.rule(o)))
 }
 
 func permanent(format string, args ...any) error {
@@ -87,9 +80,9 @@ func (s *Setup) rule(o wanted.Object) string {
 	case wanted.KindPartition, wanted.KindNamespace:
 		return `operator = "write"`
 	case wanted.KindRecord, kindLock:
-		return `key_prefix "` + wanted.KeyPrefix + `" { policy = "write" }`
+		return wanted.KeyRule
 	case kindSession:
-		return `session_prefix "" { policy = "write" }`
+		return wanted.SessionRule
 	case kindAgent:
 		return `agent_prefix "" { policy = "read" }`
 	}

@@ -99,8 +99,8 @@ func TestRefusedTokens(t *testing.T) {
 	} {
 		client, _ := client(t, c.token, nil)
 		_, err := l.setup(t, client, wanted.Options{}).Ensure(t.Context())
-		if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v", name, err)
+		if err == nil || consulutil.Classify(err) != retry.Permanent || strings.Count(err.Error(), c.want) != 1 {
+			t.Errorf("%s: got %v, want %q once", name, err, c.want)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -54,7 +55,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 		found, failed := s.read(ctx, state)
 		return state.Compare(found), failed
 	})
-	return changes, errors.Join(hereErr, err)
+	return changes, consulutil.Advise(errors.Join(hereErr, err))
 }
 
 // EnsureNamespaces makes the Enterprise namespaces that live tasks name, and
@@ -64,13 +65,14 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, 
 	if s.Wanted.Partition == "" {
 		return nil, nil
 	}
-	return s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
+	changes, err := s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
 		found, failed := s.readNamespaces(ctx)
 		if len(failed) > 0 {
 			return wanted.Plan{}, failed
 		}
 		return s.Wanted.CompareNamespaces(names, found), nil
 	})
+	return changes, consulutil.Advise(err)
 }
 
 // here is the wanted state in the datacenter that answers. When that cannot be

@@ -29,6 +29,11 @@ const (
 	// Keys is the KV prefix of set-up.
 	Keys = KeyPrefix + "setup/"
 
+	// KeyRule is the ACL rule that keys below KeyPrefix need.
+	KeyRule = `key_prefix "` + KeyPrefix + `" { policy = "write" }`
+	// SessionRule is the ACL rule that sessions need, and so locks.
+	SessionRule = `session_prefix "" { policy = "write" }`
+
 	defaultPartition = "default"
 	defaultNamespace = "default"
 )
