@@ -67,24 +67,22 @@ Example:
 }
 
 type controllerFlags struct {
-	rolePath, partition  string
-	partitions, whole    bool
+	sharedFlags
+	rolePath             string
+	whole                bool
 	cluster, metricsAddr string
 	interval             time.Duration
-	rate                 float64
 	level                string
 	json                 bool
 }
 
 func (f *controllerFlags) declare(fs *flag.FlagSet) {
+	f.sharedFlags.declare(fs)
 	fs.StringVar(&f.rolePath, "iam-role-path", wanted.DefaultRolePath, "`path` of the IAM roles that may log in")
 	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of -iam-role-path")
-	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
-	fs.BoolVar(&f.partitions, "partitions-enabled", false, "use admin partitions and namespaces (Consul Enterprise)")
 	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster, outside of a task of it (default the task's)")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
 	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
-	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default INFO)")
 	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }
@@ -110,10 +108,8 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 	}
 	_, err := wanted.Principal(anyCluster, f.rolePath, f.whole)
 	mistake(err != nil, "-iam-role-path: %w", err)
-	_, err = wanted.PartitionOption(f.partitions, f.partition)
-	mistake(err != nil, "%w", err)
+	errs = append(errs, f.sharedFlags.check())
 	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)
-	mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate)
 	if f.metricsAddr != "" {
 		_, _, err := net.SplitHostPort(f.metricsAddr)
 		mistake(err != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr)
@@ -133,10 +129,4 @@ const consulTimeout = time.Minute
 // consulOptions are those of commands beside the Consul servers.
 func consulOptions(inv *cli.Invocation) consulutil.Options {
 	return consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv("CONSUL_CACERT_PEM")), Timeout: consulTimeout}
-}
-
-// adminPartition is the controller's, or empty without partitions.
-func (f *controllerFlags) adminPartition() string {
-	partition, _ := wanted.PartitionOption(f.partitions, f.partition) // checked
-	return partition
 }

@@ -9,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
@@ -150,14 +149,6 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 // agentLeftovers are what tasks of the agent generation leave.
 func agentLeftovers() cleanup.Leftovers {
 	return cleanup.Leftovers{Methods: []string{wanted.ClientMethod, wanted.ServiceMethod}, Source: workload.SourceValue}
-}
-
-func (f *controllerFlags) lock(client *api.Client, guard *lease.Guard, at place, log hclog.Logger) *lease.Lock {
-	o := lease.Options{Client: client, Key: lease.Key(at.cluster.ARN, f.adminPartition()), Holder: at.holder, Guard: guard, Log: log}
-	if f.partitions {
-		o.Partition = "default"
-	}
-	return lease.New(o)
 }
 
 // ecsReader asks ECS where the cluster is, whatever region the environment says.

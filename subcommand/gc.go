@@ -15,7 +15,6 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/lease"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -85,15 +84,15 @@ func gcCommand() cli.Command {
 }
 
 type gcFlags struct {
+	sharedFlags
 	plan, apply, json bool
 	clusters          []string
 	wait              time.Duration
-	rate              float64
-	partition, level  string
-	partitions        bool
+	level             string
 }
 
 func (f *gcFlags) declare(fs *flag.FlagSet) {
+	f.sharedFlags.declare(fs)
 	fs.BoolVar(&f.plan, "plan", false, "show what would be deleted, and delete nothing")
 	fs.BoolVar(&f.apply, "apply", false, "show what is to be deleted, and delete it")
 	fs.Func("cluster", "`ARN` of an ECS cluster; may be repeated (default that of the task it runs in)", func(arn string) error {
@@ -102,9 +101,6 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 	})
 	fs.BoolVar(&f.json, "json", false, "print JSON, one object a line")
 	fs.DurationVar(&f.wait, "wait", gcWait, "wait this long, at most, to look again at tasks that ECS does not know")
-	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
-	fs.BoolVar(&f.partitions, "partitions-enabled", false, "the cluster has an admin partition (Consul Enterprise)")
-	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
 }
 
@@ -127,10 +123,8 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 	}
 	mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "which cluster? Give -cluster ARN, or run this in a task of it")
 	mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait)
-	mistake(!(f.rate > 0 && f.rate <= 100), "-aws-rate %v: want more than 0, and at most 100", f.rate)
-	_, err := wanted.PartitionOption(f.partitions, f.partition)
-	mistake(err != nil, "%w", err)
-	_, err = consulutil.NewClient(consulOptions(inv))
+	errs = append(errs, f.sharedFlags.check())
+	_, err := consulutil.NewClient(consulOptions(inv))
 	mistake(err != nil, "%w", err)
 	if err := errors.Join(errs...); err != nil {
 		return &cli.UsageError{Err: err}
@@ -176,15 +170,14 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 	if err != nil {
 		return err
 	}
-	admin := controllerFlags{partition: f.partition, partitions: f.partitions}
 	c := cleanup.New(cleanup.Options{
-		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: admin.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
+		Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
 	})
 	work := func(ctx context.Context) error { return f.collect(ctx, inv, c) }
 	if f.plan {
 		return refusal(work(ctx))
 	}
-	return refusal(admin.lock(client, guard, at, inv.Log).Lead(ctx, func(holder string) error {
+	return refusal(f.lock(client, guard, at, inv.Log).Lead(ctx, func(holder string) error {
 		return &cli.Refused{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
 	}, work))
 }

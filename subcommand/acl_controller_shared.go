@@ -1,0 +1,50 @@
+package subcommand
+
+import (
+	"errors"
+	"flag"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// sharedFlags are those that acl-controller and gc have in common: where the
+// cluster's leftovers are, and how fast ECS may be asked.
+type sharedFlags struct {
+	partition  string
+	partitions bool
+	rate       float64
+}
+
+func (f *sharedFlags) declare(fs *flag.FlagSet) {
+	fs.BoolVar(&f.partitions, "partitions-enabled", false, "the cluster has an admin partition and namespaces (Consul Enterprise)")
+	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
+	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
+}
+
+func (f *sharedFlags) check() error {
+	_, err := wanted.PartitionOption(f.partitions, f.partition)
+	if !(f.rate > 0 && f.rate <= 100) {
+		err = errors.Join(err, cli.Usagef("-aws-rate %v: want more than 0, and at most 100", f.rate))
+	}
+	return err
+}
+
+// adminPartition is the controller's, or empty without partitions.
+func (f *sharedFlags) adminPartition() string {
+	partition, _ := wanted.PartitionOption(f.partitions, f.partition) // checked
+	return partition
+}
+
+// lock is the one of the cluster's controllers.
+func (f *sharedFlags) lock(client *api.Client, guard *lease.Guard, at place, log hclog.Logger) *lease.Lock {
+	o := lease.Options{Client: client, Key: lease.Key(at.cluster.ARN, f.adminPartition()), Holder: at.holder, Guard: guard, Log: log}
+	if f.partitions {
+		o.Partition = "default"
+	}
+	return lease.New(o)
+}
