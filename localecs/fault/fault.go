@@ -11,9 +11,9 @@ import (
 type Fault struct {
 	// At is when it begins, counted from the beginning of the schedule.
 	At time.Duration `yaml:"at,omitempty"`
-	// For is how long it lasts; 0 lasts to the end of the run. What happens in a
-	// moment (kill, oom, spot) has none.
-	For time.Duration `yaml:"for,omitempty"`
+	// For is how long it lasts; without, it lasts to the end of the run. What happens
+	// in a moment (kill, oom, spot) has none.
+	For time.Duration `yaml:"for,omitempty" zero:"want how long it lasts, or no such key for the rest of the run"`
 
 	Endpoint *Endpoint `yaml:"endpoint,omitempty"`
 	// Kill is a kill -9.

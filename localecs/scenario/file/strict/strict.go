@@ -18,7 +18,9 @@ import (
 
 // Unmarshal reads one YAML document into a struct, over what is in it. Unknown
 // keys, bare numbers for durations and everything that is no YAML are errors with
-// their place; unknown keys are all told at once. foreign says what is wrong with
+// their place; unknown keys are all told at once. A field's tag zero says what to
+// do instead of writing a duration of 0, where that would mean what no key means.
+// foreign says what is wrong with
 // a document that is something else altogether, by its keys; empty is nothing.
 func Unmarshal[T any](data []byte, into *T, foreign func(keys []string) string) error {
 	if err := textfile.Check(data); err != nil {
@@ -118,7 +120,8 @@ func strayKeys(n ast.Node, t reflect.Type) []error {
 		fields := fieldsByKey(t)
 		for _, e := range entries(n) {
 			if field, known := fields[keyOf(e)]; known {
-				errs = append(errs, strayKeys(e.Value, field)...)
+				errs = append(errs, strayKeys(e.Value, field.Type)...)
+				errs = append(errs, strayZero(e, field.Tag.Get("zero"))...)
 			} else if !e.Key.IsMergeKey() {
 				errs = append(errs, unknownKey(e, slices.Sorted(maps.Keys(fields))))
 			}
@@ -133,6 +136,15 @@ func checkDuration(n ast.Node) error {
 		return fmt.Errorf("line %d, column %d: want a duration such as 60s, got %s", at.Line, at.Column, n.GetToken().Value)
 	}
 	return nil
+}
+
+// strayZero refuses a duration of 0 where the field has advice for that.
+func strayZero(e *ast.MappingValueNode, advice string) []error {
+	token := e.Value.GetToken()
+	if d, err := time.ParseDuration(token.Value); advice == "" || err != nil || d != 0 {
+		return nil
+	}
+	return []error{fmt.Errorf("line %d, column %d: %s: %s: %s", token.Position.Line, token.Position.Column, keyOf(e), token.Value, advice)}
 }
 
 func unknownKey(e *ast.MappingValueNode, known []string) error {
@@ -160,12 +172,12 @@ func entries(n ast.Node) []*ast.MappingValueNode {
 
 func keyOf(e *ast.MappingValueNode) string { return e.Key.GetToken().Value }
 
-// fieldsByKey maps the keys of a struct to the types of its fields.
-func fieldsByKey(t reflect.Type) map[string]reflect.Type {
-	fields := map[string]reflect.Type{}
+// fieldsByKey maps the keys of a struct to its fields.
+func fieldsByKey(t reflect.Type) map[string]reflect.StructField {
+	fields := map[string]reflect.StructField{}
 	for i := range t.NumField() {
 		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "-" {
-			fields[key] = t.Field(i).Type
+			fields[key] = t.Field(i)
 		}
 	}
 	return fields

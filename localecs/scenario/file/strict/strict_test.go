@@ -13,6 +13,7 @@ type animal struct {
 	Name string         `yaml:"name"`
 	Age  *time.Duration `yaml:"age"`
 	Legs int            `yaml:"legs"`
+	Nap  time.Duration  `yaml:"nap" zero:"leave it out for one that never sleeps"`
 }
 
 type zoo struct {
@@ -45,6 +46,9 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"opne: true\nanimals: {cats: [{nam: Tom}, {age: 5}]}\n": "line 1, column 1: unknown key \"opne\"; did you mean \"open\"?\n" +
 			"line 2, column 19: unknown key \"nam\"; did you mean \"name\"?\n" +
 			"line 2, column 36: want a duration such as 60s, got 5",
+		"animals: {cats: [{nap: 0s, age: 0s}, {nap: 0}, {nap: 1s}, {nap: x}]}\n": "line 1, column 24: nap: 0s: leave it out for one that never sleeps\n" +
+			"line 1, column 44: nap: 0: leave it out for one that never sleeps\n" +
+			"line 1, column 65: want a duration such as 60s, got x",
 		"open: [1]\n":                       "line 1, column 7: want true or false, got a list",
 		"Hidden: x\n":                       "line 1, column 1: unknown key \"Hidden\"; known here: animals, open",
 		"animals: {cats: [{legs: four}]}\n": "line 1, column 25: want a number, got a string",
