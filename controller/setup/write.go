@@ -36,27 +36,53 @@ func (s *Setup) write(ctx context.Context, w wanted.Write) (err error) {
 // unchanged reads once more what operators and other programs write without our
 // lock, so that the time in which a change of theirs can be lost is one request.
 func (s *Setup) unchanged(ctx context.Context, w wanted.Write) error {
-	var was, is uint64 // 0 for what is not there
+	was, is, err := s.indexes(w, s.queryOptions(ctx, w.Scope))
+	if err == nil && was != is {
+		err = errChanged
+	}
+	return err
+}
+
+// indexes are those of an object's last change when it was read and now: 0 for what
+// was not, or is not there.
+func (s *Setup) indexes(w wanted.Write, options *api.QueryOptions) (was, is uint64, err error) {
+	acl := s.Client.ACL()
 	switch v := w.Value.(type) {
+	case *api.ACLPolicy:
+		now, _, err := acl.PolicyReadByName(v.Name, options)
+		if now == nil {
+			now = &api.ACLPolicy{}
+		}
+		return v.ModifyIndex, now.ModifyIndex, err
+	case *api.ACLRole:
+		now, _, err := acl.RoleReadByName(v.Name, options)
+		if now == nil {
+			now = &api.ACLRole{}
+		}
+		return v.ModifyIndex, now.ModifyIndex, err
 	case *api.ACLAuthMethod:
-		now, _, err := s.Client.ACL().AuthMethodRead(v.Name, s.queryOptions(ctx, w.Scope))
-		if err != nil {
-			return err
+		now, _, err := acl.AuthMethodRead(v.Name, options)
+		if now == nil {
+			now = &api.ACLAuthMethod{}
 		}
-		if was = v.ModifyIndex; now != nil {
-			is = now.ModifyIndex
+		return v.ModifyIndex, now.ModifyIndex, err
+	case *api.ACLBindingRule:
+		if w.Create {
+			return 0, 0, nil // its ID will be a new one
 		}
+		now, _, err := acl.BindingRuleRead(v.ID, options)
+		if now == nil {
+			now = &api.ACLBindingRule{}
+		}
+		return v.ModifyIndex, now.ModifyIndex, err
 	case *api.ACLToken:
-		now, _, err := s.Client.ACL().TokenRead(v.AccessorID, s.queryOptions(ctx, w.Scope))
-		if err != nil {
-			return err
+		now, _, err := acl.TokenRead(v.AccessorID, options)
+		if now == nil {
+			now = &api.ACLToken{}
 		}
-		was, is = v.ModifyIndex, now.ModifyIndex
+		return v.ModifyIndex, now.ModifyIndex, err
 	}
-	if was != is {
-		return errChanged
-	}
-	return nil
+	return 0, 0, nil
 }
 
 func (s *Setup) writeNamespace(n *api.Namespace, create bool, options *api.WriteOptions) (err error) {
