@@ -144,12 +144,12 @@ type containers interface {
 
 // open makes network and runtime.
 func (c *Cluster) open() (err error) {
-	if c.runtime, err = runtime.New(runtime.Options{Images: c.options.Images, Log: c.options.Log}); err != nil {
-		return fmt.Errorf("make runtime: %w", err)
-	}
 	o := c.options
 	if c.fabric, err = network.New(network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}); err != nil {
-		return errors.Join(fmt.Errorf("make network: %w", err), c.runtime.Close())
+		return fmt.Errorf("make network: %w", err)
+	}
+	if c.runtime, err = runtime.New(runtime.Options{Images: o.Images, Log: o.Log}); err != nil {
+		return errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
 	}
 	if c.group, err = c.runtime.Group(runtime.GroupSpec{Name: "vpc", NetNS: c.fabric.Infra().File()}); err != nil {
 		return errors.Join(err, c.runtime.Close(), c.fabric.Close())
