@@ -77,8 +77,7 @@ func (a *applying) remove(ctx context.Context, i Item) {
 	a.note(i, err)
 }
 
-// deregister takes a service, or a node if the item has none, out of the catalog,
-// with its checks.
+// deregister takes a service out of the catalog, with its checks.
 func (a *applying) deregister(ctx context.Context, i Item) error {
 	_, err := a.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 		Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
@@ -167,11 +166,32 @@ func (a *applying) forsake(ctx context.Context, i *Item) (done bool, err error) 
 		return false, nil
 	}
 	i.Evidence += "; nothing else is on the node, and serf says that its agent has failed"
-	if err := a.deregister(ctx, *i); err != nil {
-		return false, err
+	if done, err = a.removeNode(ctx, *i, services.Node, checks[0]); done {
+		a.forget(i)
 	}
-	a.forget(i)
-	return true, nil
+	return done, err
+}
+
+// removeNode removes a node in one step, unless it or what serf says of its agent has
+// changed since they were read. Consul has no word for a node without services: a
+// service that comes in between to a node whose agent has failed goes with it, and
+// an agent brings it back.
+func (a *applying) removeNode(ctx context.Context, i Item, node *api.Node, serf *api.HealthCheck) (done bool, err error) {
+	done, answer, _, err := a.Consul.Txn().Txn(api.TxnOps{
+		{Check: &api.CheckTxnOp{Verb: api.CheckDeleteCAS, Check: api.HealthCheck{
+			Node: i.Node, CheckID: serf.CheckID, Partition: i.Partition, ModifyIndex: serf.ModifyIndex}}},
+		{Node: &api.NodeTxnOp{Verb: api.NodeDeleteCAS, Node: api.Node{Node: i.Node, Partition: i.Partition, ModifyIndex: node.ModifyIndex}}},
+	}, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx))
+	if done || err != nil {
+		return done, err
+	}
+	for _, e := range answer.Errors {
+		if strings.HasSuffix(e.What, "index is stale") {
+			return false, nil // the next pass looks again
+		}
+		err = fmt.Errorf("remove node: %s", e.What)
+	}
+	return false, err
 }
 
 func (a *applying) forget(i *Item) {

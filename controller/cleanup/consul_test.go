@@ -2,9 +2,12 @@ package cleanup
 
 import (
 	"context"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 )
@@ -170,6 +173,49 @@ func TestNodeWaitsForSerf(t *testing.T) {
 		t.Error("the node is left")
 	}
 }
+
+// TestNodeThatComesBack: its agent is there again, or another one of its name, after
+// the node was looked at and before it is removed.
+func TestNodeThatComesBack(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]*api.CatalogRegistration{
+		"agent": {Node: "back-agent", Address: "10.0.0.1", SkipNodeUpdate: true,
+			Check: &api.AgentCheck{Node: "back-agent", CheckID: "serfHealth", Name: "Serf Health Status", Status: api.HealthPassing}},
+		"node": {Node: "back-node", Address: "10.0.0.2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, nil)
+			w.register(task1, back.Node, "critical")
+			w.ecs.stop(task1)
+			other := newWorld(t, nil)
+			next, txns := w.requests.next, 0
+			w.requests.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+				if r.URL.Path == "/v1/txn" {
+					if txns++; txns == 1 {
+						other.put(back)
+					}
+				}
+				return next.RoundTrip(r)
+			})
+			if r := w.pass(); len(r.Deleted) != 2 {
+				t.Errorf("deleted = %+v", r.Deleted)
+			}
+			if _, there := w.onNode(back.Node); !there || txns != 1 {
+				t.Errorf("the node that came back is there: %v, after %d attempts to remove it", there, txns)
+			}
+			w.serf(back.Node, "critical")
+			if r := w.pass(); len(r.Deleted) != 1 || r.Deleted[0].Kind != KindNode {
+				t.Errorf("then deleted = %+v", r.Deleted)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+// RoundTrip implements http.RoundTripper.
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestWeakness18TokensAreReadFirst: what a task logs in for while the pass asks
 // ECS is not in the snapshot.

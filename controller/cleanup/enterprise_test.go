@@ -63,7 +63,7 @@ func TestEnterpriseNamespaces(t *testing.T) {
 		"GET /catalog/service/web edge/shop", "GET /catalog/service/web-sidecar-proxy edge/shop",
 		"GET /catalog/services edge/default", "GET /catalog/services edge/shop",
 		"GET /health/node/node-" + task1 + " edge/*", "GET /namespaces edge/",
-		"PUT /catalog/deregister edge/", "PUT /catalog/deregister edge/shop", "PUT /catalog/deregister edge/shop",
+		"PUT /catalog/deregister edge/shop", "PUT /catalog/deregister edge/shop", "PUT /txn edge/",
 	}
 	if d := cmp.Diff(want, consul.seen); d != "" {
 		t.Errorf("requests (-want +got):\n%s", d)

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/hashicorp/consul/api"
 )
 
 // fakeConsul answers what the Cleaner asks, in the process: the model runs
@@ -84,8 +86,13 @@ func (f *fakeConsul) RoundTrip(r *http.Request) (*http.Response, error) {
 		f.writes++
 		var in struct{ Node, ServiceID string }
 		json.NewDecoder(r.Body).Decode(&in)
-		f.deregister(in.Node, in.ServiceID)
+		f.remove("service", in.Node+" "+in.ServiceID, func() { delete(f.services, in.Node+" "+in.ServiceID) })
 		return f.answer(r, http.StatusOK, true), nil
+	case path == "txn":
+		f.writes++
+		var ops api.TxnOps
+		json.NewDecoder(r.Body).Decode(&ops)
+		return f.txn(r, ops[0].Check.Check, ops[1].Node.Node), nil
 	}
 	return nil, errors.New("not faked: " + r.Method + " " + path)
 }
@@ -96,21 +103,25 @@ func (f *fakeConsul) remove(kind, id string, do func()) {
 	do()
 }
 
-func (f *fakeConsul) deregister(node, id string) {
-	if id != "" {
-		f.remove("service", node+" "+id, func() { delete(f.services, node+" "+id) })
-		return
+// txn removes a node unless it has changed.
+func (f *fakeConsul) txn(r *http.Request, serf api.HealthCheck, node api.Node) *http.Response {
+	if f.nodes[node.Node] == "" || serf.ModifyIndex != serfIndex(f.nodes[node.Node]) || node.ModifyIndex != 1 {
+		return f.answer(r, http.StatusConflict, api.TxnResponse{Errors: api.TxnErrors{{What: "failed, index is stale"}}})
 	}
-	f.remove("node", node, func() {
-		delete(f.nodes, node)
+	f.remove("node", node.Node, func() {
+		delete(f.nodes, node.Node)
 		for key := range f.services {
-			if strings.HasPrefix(key, node+" ") {
+			if strings.HasPrefix(key, node.Node+" ") {
 				f.deleted("service", key)
 				delete(f.services, key)
 			}
 		}
 	})
+	return f.answer(r, http.StatusOK, api.TxnResponse{})
 }
+
+// serfIndex stands for the index of the last change.
+func serfIndex(status string) uint64 { return uint64(len(status)) }
 
 // read is the answer to a GET.
 func (f *fakeConsul) read(path string, r *http.Request) any {
@@ -145,14 +156,14 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 	}
 	switch {
 	case kind == "health/node" && f.nodes[name] != "":
-		return []map[string]string{{"Node": name, "CheckID": "serfHealth", "Status": f.nodes[name]}}
+		return []map[string]any{{"Node": name, "CheckID": "serfHealth", "Status": f.nodes[name], "ModifyIndex": serfIndex(f.nodes[name])}}
 	case kind == "health/node":
 		return []any{}
 	case kind == "catalog/node-services" && f.nodes[name] == "":
 		return nil
 	case kind == "catalog/node-services":
 		slices.SortFunc(list, func(a, b serviceEntry) int { return strings.Compare(a.ServiceID, b.ServiceID) })
-		return map[string]any{"Node": map[string]string{"Node": name}, "Services": list}
+		return map[string]any{"Node": map[string]any{"Node": name, "ModifyIndex": 1}, "Services": list}
 	}
 	return list
 }
