@@ -2,6 +2,7 @@ package invariant
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
@@ -27,7 +28,7 @@ func Excuses(s chaos.Schedule, w chaos.World, rules []Rule) []Excuse {
 		for _, e := range s.Events {
 			task, on := e.Target(w, s)
 			for _, r := range rules {
-				if r.News != news || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer {
+				if r.News != news || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer || !r.together(e, s, w) {
 					continue
 				}
 				excuse := r.excuse(e)
@@ -55,6 +56,16 @@ func (r Rule) about(e chaos.Event, task chaos.Task, w chaos.World) bool {
 		return task.Entry || between
 	}
 	return !task.Entry
+}
+
+// together says whether the role that the rule wants beside the event dies, too.
+func (r Rule) together(e chaos.Event, s chaos.Schedule, w chaos.World) bool {
+	return r.With == "" || slices.ContainsFunc(s.Events, func(o chaos.Event) bool {
+		_, on := o.Target(w, s)
+		dies := o.Kind() == "kill" || o.Kind() == "oom"
+		it := on == string(r.With) || r.With == chaos.Agent && on == chaos.AgentContainer
+		return dies && it && slices.Equal(o.Tasks(), e.Tasks()) && (o.At-e.At).Abs() <= checkTTL
+	})
 }
 
 func (r Rule) excuse(e chaos.Event) Excuse {

@@ -60,6 +60,15 @@ func TestCheck(t *testing.T) {
 			"15.00s api-1: no instance in traffic after its TERM: it was asked to stop at 10.00s, and Consul sends it traffic from 15.00s until 16.00s",
 		}},
 		"in traffic after its TERM, its health-sync killed": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), ended(10*s, 20*s, 19*s), nil},
+		"in traffic after its TERM, its health-sync and its agent killed": {
+			schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), kill(20*s, "api-1", "consul-client", "consul"), stop(45*s, "api-1")),
+			ended(45*s, 55*s, 54*s), nil,
+		},
+		"in traffic after its TERM, its health-sync killed, and its agent when that had been seen": {
+			schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), kill(35*s, "api-1", "consul-client", "consul"), stop(45*s, "api-1")),
+			ended(45*s, 55*s, 54*s),
+			[]string{"48.00s api-1: no instance in traffic after its TERM: it was asked to stop at 45.00s, and Consul sends it traffic from -3.00s until 54.00s"},
+		},
 
 		"a token is left": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", 36 * s}}

@@ -86,6 +86,9 @@ type Rule struct {
 	// where it ends at the latest, from the fault's beginning. Only faults that last
 	// for Longer have it. A request is in it that is under way at any time of it.
 	Late, AtMost, Longer time.Duration
+	// With, if any, is a role that dies, too: in the same task, at most checkTTL before
+	// or after.
+	With chaos.Role
 	// Everybody says that the loss is every task's, not only of the one that is hit.
 	Everybody bool
 	// News lets the window last until callers can have heard, Forever for ever.
@@ -99,6 +102,9 @@ type Rule struct {
 // (connect_timeout), and with it fails every request that waits for that instance
 // on the same thread; what has piled up is begun in the first seconds after.
 const connecting = 8 * time.Second
+
+// checkTTL is the TTL of health-sync's checks.
+const checkTTL = 30 * time.Second
 
 // Whom a rule is about: the task that the traffic enters, or one that it calls.
 const (
@@ -144,6 +150,7 @@ func deathRules(kind string) []Rule {
 		{Kind: kind, On: string(chaos.HealthSync), What: ServiceToken, Forever: true, Reason: "whoever logs it out was killed; the ACL controller removes it", Source: demo},
 		{Kind: kind, On: string(chaos.HealthSync), What: OutOfTraffic, Forever: true, Reason: "nobody refreshes its checks", Source: ttl},
 		{Kind: kind, On: string(chaos.HealthSync), What: NewsLate, Late: 31 * s, Reason: "its checks pass until their TTL runs out", Source: ttl},
+		{Kind: kind, On: string(chaos.HealthSync), With: chaos.Agent, What: NewsLate, Late: 2*checkTTL + s, Reason: "the agent that starts again takes its checks up as they were, for another TTL", Source: ttl + "; Consul keeps the state of checks"},
 	}
 	for _, role := range []chaos.Role{chaos.Application, chaos.Proxy} {
 		on := string(role)
@@ -250,6 +257,9 @@ func RuleTable() string {
 		if r.Everybody {
 			of += ", of every task"
 		}
+		if r.With != "" {
+			of += ", with " + string(r.With)
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", strings.Join(kinds[r], ", "), of, r.What, r.window(), r.Reason, r.Source)
 		delete(kinds, r)
 	}
@@ -258,7 +268,7 @@ func RuleTable() string {
 
 // Name is the rule's in a line.
 func (r Rule) Name() string {
-	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+r.At), " ") + ": " + r.Reason
+	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason
 }
 
 // window is what there is to say of it for people.

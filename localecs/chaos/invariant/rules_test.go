@@ -1,9 +1,11 @@
 package invariant
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +18,18 @@ import (
 
 func TestExcuses(t *testing.T) {
 	t.Parallel()
+	dead := []string{ // health-sync, at 10 s
+		"api-1 its services' token stays, 10.00s for good: whoever logs it out was killed; the ACL controller removes it",
+		"api-1 the task is out of traffic, 10.00s for good: nobody refreshes its checks",
+		"api-1 news of it come late, 10.00s to 41.00s: its checks pass until their TTL runs out",
+	}
+	agent := func(task string, at float64) []string {
+		return []string{
+			fmt.Sprintf("%s its agent is failed, %.2fs for good: it did not leave; the servers forget it after 15 minutes", task, at),
+			fmt.Sprintf("%s the task ends, %.2fs to %.2fs: in its first minute ECS does not start it again; before, its token is logged out, for 10 s where no server answers", task, at, at+13),
+			fmt.Sprintf("%s the task is out of traffic, %.2fs to %.2fs: its node is taken out of the catalog, or it starts again", task, at, at+15),
+		}
+	}
 	for name, c := range map[string]struct {
 		events []chaos.Event
 		want   []string
@@ -35,11 +49,12 @@ func TestExcuses(t *testing.T) {
 			"api-1 the task is out of traffic, 10.00s for good: its task ends",
 			"api-1 a request fails, 10.00s to 39.00s: callers learn of it a moment later",
 		}},
-		"a health-sync": {[]chaos.Event{kill(10*s, "api-1", "consul-ecs-health-sync", "")}, []string{
-			"api-1 its services' token stays, 10.00s for good: whoever logs it out was killed; the ACL controller removes it",
-			"api-1 the task is out of traffic, 10.00s for good: nobody refreshes its checks",
-			"api-1 news of it come late, 10.00s to 41.00s: its checks pass until their TTL runs out",
-		}},
+		"a health-sync": {[]chaos.Event{kill(10*s, "api-1", "consul-ecs-health-sync", "")}, dead},
+		"a health-sync, and long after it another task's agent": {[]chaos.Event{
+			kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(20*s, "api-2", "consul-client", "consul"), kill(41*s, "api-1", "consul-client", "consul"),
+		}, append(slices.Clone(dead), append(agent("api-2", 20), agent("api-1", 41)...)...)},
+		"a health-sync and its agent": {[]chaos.Event{kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(39*s, "api-1", "consul-client", "consul")},
+			append(append(slices.Clone(dead), "api-1 news of it come late, 10.00s to 71.00s: the agent that starts again takes its checks up as they were, for another TTL"), agent("api-1", 39)...)},
 		"an application for a short time": {[]chaos.Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
 		"a partition of two callees":      {[]chaos.Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
 		"a partition from the entry":      {[]chaos.Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: nobody but the two can see it"}},
@@ -75,7 +90,7 @@ func TestEveryRuleIsMetByAnEvent(t *testing.T) {
 		for _, e := range made.Events {
 			task, on := e.Target(w, made)
 			for _, r := range Rules() {
-				if r.about(e, task, w) && (r.On == "" || r.On == on) && e.For >= r.Longer {
+				if r.about(e, task, w) && (r.On == "" || r.On == on) && e.For >= r.Longer && !met[r] && r.together(e, made, w) {
 					met[r] = true
 				}
 			}
