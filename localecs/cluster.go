@@ -63,7 +63,10 @@ type Options struct {
 	// Observe gets every status change, in order for each task. It must not
 	// block.
 	Observe func(Event)
-	Log     hclog.Logger
+	// Output gets each line of a container's output, with its newline, besides
+	// its log. It must not block for long: the container waits; nil for nobody.
+	Output func(task, container string, line []byte)
+	Log    hclog.Logger
 }
 
 // Event is what an observer of the cluster sees.

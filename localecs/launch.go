@@ -1,6 +1,7 @@
 package localecs
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -228,15 +229,39 @@ func (t *Task) serve() error {
 func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
 	for _, c := range t.facts.Containers {
 		if c.EndpointID == endpointID {
-			return metadata.Moment{
-				Facts:   t.facts,
-				View:    t.View(),
-				Clock:   &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: time.Now(), ClockSynchronizationStatus: "SYNCHRONIZED"},
-				Storage: &metadata.EphemeralStorage{Utilized: 208, Reserved: 20496},
-			}, true
+			return t.moment(), true
 		}
 	}
 	return metadata.Moment{}, false
+}
+
+// moment is what metadata says now.
+func (t *Task) moment() metadata.Moment {
+	return metadata.Moment{
+		Facts:   t.facts,
+		View:    t.View(),
+		Clock:   &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: time.Now(), ClockSynchronizationStatus: "SYNCHRONIZED"},
+		Storage: &metadata.EphemeralStorage{Utilized: 208, Reserved: 20496},
+	}
+}
+
+// MetadataFile is where the last metadata document of a task lies, once it has
+// ended; task is the name given to Run.
+func (c *Cluster) MetadataFile(task string) string {
+	return filepath.Join(c.LogDir(), task, "metadata.json")
+}
+
+// keepMetadata writes what metadata said last: the task's end, which nobody in
+// the task could ask for.
+func (t *Task) keepMetadata() error {
+	document, err := json.MarshalIndent(t.moment().Document(), "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode metadata: %w", err)
+	}
+	if err := os.WriteFile(t.cluster.MetadataFile(t.name), append(document, '\n'), 0o644); err != nil {
+		return fmt.Errorf("keep metadata: %w", err)
+	}
+	return nil
 }
 
 // LogFile is where a container's output goes; task is the name given to Run.
@@ -263,6 +288,9 @@ func (t *Task) makeFiles() error {
 		f, err := logfile.Open(t.cluster.LogFile(t.name, c.Name), t.cluster.options.Log)
 		if err != nil {
 			return fmt.Errorf("make log of %s: %w", c.Name, err)
+		}
+		if output := t.cluster.options.Output; output != nil {
+			f.Also = func(line []byte) { output(t.name, c.Name, line) }
 		}
 		t.logs[c.Name] = f
 		t.closers = append(t.closers, f.Close)

@@ -142,7 +142,7 @@ func (t *Task) run(state *scheduler.Task) {
 	defer t.cluster.forget(t)
 	defer close(t.done)
 	defer func() {
-		if err := t.release(); err != nil {
+		if err := errors.Join(t.keepMetadata(), t.release()); err != nil {
 			t.cluster.options.Log.Warn("could not give back all of a task", logkey.TaskID, t.id, logkey.Error, err)
 		}
 	}()

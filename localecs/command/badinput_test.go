@@ -65,9 +65,13 @@ scenario DIR/x: consul.address: want the server's address, the last but one of s
 scenario DIR/x: steps[0]: start: task "web" is not in tasks
 scenario DIR/x: steps[1]: await: there is no traffic by then
 scenario DIR/x: steps[1]: await: within: want a duration such as 60s: every wait has an end`},
-		"a definition for a scenario": {[]string{"DIR/x"}, given{"x": goodDefinition},
-			"scenario DIR/x: this is a task definition: name it under tasks of a scenario file, see examples/hello-mesh/scenario.yaml"},
-		"missing definition": {[]string{"DIR"}, given{"scenario.yaml": scene("")}, "read task definition: DIR/definition.json: no such file or directory"},
+		"a definition without its image": {[]string{"DIR/x"}, given{"x": goodDefinition}, `this is missing; add these flags, or say it in localecs.yaml beside the definition:
+  -image 'i=host'
+      programs for a
+PROGRAM is a name on PATH or a path of this machine, host is all that it has installed; -image '*=host' is for all images`},
+		"definitions for a scenario":  {[]string{"DIR"}, given{"x.json": goodDefinition}, "there is no scenario.yaml in DIR; its task definitions run with: localecs run DIR/x.json"},
+		"a definition and a scenario": {[]string{"DIR/x", "DIR"}, given{"x": goodDefinition, "scenario.yaml": scene("")}, "DIR/x is a task definition and other arguments are not: run scenarios by themselves"},
+		"missing definition":          {[]string{"DIR"}, given{"scenario.yaml": scene("")}, "read task definition: DIR/definition.json: no such file or directory"},
 		"cut definition": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": goodDefinition[:40]},
 			"task definition DIR/definition.json: line 1, column 41: unexpected end of JSON input: something is cut off, or a bracket is not closed"},
 		"definition in YAML": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": "family: web\n"}, "task definition DIR/definition.json: line 1, column 3: " + asYAML},

@@ -83,7 +83,7 @@ func (f *runFlags) chaosSetting(paths []string) (*trial.Trial, []string, error) 
 	case f.stopOrder == bothOrders:
 		return nil, nil, errors.New("-chaos wants one -stop-order")
 	}
-	values, err := f.vars.found()
+	values, err := f.vars.Found()
 	if err != nil {
 		return nil, nil, err
 	}

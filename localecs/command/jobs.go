@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
+	"github.com/meshtask/consul-ecs/localecs/command/tasks"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -31,7 +32,7 @@ func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := f.vars.found()
+	values, err := f.vars.Found()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -61,7 +62,7 @@ func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err erro
 func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, *scenario.Plan, []string, error) {
 	scene, err := file.Load(path)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, nil, tasks.Hint(path, err)
 	}
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
 	return scene, plan, warnings, err

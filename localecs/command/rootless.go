@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/command/variables"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/rootless"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -35,7 +36,7 @@ func withoutRoot(inv *cli.Invocation, mode network.Mode, inherit *os.File) (done
 	bin := filepath.Dir(self)
 	code, err := rootless.Run(rootless.Options{
 		Args: inv.Line, Stdin: inv.Stdin, Stdout: inv.Stdout, Stderr: inv.Stderr, Log: inv.Log,
-		NewUIDMap: find("newuidmap", bin), NewGIDMap: find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host, Inherit: inherit,
+		NewUIDMap: variables.Find("newuidmap", bin), NewGIDMap: variables.Find("newgidmap", bin), Missing: missing, Instead: instead, HostNetwork: mode == network.Host, Inherit: inherit,
 	})
 	switch {
 	case err != nil:

@@ -7,17 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
+	"github.com/meshtask/consul-ecs/localecs/command/tasks"
+	"github.com/meshtask/consul-ecs/localecs/command/variables"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
@@ -34,33 +33,20 @@ type runFlags struct {
 	network   network.Mode
 	stopOrder string
 	seed      *uint64 // nil when not given
-	vars      vars
+	vars      variables.Vars
 	chaos     chaosFlags
+	tasks     tasks.Flags
 }
 
-// vars collects -var name=value.
-type vars map[string]string
+const runHelp = `
+Runs task definitions as ECS would, side by side, until all tasks have ended. Images
+are programs of this machine: -image says which, and everything that is missing is
+named at once, with its flag; localecs.yaml beside a definition says the same without
+flags. What containers write is on stdout, with their names before it. Ctrl-C stops
+the tasks in ECS's order, a second one at once. There is no Consul server: that takes
+a scenario.
 
-// String implements flag.Value.
-func (v vars) String() string { return "" }
-
-// Set implements flag.Value.
-func (v vars) Set(s string) error {
-	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" {
-		return fmt.Errorf("want name=value, got %q", s)
-	}
-	v[name] = value
-	return nil
-}
-
-func runCommand() cli.Command {
-	f := &runFlags{vars: vars{}, mode: auto}
-	return cli.Command{
-		Synopsis: "Run scenarios: task definitions in a local ECS, with their checks",
-		Usage:    "run [flags] DIR|FILE...",
-		Help: `
-Runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
+Or runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in a network namespace of its own, carries out the
 steps and judges the checks. Progress and the timeline go to stdout, one line per
 event; each container's output goes to a file below -dir. On a terminal a block
@@ -83,20 +69,30 @@ subnet has to be in 127.0.0.0/8, and a port can be had by one task.
 Needs Linux. Without root it runs in a user namespace; containers have users of
 their own then only with newuidmap, newgidmap and a range in /etc/subuid and
 /etc/subgid. Whatever it starts ends with it, also after kill -9. Ctrl-C ends
-everything at once, without an orderly stop and without a verdict.
+a scenario at once, without an orderly stop and without a verdict.
 
 With -chaos a random schedule of faults takes the place of the steps: all tasks
 start, traffic runs, faults come and go for a while, and every loss that they do
 not explain is a failure. The same seed gives the same schedule. A schedule that
 fails is run again, shorter, and the shortest that still fails is printed.
 
-Exit status: 0 all checks passed, 1 usage or scenario file, 2 a check failed,
-3 it could not be run; of several scenarios the highest.
+Exit status: 0 all checks passed, and of task definitions every essential container
+exited with 0 or, once stopped, by its stop signal; 1 usage or file, 2 a check failed
+or an essential container; 3 it could not be run; of several scenarios the highest.
 
 Examples:
+  $ localecs run -image nginx:1.27=./server,sh,curl web.json
+  $ localecs run -image '*=host' -secret /db/password=x web.json db.json
   $ localecs run examples/hello-mesh
   $ localecs run -stop-order both examples/rolling-update examples/without-delay
-  $ localecs run -chaos random -for 60s examples/chaos`,
+  $ localecs run -chaos random -for 60s examples/chaos`
+
+func runCommand() cli.Command {
+	f := &runFlags{vars: variables.Vars{}, mode: auto}
+	return cli.Command{
+		Synopsis: "Run task definitions in a local ECS, alone or as scenarios with checks",
+		Usage:    "run [flags] TASKDEF.json...|DIR|FILE...",
+		Help:     runHelp,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")
@@ -105,6 +101,7 @@ Examples:
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			f.chaos.add(fs)
+			f.tasks.Add(fs)
 			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
@@ -144,6 +141,11 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 }
 
 func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
+	if paths, err := f.tasks.Definitions(inv.Args, f.scenarioOnly()); err != nil {
+		return &cli.UsageError{Err: err}
+	} else if len(paths) > 0 {
+		return f.runTasks(ctx, inv, paths)
+	}
 	var jobs []job
 	var warnings []string
 	var seeds *trial.Trial
@@ -238,37 +240,4 @@ func warn(inv *cli.Invocation, command string, json bool, message string, warnin
 			fmt.Fprintf(inv.Stderr, "localecs %s: warning: %s\n", command, w)
 		}
 	}
-}
-
-// found are the variables: given ones, else what is found here.
-func (v vars) found() (map[string]string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, &hostcap.MissingError{What: "find this program", Need: "/proc", Instead: "mount it", Err: err}
-	}
-	bin := filepath.Dir(self)
-	values := map[string]string{"bin": bin}
-	for _, name := range []string{"consul", "envoy"} {
-		if path := find(name, bin); path != "" {
-			values[name] = path
-		}
-	}
-	for name, value := range v {
-		values[name] = value
-	}
-	return values, nil
-}
-
-// find looks in .tools/bin beside the directory of this program and below the
-// working directory, then on PATH.
-func find(name, bin string) string {
-	for _, dir := range []string{filepath.Join(filepath.Dir(bin), ".tools", "bin"), filepath.Join(".tools", "bin")} {
-		if p, err := filepath.EvalSymlinks(filepath.Join(dir, name)); err == nil {
-			if p, err = filepath.Abs(p); err == nil {
-				return p
-			}
-		}
-	}
-	p, _ := exec.LookPath(name)
-	return p
 }

@@ -16,8 +16,10 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/command/delay"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
+	"github.com/meshtask/consul-ecs/localecs/command/variables"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/rootless"
@@ -35,17 +37,17 @@ type serveFlags struct {
 	events   string
 	json     bool
 	throttle bool
-	lag      lag
+	lag      delay.Lag
 	logLevel string
 	network  network.Mode
-	vars     vars
+	vars     variables.Vars
 	// simulated has tasks without processes, whose steps take timing.
 	simulated bool
-	timing    timing
+	timing    delay.Timing
 }
 
 func serveCommand() cli.Command {
-	f := &serveFlags{vars: vars{}, timing: usualTiming()}
+	f := &serveFlags{vars: variables.Vars{}, timing: delay.Usual()}
 	return cli.Command{
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
@@ -213,7 +215,7 @@ func (f *serveFlags) prepare() (*file.Scenario, map[string]image.Image, error) {
 			return nil, nil, err
 		}
 	}
-	values, err := f.vars.found()
+	values, err := f.vars.Found()
 	if err != nil || f.simulated { // which run nothing
 		return setting, nil, err
 	}

@@ -21,9 +21,9 @@ import (
 type mode string
 
 const (
-	auto  mode = "auto"
-	live  mode = "live"
-	plain mode = "plain"
+	auto      mode = "auto"
+	live      mode = "live"
+	plainMode mode = "plain"
 )
 
 // String implements flag.Value.
@@ -31,8 +31,8 @@ func (m *mode) String() string { return string(*m) }
 
 // Set implements flag.Value.
 func (m *mode) Set(s string) error {
-	if !slices.Contains([]mode{auto, live, plain}, mode(s)) {
-		return fmt.Errorf("want %s", strings.Join([]string{string(auto), string(live), string(plain)}, ", "))
+	if !slices.Contains([]mode{auto, live, plainMode}, mode(s)) {
+		return fmt.Errorf("want %s", strings.Join([]string{string(auto), string(live), string(plainMode)}, ", "))
 	}
 	*m = mode(s)
 	return nil
@@ -47,7 +47,7 @@ func (f *runFlags) follower(inv *cli.Invocation, out io.Writer) (p scenario.Prog
 	switch {
 	case f.json:
 		return progress.Objects(out), func() {}, nil
-	case f.mode == plain, f.mode == auto && !(is && known):
+	case f.mode == plainMode, f.mode == auto && !(is && known):
 		return progress.Lines(out), func() {}, nil
 	}
 	screen := progress.NewLive(progress.Terminal{

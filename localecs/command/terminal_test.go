@@ -51,7 +51,7 @@ func TestProgressFollowsFlagsAndTerminal(t *testing.T) {
 		{"pipe", runFlags{mode: auto}, pipe, "xterm", false},
 		{"JSON on a terminal", runFlags{mode: auto, json: true}, terminal, "xterm", false},
 		{"live in a pipe", runFlags{mode: live}, pipe, "dumb", true},
-		{"plain on a terminal", runFlags{mode: plain}, terminal, "xterm", false},
+		{"plain on a terminal", runFlags{mode: plainMode}, terminal, "xterm", false},
 	} {
 		inv := &cli.Invocation{
 			Stdout: c.out, Stderr: terminal, Log: hclog.NewNullLogger(),

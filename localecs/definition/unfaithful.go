@@ -38,6 +38,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 			note(len(l.Devices) > 0, path+".devices", "the container has no devices of the host")
 			note(l.SharedMemorySize != nil, path+".sharedMemorySize", "/dev/shm has 64 MiB")
 		}
+		note(len(c.Links) > 0, path+".links", "containers of a task find each other at 127.0.0.1, as with awsvpc")
 		note(isTrue(c.Privileged), path+".privileged", "the container has no more rights than others")
 		note(len(c.SystemControls) > 0, path+".systemControls", "the kernel's defaults stay")
 		note(len(c.ResourceRequirements) > 0, path+".resourceRequirements", "the container has no devices of the host")

@@ -87,6 +87,12 @@ func jsonKey(document, key string) (string, error) {
 	return fmt.Sprint(value), nil
 }
 
-func missing(name string) error {
-	return fmt.Errorf("no value for %s; add it to the local secrets", name)
+// NoValueError says that the store has no value of that name.
+type NoValueError struct{ Name string }
+
+// Error says what to do.
+func (e *NoValueError) Error() string {
+	return fmt.Sprintf("no value for %s; add it to the local secrets", e.Name)
 }
+
+func missing(name string) error { return &NoValueError{Name: name} }

@@ -18,6 +18,9 @@ import (
 // the container goes on.
 type File struct {
 	*os.File
+	// Also gets what is written, too; nil for nobody. It is set before the first
+	// write.
+	Also func(line []byte)
 	log  hclog.Logger
 	once sync.Once
 }
@@ -33,6 +36,9 @@ func Open(path string, log hclog.Logger) (*File, error) {
 
 // Write implements io.Writer.
 func (f *File) Write(p []byte) (int, error) {
+	if f.Also != nil {
+		f.Also(p)
+	}
 	n, err := f.File.Write(p)
 	if err != nil {
 		f.once.Do(func() { f.log.Warn("output of a container is lost from here on", logkey.Error, err) })

@@ -21,6 +21,8 @@ type launcher struct {
 	cluster *localecs.Cluster
 	name    func(controlplane.Launch) string
 	began   func(Begun)
+	// told says that nothing is to be said about definitions.
+	told    bool
 	log     hclog.Logger
 	running sync.WaitGroup // the tasks' goroutines
 
@@ -38,7 +40,7 @@ type slot struct {
 }
 
 func newLauncher(c *localecs.Cluster, o Options) *launcher {
-	l := &launcher{cluster: c, name: o.Name, began: o.Began, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
+	l := &launcher{cluster: c, name: o.Name, began: o.Began, told: o.Told, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
 	if l.name == nil {
 		l.name = func(in controlplane.Launch) string { return in.Definition.Family + "-" + in.ID }
 	}
@@ -62,7 +64,7 @@ func (l *launcher) Launch(in controlplane.Launch) {
 		l.running.Add(1)
 	}
 	arn := in.Definition.TaskDefinitionARN
-	told := l.warned[arn] || closed
+	told := l.told || l.warned[arn] || closed
 	l.warned[arn] = true
 	l.mu.Unlock()
 	if closed { // a call that came while all ends

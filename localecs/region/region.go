@@ -29,7 +29,10 @@ type Options struct {
 	Began func(Begun)
 	// Observe gets each new version of a task; nil for nobody. It must not block.
 	Observe func(task ecs.Task, at time.Time)
-	Log     hclog.Logger
+	// Told says that people know already what definitions ask for and is not
+	// emulated.
+	Told bool
+	Log  hclog.Logger
 }
 
 // Begun is a task that was to run.

@@ -19,6 +19,9 @@ const (
 	v4 version = 4
 )
 
+// Document is what /task of version 4 answers at this moment, for encoding/json.
+func (m Moment) Document() any { return m.task(v4) }
+
 // task renders the whole task.
 func (m Moment) task(v version) taskResponse {
 	f := m.Facts

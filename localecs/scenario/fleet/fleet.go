@@ -52,7 +52,7 @@ func Open(o Options) (*Fleet, error) {
 	f := &Fleet{options: o, revisions: map[string]string{}, asked: map[string]chan region.Begun{}, started: map[string]int{}}
 	var err error
 	f.region, err = region.Open(region.Options{
-		Cluster: o.Cluster, Throttle: o.API.Throttle, Lag: o.API.Lag.Record(), Name: f.name, Began: f.began, Log: o.Log,
+		Cluster: o.Cluster, Throttle: o.API.Throttle, Lag: o.API.Lag.Record(), Name: f.name, Began: f.began, Told: true, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err

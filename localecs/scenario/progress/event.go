@@ -32,6 +32,8 @@ const (
 	Status  Kind = "status"
 	Health  Kind = "health"
 	Desired Kind = "desired"
+	// Output is a line that a container has written.
+	Output Kind = "output"
 	// Service says what is wanted of an ECS service from now on, and how it is.
 	Service Kind = "service"
 	// Check is the new status of a health check in Consul, or "gone".
@@ -98,8 +100,10 @@ type Event struct {
 	SoFar         string  `json:"so_far,omitempty"`
 	Error         string  `json:"error,omitempty"`
 
-	// Text is for people.
+	// Text is for people; of Output it is the line.
 	Text string `json:"text"`
+	// Prefix is what people read before a line of Output.
+	Prefix string `json:"-"`
 }
 
 // Seconds is a duration as events tell it: in seconds, to the microsecond.
@@ -111,6 +115,9 @@ func Seconds(d time.Duration) float64 {
 func (e Event) line() []byte {
 	if e.Kind == StepBegin || e.Kind == StepEnd {
 		return nil
+	}
+	if e.Kind == Output {
+		return fmt.Appendf(nil, "%s%s\n", e.Prefix, e.Text)
 	}
 	who, part := e.columns()
 	return fmt.Appendf(nil, "%7.2fs  %-10s %-22s %s\n", e.Seconds, who, part, oneLine(e.Text))

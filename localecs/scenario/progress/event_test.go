@@ -35,6 +35,7 @@ func run() []Event {
 		{Kind: Cleared, Task: "api-1", Text: "nothing left of the task"},
 		{Kind: Left, Task: "api-1", Detail: "nobody logs out", Text: "left: token 1 of m, as nobody logs out"},
 		{Kind: StepEnd, Step: 2, Steps: 2, TookSeconds: 3, Error: "step 2: stop api-1: still in Consul", Text: "stop api-1"},
+		{Kind: Output, Task: "api-1", Container: "api", Text: "listening on \x1b[1m8080\x1b[0m", Prefix: "api | "},
 	}
 	for i := range events {
 		events[i].Time, events[i].Seconds, events[i].Scenario = at(i), float64(i), "hello"

@@ -167,8 +167,8 @@ func TestNobodyWaitsForTheTerminal(t *testing.T) {
 		}
 		close(stopped)
 		end()
-		if n := strings.Count(got.String(), "\n"); n != 17 {
-			t.Errorf("%d lines, want 17", n)
+		if n := strings.Count(got.String(), "\n"); n != 18 {
+			t.Errorf("%d lines, want 18", n)
 		}
 	})
 }

@@ -1,4 +1,8 @@
-package command
+// Package delay reads the flags about how long things take, several in one value.
+//
+// Owns: their form, name=D,name=D. Never does: wait.
+// Start reading at: Lag and Timing.
+package delay
 
 import (
 	"fmt"
@@ -9,31 +13,31 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/simulated"
 )
 
-// lag is the value of -lag.
-type lag struct{ record.Lag }
+// Lag is the value of -lag.
+type Lag struct{ record.Lag }
 
 // String implements flag.Value.
-func (l *lag) String() string { return "" }
+func (l *Lag) String() string { return "" }
 
 // Set implements flag.Value.
-func (l *lag) Set(s string) error {
+func (l *Lag) Set(s string) error {
 	return setDurations(s, []duration{{"new", &l.New}, {"eni", &l.Interface}, {"tags", &l.Tags}, {"lists", &l.Lists}, {"counts", &l.Counts}})
 }
 
-// timing is the value of -timing.
-type timing struct{ simulated.Timing }
+// Timing is the value of -timing.
+type Timing struct{ simulated.Timing }
 
-// usualTiming is long enough for people to see what tasks go through.
-func usualTiming() timing {
-	return timing{simulated.Timing{Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second}}
+// Usual is long enough for people to see what tasks go through.
+func Usual() Timing {
+	return Timing{simulated.Timing{Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second}}
 }
 
-func (t *timing) parts() []duration {
+func (t *Timing) parts() []duration {
 	return []duration{{"attach", &t.Attach}, {"pull", &t.Pull}, {"start", &t.Start}, {"stop", &t.Stop}, {"detach", &t.Detach}}
 }
 
 // String implements flag.Value.
-func (t *timing) String() string {
+func (t *Timing) String() string {
 	var parts []string
 	for _, d := range t.parts() {
 		parts = append(parts, d.name+"="+d.to.String())
@@ -42,7 +46,7 @@ func (t *timing) String() string {
 }
 
 // Set implements flag.Value.
-func (t *timing) Set(s string) error { return setDurations(s, t.parts()) }
+func (t *Timing) Set(s string) error { return setDurations(s, t.parts()) }
 
 // duration is one part of a flag that has several.
 type duration struct {

@@ -1,0 +1,141 @@
+// Package tasks has the flags of task definitions that run without a scenario.
+//
+// Owns: which arguments are such definitions. Never does: run one.
+// Start reading at: Flags.
+package tasks
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/plain"
+)
+
+// Flags are those of `localecs run` for task definitions without a scenario.
+type Flags struct {
+	sources plain.Sources
+	given   bool
+}
+
+// Add declares them.
+func (f *Flags) Add(fs *flag.FlagSet) {
+	s := &f.sources
+	s.Secrets, s.EnvironmentFiles = map[string]string{}, map[string]string{}
+	take := func(name, usage string, set func(string) error) {
+		fs.Func(name, "of task definitions: "+usage, func(text string) error {
+			f.given = true
+			return set(text)
+		})
+	}
+	take("image", "what containers of an image see, `IMAGE=PROGRAM,...`: names, paths or directories of this machine, or host for all it has; IMAGE may be *; may be repeated", s.Images.Set)
+	take("entrypoint", "the image's ENTRYPOINT, `IMAGE=WORDS`; may be repeated", s.Images.SetEntrypoint)
+	take("cmd", "the image's CMD, `IMAGE=WORDS`; without it the first program of -image; may be repeated", s.Images.SetCommand)
+	take("secret", "the value behind a valueFrom, `NAME=VALUE`; may be repeated", pair(s.Secrets))
+	take("environment-file", "the file behind an ARN of environmentFiles, `ARN=FILE`; may be repeated", pair(s.EnvironmentFiles))
+	take("images", "scenario `file or directory` that says the same, in place of "+plain.SettingName+" beside the definition", func(path string) error {
+		s.Setting = path
+		return nil
+	})
+}
+
+// Prepare plans a run of the definitions. vars are the variables of images.
+func (f *Flags) Prepare(paths []string, vars map[string]string, mode network.Mode) (*plain.Plan, []string, error) {
+	s := f.sources
+	s.Vars, s.Network = vars, mode
+	return plain.Prepare(paths, s)
+}
+
+func pair(of map[string]string) func(string) error {
+	return func(text string) error {
+		name, value, ok := strings.Cut(text, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("want NAME=VALUE, got %q", text)
+		}
+		of[name] = value
+		return nil
+	}
+}
+
+// Definitions are the arguments when they are task definitions, none when they are
+// scenarios. It is an error when some are and others are not, or when flags are for
+// the others. scenarioOnly are flags that were given and are for scenarios.
+func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
+	var found []string
+	for _, path := range args {
+		if plain.IsDefinition(path) {
+			found = append(found, path)
+		}
+	}
+	switch {
+	case len(found) == 0 && f.given:
+		return nil, errors.New("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions: a scenario says it in its file")
+	case len(found) == 0:
+		return nil, nil
+	case len(found) < len(args):
+		return nil, fmt.Errorf("%s is a task definition and other arguments are not: run scenarios by themselves", found[0])
+	case len(scenarioOnly) > 0:
+		return nil, fmt.Errorf("%s: for scenarios only", strings.Join(scenarioOnly, ", "))
+	}
+	return found, nil
+}
+
+// Hint explains why a directory without a scenario cannot run if it has task
+// definitions.
+func Hint(path string, err error) error {
+	names, _ := filepath.Glob(filepath.Join(path, "*.json"))
+	var found []string
+	for _, name := range names {
+		if plain.IsDefinition(name) {
+			found = append(found, name)
+		}
+	}
+	if err == nil || len(found) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w; its task definitions run with: localecs run %s", err, strings.Join(found, " "))
+}
+
+// together is how long signals belong to the first one: timeout(1) sends it to the
+// program and then to its group, and so does a terminal where we have a parent in a
+// user namespace.
+const together = 500 * time.Millisecond
+
+// Twice closes stop at the first signal that ends a run, after telling so, and ends
+// the context at the next one.
+func Twice(parent context.Context, tell func(), ends ...os.Signal) (ctx context.Context, stop <-chan struct{}, release func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals, asked := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(signals, ends...)
+	go func() {
+		var first time.Time
+		for {
+			select {
+			case s := <-signals:
+				switch {
+				case first.IsZero():
+					first = time.Now()
+					tell()
+					close(asked)
+				case time.Since(first) > together:
+					cancel(&cli.SignalError{Signal: s})
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return ctx, asked, func() {
+		signal.Stop(signals)
+		cancel(context.Canceled)
+	}
+}

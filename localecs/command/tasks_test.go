@@ -1,0 +1,122 @@
+package command
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// definitionFile writes a task definition of one container, which a shell runs.
+func definitionFile(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "job.json")
+	words, err := json.Marshal([]string{"sh", "-c", script})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [{"name": "job", "image": "any:1", "memory": 64, "stopTimeout": 120, "command": ` + string(words) + `}]}`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// ended is a run of a definition: its output, and whether and how it ended.
+type ended struct {
+	lines  []string
+	stderr string
+	code   int
+}
+
+// runAlone runs a definition and sends the signals, one whenever the container has
+// written a line.
+func runAlone(t *testing.T, path string, signals []syscall.Signal, flags ...string) ended {
+	t.Helper()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	args := testkit.SelfArgs("localecs", append(append([]string{"run", "-dir", t.TempDir(), "-image", "any:1=sh,sleep"}, flags...), path)...)
+	cmd := exec.Command(args[0], args[1:]...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var e ended
+	for lines := bufio.NewScanner(stdout); lines.Scan(); {
+		e.lines = append(e.lines, lines.Text())
+		if strings.HasPrefix(lines.Text(), "job | ") && len(signals) > 0 {
+			if err := cmd.Process.Signal(signals[0]); err != nil {
+				t.Error(err)
+			}
+			signals = signals[1:]
+		}
+	}
+	_ = cmd.Wait() // the code says it
+	e.stderr, e.code = stderr.String(), cmd.ProcessState.ExitCode()
+	return e
+}
+
+func TestTaskDefinitionsRunAlone(t *testing.T) {
+	t.Parallel()
+	const patient = `trap 'echo stopping; sleep 1; exit 0' TERM; echo ready; while :; do sleep 0.1; done`
+	for name, c := range map[string]struct {
+		script  string
+		signals []syscall.Signal
+		code    int
+		last    string // line of standard output
+		stderr  string
+	}{
+		"a good end":     {"echo done", nil, 0, "job: all essential containers ended well in ", ""},
+		"a bad end":      {"exit 7", nil, 2, "job: FAILED: job exited with 7", ""},
+		"stopped":        {patient, []syscall.Signal{syscall.SIGINT}, 0, "job: all essential containers ended well in ", "localecs run: stopping the tasks as ECS does; once more kills everything at once\n"},
+		"stopped by CI":  {patient, []syscall.Signal{syscall.SIGTERM}, 0, "job: all essential containers ended well in ", "localecs run: stopping the tasks as ECS does"},
+		"stopped, twice": {`trap 'sleep 1; echo deaf' TERM; echo ready; while :; do sleep 0.1; done`, []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, 3, "", "localecs run: stopped by signal interrupt\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			e := runAlone(t, definitionFile(t, c.script), c.signals)
+			if e.code != c.code || len(e.lines) == 0 || !strings.HasPrefix(e.lines[len(e.lines)-1], c.last) || !strings.Contains(e.stderr, c.stderr) {
+				t.Errorf("exit code %d, want %d; output:\n%s\n%s", e.code, c.code, strings.Join(e.lines, "\n"), e.stderr)
+			}
+		})
+	}
+}
+
+// TestTaskDefinitionsAsObjects: what a program reads of a run.
+func TestTaskDefinitionsAsObjects(t *testing.T) {
+	t.Parallel()
+	e := runAlone(t, definitionFile(t, "echo one; echo two"), nil, "-json")
+	var kinds []string
+	var output []string
+	for _, line := range e.lines {
+		var object struct{ Kind, Task, Container, Text string }
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			t.Fatalf("%s: %v", line, err)
+		}
+		kinds = append(kinds, object.Kind)
+		if object.Kind == "output" {
+			output = append(output, object.Task+"/"+object.Container+" "+object.Text)
+		}
+	}
+	if diff := cmp.Diff([]string{"job/job one", "job/job two"}, output); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	if e.code != 0 || kinds[0] != "scenario" || kinds[len(kinds)-1] != "report" || !slices.Contains(kinds, "task") || !slices.Contains(kinds, "status") {
+		t.Errorf("exit code %d, kinds %q, %s", e.code, kinds, e.stderr)
+	}
+}

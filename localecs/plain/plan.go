@@ -1,0 +1,203 @@
+package plain
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/definition"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/plain/standin"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// SettingName is the file beside a task definition that says what the flags would.
+const SettingName = "localecs.yaml"
+
+// Sources say what the tasks of some definitions need besides them.
+type Sources struct {
+	Images standin.Flags
+	// EngineImages says that the container engine has the images: none is missing.
+	EngineImages bool
+	// Secrets are values by the names that environment.Secret looks for.
+	Secrets map[string]string
+	// EnvironmentFiles are paths by ARN.
+	EnvironmentFiles map[string]string
+	// Setting is a scenario file, or its directory, of which everything but tasks,
+	// steps and checks counts. Empty is SettingName beside the definitions, if it is
+	// there.
+	Setting string
+	// Vars are the variables of its images.
+	Vars    map[string]string
+	Network network.Mode
+}
+
+// Plan is task definitions with all that their tasks need.
+type Plan struct {
+	setting *file.Scenario
+	network network.Mode
+	tasks   []task
+	images  map[string]image.Image
+	roles   []identity.Role
+	// environmentFiles are their texts, by ARN.
+	environmentFiles map[string]string
+}
+
+// task is one to be run.
+type task struct {
+	name, path string
+	def        *taskdef.TaskDefinition
+}
+
+// IsDefinition says whether a file is a task definition, and no scenario.
+func IsDefinition(path string) bool {
+	st, err := os.Stat(path)
+	if err != nil || !st.Mode().IsRegular() {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return false
+	}
+	text := strings.TrimSpace(string(data))
+	return strings.HasPrefix(text, "[") && filepath.Ext(path) == ".json" ||
+		strings.HasPrefix(text, "{") && (strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
+}
+
+// Prepare reads the definitions and finds everything that their tasks need. The
+// error has all that is wrong with or missing for all of them; the warnings are for
+// people to read. Nothing was started or written when it returns.
+func Prepare(paths []string, s Sources) (plan *Plan, warnings []string, err error) {
+	setting, err := s.setting(paths)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &Plan{setting: setting, network: s.Network}
+	warnings, err = p.read(paths)
+	if err != nil {
+		return nil, warnings, err
+	}
+	p.locate()
+	p.findRoles()
+	more, err := p.findImages(s)
+	fileErr := p.findFiles(s)
+	for name, value := range s.Secrets {
+		if setting.Secrets == nil {
+			setting.Secrets = map[string]string{}
+		}
+		setting.Secrets[name] = value
+	}
+	missing := p.missing(s)
+	if err := errors.Join(s.Network.CheckSubnet(setting.Subnet), err, fileErr, missing); err != nil {
+		return nil, append(warnings, more...), err
+	}
+	return p, append(warnings, more...), nil
+}
+
+// Name is that of the tasks' logs: the family, or all of them.
+func (p *Plan) Name() string {
+	var names []string
+	for _, t := range p.tasks {
+		names = append(names, t.name)
+	}
+	return strings.Join(names, "+")
+}
+
+// setting is the file with everything else.
+func (s Sources) setting(paths []string) (*file.Scenario, error) {
+	path := s.Setting
+	if path == "" {
+		for _, definition := range paths {
+			beside := filepath.Join(filepath.Dir(definition), SettingName)
+			if _, err := os.Stat(beside); err != nil || beside == path {
+				continue
+			}
+			if path != "" {
+				return nil, fmt.Errorf("there is a %s and a %s: say with -images which one counts", path, beside)
+			}
+			path = beside
+		}
+	}
+	if path != "" {
+		return file.LoadSetting(path)
+	}
+	setting := file.Default()
+	if s.Network == network.Host {
+		setting.Subnet = "127.42.0.0/24"
+	}
+	return setting, nil
+}
+
+// read reads the definitions and names their tasks.
+func (p *Plan) read(paths []string) (warnings []string, err error) {
+	var errs []error
+	count := map[string]int{}
+	for _, path := range paths {
+		def, more, err := definition.Load(path)
+		warnings = append(warnings, more...)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		name := def.Family
+		if count[name]++; count[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, count[name])
+		}
+		p.tasks = append(p.tasks, task{name: name, path: path, def: def})
+	}
+	return warnings, errors.Join(errs...)
+}
+
+// locate takes account and region from the definitions where the setting does not
+// say: containers shall see their own.
+func (p *Plan) locate() {
+	usual := file.Default()
+	for _, t := range p.tasks {
+		for _, arn := range []string{t.def.TaskRoleARN, t.def.ExecutionRoleARN} {
+			if parts := strings.Split(arn, ":"); len(parts) == 6 && p.setting.Account == usual.Account {
+				p.setting.Account = parts[4]
+			}
+		}
+		for _, c := range t.def.ContainerDefinitions {
+			if c.LogConfiguration == nil || p.setting.Region != usual.Region {
+				continue
+			}
+			if region := c.LogConfiguration.Options["awslogs-region"]; region != "" {
+				p.setting.Region = region
+			}
+		}
+	}
+}
+
+// findRoles makes the tasks' roles: those of the setting, and plain ones for the
+// rest.
+func (p *Plan) findRoles() {
+	p.roles = p.setting.IdentityRoles()
+	for _, t := range p.tasks {
+		if t.def.TaskRoleARN == "" {
+			continue
+		}
+		role := roleOf(t.def.TaskRoleARN, p.setting.Account)
+		t.def.TaskRoleARN = role.ARN()
+		if !slices.ContainsFunc(p.roles, func(r identity.Role) bool { return r.ARN() == role.ARN() }) {
+			p.roles = append(p.roles, role)
+		}
+	}
+}
+
+// roleOf is the role of an ARN, or of a name alone.
+func roleOf(arn, account string) identity.Role {
+	parts := strings.SplitN(arn, ":", 6)
+	if len(parts) < 6 {
+		parts = []string{"arn", "aws", "iam", "", account, "role/" + strings.TrimPrefix(arn, "/")}
+	}
+	full := strings.TrimPrefix(parts[5], "role/")
+	name := full[strings.LastIndex(full, "/")+1:]
+	return identity.Role{Name: name, Path: identity.CleanPath(strings.TrimSuffix(full, name)), Account: parts[4], Partition: parts[1]}
+}

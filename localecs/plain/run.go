@@ -1,0 +1,157 @@
+package plain
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/region"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/screen"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Progress shows a run to whoever follows it.
+type Progress interface {
+	// Event is called by several goroutines and must not block.
+	Event(progress.Event)
+	// Follow may ask look how the run is at any time, until end returns.
+	Follow(look func() screen.State) (end func())
+}
+
+// Options say how and where a plan runs.
+type Options struct {
+	// Dir takes logs and volumes; it is made when missing.
+	Dir string
+	// StopOrder is file.StopAtOnce, or anything else for reverse.
+	StopOrder string
+	// Stop asks all tasks to stop when it is closed, in ECS's order.
+	Stop     <-chan struct{}
+	Progress Progress
+	// Colour marks who says what.
+	Colour bool
+	Log    hclog.Logger
+}
+
+// run is one run of a plan.
+type run struct {
+	plan    *Plan
+	out     Progress
+	begun   time.Time
+	prefix  map[string]string // by task and container
+	fleet   *fleet.Fleet
+	started []started
+}
+
+// started is a task that was.
+type started struct {
+	task
+	*localecs.Task
+}
+
+// Run runs a task of each definition and waits for the end of all. When ctx ends,
+// everything is killed and the error is the cause. Everything it started is gone
+// when it returns.
+func (p *Plan) Run(ctx context.Context, o Options) (out *Outcome, err error) {
+	r := &run{plan: p, out: o.Progress, begun: time.Now(), prefix: p.prefixes(o.Colour)}
+	if r.fleet, err = r.open(o); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closeErr := r.fleet.Close(); closeErr != nil {
+			out, err = nil, errors.Join(err, fmt.Errorf("give back what the tasks held: %w", closeErr))
+		}
+	}()
+	cluster := r.fleet.Cluster()
+	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("%s: logs and metadata in %s", p.Name(), cluster.LogDir())})
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	defer o.Progress.Follow(r.state)()
+	if err := r.wait(ctx, o.Stop); err != nil {
+		return nil, err
+	}
+	return r.outcome(cluster.LogDir()), nil
+}
+
+// open makes what tasks run in: a cluster with its ECS API.
+func (r *run) open(o Options) (*fleet.Fleet, error) {
+	s := r.plan.setting
+	files := map[string]*taskdef.TaskDefinition{}
+	for _, t := range r.plan.tasks {
+		files[t.path] = t.def
+	}
+	return fleet.Open(fleet.Options{
+		Cluster: localecs.Options{
+			Name: s.Cluster, Region: s.Region, Account: s.Account,
+			Network: r.plan.network, Subnet: s.Subnet,
+			AtOnce: o.StopOrder == file.StopAtOnce, GatePeriod: s.GatePeriod, TimeScale: s.TimeScale,
+			Dir: o.Dir, Images: r.plan.images, Roles: r.plan.roles, Secrets: s.Secrets, EnvironmentFiles: r.plan.environmentFiles,
+			Observe: r.observe, Output: r.output, Log: o.Log,
+		},
+		API: s.API, Files: files, Joined: func(region.Begun) {}, Log: o.Log,
+	})
+}
+
+// start starts a task of each definition.
+func (r *run) start() error {
+	for _, t := range r.plan.tasks {
+		begun, err := r.fleet.Run(t.name, file.Task{Definition: t.path})
+		if err != nil {
+			return fmt.Errorf("start %s: %w", t.name, err)
+		}
+		r.started = append(r.started, started{t, begun})
+		r.tell(progress.Event{
+			Kind: progress.Task, Task: t.name, TaskID: begun.ID(), Address: begun.IP(),
+			Text: fmt.Sprintf("task %s at %s, %s.%s.local", begun.ID(), begun.IP(), t.def.Family, r.plan.setting.Cluster),
+		})
+	}
+	return nil
+}
+
+// wait waits until all tasks are over. It asks them to stop when stop is closed,
+// and gives up when nothing can run any more.
+func (r *run) wait(ctx context.Context, stop <-chan struct{}) error {
+	cluster := r.fleet.Cluster()
+	for _, t := range r.started {
+		for over := false; !over; {
+			select {
+			case <-t.Done():
+				over = true
+			case <-stop:
+				stop = nil
+				if err := r.stop(); err != nil {
+					return err
+				}
+			case <-cluster.Lost():
+				return cluster.Err()
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+	return cluster.Err()
+}
+
+// stop asks every task to stop, as StopTask does.
+func (r *run) stop() error {
+	var errs []error
+	for _, t := range r.started {
+		errs = append(errs, r.fleet.Stop(t.ID()))
+	}
+	return errors.Join(errs...)
+}
+
+// state is how the run is now.
+func (r *run) state() screen.State {
+	s := screen.State{Scenario: r.plan.Name(), Begun: r.begun}
+	for _, t := range r.started {
+		s.Tasks = append(s.Tasks, screen.Task{Name: t.name, Address: t.IP(), View: t.View()})
+	}
+	return s
+}

@@ -1,0 +1,70 @@
+package plain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// prefixes are what stands before a container's lines, of one width.
+func (p *Plan) prefixes(colour bool) map[string]string {
+	called, width := map[string]string{}, 0
+	var order []string
+	for _, t := range p.tasks {
+		for _, c := range t.def.ContainerDefinitions {
+			key := t.name + "/" + c.Name
+			called[key] = p.called(t, c.Name)
+			order = append(order, key)
+			width = max(width, len(called[key]))
+		}
+	}
+	for i, key := range order {
+		prefix := fmt.Sprintf("%-*s | ", width, called[key])
+		if colour { // cyan, yellow, green, magenta, blue: red is for errors
+			prefix = fmt.Sprintf("\x1b[%dm%s\x1b[0m", [...]int{36, 33, 32, 35, 34}[i%5], prefix)
+		}
+		called[key] = prefix
+	}
+	return called
+}
+
+// tell adds what every event has.
+func (r *run) tell(e progress.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
+	e.Scenario = r.plan.Name()
+	r.out.Event(e)
+}
+
+// output is the cluster's observer of lines.
+func (r *run) output(task, container string, line []byte) {
+	r.tell(progress.Event{
+		Kind: progress.Output, Task: task, Container: container,
+		Text: strings.TrimRight(string(line), "\r\n"), Prefix: r.prefix[task+"/"+container],
+	})
+}
+
+// observe is the cluster's observer of statuses. That an image is there is no news.
+func (r *run) observe(e localecs.Event) {
+	if e.What == "status" && e.Value == scheduler.StatusPulled {
+		return
+	}
+	text := e.Value
+	if e.What == "desired" {
+		text = "asked to stop"
+	}
+	if e.Detail != "" {
+		text += " (" + verdict.Brief(e.Detail) + ")"
+	}
+	r.tell(progress.Event{
+		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
+		Status: e.Value, Detail: e.Detail, Text: text,
+	})
+}
