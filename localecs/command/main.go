@@ -15,6 +15,7 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/command/compose"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file/schema"
 )
 
@@ -26,9 +27,12 @@ func Main(args []string) int {
 // App is localecs with its commands.
 func App() cli.App {
 	return cli.App{
-		Name:     "localecs",
-		Version:  cli.Version(),
-		Commands: map[string]cli.Command{"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand()},
+		Name:    "localecs",
+		Version: cli.Version(),
+		Commands: map[string]cli.Command{
+			"compose": compose.Command(), "endpoints": compose.Endpoints(), "pause": compose.Pause(),
+			"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(),
+		},
 	}
 }
 

@@ -20,9 +20,21 @@ import (
 // spelling of the document.
 const maxBytes = 1 << 20
 
-// Load reads and validates a task definition file. Everything
-// that is wrong is in the error; the warnings are for people to read.
+// Load reads and validates a task definition file that localecs is to run.
+// Everything that is wrong is in the error; the warnings are for people to read,
+// Unfaithful's among them.
 func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
+	def, warnings, err = Read(path)
+	if def != nil {
+		for _, u := range Unfaithful(def) {
+			warnings = append(warnings, path+": "+u)
+		}
+	}
+	return def, warnings, err
+}
+
+// Read reads and validates a task definition file, whoever is to run it.
+func Read(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
 	data, err := textfile.Read(path, maxBytes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read task definition: %w", err)
@@ -41,9 +53,6 @@ func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err erro
 		} else {
 			warnings = append(warnings, path+": "+v.String())
 		}
-	}
-	for _, u := range Unfaithful(def) {
-		warnings = append(warnings, path+": "+u)
 	}
 	return def, warnings, errors.Join(errs...)
 }

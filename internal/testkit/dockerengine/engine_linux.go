@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/vishvananda/netlink"
 )
 
 // role is what this test binary plays before it becomes dockerd.
@@ -136,6 +137,7 @@ func become(args []string) int {
 	err := errors.Join(
 		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
 		syscall.Mount("proc", "/proc", "proc", 0, ""),
+		loopbackUp(), // published ports listen there
 		os.Mkdir(own, 0o755),
 		syscall.Mount("engine", own, "tmpfs", 0, "mode=755"))
 	for _, path := range []string{"/etc", "/opt", "/run"} {
@@ -156,6 +158,14 @@ func become(args []string) int {
 	}
 	fmt.Fprintln(os.Stderr, err)
 	return 1
+}
+
+func loopbackUp() error {
+	lo, err := netlink.LinkByName("lo")
+	if err != nil {
+		return fmt.Errorf("find the loopback interface: %w", err)
+	}
+	return netlink.LinkSetUp(lo)
 }
 
 // Output is what a command wrote.

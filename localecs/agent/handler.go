@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/endpoints"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+)
+
+// Stats returns the figures of a container of the engine; nil while it has none.
+type Stats func(ctx context.Context, id string) *metadata.Stats
+
+// TaskHandler is what all the project's tasks find at 169.254.170.2: endpoint and
+// credentials IDs tell them apart.
+func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
+	lookup := func(endpointID string) (metadata.Moment, bool) {
+		m, ok := a.state.Lookup(endpointID)
+		if !ok && a.Update(ctx) == nil { // it may have begun just now
+			m, ok = a.state.Lookup(endpointID)
+		}
+		return m, ok
+	}
+	return endpoints.TaskHandler(endpoints.Task{
+		Metadata: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			task := taskOf(r.URL.Path)
+			metadata.New(metadata.Options{Lookup: lookup, Stats: func(container string) *metadata.Stats {
+				if id := a.state.ContainerID(task, container); id != "" {
+					return stats(r.Context(), id)
+				}
+				return nil
+			}}).ServeHTTP(w, r)
+		}),
+		Credentials: a.credentialsHandler(ctx),
+		Agent:       metadata.ProtectionHandler(lookup, metadata.NewProtections()),
+	})
+}
+
+// taskOf is the task's name in the path of task metadata, /v4/<task>.<container>.
+func taskOf(path string) string {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	name, _, _ := strings.Cut(rest, ".")
+	return name
+}
+
+// credentialsHandler knows a task's credentials by the task's name, which stands
+// in the compose file.
+func (a *Agent) credentialsHandler(ctx context.Context) http.Handler {
+	inner := identity.Handler(a.store)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, identity.CredentialsPath)
+		id, ok := a.credentials(name)
+		if !ok && a.Update(ctx) == nil {
+			id, _ = a.credentials(name)
+		}
+		r = r.Clone(r.Context())
+		if name != "" {
+			r.URL.Path = identity.CredentialsPath + "-"
+		}
+		if id != "" {
+			r.URL.Path = identity.CredentialsPath + id
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// AWSHandler is STS, IAM and ECS at one address.
+func (a *Agent) AWSHandler(region string) http.Handler {
+	ecs := ecsapi.New(ecsapi.Options{Store: a.store, Region: region, Operations: a.state.Operations(), Log: a.log})
+	others := awsapi.New(awsapi.Options{Store: a.store, Region: region})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if ecsapi.Wanted(r) {
+			ecs.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,281 @@
+package agent_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+)
+
+func TestMain(m *testing.M) {
+	testkit.RunRole(dockerengine.Roles())
+	os.Exit(m.Run())
+}
+
+// mesh is the compose example in an engine.
+type mesh struct {
+	*dockerengine.Engine
+	compose string
+	env     []string
+}
+
+// TestComposeExample brings the mesh of examples/compose up with docker compose,
+// has a request answered through it, and takes it down in order.
+func TestComposeExample(t *testing.T) {
+	m := &mesh{Engine: dockerengine.Start(t), compose: testkit.RequireBinary(t, "docker-compose")}
+	m.images(t)
+	m.limits(t)
+	t.Cleanup(func() {
+		if t.Failed() {
+			out, _ := m.do("logs", "--no-color", "--tail=40")
+			t.Log(out.Stdout + out.Stderr)
+		}
+		m.do("down", "-v", "-t", "2")
+	})
+	m.mustDo(t, "up", "-d")
+	testkit.Within(t, time.Minute, "web answers through the mesh", func() bool { return m.web() == 0 })
+
+	// An essential container ends, and the agent ends its task, in order.
+	before := m.inConsul(t)
+	m.Run(t, "exec", m.container(t, "api-2-api"), "/consul/consul-ecs", "version")
+	m.Run(t, "kill", "-s", "KILL", m.container(t, "api-2-api"))
+	testkit.Within(t, time.Minute, "the whole task has ended", func() bool {
+		return m.running(t, "api-2") == 0
+	})
+	if codes := m.exitCodes(t, "api-2"); codes["api-2-api"] != 137 || codes["api-2-sidecar-proxy"] != 0 || codes["api-2-consul-client"] != 0 {
+		t.Errorf("exit codes %v", codes)
+	}
+	if after := m.inConsul(t); len(before.tokens)-len(after.tokens) != 2 {
+		t.Errorf("tokens before %v, after %v, want two less", before.tokens, after.tokens)
+	}
+	if m.web() != 0 {
+		t.Error("web does not answer by the other instance")
+	}
+
+	// Nobody clears up after those that stop now.
+	m.mustDo(t, "stop", "controller-acl-controller")
+	m.mustDo(t, append([]string{"stop"}, m.services(t, "web", "api-1")...)...)
+	for _, task := range []string{"web", "api-1"} {
+		for service, code := range m.exitCodes(t, task) {
+			if code != 0 {
+				t.Errorf("%s ended with %d", service, code)
+			}
+		}
+	}
+	if left := m.inConsul(t); len(left.tokens) > 0 || len(left.services) > 0 {
+		t.Errorf("left in Consul: tokens %v, services %v", left.tokens, left.services)
+	}
+	m.mustDo(t, "down", "-v")
+	for _, kind := range []string{"ps -aq", "network ls -q", "volume ls -q"} {
+		args := append(strings.Fields(kind), "--filter", "label=com.docker.compose.project="+m.ID)
+		if left := m.Run(t, args...); left != "" {
+			t.Errorf("%s: %s", kind, left)
+		}
+	}
+}
+
+// do runs docker compose on the example.
+func (m *mesh) do(args ...string) (dockerengine.Output, int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 3*dockerengine.Limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, m.compose, args...)
+	cmd.Dir, cmd.Env = filepath.Join(testkit.Root(), "examples", "compose"), append(m.Env, m.env...)
+	return dockerengine.Finish(cmd)
+}
+
+func (m *mesh) mustDo(t *testing.T, args ...string) string {
+	t.Helper()
+	out, code := m.do(args...)
+	if code != 0 {
+		t.Fatalf("docker-compose %s: exit code %d: %s%s", strings.Join(args, " "), code, out.Stdout, out.Stderr)
+	}
+	return out.Stdout
+}
+
+// web asks web, from beside it, and returns the exit code.
+func (m *mesh) web() int {
+	id, _ := m.do("ps", "-q", "web")
+	_, code := m.Try("run", "--rm", "--label", m.ID, "--network=container:"+strings.TrimSpace(id.Stdout), m.ID+"hello", "get", "http://127.0.0.1:8080/")
+	return code
+}
+
+// container is the ID of a service's.
+func (m *mesh) container(t *testing.T, service string) string {
+	t.Helper()
+	return strings.TrimSpace(m.mustDo(t, "ps", "-q", service))
+}
+
+// services are those of the tasks, their network included.
+func (m *mesh) services(t *testing.T, tasks ...string) (all []string) {
+	t.Helper()
+	for _, s := range strings.Fields(m.mustDo(t, "config", "--services")) {
+		if slices.ContainsFunc(tasks, func(task string) bool { return s == task || strings.HasPrefix(s, task+"-") }) {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+func (m *mesh) states(t *testing.T, task string) map[string]struct {
+	Running  bool
+	ExitCode int
+} {
+	t.Helper()
+	ids := strings.Fields(m.Run(t, "ps", "-aq", "--filter", "label=com.docker.compose.project="+m.ID, "--filter", "label=com.meshtask.localecs.task="+task))
+	var all []struct {
+		Config struct{ Labels map[string]string }
+		State  struct {
+			Running  bool
+			ExitCode int
+		}
+	}
+	if err := json.Unmarshal([]byte(m.Run(t, append([]string{"inspect"}, ids...)...)), &all); err != nil {
+		t.Fatal(err)
+	}
+	states := map[string]struct {
+		Running  bool
+		ExitCode int
+	}{}
+	for _, c := range all {
+		states[c.Config.Labels["com.docker.compose.service"]] = c.State
+	}
+	return states
+}
+
+func (m *mesh) running(t *testing.T, task string) (n int) {
+	for _, s := range m.states(t, task) {
+		if s.Running {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *mesh) exitCodes(t *testing.T, task string) map[string]int {
+	codes := map[string]int{}
+	for service, s := range m.states(t, task) {
+		codes[service] = s.ExitCode
+	}
+	return codes
+}
+
+// left is what tasks have in Consul.
+type left struct{ tokens, services []string }
+
+// inConsul asks the server for login tokens and services.
+func (m *mesh) inConsul(t *testing.T) (l left) {
+	t.Helper()
+	server := m.container(t, "consul")
+	var tokens []struct{ Description, AuthMethod string }
+	if err := json.Unmarshal([]byte(m.Run(t, "exec", server, "/bin/consul", "acl", "token", "list", "-format=json")), &tokens); err != nil {
+		t.Fatal(err)
+	}
+	for _, token := range tokens {
+		if token.AuthMethod != "" {
+			l.tokens = append(l.tokens, token.AuthMethod+" "+token.Description)
+		}
+	}
+	services := strings.Fields(m.Run(t, "exec", server, "/bin/consul", "catalog", "services"))
+	l.services = slices.DeleteFunc(services, func(s string) bool { return s == "consul" })
+	return l
+}
+
+// images makes the example's images of what is on this machine.
+func (m *mesh) images(t *testing.T) {
+	t.Helper()
+	bin := t.TempDir()
+	for _, program := range []string{"cmd/consul-ecs", "cmd/localecs", "examples/hello-mesh/hello"} {
+		build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "./"+program)
+		build.Dir, build.Env = testkit.Root(), append(os.Environ(), "CGO_ENABLED=0")
+		if out, code := dockerengine.Finish(build); code != 0 {
+			t.Fatalf("go build: exit code %d: %s%s", code, out.Stdout, out.Stderr)
+		}
+	}
+	m.load(t, "consul", map[string]string{"/bin/consul": testkit.RequireBinary(t, "consul")})
+	m.load(t, "envoy", map[string]string{"/usr/local/bin/envoy": testkit.RequireBinary(t, "envoy")})
+	m.load(t, "consul-ecs", map[string]string{"/bin/consul-ecs": bin + "/consul-ecs"},
+		"USER 5996:5996", "VOLUME /consul", `ENTRYPOINT ["/bin/consul-ecs"]`)
+	for _, target := range []string{"localecs", "hello"} {
+		m.Run(t, "build", "--target", target, "-t", m.ID+target, "-f", filepath.Join(testkit.Root(), "examples/compose/Dockerfile"), bin)
+	}
+	for variable, name := range map[string]string{
+		"CONSUL_IMAGE": "consul", "ENVOY_IMAGE": "envoy", "CONSUL_ECS_IMAGE": "consul-ecs", "LOCALECS_IMAGE": "localecs", "HELLO_IMAGE": "hello",
+	} {
+		m.env = append(m.env, variable+"="+m.ID+name)
+	}
+	m.env = append(m.env, "COMPOSE_PROJECT_NAME="+m.ID, "DOCKER_SOCKET="+strings.TrimPrefix(m.Host, "unix://"), "WEB_PORT=0", "CONSUL_PORT=0")
+}
+
+// limits has Envoys be content with fewer open files, where this machine cannot
+// give what the task definitions ask for.
+func (m *mesh) limits(t *testing.T) {
+	t.Helper()
+	var have syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &have); err != nil {
+		t.Fatal(err)
+	}
+	if have.Max >= 65535 {
+		return
+	}
+	text := "services:\n"
+	for _, task := range []string{"web", "api-1", "api-2"} {
+		text += fmt.Sprintf("  %s-sidecar-proxy: {ulimits: {nofile: {soft: %d, hard: %d}}}\n", task, have.Max, have.Max)
+	}
+	file := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	m.env = append(m.env, "COMPOSE_FILE=tasks.yaml:mesh.yaml:"+file)
+}
+
+// load imports an image of programs and their libraries, whose /consul belongs to
+// our user.
+func (m *mesh) load(t *testing.T, name string, programs map[string]string, changes ...string) {
+	t.Helper()
+	binds, err := new(image.Resolver).Binds(image.Image{Programs: programs})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, b := range binds {
+		files[b.Target] = b.Source
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "consul/", Mode: 0o755, Uid: 5996, Gid: 5996})
+	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
+	for _, target := range slices.Sorted(maps.Keys(files)) {
+		data, err := os.ReadFile(files[target])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: target[1:], Mode: 0o755, Size: int64(len(data))})
+		w.Write(data)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"import"}
+	for _, c := range changes {
+		args = append(args, "--change", c)
+	}
+	load := m.Command(t.Context(), append(args, "-", m.ID+name)...)
+	load.Stdin = &archive
+	if out, code := dockerengine.Finish(load); code != 0 {
+		t.Fatalf("docker import: exit code %d: %s", code, out.Stderr)
+	}
+}
