@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/cli/completion"
 )
 
 const aclHelp = `
@@ -90,6 +91,7 @@ func aclCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Say what a Consul token may do, and why",
 		Usage:    "acl can|explain|rules|lint|export [flags] ...",
+		Complete: completion.Verbs("can", "explain", "export", "lint", "rules"),
 		Help:     aclHelp,
 		Run:      runACL,
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/registrar"
 )
 
@@ -42,6 +43,7 @@ func configCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Check a configuration, or print its schema",
 		Usage:    "config schema | config validate [-file FILE] [-json]",
+		Complete: completion.Verbs("schema", "validate"),
 		Help:     configHelp,
 		Run: func(_ context.Context, inv *cli.Invocation) error {
 			return runConfig(inv)

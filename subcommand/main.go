@@ -4,15 +4,16 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/cli/completion"
 )
 
 // Main runs the subcommand that args names and returns the exit code.
 func Main(args []string) int {
-	return cli.Main(cli.App{
+	return cli.Main(completion.With(cli.App{
 		Name:     "consul-ecs",
 		Version:  cli.Version(),
 		Commands: commands(),
-	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	}), args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
 func commands() map[string]cli.Command {

@@ -47,6 +47,10 @@ type Command struct {
 	Help string
 	// Flags declares the flags; nil when there are none.
 	Flags func(*flag.FlagSet)
+	// Complete are the words that a shell offers as the value of a flag, or, for the
+	// empty flag, after args. Without any, or when it is nil, names of files are
+	// offered.
+	Complete func(flag string, args []string) []string
 	// Run does the work. Its error decides the exit code, see ExitCode.
 	Run func(context.Context, *Invocation) error
 }

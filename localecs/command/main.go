@@ -10,13 +10,14 @@
 package command
 
 import (
-	"context"
-	"io"
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/localecs/command/compose"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file/schema"
+	"github.com/meshtask/consul-ecs/localecs/command/schemas"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // Main runs the localecs command that args names and returns the exit code.
@@ -26,33 +27,22 @@ func Main(args []string) int {
 
 // App is localecs with its commands.
 func App() cli.App {
-	return cli.App{
+	return completion.With(cli.App{
 		Name:    "localecs",
 		Version: cli.Version(),
 		Commands: map[string]cli.Command{
 			"compose": compose.Command(), "endpoints": compose.Endpoints(), "pause": compose.Pause(),
-			"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(),
+			"run": runCommand(), "schema": schemas.Command(), "serve": serveCommand(),
 		},
-	}
+	})
 }
 
-func schemaCommand() cli.Command {
-	return cli.Command{
-		Synopsis: "Print the JSON Schema of scenario files",
-		Usage:    "schema",
-		Help: `
-Prints the JSON Schema (2020-12) of scenario files, with which editors check them
-and complete keys. localecs run says more about what is wrong with one.
-
-Examples:
-  $ localecs schema > scenario.schema.json
-  $ sed -i '1i # yaml-language-server: $schema=scenario.schema.json' scenario.yaml`,
-		Run: func(_ context.Context, inv *cli.Invocation) error {
-			if err := cli.NoArgs(inv); err != nil {
-				return err
-			}
-			_, err := io.WriteString(inv.Stdout, schema.JSON())
-			return err
-		},
+// flagValues are what a shell offers for flags that have few values.
+func flagValues() map[string][]string {
+	return map[string][]string{
+		"network":    {string(network.AWSVPC), string(network.Host)},
+		"stop-order": {file.StopReverse, file.StopAtOnce, bothOrders},
+		"progress":   {string(auto), string(live), string(plainMode)},
+		"log-level":  {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"},
 	}
 }

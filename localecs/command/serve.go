@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/command/delay"
@@ -100,7 +101,8 @@ Example:
 			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
 		},
-		Run: f.run,
+		Complete: completion.Values(flagValues()),
+		Run:      f.run,
 	}
 }
 
