@@ -11,11 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// roundTripper makes a function a transport.
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
-
 // TestNewClientWrap: every request goes through the wrapper, which may let it
 // pass or hold it back.
 func TestNewClientWrap(t *testing.T) {
@@ -24,7 +19,7 @@ func TestNewClientWrap(t *testing.T) {
 	held := errors.New("held back")
 	var seen []string
 	c := newClient(t, Options{Address: address, Token: "x", Wrap: func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			seen = append(seen, r.Method)
 			if r.Method != http.MethodGet {
 				return nil, held

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // get asks the handler without a socket.
@@ -286,7 +287,7 @@ func TestConsulRequestsAreCounted(t *testing.T) {
 		{cancelled, "DELETE", 0, context.Canceled},
 	} {
 		r := httptest.NewRequest(tt.method, "http://consul/v1/x", new(bytes.Buffer)).WithContext(tt.ctx)
-		c.Metrics.Transport(roundTripper(func(*http.Request) (*http.Response, error) {
+		c.Metrics.Transport(testkit.RoundTripper(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: tt.status}, tt.err
 		})).RoundTrip(r)
 	}
@@ -299,7 +300,3 @@ func TestConsulRequestsAreCounted(t *testing.T) {
 		t.Errorf("%v errors", got)
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

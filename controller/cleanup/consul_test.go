@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // A task that was killed leaves tokens, services and a node; all of it goes, and
@@ -190,7 +191,7 @@ func TestNodeThatComesBack(t *testing.T) {
 			w.ecs.stop(task1)
 			other := newWorld(t, nil)
 			next, txns := w.requests.next, 0
-			w.requests.next = roundTripper(func(r *http.Request) (*http.Response, error) {
+			w.requests.next = testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 				if r.URL.Path == "/v1/txn" {
 					if txns++; txns == 1 {
 						other.put(back)
@@ -211,11 +212,6 @@ func TestNodeThatComesBack(t *testing.T) {
 		})
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestWeakness18TokensAreReadFirst: what a task logs in for while the pass asks
 // ECS is not in the snapshot.

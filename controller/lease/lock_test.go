@@ -212,7 +212,7 @@ func TestRenewalThatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	late, err := consulutil.NewClient(consulutil.Options{Address: target.String(), Token: secured.Token, Wrap: func(next http.RoundTripper) http.RoundTripper {
-		return roundTripper(func(r *http.Request) (*http.Response, error) {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 			if strings.Contains(r.URL.Path, "/renew/") {
 				once.Do(func() { close(asked) })
 				<-r.Context().Done()
@@ -233,11 +233,6 @@ func TestRenewalThatComesLate(t *testing.T) {
 		t.Errorf("%v, the lease lasts %s after the lead", err, left)
 	}
 }
-
-type roundTripper func(*http.Request) (*http.Response, error)
-
-// RoundTrip implements http.RoundTripper.
-func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // TestLeadRefused: what a token may not do is no reason to wait.
 func TestLeadRefused(t *testing.T) {
