@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
@@ -134,7 +135,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 // runSeed runs one, and when it fails again, shorter, in a directory beside.
 func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Summary, err error) {
 	err = inStateDir(dir, func() error {
-		t.Options.Dir = dir
+		t.Options.Dir, t.Options.Attend = dir, attend.Scenario(dir, t.Options.Log)
 		events, err := f.quiet(&t, dir)
 		if err != nil {
 			return err
@@ -173,7 +174,7 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 // shorter looks for a shorter schedule, and notes the shortest so far also when it
 // was cut off.
 func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Summary) error {
-	t.Options.Dir = dir
+	t.Options.Dir, t.Options.Attend = dir, attend.Scenario(dir, t.Options.Log)
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
 	text, err := t.YAML(shortest)
 	v.Shortest, v.Reruns = text, tried

@@ -10,11 +10,13 @@
 package command
 
 import (
+	"maps"
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/localecs/command/compose"
+	"github.com/meshtask/consul-ecs/localecs/command/remote"
 	"github.com/meshtask/consul-ecs/localecs/command/schemas"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -27,14 +29,12 @@ func Main(args []string) int {
 
 // App is localecs with its commands.
 func App() cli.App {
-	return completion.With(cli.App{
-		Name:    "localecs",
-		Version: cli.Version(),
-		Commands: map[string]cli.Command{
-			"compose": compose.Command(), "endpoints": compose.Endpoints(), "pause": compose.Pause(),
-			"run": runCommand(), "schema": schemas.Command(), "serve": serveCommand(),
-		},
-	})
+	commands := map[string]cli.Command{
+		"compose": compose.Command(), "endpoints": compose.Endpoints(), "pause": compose.Pause(),
+		"run": runCommand(), "schema": schemas.Command(), "serve": serveCommand(),
+	}
+	maps.Copy(commands, remote.Commands())
+	return completion.With(cli.App{Name: "localecs", Version: cli.Version(), Commands: commands})
 }
 
 // flagValues are what a shell offers for flags that have few values.

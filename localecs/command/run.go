@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
 	"github.com/meshtask/consul-ecs/localecs/command/variables"
@@ -214,7 +215,7 @@ func ends() []os.Signal {
 func (f *runFlags) runJobs(ctx context.Context, jobs []job, out io.Writer, follow scenario.Progress, log hclog.Logger) ([]report.Outcome, error) {
 	var outcomes []report.Outcome
 	for _, j := range jobs {
-		r, err := j.plan.Run(ctx, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Seed: f.seed, Progress: follow, Log: log})
+		r, err := j.plan.Run(ctx, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: attend.Scenario(j.dir.Name(), log), Log: log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err

@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/delay"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
@@ -172,11 +173,16 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options ser
 	if err != nil {
 		return err
 	}
+	ended, end := context.WithCancel(ctx)
+	defer end()
+	if r := server.Region(); r != nil {
+		defer attend.Region(r, options.Cluster.Dir, end, inv.Log)()
+	}
 	if err := f.print(out, server.Exports()); err != nil {
 		return errors.Join(err, server.Close())
 	}
 	select {
-	case <-ctx.Done():
+	case <-ended.Done():
 		err = context.Cause(ctx)
 	case <-server.Lost():
 		err = server.Err()

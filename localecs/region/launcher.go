@@ -31,6 +31,9 @@ type launcher struct {
 	tasks  map[string]*slot // by ID, from Launch until nothing is left
 	// warned are the revisions that are run with less than they ask for.
 	warned map[string]bool
+	// begun are the tasks in the order of their start, those that are over as long
+	// as kept says.
+	begun []Begun
 }
 
 // slot is a task, and the wish to stop it, whichever comes first.
@@ -110,7 +113,9 @@ func (l *launcher) run(in controlplane.Launch, name string, s *slot) {
 		delete(l.tasks, in.ID)
 	}()
 	task, err := l.start(in, name)
-	l.began(Begun{Launch: in, Name: name, Task: task, Err: err})
+	b := Begun{Launch: in, Name: name, At: time.Now(), Task: task, Err: err}
+	l.note(b)
+	l.began(b)
 	if err != nil {
 		fail(in, err)
 		return

@@ -40,6 +40,8 @@ type Begun struct {
 	controlplane.Launch
 	// Name is that of Options.Name.
 	Name string
+	// At is when it was begun.
+	At time.Time
 	// Task is nil when Err says why there is none.
 	Task *localecs.Task
 	Err  error
@@ -50,6 +52,7 @@ type Region struct {
 	cluster  *localecs.Cluster
 	account  *account.Account
 	launcher *launcher
+	id       string // the account's
 }
 
 // Open starts the cluster and its API.
@@ -62,7 +65,7 @@ func Open(o Options) (*Region, error) {
 		return nil, err
 	}
 	l := newLauncher(cluster, o)
-	r := &Region{cluster: cluster, launcher: l, account: account.Open(account.Options{
+	r := &Region{cluster: cluster, launcher: l, id: o.Cluster.Account, account: account.Open(account.Options{
 		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: l,
 		Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
 	})}
@@ -78,6 +81,10 @@ func (r *Region) Plane() *controlplane.Plane { return r.account.Plane }
 
 // Services are the services of the account.
 func (r *Region) Services() *services.Services { return r.account.Services }
+
+// Tasks are all that have begun, in that order. Those that are over stay for an
+// hour, the last thousand of them.
+func (r *Region) Tasks() []Begun { return r.launcher.history(time.Now()) }
 
 // Close kills the tasks and gives everything back. Nothing is reported of a task
 // afterwards.

@@ -26,7 +26,7 @@ func (r *runner) check(ctx context.Context) {
 	for _, problem := range verdict.Requests(r.phases, r.file.Checks) {
 		r.fail("%s", problem)
 	}
-	found, err := r.surprises(ctx)
+	found, err := r.leaving.Surprises(ctx)
 	if err != nil {
 		r.fail("%v", err)
 	}
@@ -68,7 +68,7 @@ func (r *runner) report() *report.Report {
 	defer r.mu.Unlock()
 	rep := &report.Report{
 		Name: r.file.Name, StopOrder: r.file.StopOrder, Tasks: len(begun),
-		Failures: r.failures, Left: r.left, Elapsed: time.Since(r.begun), LogDir: r.cluster.LogDir(),
+		Failures: r.failures, Left: r.leaving.Left(), Elapsed: time.Since(r.begun), LogDir: r.cluster.LogDir(),
 	}
 	for _, p := range r.phases {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)

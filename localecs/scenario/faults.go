@@ -16,7 +16,9 @@ func (r *runner) disturbed(ctx context.Context, consul *infra.Running) error {
 	r.mu.Lock() // somebody may be looking on
 	r.faults = disturbance.New(acts.Begin, r.faultTold)
 	r.mu.Unlock()
-	err := r.steps(ctx)
+	steps, release := r.live.Until(ctx)
+	defer release()
+	err := r.steps(steps)
 	never := r.faults.End()
 	if err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/localecs"
@@ -17,6 +18,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
+	"github.com/meshtask/consul-ecs/localecs/scenario/leaving"
+	"github.com/meshtask/consul-ecs/localecs/scenario/live"
 	"github.com/meshtask/consul-ecs/localecs/scenario/observe"
 	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
@@ -40,7 +43,10 @@ type Options struct {
 	Seed *uint64
 	// Observer, if any, judges the run in place of the scenario's checks.
 	Observer *observe.Recorder
-	Log      hclog.Logger
+	// Attend, if any, is handed the run once there is a cluster; leave is called when
+	// nothing runs any more.
+	Attend func(*live.Run) (leave func())
+	Log    hclog.Logger
 }
 
 // runner carries out one scenario.
@@ -63,9 +69,11 @@ type runner struct {
 	// shown is the traffic for who follows the run, from another goroutine.
 	shown atomic.Pointer[traffic.Stream]
 
+	live    *live.Run
+	leaving *leaving.Watch
+
 	mu       sync.Mutex // guards what follows, and watch
 	now      doing
-	left     []report.Leftover
 	failures []string
 }
 
@@ -87,12 +95,13 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 		return nil, err
 	}
 	cluster := fleet.Cluster()
+	r.fleet, r.cluster, r.live = fleet, cluster, live.New(f, r.tasks, fleet.Region())
+	defer r.attended(o)()
 	defer func() {
 		if closeErr := fleet.Close(); closeErr != nil {
 			rep, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
 		}
 	}()
-	r.fleet, r.cluster = fleet, cluster
 	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)})
 
 	r.beginOther("start the Consul server")
@@ -115,6 +124,9 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 
 	err = r.disturbed(ctx, consul)
 	r.endTraffic(file.EndTraffic{})
+	if r.live.Ended() {
+		return nil, r.why(ctx, r.drain(ctx))
+	}
 	r.judge(ctx, err)
 	if why := r.why(ctx, nil); why != nil {
 		return nil, why
@@ -126,6 +138,20 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 		r.fail("%v", err)
 	}
 	return r.report(), nil
+}
+
+// attended lets others look on, until leave.
+func (r *runner) attended(o Options) (leave func()) {
+	if o.Attend == nil {
+		return func() {}
+	}
+	return o.Attend(r.live)
+}
+
+// drain stops all tasks in order.
+func (r *runner) drain(ctx context.Context) error {
+	r.beginOther("stop all tasks")
+	return r.live.Drain(ctx)
 }
 
 // open makes what tasks run in.
@@ -179,7 +205,8 @@ func (r *runner) serverEnded(s *infra.Running) error {
 }
 
 func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
-	running, client, err := server.Start(ctx, r.cluster, &r.file.Consul)
+	token := uuid.New().String()
+	running, client, err := server.Start(ctx, r.cluster, &r.file.Consul, token)
 	if err != nil {
 		return nil, err
 	}
@@ -188,6 +215,8 @@ func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
 	r.mu.Lock()
 	r.watch = server.NewWatcher(client, r.consulChanged)
 	r.mu.Unlock()
+	r.leaving = &leaving.Watch{Tasks: r.tasks, Look: r.look, Tell: r.tell}
+	r.live.HasConsul(r.watch, token)
 	return running, nil
 }
 

@@ -85,7 +85,7 @@ func (r *runner) awaitSteady(ctx context.Context, name string, leaves file.Leave
 		if err != nil {
 			return false, err
 		}
-		steady, err := fleet.Steady(s)
+		steady, err := s.Steady()
 		return steady && !r.stopping(name), err
 	})
 	if err != nil {

@@ -20,6 +20,9 @@ import (
 func (r *runner) steps(ctx context.Context) error {
 	r.faults.Add(r.file.Faults)
 	for i, s := range r.file.Steps {
+		if r.live.Ended() {
+			return context.Cause(ctx)
+		}
 		end := r.beginStep(i+1, s)
 		err := r.clock.Await(ctx, s.At)
 		if err == nil {

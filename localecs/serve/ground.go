@@ -10,7 +10,9 @@ import (
 
 // ground is what the API stands on: tasks that are processes, or tasks without.
 type ground struct {
-	aws        http.Handler
+	aws http.Handler
+	// region is nil where tasks have no processes.
+	region     *region.Region
 	identities *identity.Store
 	// lost is closed when no task can run any more; err says why.
 	lost  <-chan struct{}
@@ -28,7 +30,7 @@ func (o Options) open() (ground, error) {
 		return ground{}, err
 	}
 	c := r.Cluster()
-	return ground{aws: c.AWS(), identities: c.Identities(), lost: c.Lost(), err: c.Err, close: r.Close}, nil
+	return ground{aws: c.AWS(), region: r, identities: c.Identities(), lost: c.Lost(), err: c.Err, close: r.Close}, nil
 }
 
 func (o Options) simulate() (ground, error) {

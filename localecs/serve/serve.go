@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/region"
 	"github.com/meshtask/consul-ecs/localecs/simulated"
 )
 
@@ -69,6 +70,9 @@ func Open(o Options) (*Server, error) {
 
 // URL is where the API is, and STS and IAM.
 func (s *Server) URL() string { return "http://" + s.options.Listener.Addr().String() }
+
+// Region is the ECS that is served, nil where tasks have no processes.
+func (s *Server) Region() *region.Region { return s.ground.region }
 
 // Lost is closed when no task can run any more; Err says why.
 func (s *Server) Lost() <-chan struct{} { return s.ground.lost }

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
 // Open makes dir, or empties it, and keeps other runs out until the
@@ -52,7 +54,7 @@ func claim(dir *os.File) error {
 		return fmt.Errorf("-dir: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() != "logs" && e.Name() != "volumes" {
+		if e.Name() != "logs" && e.Name() != "volumes" && !(e.Name() == control.SocketName && e.Type() == fs.ModeSocket) {
 			return fmt.Errorf("-dir: %s holds %q, which no run has made: name another directory", dir.Name(), e.Name())
 		}
 	}

@@ -1,5 +1,7 @@
 package ecs
 
+import "errors"
+
 // Draining is the status of a service that was deleted and still has tasks.
 const Draining = "DRAINING"
 
@@ -34,6 +36,20 @@ type Service struct {
 	EnableECSManagedTags     bool                    `json:"enableECSManagedTags"`
 	PropagateTags            string                  `json:"propagateTags"`
 	EnableExecuteCommand     bool                    `json:"enableExecuteCommand"`
+}
+
+// Steady says whether a service is as it is to be: its one deployment is complete
+// and has all its tasks, or it was deleted and has none. A rollout that has failed
+// will not be; the error says why.
+func (s Service) Steady() (bool, error) {
+	if s.Status != Active {
+		return s.Status == Inactive, nil
+	}
+	primary := s.Deployments[0]
+	if primary.RolloutState == "FAILED" {
+		return false, errors.New(primary.RolloutStateReason)
+	}
+	return len(s.Deployments) == 1 && primary.RolloutState == "COMPLETED" && s.PendingCount == 0 && s.RunningCount == s.DesiredCount, nil
 }
 
 // DeploymentController is ECS, the rolling one.

@@ -73,6 +73,9 @@ func Open(o Options) (*Fleet, error) {
 // Cluster is where the tasks run.
 func (f *Fleet) Cluster() *localecs.Cluster { return f.region.Cluster() }
 
+// Region is the fleet's ECS.
+func (f *Fleet) Region() *region.Region { return f.region }
+
 // Close kills everything and gives it back.
 func (f *Fleet) Close() error { return f.region.Close() }
 

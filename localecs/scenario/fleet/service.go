@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
@@ -59,20 +58,6 @@ func (f *Fleet) Service(name string) (ecs.Service, error) {
 		return ecs.Service{}, fmt.Errorf("service %s does not exist", name)
 	}
 	return out.Services[0], nil
-}
-
-// Steady says whether a service is as it is to be: its one deployment is complete
-// and has all its tasks, or it was deleted and has none. A rollout that has failed
-// will not be.
-func Steady(s ecs.Service) (bool, error) {
-	if s.Status != ecs.Active {
-		return s.Status == ecs.Inactive, nil
-	}
-	primary := s.Deployments[0]
-	if primary.RolloutState == "FAILED" {
-		return false, errors.New(primary.RolloutStateReason)
-	}
-	return len(s.Deployments) == 1 && primary.RolloutState == "COMPLETED" && s.PendingCount == 0 && s.RunningCount == s.DesiredCount, nil
 }
 
 // SoFar says in a few words how far a service is.

@@ -30,7 +30,7 @@ func TestSteadyAndSoFar(t *testing.T) {
 		"deleted":       {ecs.Service{Status: "DRAINING", RunningCount: 1, Deployments: rollout("COMPLETED")}, false, "", "1 of 0 running"},
 		"gone":          {ecs.Service{Status: "INACTIVE"}, true, "", "0 of 0 running"},
 	} {
-		steady, err := fleet.Steady(tt.service)
+		steady, err := tt.service.Steady()
 		problem := ""
 		if err != nil {
 			problem = err.Error()

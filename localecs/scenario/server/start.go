@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -19,12 +18,11 @@ import (
 const setUpLimit = 60 * time.Second
 
 // Start starts the server in a cluster's VPC and sets up what the scenario wants
-// in it; the client has the management token. The secrets that this makes are the
-// cluster's from then on.
-func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*infra.Running, *api.Client, error) {
+// in it; the client has the management token, which is token. The secrets that this
+// makes are the cluster's from then on.
+func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul, token string) (*infra.Running, *api.Client, error) {
 	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
 	defer cancel()
-	token := uuid.New().String()
 	running, err := cluster.StartService(infra.Service{
 		Name: "consul-server", Image: c.Image, Args: Args(c, token), Address: c.Address, Ports: Ports(), Dirs: []string{"/consul/data"},
 	})
@@ -32,7 +30,7 @@ func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*inf
 		return nil, nil, fmt.Errorf("start consul server: %w", err)
 	}
 	client, err := consulutil.NewClient(consulutil.Options{
-		Address: "http://" + c.Address + ":8500", Token: token,
+		Address: Address(c), Token: token,
 		Timeout: time.Minute, DialContext: cluster.Dial,
 	})
 	if err != nil {
@@ -50,6 +48,9 @@ func Start(ctx context.Context, cluster *localecs.Cluster, c *file.Consul) (*inf
 	}
 	return running, client, nil
 }
+
+// Address is the server's HTTP API, in the cluster's network.
+func Address(c *file.Consul) string { return "http://" + c.Address + ":8500" }
 
 // AwaitLeader waits until the server takes writes, also after it was down.
 func AwaitLeader(ctx context.Context, client *api.Client, running *infra.Running) error {

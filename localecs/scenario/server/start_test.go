@@ -59,7 +59,7 @@ func TestServerComesBack(t *testing.T) {
 	cluster := newCluster(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	running, client, err := Start(ctx, cluster, &file.Consul{Image: "consul", Address: "10.42.0.254"})
+	running, client, err := Start(ctx, cluster, &file.Consul{Image: "consul", Address: "10.42.0.254"}, testkit.ManagementToken)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,167 @@
+package await_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/control/await"
+)
+
+var begun = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+
+func code(n int) *int { return &n }
+
+// state has a task of every kind.
+func state() control.State {
+	app := func(status, health string) control.Container {
+		return control.Container{Name: "app", Essential: true, LastStatus: status, HealthStatus: health, StartedAt: begun}
+	}
+	task := func(name, service, last, desired string, containers ...control.Container) control.Task {
+		t := control.Task{Name: name, ID: name + "-id", Family: "f-" + name, Service: service, LastStatus: last, DesiredStatus: desired, Containers: containers}
+		if last != "PENDING" {
+			t.StartedAt = begun
+		}
+		if desired == "STOPPED" {
+			t.StopCode, t.StoppedReason = "UserInitiated", "asked"
+		}
+		return t
+	}
+	failed := control.Container{Name: "app", Essential: true, LastStatus: "STOPPED", StartedAt: begun, FinishedAt: begun.Add(time.Second), ExitCode: code(3)}
+	return control.State{
+		Command: "run",
+		Tasks: []control.Task{
+			task("good", "", "RUNNING", "RUNNING", app("RUNNING", "HEALTHY")),
+			task("ill", "", "RUNNING", "RUNNING", app("RUNNING", "UNHEALTHY")),
+			task("young", "", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
+			task("plain", "", "RUNNING", "RUNNING", app("RUNNING", "")),
+			task("new", "", "PENDING", "RUNNING", app("PENDING", ""), control.Container{Name: "init", LastStatus: "STOPPED", ExitCode: code(0)}),
+			task("going", "", "RUNNING", "STOPPED", app("RUNNING", "HEALTHY")),
+			task("gone", "", "STOPPED", "STOPPED", failed),
+			task("api-1", "api", "STOPPED", "STOPPED", failed),
+			task("api-2", "api", "RUNNING", "RUNNING", app("RUNNING", "HEALTHY")),
+			task("api-3", "api", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
+		},
+		Services: []control.Service{
+			{Name: "api", DesiredCount: 2, RunningCount: 2, Steady: true},
+			{Name: "slow", DesiredCount: 2, PendingCount: 1},
+			{Name: "bad", DesiredCount: 1, Failed: "circuit breaker"},
+		},
+		Planned: []string{"late", "shop"},
+		Consul:  &control.Consul{Passing: map[string]int{"web": 2}},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	const met, never = "met", "never"
+	for _, tt := range []struct {
+		condition  await.Condition
+		name       string
+		want, text string
+	}{
+		{await.Running, "good", met, ""},
+		{await.Running, "new", "", "new is PENDING (app PENDING)"},
+		{await.Running, "gone", met, ""},
+		{await.Running, "late", "", "late has not been started so far"},
+		{await.Running, "goood", never, "no task goood; did you mean good?"},
+		{await.Running, "api", met, ""},
+		{await.Running, "slow", "", "no task slow; did you mean shop?"},
+		{await.Running, "shop-1", "", "no task shop-1; did you mean shop?"},
+		{await.Healthy, "good", met, ""},
+		{await.Healthy, "ill", "", "ill is RUNNING (app UNHEALTHY)"},
+		{await.Healthy, "young", "", "young is RUNNING (app UNKNOWN)"},
+		{await.Healthy, "plain", never, "plain has no health check: wait for -running"},
+		{await.Healthy, "new", "", "new is PENDING (app PENDING)"},
+		{await.Healthy, "going", never, "going is RUNNING, stopping (UserInitiated: asked)"},
+		{await.Healthy, "gone", never, "gone is STOPPED (UserInitiated: asked)"},
+		{await.Healthy, "api", "", "api-3 is RUNNING (app UNKNOWN)"},
+		{await.Stopped, "gone", met, ""},
+		{await.Stopped, "going", "", "going is RUNNING, stopping (UserInitiated: asked)"},
+		{await.Stopped, "good", "", "good is RUNNING"},
+		{await.Steady, "api", met, ""},
+		{await.Steady, "slow", "", "service slow: 0 of 2 running, 1 pending, not steady"},
+		{await.Steady, "bad", never, "service bad: 0 of 1 running, 0 pending, failed: circuit breaker"},
+		{await.Steady, "shop", "", "service shop does not exist so far"},
+		{await.Steady, "apy", never, "no service apy; did you mean api?"},
+		{await.Passing, "web=2", met, ""},
+		{await.Passing, "web=3", "", "Consul sends traffic to 2 of 3 instances of web"},
+		{await.Passing, "api", "", "Consul sends traffic to 0 of 1 instances of api"},
+	} {
+		wishes, err := await.Parse(tt.condition, []string{tt.name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := await.Judge(wishes, state())
+		got := ""
+		switch {
+		case o.Met():
+			got = met
+		case o.Over():
+			got = never
+		}
+		if got != tt.want || o.Text("") != tt.text {
+			t.Errorf("%s %s: %q %q, want %q %q", tt.condition, tt.name, got, o.Text(""), tt.want, tt.text)
+		}
+	}
+}
+
+// At the end nothing comes any more, also what was still possible.
+func TestNothingComesAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := state()
+	s.Ended = true
+	for condition, name := range map[await.Condition]string{await.Running: "late", await.Healthy: "ill", await.Stopped: "good", await.Steady: "shop", await.Passing: "api"} {
+		if o := await.Judge([]await.Wish{{Condition: condition, Name: name, Count: 1}}, s); !o.Over() || o.Met() {
+			t.Errorf("%s %s: %q", condition, name, o.Text("the run has ended"))
+		}
+	}
+}
+
+func TestServeHasNeitherPlanNorConsul(t *testing.T) {
+	t.Parallel()
+	s := control.State{Command: "serve"}
+	for condition, want := range map[await.Condition]bool{await.Running: false, await.Steady: false, await.Passing: true} {
+		if o := await.Judge([]await.Wish{{Condition: condition, Name: "web", Count: 1}}, s); o.Over() != want {
+			t.Errorf("%s: %v, %q", condition, o.Over(), o.Text(""))
+		}
+	}
+}
+
+func TestAllOfThem(t *testing.T) {
+	t.Parallel()
+	wishes := []await.Wish{{Condition: await.Healthy, Name: "good"}, {Condition: await.Healthy, Name: "ill"}, {Condition: await.Healthy, Name: "young"}}
+	o := await.Judge(wishes, state())
+	const want = "not within 1s; ill is RUNNING (app UNHEALTHY); young is RUNNING (app UNKNOWN)"
+	if o.Met() || o.Over() || o.Text("not within 1s") != want {
+		t.Errorf("met %v, over %v, %q", o.Met(), o.Over(), o.Text("not within 1s"))
+	}
+	if diff := cmp.Diff(await.Blame{Task: "ill", Container: "app"}, o.Blame()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if o := await.Judge(wishes[:1], state()); o.Blame() != (await.Blame{}) || o.Text("") != "" {
+		t.Errorf("nothing is wrong: %+v %q", o.Blame(), o.Text(""))
+	}
+	if o := await.Judge([]await.Wish{{Condition: await.Steady, Name: "bad"}}, state()); o.Blame() != (await.Blame{}) {
+		t.Errorf("%+v", o.Blame())
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"web=0": `"web=0": want SERVICE=NUMBER, of 1 or more`,
+		"web=x": `"web=x": want SERVICE=NUMBER, of 1 or more`,
+		"web=":  `"web=": want SERVICE=NUMBER, of 1 or more`,
+	} {
+		if _, err := await.Parse(await.Passing, []string{word}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	wishes, err := await.Parse(await.Running, []string{"a=b"})
+	if err != nil || wishes[0].Name != "a=b" {
+		t.Errorf("%v, %v", wishes, err)
+	}
+}

@@ -1,0 +1,94 @@
+package control_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/control"
+)
+
+func task(name, id, service, family, status string) control.Task {
+	return control.Task{Name: name, ID: id, TaskARN: "arn:" + id, Service: service, Family: family, LastStatus: status, DesiredStatus: "RUNNING"}
+}
+
+func TestWordsForTasks(t *testing.T) {
+	t.Parallel()
+	s := control.State{
+		Tasks: []control.Task{
+			task("api-1", "aaaa1111", "api", "shop", "STOPPED"),
+			task("api-2", "aaaa2222", "api", "shop", "RUNNING"),
+			task("api-3", "bbbb1111", "api", "shop", "RUNNING"),
+			task("job", "cccc1111", "", "batch", "STOPPED"),
+			task("job", "cccc2222", "", "batch", "STOPPED"),
+		},
+		Planned: []string{"late"},
+	}
+	for _, tt := range []struct {
+		word  string
+		ids   []string
+		error string // of One
+	}{
+		{"api-1", []string{"aaaa1111"}, ""},
+		{"aaaa2222", []string{"aaaa2222"}, ""},
+		{"arn:bbbb1111", []string{"bbbb1111"}, ""},
+		{"bbbb", []string{"bbbb1111"}, ""},
+		{"xyz", nil, "no task xyz; there is api-1, api-2, api-3, job, late"},
+		{"aaaa", []string{"aaaa1111", "aaaa2222"}, "aaaa is several tasks: name one of api-1, api-2"},
+		{"api", []string{"aaaa2222", "bbbb1111"}, "api is several tasks: name one of api-2, api-3"},
+		{"shop", []string{"aaaa2222", "bbbb1111"}, "shop is several tasks: name one of api-2, api-3"},
+		{"batch", []string{"cccc2222"}, ""},
+		{"job", []string{"cccc2222"}, ""},
+		{"late", nil, "late has not been started so far"},
+		{"api-33", nil, "no task api-33; did you mean api-3?"},
+	} {
+		var ids []string
+		for _, found := range s.Named(tt.word) {
+			ids = append(ids, found.ID)
+		}
+		one, err := s.One(tt.word)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if diff := cmp.Diff(tt.ids, ids); diff != "" || said != tt.error || err == nil && one.ID != tt.ids[0] {
+			t.Errorf("%s: %s, %v %q, want %q", tt.word, diff, one.ID, said, tt.error)
+		}
+	}
+}
+
+func TestNoSuch(t *testing.T) {
+	t.Parallel()
+	for want, known := range map[string][]string{
+		"no task web; there is none so far": nil,
+		"no task web; did you mean wbe?":    {"api", "wbe"},
+		"no task web; there is a1, a2":      {"a2", "a1", "a2"},
+		"no task web; there is 01x, 02x, 03x, 04x, 05x, 06x, 07x, 08x, 09x, 10x, 11x, 12x, ...": {"01x", "02x", "03x", "04x", "05x", "06x", "07x", "08x", "09x", "10x", "11x", "12x", "13x"},
+	} {
+		if got := control.NoSuch("task", "web", known).Error(); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
+
+func TestHealthIsThatOfContainersWithChecks(t *testing.T) {
+	t.Parallel()
+	type c = control.Container
+	for name, tt := range map[string]struct {
+		status     string
+		containers []c
+		want       bool
+	}{
+		"no checks":                       {"RUNNING", []c{{Essential: true}}, false},
+		"one without a check":             {"RUNNING", []c{{Essential: true}, {Essential: true, HealthStatus: "HEALTHY"}}, true},
+		"one undecided":                   {"RUNNING", []c{{Essential: true, HealthStatus: "UNKNOWN"}, {Essential: true, HealthStatus: "HEALTHY"}}, false},
+		"a side one is ill":               {"RUNNING", []c{{HealthStatus: "UNHEALTHY"}, {Essential: true, HealthStatus: "HEALTHY"}}, true},
+		"only side ones have checks":      {"RUNNING", []c{{HealthStatus: "UNHEALTHY"}, {Essential: true}}, false},
+		"it does not run, and is healthy": {"PENDING", []c{{Essential: true, HealthStatus: "HEALTHY"}}, false},
+	} {
+		got := control.Task{LastStatus: tt.status, DesiredStatus: "RUNNING", Containers: tt.containers}.Healthy()
+		if got != tt.want {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// World is what a Server shows and acts on. It is used concurrently, and also
+// after the cluster has ended.
+type World interface {
+	// State is how everything is now, without what the Server knows itself.
+	State() State
+	// Stop asks a task to stop, in ECS's order, by its ID.
+	Stop(taskID string) error
+	// End stops all tasks in ECS's order and ends the run. It does not wait.
+	End()
+}
+
+// Options say who serves.
+type Options struct {
+	// Command is run or serve, Name the scenario's.
+	Command, Name string
+	// Version is the program's: others are refused.
+	Version string
+	// Directory is where the socket is, and logs.
+	Directory string
+	World     World
+}
+
+// Server answers on a run's socket.
+type Server struct {
+	Options
+	http    *http.Server
+	serving sync.WaitGroup
+	closing chan struct{}
+	once    sync.Once
+	closed  error
+}
+
+// period is how often it is looked whether the state has changed.
+const period = 50 * time.Millisecond
+
+// versionHeader is the program's version, on both ways.
+const versionHeader = "Localecs-Version"
+
+// Serve answers in the socket of o.Directory until Close.
+func Serve(o Options) (*Server, error) {
+	l, err := Listen(o.Directory)
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{Options: o, closing: make(chan struct{})}
+	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
+	s.serving.Go(func() { _ = s.http.Serve(l) }) // what ends it is Close
+	return s, nil
+}
+
+// Close tells those who follow how all has ended, and takes the socket away. To
+// be called when nothing runs any more. Further calls do nothing.
+func (s *Server) Close() error {
+	s.once.Do(func() {
+		err := os.Remove(filepath.Join(s.Directory, SocketName))
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		close(s.closing)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		if s.http.Shutdown(ctx) != nil { // somebody does not take what it is told
+			err = errors.Join(err, s.http.Close())
+		}
+		s.serving.Wait()
+		s.closed = err
+	})
+	return s.closed
+}
+
+func (s *Server) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /state", s.state)
+	mux.HandleFunc("GET /watch", s.watch)
+	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("POST /end", func(w http.ResponseWriter, _ *http.Request) {
+		s.World.End()
+		w.WriteHeader(http.StatusNoContent)
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(versionHeader, s.Version)
+		if theirs := r.Header.Get(versionHeader); theirs != s.Version {
+			refuse(w, http.StatusConflict, fmt.Errorf("this is localecs %s, the run's is %s: use the run's", theirs, s.Version))
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// refusal is the body of an answer that is none.
+type refusal struct {
+	Error string `json:"error"`
+}
+
+func refuse(w http.ResponseWriter, status int, err error) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // an error means that nobody listens
+}
+
+// now is how everything is.
+func (s *Server) now(ended bool) State {
+	state := s.World.State()
+	state.Name, state.Command, state.Version, state.Directory = s.Name, s.Command, s.Version, s.Directory
+	state.Ended = ended
+	return state
+}
+
+func (s *Server) state(w http.ResponseWriter, _ *http.Request) {
+	_ = json.NewEncoder(w).Encode(s.now(false)) // an error means that nobody listens
+}
+
+// watch sends the state, one a line, each time it has changed, and how it was at
+// the end.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	var last []byte
+	send := func(ended bool) error {
+		text, err := json.Marshal(s.now(ended))
+		if err != nil || bytes.Equal(text, last) {
+			return err
+		}
+		last = text
+		if _, err := w.Write(append(text, '\n')); err != nil {
+			return err
+		}
+		return http.NewResponseController(w).Flush()
+	}
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	for send(false) == nil {
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		case <-s.closing:
+			_ = send(true) // an error means that nobody listens
+			return
+		}
+	}
+}
+
+// stopRequest is about tasks by their IDs.
+type stopRequest struct {
+	Tasks []string `json:"tasks"`
+}
+
+func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
+	var in stopRequest
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	var errs []error
+	for _, id := range in.Tasks {
+		errs = append(errs, s.World.Stop(id))
+	}
+	if err := errors.Join(errs...); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}

@@ -1,0 +1,151 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// SocketName is the socket in the directory of a run.
+const SocketName = "control"
+
+// Listen makes the socket in a run's directory. Only its owner may connect. A
+// file of that name is replaced: the directory is its user's alone.
+func Listen(dir string) (net.Listener, error) {
+	at, path, err := short(dir)
+	if err != nil {
+		return nil, fmt.Errorf("make control socket: %w", err)
+	}
+	defer at.Close()
+	if err := os.Remove(filepath.Join(dir, SocketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("make control socket: %w", err)
+	}
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
+		// The file gets the mode that the socket has when it is bound.
+		return errors.Join(c.Control(func(fd uintptr) { err = unix.Fchmod(int(fd), 0o600) }), err)
+	}}
+	l, err := config.Listen(context.Background(), "unix", path)
+	if err != nil {
+		return nil, fmt.Errorf("make control socket in %s: %w", dir, cause(err))
+	}
+	l.(*net.UnixListener).SetUnlinkOnClose(false) // by a path that ends with at
+	return l, nil
+}
+
+// short is a path of a directory's socket that is short enough for the kernel,
+// which takes 107 bytes, as long as at is open.
+func short(dir string) (at *os.File, path string, err error) {
+	at, err = os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
+	if err != nil {
+		return nil, "", err
+	}
+	return at, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), SocketName), nil
+}
+
+// cause is the system's error: the path in the others is nobody's.
+func cause(err error) error {
+	if number, ok := errors.AsType[syscall.Errno](err); ok {
+		return number
+	}
+	return err
+}
+
+// connect connects to the socket of a directory.
+func connect(ctx context.Context, dir string) (*net.UnixConn, error) {
+	at, path, err := short(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer at.Close()
+	c, err := (&net.Dialer{}).DialContext(ctx, "unix", path)
+	if err != nil {
+		return nil, cause(err)
+	}
+	return c.(*net.UnixConn), nil
+}
+
+// NoneError means that nothing runs below a directory.
+type NoneError struct {
+	Dir string
+	// Killed are directories of runs that did not end by themselves.
+	Killed []string
+}
+
+// Error says what to do.
+func (e *NoneError) Error() string {
+	text := "nothing runs below " + e.Dir + ": start localecs run or localecs serve there, or name its directory with -dir"
+	for _, dir := range e.Killed {
+		text += "; the run in " + dir + " was killed"
+	}
+	return text
+}
+
+// Find is the directory of the one run below dir: dir itself or one in it. The
+// error is a *NoneError when there is none.
+func Find(ctx context.Context, dir string) (string, error) {
+	alive, killed, err := look(ctx, dir)
+	switch {
+	case len(alive) == 1:
+		return alive[0], nil
+	case len(alive) > 1:
+		text := fmt.Sprintf("%d runs are below %s: name one with", len(alive), dir)
+		for i, d := range alive {
+			if i > 0 {
+				text += " or"
+			}
+			text += " -dir " + d
+		}
+		return "", errors.New(text)
+	case err != nil:
+		return "", err
+	}
+	return "", &NoneError{Dir: dir, Killed: killed}
+}
+
+// look finds the runs in dir and right below it.
+func look(ctx context.Context, dir string) (alive, killed []string, err error) {
+	dirs := []string{dir}
+	entries, _ := os.ReadDir(dir) // of one that does not exist there is nothing
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(dir, e.Name()))
+		}
+	}
+	for _, d := range dirs {
+		c, failed := connect(ctx, d)
+		switch {
+		case failed == nil:
+			c.Close()
+			alive = append(alive, d)
+		case errors.Is(failed, unix.ECONNREFUSED):
+			killed = append(killed, d)
+		case errors.Is(failed, fs.ErrPermission) && isSocket(d):
+			err = fmt.Errorf("the run in %s is another user's: be that user (%s)", d, ownerOf(d))
+		}
+	}
+	return alive, killed, err
+}
+
+func isSocket(dir string) bool {
+	st, err := os.Lstat(filepath.Join(dir, SocketName))
+	return err == nil && st.Mode().Type() == fs.ModeSocket
+}
+
+func ownerOf(dir string) string {
+	st, err := os.Lstat(filepath.Join(dir, SocketName))
+	if err != nil {
+		return err.Error()
+	}
+	own, ok := st.Sys().(*syscall.Stat_t)
+	if !ok {
+		return "unknown"
+	}
+	return fmt.Sprintf("uid %d", own.Uid)
+}
