@@ -1,12 +1,9 @@
 package agent_test
 
 import (
-	"archive/tar"
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +15,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 func TestMain(m *testing.M) {
@@ -197,17 +193,11 @@ func (m *mesh) inConsul(t *testing.T) (l left) {
 // images makes the example's images of what is on this machine.
 func (m *mesh) images(t *testing.T) {
 	t.Helper()
-	bin := t.TempDir()
-	for _, program := range []string{"cmd/consul-ecs", "cmd/localecs", "examples/hello-mesh/hello"} {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", bin+"/", "./"+program)
-		build.Dir, build.Env = testkit.Root(), append(os.Environ(), "CGO_ENABLED=0")
-		if out, code := dockerengine.Finish(build); code != 0 {
-			t.Fatalf("go build: exit code %d: %s%s", code, out.Stdout, out.Stderr)
-		}
-	}
-	m.load(t, "consul", map[string]string{"/bin/consul": testkit.RequireBinary(t, "consul")})
-	m.load(t, "envoy", map[string]string{"/usr/local/bin/envoy": testkit.RequireBinary(t, "envoy")})
-	m.load(t, "consul-ecs", map[string]string{"/bin/consul-ecs": bin + "/consul-ecs"},
+	bin := dockerengine.Build(t, "cmd/consul-ecs", "cmd/localecs", "examples/hello-mesh/hello")
+	dirs := []dockerengine.Dir{{Path: "/consul", Mode: 0o755, Owner: 5996}, {Path: "/tmp", Mode: 0o1777}}
+	m.Image(t, "consul", map[string]string{"/bin/consul": testkit.RequireBinary(t, "consul")}, dirs)
+	m.Image(t, "envoy", map[string]string{"/usr/local/bin/envoy": testkit.RequireBinary(t, "envoy")}, dirs)
+	m.Image(t, "consul-ecs", map[string]string{"/bin/consul-ecs": bin + "/consul-ecs"}, dirs,
 		"USER 5996:5996", "VOLUME /consul", `ENTRYPOINT ["/bin/consul-ecs"]`)
 	for _, target := range []string{"localecs", "hello"} {
 		m.Run(t, "build", "--target", target, "-t", m.ID+target, "-f", filepath.Join(testkit.Root(), "examples/compose/Dockerfile"), bin)
@@ -240,42 +230,4 @@ func (m *mesh) limits(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.env = append(m.env, "COMPOSE_FILE=tasks.yaml:mesh.yaml:"+file)
-}
-
-// load imports an image of programs and their libraries, whose /consul belongs to
-// our user.
-func (m *mesh) load(t *testing.T, name string, programs map[string]string, changes ...string) {
-	t.Helper()
-	binds, err := new(image.Resolver).Binds(image.Image{Programs: programs})
-	if err != nil {
-		t.Fatal(err)
-	}
-	files := map[string]string{}
-	for _, b := range binds {
-		files[b.Target] = b.Source
-	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "consul/", Mode: 0o755, Uid: 5996, Gid: 5996})
-	w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777})
-	for _, target := range slices.Sorted(maps.Keys(files)) {
-		data, err := os.ReadFile(files[target])
-		if err != nil {
-			t.Fatal(err)
-		}
-		w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: target[1:], Mode: 0o755, Size: int64(len(data))})
-		w.Write(data)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	args := []string{"import"}
-	for _, c := range changes {
-		args = append(args, "--change", c)
-	}
-	load := m.Command(t.Context(), append(args, "-", m.ID+name)...)
-	load.Stdin = &archive
-	if out, code := dockerengine.Finish(load); code != 0 {
-		t.Fatalf("docker import: exit code %d: %s", code, out.Stderr)
-	}
 }

@@ -1,11 +1,7 @@
 package dockerengine
 
 import (
-	"archive/tar"
-	"bytes"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,7 +17,7 @@ func TestMain(m *testing.M) {
 // by a link-local address of choice, and by sharing a namespace.
 func TestNetworks(t *testing.T) {
 	e := Start(t)
-	image := hello(t, e)
+	image := e.Image(t, "hello", map[string]string{"/hello": Build(t, "examples/hello-mesh/hello") + "/hello"}, nil)
 	network := e.Run(t, "network", "create", "--label", e.ID, "--subnet=169.254.170.0/24", e.ID+"-tasks")
 	run := []string{"run", "-d", "--label", e.ID, "--network", network, "--ip", "169.254.170.2", "--network-alias", "api"}
 	server := e.Run(t, append(run, image, "/hello", "api", "0.0.0.0:80")...)
@@ -43,32 +39,4 @@ func TestNetworks(t *testing.T) {
 			})
 		})
 	}
-}
-
-// hello makes an image of the example's program.
-func hello(t *testing.T, e *Engine) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "hello")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/hello-mesh/hello")
-	build.Dir, build.Env = testkit.Root(), append(os.Environ(), "CGO_ENABLED=0")
-	if out, code := Finish(build); code != 0 {
-		t.Fatalf("go build: exit code %d: %s%s", code, out.Stdout, out.Stderr)
-	}
-	data, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var archive bytes.Buffer
-	w := tar.NewWriter(&archive)
-	w.WriteHeader(&tar.Header{Name: "hello", Mode: 0o755, Size: int64(len(data))})
-	w.Write(data)
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	load := e.Command(t.Context(), "import", "-", e.ID+"hello")
-	load.Stdin = &archive
-	if out, code := Finish(load); code != 0 {
-		t.Fatalf("docker import: exit code %d: %s", code, out.Stderr)
-	}
-	return e.ID + "hello"
 }
