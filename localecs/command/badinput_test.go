@@ -46,7 +46,7 @@ func TestBadInputIsRefusedCompletely(t *testing.T) {
 		files given
 		want  string // of standard error, after "localecs run: "
 	}{
-		"no argument":     {nil, nil, "want a scenario directory or file"},
+		"no argument":     {nil, nil, "want task definitions, or a scenario directory or file"},
 		"two arguments":   {[]string{"DIR", "DIR/none"}, nil, "there is no scenario.yaml in DIR\nread scenario: DIR/none: no such file or directory"},
 		"no such file":    {[]string{"DIR/none"}, nil, "read scenario: DIR/none: no such file or directory"},
 		"empty directory": {[]string{"DIR"}, nil, "there is no scenario.yaml in DIR"},

@@ -26,7 +26,7 @@ const bothOrders = "both"
 // mistake in any scenario is in the error.
 func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err error) {
 	if len(paths) == 0 {
-		return nil, nil, errors.New("want a scenario directory or file")
+		return nil, nil, errors.New("want task definitions, or a scenario directory or file")
 	}
 	orders, err := f.orders()
 	if err != nil {

@@ -227,6 +227,25 @@ func TestTasksSideBySide(t *testing.T) {
 	}
 }
 
+// A container that waits for what never comes is named, with what it waits for.
+func TestWhoWaitsForEverIsNamed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "slow.json")
+	if err := os.WriteFile(path, []byte(`{"family": "slow", "networkMode": "awsvpc", "containerDefinitions": [
+		{"name": "db", "image": "any", "memory": 64, "command": ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"], "healthCheck": {"command": ["CMD-SHELL", "false"], "interval": 5, "retries": 1}},
+		{"name": "web", "image": "any", "memory": 64, "command": ["true"], "dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var all standin.Flags
+	if err := all.Set("*=host"); err != nil {
+		t.Fatal(err)
+	}
+	out, _ := run(t, follow(t, "slow/db UNHEALTHY"), plain.Sources{Images: all}, path)
+	if diff := cmp.Diff([]string{"web never ran: it waited for db HEALTHY"}, out.Failures); diff != "" {
+		t.Errorf("failures (-want +got):\n%s", diff)
+	}
+}
+
 // When the run is given up, nothing is waited for.
 func TestGivingUpIsAtOnce(t *testing.T) {
 	t.Parallel()

@@ -54,6 +54,9 @@ func (r *run) outcome(logDir string) *Outcome {
 		v := t.View()
 		end := End{Task: t.name, TaskID: t.ID(), StopCode: v.StopCode, StoppedReason: v.StoppedReason}
 		for _, c := range v.Containers {
+			if on := awaited(t.def.Container(c.Name)); c.StartedAt.IsZero() && c.Reason == "" && on != "" {
+				c.Reason = "it waited for " + on
+			}
 			end.Containers = append(end.Containers, r.containerEnd(c))
 			if why := failure(c, v.StoppingAt, t.stopTimeout(c.Name), r.plan.stopCode(c.Image)); why != "" {
 				o.Failures = append(o.Failures, r.plan.called(t.task, c.Name)+" "+why)

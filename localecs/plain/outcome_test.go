@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 func TestOnlyEssentialContainersCanFail(t *testing.T) {
@@ -93,5 +94,32 @@ func TestPrefixesHaveOneWidth(t *testing.T) {
 		"shop/db": "\x1b[36mshop/db  | \x1b[0m", "shop/web": "\x1b[33mshop/web | \x1b[0m", "job/job": "\x1b[32mjob/job  | \x1b[0m",
 	}, p.prefixes(true)); diff != "" {
 		t.Errorf("two (-want +got):\n%s", diff)
+	}
+}
+
+func TestPeopleHearWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := &taskdef.Container{DependsOn: []taskdef.Dependency{{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"}}}
+	health := func(status string) *scheduler.HealthView { return &scheduler.HealthView{Status: status} }
+	for want, v := range map[string]scheduler.ContainerView{
+		"waits for db HEALTHY and setup SUCCESS": {KnownStatus: "PULLED", DesiredStatus: "RUNNING"},
+		"is stopping":                            {KnownStatus: "RUNNING", DesiredStatus: "STOPPED", Health: health("HEALTHY")},
+		"has no health yet":                      {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("")},
+		"is UNHEALTHY":                           {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("UNHEALTHY")},
+	} {
+		if got := waiting(v, c); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, v := range []scheduler.ContainerView{
+		{KnownStatus: "STOPPED", DesiredStatus: "STOPPED"}, {KnownStatus: "RUNNING", DesiredStatus: "RUNNING"},
+		{KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("HEALTHY")},
+	} {
+		if got := waiting(v, c); got != "" {
+			t.Errorf("%+v: got %q", v, got)
+		}
+	}
+	if got := waiting(scheduler.ContainerView{KnownStatus: "NONE", DesiredStatus: "RUNNING"}, &taskdef.Container{}); got != "waits" {
+		t.Errorf("got %q", got)
 	}
 }

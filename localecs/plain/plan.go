@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -55,8 +56,18 @@ type task struct {
 	def        *taskdef.TaskDefinition
 }
 
-// IsDefinition says whether a file is a task definition, and no scenario.
-func IsDefinition(path string) bool {
+// named takes NAME=FILE apart; the name is empty for a file alone.
+func named(argument string) (name, path string) {
+	name, path, ok := strings.Cut(argument, "=")
+	if !ok || strings.Contains(name, "/") {
+		return "", argument
+	}
+	return name, path
+}
+
+// IsDefinition says whether a file, or NAME=FILE, is a task definition, and no scenario.
+func IsDefinition(argument string) bool {
+	_, path := named(argument)
 	st, err := os.Stat(path)
 	if err != nil || !st.Mode().IsRegular() {
 		return false
@@ -70,7 +81,7 @@ func IsDefinition(path string) bool {
 		strings.HasPrefix(text, "{") && (strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
 }
 
-// Prepare reads the definitions and finds everything that their tasks need. The
+// Prepare reads the definitions, files or NAME=FILE, and finds everything that their tasks need. The
 // error has all that is wrong with or missing for all of them; the warnings are for
 // people to read. Nothing was started or written when it returns.
 func Prepare(paths []string, s Sources) (plan *Plan, warnings []string, err error) {
@@ -113,7 +124,8 @@ func (p *Plan) Name() string {
 func (s Sources) setting(paths []string) (*file.Scenario, error) {
 	path := s.Setting
 	if path == "" {
-		for _, definition := range paths {
+		for _, argument := range paths {
+			_, definition := named(argument)
 			beside := filepath.Join(filepath.Dir(definition), SettingName)
 			if _, err := os.Stat(beside); err != nil || beside == path {
 				continue
@@ -138,14 +150,24 @@ func (s Sources) setting(paths []string) (*file.Scenario, error) {
 func (p *Plan) read(paths []string) (warnings []string, err error) {
 	var errs []error
 	count := map[string]int{}
-	for _, path := range paths {
+	told := map[string]bool{}
+	for _, argument := range paths {
+		name, path := named(argument)
 		def, more, err := definition.Load(path)
-		warnings = append(warnings, more...)
+		if !told[path] {
+			warnings = append(warnings, more...)
+		}
+		told[path] = true
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		name := def.Family
+		switch {
+		case name == "":
+			name = def.Family
+		case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name):
+			errs = append(errs, fmt.Errorf("%q: want letters, digits, _ . and -: it is the name of a directory", name))
+		}
 		if count[name]++; count[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, count[name])
 		}

@@ -122,6 +122,29 @@ roles: {team/other: {}}
 	}
 }
 
+func TestTasksHaveNames(t *testing.T) {
+	t.Parallel()
+	dir := write(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-1\n", "a=b.json": job})
+	file := filepath.Join(dir, "job.json")
+	for _, c := range []struct {
+		paths []string
+		want  string
+	}{
+		{[]string{file, file}, "job+job-2"},
+		{[]string{"night=" + file, file, "day=" + file}, "night+job+day"},
+		{[]string{filepath.Join(dir, "a=b.json")}, "job"},
+	} {
+		p, _, err := Prepare(c.paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
+		if err != nil || p.Name() != c.want || p.setting.Region != "eu-west-1" {
+			t.Errorf("%q: got %v, %v", c.paths, p, err)
+		}
+	}
+	_, _, err := Prepare([]string{"=" + file, ".x=" + file}, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
+	if want := `".x": want letters, digits, _ . and -: it is the name of a directory`; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestSettingsOfTwoPlacesNeedAChoice(t *testing.T) {
 	t.Parallel()
 	a := write(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-1\n"})
@@ -164,6 +187,7 @@ func TestDefinitionsAreKnownByWhatIsInThem(t *testing.T) {
 	})
 	for name, want := range map[string]bool{
 		"a.json": true, "described.json": true, "list.json": true, "no-extension": true,
+		"x=y.json": false, "x=/y/a.json": false,
 		"scenario.json": false, "scenario.yaml": false, "list.yaml": false, "yaml-definition.yaml": false, "none.json": false, ".": false,
 	} {
 		if got := IsDefinition(filepath.Join(dir, name)); got != want {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -150,8 +151,19 @@ func (r *run) stop() error {
 // state is how the run is now.
 func (r *run) state() screen.State {
 	s := screen.State{Scenario: r.plan.Name(), Begun: r.begun}
+	var open []string
 	for _, t := range r.started {
-		s.Tasks = append(s.Tasks, screen.Task{Name: t.name, Address: t.IP(), View: t.View()})
+		v := t.View()
+		s.Tasks = append(s.Tasks, screen.Task{Name: t.name, Address: t.IP(), View: v})
+		for _, c := range v.Containers {
+			if why := waiting(c, t.def.Container(c.Name)); why != "" {
+				open = append(open, r.plan.called(t.task, c.Name)+" "+why)
+			}
+		}
+	}
+	// It is nothing that anybody waits for when all of them are as they should be.
+	if len(open) > 0 {
+		s.Step = screen.Step{Text: "await " + strings.Join(open, ", "), Begun: r.begun}
 	}
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // prefixes are what stands before a container's lines, of one width.
@@ -67,4 +68,30 @@ func (r *run) observe(e localecs.Event) {
 		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
 		Status: e.Value, Detail: e.Detail, Text: text,
 	})
+}
+
+// waiting says what a container waits for, empty when it is as it should be.
+func waiting(v scheduler.ContainerView, c *taskdef.Container) string {
+	switch {
+	case v.KnownStatus == scheduler.StatusStopped:
+		return ""
+	case v.DesiredStatus == scheduler.StatusStopped:
+		return "is stopping"
+	case v.KnownStatus != scheduler.StatusRunning:
+		return strings.TrimSuffix("waits for "+awaited(c), " for ")
+	case v.Health != nil && v.Health.Status == scheduler.HealthStarting:
+		return "has no health yet"
+	case v.Health != nil && v.Health.Status == scheduler.HealthUnhealthy:
+		return "is UNHEALTHY"
+	}
+	return ""
+}
+
+// awaited is what a container's start depends on.
+func awaited(c *taskdef.Container) string {
+	var on []string
+	for _, d := range c.DependsOn {
+		on = append(on, d.ContainerName+" "+d.Condition)
+	}
+	return strings.Join(on, " and ")
 }
