@@ -51,7 +51,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "simulator rules",
-				Packages: []string{"localecs/scenario/screen", "localecs/simulated/life", "localecs/change", "localecs/scheduler", "localecs/chaos", "localecs/fault"},
+				Packages: []string{"localecs/scenario/screen", "localecs/picture", "localecs/simulated/life", "localecs/change", "localecs/scheduler", "localecs/chaos", "localecs/fault"},
 				Among:    arch.Downwards, Pure: true,
 				Uses: []string{"nouns"},
 			},

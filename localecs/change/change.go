@@ -7,6 +7,7 @@ package change
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -19,11 +20,19 @@ type Event struct {
 	Task string
 	// Container is empty for the task itself.
 	Container string
-	// What is "status", "health" or "desired"; Value is the new one.
+	// What is "status", "health" or "desired"; Value is the new one. Or it is
+	// "signal", with Stop or Kill; or "restart", with how often so far.
 	What, Value string
 	// Detail is an exit code or a reason.
 	Detail string
 }
+
+// Signals that ECS sends to a container: its stop signal, and KILL when its stop
+// timeout is over.
+const (
+	Stop = "TERM"
+	Kill = "KILL"
+)
 
 // Between lists what differs between two views of a task, containers first.
 func Between(task string, old, now scheduler.View, at time.Time) []Event {
@@ -33,6 +42,7 @@ func Between(task string, old, now scheduler.View, at time.Time) []Event {
 		if i < len(old.Containers) {
 			before = old.Containers[i]
 		}
+		events = append(events, acts(task, before, c)...)
 		if c.KnownStatus != before.KnownStatus {
 			events = append(events, Event{At: statusTime(c, at), Task: task, Container: c.Name, What: "status", Value: c.KnownStatus, Detail: exitDetail(c)})
 		}
@@ -51,6 +61,28 @@ func Between(task string, old, now scheduler.View, at time.Time) []Event {
 		events = append(events, e)
 	}
 	return events
+}
+
+// acts are what ECS has done to a container without a new status.
+func acts(task string, before, c scheduler.ContainerView) []Event {
+	var events []Event
+	if restarts(c) > restarts(before) {
+		events = append(events, Event{At: c.FinishedAt, Task: task, Container: c.Name, What: "restart", Value: strconv.Itoa(restarts(c))})
+	}
+	if before.SignalledAt.IsZero() && !c.SignalledAt.IsZero() {
+		events = append(events, Event{At: c.SignalledAt, Task: task, Container: c.Name, What: "signal", Value: Stop})
+	}
+	if before.KilledAt.IsZero() && !c.KilledAt.IsZero() {
+		events = append(events, Event{At: c.KilledAt, Task: task, Container: c.Name, What: "signal", Value: Kill, Detail: "its stop timeout is over"})
+	}
+	return events
+}
+
+func restarts(c scheduler.ContainerView) int {
+	if c.RestartCount == nil {
+		return 0
+	}
+	return *c.RestartCount
 }
 
 // statusTime is the container's own time for its status where it has one.

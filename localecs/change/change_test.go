@@ -35,3 +35,28 @@ func TestBetween(t *testing.T) {
 		t.Errorf("nothing has changed, and it tells %v", got)
 	}
 }
+
+func TestBetweenTellsWhatECSHasDone(t *testing.T) {
+	t.Parallel()
+	at, once, twice := time.Unix(100, 0), 1, 2
+	running := scheduler.ContainerView{Name: "app", KnownStatus: "RUNNING", RestartCount: &once, FinishedAt: at}
+	restarted, asked, killed := running, running, running
+	restarted.RestartCount, restarted.FinishedAt = &twice, at.Add(time.Second)
+	asked.SignalledAt = at.Add(2 * time.Second)
+	killed.SignalledAt, killed.KilledAt = asked.SignalledAt, at.Add(3*time.Second)
+	for _, c := range []struct {
+		name     string
+		old, now scheduler.ContainerView
+		want     []change.Event
+	}{
+		{"nothing", running, running, nil},
+		{"started again", running, restarted, []change.Event{{At: at.Add(time.Second), Task: "a", Container: "app", What: "restart", Value: "2"}}},
+		{"asked to stop", running, asked, []change.Event{{At: at.Add(2 * time.Second), Task: "a", Container: "app", What: "signal", Value: "TERM"}}},
+		{"killed", asked, killed, []change.Event{{At: at.Add(3 * time.Second), Task: "a", Container: "app", What: "signal", Value: "KILL", Detail: "its stop timeout is over"}}},
+	} {
+		old, now := scheduler.View{Containers: []scheduler.ContainerView{c.old}}, scheduler.View{Containers: []scheduler.ContainerView{c.now}}
+		if diff := cmp.Diff(c.want, change.Between("a", old, now, at)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}

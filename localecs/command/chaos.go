@@ -15,10 +15,12 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
+	"github.com/meshtask/consul-ecs/localecs/command/pictures"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
 	"github.com/meshtask/consul-ecs/localecs/scenario/trial"
 )
 
@@ -115,7 +117,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 	first := f.chaos.first()
 	for i := range f.chaos.runs {
 		number := first + uint64(i)
-		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), number)), number)
+		verdict, err := f.runSeed(ctx, inv, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), number)), number)
 		if err != nil {
 			return err
 		}
@@ -133,7 +135,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 }
 
 // runSeed runs one, and when it fails again, shorter, in a directory beside.
-func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Summary, err error) {
+func (f *runFlags) runSeed(ctx context.Context, inv *cli.Invocation, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Summary, err error) {
 	err = inStateDir(dir, func() error {
 		t.Options.Dir, t.Options.Attend = dir, attend.Scenario(dir, t.Options.Log)
 		events, err := f.quiet(&t, dir)
@@ -142,13 +144,16 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 		}
 		defer events.Close()
 		sched := t.Generate(number, f.chaos.length)
+		t.Options.Record = recording.New()
 		result, err := t.Run(ctx, sched)
 		if err != nil {
+			pictures.Broken(t.Options, err)
 			return fmt.Errorf("seed %d: %w", number, err)
 		}
+		pictures.Reported(t.Options, result.Report)
 		v = result.Summary(number)
 		if f.chaos.runs == 1 {
-			if err := result.Report.Write(out, f.json); err != nil {
+			if err := f.show(inv, out, result.Report); err != nil {
 				return context.Cause(ctx) // what out made of it
 			}
 		}
@@ -174,7 +179,7 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t trial.Trial, di
 // shorter looks for a shorter schedule, and notes the shortest so far also when it
 // was cut off.
 func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Summary) error {
-	t.Options.Dir, t.Options.Attend = dir, attend.Scenario(dir, t.Options.Log)
+	t.Options.Dir, t.Options.Record, t.Options.Attend = dir, nil, attend.Scenario(dir, t.Options.Log)
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
 	text, err := t.YAML(shortest)
 	v.Shortest, v.Reruns = text, tried

@@ -59,12 +59,13 @@ func look(dir string) []string {
 }
 
 // kept lists what only the next run must remove after a run was killed: files
-// beside the logs, and control groups.
+// beside the logs and the pictures, and control groups.
 func kept(dir string) []string {
 	var seen []string
 	for _, f := range below(filepath.Join(dir, stateDir)) {
 		scenario, rest, _ := strings.Cut(strings.TrimPrefix(f, filepath.Join(dir, stateDir)+"/"), "/")
-		if rest != "" && rest != "logs" && !strings.HasPrefix(rest, "logs/") {
+		stays := slices.Contains([]string{"", "logs", "timeline.html", "timeline.json"}, rest)
+		if !stays && !strings.HasPrefix(rest, "logs/") {
 			seen = append(seen, "state "+scenario+"/"+rest)
 		}
 	}

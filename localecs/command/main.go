@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/localecs/command/compose"
+	"github.com/meshtask/consul-ecs/localecs/command/pictures"
 	"github.com/meshtask/consul-ecs/localecs/command/remote"
 	"github.com/meshtask/consul-ecs/localecs/command/schemas"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -31,7 +32,8 @@ func Main(args []string) int {
 func App() cli.App {
 	commands := map[string]cli.Command{
 		"compose": compose.Command(), "endpoints": compose.Endpoints(), "pause": compose.Pause(),
-		"run": runCommand(), "schema": schemas.Command(), "serve": serveCommand(),
+		"picture": pictures.Command(),
+		"run":     runCommand(), "schema": schemas.Command(), "serve": serveCommand(),
 	}
 	maps.Copy(commands, remote.Commands())
 	return completion.With(cli.App{Name: "localecs", Version: cli.Version(), Commands: commands})
@@ -43,6 +45,7 @@ func flagValues() map[string][]string {
 		"network":    {string(network.AWSVPC), string(network.Host)},
 		"stop-order": {file.StopReverse, file.StopAtOnce, bothOrders},
 		"progress":   {string(auto), string(live), string(plainMode)},
+		"picture":    {string(pictures.OnTerminal), string(pictures.Always), string(pictures.Never)},
 		"log-level":  {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"},
 	}
 }

@@ -11,12 +11,12 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
+	"github.com/meshtask/consul-ecs/localecs/command/pictures"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
 	"github.com/meshtask/consul-ecs/localecs/command/variables"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -37,6 +37,7 @@ type runFlags struct {
 	seed      *uint64 // nil when not given
 	vars      variables.Vars
 	chaos     chaosFlags
+	picture   pictures.When
 	tasks     tasks.Flags
 }
 
@@ -90,7 +91,7 @@ Examples:
   $ localecs run -chaos random -for 60s examples/chaos`
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: variables.Vars{}, mode: auto}
+	f := &runFlags{vars: variables.Vars{}, mode: auto, picture: pictures.OnTerminal}
 	return cli.Command{
 		Synopsis: "Run task definitions in a local ECS, alone or as scenarios with checks",
 		Usage:    "run [flags] TASKDEF.json...|DIR|FILE...",
@@ -102,6 +103,7 @@ func runCommand() cli.Command {
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
+			fs.Var(&f.picture, "picture", "draw the run in characters at its end: `when` is always, never or auto: on a terminal")
 			f.chaos.add(fs)
 			f.tasks.Add(fs)
 			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
@@ -186,7 +188,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	defer release()
-	outcomes, err := f.runJobs(ctx, jobs, out, follow, inv.Log)
+	outcomes, err := f.runJobs(ctx, inv, jobs, out, follow)
 	if err != nil {
 		return err
 	}
@@ -212,21 +214,31 @@ func ends() []os.Signal {
 
 // runJobs runs one after the other and writes each report. The error ends all
 // of them; of several, one that cannot be run does not.
-func (f *runFlags) runJobs(ctx context.Context, jobs []job, out io.Writer, follow scenario.Progress, log hclog.Logger) ([]report.Outcome, error) {
+func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow scenario.Progress) ([]report.Outcome, error) {
 	var outcomes []report.Outcome
 	for _, j := range jobs {
-		r, err := j.plan.Run(ctx, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: attend.Scenario(j.dir.Name(), log), Log: log})
+		r, err := pictures.Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: attend.Scenario(j.dir.Name(), inv.Log), Log: inv.Log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err
 		case err == nil:
-			if err := r.Write(out, f.json); err != nil {
+			if err := f.show(inv, out, r); err != nil {
 				return nil, context.Cause(ctx) // what out made of it
 			}
 		}
 		outcomes = append(outcomes, report.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
 	}
 	return outcomes, nil
+}
+
+// show writes the last screen of a run.
+func (f *runFlags) show(inv *cli.Invocation, out io.Writer, r *report.Report) error {
+	if !f.json {
+		if err := f.picture.Show(inv, out, r); err != nil {
+			return err
+		}
+	}
+	return r.Write(out, f.json)
 }
 
 // warn says what is accepted and perhaps not meant. message is for a log.

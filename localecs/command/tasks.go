@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
+	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/plain"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 )
@@ -46,7 +47,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 		return err
 	}
 	defer giveBack()
-	_, terminal := terminalOf(inv.Stdout)
+	_, terminal := tty.Of(inv.Stdout)
 	outcome, err := plan.Run(ctx, plain.Options{
 		Dir: dir.Name(), StopOrder: f.stopOrder, Stop: stop, Progress: follow,
 		Colour: terminal && !f.json && inv.Getenv("NO_COLOR") == "", Log: inv.Log,

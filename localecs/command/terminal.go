@@ -10,11 +10,9 @@ import (
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/rootless"
+	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 )
 
 // mode is the value of -progress.
@@ -42,7 +40,7 @@ func (m *mode) Set(s string) error {
 // Where the log goes to the same terminal, it goes through the follower until
 // stop, which also gives a signal back.
 func (f *runFlags) follower(inv *cli.Invocation, out io.Writer) (p scenario.Progress, stop func(), err error) {
-	terminal, is := terminalOf(inv.Stdout)
+	terminal, is := tty.Of(inv.Stdout)
 	known := !slices.Contains([]string{"", "dumb"}, inv.Getenv("TERM"))
 	switch {
 	case f.json:
@@ -52,11 +50,11 @@ func (f *runFlags) follower(inv *cli.Invocation, out io.Writer) (p scenario.Prog
 	}
 	screen := progress.NewLive(progress.Terminal{
 		Out:    out,
-		Size:   func() (width, height int, ok bool) { return sizeOf(terminal) },
+		Size:   func() (width, height int, ok bool) { return tty.Size(terminal) },
 		Colour: inv.Getenv("NO_COLOR") == "",
 	})
 	stderr := inv.Stderr
-	if _, is := terminalOf(stderr); is {
+	if _, is := tty.Of(stderr); is {
 		inv.Stderr = screen.Beside(stderr)
 		if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 			return nil, nil, err
@@ -67,35 +65,6 @@ func (f *runFlags) follower(inv *cli.Invocation, out io.Writer) (p scenario.Prog
 		resume()
 		inv.Stderr = stderr
 	}, nil
-}
-
-// terminalOf is w's file, and whether it is a terminal.
-func terminalOf(w io.Writer) (f *os.File, is bool) {
-	f, ok := w.(*os.File)
-	return f, ok && term.IsTerminal(int(f.Fd()))
-}
-
-// The size of a terminal that does not tell it.
-const usualWidth, usualHeight = 80, 24
-
-// sizeOf is the terminal's size; one that cannot be asked has the usual one.
-// While we are in the background, a shell has the terminal.
-func sizeOf(f *os.File) (width, height int, foreground bool) {
-	if f == nil {
-		return usualWidth, usualHeight, true
-	}
-	width, height, err := term.GetSize(int(f.Fd()))
-	if err != nil || width <= 0 || height <= 0 {
-		width, height = usualWidth, usualHeight
-	}
-	ours := unix.Getpgrp()
-	if rootless.Inside() { // the one that the shell has started is our parent
-		ours, _ = unix.Getpgid(os.Getppid()) // of a parent that has gone it is nobody's
-	}
-	// It fails for a terminal that is not ours to control, and then nobody
-	// takes it away. 0 is a group that we cannot see.
-	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
-	return width, height, err != nil || group == 0 || group == ours
 }
 
 // onSuspend clears the screen before Ctrl-Z stops us.

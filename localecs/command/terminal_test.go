@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/vt"
+	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 )
 
@@ -95,7 +96,7 @@ func TestSizeOfATerminal(t *testing.T) {
 	defer file.Close()
 	expect := func(f *os.File, width, height int) {
 		t.Helper()
-		if w, h, ok := sizeOf(f); w != width || h != height || !ok {
+		if w, h, ok := tty.Size(f); w != width || h != height || !ok {
 			t.Errorf("got %dx%d, %t, want %dx%d", w, h, ok, width, height)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
 	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 )
 
@@ -39,7 +40,7 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 			progress.Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
 		out := &recorder{}
-		r := &runner{file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out}
+		r := &runner{file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out, record: recording.New()}
 		r.faultTold(c.event)
 		got := out.events[0]
 		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
@@ -54,7 +55,7 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 
 func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
-	r := &runner{tasks: roster.New(), file: &file.Scenario{}, out: &recorder{}}
+	r := &runner{tasks: roster.New(), file: &file.Scenario{}, out: &recorder{}, record: recording.New()}
 	r.faults = disturbance.New(func(fault.Fault) (func() error, error) { return func() error { return nil }, nil }, func(disturbance.Event) {})
 	defer r.faults.End()
 	over := file.Await{FaultsOver: true, Within: 10 * time.Second}

@@ -27,6 +27,7 @@ func (r *runner) tell(e progress.Event) {
 	}
 	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
 	e.Scenario = r.file.Name
+	r.record.Note(e)
 	r.out.Event(e)
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
 	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/screen"
 )
@@ -25,7 +26,7 @@ func TestStepsAreToldAndShown(t *testing.T) {
 	step := file.Step{Await: &file.Await{Service: "api", Passing: 2, Within: 90 * time.Second}}
 	r := &runner{
 		file: &file.Scenario{Name: "hello", Steps: []file.Step{{Start: []string{"api"}}, step}},
-		out:  told, begun: time.Now(), tasks: roster.New(),
+		out:  told, record: recording.New(), begun: time.Now(), tasks: roster.New(),
 	}
 	r.beginOther("start the Consul server")
 	if got := r.state().Step; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
@@ -57,7 +58,7 @@ func TestStepsAreToldAndShown(t *testing.T) {
 
 func TestRequestsSoFarAreThoseOfTheStep(t *testing.T) {
 	t.Parallel()
-	r := &runner{file: &file.Scenario{}, out: &recorder{}}
+	r := &runner{file: &file.Scenario{}, out: &recorder{}, record: recording.New()}
 	d := doing{step: file.Step{Await: &file.Await{Requests: 40}}}
 	if got := r.soFar(d, nil); got != "0 of 40" {
 		t.Errorf("got %q", got)

@@ -28,8 +28,12 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			r.tell(e)
 		}
 	})
-	if r.observer != nil {
-		r.traffic.Each = r.observer.Request
+	r.traffic.Each = func(q traffic.Request) {
+		r.record.Request(q)
+		if r.observer != nil {
+			q.Answer = "" // it keeps all of them
+			r.observer.Request(q)
+		}
 	}
 	r.shown.Store(r.traffic)
 	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)

@@ -20,15 +20,15 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
 	"github.com/meshtask/consul-ecs/localecs/scenario/leaving"
 	"github.com/meshtask/consul-ecs/localecs/scenario/live"
+	"github.com/meshtask/consul-ecs/localecs/scenario/news"
 	"github.com/meshtask/consul-ecs/localecs/scenario/observe"
 	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/server"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
-	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
 // Options say where a scenario runs.
@@ -41,6 +41,8 @@ type Options struct {
 	StopOrder string
 	// Seed replaces the scenario's; nil leaves it.
 	Seed *uint64
+	// Record keeps what is seen, for pictures; nil for a run of which none is wanted.
+	Record *recording.Recording
 	// Observer, if any, judges the run in place of the scenario's checks.
 	Observer *observe.Recorder
 	// Attend, if any, is handed the run once there is a cluster; leave is called when
@@ -56,6 +58,8 @@ type runner struct {
 	out   Progress
 	// observer is nil when the checks judge.
 	observer *observe.Recorder
+	record   *recording.Recording
+	news     *news.News
 	begun    time.Time
 	clock    pace.Clock
 	fleet    *fleet.Fleet
@@ -81,15 +85,8 @@ type runner struct {
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
 func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err error) {
-	scene := *p.file
-	f := &scene
-	if o.StopOrder != "" {
-		f.StopOrder = o.StopOrder
-	}
-	if o.Seed != nil {
-		f.Seed = *o.Seed
-	}
-	r := &runner{file: f, out: o.Progress, observer: o.Observer, begun: time.Now(), tasks: p.roster(), reached: map[string]bool{}}
+	r := p.runner(o)
+	f := r.file
 	fleet, err := p.open(r, o)
 	if err != nil {
 		return nil, err
@@ -116,11 +113,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 		return nil, r.why(ctx, err)
 	}
 	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
-	watching.Go(func() { r.watch.Run(ctx) })
-	watching.Go(func() { server.Redirect(ctx, r.look.Client, cluster.AWSEndpoint()) })
-	if r.observer != nil {
-		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
-	}
+	r.lookOn(ctx, &watching)
 
 	err = r.disturbed(ctx, consul)
 	r.endTraffic(file.EndTraffic{})
@@ -140,6 +133,27 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	return r.report(), nil
 }
 
+// runner is ready to begin.
+func (p *Plan) runner(o Options) *runner {
+	f := *p.file
+	if o.StopOrder != "" {
+		f.StopOrder = o.StopOrder
+	}
+	if o.Seed != nil {
+		f.Seed = *o.Seed
+	}
+	if o.Record == nil {
+		o.Record = recording.New()
+	}
+	r := &runner{
+		file: &f, out: o.Progress, observer: o.Observer, record: o.Record, begun: time.Now(),
+		tasks: p.roster(), reached: map[string]bool{},
+	}
+	r.news = news.New(r.tasks, r.record, r.tell)
+	r.record.Start(f.Name, f.StopOrder, r.begun)
+	return r
+}
+
 // attended lets others look on, until leave.
 func (r *runner) attended(o Options) (leave func()) {
 	if o.Attend == nil {
@@ -154,6 +168,16 @@ func (r *runner) drain(ctx context.Context) error {
 	return r.live.Drain(ctx)
 }
 
+// lookOn follows what Consul knows until ctx ends.
+func (r *runner) lookOn(ctx context.Context, watching *sync.WaitGroup) {
+	watching.Go(func() { r.watch.Run(ctx) })
+	watching.Go(func() { server.FollowTokens(ctx, r.look.Client, r.news.TokenChanged) })
+	watching.Go(func() { server.Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
+	if r.observer != nil {
+		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
+	}
+}
+
 // open makes what tasks run in.
 func (p *Plan) open(r *runner, o Options) (*fleet.Fleet, error) {
 	f := r.file
@@ -163,7 +187,7 @@ func (p *Plan) open(r *runner, o Options) (*fleet.Fleet, error) {
 			Network: p.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
 			Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
-			Observe: r.observe, Log: o.Log,
+			Observe: r.news.ClusterChanged, Log: o.Log,
 		},
 		API: f.API, Files: p.defs.Files, Expected: r.expect, Joined: r.joined, Log: o.Log,
 	})
@@ -213,43 +237,12 @@ func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
 	r.look = server.Look{Client: client, Checks: r.file.Checks}
 	r.tell(progress.Event{Kind: progress.Consul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
 	r.mu.Lock()
-	r.watch = server.NewWatcher(client, r.consulChanged)
+	r.watch = server.NewWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
+		checks, _ := r.watch.Now()
+		r.news.CheckChanged(at, c, status, checks)
+	})
 	r.mu.Unlock()
 	r.leaving = &leaving.Watch{Tasks: r.tasks, Look: r.look, Tell: r.tell}
 	r.live.HasConsul(r.watch, token)
 	return running, nil
-}
-
-// observe is the cluster's observer: it tells the event and notes the moment.
-// That an image is there is no news: it is on this machine.
-func (r *runner) observe(e localecs.Event) {
-	r.tasks.Change(e.Task, func(t *roster.Task) { t.Moments.Observe(e, t.Application()) })
-	if e.What == "status" && e.Value == scheduler.StatusPulled {
-		return
-	}
-	text := e.Value
-	if e.What == "desired" {
-		text = "asked to stop"
-	}
-	if e.Detail != "" {
-		text += " (" + verdict.Brief(e.Detail) + ")"
-	}
-	r.tell(progress.Event{
-		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
-		Status: e.Value, Detail: e.Detail, Text: text,
-	})
-}
-
-// consulChanged notes a check's new status.
-func (r *runner) consulChanged(at time.Time, c *api.HealthCheck, status string) {
-	checks, _ := r.watch.Now()
-	if of := r.tasks.Of(c.ServiceID); of.Task != nil {
-		r.tasks.Change(of.Name, func(t *roster.Task) {
-			t.Moments.ConsulChanged(at, status == api.HealthPassing, checks.InTraffic(of.ID()))
-		})
-		r.tell(progress.Event{
-			Time: at, Kind: progress.Check, Task: of.Name, Service: c.ServiceName, Check: c.Name,
-			Status: status, Text: c.Name + " (" + c.ServiceName + "): " + status,
-		})
-	}
 }

@@ -100,6 +100,7 @@ func (r *runner) start(names []string) error {
 // began notes a task that has begun.
 func (r *runner) began(name string, task *localecs.Task) {
 	r.tasks.Begin(name, task)
+	r.record.Begin(r.tasks.Task(name))
 	r.tell(progress.Event{Kind: progress.Task, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
 }
 

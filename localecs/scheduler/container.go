@@ -38,8 +38,7 @@ type container struct {
 	reason       string
 	restarts     int
 
-	signalledAt time.Time
-	killed      bool
+	signalledAt, killedAt time.Time
 
 	health *health // nil: no health check
 }
@@ -85,7 +84,7 @@ func (c *container) due() []time.Time {
 	if c.running() && c.health != nil && !c.health.probing {
 		due = append(due, c.health.nextProbe)
 	}
-	if c.running() && c.signalled() && !c.killed {
+	if c.running() && c.signalled() && c.killedAt.IsZero() {
 		due = append(due, c.signalledAt.Add(c.stopTimeout))
 	}
 	if c.waiting() {
@@ -106,7 +105,7 @@ func (c *container) view() ContainerView {
 		Name: c.name, Image: c.image, Essential: c.essential,
 		DesiredStatus: c.desired, KnownStatus: c.known,
 		CreatedAt: c.startedAt, StartedAt: c.startedAt, FinishedAt: c.finishedAt,
-		Reason: c.reason,
+		Reason: c.reason, SignalledAt: c.signalledAt, KilledAt: c.killedAt,
 	}
 	if c.exitCode != nil && c.known == StatusStopped {
 		code := *c.exitCode

@@ -82,8 +82,8 @@ func (t *Task) mayStop(c *container) bool {
 // kill ends the containers whose stop timeout is over.
 func (t *Task) kill(now time.Time) {
 	for _, c := range t.containers {
-		if c.running() && c.signalled() && !c.killed && !now.Before(c.signalledAt.Add(c.stopTimeout)) {
-			c.killed = true
+		if c.running() && c.signalled() && c.killedAt.IsZero() && !now.Before(c.signalledAt.Add(c.stopTimeout)) {
+			c.killedAt = now
 			t.act(Kill{Container: c.name})
 		}
 	}

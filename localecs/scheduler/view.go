@@ -67,6 +67,9 @@ type ContainerView struct {
 	// CreatedAt equals StartedAt, as on Fargate. Both keep the first start
 	// when a restart policy starts the container again.
 	CreatedAt, StartedAt, FinishedAt time.Time
+	// SignalledAt is when it was sent its stop signal, KilledAt when it was killed
+	// since its stop timeout was over. No endpoint shows them.
+	SignalledAt, KilledAt time.Time
 
 	// ExitCode is nil while running, when it never started, and when it is
 	// between two runs of a restart policy.

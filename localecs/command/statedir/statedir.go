@@ -11,10 +11,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/scenario/gallery"
 )
 
 // Open makes dir, or empties it, and keeps other runs out until the
@@ -54,7 +56,7 @@ func claim(dir *os.File) error {
 		return fmt.Errorf("-dir: %w", err)
 	}
 	for _, e := range entries {
-		if e.Name() != "logs" && e.Name() != "volumes" && !(e.Name() == control.SocketName && e.Type() == fs.ModeSocket) {
+		if !slices.Contains(ours(), e.Name()) && !(e.Name() == control.SocketName && e.Type() == fs.ModeSocket) {
 			return fmt.Errorf("-dir: %s holds %q, which no run has made: name another directory", dir.Name(), e.Name())
 		}
 	}
@@ -82,4 +84,9 @@ func remove(path string) error {
 			return err
 		}
 	}
+}
+
+// ours are the names of what runs leave.
+func ours() []string {
+	return []string{"logs", "volumes", gallery.DataFile, gallery.PageFile}
 }

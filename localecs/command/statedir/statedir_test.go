@@ -16,6 +16,11 @@ func TestStateDirIsEmptiedAndKeepsOthersOut(t *testing.T) {
 	if err := os.MkdirAll(old, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	for _, name := range []string{"timeline.json", "timeline.html"} {
+		if err := os.WriteFile(filepath.Join(path, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
 	first, err := Open(path)
 	if err != nil {
 		t.Fatal(err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/meshtask/consul-ecs/localecs/change"
 )
 
 // Kind says what an event is about, and with that which of its fields are set.
@@ -34,10 +36,20 @@ const (
 	Desired Kind = "desired"
 	// Output is a line that a container has written.
 	Output Kind = "output"
+	// Signal is what ECS has sent to a container, TERM or KILL; Restart says that a
+	// restart policy has started it again, Status how often so far.
+	Signal  Kind = "signal"
+	Restart Kind = "restart"
 	// Service says what is wanted of an ECS service from now on, and how it is.
 	Service Kind = "service"
 	// Check is the new status of a health check in Consul, or "gone".
 	Check Kind = "check"
+	// InTraffic says that Consul sends traffic to a task from now on, or does not:
+	// Status is "in" or "out".
+	InTraffic Kind = "in_traffic"
+	// Token is a Consul login token of a task, by Method: Status is "login" or
+	// "logout".
+	Token Kind = "token"
 	// Cleared says that Consul holds nothing more of a stopped task.
 	Cleared Kind = "cleared"
 	// Remains says what Consul still holds of a stopped task, when that takes long.
@@ -58,6 +70,8 @@ const (
 	TrafficBegin  Kind = "traffic_begin"
 	TrafficEnd    Kind = "traffic_end"
 	RequestFailed Kind = "request_failed"
+	// Timeline says where the picture of a run is that has ended without a report.
+	Timeline Kind = "timeline"
 	// Report is the kind of a scenario's last object, Summary that of the last of
 	// several scenarios. Both are no events.
 	Report  Kind = "report"
@@ -87,6 +101,9 @@ type Event struct {
 	// Service and Check are a health check's in Consul.
 	Service string `json:"service,omitempty"`
 	Check   string `json:"check,omitempty"`
+	// Method is the auth method of a token, Accessor its public ID.
+	Method   string `json:"method,omitempty"`
+	Accessor string `json:"accessor,omitempty"`
 	// Status is the new one, Detail an exit code or a reason.
 	Status string `json:"status,omitempty"`
 	Detail string `json:"detail,omitempty"`
@@ -113,7 +130,7 @@ func Seconds(d time.Duration) float64 {
 
 // line is the event for people; empty when it is for machines only.
 func (e Event) line() []byte {
-	if e.Kind == StepBegin || e.Kind == StepEnd {
+	if e.forMachines() {
 		return nil
 	}
 	if e.Kind == Output {
@@ -121,6 +138,18 @@ func (e Event) line() []byte {
 	}
 	who, part := e.columns()
 	return fmt.Appendf(nil, "%7.2fs  %-10s %-22s %s\n", e.Seconds, who, part, oneLine(e.Text))
+}
+
+// forMachines says whether people see it elsewhere: steps by what they do, the rest
+// in the picture of the run.
+func (e Event) forMachines() bool {
+	switch e.Kind {
+	case StepBegin, StepEnd, InTraffic, Token:
+		return true
+	case Signal:
+		return e.Status != change.Kill
+	}
+	return false
 }
 
 // columns are who an event is about and which part of it.

@@ -167,8 +167,8 @@ func TestNobodyWaitsForTheTerminal(t *testing.T) {
 		}
 		close(stopped)
 		end()
-		if n := strings.Count(got.String(), "\n"); n != 18 {
-			t.Errorf("%d lines, want 18", n)
+		if n := strings.Count(got.String(), "\n"); n != 20 {
+			t.Errorf("%d lines, want 20", n)
 		}
 	})
 }

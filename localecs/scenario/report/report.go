@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/picture/history"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 )
@@ -37,6 +38,9 @@ type Report struct {
 	Timeline string `json:"-"`
 	// LogDir has a log per container.
 	LogDir string `json:"log_dir"`
+	// Picture is the page that shows the run, History what it was drawn from.
+	Picture string       `json:"picture,omitempty"`
+	History *history.Run `json:"history,omitempty"`
 }
 
 // Phase is a judged phase of the traffic.
@@ -93,6 +97,9 @@ func (r *Report) Text() string {
 		fmt.Fprintf(&b, "Left by %s: %s\n", l.Task, l)
 	}
 	fmt.Fprintf(&b, "Logs: %s\n", r.LogDir)
+	if r.Picture != "" {
+		fmt.Fprintf(&b, "Timeline: %s\n", r.Picture)
+	}
 	if len(r.Failures) == 0 {
 		fmt.Fprintf(&b, "%s: all checks passed in %s\n", r.Name, r.Elapsed.Round(100*time.Millisecond))
 	}

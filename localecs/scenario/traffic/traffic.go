@@ -51,10 +51,12 @@ type Failure struct {
 	Err string
 }
 
-// Request is one that has ended; Err is nil when it was answered with 200.
+// Request is one that has ended; Err is nil when it was answered with 200. Answer is
+// the beginning of what it was answered then.
 type Request struct {
 	Start, End time.Time
 	Err        error
+	Answer     string
 }
 
 // DialFunc is net.Dialer.DialContext, or a namespace's.
@@ -82,7 +84,7 @@ func (s *Stream) AwaitFirst(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := s.request()
+		_, err := s.request()
 		if err == nil {
 			return nil
 		}
@@ -115,9 +117,9 @@ func (s *Stream) run(ctx context.Context, every time.Duration) {
 		case <-tick.C:
 			requests.Go(func() {
 				start := time.Now()
-				err := s.request()
+				answer, err := s.request()
 				if s.Each != nil {
-					s.Each(Request{Start: start, End: time.Now(), Err: err})
+					s.Each(Request{Start: start, End: time.Now(), Err: err, Answer: answer})
 				}
 				if f, bad := s.count(start, err); bad {
 					s.onFailure(f)
@@ -128,20 +130,20 @@ func (s *Stream) run(ctx context.Context, every time.Duration) {
 }
 
 // request is not bound to the traffic's context: what was sent is waited for.
-func (s *Stream) request() error {
+func (s *Stream) request() (answer string, err error) {
 	resp, err := s.client.Get(s.url)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, 4096))
 	if err != nil {
-		return err
+		return "", err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", resp.Status, body)
+		return "", fmt.Errorf("%s: %s", resp.Status, body)
 	}
-	return nil
+	return string(body), nil
 }
 
 func (s *Stream) count(start time.Time, err error) (Failure, bool) {

@@ -1,0 +1,130 @@
+// Package pictures saves and shows the pictures of runs.
+//
+// Flow: 1. Run runs a scenario and saves what came of it; 2. When says whether it is
+// drawn in the terminal, too; 3. Command draws one that has ended.
+//
+// Owns: what a picture looks like where it is written to.
+// Never does: change a verdict.
+// Start reading at: Run.
+package pictures
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/command/tty"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/gallery"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
+	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+)
+
+// Run runs a scenario and saves its pictures, of one that was interrupted too.
+func Run(ctx context.Context, plan *scenario.Plan, o scenario.Options) (*report.Report, error) {
+	o.Record = recording.New()
+	r, err := plan.Run(ctx, o)
+	if err == nil {
+		Reported(o, r)
+	} else {
+		Broken(o, err)
+	}
+	return r, err
+}
+
+// Reported saves the pictures of a run that was judged, and notes them in its report.
+// That they cannot be written changes no verdict.
+func Reported(o scenario.Options, r *report.Report) {
+	run := o.Record.Judged(time.Now(), r.Failures)
+	page, err := gallery.Save(o.Dir, *run)
+	if err != nil {
+		warn(o.Log, err)
+		page = ""
+	}
+	r.Picture, r.History = page, run
+}
+
+// Broken saves the pictures of a run that has no report, and tells where they are.
+func Broken(o scenario.Options, why error) {
+	now := time.Now()
+	run := o.Record.Broken(now, why)
+	if len(run.Tasks) == 0 {
+		return // there is nothing to see
+	}
+	page, err := gallery.Save(o.Dir, *run)
+	if err != nil {
+		warn(o.Log, err)
+		return
+	}
+	o.Progress.Event(progress.Event{
+		Time: now, Seconds: progress.Seconds(now.Sub(run.Begun)), Scenario: run.Scenario,
+		Kind: progress.Timeline, Detail: page, Text: "Timeline: " + page,
+	})
+}
+
+func warn(log hclog.Logger, err error) { log.Warn("timeline was not written", logkey.Error, err) }
+
+// When is the value of -picture.
+type When string
+
+// The values; OnTerminal is the usual one.
+const (
+	OnTerminal When = "auto"
+	Always     When = "always"
+	Never      When = "never"
+)
+
+// String implements flag.Value.
+func (w *When) String() string { return string(*w) }
+
+// Set implements flag.Value.
+func (w *When) Set(s string) error {
+	if !slices.Contains([]When{OnTerminal, Always, Never}, When(s)) {
+		return fmt.Errorf("want %s, %s or %s", OnTerminal, Always, Never)
+	}
+	*w = When(s)
+	return nil
+}
+
+// Show draws a run at its end, before its report: on a terminal, or when that is
+// wanted. It shows none of a report without a history.
+func (w When) Show(inv *cli.Invocation, out io.Writer, r *report.Report) error {
+	if _, is := tty.Of(inv.Stdout); r.History == nil || w == Never || w == OnTerminal && !is {
+		return nil
+	}
+	if _, err := io.WriteString(out, "\n"); err != nil {
+		return err
+	}
+	return gallery.Show(out, *r.History, looks(inv))
+}
+
+// looks are how characters may look where inv writes to.
+func looks(inv *cli.Invocation) gallery.Looks {
+	o := gallery.Looks{Width: tty.UsualWidth, ASCII: !speaksUTF8(inv.Getenv)}
+	if columns, err := strconv.Atoi(inv.Getenv("COLUMNS")); err == nil {
+		o.Width = columns
+	}
+	if terminal, is := tty.Of(inv.Stdout); is {
+		o.Width, _, _ = tty.Size(terminal)
+		o.Colour = inv.Getenv("NO_COLOR") == "" && inv.Getenv("TERM") != "dumb"
+	}
+	return o
+}
+
+// speaksUTF8 is what the locale says of characters; none at all is a terminal of today.
+func speaksUTF8(getenv func(string) string) bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if value := strings.ToUpper(getenv(name)); value != "" {
+			return strings.Contains(value, "UTF-8") || strings.Contains(value, "UTF8")
+		}
+	}
+	return true
+}

@@ -1,0 +1,61 @@
+package picture
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/picture/history"
+	"github.com/meshtask/consul-ecs/localecs/picture/lane"
+)
+
+// The widths of the whole run's diagram, in pixels: a page has both and shows the one
+// that fits.
+const (
+	wideWidth   = 1380
+	narrowWidth = 720
+)
+
+// overview draws the whole run: steps, faults, requests, and a lane for each task.
+func overview(run *history.Run, lives []lane.Lane, width float64) *diagram {
+	d := newDiagram(width, 0, run.Seconds, runPoints(run, lives))
+	d.y = 4
+	if len(run.Steps) > 0 {
+		d.bands("steps", "step", run.Steps, d.inOneRow, func(i int) string {
+			return fmt.Sprintf("%d", i+1)
+		})
+	}
+	if len(run.Faults) > 0 {
+		d.bands("faults", "fault", run.Faults, d.stacked, func(i int) string { return strings.TrimSpace(run.Faults[i].Task + " " + run.Faults[i].Text) })
+	}
+	if len(run.Phases) > 0 {
+		d.bands("traffic", "phaseband", run.Phases, d.inOneRow, func(i int) string { return run.Phases[i].Text })
+	}
+	if r := run.Requests; r.Peak() > 0 {
+		d.histogram("requests", requestsNote(r, 0, run.Seconds), r.BucketSeconds, r.Answered, r.Lost, r.SlowestMS)
+	}
+	for _, l := range lives {
+		d.lane(l, lane.LifeNote(l))
+	}
+	d.ruler(0)
+	return d
+}
+
+// runPoints are when something happens in the run. Requests that are answered go on
+// while nothing else does; lost ones are news.
+func runPoints(run *history.Run, lives []lane.Lane) []float64 {
+	var all []float64
+	for _, l := range lives {
+		all = append(all, l.Points()...)
+	}
+	for _, list := range [][]history.Step{run.Steps, run.Faults, run.Phases} {
+		for _, s := range list {
+			all = append(all, s.From, s.To)
+		}
+	}
+	for i, lost := range run.Requests.Lost {
+		if lost > 0 {
+			all = append(all, float64(i)*run.Requests.BucketSeconds, float64(i+1)*run.Requests.BucketSeconds)
+		}
+	}
+	return all
+}

@@ -1,0 +1,97 @@
+package sheet
+
+import "unicode/utf8"
+
+// Size is that of a font, in pixels.
+type Size float64
+
+// ascent and descent are how far letters reach above and below the baseline, in parts
+// of the size.
+const (
+	ascent  = 0.95
+	descent = 0.28
+)
+
+// The widths of letters in parts of the size are those of the widest font that the
+// page may get, DejaVu Sans, rounded up: with any other one there is more room.
+const (
+	slim   = "ijlIJ.,:;'| \u00b7"
+	thin   = "frt()[]/\\-!"
+	narrow = "\"sczy"
+	broad  = "GOQ+<>=~#NHDUVw&"
+	wide   = "mMW@%…"
+
+	slimWidth   = 0.34
+	thinWidth   = 0.42
+	narrowWidth = 0.56
+	usualWidth  = 0.66
+	upperWidth  = 0.72
+	broadWidth  = 0.84
+	wideWidth   = 1.0
+	otherWidth  = 1.4
+)
+
+// Width is how wide a text is at most.
+func (s Size) Width(text string) float64 {
+	sum := 0.0
+	for _, r := range text {
+		sum += letter(r)
+	}
+	return sum * float64(s)
+}
+
+func letter(r rune) float64 {
+	switch {
+	case has(slim, r):
+		return slimWidth
+	case has(thin, r):
+		return thinWidth
+	case has(narrow, r):
+		return narrowWidth
+	case has(broad, r):
+		return broadWidth
+	case has(wide, r):
+		return wideWidth
+	case r >= utf8.RuneSelf:
+		return otherWidth
+	case r >= 'A' && r <= 'Z':
+		return upperWidth
+	}
+	return usualWidth
+}
+
+func has(set string, r rune) bool {
+	for _, s := range set {
+		if s == r {
+			return true
+		}
+	}
+	return false
+}
+
+// box is what a text covers.
+func (s Size) box(x, y float64, a Anchor, text string) box {
+	w := s.Width(text)
+	switch a {
+	case Middle:
+		x -= w / 2
+	case End:
+		x -= w
+	}
+	return box{x, y - ascent*float64(s), x + w, y + descent*float64(s)}
+}
+
+// Cut shortens a text to what fits into the room.
+func (s Size) Cut(text string, room float64) string {
+	if s.Width(text) <= room {
+		return text
+	}
+	runes := []rune(text)
+	for len(runes) > 0 {
+		runes = runes[:len(runes)-1]
+		if short := string(runes) + "…"; s.Width(short) <= room {
+			return short
+		}
+	}
+	return ""
+}

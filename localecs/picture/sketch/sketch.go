@@ -1,0 +1,220 @@
+package sketch
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/picture/axis"
+	"github.com/meshtask/consul-ecs/localecs/picture/history"
+	"github.com/meshtask/consul-ecs/localecs/picture/lane"
+)
+
+// Options say how a run is shown.
+type Options struct {
+	// Width is in cells; below minWidth it is that.
+	Width int
+	// Colour allows colours, ASCII wants no other characters.
+	Colour, ASCII bool
+	// Tasks shows the start and the stop of each task as well, or of Only, if that is
+	// not empty.
+	Tasks bool
+	Only  string
+}
+
+// The widths of a picture's parts, in cells.
+const (
+	minWidth   = 60
+	namesWidth = 24
+	notesWidth = 22
+	cutWidth   = 3
+	tickApart  = 10
+)
+
+// canvas is a picture being drawn.
+type canvas struct {
+	strings.Builder
+	Options
+	chars charset
+	run   *history.Run
+	axis.Axis
+	plot int // how many cells the lanes have
+}
+
+// Write writes the whole run, a lane for each task, and with Options.Tasks their starts
+// and stops. The error is the writer's.
+func Write(w io.Writer, run history.Run, o Options) error {
+	o.Width = max(o.Width, minWidth)
+	c := &canvas{Options: o, chars: charsetOf(o.ASCII), run: &run, plot: o.Width - namesWidth - notesWidth}
+	c.overview()
+	for _, t := range run.Tasks {
+		if o.Tasks && (o.Only == "" || o.Only == t.Name) {
+			c.task(t)
+		}
+	}
+	c.legend()
+	_, err := io.WriteString(w, c.String())
+	return err
+}
+
+// overview shows the whole run.
+func (c *canvas) overview() {
+	r := c.run
+	var lives []lane.Lane
+	var points []float64
+	for _, t := range r.Tasks {
+		l := lane.Life(t, lane.Of(t, r.Seconds), r.Seconds)
+		lives = append(lives, l)
+		points = append(points, l.Points()...)
+	}
+	for _, s := range append(append([]history.Step{}, r.Steps...), r.Faults...) {
+		points = append(points, s.From, s.To)
+	}
+	c.Axis = axis.New(0, r.Seconds, points, float64(c.plot), cutWidth)
+	answered, lost := r.Requests.Totals()
+	c.row(clean(r.Scenario)+": "+r.Outcome+", "+axis.Span(r.Seconds), "", nil)
+	c.ruler(0)
+	c.steps()
+	if len(r.Faults) > 0 {
+		c.bands("faults", r.Faults)
+	}
+	if answered+lost > 0 {
+		c.histogram("requests", fmt.Sprintf("%d ok, %d lost", answered, lost), r.Requests.Answered, r.Requests.Lost)
+	}
+	for _, l := range lives {
+		c.lane(l, lane.LifeNote(l))
+	}
+}
+
+// row writes a line of a name, cells and a note.
+func (c *canvas) row(name, note string, draw func(row)) {
+	r := blank(c.Width)
+	if draw == nil {
+		r.text(0, none, cut(name, c.Width, c.chars.ellipsis))
+	} else {
+		r.text(0, none, cut(name, namesWidth-1, c.chars.ellipsis))
+		draw(r[namesWidth : namesWidth+c.plot])
+		r.text(namesWidth+c.plot+1, grey, cut(clean(note), notesWidth-1, c.chars.ellipsis))
+	}
+	c.WriteString(r.line(c.Colour) + "\n")
+}
+
+// cell is the place of a moment.
+func (c *canvas) cell(at float64) int { return min(c.plot-1, int(c.X(at))) }
+
+// lane writes one lane.
+func (c *canvas) lane(l lane.Lane, note string) {
+	c.row("  "+clean(l.Name), note, func(r row) {
+		for _, s := range l.Segments {
+			if s.To < c.From() || s.From > c.To() {
+				continue
+			}
+			look := c.chars.states[s.State]
+			if s.Stopping && s.State != lane.Out {
+				look.char = c.chars.stopping
+			}
+			for i := c.cell(s.From); i <= c.cell(s.To); i++ {
+				r.put(i, look)
+			}
+		}
+		for _, m := range l.Marks {
+			if c.Has(m.At) {
+				r.put(c.cell(m.At), c.chars.marks[m.Glyph])
+			}
+		}
+		c.cuts(r)
+	})
+}
+
+// cuts marks what is cut short.
+func (c *canvas) cuts(r row) {
+	for _, cut := range c.Cuts() {
+		r.put(int(cut.X+cut.Width/2), cell{char: '/', style: grey, rank: 9})
+	}
+}
+
+// ruler writes the times.
+func (c *canvas) ruler(zero float64) {
+	c.row("", "", func(r row) {
+		for _, t := range c.Ticks(zero, tickApart) {
+			r.text(int(t.X), grey, t.Label)
+		}
+	})
+	c.row("", "", func(r row) {
+		for i := range r {
+			r[i] = cell{char: c.chars.axis, style: grey}
+		}
+		for _, t := range c.Ticks(zero, tickApart) {
+			r.put(min(int(t.X), len(r)-1), cell{char: c.chars.tick, style: grey, rank: 1})
+		}
+		c.cuts(r)
+	})
+}
+
+// steps writes their numbers where they begin and there is room.
+func (c *canvas) steps() {
+	if len(c.run.Steps) == 0 {
+		return
+	}
+	c.row("steps", fmt.Sprintf("%d", len(c.run.Steps)), func(r row) {
+		for i, s := range c.run.Steps {
+			at := c.cell(s.From)
+			if text := fmt.Sprint(i + 1); c.cell(s.To)-at > len(text) {
+				r.text(at, none, text)
+			}
+			for x := at; x < c.cell(s.To); x++ {
+				if r[x].char == ' ' {
+					r[x] = cell{char: c.chars.axis, style: grey}
+				}
+			}
+			r.put(c.cell(s.To), cell{char: ' '})
+		}
+	})
+}
+
+// bands writes a line for each thing that lasted.
+func (c *canvas) bands(name string, all []history.Step) {
+	for i, s := range all {
+		title := ""
+		if i == 0 {
+			title = name
+		}
+		c.row(title, strings.TrimSpace(s.Task+" "+s.Text), func(r row) {
+			for x := c.cell(s.From); x <= c.cell(s.To); x++ {
+				r.put(x, cell{char: c.chars.band, style: amber})
+			}
+			c.cuts(r)
+		})
+	}
+}
+
+// histogram writes how many requests ended when. A cell in which one was lost says so.
+func (c *canvas) histogram(name, note string, answered, lost []int) {
+	sum, bad := make([]float64, c.plot), make([]int, c.plot)
+	width := c.run.Requests.BucketSeconds
+	for i := range answered {
+		at := (float64(i) + 0.5) * width
+		if !c.Has(at) {
+			continue
+		}
+		sum[c.cell(at)] += float64(answered[i])
+		if i < len(lost) {
+			bad[c.cell(at)] += lost[i]
+		}
+	}
+	peak := 1.0
+	for _, n := range sum {
+		peak = max(peak, n)
+	}
+	c.row(name, note, func(r row) {
+		for i := range sum {
+			if sum[i] > 0 {
+				level := min(len(c.chars.levels)-1, int(sum[i]/peak*float64(len(c.chars.levels))))
+				r.put(i, cell{char: c.chars.levels[level]})
+			}
+			if bad[i] > 0 {
+				r.put(i, cell{char: 'X', style: red, rank: 1})
+			}
+		}
+	})
+}

@@ -1,0 +1,99 @@
+package news
+
+import (
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
+	"github.com/meshtask/consul-ecs/localecs/scenario/server"
+	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
+)
+
+// News is that of one run. Several goroutines may call ClusterChanged, one each of
+// the other methods.
+type News struct {
+	tasks  *roster.Roster
+	record *recording.Recording
+	tell   func(progress.Event)
+	served map[string]bool // the tasks that Consul sends traffic to
+}
+
+// New makes one that tells of these tasks. What is no news goes to the record only.
+func New(tasks *roster.Roster, record *recording.Recording, tell func(progress.Event)) *News {
+	return &News{tasks: tasks, record: record, tell: tell, served: map[string]bool{}}
+}
+
+// ClusterChanged is the cluster's observer: it tells the event and notes the moment.
+// That an image is there is no news: it is on this machine.
+func (n *News) ClusterChanged(e localecs.Event) {
+	n.tasks.Change(e.Task, func(t *roster.Task) { t.Moments.Observe(e, t.Application()) })
+	told := progress.Event{
+		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
+		Status: e.Value, Detail: e.Detail, Text: e.Value,
+	}
+	if e.What == "status" && e.Value == scheduler.StatusPulled {
+		n.record.Note(told)
+		return
+	}
+	switch told.Kind {
+	case progress.Desired:
+		told.Text = "asked to stop"
+	case progress.Restart:
+		told.Text = "started again, " + e.Value + " so far"
+	}
+	if e.Detail != "" {
+		told.Text += " (" + verdict.Brief(e.Detail) + ")"
+	}
+	n.tell(told)
+}
+
+// CheckChanged notes a check's new status; checks are all of them, with it.
+func (n *News) CheckChanged(at time.Time, c *api.HealthCheck, status string, checks server.Checks) {
+	if of := n.tasks.Of(c.ServiceID); of.Task != nil {
+		n.tasks.Change(of.Name, func(t *roster.Task) {
+			t.Moments.ConsulChanged(at, status == api.HealthPassing, checks.InTraffic(of.ID()))
+		})
+		n.tell(progress.Event{
+			Time: at, Kind: progress.Check, Task: of.Name, Service: c.ServiceName, Check: c.Name,
+			Status: status, Text: c.Name + " (" + c.ServiceName + "): " + status,
+		})
+	}
+	n.trafficTurned(at, checks)
+}
+
+// trafficTurned tells which tasks Consul sends traffic to now, and did not before. A
+// check of a node may decide that, which is no task's.
+func (n *News) trafficTurned(at time.Time, checks server.Checks) {
+	for _, t := range n.tasks.Begun() {
+		in := checks.InTraffic(t.ID())
+		if in == n.served[t.Name] {
+			continue
+		}
+		n.served[t.Name] = in
+		status, word := "out", "out of"
+		if in {
+			status, word = "in", "in"
+		}
+		n.tell(progress.Event{Time: at, Kind: progress.InTraffic, Task: t.Name, Status: status, Text: word + " traffic"})
+	}
+}
+
+// TokenChanged tells that a task has logged in, or that one of its tokens is gone.
+func (n *News) TokenChanged(at time.Time, token server.Token, gone bool) {
+	status := "login"
+	if gone {
+		status = "logout"
+	}
+	for _, t := range n.tasks.Begun() {
+		if token.Of(t.ID()) {
+			n.tell(progress.Event{
+				Time: at, Kind: progress.Token, Task: t.Name, Status: status, Method: token.Method, Accessor: token.Accessor,
+				Text: status + " by " + token.Method,
+			})
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package recording
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/picture/history"
+	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
+	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
+)
+
+// Recording is that of one run. Its methods may be called by several goroutines.
+type Recording struct {
+	mu       sync.Mutex
+	run      history.Run
+	requests buckets
+}
+
+// New begins a recording.
+func New() *Recording { return &Recording{requests: newBuckets()} }
+
+// Start notes which run it is; all times count from begun.
+func (r *Recording) Start(scenario, stopOrder string, begun time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run.Scenario, r.run.StopOrder, r.run.Begun = scenario, stopOrder, begun
+}
+
+// Begin notes a task, which may have shown events before.
+func (r *Recording) Begin(t roster.Task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.task(t.Name)
+	known.ID, known.Address, known.Application = t.ID(), t.IP(), t.Application()
+	known.Containers = nil
+	for _, c := range t.Definition.ContainerDefinitions {
+		known.Containers = append(known.Containers, history.Container{Name: c.Name, Essential: c.IsEssential(), HealthCheck: c.HealthCheck.Enabled()})
+	}
+}
+
+// task is the one of that name, made when it is new. The pointer is good until the
+// next one is made.
+func (r *Recording) task(name string) *history.Task {
+	if t := r.run.Task(name); t != nil {
+		return t
+	}
+	r.run.Tasks = append(r.run.Tasks, history.Task{Name: name})
+	return &r.run.Tasks[len(r.run.Tasks)-1]
+}
+
+// Note takes an event.
+func (r *Recording) Note(e progress.Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.since(e.Time)
+	switch e.Kind {
+	case progress.Scenario, progress.Waiting, progress.Timeline, progress.Output:
+	case progress.StepBegin:
+		r.run.Steps = append(r.run.Steps, history.Step{Text: e.Text, From: at, To: at})
+	case progress.StepEnd:
+		end(r.run.Steps, func(s history.Step) bool { return s.Text == e.Text }, at, e.Error)
+	case progress.Fault:
+		r.run.Faults = append(r.run.Faults, history.Step{Text: e.Detail, Task: e.Task, From: at, To: at, Error: e.Error})
+	case progress.FaultOver:
+		end(r.run.Faults, func(s history.Step) bool { return s.Text == e.Detail && s.To == s.From }, at, e.Error)
+	case progress.TrafficBegin:
+		r.run.Phases = append(r.run.Phases, history.Step{Text: e.Address, Task: e.Task, From: at, To: at})
+	case progress.TrafficEnd:
+		if n := len(r.run.Phases); n > 0 {
+			r.run.Phases[n-1].Text, r.run.Phases[n-1].To = e.Phase, at
+		}
+	default:
+		r.event(e, at)
+	}
+}
+
+// end ends the last that matches.
+func end(steps []history.Step, is func(history.Step) bool, at float64, err string) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if is(steps[i]) {
+			steps[i].To = at
+			if err != "" {
+				steps[i].Error = err
+			}
+			return
+		}
+	}
+}
+
+func (r *Recording) event(e progress.Event, at float64) {
+	seen := history.Event{
+		At: at, Kind: string(e.Kind), Container: e.Container, Service: e.Service, Check: e.Check,
+		Method: e.Method, Accessor: e.Accessor, Status: e.Status, Detail: e.Detail,
+	}
+	if seen.Status == "" && seen.Detail == "" {
+		seen.Detail = e.Text
+	}
+	if e.Task == "" {
+		r.run.Events = append(r.run.Events, seen)
+		return
+	}
+	t := r.task(e.Task)
+	t.Events = append(t.Events, seen)
+}
+
+// Request takes one of the traffic.
+func (r *Recording) Request(q traffic.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.since(q.End)
+	i := r.requests.add(at, q)
+	for n := range r.run.Tasks {
+		if t := &r.run.Tasks[n]; q.Err == nil && names(q.Answer, t) {
+			r.requests.served(t.Name, i)
+			t.LastServed = &at
+		}
+	}
+}
+
+func (r *Recording) since(at time.Time) float64 {
+	if at.IsZero() {
+		at = time.Now()
+	}
+	return max(0, progress.Seconds(at.Sub(r.run.Begun)))
+}
+
+// Judged is the history of a run that was judged now, with what was wrong.
+func (r *Recording) Judged(now time.Time, failures []string) *history.Run {
+	run := r.Run(now)
+	run.Outcome, run.Failures = history.Passed, slices.Clone(failures)
+	if len(failures) > 0 {
+		run.Outcome = history.Failed
+	}
+	return &run
+}
+
+// Broken is the history of a run that something has ended now, before it could be
+// judged.
+func (r *Recording) Broken(now time.Time, why error) *history.Run {
+	run := r.Run(now)
+	run.Outcome, run.Failures = history.Interrupted, []string{why.Error()}
+	return &run
+}
+
+// Run is the history until now: a copy. Of a run that ends in the middle of a phase
+// or a step, these end now.
+func (r *Recording) Run(now time.Time) history.Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run := r.run
+	run.Seconds = r.since(now)
+	run.Tasks, run.Steps, run.Faults = slices.Clone(r.run.Tasks), slices.Clone(r.run.Steps), slices.Clone(r.run.Faults)
+	run.Phases, run.Events = slices.Clone(r.run.Phases), slices.Clone(r.run.Events)
+	for _, open := range [][]history.Step{run.Steps, run.Phases} {
+		if n := len(open); n > 0 && open[n-1].To == open[n-1].From {
+			open[n-1].To = run.Seconds
+		}
+	}
+	run.Requests = r.requests.counted()
+	for i := range run.Tasks {
+		t := &run.Tasks[i]
+		t.Events = slices.Clone(t.Events)
+		// A container's time is its own, and may be before the one of what was told last.
+		slices.SortStableFunc(t.Events, func(a, b history.Event) int { return compare(a.At, b.At) })
+		t.Served = r.requests.of(t.Name)
+	}
+	return run
+}
+
+func compare(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
