@@ -230,3 +230,46 @@ func TestTwoRunsAtATime(t *testing.T) {
 		t.Errorf("tasks %v, %+v, want %s", ids, got, want)
 	}
 }
+
+// localecs serve ends when all is stopped, and leaves nothing of its socket.
+func TestStopAllOfServe(t *testing.T) {
+	t.Parallel()
+	s := startServe(t, asRoot(t))
+	s.aws(t, "register-task-definition", "--cli-input-json", "file://"+filepath.Join(testkit.Root(), "localecs", "command", "testdata", "serve", "web.json"))
+	s.aws(t, "run-task", "--task-definition", "web", "--network-configuration", subnets)
+	l := &looked{Process: s.Process, t: t, dir: s.dir}
+	l.ask(0, "wait", "-running", "web")
+	if out, _ := l.ask(0, "logs", "-tail", "1", "web"); out != "hello\n" {
+		t.Errorf("logs: %q", out)
+	}
+	state := l.state()
+	out, _ := l.ask(0, "stop", "-all")
+	if len(state.Tasks) != 1 || out != state.Tasks[0].Name+"\n" || !strings.HasPrefix(out, "web-") || state.Command != "serve" {
+		t.Errorf("%+v, stop says %q", state, out)
+	}
+	if code := l.Wait(); code != 0 {
+		t.Errorf("serve: exit %d", code)
+	}
+	if _, err := os.Lstat(filepath.Join(s.dir, control.SocketName)); !os.IsNotExist(err) {
+		t.Errorf("the socket is still there: %v", err)
+	}
+}
+
+// A run of task definitions alone is looked into, too.
+func TestRunWithoutScenarioIsLookedInto(t *testing.T) {
+	t.Parallel()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	p := asRoot(t)("run", "-dir", dir, "-images", looking(), "-var", "kid="+self, filepath.Join(looking(), "job.json"))
+	l := &looked{Process: p, t: t, dir: dir}
+	l.ask(0, "wait", "-running", "job")
+	if out, _ := l.ask(0, "stop", "job"); out != "job\n" {
+		t.Errorf("stop: %q", out)
+	}
+	if code := l.Wait(); code != 2 { // the job has failed
+		t.Errorf("exit %d", code)
+	}
+}

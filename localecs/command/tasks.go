@@ -7,11 +7,13 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
 	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/plain"
+	"github.com/meshtask/consul-ecs/localecs/region"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 )
 
@@ -48,8 +50,11 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	}
 	defer giveBack()
 	_, terminal := tty.Of(inv.Stdout)
+	attended := func(r *region.Region) func() {
+		return attend.Region("run", plan.Name(), r, dir.Name(), func() {}, inv.Log)
+	}
 	outcome, err := plan.Run(ctx, plain.Options{
-		Dir: dir.Name(), StopOrder: f.stopOrder, Stop: stop, Progress: follow,
+		Dir: dir.Name(), StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: attended,
 		Colour: terminal && !f.json && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
 	if err != nil {

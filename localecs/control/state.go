@@ -14,8 +14,9 @@ type State struct {
 	// Tasks are in the order of their start, stopped ones included for an hour.
 	Tasks    []Task    `json:"tasks"`
 	Services []Service `json:"services"`
-	// Planned are tasks and services of the scenario that have not begun.
-	Planned []string `json:"planned,omitempty"`
+	// Planned are tasks and services of the scenario that have not begun; nil where
+	// nobody has a plan.
+	Planned []string `json:"planned"`
 	// Consul is nil before there is a server, or without one.
 	Consul *Consul `json:"consul,omitempty"`
 	// Ended says that nothing runs any more.
@@ -81,7 +82,7 @@ type Consul struct {
 
 // HasPlan says whether all that may begin is known: in a scenario, unless its tasks
 // start others.
-func (s State) HasPlan() bool { return s.Command == "run" }
+func (s State) HasPlan() bool { return s.Planned != nil }
 
 // Stopped says whether the task is over.
 func (t Task) Stopped() bool { return t.LastStatus == "STOPPED" }

@@ -34,6 +34,9 @@ type Options struct {
 	// Stop asks all tasks to stop when it is closed, in ECS's order.
 	Stop     <-chan struct{}
 	Progress Progress
+	// Attend is handed the region before the tasks start; leave is called when nothing
+	// runs any more. nil is nobody.
+	Attend func(*region.Region) (leave func())
 	// Colour marks who says what.
 	Colour bool
 	Log    hclog.Logger
@@ -62,6 +65,9 @@ func (p *Plan) Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	r := &run{plan: p, out: o.Progress, begun: time.Now(), prefix: p.prefixes(o.Colour)}
 	if r.fleet, err = r.open(o); err != nil {
 		return nil, err
+	}
+	if o.Attend != nil {
+		defer o.Attend(r.fleet.Region())()
 	}
 	defer func() {
 		if closeErr := r.fleet.Close(); closeErr != nil {

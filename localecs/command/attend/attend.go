@@ -35,9 +35,10 @@ func Scenario(dir string, log hclog.Logger) func(*live.Run) (leave func()) {
 	}
 }
 
-// Region does the same for a region that somebody else drives. end is called when
-// all its tasks were stopped; leave is to be called when nothing runs any more.
-func Region(r *region.Region, dir string, end func(), log hclog.Logger) (leave func()) {
+// Region does the same for a region without a scenario, that of a command. end is
+// called when all its tasks were stopped; leave is to be called when nothing runs any
+// more.
+func Region(command, name string, r *region.Region, dir string, end func(), log hclog.Logger) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var draining sync.WaitGroup
 	drain := sync.OnceFunc(func() {
@@ -48,11 +49,11 @@ func Region(r *region.Region, dir string, end func(), log hclog.Logger) (leave f
 			end()
 		})
 	})
-	leave = serve(control.Options{Command: "serve", Name: "serve", Directory: dir, World: world.New(world.Options{Region: r, End: drain})}, log)
+	closeSocket := serve(control.Options{Command: command, Name: name, Directory: dir, World: world.New(world.Options{Region: r, End: drain})}, log)
 	return func() {
 		cancel()
 		draining.Wait()
-		leave()
+		closeSocket()
 	}
 }
 

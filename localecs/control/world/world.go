@@ -45,7 +45,8 @@ func (w *World) State() control.State {
 		s.Services = append(s.Services, service(v))
 	}
 	if w.Planned != nil {
-		s.Planned = slices.DeleteFunc(w.Planned(), func(name string) bool {
+		s.Planned = []string{}
+		s.Planned = slices.DeleteFunc(append(s.Planned, w.Planned()...), func(name string) bool {
 			return slices.ContainsFunc(s.Services, func(v control.Service) bool { return v.Name == name })
 		})
 	}
