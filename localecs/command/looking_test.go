@@ -110,6 +110,14 @@ func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
 		t.Errorf("logs -json: %s", out)
 	}
 
+	// A shell at a Tab hears the names of tasks, then those of containers.
+	for _, c := range []struct{ words, want string }{{"w", "web\t\n"}, {"web s", "side\t\n"}, {"nosuch ", ""}} {
+		got := call(t, append([]string{"completion", "words", "logs", "-dir", dir}, strings.Split(c.words, " ")...)...)
+		if got.code != 0 || got.stdout != c.want {
+			t.Errorf("completion of logs %q: %+v", c.words, got)
+		}
+	}
+
 	// What a user has stopped is no failure of the scenario's.
 	if out, _ := l.ask(0, "stop", "web"); out != "web\n" {
 		t.Errorf("stop: %q", out)

@@ -154,15 +154,25 @@ func place(fs *flag.FlagSet, words []string) (s spot) {
 			if i += 2; i == len(before) {
 				return spot{flag: nameOf(f)}
 			}
+			set(f, before[i])
 		case last == "=" && i == len(before)-1:
 			return spot{flag: nameOf(f)}
 		case f != nil && !isBool(f):
 			if i++; i == len(before) {
 				return spot{flag: f.Name}
 			}
+			set(f, before[i])
 		}
 	}
 	return spot{flags: strings.HasPrefix(last, "-")}
+}
+
+// set has the command see a flag's value when it is asked what may follow. What is
+// wrong with one is not for now.
+func set(f *flag.Flag, value string) {
+	if f != nil {
+		_ = f.Value.Set(value)
+	}
 }
 
 func nameOf(f *flag.Flag) string {

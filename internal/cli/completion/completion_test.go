@@ -27,6 +27,7 @@ func TestMain(m *testing.M) {
 
 // prog has a command with flags of each kind, and one whose arguments are words.
 func prog() cli.App {
+	of := ""
 	return completion.With(cli.App{Name: "my-prog", Version: "v1", Commands: map[string]cli.Command{
 		"run": {
 			Synopsis: "Run it",
@@ -39,8 +40,14 @@ func prog() cli.App {
 		},
 		"logs": {
 			Synopsis: "Show logs",
-			Flags:    func(fs *flag.FlagSet) { fs.Bool("follow", false, "go on") },
+			Flags: func(fs *flag.FlagSet) {
+				fs.Bool("follow", false, "go on")
+				fs.StringVar(&of, "of", "", "whose")
+			},
 			Complete: func(flag string, args []string) []string {
+				if of != "" {
+					return []string{of + "-1"}
+				}
 				if len(args) == 0 {
 					return []string{"web", "web-2", "api"}
 				}

@@ -51,7 +51,8 @@ Examples:
 			fs.IntVar(&f.tail, "tail", -1, "begin with the last `N` lines of each container; negative is all")
 			fs.BoolVar(&f.json, "json", false, "write each line as an object with task, container and line")
 		},
-		Run: run(f.run),
+		Complete: f.nameThenContainer,
+		Run:      run(f.run),
 	}
 }
 

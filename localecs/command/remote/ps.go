@@ -50,7 +50,8 @@ Examples:
 			fs.BoolVar(&f.json, "json", false, "write one JSON object")
 			fs.BoolVar(&f.quiet, "q", false, "write IDs of tasks only")
 		},
-		Run: run(f.run),
+		Complete: f.names,
+		Run:      run(f.run),
 	}
 }
 

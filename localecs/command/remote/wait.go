@@ -64,7 +64,8 @@ Example:
 			fs.DurationVar(&f.timeout, "timeout", 120*time.Second, "how `long` to wait")
 			fs.BoolVar(&f.json, "json", false, "write what was waited for as one JSON object")
 		},
-		Run: run(f.run),
+		Complete: f.names,
+		Run:      run(f.run),
 	}
 }
 
