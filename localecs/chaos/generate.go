@@ -158,20 +158,36 @@ func (g *generator) endpoint(e *Event, task Task) bool {
 	if g.rand.IntN(3) == 0 {
 		p.Share = 0.5
 	}
-	statuses, wrong := []int{429, 500, 503}, []string{fault.Empty, fault.Truncated, fault.Page, fault.Error}
-	switch g.rand.IntN(5) {
-	case 0:
-		p.Slow = g.length(100*time.Millisecond, 4*time.Second)
-	case 1:
-		p.Hang = true
-	case 2:
-		p.Status = statuses[g.rand.IntN(len(statuses))]
-	case 3:
-		p.Cut = true
-	default:
-		p.Wrong = wrong[g.rand.IntN(len(wrong))]
+	ways := []string{"slow", "hang", "status", "cut", "wrong"}
+	switch p.Name {
+	case fault.STS, fault.IAM, fault.ECS: // who look at the times of signatures
+		ways = append(ways, "skew")
+	case fault.Metadata: // without IAM's a login is refused for good, as it should be
+		ways = append(ways, "noTags")
 	}
+	g.misbehave(p, ways[g.rand.IntN(len(ways))])
 	return true
+}
+
+func (g *generator) misbehave(p *fault.Endpoint, way string) {
+	statuses, wrong := []int{429, 500, 503}, []string{fault.Empty, fault.Truncated, fault.Page, fault.Error}
+	skews := []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour} // AWS takes 15 minutes
+	switch way {
+	case "slow":
+		p.Slow = g.length(100*time.Millisecond, 4*time.Second)
+	case "hang":
+		p.Hang = true
+	case "status":
+		p.Status = statuses[g.rand.IntN(len(statuses))]
+	case "cut":
+		p.Cut = true
+	case "wrong":
+		p.Wrong = wrong[g.rand.IntN(len(wrong))]
+	case "skew":
+		p.Skew = skews[g.rand.IntN(len(skews))]
+	case "noTags":
+		p.NoTags = true
+	}
 }
 
 // alive are the tasks that can be hit then, in a lasting order.

@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -58,6 +59,33 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 	}
 	if events < 300*5 {
 		t.Errorf("%d events in 300 minutes, want 5 a minute", events)
+	}
+}
+
+// TestEndpointsMisbehaveInEveryWay that their invariants say something about.
+func TestEndpointsMisbehaveInEveryWay(t *testing.T) {
+	t.Parallel()
+	w := hello()
+	w.Kinds = []string{"endpoint"}
+	seen := map[string]bool{}
+	for seed := range uint64(150) {
+		for _, e := range Generate(dice(seed), time.Minute, w).Events {
+			p := e.Fault.Endpoint
+			seen[p.Name] = true
+			switch {
+			case p.Skew != 0:
+				seen[fmt.Sprintf("%s %s", p.Name, p.Skew)] = true
+			case p.NoTags:
+				seen[p.Name+" noTags"] = true
+			}
+		}
+	}
+	want := []string{
+		"credentials", "ecs", "ecs -1h0m0s", "ecs -1m0s", "ecs 1h0m0s", "ecs 1m0s", "iam", "iam -1h0m0s", "iam -1m0s", "iam 1h0m0s", "iam 1m0s",
+		"metadata", "metadata noTags", "protection", "sts", "sts -1h0m0s", "sts -1m0s", "sts 1h0m0s", "sts 1m0s",
+	}
+	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

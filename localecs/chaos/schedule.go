@@ -104,6 +104,9 @@ func (e Event) Tasks() []string {
 func (e Event) Target(w World, s Schedule) (task Task, on string) {
 	if e.Fault != nil && e.Fault.Endpoint != nil {
 		on = e.Fault.Endpoint.Name
+		if e.Fault.Endpoint.NoTags {
+			on += "'s tags"
+		}
 	}
 	names := e.Tasks()
 	if len(names) == 0 {

@@ -208,7 +208,7 @@ func (e Event) starting() bool {
 		return false
 	}
 	if p := e.Fault.Endpoint; p != nil {
-		return p.Name != fault.Protection && p.Name != fault.ECS
+		return p.Name != fault.Protection && p.Name != fault.ECS && !p.NoTags
 	}
 	return e.Fault.Server != ""
 }

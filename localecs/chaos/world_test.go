@@ -23,7 +23,7 @@ func hello() World {
 	}
 	return World{
 		Tasks:     []Task{task("api-1", "api"), task("api-2", "api"), task("api-3", "api"), task("web", "web")},
-		Endpoints: []string{fault.Metadata, fault.Credentials, fault.STS, fault.IAM}, Server: true,
+		Endpoints: []string{fault.Metadata, fault.Credentials, fault.Protection, fault.STS, fault.IAM, fault.ECS}, Server: true,
 	}
 }
 

@@ -41,7 +41,7 @@ func Take(f *file.Scenario) (*Setting, error) {
 	}
 	defs := read.Tasks
 	s := &Setting{scene: &file.Scenario{}, World: chaos.World{
-		Server: true, Endpoints: []string{fault.Metadata, fault.Credentials, fault.STS, fault.IAM},
+		Server: true, Endpoints: []string{fault.Metadata, fault.Credentials, fault.Protection, fault.STS, fault.IAM, fault.ECS},
 	}}
 	*s.scene = *f
 	s.scene.Tasks = maps.Clone(f.Tasks)
