@@ -75,6 +75,9 @@ func TestComposeExample(t *testing.T) {
 	if left := m.inConsul(t); len(left.tokens) > 0 || len(left.services) > 0 {
 		t.Errorf("left in Consul: tokens %v, services %v", left.tokens, left.services)
 	}
+	// And once more, with the volumes of the first time.
+	m.mustDo(t, "up", "-d")
+	testkit.Within(t, time.Minute, "web answers again", func() bool { return m.web() == 0 })
 	m.mustDo(t, "down", "-v")
 	for _, kind := range []string{"ps -aq", "network ls -q", "volume ls -q"} {
 		args := append(strings.Fields(kind), "--filter", "label=com.docker.compose.project="+m.ID)
