@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"sync"
@@ -224,8 +225,11 @@ type Task struct {
 	View       scheduler.View
 }
 
+// outside shares nothing that changes.
 func (t *task) outside() Task {
-	return Task{Name: t.Name, ID: t.id, Definition: t.Definition.Definition, Facts: t.facts, View: t.copyView()}
+	known := t.facts
+	known.Containers = maps.Clone(known.Containers)
+	return Task{Name: t.Name, ID: t.id, Definition: t.Definition.Definition, Facts: known, View: t.copyView()}
 }
 
 // Tasks are those that have begun.
