@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/plain"
 	"github.com/meshtask/consul-ecs/localecs/region"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 )
 
 // runTasks runs task definitions that have no scenario.
@@ -60,7 +61,10 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	if err != nil {
 		return err
 	}
-	if err := outcome.Write(out, f.json); err != nil {
+	if !f.json {
+		err = f.picture.Show(inv, out, &report.Report{History: outcome.History})
+	}
+	if err := errors.Join(err, outcome.Write(out, f.json)); err != nil {
 		return context.Cause(ctx) // what out made of it
 	}
 	if len(outcome.Failures) > 0 {

@@ -163,6 +163,9 @@ func TestExamples(t *testing.T) {
 					t.Errorf("no %q in %q", line, f.output)
 				}
 			}
+			if page, err := os.ReadFile(filepath.Join(dir, "timeline.html")); err != nil || !strings.Contains(string(page), "<svg") || out.Picture != filepath.Join(dir, "timeline.html") {
+				t.Errorf("picture %q: %v", out.Picture, err)
+			}
 			lastMetadata(t, filepath.Join(dir, "logs", name, "metadata.json"))
 		})
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/picture/history"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
@@ -22,6 +23,9 @@ type Outcome struct {
 	// LogDir has a directory for each task: a log for each container, and
 	// metadata.json.
 	LogDir string `json:"log_dir"`
+	// Picture is the page that shows the run, History what it was drawn from.
+	Picture string       `json:"picture,omitempty"`
+	History *history.Run `json:"-"`
 }
 
 // End is how a task has ended.
@@ -159,6 +163,9 @@ func (o *Outcome) text() string {
 		}
 	}
 	fmt.Fprintf(&b, "\nLogs and metadata: %s\n", o.LogDir)
+	if o.Picture != "" {
+		fmt.Fprintf(&b, "Timeline: %s\n", o.Picture)
+	}
 	for _, f := range o.Failures {
 		fmt.Fprintf(&b, "%s: FAILED: %s\n", o.Name, f)
 	}

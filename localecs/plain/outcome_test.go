@@ -42,7 +42,7 @@ func TestOutcomesAreToldToPeopleAndMachines(t *testing.T) {
 	t.Parallel()
 	code, started, ended := 0, 0.5, 61.25
 	o := &Outcome{
-		Name: "shop", Failures: []string{}, Elapsed: 61310 * time.Millisecond, LogDir: "/logs",
+		Name: "shop", Failures: []string{}, Elapsed: 61310 * time.Millisecond, LogDir: "/logs", Picture: "/timeline.html",
 		Tasks: []End{{Task: "shop", TaskID: "0123", StopCode: "UserInitiated", StoppedReason: "Task stopped by user", Containers: []ContainerEnd{
 			{Name: "web", Essential: true, ExitCode: &code, Health: "HEALTHY", StartedSeconds: &started, EndedSeconds: &ended},
 			{Name: "never-there", Reason: "no image"},
@@ -55,13 +55,14 @@ shop: UserInitiated: Task stopped by user
   never-there             -        -        -
 
 Logs and metadata: /logs
+Timeline: /timeline.html
 shop: all essential containers ended well in 1m1.3s
 `
 	if diff := cmp.Diff(want, o.text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	o.Failures = []string{"web exited with 1"}
-	if got := o.text(); !strings.HasSuffix(got, "/logs\nshop: FAILED: web exited with 1\n") {
+	if got := o.text(); !strings.HasSuffix(got, "timeline.html\nshop: FAILED: web exited with 1\n") {
 		t.Errorf("got %s", got)
 	}
 	var b bytes.Buffer
@@ -71,7 +72,7 @@ shop: all essential containers ended well in 1m1.3s
 	_, object, _ := strings.Cut(b.String(), `"kind":`)
 	wantObject := `"report","name":"shop","ended":[{"task":"shop","task_id":"0123","stop_code":"UserInitiated","stopped_reason":"Task stopped by user",` +
 		`"containers":[{"name":"web","essential":true,"exit_code":0,"health":"HEALTHY","started_seconds":0.5,"ended_seconds":61.25},` +
-		`{"name":"never-there","essential":false,"exit_code":null,"reason":"no image"}]}],"failures":["web exited with 1"],"elapsed_ns":61310000000,"log_dir":"/logs"}` + "\n"
+		`{"name":"never-there","essential":false,"exit_code":null,"reason":"no image"}]}],"failures":["web exited with 1"],"elapsed_ns":61310000000,"log_dir":"/logs","picture":"/timeline.html"}` + "\n"
 	if diff := cmp.Diff(wantObject, object); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

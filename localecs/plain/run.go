@@ -8,11 +8,15 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/region"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
+	"github.com/meshtask/consul-ecs/localecs/scenario/gallery"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
+	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/screen"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -48,6 +52,7 @@ type run struct {
 	out     Progress
 	begun   time.Time
 	prefix  map[string]string // by task and container
+	record  *recording.Recording
 	fleet   *fleet.Fleet
 	started []started
 }
@@ -62,7 +67,8 @@ type started struct {
 // everything is killed and the error is the cause. Everything it started is gone
 // when it returns.
 func (p *Plan) Run(ctx context.Context, o Options) (out *Outcome, err error) {
-	r := &run{plan: p, out: o.Progress, begun: time.Now(), prefix: p.prefixes(o.Colour)}
+	r := &run{plan: p, out: o.Progress, begun: time.Now(), prefix: p.prefixes(o.Colour), record: recording.New()}
+	r.record.Start(p.Name(), o.order(), r.begun)
 	if r.fleet, err = r.open(o); err != nil {
 		return nil, err
 	}
@@ -81,9 +87,23 @@ func (p *Plan) Run(ctx context.Context, o Options) (out *Outcome, err error) {
 	}
 	defer o.Progress.Follow(r.state)()
 	if err := r.wait(ctx, o.Stop); err != nil {
-		return nil, err
+		_, saveErr := gallery.Save(o.Dir, *r.record.Broken(time.Now(), err))
+		return nil, errors.Join(err, saveErr)
 	}
-	return r.outcome(cluster.LogDir()), nil
+	out = r.outcome(cluster.LogDir())
+	out.History = r.record.Judged(time.Now(), out.Failures)
+	if out.Picture, err = gallery.Save(o.Dir, *out.History); err != nil { // changes no verdict
+		o.Log.Warn("timeline was not written", logkey.Error, err)
+	}
+	return out, nil
+}
+
+// order is how tasks are stopped.
+func (o Options) order() string {
+	if o.StopOrder == file.StopAtOnce {
+		return file.StopAtOnce
+	}
+	return file.StopReverse
 }
 
 // open makes what tasks run in: a cluster with its ECS API.
@@ -113,6 +133,7 @@ func (r *run) start() error {
 			return fmt.Errorf("start %s: %w", t.name, err)
 		}
 		r.started = append(r.started, started{t, begun})
+		r.record.Begin(roster.Task{Task: begun, Name: t.name, Definition: t.def})
 		r.tell(progress.Event{
 			Kind: progress.Task, Task: t.name, TaskID: begun.ID(), Address: begun.IP(),
 			Text: fmt.Sprintf("task %s at %s, %s.%s.local", begun.ID(), begun.IP(), t.def.Family, r.plan.setting.Cluster),

@@ -41,6 +41,7 @@ func (r *run) tell(e progress.Event) {
 	}
 	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
 	e.Scenario = r.plan.Name()
+	r.record.Note(e)
 	r.out.Event(e)
 }
 
