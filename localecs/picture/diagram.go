@@ -3,6 +3,7 @@ package picture
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/picture/axis"
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
@@ -211,7 +212,12 @@ func (d *diagram) bands(name, class string, all []history.Step, place func([]his
 			state += " error"
 		}
 		d.Rect(x1, y, max(3, x2-x1), rowHeight-2, "s "+state, bandTitle(b))
-		d.Fitting(x1+3, y+10.5, x2-x1-4, sheet.Start, tiny, "bandlabel", text(i), bandTitle(b))
+		label := tiny.Cut(text(i), x2-x1-4)
+		if label == "" { // a number may have room
+			label, _, _ = strings.Cut(text(i), " ")
+			label = tiny.Cut(label, x2-x1-2)
+		}
+		d.Text(x1+3, y+10.5, sheet.Start, tiny, "bandlabel", label, bandTitle(b))
 	}
 	d.y += height
 }

@@ -21,7 +21,7 @@ func overview(run *history.Run, lives []lane.Lane, width float64) *diagram {
 	d.y = 4
 	if len(run.Steps) > 0 {
 		d.bands("steps", "step", run.Steps, d.inOneRow, func(i int) string {
-			return fmt.Sprintf("%d", i+1)
+			return fmt.Sprintf("%d %s", i+1, run.Steps[i].Text)
 		})
 	}
 	if len(run.Faults) > 0 {

@@ -81,13 +81,16 @@ func (s Size) box(x, y float64, a Anchor, text string) box {
 	return box{x, y - ascent*float64(s), x + w, y + descent*float64(s)}
 }
 
-// Cut shortens a text to what fits into the room.
+// minCut is how many letters a shortened text has at least: with less it says nothing.
+const minCut = 3
+
+// Cut shortens a text to what fits into the room; it is empty when that is too little.
 func (s Size) Cut(text string, room float64) string {
 	if s.Width(text) <= room {
 		return text
 	}
 	runes := []rune(text)
-	for len(runes) > 0 {
+	for len(runes) > minCut {
 		runes = runes[:len(runes)-1]
 		if short := string(runes) + "…"; s.Width(short) <= room {
 			return short
