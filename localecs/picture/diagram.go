@@ -174,48 +174,77 @@ func (d *diagram) ruler(zero float64) {
 	d.y += 32
 }
 
-// stacked puts what lasts at the same time into rows of their own.
-func (d *diagram) stacked(all []history.Step) (placed []int, rows int) {
+// layout says in which row each band is, and how wide its text may be.
+type layout struct {
+	rows int
+	row  []int
+	room []float64
+}
+
+// What has a text beside it takes more rows, of which there may be so many.
+const (
+	maxRows  = 16
+	maxLabel = 170
+)
+
+// stacked puts what lasts at the same time into rows of their own. Where that does not
+// take too many, each has room for its text, beside the band too.
+func (d *diagram) stacked(all []history.Step, text func(int) string) layout {
+	with := d.packed(all, func(i int) float64 { return min(maxLabel, tiny.Width(text(i))) + 8 })
+	if with.rows <= maxRows {
+		return with
+	}
+	return d.packed(all, func(int) float64 { return 0 })
+}
+
+func (d *diagram) packed(all []history.Step, label func(int) float64) layout {
 	var ends []float64
-	placed = make([]int, len(all))
+	l := layout{row: make([]int, len(all)), room: make([]float64, len(all))}
 	for i, b := range all {
-		x := d.at(b.From)
-		placed[i] = len(ends)
+		x1, x2 := d.at(b.From), max(d.at(b.To), d.at(b.From)+3)
+		wide := min(label(i), d.right()-x1)
+		l.room[i] = max(x2-x1, wide) - 6
+		l.row[i] = len(ends)
 		for r, end := range ends {
-			if end <= x {
-				placed[i] = r
+			if end <= x1 {
+				l.row[i] = r
 				break
 			}
 		}
-		if placed[i] == len(ends) {
+		if l.row[i] == len(ends) {
 			ends = append(ends, 0)
 		}
-		ends[placed[i]] = max(d.at(b.To), x+3) + 1
+		ends[l.row[i]] = max(x2+1, x1+wide)
 	}
-	return placed, len(ends)
+	l.rows = len(ends)
+	return l
 }
 
 // inOneRow is for what comes one after the other.
-func (d *diagram) inOneRow(all []history.Step) (placed []int, rows int) {
-	return make([]int, len(all)), 1
+func (d *diagram) inOneRow(all []history.Step, _ func(int) string) layout {
+	l := layout{rows: 1, row: make([]int, len(all))}
+	for _, b := range all {
+		l.room = append(l.room, d.at(b.To)-d.at(b.From)-4)
+	}
+	return l
 }
 
 // bands draws what lasts, with its text where there is room.
-func (d *diagram) bands(name, class string, all []history.Step, place func([]history.Step) ([]int, int), text func(int) string) {
-	placed, rows := place(all)
-	height := float64(rows*rowHeight + 4)
+func (d *diagram) bands(name, class string, all []history.Step, place func([]history.Step, func(int) string) layout, text func(int) string) {
+	l := place(all, text)
+	height := float64(l.rows*rowHeight + 4)
 	d.ground(height, "", name, fmt.Sprintf("%d", len(all)), "")
 	for i, b := range all {
-		x1, x2, y := d.at(b.From), d.at(b.To), d.y+2+float64(placed[i]*rowHeight)
+		x1, x2, y := d.at(b.From), d.at(b.To), d.y+2+float64(l.row[i]*rowHeight)
 		state := class
 		if b.Error != "" {
 			state += " error"
 		}
 		d.Rect(x1, y, max(3, x2-x1), rowHeight-2, "s "+state, bandTitle(b))
-		label := tiny.Cut(text(i), x2-x1-4)
+		label := tiny.Cut(text(i), l.room[i])
 		if label == "" { // a number may have room
 			label, _, _ = strings.Cut(text(i), " ")
-			label = tiny.Cut(label, x2-x1-2)
+			label = tiny.Cut(label, l.room[i]+2)
 		}
 		d.Text(x1+3, y+10.5, sheet.Start, tiny, "bandlabel", label, bandTitle(b))
 	}

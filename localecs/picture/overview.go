@@ -52,9 +52,15 @@ func runPoints(run *history.Run, lives []lane.Lane) []float64 {
 			all = append(all, s.From, s.To)
 		}
 	}
-	for i, lost := range run.Requests.Lost {
+	return append(all, losses(run.Requests)...)
+}
+
+// losses are when requests were lost.
+func losses(r history.Requests) []float64 {
+	var all []float64
+	for i, lost := range r.Lost {
 		if lost > 0 {
-			all = append(all, float64(i)*run.Requests.BucketSeconds, float64(i+1)*run.Requests.BucketSeconds)
+			all = append(all, float64(i)*r.BucketSeconds, float64(i+1)*r.BucketSeconds)
 		}
 	}
 	return all

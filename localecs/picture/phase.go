@@ -30,7 +30,7 @@ func phase(run *history.Run, t history.Task, lanes []lane.Lane, p lane.Phase, no
 			d.lane(l, note(l))
 		}
 	}
-	if traffic && len(t.Served) > 0 {
+	if traffic && servedIn(run.Requests, t, p) {
 		d.histogram("answers of this task", lastServed(t, p), run.Requests.BucketSeconds, t.Served, nil, nil)
 	}
 	if r := run.Requests; traffic && answeredIn(r, p) {
@@ -53,7 +53,7 @@ func points(run *history.Run, lanes []lane.Lane, p lane.Phase) []float64 {
 	for _, f := range run.Faults {
 		all = append(all, f.From, f.To)
 	}
-	return all
+	return append(all, losses(run.Requests)...)
 }
 
 // during are the faults of a phase that are about the task, or about nobody.
@@ -65,6 +65,16 @@ func during(all []history.Step, p lane.Phase, task string) []history.Step {
 		}
 	}
 	return some
+}
+
+// servedIn says whether answers named the task in a phase.
+func servedIn(r history.Requests, t history.Task, p lane.Phase) bool {
+	for i, n := range t.Served {
+		if at := float64(i) * r.BucketSeconds; n > 0 && at+r.BucketSeconds >= p.From && at <= p.To {
+			return true
+		}
+	}
+	return false
 }
 
 func lastServed(t history.Task, p lane.Phase) string {

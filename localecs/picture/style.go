@@ -19,7 +19,7 @@ svg{display:block;max-width:100%;height:auto}
 svg.narrow{display:none}
 .phases{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,600px),1fr));gap:8px 24px}
 figure{margin:6px 0;min-width:0}figcaption{font-weight:600;margin-bottom:4px}figcaption small{font-weight:400;color:var(--soft);margin-left:8px}
-.phases svg,.life svg{max-width:min(100%,760px);width:100%}
+.phases svg{max-width:min(100%,760px);width:100%}.life svg{max-width:min(100%,700px);width:100%}
 dl{display:flex;flex-wrap:wrap;gap:2px 18px;margin:6px 0 2px;font-size:13px}dl div{display:flex;gap:6px}dt{font-weight:600;color:var(--link)}dd{margin:0}
 .durations{margin:2px 0;font-size:13px;color:var(--soft)}.durations span{margin-right:14px;white-space:nowrap}b{color:var(--fg)}
 details{margin:6px 0}summary{cursor:pointer;color:var(--link)}
@@ -36,7 +36,7 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Aria
 .m{stroke:var(--fg);stroke-width:1;fill:none}.term{fill:var(--warn)}.kill{stroke:var(--bad);stroke-width:3}.again{fill:var(--bg);stroke-width:1.8}.exit{stroke-width:2}.badexit{fill:var(--bad)}.sick{fill:var(--bad)}
 @media (max-width:1000px){svg.wide{display:none}svg.narrow{display:block}main{padding:16px}}
 @media print{:root{--bg:#fff;--fg:#000;--soft:#444;--line:#bbb;--ground:#f4f6f8;--up:#8fa3b5;--good:#0072b2;--bad:#d55e00;--warn:#e69f00;--hatch:#5a6470;--pale:#dfe5ea;--token:#b0679a;--fault:#e69f00;--faultbg:#fdf0d2;--step:#dce6ee;--link:#0060a0}
-body{-webkit-print-color-adjust:exact;print-color-adjust:exact;font-size:11px}main{padding:0;max-width:none}nav{display:none}svg.wide{display:none}svg.narrow{display:block}.phases{display:block}figure,.legend{break-inside:avoid}h2{break-after:avoid}}
+body{-webkit-print-color-adjust:exact;print-color-adjust:exact;font-size:11px}main{padding:0;max-width:none}nav{display:none}svg.wide{display:none}svg.narrow{display:block}.phases{display:block}.task{break-before:page}figure,.legend{break-inside:avoid}h2,.facts,summary{break-after:avoid}}
 `
 
 // patterns are what fills refer to, once for the page.

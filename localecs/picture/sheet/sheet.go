@@ -9,7 +9,8 @@ import (
 // Sheet is one picture. Coordinates are in pixels from the upper left corner.
 type Sheet struct {
 	width, height float64
-	body          strings.Builder
+	// Texts are drawn over all shapes.
+	shapes, words strings.Builder
 	texts         []box
 }
 
@@ -32,30 +33,30 @@ func (s *Sheet) reach(y float64) { s.height = max(s.height, y) }
 // can be seen.
 func (s *Sheet) Rect(x, y, w, h float64, class, title string) {
 	s.reach(y + h)
-	fmt.Fprintf(&s.body, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"`, Escape(class), n(x), n(y), n(max(w, 1)), n(h))
+	fmt.Fprintf(&s.shapes, `<rect class="%s" x="%s" y="%s" width="%s" height="%s"`, Escape(class), n(x), n(y), n(max(w, 1)), n(h))
 	s.end("rect", title)
 }
 
 // Line is a straight one.
 func (s *Sheet) Line(x1, y1, x2, y2 float64, class, title string) {
 	s.reach(max(y1, y2))
-	fmt.Fprintf(&s.body, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"`, Escape(class), n(x1), n(y1), n(x2), n(y2))
+	fmt.Fprintf(&s.shapes, `<line class="%s" x1="%s" y1="%s" x2="%s" y2="%s"`, Escape(class), n(x1), n(y1), n(x2), n(y2))
 	s.end("line", title)
 }
 
 // Path is a shape whose data is relative to a point.
 func (s *Sheet) Path(x, y float64, data, class, title string) {
 	s.reach(y)
-	fmt.Fprintf(&s.body, `<path class="%s" d="M%s,%s %s"`, Escape(class), n(x), n(y), Escape(data))
+	fmt.Fprintf(&s.shapes, `<path class="%s" d="M%s,%s %s"`, Escape(class), n(x), n(y), Escape(data))
 	s.end("path", title)
 }
 
 func (s *Sheet) end(element, title string) {
 	if title == "" {
-		s.body.WriteString("/>\n")
+		s.shapes.WriteString("/>\n")
 		return
 	}
-	fmt.Fprintf(&s.body, "><title>%s</title></%s>\n", Escape(title), element)
+	fmt.Fprintf(&s.shapes, "><title>%s</title></%s>\n", Escape(title), element)
 }
 
 // Anchor says which point of a text is given.
@@ -85,11 +86,11 @@ func (s *Sheet) Text(x, y float64, a Anchor, size Size, class, text, title strin
 	}
 	s.texts = append(s.texts, b)
 	s.reach(b.y2)
-	fmt.Fprintf(&s.body, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s">`, Escape(class), n(x), n(y), n(float64(size)), a)
+	fmt.Fprintf(&s.words, `<text class="%s" x="%s" y="%s" font-size="%s" text-anchor="%s">`, Escape(class), n(x), n(y), n(float64(size)), a)
 	if title != "" {
-		fmt.Fprintf(&s.body, "<title>%s</title>", Escape(title))
+		fmt.Fprintf(&s.words, "<title>%s</title>", Escape(title))
 	}
-	s.body.WriteString(Escape(text) + "</text>\n")
+	s.words.WriteString(Escape(text) + "</text>\n")
 	return true
 }
 
@@ -106,7 +107,7 @@ func (s *Sheet) Fitting(x, y, room float64, a Anchor, size Size, class, text, ti
 // SVG is the picture, with a name for who cannot see it.
 func (s *Sheet) SVG(class, name string) string {
 	return fmt.Sprintf("<svg class=\"%s\" role=\"img\" aria-label=\"%s\" viewBox=\"0 0 %s %s\" width=\"%s\" height=\"%s\" xmlns=\"http://www.w3.org/2000/svg\">\n%s</svg>\n",
-		Escape(class), Escape(name), n(s.width), n(s.height+2), n(s.width), n(s.height+2), s.body.String())
+		Escape(class), Escape(name), n(s.width), n(s.height+2), n(s.width), n(s.height+2), s.shapes.String()+s.words.String())
 }
 
 // n is a coordinate, to a tenth of a pixel.
