@@ -44,6 +44,9 @@ type Options struct {
 	// AtOnce stops all containers of a task at once, as older ECS agents do,
 	// instead of in reverse dependsOn order.
 	AtOnce bool
+	// Docker is the address of the Docker engine that runs the containers, see
+	// docker.Options; empty runs them as processes of this host.
+	Docker string
 	// Dir takes logs (Dir/logs) and volumes (Dir/volumes).
 	Dir string
 	// Images are what a container of an image sees, by image name.
@@ -130,41 +133,6 @@ func Open(o Options) (*Cluster, error) {
 		return nil, errors.Join(err, c.Close())
 	}
 	return c, nil
-}
-
-// containers runs them: as processes of this host, or in an engine.
-type containers interface {
-	// Pull gets an image by its name; what is returned has its defaults.
-	Pull(name string) (image.Image, error)
-	// Group makes what starts the containers of a task.
-	Group(s runtime.GroupSpec) (runtime.Group, error)
-	// Lost is closed when no container can run any more, and Err says why; also
-	// before that.
-	Lost() <-chan struct{}
-	Err() error
-	Close() error
-}
-
-// open makes network and runtime.
-func (c *Cluster) open() (err error) {
-	o := c.options
-	if c.fabric, err = network.New(network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}); err != nil {
-		return fmt.Errorf("make network: %w", err)
-	}
-	if c.runtime, err = runtime.New(runtime.Options{Images: o.Images, Log: o.Log}); err != nil {
-		return errors.Join(fmt.Errorf("make runtime: %w", err), c.fabric.Close())
-	}
-	if c.group, err = c.runtime.Group(runtime.GroupSpec{Name: "vpc", NetNS: c.fabric.Infra().File()}); err != nil {
-		return errors.Join(err, c.runtime.Close(), c.fabric.Close())
-	}
-	go func() {
-		select {
-		case <-c.runtime.Lost():
-			c.losing.Do(func() { close(c.lost) })
-		case <-c.gone:
-		}
-	}()
-	return nil
 }
 
 // serve opens what every task can ask. Where tasks share the host's network,

@@ -18,6 +18,8 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
+	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -28,12 +30,14 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	docker.Main()
 	if runtime.InitMain() {
 		return
 	}
 	if filepath.Base(os.Args[0]) == "helper" {
 		os.Exit(program(os.Args[1:]))
 	}
+	testkit.RunRole(dockerengine.Roles())
 	os.Exit(testkit.Main(m))
 }
 
@@ -53,6 +57,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	w := &world{dir: t.TempDir()}
 	o := Options{
 		Name: "test", Region: "us-east-1", Account: "123456789012", Dir: w.dir,
+		Docker: *inDocker,
 		Images: map[string]image.Image{"shell": {
 			Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/env": "/usr/bin/env"},
 			Env: []string{"FROM=image", "KEPT=image"},

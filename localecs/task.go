@@ -267,11 +267,12 @@ func (t *Task) start(name string) {
 		t.send(scheduler.StartFailed{Container: name, Reason: reason})
 		return
 	}
+	started := time.Now()
 	t.mu.Lock()
 	t.containers[name] = c
 	t.mu.Unlock()
+	t.send(scheduler.Started{Container: name, At: started})
 	t.meter.Begin(name, c)
-	t.send(scheduler.Started{Container: name, At: time.Now()})
 	select {
 	case <-t.kill: // KillAll may have looked before the container was there
 		c.Kill()
@@ -279,6 +280,9 @@ func (t *Task) start(name string) {
 	}
 	<-c.Done()
 	exit := c.Exit()
+	if exit.At.Before(started) { // it was over before its start was told
+		exit.At = started
+	}
 	t.send(scheduler.Exited{Container: name, Code: exit.Code, OOM: exit.OOM, At: exit.At})
 }
 

@@ -6,12 +6,14 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/localecs/command"
+	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/rootless"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 func main() {
 	rootless.Main()
+	docker.Main()
 	// The first stage of a container is this program, too.
 	if runtime.InitMain() {
 		return

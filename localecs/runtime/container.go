@@ -179,7 +179,7 @@ func wait(pidfd *os.File, pid int) unix.WaitStatus {
 func (n *native) collect() {
 	for _, o := range n.outputs {
 		n.copies.Go(func() {
-			copyLines(o.to, o.from)
+			CopyLines(o.to, o.from)
 			o.from.Close()
 		})
 	}

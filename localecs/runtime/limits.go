@@ -64,3 +64,18 @@ func ownHardLimits(ids idmap.IDs) (func(resource int) (uint64, error), error) {
 		return l.Max, err
 	}, nil
 }
+
+// LowerLimits lowers limits to this process's own hard ones. lowered says which.
+func LowerLimits(wanted []Ulimit) (limits []Ulimit, lowered []string) {
+	for _, w := range wanted {
+		var own unix.Rlimit
+		resource, ok := limitNumber(w.Name)
+		if !ok || unix.Getrlimit(resource, &own) != nil || own.Max >= w.Hard {
+			limits = append(limits, w)
+			continue
+		}
+		limits = append(limits, Ulimit{Name: w.Name, Soft: min(w.Soft, own.Max), Hard: own.Max})
+		lowered = append(lowered, fmt.Sprintf("ulimit %s is %d:%d instead of %d:%d", w.Name, min(w.Soft, own.Max), own.Max, w.Soft, w.Hard))
+	}
+	return limits, lowered
+}

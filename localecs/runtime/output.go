@@ -9,10 +9,10 @@ import (
 // maxLine is where a longer line is split, as log drivers do.
 const maxLine = 16 << 10
 
-// copyLines writes from's lines, one Write each, until from ends. The last one
+// CopyLines writes from's lines, one Write each, until from ends. The last one
 // gets a newline if it lacks one. A writer that fails is not asked again, but
 // from is read on: a full pipe would stop the container.
-func copyLines(to io.Writer, from io.Reader) {
+func CopyLines(to io.Writer, from io.Reader) {
 	lines := bufio.NewReaderSize(from, maxLine)
 	broken := false
 	for {

@@ -265,7 +265,7 @@ func TestWriterThatFailsDoesNotStopTheContainer(t *testing.T) {
 func TestLongLinesAreSplit(t *testing.T) {
 	t.Parallel()
 	var lines lineLog
-	copyLines(&lines, strings.NewReader("short\n"+strings.Repeat("x", 40000)+"\n"))
+	CopyLines(&lines, strings.NewReader("short\n"+strings.Repeat("x", 40000)+"\n"))
 	var sizes []int
 	for _, l := range lines.writes {
 		sizes = append(sizes, len(l))

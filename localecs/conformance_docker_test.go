@@ -1,0 +1,45 @@
+package localecs
+
+import (
+	"bufio"
+	"bytes"
+	"flag"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
+)
+
+// inDocker is the address of the engine that the containers of all tests run in;
+// empty runs them as processes.
+var inDocker = flag.String("docker", "", "address of a Docker engine to run the tests' containers in")
+
+// suite are the tests that hold in an engine as they do with processes: what ECS
+// promises, and what the API of this package does.
+const suite = "^Test(Scenario|Essential|Endpoints|Health|TasksShare|TasksFind|CloseEnds|Frozen|Slowed|Closed|OOM|Interrupt|Partitions|Service|Kill|Stats|Probe|Observer|StopOrder|NothingStarts)"
+
+// TestInDocker runs the suite once more, with containers of a real engine.
+func TestInDocker(t *testing.T) {
+	t.Parallel()
+	e := dockerengine.Start(t)
+	args := []string{"-test.run=" + suite, "-test.v", "-test.parallel=4", "-docker=" + e.Host}
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
+	cmd.Env = e.Env
+	out, err := cmd.CombinedOutput()
+	passed := 0
+	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "--- PASS") {
+			passed++
+		}
+	}
+	if err != nil || passed < 40 {
+		t.Fatalf("%v, %d tests passed\n%s", err, passed, out)
+	}
+	if left := e.Run(t, "ps", "-aq"); left != "" {
+		t.Errorf("containers are left: %s", left)
+	}
+	if left := e.Run(t, "volume", "ls", "-q"); left != "" {
+		t.Errorf("volumes are left: %s", left)
+	}
+}

@@ -1,0 +1,141 @@
+package archive
+
+import (
+	"archive/tar"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+)
+
+// layer is what a layer's tar has, parents before what is in them.
+type layer []item
+
+// item is a file, a directory or a symbolic link of the image.
+type item struct {
+	header tar.Header
+	// source is a file of this host; text is the content otherwise.
+	source string
+	text   string
+}
+
+// layers are the image's: a base with its directories and accounts and the small
+// files, and one for each large file.
+func layers(i image.Image, binds []image.Bind) ([]layer, error) {
+	base := tree{made: map[string]bool{"/": true}}
+	dirs := []image.Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}, {Path: "/proc"}, {Path: "/sys"}, {Path: "/dev"}, {Path: "/run"}}
+	for _, d := range slices.Concat(i.Dirs, i.Volumes, dirs) {
+		base.dir(d)
+	}
+	base.text("/etc/passwd", i.Passwd())
+	base.text("/etc/group", i.Group())
+	var all []layer
+	for _, b := range binds {
+		st, err := os.Stat(b.Source)
+		switch {
+		case err != nil:
+			return nil, err
+		case st.IsDir():
+			err = base.copyDir(b)
+		case st.Size() >= Large:
+			large := tree{made: map[string]bool{"/": true}}
+			large.file(b.Target, b.Source, st)
+			all = append(all, large.items)
+		default:
+			base.file(b.Target, b.Source, st)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return append([]layer{base.items}, all...), nil
+}
+
+// tree collects items; made are the directories that are there.
+type tree struct {
+	items layer
+	made  map[string]bool
+}
+
+// dir makes a directory and those above it. One that is there already is as it
+// was made first, unless it says more.
+func (t *tree) dir(d image.Dir) {
+	d.Path = path.Clean(d.Path)
+	if t.made[d.Path] {
+		return
+	}
+	t.parents(d.Path)
+	mode := int64(d.Mode)
+	if mode == 0 {
+		mode = 0o755
+	}
+	t.made[d.Path] = true
+	t.items = append(t.items, item{header: tar.Header{Typeflag: tar.TypeDir, Name: name(d.Path) + "/", Mode: mode, Uid: d.UID, Gid: d.GID}})
+}
+
+func (t *tree) parents(p string) {
+	if up := path.Dir(p); !t.made[up] {
+		t.dir(image.Dir{Path: up})
+	}
+}
+
+func (t *tree) text(target, text string) {
+	t.parents(target)
+	t.items = append(t.items, item{header: tar.Header{Name: name(target), Mode: 0o644, Size: int64(len(text))}, text: text})
+}
+
+func (t *tree) file(target, source string, st fs.FileInfo) {
+	t.parents(target)
+	t.items = append(t.items, item{header: tar.Header{Name: name(target), Mode: int64(st.Mode().Perm()), Size: st.Size()}, source: source})
+}
+
+// copyDir takes a directory over, root's.
+func (t *tree) copyDir(b image.Bind) error {
+	return filepath.WalkDir(b.Source, func(source string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		target := path.Join(b.Target, strings.TrimPrefix(source, b.Source))
+		st, err := d.Info()
+		switch {
+		case err != nil:
+			return err
+		case st.IsDir():
+			t.dir(image.Dir{Path: target, Mode: uint32(st.Mode().Perm())})
+		case st.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(source)
+			t.items = append(t.items, item{header: tar.Header{Typeflag: tar.TypeSymlink, Name: name(target), Linkname: to, Mode: 0o777}})
+			return err
+		case st.Mode().IsRegular():
+			t.file(target, source, st)
+		}
+		return nil
+	})
+}
+
+// name is a path as archives have it.
+func name(p string) string { return strings.TrimPrefix(path.Clean(p), "/") }
+
+// write writes the layer's tar. Two calls write the same bytes.
+func (l layer) write(w io.Writer) error {
+	t := tar.NewWriter(w)
+	for _, i := range l {
+		err := header(t, i.header)
+		switch {
+		case err != nil:
+		case i.source != "":
+			err = copyFile(t, i.source)
+		default:
+			_, err = io.WriteString(t, i.text)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return t.Close()
+}

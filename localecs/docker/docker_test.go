@@ -1,0 +1,103 @@
+package docker
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+func TestCheckAddress(t *testing.T) {
+	t.Parallel()
+	for _, good := range []string{"", DefaultAddress, "unix:///run/user/1000/docker.sock"} {
+		if err := CheckAddress(good); err != nil {
+			t.Errorf("%q: %v", good, err)
+		}
+	}
+	const want = "the Docker engine at tcp://10.0.0.1:2375: localecs makes the tasks' network itself and has to run on the engine's host, where its address is unix://PATH; or in a container of that engine, as docs/LOCALECS.md has it"
+	if err := CheckAddress("tcp://10.0.0.1:2375"); err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+func TestRepository(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"web":                                  "localecs/web:latest",
+		"public.ecr.aws/shop/Web-App:1.2":      "localecs/web-app:latest",
+		"registry:5000/consul@sha256:0123":     "localecs/sha256:latest",
+		"hashicorp/consul-enterprise:1.20+ent": "localecs/consul-enterprise:latest",
+		"...":                                  "localecs/image:latest",
+	} {
+		if got := repository(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestCause(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/bin/x": stat /bin/x: no such file or directory: unknown`: `exec: "/bin/x": stat /bin/x: no such file or directory`,
+		`Error response from daemon: OCI runtime create failed: container_linux.go:380: starting container process caused: exec: "/bin/x": permission denied: unknown`:                                              `exec: "/bin/x": permission denied`,
+		"Error response from daemon: unable to find user x: no matching entries in passwd file":                                                                                                                     "unable to find user x: no matching entries in passwd file",
+		"something else": "something else",
+	} {
+		if got := cause(errors.New(text)).Error(); got != want {
+			t.Errorf("%s\n     is %s\nwant %s", text, got, want)
+		}
+	}
+}
+
+func TestTold(t *testing.T) {
+	t.Parallel()
+	if err := told(strings.NewReader(`{"status":"Pulling"}` + "\n" + `{"stream":"Loaded image"}`)); err != nil {
+		t.Error(err)
+	}
+	if err := told(strings.NewReader(`{"status":"Pulling"}{"errorDetail":{"message":"gone"},"error":"gone"}`)); err == nil || err.Error() != "gone" {
+		t.Errorf("%v, want gone", err)
+	}
+	if err := told(strings.NewReader(`{"status":`)); err == nil {
+		t.Error("half an answer is no error")
+	}
+}
+
+// What comes of a probe.
+func TestResult(t *testing.T) {
+	t.Parallel()
+	const noProgram = refused + `exec failed: unable to start container process: exec: "x": executable file not found in $PATH: unknown`
+	for name, tt := range map[string]struct {
+		state       container.ExecInspect
+		output      string
+		interrupted bool
+		want        runtime.ExecResult
+	}{
+		"ended":                {container.ExecInspect{ExitCode: 3}, "out", false, runtime.ExecResult{Code: 3, Output: "out", Started: true}},
+		"killed by itself":     {container.ExecInspect{ExitCode: 137}, "", false, runtime.ExecResult{Code: 137, Started: true}},
+		"killed by us":         {container.ExecInspect{ExitCode: 137}, "out", true, runtime.ExecResult{Code: runtime.CodeTimedOut, Output: "out", Started: true}},
+		"just in time":         {container.ExecInspect{ExitCode: 1}, "out", true, runtime.ExecResult{Code: 1, Output: "out", Started: true}},
+		"not to be killed":     {container.ExecInspect{Running: true}, "", true, runtime.ExecResult{Code: runtime.CodeTimedOut, Started: true}},
+		"not there":            {container.ExecInspect{ExitCode: 127}, noProgram + "\r\n", false, runtime.ExecResult{Code: runtime.CodeNotStarted, Output: noProgram}},
+		"a shell that has 127": {container.ExecInspect{ExitCode: 127}, "sh: x: not found\n", false, runtime.ExecResult{Code: 127, Output: "sh: x: not found\n", Started: true}},
+	} {
+		if diff := cmp.Diff(tt.want, result(t.Context(), runtime.ExecSpec{}, tt.state, tt.output, tt.interrupted)); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+func TestKeptIsTheBeginning(t *testing.T) {
+	t.Parallel()
+	var k kept
+	for range 3 {
+		if n, err := k.Write([]byte(strings.Repeat("x", 3000))); n != 3000 || err != nil {
+			t.Errorf("%d, %v", n, err)
+		}
+	}
+	if k.text.Len() != maxOutput {
+		t.Errorf("%d bytes, want %d", k.text.Len(), maxOutput)
+	}
+}

@@ -1,0 +1,213 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/docker/docker/client"
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/localecs/docker/remains"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+)
+
+// DefaultAddress is where an engine is.
+const DefaultAddress = "unix:///var/run/docker.sock"
+
+// Labels of what is made in the engine.
+const (
+	labelRun   = "localecs.run"
+	labelDir   = "localecs.dir"
+	labelImage = "localecs.image"
+)
+
+// Options say which engine, and what for.
+type Options struct {
+	// Address is the engine's: unix://PATH, or DefaultAddress when empty.
+	Address string
+	// Dir is the state directory: what an earlier run with it has left is taken
+	// away, so no other may use it at the same time.
+	Dir string
+	// Images are those made of programs of this host, by name. Others are the
+	// engine's, pulled when it has none.
+	Images map[string]image.Image
+	Log    hclog.Logger
+}
+
+// Engine runs containers. It is safe for concurrent use.
+type Engine struct {
+	options Options
+	api     *client.Client
+	// run is of this Engine, in names and labels.
+	run     string
+	watcher *remains.Watcher
+
+	losing sync.Once
+	lost   chan struct{} // closed by lose
+
+	mu     sync.Mutex
+	err    error // why it is lost
+	closed bool
+	// level is at which place of a process's numbers (NSpid) the engine's is.
+	level    int
+	pauses   map[uint64]*pause // by the inode of their network namespace
+	pulling  sync.Mutex        // one image at a time: they share layers
+	pulled   map[string]pulled // by name
+	resolver image.Resolver
+	running  sync.WaitGroup // containers that are watched
+	limited  atomic.Bool    // the engine may not raise limits above its own
+}
+
+// Open connects with an engine. The error is a *hostcap.MissingError when this
+// process or the engine lacks something.
+func Open(o Options) (*Engine, error) {
+	if o.Address == "" {
+		o.Address = DefaultAddress
+	}
+	if err := CheckAddress(o.Address); err != nil {
+		return nil, err
+	}
+	if err := hostcap.Check("run containers in a Docker engine", "as root on the engine's host, or "+aside, hostcap.NetAdmin(), hostcap.SysAdmin(), hostcap.SysPtrace(), hostcap.Kill()); err != nil {
+		return nil, err
+	}
+	var err error
+	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+		return nil, err
+	}
+	api, err := client.NewClientWithOpts(client.WithHost(o.Address), client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, fmt.Errorf("ask the Docker engine at %s: %w", o.Address, err)
+	}
+	e := &Engine{
+		options: o, api: api, run: strings.ToLower(rand.Text()[:12]), lost: make(chan struct{}),
+		pauses: map[uint64]*pause{}, pulled: map[string]pulled{},
+	}
+	if err := e.open(); err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	return e, nil
+}
+
+func (e *Engine) open() error {
+	ctx := context.Background()
+	if _, err := e.api.Ping(ctx); err != nil {
+		return unreachable(e.options.Address, err)
+	}
+	if err := remains.Sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {
+		return fmt.Errorf("take away what an earlier run has left in the Docker engine: %w", err)
+	}
+	var err error
+	if e.watcher, err = remains.Watch(e.options.Address, labelRun+"="+e.run); err != nil {
+		return err
+	}
+	go func() {
+		<-e.watcher.Done()
+		e.mu.Lock()
+		closed := e.closed
+		e.mu.Unlock()
+		if !closed {
+			e.lose(errors.New("the process that removes the containers when this one is killed has ended: somebody has killed it"))
+		}
+	}()
+	return nil
+}
+
+// aside is how to use an engine that is not on this machine, or not as root.
+const aside = "in a container of that engine, as docs/LOCALECS.md has it"
+
+// CheckAddress says what is wrong with an engine's address.
+func CheckAddress(address string) error {
+	if address != "" && !strings.HasPrefix(address, "unix://") {
+		return fmt.Errorf("the Docker engine at %s: localecs makes the tasks' network itself and has to run on the engine's host, where its address is unix://PATH; or %s", address, aside)
+	}
+	return nil
+}
+
+// unreachable says what to do about an engine that does not answer.
+func unreachable(address string, err error) error {
+	instead := "start one there, or name another one by DOCKER_HOST"
+	if errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "permission denied") {
+		instead = "run localecs as root"
+	}
+	return &hostcap.MissingError{What: "ask the Docker engine", Need: "one that answers at " + address, Instead: instead, Err: err}
+}
+
+// Lost is closed when no container can run any more: the engine does not answer,
+// or the watcher was killed. Err says why.
+func (e *Engine) Lost() <-chan struct{} { return e.lost }
+
+// Err is why no container can run any more; nil as long as they can.
+func (e *Engine) Err() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// lose ends it for a reason. Only the first counts.
+func (e *Engine) lose(err error) {
+	e.losing.Do(func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.closed {
+			return
+		}
+		e.err = err
+		close(e.lost)
+	})
+}
+
+// Close removes every container and volume of this Engine, and waits until they are
+// gone.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	first := !e.closed
+	e.closed = true
+	e.mu.Unlock()
+	if !first {
+		return nil
+	}
+	err := remains.Sweep(context.Background(), e.api, labelRun+"="+e.run)
+	if err != nil {
+		err = fmt.Errorf("remove containers from the Docker engine: %w", err)
+	}
+	e.running.Wait()
+	return errors.Join(err, e.watcher.Close(), e.api.Close(), os.RemoveAll(filepath.Join(e.options.Dir, filesDir)))
+}
+
+// serving is ErrClosed after Close.
+func (e *Engine) serving() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return runtime.ErrClosed
+	}
+	return nil
+}
+
+// labels are on everything that is made in the engine.
+func (e *Engine) labels() map[string]string {
+	return map[string]string{labelRun: e.run, labelDir: e.options.Dir}
+}
+
+// name is a container's or volume's, of what people know.
+func (e *Engine) name(parts ...string) string {
+	return "localecs-" + e.run + "-" + strings.Map(plain, strings.Join(parts, "-"))
+}
+
+// plain keeps what the engine takes in names.
+func plain(r rune) rune {
+	switch {
+	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
+		return r
+	}
+	return '-'
+}

@@ -1,0 +1,139 @@
+package docker
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// look is how often the engine is asked whether a process still runs: its
+	// children may hold the output open.
+	look = 200 * time.Millisecond
+	// answer is how long the engine may take to say how a process has ended.
+	answer = 5 * time.Second
+	// maxOutput is how much of a probe's output is kept, in bytes.
+	maxOutput = 4096
+)
+
+// Exec runs a process by the engine, which cannot end one: the process is looked up
+// here and killed, without its children.
+func (l *life) Exec(ctx context.Context, s runtime.ExecSpec) runtime.ExecResult {
+	if len(s.Argv) == 0 {
+		return runtime.NotStarted(errors.New("no command specified"))
+	}
+	api := l.group.engine.api
+	// The engine is asked without ctx: what it has begun must not get lost.
+	calls, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	created, err := api.ContainerExecCreate(calls, l.id, container.ExecOptions{Cmd: s.Argv, AttachStdout: true, AttachStderr: true})
+	if err != nil {
+		return runtime.NotStarted(processes.ErrEnded)
+	}
+	attached, err := api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{})
+	if err != nil {
+		return runtime.NotStarted(plainError(err))
+	}
+	defer attached.Close()
+	output := kept{done: make(chan struct{})}
+	go func() {
+		defer close(output.done)
+		_, _ = stdcopy.StdCopy(&output, &output, attached.Reader)
+	}()
+	state, interrupted := l.await(ctx, created.ID, output.done)
+	attached.Close()
+	<-output.done
+	return result(ctx, s, state, output.text.String(), interrupted)
+}
+
+// result is what came of a process.
+func result(ctx context.Context, s runtime.ExecSpec, state container.ExecInspect, output string, interrupted bool) runtime.ExecResult {
+	const killed = 128 + int(unix.SIGKILL)
+	switch {
+	case interrupted && (state.Running || state.ExitCode == killed):
+		end := s.Interrupted(ctx)
+		if !end.TimedOut {
+			end.Output = output
+		}
+		end.Started = true
+		return end
+	case (state.ExitCode == 126 || state.ExitCode == 127) && strings.HasPrefix(output, refused):
+		return runtime.ExecResult{Code: runtime.CodeNotStarted, Output: strings.TrimRight(output, "\r\n")}
+	}
+	return runtime.ExecResult{Code: state.ExitCode, Output: output, Started: true}
+}
+
+// refused begins what the engine says of a process that could not be executed.
+const refused = "OCI runtime exec failed: "
+
+// await waits for a process's end, and brings it about when ctx ends.
+func (l *life) await(ctx context.Context, id string, silent <-chan struct{}) (state container.ExecInspect, interrupted bool) {
+	tick := time.NewTicker(look)
+	defer tick.Stop()
+	over := ctx.Done()
+	var end <-chan time.Time
+	for {
+		select {
+		case <-silent:
+			silent = nil
+			tick.Reset(look / 20) // it has ended, or is about to
+		case <-tick.C:
+		case <-over:
+			over, interrupted = nil, true
+			tick.Reset(look / 20)
+			end = time.After(answer)
+		case <-end:
+			return state, interrupted
+		}
+		var err error
+		if state, err = l.group.engine.api.ContainerExecInspect(context.Background(), id); err != nil {
+			return container.ExecInspect{ExitCode: lost}, interrupted
+		}
+		switch {
+		case !state.Running && (state.Pid != 0 || silent == nil):
+			return state, interrupted
+		case interrupted && state.Pid != 0:
+			l.kill(state.Pid)
+		}
+	}
+}
+
+// kill kills one process of the container, by the engine's number.
+func (l *life) kill(engines int) {
+	e := l.group.engine
+	e.mu.Lock()
+	level := e.level
+	e.mu.Unlock()
+	if _, pidfd := hostpid.Open(l.id, engines, level); pidfd != nil {
+		sendKill(pidfd)
+		pidfd.Close()
+	}
+}
+
+func sendKill(pidfd *os.File) {
+	if raw, err := pidfd.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	}
+}
+
+// kept keeps the beginning of what is written.
+type kept struct {
+	text bytes.Buffer
+	done chan struct{}
+}
+
+// Write takes everything.
+func (k *kept) Write(b []byte) (int, error) {
+	k.text.Write(b[:min(len(b), maxOutput-k.text.Len())])
+	return len(b), nil
+}

@@ -1,0 +1,149 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
+	"github.com/meshtask/consul-ecs/localecs/docker/remains"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+)
+
+// pause is a container that does nothing: its network namespace is a task's, and
+// its pid namespace that of pidMode task.
+type pause struct {
+	id    string
+	owner string
+}
+
+// Namespace makes an empty network namespace, as network.Options has it: that of a
+// container which owner's containers join. It lasts until their Group is closed.
+func (e *Engine) Namespace(owner, hostname string) (*os.File, error) {
+	if err := e.serving(); err != nil {
+		return nil, err
+	}
+	ctx := context.Background()
+	id, err := e.startPause(ctx, owner, hostname)
+	if err != nil {
+		return nil, fmt.Errorf("make a pause container: %w", err)
+	}
+	ns, err := e.network(ctx, id)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("find a pause container's network: %w", err), remains.Remove(ctx, e.api, id))
+	}
+	inode, err := inodeOf(ns)
+	if err != nil {
+		return nil, errors.Join(err, ns.Close(), remains.Remove(ctx, e.api, id))
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pauses[inode] = &pause{id: id, owner: owner}
+	return ns, nil
+}
+
+func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id string, err error) {
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return "", err
+	}
+	program := image.Image{Name: "pause", Programs: map[string]string{pausePath: self}, Entrypoint: []string{pausePath}}
+	made, err := e.make(ctx, program)
+	if err != nil {
+		return "", err
+	}
+	config := &container.Config{Image: made, Hostname: hostname, Labels: e.labels(), Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}}
+	host := &container.HostConfig{NetworkMode: "none", ReadonlyRootfs: true, CapDrop: []string{"ALL"}, LogConfig: container.LogConfig{Type: "none"}}
+	created, err := e.api.ContainerCreate(ctx, config, host, nil, nil, e.name(owner, "pause"))
+	if err != nil {
+		return "", err
+	}
+	if err := e.api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
+		return "", errors.Join(err, remains.Remove(ctx, e.api, created.ID))
+	}
+	return created.ID, nil
+}
+
+// network opens a pause container's network namespace. It learns how the engine
+// numbers processes on the way.
+func (e *Engine) network(ctx context.Context, id string) (*os.File, error) {
+	state, err := e.api.ContainerInspect(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if state.State.Pid == 0 {
+		return nil, fmt.Errorf("it has ended with %d", state.State.ExitCode)
+	}
+	pid, level, err := hostpid.Level(id, state.State.Pid)
+	if err != nil {
+		return nil, fmt.Errorf("%w; run localecs there, or %s", err, aside)
+	}
+	e.mu.Lock()
+	e.level = level
+	e.mu.Unlock()
+	return os.Open(fmt.Sprintf("/proc/%d/ns/net", pid))
+}
+
+func inodeOf(f *os.File) (uint64, error) {
+	st, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return st.Sys().(*syscall.Stat_t).Ino, nil
+}
+
+// group is the containers of one task.
+type group struct {
+	engine *Engine
+	spec   runtime.GroupSpec
+	pause  *pause
+	inode  uint64
+	// files is where the containers' own files are.
+	files    string
+	removals sync.WaitGroup
+
+	mu      sync.Mutex
+	started int
+	volumes map[string]bool
+}
+
+// Group makes a group in a network that Namespace has made.
+func (e *Engine) Group(s runtime.GroupSpec) (runtime.Group, error) {
+	if s.NetNS == nil {
+		return nil, errors.New("containers of a Docker engine need a network namespace")
+	}
+	inode, err := inodeOf(s.NetNS)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	p := e.pauses[inode]
+	if p == nil {
+		return nil, fmt.Errorf("no pause container has the network of %s", s.Name)
+	}
+	return &group{engine: e, spec: s, pause: p, inode: inode, files: filepath.Join(e.options.Dir, filesDir, p.owner), volumes: map[string]bool{}}, nil
+}
+
+// filesDir is where containers' own files are, in the state directory.
+const filesDir = "engine"
+
+// Close removes the pause container, and the volumes, whose content stays.
+func (g *group) Close() error {
+	g.removals.Wait()
+	g.engine.mu.Lock()
+	delete(g.engine.pauses, g.inode)
+	g.engine.mu.Unlock()
+	ctx := context.Background()
+	errs := []error{remains.Remove(ctx, g.engine.api, g.pause.id)}
+	for name := range g.volumes {
+		errs = append(errs, g.engine.api.VolumeRemove(ctx, name, true))
+	}
+	return errors.Join(append(errs, os.RemoveAll(g.files))...)
+}

@@ -1,0 +1,153 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
+	"github.com/meshtask/consul-ecs/localecs/docker/remains"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
+)
+
+// outputGrace is how long output is awaited after the end of a container.
+const outputGrace = time.Second
+
+// lost is the exit code of a container whose engine does not answer any more.
+const lost = 137
+
+// life is a container of the engine's.
+type life struct {
+	group     *group
+	id, name  string
+	processes *processes.Group
+	pidfd     *os.File // nil when it ended before it was found
+	results   <-chan container.WaitResponse
+	errs      <-chan error
+	stop      context.CancelFunc // of both
+	attached  types.HijackedResponse
+	written   chan struct{} // closed when all output is
+}
+
+// live starts a container that was created. Its output and its end are listened for
+// before.
+func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, error) {
+	api := g.engine.api
+	l := &life{group: g, id: id, name: s.Name, written: make(chan struct{})}
+	var err error
+	if l.attached, err = api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true}); err != nil {
+		return nil, fmt.Errorf("attach to its output: %w", err)
+	}
+	go l.copy(s)
+	waiting, stop := context.WithCancel(ctx)
+	l.stop = stop
+	l.results, l.errs = api.ContainerWait(waiting, id, container.WaitConditionNextExit)
+	err = api.ContainerStart(ctx, id, container.StartOptions{})
+	if err == nil {
+		err = l.find(ctx)
+	}
+	if err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// find finds the container's first process. One that has ended has none.
+func (l *life) find(ctx context.Context) error {
+	e := l.group.engine
+	state, err := e.api.ContainerInspect(ctx, l.id)
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	level := e.level
+	e.mu.Unlock()
+	pid := 0
+	if state.State.Pid != 0 {
+		pid, l.pidfd = hostpid.Open(l.id, state.State.Pid, level)
+	}
+	l.processes = processes.New(pid, l.pidfd)
+	return nil
+}
+
+// copy writes the container's output until it ends.
+func (l *life) copy(s runtime.Spec) {
+	defer close(l.written)
+	var copies sync.WaitGroup
+	lines := func(to io.Writer) *io.PipeWriter {
+		if to == nil {
+			to = io.Discard
+		}
+		read, write := io.Pipe()
+		copies.Go(func() { runtime.CopyLines(to, read) })
+		return write
+	}
+	out, errs := lines(s.Stdout), lines(s.Stderr)
+	_, _ = stdcopy.StdCopy(out, errs, l.attached.Reader)
+	out.Close()
+	errs.Close()
+	copies.Wait()
+}
+
+// Wait asks the engine how the container has ended, and has it removed meanwhile.
+func (l *life) Wait() runtime.Exit {
+	e, ctx := l.group.engine, context.Background()
+	exit := runtime.Exit{Code: lost}
+	select {
+	case r := <-l.results:
+		exit.Code = int(r.StatusCode)
+	case err := <-l.errs:
+		e.lose(fmt.Errorf("the Docker engine does not say any more how containers are: %w", err))
+	}
+	exit.At = time.Now()
+	l.processes.End()
+	if state, err := e.api.ContainerInspect(ctx, l.id); err == nil && state.State != nil {
+		exit.OOM = state.State.OOMKilled
+	}
+	select {
+	case <-l.written:
+	case <-time.After(outputGrace):
+	}
+	l.close()
+	l.group.removals.Go(func() { _ = remains.Remove(ctx, e.api, l.id) }) // what stays, Close or the next run finds
+	return exit
+}
+
+// close ends what listens.
+func (l *life) close() {
+	l.stop()
+	l.attached.Close()
+	<-l.written
+	if l.pidfd != nil {
+		l.pidfd.Close()
+	}
+}
+
+// Usage asks the engine for the container's figures.
+func (l *life) Usage() (u runtime.Usage, ok bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), outputGrace)
+	defer cancel()
+	answer, err := l.group.engine.api.ContainerStatsOneShot(ctx, l.id)
+	if err != nil {
+		return u, false
+	}
+	defer answer.Body.Close()
+	var s container.StatsResponse
+	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil || s.Read.IsZero() {
+		return u, false
+	}
+	cpu := s.CPUStats.CPUUsage
+	return runtime.Usage{
+		Memory: s.MemoryStats.Usage, Limit: s.MemoryStats.Limit,
+		User: time.Duration(cpu.UsageInUsermode), Kernel: time.Duration(cpu.UsageInKernelmode),
+	}, true
+}

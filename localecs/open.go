@@ -1,0 +1,72 @@
+package localecs
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/localecs/docker"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+)
+
+// containers runs them: as processes of this host, or in an engine.
+type containers interface {
+	// Pull gets an image by its name; what is returned has its defaults.
+	Pull(name string) (image.Image, error)
+	// Group makes what starts the containers of a task.
+	Group(s runtime.GroupSpec) (runtime.Group, error)
+	// Lost is closed when no container can run any more, and Err says why; also
+	// before that.
+	Lost() <-chan struct{}
+	Err() error
+	Close() error
+}
+
+// open makes network and runtime. In an engine a namespace is a container's, so
+// the engine comes first.
+func (c *Cluster) open() (err error) {
+	o := c.options
+	wires := network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}
+	var closers []func() error
+	if o.Docker != "" {
+		e, err := docker.Open(docker.Options{Address: o.Docker, Dir: o.Dir, Images: o.Images, Log: o.Log})
+		if err != nil {
+			return err
+		}
+		c.runtime, wires.Namespace = e, e.Namespace
+		closers = append(closers, e.Close)
+	}
+	if c.fabric, err = network.New(wires); err != nil {
+		return undo(fmt.Errorf("make network: %w", err), closers)
+	}
+	closers = append(closers, c.fabric.Close)
+	if o.Docker == "" {
+		r, err := runtime.New(runtime.Options{Images: o.Images, Log: o.Log})
+		if err != nil {
+			return undo(fmt.Errorf("make runtime: %w", err), closers)
+		}
+		c.runtime = r
+		closers = append(closers, r.Close)
+	}
+	if c.group, err = c.runtime.Group(runtime.GroupSpec{Name: "vpc", NetNS: c.fabric.Infra().File()}); err != nil {
+		return undo(err, closers)
+	}
+	go func() {
+		select {
+		case <-c.runtime.Lost():
+			c.losing.Do(func() { close(c.lost) })
+		case <-c.gone:
+		}
+	}()
+	return nil
+}
+
+// undo closes what was opened, last opened first, and adds what that says.
+func undo(err error, closers []func() error) error {
+	for _, closer := range slices.Backward(closers) {
+		err = errors.Join(err, closer())
+	}
+	return err
+}
