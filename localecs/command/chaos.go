@@ -112,7 +112,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 		return err
 	}
 	defer release()
-	t.Options = scenario.Options{StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}
+	t.Options = scenario.Options{Docker: f.docker, StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}
 	var totals trial.Totals
 	first := f.chaos.first()
 	for i := range f.chaos.runs {

@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,11 +12,14 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
+	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/rootless"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 func TestMain(m *testing.M) {
+	docker.Main()
 	if runtime.InitMain() {
 		return
 	}
@@ -33,6 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	roles := lesserHosts()
 	roles[testkit.UserRole], roles["localecs"], roles["world"] = testkit.PlayUser, Main, beWorld
+	maps.Copy(roles, dockerengine.Roles())
 	testkit.RunRole(roles)
 	os.Exit(testkit.Main(m))
 }

@@ -42,6 +42,7 @@ func App() cli.App {
 // flagValues are what a shell offers for flags that have few values.
 func flagValues() map[string][]string {
 	return map[string][]string{
+		"runtime":    {processRuntime, dockerRuntime},
 		"network":    {string(network.AWSVPC), string(network.Host)},
 		"stop-order": {file.StopReverse, file.StopAtOnce, bothOrders},
 		"progress":   {string(auto), string(live), string(plainMode)},

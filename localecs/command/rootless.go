@@ -16,8 +16,12 @@ import (
 
 // withoutRoot runs the command again in a user namespace when this process
 // lacks privileges for containers and a kind of network. done says that it has,
-// and err is how that ended. The process inside gets the file, if there is one.
-func withoutRoot(inv *cli.Invocation, mode network.Mode, inherit *os.File) (done bool, err error) {
+// and err is how that ended. The process inside gets the file, if there is one. An
+// engine cannot be used from there.
+func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit *os.File) (done bool, err error) {
+	if engine != "" {
+		return false, nil // which says itself what it needs
+	}
 	if rootless.Inside() {
 		return false, rootless.Check()
 	}

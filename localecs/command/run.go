@@ -33,6 +33,8 @@ type runFlags struct {
 	mode      mode
 	logLevel  string
 	network   network.Mode
+	runtime   containersFlag
+	docker    string // the engine's address, empty for none
 	stopOrder string
 	seed      *uint64 // nil when not given
 	vars      variables.Vars
@@ -69,6 +71,10 @@ On a host that cannot give network namespaces, -network host makes all tasks
 share the host's network. Warnings say what tasks lose by it; the scenario's
 subnet has to be in 127.0.0.0/8, and a port can be had by one task.
 
+With -runtime docker the same tasks run in containers of a Docker engine; an image
+that the scenario does not define is the engine's, pulled when it has none. Network,
+metadata, credentials and faults are the same. It needs root on the engine's host.
+
 Needs Linux. Without root it runs in a user namespace; containers have users of
 their own then only with newuidmap, newgidmap and a range in /etc/subuid and
 /etc/subgid. Whatever it starts ends with it, also after kill -9. Ctrl-C ends
@@ -102,6 +108,7 @@ func runCommand() cli.Command {
 			fs.Var(&f.mode, "progress", "how to show progress: `mode` is live (a block below the events says how everything is now), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			f.runtime.add(fs)
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			fs.Var(&f.picture, "picture", "draw the run in characters at its end: `when` is always, never or auto: on a terminal")
 			f.chaos.add(fs)
@@ -133,7 +140,11 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	err := hostcap.Shortage(f.runAll(ctx, inv))
+	var err error
+	if f.docker, err = f.runtime.engine(inv, f.network); err != nil {
+		return err
+	}
+	err = hostcap.Shortage(f.runAll(ctx, inv))
 	var verdict *cli.ExitError
 	switch {
 	case err == nil || errors.As(err, &verdict):
@@ -161,7 +172,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}
 	if err == nil {
-		if done, err := withoutRoot(inv, f.network, nil); done || err != nil {
+		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
 	}
@@ -217,7 +228,7 @@ func ends() []os.Signal {
 func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow scenario.Progress) ([]report.Outcome, error) {
 	var outcomes []report.Outcome
 	for _, j := range jobs {
-		r, err := pictures.Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: attend.Scenario(j.dir.Name(), inv.Log), Log: inv.Log})
+		r, err := pictures.Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: attend.Scenario(j.dir.Name(), inv.Log), Log: inv.Log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err

@@ -42,6 +42,8 @@ type serveFlags struct {
 	lag      delay.Lag
 	logLevel string
 	network  network.Mode
+	runtime  containersFlag
+	docker   string // the engine's address, empty for none
 	vars     variables.Vars
 	// simulated has tasks without processes, whose steps take timing.
 	simulated bool
@@ -98,6 +100,7 @@ Example:
 			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			f.runtime.add(fs)
 			fs.BoolVar(&f.simulated, "simulated", false, "have tasks without processes")
 			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
@@ -117,10 +120,17 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.simulated && f.network != network.AWSVPC {
 		return cli.Usagef("-network: tasks have no network with -simulated: leave one of them out")
 	}
+	if f.simulated && f.runtime.runtime != processRuntime {
+		return cli.Usagef("-runtime: tasks have no containers with -simulated: leave one of them out")
+	}
+	var err error
+	if f.docker, err = f.runtime.engine(inv, f.network); err != nil {
+		return err
+	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	err := f.serve(ctx, inv)
+	err = f.serve(ctx, inv)
 	var end *cli.SignalError
 	var verdict *cli.ExitError
 	switch {
@@ -143,7 +153,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	}
 	options := serve.Options{
 		Cluster: localecs.Options{
-			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Subnet: setting.Subnet,
+			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker, Subnet: setting.Subnet,
 			AtOnce: setting.StopOrder == "at-once", Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
 		},
 		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Log: inv.Log,
@@ -239,7 +249,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return listener, false, err
 	}
 	if rootless.Inside() {
-		if _, err := withoutRoot(inv, f.network, nil); err != nil {
+		if _, err := withoutRoot(inv, f.network, f.docker, nil); err != nil {
 			return nil, false, err
 		}
 		inherited := rootless.Inherited()
@@ -256,7 +266,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return nil, false, err
 	}
 	defer pass.Close()
-	if done, err = withoutRoot(inv, f.network, pass); done || err != nil {
+	if done, err = withoutRoot(inv, f.network, f.docker, pass); done || err != nil {
 		listener.Close()
 	}
 	return listener, done, err

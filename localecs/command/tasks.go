@@ -22,7 +22,7 @@ import (
 func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []string) error {
 	plan, warnings, err := f.prepareTasks(paths)
 	if err == nil {
-		if done, err := withoutRoot(inv, f.network, nil); done || err != nil {
+		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
 	}
@@ -55,7 +55,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 		return attend.Region("run", plan.Name(), r, dir.Name(), func() {}, inv.Log)
 	}
 	outcome, err := plan.Run(ctx, plain.Options{
-		Dir: dir.Name(), StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: attended,
+		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: attended,
 		Colour: terminal && !f.json && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
 	if err != nil {
@@ -89,7 +89,7 @@ func (f *runFlags) prepareTasks(paths []string) (*plain.Plan, []string, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return f.tasks.Prepare(paths, values, f.network)
+	return f.tasks.Prepare(paths, values, f.network, f.docker != "")
 }
 
 // scenarioOnly are the given flags that task definitions alone have no use for.

@@ -2,7 +2,6 @@ package docker
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
 	"github.com/meshtask/consul-ecs/localecs/docker/remains"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
 	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 )
 
@@ -30,6 +30,7 @@ type life struct {
 	id, name  string
 	processes *processes.Group
 	pidfd     *os.File // nil when it ended before it was found
+	measured  *cgroup.Group
 	results   <-chan container.WaitResponse
 	errs      <-chan error
 	stop      context.CancelFunc // of both
@@ -74,6 +75,9 @@ func (l *life) find(ctx context.Context) error {
 	pid := 0
 	if state.State.Pid != 0 {
 		pid, l.pidfd = hostpid.Open(l.id, state.State.Pid, level)
+	}
+	if l.pidfd != nil {
+		l.measured, _ = cgroup.Of(pid) // nil is not measured
 	}
 	l.processes = processes.New(pid, l.pidfd)
 	return nil
@@ -132,22 +136,11 @@ func (l *life) close() {
 	}
 }
 
-// Usage asks the engine for the container's figures.
+// Usage reads the counters of the control group that the engine has made. It would
+// take a second to say them.
 func (l *life) Usage() (u runtime.Usage, ok bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), outputGrace)
-	defer cancel()
-	answer, err := l.group.engine.api.ContainerStatsOneShot(ctx, l.id)
-	if err != nil {
+	if l.measured == nil {
 		return u, false
 	}
-	defer answer.Body.Close()
-	var s container.StatsResponse
-	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil || s.Read.IsZero() {
-		return u, false
-	}
-	cpu := s.CPUStats.CPUUsage
-	return runtime.Usage{
-		Memory: s.MemoryStats.Usage, Limit: s.MemoryStats.Limit,
-		User: time.Duration(cpu.UsageInUsermode), Kernel: time.Duration(cpu.UsageInKernelmode),
-	}, true
+	return l.measured.Usage(), true
 }

@@ -50,6 +50,9 @@ func (p *Plan) findImages(s Sources) (warnings []string, err error) {
 	images, err := wanted.HostImages(s.Vars)
 	errs := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(users)) {
+		if s.EngineImages && !s.Images.Knows(name) && p.setting.Images[name] == nil {
+			continue // the engine's
+		}
 		i, err := s.Images.Image(name, images[name])
 		images[name] = i
 		errs = append(errs, err)

@@ -31,6 +31,8 @@ type Progress interface {
 
 // Options say how and where a plan runs.
 type Options struct {
+	// Docker is localecs.Options'.
+	Docker string
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
 	// StopOrder is file.StopAtOnce, or anything else for reverse.
@@ -118,7 +120,7 @@ func (r *run) open(o Options) (*fleet.Fleet, error) {
 			Name: s.Cluster, Region: s.Region, Account: s.Account,
 			Network: r.plan.network, Subnet: s.Subnet,
 			AtOnce: o.StopOrder == file.StopAtOnce, GatePeriod: s.GatePeriod, TimeScale: s.TimeScale,
-			Dir: o.Dir, Images: r.plan.images, Roles: r.plan.roles, Secrets: s.Secrets, EnvironmentFiles: r.plan.environmentFiles,
+			Docker: o.Docker, Dir: o.Dir, Images: r.plan.images, Roles: r.plan.roles, Secrets: s.Secrets, EnvironmentFiles: r.plan.environmentFiles,
 			Observe: r.observe, Output: r.output, Log: o.Log,
 		},
 		API: s.API, Files: files, Joined: func(region.Begun) {}, Log: o.Log,

@@ -35,6 +35,8 @@ import (
 type Options struct {
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
+	// Docker is localecs.Options'.
+	Docker string
 	// Progress is told what happens.
 	Progress Progress
 	// StopOrder replaces the scenario's; empty leaves it.
@@ -186,7 +188,7 @@ func (p *Plan) open(r *runner, o Options) (*fleet.Fleet, error) {
 			Name: f.Cluster, Region: f.Region, Account: f.Account,
 			Network: p.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
+			Docker: o.Docker, Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
 			Observe: r.news.ClusterChanged, Log: o.Log,
 		},
 		API: f.API, Files: p.defs.Files, Expected: r.expect, Joined: r.joined, Log: o.Log,

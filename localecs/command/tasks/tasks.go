@@ -47,10 +47,11 @@ func (f *Flags) Add(fs *flag.FlagSet) {
 	})
 }
 
-// Prepare plans a run of the definitions. vars are the variables of images.
-func (f *Flags) Prepare(paths []string, vars map[string]string, mode network.Mode) (*plain.Plan, []string, error) {
+// Prepare plans a run of the definitions. vars are the variables of images; with
+// engine, those that nothing is said about are a container engine's.
+func (f *Flags) Prepare(paths []string, vars map[string]string, mode network.Mode, engine bool) (*plain.Plan, []string, error) {
 	s := f.sources
-	s.Vars, s.Network = vars, mode
+	s.Vars, s.Network, s.EngineImages = vars, mode, engine
 	return plain.Prepare(paths, s)
 }
 

@@ -81,7 +81,7 @@ func TestFlagsReachThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, warnings, err := f.Prepare([]string{filepath.Join(dir, "a.json")}, nil, network.AWSVPC)
+	p, warnings, err := f.Prepare([]string{filepath.Join(dir, "a.json")}, nil, network.AWSVPC, false)
 	if err != nil || len(warnings) > 0 || p.Name() != "job" {
 		t.Errorf("got %v, %q, %v", p, warnings, err)
 	}

@@ -61,6 +61,21 @@ func (h host) places() ([]place, error) {
 	return nil, errNoMemory
 }
 
+// placesOf are where a process of the host is, whoever has put it there.
+func (h host) placesOf() ([]place, error) {
+	found, err := h.places()
+	if err == nil && found[0].kind != unified {
+		return found, nil
+	}
+	own, ok := h.ownGroup(func(controllers string) bool { return controllers == "" })
+	if ok {
+		if dir, ok := h.mounted("cgroup2", "", own); ok {
+			return []place{{unified, dir}}, nil
+		}
+	}
+	return nil, errNoMemory
+}
+
 // v1 is this process's own group in a controller's hierarchy: what is made
 // below it stays within the limits that this process has.
 func (h host) v1(controller string) (string, bool) {

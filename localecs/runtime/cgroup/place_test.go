@@ -107,3 +107,25 @@ func FuzzPlaces(f *testing.F) {
 		}
 	})
 }
+
+// A process may be where nobody can make groups, and be measured all the same.
+func TestPlacesOfAnother(t *testing.T) {
+	t.Parallel()
+	none := func(string) ([]byte, error) { return nil, os.ErrNotExist }
+	for name, c := range map[string]struct {
+		mounts, groups string
+		want           []place
+	}{
+		"version 1": {mountsV1, "4:memory:/docker/0a\n2:cpuacct,cpu:/docker/0a\n", []place{{memoryV1, "/sys/fs/cgroup/memory/docker/0a"}, {cpuV1, "/sys/fs/cgroup/cpu,cpuacct/docker/0a"}}},
+		"version 2": {mountsV2, "0::/docker/0a\n", []place{{unified, "/sys/fs/cgroup/docker/0a"}}},
+		"neither":   {"", "0::/\n", nil},
+	} {
+		got, err := host{mounts: c.mounts, groups: c.groups, readFile: none}.placesOf()
+		if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(place{})); diff != "" || (err != nil) != (c.want == nil) {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	if g, err := Of(os.Getpid()); err == nil && g.Usage().User == 0 && g.Usage().Memory == 0 {
+		t.Errorf("%+v of this process's group", g.Usage())
+	}
+}

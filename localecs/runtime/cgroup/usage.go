@@ -1,6 +1,10 @@
 package cgroup
 
-import "time"
+import (
+	"fmt"
+	"os"
+	"time"
+)
 
 // Usage is what a group's processes use and have used.
 type Usage struct {
@@ -14,6 +18,24 @@ type Usage struct {
 // unlimited is above what any machine has; version 1 says "no limit" with the
 // largest multiple of a page.
 const unlimited = 1 << 60
+
+// Of is the group of a process, which somebody else has made: for its Usage.
+func Of(pid int) (*Group, error) {
+	h, err := thisHost()
+	if err != nil {
+		return nil, err
+	}
+	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil, err
+	}
+	h.groups = string(groups)
+	places, err := h.placesOf()
+	if err != nil {
+		return nil, err
+	}
+	return &Group{places: places}, nil
+}
 
 // Usage reads the group's counters; what cannot be read is 0.
 func (g *Group) Usage() Usage {
