@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/localecs/command/compose"
+	"github.com/meshtask/consul-ecs/localecs/command/ground"
 	"github.com/meshtask/consul-ecs/localecs/command/pictures"
 	"github.com/meshtask/consul-ecs/localecs/command/remote"
 	"github.com/meshtask/consul-ecs/localecs/command/schemas"
@@ -42,7 +43,7 @@ func App() cli.App {
 // flagValues are what a shell offers for flags that have few values.
 func flagValues() map[string][]string {
 	return map[string][]string{
-		"runtime":    {processRuntime, dockerRuntime},
+		"runtime":    {ground.Process, ground.Docker},
 		"network":    {string(network.AWSVPC), string(network.Host)},
 		"stop-order": {file.StopReverse, file.StopAtOnce, bothOrders},
 		"progress":   {string(auto), string(live), string(plainMode)},

@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/command/attend"
+	"github.com/meshtask/consul-ecs/localecs/command/ground"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/pictures"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
@@ -33,7 +34,7 @@ type runFlags struct {
 	mode      mode
 	logLevel  string
 	network   network.Mode
-	runtime   containersFlag
+	runtime   ground.Containers
 	docker    string // the engine's address, empty for none
 	stopOrder string
 	seed      *uint64 // nil when not given
@@ -108,7 +109,7 @@ func runCommand() cli.Command {
 			fs.Var(&f.mode, "progress", "how to show progress: `mode` is live (a block below the events says how everything is now), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
-			f.runtime.add(fs)
+			f.runtime.Add(fs)
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			fs.Var(&f.picture, "picture", "draw the run in characters at its end: `when` is always, never or auto: on a terminal")
 			f.chaos.add(fs)
@@ -141,7 +142,7 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	var err error
-	if f.docker, err = f.runtime.engine(inv, f.network); err != nil {
+	if f.docker, err = f.runtime.Engine(inv, f.network); err != nil {
 		return err
 	}
 	err = hostcap.Shortage(f.runAll(ctx, inv))
@@ -172,7 +173,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}
 	if err == nil {
-		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
+		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
 	}

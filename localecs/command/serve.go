@@ -19,6 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs"
 	"github.com/meshtask/consul-ecs/localecs/command/attend"
 	"github.com/meshtask/consul-ecs/localecs/command/delay"
+	"github.com/meshtask/consul-ecs/localecs/command/ground"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/command/variables"
@@ -42,7 +43,7 @@ type serveFlags struct {
 	lag      delay.Lag
 	logLevel string
 	network  network.Mode
-	runtime  containersFlag
+	runtime  ground.Containers
 	docker   string // the engine's address, empty for none
 	vars     variables.Vars
 	// simulated has tasks without processes, whose steps take timing.
@@ -100,7 +101,7 @@ Example:
 			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
-			f.runtime.add(fs)
+			f.runtime.Add(fs)
 			fs.BoolVar(&f.simulated, "simulated", false, "have tasks without processes")
 			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
@@ -120,11 +121,14 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.simulated && f.network != network.AWSVPC {
 		return cli.Usagef("-network: tasks have no network with -simulated: leave one of them out")
 	}
-	if f.simulated && f.runtime.runtime != processRuntime {
-		return cli.Usagef("-runtime: tasks have no containers with -simulated: leave one of them out")
-	}
 	var err error
-	if f.docker, err = f.runtime.engine(inv, f.network); err != nil {
+	if f.simulated {
+		err = f.runtime.Simulated()
+	}
+	if err != nil {
+		return err
+	}
+	if f.docker, err = f.runtime.Engine(inv, f.network); err != nil {
 		return err
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
@@ -249,7 +253,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return listener, false, err
 	}
 	if rootless.Inside() {
-		if _, err := withoutRoot(inv, f.network, f.docker, nil); err != nil {
+		if _, err := ground.WithoutRoot(inv, f.network, f.docker, nil); err != nil {
 			return nil, false, err
 		}
 		inherited := rootless.Inherited()
@@ -266,7 +270,7 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return nil, false, err
 	}
 	defer pass.Close()
-	if done, err = withoutRoot(inv, f.network, f.docker, pass); done || err != nil {
+	if done, err = ground.WithoutRoot(inv, f.network, f.docker, pass); done || err != nil {
 		listener.Close()
 	}
 	return listener, done, err

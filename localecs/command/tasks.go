@@ -8,6 +8,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/command/attend"
+	"github.com/meshtask/consul-ecs/localecs/command/ground"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
@@ -22,7 +23,7 @@ import (
 func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []string) error {
 	plan, warnings, err := f.prepareTasks(paths)
 	if err == nil {
-		if done, err := withoutRoot(inv, f.network, f.docker, nil); done || err != nil {
+		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
 	}

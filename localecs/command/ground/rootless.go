@@ -1,4 +1,4 @@
-package command
+package ground
 
 import (
 	"fmt"
@@ -14,11 +14,11 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// withoutRoot runs the command again in a user namespace when this process
+// WithoutRoot runs the command again in a user namespace when this process
 // lacks privileges for containers and a kind of network. done says that it has,
 // and err is how that ended. The process inside gets the file, if there is one. An
 // engine cannot be used from there.
-func withoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit *os.File) (done bool, err error) {
+func WithoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit *os.File) (done bool, err error) {
 	if engine != "" {
 		return false, nil // which says itself what it needs
 	}
