@@ -49,7 +49,7 @@ func (n *notes) container(path string, c taskdef.Container, startInterval bool) 
 		n.add(p.RestartAttemptPeriod != nil, path+".restartPolicy.restartAttemptPeriod", "the engine starts the container again at once, and waits longer each time when it runs less than 10 s")
 	}
 	if h := c.HealthCheck; h.Enabled() && h.StartPeriod != nil && *h.StartPeriod > 0 && !startInterval {
-		n.add(true, path+".healthCheck.startPeriod", "engines from 25.0 on check every 5 s in it, whatever the interval")
+		n.add(true, path+".healthCheck.startPeriod", "newer engines check every 5 s in it, whatever the interval")
 	}
 	if l := c.LinuxParameters; l != nil {
 		n.add(l.MaxSwap != nil, path+".linuxParameters.maxSwap", "the engine's own limit stays")
