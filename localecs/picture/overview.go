@@ -2,7 +2,6 @@ package picture
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
 	"github.com/meshtask/consul-ecs/localecs/picture/lane"
@@ -25,7 +24,7 @@ func overview(run *history.Run, lives []lane.Lane, width float64) *diagram {
 		})
 	}
 	if len(run.Faults) > 0 {
-		d.bands("faults", "fault", run.Faults, d.stacked, func(i int) string { return strings.TrimSpace(run.Faults[i].Task + " " + run.Faults[i].Text) })
+		d.bands("faults", "fault", run.Faults, d.stacked, func(i int) string { return run.Faults[i].About() })
 	}
 	if len(run.Phases) > 0 {
 		d.bands("traffic", "phaseband", run.Phases, d.inOneRow, func(i int) string { return run.Phases[i].Text })

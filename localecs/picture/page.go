@@ -75,7 +75,7 @@ func (p *page) head() {
 		facts = append(facts, "stop order "+r.StopOrder)
 	}
 	if r.Seed != 0 {
-		facts = append(facts, fmt.Sprintf("chaos seed %d", r.Seed))
+		facts = append(facts, fmt.Sprintf("seed %d", r.Seed))
 	}
 	facts = append(facts, "begun "+r.Begun.UTC().Format(time.RFC3339))
 	for i, f := range facts {

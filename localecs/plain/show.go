@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/scenario/news"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -55,20 +55,11 @@ func (r *run) output(task, container string, line []byte) {
 
 // observe is the cluster's observer of statuses. That an image is there is no news.
 func (r *run) observe(e localecs.Event) {
-	if e.What == "status" && e.Value == scheduler.StatusPulled {
-		return
+	if told, isNews := news.Told(e); isNews {
+		r.tell(told)
+	} else {
+		r.record.Note(told)
 	}
-	text := e.Value
-	if e.What == "desired" {
-		text = "asked to stop"
-	}
-	if e.Detail != "" {
-		text += " (" + verdict.Brief(e.Detail) + ")"
-	}
-	r.tell(progress.Event{
-		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
-		Status: e.Value, Detail: e.Detail, Text: text,
-	})
 }
 
 // waiting says what a container waits for, empty when it is as it should be.

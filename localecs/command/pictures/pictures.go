@@ -44,6 +44,7 @@ func Run(ctx context.Context, plan *scenario.Plan, o scenario.Options) (*report.
 // That they cannot be written changes no verdict.
 func Reported(o scenario.Options, r *report.Report) {
 	run := o.Record.Judged(time.Now(), r.Failures)
+	run.Seed = r.Seed
 	page, err := gallery.Save(o.Dir, *run)
 	if err != nil {
 		warn(o.Log, err)

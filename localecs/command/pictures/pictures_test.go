@@ -58,9 +58,9 @@ func call(t *testing.T, env map[string]string, args ...string) (string, error) {
 func TestAReportedRunIsSavedAndDrawnAgain(t *testing.T) {
 	t.Parallel()
 	o, out := recorded(t)
-	r := &report.Report{Failures: []string{"it was late"}}
+	r := &report.Report{Failures: []string{"it was late"}, Seed: 7}
 	Reported(o, r)
-	if r.Picture != filepath.Join(o.Dir, "timeline.html") || r.History.Outcome != "FAILED" || len(out.events) != 0 {
+	if r.Picture != filepath.Join(o.Dir, "timeline.html") || r.History.Outcome != "FAILED" || r.History.Seed != 7 || len(out.events) != 0 {
 		t.Errorf("%s, %+v, told %v", r.Picture, r.History, out.events)
 	}
 	for _, c := range []struct {

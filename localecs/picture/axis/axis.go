@@ -204,8 +204,10 @@ func label(seconds, step float64) string {
 // Span is a duration for people: as exact as it is short.
 func Span(seconds float64) string {
 	switch {
-	case seconds < 0:
+	case seconds <= -0.005:
 		return "-" + Span(-seconds)
+	case seconds < 0:
+		return Span(0)
 	case seconds < 9.995:
 		return fmt.Sprintf("%.2f s", seconds)
 	case seconds < 119.95:

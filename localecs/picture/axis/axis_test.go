@@ -90,7 +90,7 @@ func TestTicksAreRoundAndApart(t *testing.T) {
 
 func TestSpanIsAsExactAsItIsShort(t *testing.T) {
 	t.Parallel()
-	for seconds, want := range map[float64]string{0: "0.00 s", 0.2149: "0.21 s", 9.999: "10.0 s", 12.34: "12.3 s", 119.99: "2 min 00 s", 754: "12 min 34 s", -1.5: "-1.50 s"} {
+	for seconds, want := range map[float64]string{0: "0.00 s", 0.2149: "0.21 s", 9.999: "10.0 s", 12.34: "12.3 s", 119.99: "2 min 00 s", 754: "12 min 34 s", -1.5: "-1.50 s", -0.0049: "0.00 s"} {
 		if got := axis.Span(seconds); got != want {
 			t.Errorf("%g: %q, want %q", seconds, got, want)
 		}

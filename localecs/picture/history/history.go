@@ -11,7 +11,8 @@ import (
 type Run struct {
 	Scenario  string `json:"scenario"`
 	StopOrder string `json:"stop_order,omitempty"`
-	// Seed has drawn the schedule of a chaos run, 0 when it is none.
+	// Seed has drawn the requests that faults strike, and the schedule of a chaos run;
+	// 0 when there are no faults.
 	Seed  uint64    `json:"seed,omitempty"`
 	Begun time.Time `json:"begun"`
 	// Seconds is how long it took until it was judged.
@@ -110,6 +111,14 @@ type Step struct {
 	// Task is who it is about, if anybody; Error why it failed.
 	Task  string `json:"task,omitempty"`
 	Error string `json:"error,omitempty"`
+}
+
+// About is the text, with the task before it where it does not name it.
+func (s Step) About() string {
+	if s.Task == "" || strings.Contains(s.Text, s.Task) {
+		return s.Text
+	}
+	return s.Task + " " + s.Text
 }
 
 // Requests are counted in buckets of so many seconds; the first begins with the run.

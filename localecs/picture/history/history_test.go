@@ -38,6 +38,13 @@ func TestTasksAreFoundByName(t *testing.T) {
 	if got := run.Task("b"); got == nil || got.ID != "1" || run.Task("c") != nil || strings.Join(run.Names(), " ") != "a b" {
 		t.Errorf("%+v of %v", got, run.Names())
 	}
+	for want, s := range map[string]history.Step{
+		"freeze api-1/envoy": {Task: "api-1", Text: "freeze api-1/envoy"}, "api-1 metadata hangs": {Task: "api-1", Text: "metadata hangs"}, "sts hangs": {Text: "sts hangs"},
+	} {
+		if got := s.About(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
 	if e := (history.Event{Kind: "check", Check: "synced", Service: "api", Status: "passing"}); e.String() != "check synced api passing" {
 		t.Errorf("%q", e)
 	}

@@ -179,7 +179,7 @@ func (c *canvas) bands(name string, all []history.Step) {
 		if i == 0 {
 			title = name
 		}
-		c.row(title, strings.TrimSpace(s.Task+" "+s.Text), func(r row) {
+		c.row(title, s.About(), func(r row) {
 			for x := c.cell(s.From); x <= c.cell(s.To); x++ {
 				r.put(x, cell{char: c.chars.band, style: amber})
 			}

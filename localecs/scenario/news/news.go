@@ -28,16 +28,21 @@ func New(tasks *roster.Roster, record *recording.Recording, tell func(progress.E
 }
 
 // ClusterChanged is the cluster's observer: it tells the event and notes the moment.
-// That an image is there is no news: it is on this machine.
 func (n *News) ClusterChanged(e localecs.Event) {
 	n.tasks.Change(e.Task, func(t *roster.Task) { t.Moments.Observe(e, t.Application()) })
-	told := progress.Event{
+	if told, isNews := Told(e); isNews {
+		n.tell(told)
+	} else {
+		n.record.Note(told)
+	}
+}
+
+// Told is a cluster's event for who follows the run. That an image is there is no
+// news: it is on this machine.
+func Told(e localecs.Event) (told progress.Event, isNews bool) {
+	told = progress.Event{
 		Time: e.At, Kind: progress.Kind(e.What), Task: e.Task, Container: e.Container,
 		Status: e.Value, Detail: e.Detail, Text: e.Value,
-	}
-	if e.What == "status" && e.Value == scheduler.StatusPulled {
-		n.record.Note(told)
-		return
 	}
 	switch told.Kind {
 	case progress.Desired:
@@ -48,7 +53,7 @@ func (n *News) ClusterChanged(e localecs.Event) {
 	if e.Detail != "" {
 		told.Text += " (" + verdict.Brief(e.Detail) + ")"
 	}
-	n.tell(told)
+	return told, !(told.Kind == progress.Status && e.Value == scheduler.StatusPulled)
 }
 
 // CheckChanged notes a check's new status; checks are all of them, with it.
