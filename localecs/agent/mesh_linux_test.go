@@ -47,11 +47,11 @@ func TestComposeExample(t *testing.T) {
 
 	// An essential container ends, and the agent ends its task, in order.
 	before := m.inConsul(t)
-	m.Run(t, "exec", m.container(t, "api-2-api"), "/consul/consul-ecs", "version")
 	m.Run(t, "kill", "-s", "KILL", m.container(t, "api-2-api"))
 	testkit.Within(t, time.Minute, "the whole task has ended", func() bool {
 		return m.running(t, "api-2") == 0
 	})
+	m.inOrder(t, "api-2", "api-2-api", "api-2-sidecar-proxy", "api-2-consul-client", "api-2")
 	if codes := m.exitCodes(t, "api-2"); codes["api-2-api"] != 137 || codes["api-2-sidecar-proxy"] != 0 || codes["api-2-consul-client"] != 0 {
 		t.Errorf("exit codes %v", codes)
 	}
@@ -71,6 +71,7 @@ func TestComposeExample(t *testing.T) {
 				t.Errorf("%s ended with %d", service, code)
 			}
 		}
+		m.inOrder(t, task, task+"-"+strings.TrimSuffix(task, "-1"), task+"-sidecar-proxy", task+"-consul-client", task)
 	}
 	if left := m.inConsul(t); len(left.tokens) > 0 || len(left.services) > 0 {
 		t.Errorf("left in Consul: tokens %v, services %v", left.tokens, left.services)
@@ -129,26 +130,37 @@ func (m *mesh) services(t *testing.T, tasks ...string) (all []string) {
 	return all
 }
 
-func (m *mesh) states(t *testing.T, task string) map[string]struct {
-	Running  bool
-	ExitCode int
-} {
+// inOrder checks that services of a task have ended one after the other.
+func (m *mesh) inOrder(t *testing.T, task string, services ...string) {
+	t.Helper()
+	states := m.states(t, task)
+	for i := range services[1:] {
+		first, then := services[i], services[i+1]
+		if states[first].FinishedAt.IsZero() || states[first].FinishedAt.After(states[then].FinishedAt) {
+			t.Errorf("%s ended at %s, %s at %s", first, states[first].FinishedAt, then, states[then].FinishedAt)
+		}
+	}
+}
+
+// state is a container's in the engine.
+type state struct {
+	Running    bool
+	ExitCode   int
+	FinishedAt time.Time
+}
+
+// states are those of a task's containers by service.
+func (m *mesh) states(t *testing.T, task string) map[string]state {
 	t.Helper()
 	ids := strings.Fields(m.Run(t, "ps", "-aq", "--filter", "label=com.docker.compose.project="+m.ID, "--filter", "label=com.meshtask.localecs.task="+task))
 	var all []struct {
 		Config struct{ Labels map[string]string }
-		State  struct {
-			Running  bool
-			ExitCode int
-		}
+		State  state
 	}
 	if err := json.Unmarshal([]byte(m.Run(t, append([]string{"inspect"}, ids...)...)), &all); err != nil {
 		t.Fatal(err)
 	}
-	states := map[string]struct {
-		Running  bool
-		ExitCode int
-	}{}
+	states := map[string]state{}
 	for _, c := range all {
 		states[c.Config.Labels["com.docker.compose.service"]] = c.State
 	}
