@@ -3,6 +3,7 @@ package sketch
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/picture/axis"
@@ -22,11 +23,15 @@ type Options struct {
 	Only  string
 }
 
-// The widths of a picture's parts, in cells.
+// The widths of a picture's parts, in cells. Where there is enough of them, names and
+// notes have room for all of theirs.
 const (
 	minWidth   = 60
-	namesWidth = 24
+	enough     = 100
+	namesWidth = 26
+	allNames   = 31
 	notesWidth = 22
+	allNotes   = 26
 	cutWidth   = 3
 	tickApart  = 10
 )
@@ -38,14 +43,18 @@ type canvas struct {
 	chars charset
 	run   *history.Run
 	axis.Axis
-	plot int // how many cells the lanes have
+	names, plot, notes int // how many cells each has
 }
 
 // Write writes the whole run, a lane for each task, and with Options.Tasks their starts
 // and stops. The error is the writer's.
 func Write(w io.Writer, run history.Run, o Options) error {
 	o.Width = max(o.Width, minWidth)
-	c := &canvas{Options: o, chars: charsetOf(o.ASCII), run: &run, plot: o.Width - namesWidth - notesWidth}
+	c := &canvas{Options: o, chars: charsetOf(o.ASCII), run: &run, names: namesWidth, notes: notesWidth}
+	if o.Width >= enough {
+		c.names, c.notes = allNames, allNotes
+	}
+	c.plot = o.Width - c.names - c.notes
 	c.overview()
 	for _, t := range run.Tasks {
 		if o.Tasks && (o.Only == "" || o.Only == t.Name) {
@@ -92,9 +101,9 @@ func (c *canvas) row(name, note string, draw func(row)) {
 	if draw == nil {
 		r.text(0, none, cut(name, c.Width, c.chars.ellipsis))
 	} else {
-		r.text(0, none, cut(name, namesWidth-1, c.chars.ellipsis))
-		draw(r[namesWidth : namesWidth+c.plot])
-		r.text(namesWidth+c.plot+1, grey, cut(clean(note), notesWidth-1, c.chars.ellipsis))
+		r.text(0, none, cut(name, c.names-1, c.chars.ellipsis))
+		draw(r[c.names : c.names+c.plot])
+		r.text(c.names+c.plot+1, grey, cut(clean(note), c.notes-1, c.chars.ellipsis))
 	}
 	c.WriteString(r.line(c.Colour) + "\n")
 }
@@ -172,16 +181,35 @@ func (c *canvas) steps() {
 	})
 }
 
-// bands writes a line for each thing that lasted.
+// maxBands is how many faults have a line of their own.
+const maxBands = 8
+
+// bands writes a line for each thing that lasted. When there are many, those that
+// follow each other share one.
 func (c *canvas) bands(name string, all []history.Step) {
-	for i, s := range all {
-		title := ""
+	var lines [][]history.Step
+	for _, s := range all {
+		i := slices.IndexFunc(lines, func(l []history.Step) bool {
+			return len(all) > maxBands && c.cell(l[len(l)-1].To)+1 < c.cell(s.From)
+		})
+		if i < 0 {
+			lines, i = append(lines, nil), len(lines)
+		}
+		lines[i] = append(lines[i], s)
+	}
+	for i, l := range lines {
+		title, note := "", l[0].About()
+		if len(l) > 1 {
+			note = fmt.Sprintf("%d of %d", len(l), len(all))
+		}
 		if i == 0 {
 			title = name
 		}
-		c.row(title, s.About(), func(r row) {
-			for x := c.cell(s.From); x <= c.cell(s.To); x++ {
-				r.put(x, cell{char: c.chars.band, style: amber})
+		c.row(title, note, func(r row) {
+			for _, s := range l {
+				for x := c.cell(s.From); x <= c.cell(s.To); x++ {
+					r.put(x, cell{char: c.chars.band, style: amber})
+				}
 			}
 			c.cuts(r)
 		})
