@@ -53,12 +53,32 @@ func TestDockerRuntime(t *testing.T) {
 		if out, code := run(definition); code != 2 || !strings.Contains(out, "job") || strings.Contains(out, "Cannot") {
 			t.Errorf("exit code %d\n%s", code, out)
 		}
+		insideEngine(t, engine, definition)
 		missing := write("none.json", strings.Replace(`{"family": "none", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 			"containerDefinitions": [{"name": "none", "image": "registry.example.com/none:1"}]}`, "\t", "", -1))
 		if out, code := run(missing); code != 2 || !strings.Contains(out, "CannotPullContainerError: ") || !strings.Contains(out, "registry.example.com") {
 			t.Errorf("exit code %d\n%s", code, out)
 		}
 	})
+}
+
+// insideEngine runs localecs itself in a container of the engine, for whoever is not
+// root on its host. Where it can be had, --privileged is all of that.
+func insideEngine(t *testing.T, engine *dockerengine.Engine, definition string) {
+	t.Helper()
+	dir := filepath.Dir(definition)
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/localecs")
+	build.Dir, build.Env = testkit.Root(), append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, out)
+	}
+	out, code := engine.Try("run", "--rm", "--label", engine.ID, "--cap-add", "NET_ADMIN", "--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE",
+		"--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined", "--pid", "host", "--network", "host",
+		"-v", strings.TrimPrefix(engine.Host, "unix://")+":/var/run/docker.sock", "-v", dir+":"+dir, "-w", dir,
+		"--entrypoint", dir+"/localecs", "localecs/hello", "run", "-runtime", "docker", "-dir", dir+"/state", definition)
+	if code != 2 || !strings.Contains(out.Stdout, "answered 404 Not Found") {
+		t.Errorf("in a container of the engine: exit code %d\n%s%s", code, out.Stdout, out.Stderr)
+	}
 }
 
 // Whoever asks for an engine wrongly is told before anything is touched.

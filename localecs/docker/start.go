@@ -77,6 +77,9 @@ func (g *group) start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 	return c, nil
 }
 
+// shortID is how much of a task's ID is in names, after what people call it.
+const shortID = 8
+
 // create makes a container. An image that somebody has taken away is made again.
 func (g *group) create(ctx context.Context, s runtime.Spec, host *container.HostConfig, number string) (string, error) {
 	e := g.engine
@@ -94,7 +97,7 @@ func (g *group) create(ctx context.Context, s runtime.Spec, host *container.Host
 			// the ECS agent's probes are the scheduler's.
 			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
 		}
-		created, err := e.api.ContainerCreate(ctx, config, host, nil, nil, e.name(g.pause.owner, path.Base(s.Name), number))
+		created, err := e.api.ContainerCreate(ctx, config, host, nil, nil, e.name(s.Name, g.pause.owner[:min(len(g.pause.owner), shortID)], number))
 		if err == nil || again || !errdefs.IsNotFound(err) {
 			return created.ID, err
 		}
