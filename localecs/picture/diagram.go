@@ -14,8 +14,8 @@ import (
 // What a diagram is made of, in pixels. Names stand left of the lanes, what is worth
 // knowing of a lane right of it.
 const (
-	namesWidth = 186
-	notesWidth = 138
+	namesWidth = 182
+	notesWidth = 152
 	laneHeight = 20
 	barHeight  = 12
 	rowHeight  = 15 // of a band with text

@@ -7,58 +7,85 @@ import (
 // Life is a whole task in one lane: it starts, is up, serves, stops. Its marks are
 // what happened to any of its containers and is not an orderly stop.
 func Life(t history.Task, lanes []Lane, end float64) Lane {
-	o := open{Lane: Lane{Name: t.Name, Began: Never, Ended: Never}}
-	stopping, serves, up := false, false, false
-	meshed := false
-	for _, l := range lanes {
-		meshed = meshed || l.Sort == Traffic
+	l := life{open: open{Lane: Lane{Name: t.Name, Began: Never, Ended: Never}}, health: map[string]string{}}
+	for _, other := range lanes {
+		l.meshed = l.meshed || other.Sort == Traffic
 	}
-	state := func() (State, string) {
-		switch {
-		case serves:
-			return Healthy, "Consul sends traffic to it"
-		case !up:
-			return Unknown, "starts"
-		case meshed:
-			return Out, "runs, Consul sends it no traffic"
+	for _, c := range t.Containers {
+		if c.HealthCheck {
+			l.health[c.Name] = ""
 		}
-		return Up, "runs"
-	}
-	change := func(at float64) {
-		s, word := state()
-		if o.now != nil && o.now.State == s && o.now.Stopping == stopping {
-			return
-		}
-		o.enter(at, s, stopping, word)
 	}
 	for _, e := range t.Events {
-		switch {
-		case o.Ended >= 0:
-		case e.Kind == history.Status && e.Container == "" && e.Status == "RUNNING":
-			up = true
-			change(e.At)
-		case e.Kind == history.Status && e.Container == "" && e.Status == "STOPPED":
-			o.leave(e.At)
-			o.Ended, o.Exit = e.At, e.Detail
-			o.mark(e.At, Exit, "STOPPED "+e.Detail)
-		case e.Kind == history.Status && o.now == nil:
-			o.Began = e.At
-			change(e.At)
-		case e.Kind == history.InTraffic:
-			serves = e.Status == "in"
-			up = up || serves
-			change(e.At)
-		case e.Kind == history.Desired:
-			stopping = true
-			o.mark(e.At, Term, "asked to stop: "+e.Detail)
-			change(e.At)
+		if l.Ended < 0 {
+			l.see(e)
 		}
 	}
-	o.leave(end)
-	for _, l := range lanes {
-		o.Marks = append(o.Marks, grave(l)...)
+	l.leave(end)
+	for _, other := range lanes {
+		l.Marks = append(l.Marks, grave(other)...)
 	}
-	return o.Lane
+	return l.Lane
+}
+
+// life is a lane that is being made.
+type life struct {
+	open
+	meshed, up, serves, stopping bool
+	health                       map[string]string // of the containers that have one
+}
+
+// see takes an event in.
+func (l *life) see(e history.Event) {
+	switch {
+	case e.Kind == history.Status && e.Container == "" && e.Status == "RUNNING":
+		l.up = true
+	case e.Kind == history.Status && e.Container == "" && e.Status == "STOPPED":
+		l.leave(e.At)
+		l.Ended, l.Exit = e.At, e.Detail
+		l.mark(e.At, Exit, "STOPPED "+e.Detail)
+		return
+	case e.Kind == history.Status && l.now == nil:
+		l.Began = e.At
+	case e.Kind == history.InTraffic:
+		l.serves = e.Status == "in"
+		l.up = l.up || l.serves
+	case e.Kind == history.Health:
+		l.health[e.Container] = e.Status
+	case e.Kind == history.Desired:
+		l.stopping = true
+		l.mark(e.At, Term, "asked to stop: "+e.Detail)
+	default:
+		return
+	}
+	if s, word := l.state(); l.now == nil || l.now.State != s || l.now.Stopping != l.stopping {
+		l.enter(e.At, s, l.stopping, word)
+	}
+}
+
+// state is how the task is now. In the mesh its traffic says that, else its health.
+func (l *life) state() (State, string) {
+	switch {
+	case l.serves:
+		return Healthy, "Consul sends traffic to it"
+	case !l.up:
+		return Unknown, "starts"
+	case l.meshed:
+		return Out, "runs, Consul sends it no traffic"
+	case len(l.health) == 0:
+		return Up, "runs"
+	}
+	for _, status := range l.health {
+		if status == "UNHEALTHY" {
+			return Unhealthy, "a container is UNHEALTHY"
+		}
+	}
+	for _, status := range l.health {
+		if status != "HEALTHY" {
+			return Unknown, "runs, its health is UNKNOWN"
+		}
+	}
+	return Healthy, "HEALTHY"
 }
 
 // grave are a container's marks that matter to the whole task.

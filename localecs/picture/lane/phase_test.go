@@ -138,3 +138,17 @@ func TestALifeIsOneLane(t *testing.T) {
 		t.Errorf("note %q", got)
 	}
 }
+
+func TestALifeOutsideOfTheMeshIsItsHealth(t *testing.T) {
+	t.Parallel()
+	task := history.Task{Name: "blog", Containers: []history.Container{{Name: "mysql", HealthCheck: true}, {Name: "blog"}}, Events: []history.Event{
+		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: history.Status, Status: "RUNNING"},
+		{At: 4, Kind: history.Health, Container: "mysql", Status: "HEALTHY"}, {At: 8, Kind: history.Health, Container: "mysql", Status: "UNHEALTHY"},
+		{At: 8.1, Kind: history.Desired, Status: "STOPPED"}, {At: 9, Kind: history.Status, Status: "STOPPED"}, status(9.5, "mysql", "STOPPED", ""),
+	}}
+	segments, _ := shape(lane.Life(task, lane.Of(task, 10), 10))
+	want := []segment{{1, 4, lane.Unknown, false}, {4, 8, lane.Healthy, false}, {8, 8.1, lane.Unhealthy, false}, {8.1, 9, lane.Unhealthy, true}}
+	if d := cmp.Diff(want, segments); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
