@@ -42,6 +42,7 @@ type runFlags struct {
 	chaos     chaosFlags
 	picture   pictures.When
 	tasks     tasks.Flags
+	check     bool
 }
 
 const runHelp = `
@@ -114,6 +115,7 @@ func runCommand() cli.Command {
 			fs.Var(&f.picture, "picture", "draw the run in characters at its end: `when` is always, never or auto: on a terminal")
 			f.chaos.add(fs)
 			f.tasks.Add(fs)
+			fs.BoolVar(&f.check, "check", false, "say what is wrong or missing, and run nothing")
 			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
@@ -172,7 +174,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	} else {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}
-	if err == nil {
+	if err == nil && !f.check {
 		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
@@ -183,6 +185,9 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if err != nil {
 		return &cli.UsageError{Err: err}
+	}
+	if f.check {
+		return nil
 	}
 	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
 	if seeds != nil {

@@ -22,7 +22,7 @@ import (
 // runTasks runs task definitions that have no scenario.
 func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []string) error {
 	plan, warnings, err := f.prepareTasks(paths)
-	if err == nil {
+	if err == nil && !f.check {
 		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return err // the run inside has given the warnings
 		}
@@ -33,6 +33,9 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	}
 	if err != nil {
 		return &cli.UsageError{Err: err}
+	}
+	if f.check {
+		return nil
 	}
 	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
 	dir, err := statedir.Open(filepath.Join(f.dir, plan.Name()))

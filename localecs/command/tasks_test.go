@@ -120,3 +120,24 @@ func TestTaskDefinitionsAsObjects(t *testing.T) {
 		t.Errorf("exit code %d, kinds %q, %s", e.code, kinds, e.stderr)
 	}
 }
+
+// TestCheckRunsNothing: what is wrong is told as always, and what is right leaves no
+// trace.
+func TestCheckRunsNothing(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	path := definitionFile(t, "exit 7")
+	if got := call(t, "run", "-check", "-dir", dir, path); got.code != 1 || !strings.Contains(got.stderr, "-image 'any:1=host'") {
+		t.Errorf("without an image: %+v", got)
+	}
+	if got := call(t, "run", "-check", "-dir", dir, "-image", "any:1=sh", path); got.code != 0 || got.stdout != "" || got.stderr != "" {
+		t.Errorf("with one: %+v", got)
+	}
+	scene := sceneFile(t, t.TempDir(), "scene.yaml", "name: scene\n")
+	if got := call(t, "run", "-check", "-dir", dir, scene); got.code != 0 || got.stdout != "" || got.stderr != "" {
+		t.Errorf("a scenario: %+v", got)
+	}
+	if _, err := os.Stat(dir); !os.IsNotExist(err) {
+		t.Errorf("a directory was made: %v", err)
+	}
+}

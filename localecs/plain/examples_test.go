@@ -130,6 +130,8 @@ func TestExamples(t *testing.T) {
 			codes:  []string{"migrate 0 ", "report 0 "},
 		},
 	}
+	// It needs another task beside it: the jobs of docs/LOCALECS.md run it.
+	files = slices.DeleteFunc(files, func(path string) bool { return filepath.Base(path) == "blog-tests.json" })
 	if len(files) != len(cases) {
 		t.Errorf("%d files, %d cases", len(files), len(cases))
 	}

@@ -1,0 +1,190 @@
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// shown is a fenced block of docs/LOCALECS.md that begins with a comment that names
+// its file.
+func shown(t *testing.T, language, file string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "LOCALECS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)```" + language + "\n(# " + regexp.QuoteMeta(file) + "\n.*?)```").FindSubmatch(page)
+	if found == nil {
+		t.Fatalf("docs/LOCALECS.md has no block %s", file)
+	}
+	return string(found[1])
+}
+
+// checkout is a team's repository: its task definitions, its mesh, and the scripts of
+// the page.
+type checkout struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newCheckout(t *testing.T) *checkout {
+	t.Helper()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	c := &checkout{t: t, dir: t.TempDir()}
+	root, bin := testkit.Root(), filepath.Join(t.TempDir(), "bin")
+	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/localecs", "./cmd/consul-ecs", "./examples/hello-mesh/hello")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0") // as make build does
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v: %s", err, out)
+	}
+	for from, to := range map[string]string{"definitions": "taskdefs", "hello-mesh": "mesh"} {
+		if err := os.CopyFS(filepath.Join(c.dir, to), os.DirFS(filepath.Join(root, "examples", from))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.write("ci/tasks.sh", shown(t, "sh", "ci/tasks.sh"))
+	c.write("ci/mesh.sh", shown(t, "sh", "ci/mesh.sh"))
+	c.env = append(os.Environ(), "PATH="+bin+":"+filepath.Join(root, ".tools", "bin")+":"+os.Getenv("PATH"))
+	return c
+}
+
+func (c *checkout) write(name, text string) {
+	c.t.Helper()
+	path := filepath.Join(c.dir, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// job runs a script as a CI does, and returns its exit code and its output.
+func (c *checkout) job(script string) (code int, output string) {
+	c.t.Helper()
+	cmd := exec.Command("sh", script)
+	cmd.Dir, cmd.Env = c.dir, c.env
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState == nil {
+		c.t.Fatal(err)
+	}
+	return cmd.ProcessState.ExitCode(), string(out)
+}
+
+// has fails for artefacts that are not there.
+func (c *checkout) has(names ...string) {
+	c.t.Helper()
+	for _, name := range names {
+		if st, err := os.Stat(filepath.Join(c.dir, name)); err != nil || st.Size() == 0 {
+			c.t.Errorf("artefact %s: %v", name, err)
+		}
+	}
+}
+
+// failures are those of the report, the last of the events.
+func (c *checkout) failures(name string) []string {
+	c.t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
+	var report struct {
+		Kind     string
+		Failures []string
+	}
+	if err := json.Unmarshal(lines[len(lines)-1], &report); err != nil || report.Kind != "report" {
+		c.t.Fatalf("%s ends with %s: %v", name, lines[len(lines)-1], err)
+	}
+	return report.Failures
+}
+
+// TestJobOfTheManual runs what docs/LOCALECS.md tells people to put into their CI.
+func TestJobOfTheManual(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	code, output := c.job("ci/tasks.sh")
+	if code != 0 || !strings.Contains(output, "\n0\n") {
+		t.Fatalf("exit code %d: %s", code, output)
+	}
+	const run = ".localecs/blog+blog-tests/"
+	c.has("tasks.jsonl", run+"timeline.html", run+"timeline.json", run+"logs/blog/mysql.log", run+"logs/blog/wordpress.log",
+		run+"logs/blog/metadata.json", run+"logs/blog-tests/tests.log", run+"logs/blog-tests/metadata.json")
+	if got := c.failures("tasks.jsonl"); len(got) > 0 {
+		t.Errorf("failures %q", got)
+	}
+}
+
+// A job has to fail when it should: when the tests do, and when what they test does.
+func TestJobOfTheManualFails(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	standin, err := os.ReadFile(filepath.Join(c.dir, "taskdefs", "standin"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.write("taskdefs/standin", strings.Replace(string(standin), `echo "1 test passed"`, `echo "1 test failed"; exit 4`, 1))
+	if code, output := c.job("ci/tasks.sh"); code != 2 || !strings.Contains(output, "\n4\n") {
+		t.Errorf("tests that fail: exit code %d: %s", code, output)
+	}
+	if got := strings.Join(c.failures("tasks.jsonl"), "\n"); got != "blog-tests/tests exited with 4" {
+		t.Errorf("failures %q", got)
+	}
+	c.has(".localecs/blog+blog-tests/logs/blog-tests/metadata.json", ".localecs/blog+blog-tests/timeline.html")
+	c.write("taskdefs/standin", strings.Replace(string(standin), "apache2) ", `apache2) echo "no such theme"; exit 5; `, 1))
+	if code, output := c.job("ci/tasks.sh"); code != 1 || !strings.Contains(output, "no such theme") {
+		t.Errorf("a blog that ends: exit code %d: %s", code, output)
+	}
+	c.has(".localecs/blog+blog-tests/logs/blog/wordpress.log")
+	if err := os.Remove(filepath.Join(c.dir, "taskdefs", "localecs.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if code, output := c.job("ci/tasks.sh"); code != 1 || !strings.Contains(output, "-image 'mysql:8.0=PROGRAM,host'") {
+		t.Errorf("a job without images: exit code %d: %s", code, output)
+	}
+}
+
+// TestMeshJobOfTheManual is the part with the mesh.
+func TestMeshJobOfTheManual(t *testing.T) {
+	t.Parallel()
+	testkit.RequireBinary(t, "consul")
+	testkit.RequireBinary(t, "envoy")
+	c := newCheckout(t)
+	if code, output := c.job("ci/mesh.sh"); code != 0 {
+		t.Fatalf("exit code %d: %s", code, output)
+	}
+	c.has("mesh.jsonl", ".localecs/hello-mesh/timeline.html", ".localecs/hello-mesh/logs/web/web.log", ".localecs/hello-mesh/logs/web/metadata.json")
+	if got := c.failures("mesh.jsonl"); len(got) > 0 {
+		t.Errorf("failures %q", got)
+	}
+}
+
+// The jobs' files are YAML, and run the scripts that are tested here.
+func TestJobFilesRunTheScripts(t *testing.T) {
+	t.Parallel()
+	for _, file := range []string{".github/workflows/tasks.yml", ".gitlab-ci.yml"} {
+		text := shown(t, "yaml", file)
+		var job map[string]any
+		if err := yaml.Unmarshal([]byte(text), &job); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+		for _, want := range []string{"sh ci/tasks.sh\n", "sh ci/mesh.sh\n", ".localecs"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s does not have %q", file, want)
+			}
+		}
+	}
+}
