@@ -1,0 +1,65 @@
+package command
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/control"
+)
+
+// TestEveryCommandIsListedForMachines: docs/LOCALECS.md says of each command what
+// -json does, or why it has none, and names all that the state of a run has.
+func TestEveryCommandIsListedForMachines(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "LOCALECS.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, chapter, _ := strings.Cut(string(page), "### Every command for machines\n")
+	chapter, _, _ = strings.Cut(chapter, "\n## ")
+	for name, command := range App().Commands {
+		fs := flag.NewFlagSet(name, flag.ContinueOnError)
+		if command.Flags != nil {
+			command.Flags(fs)
+		}
+		row := regexp.MustCompile("(?m)^\\| .*`" + name + "`.* \\| (.*) \\|$").FindStringSubmatch(chapter)
+		switch {
+		case row == nil:
+			t.Errorf("%s is not listed", name)
+		case (fs.Lookup("json") == nil) != strings.HasPrefix(row[1], "–"):
+			t.Errorf("%s: the page says %q", name, row[1])
+		}
+	}
+	for _, of := range []any{control.State{}, control.Task{}, control.Container{}, control.Service{}, control.Consul{}} {
+		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
+			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
+			if !strings.Contains(chapter, "`"+key+"`") {
+				t.Errorf("%T: %s is not told", of, key)
+			}
+		}
+	}
+}
+
+// What is wrong is JSON, too, where JSON was asked for.
+func TestMistakesAreObjects(t *testing.T) {
+	t.Parallel()
+	got := call(t, "run", "-check", "-json", definitionFile(t, "true"))
+	var object struct {
+		Level string `json:"@level"`
+		Error string `json:"error"`
+		Code  int    `json:"exit_code"`
+	}
+	if err := json.Unmarshal([]byte(got.stderr), &object); err != nil {
+		t.Fatalf("%v: %s", err, got.stderr)
+	}
+	if got.code != 1 || object.Level != "error" || object.Code != 1 || !strings.Contains(object.Error, "-image 'any:1=host'") {
+		t.Errorf("%+v, %+v", got, object)
+	}
+}
