@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/docker/docker/api/types/container"
@@ -50,7 +50,7 @@ func (l *life) Exec(ctx context.Context, s runtime.ExecSpec) runtime.ExecResult 
 		defer close(output.done)
 		_, _ = stdcopy.StdCopy(&output, &output, attached.Reader)
 	}()
-	state, interrupted := l.await(ctx, created.ID, output.done)
+	state, interrupted := l.await(ctx, created.ID, output.done, false)
 	attached.Close()
 	<-output.done
 	return result(ctx, s, state, output.text.String(), interrupted)
@@ -76,8 +76,9 @@ func result(ctx context.Context, s runtime.ExecSpec, state container.ExecInspect
 // refused begins what the engine says of a process that could not be executed.
 const refused = "OCI runtime exec failed: "
 
-// await waits for a process's end, and brings it about when ctx ends.
-func (l *life) await(ctx context.Context, id string, silent <-chan struct{}) (state container.ExecInspect, interrupted bool) {
+// await waits for a process's end, and brings it about when ctx ends; with group
+// also that of its children.
+func (l *life) await(ctx context.Context, id string, silent <-chan struct{}, group bool) (state container.ExecInspect, interrupted bool) {
 	tick := time.NewTicker(look)
 	defer tick.Stop()
 	over := ctx.Done()
@@ -101,28 +102,37 @@ func (l *life) await(ctx context.Context, id string, silent <-chan struct{}) (st
 		}
 		switch {
 		case !state.Running && (state.Pid != 0 || silent == nil):
+			if silent != nil { // what it wrote last, unless its children hold the output open
+				select {
+				case <-silent:
+				case <-time.After(look):
+				}
+			}
 			return state, interrupted
 		case interrupted && state.Pid != 0:
-			l.kill(state.Pid)
+			l.signal(state.Pid, unix.SIGKILL, group)
 		}
 	}
 }
 
-// kill kills one process of the container, by the engine's number.
-func (l *life) kill(engines int) {
+// signal sends a signal to one process of the container, by the engine's number, or
+// to the process group that it leads.
+func (l *life) signal(engines int, s syscall.Signal, group bool) {
 	e := l.group.engine
 	e.mu.Lock()
 	level := e.level
 	e.mu.Unlock()
-	if _, pidfd := hostpid.Open(l.id, engines, level); pidfd != nil {
-		sendKill(pidfd)
-		pidfd.Close()
+	pid, pidfd := hostpid.Open(l.id, engines, level)
+	if pidfd == nil {
+		return
 	}
-}
-
-func sendKill(pidfd *os.File) {
-	if raw, err := pidfd.SyscallConn(); err == nil {
-		_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	defer pidfd.Close()
+	if group {
+		_ = unix.Kill(-pid, s) // the number is held by pidfd
+		return
+	}
+	if conn, err := pidfd.SyscallConn(); err == nil {
+		_ = conn.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), s, nil, 0) })
 	}
 }
 

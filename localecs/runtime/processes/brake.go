@@ -178,7 +178,9 @@ func (b *brake) gate() {
 func (g *Group) End() { g.brake.stop() }
 
 func (b *brake) stop() {
+	b.mu.Lock() // nobody begins to look while this waits for who does
 	close(b.ended)
+	b.mu.Unlock()
 	b.looks.Wait()
 }
 
