@@ -24,6 +24,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/nearest"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -232,7 +233,8 @@ func (e *entry) Run(args []string) int {
 		fmt.Fprint(inv.Stdout, helpText(e.program, e.cmd, fs))
 		return ExitOK
 	case err != nil:
-		fmt.Fprintf(inv.Stderr, "%s %s: %v\n\n%s", e.program, e.name, err, helpText(e.program, e.cmd, fs))
+		// Not the whole help: the mistake would scroll away.
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name, guess(err, fs), e.program, e.name)
 		return ExitUsage
 	}
 	inv.Line, inv.Args = append([]string{e.name}, args...), fs.Args()
@@ -248,6 +250,17 @@ func (e *entry) Run(args []string) int {
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
 	}
 	return ExitCode(err)
+}
+
+// guess adds to an error about an unknown flag which one was perhaps meant.
+func guess(err error, fs *flag.FlagSet) error {
+	unknown, is := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	var known []string
+	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
+	if near := nearest.Key(unknown, known); is && near != "" {
+		return fmt.Errorf("%w; did you mean -%s?", err, near)
+	}
+	return err
 }
 
 // NoArgs refuses positional arguments.

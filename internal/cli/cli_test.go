@@ -85,7 +85,9 @@ func TestCommandLineMistakes(t *testing.T) {
 	}{
 		{nil, 127, "Available commands are:"},
 		{[]string{"nosuch"}, 127, "Available commands are:"},
-		{[]string{"echo", "-nosuch"}, 1, "flag provided but not defined: -nosuch"},
+		{[]string{"echo", "-nosuch"}, 1, "prog echo: flag provided but not defined: -nosuch\nprog echo --help lists the flags\n"},
+		{[]string{"echo", "-uper"}, 1, "prog echo: flag provided but not defined: -uper; did you mean -upper?\nprog echo --help lists the flags\n"},
+		{[]string{"echo", "-upper=x"}, 1, "prog echo: invalid boolean value \"x\" for -upper: parse error\nprog echo --help lists the flags\n"},
 		{[]string{"-nosuch", "echo"}, 1, ""},
 	} {
 		got := run(echo(nil), c.args...)

@@ -65,20 +65,33 @@ func named(argument string) (name, path string) {
 	return name, path
 }
 
-// IsDefinition says whether a file, or NAME=FILE, is a task definition, and no scenario.
+// IsDefinition says whether a file, or NAME=FILE, is a task definition, and no
+// scenario. A JSON file is one also when it is broken, or not there.
 func IsDefinition(argument string) bool {
 	_, path := named(argument)
+	json := filepath.Ext(path) == ".json"
 	st, err := os.Stat(path)
-	if err != nil || !st.Mode().IsRegular() {
+	if err != nil {
+		return json
+	}
+	if !st.Mode().IsRegular() {
 		return false
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return false
+		return json
 	}
 	text := strings.TrimSpace(string(data))
-	return strings.HasPrefix(text, "[") && filepath.Ext(path) == ".json" ||
-		strings.HasPrefix(text, "{") && (strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
+	if Looks(data) || !json {
+		return Looks(data)
+	}
+	return !strings.Contains(text, `"tasks"`) && !strings.Contains(text, `"images"`)
+}
+
+// Looks says whether a document looks like a task definition.
+func Looks(data []byte) bool {
+	text := strings.TrimSpace(string(data))
+	return strings.HasPrefix(text, "{") && (strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
 }
 
 // Prepare reads the definitions, files or NAME=FILE, and finds everything that their tasks need. The
@@ -136,11 +149,14 @@ func (s Sources) setting(paths []string) (*file.Scenario, error) {
 			path = beside
 		}
 	}
-	if path != "" {
-		return file.LoadSetting(path)
-	}
 	setting := file.Default()
-	if s.Network == network.Host {
+	if path != "" {
+		var err error
+		if setting, err = file.LoadSetting(path); err != nil {
+			return nil, err
+		}
+	}
+	if s.Network == network.Host && setting.Subnet == file.Default().Subnet { // which is for the other
 		setting.Subnet = "127.42.0.0/24"
 	}
 	return setting, nil

@@ -183,12 +183,12 @@ func TestDefinitionsAreKnownByWhatIsInThem(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{
 		"a.json": job, "described.json": `{"taskDefinition": {}}`, "list.json": `[{"name": "a"}]`, "no-extension": job,
-		"scenario.json": `{"name": "x", "tasks": {}}`, "scenario.yaml": "name: x\n", "list.yaml": "[a]", "yaml-definition.yaml": "containerDefinitions: []\n",
+		"cut.json": `{"family": `, "empty.json": "", "scenario.json": `{"name": "x", "tasks": {}}`, "scenario.yaml": "name: x\n", "list.yaml": "[a]", "yaml-definition.yaml": "containerDefinitions: []\n",
 	})
 	for name, want := range map[string]bool{
 		"a.json": true, "described.json": true, "list.json": true, "no-extension": true,
-		"x=y.json": false, "x=/y/a.json": false,
-		"scenario.json": false, "scenario.yaml": false, "list.yaml": false, "yaml-definition.yaml": false, "none.json": false, ".": false,
+		"x=y.json": true, "cut.json": true, "empty.json": true, "x/y=z": false,
+		"scenario.json": false, "scenario.yaml": false, "list.yaml": false, "yaml-definition.yaml": false, "none.json": true, "none.yaml": false, ".": false,
 	} {
 		if got := IsDefinition(filepath.Join(dir, name)); got != want {
 			t.Errorf("%s: got %v", name, got)

@@ -95,7 +95,7 @@ func Hint(path string, err error) error {
 	names, _ := filepath.Glob(filepath.Join(path, "*.json"))
 	var found []string
 	for _, name := range names {
-		if plain.IsDefinition(name) {
+		if data, err := os.ReadFile(name); err == nil && plain.Looks(data) {
 			found = append(found, name)
 		}
 	}

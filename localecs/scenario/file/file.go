@@ -245,7 +245,7 @@ func parse(data []byte, problems func(*Scenario) []error) (*Scenario, error) {
 // foreign recognises what is no scenario.
 func foreign(keys []string) string {
 	if slices.Contains(keys, "containerDefinitions") || slices.Contains(keys, "taskDefinition") {
-		return "this is a task definition: name it under tasks of a scenario file, see examples/hello-mesh/scenario.yaml"
+		return "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes that as it is"
 	}
 	return ""
 }
