@@ -1,11 +1,14 @@
 package localecs
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/visitor"
 )
 
 // Freeze stops the processes of a running container that run the program of
@@ -118,3 +121,15 @@ func (t *Task) impair(what string, act func(*impair.Task) (func() error, error))
 	}
 	return end, nil
 }
+
+// Attach runs a process in a running container, as runtime.Container.Attach does.
+func (t *Task) Attach(ctx context.Context, container string, s session.Session) (code int, err error) {
+	c, err := t.alive(container)
+	if err != nil {
+		return session.CodeFailed, err
+	}
+	return c.Attach(ctx, s)
+}
+
+// Visitors run in the cluster's network, with its names, until Close.
+func (c *Cluster) Visitors() *visitor.House { return c.visitors }

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/visitor"
 )
 
 // Options describe a cluster.
@@ -90,6 +89,7 @@ type Cluster struct {
 	aws      string
 	closeAWS func() error
 	dns      *dns.Server
+	visitors *visitor.House
 	// faults are those of all endpoints.
 	faults *disturb.Faults
 	// protections are kept for the whole cluster, as the ECS API sees them.
@@ -202,28 +202,17 @@ func (c *Cluster) serveDNS() error {
 	return nil
 }
 
-// resolve knows the private DNS name of every task, and for each family the
-// name <family>.<cluster>.local, as a service discovery namespace named after
-// the cluster would: the addresses of its running tasks.
+// resolve knows the names of the tasks.
 func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	c.mu.Lock()
 	tasks, exists := c.tasks, c.families[name]
 	c.mu.Unlock()
 	for _, t := range tasks {
-		view := t.View()
-		switch {
-		case name == strings.ToLower(t.ns.PrivateDNSName) && view.KnownStatus != scheduler.StatusStopped:
-			return []netip.Addr{t.ns.IP}, true
-		case name == t.discovered() && view.KnownStatus == scheduler.StatusRunning && view.DesiredStatus == scheduler.StatusRunning:
+		if t.names.Mean(name, t.View()) {
 			addresses = append(addresses, t.ns.IP)
 		}
 	}
-	return addresses, exists
-}
-
-// discovered is the name under which a task's family is found.
-func (t *Task) discovered() string {
-	return strings.ToLower(t.def.Family + "." + t.launch.Cluster + ".local")
+	return addresses, exists || len(addresses) > 0
 }
 
 // enter takes a task up, unless Close would not find it any more.
@@ -234,7 +223,9 @@ func (c *Cluster) enter(t *Task) error {
 		return errors.New("the cluster is closed")
 	}
 	c.tasks = append(c.tasks, t)
-	c.families[t.discovered()] = true
+	for _, name := range t.names.Shared() {
+		c.families[name] = true
+	}
 	return nil
 }
 
@@ -322,6 +313,7 @@ func (c *Cluster) close() error {
 	c.over = true
 	tasks, services := c.tasks, c.services
 	c.mu.Unlock()
+	c.visitors.Close()
 	for _, t := range tasks {
 		t.abort()
 	}

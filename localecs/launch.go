@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/facts"
 	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/meter"
+	"github.com/meshtask/consul-ecs/localecs/names"
 	"github.com/meshtask/consul-ecs/localecs/network/ports"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
@@ -96,6 +97,7 @@ func (t *Task) prepare() error {
 		return err
 	}
 	t.ns, t.meter = ns, meter.New(nil)
+	t.names = names.New(names.Task{Private: ns.PrivateDNSName, Cluster: t.launch.Cluster, Name: t.name, Family: t.def.Family, Service: t.launch.Service})
 	if ns.File() != nil {
 		t.meter = meter.New(ns.Do)
 	}
@@ -229,20 +231,10 @@ func (t *Task) serve() error {
 func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
 	for _, c := range t.facts.Containers {
 		if c.EndpointID == endpointID {
-			return t.moment(), true
+			return metadata.At(time.Now(), t.facts, t.View()), true
 		}
 	}
 	return metadata.Moment{}, false
-}
-
-// moment is what metadata says now.
-func (t *Task) moment() metadata.Moment {
-	return metadata.Moment{
-		Facts:   t.facts,
-		View:    t.View(),
-		Clock:   &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: time.Now(), ClockSynchronizationStatus: "SYNCHRONIZED"},
-		Storage: &metadata.EphemeralStorage{Utilized: 208, Reserved: 20496},
-	}
 }
 
 // MetadataFile is where the last metadata document of a task lies, once it has
@@ -254,7 +246,7 @@ func (c *Cluster) MetadataFile(task string) string {
 // keepMetadata writes what metadata said last: the task's end, which nobody in
 // the task could ask for.
 func (t *Task) keepMetadata() error {
-	document, err := json.MarshalIndent(t.moment().Document(), "", "  ")
+	document, err := json.MarshalIndent(metadata.At(time.Now(), t.facts, t.View()).Document(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
 	}

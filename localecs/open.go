@@ -3,12 +3,13 @@ package localecs
 import (
 	"errors"
 	"fmt"
-	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/visitor"
 )
 
 // containers runs them: as processes of this host, or in an engine.
@@ -29,7 +30,12 @@ type containers interface {
 func (c *Cluster) open() (err error) {
 	o := c.options
 	wires := network.Options{Mode: o.Network, Subnet: o.Subnet, Region: o.Region}
-	var closers []func() error
+	var closers []func() error // of what was opened, last opened first
+	defer func() {
+		for i := len(closers); err != nil && i > 0; i-- {
+			err = errors.Join(err, closers[i-1]())
+		}
+	}()
 	if o.Docker != "" {
 		e, err := docker.Open(docker.Options{Address: o.Docker, Dir: o.Dir, Images: o.Images, Log: o.Log})
 		if err != nil {
@@ -39,19 +45,19 @@ func (c *Cluster) open() (err error) {
 		closers = append(closers, e.Close)
 	}
 	if c.fabric, err = network.New(wires); err != nil {
-		return undo(fmt.Errorf("make network: %w", err), closers)
+		return fmt.Errorf("make network: %w", err)
 	}
 	closers = append(closers, c.fabric.Close)
 	if o.Docker == "" {
 		r, err := runtime.New(runtime.Options{Images: o.Images, Log: o.Log})
 		if err != nil {
-			return undo(fmt.Errorf("make runtime: %w", err), closers)
+			return fmt.Errorf("make runtime: %w", err)
 		}
 		c.runtime = r
 		closers = append(closers, r.Close)
 	}
 	if c.group, err = c.runtime.Group(runtime.GroupSpec{Name: "vpc", NetNS: c.fabric.Infra().File()}); err != nil {
-		return undo(err, closers)
+		return err
 	}
 	go func() {
 		select {
@@ -60,13 +66,6 @@ func (c *Cluster) open() (err error) {
 		case <-c.gone:
 		}
 	}()
+	c.visitors = visitor.NewHouse(c.fabric, strings.ToLower(o.Name)+".local", c.volumeDir())
 	return nil
-}
-
-// undo closes what was opened, last opened first, and adds what that says.
-func undo(err error, closers []func() error) error {
-	for _, closer := range slices.Backward(closers) {
-		err = errors.Join(err, closer())
-	}
-	return err
 }

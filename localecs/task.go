@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/logfile"
 	"github.com/meshtask/consul-ecs/localecs/meter"
+	"github.com/meshtask/consul-ecs/localecs/names"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/image"
@@ -32,6 +33,7 @@ type Task struct {
 	id      string
 	def     *taskdef.TaskDefinition
 	ns      *network.Namespace
+	names   names.Names
 	facts   metadata.Facts
 	// host is where metadata and credentials are, in URLs.
 	host string

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(fakeConsul(os.Args[1:]))
 	}
 	roles := lesserHosts()
-	roles[testkit.UserRole], roles["localecs"], roles["world"] = testkit.PlayUser, Main, beWorld
+	roles[testkit.UserRole], roles["localecs"], roles["world"], roles["get"] = testkit.PlayUser, Main, beWorld, get
 	maps.Copy(roles, dockerengine.Roles())
 	testkit.RunRole(roles)
 	os.Exit(testkit.Main(m))

@@ -36,6 +36,13 @@ func kid(args []string) int {
 		go endOn(syscall.SIGTERM)
 		fmt.Println(takeSharedMemory())
 		litter(args[1])
+	case "size": // of the terminal it is in
+		size, err := unix.IoctlGetWinsize(0, unix.TIOCGWINSZ)
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(size.Row, size.Col)
 	case "done":
 	case "ecs": // tells everybody who asks what ECS says of a cluster
 		go endOn(syscall.SIGTERM)
@@ -140,4 +147,16 @@ func fakeConsul(args []string) int {
 	answer("/v1/health/state/any", "[]")
 	fmt.Println(http.ListenAndServe(net.JoinHostPort(address, "8500"), mux))
 	return 1
+}
+
+// get asks a URL for the status of its answer.
+func get(args []string) int {
+	answer, err := http.Get(args[0])
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer answer.Body.Close()
+	fmt.Println(answer.Status)
+	return 0
 }

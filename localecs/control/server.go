@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 )
 
 // World is what a Server shows and acts on. It is used concurrently, and also
@@ -23,6 +25,11 @@ type World interface {
 	Stop(taskID string) error
 	// End stops all tasks in ECS's order and ends the run. It does not wait.
 	End()
+	// Attach runs a process in a container, and Visit one of this machine in the
+	// cluster's network, until it ends or the context does; code is that of package
+	// session.
+	Attach(ctx context.Context, r Request, s session.Session) (code int, err error)
+	Visit(ctx context.Context, r Request, s session.Session) (code int, err error)
 }
 
 // Options say who serves.
@@ -40,7 +47,7 @@ type Options struct {
 type Server struct {
 	Options
 	http    *http.Server
-	serving sync.WaitGroup
+	serving sync.WaitGroup // and sessions
 	closing chan struct{}
 	once    sync.Once
 	closed  error
@@ -89,6 +96,8 @@ func (s *Server) handler() http.Handler {
 	mux.HandleFunc("GET /state", s.state)
 	mux.HandleFunc("GET /watch", s.watch)
 	mux.HandleFunc("POST /stop", s.stop)
+	mux.HandleFunc("POST /attach", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.World.Attach) })
+	mux.HandleFunc("POST /visit", func(w http.ResponseWriter, r *http.Request) { s.session(w, r, s.World.Visit) })
 	mux.HandleFunc("POST /end", func(w http.ResponseWriter, _ *http.Request) {
 		s.World.End()
 		w.WriteHeader(http.StatusNoContent)

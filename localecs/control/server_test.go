@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 )
 
 // world is one that tests change.
@@ -20,6 +21,16 @@ type world struct {
 	status  string
 	stopped []string
 	ended   bool
+	// session is what sessions do; nil is none.
+	session func(context.Context, control.Request, session.Session) (int, error)
+}
+
+func (w *world) Attach(ctx context.Context, r control.Request, s session.Session) (int, error) {
+	return w.session(ctx, r, s)
+}
+
+func (w *world) Visit(ctx context.Context, r control.Request, s session.Session) (int, error) {
+	return w.session(ctx, r, s)
 }
 
 func (w *world) State() control.State {

@@ -76,6 +76,8 @@ type Service struct {
 type Consul struct {
 	// Address is its HTTP API in the cluster's network.
 	Address string `json:"address"`
+	// Token may do everything; it is for visitors.
+	Token string `json:"-"`
 	// Passing is how many instances of each service Consul sends traffic to.
 	Passing map[string]int `json:"passing"`
 }

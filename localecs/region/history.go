@@ -12,7 +12,7 @@ import (
 // How long a task that is over is remembered, as ECS does, and how many are.
 const (
 	remembered    = time.Hour
-	maxRemembered = 1000
+	maxRemembered = 200
 )
 
 // note remembers a task that has begun, and forgets old ones.

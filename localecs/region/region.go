@@ -1,6 +1,7 @@
 package region
 
 import (
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -10,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/services"
 )
 
@@ -52,7 +54,9 @@ type Region struct {
 	cluster  *localecs.Cluster
 	account  *account.Account
 	launcher *launcher
-	id       string // the account's
+	// id is the account's, name the region's.
+	id, name string
+	key      func() identity.Key
 }
 
 // Open starts the cluster and its API.
@@ -65,11 +69,14 @@ func Open(o Options) (*Region, error) {
 		return nil, err
 	}
 	l := newLauncher(cluster, o)
-	r := &Region{cluster: cluster, launcher: l, id: o.Cluster.Account, account: account.Open(account.Options{
+	r := &Region{cluster: cluster, launcher: l, id: o.Cluster.Account, name: o.Cluster.Region, account: account.Open(account.Options{
 		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: l,
 		Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
 	})}
 	cluster.ServeECS(r.account.API())
+	r.key = sync.OnceValue(func() identity.Key {
+		return cluster.Identities().PutUser(identity.User{Name: "visitor", Account: r.id, Actions: []string{"*"}})
+	})
 	return r, nil
 }
 
@@ -83,8 +90,19 @@ func (r *Region) Plane() *controlplane.Plane { return r.account.Plane }
 func (r *Region) Services() *services.Services { return r.account.Services }
 
 // Tasks are all that have begun, in that order. Those that are over stay for an
-// hour, the last thousand of them.
+// hour, the last two hundred of them.
 func (r *Region) Tasks() []Begun { return r.launcher.history(time.Now()) }
+
+// Environment is with what programs in the cluster's network call the region, as
+// somebody who may call everything.
+func (r *Region) Environment() []string {
+	url, key := r.cluster.AWSEndpoint(), r.key()
+	return []string{
+		"AWS_ENDPOINT_URL_ECS=" + url, "AWS_ENDPOINT_URL_STS=" + url, "AWS_ENDPOINT_URL_IAM=" + url,
+		"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.Secret,
+		"AWS_REGION=" + r.name, "AWS_DEFAULT_REGION=" + r.name,
+	}
+}
 
 // Close kills the tasks and gives everything back. Nothing is reported of a task
 // afterwards.

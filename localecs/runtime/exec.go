@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"github.com/meshtask/consul-ecs/localecs/runtime/thread"
 	"golang.org/x/sys/unix"
 )
 
@@ -143,10 +144,10 @@ func (n *native) spawn(argv []string, output *os.File) (child process, err error
 		return child, err
 	}
 	done := make(chan struct{})
-	onDoomedThread(func() {
+	thread.Doomed(func() {
 		defer close(done)
 		if err = n.enter(); err == nil {
-			child, err = n.execute(argv, null.Fd(), output.Fd())
+			child, err = n.execute(argv, n.config.Env, [3]uintptr{null.Fd(), output.Fd(), output.Fd()}, false)
 		}
 	})
 	<-done
@@ -183,19 +184,21 @@ func (n *native) enter() error {
 	return n.config.Restrict()
 }
 
-// execute forks from the calling thread, which is inside the container.
-func (n *native) execute(argv []string, stdin, output uintptr) (process, error) {
+// execute forks from the calling thread, which is inside the container. With
+// terminal the first file becomes the controlling terminal.
+func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (process, error) {
 	child := process{pidfd: -1}
 	path, err := stage.LookPath(argv[0], n.config.Env)
 	if err != nil {
 		return child, err
 	}
 	child.pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
-		Env:   n.config.Env,
-		Files: []uintptr{stdin, output, output},
+		Env:   env,
+		Files: files[:],
 		Sys: &syscall.SysProcAttr{
-			Setsid: true,
-			PidFD:  &child.pidfd,
+			Setsid:  true,
+			Setctty: terminal,
+			PidFD:   &child.pidfd,
 			// No Pdeathsig: the library compares parents by number, and from
 			// inside the namespace ours is 0. The container's death is enough.
 			Credential: &syscall.Credential{Uid: uint32(n.config.UID), Gid: uint32(n.config.GID), NoSetGroups: n.config.KeepGroups},
@@ -213,26 +216,6 @@ func (n *native) execute(argv []string, stdin, output uintptr) (process, error) 
 	}
 	_ = unix.SetNonblock(child.pidfd, true)
 	return child, nil
-}
-
-// onDoomedThread runs fn on a thread that ends afterwards. The process's first
-// thread cannot end, and what the kernel shows of the process is shown of it:
-// it is kept out of the way while another is found.
-func onDoomedThread(fn func()) {
-	go func() {
-		goruntime.LockOSThread()
-		if unix.Gettid() != unix.Getpid() {
-			fn()
-			return // still locked
-		}
-		done := make(chan struct{})
-		onDoomedThread(func() {
-			defer close(done)
-			fn()
-		})
-		<-done
-		goruntime.UnlockOSThread()
-	}()
 }
 
 // tail reads a pipe and keeps the beginning of what comes.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"github.com/meshtask/consul-ecs/localecs/runtime/thread"
 	"golang.org/x/sys/unix"
 )
 
@@ -48,7 +49,7 @@ type process struct {
 func newSpawner() (*spawner, error) {
 	s := &spawner{stop: make(chan struct{}), done: make(chan struct{}), watched: newWatched()}
 	ready := make(chan error)
-	onDoomedThread(func() {
+	thread.Doomed(func() {
 		defer close(s.done)
 		s.run(ready)
 	})

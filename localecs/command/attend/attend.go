@@ -25,11 +25,11 @@ func Scenario(dir string, log hclog.Logger) func(*live.Run) (leave func()) {
 		return serve(control.Options{Command: "run", Name: l.Name(), Directory: dir, World: world.New(world.Options{
 			Region: l.Region(), MayEnd: l.MayEnd, Planned: l.Planned, End: l.End,
 			Consul: func() *control.Consul {
-				address, _, passing, ok := l.Consul()
+				address, token, passing, ok := l.Consul()
 				if !ok {
 					return nil
 				}
-				return &control.Consul{Address: address, Passing: passing}
+				return &control.Consul{Address: address, Token: token, Passing: passing}
 			},
 		})}, log)
 	}

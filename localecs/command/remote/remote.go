@@ -25,7 +25,7 @@ import (
 
 // Commands are the commands by name.
 func Commands() map[string]cli.Command {
-	return map[string]cli.Command{"ps": psCommand(), "logs": logsCommand(), "wait": waitCommand(), "stop": stopCommand()}
+	return map[string]cli.Command{"ps": psCommand(), "logs": logsCommand(), "wait": waitCommand(), "stop": stopCommand(), "exec": execCommand(), "visit": visitCommand()}
 }
 
 // defaultDir is -dir of localecs run.

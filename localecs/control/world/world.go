@@ -103,18 +103,26 @@ func service(v ecs.Service) control.Service {
 	return shown
 }
 
+// find is a task that has begun.
+func (w *World) find(taskID string) (region.Begun, error) {
+	for _, b := range w.Region.Tasks() {
+		if b.ID == taskID {
+			return b, nil
+		}
+	}
+	return region.Begun{}, control.NoSuch("task", taskID, nil)
+}
+
 // Stop implements control.World.
 func (w *World) Stop(taskID string) error {
-	for _, b := range w.Region.Tasks() {
-		if b.ID != taskID {
-			continue
-		}
-		if w.MayEnd != nil {
-			w.MayEnd(b.Name)
-		}
-		return w.Region.Stop(b, "")
+	b, err := w.find(taskID)
+	if err != nil {
+		return err
 	}
-	return control.NoSuch("task", taskID, nil)
+	if w.MayEnd != nil {
+		w.MayEnd(b.Name)
+	}
+	return w.Region.Stop(b, "")
 }
 
 // End implements control.World.

@@ -24,6 +24,16 @@ type Moment struct {
 	Storage *EphemeralStorage
 }
 
+// At is a task of Fargate at a moment, on a machine whose clock is right and whose
+// storage nobody fills.
+func At(now time.Time, f Facts, v scheduler.View) Moment {
+	return Moment{
+		Facts: f, View: v,
+		Clock:   &ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: now, ClockSynchronizationStatus: "SYNCHRONIZED"},
+		Storage: &EphemeralStorage{Utilized: 208, Reserved: 20496},
+	}
+}
+
 // Facts are what a task knows of itself besides its state.
 type Facts struct {
 	// LaunchType is Fargate or EC2; it selects the form of all answers.

@@ -1,0 +1,224 @@
+package command
+
+import (
+	"bytes"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// callWith is call with a standard input.
+func callWith(stdin string, args ...string) result {
+	var stdout, stderr bytes.Buffer
+	code := cli.Main(App(), args, func(string) string { return "" }, strings.NewReader(stdin), &stdout, &stderr)
+	return result{code, stdout.String(), stderr.String()}
+}
+
+// begin starts a command about the run in a process of its own.
+func (l *looked) begin(args ...string) *testkit.Process {
+	l.t.Helper()
+	args = append([]string{args[0], "-dir", l.dir}, args[1:]...)
+	return testkit.StartProcess(l.t, testkit.ProcessOptions{}, testkit.SelfArgs("localecs", args...)...)
+}
+
+func TestExecRunsAsTheContainerDoes(t *testing.T) {
+	t.Parallel()
+	l := lookInto(t, looking(), t.TempDir())
+	l.ask(0, "wait", "-running", "web", "job")
+	for _, tt := range []struct {
+		args           []string
+		stdin          string
+		code           int
+		stdout, stderr string
+	}{
+		{[]string{"-container", "app", "web", "--", "sh", "-c", "id -u; pwd; echo $GREETING; echo $HOSTNAME"}, "", 0, "1234\n/tmp\nhello\nip-10-42-0-4.ec2.internal\n", ""},
+		{[]string{"-container", "app", "web", "sh", "-c", "echo x > /x"}, "", 2, "", "sh: 1: cannot create /x: Read-only file system\n"},
+		{[]string{"job", "sh", "-c", "echo out; echo err >&2; exit 7"}, "", 7, "out\n", "err\n"},
+		{[]string{"job", "sh", "-c", "kill -9 $$"}, "", 137, "", ""},
+		{[]string{"job", "cat"}, "not passed on", 0, "", ""},
+		{[]string{"-i", "job", "cat"}, "passed on", 0, "passed on", ""},
+		{[]string{"-i", "job", "sh", "-c", "exit 3"}, strings.Repeat("more than a pipe holds\n", 10000), 3, "", ""},
+		{[]string{"job", "nosuch"}, "", 127, "", "localecs exec: exec: \"nosuch\": executable file not found in $PATH\n"},
+		{[]string{"job", "/bin"}, "", 126, "", "localecs exec: exec: \"/bin\": stat /bin: is a directory\n"},
+		{[]string{"web", "id"}, "", 125, "", "localecs exec: web has several containers: name one of them with -container: app, side\n"},
+		{[]string{"-container", "ap", "web", "id"}, "", 125, "", "localecs exec: no container ap; did you mean app?\n"},
+		{[]string{"jab", "id"}, "", 125, "", "localecs exec: no task jab; did you mean job?\n"},
+		{[]string{"-it", "job", "sh"}, "", 125, "", "localecs exec: -t: standard input and output have to be a terminal\n"},
+		{[]string{"job"}, "", 125, "", "localecs exec: want a task, and a command to run in it\n"},
+	} {
+		if strings.HasSuffix(tt.stdout, "internal\n") {
+			tt.stdout = strings.Replace(tt.stdout, "10-42-0-4", strings.ReplaceAll(l.state("web").Tasks[0].Address, ".", "-"), 1)
+		}
+		got := callWith(tt.stdin, append([]string{"exec", "-dir", l.dir}, tt.args...)...)
+		if diff := cmp.Diff(result{tt.code, tt.stdout, tt.stderr}, got, cmp.AllowUnexported(result{})); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
+		}
+	}
+}
+
+func TestExecPassesSignalsOnAndEndsWithTheRun(t *testing.T) {
+	t.Parallel()
+	l := lookInto(t, looking(), t.TempDir())
+	l.ask(0, "wait", "-running", "job")
+	const script = "trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.05; done"
+	p := l.begin("exec", "job", "sh", "-c", script)
+	p.Expect("ready")
+	p.Signal(syscall.SIGINT)
+	p.Expect("told")
+	if code := p.Wait(); code != 5 {
+		t.Errorf("exit %d, want 5", code)
+	}
+	// Who is killed takes his process along.
+	killed := l.begin("exec", "job", "sh", "-c", "echo $$; exec sleep 86399")
+	killed.Line()
+	killed.Signal(syscall.SIGKILL)
+	testkit.Eventually(t, "the process in the container ends", func() bool { return !runs("sleep\x0086399\x00") })
+	// And the end of the container is an end.
+	open := l.begin("exec", "job", "sh", "-c", script)
+	visit := l.begin("visit", "sh", "-c", script)
+	open.Expect("ready")
+	visit.Expect("ready")
+	l.ask(0, "stop", "-all")
+	if in, by := open.Wait(), visit.Wait(); in != 137 || by != 137 {
+		t.Errorf("exec ended with %d, visit with %d, want 137", in, by)
+	}
+	l.end(3, "STOPPED (UserInitiated: localecs stop -all)")
+}
+
+// runs says whether a process has such a command line.
+func runs(line string) bool {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, f := range files {
+		if text, err := os.ReadFile(f); err == nil && strings.HasPrefix(string(text), line) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestExecWhenTheRunIsKilled(t *testing.T) {
+	t.Parallel()
+	l := lookInto(t, looking(), t.TempDir())
+	l.ask(0, "wait", "-running", "job")
+	open := l.begin("exec", "job", "sh", "-c", "echo ready; while :; do sleep 0.05; done")
+	visit := l.begin("visit", "sh", "-c", "echo ready; exec sleep 86398")
+	open.Expect("ready")
+	visit.Expect("ready")
+	l.Signal(syscall.SIGKILL)
+	if in, by := open.Wait(), visit.Wait(); in != 125 || by != 125 {
+		t.Errorf("exec ended with %d, visit with %d, want 125", in, by)
+	}
+	testkit.Eventually(t, "the visitor ends", func() bool { return !runs("sleep\x0086398\x00") })
+}
+
+func TestExecHasATerminal(t *testing.T) {
+	t.Parallel()
+	l := lookInto(t, looking(), t.TempDir())
+	l.ask(0, "wait", "-running", "job")
+	args := testkit.SelfArgs("localecs", "exec", "-dir", l.dir, "-it", "job", "--", "sh")
+	cmd := exec.Command(args[0], args[1:]...)
+	window, err := pty.StartWithSize(cmd, &pty.Winsize{Cols: 91, Rows: 31})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer window.Close()
+	// The shell's own Ctrl-C ends the loop, not the shell.
+	for _, input := range []string{"test -t 0 && test -t 1 && echo is a termin''al\n", "kid size\n", "while :; do echo wait''ing; sleep 0.05; done\n"} {
+		if _, err := io.WriteString(window, input); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said := expect(t, window, "is a terminal", "31 91", "waiting")
+	for _, input := range []string{"\x03", "echo aft''er; exit 6\n"} {
+		if _, err := io.WriteString(window, input); err != nil {
+			t.Fatal(err)
+		}
+	}
+	said += expect(t, window, "after")
+	_ = cmd.Wait() // the code tells
+	if code := cmd.ProcessState.ExitCode(); code != 6 {
+		t.Errorf("exit %d, want 6\n%s", code, said)
+	}
+}
+
+// expect reads until all words have come, in their order.
+func expect(t *testing.T, from io.Reader, words ...string) (said string) {
+	t.Helper()
+	buf := make([]byte, 4096)
+	rest := ""
+	for len(words) > 0 {
+		n, err := from.Read(buf)
+		said, rest = said+string(buf[:n]), rest+string(buf[:n])
+		for len(words) > 0 && strings.Contains(rest, words[0]) {
+			_, rest, _ = strings.Cut(rest, words[0])
+			words = words[1:]
+		}
+		if err != nil && len(words) > 0 {
+			t.Fatalf("want %q: %v\n%s", words, err, said)
+		}
+	}
+	return said
+}
+
+func TestVisitReachesTasksByName(t *testing.T) {
+	t.Parallel()
+	l := lookInto(t, looking(), t.TempDir())
+	l.ask(0, "wait", "-healthy", "web")
+	web := l.state("web").Tasks[0]
+	resolver, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args   []string
+		stdin  string
+		code   int
+		stdout string
+	}{
+		"task":        {[]string{"getent", "ahostsv4", "web"}, "", 0, web.Address},
+		"with domain": {[]string{"getent", "ahostsv4", "web.default.local"}, "", 0, web.Address},
+		"no name":     {[]string{"getent", "ahostsv4", "localecs-none"}, "", 2, ""},
+		"files":       {[]string{"cat", "visiting_test.go"}, "", 0, "package command\n"},
+		"directory":   {[]string{"pwd"}, "", 0, dir + "\n"},
+		"stdin":       {[]string{"cat"}, "hello", 0, "hello"},
+		"environment": {[]string{"sh", "-c", "echo $CONSUL_HTTP_ADDR $AWS_REGION $AWS_ENDPOINT_URL_ECS ${HTTPS_PROXY-none}"}, "", 0, "http://10.42.0.254:8500 us-east-1 http://10.42.0.1 none\n"},
+		"code":        {[]string{"--", "sh", "-c", "exit 9"}, "", 9, ""},
+		"nothing":     {[]string{"localecs-nosuch"}, "", 127, ""},
+		"no program":  {[]string{"./visiting_test.go"}, "", 126, ""},
+	} {
+		got := callWith(tt.stdin, append([]string{"visit", "-dir", l.dir}, tt.args...)...)
+		if got.code != tt.code || !strings.HasPrefix(got.stdout, tt.stdout) || tt.stdout == "" && got.stdout != "" {
+			t.Errorf("%s: %+v, want %d %q", name, got, tt.code, tt.stdout)
+		}
+	}
+	// By HTTP, with this binary as the client.
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := call(t, "visit", "-dir", l.dir, "--", self, "-test.run=^TestRole$", "role=get", "http://web:8080/")
+	if got.code != 0 || got.stdout != "200 OK\n" {
+		t.Errorf("get: %+v", got)
+	}
+	if after, err := os.ReadFile("/etc/resolv.conf"); err != nil || !bytes.Equal(resolver, after) {
+		t.Errorf("the host's names are others now: %v\n%s", err, after)
+	}
+	if _, err := net.LookupHost("web.default.local"); err == nil {
+		t.Error("the host knows the name")
+	}
+}

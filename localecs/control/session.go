@@ -1,0 +1,237 @@
+package control
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+)
+
+// Request is what is to be run, besides its streams.
+type Request struct {
+	Argv []string `json:"argv"`
+	// TaskID and Container say where: for Attach.
+	TaskID    string `json:"taskId,omitempty"`
+	Container string `json:"container,omitempty"`
+	// Terminal says that the streams are a terminal that no other process has.
+	Terminal bool `json:"terminal,omitempty"`
+	// Path is the program, absolute; Directory, Env and Umask are those of who asks:
+	// for Visit.
+	Path      string   `json:"path,omitempty"`
+	Directory string   `json:"directory,omitempty"`
+	Env       []string `json:"env,omitempty"`
+	Umask     int      `json:"umask,omitempty"`
+}
+
+// A session begins as a request that the server answers with 101. Then the client
+// sends one byte with its three descriptors, and after that words; the server sends
+// its last word. When one of them closes the connection, the other gives up.
+
+// word is what a client says.
+type word struct {
+	Signal int `json:"signal"`
+}
+
+// lastWord is what the server says.
+type lastWord struct {
+	Code  int    `json:"code"`
+	Error string `json:"error,omitempty"`
+}
+
+// streams is how many descriptors there are.
+const streams = 3
+
+// handshakeLimit is how long the descriptors may take.
+const handshakeLimit = 10 * time.Second
+
+// session runs a session for a client.
+func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(context.Context, Request, session.Session) (int, error)) {
+	var in Request
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	s.serving.Add(1)
+	defer s.serving.Done()
+	conn, _, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	defer conn.Close()
+	files, err := handshake(conn)
+	if err != nil {
+		return // the client has gone
+	}
+	defer closeAll(files)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	signals := make(chan syscall.Signal, 16)
+	go func() {
+		defer cancel()
+		for words := json.NewDecoder(conn); ; {
+			var said word
+			if words.Decode(&said) != nil {
+				return
+			}
+			select {
+			case signals <- syscall.Signal(said.Signal):
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var last lastWord
+	last.Code, err = run(ctx, in, session.Session{
+		Argv: in.Argv, Stdin: files[0], Stdout: files[1], Stderr: files[2], Terminal: in.Terminal, Signals: signals,
+	})
+	if err != nil {
+		last.Error = err.Error()
+	}
+	_ = conn.SetWriteDeadline(time.Now().Add(handshakeLimit))
+	_ = json.NewEncoder(conn).Encode(last) // an error means that the client has gone
+}
+
+// handshake lets the client begin, and takes its descriptors.
+func handshake(conn net.Conn) ([]*os.File, error) {
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, errors.New("not a Unix socket")
+	}
+	if err := conn.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
+		return nil, err
+	}
+	if _, err := io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: localecs\r\n\r\n"); err != nil {
+		return nil, err
+	}
+	rights := make([]byte, unix.CmsgSpace(streams*4))
+	_, n, _, _, err := unixConn.ReadMsgUnix(make([]byte, 1), rights)
+	if err != nil {
+		return nil, err
+	}
+	files, err := received(rights[:n])
+	if err == nil && len(files) != streams {
+		err = fmt.Errorf("%d descriptors, want %d", len(files), streams)
+	}
+	if err != nil {
+		closeAll(files)
+		return nil, err
+	}
+	return files, conn.SetDeadline(time.Time{})
+}
+
+// received are the descriptors in a control message.
+func received(rights []byte) (files []*os.File, err error) {
+	messages, err := unix.ParseSocketControlMessage(rights)
+	for _, m := range messages {
+		fds, failed := unix.ParseUnixRights(&m)
+		err = errors.Join(err, failed)
+		for i, fd := range fds {
+			unix.CloseOnExec(fd)
+			files = append(files, os.NewFile(uintptr(fd), fmt.Sprintf("stream-%d", i)))
+		}
+	}
+	return files, err
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// Attach runs a process in a container, with the streams of s and its signals, and
+// returns its exit code; with an error one of package session.
+func (c *Client) Attach(ctx context.Context, r Request, s session.Session) (code int, err error) {
+	return c.session(ctx, "attach", r, s)
+}
+
+// Visit runs a program of this machine in the cluster's network.
+func (c *Client) Visit(ctx context.Context, r Request, s session.Session) (code int, err error) {
+	return c.session(ctx, "visit", r, s)
+}
+
+func (c *Client) session(ctx context.Context, what string, in Request, s session.Session) (code int, err error) {
+	conn, err := c.begin(ctx, what, in)
+	if err != nil {
+		return session.CodeFailed, err
+	}
+	defer conn.Close()
+	rights := unix.UnixRights(int(s.Stdin.Fd()), int(s.Stdout.Fd()), int(s.Stderr.Fd()))
+	if _, _, err := conn.WriteMsgUnix([]byte{0}, rights, nil); err != nil {
+		return session.CodeFailed, fmt.Errorf("pass the streams on: %w", err)
+	}
+	ended := make(chan struct{})
+	defer close(ended)
+	go func() {
+		words := json.NewEncoder(conn)
+		for {
+			select {
+			case signal, ok := <-s.Signals:
+				if !ok || words.Encode(word{int(signal)}) != nil {
+					return
+				}
+			case <-ctx.Done():
+				conn.Close()
+				return
+			case <-ended:
+				return
+			}
+		}
+	}()
+	var last lastWord
+	switch err := json.NewDecoder(conn).Decode(&last); {
+	case ctx.Err() != nil:
+		return session.CodeFailed, context.Cause(ctx)
+	case err != nil:
+		return session.CodeFailed, ErrGone
+	case last.Error != "":
+		return last.Code, errors.New(last.Error)
+	}
+	return last.Code, nil
+}
+
+// begin asks for a session, and returns once the server waits for the streams.
+func (c *Client) begin(ctx context.Context, what string, in Request) (*net.UnixConn, error) {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localecs/"+what, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(versionHeader, c.version)
+	conn, err := connect(ctx, c.Directory)
+	if err != nil {
+		return nil, fmt.Errorf("%w (%w)", ErrGone, err)
+	}
+	if err := r.Write(conn); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w (%w)", ErrGone, cause(err))
+	}
+	// It says nothing after this answer until it has the streams.
+	answer, err := http.ReadResponse(bufio.NewReader(conn), r)
+	if err == nil && answer.StatusCode != http.StatusSwitchingProtocols {
+		var why refusal
+		_ = json.NewDecoder(answer.Body).Decode(&why) // the status has to do then
+		err = fmt.Errorf("%s: %s", answer.Status, why.Error)
+	}
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
+	return conn, nil
+}

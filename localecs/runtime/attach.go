@@ -1,0 +1,65 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	goruntime "runtime"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+	"github.com/meshtask/consul-ecs/localecs/runtime/thread"
+	"golang.org/x/sys/unix"
+)
+
+// ErrNoSessions means that containers of this kind cannot be attached to.
+var ErrNoSessions = errors.New("this runtime cannot run a command in a container")
+
+// sessions is a Life that can run sessions.
+type sessions interface {
+	// Attach is Container.Attach of a container that is not frozen.
+	Attach(ctx context.Context, s session.Session) (code int, err error)
+}
+
+// Attach runs a process in the container, as Exec does, with streams of its own,
+// and waits for its end. It ends with the container, and is killed when ctx ends.
+// The code is the process's, 128+n after signal n, or one of package session with
+// an error that says why it did not run.
+func (c *Container) Attach(ctx context.Context, s session.Session) (code int, err error) {
+	if err := c.Pass(ctx); err != nil {
+		return session.CodeFailed, err
+	}
+	life, ok := c.life.(sessions)
+	if !ok {
+		return session.CodeFailed, ErrNoSessions
+	}
+	return life.Attach(ctx, s)
+}
+
+// Attach enters the container's namespaces.
+func (n *native) Attach(ctx context.Context, s session.Session) (code int, err error) {
+	if len(s.Argv) == 0 {
+		return session.CodeFailed, errors.New("no command specified")
+	}
+	env := n.config.Env
+	if s.Terminal && !slices.ContainsFunc(env, func(v string) bool { return len(v) > 5 && v[:5] == "TERM=" }) {
+		env = append(slices.Clone(env), "TERM=xterm") // as docker does
+	}
+	var child process
+	done := make(chan struct{})
+	thread.Doomed(func() {
+		defer close(done)
+		if err = n.enter(); err == nil {
+			child, err = n.execute(s.Argv, env, [3]uintptr{s.Stdin.Fd(), s.Stdout.Fd(), s.Stderr.Fd()}, s.Terminal)
+		}
+	})
+	<-done
+	goruntime.KeepAlive(s)
+	if err != nil {
+		return session.Code(err), err
+	}
+	defer unix.Close(child.pidfd)
+	if n.group != nil {
+		_ = n.group.Add(child.pid) // one that has ended already needs no limit
+	}
+	return session.Follow(ctx, child.pid, s.Signals, nil), nil
+}
