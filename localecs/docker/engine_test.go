@@ -30,7 +30,8 @@ func TestMain(m *testing.M) {
 
 var shell = image.Image{
 	Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/id": "/usr/bin/id", "/bin/stat": "/usr/bin/stat"},
-	Env: []string{"FROM=image"}, Volumes: []image.Dir{{Path: "/owned", UID: 42, GID: 43}}, Users: map[string]string{"envoy": "5995:5990"},
+	Files: map[string]string{"/etc/shown": "/usr/share"},
+	Env:   []string{"FROM=image"}, Volumes: []image.Dir{{Path: "/owned", UID: 42, GID: 43}}, Users: map[string]string{"envoy": "5995:5990"},
 }
 
 func open(t *testing.T, address, dir string) *Engine {
@@ -112,14 +113,14 @@ func TestEngine(t *testing.T) {
 	t.Run("container", func(t *testing.T) {
 		volume := t.TempDir()
 		c, out := start(t, runtime.Spec{
-			Name: "web/a", Args: []string{"/bin/sh", "-c", "hostname 2>/dev/null; read h </etc/hostname; echo $h $FROM $OWN; id -u; id -g; stat -c %u:%g /owned; echo oops >&2; exit 7"},
+			Name: "web/a", Args: []string{"/bin/sh", "-c", "hostname 2>/dev/null; read h </etc/hostname; echo $h $FROM $OWN; id -u; id -g; stat -c %u:%g /owned; stat -c %F /etc/shown; echo oops >&2; exit 7"},
 			Env: []string{"OWN=definition"}, User: "envoy", Hostname: "ip-10-0-0-1.ec2.internal",
 			Mounts: []runtime.Mount{{Source: volume, Target: "/owned"}},
 		})
 		if exit := c.Exit(); exit.Code != 7 || exit.OOM {
 			t.Errorf("%+v", exit)
 		}
-		for _, want := range []string{"ip-10-0-0-1.ec2.internal image definition\n5995\n5990\n42:43\n", "oops\n"} {
+		for _, want := range []string{"ip-10-0-0-1.ec2.internal image definition\n5995\n5990\n42:43\ndirectory\n", "oops\n"} {
 			got := out.String()
 			if want != "oops\n" { // the streams are not in step
 				got = strings.ReplaceAll(got, "oops\n", "")

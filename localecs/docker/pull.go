@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -102,6 +103,13 @@ func told(progress io.Reader) error {
 	}
 }
 
+// isDir tells directories, which may have all that a machine has: they are shown to
+// containers and are in no image.
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
 // make makes an image of programs, unless the engine has it, and takes earlier ones
 // of that name away that nobody uses. It returns the image's ID.
 func (e *Engine) make(ctx context.Context, i image.Image) (string, error) {
@@ -109,6 +117,7 @@ func (e *Engine) make(ctx context.Context, i image.Image) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	binds = slices.DeleteFunc(binds, func(b image.Bind) bool { return isDir(b.Source) })
 	a, err := archive.New(repository(i.Name), i, binds, map[string]string{labelImage: i.Name})
 	if err != nil {
 		return "", err

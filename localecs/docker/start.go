@@ -158,17 +158,25 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 		mounts = append(mounts, mount.Mount{Type: mount.TypeBind, Source: file, Target: "/etc/" + name, ReadOnly: s.ReadOnlyRoot})
 	}
 	at := map[string]int{}
+	add := func(m mount.Mount) {
+		if i, ok := at[m.Target]; ok { // of two the later wins
+			mounts[i] = m
+			return
+		}
+		at[m.Target] = len(mounts)
+		mounts = append(mounts, m)
+	}
+	for target, source := range s.Image.Files {
+		if isDir(source) {
+			add(mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(target), ReadOnly: true})
+		}
+	}
 	for _, m := range s.Mounts {
 		made, err := g.mount(m)
 		if err != nil {
 			return nil, err
 		}
-		if i, ok := at[made.Target]; ok { // of two the later wins
-			mounts[i] = made
-			continue
-		}
-		at[made.Target] = len(mounts)
-		mounts = append(mounts, made)
+		add(made)
 	}
 	return mounts, nil
 }

@@ -58,7 +58,7 @@ type rootFS struct {
 	DiffIDs []string `json:"diff_ids"`
 }
 
-// New reads everything once. binds are all files, libraries included; name is
+// New reads everything once. binds are all files, libraries included, and no directories; name is
 // "repository" or "repository:tag" for the engine, and the ID does not hang on it.
 func New(name string, i image.Image, binds []image.Bind, labels map[string]string) (*Archive, error) {
 	a := &Archive{name: name}

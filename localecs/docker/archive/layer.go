@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -16,7 +15,7 @@ import (
 // layer is what a layer's tar has, parents before what is in them.
 type layer []item
 
-// item is a file, a directory or a symbolic link of the image.
+// item is a file or a directory of the image.
 type item struct {
 	header tar.Header
 	// source is a file of this host; text is the content otherwise.
@@ -40,17 +39,12 @@ func layers(i image.Image, binds []image.Bind) ([]layer, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case st.IsDir():
-			err = base.copyDir(b)
 		case st.Size() >= Large:
 			large := tree{made: map[string]bool{"/": true}}
 			large.file(b.Target, b.Source, st)
 			all = append(all, large.items)
 		default:
 			base.file(b.Target, b.Source, st)
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
 	return append([]layer{base.items}, all...), nil
@@ -92,30 +86,6 @@ func (t *tree) text(target, text string) {
 func (t *tree) file(target, source string, st fs.FileInfo) {
 	t.parents(target)
 	t.items = append(t.items, item{header: tar.Header{Name: name(target), Mode: int64(st.Mode().Perm()), Size: st.Size()}, source: source})
-}
-
-// copyDir takes a directory over, root's.
-func (t *tree) copyDir(b image.Bind) error {
-	return filepath.WalkDir(b.Source, func(source string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		target := path.Join(b.Target, strings.TrimPrefix(source, b.Source))
-		st, err := d.Info()
-		switch {
-		case err != nil:
-			return err
-		case st.IsDir():
-			t.dir(image.Dir{Path: target, Mode: uint32(st.Mode().Perm())})
-		case st.Mode()&fs.ModeSymlink != 0:
-			to, err := os.Readlink(source)
-			t.items = append(t.items, item{header: tar.Header{Typeflag: tar.TypeSymlink, Name: name(target), Linkname: to, Mode: 0o777}})
-			return err
-		case st.Mode().IsRegular():
-			t.file(target, source, st)
-		}
-		return nil
-	})
 }
 
 // name is a path as archives have it.
