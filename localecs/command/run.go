@@ -56,7 +56,8 @@ a scenario.
 Or runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in a network namespace of its own, carries out the
 steps and judges the checks. Progress and the timeline go to stdout, one line per
-event; each container's output goes to a file below -dir. On a terminal a block
+event; each container's output goes to a file below -dir, and at the end a page that
+shows the run, timeline.html, which the terminal shows in short. On a terminal a block
 below the events shows how everything is now; in a pipe a line every 10 s of
 silence says what is waited for. NO_COLOR is honoured. With -json each event is an
 object with time, seconds, scenario, kind, text and what belongs to the kind

@@ -39,5 +39,5 @@ func (p *page) legend() {
 		s.Rect(0, 19, 0, 0, "none", "")
 		p.addf("<li>%s%s</li>\n", s.SVG("key", m.text), esc(m.text))
 	}
-	p.addf("</ul><p>Everything is measured; a pointer that rests on a mark shows its exact time. Log-outs are seen up to 0.2 s late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
+	p.addf("</ul><p>Everything is measured; a pointer that rests on a mark shows its exact time. Log-outs are seen some 0.2 s late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
 }

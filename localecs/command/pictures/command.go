@@ -2,6 +2,7 @@ package pictures
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"strings"
 
@@ -21,9 +22,10 @@ func Command() cli.Command {
 	f := &flags{}
 	return cli.Command{
 		Synopsis: "Draw what a run has done, in the terminal or as a page",
-		Usage:    "picture [flags] DIR",
+		Usage:    "picture [flags] [DIR]",
 		Help: `
-Draws a run that has ended, passed or not, from the timeline.json in its directory:
+Draws a run that has ended, passed or not, from the timeline.json in its directory,
+by default of the last one below .localecs:
 the whole run, and the start and the stop of each task with its containers, their
 health, its checks in Consul, its traffic and its tokens. The legend comes last. The
 page timeline.html beside it has the same, and a table of every event.
@@ -33,7 +35,7 @@ NO_COLOR and COLUMNS are honoured. Without a UTF-8 locale it draws in ASCII.
 Exit status: 0 done, 1 usage, or there is no run.
 
 Examples:
-  $ localecs picture .localecs/hello-mesh
+  $ localecs picture
   $ localecs picture -task api-1 .localecs/hello-mesh | less -R
   $ localecs picture -html run-17.html artifacts/timeline.json`,
 		Flags: func(fs *flag.FlagSet) {
@@ -48,10 +50,7 @@ Examples:
 }
 
 func (f *flags) run(_ context.Context, inv *cli.Invocation) error {
-	if len(inv.Args) != 1 {
-		return cli.Usagef("want the directory of a run, such as .localecs/hello-mesh")
-	}
-	run, err := gallery.Load(inv.Args[0])
+	run, err := load(inv.Args)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
@@ -70,4 +69,22 @@ func (f *flags) run(_ context.Context, inv *cli.Invocation) error {
 		o.Width = f.width
 	}
 	return gallery.Show(inv.Stdout, run, o)
+}
+
+// stateDir is where `localecs run` keeps its runs by default.
+const stateDir = ".localecs"
+
+// load reads the run that args name, else the last one.
+func load(args []string) (gallery.History, error) {
+	switch len(args) {
+	case 0:
+		dir, err := gallery.Latest(stateDir)
+		if err != nil {
+			return gallery.History{}, err
+		}
+		return gallery.Load(dir)
+	case 1:
+		return gallery.Load(args[0])
+	}
+	return gallery.History{}, errors.New("want the directory of one run, such as .localecs/hello-mesh")
 }

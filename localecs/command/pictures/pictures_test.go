@@ -101,8 +101,8 @@ func TestWrongPictureArgumentsAreTold(t *testing.T) {
 		args []string
 		want string
 	}{
-		{nil, "want the directory of a run"},
-		{[]string{"a", "b"}, "want the directory of a run"},
+		{nil, "no run has ended in .localecs: name the directory of one"},
+		{[]string{"a", "b"}, "want the directory of one run"},
 		{[]string{t.TempDir()}, "it has a timeline.json once the run has ended"},
 		{[]string{"-task", "api", o.Dir}, "-task api: the run has no such task, it has web"},
 		{[]string{"-html", filepath.Join(o.Dir, "none", "x"), o.Dir}, "no such file or directory"},

@@ -95,7 +95,7 @@ func tokens(t history.Task, end float64) []Lane {
 		}
 		all[i].leave(e.At)
 		all[i].Ended = e.At
-		all[i].mark(e.At, Exit, "logged out, or removed, up to 0.2 s before; seen")
+		all[i].mark(e.At, Exit, "logged out or removed, seen some 0.2 s late,")
 	}
 	return closed(all, end)
 }

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/picture"
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
@@ -20,6 +21,9 @@ const (
 	DataFile = "timeline.json"
 	PageFile = "timeline.html"
 )
+
+// History is what a picture is drawn from.
+type History = history.Run
 
 // Save writes a history into the run's directory, as data and as a page, and says
 // where the page is.
@@ -53,6 +57,21 @@ func Load(dir string) (history.Run, error) {
 		return history.Run{}, err
 	}
 	return Parse(data)
+}
+
+// Latest is the directory of the run below dir that has ended last.
+func Latest(dir string) (string, error) {
+	found, _ := filepath.Glob(filepath.Join(dir, "*", DataFile)) // the pattern is a good one
+	latest, at := "", time.Time{}
+	for _, path := range found {
+		if info, err := os.Stat(path); err == nil && info.ModTime().After(at) {
+			latest, at = filepath.Dir(path), info.ModTime()
+		}
+	}
+	if latest == "" {
+		return "", fmt.Errorf("no run has ended in %s: name the directory of one", dir)
+	}
+	return latest, nil
 }
 
 // Parse reads a history.

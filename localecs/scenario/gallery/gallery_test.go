@@ -69,6 +69,27 @@ func TestWhatIsNoTimelineIsRefused(t *testing.T) {
 	}
 }
 
+func TestTheLatestRunIsTheOneThatHasEndedLast(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := Latest(dir); err == nil || !strings.Contains(err.Error(), "no run has ended in "+dir) {
+		t.Errorf("got %v", err)
+	}
+	for i, name := range []string{"b", "c", "a"} {
+		if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		path := write(t, filepath.Join(dir, name), DataFile, "{}")
+		at := time.Unix(1_800_000_000+int64(i%2), 0)
+		if err := os.Chtimes(path, at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := Latest(dir); err != nil || got != filepath.Join(dir, "c") {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 func write(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

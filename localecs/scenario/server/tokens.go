@@ -8,10 +8,12 @@ import (
 )
 
 // tokensEvery is how often the server is asked for tokens, which it does not tell of
-// by itself. An answer takes it a millisecond. tokensLimit bounds one: it may be
-// frozen.
+// by itself. An answer takes it a millisecond; when it takes longer, it is asked less
+// often, so that looking on is a small part of its work. tokensLimit bounds an answer: it
+// may be frozen.
 const (
 	tokensEvery = 200 * time.Millisecond
+	tokensShare = 20
 	tokensLimit = 3 * time.Second
 )
 
@@ -27,20 +29,21 @@ type Token struct {
 // Of says whether it is that task's.
 func (t Token) Of(taskID string) bool { return HasTask(t.description, taskID) }
 
-// FollowTokens tells of each new login token and, up to tokensEvery late, of its end,
+// FollowTokens tells of each new login token and, about tokensEvery late, of its end,
 // until ctx ends. What cannot be found out is asked next time.
 func FollowTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t Token, gone bool)) {
-	tick := time.NewTicker(tokensEvery)
-	defer tick.Stop()
-	known := map[string]Token{}
+	known, pause := map[string]Token{}, tokensEvery
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-tick.C:
+		case <-time.After(pause):
 		}
-		if now, err := tokens(ctx, client); err == nil {
-			at := time.Now()
+		asked := time.Now()
+		now, err := tokens(ctx, client)
+		at := time.Now()
+		pause = min(max(tokensEvery, tokensShare*at.Sub(asked)), tokensLimit)
+		if err == nil {
 			tokensBetween(known, now, func(t Token, gone bool) {
 				if gone {
 					changed(at, t, true)
