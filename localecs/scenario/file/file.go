@@ -73,22 +73,8 @@ type Scenario struct {
 	Dir string `yaml:"-"`
 }
 
-// Image says which programs a container of an image sees, and the image's
-// defaults. Nothing else of this machine is visible inside.
-type Image struct {
-	// Programs are host programs by their path in the container. ${name}
-	// stands for a variable: consul, envoy, bin (the project's programs).
-	Programs map[string]string `yaml:"programs"`
-	// Volumes are the image's VOLUME directories, with their owner as "uid:gid":
-	// a task's volume mounted there takes it over.
-	Volumes    map[string]string `yaml:"volumes"`
-	Entrypoint []string          `yaml:"entrypoint"`
-	Cmd        []string          `yaml:"cmd"`
-	// Env are NAME=value.
-	Env        []string `yaml:"env"`
-	User       string   `yaml:"user"`
-	StopSignal string   `yaml:"stopSignal"`
-}
+// Image is what stands in for an image.
+type Image = wish.Image
 
 // Role is an IAM role with its tags.
 type Role struct {

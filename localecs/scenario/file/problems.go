@@ -103,10 +103,8 @@ func (s *Scenario) settingProblems() []error {
 			errs = append(errs, fmt.Errorf("images[%q]: want programs", name))
 			continue
 		}
-		for path, owner := range i.Volumes {
-			if _, err := volumeDir(path, owner); err != nil {
-				errs = append(errs, fmt.Errorf("images[%q].volumes: %w", name, err))
-			}
+		for _, err := range i.Problems() {
+			errs = append(errs, fmt.Errorf("images[%q].%w", name, err))
 		}
 	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {

@@ -16,23 +16,11 @@ import (
 // Find is the host path of a program: variables filled in, relative paths from
 // dir. The error says what to do about a program that cannot be run.
 func Find(host, dir string, vars map[string]string) (string, error) {
-	var missing []error
-	var used []string
-	path := os.Expand(host, func(name string) string {
-		value, ok := vars[name]
-		if !ok {
-			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: %s", name, remedy(name)))
-		}
-		used = append(used, name)
-		return value
-	})
-	if len(missing) > 0 {
-		return "", errors.Join(missing...)
+	path, used, err := expand(host, dir, vars)
+	if err != nil {
+		return "", err
 	}
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(dir, path)
-	}
-	err := executable(path)
+	err = executable(path)
 	switch {
 	case err != nil && len(used) > 0:
 		return "", fmt.Errorf("%w (from %s): %s", err, host, remedy(used[0]))
@@ -40,6 +28,30 @@ func Find(host, dir string, vars map[string]string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(path)
+}
+
+// Path is a host path with its variables filled in, relative ones from dir. What is
+// there is not looked at.
+func Path(host, dir string, vars map[string]string) (string, error) {
+	path, _, err := expand(host, dir, vars)
+	return path, err
+}
+
+// expand fills variables in, and says which were used.
+func expand(host, dir string, vars map[string]string) (path string, used []string, err error) {
+	var missing []error
+	path = os.Expand(host, func(name string) string {
+		value, ok := vars[name]
+		if !ok {
+			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: %s", name, remedy(name)))
+		}
+		used = append(used, name)
+		return value
+	})
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path, used, errors.Join(missing...)
 }
 
 // remedy says how a variable gets its value.
