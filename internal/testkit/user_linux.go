@@ -31,7 +31,7 @@ func AsUser(t testing.TB, subIDs string, args ...string) []string {
 	files := map[string]string{
 		"passwd": fmt.Sprintf("root:x:0:0::/:/bin/sh\ntester:x:%d:%d::/:/bin/sh\n", UserID, UserID),
 		"group":  fmt.Sprintf("root:x:0:\ntester:x:%d:\n", UserID),
-		"subuid": "", "subgid": "",
+		"subuid": "", "subgid": "", "resolv.conf": "",
 	}
 	if subIDs != "" {
 		files["subuid"], files["subgid"] = "tester:"+subIDs+"\n", "tester:"+subIDs+"\n"

@@ -222,3 +222,84 @@ func TestVisitReachesTasksByName(t *testing.T) {
 		t.Error("the host knows the name")
 	}
 }
+
+// asUser runs a command about the run of a desk, as the user who has started it.
+func (d desk) asUser(t *testing.T, args ...string) result {
+	t.Helper()
+	line := testkit.AsUser(t, "", append([]string{filepath.Join(d.dir, "localecs"), args[0], "-dir", d.state}, args[1:]...)...)
+	cmd := exec.CommandContext(t.Context(), line[0], line[1:]...)
+	cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run() // the code tells
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// Who is not root looks into what he has started without it, and his programs visit
+// it.
+func TestRootlessRunIsLookedInto(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	p := d.run(t, "", 1000000)
+	for _, tt := range []struct {
+		args   []string
+		stdout string
+	}{
+		{[]string{"wait", "-healthy", "pair"}, ""},
+		{[]string{"ps", "-q", "pair"}, ""},
+		{[]string{"exec", "-container", "reader", "pair", "id", "-u"}, "0\n"},
+		{[]string{"visit", filepath.Join(d.dir, "hello"), "get", "http://pair:8080/"}, ""},
+		{[]string{"visit", "sh", "-c", "exit 0"}, ""},
+		{[]string{"logs", "-tail", "1", "pair", "writer"}, "/data/public 0:0 644\n"},
+		{[]string{"stop", "-all"}, "pair\n"},
+	} {
+		if got := d.asUser(t, tt.args...); got.code != 0 || tt.stdout != "" && got.stdout != tt.stdout {
+			t.Errorf("%q: %+v, want %q", tt.args, got, tt.stdout)
+		}
+	}
+	if code := p.Wait(); code != 3 {
+		t.Errorf("the run: exit %d, want 3", code)
+	}
+	// What root has started is root's.
+	l := lookInto(t, looking(), testkit.PublicDir(t))
+	l.ask(0, "wait", "-running", "job")
+	d.state = l.dir
+	got := d.asUser(t, "ps")
+	if want := "localecs ps: the run in " + filepath.Join(l.dir, "looking") + " is another user's: be that user (uid 0)\n"; got.code != 3 || got.stderr != want {
+		t.Errorf("a run of root's: %+v, want %s", got, want)
+	}
+}
+
+func TestVisitOnTheHostsNetwork(t *testing.T) {
+	t.Parallel()
+	if !testkit.OwnNetwork(t) {
+		return
+	}
+	scene := t.TempDir()
+	for _, name := range []string{"scenario.yaml", "web.json", "job.json"} {
+		text, err := os.ReadFile(filepath.Join(looking(), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := strings.ReplaceAll(onHost(name, string(text)), "consul: {image", "subnet: 127.42.0.0/24\nconsul: {image")
+		if err := os.WriteFile(filepath.Join(scene, name), []byte(changed), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	p := asRoot(t)("run", "-progress", "plain", "-network", "host", "-dir", dir, "-var", "kid="+self, scene)
+	l := &looked{Process: p, t: t, dir: dir}
+	l.ask(0, "wait", "-healthy", "web")
+	if out, _ := l.ask(0, "visit", "--", self, "-test.run=^TestRole$", "role=get", "http://web:8080/"); out != "200 OK\n" {
+		t.Errorf("visit: %q", out)
+	}
+	if out, _ := l.ask(0, "exec", "-container", "app", "web", "id", "-u"); out != "1234\n" {
+		t.Errorf("exec: %q", out)
+	}
+	l.ask(0, "stop", "-all")
+	l.end(3, "STOPPED (UserInitiated: localecs stop -all)")
+}
