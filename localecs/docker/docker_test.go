@@ -1,7 +1,6 @@
 package docker
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
@@ -20,48 +19,6 @@ func TestCheckAddress(t *testing.T) {
 	const want = "the Docker engine at tcp://10.0.0.1:2375: localecs makes the tasks' network itself and has to run on the engine's host, where its address is unix://PATH; or in a container of that engine, as docs/LOCALECS.md has it"
 	if err := CheckAddress("tcp://10.0.0.1:2375"); err == nil || err.Error() != want {
 		t.Errorf("%v, want %s", err, want)
-	}
-}
-
-func TestRepository(t *testing.T) {
-	t.Parallel()
-	for name, want := range map[string]string{
-		"web":                                  "localecs/web:latest",
-		"public.ecr.aws/shop/Web-App:1.2":      "localecs/web-app:latest",
-		"registry:5000/consul@sha256:0123":     "localecs/sha256:latest",
-		"hashicorp/consul-enterprise:1.20+ent": "localecs/consul-enterprise:latest",
-		"...":                                  "localecs/image:latest",
-	} {
-		if got := repository(name); got != want {
-			t.Errorf("%s: %s, want %s", name, got, want)
-		}
-	}
-}
-
-func TestCause(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		`Error response from daemon: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: exec: "/bin/x": stat /bin/x: no such file or directory: unknown`: `exec: "/bin/x": stat /bin/x: no such file or directory`,
-		`Error response from daemon: OCI runtime create failed: container_linux.go:380: starting container process caused: exec: "/bin/x": permission denied: unknown`:                                              `exec: "/bin/x": permission denied`,
-		"Error response from daemon: unable to find user x: no matching entries in passwd file":                                                                                                                     "unable to find user x: no matching entries in passwd file",
-		"something else": "something else",
-	} {
-		if got := cause(errors.New(text)).Error(); got != want {
-			t.Errorf("%s\n     is %s\nwant %s", text, got, want)
-		}
-	}
-}
-
-func TestTold(t *testing.T) {
-	t.Parallel()
-	if err := told(strings.NewReader(`{"status":"Pulling"}` + "\n" + `{"stream":"Loaded image"}`)); err != nil {
-		t.Error(err)
-	}
-	if err := told(strings.NewReader(`{"status":"Pulling"}{"errorDetail":{"message":"gone"},"error":"gone"}`)); err == nil || err.Error() != "gone" {
-		t.Errorf("%v, want gone", err)
-	}
-	if err := told(strings.NewReader(`{"status":`)); err == nil {
-		t.Error("half an answer is no error")
 	}
 }
 

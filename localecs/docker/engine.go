@@ -14,6 +14,8 @@ import (
 
 	"github.com/docker/docker/client"
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/localecs/docker/images"
+	"github.com/meshtask/consul-ecs/localecs/docker/plain"
 	"github.com/meshtask/consul-ecs/localecs/docker/remains"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
@@ -25,9 +27,8 @@ const DefaultAddress = "unix:///var/run/docker.sock"
 
 // Labels of what is made in the engine.
 const (
-	labelRun   = "localecs.run"
-	labelDir   = "localecs.dir"
-	labelImage = "localecs.image"
+	labelRun = "localecs.run"
+	labelDir = "localecs.dir"
 )
 
 // Options say which engine, and what for.
@@ -45,6 +46,7 @@ type Options struct {
 
 // Engine runs containers. It is safe for concurrent use.
 type Engine struct {
+	*images.Store
 	options Options
 	api     *client.Client
 	// run is of this Engine, in names and labels.
@@ -58,13 +60,10 @@ type Engine struct {
 	err    error // why it is lost
 	closed bool
 	// level is at which place of a process's numbers (NSpid) the engine's is.
-	level    int
-	pauses   map[uint64]*pause // by the inode of their network namespace
-	pulling  sync.Mutex        // one image at a time: they share layers
-	pulled   map[string]pulled // by name
-	resolver image.Resolver
-	running  sync.WaitGroup // containers that are watched
-	limited  atomic.Bool    // the engine may not raise limits above its own
+	level   int
+	pauses  map[uint64]*pause // by the inode of their network namespace
+	running sync.WaitGroup    // containers that are watched
+	limited atomic.Bool       // the engine may not raise limits above its own
 }
 
 // Open connects with an engine. The error is a *hostcap.MissingError when this
@@ -89,7 +88,7 @@ func Open(o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		options: o, api: api, run: strings.ToLower(rand.Text()[:12]), lost: make(chan struct{}),
-		pauses: map[uint64]*pause{}, pulled: map[string]pulled{},
+		Store: images.New(api, o.Images), pauses: map[uint64]*pause{},
 	}
 	if err := e.open(); err != nil {
 		return nil, errors.Join(err, api.Close())
@@ -200,14 +199,5 @@ func (e *Engine) labels() map[string]string {
 
 // name is a container's or volume's, of what people know.
 func (e *Engine) name(parts ...string) string {
-	return "localecs-" + e.run + "-" + strings.Map(plain, strings.Join(parts, "-"))
-}
-
-// plain keeps what the engine takes in names.
-func plain(r rune) rune {
-	switch {
-	case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '_', r == '.', r == '-':
-		return r
-	}
-	return '-'
+	return "localecs-" + e.run + "-" + strings.Map(plain.Rune, strings.Join(parts, "-"))
 }

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 }
 
 var shell = image.Image{
-	Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/id": "/usr/bin/id", "/bin/stat": "/usr/bin/stat"},
+	Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/id": "/usr/bin/id", "/bin/stat": "/usr/bin/stat", "/bin/stty": "/bin/stty"},
 	Files: map[string]string{"/etc/shown": "/usr/share"},
 	Env:   []string{"FROM=image"}, Volumes: []image.Dir{{Path: "/owned", UID: 42, GID: 43}}, Users: map[string]string{"envoy": "5995:5990"},
 }
@@ -163,6 +163,12 @@ func TestEngine(t *testing.T) {
 		if got := c.Exec(t.Context(), runtime.Shell("exit 0")); got.Code != runtime.CodeNotStarted {
 			t.Errorf("after its end: %+v", got)
 		}
+	})
+	t.Run("sessions", func(t *testing.T) {
+		c, _ := start(t, runtime.Spec{Name: "web/c", Args: []string{"/bin/sleep", "1000"}})
+		sessions(t, c)
+		c.Kill()
+		<-c.Done()
 	})
 	t.Run("own image", func(t *testing.T) { ownImage(t, engine, e) })
 	t.Run("killed", func(t *testing.T) { killed(t, engine) })

@@ -11,6 +11,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
+	"github.com/meshtask/consul-ecs/localecs/docker/plain"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 	"golang.org/x/sys/unix"
@@ -42,7 +43,7 @@ func (l *life) Exec(ctx context.Context, s runtime.ExecSpec) runtime.ExecResult 
 	}
 	attached, err := api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{})
 	if err != nil {
-		return runtime.NotStarted(plainError(err))
+		return runtime.NotStarted(plain.Error(err))
 	}
 	defer attached.Close()
 	output := kept{done: make(chan struct{})}

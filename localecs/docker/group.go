@@ -54,7 +54,7 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 		return "", err
 	}
 	program := image.Image{Name: "pause", Programs: map[string]string{pausePath: self}, Entrypoint: []string{pausePath}}
-	made, err := e.make(ctx, program)
+	made, err := e.Make(ctx, program)
 	if err != nil {
 		return "", err
 	}

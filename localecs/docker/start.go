@@ -18,6 +18,8 @@ import (
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/go-units"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/docker/images"
+	"github.com/meshtask/consul-ecs/localecs/docker/plain"
 	"github.com/meshtask/consul-ecs/localecs/docker/remains"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -36,7 +38,7 @@ func (g *group) Start(s runtime.Spec) (*runtime.Container, error) {
 		c, err = g.start(context.Background(), g.engine.lower(s))
 	}
 	if err != nil {
-		return nil, &runtime.StartError{Container: s.Name, Err: cause(err)}
+		return nil, &runtime.StartError{Container: s.Name, Err: plain.Cause(err)}
 	}
 	return c, nil
 }
@@ -84,12 +86,10 @@ const shortID = 8
 func (g *group) create(ctx context.Context, s runtime.Spec, host *container.HostConfig, number string) (string, error) {
 	e := g.engine
 	for again := false; ; again = true {
-		if _, err := e.Pull(s.Image.Name); err != nil {
+		id, err := e.ID(s.Image.Name)
+		if err != nil {
 			return "", err
 		}
-		e.mu.Lock()
-		id := e.pulled[s.Image.Name].id
-		e.mu.Unlock()
 		config := &container.Config{
 			Image: id, Entrypoint: s.Args[:1], Cmd: s.Args[1:], Env: s.Env, User: s.User, WorkingDir: s.WorkingDir,
 			Labels: e.labels(), AttachStdout: true, AttachStderr: true,
@@ -101,9 +101,7 @@ func (g *group) create(ctx context.Context, s runtime.Spec, host *container.Host
 		if err == nil || again || !errdefs.IsNotFound(err) {
 			return created.ID, err
 		}
-		e.mu.Lock()
-		delete(e.pulled, s.Image.Name)
-		e.mu.Unlock()
+		e.Forget(s.Image.Name)
 	}
 }
 
@@ -167,7 +165,7 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 		mounts = append(mounts, m)
 	}
 	for target, source := range s.Image.Files {
-		if isDir(source) {
+		if images.IsDir(source) {
 			add(mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(target), ReadOnly: true})
 		}
 	}
@@ -200,16 +198,4 @@ func (g *group) mount(m runtime.Mount) (mount.Mount, error) {
 			DriverConfig: &mount.Driver{Name: "local", Options: map[string]string{"type": "none", "o": "bind", "device": source}},
 		},
 	}, nil
-}
-
-// cause is why a container could not be started, without the words of those through
-// whose hands the error went.
-func cause(err error) error {
-	text := err.Error()
-	for _, before := range []string{"unable to start container process: ", "starting container process caused: "} {
-		if _, after, ok := strings.Cut(text, before); ok {
-			return errors.New(strings.TrimSuffix(after, ": unknown"))
-		}
-	}
-	return plainError(err)
 }

@@ -11,15 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoSessions means that containers of this kind cannot be attached to.
-var ErrNoSessions = errors.New("this runtime cannot run a command in a container")
-
-// sessions is a Life that can run sessions.
-type sessions interface {
-	// Attach is Container.Attach of a container that is not frozen.
-	Attach(ctx context.Context, s session.Session) (code int, err error)
-}
-
 // Attach runs a process in the container, as Exec does, with streams of its own,
 // and waits for its end. It ends with the container, and is killed when ctx ends.
 // The code is the process's, 128+n after signal n, or one of package session with
@@ -28,11 +19,7 @@ func (c *Container) Attach(ctx context.Context, s session.Session) (code int, er
 	if err := c.Pass(ctx); err != nil {
 		return session.CodeFailed, err
 	}
-	life, ok := c.life.(sessions)
-	if !ok {
-		return session.CodeFailed, ErrNoSessions
-	}
-	return life.Attach(ctx, s)
+	return c.life.Attach(ctx, s)
 }
 
 // Attach enters the container's namespaces.

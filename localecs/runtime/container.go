@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
 	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
@@ -42,6 +43,8 @@ type Life interface {
 	// Exec is Container.Exec of a container that is not frozen, within the context
 	// alone: the Timeout is in it.
 	Exec(ctx context.Context, s ExecSpec) ExecResult
+	// Attach is Container.Attach of a container that is not frozen.
+	Attach(ctx context.Context, s session.Session) (code int, err error)
 	// Usage is Container.Usage of a container that runs.
 	Usage() (Usage, bool)
 }

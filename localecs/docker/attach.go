@@ -1,0 +1,173 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/pkg/stdcopy"
+	"github.com/meshtask/consul-ecs/localecs/docker/plain"
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
+	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+	"golang.org/x/sys/unix"
+)
+
+// Attach runs a process by the engine, and carries its streams, signals and the
+// terminal's size.
+func (l *life) Attach(ctx context.Context, s session.Session) (code int, err error) {
+	if len(s.Argv) == 0 {
+		return session.CodeFailed, errors.New("no command specified")
+	}
+	api := l.group.engine.api
+	// Without ctx: the process is killed then, and its end awaited.
+	calls, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	created, err := api.ContainerExecCreate(calls, l.id, container.ExecOptions{
+		Cmd: s.Argv, Tty: s.Terminal, AttachStdin: true, AttachStdout: true, AttachStderr: true,
+	})
+	if err != nil {
+		return session.CodeFailed, processes.ErrEnded
+	}
+	attached, err := api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{Tty: s.Terminal})
+	if err != nil {
+		return session.CodeFailed, plain.Error(err)
+	}
+	defer attached.Close()
+	if s.Terminal {
+		defer raw(s.Stdin)()
+		l.resize(calls, created.ID, s.Stdin)
+	}
+	defer carryInput(attached, s.Stdin)()
+	refusal := &refusal{to: s.Stdout}
+	silent := make(chan struct{})
+	go func() {
+		defer close(silent)
+		if s.Terminal {
+			_, _ = io.Copy(refusal, attached.Reader)
+		} else {
+			_, _ = stdcopy.StdCopy(refusal, s.Stderr, attached.Reader)
+		}
+	}()
+	go l.pass(calls, created.ID, s)
+	state, _ := l.await(ctx, created.ID, silent, true)
+	attached.Close()
+	<-silent
+	text := refusal.end()
+	switch {
+	case text == "":
+		return state.ExitCode, nil
+	case strings.Contains(text, "no such file or directory"), strings.Contains(text, "executable file not found"):
+		return session.CodeNotFound, errors.New(text)
+	}
+	return session.CodeNotExecutable, errors.New(text)
+}
+
+// carryInput copies what the process reads. Where the file has no deadlines, that
+// ends when its other side is closed.
+func carryInput(to types.HijackedResponse, from *os.File) (stop func()) {
+	go func() {
+		_, _ = io.Copy(to.Conn, from)
+		_ = to.CloseWrite()
+	}()
+	return func() { _ = from.SetReadDeadline(time.Now()) }
+}
+
+// pass hands signals to the process and its children until ctx ends.
+func (l *life) pass(ctx context.Context, id string, s session.Session) {
+	for signals := s.Signals; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case signal, ok := <-signals:
+			switch {
+			case !ok:
+				signals = nil
+			case signal == unix.SIGWINCH:
+				l.resize(ctx, id, s.Stdin)
+			default:
+				if state, err := l.group.engine.api.ContainerExecInspect(ctx, id); err == nil && state.Running && state.Pid != 0 {
+					l.signal(state.Pid, signal, true)
+				}
+			}
+		}
+	}
+}
+
+// resize gives the process's terminal the size of ours. One that it has not is left
+// as it is.
+func (l *life) resize(ctx context.Context, id string, terminal *os.File) {
+	size, err := ioctl(terminal, func(fd int) (*unix.Winsize, error) { return unix.IoctlGetWinsize(fd, unix.TIOCGWINSZ) })
+	if err == nil && size.Row > 0 && size.Col > 0 {
+		_ = l.group.engine.api.ContainerExecResize(ctx, id, container.ResizeOptions{Height: uint(size.Row), Width: uint(size.Col)})
+	}
+}
+
+// raw makes a terminal pass everything through: the container's does the rest.
+func raw(terminal *os.File) (restore func()) {
+	old, err := ioctl(terminal, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
+	if err != nil {
+		return func() {}
+	}
+	set := func(t *unix.Termios) {
+		_, _ = ioctl(terminal, func(fd int) (*unix.Termios, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, t) })
+	}
+	t := *old
+	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
+	t.Oflag &^= unix.OPOST
+	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
+	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
+	set(&t)
+	return func() { set(old) }
+}
+
+// ioctl calls with a file's descriptor, and leaves its mode alone.
+func ioctl[T any](f *os.File, call func(fd int) (*T, error)) (got *T, err error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	controlErr := conn.Control(func(fd uintptr) { got, err = call(int(fd)) })
+	return got, errors.Join(controlErr, err)
+}
+
+// refusal passes output on, but for what the engine says instead of running a
+// process.
+type refusal struct {
+	to   io.Writer
+	held strings.Builder
+	past bool // it is output
+}
+
+// Write holds back what may be a refusal.
+func (r *refusal) Write(b []byte) (int, error) {
+	if r.past {
+		return r.to.Write(b)
+	}
+	r.held.Write(b)
+	text := r.held.String()
+	if strings.HasPrefix(text, refused) || strings.HasPrefix(refused, text) {
+		return len(b), nil
+	}
+	r.past = true
+	_, err := io.WriteString(r.to, text)
+	return len(b), err
+}
+
+// end is the refusal, if it was one; what was held and is none is passed on.
+func (r *refusal) end() string {
+	text := r.held.String()
+	if r.past {
+		return ""
+	}
+	if !strings.HasPrefix(text, refused) {
+		_, _ = fmt.Fprint(r.to, text)
+		return ""
+	}
+	return strings.TrimRight(text, "\r\n")
+}

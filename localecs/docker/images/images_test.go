@@ -1,0 +1,34 @@
+package images
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestRepository(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"web":                                  "localecs/web:latest",
+		"public.ecr.aws/shop/Web-App:1.2":      "localecs/web-app:latest",
+		"registry:5000/consul@sha256:0123":     "localecs/sha256:latest",
+		"hashicorp/consul-enterprise:1.20+ent": "localecs/consul-enterprise:latest",
+		"...":                                  "localecs/image:latest",
+	} {
+		if got := repository(name); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+func TestTold(t *testing.T) {
+	t.Parallel()
+	if err := told(strings.NewReader(`{"status":"Pulling"}` + "\n" + `{"stream":"Loaded image"}`)); err != nil {
+		t.Error(err)
+	}
+	if err := told(strings.NewReader(`{"status":"Pulling"}{"errorDetail":{"message":"gone"},"error":"gone"}`)); err == nil || err.Error() != "gone" {
+		t.Errorf("%v, want gone", err)
+	}
+	if err := told(strings.NewReader(`{"status":`)); err == nil {
+		t.Error("half an answer is no error")
+	}
+}
