@@ -40,7 +40,7 @@ func TestEveryCommandIsListedForMachines(t *testing.T) {
 	for _, of := range []any{control.State{}, control.Task{}, control.Container{}, control.Service{}, control.Consul{}} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(of)) {
 			key, _, _ := strings.Cut(field.Tag.Get("json"), ",")
-			if !strings.Contains(chapter, "`"+key+"`") {
+			if key != "-" && !strings.Contains(chapter, "`"+key+"`") {
 				t.Errorf("%T: %s is not told", of, key)
 			}
 		}
