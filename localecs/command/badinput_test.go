@@ -60,8 +60,7 @@ scenario DIR/x: line 4, column 3: unknown key "strat"; did you mean "start"?`},
 		"several mistakes": {[]string{"DIR/x"}, given{"x": "stopOrder: never\nsteps:\n- start: [web]\n- await: {requests: 3}\n"}, `scenario DIR/x: name: must not be empty
 scenario DIR/x: stopOrder: "never": want reverse or at-once
 scenario DIR/x: tasks: at least one task definition is needed
-scenario DIR/x: consul.image: "" is not in images
-scenario DIR/x: consul.address: want the server's address, the last but one of subnet 10.42.0.0/24
+scenario DIR/x: consul: every scenario has a Consul server: want its image, one of images, and its address, the last but one of subnet 10.42.0.0/24. Without one, task definitions run by themselves: localecs run FILE.json
 scenario DIR/x: steps[0]: start: task "web" is not in tasks
 scenario DIR/x: steps[1]: await: there is no traffic by then
 scenario DIR/x: steps[1]: await: within: want a duration such as 60s: every wait has an end`},
@@ -100,7 +99,7 @@ task definition DIR/definition.json: $.containerDefinitions[1].portMappings[0].h
 task definition DIR/definition.json: $.memory: No Fargate configuration exists for given values: 256 CPU, 4096 memory. Valid memory for this CPU: 512 1024 2048. (fargate-size)
 task definition DIR/definition.json: $.containerDefinitions[0].stopTimeout: Tasks using the Fargate launch type must have a container stop timeout of less than 120 seconds. (fargate-timeout)`},
 		"role that the scenario does not have": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": strings.Replace(goodDefinition, `{`, `{"taskRoleArn": "arn:aws:iam::123456789012:role/none", `, 1)},
-			"task definition DIR/definition.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles"},
+			"task definition DIR/definition.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles: add roles: {none: {}}, and its account"},
 		"programs": {[]string{"-var", "mine=DIR/none", "DIR/x"}, given{"definition.json": goodDefinition, "data": "", "sub/x": "", "x": `name: s
 consul: {image: i, address: 10.42.0.254}
 tasks: {web: definition.json}

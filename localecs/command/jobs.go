@@ -65,6 +65,9 @@ func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, 
 		return nil, nil, nil, tasks.Hint(path, err)
 	}
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
+	if err == nil && f.docker == "" { // an engine may have other images
+		warnings = append(warnings, plan.Strangers()...)
+	}
 	return scene, plan, warnings, err
 }
 

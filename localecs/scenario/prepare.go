@@ -35,6 +35,9 @@ func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan 
 	return &Plan{file: f, network: mode, defs: defs, images: images, environmentFiles: files}, warnings, nil
 }
 
+// Strangers are warnings about images that the scenario does not have.
+func (p *Plan) Strangers() []string { return p.defs.Strangers(p.file) }
+
 // Name is the scenario's.
 func (p *Plan) Name() string { return p.file.Name }
 

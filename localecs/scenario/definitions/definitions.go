@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/definition"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
@@ -93,11 +94,30 @@ func readFiles(f *file.Scenario) (defs map[string]*taskdef.TaskDefinition, warni
 		}
 		known := func(r identity.Role) bool { return r.ARN() == def.TaskRoleARN }
 		if def.TaskRoleARN != "" && !slices.ContainsFunc(roles, known) {
-			errs = append(errs, fmt.Errorf("task definition %s: taskRoleArn %s is not among the scenario's roles", path, def.TaskRoleARN))
+			errs = append(errs, fmt.Errorf("task definition %s: taskRoleArn %s is not among the scenario's roles: add roles: {%s: {}}, and its account", path, def.TaskRoleARN, roleName(def.TaskRoleARN)))
 		}
 		defs[name] = def
 	}
 	return defs, warnings, errors.Join(errs...)
+}
+
+// roleName is a role as the scenario's keys have it: path and name.
+func roleName(arn string) string {
+	_, name, _ := strings.Cut(arn, ":role/")
+	return name
+}
+
+// Strangers are warnings about images that the scenario does not have. An engine may
+// have them.
+func (d Definitions) Strangers(f *file.Scenario) (warnings []string) {
+	for _, name := range slices.Sorted(maps.Keys(d.Files)) {
+		for _, c := range d.Files[name].ContainerDefinitions {
+			if f.Images[c.Image] == nil {
+				warnings = append(warnings, fmt.Sprintf("%s: container %s: image %s is not among the scenario's: its task will not start", filepath.Join(f.Dir, name), c.Name, c.Image))
+			}
+		}
+	}
+	return warnings
 }
 
 // files are those of all tasks and services, each once.

@@ -57,8 +57,30 @@ func TestReadTellsEveryMistake(t *testing.T) {
 	}
 	f = scenario(t, map[string]file.Task{"web": {Definition: "good.json"}})
 	f.Roles = nil
-	if _, _, err := Read(f); err == nil || !strings.HasSuffix(err.Error(), "good.json: taskRoleArn arn:aws:iam::1:role/r is not among the scenario's roles") {
+	if _, _, err := Read(f); err == nil || !strings.HasSuffix(err.Error(), "good.json: taskRoleArn arn:aws:iam::1:role/r is not among the scenario's roles: add roles: {r: {}}, and its account") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// An image that is not there is told before the task fails to start for it.
+func TestImagesOfNobodyAreTold(t *testing.T) {
+	t.Parallel()
+	f := scenario(t, map[string]file.Task{"web": {Definition: "good.json"}})
+	d, _, err := Read(f)
+	warnings := d.Strangers(f)
+	for i := range warnings {
+		warnings[i] = strings.ReplaceAll(warnings[i], f.Dir, "DIR")
+	}
+	want := []string{
+		"DIR/good.json: container a: image i is not among the scenario's: its task will not start",
+		"DIR/good.json: container b: image i is not among the scenario's: its task will not start",
+	}
+	if diff := cmp.Diff(want, warnings); err != nil || diff != "" {
+		t.Errorf("%v (-want +got):\n%s", err, diff)
+	}
+	f.Images = map[string]*file.Image{"i": {}}
+	if warnings := d.Strangers(f); len(warnings) > 0 {
+		t.Errorf("got %q", warnings)
 	}
 }
 

@@ -47,10 +47,13 @@ func (s *Scenario) problems() []error {
 		}
 	}
 	s.serviceProblems(add)
-	if s.Images[s.Consul.Image] == nil {
+	switch {
+	case s.Consul.Image == "" && s.Consul.Address == "":
+		add("consul: every scenario has a Consul server: want its image, one of images, and its address, the last but one of subnet %s. Without one, task definitions run by themselves: localecs run FILE.json", s.Subnet)
+	case s.Images[s.Consul.Image] == nil:
 		add("consul.image: %q is not in images", s.Consul.Image)
 	}
-	if s.Consul.Address == "" {
+	if s.Consul.Address == "" && s.Consul.Image != "" {
 		add("consul.address: want the server's address, the last but one of subnet %s", s.Subnet)
 	}
 	return slices.Concat(errs, s.settingProblems(), fault.Problems(s.Faults, s.world(nil)), s.stepsProblems())
