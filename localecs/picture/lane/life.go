@@ -52,6 +52,10 @@ func (l *life) see(e history.Event) {
 		l.up = l.up || l.serves
 	case e.Kind == history.Health:
 		l.health[e.Container] = e.Status
+	case e.Kind == history.Restart:
+		if _, has := l.health[e.Container]; has {
+			l.health[e.Container] = "" // it begins anew
+		}
 	case e.Kind == history.Desired:
 		l.stopping = true
 		l.mark(e.At, Term, "asked to stop: "+e.Detail)
