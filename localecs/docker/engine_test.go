@@ -179,7 +179,7 @@ func TestEngine(t *testing.T) {
 func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 	name := engine.ID + "-own:1"
 	dir := t.TempDir()
-	const file = "FROM localecs/shell\nSTOPSIGNAL SIGINT\nENTRYPOINT [\"/bin/sh\"]\nUSER 7\nENV MORE=1\n"
+	const file = "FROM localecs/shell\nSTOPSIGNAL SIGINT\nENTRYPOINT [\"/bin/sh\"]\nUSER 7\nENV MORE=1\nHEALTHCHECK --interval=1s CMD exit 1\n"
 	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(file), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -200,6 +200,16 @@ func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 	if exit := c.Exit(); exit.Code != 0 || out.String() != "image 1\n7\n" {
 		t.Errorf("%+v: %q", exit, out)
 	}
+	c, err = g.Start(runtime.Spec{Name: "own/checked", Image: i, Args: []string{"/bin/sleep", "1000"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := engine.Run(t, "ps", "-q", "--filter", "name=own-checked")
+	if health := engine.Run(t, "inspect", "-f", "{{json .State.Health}} {{json .Config.Healthcheck}}", id); !strings.HasPrefix(health, `null {"Test":["NONE"]`) {
+		t.Errorf("the engine checks by itself: %s", health)
+	}
+	c.Kill()
+	<-c.Done()
 	if _, err := e.Pull("registry.example.com/none:1"); err == nil || !strings.Contains(err.Error(), "registry.example.com") {
 		t.Errorf("%v, want what the engine says of its registry", err)
 	}
