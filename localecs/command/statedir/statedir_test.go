@@ -51,7 +51,12 @@ func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
+	named := filepath.Join(t.TempDir(), "named")
+	if err := os.MkdirAll(filepath.Join(named, "control"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for path, want := range map[string]string{
+		named:                     `holds "control", which no run has made`,
 		dir:                       `holds "file", which no run has made`,
 		file:                      "-dir: mkdir " + file + ": not a directory",
 		filepath.Join(file, "x"):  "-dir: mkdir " + file + ": not a directory",

@@ -165,3 +165,15 @@ func TestParse(t *testing.T) {
 		t.Errorf("%v, %v", wishes, err)
 	}
 }
+
+func FuzzParse(f *testing.F) {
+	f.Add("web=2")
+	f.Add("=")
+	f.Fuzz(func(t *testing.T, word string) {
+		wishes, err := await.Parse(await.Passing, []string{word})
+		if err == nil && (len(wishes) != 1 || wishes[0].Count < 1) {
+			t.Errorf("%q: %+v", word, wishes)
+		}
+		await.Judge(wishes, control.State{Command: "run"}).Text("")
+	})
+}

@@ -130,3 +130,31 @@ func TestFollowEndsWhenNobodyListens(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// However a log is, its tail is so many lines, and its end.
+func FuzzTail(f *testing.F) {
+	f.Add("a\nb\nc", 2)
+	f.Add("\n\n\n", 1)
+	f.Add("", 3)
+	f.Fuzz(func(t *testing.T, text string, n int) {
+		if n < 0 || n > 1000 {
+			return
+		}
+		var out strings.Builder
+		p := lines.Printer{Out: &out, Logs: logs(t, text), Tail: n}
+		if err := p.All(); err != nil {
+			t.Fatal(err)
+		}
+		all := strings.SplitAfter(text, "\n")
+		if all[len(all)-1] == "" {
+			all = all[:len(all)-1]
+		}
+		want := strings.Join(all[max(0, len(all)-n):], "")
+		if want != "" && !strings.HasSuffix(want, "\n") {
+			want += "\n"
+		}
+		if out.String() != want {
+			t.Errorf("%d lines of %q: %q, want %q", n, text, out.String(), want)
+		}
+	})
+}
