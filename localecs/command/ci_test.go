@@ -55,8 +55,10 @@ func newCheckout(t *testing.T) *checkout {
 			t.Fatal(err)
 		}
 	}
-	c.write("ci/tasks.sh", shown(t, "sh", "ci/tasks.sh"))
-	c.write("ci/mesh.sh", shown(t, "sh", "ci/mesh.sh"))
+	for _, script := range []string{"ci/tasks.sh", "ci/tests-as-task.sh", "ci/mesh.sh"} {
+		c.write(script, shown(t, "sh", script))
+	}
+	c.write("ci/tests.sh", `tries=0; until hello get "$1"; do [ $((tries += 1)) -lt 100 ] || exit 1; sleep 0.1; done; echo tested`)
 	c.env = append(os.Environ(), "PATH="+bin+":"+filepath.Join(root, ".tools", "bin")+":"+os.Getenv("PATH"))
 	return c
 }
@@ -70,6 +72,17 @@ func (c *checkout) write(name, text string) {
 	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
 		c.t.Fatal(err)
 	}
+}
+
+// standin changes the script that stands in for the images' programs.
+func (c *checkout) standin(old, replacement string) {
+	c.t.Helper()
+	name := filepath.Join("taskdefs", "standin")
+	text, err := os.ReadFile(filepath.Join(c.dir, name))
+	if err != nil || !strings.Contains(string(text), old) {
+		c.t.Fatalf("%s has no %q: %v", name, old, err)
+	}
+	c.write(name, strings.Replace(string(text), old, replacement, 1))
 }
 
 // job runs a script as a CI does, and returns its exit code and its output.
@@ -112,48 +125,54 @@ func (c *checkout) failures(name string) []string {
 	return report.Failures
 }
 
-// TestJobOfTheManual runs what docs/LOCALECS.md tells people to put into their CI.
+// TestJobOfTheManual runs what docs/LOCALECS.md tells people to put into their CI, and
+// has it fail when it should: when the tests do, when what they test does, and when
+// something is missing.
 func TestJobOfTheManual(t *testing.T) {
 	t.Parallel()
 	c := newCheckout(t)
 	code, output := c.job("ci/tasks.sh")
-	if code != 0 || !strings.Contains(output, "\n0\n") {
+	if code != 0 || !strings.Contains(output, "\ntested\n") {
 		t.Fatalf("exit code %d: %s", code, output)
 	}
-	const run = ".localecs/blog+blog-tests/"
-	c.has("tasks.jsonl", run+"timeline.html", run+"timeline.json", run+"logs/blog/mysql.log", run+"logs/blog/wordpress.log",
-		run+"logs/blog/metadata.json", run+"logs/blog-tests/tests.log", run+"logs/blog-tests/metadata.json")
+	const run = ".localecs/blog/"
+	c.has("tasks.jsonl", run+"timeline.html", run+"timeline.json", run+"logs/blog/mysql.log", run+"logs/blog/wordpress.log", run+"logs/blog/metadata.json")
 	if got := c.failures("tasks.jsonl"); len(got) > 0 {
 		t.Errorf("failures %q", got)
 	}
-}
-
-// A job has to fail when it should: when the tests do, and when what they test does.
-func TestJobOfTheManualFails(t *testing.T) {
-	t.Parallel()
-	c := newCheckout(t)
-	standin, err := os.ReadFile(filepath.Join(c.dir, "taskdefs", "standin"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.write("taskdefs/standin", strings.Replace(string(standin), `echo "1 test passed"`, `echo "1 test failed"; exit 4`, 1))
-	if code, output := c.job("ci/tasks.sh"); code != 2 || !strings.Contains(output, "\n4\n") {
+	c.write("ci/tests.sh", "exit 4\n")
+	if code, output := c.job("ci/tasks.sh"); code != 4 {
 		t.Errorf("tests that fail: exit code %d: %s", code, output)
 	}
-	if got := strings.Join(c.failures("tasks.jsonl"), "\n"); got != "blog-tests/tests exited with 4" {
-		t.Errorf("failures %q", got)
-	}
-	c.has(".localecs/blog+blog-tests/logs/blog-tests/metadata.json", ".localecs/blog+blog-tests/timeline.html")
-	c.write("taskdefs/standin", strings.Replace(string(standin), "apache2) ", `apache2) echo "no such theme"; exit 5; `, 1))
+	c.standin("apache2) ", `apache2) echo "no such theme"; exit 5; `)
 	if code, output := c.job("ci/tasks.sh"); code != 1 || !strings.Contains(output, "no such theme") {
 		t.Errorf("a blog that ends: exit code %d: %s", code, output)
 	}
-	c.has(".localecs/blog+blog-tests/logs/blog/wordpress.log")
+	c.has(run+"logs/blog/wordpress.log", run+"logs/blog/metadata.json", run+"timeline.html")
 	if err := os.Remove(filepath.Join(c.dir, "taskdefs", "localecs.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if code, output := c.job("ci/tasks.sh"); code != 1 || !strings.Contains(output, "-image 'mysql:8.0=PROGRAM,host'") {
 		t.Errorf("a job without images: exit code %d: %s", code, output)
+	}
+}
+
+// TestJobWhoseTestsAreATask is the second script of the page.
+func TestJobWhoseTestsAreATask(t *testing.T) {
+	t.Parallel()
+	c := newCheckout(t)
+	code, output := c.job("ci/tests-as-task.sh")
+	if code != 0 || !strings.Contains(output, "\n0\n") {
+		t.Fatalf("exit code %d: %s", code, output)
+	}
+	const run = ".localecs/blog+blog-tests/"
+	c.has(run+"logs/blog-tests/tests.log", run+"logs/blog-tests/metadata.json", run+"logs/blog/metadata.json")
+	c.standin(`echo "1 test passed"`, `echo "1 test failed"; exit 4`)
+	if code, output := c.job("ci/tests-as-task.sh"); code != 2 || !strings.Contains(output, "\n4\n") {
+		t.Errorf("tests that fail: exit code %d: %s", code, output)
+	}
+	if got := strings.Join(c.failures("tasks.jsonl"), "\n"); got != "blog-tests/tests exited with 4" {
+		t.Errorf("failures %q", got)
 	}
 }
 
