@@ -274,6 +274,9 @@ func TestRunWithoutScenarioIsLookedInto(t *testing.T) {
 	p := asRoot(t)("run", "-dir", dir, "-images", looking(), "-var", "kid="+self, filepath.Join(looking(), "job.json"))
 	l := &looked{Process: p, t: t, dir: dir}
 	l.ask(0, "wait", "-running", "job")
+	if _, said := l.ask(1, "wait", "-running", "jab"); !strings.Contains(said, "no task jab; did you mean job?") { // at once: no other task can come
+		t.Errorf("wait for a task that was not given: %q", said)
+	}
 	if out, _ := l.ask(0, "stop", "job"); out != "job\n" {
 		t.Errorf("stop: %q", out)
 	}

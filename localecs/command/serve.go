@@ -190,7 +190,7 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options ser
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	if r := server.Region(); r != nil {
-		defer attend.Region("serve", "serve", r, options.Cluster.Dir, end, inv.Log)()
+		defer attend.Region("serve", "serve", nil, r, options.Cluster.Dir, end, inv.Log)()
 	}
 	if err := f.print(out, server.Exports()); err != nil {
 		return errors.Join(err, server.Close())

@@ -56,7 +56,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	defer giveBack()
 	_, terminal := tty.Of(inv.Stdout)
 	attended := func(r *region.Region) func() {
-		return attend.Region("run", plan.Name(), r, dir.Name(), func() {}, inv.Log)
+		return attend.Region("run", plan.Name(), plan.Tasks(), r, dir.Name(), func() {}, inv.Log)
 	}
 	outcome, err := plan.Run(ctx, plain.Options{
 		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: attended,

@@ -14,7 +14,7 @@ type State struct {
 	// Tasks are in the order of their start, stopped ones included for an hour.
 	Tasks    []Task    `json:"tasks"`
 	Services []Service `json:"services"`
-	// Planned are tasks and services of the scenario that have not begun; nil where
+	// Planned are tasks and services of the run that have not begun; nil where
 	// nobody has a plan.
 	Planned []string `json:"planned"`
 	// Consul is nil before there is a server, or without one.

@@ -125,12 +125,15 @@ func Prepare(paths []string, s Sources) (plan *Plan, warnings []string, err erro
 }
 
 // Name is that of the tasks' logs: the family, or all of them.
-func (p *Plan) Name() string {
+func (p *Plan) Name() string { return strings.Join(p.Tasks(), "+") }
+
+// Tasks are the tasks' names, in the order of the command line.
+func (p *Plan) Tasks() []string {
 	var names []string
 	for _, t := range p.tasks {
 		names = append(names, t.name)
 	}
-	return strings.Join(names, "+")
+	return names
 }
 
 // setting is the file with everything else.
