@@ -85,6 +85,8 @@ func TestCommandLineMistakes(t *testing.T) {
 	}{
 		{nil, 127, "Available commands are:"},
 		{[]string{"nosuch"}, 127, "Available commands are:"},
+		{[]string{"nosuch"}, 127, "\nprog: there is no command \"nosuch\"\n"},
+		{[]string{"ecko"}, 127, "\nprog: there is no command \"ecko\"; did you mean echo?\n"},
 		{[]string{"echo", "-nosuch"}, 1, "prog echo: flag provided but not defined: -nosuch\nprog echo --help lists the flags\n"},
 		{[]string{"echo", "-uper"}, 1, "prog echo: flag provided but not defined: -uper; did you mean -upper?\nprog echo --help lists the flags\n"},
 		{[]string{"echo", "-upper=x"}, 1, "prog echo: invalid boolean value \"x\" for -upper: parse error\nprog echo --help lists the flags\n"},

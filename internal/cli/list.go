@@ -2,8 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	mcli "github.com/mitchellh/cli"
+
+	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // line is what stands on a command line that does not begin with a command.
@@ -62,6 +66,17 @@ func list(app App, l line, inv *Invocation) int {
 		return ExitUsage
 	default:
 		fmt.Fprint(inv.Stderr, all())
+		if l.command != "" { // last, since the list is long
+			fmt.Fprintf(inv.Stderr, "\n%s: there is no command %q%s\n", app.Name, l.command, suggest(l.command, app.Commands))
+		}
 		return ExitNoSuch
 	}
+}
+
+// suggest is the question whether another command was meant, or nothing.
+func suggest(word string, commands map[string]Command) string {
+	if near := nearest.Key(word, slices.Sorted(maps.Keys(commands))); near != "" {
+		return "; did you mean " + near + "?"
+	}
+	return ""
 }
