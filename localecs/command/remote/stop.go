@@ -28,8 +28,8 @@ stopTimeout is over. A service replaces a task of its own. To a scenario it is n
 surprise that such a task ends, but what it awaits of the task will not come.
 
 With -all all services are deleted and all tasks stopped in that order, and then
-the run ends: localecs run with exit status 3, since nothing was judged, localecs
-serve with 0. Ctrl-C there ends everything at once.
+the run ends: localecs run of a scenario with exit status 3, since nothing was judged,
+of task definitions as when they end by themselves, localecs serve with 0.
 
 With -json the tasks are on stdout as in localecs ps -json.
 
