@@ -130,7 +130,7 @@ func TestSlowedContainerFallsBehind(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, stopTimeout(helper("a", "tick"), 1), stopTimeout(helper("b", "tick"), 1))
 	ticks := func(c string) int { return strings.Count(s.log(c), "tick") }
-	testkit.Eventually(t, "both tick", func() bool { return ticks("a") > 0 && ticks("b") > 0 })
+	testkit.Eventually(t, "both tick", func() bool { return ticks("a") > 0 && ticks("b") > 0 && !s.container("a").StartedAt.IsZero() })
 	end, err := s.Slow("a", "")
 	if err != nil {
 		t.Fatal(err)

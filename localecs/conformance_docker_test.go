@@ -25,7 +25,8 @@ func TestInDocker(t *testing.T) {
 	e := dockerengine.Start(t)
 	args := []string{"-test.run=" + suite, "-test.v", "-test.parallel=4", "-docker=" + e.Host}
 	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", args...)
-	cmd.Env = e.Env
+	dir := t.TempDir()
+	cmd.Env = append(e.Env, "TMPDIR="+dir)
 	out, err := cmd.CombinedOutput()
 	passed := 0
 	for lines := bufio.NewScanner(bytes.NewReader(out)); lines.Scan(); {
@@ -36,10 +37,9 @@ func TestInDocker(t *testing.T) {
 	if err != nil || passed < 40 {
 		t.Fatalf("%v, %d tests passed\n%s", err, passed, out)
 	}
-	if left := e.Run(t, "ps", "-aq"); left != "" {
-		t.Errorf("containers are left: %s", left)
-	}
-	if left := e.Run(t, "volume", "ls", "-q"); left != "" {
-		t.Errorf("volumes are left: %s", left)
+	for _, list := range [][]string{{"ps", "-a"}, {"volume", "ls"}} {
+		if left := e.Run(t, append(list, "--format", `{{.Label "localecs.dir"}}`)...); strings.Contains(left, dir) {
+			t.Errorf("%s: something is left of %s", list, left)
+		}
 	}
 }

@@ -269,7 +269,7 @@ func (t *Task) start(name string) {
 		t.send(scheduler.StartFailed{Container: name, Reason: reason})
 		return
 	}
-	started := time.Now()
+	started := c.Started()
 	t.mu.Lock()
 	t.containers[name] = c
 	t.mu.Unlock()

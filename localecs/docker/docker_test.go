@@ -3,6 +3,7 @@ package docker
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/google/go-cmp/cmp"
@@ -42,6 +43,21 @@ func TestResult(t *testing.T) {
 	} {
 		if diff := cmp.Diff(tt.want, result(t.Context(), runtime.ExecSpec{}, tt.state, tt.output, tt.interrupted)); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
+		}
+	}
+}
+
+// The engine's word counts where it can be true.
+func TestMoment(t *testing.T) {
+	t.Parallel()
+	began := time.Now().Add(-time.Hour)
+	told := began.Add(time.Minute)
+	if got := moment(told.Format(time.RFC3339Nano), began); !got.Equal(told.Round(0)) {
+		t.Errorf("%v, want %v", got, told)
+	}
+	for _, text := range []string{"", "0001-01-01T00:00:00Z", began.Add(-time.Second).Format(time.RFC3339Nano), time.Now().Add(time.Hour).Format(time.RFC3339Nano)} {
+		if got := moment(text, began); time.Since(got) > time.Minute {
+			t.Errorf("%q: %v, want now", text, got)
 		}
 	}
 }

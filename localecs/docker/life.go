@@ -31,6 +31,7 @@ type life struct {
 	processes *processes.Group
 	pidfd     *os.File // nil when it ended before it was found
 	measured  *cgroup.Group
+	started   time.Time
 	results   <-chan container.WaitResponse
 	errs      <-chan error
 	stop      context.CancelFunc // of both
@@ -76,11 +77,23 @@ func (l *life) find(ctx context.Context) error {
 	if state.State.Pid != 0 {
 		pid, l.pidfd = hostpid.Open(l.id, state.State.Pid, level)
 	}
+	l.started = moment(state.State.StartedAt, time.Time{})
 	if l.pidfd != nil {
 		l.measured, _ = cgroup.Of(pid) // nil is not measured
 	}
 	l.processes = processes.New(pid, l.pidfd)
 	return nil
+}
+
+// moment is a time that the engine tells, now when it makes no sense: the engine may
+// be slow to tell what has happened.
+func moment(text string, after time.Time) time.Time {
+	now := time.Now()
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || at.Before(after) || at.IsZero() || at.After(now) {
+		return now
+	}
+	return now.Add(-now.Sub(at)) // with now's monotonic clock
 }
 
 // copy writes the container's output until it ends.
@@ -115,7 +128,7 @@ func (l *life) Wait() runtime.Exit {
 	exit.At = time.Now()
 	l.processes.End()
 	if state, err := e.api.ContainerInspect(ctx, l.id); err == nil && state.State != nil {
-		exit.OOM = state.State.OOMKilled
+		exit.OOM, exit.At = state.State.OOMKilled, moment(state.State.FinishedAt, l.started)
 	}
 	select {
 	case <-l.written:

@@ -74,7 +74,7 @@ func (g *group) start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 	if err != nil {
 		return nil, errors.Join(err, remains.Remove(ctx, g.engine.api, id))
 	}
-	c := runtime.NewContainer(l.processes, l, nil)
+	c := runtime.NewContainer(l.processes, l, l.started, nil)
 	g.engine.running.Go(c.Watch)
 	return c, nil
 }

@@ -53,6 +53,7 @@ type Life interface {
 type Container struct {
 	*processes.Group
 	life     Life
+	started  time.Time
 	warnings []string
 	// overfed: KillForMemory has ended it.
 	overfed atomic.Bool
@@ -60,11 +61,14 @@ type Container struct {
 	exit    Exit
 }
 
-// NewContainer is the container of a group of processes. warnings are what
-// Warnings says. It needs somebody who calls Watch.
-func NewContainer(g *processes.Group, life Life, warnings []string) *Container {
-	return &Container{Group: g, life: life, warnings: warnings, done: make(chan struct{})}
+// NewContainer is the container of a group of processes. started and warnings are
+// what Started and Warnings say. It needs somebody who calls Watch.
+func NewContainer(g *processes.Group, life Life, started time.Time, warnings []string) *Container {
+	return &Container{Group: g, life: life, started: started, warnings: warnings, done: make(chan struct{})}
 }
+
+// Started is when the program was started.
+func (c *Container) Started() time.Time { return c.started }
 
 // Watch waits for the container's end and tells of it. It is called once.
 func (c *Container) Watch() {

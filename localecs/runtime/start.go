@@ -53,7 +53,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	if err := n.open(); err != nil {
 		return nil, err
 	}
-	c := NewContainer(n.processes, n, append(warnings, unowned...))
+	c := NewContainer(n.processes, n, time.Time{}, append(warnings, unowned...))
 	r.add(c)
 	var lacks []string
 	if err == nil {
@@ -64,7 +64,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		<-c.Done()
 		return nil, inImage(s.Image, err)
 	}
-	c.warnings = append(c.warnings, lacks...)
+	c.started, c.warnings = time.Now(), append(c.warnings, lacks...)
 	return c, nil
 }
 
