@@ -308,6 +308,34 @@ func TestTaskThatHasBegunJustNow(t *testing.T) {
 	}
 }
 
+// A container that asks right after its task was started again is told of the new
+// run: by the ID of the old one it would lose its tokens.
+func TestTaskThatHasBegunAgainJustNow(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, true) // which does not run: only a request has it look
+	h := r.TaskHandler(t.Context(), nil)
+	_, first := get(t, h, "/v4/web.app/task")
+	for _, name := range []string{"", "envoy", "app"} {
+		r.dock.end(name)
+	}
+	if err := r.Update(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r.dock.mu.Lock()
+	for i := range r.dock.containers {
+		r.dock.containers[i].Status, r.dock.containers[i].StartedAt = "running", time.Now().Add(time.Minute)
+	}
+	r.dock.mu.Unlock()
+	if _, second := get(t, h, "/v4/web.app/task"); second["TaskARN"] == first["TaskARN"] || second["DesiredStatus"] != "RUNNING" {
+		t.Errorf("second run is %v and %v, the first was %v", second["TaskARN"], second["DesiredStatus"], first["TaskARN"])
+	}
+	looks, _ := r.dock.seen()
+	get(t, h, "/v4/web.app/task")
+	if again, _ := r.dock.seen(); again != looks {
+		t.Error("looked again for a container that was known to run")
+	}
+}
+
 func TestAWSIsAskedWithASignature(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, true)

@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/ecsapi"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
+	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
 // Stats returns the figures of a container of the engine; nil while it has none.
@@ -20,7 +21,9 @@ type Stats func(ctx context.Context, id string) *metadata.Stats
 func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 	lookup := func(endpointID string) (metadata.Moment, bool) {
 		m, ok := a.state.Lookup(endpointID)
-		if !ok && a.Update(ctx) == nil { // it may have begun just now
+		// Who asks is running: if the state has it otherwise, the container has begun
+		// just now, maybe in another run of its task.
+		if (!ok || !running(m, endpointID)) && a.Update(ctx) == nil {
 			m, ok = a.state.Lookup(endpointID)
 		}
 		return m, ok
@@ -38,6 +41,17 @@ func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 		Credentials: a.credentialsHandler(ctx),
 		Agent:       metadata.ProtectionHandler(lookup, metadata.NewProtections()),
 	})
+}
+
+// running says whether the state has the container of an endpoint ID running.
+func running(m metadata.Moment, endpointID string) bool {
+	for name, c := range m.Facts.Containers {
+		if c.EndpointID == endpointID {
+			v, ok := m.View.Container(name)
+			return ok && v.KnownStatus == scheduler.StatusRunning
+		}
+	}
+	return false
 }
 
 // taskOf is the task's name in the path of task metadata, /v4/<task>.<container>.
