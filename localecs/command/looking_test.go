@@ -110,11 +110,14 @@ func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
 		t.Errorf("logs -json: %s", out)
 	}
 
-	// A shell at a Tab hears the names of tasks, then those of containers.
-	for _, c := range []struct{ words, want string }{{"w", "web\t\n"}, {"web s", "side\t\n"}, {"nosuch ", ""}} {
-		got := call(t, append([]string{"completion", "words", "logs", "-dir", dir}, strings.Split(c.words, " ")...)...)
+	// A shell at a Tab hears the names of tasks, and those of containers.
+	for _, c := range []struct{ command, words, want string }{
+		{"logs", "w", "web\t\n"}, {"logs", "web s", "side\t\n"}, {"logs", "nosuch ", ""},
+		{"exec", "w", "web\t\n"}, {"exec", "-container s", "side\t\n"}, {"exec", "-container side w", "web\t\n"},
+	} {
+		got := call(t, append([]string{"completion", "words", c.command, "-dir", dir}, strings.Split(c.words, " ")...)...)
 		if got.code != 0 || got.stdout != c.want {
-			t.Errorf("completion of logs %q: %+v", c.words, got)
+			t.Errorf("completion of %s %q: %+v", c.command, c.words, got)
 		}
 	}
 
