@@ -86,7 +86,22 @@ func (f *composeFlags) run(_ context.Context, inv *cli.Invocation) error {
 		_, err = inv.Stdout.Write(text)
 		return err
 	}
-	return atomicfile.Write(f.output, text, 0o644, -1)
+	return writeFile(f.output, text)
+}
+
+// writeFile replaces a file as a whole. Of what is none, /dev/stdout or a pipe, it
+// must not take the place: that is written to.
+func writeFile(path string, text []byte) error {
+	st, err := os.Lstat(path)
+	if err != nil || st.Mode().IsRegular() {
+		return atomicfile.Write(path, text, 0o644, atomicfile.KeepGroup)
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	return errors.Join(err, f.Close())
 }
 
 // header says where the file comes from.

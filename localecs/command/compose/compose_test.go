@@ -2,6 +2,7 @@ package compose
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,6 +139,28 @@ func TestFileGoesToStdout(t *testing.T) {
 	got := call(nil, "compose", "shop="+file)
 	if got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "\n  shop-a:\n    image: \"${I_IMAGE:-i}\"\n") {
 		t.Errorf("%+v", got)
+	}
+}
+
+// As root, a rename would put a file in the place of /dev/stdout.
+func TestOutputThatIsNoFileStaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	definition, target, link := filepath.Join(dir, "web.json"), filepath.Join(dir, "target"), filepath.Join(dir, "link")
+	if err := errors.Join(os.WriteFile(definition, []byte(good), 0o600), os.Symlink(target, link)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the target is made, then replaced
+		if got := call(nil, "compose", "-o", link, "shop="+definition); got.code != 0 {
+			t.Fatalf("%+v", got)
+		}
+		text, err := os.ReadFile(target)
+		if err != nil || strings.Count(string(text), "\n  shop-a:\n") != 1 {
+			t.Errorf("target: %v, %q", err, text)
+		}
+		if st, err := os.Lstat(link); err != nil || st.Mode().Type() != os.ModeSymlink {
+			t.Errorf("the link has become %v, %v", st.Mode(), err)
+		}
 	}
 }
 
