@@ -77,8 +77,8 @@ func run(app cli.App, inv *cli.Invocation) error {
 	if len(inv.Args) != 1 || !slices.Contains(shells(), inv.Args[0]) {
 		return cli.Usagef("want one of %s", strings.Join(shells(), ", "))
 	}
-	fmt.Fprint(inv.Stdout, script(inv.Args[0], app.Name))
-	return nil
+	_, err := fmt.Fprint(inv.Stdout, script(inv.Args[0], app.Name))
+	return err
 }
 
 // Word is one that may stand at the cursor.

@@ -2,7 +2,9 @@ package completion_test
 
 import (
 	"bytes"
+	"errors"
 	"flag"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -207,5 +209,17 @@ func TestShellsAreNamed(t *testing.T) {
 		if code := cli.Main(prog(), args, func(string) string { return "" }, nil, &out, &stderr); code != 1 || stderr.String() != "my-prog completion: want one of bash, zsh, fish\n" {
 			t.Errorf("%q: %d, %s", args, code, stderr.String())
 		}
+	}
+}
+
+// `completion bash > FILE` on a full disk is no success.
+func TestScriptThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	reader, writer := io.Pipe()
+	reader.CloseWithError(errors.New("disk is full"))
+	var stderr bytes.Buffer
+	code := cli.Main(prog(), []string{"completion", "bash"}, func(string) string { return "" }, nil, writer, &stderr)
+	if code != cli.ExitUnknown || !strings.Contains(stderr.String(), "disk is full") {
+		t.Errorf("%d, %s", code, stderr.String())
 	}
 }
