@@ -6,7 +6,6 @@ package tasks
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -77,8 +76,8 @@ func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
 		}
 	}
 	switch {
-	case len(found) == 0 && f.given:
-		return nil, errors.New("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions: a scenario says it in its file")
+	case len(found) == 0 && f.given && len(args) > 0:
+		return nil, fmt.Errorf("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which %s is not: a scenario says it in its file", args[0])
 	case len(found) == 0:
 		return nil, nil
 	case len(found) < len(args):

@@ -61,7 +61,8 @@ func TestArgumentsAreDefinitionsOrScenarios(t *testing.T) {
 		"both":               {nil, in("scenario.yaml", "a.json"), nil, 0, "DIR/a.json is a task definition and other arguments are not: run scenarios by themselves"},
 		"flags of scenarios": {nil, in("a.json"), []string{"-chaos", "-seed"}, 0, "-chaos, -seed: for scenarios only"},
 		"flags of definitions": {[]string{"-image", "a=sh"}, in("scenario.yaml"), nil, 0,
-			"-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions: a scenario says it in its file"},
+			"-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which DIR/scenario.yaml is not: a scenario says it in its file"},
+		"flags alone": {[]string{"-image", "a=sh"}, nil, nil, 0, ""},
 	} {
 		f, err := parsed(t, c.flags...)
 		if err != nil {
