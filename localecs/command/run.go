@@ -175,22 +175,9 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	} else {
 		jobs, warnings, err = f.jobs(inv.Args)
 	}
-	if err == nil && !f.check {
-		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
-			return err // the run inside has given the warnings
-		}
-	}
-	f.warn(inv, "task definition has a doubtful setting", warnings)
-	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+	if goOn, err := f.ready(inv, warnings, err); !goOn {
 		return err
 	}
-	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	if f.check {
-		return nil
-	}
-	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
 	if seeds != nil {
 		return f.runChaos(ctx, inv, seeds)
 	}
@@ -219,6 +206,27 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.ExitError{Code: code}
 	}
 	return nil
+}
+
+// ready says what preparing has found, and whether there is something to run here:
+// not when it failed, was all that was asked for, or another process has run it.
+func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goOn bool, _ error) {
+	if err == nil && !f.check {
+		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
+			return false, err // the run inside has given the warnings
+		}
+	}
+	f.warn(inv, "task definition has a doubtful setting", warnings)
+	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+		return false, err
+	}
+	if err != nil {
+		return false, &cli.UsageError{Err: err}
+	}
+	if !f.check {
+		f.warn(inv, "tasks have less than on ECS", f.network.Lost())
+	}
+	return !f.check, nil
 }
 
 // ends are the signals that end a run.

@@ -8,36 +8,21 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/command/attend"
-	"github.com/meshtask/consul-ecs/localecs/command/ground"
 	"github.com/meshtask/consul-ecs/localecs/command/output"
 	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/command/tasks"
 	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/plain"
 	"github.com/meshtask/consul-ecs/localecs/region"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario/report"
 )
 
 // runTasks runs task definitions that have no scenario.
 func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []string) error {
 	plan, warnings, err := f.prepareTasks(paths)
-	if err == nil && !f.check {
-		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
-			return err // the run inside has given the warnings
-		}
-	}
-	f.warn(inv, "task definition has a doubtful setting", warnings)
-	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+	if goOn, err := f.ready(inv, warnings, err); !goOn {
 		return err
 	}
-	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	if f.check {
-		return nil
-	}
-	f.warn(inv, "tasks have less than on ECS", f.network.Lost())
 	dir, err := statedir.Open(filepath.Join(f.dir, plan.Name()))
 	if err != nil {
 		return &cli.UsageError{Err: err}
