@@ -10,7 +10,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
 	"github.com/meshtask/consul-ecs/localecs/picture/lane"
 	"github.com/meshtask/consul-ecs/localecs/picture/sheet"
-	"github.com/meshtask/consul-ecs/localecs/picture/sketch"
 )
 
 // page is being written.
@@ -45,12 +44,6 @@ func HTML(w io.Writer, run history.Run) error {
 	p.addf("</main></body></html>\n")
 	_, err := io.WriteString(w, p.String())
 	return err
-}
-
-// Text writes the run as lines of so many characters, without colours: a lane for each
-// task, then the start and the stop of each. The error is the writer's.
-func Text(w io.Writer, run history.Run, width int) error {
-	return sketch.Write(w, run, sketch.Options{Width: width, Tasks: true})
 }
 
 // addf adds what is HTML already; esc makes it of what is not.

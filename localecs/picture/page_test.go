@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/picture"
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
 	"github.com/meshtask/consul-ecs/localecs/picture/sheet"
+	"github.com/meshtask/consul-ecs/localecs/picture/sketch"
 )
 
 func sortEvents(events []history.Event) {
@@ -261,7 +262,7 @@ func FuzzNamesAreEscaped(f *testing.F) {
 			}
 		}
 		var text bytes.Buffer
-		if err := picture.Text(&text, run, 80); err != nil {
+		if err := sketch.Write(&text, run, sketch.Options{Width: 80, Tasks: true}); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsAny(text.String(), "\x1b\x07\r\x00") {
