@@ -12,7 +12,7 @@ func Life(t history.Task, lanes []Lane, end float64) Lane {
 		l.meshed = l.meshed || other.Sort == Traffic
 	}
 	for _, c := range t.Containers {
-		if c.HealthCheck {
+		if c.HealthCheck && c.Essential {
 			l.health[c.Name] = ""
 		}
 	}
@@ -32,7 +32,7 @@ func Life(t history.Task, lanes []Lane, end float64) Lane {
 type life struct {
 	open
 	meshed, up, serves, stopping bool
-	health                       map[string]string // of the containers that have one
+	health                       map[string]string // of the essential containers that have one
 }
 
 // see takes an event in.
@@ -51,7 +51,9 @@ func (l *life) see(e history.Event) {
 		l.serves = e.Status == "in"
 		l.up = l.up || l.serves
 	case e.Kind == history.Health:
-		l.health[e.Container] = e.Status
+		if _, has := l.health[e.Container]; has {
+			l.health[e.Container] = e.Status
+		}
 	case e.Kind == history.Restart:
 		if _, has := l.health[e.Container]; has {
 			l.health[e.Container] = "" // it begins anew
@@ -67,7 +69,9 @@ func (l *life) see(e history.Event) {
 	}
 }
 
-// state is how the task is now. In the mesh its traffic says that, else its health.
+// state is how the task is now. In the mesh its traffic says that, else the health of
+// its essential containers, as in ECS (spec/ecs-semantics.md section 2.2); those
+// without a check do not hide it here.
 func (l *life) state() (State, string) {
 	switch {
 	case l.serves:

@@ -141,9 +141,10 @@ func TestALifeIsOneLane(t *testing.T) {
 
 func TestALifeOutsideOfTheMeshIsItsHealth(t *testing.T) {
 	t.Parallel()
-	task := history.Task{Name: "blog", Containers: []history.Container{{Name: "mysql", HealthCheck: true}, {Name: "blog"}}, Events: []history.Event{
+	task := history.Task{Name: "blog", Containers: []history.Container{{Name: "mysql", HealthCheck: true, Essential: true}, {Name: "blog"}, {Name: "agent", HealthCheck: true}}, Events: []history.Event{
 		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: history.Status, Status: "RUNNING"},
-		{At: 4, Kind: history.Health, Container: "mysql", Status: "HEALTHY"}, {At: 8, Kind: history.Health, Container: "mysql", Status: "UNHEALTHY"},
+		{At: 4, Kind: history.Health, Container: "mysql", Status: "HEALTHY"},
+		{At: 6, Kind: history.Health, Container: "agent", Status: "UNHEALTHY"}, {At: 8, Kind: history.Health, Container: "mysql", Status: "UNHEALTHY"},
 		{At: 8.1, Kind: history.Desired, Status: "STOPPED"}, {At: 9, Kind: history.Status, Status: "STOPPED"}, status(9.5, "mysql", "STOPPED", ""),
 	}}
 	segments, _ := shape(lane.Life(task, lane.Of(task, 10), 10))

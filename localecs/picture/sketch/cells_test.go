@@ -36,7 +36,7 @@ func TestEveryCellSaysWhatWas(t *testing.T) {
 		Steps:    []history.Step{{Text: "a", From: 0, To: 10}, {Text: "b", From: 10, To: 10.1}, {Text: "c", From: 10.1, To: 32}},
 		Faults:   []history.Step{{Text: "freeze web", Task: "web", From: 8, To: 12}},
 		Requests: history.Requests{BucketSeconds: 1, Answered: []int{0, 0, 4, 8, 8, 1}, Lost: []int{0, 0, 0, 1, 0, 0}, SlowestMS: make([]int, 6)},
-		Tasks: []history.Task{{Name: "web", Application: "web", Containers: []history.Container{{Name: "web", HealthCheck: true}}, Events: []history.Event{
+		Tasks: []history.Task{{Name: "web", Application: "web", Containers: []history.Container{{Name: "web", Essential: true, HealthCheck: true}}, Events: []history.Event{
 			event(0, "status", "web", "PULLED"), event(4, "status", "web", "RUNNING"), event(4, "status", "", "RUNNING"),
 			event(8, "health", "web", "HEALTHY"), event(14, "health", "web", "UNHEALTHY"), event(18, "restart", "web", "1"),
 			event(20, "health", "web", "HEALTHY"), event(24, "desired", "", "STOPPED"), event(24, "signal", "web", "TERM"),

@@ -80,8 +80,8 @@ func halved(list []int, both func(a, b int) int) []int {
 // counted is a copy of the counts.
 func (b *buckets) counted() history.Requests {
 	return history.Requests{
-		BucketSeconds: b.BucketSeconds, Answered: slices.Clone(b.Answered),
-		Lost: slices.Clone(b.Lost), SlowestMS: slices.Clone(b.SlowestMS),
+		BucketSeconds: b.BucketSeconds, Answered: list(b.Answered),
+		Lost: list(b.Lost), SlowestMS: list(b.SlowestMS),
 	}
 }
 

@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"time"
@@ -129,7 +130,7 @@ func (r *Recording) since(at time.Time) float64 {
 // Judged is the history of a run that was judged now, with what was wrong.
 func (r *Recording) Judged(now time.Time, failures []string) *history.Run {
 	run := r.Run(now)
-	run.Outcome, run.Failures = history.Passed, slices.Clone(failures)
+	run.Outcome, run.Failures = history.Passed, list(failures)
 	if len(failures) > 0 {
 		run.Outcome = history.Failed
 	}
@@ -151,8 +152,8 @@ func (r *Recording) Run(now time.Time) history.Run {
 	defer r.mu.Unlock()
 	run := r.run
 	run.Seconds = r.since(now)
-	run.Tasks, run.Steps, run.Faults = slices.Clone(r.run.Tasks), slices.Clone(r.run.Steps), slices.Clone(r.run.Faults)
-	run.Phases, run.Events = slices.Clone(r.run.Phases), slices.Clone(r.run.Events)
+	run.Tasks, run.Steps, run.Faults = list(r.run.Tasks), list(r.run.Steps), list(r.run.Faults)
+	run.Phases, run.Events = list(r.run.Phases), list(r.run.Events)
 	for _, open := range [][]history.Step{run.Steps, run.Phases} {
 		if n := len(open); n > 0 && open[n-1].To == open[n-1].From {
 			open[n-1].To = run.Seconds
@@ -161,20 +162,13 @@ func (r *Recording) Run(now time.Time) history.Run {
 	run.Requests = r.requests.counted()
 	for i := range run.Tasks {
 		t := &run.Tasks[i]
-		t.Events = slices.Clone(t.Events)
+		t.Containers, t.Events = list(t.Containers), list(t.Events)
 		// A container's time is its own, and may be before the one of what was told last.
-		slices.SortStableFunc(t.Events, func(a, b history.Event) int { return compare(a.At, b.At) })
+		slices.SortStableFunc(t.Events, func(a, b history.Event) int { return cmp.Compare(a.At, b.At) })
 		t.Served = r.requests.of(t.Name)
 	}
 	return run
 }
 
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
-}
+// list is a copy that is a list in JSON, also when it has nothing.
+func list[T any](s []T) []T { return append([]T{}, s...) }

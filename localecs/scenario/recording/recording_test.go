@@ -1,11 +1,14 @@
 package recording
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
@@ -57,7 +60,7 @@ func TestEventsBecomeAHistory(t *testing.T) {
 		Requests: history.Requests{BucketSeconds: 0.1},
 		Events:   []history.Event{{At: 0.5, Kind: "consul", Detail: "leader elected"}},
 	}
-	if d := cmp.Diff(want, r.Judged(at(9), nil)); d != "" {
+	if d := cmp.Diff(want, r.Judged(at(9), nil), cmpopts.EquateEmpty()); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
 	if got := r.Judged(at(9), []string{"lost"}); got.Outcome != history.Failed || got.Failures[0] != "lost" {
@@ -65,6 +68,17 @@ func TestEventsBecomeAHistory(t *testing.T) {
 	}
 	if got := r.Broken(at(9), errors.New("killed")); got.Outcome != history.Interrupted || got.Failures[0] != "killed" {
 		t.Errorf("%s, %v", got.Outcome, got.Failures)
+	}
+}
+
+// What reads the timeline goes through its lists without asking whether they are.
+func TestListsAreNeverNull(t *testing.T) {
+	t.Parallel()
+	r := begun()
+	r.Note(progress.Event{Time: at(1), Kind: progress.Task, Task: "api-1", Text: "task 1234 at 10.0.0.4"})
+	text, err := json.Marshal(r.Judged(at(9), nil))
+	if err != nil || bytes.Contains(text, []byte("null")) {
+		t.Errorf("%v, %s", err, text)
 	}
 }
 
