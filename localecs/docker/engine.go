@@ -11,6 +11,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/docker/docker/client"
 	"github.com/hashicorp/go-hclog"
@@ -96,9 +97,14 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
+// answerTime is how long an engine may take to say that it is there.
+const answerTime = 10 * time.Second
+
 func (e *Engine) open() error {
 	ctx := context.Background()
-	if _, err := e.api.Ping(ctx); err != nil {
+	first, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	if _, err := e.api.Ping(first); err != nil {
 		return unreachable(e.options.Address, err)
 	}
 	if err := remains.Sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -301,5 +302,23 @@ func TestLost(t *testing.T) {
 	<-e.Lost()
 	if err := e.Err(); err == nil || err.Error() != "first" {
 		t.Errorf("%v, want first", err)
+	}
+}
+
+// An engine that takes calls and answers none is told from one that is slow.
+func TestSilentEngine(t *testing.T) {
+	t.Parallel()
+	socket := filepath.Join(t.TempDir(), "docker.sock")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = Open(Options{Address: "unix://" + socket, Dir: t.TempDir()})
+	if _, missing := errors.AsType[*hostcap.MissingError](err); !missing {
+		t.Fatalf("%v, want a MissingError", err)
+	}
+	if os.Geteuid() == 0 && !strings.Contains(err.Error(), "one that answers at unix://"+socket) {
+		t.Error(err)
 	}
 }
