@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,11 +96,20 @@ func (e *Engine) start(t testing.TB) {
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET,
 		Pdeathsig:  syscall.SIGKILL, // whatever ends this test ends the engine
 	}
-	if err := cmd.Start(); err != nil {
+	started, ended := make(chan error), make(chan error, 1)
+	go func() {
+		// It dies with the thread that started it, which other tests may end.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			ended <- cmd.Wait()
+		}
+	}()
+	if err := <-started; err != nil {
 		testkit.Missing(t, "start a Docker engine: "+err.Error())
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
 	e.Env = append(e.Env, "DOCKER_HOST="+e.Host)
 	t.Cleanup(func() {
 		e.sweep(t)
