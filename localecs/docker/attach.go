@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/docker/docker/api/types"
@@ -91,10 +92,32 @@ func (l *life) pass(ctx context.Context, id string, s session.Session) {
 			case signal == unix.SIGWINCH:
 				l.resize(ctx, id, s.Stdin)
 			default:
-				if state, err := l.group.engine.api.ContainerExecInspect(ctx, id); err == nil && state.Running && state.Pid != 0 {
-					l.signal(state.Pid, signal, true)
-				}
+				l.deliver(ctx, id, signal)
 			}
+		}
+	}
+}
+
+// deliver hands a signal to a process and its children. What a process writes may come
+// before the engine tells its number.
+func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
+	tick := time.NewTicker(look / 20)
+	defer tick.Stop()
+	for {
+		state, err := l.group.engine.api.ContainerExecInspect(ctx, id)
+		switch {
+		case err != nil:
+			return
+		case state.Pid != 0:
+			if state.Running {
+				l.signal(state.Pid, signal, true)
+			}
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
