@@ -34,6 +34,8 @@ type Fabric struct {
 	pool  *pool
 	wires wires
 	infra *Namespace
+	// attaching are the calls that Close has to wait for.
+	attaching sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
@@ -106,6 +108,7 @@ func (f *Fabric) Attach(taskID string) (*Namespace, error) {
 	if err := f.reserve(taskID); err != nil {
 		return nil, err
 	}
+	defer f.attaching.Done()
 	n, err := f.attach(taskID)
 	if err != nil {
 		f.enter(taskID, nil)
@@ -140,6 +143,7 @@ func (f *Fabric) reserve(taskID string) error {
 		return fmt.Errorf("attach task %q to the network: it has one already", taskID)
 	}
 	f.tasks[taskID] = nil
+	f.attaching.Add(1)
 	return nil
 }
 
@@ -188,6 +192,7 @@ func (f *Fabric) Close() error {
 		}
 	}
 	f.mu.Unlock()
+	f.attaching.Wait()
 	var errs []error
 	for _, n := range open {
 		errs = append(errs, n.Close())

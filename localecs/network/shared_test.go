@@ -151,8 +151,12 @@ func TestCloseWhileATaskAttaches(t *testing.T) {
 	result := make(chan error)
 	go func() { _, err := f.Attach("a"); result <- err }()
 	<-w.attaching
-	if err := f.Close(); err != nil {
-		t.Error(err)
+	closed := make(chan error)
+	go func() { closed <- f.Close() }()
+	for refused := false; !refused; { // Close has begun, and waits
+		f.mu.Lock()
+		refused = f.closed
+		f.mu.Unlock()
 	}
 	close(w.goOn)
 	select {
@@ -162,5 +166,8 @@ func TestCloseWhileATaskAttaches(t *testing.T) {
 		}
 	case <-time.After(testkit.Patience):
 		t.Fatal("Attach does not return")
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
 	}
 }
