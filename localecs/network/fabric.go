@@ -3,6 +3,7 @@ package network
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
 	"sync"
@@ -30,12 +31,11 @@ type Options struct {
 
 // Fabric is what connects tasks: a VPC, or the host's own network.
 type Fabric struct {
-	plan  plan
-	pool  *pool
-	wires wires
-	infra *Namespace
-	// attaching are the calls that Close has to wait for.
-	attaching sync.WaitGroup
+	plan      plan
+	pool      *pool
+	wires     wires
+	infra     *Namespace
+	attaching sync.WaitGroup // what Close waits for
 
 	mu     sync.Mutex
 	closed bool
@@ -160,20 +160,14 @@ func (f *Fabric) attach(taskID string) (*Namespace, error) {
 	}
 	n.place, n.link = place, link
 	n.close = func() error {
-		f.forget(taskID, n)
+		f.mu.Lock()
+		maps.DeleteFunc(f.tasks, func(_ string, other *Namespace) bool { return other == n })
+		f.mu.Unlock()
 		err := detach()
 		f.pool.release(ip)
 		return err
 	}
 	return n, nil
-}
-
-func (f *Fabric) forget(taskID string, n *Namespace) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.tasks[taskID] == n {
-		delete(f.tasks, taskID)
-	}
 }
 
 // Close detaches every task and takes the rest away. Stop the containers first:
