@@ -219,6 +219,7 @@ func (t *Task) act(action scheduler.Action) {
 func (t *Task) pull(a scheduler.Pull) {
 	i, err := t.cluster.runtime.Pull(a.Image)
 	if err != nil {
+		t.cluster.fail(err)
 		t.send(scheduler.PullFailed{Container: a.Container, Reason: err.Error()})
 		return
 	}

@@ -122,10 +122,11 @@ func signalSelf() error {
 }
 
 // Prepare finds everything the image lists, as a pull would. The error is an
-// *image.NotFoundError when something is not on this host.
+// *image.NotFoundError when something is not on this host, and a
+// *hostcap.MissingError when this host cannot even look.
 func (r *Runtime) Prepare(i image.Image) error {
 	_, err := r.images.Binds(i)
-	return err
+	return hostcap.Shortage(err)
 }
 
 // ownLibraries are what this binary needs inside a container as its init:

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // cachePath is the dynamic loader's list of libraries. A container gets it
@@ -90,13 +92,14 @@ func openProgram(name string) (*elf.File, error) {
 	f, err := elf.Open(name)
 	var format *elf.FormatError
 	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	switch {
-	case !short && !errors.As(err, &format):
-	case !hasMagic(name):
-		return nil, nil
-	case short:
-		return nil, fmt.Errorf("%s is cut short: copy or build it again", name)
-	default:
+	if short || errors.As(err, &format) {
+		program, unread := hasMagic(name)
+		switch {
+		case unread != nil || !program:
+			return nil, unread
+		case short:
+			return nil, fmt.Errorf("%s is cut short: copy or build it again", name)
+		}
 		return nil, fmt.Errorf("%s is a damaged program: %w", name, err)
 	}
 	if err != nil {
@@ -109,15 +112,15 @@ func openProgram(name string) (*elf.File, error) {
 	return f, nil
 }
 
-func hasMagic(name string) bool {
+func hasMagic(name string) (bool, error) {
 	f, err := os.Open(name)
 	if err != nil {
-		return false
+		return false, err
 	}
 	defer f.Close()
 	magic := make([]byte, len(elf.ELFMAG))
 	_, err = io.ReadFull(f, magic)
-	return err == nil && string(magic) == elf.ELFMAG
+	return err == nil && string(magic) == elf.ELFMAG, nil
 }
 
 func ownMachine() (elf.Machine, bool) {
@@ -217,31 +220,41 @@ func withOrigin(dir, object string) string {
 }
 
 // find looks where the dynamic loader will: named directories, cache, default
-// directories. A file of another architecture does not count.
+// directories. A file of another architecture does not count. A host that can
+// open no file at all says nothing about any of them.
 func (c *closure) find(name string, search []searchDir, like *elf.File) (object, error) {
 	if strings.Contains(name, "/") {
-		return open(searchDir{path.Dir(name), path.Dir(name)}, path.Base(name), like)
+		return open(hostDir(path.Dir(name)), path.Base(name), like)
 	}
 	for _, dir := range search {
-		if o, err := open(dir, name, like); err == nil {
-			return o, nil
+		if o, err := open(dir, name, like); err == nil || outOfFiles(err) {
+			return o, err
 		}
 	}
 	for _, p := range c.cache[name] {
-		if o, err := open(searchDir{path.Dir(p), path.Dir(p)}, path.Base(p), like); err == nil {
-			if !c.seen[cachePath] {
-				c.seen[cachePath] = true
-				c.add(Bind{cachePath, cachePath})
-			}
-			return o, nil
+		o, err := open(hostDir(path.Dir(p)), path.Base(p), like)
+		if err == nil && !c.seen[cachePath] {
+			c.seen[cachePath] = true
+			c.add(Bind{cachePath, cachePath})
+		}
+		if err == nil || outOfFiles(err) {
+			return o, err
 		}
 	}
 	for _, dir := range defaultDirs() {
-		if o, err := open(searchDir{dir, dir}, name, like); err == nil {
-			return o, nil
+		if o, err := open(hostDir(dir), name, like); err == nil || outOfFiles(err) {
+			return o, err
 		}
 	}
 	return object{}, errors.New("not found on this host")
+}
+
+// hostDir is a directory that has the same path in a container.
+func hostDir(dir string) searchDir { return searchDir{dir, dir} }
+
+// outOfFiles tells the failure to open a file that may well be there.
+func outOfFiles(err error) bool {
+	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
 }
 
 func open(dir searchDir, name string, like *elf.File) (object, error) {

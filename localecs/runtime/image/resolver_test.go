@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 )
 
 // needsC skips a test that links programs where there is no C compiler.
@@ -106,6 +107,44 @@ func TestMissingLibraryIsNamed(t *testing.T) {
 	write(t, dir+"/lib/libtwo.so", "\x7fELF not really")
 	if _, err := new(Resolver).Binds(img); !errors.As(err, &notFound) {
 		t.Errorf("%v", err)
+	}
+}
+
+// However many files this process may still open, what is there is found or the
+// limit is named: never "not found". Not parallel, since the limit is the process's.
+func TestNoFileLeftToOpenIsNoMissingLibrary(t *testing.T) {
+	dir := builtProgram(t, "--enable-new-dtags")
+	write(t, dir+"/script", "#!/bin/sh\n")
+	img := Image{Name: "app", Programs: map[string]string{"/app/bin/prog": dir + "/bin/prog", "/app/script": dir + "/script"}}
+	want, err := new(Resolver).Binds(img)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	refused, found := 0, 0
+	for limit := uint64(3); limit < 64 && found == 0; limit++ {
+		err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: limit, Max: before.Max})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := new(Resolver).Binds(img)
+		if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+			t.Fatal(err)
+		}
+		switch {
+		case errors.Is(err, unix.EMFILE):
+			refused++
+		case err != nil || !slices.Equal(got, want):
+			t.Errorf("limit %d: %v, %v", limit, got, err)
+		default:
+			found++
+		}
+	}
+	if refused < 3 || found == 0 {
+		t.Errorf("refused %d times, found %d times", refused, found)
 	}
 }
 
