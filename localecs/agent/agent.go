@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,8 +56,9 @@ type grant struct {
 	expires    time.Time
 }
 
-// New makes the agent, which stops tasks or leaves that to others. Roles that the definitions name and the store has not are
-// put into it, without tags or rights.
+// New makes the agent, which stops tasks or leaves that to others. Definitions name
+// their roles by ARN; those that the store has not are put into it, without tags or
+// rights.
 func New(e Engine, state *project.State, store *identity.Store, stopsTasks bool, log hclog.Logger) *Agent {
 	return &Agent{
 		engine: e, state: state, store: store, stopsTasks: stopsTasks, log: log, wake: make(chan struct{}, 1),
@@ -148,7 +148,7 @@ func (a *Agent) issue(now time.Time) error {
 			continue
 		}
 		if _, known := a.store.Role(role); !known {
-			a.store.PutRole(bareRole(role))
+			a.store.PutRole(identity.RoleOf(role, ""))
 		}
 		id, err := a.store.Issue(role, t.ID, now)
 		if err != nil {
@@ -158,17 +158,6 @@ func (a *Agent) issue(now time.Time) error {
 		a.keys[t.Name] = grant{t.ID, id, expires}
 	}
 	return nil
-}
-
-// bareRole is a role of which only the ARN is known.
-func bareRole(arn string) identity.Role {
-	parts := strings.SplitN(arn, ":", 6) // arn:aws:iam::<account>:role/<path>/<name>
-	if len(parts) < 6 {
-		return identity.Role{Name: arn}
-	}
-	name := strings.TrimPrefix(parts[5], "role/")
-	i := strings.LastIndex(name, "/")
-	return identity.Role{Name: name[i+1:], Path: identity.CleanPath(name[:i+1]), Account: parts[4], Partition: parts[1]}
 }
 
 // credentials is the ID in the store of a task's credentials.

@@ -59,7 +59,7 @@ func (b *builder) container(t Task, c taskdef.Container) Service {
 		Environment: b.environment(t, c),
 		Volumes:     mounts(t, c),
 		HealthCheck: b.healthCheck(c.HealthCheck),
-		StopGrace:   seconds(c.StopTimeout, 30),
+		StopGrace:   seconds(c.StopTimeout, taskdef.DefaultStopTimeout),
 		ReadOnly:    blueprint.IsTrue(c.ReadonlyRootFilesystem),
 		Privileged:  blueprint.IsTrue(c.Privileged),
 		TTY:         blueprint.IsTrue(c.PseudoTerminal),
@@ -177,7 +177,10 @@ func (b *builder) healthCheck(h *taskdef.HealthCheck) *HealthCheck {
 		return nil
 	}
 	check := &HealthCheck{
-		Test: escapeAll(h.Command), Interval: seconds(h.Interval, 30), Timeout: seconds(h.Timeout, 5), Retries: 3,
+		Test:     escapeAll(h.Command),
+		Interval: seconds(h.Interval, taskdef.DefaultHealthInterval),
+		Timeout:  seconds(h.Timeout, taskdef.DefaultHealthTimeout),
+		Retries:  taskdef.DefaultHealthRetries,
 	}
 	if first := h.Command[0]; first != "CMD" && first != "CMD-SHELL" { // a bare vector
 		check.Test = append([]string{"CMD"}, check.Test...)

@@ -88,15 +88,10 @@ func (c *Client) tell(ctx context.Context, what string, in any) error {
 
 // call returns the body of a good answer.
 func (c *Client) call(ctx context.Context, method, what string, in any) (io.ReadCloser, error) {
-	text, err := json.Marshal(in)
+	r, err := c.request(ctx, method, what, in)
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, method, "http://localecs/"+what, bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set(versionHeader, c.version)
 	answer, err := c.http.Do(r)
 	switch {
 	case ctx.Err() != nil:
@@ -107,9 +102,27 @@ func (c *Client) call(ctx context.Context, method, what string, in any) (io.Read
 		return answer.Body, nil
 	}
 	defer answer.Body.Close()
+	return nil, refused(what, answer)
+}
+
+func (c *Client) request(ctx context.Context, method, what string, in any) (*http.Request, error) {
+	text, err := json.Marshal(in)
+	if err != nil {
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, method, "http://localecs/"+what, bytes.NewReader(text))
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set(versionHeader, c.version)
+	return r, nil
+}
+
+// refused is why the run has not done what it was asked for.
+func refused(what string, answer *http.Response) error {
 	var why refusal
 	if err := json.NewDecoder(answer.Body).Decode(&why); err != nil {
-		return nil, fmt.Errorf("%s: the run answers %s", what, answer.Status)
+		return fmt.Errorf("%s: the run answers %s", what, answer.Status)
 	}
-	return nil, errors.New(why.Error)
+	return errors.New(why.Error)
 }

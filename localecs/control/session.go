@@ -2,7 +2,6 @@ package control
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -139,7 +138,6 @@ func received(rights []byte) (files []*os.File, err error) {
 		fds, failed := unix.ParseUnixRights(&m)
 		err = errors.Join(err, failed)
 		for i, fd := range fds {
-			unix.CloseOnExec(fd)
 			files = append(files, os.NewFile(uintptr(fd), fmt.Sprintf("stream-%d", i)))
 		}
 	}
@@ -205,15 +203,10 @@ func (c *Client) session(ctx context.Context, what string, in Request, s session
 
 // begin asks for a session, and returns once the server waits for the streams.
 func (c *Client) begin(ctx context.Context, what string, in Request) (*net.UnixConn, error) {
-	text, err := json.Marshal(in)
+	r, err := c.request(ctx, http.MethodPost, what, in)
 	if err != nil {
 		return nil, err
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://localecs/"+what, bytes.NewReader(text))
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set(versionHeader, c.version)
 	conn, err := connect(ctx, c.Directory)
 	if err != nil {
 		return nil, fmt.Errorf("%w (%w)", ErrGone, err)
@@ -225,9 +218,7 @@ func (c *Client) begin(ctx context.Context, what string, in Request) (*net.UnixC
 	// It says nothing after this answer until it has the streams.
 	answer, err := http.ReadResponse(bufio.NewReader(conn), r)
 	if err == nil && answer.StatusCode != http.StatusSwitchingProtocols {
-		var why refusal
-		_ = json.NewDecoder(answer.Body).Decode(&why) // the status has to do then
-		err = fmt.Errorf("%s: %s", answer.Status, why.Error)
+		err = refused(what, answer)
 	}
 	if err != nil {
 		conn.Close()

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+
+	"github.com/meshtask/consul-ecs/localecs/network/eni"
 )
 
 // DefaultSubnet is the VPC's subnet unless Options say otherwise.
@@ -94,20 +96,14 @@ func (p plan) at(n int) netip.Addr {
 
 // addressing is everything that follows from an address.
 func (p plan) addressing(ip netip.Addr) Addressing {
-	domain := p.region + ".compute.internal"
-	if p.region == "us-east-1" {
-		domain = "ec2.internal"
-	}
-	b := ip.As4()
+	domain := eni.SearchDomain(p.region)
 	return Addressing{
-		IP: ip,
-		// Derived from the address: a neighbour's cache stays right when the
-		// address is used again.
-		MAC:            net.HardwareAddr{0x0a, 0xec, b[0], b[1], b[2], b[3]},
+		IP:             ip,
+		MAC:            eni.MAC(ip),
 		CIDR:           p.subnet,
 		Gateway:        p.at(1),
 		Resolver:       p.at(2),
-		PrivateDNSName: fmt.Sprintf("ip-%d-%d-%d-%d.%s", b[0], b[1], b[2], b[3], domain),
+		PrivateDNSName: eni.PrivateDNSName(ip, domain),
 		SearchDomain:   domain,
 	}
 }

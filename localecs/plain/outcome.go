@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Outcome is how the tasks of a plan have ended.
@@ -111,14 +112,11 @@ func failure(c scheduler.ContainerView, stopping time.Time, stopTimeout, bySigna
 	return fmt.Sprintf("exited with %d", *c.ExitCode)
 }
 
-// usualStopTimeout is Fargate's, in seconds.
-const usualStopTimeout = 30
-
 func (t task) stopTimeout(container string) int {
 	if c := t.def.Container(container); c.StopTimeout != nil {
 		return *c.StopTimeout
 	}
-	return usualStopTimeout
+	return taskdef.DefaultStopTimeout
 }
 
 // stopCode is the exit code of a container that its stop signal has ended.

@@ -21,6 +21,9 @@ import (
 // SettingName is the file beside a task definition that says what the flags would.
 const SettingName = "localecs.yaml"
 
+// directoryName is what a task may be called.
+var directoryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+
 // Sources say what the tasks of some definitions need besides them.
 type Sources struct {
 	Images standin.Flags
@@ -184,7 +187,7 @@ func (p *Plan) read(paths []string) (warnings []string, err error) {
 		switch {
 		case name == "":
 			name = def.Family
-		case !regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name):
+		case !directoryName.MatchString(name):
 			errs = append(errs, fmt.Errorf("%q: want letters, digits, _ . and -: it is the name of a directory", name))
 		}
 		if count[name]++; count[name] > 1 {
@@ -224,21 +227,10 @@ func (p *Plan) findRoles() {
 		if t.def.TaskRoleARN == "" {
 			continue
 		}
-		role := roleOf(t.def.TaskRoleARN, p.setting.Account)
+		role := identity.RoleOf(t.def.TaskRoleARN, p.setting.Account)
 		t.def.TaskRoleARN = role.ARN()
 		if !slices.ContainsFunc(p.roles, func(r identity.Role) bool { return r.ARN() == role.ARN() }) {
 			p.roles = append(p.roles, role)
 		}
 	}
-}
-
-// roleOf is the role of an ARN, or of a name alone.
-func roleOf(arn, account string) identity.Role {
-	parts := strings.SplitN(arn, ":", 6)
-	if len(parts) < 6 {
-		parts = []string{"arn", "aws", "iam", "", account, "role/" + strings.TrimPrefix(arn, "/")}
-	}
-	full := strings.TrimPrefix(parts[5], "role/")
-	name := full[strings.LastIndex(full, "/")+1:]
-	return identity.Role{Name: name, Path: identity.CleanPath(strings.TrimSuffix(full, name)), Account: parts[4], Partition: parts[1]}
 }

@@ -165,20 +165,6 @@ func TestSettingsOfTwoPlacesNeedAChoice(t *testing.T) {
 	}
 }
 
-func TestRolesAreARNsOrNames(t *testing.T) {
-	t.Parallel()
-	for arn, want := range map[string]string{
-		"arn:aws:iam::1:role/web":        "arn:aws:iam::1:role/web",
-		"arn:aws-cn:iam::1:role/a/b/web": "arn:aws-cn:iam::1:role/a/b/web",
-		"web":                            "arn:aws:iam::9:role/web",
-		"a/web":                          "arn:aws:iam::9:role/a/web",
-	} {
-		if got := roleOf(arn, "9").ARN(); got != want {
-			t.Errorf("%s: got %s, want %s", arn, got, want)
-		}
-	}
-}
-
 func TestDefinitionsAreKnownByWhatIsInThem(t *testing.T) {
 	t.Parallel()
 	dir := write(t, map[string]string{

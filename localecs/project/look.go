@@ -117,7 +117,7 @@ func (t *task) container(d taskdef.Container, taskDesired string) scheduler.Cont
 		v.KnownStatus, v.FinishedAt = scheduler.StatusStopped, c.FinishedAt
 		v.ExitCode = &c.ExitCode
 		if c.OutOfMemory {
-			v.Reason = "OutOfMemoryError: Container killed due to memory usage"
+			v.Reason = scheduler.OutOfMemory
 		}
 	}
 	return v
@@ -162,9 +162,6 @@ func (t *task) known(v *scheduler.View) string {
 // healths are the engine's words by ECS's.
 var healths = map[string]string{"healthy": scheduler.HealthHealthy, "unhealthy": scheduler.HealthUnhealthy}
 
-// maxOutput is how much of a check's output ECS shows, in bytes.
-const maxOutput = 1024
-
 // judge is a container's health as of its last change. An ended container keeps
 // what it had, and so does one whose recovery left the failure's exit code.
 func (t *task) judge(name string, c Container) *scheduler.HealthView {
@@ -177,12 +174,9 @@ func (t *task) judge(name string, c Container) *scheduler.HealthView {
 		status, decided = healths[c.Health.Status]
 	}
 	if decided && status != old.Status {
-		changed := scheduler.HealthView{Status: status, Since: c.Health.At, ExitCode: old.ExitCode, Output: c.Health.Output}
+		changed := scheduler.HealthView{Status: status, Since: c.Health.At, ExitCode: old.ExitCode, Output: scheduler.HealthOutput(c.Health.Output)}
 		if status == scheduler.HealthUnhealthy {
 			changed.ExitCode = c.Health.ExitCode
-		}
-		if len(changed.Output) > maxOutput {
-			changed.Output = changed.Output[:maxOutput]
 		}
 		old = &changed
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/facts"
 	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/network/eni"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -202,19 +203,12 @@ func (c Container) addressing(region string) network.Addressing {
 			best = a
 		}
 	}
-	domain := region + ".compute.internal"
-	if region == "us-east-1" {
-		domain = "ec2.internal"
-	}
-	a := network.Addressing{
+	domain := eni.SearchDomain(region)
+	return network.Addressing{
 		IP: best.Address, CIDR: best.CIDR, Gateway: best.Gateway, MAC: mac(best.MAC),
 		Resolver: netip.MustParseAddr("127.0.0.11"), SearchDomain: domain, // the engine's
+		PrivateDNSName: eni.PrivateDNSName(best.Address, domain),
 	}
-	if a.IP.Is4() {
-		b := a.IP.As4()
-		a.PrivateDNSName = fmt.Sprintf("ip-%d-%d-%d-%d.%s", b[0], b[1], b[2], b[3], domain)
-	}
-	return a
 }
 
 // Task is a task of the project as others see it.
@@ -250,11 +244,7 @@ func (s *State) Lookup(endpointID string) (metadata.Moment, bool) {
 	for _, t := range s.Tasks() {
 		for _, c := range t.Facts.Containers {
 			if c.EndpointID == endpointID {
-				return metadata.Moment{
-					Facts: t.Facts, View: t.View,
-					Clock:   &metadata.ClockDrift{ClockErrorBound: 0.5, ReferenceTimestamp: time.Now(), ClockSynchronizationStatus: "SYNCHRONIZED"},
-					Storage: &metadata.EphemeralStorage{Utilized: 208, Reserved: 20496},
-				}, true
+				return metadata.At(time.Now(), t.Facts, t.View), true
 			}
 		}
 	}

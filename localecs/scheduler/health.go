@@ -10,6 +10,12 @@ import (
 
 const maxHealthOutput = 1024
 
+// HealthOutput is the part of a check's output that ECS shows: 1,024 bytes at most,
+// without half a character at the end.
+func HealthOutput(whole string) string {
+	return strings.ToValidUTF8(whole[:min(len(whole), maxHealthOutput)], "")
+}
+
 // health is the probe engine of one container (spec/ecs-semantics.md 2.1).
 type health struct {
 	interval, timeout, startPeriod time.Duration
@@ -78,7 +84,7 @@ func (h *health) change(status string, deciding ProbeDone, now time.Time) {
 	}
 	h.shown.Status = status
 	h.shown.Since = now
-	h.shown.Output = strings.ToValidUTF8(deciding.Output[:min(len(deciding.Output), maxHealthOutput)], "")
+	h.shown.Output = HealthOutput(deciding.Output)
 	if status == HealthUnhealthy {
 		h.shown.ExitCode = deciding.Code
 	}

@@ -43,7 +43,7 @@ func (t *Task) recordExit(ev Exited, now time.Time) {
 	c.exitCode = &code
 	c.finishedAt = at
 	if ev.OOM {
-		c.reason = "OutOfMemoryError: Container killed due to memory usage"
+		c.reason = OutOfMemory
 	}
 	if c.mayRestart(ev.Code, at) {
 		t.restart(c)

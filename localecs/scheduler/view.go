@@ -35,6 +35,9 @@ const (
 // termination notices").
 const SpotReason = "Your Spot Task was interrupted."
 
+// OutOfMemory is the reason of a container that the kernel has ended for its memory.
+const OutOfMemory = "OutOfMemoryError: Container killed due to memory usage"
+
 // View is what a task looks like from outside at one moment: a copy that
 // shares nothing with the Task. Times that have not come yet are zero.
 type View struct {

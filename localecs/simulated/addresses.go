@@ -6,10 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/netip"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
+	"github.com/meshtask/consul-ecs/localecs/network/eni"
 )
 
 // DefaultSubnet has room for 65,531 tasks.
@@ -37,10 +37,7 @@ func newAddresses(subnet, region string) (*addresses, error) {
 	if err != nil || !p.Addr().Is4() {
 		return nil, fmt.Errorf("subnet %q: want an IPv4 block such as %s", subnet, DefaultSubnet)
 	}
-	a := &addresses{subnet: p.Masked(), domain: region + ".compute.internal", next: p.Masked().Addr()}
-	if region == "us-east-1" {
-		a.domain = "ec2.internal"
-	}
+	a := &addresses{subnet: p.Masked(), domain: eni.SearchDomain(region), next: p.Masked().Addr()}
 	for range reserved {
 		a.next = a.next.Next()
 	}
@@ -51,11 +48,7 @@ func (a *addresses) take() (*record.Network, error) {
 	if a.subnet.Contains(a.next.Next()) { // the last one is AWS's too
 		ip := a.next
 		a.next = ip.Next()
-		b := ip.As4()
-		return &record.Network{
-			IP: ip.String(), MAC: net.HardwareAddr{0x0a, 0xec, b[0], b[1], b[2], b[3]}.String(),
-			PrivateDNSName: fmt.Sprintf("ip-%d-%d-%d-%d.%s", b[0], b[1], b[2], b[3], a.domain),
-		}, nil
+		return &record.Network{IP: ip.String(), MAC: eni.MAC(ip).String(), PrivateDNSName: eni.PrivateDNSName(ip, a.domain)}, nil
 	}
 	if len(a.free) == 0 {
 		return nil, errNoAddress

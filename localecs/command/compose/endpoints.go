@@ -216,6 +216,9 @@ func (f *endpointsFlags) read(inv *cli.Invocation) (*file.Scenario, []project.De
 	tasks, _, err := namedTasks(inv.Args)
 	var definitions []project.Definition
 	for _, t := range tasks {
+		if role := t.Definition.TaskRoleARN; role != "" {
+			t.Definition.TaskRoleARN = identity.RoleOf(role, setting.Account).ARN()
+		}
 		definitions = append(definitions, project.Definition{Name: t.Name, Definition: t.Definition})
 	}
 	return setting, definitions, errors.Join(append(errs, err)...)

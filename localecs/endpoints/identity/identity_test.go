@@ -229,3 +229,18 @@ func Example() {
 	// arn:aws:sts::111122223333:assumed-role/product-api-task/0f9de17a6465404e8b1b2356dc13c2f8
 	// AROA0123456789ABCDEFG:0f9de17a6465404e8b1b2356dc13c2f8
 }
+
+func TestRolesAreARNsOrNames(t *testing.T) {
+	t.Parallel()
+	for reference, want := range map[string]string{
+		"arn:aws:iam::1:role/web":        "arn:aws:iam::1:role/web",
+		"arn:aws-cn:iam::1:role/a/b/web": "arn:aws-cn:iam::1:role/a/b/web",
+		"web":                            "arn:aws:iam::9:role/web",
+		"a/web":                          "arn:aws:iam::9:role/a/web",
+		"/a/web":                         "arn:aws:iam::9:role/a/web",
+	} {
+		if got := identity.RoleOf(reference, "9").ARN(); got != want {
+			t.Errorf("%s: got %s, want %s", reference, got, want)
+		}
+	}
+}

@@ -32,6 +32,18 @@ type Role struct {
 	Actions []string
 }
 
+// RoleOf is the role of an ARN, or of a name such as web or consul-ecs/web in an
+// account. It has neither tags nor rights.
+func RoleOf(reference, account string) Role {
+	parts := strings.SplitN(reference, ":", 6) // arn:aws:iam::<account>:role/<path>/<name>
+	if len(parts) < 6 {
+		parts = []string{"arn", "aws", "iam", "", account, "role/" + strings.TrimPrefix(reference, "/")}
+	}
+	full := strings.TrimPrefix(parts[5], "role/")
+	name := full[strings.LastIndex(full, "/")+1:]
+	return Role{Name: name, Path: CleanPath(strings.TrimSuffix(full, name)), Account: parts[4], Partition: parts[1]}
+}
+
 // ARN is the role's own ARN, with its path.
 func (r Role) ARN() string {
 	return iamARN(r.Partition, r.Account, "role", r.Path, r.Name)

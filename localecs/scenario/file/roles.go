@@ -1,8 +1,6 @@
 package file
 
 import (
-	"path"
-
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 )
 
@@ -11,10 +9,8 @@ import (
 func (s *Scenario) IdentityRoles() []identity.Role {
 	var roles []identity.Role
 	for name, r := range s.Roles {
-		role := identity.Role{Name: path.Base(name), Path: identity.CleanPath(path.Dir(name)), Account: s.Account, Tags: r.Tags, Actions: r.Actions}
-		if path.Dir(name) == "." {
-			role.Path = "/"
-		}
+		role := identity.RoleOf(name, s.Account)
+		role.Tags, role.Actions = r.Tags, r.Actions
 		roles = append(roles, role)
 	}
 	return roles
