@@ -179,7 +179,7 @@ func TestTarget(t *testing.T) {
 		{Event{Fault: &fault.Fault{OOM: &fault.Process{Task: "api-1", Container: "consul-client"}}}, "api-1", AgentContainer},
 		{Event{Fault: &fault.Fault{Partition: &fault.Partition{Task: "api-1", From: fault.Server}}}, "api-1", "server"},
 		{Event{Fault: &fault.Fault{Partition: &fault.Partition{Task: "api-1", From: "web"}}}, "api-1", AnotherTask},
-		{Event{Fault: &fault.Fault{Server: fault.Down}}, "", ""},
+		{Event{Fault: &fault.Fault{Server: fault.Down}}, "", "down"},
 		{Event{Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: fault.Metadata, Task: "web", Cut: true}}}, "web", "metadata"},
 		{Event{Stop: "api-2"}, "api-2", ""},
 	} {

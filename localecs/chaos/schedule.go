@@ -100,8 +100,11 @@ func (e Event) Tasks() []string {
 }
 
 // Target is the task that it hits, and what of it: a role, AgentContainer, from
-// whom it is kept, an endpoint.
+// whom it is kept; of others the endpoint, or what the server is.
 func (e Event) Target(w World, s Schedule) (task Task, on string) {
+	if e.Fault != nil {
+		on = e.Fault.Server
+	}
 	if e.Fault != nil && e.Fault.Endpoint != nil {
 		on = e.Fault.Endpoint.Name
 		if e.Fault.Endpoint.NoTags {

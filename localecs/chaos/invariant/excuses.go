@@ -58,8 +58,11 @@ func (r Rule) about(e chaos.Event, task chaos.Task, w chaos.World) bool {
 	return !task.Entry
 }
 
-// together says whether the role that the rule wants beside the event dies, too.
+// together says whether what the rule wants beside the event happens, too.
 func (r Rule) together(e chaos.Event, s chaos.Schedule, w chaos.World) bool {
+	if r.Alone && !slices.ContainsFunc(s.Events, func(o chaos.Event) bool { return silent(o, e, s, w) }) {
+		return false
+	}
 	return r.With == "" || slices.ContainsFunc(s.Events, func(o chaos.Event) bool {
 		_, on := o.Target(w, s)
 		dies := o.Kind() == "kill" || o.Kind() == "oom"
@@ -68,10 +71,36 @@ func (r Rule) together(e chaos.Event, s chaos.Schedule, w chaos.World) bool {
 	})
 }
 
+// leading is how long a server that starts again takes until it leads, and leaving
+// how long a task may take to be gone.
+const (
+	leading = 3 * time.Second
+	leaving = 30 * time.Second
+)
+
+// silent says whether an agent may not answer a server that starts again at the end
+// of down: it cannot, or its task has ended and the server does not know.
+func silent(e, down chaos.Event, s chaos.Schedule, w chaos.World) bool {
+	_, on := e.Target(w, s)
+	agent := on == string(chaos.Agent) || on == chaos.AgentContainer
+	switch e.Kind() {
+	case "partition":
+		return on != chaos.AnotherTask && e.At <= down.End()+leading && e.End() >= down.End()
+	case "freeze", "slow":
+		return agent && e.At <= down.End()+leading && e.End() >= down.End()
+	case "kill", "oom", "stop", "spot":
+		return on != string(chaos.HealthSync) && e.At <= down.End()+leading && e.At >= down.At-leaving
+	}
+	return false
+}
+
 func (r Rule) excuse(e chaos.Event) Excuse {
 	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Rule: r}
 	if names := e.Tasks(); len(names) > 0 && !r.Everybody {
 		x.Task = names[0]
+	}
+	if r.Alone {
+		x.From = e.End()
 	}
 	if r.AtMost > 0 && (x.To > e.At+r.AtMost || r.What == TaskEnds) {
 		x.To = e.At + r.AtMost

@@ -97,6 +97,13 @@ func TestCheck(t *testing.T) {
 		"an agent is failed, the server was away when it left": {schedule(server(12*s, 5*s), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
 		}), nil},
+		"a request after the server was away":                                         {schedule(server(5*s, 5*s)), with(well(), failed(14*s, 14*s+s/10)), []string{"14.00s: no request fails: after 100ms: 503"}},
+		"a request after the server was away, and one agent as it came back":          {schedule(server(5*s, 5*s), partition(10*s, 4*s, "api-2", fault.Server)), with(well(), failed(14*s, 14*s+s/10)), nil},
+		"a request after the server was away, and one agent before":                   {schedule(server(5*s, 5*s), partition(2*s, 4*s, "api-2", fault.Server)), with(well(), failed(14*s, 14*s+s/10)), []string{"14.00s: no request fails: after 100ms: 503"}},
+		"a request after the server was away, and one agent long after":               {schedule(server(5*s, 5*s), partition(14*s, 4*s, "api-2", fault.Server)), with(well(), failed(15*s, 15*s+s/10)), []string{"15.00s: no request fails: after 100ms: 503"}},
+		"a request after the server was away, and one agent was frozen":               {schedule(server(5*s, 5*s), freeze(6*s, 5*s, "api-2", "consul-client")), with(well(), failed(14*s, 14*s+s/10)), nil},
+		"a request after the server was away, and a health-sync was frozen":           {schedule(server(5*s, 5*s), freeze(6*s, 5*s, "api-2", "consul-ecs-health-sync")), with(well(), failed(14*s, 14*s+s/10)), []string{"14.00s: no request fails: after 100ms: 503"}},
+		"a request after the server was away, and two tasks could not see each other": {schedule(server(5*s, 5*s), partition(8*s, 5*s, "api-2", "api-1")), with(well(), failed(14*s, 14*s+s/10)), []string{"14.00s: no request fails: after 100ms: 503"}},
 		"an agent is failed": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", AgentFails, "agent 1", Never}}
 		}), []string{"65.00s api-1: nothing left: agent 1, which was stopped at 20.00s: still there at the end"}},

@@ -89,6 +89,9 @@ type Rule struct {
 	// With, if any, is a role that dies, too: in the same task, at most checkTTL before
 	// or after.
 	With chaos.Role
+	// Alone, of a server that starts again, wants an agent that does not answer it then,
+	// and has the window begin with that.
+	Alone bool
 	// Everybody says that the loss is every task's, not only of the one that is hit.
 	Everybody bool
 	// News lets the window last until callers can have heard, Forever for ever.
@@ -195,6 +198,7 @@ func worldRules() []Rule {
 		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "who waits for other containers cannot see their end", Source: "COMPATIBILITY.md, what the client-entrypoint does"},
 		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "server", What: OutOfTraffic, Late: 30 * s, Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
+		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s, Reason: "it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again", Source: "Consul: reconcileReaped"},
 		{Kind: "partition", On: "server", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
 		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed", Source: "Consul's gossip"},
@@ -260,6 +264,9 @@ func RuleTable() string {
 		if r.With != "" {
 			of += ", with " + string(r.With)
 		}
+		if r.Alone {
+			of += ", with an agent that does not answer it"
+		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", strings.Join(kinds[r], ", "), of, r.What, r.window(), r.Reason, r.Source)
 		delete(kinds, r)
 	}
@@ -280,6 +287,7 @@ func (r Rule) window() string {
 		}
 	}
 	add(r.Forever, "for good")
+	add(r.Alone, "from its end on")
 	add(r.Late > 0, "%s after", r.Late)
 	add(r.AtMost > 0, "at most %s", r.AtMost)
 	add(r.News, "as long as news are late")

@@ -44,6 +44,7 @@ func TestExcuses(t *testing.T) {
 			" servers out of reach, 5.00s to 18.00s: nobody can log out",
 			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
 			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
+			" a request fails, 15.00s to 45.00s: it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again",
 			" the token of a login stays, 5.00s to 16.00s: its answer does not come; the ACL controller removes the token",
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
 			"api-1 the task is out of traffic, 10.00s for good: its task ends",

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,7 +19,10 @@ type Watcher struct {
 
 	mu     sync.Mutex // held for reading and replacing the fields below only
 	checks Checks
-	wake   chan struct{} // closed and replaced at every change
+	// stale says that the server was lost: the checks are those of before, or will
+	// not hold.
+	stale bool
+	wake  chan struct{} // closed and replaced at every change
 }
 
 // Checks is every check by node and ID. It is replaced, never changed.
@@ -33,36 +37,69 @@ func NewWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, st
 	return &Watcher{client: client, changed: changed, checks: Checks{}, wake: make(chan struct{})}
 }
 
-// Run watches until ctx ends. A failed query is repeated after a second: the
-// watcher only observes, its gaps show as later times.
+// lookAgain is how long the watcher waits for a server that it has lost.
+const lookAgain = 250 * time.Millisecond
+
+// Run watches until ctx ends. A failed query is repeated: the watcher only
+// observes, its gaps show as later times.
 func (w *Watcher) Run(ctx context.Context) {
 	var index uint64
 	for ctx.Err() == nil {
 		opts := consistent()
 		opts.WaitIndex, opts.WaitTime = index, 30*time.Second
-		opts = opts.WithContext(ctx)
-		checks, meta, err := w.client.Health().State(api.HealthAny, opts)
-		if err != nil {
-			select {
-			case <-time.After(time.Second):
-			case <-ctx.Done():
-			}
-			index = 0
+		checks, meta, err := w.client.Health().State(api.HealthAny, opts.WithContext(ctx))
+		switch {
+		case err != nil:
+			w.lose()
+		case w.isStale() && !w.knowsNodes(checks):
+			w.update(time.Now(), checks, true)
+		default:
+			w.update(time.Now(), checks, false)
+			index = meta.LastIndex
 			continue
 		}
-		index = meta.LastIndex
-		w.update(time.Now(), checks)
+		index = 0
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+		}
 	}
 }
 
-func (w *Watcher) update(at time.Time, checks api.HealthChecks) {
+func (w *Watcher) lose() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stale = true
+}
+
+func (w *Watcher) isStale() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stale
+}
+
+// knowsNodes says whether the server's gossip knows the nodes of the checks. A
+// server that has started again takes those that it does not out of the catalog as
+// soon as it leads, with all their services; they come back by themselves (Consul:
+// reconcileReaped).
+func (w *Watcher) knowsNodes(checks api.HealthChecks) bool {
+	members, err := w.client.Agent().MembersOpts(api.MembersOpts{})
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(checks, func(c *api.HealthCheck) bool {
+		return !slices.ContainsFunc(members, func(m *api.AgentMember) bool { return strings.EqualFold(m.Name, c.Node) })
+	})
+}
+
+func (w *Watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
 	now := make(Checks, len(checks))
 	for _, c := range checks {
 		now[c.Node+"/"+c.CheckID] = c
 	}
 	w.mu.Lock()
 	old := w.checks
-	w.checks = now
+	w.checks, w.stale = now, stale
 	close(w.wake)
 	w.wake = make(chan struct{})
 	w.mu.Unlock()
@@ -79,11 +116,13 @@ func (w *Watcher) update(at time.Time, checks api.HealthChecks) {
 }
 
 // Until waits until ok holds for the present checks, asking again at every
-// change.
+// change. What was so when the server was lost does not count.
 func (w *Watcher) Until(ctx context.Context, ok func(Checks) bool) error {
 	for {
-		checks, wake := w.Now()
-		if ok(checks) {
+		w.mu.Lock()
+		checks, stale, wake := w.checks, w.stale, w.wake
+		w.mu.Unlock()
+		if !stale && ok(checks) {
 			return nil
 		}
 		select {

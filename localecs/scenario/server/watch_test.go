@@ -1,11 +1,18 @@
 package server
 
 import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // at is a moment n seconds into a run.
@@ -64,10 +71,10 @@ func TestWatcherTellsChangesOnly(t *testing.T) {
 	t.Parallel()
 	var told []string
 	w := NewWatcher(nil, func(_ time.Time, c *api.HealthCheck, status string) { told = append(told, c.CheckID+" "+status) })
-	w.update(at(0), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}})
-	w.update(at(1), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}})
-	w.update(at(2), api.HealthChecks{{Node: "n", CheckID: "a", Status: "passing"}})
-	w.update(at(3), nil)
+	w.update(at(0), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
+	w.update(at(1), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
+	w.update(at(2), api.HealthChecks{{Node: "n", CheckID: "a", Status: "passing"}}, false)
+	w.update(at(3), nil, false)
 	want := "a critical, a passing, a gone"
 	if got := strings.Join(told, ", "); got != want {
 		t.Errorf("told %q, want %q", got, want)
@@ -85,8 +92,100 @@ func TestWatcherUntilWakesAtAChange(t *testing.T) {
 	if n := <-looks; n != 0 {
 		t.Errorf("first look saw %d checks", n)
 	}
-	w.update(at(0), api.HealthChecks{{Node: "n", CheckID: "a"}})
+	w.update(at(0), api.HealthChecks{{Node: "n", CheckID: "a"}}, false)
 	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// consul answers as a server whose catalog has the nodes, and whose gossip the
+// members; while it is down it answers nothing.
+type consul struct {
+	mu             sync.Mutex
+	down           bool
+	nodes, members []string
+	asked          int
+}
+
+func (c *consul) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	c.asked = 0
+}
+
+// hears says that the watcher has seen what there is now.
+func (c *consul) hears() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked > 1
+}
+
+func (c *consul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if c.down {
+		http.Error(w, "No cluster leader", http.StatusInternalServerError)
+		return
+	}
+	var answer any
+	switch r.URL.Path {
+	case "/v1/agent/members":
+		members := []*api.AgentMember{}
+		for _, name := range c.members {
+			members = append(members, &api.AgentMember{Name: name})
+		}
+		answer = members
+	case "/v1/health/state/any":
+		checks := api.HealthChecks{}
+		for _, name := range c.nodes {
+			checks = append(checks, &api.HealthCheck{Node: name, CheckID: "serfHealth", Status: api.HealthPassing})
+		}
+		answer = checks
+	}
+	w.Header().Set("X-Consul-Index", "0") // it has always changed
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// A server that is back takes the nodes that its gossip has not found again out of
+// the catalog: until it knows all that it has, nothing of what it says is awaited.
+func TestUntilDoesNotTrustAServerThatWasLost(t *testing.T) {
+	t.Parallel()
+	c := &consul{nodes: []string{"Web", "api"}, members: []string{"web", "api"}}
+	fake := httptest.NewServer(c)
+	defer fake.Close()
+	client, err := api.NewClient(&api.Config{Address: fake.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatcher(client, func(time.Time, *api.HealthCheck, string) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	both := func(c Checks) bool { return len(c) == 2 }
+	if err := w.Until(ctx, both); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []struct {
+		why string
+		do  func()
+	}{
+		{"it is down", func() { c.down = true }},
+		{"its gossip knows one of two", func() { c.down, c.members = false, []string{"web"} }},
+	} {
+		c.change(lost.do)
+		testkit.Eventually(t, "the watcher looks", c.hears)
+		now, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := w.Until(now, both); err == nil {
+			t.Errorf("%s: trusted", lost.why)
+		}
+	}
+	c.change(func() { c.members = []string{"web", "api"} })
+	if err := w.Until(ctx, both); err != nil {
 		t.Error(err)
 	}
 }
