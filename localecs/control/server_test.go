@@ -179,7 +179,10 @@ func TestOtherVersionsAreRefused(t *testing.T) {
 	}
 	const want = "this is localecs v2, the run's is v1: use the run's"
 	if _, err := c.State(t.Context()); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
+		t.Errorf("state: got %v, want %s", err, want)
+	}
+	if _, err := c.Attach(t.Context(), control.Request{}, newPipes(t).Session); err == nil || err.Error() != want {
+		t.Errorf("session: got %v, want %s", err, want)
 	}
 }
 

@@ -128,17 +128,3 @@ func TestSessionEndsWithItsClient(t *testing.T) {
 		t.Errorf("after the end: %d, %v", code, err)
 	}
 }
-
-func TestSessionIsRefusedToOtherVersions(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	serve(t, dir, &world{})
-	c, err := control.Dial(t.Context(), dir, "v2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const want = "409 Conflict: this is localecs v2, the run's is v1: use the run's"
-	if _, err := c.Attach(t.Context(), control.Request{}, newPipes(t).Session); err == nil || err.Error() != want {
-		t.Errorf("got %v, want %s", err, want)
-	}
-}

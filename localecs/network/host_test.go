@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 const childVariable = "LOCALECS_NETWORK_TEST_CHILD"
@@ -57,36 +57,13 @@ func TestHostKeepsNothingOfAKilledSimulator(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), childVariable+"=1")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line := make([]byte, 64)
-	n, err := stdout.Read(line)
-	if got := strings.TrimSpace(string(line[:n])); got != "ready" {
-		t.Errorf("child said %q, %v", got, err)
-	}
+	simulator := testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{childVariable + "=1"}}, "/proc/self/exe")
+	simulator.Expect("ready")
 	if diff := cmp.Diff(before, hostLinks(t)); diff != "" {
 		t.Errorf("links on the host while it runs (-before +during):\n%s", diff)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Error(err)
-	}
-	_ = cmd.Wait()
+	simulator.Signal(unix.SIGKILL)
+	simulator.Wait()
 	if diff := cmp.Diff(before, hostLinks(t)); diff != "" {
 		t.Errorf("links on the host afterwards (-before +after):\n%s", diff)
 	}

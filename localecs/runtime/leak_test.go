@@ -1,16 +1,15 @@
 package runtime
 
 import (
-	"bufio"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
@@ -85,31 +84,13 @@ func TestKilledSimulatorLeavesNothing(t *testing.T) {
 	newRuntime(t)
 	newTask(t)
 	before := hostState(t)
-	exe, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.Command(exe)
-	cmd.Env = append(os.Environ(), simulatorVariable+"=1")
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stdin.Close()
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	simulator := testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{simulatorVariable + "=1"}}, "/proc/self/exe")
 	pids := map[string]int{}
-	lines := bufio.NewScanner(stdout)
-	for lines.Scan() && lines.Text() != "ready" {
+	for line := simulator.Line(); line != "ready"; line = simulator.Line() {
 		var name string
 		var pid int
-		if _, err := fmt.Sscan(lines.Text(), &name, &pid); err != nil {
-			t.Fatal(lines.Text())
+		if _, err := fmt.Sscan(line, &name, &pid); err != nil {
+			t.Fatal(line)
 		}
 		pids[name] = pid
 	}
@@ -140,10 +121,8 @@ func TestKilledSimulatorLeavesNothing(t *testing.T) {
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &killed); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = cmd.Wait()
+	simulator.Signal(unix.SIGKILL)
+	simulator.Wait()
 	// Processes first: they are what the kernel ends; namespaces follow.
 	const ticks = 100 // a second
 	var found string

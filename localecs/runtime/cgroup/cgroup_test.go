@@ -1,12 +1,10 @@
 package cgroup
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,32 +50,9 @@ func TestMain(m *testing.M) {
 }
 
 // child is this test binary in another role.
-type child struct {
-	*exec.Cmd
-	stdin io.Closer
-	lines *bufio.Scanner
-}
-
-func startChild(t *testing.T, role string) *child {
+func child(t *testing.T, role string) *testkit.Process {
 	t.Helper()
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), roleVariable+"="+role)
-	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	return &child{cmd, stdin, bufio.NewScanner(stdout)}
+	return testkit.StartProcess(t, testkit.ProcessOptions{Env: []string{roleVariable + "=" + role}}, "/proc/self/exe")
 }
 
 func openRoot(t *testing.T) *Root {
@@ -126,18 +101,18 @@ func TestLimitKills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			g := containerIn(t, openRoot(t), limit[0], limit[1])
-			c := startChild(t, "eater")
-			if err := g.Add(c.Process.Pid); err != nil {
+			c := child(t, "eater")
+			if err := g.Add(c.PID); err != nil {
 				t.Fatal(err)
 			}
 			if g.OutOfMemory() {
 				t.Error("killed before it has eaten")
 			}
-			c.stdin.Close()
-			if c.lines.Scan() {
-				t.Errorf("ate more than its limit: %s", c.lines.Text())
+			c.Stdin.Close()
+			c.Wait()
+			if line, ate := c.Try(); ate {
+				t.Errorf("ate more than its limit: %s", line)
 			}
-			_ = c.Wait()
 			if !g.OutOfMemory() {
 				t.Error("nobody was killed")
 			}
@@ -161,14 +136,12 @@ func TestCloseTakesGroupsBelow(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	g := containerIn(t, openRoot(t), 1024, 512)
-	c := startChild(t, "eater")
-	if err := g.Add(c.Process.Pid); err != nil {
+	c := child(t, "eater")
+	if err := g.Add(c.PID); err != nil {
 		t.Fatal(err)
 	}
-	c.stdin.Close()
-	if !c.lines.Scan() {
-		t.Fatal("it ended within its limit")
-	}
+	c.Stdin.Close()
+	c.Expect("eaten")
 	u := g.Usage()
 	if u.Memory < 256*mib || u.Limit != 512*mib || u.User+u.Kernel <= 0 || u.User+u.Kernel > time.Minute {
 		t.Errorf("usage %+v", u)
@@ -187,17 +160,17 @@ func TestUsage(t *testing.T) {
 func TestSweepTakesOnlyWhatIsDead(t *testing.T) {
 	t.Parallel()
 	alive := openRoot(t)
-	dead := startChild(t, "owner")
-	if !dead.lines.Scan() || !filepath.IsAbs(dead.lines.Text()) {
-		t.Fatalf("no group: %q", dead.lines.Text())
+	dead := child(t, "owner")
+	dir := dead.Line()
+	if !filepath.IsAbs(dir) {
+		t.Fatalf("no group: %q", dir)
 	}
-	dir := dead.lines.Text()
 	openRoot(t)
 	if _, err := os.Stat(dir); err != nil {
 		t.Errorf("a living owner's group was taken: %v", err)
 	}
-	_ = dead.Process.Kill()
-	_ = dead.Wait()
+	dead.Signal(unix.SIGKILL)
+	dead.Wait()
 	if _, err := os.Stat(filepath.Join(dir, "task")); err != nil {
 		t.Fatalf("nothing to remove: %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
 
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -16,15 +15,7 @@ import (
 // else; one that has an endpoint, or is of another type, stays as it is.
 func TestNewAuthMethodsAreRedirected(t *testing.T) {
 	t.Parallel()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Require(t).Stop)
-	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	client := newConsul(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var redirecting sync.WaitGroup
 	redirecting.Go(func() { Redirect(ctx, client, "http://127.0.0.1:1") })

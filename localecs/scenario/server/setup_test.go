@@ -9,9 +9,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// TestAuthMethodsBind: a service identity, or a role with rules.
-func TestAuthMethodsBind(t *testing.T) {
-	t.Parallel()
+// newConsul is a server with ACLs for one test, and its administrator.
+func newConsul(t *testing.T) *api.Client {
+	t.Helper()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
 	if err != nil {
 		t.Fatal(err)
@@ -21,6 +21,13 @@ func TestAuthMethodsBind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return client
+}
+
+// TestAuthMethodsBind: a service identity, or a role with rules.
+func TestAuthMethodsBind(t *testing.T) {
+	t.Parallel()
+	client := newConsul(t)
 	const rules = `node_prefix "" { policy = "write" }`
 	trusted := []string{"arn:aws:iam::123456789012:role/consul-ecs/*"}
 	scenario := &file.Consul{AuthMethods: []file.AuthMethod{
