@@ -9,6 +9,7 @@
 package axis
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -91,7 +92,7 @@ func gaps(from, to float64, points []float64, most int) []piece {
 	for i := 1; i < len(inside); i++ {
 		all = append(all, piece{from: inside[i-1], to: inside[i]})
 	}
-	slices.SortStableFunc(all, func(a, b piece) int { return compare(b.to-b.from, a.to-a.from) })
+	slices.SortStableFunc(all, func(a, b piece) int { return cmp.Compare(b.to-b.from, a.to-a.from) })
 	left := to - from
 	var cuts []piece
 	for _, g := range all {
@@ -103,18 +104,8 @@ func gaps(from, to float64, points []float64, most int) []piece {
 		cuts = append(cuts, piece{from: g.from + margin, to: g.to - margin})
 		left -= long - 2*margin
 	}
-	slices.SortFunc(cuts, func(a, b piece) int { return compare(a.from, b.from) })
+	slices.SortFunc(cuts, func(a, b piece) int { return cmp.Compare(a.from, b.from) })
 	return cuts
-}
-
-func compare(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // X is the place of a moment. One outside of the axis is at its end.

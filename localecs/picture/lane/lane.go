@@ -135,7 +135,7 @@ type open struct {
 	now *Segment
 }
 
-// enter ends the present segment and begins one, unless it is the same.
+// enter ends the present segment and begins one.
 func (o *open) enter(at float64, s State, stopping bool, title string) {
 	o.leave(at)
 	o.now = &Segment{From: at, State: s, Stopping: stopping, Title: title}

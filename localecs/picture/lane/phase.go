@@ -1,6 +1,7 @@
 package lane
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/meshtask/consul-ecs/localecs/picture/history"
@@ -210,15 +211,7 @@ func (p *Phase) fact(text string, from, to float64) {
 
 // order sorts the moments by time.
 func (p *Phase) order() {
-	slices.SortStableFunc(p.Moments, func(a, b Moment) int {
-		switch {
-		case a.At < b.At:
-			return -1
-		case a.At > b.At:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(p.Moments, func(a, b Moment) int { return cmp.Compare(a.At, b.At) })
 }
 
 // pad shows a little of what was before and after.
