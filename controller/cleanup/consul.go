@@ -68,9 +68,10 @@ func (c *Cleaner) readConsul(ctx context.Context, r *Report) (*Snapshot, error) 
 			c.cache[p] = &cache{}
 		}
 		have := c.cache[p]
+		now := c.now()
 		at, err := c.readTokens(ctx, p, &have.tokens)
 		errs = append(errs, err, c.readServices(ctx, p, &have.services))
-		s.ConsulTime = at
+		s.ConsulTime, s.ConsulAt = at, now
 		s.Tokens = slices.Concat(s.Tokens, have.tokens.ours)
 		s.Services = slices.Concat(s.Services, have.services.ours)
 		r.Foreign += have.tokens.foreign + have.services.foreign

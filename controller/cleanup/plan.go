@@ -29,10 +29,10 @@ func DefaultLimits() Limits { return Limits{Grace: 5 * time.Minute, Apart: time.
 // Consul and ECS answer: a pass that began just before sees nothing, then comes
 // the interval, and the pass that removes them. known is for tasks whose end ECS
 // still shows, forgotten for others, counted from when the controller first
-// looked.
+// looked: another pass may begin just too early for a second look.
 func (l Limits) Bound(interval, pass time.Duration) (known, forgotten time.Duration) {
 	known = interval + 2*pass
-	return known, max(l.Grace, l.Apart) + known + interval + pass
+	return known, known + max(l.Grace, l.Apart) + known
 }
 
 // Why says why a task's leftovers stay.
@@ -70,8 +70,10 @@ type Snapshot struct {
 	Services []Service
 	// Partial means that there may be more tokens and services.
 	Partial bool
-	// ConsulTime is when the tokens were read, by the server's clock.
-	ConsulTime time.Time
+	// ConsulTime is when the tokens were read, by the server's clock; ConsulAt the
+	// same by the Cleaner's, and AskedAt is when ECS was first asked.
+	ConsulTime        time.Time
+	ConsulAt, AskedAt time.Duration
 	// Running are the tasks that ECS lists as such, Sights all others of which
 	// there is a token or a service.
 	Running map[string]struct{}
@@ -176,16 +178,17 @@ type facts struct {
 	sure             bool      // something names our cluster by its ARN
 }
 
-// decide says what is proven to be a dead task's. now is on a clock that never
-// jumps; before is not changed.
+// decide says what is proven to be a dead task's. now, when all was read, is on a
+// clock that never jumps; before is not changed. Between two looks lies what does
+// from the end of the first to the beginning of the second: a pass may take minutes.
 func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memory) {
 	after := memory{missing: map[string]time.Duration{}, ours: map[string]struct{}{}}
 	if s.Partial {
 		maps.Copy(after.ours, before.ours)
 	}
-	after.watch(before, s.ConsulTime, now)
+	after.watch(before, s.ConsulTime, s.ConsulAt)
 	consul := s.ConsulTime
-	if !after.trusts(consul, now, l) {
+	if !after.trusts(consul, s.ConsulAt, l) {
 		consul = time.Time{}
 	}
 	plan := Plan{Delete: []Item{}, Kept: []Kept{}, At: now}
@@ -197,14 +200,14 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 		if ours = ours || f.sure; ours || known(sight) {
 			after.ours[id] = struct{}{}
 		}
-		since := now
+		since, missing := now, time.Duration(0)
 		if first, ok := before.missing[id]; ok {
-			since = first
+			since, missing = first, s.AskedAt-first
 		}
 		if sight.Last == ecsread.Missing {
 			after.missing[id] = since
 		}
-		proof, kept := judge(sight, f, consul, now-since, ours, l)
+		proof, kept := judge(sight, f, consul, missing, ours, l)
 		if proof != "" {
 			evidence[id] = proof
 			continue

@@ -124,7 +124,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Snapshot{ConsulTime: noon, Sights: tc.sights, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
+			s := &Snapshot{ConsulTime: noon, AskedAt: now, Sights: tc.sights, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
 			if !tc.noTokens {
 				s.Tokens = []Token{tokenOf(task1, tc.age)}
 			}
@@ -201,7 +201,7 @@ func TestDecideBelievesTheSurestLeftover(t *testing.T) {
 	unsure := tokenOf(task1, time.Hour)
 	unsure.Sure = false
 	s := &Snapshot{
-		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
+		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
 		Sights: map[string]Sight{task1: {Last: ecsread.Missing}},
 	}
 	plan, after := decide(s, missingSince(0), time.Hour, DefaultLimits())
@@ -232,7 +232,7 @@ func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
 func TestBound(t *testing.T) {
 	t.Parallel()
 	known, forgotten := DefaultLimits().Bound(10*time.Second, 2*time.Second)
-	if known != 14*time.Second || forgotten != 5*time.Minute+26*time.Second {
+	if known != 14*time.Second || forgotten != 5*time.Minute+28*time.Second {
 		t.Errorf("bound = %s, %s", known, forgotten)
 	}
 }
@@ -253,7 +253,7 @@ func TestDecideDistrustsAClockThatJumps(t *testing.T) {
 			s.Tokens = append(s.Tokens, young)
 			look := func(at time.Duration) (dead []string) {
 				var plan Plan
-				s.ConsulTime = noon.Add(jump + at)
+				s.ConsulTime, s.ConsulAt, s.AskedAt = noon.Add(jump+at), at, at
 				plan, m = decide(s, m, at, DefaultLimits())
 				for _, i := range plan.Delete {
 					dead = append(dead, i.Task)
@@ -270,5 +270,32 @@ func TestDecideDistrustsAClockThatJumps(t *testing.T) {
 				t.Errorf("dead after five minutes: %v", dead)
 			}
 		})
+	}
+}
+
+// TestDecideCountsFromTheEndOfALookToTheBeginningOfTheNext: a pass that AWS
+// throttles takes minutes, in which no task was looked up twice.
+func TestDecideCountsFromTheEndOfALookToTheBeginningOfTheNext(t *testing.T) {
+	t.Parallel()
+	s := &Snapshot{
+		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, time.Hour)},
+		Sights: map[string]Sight{task1: {Last: ecsread.Missing}},
+	}
+	_, m := decide(s, memory{}, 90*time.Second, DefaultLimits())
+	look := func(began, ended time.Duration) int {
+		t.Helper()
+		s.ConsulTime, s.ConsulAt, s.AskedAt = noon.Add(began), began, began
+		var plan Plan
+		plan, m = decide(s, m, ended, DefaultLimits())
+		if m.hasJumped {
+			t.Error("a long pass was taken for a jump of Consul's clock")
+		}
+		return len(plan.Delete)
+	}
+	if n := look(100*time.Second, 190*time.Second); n != 0 {
+		t.Errorf("%d deletions ten seconds after the first look", n)
+	}
+	if n := look(200*time.Second, 200*time.Second); n != 1 {
+		t.Errorf("%d deletions after two minutes", n)
 	}
 }

@@ -14,6 +14,7 @@ import (
 // readECS adds what ECS says of the tasks that have something in Consul. Only
 // those that are not listed as running are looked up.
 func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
+	s.AskedAt = c.now()
 	running := map[string]struct{}{}
 	err := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Running, func(id string) { running[id] = struct{}{} })
 	var none *ecsread.NoClusterError
