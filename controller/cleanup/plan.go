@@ -239,7 +239,8 @@ func judge(s Sight, f *facts, consul time.Time, missing time.Duration, ours bool
 		return "", Kept{Why: WhyUnsure}
 	}
 	age, since := missing, "it was first missing"
-	if !f.youngest.IsZero() && !consul.IsZero() {
+	// A token of a distant future was made when Consul's clock was wrong.
+	if !f.youngest.IsZero() && !consul.IsZero() && consul.Sub(f.youngest) > -l.Grace {
 		age, since = consul.Sub(f.youngest), "its youngest token was made"
 	}
 	switch {

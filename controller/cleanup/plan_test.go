@@ -92,7 +92,11 @@ func TestDecide(t *testing.T) {
 			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 5m0s ago",
 		},
 		"missing for long, with a token of the future": {
-			sights: sight("MISSING", ""), before: missingSince(0), age: -time.Hour, why: WhyYoung, again: 65 * time.Minute,
+			sights: sight("MISSING", ""), before: missingSince(0), age: -time.Hour,
+			evidence: "ECS did not know the task's ID now and 10m0s ago, nor between; it was first missing 10m0s ago",
+		},
+		"missing for long, with a token by a clock that is ahead": {
+			sights: sight("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: WhyYoung, again: 599 * time.Second,
 		},
 		"no answer after missing": {before: missingSince(540 * time.Second), age: day, why: WhyUnknown},
 		"running after missing":   {running: true, before: missingSince(540 * time.Second), age: day},
