@@ -161,16 +161,21 @@ func settingFile(path string) (string, error) {
 	return path, nil
 }
 
-// relative is a path as seen from the output's directory.
+// relative is a path as seen from the output's directory. Both are made absolute
+// first: from /srv, or from ../srv, nothing relative can be told.
 func (f *composeFlags) relative(path string) (string, error) {
 	if filepath.IsAbs(path) || path == "" {
 		return path, nil
 	}
-	rel, err := filepath.Rel(filepath.Dir(f.output), path)
+	from, err := filepath.Abs(filepath.Dir(f.output))
 	if err != nil {
 		return "", fmt.Errorf("-o: %w", err)
 	}
-	return rel, nil
+	to, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.Rel(from, to)
 }
 
 // namedTasks loads the definitions of arguments [NAME=]FILE. A file that is named

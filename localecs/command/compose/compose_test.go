@@ -142,6 +142,27 @@ func TestFileGoesToStdout(t *testing.T) {
 	}
 }
 
+// Wherever the file goes, it finds the definitions.
+func TestPathsAreThoseSeenFromTheFile(t *testing.T) {
+	top := t.TempDir()
+	work := filepath.Join(top, "work")
+	if err := errors.Join(os.Mkdir(work, 0o700), os.WriteFile(filepath.Join(work, "web.json"), []byte(good), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(work)
+	for output, want := range map[string]string{
+		"compose.yaml":                     "./web.json",
+		"../compose.yaml":                  "./work/web.json",
+		filepath.Join(top, "compose.yaml"): "./work/web.json",
+	} {
+		got := call(nil, "compose", "-o", output, "web.json")
+		text, err := os.ReadFile(output)
+		if line := "\n      - \"" + want + ":/localecs/web.json:ro\"\n"; got.code != 0 || err != nil || !strings.Contains(string(text), line) {
+			t.Errorf("-o %s: %+v, %v, lacks %q:\n%s", output, got, err, line, text)
+		}
+	}
+}
+
 // As root, a rename would put a file in the place of /dev/stdout.
 func TestOutputThatIsNoFileStaysWhatItIs(t *testing.T) {
 	t.Parallel()
