@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
@@ -25,19 +26,24 @@ func (p *Plane) RunHere(call ecs.Call, service string, in ecs.RunTaskInput) (ecs
 	return p.run(call, in, origin{service: service, anywhere: true})
 }
 
-// ForService checks what a service is to run, before it does, and resolves the
-// names of the cluster and the revision.
-func (p *Plane) ForService(in ecs.RunTaskInput) (cluster string, r *registry.Revision, err error) {
+// ForService checks what a service is to run, before it does. What it returns
+// names the cluster and the revision in full, and the capacity providers where
+// the cluster's are to be used.
+func (p *Plane) ForService(in ecs.RunTaskInput) (resolved ecs.RunTaskInput, r *registry.Revision, err error) {
 	if err := checkRun(in); err != nil {
-		return "", nil, err
+		return in, nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o, err := p.order(in, origin{})
 	if err != nil {
-		return "", nil, err
+		return in, nil, err
 	}
-	return o.cluster.name, o.revision, nil
+	in.Cluster, in.TaskDefinition = o.cluster.name, o.revision.ARN
+	if in.LaunchType == "" && len(in.CapacityProviderStrategy) == 0 {
+		in.CapacityProviderStrategy = slices.Clone(o.cluster.strategy)
+	}
+	return in, o.revision, nil
 }
 
 // ClusterName is the name of an active cluster, of its name or ARN.

@@ -19,12 +19,11 @@ func (s *Services) CreateService(call ecs.Call, in ecs.ServiceInput) (ecs.Servic
 	if err := checkCreate(in); err != nil {
 		return ecs.ServiceOutput{}, err
 	}
-	run := orderOf(in, ecs.RunTaskInput{TaskDefinition: in.TaskDefinition})
-	cluster, r, err := s.plane.ForService(run)
+	run, r, err := s.plane.ForService(orderOf(in, ecs.RunTaskInput{PlatformVersion: latest}))
 	if err != nil {
 		return ecs.ServiceOutput{}, err
 	}
-	run.TaskDefinition, run.Cluster = r.ARN, cluster
+	cluster := run.Cluster
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if again, err := s.repeated(cluster, in); again != nil || err != nil {
@@ -35,6 +34,9 @@ func (s *Services) CreateService(call ecs.Call, in ecs.ServiceInput) (ecs.Servic
 		Service:  plan.Service{Name: in.ServiceName, MinHealthy: 100, Max: 200},
 		settings: map[string]ecs.RunTaskInput{}, revisions: map[string]revision{},
 		propagate: in.PropagateTags, tags: in.Tags, created: call.Now, createdBy: call.Principal,
+	}
+	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
+		return ecs.ServiceOutput{}, err
 	}
 	v.apply(in)
 	v.begin(run, revision{arn: r.ARN, probed: probed(r.Definition)}, call.Now)
@@ -81,7 +83,7 @@ func orderOf(in ecs.ServiceInput, run ecs.RunTaskInput) ecs.RunTaskInput {
 		run.TaskDefinition = in.TaskDefinition
 	}
 	if in.NetworkConfiguration != nil {
-		run.NetworkConfiguration = in.NetworkConfiguration
+		run.NetworkConfiguration = withDefaults(in.NetworkConfiguration)
 	}
 	if in.LaunchType != "" {
 		run.LaunchType = in.LaunchType
@@ -104,6 +106,25 @@ func orderOf(in ecs.ServiceInput, run ecs.RunTaskInput) ecs.RunTaskInput {
 	}
 	run.PlacementConstraints, run.PlacementStrategy = in.PlacementConstraints, in.PlacementStrategy
 	return run
+}
+
+// latest is the platform version of services that name none.
+const latest = "LATEST"
+
+// withDefaults is a network configuration with what AWS adds, so that saying it
+// is no change.
+func withDefaults(n *ecs.NetworkConfiguration) *ecs.NetworkConfiguration {
+	if n.AWSVPC == nil {
+		return n
+	}
+	vpc := *n.AWSVPC
+	if vpc.SecurityGroups == nil {
+		vpc.SecurityGroups = []string{}
+	}
+	if vpc.AssignPublicIP == "" {
+		vpc.AssignPublicIP = "DISABLED"
+	}
+	return &ecs.NetworkConfiguration{AWSVPC: &vpc}
 }
 
 // apply takes over what needs no new deployment.
@@ -159,30 +180,44 @@ func (s *Services) UpdateService(call ecs.Call, in ecs.ServiceInput) (ecs.Servic
 	case v.status != ecs.Active:
 		return ecs.ServiceOutput{}, ecs.Errorf(ecs.ServiceNotActive, "Service was not ACTIVE.")
 	}
+	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
+		return ecs.ServiceOutput{}, err
+	}
 	in.Cluster = v.cluster
 	d := v.Deployments[0]
 	run := orderOf(in, v.settings[d.ID])
-	r := v.revisions[d.ID]
-	if in.TaskDefinition != "" || in.ForceNewDeployment || !same(run, v.settings[d.ID]) {
-		if in.TaskDefinition == "" { // the present one may be inactive
-			in.TaskDefinition = r.arn
-		}
-		found, err := s.check(run, in.TaskDefinition == r.arn)
-		if err != nil {
-			return ecs.ServiceOutput{}, err
-		}
-		r = *found
-		run.TaskDefinition = r.arn
+	if in.CapacityProviderStrategy != nil && len(in.CapacityProviderStrategy) == 0 { // back to the launch type
+		run.CapacityProviderStrategy, run.LaunchType = nil, ecs.Fargate
 	}
+	r, err := s.check(run, in.TaskDefinition == "" || in.TaskDefinition == v.revisions[d.ID].arn)
+	if err != nil {
+		return ecs.ServiceOutput{}, err
+	}
+	run.TaskDefinition = r.arn
 	v.apply(in)
+	v.allow(in)
 	if in.ForceNewDeployment || !same(run, v.settings[d.ID]) {
-		v.begin(run, r, call.Now)
+		v.begin(run, *r, call.Now)
 	} else if in.DesiredCount != nil || in.DeploymentConfiguration != nil {
 		v.Changed()
 		d.Updated = call.Now
 	}
 	s.Notify()
 	return s.output(v, call.Now), nil
+}
+
+// allow takes over what concerns tasks and needs no new deployment: those that
+// are there stay as they are.
+func (v *service) allow(in ecs.ServiceInput) {
+	for id, run := range v.settings {
+		if in.EnableECSManagedTags != nil {
+			run.EnableECSManagedTags = *in.EnableECSManagedTags
+		}
+		if in.EnableExecuteCommand != nil {
+			run.EnableExecuteCommand = *in.EnableExecuteCommand
+		}
+		v.settings[id] = run
+	}
 }
 
 // check resolves a revision that is to be run; a service may keep one that is
@@ -204,7 +239,10 @@ func (s *Services) check(run ecs.RunTaskInput, kept bool) (*revision, error) {
 	return &revision{arn: r.ARN, probed: probed(r.Definition)}, nil
 }
 
+// same says whether tasks of both are alike. Constraints are refused unless they
+// are empty.
 func same(a, b ecs.RunTaskInput) bool {
+	a.PlacementConstraints, a.PlacementStrategy = b.PlacementConstraints, b.PlacementStrategy
 	x, _ := json.Marshal(a) // cannot fail: both have come out of JSON
 	y, _ := json.Marshal(b)
 	return string(x) == string(y)
@@ -278,6 +316,21 @@ func checkSettings(in ecs.ServiceInput) error {
 	return input.FirstOf(unserved(in),
 		input.Enum("propagateTags", []string{in.PropagateTags}, "TASK_DEFINITION", "SERVICE", "NONE"),
 		input.Enum("schedulingStrategy", []string{in.SchedulingStrategy}, "REPLICA", "DAEMON"))
+}
+
+// checkPercentages looks at what the percentages will be.
+func (v *service) checkPercentages(c *ecs.DeploymentConfiguration) error {
+	upper, lower := v.Max, v.MinHealthy
+	if c != nil && c.MaximumPercent != nil {
+		upper = *c.MaximumPercent
+	}
+	if c != nil && c.MinimumHealthyPercent != nil {
+		lower = *c.MinimumHealthyPercent
+	}
+	if upper == 100 && lower == 100 {
+		return ecs.Invalid("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")
+	}
+	return nil
 }
 
 // unserved refuses what localecs does not have, rather than ignore it.

@@ -112,9 +112,15 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		{"count", ecs.ServiceInput{DesiredCount: new(3)}, false},
 		{"percentages", ecs.ServiceInput{DeploymentConfiguration: &ecs.DeploymentConfiguration{MinimumHealthyPercent: new(50)}}, false},
 		{"same definition", ecs.ServiceInput{TaskDefinition: "web:1"}, false},
+		{"execute command", ecs.ServiceInput{EnableExecuteCommand: new(true)}, false},
+		{"ECS's tags", ecs.ServiceInput{EnableECSManagedTags: new(true)}, false},
+		{"no constraints", ecs.ServiceInput{PlacementConstraints: []map[string]any{}, PlacementStrategy: []map[string]any{}}, false},
+		{"default platform", ecs.ServiceInput{PlatformVersion: "LATEST"}, false},
+		{"default network", ecs.ServiceInput{NetworkConfiguration: network("subnet-1", "DISABLED")}, false},
 		{"other definition", ecs.ServiceInput{TaskDefinition: "web"}, true},
 		{"forced", ecs.ServiceInput{ForceNewDeployment: true}, true},
-		{"subnet", ecs.ServiceInput{NetworkConfiguration: &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{"subnet-2"}}}}, true},
+		{"subnet", ecs.ServiceInput{NetworkConfiguration: network("subnet-2", "")}, true},
+		{"platform", ecs.ServiceInput{PlatformVersion: "1.4.0"}, true},
 	} {
 		before := w.describe("web").Deployments[0].ID
 		s := w.update(c.in)
@@ -129,8 +135,26 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 			t.Errorf("%s: not steady: %+v", c.name, s)
 		}
 	}
-	if s := w.describe("web"); s.TaskDefinition != account+"task-definition/web:2" || *s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
+	if s := w.describe("web"); !s.EnableExecuteCommand || !s.EnableECSManagedTags || s.PlatformVersion != "1.4.0" || s.TaskDefinition != account+"task-definition/web:2" || *s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
 		t.Errorf("at last: %+v", s)
+	}
+}
+
+func network(subnet, publicIP string) *ecs.NetworkConfiguration {
+	return &ecs.NetworkConfiguration{AWSVPC: &ecs.VPCConfiguration{Subnets: []string{subnet}, SecurityGroups: []string{}, AssignPublicIP: publicIP}}
+}
+
+func TestServiceShowsWhatItGotByDefault(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, begin)
+	w.create(func(in *ecs.ServiceInput) { in.LaunchType = "" })
+	s := w.describe("web")
+	if s.PlatformVersion != "LATEST" || s.Deployments[0].PlatformVersion != "1.4.0" || !reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) ||
+		s.LaunchType != "" || !reflect.DeepEqual(s.CapacityProviderStrategy, []ecs.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}}) {
+		t.Errorf("got %+v", s)
+	}
+	if s := w.update(ecs.ServiceInput{CapacityProviderStrategy: []ecs.StrategyItem{}}); s.LaunchType != "FARGATE" || s.CapacityProviderStrategy != nil {
+		t.Errorf("without a strategy: got %+v", s)
 	}
 }
 
@@ -209,6 +233,9 @@ func TestWhatServicesRefuse(t *testing.T) {
 		{func(in *ecs.ServiceInput) {
 			in.DeploymentConfiguration = &ecs.DeploymentConfiguration{MaximumPercent: new(201)}
 		}, "InvalidParameterException: maximumPercent must be between 1 and 200."},
+		{func(in *ecs.ServiceInput) {
+			in.DeploymentConfiguration = &ecs.DeploymentConfiguration{MaximumPercent: new(100)}
+		}, "InvalidParameterException: Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments."},
 	} {
 		_, err := w.CreateService(w.call(), input(c.change))
 		testkit.WantError[*ecs.Error](t, err, c.want)

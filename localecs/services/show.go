@@ -108,7 +108,7 @@ func (s *Services) shape(v *service, now time.Time, age time.Duration) ecs.Servi
 		ServiceARN: s.account.Service(v.cluster, v.name), ServiceName: v.name, ClusterARN: s.account.Cluster(v.cluster),
 		LoadBalancers: []struct{}{}, ServiceRegistries: []struct{}{}, Status: v.status, DesiredCount: v.Desired,
 		LaunchType: run.LaunchType, CapacityProviderStrategy: run.CapacityProviderStrategy,
-		PlatformVersion: shown[0].PlatformVersion, PlatformFamily: "Linux", TaskDefinition: shown[0].TaskDefinition,
+		PlatformVersion: run.PlatformVersion, PlatformFamily: "Linux", TaskDefinition: shown[0].TaskDefinition,
 		DeploymentConfiguration: ecs.DeploymentConfiguration{CircuitBreaker: &breaker, MaximumPercent: &upper, MinimumHealthyPercent: &lower, Strategy: "ROLLING"},
 		Deployments:             shown, Events: append([]ecs.ServiceEvent{}, v.events...), CreatedAt: ecs.At(v.created), CreatedBy: v.createdBy,
 		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{}, NetworkConfiguration: run.NetworkConfiguration,
