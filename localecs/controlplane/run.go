@@ -59,6 +59,9 @@ func (p *Plane) RunTask(call ecs.Call, in ecs.RunTaskInput) (ecs.TasksOutput, er
 	if strings.HasPrefix(in.Group, "service:") {
 		return ecs.TasksOutput{}, ecs.Invalid("Invalid namespace for group.")
 	}
+	if in.PropagateTags == "SERVICE" {
+		return ecs.TasksOutput{}, ecs.Invalid("propagateTags cannot be SERVICE when running a task.")
+	}
 	return p.run(call, in, origin{})
 }
 

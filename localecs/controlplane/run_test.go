@@ -29,17 +29,18 @@ func TestRunTaskRefuses(t *testing.T) {
 		}
 	}
 	for want, change := range map[string]func(*ecs.RunTaskInput){
-		"ClientException: TaskDefinition can not be blank.":                              func(in *ecs.RunTaskInput) { in.TaskDefinition = "" },
-		"ClientException: TaskDefinition not found.":                                     func(in *ecs.RunTaskInput) { in.TaskDefinition = "web:2" },
-		"ClientException: TaskDefinition is inactive":                                    func(in *ecs.RunTaskInput) { in.TaskDefinition = "gone:1" },
-		"InvalidParameterException: Invalid revision number. Number: x":                  func(in *ecs.RunTaskInput) { in.TaskDefinition = "web:x" },
-		"ClusterNotFoundException: Cluster not found.":                                   func(in *ecs.RunTaskInput) { in.Cluster = "nowhere" },
-		"ClusterNotFoundException: The referenced cluster was inactive.":                 func(in *ecs.RunTaskInput) { in.Cluster = account + "cluster/old" },
-		"InvalidParameterException: Invalid identifier: Unexpected number of separators": func(in *ecs.RunTaskInput) { in.Cluster = "a/b" },
-		"InvalidParameterException: count must be between 1 and 10.":                     func(in *ecs.RunTaskInput) { in.Count = new(11) },
-		"InvalidParameterException: startedBy can have at most 128 characters.":          func(in *ecs.RunTaskInput) { in.StartedBy = strings.Repeat("x", 129) },
-		"InvalidParameterException: clientToken can have at most 64 characters.":         func(in *ecs.RunTaskInput) { in.ClientToken = strings.Repeat("x", 65) },
-		"InvalidParameterException: Invalid namespace for group.":                        func(in *ecs.RunTaskInput) { in.Group = "service:web" },
+		"ClientException: TaskDefinition can not be blank.":                               func(in *ecs.RunTaskInput) { in.TaskDefinition = "" },
+		"ClientException: TaskDefinition not found.":                                      func(in *ecs.RunTaskInput) { in.TaskDefinition = "web:2" },
+		"ClientException: TaskDefinition is inactive":                                     func(in *ecs.RunTaskInput) { in.TaskDefinition = "gone:1" },
+		"InvalidParameterException: Invalid revision number. Number: x":                   func(in *ecs.RunTaskInput) { in.TaskDefinition = "web:x" },
+		"ClusterNotFoundException: Cluster not found.":                                    func(in *ecs.RunTaskInput) { in.Cluster = "nowhere" },
+		"ClusterNotFoundException: The referenced cluster was inactive.":                  func(in *ecs.RunTaskInput) { in.Cluster = account + "cluster/old" },
+		"InvalidParameterException: Invalid identifier: Unexpected number of separators":  func(in *ecs.RunTaskInput) { in.Cluster = "a/b" },
+		"InvalidParameterException: count must be between 1 and 10.":                      func(in *ecs.RunTaskInput) { in.Count = new(11) },
+		"InvalidParameterException: startedBy can have at most 128 characters.":           func(in *ecs.RunTaskInput) { in.StartedBy = strings.Repeat("x", 129) },
+		"InvalidParameterException: clientToken can have at most 64 characters.":          func(in *ecs.RunTaskInput) { in.ClientToken = strings.Repeat("x", 65) },
+		"InvalidParameterException: Invalid namespace for group.":                         func(in *ecs.RunTaskInput) { in.Group = "service:web" },
+		"InvalidParameterException: propagateTags cannot be SERVICE when running a task.": func(in *ecs.RunTaskInput) { in.PropagateTags = "SERVICE" },
 		"InvalidParameterException: 1 validation error detected: Value 'MOON' at 'launchType' failed to satisfy constraint: Member must satisfy enum value set: [EC2, FARGATE, EXTERNAL, MANAGED_INSTANCES]": func(in *ecs.RunTaskInput) {
 			in.LaunchType = "MOON"
 		},

@@ -3,6 +3,7 @@ package input
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 )
@@ -20,7 +21,7 @@ func AtMost(member string, n, limit int) error {
 
 // Short limits the length of a text.
 func Short(member, text string, limit int) error {
-	if len(text) > limit {
+	if utf8.RuneCountInString(text) > limit {
 		return ecs.Invalid("%s can have at most %d characters.", member, limit)
 	}
 	return nil
@@ -56,9 +57,9 @@ func Tags(tags []ecs.Tag) error {
 			return ecs.Invalid("Tag key can't be empty.")
 		case strings.HasPrefix(strings.ToLower(t.Key), "aws:"):
 			return ecs.Invalid("Tag keys can't start with 'aws:'.")
-		case len(t.Key) > maxTagKey:
+		case utf8.RuneCountInString(t.Key) > maxTagKey:
 			return ecs.Invalid("Tag keys can have at most %d characters.", maxTagKey)
-		case len(t.Value) > maxTagValue:
+		case utf8.RuneCountInString(t.Value) > maxTagValue:
 			return ecs.Invalid("Tag values can have at most %d characters.", maxTagValue)
 		case seen[t.Key]:
 			return ecs.Invalid("Duplicate tag keys found.")

@@ -72,6 +72,7 @@ func TestTags(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]ecs.Tag{{Key: strings.Repeat("k", 128), Value: strings.Repeat("v", 256)}, {Key: "k"}}, ""},
+		{[]ecs.Tag{{Key: strings.Repeat("ü", 128), Value: strings.Repeat("世", 256)}}, ""},
 		{make([]ecs.Tag, 51), "tags can have at most 50 items."},
 		{[]ecs.Tag{{}}, "Tag key can't be empty."},
 		{[]ecs.Tag{{Key: "aws:x"}}, "Tag keys can't start with 'aws:'."},
