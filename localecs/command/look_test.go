@@ -64,7 +64,7 @@ func kept(dir string) []string {
 	var seen []string
 	for _, f := range below(filepath.Join(dir, stateDir)) {
 		scenario, rest, _ := strings.Cut(strings.TrimPrefix(f, filepath.Join(dir, stateDir)+"/"), "/")
-		stays := slices.Contains([]string{"", "logs", "timeline.html", "timeline.json"}, rest)
+		stays := slices.Contains([]string{"", "logs", "timeline.html", "timeline.json", "state.json"}, rest)
 		if !stays && !strings.HasPrefix(rest, "logs/") {
 			seen = append(seen, "state "+scenario+"/"+rest)
 		}

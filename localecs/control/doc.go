@@ -3,7 +3,7 @@
 //
 // Flow: 1. Listen makes the socket; 2. Serve answers on it what World says, HTTP
 // with JSON; 3. Find sees which runs there are below a directory, and Dial speaks
-// with one; 4. Close tells who follows how all has ended.
+// with one; 4. Close tells who follows how all has ended, and Ended who comes late.
 //
 // Owns: the socket, and the form of what goes through it.
 // Never does: know how tasks run; that is World's.

@@ -71,13 +71,14 @@ func Serve(o Options) (*Server, error) {
 	return s, nil
 }
 
-// Close tells those who follow how all has ended, and takes the socket away. To
+// Close tells those who follow how all has ended, and leaves that in EndFile in the
+// socket's place. To
 // be called when nothing runs any more. Further calls do nothing.
 func (s *Server) Close() error {
 	s.once.Do(func() {
-		err := os.Remove(filepath.Join(s.Directory, SocketName))
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
+		err := s.leave() // while there is the socket still: one of them is there
+		if gone := os.Remove(filepath.Join(s.Directory, SocketName)); !errors.Is(gone, fs.ErrNotExist) {
+			err = errors.Join(err, gone)
 		}
 		close(s.closing)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

@@ -119,7 +119,7 @@ func TestStateGoesThroughTheSocket(t *testing.T) {
 	if _, err := c.State(t.Context()); !errors.Is(err, control.ErrGone) {
 		t.Errorf("after the end: %v", err)
 	}
-	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+	if left, err := os.ReadDir(dir); len(left) != 1 || left[0].Name() != control.EndFile || err != nil {
 		t.Errorf("left %v, %v", left, err)
 	}
 }

@@ -111,14 +111,7 @@ func Find(ctx context.Context, dir string) (string, error) {
 
 // look finds the runs in dir and right below it.
 func look(ctx context.Context, dir string) (alive, killed []string, err error) {
-	dirs := []string{dir}
-	entries, _ := os.ReadDir(dir) // of one that does not exist there is nothing
-	for _, e := range entries {
-		if e.IsDir() {
-			dirs = append(dirs, filepath.Join(dir, e.Name()))
-		}
-	}
-	for _, d := range dirs {
+	for _, d := range places(dir) {
 		c, failed := connect(ctx, d)
 		switch {
 		case failed == nil:
@@ -131,6 +124,18 @@ func look(ctx context.Context, dir string) (alive, killed []string, err error) {
 		}
 	}
 	return alive, killed, err
+}
+
+// places are where runs may be: dir, and what is right below it.
+func places(dir string) []string {
+	dirs := []string{dir}
+	entries, _ := os.ReadDir(dir) // of one that does not exist there is nothing
+	for _, e := range entries {
+		if e.IsDir() {
+			dirs = append(dirs, filepath.Join(dir, e.Name()))
+		}
+	}
+	return dirs
 }
 
 func isSocket(dir string) bool {

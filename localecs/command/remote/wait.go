@@ -102,13 +102,13 @@ func (f *waitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, f.timeout, errTimeUp)
 	defer cancel()
-	client, err := f.find(ctx)
+	dir, watch, err := f.find(ctx)
 	if err != nil {
 		return usage(err)
 	}
 	var s control.State
 	var verdict await.Outcome
-	err = client.Watch(ctx, func(now control.State) bool {
+	err = watch(ctx, func(now control.State) bool {
 		s = now
 		verdict = await.Judge(wishes, now)
 		return verdict.Over()
@@ -119,7 +119,7 @@ func (f *waitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	case err != nil && !errors.Is(err, errTimeUp) && !errors.Is(err, control.ErrGone):
 		return err
 	}
-	fmt.Fprintf(inv.Stderr, "localecs wait: %s%s\n", verdict.Text(f.reason(err, s)), lastWords(client.Directory, verdict.Blame()))
+	fmt.Fprintf(inv.Stderr, "localecs wait: %s%s\n", verdict.Text(f.reason(err, s)), lastWords(dir, verdict.Blame()))
 	return &cli.ExitError{Code: cli.ExitUsage}
 }
 
@@ -139,22 +139,32 @@ func (f *waitFlags) reason(err error, s control.State) string {
 	return ""
 }
 
-// find waits until there is a run.
-func (f *waitFlags) find(ctx context.Context) (*control.Client, error) {
+// find waits until there is a run, or one has ended meanwhile: it may have taken less
+// time than lies between two looks. watch is Client.Watch.
+func (f *waitFlags) find(ctx context.Context) (dir string, watch func(context.Context, func(control.State) bool) error, err error) {
 	tick := time.NewTicker(lookPeriod)
 	defer tick.Stop()
-	for {
+	for begun := time.Now(); ; {
 		client, err := f.dial(context.WithoutCancel(ctx))
+		if err == nil {
+			return client.Directory, client.Watch, nil
+		}
 		if none := (*control.NoneError)(nil); !errors.As(err, &none) {
-			return client, err
+			return "", nil, err
+		}
+		switch last, failed := control.Ended(f.dir, begun); {
+		case failed != nil:
+			return "", nil, failed
+		case last != nil:
+			return last.Directory, func(_ context.Context, see func(control.State) bool) error { see(*last); return nil }, nil
 		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
 			if cause := context.Cause(ctx); !errors.Is(cause, errTimeUp) {
-				return nil, cause
+				return "", nil, cause
 			}
-			return nil, fmt.Errorf("not within %s: %w", f.timeout, err)
+			return "", nil, fmt.Errorf("not within %s: %w", f.timeout, err)
 		}
 	}
 }

@@ -88,5 +88,5 @@ func remove(path string) error {
 
 // ours are the names of what runs leave.
 func ours() []string {
-	return []string{"logs", "volumes", gallery.DataFile, gallery.PageFile}
+	return []string{"logs", "volumes", gallery.DataFile, gallery.PageFile, control.EndFile}
 }

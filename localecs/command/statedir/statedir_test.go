@@ -16,7 +16,7 @@ func TestStateDirIsEmptiedAndKeepsOthersOut(t *testing.T) {
 	if err := os.MkdirAll(old, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"timeline.json", "timeline.html"} {
+	for _, name := range []string{"timeline.json", "timeline.html", "state.json"} {
 		if err := os.WriteFile(filepath.Join(path, name), nil, 0o644); err != nil {
 			t.Fatal(err)
 		}

@@ -1,0 +1,46 @@
+package control_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/control"
+)
+
+func TestWhoComesLateIsToldHowARunHasEnded(t *testing.T) {
+	t.Parallel()
+	top, begun := t.TempDir(), time.Now()
+	dir := filepath.Join(top, "web")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, dir, &world{status: "STOPPED"})
+	if got, err := control.Ended(top, begun); got != nil || err != nil {
+		t.Errorf("before the end: %+v, %v", got, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := &control.State{
+		Name: "test", Command: "run", Version: version, Directory: dir, Ended: true,
+		Tasks: []control.Task{{Name: "web", ID: "aaaa", LastStatus: "STOPPED"}}, Services: []control.Service{},
+	}
+	for _, place := range []string{top, dir} {
+		if got, err := control.Ended(place, begun); err != nil || !cmp.Equal(got, want) {
+			t.Errorf("%v, (-want +got):\n%s", err, cmp.Diff(want, got))
+		}
+	}
+	if got, err := control.Ended(top, time.Now().Add(time.Hour)); got != nil || err != nil {
+		t.Errorf("of a run before that: %+v, %v", got, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, control.EndFile), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := control.Ended(top, begun); got != nil || err == nil {
+		t.Errorf("a file that is broken: %+v, %v", got, err)
+	}
+}
