@@ -103,7 +103,7 @@ func (r *round) count() {
 			case t.Deployment != d.ID:
 			case t.well() && !d.healthy[t.ID]:
 				d.healthy[t.ID] = true
-				d.FailedTasks, d.rounds, d.notBefore = 0, 0, time.Time{}
+				d.FailedTasks, d.proven, d.rounds, d.notBefore = 0, true, 0, time.Time{}
 			case !t.live() && t.Started.IsZero() && !d.counted[t.ID] && !ordered(t.StopCode):
 				d.fail(t)
 				failed = true
@@ -143,7 +143,9 @@ func (d *Deployment) forget(tasks []Task) {
 
 func (d *Deployment) fail(t Task) {
 	d.counted[t.ID] = true
-	d.FailedTasks++
+	if !d.proven {
+		d.FailedTasks++
+	}
 }
 
 // ordered says whether somebody wanted the task to stop.
@@ -168,7 +170,7 @@ func (r *round) breaker() {
 		return
 	}
 	back := r.s.Deployments[i]
-	back.Rollout, back.Updated, back.FailedTasks = InProgress, r.now, 0
+	back.Rollout, back.Updated, back.FailedTasks, back.proven = InProgress, r.now, 0, false
 	back.Reason = "ECS deployment circuit breaker: rolling back to deploymentId " + back.ID + "."
 	r.event("rolling back to deployment %s.", back.ID)
 	r.s.Deployments = append([]*Deployment{back}, slices.Delete(r.s.Deployments, i, i+1)...)

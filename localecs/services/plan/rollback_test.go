@@ -27,7 +27,7 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	first := w.Deployments[0]
 	w.end("t1")
 	w.failures(2)
-	if first.FailedTasks != 2 || first.Rollout != plan.Completed {
+	if first.FailedTasks != 0 || first.Rollout != plan.Completed {
 		t.Fatalf("before the update: %+v", first)
 	}
 	w.update()
@@ -44,5 +44,26 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	w.look()
 	if first.Rollout != plan.InProgress || first.FailedTasks != 1 {
 		t.Errorf("after one failure: %+v", first)
+	}
+}
+
+// Deployment.failedTasks of the API reference: once a task runs, it is 0 and not
+// evaluated any more.
+func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskRuns(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 2, func(s *plan.Service) { s.Breaker = plan.Breaker{Enable: true, Rollback: true} })
+	w.steady()
+	w.update()
+	w.want("new ones", w.look(), "+2")
+	w.tasks[2].Last, w.tasks[2].Started = "RUNNING", w.now
+	w.look()
+	for range 5 {
+		w.fail()
+		w.look()
+		w.now = w.now.Add(time.Hour) // beyond any back-off
+		w.look()
+	}
+	if d := w.Deployments[0]; d.ID != "ecs-svc/2" || d.Rollout != plan.InProgress || d.FailedTasks != 0 {
+		t.Errorf("got %+v", d)
 	}
 }

@@ -42,9 +42,11 @@ type Deployment struct {
 	// Rollout is IN_PROGRESS, COMPLETED or FAILED; Reason says more.
 	Rollout, Reason  string
 	Created, Updated time.Time
-	// FailedTasks counts tasks that failed one after the other.
+	// FailedTasks counts tasks that failed before the first one was well; from
+	// then on it is 0.
 	FailedTasks int
 
+	proven    bool            // a task has been well since the rollout began
 	completed bool            // once, so that a rollback may return to it
 	counted   map[string]bool // tasks that have failed
 	healthy   map[string]bool // tasks that have been well
