@@ -251,18 +251,20 @@ func (r *round) deadlocked(others []Task) bool {
 	return len(others) > 0 && r.s.upper() <= len(others) && r.s.lower() >= len(others) && r.primary.Rollout == InProgress
 }
 
-// tellBlocked says once why a service cannot go on.
+// tellBlocked says once why a service cannot go on, and again when it is for
+// another reason.
 func (r *round) tellBlocked(protected, deadlocked bool) {
-	if blocked := protected || deadlocked; blocked == r.s.blocked {
-		return
-	}
-	r.s.blocked = protected || deadlocked
+	why := ""
 	switch {
 	case protected:
-		r.event("was unable to scale in due to task protection.")
+		why = "was unable to scale in due to task protection."
 	case deadlocked:
-		r.event("was unable to stop or start tasks during a deployment because of the service deployment configuration. Update the minimumHealthyPercent or maximumPercent value and try again.")
+		why = "was unable to stop or start tasks during a deployment because of the service deployment configuration. Update the minimumHealthyPercent or maximumPercent value and try again."
 	}
+	if why != "" && why != r.s.blocked {
+		r.event("%s", why)
+	}
+	r.s.blocked = why
 }
 
 // replaceUnhealthy stops unhealthy tasks of the primary deployment: once their

@@ -29,7 +29,7 @@ type Service struct {
 	Deployments []*Deployment
 
 	steady  bool
-	blocked bool // an event has said so
+	blocked string // why it cannot go on, as an event has said
 }
 
 // Breaker is the deployment circuit breaker.
