@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 const (
@@ -23,6 +24,8 @@ const (
 	// proofLife is how old a plan may be: what it could not delete by then is
 	// looked up again by the next pass.
 	proofLife = 2 * time.Minute
+	// finish is how long what is under way may go on when the pass is ended.
+	finish = time.Second
 	// nodePatience is how long a node may wait for serf.
 	nodePatience = 10 * time.Minute
 	// shown is how many different errors are named.
@@ -42,11 +45,29 @@ func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
 	if services < 0 {
 		services = len(r.Delete)
 	}
-	inParallel(ctx, deletes, r.Delete[:services], func(i Item) { a.remove(ctx, i) })
-	inParallel(ctx, deletes, r.Delete[services:], func(i Item) { a.remove(ctx, i) })
+	each(ctx, r.Delete[:services], a.remove)
+	each(ctx, r.Delete[services:], a.remove)
 	a.await()
-	inParallel(ctx, deletes, slices.Collect(maps.Values(c.nodes)), func(w waiting) { a.node(ctx, w.item) })
+	each(ctx, slices.Collect(maps.Values(c.nodes)), a.node)
 	return errors.Join(ctx.Err(), summary(r.Failed))
+}
+
+// each calls do for each item, several at a time. When the context ends none is
+// begun any more, and what is under way has a moment to end: a deletion that was cut
+// off may be done, and nothing would tell of it.
+func each[T any](ctx context.Context, items []T, do func(context.Context, T)) {
+	inParallel(ctx, deletes, items, func(item T) {
+		if ctx.Err() != nil {
+			return
+		}
+		own, cancel := context.WithCancel(context.WithoutCancel(ctx))
+		defer cancel()
+		defer context.AfterFunc(ctx, func() {
+			retry.Sleep(own, finish)
+			cancel()
+		})()
+		do(own, item)
+	})
 }
 
 // applying is one Apply.
@@ -135,7 +156,8 @@ func nodeKey(i Item) string {
 
 // node deregisters a node on which nothing is left and whose agent has failed. It
 // is looked at now, not in the snapshot: others may have put something on it.
-func (a *applying) node(ctx context.Context, i Item) {
+func (a *applying) node(ctx context.Context, w waiting) {
+	i := w.item
 	done, err := a.forsake(ctx, &i)
 	if done || err != nil {
 		a.note(i, err)

@@ -1,0 +1,76 @@
+package cleanup
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// slowDeletes answers deletions late, each after it was done.
+type slowDeletes struct {
+	*fakeConsul
+	late  time.Duration
+	begun func()
+}
+
+// RoundTrip implements http.RoundTripper.
+func (s slowDeletes) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := s.fakeConsul.RoundTrip(r)
+	if r.Method == http.MethodGet {
+		return resp, err
+	}
+	s.begun()
+	select {
+	case <-time.After(s.late):
+		return resp, err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// TestApplyTellsOfWhatItDidWhenItWasEnded: of TERM in the middle of a pass nothing
+// is gone whose evidence is not logged, and who does not answer does not hold it up.
+func TestApplyTellsOfWhatItDidWhenItWasEnded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		late          time.Duration
+		took          time.Duration
+		gone, unknown int
+	}{
+		"answers come":    {500 * time.Millisecond, 500 * time.Millisecond, 2, 0},
+		"Consul is stuck": {time.Hour, time.Second, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				ctx, term := context.WithCancel(t.Context())
+				var begun atomic.Int32
+				c := inMemory(t, slowDeletes{populated(t, []string{task1}), tc.late, func() {
+					if begun.Add(1) == 2 {
+						term()
+					}
+				}}, &fakeECS{})
+				var log strings.Builder
+				c.Log = hclog.New(&hclog.LoggerOptions{Output: &log})
+				r := Report{Plan: Plan{Delete: []Item{
+					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1, Evidence: "proof"},
+					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1 + "-sidecar-proxy", Evidence: "proof"},
+					{Kind: KindToken, Task: task1, Accessor: "never begun", Evidence: "proof"},
+				}}}
+				start := time.Now()
+				if err := c.Apply(ctx, &r); err == nil || time.Since(start) != tc.took {
+					t.Errorf("%v after %s, want %s", err, time.Since(start), tc.took)
+				}
+				if logged := strings.Count(log.String(), "evidence=proof"); logged != tc.gone || len(r.Deleted) != tc.gone || len(r.Failed) != tc.unknown {
+					t.Errorf("%d logged, %d deleted, %d failed, want %d, %d, %d", logged, len(r.Deleted), len(r.Failed), tc.gone, tc.gone, tc.unknown)
+				}
+			})
+		})
+	}
+}
