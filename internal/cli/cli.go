@@ -48,6 +48,9 @@ type Command struct {
 	Help string
 	// Flags declares the flags; nil when there are none.
 	Flags func(*flag.FlagSet)
+	// FlagsAnywhere says that flags may follow arguments, too, up to "--": of a
+	// command none of whose arguments are a program's line.
+	FlagsAnywhere bool
 	// Complete are the words that a shell offers as the value of a flag, or, for the
 	// empty flag, after args. Without any, or when it is nil, names of files are
 	// offered.
@@ -222,12 +225,11 @@ func (e *entry) flags() *flag.FlagSet {
 	return fs
 }
 
-// Run parses the flags up to the first word that is none, runs the command and
-// returns the exit code. A -h among the words of a wrapped program is theirs.
+// Run parses the flags, runs the command and returns the exit code.
 func (e *entry) Run(args []string) int {
 	inv, fs := e.inv, e.flags()
 	inv.Log, _ = NewLogger(e.program+"."+e.name, "", false, inv.Stderr)
-	err := fs.Parse(args)
+	words, err := e.parse(fs, args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(inv.Stdout, helpText(e.program, e.cmd, fs))
@@ -237,7 +239,7 @@ func (e *entry) Run(args []string) int {
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name, guess(err, fs), e.program, e.name)
 		return ExitUsage
 	}
-	inv.Line, inv.Args = append([]string{e.name}, args...), fs.Args()
+	inv.Line, inv.Args = append([]string{e.name}, args...), words
 	err = e.cmd.Run(context.Background(), inv)
 	var exit *ExitError
 	var usage *UsageError
@@ -250,6 +252,22 @@ func (e *entry) Run(args []string) int {
 		inv.Log.Error("command failed", logkey.Error, err, logkey.ExitCode, ExitCode(err))
 	}
 	return ExitCode(err)
+}
+
+// parse parses the flags and returns the arguments. Where a line of a wrapped program
+// may follow, flags end at the first word that is none: a -h in it is that program's.
+func (e *entry) parse(fs *flag.FlagSet, args []string) (words []string, err error) {
+	for {
+		if err := fs.Parse(args); err != nil {
+			return nil, err
+		}
+		rest := fs.Args()
+		ended := len(rest) < len(args) && args[len(args)-len(rest)-1] == "--"
+		if len(rest) == 0 || ended || !e.cmd.FlagsAnywhere {
+			return append(words, rest...), nil
+		}
+		words, args = append(words, rest[0]), rest[1:]
+	}
 }
 
 // guess adds to an error about an unknown flag which one was perhaps meant.

@@ -62,6 +62,28 @@ func TestHelpFlagAmongTheArgumentsBelongsToTheArguments(t *testing.T) {
 	}
 }
 
+// As with docker, whose users write "stop web -t 5".
+func TestFlagsAnywhere(t *testing.T) {
+	t.Parallel()
+	for line, want := range map[string]call{
+		"echo -upper a b":           {stdout: "A B\n"},
+		"echo a -upper b":           {stdout: "A B\n"},
+		"echo a b --upper=true":     {stdout: "A B\n"},
+		"echo a -- -upper":          {stdout: "a -upper\n"},
+		"echo -- a -upper":          {stdout: "a -upper\n"},
+		"echo a - -upper -- b -- c": {stdout: "A - B -- C\n"},
+		"echo a -uper":              {code: 1, stderr: "prog echo: flag provided but not defined: -uper; did you mean -upper?\nprog echo --help lists the flags\n"},
+	} {
+		app := echo(nil)
+		command := app.Commands["echo"]
+		command.FlagsAnywhere = true
+		app.Commands["echo"] = command
+		if got := run(app, strings.Fields(line)...); got != want {
+			t.Errorf("%s: got %+v, want %+v", line, got, want)
+		}
+	}
+}
+
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"echo", "--help"}, {"echo", "-h"}, {"echo", "-upper", "-help"}} {

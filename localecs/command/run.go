@@ -102,9 +102,10 @@ Examples:
 func runCommand() cli.Command {
 	f := &runFlags{vars: variables.Vars{}, mode: auto, picture: pictures.OnTerminal}
 	return cli.Command{
-		Synopsis: "Run task definitions in a local ECS, alone or as scenarios with checks",
-		Usage:    "run [flags] TASKDEF.json...|DIR|FILE...",
-		Help:     runHelp,
+		Synopsis:      "Run task definitions in a local ECS, alone or as scenarios with checks",
+		Usage:         "run [flags] TASKDEF.json...|DIR|FILE...",
+		Help:          runHelp,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")

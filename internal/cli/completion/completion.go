@@ -110,7 +110,7 @@ func Words(app cli.App, words []string) (found []Word, files bool) {
 	if command.Flags != nil {
 		command.Flags(fs)
 	}
-	p := place(fs, words[1:])
+	p := place(fs, words[1:], command.FlagsAnywhere)
 	switch {
 	case p.flags:
 		return beginning(flagWords(fs), last), false
@@ -137,34 +137,38 @@ type spot struct {
 }
 
 // place reads the words as package flag does: flags end at the first word that is
-// none. Words of bash have "=" by itself.
-func place(fs *flag.FlagSet, words []string) (s spot) {
+// none, unless they may be anywhere. Words of bash have "=" by itself.
+func place(fs *flag.FlagSet, words []string, anywhere bool) (s spot) {
 	before, last := words[:len(words)-1], words[len(words)-1]
 	for i := 0; i < len(before); i++ {
 		word := before[i]
-		if word == "--" || !strings.HasPrefix(word, "-") || word == "-" {
-			if word == "--" {
-				i++
-			}
-			return spot{args: before[min(i, len(before)):]}
+		switch {
+		case word == "--":
+			return spot{args: append(s.args, before[i+1:]...)}
+		case strings.HasPrefix(word, "-") && word != "-":
+		case anywhere:
+			s.args = append(s.args, word)
+			continue
+		default:
+			return spot{args: before[i:]}
 		}
 		f := fs.Lookup(strings.TrimLeft(word, "-"))
 		switch {
 		case i+1 < len(before) && before[i+1] == "=":
 			if i += 2; i == len(before) {
-				return spot{flag: nameOf(f)}
+				return spot{flag: nameOf(f), args: s.args}
 			}
 			set(f, before[i])
 		case last == "=" && i == len(before)-1:
-			return spot{flag: nameOf(f)}
+			return spot{flag: nameOf(f), args: s.args}
 		case f != nil && !isBool(f):
 			if i++; i == len(before) {
-				return spot{flag: f.Name}
+				return spot{flag: f.Name, args: s.args}
 			}
 			set(f, before[i])
 		}
 	}
-	return spot{flags: strings.HasPrefix(last, "-")}
+	return spot{flags: strings.HasPrefix(last, "-"), args: s.args}
 }
 
 // set has the command see a flag's value when it is asked what may follow. What is

@@ -57,6 +57,7 @@ Exit status: 0 done, 1 usage or a definition that ECS would refuse.
 Example:
   $ localecs compose -o compose.yaml -setting scenario.yaml web.json api-1=api.json api-2=api.json
   $ docker compose up`,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.output, "o", "", "`file` to write (default stdout); paths in it are relative to its directory")
 			fs.StringVar(&f.setting, "setting", "", "scenario `directory or file` with account, region, cluster and roles; containers see it")

@@ -75,8 +75,9 @@ come true within -within.
 Example, outside of the project's containers:
   $ localecs endpoints -project shop -listen 127.0.0.1:8070 -aws-listen 127.0.0.1:8071 web=web.json
   $ curl http://127.0.0.1:8070/v4/web.app/task`,
-		Flags: f.declare,
-		Run:   f.run,
+		FlagsAnywhere: true,
+		Flags:         f.declare,
+		Run:           f.run,
 	}
 }
 

@@ -38,6 +38,7 @@ Examples:
   $ localecs picture
   $ localecs picture -task api-1 .localecs/hello-mesh | less -R
   $ localecs picture -html run-17.html artifacts/timeline.json`,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.task, "task", "", "show the start and the stop of this `task` only")
 			fs.BoolVar(&f.short, "short", false, "show the whole run only, a lane for each task")

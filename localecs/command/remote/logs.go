@@ -45,6 +45,7 @@ Exit status: 0, 1 usage or no such task, 3 no run has been there.
 Examples:
   $ localecs logs web
   $ localecs logs -f -tail 20 web sidecar-proxy`,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
 			fs.BoolVar(&f.follow, "f", false, "go on with what is written from now on, until the task has stopped")

@@ -44,6 +44,7 @@ Examples:
   $ localecs ps
   $ localecs ps -all web
   $ localecs ps -json | jq -r '.tasks[] | select(.healthStatus != "HEALTHY") | .name'`,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
 			fs.BoolVar(&f.all, "all", false, "list tasks that have stopped, too")

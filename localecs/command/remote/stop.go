@@ -39,6 +39,7 @@ the run was killed meanwhile.
 Example:
   $ localecs stop web
   $ localecs stop -all`,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
 			fs.BoolVar(&f.all, "all", false, "stop all tasks, and then the run")

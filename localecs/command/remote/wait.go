@@ -54,6 +54,7 @@ Exit status: 0 it is so, 1 usage, or it is not so.
 Example:
   $ localecs run examples/hello-mesh &
   $ localecs wait -healthy -timeout 60s web`,
+		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
 			fs.BoolVar(&f.running, "running", false, "wait until tasks run")
