@@ -1,5 +1,7 @@
 package taskdef
 
+import "strings"
+
 // LinuxParameters are kernel settings of a container. Sizes are in MiB.
 type LinuxParameters struct {
 	Capabilities       *Capabilities `json:"capabilities,omitzero"`
@@ -142,4 +144,9 @@ type EphemeralStorage struct {
 type RuntimePlatform struct {
 	CPUArchitecture       string `json:"cpuArchitecture,omitzero"`
 	OperatingSystemFamily string `json:"operatingSystemFamily,omitzero"`
+}
+
+// IsWindows tells whether the task needs Windows of any version.
+func (p *RuntimePlatform) IsWindows() bool {
+	return p != nil && strings.HasPrefix(p.OperatingSystemFamily, "WINDOWS_")
 }

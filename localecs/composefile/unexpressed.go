@@ -24,6 +24,7 @@ func (n *notes) add(asked bool, path, instead string) {
 func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 	var n notes
 	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has a network of its own, as with awsvpc")
+	n.add(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
 	n.add(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")
 	for i, v := range def.Volumes {
 		path := fmt.Sprintf("volumes[%d]", i)

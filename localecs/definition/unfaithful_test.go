@@ -16,6 +16,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 	}{
 		"nothing": {`{
 			"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["EC2", "FARGATE"], "cpu": "256", "memory": "512", "pidMode": "task",
+			"runtimePlatform": {"cpuArchitecture": "ARM64", "operatingSystemFamily": "LINUX"},
 			"volumes": [{"name": "data"}, {"name": "more", "host": {}}],
 			"containerDefinitions": [{"name": "a", "image": "i", "memory": 128, "linuxParameters": {"initProcessEnabled": true}}]
 		}`, nil},
@@ -27,6 +28,10 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 			"$.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
 			"$.pidMode: not emulated: each container has its own processes",
 		}},
+		"the system": {`{
+			"family": "web", "memory": "2048", "cpu": "1024", "runtimePlatform": {"cpuArchitecture": "X86_64", "operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},
+			"containerDefinitions": [{"name": "a", "image": "i"}]
+		}`, []string{"$.runtimePlatform.operatingSystemFamily: not emulated: containers run on Linux"}},
 		"its parts": {`{
 			"family": "web", "memory": "512",
 			"volumes": [{"name": "a", "host": {"sourcePath": "/srv"}}, {"name": "b", "efsVolumeConfiguration": {"fileSystemId": "fs-1"}}],

@@ -128,7 +128,8 @@ func TestScenario20ContainerThatCannotStart(t *testing.T) {
 	img := toolbox(t)
 	img.Programs["/bin/script"] = script
 	img.Programs["/bin/data"] = data
-	const has = `; image "toolbox" has /bin/data, /bin/helper, /bin/script, /bin/sh, /bin/sleep`
+	img.Files = map[string]string{"/opt": t.TempDir(), "/data.txt": data}
+	const has = `; image "toolbox" has /bin/data, /bin/helper, /bin/script, /bin/sh, /bin/sleep, /data.txt, /opt`
 	for _, init := range []bool{false, true} {
 		for _, tc := range []struct {
 			args []string

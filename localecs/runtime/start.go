@@ -75,7 +75,9 @@ func inImage(i image.Image, err error) error {
 	if !errors.As(err, &report) || report.Step != "" || !errors.Is(err, syscall.ENOENT) {
 		return err
 	}
-	has := strings.Join(slices.Sorted(maps.Keys(i.Programs)), ", ")
+	paths := slices.Sorted(maps.Keys(i.Programs))
+	paths = append(paths, slices.Sorted(maps.Keys(i.Files))...) // directories of programs are among them
+	has := strings.Join(paths, ", ")
 	if has == "" {
 		has = "no programs"
 	}
