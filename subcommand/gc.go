@@ -151,10 +151,14 @@ func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		}
 		errs = append(errs, err)
 	}
-	if err := errors.Join(errs...); err != nil {
-		return &cli.Plain{Err: err}
+	err := errors.Join(errs...)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx) // what it broke off says nothing more
 	}
-	return nil
+	return &cli.Plain{Err: err}
 }
 
 // cluster looks at one cluster, below its lock if it may delete.
@@ -196,9 +200,10 @@ func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *cleanup.C
 	if printErr := f.print(inv, &r, printPlan); printErr != nil {
 		return printErr
 	}
-	if f.plan || ctx.Err() != nil {
+	if f.plan {
 		return err
 	}
+	// Also when ctx has ended: nothing is deleted then, and the error says so.
 	err = errors.Join(err, c.Apply(ctx, &r))
 	return errors.Join(err, f.print(inv, &r, printDone))
 }

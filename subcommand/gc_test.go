@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"slices"
@@ -13,7 +14,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -217,5 +221,41 @@ func TestGCLooksAgain(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// noTasks is an ECS without a task.
+type noTasks struct{}
+
+func (noTasks) List(context.Context, string, string, func(string)) error { return nil }
+func (noTasks) Describe(context.Context, string, []string) (ecsread.Answer, error) {
+	return ecsread.Answer{}, nil
+}
+func (noTasks) Counts() ecsread.Counts { return ecsread.Counts{} }
+
+// ending ends a context as soon as something is written.
+type ending struct{ end context.CancelFunc }
+
+func (e ending) Write(p []byte) (int, error) {
+	e.end()
+	return len(p), nil
+}
+
+// TestGCStoppedBeforeItDeletes: a plan that TERM did not let it carry out is no
+// success.
+func TestGCStoppedBeforeItDeletes(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	cluster, err := ecsread.ParseCluster(w.arn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := cleanup.New(cleanup.Options{Consul: w.client(w.Token), ECS: noTasks{}, Cluster: cluster, Leftovers: agentLeftovers(), Log: hclog.NewNullLogger()})
+	for _, plan := range []bool{true, false} {
+		ctx, term := context.WithCancel(t.Context())
+		f := gcFlags{plan: plan, apply: !plan}
+		if err := f.collect(ctx, &cli.Invocation{Stdout: ending{term}, Stderr: io.Discard}, c); plan != (err == nil) {
+			t.Errorf("plan %v: %v", plan, err)
+		}
 	}
 }
