@@ -29,8 +29,8 @@ const (
 )
 
 // TestModel runs random schedules of tasks that start, log in, lose their tags,
-// drain, stop, are killed and forgotten, of AWS answers that fail, throttle, are
-// late or partial, of Consul that fails, of clocks that jump, and of controllers
+// drain, stop, are killed and forgotten, of AWS answers that fail, throttle, take
+// long, are late or partial, of Consul that fails, of clocks that jump, and of controllers
 // that crash, pause and follow each other. A simple model knows who lives. No live
 // task may lose anything, nothing of others may change, and what a dead task left
 // is gone within the bound. A failing seed replays: go test -run TestModel -seed N.
@@ -253,7 +253,7 @@ func (m *model) fault(what string) {
 
 // check holds what is left against the bound.
 func (m *model) check() {
-	if m.ecs.errors > 0 || m.consul.fail != nil {
+	if m.ecs.errors > 0 || m.ecs.slow > 0 || m.consul.fail != nil {
 		m.calm = time.Now()
 		return
 	}
@@ -288,7 +288,7 @@ func (m *model) left(id string) bool {
 
 // end lets all come to rest: then everything of the dead is gone.
 func (m *model) end() {
-	m.ecs.errors, m.consul.fail, m.ended = 0, nil, true
+	m.ecs.errors, m.ecs.slow, m.consul.fail, m.ended = 0, 0, nil, true
 	m.fault("end")
 	if m.consul.offset != 0 {
 		m.consul.offset = 0
@@ -328,14 +328,14 @@ func (m *model) act() {
 	case n < 77: // at most once: AWS is late, it does not lie again and again
 		task.vanish(m)
 	case n < 82:
-		m.ecs.errors = m.random.IntN(3)
+		m.ecs.errors, m.ecs.slow = m.random.IntN(3), time.Duration(m.random.IntN(2)*m.random.IntN(120))*time.Second
 		m.fault("aws")
 	case n < 86:
 		p := m.random.Float64() / 4
 		m.consul.fail = func(*http.Request) bool { return m.chance(p) }
 		m.fault("consul")
 	case n < 91:
-		m.ecs.errors, m.consul.fail = 0, nil
+		m.ecs.errors, m.ecs.slow, m.consul.fail = 0, 0, nil
 		m.fault("mended")
 	case n < 94:
 		m.changeLeader()

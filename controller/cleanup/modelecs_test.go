@@ -14,14 +14,24 @@ type modelECS struct {
 	tasks []*modelTask
 	// errors is how bad AWS is: 1 fails sometimes, 2 always.
 	errors int
+	// slow is how long a call takes at most.
+	slow time.Duration
 }
 
 func (e *modelECS) fails() bool {
 	return e.errors == 2 || e.errors == 1 && e.m.chance(0.3)
 }
 
+// linger lets time pass before an answer.
+func (e *modelECS) linger() {
+	if e.slow > 0 && e.m.chance(0.5) {
+		<-time.After(time.Duration(e.m.random.Int64N(int64(e.slow))))
+	}
+}
+
 // List implements ECS: lists that fail have told a part before.
 func (e *modelECS) List(_ context.Context, _, desired string, each func(string)) error {
+	e.linger()
 	fails := e.fails()
 	for _, t := range e.tasks {
 		if fails && e.m.chance(0.5) {
@@ -39,6 +49,7 @@ func (e *modelECS) List(_ context.Context, _, desired string, each func(string))
 
 // Describe implements ECS: answers may be partial.
 func (e *modelECS) Describe(_ context.Context, cluster string, ids []string) (ecsread.Answer, error) {
+	e.linger()
 	var a ecsread.Answer
 	if e.fails() {
 		ids = ids[:e.m.random.IntN(len(ids)+1)]
