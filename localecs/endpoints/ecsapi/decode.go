@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 )
@@ -43,7 +45,7 @@ func serialization(message string) error { return ecs.Errorf("SerializationExcep
 func conversion(e *json.UnmarshalTypeError) string {
 	at := ""
 	if e.Field != "" {
-		at = " at " + e.Field
+		at = " at " + member(e.Field)
 	}
 	value, _, _ := strings.Cut(e.Value, " ") // "number 1.5"
 	switch value {
@@ -63,6 +65,13 @@ func conversion(e *json.UnmarshalTypeError) string {
 		return fmt.Sprintf("%s_VALUE can not be converted to an Integer%s", strings.ToUpper(value), at)
 	}
 	return "Unexpected field type" + at
+}
+
+// member is a member's place without the embedded structs in it: AWS's names begin
+// with small letters.
+func member(path string) string {
+	parts := slices.DeleteFunc(strings.Split(path, "."), func(part string) bool { return part != "" && unicode.IsUpper(rune(part[0])) })
+	return strings.Join(parts, ".")
 }
 
 // prune takes out of a decoded document what the type does not have.

@@ -150,6 +150,7 @@ func TestWrongTypes(t *testing.T) {
 		`{"text": 1}`:              "NUMBER_VALUE can not be converted to a String at text",
 		`{"text": true}`:           "BOOLEAN_VALUE can not be converted to a String at text",
 		`{"number": "1"}`:          "STRING_VALUE can not be converted to an Integer at number",
+		`{"maxResults": "x"}`:      "STRING_VALUE can not be converted to an Integer at maxResults",
 		`{"number": 1.5}`:          "NUMBER_VALUE can not be converted to an Integer at number",
 		`{"flag": "true"}`:         "STRING_VALUE can not be converted to a Boolean at flag",
 		`{"text": {"a": 1}}`:       "Start of structure or map found where not expected at text.",
