@@ -118,13 +118,7 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := serve.CheckLoopback(f.listen); err != nil {
 		return cli.Usagef("-listen: %w", err)
 	}
-	if f.simulated && f.network != network.AWSVPC {
-		return cli.Usagef("-network: tasks have no network with -simulated: leave one of them out")
-	}
-	var err error
-	if f.simulated {
-		err = f.runtime.Simulated()
-	}
+	err := f.agree()
 	if err != nil {
 		return err
 	}
@@ -144,6 +138,19 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	return &cli.Plain{Err: err}
+}
+
+// agree refuses flags that are for tasks of the other kind.
+func (f *serveFlags) agree() error {
+	switch {
+	case !f.simulated && f.timing != delay.Usual():
+		return cli.Usagef("-timing: it is for tasks without processes: add -simulated, or leave it out")
+	case !f.simulated:
+		return nil
+	case f.network != network.AWSVPC:
+		return cli.Usagef("-network: tasks have no network with -simulated: leave one of them out")
+	}
+	return f.runtime.Simulated()
 }
 
 func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
