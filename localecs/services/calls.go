@@ -33,7 +33,7 @@ func (s *Services) CreateService(call ecs.Call, in ecs.ServiceInput) (ecs.Servic
 		key: key{cluster, in.ServiceName}, status: ecs.Active, first: fingerprint(in),
 		Service:  plan.Service{Name: in.ServiceName, MinHealthy: 100, Max: 200},
 		settings: map[string]ecs.RunTaskInput{}, revisions: map[string]revision{},
-		propagate: in.PropagateTags, tags: in.Tags, created: call.Now, createdBy: call.Principal,
+		propagate: in.PropagateTags, rebalance: enabled, tags: in.Tags, created: call.Now, createdBy: call.Principal,
 	}
 	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
 		return ecs.ServiceOutput{}, err
@@ -127,6 +127,9 @@ func withDefaults(n *ecs.NetworkConfiguration) *ecs.NetworkConfiguration {
 	return &ecs.NetworkConfiguration{AWSVPC: &vpc}
 }
 
+// enabled is what CreateService makes of no availabilityZoneRebalancing.
+const enabled = "ENABLED"
+
 // apply takes over what needs no new deployment.
 func (v *service) apply(in ecs.ServiceInput) {
 	if in.DesiredCount != nil {
@@ -137,6 +140,9 @@ func (v *service) apply(in ecs.ServiceInput) {
 	}
 	if in.PropagateTags != "" {
 		v.propagate = in.PropagateTags
+	}
+	if in.ZoneRebalancing != "" {
+		v.rebalance = in.ZoneRebalancing
 	}
 	if c := in.DeploymentConfiguration; c != nil {
 		if c.MaximumPercent != nil {
@@ -314,6 +320,7 @@ func checkSettings(in ecs.ServiceInput) error {
 		return ecs.Invalid("minimumHealthyPercent must be between 0 and 100.")
 	}
 	return input.FirstOf(unserved(in),
+		input.Enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, "DISABLED"),
 		input.Enum("propagateTags", []string{in.PropagateTags}, "TASK_DEFINITION", "SERVICE", "NONE"),
 		input.Enum("schedulingStrategy", []string{in.SchedulingStrategy}, "REPLICA", "DAEMON"))
 }

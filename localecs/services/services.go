@@ -44,6 +44,7 @@ type service struct {
 	settings  map[string]ecs.RunTaskInput
 	revisions map[string]revision
 	propagate string
+	rebalance string // between zones
 	tags      []ecs.Tag
 	grace     *int
 	created   time.Time

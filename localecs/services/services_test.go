@@ -115,6 +115,7 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 		{"execute command", ecs.ServiceInput{EnableExecuteCommand: new(true)}, false},
 		{"ECS's tags", ecs.ServiceInput{EnableECSManagedTags: new(true)}, false},
 		{"no constraints", ecs.ServiceInput{PlacementConstraints: []map[string]any{}, PlacementStrategy: []map[string]any{}}, false},
+		{"zones", ecs.ServiceInput{ZoneRebalancing: "DISABLED"}, false},
 		{"default platform", ecs.ServiceInput{PlatformVersion: "LATEST"}, false},
 		{"default network", ecs.ServiceInput{NetworkConfiguration: network("subnet-1", "DISABLED")}, false},
 		{"other definition", ecs.ServiceInput{TaskDefinition: "web"}, true},
@@ -135,7 +136,7 @@ func TestUpdateBeginsADeploymentOnlyWhenTasksChange(t *testing.T) {
 			t.Errorf("%s: not steady: %+v", c.name, s)
 		}
 	}
-	if s := w.describe("web"); !s.EnableExecuteCommand || !s.EnableECSManagedTags || s.PlatformVersion != "1.4.0" || s.TaskDefinition != account+"task-definition/web:2" || *s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
+	if s := w.describe("web"); s.ZoneRebalancing != "DISABLED" || !s.EnableExecuteCommand || !s.EnableECSManagedTags || s.PlatformVersion != "1.4.0" || s.TaskDefinition != account+"task-definition/web:2" || *s.DeploymentConfiguration.MinimumHealthyPercent != 50 || *s.DeploymentConfiguration.MaximumPercent != 200 {
 		t.Errorf("at last: %+v", s)
 	}
 }
@@ -149,7 +150,7 @@ func TestServiceShowsWhatItGotByDefault(t *testing.T) {
 	w := newWorld(t, begin)
 	w.create(func(in *ecs.ServiceInput) { in.LaunchType = "" })
 	s := w.describe("web")
-	if s.PlatformVersion != "LATEST" || s.Deployments[0].PlatformVersion != "1.4.0" || !reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) ||
+	if s.ZoneRebalancing != "ENABLED" || s.PlatformVersion != "LATEST" || s.Deployments[0].PlatformVersion != "1.4.0" || !reflect.DeepEqual(s.NetworkConfiguration, network("subnet-1", "DISABLED")) ||
 		s.LaunchType != "" || !reflect.DeepEqual(s.CapacityProviderStrategy, []ecs.StrategyItem{{CapacityProvider: "FARGATE", Weight: 1}}) {
 		t.Errorf("got %+v", s)
 	}

@@ -114,6 +114,7 @@ func (s *Services) shape(v *service, now time.Time, age time.Duration) ecs.Servi
 		PlacementConstraints: []struct{}{}, PlacementStrategy: []struct{}{}, NetworkConfiguration: run.NetworkConfiguration,
 		HealthCheckGracePeriod: v.grace, SchedulingStrategy: "REPLICA", DeploymentController: ecs.DeploymentController{Type: "ECS"},
 		Tags: append([]ecs.Tag{}, v.tags...), EnableECSManagedTags: run.EnableECSManagedTags, PropagateTags: v.propagate, EnableExecuteCommand: run.EnableExecuteCommand,
+		ZoneRebalancing: v.rebalance,
 	}
 	if shape.PropagateTags == "" {
 		shape.PropagateTags = "NONE"

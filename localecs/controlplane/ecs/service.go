@@ -36,6 +36,8 @@ type Service struct {
 	EnableECSManagedTags     bool                    `json:"enableECSManagedTags"`
 	PropagateTags            string                  `json:"propagateTags"`
 	EnableExecuteCommand     bool                    `json:"enableExecuteCommand"`
+	// ZoneRebalancing is ENABLED or DISABLED; there is one zone here.
+	ZoneRebalancing string `json:"availabilityZoneRebalancing"`
 }
 
 // Steady says whether a service is as it is to be: its one deployment is complete
@@ -130,6 +132,7 @@ type ServiceInput struct {
 	ServiceConnect           *ServiceConnect          `json:"serviceConnectConfiguration"`
 	VolumeConfigurations     []map[string]any         `json:"volumeConfigurations"`
 	VPCLattice               []map[string]any         `json:"vpcLatticeConfigurations"`
+	ZoneRebalancing          string                   `json:"availabilityZoneRebalancing"`
 }
 
 // ServiceConnect is refused when it is enabled.
