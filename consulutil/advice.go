@@ -64,6 +64,8 @@ func (n *needing) advice() string {
 		return "Consul does not know the token: correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE"
 	case ACLsDisabled(n.error):
 		return "enable ACLs in Consul; without them there is nothing to set up"
+	case strings.Contains(Reason(n.error), shortSession):
+		return "set session_ttl_min of the Consul servers to 10s, its default"
 	case strings.Contains(Reason(n.error), "Consul Enterprise feature"):
 		return WithoutPartitions
 	}

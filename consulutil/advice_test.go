@@ -32,6 +32,8 @@ func TestAdvise(t *testing.T) {
 				"Consul does not know the token: correct CONSUL_HTTP_TOKEN or CONSUL_HTTP_TOKEN_FILE"},
 		"without ACLs": {of("a", api.StatusError{Code: 401, Body: "ACL support disabled"}, acl),
 			"read a: Unexpected response code: 401 (ACL support disabled): enable ACLs in Consul; without them there is nothing to set up"},
+		"a short session": {of("a", api.StatusError{Code: 500, Body: "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"}, key),
+			"read a: Unexpected response code: 500 (Invalid Session TTL '10000000000', must be between [30s=24h0m0s]): set session_ttl_min of the Consul servers to 10s, its default"},
 		"a partition": {of("a", api.StatusError{Code: 400, Body: `Invalid query parameter: "partition" - Partitions are a Consul Enterprise feature`}, acl),
 			`read a: Unexpected response code: 400 (Invalid query parameter: "partition" - Partitions are a Consul Enterprise feature): ` + WithoutPartitions},
 		"a fault":      {of("a", api.StatusError{Code: 500, Body: "No cluster leader"}, acl), "read a: Unexpected response code: 500 (No cluster leader)"},

@@ -55,6 +55,7 @@ func TestClassify(t *testing.T) {
 		{"500 no servers", status(500, "No known Consul servers"), retry.Retry, retry.Retry},
 		{"503", status(503, "rate limit exceeded for operation, try again later"), retry.Retry, retry.Retry},
 		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent, retry.Permanent},
+		{"500 short session", status(500, "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"), retry.Permanent, retry.Permanent},
 		{"500 untrusted", status(500, "IAM principal arn:aws:iam::1:role/x is not trusted"), retry.Permanent, retry.Permanent},
 		{"500 no server ID", status(500, `missing header "X-Consul-IAM-ServerID"`), retry.Permanent, retry.Permanent},
 		{"500 other server ID", status(500, `expected "a" but got "b"`), retry.Permanent, retry.Permanent},

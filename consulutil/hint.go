@@ -52,13 +52,16 @@ func loginRemedy(err error) string {
 	return ""
 }
 
+// shortSession is in the refusal of a session that is shorter than the servers allow.
+const shortSession = "Invalid Session TTL"
+
 // refusedWith500 knows the refusals that look like faults of the server.
 func refusedWith500(err error) bool {
 	if Status(err) != http.StatusInternalServerError {
 		return false
 	}
 	reason := Reason(err)
-	if strings.Contains(reason, "Scripts are disabled on this agent") {
+	if strings.Contains(reason, "Scripts are disabled on this agent") || strings.Contains(reason, shortSession) {
 		return true
 	}
 	for _, r := range refusals() {
