@@ -52,6 +52,10 @@ func (s Service) Problems() []string {
 	if p := s.MaximumPercent; p != nil && (*p < 100 || *p > 200) {
 		add("maximumPercent: %d: want 100 to 200", *p)
 	}
+	// 100 and 200 are what no key means.
+	if m, h := s.MaximumPercent, s.MinimumHealthyPercent; m != nil && *m == 100 && (h == nil || *h == 100) {
+		add("maximumPercent: 100: minimumHealthyPercent is 100, too, and nothing could be deployed: want more, or a smaller minimumHealthyPercent")
+	}
 	if g := s.HealthCheckGracePeriod; g < 0 || g%time.Second != 0 {
 		add("healthCheckGracePeriod: %s: want whole seconds", g)
 	}

@@ -40,3 +40,17 @@ func TestInputIsWhatCreateServiceTakes(t *testing.T) {
 		t.Errorf("lag (-want +got):\n%s", d)
 	}
 }
+
+func TestPercentagesThatBlockDeployments(t *testing.T) {
+	t.Parallel()
+	fifty, hundred, more := 50, 100, 101
+	for _, tt := range []struct {
+		least, most *int
+		problems    int
+	}{{nil, nil, 0}, {nil, &hundred, 1}, {&hundred, &hundred, 1}, {&fifty, &hundred, 0}, {&hundred, nil, 0}, {nil, &more, 0}} {
+		got := wish.Service{Definition: "a.json", MinimumHealthyPercent: tt.least, MaximumPercent: tt.most}.Problems()
+		if len(got) != tt.problems {
+			t.Errorf("%v, %v: got %q", tt.least, tt.most, got)
+		}
+	}
+}
