@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
@@ -192,7 +193,7 @@ func (r *Record) container(c *taskdef.Container, network *Network) ecs.Container
 	}
 	v := r.report.View.Containers[i]
 	shape.LastStatus, shape.ExitCode, shape.Reason, shape.HealthStatus = v.LastStatus(), v.ExitCode, v.Reason, v.HealthStatus()
-	if !r.report.View.PullStoppedAt.IsZero() {
+	if !r.report.View.PullStoppedAt.IsZero() && !strings.HasPrefix(v.Reason, "CannotPull") {
 		shape.ImageDigest = facts.ImageDigest
 	}
 	return shape

@@ -132,6 +132,12 @@ func TestContainers(t *testing.T) {
 	if c := r.Shape(at(2), record.Lag{}, false).Containers[0]; c.ImageDigest != "sha256:1" {
 		t.Errorf("pulled: %+v", c)
 	}
+	r.Apply(report("STOPPED", "STOPPED", func(r *record.Report) {
+		r.View.PullStoppedAt, r.View.Containers[0].Reason = at(1), "CannotPullContainerError: pull access denied for app:1"
+	}), at(3))
+	if c := r.Shape(at(3), record.Lag{}, false).Containers[0]; c.ImageDigest != "" {
+		t.Errorf("not there to be pulled: %+v", c)
+	}
 }
 
 func TestListsAndWhoIsSeen(t *testing.T) {
