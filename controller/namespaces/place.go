@@ -1,5 +1,7 @@
 package namespaces
 
+import "regexp"
+
 // Tags of ECS tasks in the mesh.
 const (
 	tagMesh      = "consul.hashicorp.com/mesh"
@@ -10,23 +12,33 @@ const (
 // defaultName is the partition, and the namespace, of tasks without tags.
 const defaultName = "default"
 
+// What is wrong with a task's tags, for the log.
+const (
+	// halfPlace leaves open where the task is to be.
+	halfPlace = "task has one of the tags for partition and namespace, and needs both"
+	// badName would be refused by Consul, at each pass anew.
+	badName = "task's tag names a namespace that Consul cannot have: want at most 63 letters, digits and hyphens, not at its ends"
+)
+
 // namespace is the one that a task's tags name in the partition; empty if the
-// task is none of its. half says that one of two tags is missing, which leaves
-// open where the task is to be.
-func namespace(tags map[string]string, partition string) (name string, half bool) {
+// task is none of its, or with what is wrong.
+func namespace(tags map[string]string, partition string) (name, wrong string) {
 	if tags[tagMesh] != "true" {
-		return "", false
+		return "", ""
 	}
 	p, hasPartition := tags[tagPartition]
 	n, hasNamespace := tags[tagNamespace]
 	switch {
 	case hasPartition != hasNamespace:
-		return "", true
+		return "", halfPlace
 	case !hasPartition:
 		p, n = defaultName, defaultName
 	}
-	if p != partition {
-		return "", false
+	switch {
+	case p != partition:
+		return "", ""
+	case n != "" && !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`).MatchString(n):
+		return "", badName
 	}
-	return n, false
+	return n, ""
 }

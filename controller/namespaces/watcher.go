@@ -109,9 +109,9 @@ func (w *Watcher) describe(ctx context.Context) error {
 		if len(t.Tags) == 0 && w.mayBeLate(t.ID) {
 			continue
 		}
-		name, half := namespace(t.Tags, w.Partition)
-		if half {
-			w.Log.Error("task has one of the tags for partition and namespace, and needs both", logkey.TaskID, t.ID)
+		name, wrong := namespace(t.Tags, w.Partition)
+		if wrong != "" {
+			w.Log.Error(wrong, logkey.TaskID, t.ID, logkey.Namespace, t.Tags[tagNamespace])
 		}
 		w.tasks[t.ID] = name
 	}

@@ -29,21 +29,27 @@ func TestNamespaceOfTags(t *testing.T) {
 		tags      map[string]string
 		partition string
 		want      string
-		half      bool
+		wrong     string
 	}{
-		"no mesh":               {tags("partition", "ecs", "namespace", "web"), "ecs", "", false},
-		"mesh off":              {tags("mesh", "false", "partition", "ecs", "namespace", "web"), "ecs", "", false},
-		"both":                  {tags("mesh", "true", "partition", "ecs", "namespace", "web"), "ecs", "web", false},
-		"neither":               {tags("mesh", "true"), "default", "default", false},
-		"neither, elsewhere":    {tags("mesh", "true"), "ecs", "", false},
-		"another partition":     {tags("mesh", "true", "partition", "x", "namespace", "web"), "ecs", "", false},
-		"no namespace":          {tags("mesh", "true", "partition", "ecs"), "ecs", "", true},
-		"no partition":          {tags("mesh", "true", "namespace", "web"), "default", "", true},
-		"no tags":               {nil, "ecs", "", false},
-		"half, and not in mesh": {tags("namespace", "web"), "ecs", "", false},
+		"no mesh":               {tags("partition", "ecs", "namespace", "web"), "ecs", "", ""},
+		"mesh off":              {tags("mesh", "false", "partition", "ecs", "namespace", "web"), "ecs", "", ""},
+		"both":                  {tags("mesh", "true", "partition", "ecs", "namespace", "web"), "ecs", "web", ""},
+		"neither":               {tags("mesh", "true"), "default", "default", ""},
+		"neither, elsewhere":    {tags("mesh", "true"), "ecs", "", ""},
+		"another partition":     {tags("mesh", "true", "partition", "x", "namespace", "web"), "ecs", "", ""},
+		"no namespace":          {tags("mesh", "true", "partition", "ecs"), "ecs", "", halfPlace},
+		"no partition":          {tags("mesh", "true", "namespace", "web"), "default", "", halfPlace},
+		"no tags":               {nil, "ecs", "", ""},
+		"half, and not in mesh": {tags("namespace", "web"), "ecs", "", ""},
+		"a name with a space":   {tags("mesh", "true", "partition", "ecs", "namespace", "team a"), "ecs", "", badName},
+		"a name that is long":   {tags("mesh", "true", "partition", "ecs", "namespace", strings.Repeat("a", 64)), "ecs", "", badName},
+		"a name that is not":    {tags("mesh", "true", "partition", "ecs", "namespace", ""), "ecs", "", ""},
+		"one letter":            {tags("mesh", "true", "partition", "ecs", "namespace", "a"), "ecs", "a", ""},
+		"the longest":           {tags("mesh", "true", "partition", "ecs", "namespace", strings.Repeat("a", 63)), "ecs", strings.Repeat("a", 63), ""},
+		"a bad one, elsewhere":  {tags("mesh", "true", "partition", "x", "namespace", "team a"), "ecs", "", ""},
 	} {
-		if got, half := namespace(c.tags, c.partition); got != c.want || half != c.half {
-			t.Errorf("%s: got %q, %v; want %q, %v", name, got, half, c.want, c.half)
+		if got, wrong := namespace(c.tags, c.partition); got != c.want || wrong != c.wrong {
+			t.Errorf("%s: got %q, %q; want %q, %q", name, got, wrong, c.want, c.wrong)
 		}
 	}
 }
