@@ -31,7 +31,9 @@ func (s *Scenario) problems() []error {
 	case !label.MatchString(s.Name):
 		add("name: %q: want letters, digits, _ . and -: it is the name of a directory", s.Name)
 	}
-	s.behaviourProblems(add)
+	if s.StopOrder != StopReverse && s.StopOrder != StopAtOnce {
+		add("stopOrder: %q: want reverse or at-once", s.StopOrder)
+	}
 	if len(s.Tasks)+len(s.Services) == 0 {
 		add("tasks: at least one task definition is needed")
 	}
@@ -80,9 +82,6 @@ func (s *Scenario) serviceProblems(add func(string, ...any)) {
 			add("tasks[%q].service: %q is in services, which start their tasks themselves", name, task.Service)
 		}
 	}
-	for _, text := range s.API.Problems() {
-		add("api.%s", text)
-	}
 }
 
 // ServiceOf is the service of Services whose task may have this name; empty
@@ -101,26 +100,25 @@ func (s *Scenario) ServiceOf(task string) string {
 // settingProblems are the mistakes in what every task needs.
 func (s *Scenario) settingProblems() []error {
 	var errs []error
+	add := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	s.behaviourProblems(add)
 	for name, i := range s.Images {
 		if i == nil {
-			errs = append(errs, fmt.Errorf("images[%q]: want programs", name))
+			add("images[%q]: want programs", name)
 			continue
 		}
 		for _, err := range i.Problems() {
-			errs = append(errs, fmt.Errorf("images[%q].%w", name, err))
+			add("images[%q].%w", name, err)
 		}
 	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
-		errs = append(errs, fmt.Errorf("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet))
+		add("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet)
 	}
 	return errs
 }
 
-// behaviourProblems looks at what changes the simulator.
+// behaviourProblems looks at what changes the simulator, for all who run tasks.
 func (s *Scenario) behaviourProblems(add func(string, ...any)) {
-	if s.StopOrder != StopReverse && s.StopOrder != StopAtOnce {
-		add("stopOrder: %q: want reverse or at-once", s.StopOrder)
-	}
 	// Not a number is in no range.
 	if s.TimeScale != 0 && !(s.TimeScale >= minTimeScale && s.TimeScale <= maxTimeScale) {
 		add("timeScale: %v: want %v to %v: it divides the seconds of task definitions", s.TimeScale, minTimeScale, maxTimeScale)
@@ -135,5 +133,8 @@ func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 		if path == "" {
 			add("environmentFiles[%q]: want a file", arn)
 		}
+	}
+	for _, text := range s.API.Problems() {
+		add("api.%s", text)
 	}
 }
