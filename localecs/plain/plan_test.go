@@ -111,7 +111,7 @@ roles: {team/other: {}}
 		t.Errorf("environment file %q", got)
 	}
 	if diff := cmp.Diff([]identity.Role{
-		{Name: "other", Path: "/team/", Account: "222222222222"},
+		{Name: "other", Path: "/team/", Account: "222222222222", Partition: "aws"},
 		{Name: "shop", Path: "/team/", Account: "222222222222", Partition: "aws-cn"},
 	}, p.roles); diff != "" {
 		t.Errorf("roles (-want +got):\n%s", diff)
