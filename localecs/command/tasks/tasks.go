@@ -8,6 +8,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -76,6 +77,8 @@ func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
 		}
 	}
 	switch {
+	case len(found) == 0 && f.given && len(args) > 0 && isPipe(args[0]):
+		return nil, fmt.Errorf("%s is a pipe: task definitions are read more than once, so write it to a file", args[0])
 	case len(found) == 0 && f.given && len(args) > 0:
 		return nil, fmt.Errorf("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which %s is not: a scenario says it in its file", args[0])
 	case len(found) == 0:
@@ -86,6 +89,11 @@ func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
 		return nil, fmt.Errorf("%s: for scenarios only", strings.Join(scenarioOnly, ", "))
 	}
 	return found, nil
+}
+
+func isPipe(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.Mode()&fs.ModeNamedPipe != 0
 }
 
 // Hint explains why a directory without a scenario cannot run if it has task

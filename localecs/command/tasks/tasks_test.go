@@ -43,6 +43,9 @@ func files(t *testing.T, texts map[string]string) string {
 func TestArgumentsAreDefinitionsOrScenarios(t *testing.T) {
 	t.Parallel()
 	dir := files(t, map[string]string{"a.json": definition, "b.json": definition, "scenario.yaml": "name: x\n"})
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	in := func(names ...string) (paths []string) {
 		for _, name := range names {
 			paths = append(paths, filepath.Join(dir, name))
@@ -62,6 +65,7 @@ func TestArgumentsAreDefinitionsOrScenarios(t *testing.T) {
 		"flags of scenarios": {nil, in("a.json"), []string{"-chaos", "-seed"}, 0, "-chaos, -seed: for scenarios only"},
 		"flags of definitions": {[]string{"-image", "a=sh"}, in("scenario.yaml"), nil, 0,
 			"-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which DIR/scenario.yaml is not: a scenario says it in its file"},
+		"a pipe":      {[]string{"-image", "a=sh"}, in("pipe"), nil, 0, "DIR/pipe is a pipe: task definitions are read more than once, so write it to a file"},
 		"flags alone": {[]string{"-image", "a=sh"}, nil, nil, 0, ""},
 	} {
 		f, err := parsed(t, c.flags...)

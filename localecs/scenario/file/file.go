@@ -1,6 +1,7 @@
 package file
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -222,16 +223,21 @@ func Default() *Scenario {
 // are what is wrong with the values.
 func parse(data []byte, problems func(*Scenario) []error) (*Scenario, error) {
 	s := Default()
-	if err := strict.Unmarshal(data, s, foreign); err != nil {
+	if err := strict.Unmarshal(data, s, foreign(data)); err != nil {
 		return nil, err
 	}
 	return s, errors.Join(problems(s)...)
 }
 
-// foreign recognises what is no scenario.
-func foreign(keys []string) string {
-	if slices.Contains(keys, "containerDefinitions") || slices.Contains(keys, "taskDefinition") {
+// foreign recognises what is no scenario by a document's keys.
+func foreign(data []byte) func(keys []string) string {
+	return func(keys []string) string {
+		switch {
+		case !slices.Contains(keys, "containerDefinitions") && !slices.Contains(keys, "taskDefinition"):
+			return ""
+		case bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")):
+			return "this is a task definition, and no scenario: localecs run takes it as an argument, from a file, not from a pipe"
+		}
 		return "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes that as it is"
 	}
-	return ""
 }
