@@ -83,7 +83,7 @@ LOCALECS_SIMULATE, in its definition or an override, has it do something else:
 exit=3,after=10s   unhealthy=30s   stop=5s   stop=never   start=REASON
 
 Ctrl-C ends all tasks at once, without an orderly stop, and leaves nothing but
-logs.
+logs, and in state.json how the tasks were.
 
 Exit status: 0 after Ctrl-C or SIGTERM, 1 usage, 3 it could not be served.
 

@@ -74,7 +74,7 @@ func (s *served) aws(t *testing.T, args ...string) string {
 	return out
 }
 
-// end is Ctrl-C; what is left are logs.
+// end is Ctrl-C; what is left are logs, and how all has ended.
 func (s *served) end(t *testing.T) {
 	t.Helper()
 	s.Signal(syscall.SIGINT)
@@ -83,7 +83,7 @@ func (s *served) end(t *testing.T) {
 	}
 	s.AllGone()
 	left, err := filepath.Glob(filepath.Join(s.dir, "*"))
-	if d := cmp.Diff([]string{filepath.Join(s.dir, "logs")}, left); err != nil || d != "" {
+	if d := cmp.Diff([]string{filepath.Join(s.dir, "logs"), filepath.Join(s.dir, "state.json")}, left); err != nil || d != "" {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
 }
