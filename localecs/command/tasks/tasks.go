@@ -80,7 +80,7 @@ func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
 	case len(found) == 0 && f.given && len(args) > 0 && isPipe(args[0]):
 		return nil, fmt.Errorf("%s is a pipe: task definitions are read more than once, so write it to a file", args[0])
 	case len(found) == 0 && f.given && len(args) > 0:
-		return nil, fmt.Errorf("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which %s is not: a scenario says it in its file", args[0])
+		return nil, Hint(args[0], fmt.Errorf("-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which %s is not: a scenario says it in its file", args[0]))
 	case len(found) == 0:
 		return nil, nil
 	case len(found) < len(args):

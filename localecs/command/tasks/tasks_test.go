@@ -65,6 +65,8 @@ func TestArgumentsAreDefinitionsOrScenarios(t *testing.T) {
 		"flags of scenarios": {nil, in("a.json"), []string{"-chaos", "-seed"}, 0, "-chaos, -seed: for scenarios only"},
 		"flags of definitions": {[]string{"-image", "a=sh"}, in("scenario.yaml"), nil, 0,
 			"-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which DIR/scenario.yaml is not: a scenario says it in its file"},
+		"flags and their directory": {[]string{"-image", "a=sh"}, []string{dir}, nil, 0,
+			"-image, -entrypoint, -cmd, -secret, -environment-file and -images are for task definitions, which DIR is not: a scenario says it in its file; its task definitions run with: localecs run DIR/a.json DIR/b.json"},
 		"a pipe":      {[]string{"-image", "a=sh"}, in("pipe"), nil, 0, "DIR/pipe is a pipe: task definitions are read more than once, so write it to a file"},
 		"flags alone": {[]string{"-image", "a=sh"}, nil, nil, 0, ""},
 	} {
