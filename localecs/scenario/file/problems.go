@@ -111,6 +111,9 @@ func (s *Scenario) settingProblems() []error {
 			add("images[%q].%w", name, err)
 		}
 	}
+	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(s.Cluster) {
+		add("cluster: %q: want letters, digits, _ and -, as ECS does", s.Cluster)
+	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
 		add("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet)
 	}

@@ -16,6 +16,7 @@ func TestLoadSetting(t *testing.T) {
 		"images: {a: {programs: {/bin/sh: /bin/sh}}}\nroles: {shop: {actions: ['ecs:List*']}}\n": "",
 		"subnet: 10.1.0.0/24\n":       "",
 		"subnet: here\n":              `subnet: "here": want a CIDR block such as 10.42.0.0/24`,
+		"cluster: a b\n":              `cluster: "a b": want letters, digits, _ and -, as ECS does`,
 		"timeScale: -1\n":             `timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
 		"gatePeriod: -1s\n":           `gatePeriod: -1s: want a duration such as 5s, or 0`,
 		"environmentFiles: {web: }\n": `environmentFiles: "web": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
