@@ -71,6 +71,8 @@ type origin struct {
 	service string
 	// anywhere takes definitions that are not for Fargate, and inactive ones.
 	anywhere bool
+	// kept takes inactive definitions: a service goes on with its own.
+	kept bool
 }
 
 // run starts tasks of a service, or standalone ones.

@@ -28,14 +28,14 @@ func (p *Plane) RunHere(call ecs.Call, service string, in ecs.RunTaskInput) (ecs
 
 // ForService checks what a service is to run, before it does. What it returns
 // names the cluster and the revision in full, and the capacity providers where
-// the cluster's are to be used.
-func (p *Plane) ForService(in ecs.RunTaskInput) (resolved ecs.RunTaskInput, r *registry.Revision, err error) {
+// the cluster's are to be used. A revision that is kept may be inactive.
+func (p *Plane) ForService(in ecs.RunTaskInput, kept bool) (resolved ecs.RunTaskInput, r *registry.Revision, err error) {
 	if err := checkRun(in); err != nil {
 		return in, nil, err
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	o, err := p.order(in, origin{})
+	o, err := p.order(in, origin{kept: kept})
 	if err != nil {
 		return in, nil, err
 	}

@@ -19,7 +19,7 @@ func (s *Services) CreateService(call ecs.Call, in ecs.ServiceInput) (ecs.Servic
 	if err := checkCreate(in); err != nil {
 		return ecs.ServiceOutput{}, err
 	}
-	run, r, err := s.plane.ForService(orderOf(in, ecs.RunTaskInput{PlatformVersion: latest}))
+	run, r, err := s.plane.ForService(orderOf(in, ecs.RunTaskInput{PlatformVersion: latest}), false)
 	if err != nil {
 		return ecs.ServiceOutput{}, err
 	}
@@ -229,16 +229,7 @@ func (v *service) allow(in ecs.ServiceInput) {
 // check resolves a revision that is to be run; a service may keep one that is
 // not active any more.
 func (s *Services) check(run ecs.RunTaskInput, kept bool) (*revision, error) {
-	if kept {
-		r, err := s.plane.Find(run.TaskDefinition)
-		if err != nil {
-			return nil, err
-		}
-		if r != nil && r.Status != ecs.Active {
-			return &revision{arn: r.ARN, probed: probed(r.Definition)}, nil
-		}
-	}
-	_, r, err := s.plane.ForService(run)
+	_, r, err := s.plane.ForService(run, kept)
 	if err != nil {
 		return nil, err
 	}

@@ -172,7 +172,9 @@ func TestServiceGoesOnWithARevisionThatIsInactive(t *testing.T) {
 	if s := w.describe("web"); s.RunningCount != 3 || len(s.Deployments) != 1 {
 		t.Errorf("got %+v", s)
 	}
-	_, err := w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.ServiceName, in.TaskDefinition = "other", "web:1" }))
+	_, err := w.UpdateService(w.call(), ecs.ServiceInput{Service: "web", CapacityProviderStrategy: []ecs.StrategyItem{{CapacityProvider: "x"}}})
+	testkit.WantError[*ecs.Error](t, err, "InvalidParameterException: The specified capacity provider strategy cannot contain a capacity provider that is not associated with the cluster. Associate the capacity provider with the cluster and try again.")
+	_, err = w.CreateService(w.call(), input(func(in *ecs.ServiceInput) { in.ServiceName, in.TaskDefinition = "other", "web:1" }))
 	testkit.WantError[*ecs.Error](t, err, "ClientException: TaskDefinition is inactive")
 }
 
