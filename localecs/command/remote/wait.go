@@ -165,6 +165,9 @@ func (f *waitFlags) find(ctx context.Context) (dir string, watch func(context.Co
 			if cause := context.Cause(ctx); !errors.Is(cause, errTimeUp) {
 				return "", nil, cause
 			}
+			if last, _ := control.Ended(f.dir, time.Time{}); last != nil { // an error is no reason to say less
+				err = fmt.Errorf("%w; the run in %s had ended before the wait began", err, last.Directory)
+			}
 			return "", nil, fmt.Errorf("not within %s: %w", f.timeout, err)
 		}
 	}

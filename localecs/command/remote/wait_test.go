@@ -52,7 +52,7 @@ func TestWaitIsToldOfARunThatWasTooShort(t *testing.T) {
 		}
 	}
 	end(time.Now().Add(-time.Hour)) // another one may be about to begin
-	if code, stdout, stderr := call("-timeout", "300ms", "job"); code != 1 || stdout != "" || !strings.HasPrefix(stderr, "localecs wait: not within 300ms: nothing runs below ") {
+	if code, stdout, stderr := call("-timeout", "300ms", "job"); code != 1 || stdout != "" || !strings.HasPrefix(stderr, "localecs wait: not within 300ms: nothing runs below ") || !strings.HasSuffix(stderr, "; the run in /gone/job had ended before the wait began\n") {
 		t.Errorf("a run of an hour ago: exit code %d, %q, %q", code, stdout, stderr)
 	}
 }
