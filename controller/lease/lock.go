@@ -80,6 +80,9 @@ func New(o Options) *Lock { return &Lock{Options: o} }
 // *LostError, or lead's.
 func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error {
 	if err := l.acquire(ctx, standby); err != nil {
+		if ctx.Err() != nil && l.session != "" {
+			l.release(ctx) // it may have got the lock, and not heard of it
+		}
 		return err
 	}
 	return l.hold(ctx, lead)
