@@ -72,8 +72,7 @@ func Serve(o Options) (*Server, error) {
 }
 
 // Close tells those who follow how all has ended, and leaves that in EndFile in the
-// socket's place. To
-// be called when nothing runs any more. Further calls do nothing.
+// socket's place. To be called when nothing runs any more. Further calls do nothing.
 func (s *Server) Close() error {
 	s.once.Do(func() {
 		err := s.leave() // while there is the socket still: one of them is there

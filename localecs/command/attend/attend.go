@@ -87,7 +87,7 @@ func serve(o control.Options, log hclog.Logger) (leave func()) {
 	}
 	return func() {
 		if err := s.Close(); err != nil {
-			log.Warn("control socket was not taken away", logkey.Error, err)
+			log.Warn("how the run has ended is not told to localecs wait, or its control socket is left", logkey.Error, err)
 		}
 	}
 }
