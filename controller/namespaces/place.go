@@ -20,6 +20,9 @@ const (
 	badName = "task's tag names a namespace that Consul cannot have: want at most 63 letters, digits and hyphens, not at its ends"
 )
 
+// hostLabel is what a namespace may be called (Consul Enterprise, namespaces).
+var hostLabel = regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`)
+
 // namespace is the one that a task's tags name in the partition; empty if the
 // task is none of its, or with what is wrong.
 func namespace(tags map[string]string, partition string) (name, wrong string) {
@@ -37,7 +40,7 @@ func namespace(tags map[string]string, partition string) (name, wrong string) {
 	switch {
 	case p != partition:
 		return "", ""
-	case n != "" && !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?$`).MatchString(n):
+	case n != "" && !hostLabel.MatchString(n):
 		return "", badName
 	}
 	return n, ""

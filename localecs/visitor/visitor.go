@@ -15,6 +15,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	goruntime "runtime"
@@ -122,20 +123,12 @@ func enter(p Place) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
 		return fmt.Errorf("keep mounts to itself: %w", err)
 	}
-	for _, path := range sorted(p.Names) {
+	for _, path := range slices.Sorted(maps.Keys(p.Names)) {
 		if err := replace(path, p.Names[path], p.Temp); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func sorted(names map[string]string) (paths []string) {
-	for path := range names {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	return paths
 }
 
 // replace shows the calling thread another file.

@@ -52,7 +52,9 @@ func TestWhatIsLeftHasItsTime(t *testing.T) {
 		{[]Leftover{token, service}, nil, 15 * time.Second, "still in Consul after 15s: token 1 of m, service api-1234"},
 		{[]Leftover{service}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234"},
 		{[]Leftover{service, {Agent: "n", State: "alive"}}, nil, 75 * time.Second, "still in Consul after 1m15s: service api-1234, agent n, which is alive"},
-		{[]Leftover{{Agent: "n", State: "failed"}}, nil, 15 * time.Second, "still in Consul after 15s: agent n, which is failed"},
+		{[]Leftover{{Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: agent n, which is failed"},
+		{[]Leftover{service, {Agent: "n", State: "failed"}}, nil, 45 * time.Second, "still in Consul after 45s: service api-1234, agent n, which is failed"},
+		{[]Leftover{{Agent: "n", State: "failed"}, token}, nil, 15 * time.Second, "still in Consul after 15s: agent n, which is failed, token 1 of m"},
 		{nil, errors.New("list tokens: refused"), 15 * time.Second, "still in Consul after 15s: list tokens: refused"},
 	} {
 		if got := Limit(c.rest); got != c.want || Still(got, c.rest, c.err) != c.text {
