@@ -33,7 +33,7 @@ func checkName(_ *TaskDefinition, c *Container, report Report) {
 	switch {
 	case c.Name == "":
 		report(".name", "Container.name should not be null or empty.")
-	case !validName(c.Name):
+	case !ValidName(c.Name):
 		report(".name", "Container.name %q must be %s.", c.Name, nameFormat)
 	}
 }

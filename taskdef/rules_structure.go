@@ -17,7 +17,7 @@ const (
 func structureRules() []Rule {
 	return []Rule{
 		task("family-name", func(d *TaskDefinition, report Report) {
-			if !validName(d.Family) {
+			if !ValidName(d.Family) {
 				report("$.family", "Family %q must be %s.", d.Family, nameFormat)
 			}
 		}),
@@ -72,7 +72,7 @@ func checkVolumeNames(d *TaskDefinition, report Report) {
 	for i, v := range d.Volumes {
 		path := fmt.Sprintf("$.volumes[%d].name", i)
 		switch {
-		case !validName(v.Name):
+		case !ValidName(v.Name):
 			report(path, "Volume name %q must be %s.", v.Name, nameFormat)
 		case seen[v.Name]:
 			report(path, "Volume name '%s' is used twice.", v.Name)
@@ -113,7 +113,9 @@ func checkEnums(d *TaskDefinition, report Report) {
 
 const nameFormat = "1 to 255 letters, digits, '_' or '-'"
 
-func validName(s string) bool {
+// ValidName tells whether ECS takes a name of a family, a container, a volume, a
+// cluster or a service.
+func ValidName(s string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(s)
 }
 

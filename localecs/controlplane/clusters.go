@@ -3,13 +3,13 @@ package controlplane
 import (
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/arn"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/input"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/strategy"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // cluster is a cluster of the account. An inactive one stays known, as in AWS.
@@ -27,7 +27,7 @@ func (p *Plane) CreateCluster(_ ecs.Call, in ecs.CreateClusterInput) (ecs.Cluste
 	if name == "" {
 		name = arn.Default
 	}
-	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(name) {
+	if !taskdef.ValidName(name) {
 		return ecs.ClusterOutput{}, ecs.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
 	}
 	if err := input.Tags(in.Tags); err != nil {

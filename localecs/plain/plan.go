@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,9 +19,6 @@ import (
 
 // SettingName is the file beside a task definition that says what the flags would.
 const SettingName = "localecs.yaml"
-
-// directoryName is what a task may be called.
-var directoryName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
 
 // Sources say what the tasks of some definitions need besides them.
 type Sources struct {
@@ -187,7 +183,7 @@ func (p *Plan) read(paths []string) (warnings []string, err error) {
 		switch {
 		case name == "":
 			name = def.Family
-		case !directoryName.MatchString(name):
+		case !file.NamesDirectory(name):
 			errs = append(errs, fmt.Errorf("%q: want letters, digits, _ . and -: it is the name of a directory", name))
 		}
 		if count[name]++; count[name] > 1 {

@@ -4,13 +4,13 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"math/big"
-	"regexp"
 	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/input"
 	"github.com/meshtask/consul-ecs/localecs/services/plan"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // CreateService makes a service, or answers with the one of that name when all
@@ -289,7 +289,7 @@ func checkCreate(in ecs.ServiceInput) error {
 	switch {
 	case in.ServiceName == "":
 		return ecs.Client("Service name can not be blank.")
-	case !regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(in.ServiceName):
+	case !taskdef.ValidName(in.ServiceName):
 		return ecs.Invalid("Service names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
 	case in.DesiredCount == nil && in.SchedulingStrategy != "DAEMON":
 		return ecs.Invalid("The desired count must be specified for a service with the REPLICA scheduling strategy.")

@@ -9,11 +9,14 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// label is what a name may be that becomes the name of a directory: one path
+// NamesDirectory tells whether a name may become that of a directory: one path
 // element, and no option or hidden file.
-var label = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`)
+func NamesDirectory(name string) bool {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name)
+}
 
 // Time may be stretched as well as shortened.
 const (
@@ -28,7 +31,7 @@ func (s *Scenario) problems() []error {
 	switch {
 	case s.Name == "":
 		add("name: must not be empty")
-	case !label.MatchString(s.Name):
+	case !NamesDirectory(s.Name):
 		add("name: %q: want letters, digits, _ . and -: it is the name of a directory", s.Name)
 	}
 	if s.StopOrder != StopReverse && s.StopOrder != StopAtOnce {
@@ -38,7 +41,7 @@ func (s *Scenario) problems() []error {
 		add("tasks: at least one task definition is needed")
 	}
 	for name, task := range s.Tasks {
-		if !label.MatchString(name) {
+		if !NamesDirectory(name) {
 			add("tasks: %q: want letters, digits, _ . and -: it is the name of a directory", name)
 		}
 		if task.Definition == "" {
@@ -64,7 +67,7 @@ func (s *Scenario) problems() []error {
 // serviceProblems looks at services, whose tasks get names of their own.
 func (s *Scenario) serviceProblems(add func(string, ...any)) {
 	for name, service := range s.Services {
-		if !label.MatchString(name) {
+		if !NamesDirectory(name) {
 			add("services: %q: want letters, digits, _ . and -: it begins the names of directories", name)
 		}
 		if _, taken := s.Tasks[name]; taken {
@@ -111,7 +114,7 @@ func (s *Scenario) settingProblems() []error {
 			add("images[%q].%w", name, err)
 		}
 	}
-	if !regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(s.Cluster) {
+	if !taskdef.ValidName(s.Cluster) {
 		add("cluster: %q: want letters, digits, _ and -, as ECS does", s.Cluster)
 	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
