@@ -53,12 +53,16 @@ const (
 	// three times what it takes on an idle machine.
 	ServeBound = 45 * time.Second
 	// TokenBound and ServiceBound are how long something may stay after the end of
-	// its task, as in package server of scenarios.
+	// its task. It takes tens of milliseconds, but services come back when their token
+	// still works: the agent that leaves writes the listener's check once more, after
+	// the server has forgotten its node. The server looks for such nodes every 60 s
+	// (Consul's ReconcileInterval).
 	TokenBound   = 15 * time.Second
 	ServiceBound = 75 * time.Second
-	// AgentBound is how long the server may take to know that an agent has left: with
-	// many dead agents about, word of it may get lost, and the next exchange of whole
-	// states by Consul's gossip, every 30 s, brings it.
+	// AgentBound is how long the server may take to know that an agent has left: where
+	// others have left or died a moment before, word of it may get lost, and the server
+	// has it as failed until the next exchange of whole states by Consul's gossip, which
+	// each agent begins every 30 s (serf: MergeRemoteState).
 	AgentBound = 45 * time.Second
 	// LogOutBound is until when after TERM the servers must be back for a token to be
 	// logged out: health-sync tries for 27 s, at least every 5 s.

@@ -6,34 +6,21 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/chaos/invariant"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// How long something of a stopped task may be left in Consul. It takes tens of
-// milliseconds, but services come back when their token still works: the agent
-// that leaves writes the listener's check once more, after the server has
-// forgotten its node. The server looks for such nodes every 60 s (Consul's
-// ReconcileInterval). That an agent has died gossip finds out in less; that one has
-// left may be lost on the way where others have left a moment before, and the server
-// has it as failed until it hears so in an exchange of whole states, which each agent
-// begins every 30 s (serf: MergeRemoteState).
-const (
-	TokenLimit   = 15 * time.Second
-	AgentLimit   = 45 * time.Second
-	ServiceLimit = 75 * time.Second
-)
-
-// Limit is how long that may be left.
+// Limit is how long that may be left of a stopped task.
 func Limit(rest []Leftover) time.Duration {
 	token := func(l Leftover) bool { return l.Token != "" }
 	failed := func(l Leftover) bool { return l.State == AgentFailed }
 	switch {
 	case len(rest) == 0 || slices.ContainsFunc(rest, token):
-		return TokenLimit
+		return invariant.TokenBound
 	case slices.ContainsFunc(rest, failed):
-		return AgentLimit
+		return invariant.AgentBound
 	}
-	return ServiceLimit
+	return invariant.ServiceBound
 }
 
 // Still says what is left after a while, or why that is not known.

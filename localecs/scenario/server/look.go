@@ -6,6 +6,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/localecs"
+	"github.com/meshtask/consul-ecs/localecs/chaos/invariant"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -19,7 +20,7 @@ type Look struct {
 
 // Left is what is left of a task, or of all when taskID is empty.
 func (l Look) Left(ctx context.Context, taskID string) ([]Leftover, error) {
-	ctx, cancel := context.WithTimeout(ctx, TokenLimit)
+	ctx, cancel := context.WithTimeout(ctx, invariant.TokenBound)
 	defer cancel()
 	return Left(ctx, l.Client, taskID, l.Checks.NoTokensOf, l.Checks.NoServices)
 }
@@ -40,7 +41,7 @@ func (l Look) LeftBy(ctx context.Context, task *localecs.Task, hasAgent bool) ([
 
 // Agent is the task's agent.
 func (l Look) Agent(ctx context.Context, task *localecs.Task) (Leftover, error) {
-	ctx, cancel := context.WithTimeout(ctx, TokenLimit)
+	ctx, cancel := context.WithTimeout(ctx, invariant.TokenBound)
 	defer cancel()
 	return Agent(ctx, l.Client, task.IP())
 }
