@@ -3,7 +3,6 @@ package network
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"net/netip"
 	"os"
 	"sync"
@@ -161,7 +160,9 @@ func (f *Fabric) attach(taskID string) (*Namespace, error) {
 	n.place, n.link = place, link
 	n.close = func() error {
 		f.mu.Lock()
-		maps.DeleteFunc(f.tasks, func(_ string, other *Namespace) bool { return other == n })
+		if f.tasks[taskID] == n {
+			delete(f.tasks, taskID)
+		}
 		f.mu.Unlock()
 		err := detach()
 		f.pool.release(ip)

@@ -50,7 +50,7 @@ func (t *Task) recordPullFailure(ev PullFailed, now time.Time) {
 		return
 	}
 	c.pulling = false
-	c.reason = prefixed("CannotPullContainerError", ev.Reason)
+	c.reason = prefixed(CannotPull, ev.Reason)
 	t.pullStoppedAt = now
 	t.stop(StopTaskFailedToStart, c.reason, now)
 	t.stopped(c, now)

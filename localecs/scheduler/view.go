@@ -35,6 +35,9 @@ const (
 // termination notices").
 const SpotReason = "Your Spot Task was interrupted."
 
+// CannotPull begins the reason of a container whose image could not be pulled.
+const CannotPull = "CannotPullContainerError"
+
 // OutOfMemory is the reason of a container that the kernel has ended for its memory.
 const OutOfMemory = "OutOfMemoryError: Container killed due to memory usage"
 

@@ -82,14 +82,14 @@ const (
 // of down: it cannot, or its task has ended and the server does not know.
 func silent(e, down chaos.Event, s chaos.Schedule, w chaos.World) bool {
 	_, on := e.Target(w, s)
-	agent := on == string(chaos.Agent) || on == chaos.AgentContainer
+	begun, still := e.At <= down.End()+leading, e.End() >= down.End()
 	switch e.Kind() {
 	case "partition":
-		return on != chaos.AnotherTask && e.At <= down.End()+leading && e.End() >= down.End()
+		return begun && still && on != chaos.AnotherTask
 	case "freeze", "slow":
-		return agent && e.At <= down.End()+leading && e.End() >= down.End()
+		return begun && still && (on == string(chaos.Agent) || on == chaos.AgentContainer)
 	case "kill", "oom", "stop", "spot":
-		return on != string(chaos.HealthSync) && e.At <= down.End()+leading && e.At >= down.At-leaving
+		return begun && e.At >= down.At-leaving && on != string(chaos.HealthSync)
 	}
 	return false
 }

@@ -193,7 +193,7 @@ func (r *Record) container(c *taskdef.Container, network *Network) ecs.Container
 	}
 	v := r.report.View.Containers[i]
 	shape.LastStatus, shape.ExitCode, shape.Reason, shape.HealthStatus = v.LastStatus(), v.ExitCode, v.Reason, v.HealthStatus()
-	if !r.report.View.PullStoppedAt.IsZero() && !strings.HasPrefix(v.Reason, "CannotPull") {
+	if !r.report.View.PullStoppedAt.IsZero() && !strings.HasPrefix(v.Reason, scheduler.CannotPull) {
 		shape.ImageDigest = facts.ImageDigest
 	}
 	return shape

@@ -48,13 +48,12 @@ func (w *Watcher) Run(ctx context.Context) {
 		opts := consistent()
 		opts.WaitIndex, opts.WaitTime = index, 30*time.Second
 		checks, meta, err := w.client.Health().State(api.HealthAny, opts.WithContext(ctx))
-		switch {
-		case err != nil:
+		if err != nil {
 			w.lose()
-		case w.isStale() && !w.knowsNodes(checks):
-			w.update(time.Now(), checks, true)
-		default:
-			w.update(time.Now(), checks, false)
+		} else {
+			w.update(time.Now(), checks, w.isStale() && !w.knowsNodes(checks))
+		}
+		if !w.isStale() {
 			index = meta.LastIndex
 			continue
 		}
