@@ -13,7 +13,7 @@ import (
 )
 
 // Patience is how long a test waits for something that should come at once.
-const Patience = 20 * time.Second
+const Patience = 60 * time.Second
 
 const rolePrefix = "role="
 
