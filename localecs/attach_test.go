@@ -45,7 +45,7 @@ func streams(t *testing.T, stdin string) (s session.Session, ended func() (outpu
 func TestAttachRunsInTheContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	task := w.run(t, nil, shell("a", "sleep 60"))
+	task := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, task, "running", running)
 	for name, tt := range map[string]struct {
 		argv  []string
@@ -74,7 +74,7 @@ func TestAttachRunsInTheContainer(t *testing.T) {
 func TestAttachEndsBySignalsAndWithItsContext(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	task := w.run(t, nil, shell("a", "sleep 60"))
+	task := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, task, "running", running)
 	const script = "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"
 	for name, tt := range map[string]struct {
@@ -109,7 +109,7 @@ func TestAttachEndsBySignalsAndWithItsContext(t *testing.T) {
 func TestVisitorsAreInTheNetworkUntilClose(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	task := w.run(t, nil, shell("a", "sleep 60"))
+	task := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, task, "running", running)
 	program := testkit.RequireBinary(t, "getent")
 	visit := func(s session.Session, path string, argv ...string) (int, error) {

@@ -209,7 +209,7 @@ func TestStopOrder(t *testing.T) {
 // Scenarios 55, 56 and 58: what a task finds at 169.254.170.2.
 func TestEndpointsInsideTheTask(t *testing.T) {
 	w := newWorld(t, nil)
-	task := w.run(t, func(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }, shell("a", "env; exec sleep 60"))
+	task := w.run(t, func(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }, shell("a", "env; exec sleep 1000"))
 	until(t, task, "environment logged", func(v scheduler.View) bool { return running(v) && strings.Contains(w.log(t, "a"), "RELATIVE_URI") })
 	env := map[string]string{}
 	for line := range strings.Lines(w.log(t, "a")) {
@@ -284,10 +284,10 @@ func TestNothingStartsWhenSomethingIsMissing(t *testing.T) {
 
 func TestHealthCheckRunsInsideTheContainer(t *testing.T) {
 	w := newWorld(t, nil)
-	a := shell("a", "sleep 60")
-	one := 1
+	a := shell("a", "sleep 1000")
+	one, minute := 1, 60
 	a.Environment = []taskdef.KeyValue{{Name: "X", Value: "1"}}
-	a.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD-SHELL", "echo x is $X; test $X = 2"}, Interval: &one, Timeout: &one, Retries: &one}
+	a.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD-SHELL", "echo x is $X; test $X = 2"}, Interval: &one, Timeout: &minute, Retries: &one}
 	task := w.run(t, nil, a)
 	until(t, task, "unhealthy", func(v scheduler.View) bool { return v.Containers[0].Health.Status == scheduler.HealthUnhealthy })
 	if h := task.View().Containers[0].Health; h.ExitCode != 1 || h.Output != "x is 1\n" {
@@ -323,8 +323,8 @@ func TestTasksShareVolumesInsideAndNothingBetweenThem(t *testing.T) {
 
 func TestTasksFindEachOtherByName(t *testing.T) {
 	w := newWorld(t, nil)
-	first := w.run(t, nil, shell("a", "sleep 60"))
-	second := w.run(t, nil, shell("a", "sleep 60"))
+	first := w.run(t, nil, shell("a", "sleep 1000"))
+	second := w.run(t, nil, shell("a", "sleep 1000"))
 	until(t, first, "running", running)
 	until(t, second, "running", running)
 	// The resolver that resolv.conf names, asked from inside a task.
@@ -354,7 +354,7 @@ func TestTasksFindEachOtherByName(t *testing.T) {
 
 func TestCloseEndsRunningTasks(t *testing.T) {
 	w := newWorld(t, nil)
-	task := w.run(t, nil, shell("a", "sleep 60"), shell("b", "sleep 60"))
+	task := w.run(t, nil, shell("a", "sleep 1000"), shell("b", "sleep 1000"))
 	until(t, task, "running", running)
 	if err := w.Close(); err != nil {
 		t.Fatal(err)

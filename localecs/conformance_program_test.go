@@ -21,7 +21,7 @@ import (
 // /bin/helper. It says what happens to it, each line with the time.
 func program(args []string) int {
 	switch args[0] {
-	case "run": // run WAIT CODE: ends WAIT after a signal, with CODE
+	case "run": // run WAIT CODE: ends WAIT after a signal, with CODE; "linger", at SIGINT
 		return run(args[1], args[2])
 	case "exit": // exit CODE AFTER
 		pause(args[2])
@@ -67,7 +67,7 @@ func program(args []string) int {
 		return whoAmI(args[1])
 	case "tick": // says something every 5 ms
 		for range time.Tick(5 * time.Millisecond) {
-			fmt.Println("tick")
+			say("tick")
 		}
 	case "net": // net [listen|dial]=ADDRESS...
 		return connect(args[1:])
@@ -110,14 +110,17 @@ func run(wait, code string) int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, syscall.SIGTERM, syscall.SIGINT)
 	say("ready")
-	first := <-signals
-	say(unix.SignalName(first.(syscall.Signal)))
 	ended := make(chan bool)
-	go func() { pause(wait); close(ended) }()
-	for {
+	for first := true; ; first = false {
 		select {
-		case more := <-signals:
-			say(unix.SignalName(more.(syscall.Signal)))
+		case got := <-signals:
+			say(unix.SignalName(got.(syscall.Signal)))
+			switch {
+			case wait == "linger" && got == syscall.SIGINT:
+				return number(code)
+			case wait != "linger" && first:
+				go func() { pause(wait); close(ended) }()
+			}
 		case <-ended:
 			return number(code)
 		}
@@ -155,7 +158,8 @@ func connect(words []string) int {
 			}
 		case "dial":
 			text, err := hear(address)
-			fmt.Println(word, errorName(err), text, time.Since(began) < time.Second)
+			// Nobody waited for an answer that does not come: the kernel would, three seconds.
+			fmt.Println(word, errorName(err), text, time.Since(began) < 2500*time.Millisecond)
 		}
 	}
 	return run("0s", "0")

@@ -1,11 +1,11 @@
 package localecs
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -24,12 +24,23 @@ func newScaled(t *testing.T) *world {
 
 func TestScenario51RestartAfterThePeriod(t *testing.T) {
 	t.Parallel()
-	s := newScaled(t).play(t, nil, restarting(helper("a", "exit", "1", "1600ms")))
-	s.until("restarted twice", func(v scheduler.View) bool { return *v.Containers[0].RestartCount == 2 })
-	testkit.Eventually(t, "a sample of it", func() bool {
-		return len(s.seen(func(m sample) bool { n := m.container("a").RestartCount; return n != nil && *n == 2 })) > 0
-	})
-	counts := map[int]bool{}
+	s := newScaled(t).play(t, nil, restarting(helper("a", "run", "0s", "1")))
+	// ran waits until its run after so many restarts has lasted the period.
+	ran := func(restarts int) {
+		t.Helper()
+		testkit.Eventually(t, "a has run the period", func() bool {
+			starts := times(s.log("a"), "ready")
+			return len(starts) == restarts+1 && time.Since(starts[restarts]) > time.Second && s.container("a").KnownStatus == "RUNNING" &&
+				len(s.seen(func(m sample) bool { n := m.container("a").RestartCount; return n != nil && *n == restarts })) > 0
+		})
+	}
+	for restarts := range 2 {
+		ran(restarts)
+		if err := s.Kill("a", "", syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran(2)
 	var first time.Time
 	for _, m := range s.seen(func(m sample) bool { return m.container("a").StartedAt != nil }) {
 		a := m.container("a")
@@ -39,13 +50,9 @@ func TestScenario51RestartAfterThePeriod(t *testing.T) {
 		if a.KnownStatus != "RUNNING" || a.DesiredStatus != "RUNNING" || m.KnownStatus != "RUNNING" || a.ExitCode != nil || !a.StartedAt.Equal(first) {
 			t.Errorf("task %s, a %+v", m.KnownStatus, a)
 		}
-		counts[*a.RestartCount] = true
-	}
-	if !counts[0] || !counts[1] || !counts[2] {
-		t.Errorf("samples have RestartCount %v, want 0, 1 and 2", counts)
 	}
 	// 54: an exit while the task stops is no reason to restart.
-	if v := s.end().stopped(); *v.Containers[0].RestartCount > 2 {
+	if v := s.end().stopped(); *v.Containers[0].RestartCount != 2 || s.code("a") != 1 {
 		t.Errorf("restarted while stopping: %+v", v.Containers[0])
 	}
 }
@@ -53,11 +60,14 @@ func TestScenario51RestartAfterThePeriod(t *testing.T) {
 // 52: too early. 53: a code that is ignored.
 func TestScenario52And53NoRestart(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]taskdef.Container{
-		"too early":    restarting(helper("a", "exit", "1", "0s")),
-		"ignored code": restarting(helper("a", "exit", "0", "1600ms"), 0, 7),
+	for name, c := range map[string]struct {
+		world     *world
+		container taskdef.Container
+	}{
+		"too early":    {newTools(t, nil), restarting(helper("a", "exit", "1", "0s"))}, // for a whole minute
+		"ignored code": {newScaled(t), restarting(helper("a", "exit", "0", "1600ms"), 0, 7)},
 	} {
-		s := newScaled(t).play(t, nil, c)
+		s := c.world.play(t, nil, c.container)
 		v := s.stopped()
 		if a := v.Containers[0]; *a.RestartCount != 0 || a.ExitCode == nil || v.StopCode != "EssentialContainerExited" {
 			t.Errorf("%s: %s, %+v", name, v.StopCode, a)

@@ -55,11 +55,11 @@ func TestScenario07FailedSUCCESSDropsTheTarget(t *testing.T) {
 // Also 19: what a blocked container looks like.
 func TestScenario10HEALTHYGateOpensWithTheFirstPass(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "P"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY"))
+	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "FFP"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY"))
 	s.until("task RUNNING", running)
 	a, b := s.container("a"), s.container("b")
 	between(t, "b after a's health", b.StartedAt.Sub(a.Health.Since), 0, 0)
-	between(t, "b after a's start", b.StartedAt.Sub(a.StartedAt), time.Second, time.Second)
+	between(t, "b after a's start", b.StartedAt.Sub(a.StartedAt), 3*time.Second, 3*time.Second)
 	blocked := s.seen(func(m sample) bool { return m.container("b").KnownStatus == "PULLED" })
 	if len(blocked) < 3 {
 		t.Fatalf("%d samples of b blocked, want at least 3", len(blocked))

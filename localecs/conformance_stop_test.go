@@ -12,8 +12,8 @@ import (
 
 func TestScenario36DependencyIsSignalledLast(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "net", "listen=:9000"), after(helper("b", "run", "1500ms", "0"), "a", "START")).await("a", "b").end()
-	testkit.Eventually(t, "b has TERM", func() bool { return len(times(s.log("b"), "SIGTERM")) == 1 })
+	s := play(t, nil, helper("a", "net", "listen=:9000"), after(lingering("b"), "a", "START")).await("a", "b").end()
+	s.terminated("b")
 	// a still answers while b takes its time.
 	c, err := s.Dial(t.Context(), "tcp", "127.0.0.1:9000")
 	if err != nil {
@@ -24,9 +24,12 @@ func TestScenario36DependencyIsSignalledLast(t *testing.T) {
 	if got := times(s.log("a"), "SIGTERM"); len(got) != 0 || s.container("a").DesiredStatus != "STOPPED" {
 		t.Errorf("a has TERM at %v already; desired %s", got, s.container("a").DesiredStatus)
 	}
+	s.release("b")
 	s.stopped()
 	between(t, "TERM of a after b's end", s.signalled("a").Sub(s.container("b").FinishedAt), 0, 0)
-	between(t, "b after its TERM", s.container("b").FinishedAt.Sub(s.signalled("b")), 1500*time.Millisecond, 1500*time.Millisecond)
+	if s.code("b") != 0 {
+		t.Errorf("b exited %d, want its own 0", s.code("b"))
+	}
 }
 
 func TestScenario37ChainStopsInReverse(t *testing.T) {
@@ -49,8 +52,8 @@ func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
 	}
 	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
 	waiting := s.seen(func(m sample) bool { return m.began.After(v.StoppingAt) && m.container("a").KnownStatus == "RUNNING" })
-	if len(waiting) < 5 {
-		t.Fatalf("%d samples of the wait, want at least 5", len(waiting))
+	if len(waiting) == 0 {
+		t.Fatal("no sample of the wait")
 	}
 	for _, m := range waiting {
 		if m.container("a").DesiredStatus != "STOPPED" || m.DesiredStatus != "STOPPED" || m.ExecutionStoppedAt != nil {
@@ -148,9 +151,10 @@ func TestScenario45StopWhileBlocked(t *testing.T) {
 
 func TestScenario46SecondStopChangesNothing(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "run", "1s", "0")).await("a").end()
-	testkit.Eventually(t, "a has TERM", func() bool { return len(times(s.log("a"), "SIGTERM")) > 0 })
+	s := play(t, nil, lingering("a")).await("a").end()
+	s.terminated("a")
 	s.Stop(scheduler.StopSpotInterruption, "second")
+	s.release("a")
 	v := s.stopped()
 	s.Stop(scheduler.StopSpotInterruption, "third") // of a task that is gone
 	if v.StopCode != "UserInitiated" || v.StoppedReason != "bye" || s.View().StoppedReason != "bye" {
@@ -165,20 +169,20 @@ func TestScenario47MeshTaskStopsApplicationFirst(t *testing.T) {
 	const meshInit, dataplane, healthSync, api = "consul-ecs-mesh-init", "consul-dataplane", "consul-ecs-health-sync", "product-api"
 	s := play(t, nil,
 		optional(helper(meshInit, "exit", "0", "200ms")),
-		checked(after(optional(helper(dataplane, "run", "700ms", "0")), meshInit, "SUCCESS"), 10, "CMD", "/bin/helper", "probe", "P"),
+		checked(after(optional(lingering(dataplane)), meshInit, "SUCCESS"), 10, "CMD", "/bin/helper", "probe", "P"),
 		after(optional(helper(healthSync, "run", "0s", "0")), meshInit, "SUCCESS"),
-		after(helper(api, "run", "700ms", "0"), dataplane, "HEALTHY"))
-	v := s.await(dataplane, healthSync, api).end().stopped()
+		after(helper(api, "run", "700ms", "0"), dataplane, "HEALTHY")).await(dataplane, healthSync, api).end()
+	testkit.Eventually(t, "a sample with the application STOPPED and the dataplane still RUNNING", func() bool {
+		return len(s.seen(func(m sample) bool {
+			app, proxy := m.container(api), m.container(dataplane)
+			return app.KnownStatus == "STOPPED" && proxy.KnownStatus == "RUNNING" && proxy.DesiredStatus == "STOPPED" && m.ExecutionStoppedAt != nil
+		})) > 0
+	})
+	s.release(dataplane)
+	v := s.stopped()
 	between(t, "TERM of the application", s.signalled(api).Sub(v.StoppingAt), 0, 0)
 	between(t, "TERM of health-sync", s.signalled(healthSync).Sub(v.StoppingAt), 0, 0)
 	between(t, "TERM of the dataplane after the application's end", s.signalled(dataplane).Sub(s.container(api).FinishedAt), 0, 0)
-	left := s.seen(func(m sample) bool {
-		app, proxy := m.container(api), m.container(dataplane)
-		return app.KnownStatus == "STOPPED" && proxy.KnownStatus == "RUNNING" && proxy.DesiredStatus == "STOPPED" && m.ExecutionStoppedAt != nil
-	})
-	if len(left) == 0 {
-		t.Error("no sample has the application STOPPED and the dataplane still RUNNING")
-	}
 	for _, m := range s.seen(func(sample) bool { return true }) {
 		if init := m.container(meshInit); init.KnownStatus == "STOPPED" && m.DesiredStatus == "RUNNING" && init.DesiredStatus != "RUNNING" {
 			t.Errorf("mesh-init %+v", init)
@@ -188,8 +192,8 @@ func TestScenario47MeshTaskStopsApplicationFirst(t *testing.T) {
 
 func TestScenario48EndpointsAnswerWhileStopping(t *testing.T) {
 	t.Parallel()
-	s := play(t, withRole, helper("a", "run", "0s", "0"), after(helper("b", "run", "700ms", "0"), "a", "START")).await("a", "b").end()
-	testkit.Eventually(t, "b has TERM", func() bool { return len(times(s.log("b"), "SIGTERM")) == 1 })
+	s := play(t, withRole, helper("a", "run", "0s", "0"), after(lingering("b"), "a", "START")).await("a", "b").end()
+	s.terminated("b")
 	for _, url := range []string{s.base("a"), s.base("b") + "/task", s.credentialsURL()} {
 		if code, body := s.request("GET", url, ""); code != 200 {
 			t.Errorf("%s: %d: %s", url, code, body)
@@ -198,6 +202,7 @@ func TestScenario48EndpointsAnswerWhileStopping(t *testing.T) {
 	if s.container("b").KnownStatus != "RUNNING" {
 		t.Error("b had ended before")
 	}
+	s.release("b")
 	s.stopped()
 	if code, body, err := s.try("GET", s.base("a"), ""); err == nil {
 		t.Errorf("after the end: %d: %s", code, body)

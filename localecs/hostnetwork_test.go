@@ -259,9 +259,7 @@ func hostActs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := a.states("a", "helper"); got != "T" {
-		t.Errorf("the frozen program's state is %s", got)
-	}
+	testkit.Eventually(t, "the program is frozen", func() bool { return a.states("a", "helper") == "T" })
 	must(t, end)
 	a.end().stopped()
 }

@@ -13,11 +13,11 @@ import (
 func TestNamesOfServiceTasks(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	one, retries := 1, 1
+	one, minute, retries := 1, 60, 1
 	start := func(name, check string) *Task {
-		app := shell("app", "sleep 60")
+		app := shell("app", "sleep 1000")
 		if check != "" {
-			app.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD-SHELL", check}, Interval: &one, Timeout: &one, Retries: &retries}
+			app.HealthCheck = &taskdef.HealthCheck{Command: []string{"CMD-SHELL", check}, Interval: &one, Timeout: &minute, Retries: &retries}
 		}
 		task, err := w.Launch(Launch{Name: name, Service: "shop", Definition: &taskdef.TaskDefinition{
 			Family: "api", NetworkMode: "awsvpc", CPU: "256", Memory: "512", ContainerDefinitions: []taskdef.Container{app},
