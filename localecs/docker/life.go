@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/docker/docker/api/types"
@@ -21,8 +22,18 @@ import (
 // outputGrace is how long output is awaited after the end of a container.
 const outputGrace = time.Second
 
+// The engine hears that a container was killed for its memory, and of its end, in either
+// order: what SIGKILL has ended is asked about so often, so far apart.
+const (
+	memoryLooks = 20
+	memoryPause = 50 * time.Millisecond
+)
+
+// codeKilled is the exit code of a container that SIGKILL has ended.
+const codeKilled = 128 + int(syscall.SIGKILL)
+
 // lost is the exit code of a container whose engine does not answer any more.
-const lost = 137
+const lost = codeKilled
 
 // life is a container of the engine's.
 type life struct {
@@ -127,8 +138,8 @@ func (l *life) Wait() runtime.Exit {
 	}
 	exit.At = time.Now()
 	l.processes.End()
-	if state, err := e.api.ContainerInspect(ctx, l.id); err == nil && state.State != nil {
-		exit.OOM, exit.At = state.State.OOMKilled, moment(state.State.FinishedAt, l.started)
+	if state := l.final(ctx, exit.Code); state != nil {
+		exit.OOM, exit.At = state.OOMKilled, moment(state.FinishedAt, l.started)
 	}
 	select {
 	case <-l.written:
@@ -137,6 +148,23 @@ func (l *life) Wait() runtime.Exit {
 	l.close()
 	l.group.removals.Go(func() { _ = remains.Remove(ctx, e.api, l.id) }) // what stays, Close or the next run finds
 	return exit
+}
+
+// final is how the engine says that the container has ended, nil when it does not.
+func (l *life) final(ctx context.Context, code int) *container.State {
+	var last *container.State
+	for look := 1; ; look++ {
+		now, err := l.group.engine.api.ContainerInspect(ctx, l.id)
+		if err != nil || now.ContainerJSONBase == nil || now.State == nil {
+			return last
+		}
+		last = now.State
+		limited := now.HostConfig != nil && now.HostConfig.Memory > 0
+		if code != codeKilled || last.OOMKilled || !limited || l.processes.Killed() || look == memoryLooks {
+			return last
+		}
+		<-time.After(memoryPause)
+	}
 }
 
 // close ends what listens.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -24,6 +25,8 @@ type Group struct {
 	pid   int
 	pidfd *os.File
 	brake *brake
+	// killed: SIGKILL was sent.
+	killed atomic.Bool
 }
 
 // New is the group of a process, which pidfd is of, non-blocking. The caller
@@ -36,6 +39,7 @@ func (g *Group) PID() int { return g.pid }
 // Signal sends a signal to the first process. One that has ended already is no
 // error.
 func (g *Group) Signal(s syscall.Signal) error {
+	g.sent(s)
 	raw, err := g.pidfd.SyscallConn()
 	if err != nil {
 		return nil
@@ -51,6 +55,15 @@ func (g *Group) Signal(s syscall.Signal) error {
 
 // Kill sends SIGKILL: the kernel ends every process of the container.
 func (g *Group) Kill() { _ = g.Signal(unix.SIGKILL) }
+
+// Killed tells whether SIGKILL was sent through this group.
+func (g *Group) Killed() bool { return g.killed.Load() }
+
+func (g *Group) sent(s syscall.Signal) {
+	if s == unix.SIGKILL {
+		g.killed.Store(true)
+	}
+}
 
 // MountNamespacePath is where a process's mount namespace is.
 func MountNamespacePath(pid int) string { return fmt.Sprintf("/proc/%d/ns/mnt", pid) }
@@ -115,6 +128,7 @@ func (g *Group) SignalProgram(name string, s syscall.Signal) int {
 	g.Each(func(pid, fd int) {
 		if runs(pid, name) && signalOne(fd, s) {
 			n++
+			g.sent(s)
 		}
 	})
 	return n

@@ -1,0 +1,60 @@
+package docker
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/client"
+	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
+)
+
+// An engine may tell that a container has ended before it tells that it was for its
+// memory.
+func TestMemoryIsAskedAboutAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		code   int
+		memory int64
+		ours   bool // the SIGKILL
+		late   int  // the answers that do not say it yet
+		oom    bool
+		asked  int
+	}{
+		"at once":           {codeKilled, 64 << 20, false, 0, true, 1},
+		"late":              {codeKilled, 64 << 20, false, 3, true, 4},
+		"never":             {codeKilled, 64 << 20, false, memoryLooks, false, memoryLooks},
+		"killed by us":      {codeKilled, 64 << 20, true, 3, false, 1},
+		"not killed":        {1, 64 << 20, false, 3, false, 1},
+		"without its limit": {codeKilled, 0, false, 3, false, 1},
+	} {
+		asked := 0
+		engine := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if !strings.HasSuffix(r.URL.Path, "/containers/id/json") {
+				http.NotFound(w, r)
+				return
+			}
+			asked++
+			_ = json.NewEncoder(w).Encode(container.InspectResponse{ContainerJSONBase: &container.ContainerJSONBase{
+				State:      &container.State{OOMKilled: asked > c.late},
+				HostConfig: &container.HostConfig{Resources: container.Resources{Memory: c.memory}},
+			}})
+		}))
+		defer engine.Close()
+		api, err := client.NewClientWithOpts(client.WithHost(strings.Replace(engine.URL, "http", "tcp", 1)), client.WithVersion("1.41"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &life{group: &group{engine: &Engine{api: api}}, id: "id", processes: processes.New(0, nil)}
+		if c.ours {
+			l.processes.Kill()
+		}
+		state := l.final(t.Context(), c.code)
+		if state == nil || state.OOMKilled != c.oom || asked != c.asked {
+			t.Errorf("%s: %+v after %d answers, want OOM %t after %d", name, state, asked, c.oom, c.asked)
+		}
+	}
+}
