@@ -43,12 +43,12 @@ func TestComposeExample(t *testing.T) {
 		m.do("down", "-v", "-t", "2")
 	})
 	m.mustDo(t, "up", "-d")
-	testkit.Within(t, time.Minute, "web answers through the mesh", func() bool { return m.web() == 0 })
+	testkit.Within(t, dockerengine.Limit, "web answers through the mesh", func() bool { return m.web() == 0 })
 
 	// An essential container ends, and the agent ends its task, in order.
 	before := m.inConsul(t)
 	m.Run(t, "kill", "-s", "KILL", m.container(t, "api-2-api"))
-	testkit.Within(t, time.Minute, "the whole task has ended", func() bool {
+	testkit.Within(t, dockerengine.Limit, "the whole task has ended", func() bool {
 		return m.running(t, "api-2") == 0
 	})
 	m.inOrder(t, "api-2", "api-2-api", "api-2-sidecar-proxy", "api-2-consul-client", "api-2")
@@ -78,7 +78,7 @@ func TestComposeExample(t *testing.T) {
 	}
 	// And once more, with the volumes of the first time.
 	m.mustDo(t, "up", "-d")
-	testkit.Within(t, time.Minute, "web answers again", func() bool { return m.web() == 0 })
+	testkit.Within(t, dockerengine.Limit, "web answers again", func() bool { return m.web() == 0 })
 	m.mustDo(t, "down", "-v")
 	for _, kind := range []string{"ps -aq", "network ls -q", "volume ls -q"} {
 		args := append(strings.Fields(kind), "--filter", "label=com.docker.compose.project="+m.ID)

@@ -54,10 +54,10 @@ func TestAgentThatNobodyMisses(t *testing.T) {
 	const steps = `
 - start: [api-1]
 - await: {service: api, passing: 1, within: 60s}
-- await: {task: api-1, tokens: 2, within: 10s}
+- await: {task: api-1, tokens: 2, within: 60s}
 - kill: {task: api-1, container: consul-client, process: consul}
-- await: {task: api-1, inTraffic: false, within: 10s}
-- await: {task: api-1, tokens: 1, within: 10s}
+- await: {task: api-1, inTraffic: false, within: 60s}
+- await: {task: api-1, tokens: 1, within: 60s}
 - get: {task: api-1, url: "http://127.0.0.1:9090/", has: [hello]}
 - stop: {tasks: [api-1], agentFails: it was killed}
 `

@@ -58,7 +58,7 @@ func newCheckout(t *testing.T) *checkout {
 	for _, script := range []string{"ci/tasks.sh", "ci/tests-as-task.sh", "ci/mesh.sh"} {
 		c.write(script, shown(t, "sh", script))
 	}
-	c.write("ci/tests.sh", `tries=0; until hello get "$1"; do [ $((tries += 1)) -lt 100 ] || exit 1; sleep 0.1; done; echo tested`)
+	c.write("ci/tests.sh", `tries=0; until hello get "$1"; do [ $((tries += 1)) -lt 600 ] || exit 1; sleep 0.1; done; echo tested`)
 	c.env = append(os.Environ(), "PATH="+bin+":"+filepath.Join(root, ".tools", "bin")+":"+os.Getenv("PATH"))
 	return c
 }

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"bytes"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -37,6 +36,52 @@ func leaks(t *testing.T, flags ...string) []string {
 	}
 	args := append([]string{"run", "-dir", stateDir, "-var", "kid=" + self}, flags...)
 	return append(args, filepath.Join(testkit.Root(), "localecs", "command", "testdata", "leaks"))
+}
+
+// changed is a copy of the leaks scenario with another text.
+func changed(t *testing.T, change func(text string) string) (dir string) {
+	t.Helper()
+	dir = testkit.PublicDir(t)
+	for _, name := range []string{"scenario.yaml", "many.json", "shared.json"} {
+		text, err := os.ReadFile(filepath.Join("testdata", "leaks", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "scenario.yaml" {
+			text = []byte(change(string(text)))
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// held is leaks for what happens at a moment: the run goes on until then, however
+// late that is. While processes are counted all of them stay; lines come to the last.
+func held(t *testing.T, o order, flags ...string) []string {
+	t.Helper()
+	args := leaks(t, flags...)
+	args[len(args)-1] = changed(t, o.hold)
+	return args
+}
+
+func (o order) hold(text string) string {
+	if o.Processes > 0 {
+		return strings.Replace(text, "{requests: 30, within: 20s}", "{requests: 1000000, within: 600s}", 1)
+	}
+	return text + "  - await: {service: many, passing: 1, within: 600s}\n"
+}
+
+// whole is leaks with more time: KILL comes after 15 s and not after 3 s, and others
+// find it running.
+func whole(t *testing.T) []string {
+	t.Helper()
+	args := leaks(t)
+	args[len(args)-1] = changed(t, func(text string) string {
+		return strings.NewReplacer("timeScale: 10", "timeScale: 2", "requests: 30", "requests: 150").Replace(text)
+	})
+	return args
 }
 
 // pick chooses moments: for both kinds, spread over the whole run, one at
@@ -81,7 +126,7 @@ func TestWholeRunLeavesNothing(t *testing.T) {
 	w := newWorld(t)
 	// What is in use on the host does not matter to tasks with networks of their
 	// own.
-	a := w.run(order{Args: leaks(t), On: "taken :53 :80 :8080 :8500"})
+	a := w.run(order{Args: whole(t), On: "taken :53 :80 :8080 :8500"})
 	clean(t, "whole run", a)
 	if len(a.Kept) > 0 {
 		t.Errorf("kept %q", a.Kept)
@@ -105,7 +150,7 @@ func TestSignalsLeaveNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, o := range pick(t, what) {
-				o.Do, o.Args = what, leaks(t)
+				o.Do, o.Args = what, held(t, o)
 				a := w.run(o)
 				clean(t, o, a)
 				if len(a.Kept) > 0 {
@@ -124,7 +169,7 @@ func TestClosedOutputLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	for _, o := range pick(t, "close") {
-		o.Do, o.Args = "close", leaks(t)
+		o.Do, o.Args = "close", held(t, o)
 		a := w.run(o)
 		clean(t, o, a)
 		if len(a.Kept) > 0 || a.Code != 3 || !strings.HasSuffix(a.Stderr, "localecs run: nobody gets what this run says: write /dev/stdout: broken pipe\n") {
@@ -142,10 +187,10 @@ func TestKill9LeavesNothingAndTheNextRunCleansUp(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, o := range pick(t, what) {
-				o.Do, o.Args = what, leaks(t)
+				o.Do, o.Args = what, held(t, o)
 				a := w.run(o)
 				clean(t, o, a)
-				next := order{Args: leaks(t), Lines: 1, Do: "SIGTERM"}
+				next := order{Args: held(t, order{Lines: 1}), Lines: 1, Do: "SIGTERM"}
 				b := w.run(next)
 				clean(t, fmt.Sprint("next run after ", o), b)
 				if len(b.Kept) > 0 || b.Code != 3 || !strings.Contains(b.Stderr, "stopped by signal") {
@@ -169,7 +214,7 @@ func TestKilledHelperEndsTheRun(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, o := range pick(t, word) {
-				o.Do, o.Args = "kill "+word, leaks(t)
+				o.Do, o.Args = "kill "+word, held(t, o)
 				a := w.run(o)
 				clean(t, o, a)
 				if len(a.Kept) > 0 {
@@ -187,31 +232,24 @@ func TestKilledHelperEndsTheRun(t *testing.T) {
 // On the host's network tasks have no namespace for their links, and no links.
 func TestRunOnTheHostsNetworkLeavesNothing(t *testing.T) {
 	t.Parallel()
-	scenario := t.TempDir()
-	for _, name := range []string{"scenario.yaml", "many.json", "shared.json"} {
-		text, err := os.ReadFile(filepath.Join("testdata", "leaks", name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		text = bytes.ReplaceAll(text, []byte("address: 10."), []byte("address: 127."))
-		text = bytes.ReplaceAll(text, []byte("\ntasks:"), []byte("\nsubnet: 127.42.0.0/24\ntasks:"))
-		if err := os.WriteFile(filepath.Join(scenario, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	onHost := func(o order) []string {
+		args := leaks(t, "-network", "host")
+		args[len(args)-1] = changed(t, func(text string) string {
+			return o.hold(strings.NewReplacer("address: 10.", "address: 127.", "\ntasks:", "\nsubnet: 127.42.0.0/24\ntasks:").Replace(text))
+		})
+		return args
 	}
-	args := leaks(t, "-network", "host")
-	args[len(args)-1] = scenario
 	w := newWorld(t)
 	for _, o := range pick(t, "host") {
 		for _, o.Do = range []string{"SIGKILL", "SIGINT group"} {
-			o.Args = args
+			o.Args = onHost(o)
 			a := w.run(o)
 			clean(t, o, a)
 			if !a.Done || o.Lines > 0 && o.Do != "SIGKILL" && a.Code != 3 {
 				t.Errorf("%v\n%s", o, a.story())
 			}
 		}
-		if a := w.run(order{Args: args, Lines: 1, Do: "SIGTERM"}); a.Code != 3 || len(a.Kept) > 0 {
+		if a := w.run(order{Args: onHost(order{Lines: 1}), Lines: 1, Do: "SIGTERM"}); a.Code != 3 || len(a.Kept) > 0 {
 			t.Errorf("next run after %v: kept %q\n%s", o, a.Kept, a.story())
 		}
 	}
@@ -220,7 +258,7 @@ func TestRunOnTheHostsNetworkLeavesNothing(t *testing.T) {
 func TestSecondRunOnTheSameDirectory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a := w.run(order{Args: leaks(t), Lines: allLines / 2, Next: leaks(t)})
+	a := w.run(order{Args: whole(t), Lines: allLines / 2, Next: leaks(t)})
 	clean(t, "two runs", a)
 	want := "localecs run: -dir: another localecs is using " + filepath.Join(w.dir, stateDir, "leaks") + ": wait until it has ended, or name another directory\n"
 	if a.Next == nil || a.Next.Code != 1 || a.Next.Stderr != want || len(a.Next.Lines) > 0 {
@@ -231,7 +269,7 @@ func TestSecondRunOnTheSameDirectory(t *testing.T) {
 	}
 	// The first is dying, and its containers are still writing.
 	for _, o := range pick(t, "second") {
-		o.Do, o.Args, o.Next = "SIGKILL", leaks(t), leaks(t)
+		o.Do, o.Args, o.Next = "SIGKILL", held(t, o), held(t, order{Lines: 1})
 		a := w.run(o)
 		clean(t, o, a)
 		if len(a.Kept) > 0 || a.Done && (a.Next.Code != 3 || len(a.Next.Lines) == 0) {
@@ -255,13 +293,13 @@ func TestRootlessRunLeavesNothing(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t)
 			for _, o := range pick(t, what) {
-				o.On, o.Do, o.Args = "unprivileged", what, leaks(t)
+				o.On, o.Do, o.Args = "unprivileged", what, held(t, o)
 				a := w.run(o)
 				clean(t, o, a)
 				if o.Lines > 0 && a.Done && (a.Code == 0 || a.Code > 3 || !strings.Contains(a.Stderr, says)) {
 					t.Errorf("%v: want %q\n%s", o, says, a.story())
 				}
-				b := w.run(order{On: "unprivileged", Args: leaks(t), Lines: 1, Do: "SIGTERM"})
+				b := w.run(order{On: "unprivileged", Args: held(t, order{Lines: 1}), Lines: 1, Do: "SIGTERM"})
 				clean(t, fmt.Sprint("next run after ", o), b)
 				if len(b.Kept) > 0 || b.Code != 3 {
 					t.Errorf("next run after %v: kept %q\n%s", o, b.Kept, b.story())

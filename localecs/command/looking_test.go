@@ -2,13 +2,13 @@ package command
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
+	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/control"
@@ -46,6 +46,16 @@ func (l *looked) ask(code int, args ...string) (stdout, stderr string) {
 		l.t.Fatalf("%q: exit %d, want %d\n%s\n%s", args, got.code, code, got.stdout, got.stderr)
 	}
 	return got.stdout, got.stderr
+}
+
+// says asks a command about the run until it has said so: what a container has
+// written is in its log a moment later.
+func (l *looked) says(want string, args ...string) {
+	l.t.Helper()
+	testkit.Eventually(l.t, fmt.Sprintf("%q says %q", args, want), func() bool {
+		out, _ := l.ask(0, args...)
+		return out == want
+	})
 }
 
 // state is what ps -json says.
@@ -97,15 +107,10 @@ func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
 		t.Errorf("ps -q: %q, want %s", out, web.ID)
 	}
 	for _, name := range []string{"web", web.ID, web.ID[:8], web.TaskARN} {
-		if out, _ := l.ask(0, "logs", "-tail", "1", name, "side"); out != "two\n" {
-			t.Errorf("logs of %s: %q", name, out)
-		}
+		l.says("two\n", "logs", "-tail", "1", name, "side")
 	}
-	out, _ := l.ask(0, "logs", "web")
-	if diff := cmp.Diff("app  | ready\nside | one\nside | two\n", out); diff != "" {
-		t.Errorf("logs (-want +got):\n%s", diff)
-	}
-	out, _ = l.ask(0, "logs", "-json", "-tail", "1", "web", "side")
+	l.says("app  | ready\nside | one\nside | two\n", "logs", "web")
+	out, _ := l.ask(0, "logs", "-json", "-tail", "1", "web", "side")
 	if want := `{"task":"web","container":"side","line":"two"}` + "\n"; out != want {
 		t.Errorf("logs -json: %s", out)
 	}
@@ -136,6 +141,7 @@ func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
 	if want := "localecs wait: web is STOPPED (UserInitiated: Task stopped by user)\nside said last:\n  one\n  two\n  bye\n"; said != want {
 		t.Errorf("wait for what has stopped: %q", said)
 	}
+	l.says("working\n", "logs", "job") // and has its trap
 	following := make(chan result, 2)
 	go func() { following <- call(t, "logs", "-f", "-dir", dir, "job") }()
 	go func() { following <- call(t, "wait", "-dir", dir, "job") }()
@@ -176,12 +182,26 @@ func TestNamesThatThereAreNot(t *testing.T) {
 		{[]string{"wait", "-healthy", "jbo"}, 1, "localecs wait: no task jbo; did you mean job?\n"},
 		{[]string{"wait", "-healthy", "job"}, 1, "localecs wait: job has no health check: wait for -running\n"},
 		{[]string{"wait", "-steady", "web"}, 1, "localecs wait: no service web; there is none so far\n"},
-		{[]string{"wait", "-timeout", "10ms", "job"}, 1, "localecs wait: not within 10ms; job is RUNNING\n"},
-		{[]string{"wait", "-timeout", "10ms", "-passing", "api=2"}, 1, "localecs wait: not within 10ms; Consul sends traffic to 0 of 2 instances of api\n"},
 		{[]string{"wait", "-healthy", "-running", "job"}, 1, "localecs wait: -running, -healthy, -stopped, -steady and -passing: give one of them\n"},
 	} {
 		if _, said := l.ask(tt.code, tt.args...); said != tt.want {
 			t.Errorf("%q says %q, want %q", tt.args, said, tt.want)
+		}
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"job"}, "job is RUNNING"},
+		{[]string{"-passing", "api=2"}, "Consul sends traffic to 0 of 2 instances of api"},
+	} {
+		limit, said, want := 10*time.Millisecond, "", "so"
+		for ; said != want && limit < testkit.Patience; limit *= 4 { // within which the run has to tell how it is
+			want = fmt.Sprintf("localecs wait: not within %s; %s\n", limit, tt.want)
+			_, said = l.ask(1, append([]string{"wait", "-timeout", limit.String()}, tt.args...)...)
+		}
+		if said != want {
+			t.Errorf("%q says %q, want %q", tt.args, said, want)
 		}
 	}
 }
@@ -192,6 +212,7 @@ func TestSocketOfAKilledRun(t *testing.T) {
 	dir := t.TempDir()
 	l := lookInto(t, looking(), dir)
 	l.ask(0, "wait", "-running", "web")
+	l.says("ready\n", "logs", "web", "app")
 	waiting := make(chan result, 1)
 	go func() { waiting <- call(t, "wait", "-dir", dir, "job") }()
 	l.Signal(syscall.SIGKILL)
@@ -250,9 +271,7 @@ func TestStopAllOfServe(t *testing.T) {
 	s.aws(t, "run-task", "--task-definition", "web", "--network-configuration", subnets)
 	l := &looked{Process: s.Process, t: t, dir: s.dir}
 	l.ask(0, "wait", "-running", "web")
-	if out, _ := l.ask(0, "logs", "-tail", "1", "web"); out != "hello\n" {
-		t.Errorf("logs: %q", out)
-	}
+	l.says("hello\n", "logs", "-tail", "1", "web")
 	state := l.state()
 	out, _ := l.ask(0, "stop", "-all")
 	if len(state.Tasks) != 1 || out != state.Tasks[0].Name+"\n" || !strings.HasPrefix(out, "web-") || state.Command != "serve" {

@@ -30,10 +30,10 @@ func TestMeshTaskOnTheHostsNetwork(t *testing.T) {
 - await: {service: api, passing: 1, within: 60s}
 - mtls: {task: api-1, port: 20000, service: api}
 - traffic: {task: api-1, port: 9090, rate: 50}
-- await: {requests: 200, within: 30s}
+- await: {requests: 200, within: 120s}
 - endTraffic: true
 - post: {task: api-1, url: "http://127.0.0.1:9090/health/fail"}
-- await: {task: api-1, container: api, status: critical, within: 20s}
+- await: {task: api-1, container: api, status: critical, within: 60s}
 - stop: [api-1]
 `, onHost)
 	programs := programs(t)

@@ -113,10 +113,10 @@ func TestAWSCommandLineDrivesServe(t *testing.T) {
 	if want := "An error occurred (UnknownOperationException) when calling the ListAttributes operation:"; err == nil || !strings.Contains(out, want) {
 		t.Errorf("what is not served: %s, %v", out, err)
 	}
-	log, err := os.ReadFile(filepath.Join(s.dir, "logs", "web-"+arn[strings.LastIndex(arn, "/")+1:], "app.log"))
-	if err != nil || string(log) != "hello\n" {
-		t.Errorf("the container says %q, %v", log, err)
-	}
+	testkit.Eventually(t, "the container says hello", func() bool {
+		log, err := os.ReadFile(filepath.Join(s.dir, "logs", "web-"+arn[strings.LastIndex(arn, "/")+1:], "app.log"))
+		return err == nil && string(log) == "hello\n"
+	})
 	// It runs when all ends.
 	s.end(t)
 	events, err := os.ReadFile(s.dir + ".events")

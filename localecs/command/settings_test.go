@@ -14,7 +14,7 @@ import (
 const settingsScenario = `
 name: settings
 timeScale: 20
-gatePeriod: 2s
+gatePeriod: 4s
 environmentFiles: {"arn:aws:s3:::settings/b.env": b.env}
 images:
   consul: {programs: {/bin/consul: "${consul}"}}
@@ -26,9 +26,9 @@ tasks:
   served: {definition: task.json, service: tools}
 steps:
 - start: [alone]
-- await: {task: alone, stopped: true, stopCode: EssentialContainerExited, within: 25s}
+- await: {task: alone, stopped: true, stopCode: EssentialContainerExited, within: 60s}
 - start: [served]
-- await: {task: served, stopped: true, stopCode: EssentialContainerExited, within: 25s}
+- await: {task: served, stopped: true, stopCode: EssentialContainerExited, within: 60s}
 `
 
 // b waits for a, which is healthy after one interval.
@@ -109,8 +109,9 @@ func TestSettingsOfAScenario(t *testing.T) {
 			started = e.Time
 		}
 	}
-	// The gate opens 2 s after the task was made, which is told a moment later.
-	if waited := started.Sub(began); waited < 1900*time.Millisecond || waited > 25*time.Second {
-		t.Errorf("b started after %s; want the gate's 2s, and not the interval's 30s", waited)
+	// a is healthy after 1.5 s. The gate opens 4 s after the task was made, which is
+	// told a moment later.
+	if waited := started.Sub(began); waited < 2500*time.Millisecond || waited > 25*time.Second {
+		t.Errorf("b started after %s; want the gate's 4s, and not the interval's 30s", waited)
 	}
 }

@@ -190,17 +190,23 @@ func (s *session) end() (text string, code int) {
 	return s.screen.Text(), s.cmd.ProcessState.ExitCode()
 }
 
+// waitingScene waits for what does not come, however long a test takes to look.
+func waitingScene(t *testing.T) string {
+	t.Helper()
+	return variant(t, `
+- start: [web]
+- await: {service: api, passing: 1, within: 600s}
+`, func(_, text string) string { return text })
+}
+
 // Ctrl-C on a terminal: the block is gone, what was said before stays.
 func TestInterruptLeavesTheScreenClean(t *testing.T) {
 	t.Parallel()
 	programs := programs(t)
-	scene := variant(t, `
-- start: [web]
-- await: {service: web, passing: 1, within: 60s}
-`, func(_, text string) string { return text })
+	scene := waitingScene(t)
 	s := startSession(t, nil, append(append([]string{"run", "-dir", t.TempDir()}, programs...), scene)...)
 	s.shows("start the Consul server")
-	s.shows("step 2 of 2: await 1 passing instances of web (0 of 1), ")
+	s.shows("step 2 of 2: await 1 passing instances of api (0 of 1), ")
 	s.shows("consul-client running")
 	if err := pty.Setsize(s.master, &pty.Winsize{Cols: 60, Rows: 20}); err != nil {
 		t.Fatal(err)
@@ -240,10 +246,7 @@ func TestInterruptLeavesTheScreenClean(t *testing.T) {
 func TestSuspendClearsTheScreen(t *testing.T) {
 	t.Parallel()
 	programs := programs(t)
-	scene := variant(t, `
-- start: [web]
-- await: {service: web, passing: 1, within: 60s}
-`, func(_, text string) string { return text })
+	scene := waitingScene(t)
 	s := startSession(t, []string{"NO_COLOR=1"}, append(append([]string{"run", "-dir", t.TempDir()}, programs...), scene)...)
 	s.shows("step 2 of 2")
 	if err := s.cmd.Process.Signal(syscall.SIGTSTP); err != nil {

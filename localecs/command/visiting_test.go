@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -30,6 +31,15 @@ func (l *looked) begin(args ...string) *testkit.Process {
 	l.t.Helper()
 	args = append([]string{args[0], "-dir", l.dir}, args[1:]...)
 	return testkit.StartProcess(l.t, testkit.ProcessOptions{}, testkit.SelfArgs("localecs", args...)...)
+}
+
+// answers waits until a visitor, this binary, is answered by what may not listen yet.
+func (l *looked) answers(url, self string) {
+	l.t.Helper()
+	testkit.Eventually(l.t, "an answer from "+url, func() bool {
+		got := call(l.t, "visit", "-dir", l.dir, "--", self, "-test.run=^TestRole$", "role=get", url)
+		return got.code == 0 && got.stdout == "200 OK\n"
+	})
 }
 
 func TestExecRunsAsTheContainerDoes(t *testing.T) {
@@ -211,10 +221,7 @@ func TestVisitReachesTasksByName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := call(t, "visit", "-dir", l.dir, "--", self, "-test.run=^TestRole$", "role=get", "http://web:8080/")
-	if got.code != 0 || got.stdout != "200 OK\n" {
-		t.Errorf("get: %+v", got)
-	}
+	l.answers("http://web:8080/", self)
 	if after, err := os.ReadFile("/etc/resolv.conf"); err != nil || !bytes.Equal(resolver, after) {
 		t.Errorf("the host's names are others now: %v\n%s", err, after)
 	}
@@ -253,7 +260,11 @@ func TestRootlessRunIsLookedInto(t *testing.T) {
 		{[]string{"logs", "-tail", "1", "pair", "writer"}, "/data/public 0:0 644\n"},
 		{[]string{"stop", "-all"}, "pair\n"},
 	} {
-		if got := d.asUser(t, tt.args...); got.code != 0 || tt.stdout != "" && got.stdout != tt.stdout {
+		got := d.asUser(t, tt.args...)
+		if slices.Contains(tt.args, "get") { // it may not listen yet
+			testkit.Eventually(t, "an answer", func() bool { got = d.asUser(t, tt.args...); return got.code == 0 })
+		}
+		if got.code != 0 || tt.stdout != "" && got.stdout != tt.stdout {
 			t.Errorf("%q: %+v, want %q", tt.args, got, tt.stdout)
 		}
 	}
@@ -294,9 +305,7 @@ func TestVisitOnTheHostsNetwork(t *testing.T) {
 	p := asRoot(t)("run", "-progress", "plain", "-network", "host", "-dir", dir, "-var", "kid="+self, scene)
 	l := &looked{Process: p, t: t, dir: dir}
 	l.ask(0, "wait", "-healthy", "web")
-	if out, _ := l.ask(0, "visit", "--", self, "-test.run=^TestRole$", "role=get", "http://web:8080/"); out != "200 OK\n" {
-		t.Errorf("visit: %q", out)
-	}
+	l.answers("http://web:8080/", self)
 	if out, _ := l.ask(0, "exec", "-container", "app", "web", "id", "-u"); out != "1234\n" {
 		t.Errorf("exec: %q", out)
 	}

@@ -137,18 +137,26 @@ func TestEngine(t *testing.T) {
 	})
 	t.Run("probes", func(t *testing.T) {
 		c, _ := start(t, runtime.Spec{Name: "web/b", Args: []string{"/bin/sleep", "1000"}})
-		if got := c.Exec(t.Context(), runtime.Shell("echo out; echo err >&2; exit 3")); got.Code != 3 || !strings.Contains(got.Output, "out\n") || !strings.Contains(got.Output, "err\n") || !got.Started {
-			t.Errorf("%+v", got)
-		}
+		testkit.Eventually(t, "a probe with its output", func() bool { // of which a slow engine may lose the end
+			got := c.Exec(t.Context(), runtime.Shell("echo out; echo err >&2; exit 3"))
+			if got.Code != 3 || !got.Started {
+				t.Errorf("%+v", got)
+			}
+			return strings.Contains(got.Output, "out\n") && strings.Contains(got.Output, "err\n")
+		})
 		late := runtime.Shell("sleep 1000 & sleep 999")
 		late.Timeout = time.Second
-		want := runtime.ExecResult{Code: runtime.CodeTimedOut, TimedOut: true, Started: true, Output: "Health check exceeded timeout (1s)"}
-		if got := c.Exec(t.Context(), late); got != want {
-			t.Errorf("%+v, want %+v", got, want)
-		}
-		// Only the probe was killed.
-		if n := c.SignalProgram("sleep", 0); n != 3 {
-			t.Errorf("%d processes sleep, want the container's and two orphans", n)
+		for alone := true; alone; late.Timeout *= 2 { // a busy engine needs more to begin
+			before := c.SignalProgram("sleep", 0)
+			got := c.Exec(t.Context(), late)
+			want := runtime.ExecResult{Code: runtime.CodeTimedOut, TimedOut: true, Started: true, Output: fmt.Sprintf("Health check exceeded timeout (%s)", late.Timeout)}
+			// Only the probe was killed: it leaves two orphans.
+			if alone = c.SignalProgram("sleep", 0) != before+2; !alone && got != want {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+			if late.Timeout > testkit.Patience {
+				t.Fatal("the probe's children are killed, too, or never there")
+			}
 		}
 		// Who leaves children behind has ended.
 		if got := c.Exec(t.Context(), runtime.Shell("sleep 1000 & exit 4")); got.Code != 4 {

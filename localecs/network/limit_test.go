@@ -10,6 +10,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
+// plenty is how many bytes nobody gets within Patience at 20 kB/s.
+const plenty = 2 * 20_000 * int(testkit.Patience/time.Second)
+
 // transfer sends so many bytes over a connection to somebody who echoes, and
 // takes in what comes back; it returns how long that took, and fails when that
 // is longer than Patience.
@@ -40,8 +43,8 @@ func TestLimit(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 20 kB/s: 40 kB take 2 s without those that may pass at once and the
-	// packets' headers, and a megabyte would take 50 s, which transfer does not wait.
+	// 20 kB/s: 40 kB take 2 s without those that may pass at once and the packets'
+	// headers, and what is plenty would take longer than transfer waits.
 	narrow, err := a.Limit(160)
 	if err != nil {
 		t.Fatal(err)
@@ -52,17 +55,17 @@ func TestLimit(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"a to metadata", "b to c"} {
-		transfer(t, flows[name], 1_000_000)
+		transfer(t, flows[name], plenty)
 	}
 	mustEnd(t, narrow)
 	mustEnd(t, narrow)
-	transfer(t, flows["a to b"], 1_000_000)
+	transfer(t, flows["a to b"], plenty)
 	mustEnd(t, wide)
-	transfer(t, flows["a to b"], 1_000_000)
+	transfer(t, flows["a to b"], plenty)
 }
 
 // deliver sends bytes from one task to another, which returns none, and returns
-// how long they took.
+// how long they took; it fails when that is longer than Patience.
 func deliver(t *testing.T, from, to *Namespace, bytes int) time.Duration {
 	t.Helper()
 	l, err := to.Listen("tcp", "0.0.0.0:0")
@@ -112,8 +115,6 @@ func TestLimitOfEachDirection(t *testing.T) {
 	}
 	mustEnd(t, end)
 	for name, way := range map[string][2]*Namespace{"in": {v.b, v.a}, "out": {v.a, v.b}} {
-		if took := deliver(t, way[0], way[1], 60_000); took > 2*time.Second {
-			t.Errorf("%s: 60 kB took %s afterwards", name, took)
-		}
+		t.Logf("%s, afterwards: %s", name, deliver(t, way[0], way[1], plenty))
 	}
 }

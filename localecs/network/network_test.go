@@ -82,7 +82,7 @@ func greet(t *testing.T, l net.Listener, word string) {
 
 // ask returns what the server at address says to a caller inside n.
 func ask(n *Namespace, address string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	c, err := n.DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -242,12 +242,20 @@ func TestWhatIsNotThereFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := attach(t, newFabric(t, Options{}), "a")
 	for _, address := range []string{"169.254.169.254:80", "169.254.169.253:53", "10.42.0.2:53", "198.51.100.1:443"} {
-		start := time.Now()
-		if _, err := ask(n, address); err == nil {
-			t.Errorf("%s answered", address)
+		// A neighbour that does not answer is given up after 3 s each time; a machine
+		// that is busy for a moment is not so each time.
+		quickest := testkit.Patience
+		for range 5 {
+			start := time.Now()
+			if _, err := ask(n, address); err == nil {
+				t.Errorf("%s answered", address)
+			}
+			if quickest = min(quickest, time.Since(start)); quickest <= time.Second {
+				break
+			}
 		}
-		if took := time.Since(start); took > time.Second {
-			t.Errorf("%s failed after %s, want less than 1 s", address, took)
+		if quickest > time.Second {
+			t.Errorf("%s failed after %s at best, want less than 1 s", address, quickest)
 		}
 	}
 }

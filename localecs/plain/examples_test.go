@@ -93,7 +93,7 @@ func run(t *testing.T, f *follower, s plain.Sources, paths ...string) (*plain.Ou
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	out, err := p.Run(ctx, plain.Options{Dir: dir, Stop: f.come, Progress: f, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // Scenarios 31 and 32: a probe runs as the container does.
@@ -71,19 +73,25 @@ func TestScenario28TimeoutKillsTheProbeOnly(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
-	begun := time.Now()
 	spec := Shell("/bin/sleep 555 & echo said; wait")
 	spec.Timeout = 300 * time.Millisecond
-	got := c.Exec(t.Context(), spec)
-	want := ExecResult{Code: -1, Output: "Health check exceeded timeout (300ms)", TimedOut: true, Started: true}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Error(diff)
+	for left := 1; left == 1; spec.Timeout *= 2 { // a busy machine needs more for the child
+		begun := time.Now()
+		got := c.Exec(t.Context(), spec)
+		took := time.Since(begun)
+		// PID 1 and the probe's child, which is nobody's now.
+		eventually(t, func() bool { left = len(insiders(t, c.PID())); return left <= 2 })
+		want := ExecResult{Code: -1, Output: fmt.Sprintf("Health check exceeded timeout (%s)", spec.Timeout), TimedOut: true, Started: true}
+		if diff := cmp.Diff(want, got); left == 2 && diff != "" {
+			t.Error(diff)
+		}
+		if took < spec.Timeout || took > spec.Timeout+testkit.Patience {
+			t.Errorf("took %s of %s", took, spec.Timeout)
+		}
+		if spec.Timeout > testkit.Patience {
+			t.Fatal("the child is killed, too, or never there")
+		}
 	}
-	if took := time.Since(begun); took < 300*time.Millisecond || took > 5*time.Second {
-		t.Errorf("took %s", took)
-	}
-	// PID 1 and the probe's child, which is nobody's now.
-	eventually(t, func() bool { return len(insiders(t, c.PID())) == 2 })
 	if exit := c.Exec(t.Context(), Shell("exit 0")); exit.Code != 0 {
 		t.Errorf("next probe: %+v", exit)
 	}

@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"syscall"
-	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"golang.org/x/sys/unix"
 )
@@ -89,7 +89,7 @@ func helper(args []string) int {
 			conn.Close()
 		}
 	case "fetch":
-		conn, err := net.DialTimeout("tcp", args[1], 5*time.Second)
+		conn, err := net.DialTimeout("tcp", args[1], testkit.Patience)
 		if err != nil {
 			fmt.Println(err)
 			return 1

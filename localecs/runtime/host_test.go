@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func factsOf(t *testing.T, text string) facts {
@@ -22,13 +24,13 @@ func factsOf(t *testing.T, text string) facts {
 // eventually waits for a condition about processes of this host.
 func eventually(t testing.TB, ok func() bool) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(testkit.Patience)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-timeout:
-			t.Fatal("waited 20 s in vain")
+			t.Fatalf("waited %s in vain", testkit.Patience)
 		case <-tick.C:
 		}
 	}

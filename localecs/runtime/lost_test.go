@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
@@ -21,7 +22,7 @@ func closeInTime(t *testing.T, r *Runtime) {
 		if err != nil {
 			t.Error(err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("Close hangs")
 	}
 }
@@ -55,7 +56,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 		}
 		select {
 		case <-r.Lost():
-		case <-time.After(20 * time.Second):
+		case <-time.After(testkit.Patience):
 			t.Fatal("nobody noticed")
 		}
 		if _, err := r.Start(Spec{Name: "late", Image: toolbox(t), Args: sh("true")}); err == nil {

@@ -109,7 +109,7 @@ func (l *logs) String() string {
 // await waits until text was written.
 func (l *logs) await(t testing.TB, text string) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(testkit.Patience)
 	for !strings.Contains(l.String(), text) {
 		select {
 		case <-l.changed:
@@ -148,7 +148,7 @@ func await(t testing.TB, c *Container) Exit {
 	t.Helper()
 	select {
 	case <-c.Done():
-	case <-time.After(20 * time.Second):
+	case <-time.After(testkit.Patience):
 		t.Fatal("the container did not end")
 	}
 	return c.Exit()

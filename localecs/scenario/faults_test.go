@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/fault"
 	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -56,13 +57,15 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
 	r := &runner{tasks: roster.New(), file: &file.Scenario{}, out: &recorder{}, record: recording.New()}
-	r.faults = disturbance.New(func(fault.Fault) (func() error, error) { return func() error { return nil }, nil }, func(disturbance.Event) {})
+	looked := make(chan struct{})
+	r.faults = disturbance.New(func(fault.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(disturbance.Event) {})
 	defer r.faults.End()
-	over := file.Await{FaultsOver: true, Within: 10 * time.Second}
+	over := file.Await{FaultsOver: true, Within: testkit.Patience}
 	r.faults.Add([]fault.Fault{{For: 50 * time.Millisecond, Server: fault.Down}, {Server: fault.Slowed}})
-	if got := r.soFar(doing{step: file.Step{Await: &over}}, nil); got != "2 to come or to end" && got != "1 to come or to end" {
+	if got := r.soFar(doing{step: file.Step{Await: &over}}, nil); got != "2 to come or to end" {
 		t.Errorf("so far %q", got)
 	}
+	close(looked)
 	if err := r.await(context.Background(), over); err != nil {
 		t.Error(err)
 	}

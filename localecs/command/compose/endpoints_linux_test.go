@@ -42,10 +42,11 @@ roles:
   apps/web: {tags: {team: shop}, actions: ["ecs:ListTasks"]}
 `
 
-// free is a loopback address that nobody listens at.
+// free is a loopback address that nobody listens at. It is none that others are
+// given a port of meanwhile.
 func free(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := net.Listen("tcp", "127.83.17.5:0")
 	if err != nil {
 		t.Fatal(err)
 	}

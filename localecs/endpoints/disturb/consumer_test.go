@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	ours "github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
@@ -247,7 +248,11 @@ func TestTheSignerAsksForCredentials(t *testing.T) { // not parallel: sets the e
 	} {
 		c.fault.Name = fault.Credentials
 		end := w.faults.Begin(c.fault, 1)
-		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		patience := testkit.Patience
+		if c.fault.Hang {
+			patience = 8 * time.Second
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		_, err := signer.Bearer(ctx, awsutil.BearerOptions{STSEndpoint: w.aws, IncludeEntity: true})
 		cancel()
 		_, permanent := errors.AsType[*ours.PermanentError](err)

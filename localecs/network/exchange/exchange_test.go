@@ -7,18 +7,20 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // call connects from a loopback address and returns what it hears.
 func call(t *testing.T, to net.Addr, from string) string {
 	t.Helper()
-	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: 5 * time.Second}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: testkit.Patience}
 	c, err := d.Dial("tcp", to.String())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(testkit.Patience))
 	heard, err := io.ReadAll(c)
 	if errors.Is(err, net.ErrClosed) || err != nil && len(heard) > 0 {
 		t.Errorf("%q, %v", heard, err)
@@ -103,7 +105,7 @@ func TestWaitingConnectionEndsWithItsLine(t *testing.T) {
 	}
 	defer c.Close()
 	deaf.Close()
-	c.SetDeadline(time.Now().Add(5 * time.Second))
+	c.SetDeadline(time.Now().Add(testkit.Patience))
 	if n, err := c.Read(make([]byte, 1)); n != 0 || errors.Is(err, io.ErrNoProgress) || err == nil {
 		t.Errorf("read %d bytes, %v", n, err)
 	} else if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() {
