@@ -13,7 +13,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -279,16 +278,9 @@ func TestChangedProxyDefaultsReachTheAgentsAnswer(t *testing.T) {
 	}
 	tc.params.Proxy.AccessLogs = &AccessLogs{Enabled: true, Type: "stderr"}
 	setDefaults(t, c, tc)
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		got := fetch(t, c, tc.params.ProxyID).AccessLogs
-		if cmp.Equal(got, tc.params.Proxy.AccessLogs) {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("access logs are still %+v", got)
-		}
-	}
+	testkit.Eventually(t, "the access logs have changed", func() bool {
+		return cmp.Equal(fetch(t, c, tc.params.ProxyID).AccessLogs, tc.params.Proxy.AccessLogs)
+	})
 }
 
 // Consul CE has no namespaces, so a stand-in answers as an Enterprise agent.

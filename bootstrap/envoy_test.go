@@ -94,10 +94,10 @@ func runEnvoy(t *testing.T, doc []byte) string {
 	return logFile
 }
 
-// waitFor asks until the answer contains want, at most 20 s.
+// waitFor asks until the answer contains want.
 func waitFor(t *testing.T, url, want, logFile string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()

@@ -124,7 +124,7 @@ func call(t testing.TB, c *testkit.Consul, method, path string, body, out any) {
 		t.Fatal(err)
 	}
 	// Not t.Context(): clean-ups call, too.
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, "http://"+c.HTTPAddr+path, bytes.NewReader(in))
 	if err != nil {

@@ -114,7 +114,7 @@ func TestConsulWeakness13OldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 	k.start()
 	k.eventually("app", "passing")
 	before := k.check("app")
-	testkit.Eventually(t, "a refresh", func() bool { return refreshes.Load() == 1 })
+	testkit.Eventually(t, "a refresh", func() bool { return refreshes.Load() >= 1 })
 	after := k.check("app")
 	if after.Status != "passing" || after.ModifyIndex != before.ModifyIndex {
 		t.Errorf("%s (%s) with index %d, before the refresh %d", after.Status, after.Output, after.ModifyIndex, before.ModifyIndex)
@@ -226,7 +226,8 @@ func TestConsulWeakness16AgentThatLeft(t *testing.T) {
 	k.eventually("app", "passing")
 	agent.Close()
 	took, err := k.term()
-	if err != nil || took < 5*time.Second || took > 10*time.Second {
+	// Not the 18 s that critical writes have; fake time proves 5.
+	if err != nil || took < 5*time.Second || took > 15*time.Second {
 		t.Errorf("took %s, %v", took, err)
 	}
 	if tokenExists(t, k.management, k.token) {
@@ -267,7 +268,8 @@ func TestConsulWeakness11HungAgent(t *testing.T) {
 		<-held // the first critical write; it runs into its timeout
 		hangs.Store(false)
 	}()
-	if took, err := k.term(); err != nil || took > 10*time.Second {
+	// Not the 27 s that there are; fake time proves the 6 that it should be.
+	if took, err := k.term(); err != nil || took > 20*time.Second {
 		t.Errorf("took %s, %v", took, err)
 	}
 	if got := k.check("app").Status; got != "critical" {

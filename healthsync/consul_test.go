@@ -88,10 +88,11 @@ func newTask(t *testing.T, c *testkit.Consul, address, name string, containers .
 	}))
 	t.Cleanup(endpoint.Close)
 	metadata := tmds.New(endpoint.URL)
-	first, err := metadata.Task(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	var first workload.Task
+	testkit.Eventually(t, "the metadata can be read", func() bool {
+		first, err = metadata.Task(t.Context())
+		return err == nil
+	})
 	if k.w, err = workload.New(k.cfg, first); err != nil {
 		t.Fatal(err)
 	}
@@ -215,8 +216,8 @@ func (k *task) term() (time.Duration, error) {
 	select {
 	case err := <-k.result:
 		return time.Since(began), err
-	case <-time.After(30 * time.Second):
-		k.t.Fatal("did not stop in its stop timeout")
+	case <-time.After(testkit.Patience):
+		k.t.Fatal("did not stop")
 	}
 	return 0, nil
 }

@@ -22,6 +22,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/meshinit"
@@ -129,7 +130,7 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Limit: 20 * time.Second}
+	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Limit: testkit.Patience}
 	s.ports = meshinit.Ports{
 		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),
 		Agent: func() (meshinit.Agent, error) {
@@ -273,6 +274,29 @@ func (s *scene) bootstrap() map[string]any {
 		s.t.Fatal(err)
 	}
 	return got
+}
+
+// limits are for runs in which a step gives up, one run after the other until one is
+// as wanted: each step has the same limit, and on a busy machine the first may be too
+// short for those that should work.
+func limits() []time.Duration {
+	return []time.Duration{time.Second, 5 * time.Second, 25 * time.Second}
+}
+
+// differs says how an error is not as wanted.
+func differs(err error, exit int, want []string) (problems []string) {
+	if err == nil {
+		return []string{"no error"}
+	}
+	if got := cli.ExitCode(err); got != exit {
+		problems = append(problems, fmt.Sprintf("exit code = %d, want %d for %v", got, exit, err))
+	}
+	for _, text := range want {
+		if !strings.Contains(err.Error(), text) {
+			problems = append(problems, fmt.Sprintf("error does not name %s: %v", text, err))
+		}
+	}
+	return problems
 }
 
 // lines is a log that may be written and read at the same time.

@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -141,9 +142,7 @@ func TestWeakness02NoMetadataNeverEndsEnvoy(t *testing.T) {
 			p.Signal(syscall.SIGTERM)
 			p.Signal(syscall.SIGUSR1)
 			p.Expect("got user defined signal 1")
-			if cpu := cpuOver(t, p, time.Second); cpu > 100*time.Millisecond {
-				t.Errorf("used %s of CPU in a second of failing reads", cpu)
-			}
+			calm(t, p, time.Second, 100*time.Millisecond)
 			p.Stdin.Close()
 			exits(t, p, 0)
 		})
@@ -184,12 +183,15 @@ func TestWeakness03IgnoredContainersDoNotHoldEnvoy(t *testing.T) {
 	})
 }
 
-// cpuOver returns the CPU time the process uses in that time from now.
-func cpuOver(t *testing.T, p *testkit.Process, d time.Duration) time.Duration {
+// calm waits for a time of that length in which the process uses no more CPU than
+// the limit. A busy loop never has one; on a busy machine the first may be none.
+func calm(t *testing.T, p *testkit.Process, d, limit time.Duration) {
 	t.Helper()
-	before := cpuTime(t, p.PID)
-	<-time.After(d)
-	return cpuTime(t, p.PID) - before
+	testkit.Eventually(t, fmt.Sprintf("%s with %s of CPU at most", d, limit), func() bool {
+		before := cpuTime(t, p.PID)
+		<-time.After(d)
+		return cpuTime(t, p.PID)-before <= limit
+	})
 }
 
 // cpuTime is what the process has used, in steps of 10 ms.
@@ -214,10 +216,8 @@ func TestWeakness04NoBusyLoopWhileEnvoyDrains(t *testing.T) {
 	p.Expect("ready")
 	p.Signal(syscall.SIGTERM)
 	p.Expect("got terminated")
-	// The old program used 1 s of 1 s. One clock tick may fall anywhere.
-	if cpu := cpuOver(t, p, 2*time.Second); cpu > 20*time.Millisecond {
-		t.Errorf("used %s of CPU in 2 s of waiting, want 1 %%", cpu)
-	}
+	// 1 %; the old program used 1 s of 1 s. One clock tick may fall anywhere.
+	calm(t, p, 2*time.Second, 20*time.Millisecond)
 	p.Stdin.Close()
 	exits(t, p, 0)
 }
@@ -244,6 +244,9 @@ func TestWeakness05AllSignalsReachTheChild(t *testing.T) {
 	exits(t, p, 0)
 }
 
+// A read has 2 s, so that an exit which waits for its end always takes more than
+// one. On a busy machine an exit that does not may take that long, too, but not
+// every time. The very moment is proven in entrypoint.
 func TestWeakness11HangingMetadataDoesNotHoldTheExit(t *testing.T) {
 	t.Parallel()
 	m := newMetadata(t)
@@ -252,27 +255,39 @@ func TestWeakness11HangingMetadataDoesNotHoldTheExit(t *testing.T) {
 		hanging <- struct{}{}
 		<-r.Context().Done()
 	})
-	p := wrapEnvoy(t, m.env(), nil, worker()...)
-	p.Expect("ready")
-	p.Signal(syscall.SIGTERM)
-	<-hanging
-	start := time.Now()
-	p.Signal(syscall.SIGINT)
-	exits(t, p, 42)
-	if took := time.Since(start); took > time.Second {
-		t.Errorf("took %s to end during a hanging read", took)
+	var took []time.Duration
+	for range 5 {
+		p := wrapEnvoy(t, m.env(), nil, worker()...)
+		p.Expect("ready")
+		p.Signal(syscall.SIGTERM)
+		<-hanging
+		start := time.Now()
+		p.Signal(syscall.SIGINT)
+		exits(t, p, 42)
+		took = append(took, time.Since(start))
+		if took[len(took)-1] <= time.Second {
+			return
+		}
 	}
+	t.Errorf("took %s to end during a hanging read", took)
 }
 
+// A child that is slow hears KILL before it can say that it heard TERM; with more
+// grace it says so.
 func TestEnvoyEntrypointKillsAfterTheGrace(t *testing.T) {
 	t.Parallel()
 	m := newMetadata(t)
 	m.says(200, stopped)
-	p := wrapEnvoy(t, m.env(), []string{"-kill-grace", "100ms"}, worker("deaf")...)
-	p.Expect("ready")
-	p.Signal(syscall.SIGTERM)
-	p.Expect("got terminated")
-	exits(t, p, 137)
+	for _, grace := range []string{"100ms", "1s", "10s"} {
+		p := wrapEnvoy(t, m.env(), []string{"-kill-grace", grace}, worker("deaf")...)
+		p.Expect("ready")
+		p.Signal(syscall.SIGTERM)
+		exits(t, p, 137)
+		if slices.Contains(p.AllGone(), "got terminated") {
+			return
+		}
+	}
+	t.Error("killed without a TERM")
 }
 
 func TestEnvoyEntrypointDrainsAtTheAddressOfTheBootstrap(t *testing.T) {

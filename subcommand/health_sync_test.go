@@ -99,7 +99,7 @@ var healthyTask = strings.Replace(task("RUNNING", "RUNNING", "STOPPED"), `"Name"
 func (s syncedTask) healthSync(t *testing.T) *testkit.Process {
 	t.Helper()
 	env := append(s.env(), "CONSUL_HTTP_ADDR="+s.consul.HTTPAddr, "CONSUL_ECS_CONFIG_JSON="+s.doc)
-	p := consulECS(t, env, "health-sync", "-stop-timeout=10s")
+	p := consulECS(t, env, "health-sync", "-stop-timeout=60s")
 	testkit.Eventually(t, "the check passes", func() bool { return s.status() == "passing" })
 	return p
 }

@@ -24,7 +24,7 @@ func TestNetDial(t *testing.T) {
 		want int
 	}{
 		{"listener", []string{l.Addr().String()}, 0},
-		{"listener with a timeout", []string{"-timeout", "2s", l.Addr().String()}, 0},
+		{"listener with a timeout", []string{"-timeout", "1m", l.Addr().String()}, 0},
 		{"nobody", []string{nobody}, 2},
 		{"malformed", []string{"no-port"}, 2},
 		{"too late", []string{"-timeout", "1ns", l.Addr().String()}, 2},

@@ -3,12 +3,14 @@ package lease
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -72,8 +74,7 @@ func TestLeadOneAfterTheOther(t *testing.T) {
 	if err := <-leads; err != nil {
 		t.Errorf("second: %v", err)
 	}
-	// Half the delay that a session's end would cost.
-	if took := time.Since(ended); took > LockDelay/2 {
+	if took := time.Since(ended); took > undelayed {
 		t.Errorf("the second led %s after the end of the first", took)
 	}
 	testkit.Eventually(t, "no session is left", func() bool { return first.session == "" && holder(t, key) == "" })
@@ -154,15 +155,11 @@ func TestLeaseEndsWithoutRenewals(t *testing.T) {
 	}
 	forward := httputil.NewSingleHostReverseProxy(target)
 	forward.ErrorLog = hclog.NewNullLogger().StandardLogger(nil)
-	away := make(chan struct{})
+	var away atomic.Bool
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case <-away:
-			if strings.Contains(r.URL.Path, "/renew/") {
-				w.WriteHeader(http.StatusInternalServerError)
-				return
-			}
-		default:
+		if away.Load() && strings.Contains(r.URL.Path, "/renew/") {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
 		}
 		forward.ServeHTTP(w, r)
 	}))
@@ -175,7 +172,7 @@ func TestLeaseEndsWithoutRenewals(t *testing.T) {
 	var session string
 	err = c.Lead(t.Context(), nobody, func(ctx context.Context) error {
 		session = c.session
-		close(away)
+		away.Store(true)
 		<-ctx.Done()
 		if err := c.put(context.Background(), "work/"+t.Name()); !isLost(err) {
 			t.Errorf("a write without a lease: %v", err)
@@ -185,7 +182,7 @@ func TestLeaseEndsWithoutRenewals(t *testing.T) {
 	if took := time.Since(start); !isLost(err) || took < TTL-time.Second {
 		t.Errorf("%v after %s", err, took)
 	}
-	away = make(chan struct{})
+	away.Store(false)
 	err = c.Lead(t.Context(), nobody, func(ctx context.Context) error {
 		if c.session != session {
 			t.Error("another session: it would have waited for the end of the first")
@@ -246,7 +243,7 @@ func TestLeadRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			policy, _, err := c.ACL().PolicyCreate(&api.ACLPolicy{Name: "refused-" + name, Rules: tt.rules}, nil)
+			policy, _, err := c.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("refused-%s-%d", name, time.Now().UnixNano()), Rules: tt.rules}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -107,6 +107,14 @@ func holder(t *testing.T, key string) string {
 	return string(pair.Value)
 }
 
+// Bounds for real time, in which a machine may be slow for a moment: pace_test.go
+// proves those of the design in fake time.
+const (
+	takesOver = TakeOver + testkit.Patience/2
+	// undelayed is less than the delay that a session's end costs.
+	undelayed = LockDelay - 2*time.Second
+)
+
 // uniqueKey is a lock of this run's own: an earlier run's has a delay.
 func uniqueKey(t *testing.T) string {
 	return Key(fmt.Sprintf("arn:aws:ecs:us-west-2:111122223333:cluster/%s-%d", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano()), "")

@@ -80,15 +80,8 @@ func TestSecondaryDatacenter(t *testing.T) {
 // replicated waits until the secondary has the role of the primary.
 func replicated(t *testing.T, c *api.Client) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
-	for {
+	testkit.Eventually(t, "the role is replicated", func() bool {
 		role, _, err := c.ACL().RoleReadByName(wanted.ClientRole, nil)
-		if err == nil && role != nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the role is not replicated: %v", err)
-		}
-		<-time.After(50 * time.Millisecond)
-	}
+		return err == nil && role != nil
+	})
 }

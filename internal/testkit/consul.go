@@ -198,7 +198,7 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 }
 
 func (c *Consul) waitReady() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -216,7 +216,7 @@ func (c *Consul) waitReady() error {
 		case <-c.done:
 			return fmt.Errorf("consul ended at start")
 		case <-ctx.Done():
-			return fmt.Errorf("consul was not ready in 30 s")
+			return fmt.Errorf("consul was not ready in %s", Patience)
 		case <-tick.C:
 		}
 	}

@@ -177,16 +177,17 @@ func (p *Process) Running() bool {
 }
 
 // AllGone waits until every process that holds the standard output, orphans
-// included, is gone.
-func (p *Process) AllGone() {
+// included, is gone, and returns the lines that were not read before.
+func (p *Process) AllGone() (rest []string) {
 	p.t.Helper()
 	deadline := time.After(Patience)
 	for {
 		select {
-		case _, ok := <-p.lines:
+		case line, ok := <-p.lines:
 			if !ok {
-				return
+				return rest
 			}
+			rest = append(rest, line)
 		case <-deadline:
 			p.t.Fatal("standard output is still held by a process")
 		}
