@@ -27,7 +27,7 @@ consul: {image: consul, address: 10.42.0.254}
 tasks: {odd: definition.json}
 steps:
 - start: [odd]
-- await: {service: odd, passing: 1, within: 60s}
+- await: {service: odd, passing: 1, within: 50s}
 `,
 		"definition.json": `{"family": "odd", "networkMode": "awsvpc", "memory": "512", "containerDefinitions": [` + containers + `]}`,
 	}.write(t)
@@ -48,7 +48,7 @@ func TestProgramsThatCannotRunAreNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const (
-		failed = "odd: FAILED: step 2: await 1 passing instances of odd within 60s: task odd ended by itself: "
+		failed = "odd: FAILED: step 2: await 1 passing instances of odd within 50s: task odd ended by itself: "
 		start  = failed + "TaskFailedToStart: CannotStartContainerError: "
 		has    = `; image "odd" has /bin/kid, /bin/script, /bin/text`
 	)

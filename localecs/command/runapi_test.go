@@ -121,13 +121,13 @@ images:
 consul: {image: consul, address: 10.42.0.254}
 `
 	for want, text := range map[string]string{
-		"step 2: await service api to be steady within 120s: ECS deployment circuit breaker: tasks failed to start.": head +
-			"services: {api: {definition: bad.json, count: 1, circuitBreaker: {enable: true}}}\nsteps:\n- start: [api]\n- await: {service: api, steady: true, within: 120s}\n",
+		"step 2: await service api to be steady within 50s: ECS deployment circuit breaker: tasks failed to start.": head +
+			"services: {api: {definition: bad.json, count: 1, circuitBreaker: {enable: true}}}\nsteps:\n- start: [api]\n- await: {service: api, steady: true, within: 50s}\n",
 		"step 2: kill everything in api-2: service api has not started a task api-2 so far": head +
 			"services: {api: {definition: good.json, count: 0}}\nsteps:\n- start: [api]\n- kill: {task: api-2}\n",
 		"api-1: ended by itself: EssentialContainerExited: Essential container in task exited": head +
 			"services: {api: {definition: done.json, count: 1}}\ntasks: {web: good.json}\nsteps:\n- start: [web, api]\n" +
-			"- traffic: {task: web, port: 8080, rate: 1}\n- await: {requests: 2, within: 60s}\n- endTraffic: true\n- stop: [api, web]\n",
+			"- traffic: {task: web, port: 8080, rate: 1}\n- await: {requests: 2, within: 50s}\n- endTraffic: true\n- stop: [api, web]\n",
 	} {
 		definition := func(command string) string {
 			return `{"family": "api", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",

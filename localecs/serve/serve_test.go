@@ -22,7 +22,7 @@ const waits = `trap 'exit 3' TERM; echo "$GREETING $AWS_CONTAINER_CREDENTIALS_RE
 func TestARealTaskFromRunTaskToStopTask(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.register("web", "shell", waits)
+	w.registerFor(60, "web", "shell", waits)
 	started := w.run(ecs.RunTaskInput{TaskDefinition: "web", Overrides: ecs.Overrides{
 		TaskRoleARN: roleARN,
 		Containers:  []ecs.ContainerOverride{{Name: "app", Environment: []ecs.EnvironmentVariable{{Name: "GREETING", Value: "salut"}}}},

@@ -141,10 +141,16 @@ func (w *world) call(operation string, in, out any) error {
 // TERM that comes before the script has a trap is ignored: that takes 2 s.
 func (w *world) register(family, image, script string) {
 	w.t.Helper()
+	w.registerFor(2, family, image, script)
+}
+
+// registerFor is register with a time to stop, in seconds.
+func (w *world) registerFor(seconds int, family, image, script string) {
+	w.t.Helper()
 	var out ecs.Empty
 	if err := w.call("RegisterTaskDefinition", map[string]any{
 		"family": family, "networkMode": "awsvpc", "requiresCompatibilities": []string{"FARGATE"}, "cpu": "256", "memory": "512",
-		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "stopTimeout": 2, "entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
+		"containerDefinitions": []any{map[string]any{"name": "app", "image": image, "stopTimeout": seconds, "entryPoint": []string{"/bin/sh", "-c"}, "command": []string{script}}},
 	}, &out); err != nil {
 		w.t.Fatal(err)
 	}
