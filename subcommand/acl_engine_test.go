@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -114,12 +113,7 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 
 // A server that does not answer makes nothing allowed, and nothing denied.
 func aclUnreachable(t *testing.T, w *aclWorld) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	closed := l.Addr().String()
-	l.Close()
+	closed := testkit.Nobody(t)
 	for _, args := range []string{
 		"can service:web write", "can -engine both service:web write", "can -engine server service:web write", "can -accessor " + opsAccessor + " acl read",
 		"can -token-file @ops.token acl read", "can -login m acl read", "explain acl read", "rules", "lint", "export",

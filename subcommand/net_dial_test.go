@@ -3,6 +3,8 @@ package subcommand
 import (
 	"net"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func TestNetDial(t *testing.T) {
@@ -12,12 +14,7 @@ func TestNetDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().String()
-	closed.Close()
+	nobody := testkit.Nobody(t)
 	for _, c := range []struct {
 		name string
 		args []string

@@ -10,6 +10,7 @@ package testkit
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -257,16 +258,35 @@ func (c *Consul) Stop() {
 	os.RemoveAll(c.Dir)
 }
 
-// FreePorts returns n distinct TCP ports that were free on loopback just now.
+// FreePorts returns n distinct TCP ports that were free on loopback just now. They
+// are below those that systems give to whoever asks for any, and random: nobody gets
+// one before the caller listens there, other tests that run meanwhile included.
 func FreePorts(n int) ([]int, error) {
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	const lowest, end = 10_000, 32_768
+	ports := make([]int, 0, n)
+	var last error
+	for try := 0; len(ports) < n; try++ {
+		if try > 100*n {
+			return nil, fmt.Errorf("find %d free ports: %w", n, last)
+		}
+		port := lowest + rand.IntN(end-lowest)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
-			return nil, err
+			last = err
+			continue
 		}
 		defer l.Close() // all at the end, so that they differ
-		ports[i] = l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
 	}
 	return ports, nil
+}
+
+// Nobody is an address that nobody listens at.
+func Nobody(t testing.TB) string {
+	t.Helper()
+	ports, err := FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", ports[0])
 }
