@@ -16,7 +16,7 @@ import (
 
 func TestScenario01ExitZeroStopsTheTask(t *testing.T) {
 	t.Parallel()
-	s := play(t, nil, helper("a", "exit", "0", "500ms"))
+	s := play(t, nil, helper("a", "exit", "0", "2s"))
 	v := s.stopped()
 	if v.StopCode != "EssentialContainerExited" || v.StoppedReason != "Essential container in task exited" || v.KnownStatus != "STOPPED" || s.code("a") != 0 {
 		t.Errorf("%+v", v)

@@ -120,10 +120,12 @@ func TestScenario44NonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), helper("b", "run", "0s", "0")).await("b")
 	s.until("a STOPPED", func(scheduler.View) bool { return s.code("a") == 1 })
-	testkit.Eventually(t, "three samples afterwards", func() bool {
-		return len(s.seen(func(m sample) bool { return m.container("a").KnownStatus == "STOPPED" })) >= 3
-	})
-	for _, m := range s.seen(func(m sample) bool { return m.container("a").KnownStatus == "STOPPED" }) {
+	// b may have started after a's end.
+	afterwards := func(m sample) bool {
+		return m.container("a").KnownStatus == "STOPPED" && m.container("b").KnownStatus == "RUNNING"
+	}
+	testkit.Eventually(t, "three samples afterwards", func() bool { return len(s.seen(afterwards)) >= 3 })
+	for _, m := range s.seen(afterwards) {
 		a := m.container("a")
 		if a.DesiredStatus != "RUNNING" || a.ExitCode == nil || *a.ExitCode != 1 || a.FinishedAt == nil || len(a.Networks) != 1 {
 			t.Errorf("a %+v", a)
