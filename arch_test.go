@@ -45,7 +45,7 @@ func house() arch.House {
 			{Name: "simulator wiring", Packages: []string{"localecs/command"}, Uses: []string{"simulator", "ports", "nouns", "shared"}},
 			{
 				Name:     "simulator",
-				Packages: []string{"localecs/plain", "localecs/scenario", "localecs/serve", "localecs/control", "localecs/region", "localecs", "localecs/infra", "localecs/visitor", "localecs/names", "localecs/agent", "localecs/engine", "localecs/project", "localecs/composefile", "localecs/blueprint", "localecs/logfile", "localecs/simulated", "localecs/account", "localecs/meter", "localecs/dns", "localecs/environment", "localecs/facts", "localecs/endpoints", "localecs/services", "localecs/controlplane", "localecs/network", "localecs/rootless", "localecs/docker", "localecs/runtime"},
+				Packages: []string{"localecs/plain", "localecs/scenario", "localecs/serve", "localecs/control", "localecs/region", "localecs", "localecs/infra", "localecs/visitor", "localecs/names", "localecs/agent", "localecs/engine", "localecs/project", "localecs/composefile", "localecs/blueprint", "localecs/logfile", "localecs/simulated", "localecs/account", "localecs/meter", "localecs/dns", "localecs/environment", "localecs/facts", "localecs/gate", "localecs/endpoints", "localecs/services", "localecs/controlplane", "localecs/network", "localecs/rootless", "localecs/docker", "localecs/runtime"},
 				Among:    arch.Downwards,
 				Uses:     []string{"simulator rules", "ports", "nouns", "shared"},
 			},

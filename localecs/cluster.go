@@ -25,6 +25,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
 	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
 	"github.com/meshtask/consul-ecs/localecs/fault"
+	"github.com/meshtask/consul-ecs/localecs/gate"
 	"github.com/meshtask/consul-ecs/localecs/infra"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -109,9 +110,8 @@ type Cluster struct {
 	tasks []*Task
 	// families are the names, for DNS, of all that have been.
 	families map[string]bool
-	// over says that Close has looked for tasks.
-	over     bool
 	services []*infra.Running
+	making   gate.Gate // tasks and services
 }
 
 // Open makes the cluster: network, process runtime, STS and IAM.
@@ -215,18 +215,14 @@ func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	return addresses, exists || len(addresses) > 0
 }
 
-// enter takes a task up, unless Close would not find it any more.
-func (c *Cluster) enter(t *Task) error {
+// enter takes a task up.
+func (c *Cluster) enter(t *Task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over {
-		return errors.New("the cluster is closed")
-	}
 	c.tasks = append(c.tasks, t)
 	for _, name := range t.names.Shared() {
 		c.families[name] = true
 	}
-	return nil
 }
 
 // forget drops a task of which nothing is left but its logs.
@@ -248,6 +244,11 @@ func (c *Cluster) volumeDir() string { return filepath.Join(c.options.Dir, "volu
 
 // StartService starts a process in the VPC's own network, until Close.
 func (c *Cluster) StartService(s infra.Service) (*infra.Running, error) {
+	made, err := c.making.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer made()
 	started, err := infra.Host{
 		Fabric: c.fabric, Pull: c.runtime.Pull, Group: c.group,
 		Volumes: c.volumeDir(), Logs: c.LogDir(), Log: c.options.Log,
@@ -309,8 +310,8 @@ func (c *Cluster) Close() error {
 }
 
 func (c *Cluster) close() error {
+	c.making.Close()() // else what is made meanwhile would stay
 	c.mu.Lock()
-	c.over = true
 	tasks, services := c.tasks, c.services
 	c.mu.Unlock()
 	c.visitors.Close()

@@ -1,6 +1,7 @@
 package localecs
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -52,12 +53,12 @@ func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
 
 // Launch starts a task.
 func (c *Cluster) Launch(l Launch) (*Task, error) {
-	if l.ID == "" {
-		l.ID = newTaskID()
+	made, err := c.making.Enter()
+	if err != nil {
+		return nil, err
 	}
-	if l.Cluster == "" {
-		l.Cluster = c.options.Name
-	}
+	defer made()
+	l.ID, l.Cluster = cmp.Or(l.ID, newTaskID()), cmp.Or(l.Cluster, c.options.Name)
 	t := &Task{
 		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
 		env:        map[string][]string{},
@@ -75,9 +76,7 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 	if err := t.prepare(); err != nil {
 		return nil, errors.Join(hostcap.Shortage(err), t.release())
 	}
-	if err := c.enter(t); err != nil {
-		return nil, errors.Join(err, t.release())
-	}
+	c.enter(t)
 	go t.run(state)
 	return t, nil
 }

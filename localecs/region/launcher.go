@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/controlplane/record"
 	"github.com/meshtask/consul-ecs/localecs/definition"
+	"github.com/meshtask/consul-ecs/localecs/gate"
 	"github.com/meshtask/consul-ecs/localecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -24,11 +25,10 @@ type launcher struct {
 	// told says that nothing is to be said about definitions.
 	told    bool
 	log     hclog.Logger
-	running sync.WaitGroup // the tasks' goroutines
+	running gate.Gate // the tasks' goroutines
 
-	mu     sync.Mutex
-	closed bool
-	tasks  map[string]*slot // by ID, from Launch until nothing is left
+	mu    sync.Mutex
+	tasks map[string]*slot // by ID, from Launch until nothing is left
 	// warned are the revisions that are run with less than they ask for.
 	warned map[string]bool
 	// begun are the tasks in the order of their start, those that are over as long
@@ -59,21 +59,18 @@ func newLauncher(c *localecs.Cluster, o Options) *launcher {
 
 // Launch implements controlplane.Launcher.
 func (l *launcher) Launch(in controlplane.Launch) {
-	s := &slot{}
-	l.mu.Lock()
-	closed := l.closed
-	if !closed {
-		l.tasks[in.ID] = s
-		l.running.Add(1)
-	}
-	arn := in.Definition.TaskDefinitionARN
-	told := l.told || l.warned[arn] || closed
-	l.warned[arn] = true
-	l.mu.Unlock()
-	if closed { // a call that came while all ends
-		fail(in, errClosed)
+	ended, err := l.running.Enter()
+	if err != nil { // a call that came while all ends
+		fail(in, err)
 		return
 	}
+	s := &slot{}
+	l.mu.Lock()
+	l.tasks[in.ID] = s
+	arn := in.Definition.TaskDefinitionARN
+	told := l.told || l.warned[arn]
+	l.warned[arn] = true
+	l.mu.Unlock()
 	if !told {
 		for _, text := range definition.Unfaithful(in.Definition) {
 			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
@@ -81,20 +78,9 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	}
 	name := l.name(in)
 	go func() {
-		defer l.running.Done()
+		defer ended()
 		l.run(in, name, s)
 	}()
-}
-
-var errClosed = errors.New("the cluster is closed")
-
-// close lets no further task begin; wait returns when all that have begun are
-// over.
-func (l *launcher) close() (wait func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	return l.running.Wait
 }
 
 // fail reports a task that nothing was started of.

@@ -108,7 +108,7 @@ func (r *Region) Environment() []string {
 // afterwards.
 func (r *Region) Close() error {
 	r.account.Close()
-	wait := r.launcher.close()
+	wait := r.launcher.running.Close()
 	err := r.cluster.Close()
 	wait()
 	return err

@@ -3,12 +3,11 @@ package visitor
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 
+	"github.com/meshtask/consul-ecs/localecs/gate"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 )
@@ -21,9 +20,7 @@ type House struct {
 
 	// leaving is closed by Close.
 	leaving  chan struct{}
-	mu       sync.Mutex
-	closed   bool
-	visitors sync.WaitGroup
+	visitors gate.Gate
 }
 
 // NewHouse is the house of a network. Names without a domain are those of domain; dir
@@ -32,15 +29,14 @@ func NewHouse(fabric *network.Fabric, domain, dir string) *House {
 	return &House{fabric: fabric, domain: domain, dir: dir, leaving: make(chan struct{})}
 }
 
-var errClosed = errors.New("the cluster is closed")
-
 // Visit runs a program in the network, with an address of its own, and waits for its
 // end, as Run does. It is killed by Close, too.
 func (h *House) Visit(ctx context.Context, v Visitor) (code int, err error) {
-	if !h.enter() {
-		return session.CodeFailed, errClosed
+	leave, err := h.visitors.Enter()
+	if err != nil {
+		return session.CodeFailed, err
 	}
-	defer h.visitors.Done()
+	defer leave()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	go func() {
@@ -65,21 +61,9 @@ func (h *House) Visit(ctx context.Context, v Visitor) (code int, err error) {
 	return Run(ctx, v, Place{Network: ns.File(), Names: Names(names), Temp: temp})
 }
 
-// enter counts a visitor in, unless the house is closed.
-func (h *House) enter() bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !h.closed {
-		h.visitors.Add(1)
-	}
-	return !h.closed
-}
-
 // Close kills all visitors and waits until they have gone. It is called once.
 func (h *House) Close() {
-	h.mu.Lock()
-	h.closed = true
-	h.mu.Unlock()
+	wait := h.visitors.Close()
 	close(h.leaving)
-	h.visitors.Wait()
+	wait()
 }
