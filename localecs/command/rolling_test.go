@@ -50,7 +50,7 @@ func example(name string) string { return filepath.Join(testkit.Root(), "example
 // Every instance of api is replaced under 50 requests a second, then a
 // health-sync, an Envoy and two Consul client agents are killed, in both stop
 // orders of ECS. The example says how many requests each may cost: none but for
-// the killed Envoy.
+// the killed Envoy, and for an agent that tells Envoy half of what it shall know.
 func TestRollingUpdate(t *testing.T) {
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
@@ -63,7 +63,7 @@ func TestRollingUpdate(t *testing.T) {
 			var phases []string
 			for _, p := range report.Phases {
 				phases = append(phases, p.Name+" "+p.Verdict)
-				if p.Name != "Envoy killed" && p.Failed != 0 {
+				if p.Name != "Envoy killed" && p.Name != "agent restarted" && p.Failed != 0 {
 					t.Errorf("%s: %d requests failed", p.Name, p.Failed)
 				}
 			}
