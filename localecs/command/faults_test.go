@@ -8,12 +8,18 @@ import (
 )
 
 // Every endpoint misbehaves in every way, processes and the server are frozen,
-// killed and taken down, and nobody but the watcher is to notice.
+// killed and taken down, and nobody but the watcher is to notice; only an agent that
+// starts may tell Envoy half of what it shall know.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	code, report, events := runReport(t, append(programs(t), "-seed", "8"), example("faults"))
-	if code != 0 || report.Answered < 400 || report.Failed != 0 || len(report.Failures) != 0 {
-		t.Errorf("exit %d, report %+v; want 400 requests and more, and none lost", code, report)
+	if code != 0 || report.Answered < 400 || len(report.Failures) != 0 {
+		t.Errorf("exit %d, report %+v; want 400 requests and more, and no failure", code, report)
+	}
+	for _, p := range report.Phases {
+		if p.Name != "agent restarted" && p.Failed != 0 {
+			t.Errorf("%s: %d requests failed", p.Name, p.Failed)
+		}
 	}
 	begun, over := map[string]int{}, map[string]int{}
 	for _, e := range events {
