@@ -38,10 +38,10 @@ func leaks(t *testing.T, flags ...string) []string {
 	return append(args, filepath.Join(testkit.Root(), "localecs", "command", "testdata", "leaks"))
 }
 
-// changed is a copy of the leaks scenario with another text.
-func changed(t *testing.T, change func(text string) string) (dir string) {
+// changed is leaks on a copy of the scenario with another text.
+func changed(t *testing.T, change func(text string) string, flags ...string) []string {
 	t.Helper()
-	dir = testkit.PublicDir(t)
+	args, dir := leaks(t, flags...), testkit.PublicDir(t)
 	for _, name := range []string{"scenario.yaml", "many.json", "shared.json"} {
 		text, err := os.ReadFile(filepath.Join("testdata", "leaks", name))
 		if err != nil {
@@ -54,16 +54,15 @@ func changed(t *testing.T, change func(text string) string) (dir string) {
 			t.Fatal(err)
 		}
 	}
-	return dir
+	args[len(args)-1] = dir
+	return args
 }
 
 // held is leaks for what happens at a moment: the run goes on until then, however
 // late that is. While processes are counted all of them stay; lines come to the last.
-func held(t *testing.T, o order, flags ...string) []string {
+func held(t *testing.T, o order) []string {
 	t.Helper()
-	args := leaks(t, flags...)
-	args[len(args)-1] = changed(t, o.hold)
-	return args
+	return changed(t, o.hold)
 }
 
 func (o order) hold(text string) string {
@@ -77,11 +76,7 @@ func (o order) hold(text string) string {
 // find it running.
 func whole(t *testing.T) []string {
 	t.Helper()
-	args := leaks(t)
-	args[len(args)-1] = changed(t, func(text string) string {
-		return strings.NewReplacer("timeScale: 10", "timeScale: 2", "requests: 30", "requests: 150").Replace(text)
-	})
-	return args
+	return changed(t, strings.NewReplacer("timeScale: 10", "timeScale: 2", "requests: 30", "requests: 150").Replace)
 }
 
 // pick chooses moments: for both kinds, spread over the whole run, one at
@@ -233,11 +228,9 @@ func TestKilledHelperEndsTheRun(t *testing.T) {
 func TestRunOnTheHostsNetworkLeavesNothing(t *testing.T) {
 	t.Parallel()
 	onHost := func(o order) []string {
-		args := leaks(t, "-network", "host")
-		args[len(args)-1] = changed(t, func(text string) string {
+		return changed(t, func(text string) string {
 			return o.hold(strings.NewReplacer("address: 10.", "address: 127.", "\ntasks:", "\nsubnet: 127.42.0.0/24\ntasks:").Replace(text))
-		})
-		return args
+		}, "-network", "host")
 	}
 	w := newWorld(t)
 	for _, o := range pick(t, "host") {
