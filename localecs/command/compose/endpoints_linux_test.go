@@ -2,7 +2,6 @@ package compose
 
 import (
 	"context"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,18 +41,6 @@ roles:
   apps/web: {tags: {team: shop}, actions: ["ecs:ListTasks"]}
 `
 
-// free is a loopback address that nobody listens at. It is none that others are
-// given a port of meanwhile.
-func free(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.83.17.5:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
 // TestEndpoints is the command outside of the project's containers: what it tells
 // our metadata client, AWS's SDK and Consul.
 func TestEndpoints(t *testing.T) {
@@ -69,7 +56,7 @@ func TestEndpoints(t *testing.T) {
 	holder := e.Run(t, append(labels, "--network", network, image, "/hello", "api", "0.0.0.0:80")...)
 	app := e.Run(t, append(labels, "--label", "com.meshtask.localecs.container=app", "--network=container:"+holder, image, "/hello", "api", "0.0.0.0:81")...)
 
-	dir, tasks, aws := t.TempDir(), free(t), free(t)
+	dir, tasks, aws := t.TempDir(), testkit.Nobody(t), testkit.Nobody(t)
 	for name, text := range map[string]string{"web.json": webDefinition, "scenario.yaml": setting} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
