@@ -22,9 +22,14 @@ func TestLeadWithPartitions(t *testing.T) {
 			t.Parallel()
 			var mu sync.Mutex
 			var seen []string
+			pair := "[]" // the key, which Lead watches from its own goroutine
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				q := r.URL.Query()
 				mu.Lock()
+				if q.Has("acquire") {
+					pair = `[{"Session": "s"}]`
+				}
+				found := pair
 				if q.Get("index") == "" {
 					what, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/v1/"), "/consul-ecs")
 					seen = append(seen, strings.TrimSpace(r.Method+" "+what+" "+scopeOf(q.Get("partition"), q.Get("ns"))))
@@ -39,7 +44,7 @@ func TestLeadWithPartitions(t *testing.T) {
 					<-r.Context().Done()
 				default:
 					w.Header().Set("X-Consul-Index", "7")
-					io.WriteString(w, "[]")
+					io.WriteString(w, found)
 				}
 			}))
 			t.Cleanup(server.Close)
