@@ -56,7 +56,7 @@ func New(c aws.Config, o Options) *Reader {
 	m := newMeter(o.CallsPerSecond)
 	client := ecs.NewFromConfig(c, func(e *ecs.Options) {
 		e.Logger = logging.Nop{} // it warns of every connection that AWS closes
-		e.APIOptions = append(e.APIOptions, m.install)
+		e.APIOptions = append(e.APIOptions, m.install, hideWriterTo)
 		if http, ok := c.HTTPClient.(*awshttp.BuildableClient); ok {
 			e.HTTPClient = http.WithTimeout(attemptLimit) // the SDK tries again after it
 		}
