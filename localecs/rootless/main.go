@@ -66,11 +66,13 @@ func heard() bool {
 	}
 }
 
-// tie ends this process when its parent does. A wish to be killed then would
-// not do: the kernel forgets it when an exec gives capabilities, as wait's does.
-// One that is stopped hears of it too: the kernel wakes orphaned process groups.
+// tie ends this process when its parent does. The wish to be killed then is for
+// one that is stopped, which hears of nothing else. The kernel forgets it with
+// its thread, and when an exec gives capabilities, as wait's does; so one that
+// runs watches the pipe, too. A parent that ended before the wish says no word.
 func tie() {
 	unix.CloseOnExec(lifeFD)
+	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
 	if !heard() {
 		os.Exit(1)
 	}

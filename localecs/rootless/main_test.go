@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 		"signals":        playSignals,
 		"die":            playDie,
 		"hang":           playHang,
+		"adopt":          playAdopt,
 	})
 	os.Exit(testkit.Main(m))
 }
@@ -123,4 +124,25 @@ func playHang([]string) int {
 	_, _ = io.ReadFull(os.Stdin, make([]byte, 1))
 	_ = unix.Kill(os.Getpid(), unix.SIGSTOP)
 	select {}
+}
+
+// playAdopt runs a command line, says its number, and waits for it and for what it
+// leaves behind, as the first process of a container does: what is adopted by
+// its own session is no orphan, and nobody wakes it.
+func playAdopt(args []string) int {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	child, err := os.StartProcess(args[0], args, &os.ProcAttr{Files: []*os.File{os.Stdin, os.Stdout, os.Stderr}})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("runs", child.Pid)
+	for {
+		if _, err := unix.Wait4(-1, nil, 0, nil); err == unix.ECHILD {
+			return 0
+		}
+	}
 }

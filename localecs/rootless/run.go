@@ -107,6 +107,9 @@ func ownsMounts() bool {
 // with this process. The error is a
 // *hostcap.MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
+	// The child dies with the thread that has made it, see tie.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	signals := subscribe()
 	defer signal.Stop(signals)
 	c, err := o.caller()

@@ -182,7 +182,7 @@ func TestChildKilledBySignal(t *testing.T) {
 }
 
 // kill -9 of the parent ends the child, whatever it ignores, under both ways
-// to make it, and even when it is stopped.
+// to make it, and even when it is stopped and somebody adopts it.
 func TestKilledParentTakesTheChildAlong(t *testing.T) {
 	t.Parallel()
 	newuidmap, newgidmap := helpers(t)
@@ -197,9 +197,12 @@ func TestKilledParentTakesTheChildAlong(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := testkit.StartProcess(t, testkit.ProcessOptions{}, asUser(t, tc.subIDs, tc.newuidmap, tc.newgidmap, "hang")...)
+			p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("adopt", asUser(t, tc.subIDs, tc.newuidmap, tc.newgidmap, "hang")...)...)
+			var parent, pid int
+			if _, err := fmt.Sscanf(p.Line(), "runs %d", &parent); err != nil {
+				t.Fatal(err)
+			}
 			p.Line()
-			var pid int
 			if _, err := fmt.Sscanf(p.Line(), "hangs %d", &pid); err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +215,9 @@ func TestKilledParentTakesTheChildAlong(t *testing.T) {
 				fmt.Fprint(p.Stdin, "x")
 				testkit.Eventually(t, "the child stops", func() bool { return state(pid) == "T" })
 			}
-			p.Signal(syscall.SIGKILL)
+			if err := syscall.Kill(parent, syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
 			p.AllGone()
 			testkit.Eventually(t, "the child ends", func() bool { return state(pid) == "" })
 		})
