@@ -19,6 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit/vt"
 	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
+	"golang.org/x/sys/unix"
 )
 
 // openTerminal opens a pseudo terminal of 100 columns and 30 rows.
@@ -190,6 +191,21 @@ func (s *session) end() (text string, code int) {
 	return s.screen.Text(), s.cmd.ProcessState.ExitCode()
 }
 
+// keepOutputAtCtrlC has the terminal keep what it holds when Ctrl-C comes: it
+// throws that away else, and what the test has not read yet is in it.
+func (s *session) keepOutputAtCtrlC() {
+	s.t.Helper()
+	fd := int(s.master.Fd())
+	settings, err := unix.IoctlGetTermios(fd, unix.TCGETS)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	settings.Lflag |= unix.NOFLSH
+	if err := unix.IoctlSetTermios(fd, unix.TCSETS, settings); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
 // waitingScene waits for what does not come, however long a test takes to look.
 func waitingScene(t *testing.T) string {
 	t.Helper()
@@ -208,6 +224,8 @@ func TestInterruptLeavesTheScreenClean(t *testing.T) {
 	s.shows("start the Consul server")
 	s.shows("step 2 of 2: await 1 passing instances of api (0 of 1), ")
 	s.shows("consul-client running")
+	// No program can help it when its window is resized in the middle of a frame.
+	s.until("the end of a frame", func(string) bool { return bytes.HasSuffix(s.raw.Bytes(), []byte("\x1b7")) })
 	if err := pty.Setsize(s.master, &pty.Winsize{Cols: 60, Rows: 20}); err != nil {
 		t.Fatal(err)
 	}
@@ -217,6 +235,7 @@ func TestInterruptLeavesTheScreenClean(t *testing.T) {
 		rule, _, _ = strings.Cut(rule, "\n")
 		return utf8.RuneCountInString(rule) == 57
 	})
+	s.keepOutputAtCtrlC()
 	if _, err := s.master.Write([]byte{3}); err != nil {
 		t.Fatal(err)
 	}

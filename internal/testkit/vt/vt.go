@@ -120,6 +120,8 @@ func (t *Terminal) escape(data []byte) int {
 		return 0
 	}
 	switch data[1] {
+	case '\x1b':
+		return 1
 	case '7':
 		t.saved = [2]int{t.row - t.top, t.col}
 		return 2
@@ -132,7 +134,10 @@ func (t *Terminal) escape(data []byte) int {
 		return 2
 	}
 	for i := 2; i < len(data); i++ {
-		if c := data[i]; c >= '@' && c <= '~' {
+		switch c := data[i]; {
+		case c == '\x1b': // another one begins, and this one is nothing
+			return i
+		case c >= '@' && c <= '~':
 			t.control(string(data[2:i]), c)
 			return i + 1
 		}

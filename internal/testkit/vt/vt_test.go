@@ -22,6 +22,7 @@ func TestTerminal(t *testing.T) {
 		{"erases the rest", "ab\ncd\nef\x1b[2A\rx\x1b[J", "x", 0, 1},
 		{"remembers a place", "ab\x1b7cd\nef\x1b8X", "abXd|ef", 0, 3},
 		{"swallows colours", "\x1b[31mred\x1b[0m", "red", 0, 3},
+		{"forgets a sequence that was cut", "a\x1b\x1b[?7\x1b[31mb\x1b[0m", "ab", 0, 2},
 		{"does not go above the screen", "1\n2\n3\n4\n5\x1b[99Ax", "2x|3|4|5", 0, 2},
 	} {
 		term := New(8, 4)

@@ -18,6 +18,7 @@ const (
 	up        = "\x1b[%dA" // so many rows
 	noWrap    = "\x1b[?7l" // cut rows at the last column
 	wrap      = "\x1b[?7h"
+	plain     = "\x1b[0m"
 )
 
 // painter knows what the terminal shows. Between frames the cursor stands where
@@ -36,6 +37,11 @@ func (p *painter) paint(lines []byte, frame []string, size screen.Size) []byte {
 		return nil
 	}
 	var b bytes.Buffer
+	if len(p.frame) > 0 {
+		// Ctrl-C and Ctrl-Z throw away what the terminal has not taken yet, and
+		// that may be the end of the last frame.
+		b.WriteString(plain + wrap)
+	}
 	switch {
 	case len(p.frame) == 0:
 	case size == p.size:

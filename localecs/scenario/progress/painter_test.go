@@ -137,3 +137,27 @@ func TestResizingDoesNotSmear(t *testing.T) {
 		}
 	}
 }
+
+// Ctrl-C throws away what the terminal has not taken yet: wherever a frame ends
+// for that, the lines after it are whole, in rows of their own and without its colours.
+func TestPaintAfterAFrameThatCtrlCCut(t *testing.T) {
+	t.Parallel()
+	size := screen.Size{Width: 20, Height: 6}
+	frame := func(n int) []string { return []string{fmt.Sprintf("\x1b[31m== %d日\x1b[0m", n), "step"} }
+	const line = "a line that is longer than that"
+	for cut := 0; ; cut++ {
+		term := vt.New(size.Width, size.Height)
+		var p painter
+		term.Write(p.paint([]byte("one\n"), frame(1), size))
+		second := p.paint([]byte("two\n"), frame(2), size)
+		if cut > len(second) {
+			break
+		}
+		term.Write(second[:cut])
+		last := p.paint([]byte(line+"\n"), nil, size)
+		term.Write(last)
+		if rows := strings.Split(term.Text(), "\n"); rows[len(rows)-2] != line || !strings.HasPrefix(string(last), plain) || len(term.Unknown) > 0 {
+			t.Errorf("cut at %d of %q: %q, not understood %v", cut, second, rows, term.Unknown)
+		}
+	}
+}
