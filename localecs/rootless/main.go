@@ -67,9 +67,9 @@ func heard() bool {
 }
 
 // tie ends this process when its parent does. The wish to be killed then is for
-// one that is stopped, which hears of nothing else. The kernel forgets it with
-// its thread, and when an exec gives capabilities, as wait's does; so one that
-// runs watches the pipe, too. A parent that ended before the wish says no word.
+// one that is stopped, which hears of nothing else. It comes too late when the
+// parent has ended before, and the kernel forgets it with its thread, and when an
+// exec gives capabilities, as wait's does; so one that runs watches the pipe, too.
 func tie() {
 	unix.CloseOnExec(lifeFD)
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
