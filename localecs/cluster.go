@@ -96,6 +96,7 @@ type Cluster struct {
 	// protections are kept for the whole cluster, as the ECS API sees them.
 	protections *metadata.Protections
 
+	making  gate.Gate // tasks and services
 	closing sync.Once
 	closed  error // of close
 
@@ -111,7 +112,6 @@ type Cluster struct {
 	// families are the names, for DNS, of all that have been.
 	families map[string]bool
 	services []*infra.Running
-	making   gate.Gate // tasks and services
 }
 
 // Open makes the cluster: network, process runtime, STS and IAM.

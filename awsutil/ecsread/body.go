@@ -19,17 +19,18 @@ type seekReader struct{ io.ReadSeeker }
 // That takes a body beyond net/http's buffer of 4 KiB, as a look-up of a hundred
 // tasks has, and an answer before the writer has had its turn.
 func hideWriterTo(stack *middleware.Stack) error {
-	return stack.Build.Add(middleware.BuildMiddlewareFunc("HideWriterTo",
-		func(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
-			if r, ok := in.Request.(*smithyhttp.Request); ok {
-				if body, ok := r.GetStream().(io.ReadSeeker); ok {
-					hidden, err := r.SetStream(seekReader{body})
-					if err != nil {
-						return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("prepare the request's body: %w", err)
-					}
-					in.Request = hidden
-				}
+	return stack.Build.Add(middleware.BuildMiddlewareFunc("HideWriterTo", withoutWriterTo), middleware.After)
+}
+
+func withoutWriterTo(ctx context.Context, in middleware.BuildInput, next middleware.BuildHandler) (middleware.BuildOutput, middleware.Metadata, error) {
+	if r, ok := in.Request.(*smithyhttp.Request); ok {
+		if body, ok := r.GetStream().(io.ReadSeeker); ok {
+			hidden, err := r.SetStream(seekReader{body})
+			if err != nil {
+				return middleware.BuildOutput{}, middleware.Metadata{}, fmt.Errorf("prepare the request's body: %w", err)
 			}
-			return next.HandleBuild(ctx, in)
-		}), middleware.After)
+			in.Request = hidden
+		}
+	}
+	return next.HandleBuild(ctx, in)
 }

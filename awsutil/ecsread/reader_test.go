@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 const cluster = "arn:aws:ecs:us-east-1:123456789012:cluster/shop"
@@ -260,19 +261,13 @@ func TestDescribeInChunks(t *testing.T) {
 	}
 }
 
-// sender is an HTTP client that looks at what it is given.
-type sender func(*http.Request) (*http.Response, error)
-
-// Do implements aws.HTTPClient.
-func (s sender) Do(r *http.Request) (*http.Response, error) { return s(r) }
-
 // TestNoAnswerIsLostToItsOwnRequest: a body that the SDK has closed must read as
 // ended to whoever is still copying it, or the answer's connection is cut. The
 // second attempt begins at the body's beginning.
 func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 	t.Parallel()
 	var bodies []string
-	client := sender(func(r *http.Request) (*http.Response, error) {
+	transport := testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
 		text, err := io.ReadAll(r.Body)
 		if err != nil || int64(len(text)) != r.ContentLength {
 			t.Errorf("%d bytes of %d, %v", len(text), r.ContentLength, err)
@@ -288,7 +283,7 @@ func TestNoAnswerIsLostToItsOwnRequest(t *testing.T) {
 		}
 		return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: io.NopCloser(strings.NewReader("{}"))}, nil
 	})
-	r := New(aws.Config{Region: "us-east-1", HTTPClient: client, Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", "")}, Options{})
+	r := New(aws.Config{Region: "us-east-1", HTTPClient: &http.Client{Transport: transport}, Credentials: credentials.NewStaticCredentialsProvider("AKIAEXAMPLE", "secret", "")}, Options{})
 	if _, err := r.Describe(t.Context(), cluster, []string{taskID(1)}); err != nil || len(bodies) != 2 || bodies[0] != bodies[1] {
 		t.Errorf("%v, sent %q", err, bodies)
 	}

@@ -41,15 +41,13 @@ func (p *painter) paint(lines []byte, frame []string, size screen.Size) []byte {
 		// Ctrl-C and Ctrl-Z throw away what the terminal has not taken yet, and
 		// that may be the end of the last frame.
 		b.WriteString(plain + wrap)
-	}
-	switch {
-	case len(p.frame) == 0:
-	case size == p.size:
-		// What somebody typed has moved the cursor.
-		b.WriteString(restore)
-	default:
-		// The remembered place is another one now, the cursor's column is 0.
-		b.WriteString("\r")
+		if size == p.size {
+			// What somebody typed has moved the cursor.
+			b.WriteString(restore)
+		} else {
+			// The remembered place is another one now, the cursor's column is 0.
+			b.WriteString("\r")
+		}
 	}
 	if len(lines) > 0 {
 		b.WriteString(eraseRest)
