@@ -2,6 +2,8 @@
 
 export GOTOOLCHAIN := local
 export CGO_ENABLED := 0
+# Without the checkout's path in what is compiled, all checkouts share one build cache.
+export GOFLAGS := $(strip $(GOFLAGS) -trimpath)
 
 GO      ?= go
 VERSION ?= 0.7.0
@@ -26,7 +28,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/consul-ecs and bin/localecs, static
 	@mkdir -p bin
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello
 
 .PHONY: tools
 tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd, compose
@@ -38,29 +40,32 @@ demo: build ## Run ECS tasks in a Consul mesh on this machine, kill one, and che
 	bin/localecs run examples/hello-mesh
 
 .PHONY: demo-full
-demo-full: build ## Replace, stop and kill instances under traffic, in both stop orders, with a control; then disturb everything
+demo-full: build ## Replace, stop and kill instances under traffic, in both stop orders, with a control; then disturb everything, and start all at once
 	@tools/ensure.sh consul envoy
 	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
-	bin/localecs run examples/rolling-service examples/faults
+	bin/localecs run examples/rolling-service examples/faults examples/first-deployment
 
 .PHONY: chaos
 chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on; ORDER=at-once for old agents
 	@tools/ensure.sh consul envoy
 	bin/localecs run -chaos $(or $(SEED),random) -for $(or $(FOR),60s) -runs $(or $(N),20) $(if $(ORDER),-stop-order $(ORDER)) examples/chaos
 
-.PHONY: test
-test: build tools ## All tests: vet, staticcheck, race detector, real Consul and Envoy, the demo
+.PHONY: check
+check: tools ## Look for mistakes without running anything: vet, staticcheck
 	$(GO) vet ./...
-	.tools/bin/staticcheck ./...
-	GOOS=darwin $(GO) vet ./cmd/consul-ecs
-	CGO_ENABLED=1 $(GO) test -race -timeout 20m $$($(GO) list ./... | grep -v /localecs/command)
-	@# Once more by itself, to say how many schedules of faults it ran.
-	$(GO) test -count=1 -v -run '^TestModel$$' ./controller/cleanup
 	$(GO) vet -C tools/aclcompare ./...
-	$(GO) test -C tools/aclcompare -timeout 5m ./...
-	@# The scenarios count lost requests: they have the machine to themselves,
-	@# two at a time, since an overloaded agent may fail instead of leaving.
-	CGO_ENABLED=1 $(GO) test -race -parallel 2 -timeout 40m ./localecs/command
+	GOOS=darwin $(GO) vet ./cmd/consul-ecs
+	.tools/bin/staticcheck ./...
+
+.PHONY: test
+test: build check ## What each commit must pass: all packages, real Consul and Envoy, the demo
+	tools/test.sh short
+
+.PHONY: test-full
+test-full: build check ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, chaos, fuzzing
+	tools/test.sh full
+	tools/fuzz.sh $(or $(FUZZTIME),20s)
+	$(MAKE) chaos N=$(or $(N),10) SEED=$(or $(SEED),random)
 
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
@@ -106,11 +111,11 @@ sbom-amd64 sbom-arm64: sbom-%: dist-%
 
 .PHONY: dist-amd64 dist-arm64
 dist-amd64 dist-arm64: dist-%:
-	GOOS=linux GOARCH=$* $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(DIST)/$*/consul-ecs ./cmd/consul-ecs
+	GOOS=linux GOARCH=$* $(GO) build -ldflags '$(LDFLAGS)' -o $(DIST)/$*/consul-ecs ./cmd/consul-ecs
 
 .PHONY: cross
 cross: ## Build consul-ecs for linux/arm64 too
-	GOOS=linux GOARCH=arm64 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/consul-ecs-arm64 ./cmd/consul-ecs
+	GOOS=linux GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o bin/consul-ecs-arm64 ./cmd/consul-ecs
 
 .PHONY: clean
 clean: ## Remove what was built; .tools stays

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // hundred is a token of 100 policies with 100 rules each.
@@ -27,7 +25,7 @@ func BenchmarkParse(b *testing.B) {
 	texts, _ := hundred(b)
 	b.SetBytes(int64(len(texts[0])))
 	for b.Loop() {
-		if _, err := policy.Parse(texts[0]); err != nil {
+		if _, err := Parse(texts[0]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -45,9 +43,9 @@ func BenchmarkDecide(b *testing.B) {
 	_, rules := hundred(b)
 	table := Merge(rules, Options{Default: Denied})
 	queries := []Query{
-		{policy.Service, "team-42-service-17", WriteAccess}, {policy.Service, "team-42-service-17-sidecar-proxy", WriteAccess},
-		{policy.Key, "app/team-7-service-3/config", ReadAccess}, {policy.Node, "ip-10-0-0-1", ReadAccess}, {policy.Intention, "team-1-service-1", ReadAccess},
-		{policy.Operator, "", ReadAccess}, {policy.Key, "app/team-7-service-3/", WritePrefix}, {policy.Service, "other", ReadAccess},
+		{Service, "team-42-service-17", WriteAccess}, {Service, "team-42-service-17-sidecar-proxy", WriteAccess},
+		{Key, "app/team-7-service-3/config", ReadAccess}, {Node, "ip-10-0-0-1", ReadAccess}, {Intention, "team-1-service-1", ReadAccess},
+		{Operator, "", ReadAccess}, {Key, "app/team-7-service-3/", WritePrefix}, {Service, "other", ReadAccess},
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

@@ -3,8 +3,6 @@ package aclrules
 import (
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Change is the smallest change of rules that turns an answer: from deny or
@@ -25,38 +23,38 @@ func (t *Table) change(q Query) Change {
 	var c Change
 	switch {
 	case q.Resource.IsScalar():
-		t.raise(&c, q, t.own(q.Resource), policy.Rule{Resource: q.Resource})
-	case q.Resource == policy.Intention && q.Segment == "*" && q.Access == ReadAccess:
+		t.raise(&c, q, t.own(q.Resource), Rule{Resource: q.Resource})
+	case q.Resource == Intention && q.Segment == "*" && q.Access == ReadAccess:
 		// Any service will do; the empty prefix is nobody's name.
-		t.raise(&c, q, t.of(policy.Service).prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
-	case q.Resource == policy.Intention && q.Segment == "*":
-		for _, e := range t.of(policy.Service).sorted {
-			if e.grantsIntentions < policy.Write && !(e.prefix && e.segment == "") {
-				t.raise(&c, q, e, policy.Rule{Resource: policy.Service, Prefix: e.prefix, Segment: e.segment})
+		t.raise(&c, q, t.of(Service).prefix[""], Rule{Resource: Service, Prefix: true})
+	case q.Resource == Intention && q.Segment == "*":
+		for _, e := range t.of(Service).sorted {
+			if e.grantsIntentions < LevelWrite && !(e.prefix && e.segment == "") {
+				t.raise(&c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment})
 			}
 		}
-		t.raise(&c, q, t.of(policy.Service).prefix[""], policy.Rule{Resource: policy.Service, Prefix: true})
-	case q.Resource == policy.Intention:
-		t.raise(&c, q, t.of(policy.Service).exact[q.Segment], policy.Rule{Resource: policy.Service, Segment: q.Segment})
+		t.raise(&c, q, t.of(Service).prefix[""], Rule{Resource: Service, Prefix: true})
+	case q.Resource == Intention:
+		t.raise(&c, q, t.of(Service).exact[q.Segment], Rule{Resource: Service, Segment: q.Segment})
 	case q.Access == WritePrefix:
-		keys := t.of(policy.Key)
+		keys := t.of(Key)
 		for _, e := range keys.below(q.Segment) {
-			if e.grants < policy.Write && !(e.prefix && e.segment == q.Segment) {
-				t.raise(&c, q, e, policy.Rule{Resource: policy.Key, Prefix: e.prefix, Segment: e.segment})
+			if e.grants < LevelWrite && !(e.prefix && e.segment == q.Segment) {
+				t.raise(&c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment})
 			}
 		}
-		if covering := keys.longest(q.Segment); covering == nil || covering.grants < policy.Write {
-			t.raise(&c, q, keys.prefix[q.Segment], policy.Rule{Resource: policy.Key, Prefix: true, Segment: q.Segment})
+		if covering := keys.longest(q.Segment); covering == nil || covering.grants < LevelWrite {
+			t.raise(&c, q, keys.prefix[q.Segment], Rule{Resource: Key, Prefix: true, Segment: q.Segment})
 		}
 	default:
-		t.raise(&c, q, t.of(q.Resource).exact[q.Segment], policy.Rule{Resource: q.Resource, Segment: q.Segment})
+		t.raise(&c, q, t.of(q.Resource).exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment})
 	}
 	return c
 }
 
 // raise makes an entry, which may be nil, grant what the query needs: without
 // its denies, and with a rule of the level that is then still missing.
-func (t *Table) raise(c *Change, q Query, e *entry, r policy.Rule) {
+func (t *Table) raise(c *Change, q Query, e *entry, r Rule) {
 	needed := q.Access.needs()
 	if e != nil {
 		var rest []Sourced
@@ -72,7 +70,7 @@ func (t *Table) raise(c *Change, q Query, e *entry, r policy.Rule) {
 		}
 	}
 	r.Level = needed.String()
-	if q.Resource == policy.Intention {
+	if q.Resource == Intention {
 		r.Level, r.Intentions = t.serviceLevel(r), needed.String()
 	}
 	c.Add = strings.TrimPrefix(c.Add+"\n"+r.HCL(), "\n")
@@ -96,30 +94,30 @@ func (t *Table) without(e *entry, rest []Sourced, q Query) Verdict {
 
 // serviceLevel is the level for services that a rule about intentions has to
 // state: what is in force already, so that nothing else changes.
-func (t *Table) serviceLevel(r policy.Rule) string {
-	services := t.of(policy.Service)
+func (t *Table) serviceLevel(r Rule) string {
+	services := t.of(Service)
 	e := services.longest(r.Segment)
 	if !r.Prefix {
 		e = services.find(r.Segment)
 	}
 	if e == nil {
-		return policy.Read.String()
+		return LevelRead.String()
 	}
 	return e.grants.String()
 }
 
 // refusal is the text that turns an allow into a deny.
 func (t *Table) refusal(q Query) string {
-	r := policy.Rule{Resource: q.Resource, Segment: q.Segment, Level: "deny"}
+	r := Rule{Resource: q.Resource, Segment: q.Segment, Level: "deny"}
 	switch {
-	case q.Resource == policy.Intention && q.Segment == "*":
-		r = policy.Rule{Resource: policy.Service, Prefix: true, Intentions: "deny"}
+	case q.Resource == Intention && q.Segment == "*":
+		r = Rule{Resource: Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		if q.Access == ReadAccess { // every rule that grants it must be refused
 			return t.refuseAll(q)
 		}
-	case q.Resource == policy.Intention:
-		r.Resource, r.Intentions = policy.Service, "deny"
+	case q.Resource == Intention:
+		r.Resource, r.Intentions = Service, "deny"
 		r.Level = t.serviceLevel(r)
 	case q.Access == WritePrefix:
 		r.Prefix = true
@@ -132,14 +130,14 @@ func (t *Table) refusal(q Query) string {
 // refuseAll denies the intentions of every entry that lets some be read.
 func (t *Table) refuseAll(q Query) string {
 	var texts []string
-	for _, e := range t.of(policy.Service).sorted {
+	for _, e := range t.of(Service).sorted {
 		if e.verdict(q) == Allowed {
-			r := policy.Rule{Resource: policy.Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
+			r := Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String(), Intentions: "deny"}
 			texts = append(texts, r.HCL())
 		}
 	}
-	if t.of(policy.Service).prefix[""] == nil { // nobody speaks for the rest
-		r := policy.Rule{Resource: policy.Service, Prefix: true, Intentions: "deny"}
+	if t.of(Service).prefix[""] == nil { // nobody speaks for the rest
+		r := Rule{Resource: Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		texts = append(texts, r.HCL())
 	}

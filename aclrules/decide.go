@@ -1,7 +1,5 @@
 package aclrules
 
-import "github.com/meshtask/consul-ecs/aclrules/policy"
-
 // Decision is the answer to a query.
 type Decision struct {
 	Verdict Verdict
@@ -39,8 +37,8 @@ func (t *Table) Decide(q Query) Decision {
 
 // byDefault is the default policy's answer. One that allows does not allow
 // access to ACLs.
-func (t *Table) byDefault(r policy.Resource) Verdict {
-	if r == policy.ACL && t.options.Default == Allowed {
+func (t *Table) byDefault(r Resource) Verdict {
+	if r == ACL && t.options.Default == Allowed {
 		return Denied
 	}
 	return t.options.Default
@@ -52,14 +50,14 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 	case q.Resource.IsScalar():
 		e := t.scalar(q.Resource)
 		return e.verdict(q), e
-	case q.Resource == policy.Intention && q.Segment == "*":
+	case q.Resource == Intention && q.Segment == "*":
 		s := t.writeAllIntentions
 		if q.Access == ReadAccess {
 			s = t.readSomeIntention
 		}
 		return s.verdict, s.entry
-	case q.Resource == policy.Intention:
-		e := t.of(policy.Service).find(q.Segment)
+	case q.Resource == Intention:
+		e := t.of(Service).find(q.Segment)
 		return e.verdict(q), e
 	case q.Access == WritePrefix:
 		return t.writePrefix(q.Segment)
@@ -70,7 +68,7 @@ func (t *Table) rules(q Query) (Verdict, *entry) {
 
 // scalar is the entry in force; mesh and peering inherit operator's when they
 // have none.
-func (t *Table) scalar(r policy.Resource) *entry {
+func (t *Table) scalar(r Resource) *entry {
 	if e := t.own(r); e != nil {
 		return e
 	}
@@ -78,9 +76,9 @@ func (t *Table) scalar(r policy.Resource) *entry {
 }
 
 // inheritedFrom is the resource whose rule counts where r has none.
-func inheritedFrom(r policy.Resource) policy.Resource {
-	if r == policy.Mesh || r == policy.Peering {
-		return policy.Operator
+func inheritedFrom(r Resource) Resource {
+	if r == Mesh || r == Peering {
+		return Operator
 	}
 	return r
 }
@@ -91,7 +89,7 @@ func (e *entry) verdict(q Query) Verdict {
 		return Unknown
 	}
 	level := e.grants
-	if q.Resource == policy.Intention {
+	if q.Resource == Intention {
 		level = e.grantsIntentions
 	}
 	if level >= q.Access.needs() {
@@ -103,13 +101,13 @@ func (e *entry) verdict(q Query) Verdict {
 // writePrefix is about everything below a key: the longest prefix that covers
 // it must grant write, and no rule inside may refuse.
 func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
-	keys := t.of(policy.Key)
+	keys := t.of(Key)
 	covering := keys.longest(prefix)
-	if covering != nil && covering.grants < policy.Write {
+	if covering != nil && covering.grants < LevelWrite {
 		return Denied, covering
 	}
 	for _, e := range keys.below(prefix) {
-		if e.grants < policy.Write {
+		if e.grants < LevelWrite {
 			return Denied, e
 		}
 	}
@@ -119,14 +117,14 @@ func (t *Table) writePrefix(prefix string) (Verdict, *entry) {
 	return Unknown, nil
 }
 
-// final tells whether the verdict stands whatever other rules there may be: a
+// final reports whether the verdict stands whatever other rules there may be: a
 // deny in lower case for exactly this thing wins over any.
 func (d *Decision) final(q Query) bool {
 	e := d.entry
 	if e == nil || d.Verdict != Denied || e.prefix {
 		return false
 	}
-	if q.Resource == policy.Intention {
+	if q.Resource == Intention {
 		return e.segment == q.Segment && q.Segment != "*" && e.intentions >= 0 && e.rules[e.intentions].Rule.Intentions == "deny"
 	}
 	// An entry of operator may answer for mesh; a rule of its own would count

@@ -1,5 +1,4 @@
-// Package aclrules answers what Consul's ACL rules allow, and why
-// (spec/admission-rules-broker.md sections 4.2, 4.3 and 4.8).
+// Package aclrules answers what Consul's ACL rules allow, and why.
 //
 // Flow: 1. aclrules/policy parses what each policy says; 2. Merge pools the
 // rules of everything that a token has into a Table; 3. Table.Decide answers a

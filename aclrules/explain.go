@@ -3,8 +3,6 @@ package aclrules
 import (
 	"fmt"
 	"slices"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Reason is a decision and what made it.
@@ -70,7 +68,7 @@ func (t *Table) Explain(q Query) Explanation {
 
 // decisive is the index of the rule that an entry's level for a query is of.
 func (e *entry) decisive(q Query) int {
-	if q.Resource == policy.Intention && e.intentions >= 0 {
+	if q.Resource == Intention && e.intentions >= 0 {
 		return e.intentions
 	}
 	return e.level
@@ -90,7 +88,7 @@ func (e *entry) outranked(q Query) []Loser {
 		switch {
 		case lost == won:
 			why = "says the same"
-		case policy.Rank(lost) == 0 && lost != "":
+		case Rank(lost) == 0 && lost != "":
 			why = fmt.Sprintf("%s is not in lower case and outranks nothing", lost)
 		case lost == "":
 			why = "says nothing of intentions"
@@ -101,16 +99,16 @@ func (e *entry) outranked(q Query) []Loser {
 }
 
 // levelText is what a rule says about what the query asks, as written.
-func levelText(r *policy.Rule, q Query) string {
-	if q.Resource == policy.Intention {
+func levelText(r *Rule, q Query) string {
+	if q.Resource == Intention {
 		return r.Intentions
 	}
 	return r.Level
 }
 
-func ruleText(r *policy.Rule, q Query) string {
+func ruleText(r *Rule, q Query) string {
 	switch {
-	case q.Resource != policy.Intention:
+	case q.Resource != Intention:
 		return r.Subject() + " = " + r.Level
 	case r.Intentions == "":
 		return fmt.Sprintf("%s = %s (intentions = %s)", r.Subject(), r.Level, implied(r.Level))
@@ -123,7 +121,7 @@ func ruleText(r *policy.Rule, q Query) string {
 func (t *Table) considered(q Query) []*entry {
 	if q.Resource.IsScalar() {
 		var found []*entry
-		for _, r := range slices.Compact([]policy.Resource{q.Resource, inheritedFrom(q.Resource)}) {
+		for _, r := range slices.Compact([]Resource{q.Resource, inheritedFrom(q.Resource)}) {
 			if e := t.own(r); e != nil {
 				found = append(found, e)
 			}
@@ -131,14 +129,14 @@ func (t *Table) considered(q Query) []*entry {
 		return found
 	}
 	resource := q.Resource
-	if resource == policy.Intention {
-		resource = policy.Service
+	if resource == Intention {
+		resource = Service
 	}
 	i := t.of(resource)
 	var found []*entry
-	if q.Access == WritePrefix || q.Resource == policy.Intention && q.Segment == "*" {
+	if q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*" {
 		below := q.Segment
-		if q.Resource == policy.Intention {
+		if q.Resource == Intention {
 			below = ""
 		}
 		found = slices.Clone(i.below(below))
@@ -160,7 +158,7 @@ func beaten(e, winner *entry, q Query) string {
 		return "does not decide alone"
 	case q.Resource.IsScalar():
 		return string(q.Resource) + " has a rule of its own"
-	case q.Access == WritePrefix || q.Resource == policy.Intention && q.Segment == "*":
+	case q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*":
 		if e.verdict(q) == Denied {
 			return "refuses, too"
 		}
@@ -182,7 +180,7 @@ func (t *Table) why(q Query, d Decision) string {
 		return "no rule applies, and the default policy is not known: a token with acl:read is told"
 	case d.entry != nil:
 		return ""
-	case q.Resource == policy.ACL && t.options.Default == Allowed:
+	case q.Resource == ACL && t.options.Default == Allowed:
 		return "no rule applies, and the default policy allows all but access to ACLs"
 	}
 	return fmt.Sprintf("no rule applies: the default policy is %s", d.Verdict)

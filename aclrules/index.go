@@ -3,14 +3,12 @@ package aclrules
 import (
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // entry is what all rules for one thing come to. level and intentions are
 // indexes into rules of the ones that count.
 type entry struct {
-	resource   policy.Resource
+	resource   Resource
 	prefix     bool
 	segment    string
 	rules      []Sourced
@@ -20,7 +18,7 @@ type entry struct {
 	// prefixes only.
 	parent *entry
 	// grants is the level in force; grantsIntentions that for intentions.
-	grants, grantsIntentions policy.Level
+	grants, grantsIntentions Level
 }
 
 // settle finds the rules that count. The level and the intentions of services
@@ -33,27 +31,27 @@ func (e *entry) settle() {
 		e.intentions = 0
 	}
 	for i, s := range e.rules[1:] {
-		if policy.Rank(s.Rule.Level) > policy.Rank(e.rules[e.level].Rule.Level) {
+		if Rank(s.Rule.Level) > Rank(e.rules[e.level].Rule.Level) {
 			e.level = i + 1
 		}
-		if policy.Rank(s.Rule.Intentions) > policy.Rank(written) {
+		if Rank(s.Rule.Intentions) > Rank(written) {
 			written, e.intentions = s.Rule.Intentions, i+1
 		}
 	}
 	level := e.rules[e.level].Rule.Level
-	e.grants, _ = policy.LevelOf(level)
-	e.grantsIntentions, _ = policy.LevelOf(written)
+	e.grants, _ = LevelOf(level)
+	e.grantsIntentions, _ = LevelOf(written)
 	if written == "" {
 		e.grantsIntentions = implied(level)
 	}
 }
 
 // implied is the level for intentions of services whose rules state none.
-func implied(level string) policy.Level {
+func implied(level string) Level {
 	if level == "read" || level == "write" {
-		return policy.Read
+		return LevelRead
 	}
-	return policy.Deny
+	return LevelDeny
 }
 
 // index is a resource's entries, for look-up.
@@ -168,7 +166,7 @@ type star struct {
 
 // any is the server's answer for "some service": yes if any rule grants it, no
 // if only the empty prefix speaks and refuses.
-func (i *index) any(needed policy.Level) star {
+func (i *index) any(needed Level) star {
 	for _, e := range i.sorted {
 		if e.grantsIntentions >= needed {
 			return star{Allowed, e}
@@ -182,7 +180,7 @@ func (i *index) any(needed policy.Level) star {
 
 // all is the server's answer for "every service": no if any rule refuses it,
 // yes if the empty prefix grants it.
-func (i *index) all(needed policy.Level) star {
+func (i *index) all(needed Level) star {
 	for _, e := range i.sorted {
 		if e.grantsIntentions < needed {
 			return star{Denied, e}

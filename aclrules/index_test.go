@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // The longest prefix, those below it and their order are what a look at every
@@ -28,9 +26,9 @@ func TestLongestPrefixAgainstAllOfThem(t *testing.T) {
 		for range r.IntN(20) {
 			w := word()
 			prefixes[w] = true
-			rules = append(rules, Sourced{Rule: &policy.Rule{Resource: policy.Key, Prefix: true, Segment: w, Level: "read"}})
+			rules = append(rules, Sourced{Rule: &Rule{Resource: Key, Prefix: true, Segment: w, Level: "read"}})
 		}
-		keys := Merge(rules, Options{}).of(policy.Key)
+		keys := Merge(rules, Options{}).of(Key)
 		for range 20 {
 			segment := word()
 			var want []string
@@ -70,8 +68,8 @@ func TestDecideAllocatesNothing(t *testing.T) {
 	for i := range 2000 {
 		segment := fmt.Sprintf("app/%d/", i)
 		rules = append(rules,
-			Sourced{Rule: &policy.Rule{Resource: policy.Key, Prefix: true, Segment: segment, Level: "write"}},
-			Sourced{Rule: &policy.Rule{Resource: policy.Service, Segment: segment, Level: "read"}})
+			Sourced{Rule: &Rule{Resource: Key, Prefix: true, Segment: segment, Level: "write"}},
+			Sourced{Rule: &Rule{Resource: Service, Segment: segment, Level: "read"}})
 	}
 	table := Merge(rules, Options{Default: Denied})
 	queries := []Query{query(t, "key:app/17/x read"), query(t, "key:app/17/ write-prefix"), query(t, "service:app/17/ write"), query(t, "intention:* read"), query(t, "mesh read")}
@@ -92,7 +90,7 @@ func TestRulesAreNeverChanged(t *testing.T) {
 	for range 300 {
 		rules := pool(t, scatter(r), scatter(r), scatter(r))
 		pointers := append([]Sourced(nil), rules...)
-		values := make([]policy.Rule, len(rules))
+		values := make([]Rule, len(rules))
 		for i, s := range rules {
 			values[i] = *s.Rule
 		}

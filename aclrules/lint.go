@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Lint is a part of a policy that does not do what its author will think it
@@ -30,11 +28,11 @@ const (
 
 // LintText lints a policy's text that Parse accepts; the error is Parse's.
 func LintText(text string) ([]Lint, error) {
-	p, err := policy.Parse(text)
+	p, err := Parse(text)
 	if err != nil {
 		return nil, err
 	}
-	ignored, err := policy.Unknown(text)
+	ignored, err := UnknownKeys(text)
 	if err != nil {
 		return nil, err
 	}
@@ -48,11 +46,11 @@ func LintText(text string) ([]Lint, error) {
 }
 
 // letterCase finds levels that the server enforces, but lets lose.
-func letterCase(p *policy.Policy) []Lint {
+func letterCase(p *ParsedPolicy) []Lint {
 	var found []Lint
 	for _, r := range p.Rules {
 		for _, level := range []string{r.Level, r.Intentions} {
-			if level == "" || policy.Rank(level) > 0 {
+			if level == "" || Rank(level) > 0 {
 				continue
 			}
 			message := fmt.Sprintf("%s = %q loses against any other rule for the same: write %q", r.Subject(), level, strings.ToLower(level))
@@ -67,17 +65,17 @@ func letterCase(p *policy.Policy) []Lint {
 
 // shadowed finds rules that others of the same policy make pointless: for the
 // same thing, or a prefix's that say the same already.
-func shadowed(p *policy.Policy) []Lint {
+func shadowed(p *ParsedPolicy) []Lint {
 	var rules []Sourced
 	for _, r := range p.Rules {
 		rules = append(rules, Sourced{Rule: r})
 	}
 	t := Merge(rules, Options{Default: Denied})
 	var found []Lint
-	add := func(r *policy.Rule, format string, args ...any) {
+	add := func(r *Rule, format string, args ...any) {
 		found = append(found, Lint{r.Line, Shadowed, r.Subject() + " = " + r.Level + " does nothing: " + fmt.Sprintf(format, args...)})
 	}
-	for _, resource := range policy.Segmented() {
+	for _, resource := range Segmented() {
 		for _, e := range t.of(resource).sorted {
 			for i, s := range e.rules {
 				winner := e.rules[e.level].Rule
@@ -86,7 +84,7 @@ func shadowed(p *policy.Policy) []Lint {
 				}
 			}
 			if wider := t.of(resource).wider(e); wider != nil && wider.grants == e.grants && wider.grantsIntentions == e.grantsIntentions {
-				add(e.rules[e.level].Rule, "%s%s = %s says the same", atLine(wider.rules[wider.level].Rule.Line), policy.Subject(resource, true, wider.segment), wider.grants)
+				add(e.rules[e.level].Rule, "%s%s = %s says the same", atLine(wider.rules[wider.level].Rule.Line), SubjectText(resource, true, wider.segment), wider.grants)
 			}
 		}
 	}
@@ -112,7 +110,7 @@ func (i *index) wider(e *entry) *entry {
 }
 
 // escalations finds the rule that amounts to most beyond what it says.
-func escalations(p *policy.Policy) []Lint {
+func escalations(p *ParsedPolicy) []Lint {
 	worst := Worst(p.Rules)
 	if worst == nil {
 		return nil
@@ -121,10 +119,10 @@ func escalations(p *policy.Policy) []Lint {
 }
 
 // Worst is the rule that is equivalent to most beyond what it says; nil for none.
-func Worst(rules []*policy.Rule) *policy.Rule {
-	var worst *policy.Rule
+func Worst(rules []*Rule) *Rule {
+	var worst *Rule
 	for _, r := range rules {
-		if Escalation(*r) != "" && (worst == nil || r.Resource == policy.ACL) {
+		if Escalation(*r) != "" && (worst == nil || r.Resource == ACL) {
 			worst = r
 		}
 	}
@@ -133,12 +131,12 @@ func Worst(rules []*policy.Rule) *policy.Rule {
 
 // Escalation tells what a rule is equivalent to when that is more than it says;
 // empty otherwise.
-func Escalation(r policy.Rule) string {
+func Escalation(r Rule) string {
 	switch {
-	case r.Level != policy.Write.String():
-	case r.Resource == policy.ACL:
+	case r.Level != LevelWrite.String():
+	case r.Resource == ACL:
 		return "equivalent to root: its holder can make a management token"
-	case r.Resource == policy.Operator:
+	case r.Resource == Operator:
 		return "enough to pose as any service: its holder can replace the mesh's certificate authority"
 	}
 	return ""

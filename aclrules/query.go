@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Access is what a query asks for.
@@ -21,20 +19,20 @@ const (
 )
 
 // needs is the level that a rule must have to grant the access.
-func (a Access) needs() policy.Level {
+func (a Access) needs() Level {
 	switch a {
 	case ReadAccess:
-		return policy.Read
+		return LevelRead
 	case ListAccess:
-		return policy.List
+		return LevelList
 	}
-	return policy.Write
+	return LevelWrite
 }
 
 // Query asks whether a resource may be accessed. Segment does not count for a
 // scalar resource.
 type Query struct {
-	Resource policy.Resource
+	Resource Resource
 	Segment  string
 	Access   Access
 }
@@ -50,15 +48,15 @@ func (q Query) String() string {
 // Check returns what is wrong with the query, as the server would refuse it.
 func (q Query) Check() error {
 	var known []string
-	for _, r := range slices.Concat(policy.Scalars(), policy.Segmented(), []policy.Resource{policy.Intention}) {
+	for _, r := range slices.Concat(Scalars(), Segmented(), []Resource{Intention}) {
 		known = append(known, string(r))
 	}
 	slices.Sort(known)
 	if !slices.Contains(known, string(q.Resource)) {
-		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), policy.Hint(string(q.Resource), known))
+		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), Hint(string(q.Resource), known))
 	}
 	allowed := []string{"read", "write"}
-	if q.Resource == policy.Key {
+	if q.Resource == Key {
 		allowed = []string{"read", "list", "write", "write-prefix"}
 	}
 	if !slices.Contains(allowed, string(q.Access)) {
@@ -71,6 +69,6 @@ func (q Query) Check() error {
 // first colon.
 func ParseQuery(what, access string) (Query, error) {
 	resource, segment, _ := strings.Cut(what, ":")
-	q := Query{Resource: policy.Resource(resource), Segment: segment, Access: Access(access)}
+	q := Query{Resource: Resource(resource), Segment: segment, Access: Access(access)}
 	return q, q.Check()
 }

@@ -2,13 +2,11 @@ package aclrules
 
 import (
 	"fmt"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // Sourced is a rule and how a subject came by it.
 type Sourced struct {
-	Rule   *policy.Rule
+	Rule   *Rule
 	Source fmt.Stringer
 }
 
@@ -48,7 +46,7 @@ type Table struct {
 // lower case: the first of them stays.
 func Merge(rules []Sourced, o Options) *Table {
 	t := &Table{options: o}
-	for _, r := range policy.Segmented() {
+	for _, r := range Segmented() {
 		*t.of(r) = index{exact: map[string]*entry{}, prefix: map[string]*entry{}}
 	}
 	for _, s := range rules {
@@ -62,8 +60,8 @@ func Merge(rules []Sourced, o Options) *Table {
 	for i := range t.segments {
 		t.segments[i].settle()
 	}
-	services := t.of(policy.Service)
-	t.readSomeIntention, t.writeAllIntentions = services.any(policy.Read), services.all(policy.Write)
+	services := t.of(Service)
+	t.readSomeIntention, t.writeAllIntentions = services.any(LevelRead), services.all(LevelWrite)
 	return t
 }
 
@@ -74,44 +72,44 @@ const (
 
 // slot is where a resource's rules are kept, the scalars' first: look-ups by
 // number cost half of those in a map.
-func slot(r policy.Resource) int {
+func slot(r Resource) int {
 	switch r {
-	case policy.ACL:
+	case ACL:
 		return 0
-	case policy.Keyring:
+	case Keyring:
 		return 1
-	case policy.Operator:
+	case Operator:
 		return 2
-	case policy.Mesh:
+	case Mesh:
 		return 3
-	case policy.Peering:
+	case Peering:
 		return 4
-	case policy.Agent:
+	case Agent:
 		return 5
-	case policy.Event:
+	case Event:
 		return 6
-	case policy.Key:
+	case Key:
 		return 7
-	case policy.Node:
+	case Node:
 		return 8
-	case policy.PreparedQuery:
+	case PreparedQuery:
 		return 9
-	case policy.Service:
+	case Service:
 		return 10
 	}
 	return 11 // policy.Session
 }
 
 // own is a scalar's entry, nil for none.
-func (t *Table) own(r policy.Resource) *entry { return t.scalars[slot(r)] }
+func (t *Table) own(r Resource) *entry { return t.scalars[slot(r)] }
 
 // of are the entries of a resource with segments.
-func (t *Table) of(r policy.Resource) *index { return &t.segments[slot(r)] }
+func (t *Table) of(r Resource) *index { return &t.segments[slot(r)] }
 
 func (t *Table) add(s Sourced) {
 	r := s.Rule
 	if r.Resource.IsScalar() {
-		if policy.Rank(r.Level) == 0 {
+		if Rank(r.Level) == 0 {
 			// The server compares a scalar with no rule at all first, and finds
 			// that one not in lower case does not win.
 			return
@@ -139,7 +137,7 @@ func (t *Table) add(s Sourced) {
 
 // Merged is a rule as it counts, and every rule that has a say in it.
 type Merged struct {
-	Rule          policy.Rule
+	Rule          Rule
 	Contributions []Sourced
 }
 
@@ -148,18 +146,18 @@ type Merged struct {
 func (t *Table) Merged() []Merged {
 	var all []Merged
 	add := func(e *entry) {
-		m := Merged{policy.Rule{Resource: e.resource, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String()}, e.rules}
+		m := Merged{Rule{Resource: e.resource, Prefix: e.prefix, Segment: e.segment, Level: e.grants.String()}, e.rules}
 		if e.intentions >= 0 {
 			m.Rule.Intentions = e.grantsIntentions.String()
 		}
 		all = append(all, m)
 	}
-	for _, r := range policy.Scalars() {
+	for _, r := range Scalars() {
 		if e := t.own(r); e != nil {
 			add(e)
 		}
 	}
-	for _, r := range policy.Segmented() {
+	for _, r := range Segmented() {
 		for _, e := range t.of(r).sorted {
 			add(e)
 		}

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // named is a source.
@@ -19,7 +17,7 @@ func pool(t testing.TB, policies ...string) []Sourced {
 	t.Helper()
 	var rules []Sourced
 	for i, text := range policies {
-		p, err := policy.Parse(text)
+		p, err := Parse(text)
 		if err != nil {
 			t.Fatalf("%q: %v", text, err)
 		}
@@ -41,7 +39,7 @@ func query(t testing.TB, text string) Query {
 	return q
 }
 
-// Every sentence of spec/admission-rules-broker.md sections 4.2 and 4.3.
+// Every rule of the ACL language.
 func TestDecide(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -149,20 +147,20 @@ func scatter(r *rand.Rand) string {
 	pick := func(list []string) string { return list[r.IntN(len(list))] }
 	var text strings.Builder
 	for range r.IntN(12) {
-		resources := policy.Segmented()
+		resources := Segmented()
 		resource := resources[r.IntN(len(resources))]
 		if r.IntN(3) == 0 {
-			resource = []policy.Resource{policy.Service, policy.Key}[r.IntN(2)]
+			resource = []Resource{Service, Key}[r.IntN(2)]
 		}
 		if r.IntN(6) == 0 {
-			fmt.Fprintf(&text, "%s = %q\n", policy.Scalars()[r.IntN(5)], pick(levels))
+			fmt.Fprintf(&text, "%s = %q\n", Scalars()[r.IntN(5)], pick(levels))
 			continue
 		}
-		rule := policy.Rule{Resource: resource, Prefix: r.IntN(2) == 0, Segment: pick(names), Level: pick(levels)}
-		if resource == policy.Key && r.IntN(4) == 0 {
+		rule := Rule{Resource: resource, Prefix: r.IntN(2) == 0, Segment: pick(names), Level: pick(levels)}
+		if resource == Key && r.IntN(4) == 0 {
 			rule.Level = "list"
 		}
-		if resource == policy.Service && r.IntN(3) == 0 {
+		if resource == Service && r.IntN(3) == 0 {
 			rule.Intentions = pick(levels)
 		}
 		text.WriteString(rule.HCL() + "\n")
@@ -173,9 +171,9 @@ func scatter(r *rand.Rand) string {
 // ask is a random query.
 func ask(r *rand.Rand) Query {
 	names := []string{"", "a", "ab", "abc", "abcd", "b", "*", "a/", "a/b", "a/b/c"}
-	all := append(append(policy.Scalars(), policy.Segmented()...), policy.Intention)
+	all := append(append(Scalars(), Segmented()...), Intention)
 	q := Query{Resource: all[r.IntN(len(all))], Segment: names[r.IntN(len(names))], Access: []Access{ReadAccess, WriteAccess}[r.IntN(2)]}
-	if q.Resource == policy.Key {
+	if q.Resource == Key {
 		q.Access = []Access{ReadAccess, ListAccess, WriteAccess, WritePrefix}[r.IntN(4)]
 	}
 	return q

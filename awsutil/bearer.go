@@ -19,8 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Header names that Consul's aws-iam auth method looks for
-// (spec/agent-mode.md section 4).
+// Header names that Consul's aws-iam auth method looks for.
 const (
 	headerServerID      = "X-Consul-IAM-ServerID"
 	headerEntityMethod  = "X-Consul-IAM-GetEntity-Method"

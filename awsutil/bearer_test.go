@@ -276,8 +276,8 @@ func wantPermanent(t *testing.T, err error, text string) {
 	}
 }
 
-// TestWeakness25OtherPartitions: version 0.6 signed for aws only.
-func TestWeakness25OtherPartitions(t *testing.T) {
+// TestOtherPartitions: version 0.6 signed for aws only.
+func TestOtherPartitions(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		region, partition, custom string

@@ -124,16 +124,16 @@ func stsClient() *http.Client {
 func callerIdentity(client *http.Client, req *http.Request) (string, error) {
 	resp, err := client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("ask STS who we are: %w", err)
+		return "", fmt.Errorf("call sts:GetCallerIdentity: %w", err)
 	}
 	defer resp.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return "", fmt.Errorf("ask STS who we are at %s: %w", req.URL, err)
+		return "", fmt.Errorf("call sts:GetCallerIdentity at %s: %w", req.URL, err)
 	}
 	if resp.StatusCode != http.StatusOK {
 		refusal := parseRefusal(body)
-		err := fmt.Errorf("ask STS who we are at %s: status %d: %s", req.URL, resp.StatusCode, refusal)
+		err := fmt.Errorf("call sts:GetCallerIdentity at %s: status %d: %s", req.URL, resp.StatusCode, refusal)
 		if c := resp.StatusCode; c >= 400 && c < 500 && c != http.StatusTooManyRequests && !refusal.throttled() {
 			return "", &retry.PermanentError{Err: fmt.Errorf("%w: %s", err, refusal.remedy())}
 		}
@@ -141,7 +141,7 @@ func callerIdentity(client *http.Client, req *http.Request) (string, error) {
 	}
 	arn, err := parseCallerIdentity(body)
 	if err != nil {
-		return "", fmt.Errorf("ask STS who we are at %s: %w", req.URL, err)
+		return "", fmt.Errorf("call sts:GetCallerIdentity at %s: %w", req.URL, err)
 	}
 	return arn, nil
 }
@@ -184,7 +184,7 @@ func (r refusal) String() string {
 	return r.Code + ": " + r.Message
 }
 
-// throttled says whether STS has had too many requests. It says so with status
+// throttled reports whether STS has had too many requests. It says so with status
 // 400, as all services with the Query protocol.
 func (r refusal) throttled() bool {
 	_, known := awsretry.DefaultThrottleErrorCodes[r.Code]

@@ -46,7 +46,7 @@ func TestSameParamsGiveSameBytes(t *testing.T) {
 
 // The old program took the file from a command's output and its warnings with
 // it; a value of the registration could do the same to the command's template.
-func TestWeakness07NothingButJSONWhateverTheValues(t *testing.T) {
+func TestNothingButJSONWhateverTheValues(t *testing.T) {
 	t.Parallel()
 	nasty := "a\"},\n{\"b\\\u2028<&>"
 	p := sidecar(nasty, object{keyStatsTags: []any{nasty, "Key=" + nasty}, keyTelemetryDir: nasty})

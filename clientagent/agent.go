@@ -119,7 +119,7 @@ type place struct {
 	dataDir, caFile string
 }
 
-// document says how the agent is configured (spec/terraform.md section A6).
+// document says how the agent is configured.
 // Without a token ACLs stay off.
 func (a Agent) document(p place, token string) document {
 	d := document{

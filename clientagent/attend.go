@@ -34,7 +34,7 @@ func (r *run) attend(ctx context.Context, child Child) int {
 				continue
 			}
 			if now == serving {
-				r.Log.Info("got the signal to end, the agent leaves after the other containers", logkey.Signal, sig)
+				r.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
 				r.told, now = time.Now(), waiting
 				go r.awaitSiblings(ctx, stopped)
 			}
@@ -61,7 +61,7 @@ func (r *run) attend(ctx context.Context, child Child) int {
 // logEnd says how the agent ended: without our word, it says itself why.
 func (r *run) logEnd(p phase, code int) {
 	if p == serving || p == waiting {
-		r.Log.Error("agent ended by itself, its last lines say why", logkey.ExitCode, code)
+		r.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
 		return
 	}
 	r.Log.Info("agent ended", logkey.ExitCode, code)
@@ -89,7 +89,7 @@ func (r *run) send(signal func(syscall.Signal) error, sig os.Signal) {
 // awaitSiblings closes stopped when all other containers have.
 func (r *run) awaitSiblings(ctx context.Context, stopped chan<- struct{}) {
 	siblings := func(t workload.Task) []workload.Container { return t.Siblings(r.Ignore) }
-	if _, err := tmds.AwaitStopped(ctx, r.Log, r.Metadata.Task, siblings); err == nil {
+	if _, err := tmds.AwaitStopped(ctx, r.Log, r.Metadata.Task, tmds.AwaitPause, siblings); err == nil {
 		r.Log.Info("all other containers have stopped")
 		close(stopped)
 	}

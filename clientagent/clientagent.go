@@ -76,9 +76,8 @@ type run struct {
 	address string
 	// session is nil when ACLs are off.
 	session Session
-	token   consulutil.Token
-	// previous is the secret that an earlier run left in the token file.
-	previous string
+	// token is this run's, or before the login that of an earlier run.
+	token consulutil.Token
 	// writing says that the volume has proven fit, so that there may be files
 	// of ours.
 	writing bool
@@ -126,5 +125,5 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 }
 
-// ends says whether the signal wants us to end.
+// ends reports whether the signal wants us to end.
 func ends(sig os.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -19,7 +20,8 @@ func (r *run) end(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.logOutTime())
 	defer cancel()
 	r.forget(ctx)
-	out := r.logOutAll(ctx)
+	out := r.logout(ctx)
+	r.logoutService(ctx)
 	if !r.writing {
 		return
 	}
@@ -45,42 +47,42 @@ func (r *run) remove(with func(string) error, paths ...string) {
 	}
 }
 
-// logOutAll logs out this run's token and one of an earlier run, if that could
-// not be done before. It says whether none is left that the file may hold.
-func (r *run) logOutAll(ctx context.Context) bool {
+// logout logs the token out, and reports whether the file may be removed: a file
+// without a login is not ours.
+func (r *run) logout(ctx context.Context) bool {
 	if r.session == nil {
-		return false // a file that is there is not ours
+		return false
 	}
-	out := true
-	this := ctx
-	if deadline, ok := ctx.Deadline(); ok && r.previous != "" {
-		// Servers out of reach must not use up the time of the other token.
-		var cancel context.CancelFunc
-		this, cancel = context.WithTimeout(ctx, time.Until(deadline)/2)
-		defer cancel()
+	if r.token.Secret == "" {
+		return true
 	}
-	if secret := r.token.Secret; secret != "" {
-		log := r.Log.With(logkey.Accessor, r.token.Accessor)
-		if err := r.session.Logout(this, secret); err != nil {
-			log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
-			out = false
-		} else {
-			log.Info("logged out")
-		}
+	return consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
+}
+
+// logoutService logs out the token of service and proxy after an orderly leave.
+// health-sync usually has, which is no error; but it may have given up at start, or
+// have been killed, and no other container is left to do it. An agent that has not
+// left gets no such end: Envoy or health-sync may still use the token.
+func (r *run) logoutService(ctx context.Context) {
+	if r.session == nil || !r.left {
+		return
 	}
-	if r.previous != "" {
-		if err := r.session.Logout(ctx, r.previous); err != nil {
-			r.Log.Error("previous token was not logged out; the controller will remove it", logkey.Error, err)
-			out = false
-		} else {
-			r.Log.Info("logged out previous token")
-		}
+	secret, err := volume.ReadSecret(r.path(workload.FileServiceToken))
+	if err == nil && secret == "" {
+		return
 	}
-	return out
+	if err == nil {
+		err = r.session.Logout(ctx, secret)
+	}
+	if err != nil {
+		r.Log.Warn("service token was not logged out; the controller will remove it", logkey.Error, err)
+		return
+	}
+	r.Log.Info("service token is logged out")
 }
 
 // logOutTime bounds what end asks of the servers: by KILL, or by the time of one
-// log-out when nobody has told us to end, since KILL may then come any time.
+// logout when no signal has asked for the end, since KILL may then come any time.
 func (r *run) logOutTime() time.Duration {
 	if r.told.IsZero() {
 		return min(consulutil.LogoutLimit, r.schedule.done)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -23,10 +24,10 @@ func serve(t *testing.T, test func(*rig)) {
 	})
 }
 
-// TestWeakness16AgentOutlivesTheSiblings: older ECS agents send TERM to all
+// TestAgentOutlivesTheSiblings: older ECS agents send TERM to all
 // containers at once. The agent stays for the critical write, the traffic of
 // the application and Envoy, and its token for its leave.
-func TestWeakness16AgentOutlivesTheSiblings(t *testing.T) {
+func TestAgentOutlivesTheSiblings(t *testing.T) {
 	t.Parallel()
 	serve(t, func(r *rig) {
 		r.signals <- syscall.SIGTERM
@@ -50,9 +51,9 @@ func TestWeakness16AgentOutlivesTheSiblings(t *testing.T) {
 	})
 }
 
-// TestWeakness16StoppedSiblingsNeedNoAgent: newer ECS agents stop the client
+// TestStoppedSiblingsNeedNoAgent: newer ECS agents stop the client
 // last.
-func TestWeakness16StoppedSiblingsNeedNoAgent(t *testing.T) {
+func TestStoppedSiblingsNeedNoAgent(t *testing.T) {
 	t.Parallel()
 	for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 		serve(t, func(r *rig) {
@@ -67,8 +68,8 @@ func TestWeakness16StoppedSiblingsNeedNoAgent(t *testing.T) {
 	}
 }
 
-// TestWeakness16NobodyKeepsTheAgentForEver: the agent leaves 10 s before KILL.
-func TestWeakness16NobodyKeepsTheAgentForEver(t *testing.T) {
+// TestNobodyKeepsTheAgentForEver: the agent leaves 10 s before KILL.
+func TestNobodyKeepsTheAgentForEver(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*metadata){
 		"an application never stops": func(*metadata) {},
@@ -159,7 +160,7 @@ func TestOtherSignalsReachTheAgent(t *testing.T) {
 	})
 }
 
-// TestAgentThatDoesNotLeaveIsKilled: the log-out still has its time.
+// TestAgentThatDoesNotLeaveIsKilled: the logout still has its time.
 func TestAgentThatDoesNotLeaveIsKilled(t *testing.T) {
 	t.Parallel()
 	serve(t, func(r *rig) {
@@ -236,7 +237,70 @@ func TestAgentThatDiesWhileOthersAreWaitedFor(t *testing.T) {
 // wantOwnDeath checks that the log points at the agent's own last lines.
 func (r *rig) wantOwnDeath() {
 	r.t.Helper()
-	if r.logged("[ERROR] agent ended by itself") != 1 {
+	if r.logged("[ERROR] consul agent exited unexpectedly") != 1 {
 		r.t.Errorf("log:\n%s", r.log)
 	}
+}
+
+// TestServiceTokenIsLoggedOutAfterTheLeave: its owner, health-sync, may have ended
+// long before the task. While the task goes on, Envoy needs it.
+func TestServiceTokenIsLoggedOutAfterTheLeave(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(r *rig) {
+		r.put("service-token", "service-secret\n")
+		r.run()
+		r.taken()
+		r.start = time.Now()
+		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
+		r.signals <- syscall.SIGTERM
+		r.wait()
+		r.wantHistory("0s signal terminated", "3s agent ended 0", "3s log out secret-1", "3s log out service-secret")
+	})
+	for name, end := range map[string]func(*rig){
+		"the agent dies": func(r *rig) { r.child.end(137) },
+		"the agent dies before the other containers have stopped": func(r *rig) {
+			r.signals <- syscall.SIGTERM
+			r.pass(time.Second)
+			r.taken()
+			r.child.end(137)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(r *rig) {
+				r.put("service-token", "service-secret\n")
+				r.run()
+				r.taken()
+				end(r)
+				r.wait()
+				for _, line := range r.taken() {
+					if strings.Contains(line, "service-secret") {
+						t.Errorf("%s: %s", name, line)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestServiceTokenThatIsNotLoggedOutIsLogged(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(r *rig) {
+		r.put("service-token", "service-secret")
+		r.run()
+		r.session.logout = func(secret string) error {
+			if secret == "service-secret" {
+				return errFault
+			}
+			return nil
+		}
+		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
+		r.signals <- syscall.SIGTERM
+		if err := r.wait(); err != nil {
+			t.Error(err)
+		}
+		if r.logged("service token was not logged out; the controller will remove it") != 1 {
+			t.Errorf("log:\n%s", r.log)
+		}
+	})
 }

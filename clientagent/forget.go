@@ -65,7 +65,7 @@ func (r *run) forget(ctx context.Context) {
 	r.Log.Info("deregistered the node of the dead agent", logkey.Node, id)
 }
 
-// orphaned says whether there may be services of an agent that has ended and will
+// orphaned reports whether there may be services of an agent that has ended and will
 // not come back. One that comes back finds its services in its
 // data directory, and peers need not notice.
 func (r *run) orphaned() bool {

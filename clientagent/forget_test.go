@@ -140,7 +140,7 @@ func TestNothingToDeregister(t *testing.T) {
 	}
 }
 
-// TestNodeThatStaysIsTold: the log-out has its share of the time.
+// TestNodeThatStaysIsTold: the logout has its share of the time.
 func TestNodeThatStaysIsTold(t *testing.T) {
 	t.Parallel()
 	for _, told := range []bool{false, true} {

@@ -76,13 +76,13 @@ func TestGossipKey(t *testing.T) {
 	}
 }
 
-func TestAgentWithoutServersIsTold(t *testing.T) {
+func TestAgentWithoutRetryJoinIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(r *rig) {
 		r.options.Agent.RetryJoin = nil
 		r.child.end(0)
 		r.run()
-		if err := r.wait(); err != nil || r.logged("no address to join") != 1 {
+		if err := r.wait(); err != nil || r.logged("no retry_join address") != 1 {
 			t.Errorf("%v:\n%s", err, r.log)
 		}
 	})

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/atomicfile"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -43,7 +42,6 @@ func (r *run) steps(ctx context.Context) error {
 		r.waitReplicated,
 		r.writeToken,
 		r.configure,
-		r.logoutPrevious,
 	} {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -68,7 +66,7 @@ func (r *run) check(context.Context) error {
 	}
 	r.writing = true
 	if len(r.Agent.RetryJoin) == 0 {
-		r.Log.Warn("no address to join, the agent stays alone unless its extra configuration names one")
+		r.Log.Warn("no retry_join address; the agent will not join a cluster unless its extra configuration names one")
 	}
 	return nil
 }
@@ -114,7 +112,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 // writeCAs writes what mesh-init waits for, and so do we.
 func (r *run) writeCAs(context.Context) error {
 	for path, pem := range r.caFiles() {
-		if err := atomicfile.Write(path, []byte(pem), modePublic, atomicfile.KeepGroup); err != nil {
+		if err := volume.Write(path, []byte(pem), modePublic, volume.KeepGroup); err != nil {
 			return err
 		}
 	}
@@ -125,31 +123,30 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	var err error
-	if r.previous, err = volume.ReadSecret(r.path(workload.FileClientToken)); err != nil {
+	previous, err := volume.ReadSecret(r.path(workload.FileClientToken))
+	if err != nil {
 		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
 	}
 	r.session = r.Session(r.task, r.Log)
-	// From here on end logs the token out.
-	r.token, err = r.session.Login(ctx, consulutil.LoginParams{
+	r.token.Secret = previous // end logs it out when there is no login
+	token, err := r.session.Login(ctx, consulutil.LoginParams{
 		Method:    r.Config.ConsulLogin.Method,
 		Partition: r.Agent.Partition,
 		Meta:      workload.LoginMeta(r.Config, r.task),
+		Previous:  previous,
 	})
-	remedy := "check -consul-http-addr, its CA certificate and that this task can reach the Consul servers"
-	var sign *consulutil.SignError
-	if errors.As(err, &sign) {
-		remedy = consulutil.SignRemedy
+	if err != nil {
+		return err
 	}
-	return cli.Remedy(err, "log in", remedy)
+	r.token = token
+	return nil
 }
 
 func (r *run) waitReplicated(ctx context.Context) error {
 	if r.session == nil {
 		return nil
 	}
-	err := r.session.WaitReplicated(ctx, r.token.Secret)
-	return cli.Remedy(err, "wait for token replication", "check the health of the Consul servers")
+	return r.session.WaitReplicated(ctx, r.token.Secret)
 }
 
 // writeToken writes the marker first: health-sync logs out a token without one.
@@ -157,7 +154,7 @@ func (r *run) waitReplicated(ctx context.Context) error {
 // other containers.
 func (r *run) writeToken(context.Context) error {
 	owner := r.path(workload.FileClientTokenOwner)
-	if err := atomicfile.Write(owner, []byte("client-entrypoint\n"), modePublic, atomicfile.KeepGroup); err != nil {
+	if err := volume.Write(owner, []byte("client-entrypoint\n"), modePublic, volume.KeepGroup); err != nil {
 		return err
 	}
 	if r.session == nil {
@@ -184,28 +181,10 @@ func (r *run) configure(context.Context) error {
 		files = append(files, filepath.Join(dir, fileExtra))
 	}
 	for name, data := range content {
-		if err := atomicfile.Write(filepath.Join(dir, name), data, modePrivate, atomicfile.KeepGroup); err != nil {
+		if err := volume.Write(filepath.Join(dir, name), data, modePrivate, volume.KeepGroup); err != nil {
 			return err
 		}
 	}
 	r.command = r.Agent.command(files...)
-	return nil
-}
-
-// logoutPrevious ends the token of an earlier run of this container, now that
-// the new one is in its place. Should it fail, end tries again.
-func (r *run) logoutPrevious(ctx context.Context) error {
-	if r.previous == r.token.Secret {
-		r.previous = ""
-	}
-	if r.previous == "" {
-		return nil
-	}
-	if err := r.session.Logout(ctx, r.previous); err != nil {
-		r.Log.Warn("previous token was not logged out yet", logkey.Error, err)
-		return nil
-	}
-	r.previous = ""
-	r.Log.Info("logged out previous token")
 	return nil
 }

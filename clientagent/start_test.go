@@ -119,8 +119,8 @@ func TestMarkerComesBeforeTheToken(t *testing.T) {
 	})
 }
 
-// TestWeakness12FailureAfterTheLoginLogsOut: at every step to come.
-func TestWeakness12FailureAfterTheLoginLogsOut(t *testing.T) {
+// TestFailureAfterTheLoginLogsOut: at every step to come.
+func TestFailureAfterTheLoginLogsOut(t *testing.T) {
 	t.Parallel()
 	inTheWay := func(name string) func(*rig) {
 		return func(r *rig) {
@@ -177,11 +177,8 @@ func TestWhatToLookAt(t *testing.T) {
 		change func(*rig)
 		want   []string
 	}{
-		"servers":     {func(r *rig) { r.session.login = &retry.GaveUpError{Err: errFault} }, []string{"log in", "-consul-http-addr"}},
-		"signature":   {func(r *rig) { r.session.login = &retry.GaveUpError{Err: &consulutil.SignError{Err: errFault}} }, []string{"log in", "taskRoleArn"}},
-		"replication": {func(r *rig) { r.session.replicated = &retry.GaveUpError{Err: errFault} }, []string{"replication", "health of the Consul servers"}},
-		"metadata":    {func(r *rig) { r.metadata.err = errFault }, []string{"read task metadata", "500", "ECS agent"}},
-		"no address":  {func(r *rig) { r.metadata.networks = nil }, []string{"find task address", "-bind-addr"}},
+		"metadata":   {func(r *rig) { r.metadata.err = errFault }, []string{"read task metadata", "500", "ECS agent"}},
+		"no address": {func(r *rig) { r.metadata.networks = nil }, []string{"find task address", "-bind-addr"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -203,8 +200,8 @@ func TestWhatToLookAt(t *testing.T) {
 	}
 }
 
-// TestWeakness12SignalDuringTheStart: nothing is left, and nothing starts.
-func TestWeakness12SignalDuringTheStart(t *testing.T) {
+// TestSignalDuringTheStart: nothing is left, and nothing starts.
+func TestSignalDuringTheStart(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		change func(*rig)
@@ -213,17 +210,6 @@ func TestWeakness12SignalDuringTheStart(t *testing.T) {
 		"metadata":    {func(r *rig) { r.metadata.hang = true }, nil},
 		"login":       {func(r *rig) { r.session.login = errHang }, []string{"0s log in"}},
 		"replication": {func(r *rig) { r.session.replicated = errHang }, []string{"0s log in", "1s log out secret-1"}},
-		"previous token": {func(r *rig) {
-			r.put("client-token", "old")
-			first := true
-			r.session.logout = func(secret string) error {
-				if secret == "old" && first {
-					first = false
-					return errHang
-				}
-				return nil
-			}
-		}, []string{"0s log in", "0s log out old", "1s log out secret-1", "1s log out old"}},
 	} {
 		for _, sig := range []os.Signal{syscall.SIGTERM, syscall.SIGINT} {
 			t.Run(name+" "+sig.String(), func(t *testing.T) {
@@ -247,32 +233,26 @@ func TestWeakness12SignalDuringTheStart(t *testing.T) {
 	}
 }
 
-// TestPreviousToken: the container is started again after a KILL.
-func TestPreviousToken(t *testing.T) {
+// After a KILL the container is started again and finds the token of its previous
+// run.
+func TestPreviousTokenIsOfferedToTheLoginOrLoggedOut(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		change func(*rig)
-		want   []string
-		files  []string
+		change   func(*rig)
+		previous string
+		want     []string
+		files    []string
 	}{
-		"logged out":     {func(*rig) {}, []string{"0s log in", "0s log out old", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
-		"the same again": {func(r *rig) { r.put("client-token", "secret-1\n") }, []string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
-		"not logged out": {func(r *rig) {
-			r.session.logout = func(secret string) error {
-				if secret == "old" {
-					return errFault
-				}
-				return nil
-			}
-		}, []string{"0s log in", "0s log out old", "0s start", "0s agent ended 0", "0s log out secret-1", "0s log out old"}, []string{"client-token"}},
-		"no new one": {func(r *rig) { r.session.login = &retry.PermanentError{Err: errFault} }, []string{"0s log in", "0s log out old"}, nil},
-		"neither":    {func(r *rig) { r.session.login = errFault; r.session.logout = func(string) error { return errFault } }, []string{"0s log in", "0s log out old"}, []string{"client-token"}},
+		"a new token":      {func(*rig) {}, "old", []string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
+		"the same again":   {func(r *rig) { r.put("client-token", "secret-1\n") }, "secret-1", []string{"0s log in", "0s start", "0s agent ended 0", "0s log out secret-1"}, nil},
+		"login fails":      {func(r *rig) { r.session.login = &retry.PermanentError{Err: errFault} }, "old", []string{"0s log in", "0s log out old"}, nil},
+		"logout fails too": {func(r *rig) { r.session.login = errFault; r.session.logout = func(string) error { return errFault } }, "old", []string{"0s log in", "0s log out old"}, []string{"client-token"}},
 		"unreadable": {func(r *rig) {
 			os.Remove(r.options.path("client-token"))
 			if err := os.Mkdir(r.options.path("client-token"), 0o755); err != nil {
 				r.t.Fatal(err)
 			}
-		}, []string{"0s log in", "0s log out secret-1"}, nil},
+		}, "", []string{"0s log in", "0s log out secret-1"}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -285,6 +265,9 @@ func TestPreviousToken(t *testing.T) {
 				r.wait()
 				r.wantHistory(tc.want...)
 				r.wantFiles(tc.files...)
+				if got := r.session.params.Previous; got != tc.previous {
+					t.Errorf("login was offered %q, want %q", got, tc.previous)
+				}
 			})
 		})
 	}

@@ -19,7 +19,7 @@ const (
 // schedule says how long after TERM each phase ends at the latest.
 type schedule struct {
 	// siblings is for the other containers, leave for the agent, done for the
-	// log-out.
+	// logout.
 	siblings, leave, done time.Duration
 }
 

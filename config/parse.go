@@ -11,7 +11,7 @@ import (
 // EnvVar is the environment variable that holds the document.
 const EnvVar = "CONSUL_ECS_CONFIG_JSON"
 
-// Defaults of the document (spec/agent-mode.md section 2).
+// Defaults of the document.
 const (
 	DefaultAuthMethod         = "iam-ecs-service-token"
 	DefaultLogLevel           = "INFO"

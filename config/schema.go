@@ -73,7 +73,7 @@ func load() (*schema, error) {
 	return s, nil
 }
 
-// closed says whether an object must not have fields beside the known ones.
+// closed reports whether an object must not have fields beside the known ones.
 func (s *schema) closed() bool {
 	a := s.AdditionalProperties
 	return a != nil && !a.any && a.schema == nil

@@ -12,7 +12,7 @@ const (
 )
 
 // Config is a validated CONSUL_ECS_CONFIG_JSON document with every default
-// applied (spec/agent-mode.md section 2).
+// applied.
 type Config struct {
 	// BootstrapDir is the shared volume of the task, normally /consul.
 	BootstrapDir string `json:"bootstrapDir"`

@@ -63,7 +63,7 @@ func (s *schema) itemViolations(path string, list []any) []Violation {
 	return vs
 }
 
-// admits says whether v itself may stand there, whatever it contains.
+// admits reports whether v itself may stand there, whatever it contains.
 func (s *schema) admits(v any) bool {
 	if len(s.Type) > 0 && !slices.ContainsFunc(s.Type, func(typ string) bool { return isType(v, typ) }) {
 		return false
@@ -84,7 +84,7 @@ func (s *schema) admits(v any) bool {
 	return true
 }
 
-// isType says whether v has a type of JSON Schema, to which 1.0 is an integer.
+// isType reports whether v has a type of JSON Schema, to which 1.0 is an integer.
 func isType(v any, typ string) bool {
 	switch v := v.(type) {
 	case nil:

@@ -148,7 +148,7 @@ func TestUnknownFieldsAreRejectedWhereTheyAlwaysWere(t *testing.T) {
 	})
 }
 
-func TestWeakness08ExposeIsValidated(t *testing.T) {
+func TestExposeIsValidated(t *testing.T) {
 	t.Parallel()
 	expectViolations(t, map[string]struct {
 		doc  string
@@ -166,7 +166,7 @@ func TestWeakness08ExposeIsValidated(t *testing.T) {
 	})
 }
 
-func TestWeakness01ChecksExcludeHealthSyncBeforeAnyLogin(t *testing.T) {
+func TestChecksExcludeHealthSyncBeforeAnyLogin(t *testing.T) {
 	t.Parallel()
 	const both = `$.service.checks: cannot be used together with healthSyncContainers; keep one of the two`
 	tests := []struct {
@@ -192,7 +192,7 @@ func TestWeakness01ChecksExcludeHealthSyncBeforeAnyLogin(t *testing.T) {
 	}
 }
 
-func TestWeakness01MissingProxyIsTheDefaultProxy(t *testing.T) {
+func TestMissingProxyIsTheDefaultProxy(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []string{`"service":{"port":1}`, `"service":{"port":1},"proxy":null`} {
 		cfg := mustParse(t, in(fields))
@@ -254,7 +254,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-func TestWeakness08FieldsAreCaseSensitive(t *testing.T) {
+func TestFieldsAreCaseSensitive(t *testing.T) {
 	t.Parallel()
 	cfg, _, warnings, err := parse(service(`"NAME":"Not A Name","Tags":["x"]`))
 	if err != nil {

@@ -27,7 +27,7 @@ const authorizeBatch = 64
 const maxAnswer = 1 << 20
 
 // Authorizer asks a Consul server what a token may do: the judge beside our own
-// rules (spec/admission-rules-broker.md section 4.6).
+// rules.
 type Authorizer struct {
 	http *http.Client
 	url  string

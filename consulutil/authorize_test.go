@@ -16,8 +16,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -67,7 +67,7 @@ func authorizer(t *testing.T, address, datacenter string) *Authorizer {
 func questions(n int) []aclrules.Query {
 	var all []aclrules.Query
 	for i := range n {
-		all = append(all, aclrules.Query{Resource: policy.Service, Segment: fmt.Sprint("web-", i), Access: aclrules.ReadAccess})
+		all = append(all, aclrules.Query{Resource: aclrules.Service, Segment: fmt.Sprint("web-", i), Access: aclrules.ReadAccess})
 	}
 	return all
 }
@@ -201,8 +201,8 @@ func TestAuthorizeOfARealServer(t *testing.T) {
 	secured.Require(t)
 	a := authorizer(t, secured.HTTPAddr, "")
 	ask := []aclrules.Query{
-		{Resource: policy.Service, Segment: "web", Access: aclrules.WriteAccess}, {Resource: policy.ACL, Access: aclrules.WriteAccess},
-		{Resource: policy.Key, Segment: "a/", Access: aclrules.WritePrefix}, {Resource: policy.Intention, Segment: "*", Access: aclrules.ReadAccess},
+		{Resource: aclrules.Service, Segment: "web", Access: aclrules.WriteAccess}, {Resource: aclrules.ACL, Access: aclrules.WriteAccess},
+		{Resource: aclrules.Key, Segment: "a/", Access: aclrules.WritePrefix}, {Resource: aclrules.Intention, Segment: "*", Access: aclrules.ReadAccess},
 	}
 	for token, want := range map[string][]bool{testkit.ManagementToken: {true, true, true, true}, "": {false, false, false, false}} {
 		allowed, err := a.Authorize(context.Background(), token, ask)

@@ -46,8 +46,8 @@ type Options struct {
 }
 
 // NewClient builds a client. It reads the CA and token files now, so a caller
-// who expects them to appear later calls it inside its retry; every error of
-// such a file is a Retry for Classify.
+// that expects them to appear later calls it inside its retry; every error of
+// such a file is NoFile for Classify.
 func NewClient(o Options) (*api.Client, error) {
 	c, err := newConfig(o)
 	if err != nil {
@@ -55,7 +55,7 @@ func NewClient(o Options) (*api.Client, error) {
 	}
 	client, err := api.NewClient(c)
 	if err != nil {
-		return nil, badAddress("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): %w", c.Address, err)
+		return nil, usage("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): %w", c.Address, err)
 	}
 	return client, nil
 }
@@ -82,12 +82,15 @@ func newConfig(o Options) (*api.Config, error) {
 	if err := useTokens(c, o); err != nil {
 		return nil, err
 	}
-	if err := useTLS(c); err != nil {
-		return nil, fmt.Errorf("consul client for %s: %w", c.Address, err)
+	err := useTLS(c)
+	if err == nil {
+		c.HttpClient, err = api.NewHttpClient(c.Transport, c.TLSConfig)
 	}
-	var err error
-	if c.HttpClient, err = api.NewHttpClient(c.Transport, c.TLSConfig); err != nil {
-		return nil, fmt.Errorf("consul client for %s: %w", c.Address, err)
+	switch {
+	case err != nil && o.CAPEM != "":
+		return nil, usage("consul client for %s: CA certificates: %w", c.Address, err)
+	case err != nil:
+		return nil, awaitFile("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task the consul-client container may not have written it yet", c.Address, err)
 	}
 	c.HttpClient.Timeout = RequestTimeout
 	if o.Timeout > 0 {
@@ -117,14 +120,19 @@ func checkAddress(address string) error {
 	}
 	u, err := url.Parse(full)
 	if err != nil || (u.Host == "" && u.Scheme != "unix") {
-		return badAddress("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
+		return usage("consul address %q (consulHTTPAddr or CONSUL_HTTP_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
 	}
 	return nil
 }
 
-// badAddress is a mistake of the user's that no retry mends.
-func badAddress(format string, args ...any) error {
+// usage is a mistake of the user, which no retry can correct.
+func usage(format string, args ...any) error {
 	return &retry.PermanentError{Err: cli.Usagef(format, args...)}
+}
+
+// awaitFile is an error of a file that another container may write.
+func awaitFile(format string, args ...any) error {
+	return &classed{fmt.Errorf(format, args...), retry.NoFile}
 }
 
 // useTokens reads the token file, ours or the environment's. An empty
@@ -143,14 +151,14 @@ func useTokens(c *api.Config, o Options) error {
 	}
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return fmt.Errorf("read token file: %w", err)
+		return awaitFile("read token file: %w", err)
 	}
 	token := strings.TrimSpace(string(data))
 	switch {
 	case token != "":
 		c.Token = token
 	case o.TokenFile != "":
-		return fmt.Errorf("read token file: %s is empty", file)
+		return awaitFile("read token file: %s is empty", file)
 	}
 	return nil
 }

@@ -108,11 +108,11 @@ func TestNewClientErrors(t *testing.T) {
 		gone bool
 		cls  retry.Class
 	}{
-		{"missing CA", Options{CAFile: missing}, missing, true, retry.Retry},
-		{"half-written CA", Options{CAFile: write("half.pem", "-----BEG")}, "half.pem", false, retry.Retry},
-		{"broken CA", Options{CAFile: write("bad.pem", "-----BEGIN CERTIFICATE-----\nx\n")}, "consul client for", false, retry.Retry},
-		{"missing token file", Options{TokenFile: missing}, missing, true, retry.Retry},
-		{"empty token file", Options{TokenFile: write("token", "\n")}, "is empty", false, retry.Retry},
+		{"missing CA", Options{CAFile: missing}, missing, true, retry.NoFile},
+		{"half-written CA", Options{CAFile: write("half.pem", "-----BEG")}, "half.pem", false, retry.NoFile},
+		{"broken CA", Options{CAFile: write("bad.pem", "-----BEGIN CERTIFICATE-----\nx\n")}, "consul client for", false, retry.NoFile},
+		{"missing token file", Options{TokenFile: missing}, missing, true, retry.NoFile},
+		{"empty token file", Options{TokenFile: write("token", "\n")}, "is empty", false, retry.NoFile},
 		{"two ports", Options{Address: "http://consul:8500:8501"}, "want <host>:<port>", false, retry.Permanent},
 		{"port of no sense", Options{Address: "consul:http"}, "want <host>:<port>", false, retry.Permanent},
 		{"no host", Options{Address: "https://"}, "want <host>:<port>", false, retry.Permanent},
@@ -138,9 +138,9 @@ func TestNewClientErrors(t *testing.T) {
 	}
 }
 
-// TestWeakness11EveryRequestEnds: the API client itself waits for ever, and
+// TestEveryRequestEnds: the API client itself waits for ever, and
 // makes a client of its own, without timeout, for a unix socket.
-func TestWeakness11EveryRequestEnds(t *testing.T) {
+func TestEveryRequestEnds(t *testing.T) {
 	t.Parallel()
 	socket := filepath.Join(t.TempDir(), "s")
 	for _, network := range []string{"tcp", "unix"} {

@@ -3,10 +3,10 @@
 //
 // Flow: 1. NewClient takes the standard Consul environment, puts Options over
 // it and gives every request a timeout; 2. Login trades a bearer for a token;
-// 3. WaitReplicated makes sure that any server knows the token; 4. Logout
-// destroys it; 5. Classify says which errors a retry may mend, Advise what the
-// user can do about refusals; 6. Session is all of this for one container, with
-// retries.
+// 3. Logout destroys it; 4. Classify returns what waiting can change about an
+// error, Advise what the user can do about refusals; 5. Session is the login of one
+// container with retries, from the token of a previous run to the wait for
+// replication.
 //
 // Owns: api.NewClient, login and logout, error classes.
 // Never does: choose a limit for a flow.

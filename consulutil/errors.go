@@ -3,6 +3,7 @@ package consulutil
 import (
 	"crypto/tls"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 
@@ -30,7 +31,7 @@ func Reason(err error) string {
 	return ""
 }
 
-// UnknownToken says whether Consul refused a request because it does not know
+// UnknownToken reports whether Consul refused a request because it does not know
 // the token: not yet, right after a login, or no longer.
 func UnknownToken(err error) bool {
 	// The suffix, because a missing auth method is "ACL not found: auth method
@@ -38,26 +39,46 @@ func UnknownToken(err error) bool {
 	return Status(err) == http.StatusForbidden && strings.HasSuffix(Reason(err), "ACL not found")
 }
 
-// ACLsDisabled says whether Consul refused a request because it has no ACLs.
+// ACLsDisabled reports whether Consul refused a request because it has no ACLs.
 func ACLsDisabled(err error) bool {
 	return Status(err) == http.StatusUnauthorized && strings.Contains(Reason(err), "ACL support disabled")
 }
 
-// withoutServers says whether a client agent refused a token because it has not
-// reached a server yet that could tell what the token may do: it judges by this
-// accessor then, which belongs to nobody.
+// withoutServers reports whether the answer is that of a client agent that has
+// not joined yet. One that cannot ask a server about a token resolves it to the
+// accessor primary-dc-down, which has no permission.
 func withoutServers(err error) bool {
-	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "'primary-dc-down'")
+	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "'primary-dc-down'") ||
+		Status(err) == http.StatusInternalServerError && strings.Contains(Reason(err), "No known Consul servers")
 }
 
-// Classify says what to do about an error of this package or of a client it
-// made (design decision 5, tables in errors_test.go). 404 is Gone; other
-// refusals are Permanent; no answer, 429 and 5xx are Retry. An unknown kind of
+// notBootstrapped reports whether Consul refused a request because its ACL
+// system has no token yet.
+func notBootstrapped(err error) bool {
+	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "ACL system must be bootstrapped")
+}
+
+// classed is an error whose class depends on what it is about.
+type classed struct {
+	error
+	class retry.Class
+}
+
+func (c *classed) Unwrap() error { return c.error }
+
+// Classify returns the class of an error of this package or of a client it
+// made; the tables are in errors_test.go. 404 is Gone; other refusals are
+// Permanent; 429, 5xx and lost answers are Retry; connections that were not made,
+// by us or by an agent that has not joined, are Unreachable. An unknown kind of
 // error is Retry: every retry has an end.
 func Classify(err error) retry.Class {
 	var permanent *retry.PermanentError
 	if errors.As(err, &permanent) {
 		return retry.Permanent
+	}
+	var known *classed
+	if errors.As(err, &known) {
+		return known.class
 	}
 	switch code := Status(err); {
 	case code == 0:
@@ -67,7 +88,9 @@ func Classify(err error) retry.Class {
 	case code == http.StatusTooManyRequests:
 		return retry.Retry
 	case withoutServers(err):
-		return retry.Retry
+		return retry.Unreachable
+	case notBootstrapped(err):
+		return retry.NotYet
 	case refusedWith500(err):
 		return retry.Permanent
 	case code >= 500:
@@ -80,18 +103,22 @@ func Classify(err error) retry.Class {
 // ClassifyNewToken is Classify for requests that carry a token that was made a
 // moment ago: a server or agent that does not know it yet may know it soon.
 func ClassifyNewToken(err error) retry.Class {
-	if UnknownToken(err) {
+	if UnknownToken(err) && !notBootstrapped(err) {
 		return retry.Retry
 	}
 	return Classify(err)
 }
 
-// classifyTransport judges an error without an answer. A certificate that does
-// not verify and a server that speaks another protocol stay that way.
+// classifyTransport is the class of an error without an answer. Waiting changes
+// neither a certificate that does not verify nor a server's protocol.
 func classifyTransport(err error) retry.Class {
 	var cert *tls.CertificateVerificationError
 	if errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch) {
 		return retry.Permanent
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return retry.Unreachable
 	}
 	return retry.Retry
 }

@@ -33,7 +33,7 @@ func TestClassify(t *testing.T) {
 		// fresh is the class right after a login.
 		fresh retry.Class
 	}{
-		{"no connection", &net.OpError{Op: "dial", Err: errors.New("connection refused")}, retry.Retry, retry.Retry},
+		{"no connection", &net.OpError{Op: "dial", Err: errors.New("connection refused")}, retry.Unreachable, retry.Unreachable},
 		{"connection cut", io.ErrUnexpectedEOF, retry.Retry, retry.Retry},
 		{"timeout", context.DeadlineExceeded, retry.Retry, retry.Retry},
 		{"file that may appear", &os.PathError{Op: "open", Err: os.ErrNotExist}, retry.Retry, retry.Retry},
@@ -46,23 +46,16 @@ func TestClassify(t *testing.T) {
 		{"403 unknown token", status(403, "ACL not found"), retry.Permanent, retry.Retry},
 		{"403 unknown token through a client agent", status(403, "rpc error making call: ACL not found"), retry.Permanent, retry.Retry},
 		{"403 unknown token of token self", status(403, "token does not exist: ACL not found"), retry.Permanent, retry.Retry},
-		{"403 unknown auth method", status(403, `ACL not found: auth method "nope" not found`), retry.Permanent, retry.Permanent},
-		{"403 of an agent that has not joined yet", status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`), retry.Retry, retry.Retry},
+		{"403 of an agent that has not joined yet", status(403, `Permission denied: token with AccessorID 'primary-dc-down' lacks permission 'service:write' on "web"`), retry.Unreachable, retry.Unreachable},
+		{"403 before the ACL bootstrap", status(403, "ACL system must be bootstrapped before making any requests that require authorization: ACL not found"), retry.NotYet, retry.NotYet},
 		{"404", status(404, `Unknown check ID "web"`), retry.Gone, retry.Gone},
 		{"405", status(405, "method GET not allowed"), retry.Permanent, retry.Permanent},
 		{"429", status(429, "rate limit exceeded"), retry.Retry, retry.Retry},
 		{"500", status(500, "No cluster leader"), retry.Retry, retry.Retry},
-		{"500 no servers", status(500, "No known Consul servers"), retry.Retry, retry.Retry},
+		{"500 of an agent that has not joined yet", status(500, "No known Consul servers"), retry.Unreachable, retry.Unreachable},
 		{"503", status(503, "rate limit exceeded for operation, try again later"), retry.Retry, retry.Retry},
 		{"500 script check", status(500, "Scripts are disabled on this agent from remote calls"), retry.Permanent, retry.Permanent},
 		{"500 short session", status(500, "Invalid Session TTL '10000000000', must be between [30s=24h0m0s]"), retry.Permanent, retry.Permanent},
-		{"500 untrusted", status(500, "IAM principal arn:aws:iam::1:role/x is not trusted"), retry.Permanent, retry.Permanent},
-		{"500 no server ID", status(500, `missing header "X-Consul-IAM-ServerID"`), retry.Permanent, retry.Permanent},
-		{"500 other server ID", status(500, `expected "a" but got "b"`), retry.Permanent, retry.Permanent},
-		{"500 no entity", status(500, `missing header "X-Consul-IAM-GetEntity-Method"`), retry.Permanent, retry.Permanent},
-		{"500 bearer", status(500, "invalid token: unexpected end of JSON input"), retry.Permanent, retry.Permanent},
-		{"500 AWS refused Consul, IAM may not be consistent yet", status(500, "response body is invalid"), retry.Retry, retry.Retry},
-		{"500 AWS out of Consul's reach", status(500, "error making request: POST https://sts.eu-west-1.amazonaws.com/ giving up"), retry.Retry, retry.Retry},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -101,7 +94,7 @@ func TestClassifyRealAnswers(t *testing.T) {
 		{"register a check of an unknown service", open, "", func(c *api.Client) error {
 			return c.Agent().CheckRegister(&api.AgentCheckRegistration{Name: "x", ServiceID: "nope", AgentServiceCheck: api.AgentServiceCheck{TTL: "1s"}})
 		}, 404, "does not exist", retry.Gone},
-		{"log in with an unknown method", secured, "", login("nope"), 403, "auth method", retry.Permanent},
+		{"log in with an unknown method", secured, "", login("nope"), 403, "auth method", retry.NotYet},
 		{"log in without ACLs", open, "", login("nope"), 401, "ACL support disabled", retry.Permanent},
 		{"log out with an unknown token", secured, strangeToken, func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "ACL not found", retry.Permanent},
 		{"log out a token that no login made", secured, testkit.ManagementToken, func(c *api.Client) error { _, err := c.ACL().Logout(nil); return err }, 403, "token wasn't created via login", retry.Permanent},
@@ -164,49 +157,5 @@ func TestWrongSchemeIsPermanent(t *testing.T) {
 				t.Errorf("error = %v, class %v, want permanent", err, Classify(err))
 			}
 		})
-	}
-}
-
-func TestUnanswered(t *testing.T) {
-	t.Parallel()
-	tests := []struct {
-		name string
-		err  error
-		want bool
-	}{
-		{"nil", nil, false},
-		{"refused connection", fmt.Errorf("x: %w", &net.OpError{Op: "dial", Err: errors.New("connection refused")}), false},
-		{"answer", api.StatusError{Code: 500}, false},
-		{"cut", io.ErrUnexpectedEOF, true},
-		{"reset", &net.OpError{Op: "read", Err: errors.New("reset")}, true},
-		{"timeout", context.DeadlineExceeded, true},
-	}
-	for _, tt := range tests {
-		if got := Unanswered(tt.err); got != tt.want {
-			t.Errorf("Unanswered(%s) = %v, want %v", tt.name, got, tt.want)
-		}
-	}
-}
-
-func TestLoginSaysWhatToDo(t *testing.T) {
-	t.Parallel()
-	tests := []struct{ answer, want string }{
-		{`ACL not found: auth method "nope" not found`, "consulLogin.method"},
-		{"IAM principal arn:aws:iam::1:role/x is not trusted", "BoundIAMPrincipalARNs"},
-		{`missing header "X-Consul-IAM-ServerID"`, "serverIdHeaderValue"},
-		{`expected "a" but got "b"`, "serverIdHeaderValue"},
-		{`missing header "X-Consul-IAM-GetEntity-Method"`, "includeEntity"},
-		{"response body is invalid", "iam:GetRole"},
-		{"ACL support disabled", "consulLogin.enabled"},
-		{"Client sent an HTTP request to an HTTPS server.", "https://"},
-		{"Permission denied", "consul.hashicorp.com.service-name"},
-	}
-	for _, tt := range tests {
-		if got := loginRemedy(api.StatusError{Code: 500, Body: tt.answer}); !strings.Contains(got, tt.want) {
-			t.Errorf("remedy for %q = %q, want it to name %s", tt.answer, got, tt.want)
-		}
-	}
-	if got := loginRemedy(io.EOF); got != "" {
-		t.Errorf("remedy for no answer = %q", got)
 	}
 }

@@ -3,71 +3,67 @@ package consulutil
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// refusals are what Consul 1.20 answers to a login that it refuses, and what
-// the user can do about each; the first whose text occurs counts. Consul
-// answers most of them with status 500, which otherwise means "try again".
-func refusals() []struct {
-	text, remedy string
-	permanent    bool
-} {
-	return []struct {
-		text, remedy string
-		permanent    bool
-	}{
-		{"ACL not found: auth method", "create the auth method (consul-ecs acl-controller does) or correct its name: consulLogin.method, for client-entrypoint -auth-method", true},
-		{"is not trusted", "add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path that the method trusts", true},
-		{`missing header "X-Consul-IAM-ServerID"`, "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue", true},
-		{`" but got "`, "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue", true},
-		{`missing header "X-Consul-IAM-GetEntity`, "set consulLogin.includeEntity to true, the auth method asks for entity details", true},
-		{"invalid token: ", "this version and the Consul servers disagree about the login's format", true},
-		{"response body is invalid", "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region", false},
-		{"ACL support disabled", "set consulLogin.enabled to false or enable ACLs in Consul", true},
-		{"HTTP request to an HTTPS server", "begin consulHTTPAddr with https://", true},
-		{"Permission denied", "no binding rule of the auth method fits: for a service tag the task role with consul.hashicorp.com.service-name, for a client bind the clients' role", true},
+// refusal is an answer of Consul 1.20 to a login, by its text.
+type refusal struct {
+	text   string
+	class  retry.Class
+	remedy string
+}
+
+// refusals are in the order in which they are looked for. Consul answers most of
+// them with status 500, which otherwise is worth another attempt. NotYet are those
+// of a cluster whose ACL objects are still being created: no matching binding rule
+// and a binding rule whose role or policy is missing have the same answer.
+func refusals() []refusal {
+	const serverID = "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue"
+	return []refusal{
+		{"ACL not found: auth method", retry.NotYet, "the auth method is created by the controller (consul-ecs acl-controller), which may not be that far yet; if it is, correct the name: consulLogin.method, for client-entrypoint -auth-method"},
+		{"is not trusted", retry.Permanent, "add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path that the method trusts"},
+		{`missing header "X-Consul-IAM-ServerID"`, retry.Permanent, serverID},
+		{`" but got "`, retry.Permanent, serverID},
+		{`missing header "X-Consul-IAM-GetEntity`, retry.Permanent, "set consulLogin.includeEntity to true, the auth method asks for entity details"},
+		{"invalid token: ", retry.Permanent, "this version and the Consul servers disagree about the login's format"},
+		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with consul.hashicorp.com.service-name"},
+		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
+		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
+		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
+		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs acl-controller) creates them and may not be that far yet; if it is, tag the task role with consul.hashicorp.com.service-name for a service, or bind the clients' role for a client"},
 	}
 }
 
-// loginRemedy is the advice for a refused login, or empty.
-func loginRemedy(err error) string {
+// explainLogin adds to the error of a login what the user can do about it, and
+// the class of a refusal.
+func explainLogin(method string, err error) error {
+	err = fmt.Errorf("log in with auth method %q: %w", method, err)
 	var cert *tls.CertificateVerificationError
-	if errors.As(err, &cert) {
-		return "correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr"
-	}
-	if errors.Is(err, http.ErrSchemeMismatch) {
-		return "begin consulHTTPAddr with http://"
+	switch {
+	case errors.As(err, &cert):
+		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return fmt.Errorf("%w: begin consulHTTPAddr with http://", err)
 	}
 	reason := Reason(err)
-	if reason == "" {
-		return ""
-	}
 	for _, r := range refusals() {
-		if strings.Contains(reason, r.text) {
-			return r.remedy
+		if reason != "" && strings.Contains(reason, r.text) {
+			return &classed{fmt.Errorf("%w: %s", err, r.remedy), r.class}
 		}
 	}
-	return ""
+	return err
 }
 
 // shortSession is in the refusal of a session that is shorter than the servers allow.
 const shortSession = "Invalid Session TTL"
 
-// refusedWith500 knows the refusals that look like faults of the server.
+// refusedWith500 reports whether a refusal has the status of a server's fault.
 func refusedWith500(err error) bool {
-	if Status(err) != http.StatusInternalServerError {
-		return false
-	}
 	reason := Reason(err)
-	if strings.Contains(reason, "Scripts are disabled on this agent") || strings.Contains(reason, shortSession) {
-		return true
-	}
-	for _, r := range refusals() {
-		if r.permanent && strings.Contains(reason, r.text) {
-			return true
-		}
-	}
-	return false
+	return Status(err) == http.StatusInternalServerError &&
+		(strings.Contains(reason, "Scripts are disabled on this agent") || strings.Contains(reason, shortSession))
 }

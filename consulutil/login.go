@@ -2,21 +2,50 @@ package consulutil
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptrace"
-	"time"
+	"strings"
+	"sync/atomic"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Token is what a login gives. Accessor may be logged, Secret never.
+// Token is the result of a login. Accessor may be logged, Secret never.
 type Token struct {
 	Accessor, Secret string
+	// Roles are the names of the roles that the token takes permissions from,
+	// separated by commas; a service identity is no role.
+	Roles string
 }
+
+// Explain marks the refusal of a request that carries the token, right after the
+// login: permissions of a token with roles depend on the roles' policies, which
+// may be attached later. Other errors are returned as they are.
+func (t Token) Explain(err error) error {
+	if t.Roles == "" || Status(err) != http.StatusForbidden || UnknownToken(err) || withoutServers(err) {
+		return err
+	}
+	var refused *RefusedError
+	if errors.As(err, &refused) {
+		err = fmt.Errorf("%s: %w", refused.Op, refused.Err) // its remedy is for tokens with service identities
+	}
+	return &classed{fmt.Errorf("%w: role %s of the token grants too little yet; attach a policy to it, or to the role of the auth method's binding rule", err, t.Roles), retry.NotYet}
+}
+
+// RefusedError is a request that Consul refused, with what the user can do about it.
+type RefusedError struct {
+	// Op is the request with its object, such as `register service "web-abc"`.
+	Op     string
+	Err    error
+	Remedy string
+}
+
+func (e *RefusedError) Error() string { return e.Op + ": " + e.Err.Error() + ": " + e.Remedy }
+func (e *RefusedError) Unwrap() error { return e.Err }
 
 // String hides the secret.
 func (t Token) String() string { return "token " + t.Accessor }
@@ -34,50 +63,88 @@ type LoginParams struct {
 	Partition string
 	// Meta goes into the token's description.
 	Meta map[string]string
+	// Previous is the secret that an earlier login of the same container left, or
+	// empty. Session.Login returns its token again while Consul has it, since a
+	// running proxy may present it.
+	Previous string
 }
 
-// Login trades a bearer for a token. Once the request is on its way the end of
-// ctx does not cut the answer off, only the client's timeout does: an answer
-// that nobody reads would leave a token that nobody knows.
+// Login trades a bearer for a token. Once there is a connection to send the
+// request on, the end of ctx does not cut the answer off, only the client's
+// timeout does: an answer that is not read would leave a token without an owner.
 func Login(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
-	ctx, cancel := untilSent(ctx)
+	var sent atomic.Bool
+	ctx, cancel := untilSent(ctx, &sent)
 	defer cancel()
 	opts := (&api.WriteOptions{Partition: p.Partition}).WithContext(ctx)
 	params := &api.ACLLoginParams{AuthMethod: p.Method, BearerToken: p.Bearer, Meta: p.Meta}
 	token, _, err := c.ACL().Login(params, opts)
 	if err != nil {
-		err = fmt.Errorf("log in with auth method %q: %w", p.Method, err)
-		if remedy := loginRemedy(err); remedy != "" {
-			err = fmt.Errorf("%w: %s", err, remedy)
+		if sent.Load() && Status(err) == 0 {
+			err = &unanswered{err}
 		}
-		return Token{}, err
+		return Token{}, explainLogin(p.Method, err)
 	}
 	if token.SecretID == "" {
 		return Token{}, fmt.Errorf("log in with auth method %q: the answer has no token", p.Method)
 	}
-	return Token{Accessor: token.AccessorID, Secret: token.SecretID}, nil
+	return newToken(token), nil
+}
+
+func newToken(t *api.ACLToken) Token {
+	var roles []string
+	for _, r := range t.Roles {
+		roles = append(roles, r.Name)
+	}
+	return Token{Accessor: t.AccessorID, Secret: t.SecretID, Roles: strings.Join(roles, ",")}
+}
+
+// resume returns the token of p.Previous, or none if Consul does not have it or
+// another login made it. The read is consistent: a server that is starting does
+// not know the tokens of its log yet.
+func resume(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
+	opts := (&api.QueryOptions{Token: p.Previous, RequireConsistent: true}).WithContext(ctx)
+	token, _, err := c.ACL().TokenReadSelf(opts)
+	switch {
+	case err != nil && !Classify(err).Retryable():
+		return Token{}, nil // a login has the same refusal, and its remedy
+	case err != nil:
+		return Token{}, fmt.Errorf("read the previous token: %w", err)
+	}
+	meta, err := json.Marshal(p.Meta)
+	if err != nil || token.AuthMethod != p.Method || token.Description != "token created via login: "+string(meta) {
+		return Token{}, err
+	}
+	return newToken(token), nil
 }
 
 // untilSent returns a context that ends with ctx only as long as there is no
-// connection to send a request on.
-func untilSent(ctx context.Context) (context.Context, context.CancelFunc) {
+// connection to send a request on; sent is set as soon as there is one.
+func untilSent(ctx context.Context, sent *atomic.Bool) (context.Context, context.CancelFunc) {
 	loose, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { stop() }}
+	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		sent.Store(true)
+		stop()
+	}}
 	return httptrace.WithClientTrace(loose, trace), func() { stop(); cancel() }
 }
 
-// Unanswered says whether a request was sent whose answer did not arrive: it
-// may have been carried out.
+// unanswered is the error of a request that was sent.
+type unanswered struct{ error }
+
+func (u *unanswered) Unwrap() error { return u.error }
+
+// Unanswered reports whether err is of a login whose request was sent and whose
+// answer did not arrive: it may have made a token.
 func Unanswered(err error) bool {
-	var op *net.OpError
-	dial := errors.As(err, &op) && op.Op == "dial"
-	return err != nil && Status(err) == 0 && !dial && classifyTransport(err) == retry.Retry
+	var u *unanswered
+	return errors.As(err, &u)
 }
 
-// Logout destroys the token of a login. A token that Consul does not know
-// (any more) is a success, if it says so twice: a server that is starting does not
-// know the tokens of its log yet, and a consistent read waits until it does.
+// Logout destroys the token of a login. A token that Consul does not know is a
+// success if a consistent read confirms it: a server that is starting does not
+// know the tokens of its log yet, and such a read waits until it does.
 func Logout(ctx context.Context, c *api.Client, secret string) error {
 	opts := (&api.WriteOptions{Token: secret}).WithContext(ctx)
 	_, err := c.ACL().Logout(opts)
@@ -95,49 +162,4 @@ func Logout(ctx context.Context, c *api.Client, secret string) error {
 }
 
 // errStarting is worth another attempt.
-var errStarting = errors.New("log out: the server did not know the token, as it was starting")
-
-// ReplicationLimit bounds WaitReplicated. Version 0.6 gave up after 2.1 s,
-// which a server under load can exceed.
-const ReplicationLimit = 10 * time.Second
-
-// replicationPause lies between two reads. Replication to a healthy server
-// takes a few milliseconds, so the first read usually suffices.
-const replicationPause = 100 * time.Millisecond
-
-// WaitReplicated returns when a server chosen without regard to leadership
-// knows the token. Without it the local agent could ask a server that is behind
-// and remember for a while that there is no such token. The error is a
-// *retry.GaveUpError after ReplicationLimit and a *retry.PermanentError for a
-// refusal that waiting cannot mend.
-func WaitReplicated(ctx context.Context, c *api.Client, secret string) error {
-	start := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, ReplicationLimit)
-	defer cancel()
-	opts := (&api.QueryOptions{Token: secret, AllowStale: true}).WithContext(ctx)
-	tick := time.NewTicker(replicationPause)
-	defer tick.Stop()
-	var last error
-	for attempt := 1; ; attempt++ {
-		_, _, err := c.ACL().TokenReadSelf(opts)
-		if err == nil {
-			return nil
-		}
-		err = fmt.Errorf("read the new token: %w", err)
-		if ClassifyNewToken(err) == retry.Permanent {
-			return &retry.PermanentError{Err: err}
-		}
-		// A read cut short by the end of ctx says nothing new.
-		if last == nil || ctx.Err() == nil {
-			last = err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if cause := context.Cause(ctx); !errors.Is(cause, context.DeadlineExceeded) {
-				last = fmt.Errorf("%w; the last error: %w", cause, last)
-			}
-			return &retry.GaveUpError{Attempts: attempt, Elapsed: time.Since(start), Err: last}
-		}
-	}
-}
+var errStarting = errors.New("log out: the server is starting and did not know the token")

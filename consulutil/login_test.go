@@ -15,6 +15,9 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -64,9 +67,9 @@ func TestLoginWithoutTokenInTheAnswer(t *testing.T) {
 	}
 }
 
-// TestWeakness12LoginAnswerIsNotCutOff: TERM between request and answer must
+// TestLoginAnswerIsNotCutOff: TERM between request and answer must
 // not lose the token that the server is making.
-func TestWeakness12LoginAnswerIsNotCutOff(t *testing.T) {
+func TestLoginAnswerIsNotCutOff(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(context.Background())
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -217,26 +220,18 @@ func lagging(t *testing.T, ctx context.Context, lag time.Duration, status int, a
 	go server.Serve(p)
 	defer server.Close()
 	c := newClient(t, Options{Address: "consul:8500", DialContext: p.Dial})
-	err = WaitReplicated(ctx, c, "new")
+	err = (&Session{Log: hclog.NewNullLogger(), client: c}).WaitReplicated(ctx, "new")
 	return time.Since(start), count.Load(), err
 }
 
-// TestWaitReplicated: 0.6 passed 50, 100 and 500 ms and failed 2.5 s.
-func TestWaitReplicated(t *testing.T) {
-	tests := []struct{ lag, want time.Duration }{
-		{0, 0},
-		{50 * time.Millisecond, 100 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond},
-		{500 * time.Millisecond, 500 * time.Millisecond},
-		{2500 * time.Millisecond, 2500 * time.Millisecond},
-		{9900 * time.Millisecond, 9900 * time.Millisecond},
-	}
-	for _, tt := range tests {
-		t.Run(tt.lag.String(), func(t *testing.T) {
+// Version 0.6 passed 50, 100 and 500 ms and failed 2.5 s.
+func TestWaitReplicatedOutlastsTheLag(t *testing.T) {
+	for _, lag := range []time.Duration{0, 50 * time.Millisecond, 500 * time.Millisecond, 2500 * time.Millisecond, 9800 * time.Millisecond} {
+		t.Run(lag.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				took, _, err := lagging(t, t.Context(), tt.lag, 403, "token does not exist: ACL not found")
-				if err != nil || took != tt.want {
-					t.Errorf("took %s, %v, want %s", took, err, tt.want)
+				took, _, err := lagging(t, t.Context(), lag, 403, "token does not exist: ACL not found")
+				if longest := lag + replicationPause*12/10; err != nil || took < lag || took > longest {
+					t.Errorf("took %s, %v, want %s to %s", took, err, lag, longest)
 				}
 			})
 		})
@@ -246,8 +241,8 @@ func TestWaitReplicated(t *testing.T) {
 func TestWaitReplicatedSurvivesServerFaults(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, reads, err := lagging(t, t.Context(), time.Second, 500, "No cluster leader")
-		if err != nil || reads != 11 {
-			t.Errorf("%d reads, %v, want 11 and success", reads, err)
+		if err != nil || reads < 9 || reads > 14 {
+			t.Errorf("%d reads, %v, want one every 100 ms and success", reads, err)
 		}
 	})
 }
@@ -256,7 +251,7 @@ func TestWaitReplicatedGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took, reads, err := lagging(t, t.Context(), -1, 403, "token does not exist: ACL not found")
 		var gaveUp *retry.GaveUpError
-		if !errors.As(err, &gaveUp) || took != ReplicationLimit || reads < 90 || !UnknownToken(err) {
+		if !errors.As(err, &gaveUp) || took != ReplicationLimit || reads < 80 || !UnknownToken(err) {
 			t.Errorf("took %s, %d reads, %v", took, reads, err)
 		}
 	})
@@ -282,4 +277,19 @@ func TestWaitReplicatedStopsAtARefusal(t *testing.T) {
 			t.Errorf("took %s, %d reads, %v", took, reads, err)
 		}
 	})
+}
+
+// TestExplainReplacesTheRemedy: a tag of the task role does nothing for a token whose
+// binding rule binds a role.
+func TestExplainReplacesTheRemedy(t *testing.T) {
+	t.Parallel()
+	refused := &RefusedError{Op: `register service "web-abc"`, Err: api.StatusError{Code: 403, Body: "Permission denied"}, Remedy: "tag the task role"}
+	if got := (Token{}).Explain(refused); got != error(refused) {
+		t.Errorf("without roles: %v", got)
+	}
+	const want = `register service "web-abc": Unexpected response code: 403 (Permission denied): role clients of the token grants too little yet; attach a policy to it, or to the role of the auth method's binding rule`
+	got := Token{Roles: "clients"}.Explain(refused)
+	if got.Error() != want || Classify(got) != retry.NotYet {
+		t.Errorf("class %v, %v", Classify(got), got)
+	}
 }

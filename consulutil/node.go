@@ -2,25 +2,74 @@ package consulutil
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"strings"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// DeregisterNode takes the node with that ID out of the catalog, with all of
-// its services and checks. A catalog that does not have it is a success. The
-// secret's token needs node:write, or it sees no node.
+// ErrNodeChanged is returned for a node that is not what was read any more; read it
+// again. Classify gives retry.Retry for it.
+var ErrNodeChanged = errors.New("the node has changed since it was read")
+
+// DeregisterNode removes the node with that ID from the catalog, with all of its
+// services and checks; another node that has its name by now stays. A catalog
+// without the ID is a success. The secret's token needs node:write for the node.
+//
+// Consul looks the ID up in an index, so the cost does not grow with the catalog.
 func DeregisterNode(ctx context.Context, c *api.Client, id, partition, secret string) error {
-	read := (&api.QueryOptions{Token: secret, Partition: partition, Filter: fmt.Sprintf("ID == %q", id)}).WithContext(ctx)
-	nodes, _, err := c.Catalog().Nodes(read)
-	if err != nil {
-		return fmt.Errorf("find node %s: %w", id, err)
-	}
-	write := (&api.WriteOptions{Token: secret, Partition: partition}).WithContext(ctx)
-	for _, n := range nodes {
-		if _, err := c.Catalog().Deregister(&api.CatalogDeregistration{Node: n.Node, Partition: partition}, write); err != nil {
-			return fmt.Errorf("deregister node %s: %w", n.Node, err)
-		}
+	options := (&api.QueryOptions{Token: secret, Partition: partition}).WithContext(ctx)
+	found, meta, err := c.Catalog().NodeServiceList(id, options)
+	switch {
+	case err != nil:
+		return fmt.Errorf("read node %s: %w", id, err)
+	case found != nil && found.Node != nil && found.Node.ID == id:
+		return RemoveNode(c, found.Node, options)
+	case (found == nil || found.Node == nil) && meta.ResultsFilteredByACLs:
+		return &retry.PermanentError{Err: fmt.Errorf(`read node %s: Consul hides it from the token; give the token a policy with: node_prefix "" { policy = "write" }`, id)}
 	}
 	return nil
+}
+
+// RemoveNode removes a node that was read before from the catalog, with all of its
+// services and checks, in one transaction. It removes nothing and returns
+// ErrNodeChanged when the node, or one of the given checks of it, was changed or
+// removed since. Services are no part of that condition: the transaction API has
+// none for them, so a service that is registered in between is removed too.
+func RemoveNode(c *api.Client, node *api.Node, options *api.QueryOptions, checks ...*api.HealthCheck) error {
+	var ops api.TxnOps
+	for _, check := range checks {
+		ops = append(ops, &api.TxnOp{Check: &api.CheckTxnOp{Verb: api.CheckDeleteCAS, Check: api.HealthCheck{
+			Node: node.Node, CheckID: check.CheckID, Partition: node.Partition, ModifyIndex: check.ModifyIndex}}})
+	}
+	ops = append(ops, &api.TxnOp{Node: &api.NodeTxnOp{Verb: api.NodeDeleteCAS, Node: api.Node{
+		Node: node.Node, Partition: node.Partition, ModifyIndex: node.ModifyIndex}}})
+	done, answer, _, err := c.Txn().Txn(ops, options)
+	if done {
+		return nil
+	}
+	if err == nil {
+		err = txnError(answer.Errors)
+	}
+	return fmt.Errorf("deregister node %s: %w", node.Node, err)
+}
+
+// txnError is the error of a transaction that was not applied, which Consul answers
+// with status 409 for every cause.
+func txnError(failed api.TxnErrors) error {
+	var errs []error
+	for _, f := range failed {
+		switch {
+		case strings.HasSuffix(f.What, "index is stale"):
+			return ErrNodeChanged
+		case strings.Contains(f.What, "Permission denied"):
+			errs = append(errs, api.StatusError{Code: http.StatusForbidden, Body: f.What})
+		default:
+			errs = append(errs, errors.New(f.What))
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -1,11 +1,15 @@
 package consulutil
 
 import (
+	"net/http"
+	"slices"
+	"sync"
 	"testing"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // grant makes a token with these rules.
@@ -22,41 +26,128 @@ func grant(t *testing.T, admin *api.Client, rules string) string {
 	return token.SecretID
 }
 
-// TestDeregisterNode: the node of that ID with all that is on it, and no other.
-func TestDeregisterNode(t *testing.T) {
+// addNode puts a node with a service and its check into the catalog.
+func addNode(t *testing.T, admin *api.Client, name, id string) {
+	t.Helper()
+	_, err := admin.Catalog().Register(&api.CatalogRegistration{
+		Node: name, ID: id, Address: "192.0.2.1",
+		Service: &api.AgentService{ID: name, Service: name},
+		Check:   &api.AgentCheck{Node: name, CheckID: name, Name: name, Status: api.HealthPassing, ServiceID: name},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// onNode is the ID of the node that has a name, and how many checks it has.
+func onNode(t *testing.T, admin *api.Client, name string) (id string, checks int) {
+	t.Helper()
+	node, _, err := admin.Catalog().Node(name, nil)
+	list, _, checkErr := admin.Health().Checks(name, nil)
+	if err != nil || checkErr != nil {
+		t.Fatal(err, checkErr)
+	}
+	if node != nil {
+		id = node.Node.ID
+	}
+	return id, len(list)
+}
+
+func TestDeregisterNodeRemovesTheNodeOfItsID(t *testing.T) {
 	t.Parallel()
 	admin := client(t, secured, secured.Token)
-	ids := map[string]string{"node-to-go": uuid.New().String(), "node-to-stay": uuid.New().String()}
-	for name, id := range ids {
-		_, err := admin.Catalog().Register(&api.CatalogRegistration{
-			Node: name, ID: id, Address: "192.0.2.1",
-			Service: &api.AgentService{ID: name, Service: name},
-			Check:   &api.AgentCheck{Node: name, CheckID: name, Name: name, Status: api.HealthPassing, ServiceID: name},
-		}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
+	id, other := uuid.New().String(), uuid.New().String()
+	addNode(t, admin, "node-to-go", id)
+	addNode(t, admin, "node-to-stay", other)
 	anonymous := client(t, secured, "")
 	secret := grant(t, admin, `node_prefix "node-to-" { policy = "write" }`)
-	id := ids["node-to-go"]
-	reader := grant(t, admin, `node_prefix "node-to-" { policy = "read" }`)
-	if err := DeregisterNode(t.Context(), anonymous, id, "", reader); Classify(err) != retry.Permanent {
-		t.Errorf("with a token that may only read: %v", err)
-	}
 	for range 2 { // the second finds none
 		if err := DeregisterNode(t.Context(), anonymous, id, "", secret); err != nil {
 			t.Error(err)
 		}
 	}
-	for name, want := range map[string]bool{"node-to-go": false, "node-to-stay": true} {
-		node, _, err := admin.Catalog().Node(name, nil)
-		checks, _, checkErr := admin.Health().Checks(name, nil)
-		if err != nil || checkErr != nil || (node != nil) != want || (len(checks) == 1) != want {
-			t.Errorf("%s: %+v, checks %v, %v, %v; want it there: %t", name, node, checks, err, checkErr, want)
+	if id, checks := onNode(t, admin, "node-to-go"); id != "" || checks != 0 {
+		t.Errorf("node-to-go has ID %q and %d checks, want neither", id, checks)
+	}
+	if id, checks := onNode(t, admin, "node-to-stay"); id != other || checks != 1 {
+		t.Errorf("node-to-stay has ID %q and %d checks, want %q and 1", id, checks, other)
+	}
+	if err := DeregisterNode(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", secret); Classify(err) != retry.Unreachable {
+		t.Errorf("without a server: %v", err)
+	}
+}
+
+// TestDeregisterNodeReportsMissingRights also where Consul hides the node instead of
+// refusing the request: hidden is not absent.
+func TestDeregisterNodeReportsMissingRights(t *testing.T) {
+	t.Parallel()
+	admin := client(t, secured, secured.Token)
+	id := uuid.New().String()
+	addNode(t, admin, "node-denied", id)
+	for name, rules := range map[string]string{
+		"read only": `node_prefix "node-denied" { policy = "read" }`,
+		"hidden":    `node_prefix "another" { policy = "write" }`,
+	} {
+		err := DeregisterNode(t.Context(), client(t, secured, ""), id, "", grant(t, admin, rules))
+		if Classify(err) != retry.Permanent {
+			t.Errorf("%s: %v, want a permanent error", name, err)
 		}
 	}
-	if err := DeregisterNode(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", secret); Classify(err) != retry.Retry {
-		t.Errorf("nobody there: %v", err)
+	if got, _ := onNode(t, admin, "node-denied"); got != id {
+		t.Errorf("the node has ID %q, want %q", got, id)
+	}
+}
+
+// TestDeregisterNodeSparesAnotherNodeOfItsName: the address of a task that has ended,
+// and with it the name of its node, may be another task's by now.
+func TestDeregisterNodeSparesAnotherNodeOfItsName(t *testing.T) {
+	t.Parallel()
+	admin := client(t, secured, secured.Token)
+	id, next := uuid.New().String(), uuid.New().String()
+	addNode(t, admin, "node-reused", id)
+	var once sync.Once
+	c := newClient(t, Options{Address: secured.HTTPAddr, Wrap: func(rt http.RoundTripper) http.RoundTripper {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodGet {
+				once.Do(func() {
+					if _, err := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: "node-reused"}, nil); err != nil {
+						t.Error(err)
+					}
+					addNode(t, admin, "node-reused", next)
+				})
+			}
+			return rt.RoundTrip(r)
+		})
+	}})
+	if err := DeregisterNode(t.Context(), c, id, "", secured.Token); err == nil || Classify(err) != retry.Retry {
+		t.Errorf("%v, want an error to retry", err)
+	}
+	if err := DeregisterNode(t.Context(), c, id, "", secured.Token); err != nil {
+		t.Errorf("second try: %v", err)
+	}
+	if id, checks := onNode(t, admin, "node-reused"); id != next || checks != 1 {
+		t.Errorf("the name has ID %q and %d checks, want %q and 1", id, checks, next)
+	}
+}
+
+// TestDeregisterNodeReadsNoOtherNode: each task that stops asks once, beside
+// thousands of nodes.
+func TestDeregisterNodeReadsNoOtherNode(t *testing.T) {
+	t.Parallel()
+	admin := client(t, secured, secured.Token)
+	addNode(t, admin, "node-unrelated", uuid.New().String())
+	id := uuid.New().String()
+	var asked []string
+	c := newClient(t, Options{Address: secured.HTTPAddr, Wrap: func(rt http.RoundTripper) http.RoundTripper {
+		return testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			asked = append(asked, r.Method+" "+r.URL.Path)
+			return rt.RoundTrip(r)
+		})
+	}})
+	if err := DeregisterNode(t.Context(), c, id, "", secured.Token); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"GET /v1/catalog/node-services/" + id}; !slices.Equal(asked, want) {
+		t.Errorf("asked %q, want %q", asked, want)
 	}
 }

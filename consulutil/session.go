@@ -2,26 +2,36 @@ package consulutil
 
 import (
 	"context"
-	"net/http"
-	"strings"
+	"errors"
+	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// LogoutLimit bounds a log-out with its retries when the caller says nothing: a
-// container that starts has more important things to do, and the controller removes
-// what stays.
+// ReplicationLimit bounds WaitReplicated. Version 0.6 gave up after 2.1 s,
+// which a server under load can exceed.
+const ReplicationLimit = 10 * time.Second
+
+// replicationPause lies between two reads. Replication to a healthy server
+// takes a few milliseconds, so the first read usually suffices.
+const replicationPause = 100 * time.Millisecond
+
+// LogoutLimit bounds a logout with its retries when the context has no deadline;
+// the controller removes the token later.
 const LogoutLimit = 10 * time.Second
 
-// Session is the login of one container, with retries, and its log-out. Its
-// methods are not safe for concurrent use.
+// Session is the login and logout of one container, with retries. Its methods
+// are not safe for concurrent use.
 type Session struct {
 	// Servers returns a client for the address that logins go to. It is called
-	// for every attempt: the CA file may have appeared since the last one.
+	// until it succeeds, since the CA file may appear late, and not again: each
+	// client has its own connections, of which a server takes 200 from one address.
 	Servers func() (*api.Client, error)
 	// Bearer signs a login for now; signatures expire.
 	Bearer func(context.Context) (string, error)
@@ -32,71 +42,110 @@ type Session struct {
 	client *api.Client // the login's
 }
 
-// SignRemedy is what to look at when a login was given up with a SignError.
-const SignRemedy = "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
-
 // SignError is a login that did not get as far as Consul.
 type SignError struct{ Err error }
 
 func (e *SignError) Error() string { return "sign the login: " + e.Err.Error() }
 func (e *SignError) Unwrap() error { return e.Err }
 
-// Login logs in with retries; p.Bearer is made here. With a token there is no
-// error, even when ctx has ended meanwhile: whoever gets it logs it out.
+// Login logs in with retries, or returns the token of p.Previous; p.Bearer is made
+// here. With a token there is no error, even when ctx has ended meanwhile: the
+// caller owns it and logs it out. The error of a login that was given up says what
+// to look at.
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	var token Token
-	err := retry.Do(ctx, s.policy(s.Limit), s.Log, "log in", classifyLogin(), func(ctx context.Context) error {
+	serverFailed := false
+	err := retry.Do(ctx, s.policy(s.Limit), s.Log, "log in", Classify, func(ctx context.Context) error {
 		var err error
-		token, err = s.login(ctx, p)
+		token, err = s.login(ctx, &p, serverFailed)
+		var unsigned *SignError
+		serverFailed = !errors.As(err, &unsigned)
 		return err
 	})
 	if err != nil {
-		return Token{}, err
+		return Token{}, cli.Remedy(err, "log in", loginRemedy(err))
 	}
-	s.Log.Info("logged in", logkey.AuthMethod, p.Method, logkey.Accessor, token.Accessor)
+	text := "logged in"
+	if token.Secret == p.Previous {
+		text = "kept the token of the previous run"
+	}
+	s.Log.Info(text, logkey.AuthMethod, p.Method, logkey.Accessor, token.Accessor)
 	return token, nil
 }
 
-// startingLimit is how long a server is not believed that there is no such auth
-// method: one that is starting does not know what is in its log yet, for some
-// seconds.
-const startingLimit = 3 * time.Second
-
-// classifyLogin is Classify for the attempts of one login.
-func classifyLogin() func(error) retry.Class {
-	var first time.Time // that the method was not known
-	return func(err error) retry.Class {
-		if Status(err) != http.StatusForbidden || !strings.Contains(Reason(err), "ACL not found: auth method") {
-			return Classify(err)
-		}
-		if first.IsZero() {
-			first = time.Now()
-		}
-		if time.Since(first) < startingLimit {
-			return retry.Retry
-		}
-		return Classify(err)
+// loginRemedy is what to look at when a login was given up; the error of a refusal
+// says it by itself.
+func loginRemedy(err error) string {
+	var sign *SignError
+	switch {
+	case errors.As(err, &sign):
+		return "check taskRoleArn in the task definition and that this task can reach its credentials and STS"
+	case Status(err) != 0:
+		return ""
 	}
+	return "check consulHTTPAddr, for client-entrypoint -consul-http-addr, its CA certificate and that this task can reach the Consul servers"
 }
 
-func (s *Session) login(ctx context.Context, p LoginParams) (Token, error) {
+// login is one attempt. After one that failed at the servers it asks for their leader
+// first.
+func (s *Session) login(ctx context.Context, p *LoginParams, serverFailed bool) (Token, error) {
 	var err error
-	if s.client, err = s.Servers(); err != nil {
-		return Token{}, err
+	if s.client == nil {
+		if s.client, err = s.Servers(); err != nil {
+			return Token{}, err
+		}
+	}
+	if serverFailed {
+		if err := leaderElected(ctx, s.client); err != nil {
+			return Token{}, err
+		}
+	}
+	if p.Previous != "" {
+		if token, err := resume(ctx, s.client, *p); err != nil || token.Secret != "" {
+			return token, err
+		}
+		p.Previous = ""
 	}
 	if p.Bearer, err = s.Bearer(ctx); err != nil {
 		return Token{}, &SignError{err}
 	}
-	token, err := Login(ctx, s.client, p)
+	token, err := Login(ctx, s.client, *p)
 	if Unanswered(err) {
 		s.Log.Warn("login was not answered; if it made a token, the controller will remove it", logkey.AuthMethod, p.Method)
 	}
 	return token, err
 }
 
-// WaitReplicated is the function of that name with the login's client.
+// leaderElected returns an error when the server does not answer or has no leader. A
+// server without one holds a login for up to 7 s (rpc_hold_timeout), and answers seconds
+// after the election; this question it answers at once.
+func leaderElected(ctx context.Context, c *api.Client) error {
+	leader, err := c.Status().LeaderWithQueryOptions((&api.QueryOptions{}).WithContext(ctx))
+	var unanswered *url.Error
+	switch {
+	case errors.As(err, &unanswered):
+		return fmt.Errorf("ask the Consul servers for their leader: %w", err)
+	case err == nil && leader == "":
+		return &classed{errors.New("the Consul servers have no leader yet"), retry.NotYet}
+	}
+	return nil
+}
+
+// WaitReplicated returns when a server chosen without regard to leadership
+// knows the token. Without it the local agent could ask a server that is behind,
+// and cache for a while that there is no such token. The error is a
+// *retry.GaveUpError after ReplicationLimit and a *retry.PermanentError for a
+// refusal.
 func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
-	return WaitReplicated(ctx, s.client, secret)
+	policy := retry.Policy{Base: replicationPause, Constant: true, Limit: ReplicationLimit}
+	err := retry.Do(ctx, policy, s.Log, "read the new token", ClassifyNewToken, func(ctx context.Context) error {
+		opts := (&api.QueryOptions{Token: secret, AllowStale: true}).WithContext(ctx)
+		if _, _, err := s.client.ACL().TokenReadSelf(opts); err != nil {
+			return fmt.Errorf("read the new token: %w", err)
+		}
+		return nil
+	})
+	return cli.Remedy(err, "wait for token replication", "check the health of the Consul servers")
 }
 
 // Logout logs a token out, with retries until the deadline of ctx; one without a
@@ -116,6 +165,18 @@ func (s *Session) Logout(ctx context.Context, secret string) error {
 		}
 		return Logout(ctx, s.client, secret)
 	})
+}
+
+// EndLogin logs a login's token out by logout, a Session's or the like, logs the outcome,
+// and reports whether it worked; the controller removes a token for which it did not.
+func EndLogin(ctx context.Context, logout func(context.Context, string) error, token Token, log hclog.Logger) bool {
+	log = log.With(logkey.Accessor, token.Accessor)
+	if err := logout(ctx, token.Secret); err != nil {
+		log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
+		return false
+	}
+	log.Info("logged out")
+	return true
 }
 
 func (s *Session) policy(limit time.Duration) retry.Policy {

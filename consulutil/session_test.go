@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -71,7 +72,7 @@ func TestSessionFromLoginToLogout(t *testing.T) {
 	if err := s.Logout(t.Context(), token.Secret); err != nil {
 		t.Error(err)
 	}
-	want := []string{"/v1/acl/login ", "/v1/acl/login ", "/v1/acl/token/self secret-1", "/v1/acl/logout secret-1", "/v1/acl/logout secret-1"}
+	want := []string{"/v1/acl/login ", "/v1/status/leader ", "/v1/acl/login ", "/v1/acl/token/self secret-1", "/v1/acl/logout secret-1", "/v1/acl/logout secret-1"}
 	if !slices.Equal(server.asked, want) {
 		t.Errorf("asked %q, want %q", server.asked, want)
 	}
@@ -81,9 +82,9 @@ func TestSessionFromLoginToLogout(t *testing.T) {
 }
 
 // TestSessionMakesEverythingAnew: the CA file appears, and signatures expire.
-func TestSessionMakesEverythingAnew(t *testing.T) {
+func TestSessionMakesOneClientAndSignsEachAttempt(t *testing.T) {
 	t.Parallel()
-	s, _ := newSessionServer(t, 1).session(t)
+	s, _ := newSessionServer(t, 2).session(t)
 	servers, clients, bearers := s.Servers, 0, 0
 	s.Servers = func() (*api.Client, error) {
 		if clients++; clients == 1 {
@@ -92,7 +93,7 @@ func TestSessionMakesEverythingAnew(t *testing.T) {
 		return servers()
 	}
 	s.Bearer = func(context.Context) (string, error) { bearers++; return "b", nil }
-	if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil || clients != 3 || bearers != 2 {
+	if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil || clients != 2 || bearers != 2 {
 		t.Errorf("%d clients, %d bearers, %v", clients, bearers, err)
 	}
 }
@@ -119,9 +120,9 @@ func TestSessionThatIsNotSigned(t *testing.T) {
 	}
 }
 
-// TestWeakness12TokenThatComesTooLateIsHandedOver: whoever called must be able
+// TestTokenThatComesTooLateIsHandedOver: whoever called must be able
 // to log it out.
-func TestWeakness12TokenThatComesTooLateIsHandedOver(t *testing.T) {
+func TestTokenThatComesTooLateIsHandedOver(t *testing.T) {
 	t.Parallel()
 	s, _ := newSessionServer(t, 0).session(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -154,28 +155,158 @@ func TestSessionLogoutEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestSessionLoginBelievesNoServerThatIsStarting: found by chaos (seed 20001): a
-// server that had just been started again knew no auth method, and the task ended.
-func TestSessionLoginBelievesNoServerThatIsStarting(t *testing.T) {
+// In the first deployment the controller creates the auth method after the first
+// login was tried; a server that has just started knows none for some seconds.
+func TestSessionRetriesUntilTheACLObjectsExist(t *testing.T) {
+	t.Parallel()
+	for name, answer := range map[string]api.StatusError{
+		"auth method":  {Code: 403, Body: `ACL not found: auth method "iam" not found`},
+		"binding rule": {Code: 403, Body: "Permission denied"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				created := time.Now().Add(70 * time.Second)
+				s, log := refusing(t, func() error {
+					if time.Now().Before(created) {
+						return answer
+					}
+					return nil
+				})
+				if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil {
+					t.Fatal(err)
+				}
+				if late := time.Since(created); late > time.Second {
+					t.Errorf("logged in %s after the object was created, want at most 1 s", late)
+				}
+				text := log.String()
+				if n := strings.Count(text, "[WARN]"); n != 7 { // at 0 s, and every 10 s
+					t.Errorf("%d warnings in 70 s:\n%s", n, text)
+				}
+				if !strings.Contains(text, `auth method \"iam\"`) || !strings.Contains(text, name) || !strings.Contains(text, "acl-controller") {
+					t.Errorf("the warning does not name the %s and its creator:\n%s", name, text)
+				}
+			})
+		})
+	}
+}
+
+// A server holds a login until there is a leader, and for some time after that.
+func TestSessionAsksAStartingServerForItsLeaderFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		up, elected := time.Now().Add(5*time.Second), time.Now().Add(8*time.Second)
+		p := newPipes()
+		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case r.URL.Path == "/v1/status/leader" && time.Now().Before(elected):
+				w.Write([]byte(`""`))
+			case r.URL.Path == "/v1/status/leader":
+				w.Write([]byte(`"10.0.0.1:8300"`))
+			case time.Now().Before(elected):
+				t.Error("a login before there is a leader")
+			default:
+				w.Write([]byte(`{"AccessorID":"a","SecretID":"s"}`))
+			}
+		})}
+		go server.Serve(p)
+		defer server.Close()
+		dial := func(ctx context.Context, network, address string) (net.Conn, error) {
+			if time.Now().Before(up) {
+				return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+			}
+			return p.Dial(ctx, network, address)
+		}
+		s, log := refusing(t, nil)
+		s.Servers = func() (*api.Client, error) {
+			return newClient(t, Options{Address: "consul:8500", DialContext: dial}), nil
+		}
+		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err != nil {
+			t.Fatal(err)
+		}
+		if late := time.Since(elected); late > time.Second {
+			t.Errorf("logged in %s after the election, want at most 1 s", late)
+		}
+		if !strings.Contains(log.String(), "no leader yet") {
+			t.Errorf("the log does not name the cause:\n%s", log)
+		}
+	})
+}
+
+func TestSessionGivesUpOnACLObjectsThatNeverAppear(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := refusing(t, func() error {
+			return api.StatusError{Code: 403, Body: `ACL not found: auth method "iam" not found`}
+		})
+		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
+		if cli.ExitCode(err) != cli.ExitUnknown || !strings.Contains(err.Error(), "consulLogin.method") {
+			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
+		}
+	})
+}
+
+func TestSessionSaysWhatToLookAtWhenItGivesUp(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := &Session{
-			Servers: func() (*api.Client, error) {
-				return nil, api.StatusError{Code: 403, Body: `ACL not found: auth method "iam" not found`}
-			},
-			Limit: time.Hour, Log: hclog.NewNullLogger(),
+			Servers: func() (*api.Client, error) { return nil, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED} },
+			Limit:   time.Minute, Log: hclog.NewNullLogger(),
 		}
-		begun := time.Now()
 		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
-		if took := time.Since(begun); err == nil || took < startingLimit || took > startingLimit+5*time.Second {
-			t.Errorf("%v after %s, want a refusal after %s and a pause at most", err, took, startingLimit)
+		if text := err.Error(); !strings.HasPrefix(text, "log in: gave up after ") || !strings.Contains(text, "consulHTTPAddr") || !strings.Contains(text, "-consul-http-addr") {
+			t.Errorf("unreachable servers: %v", err)
 		}
-		s.Servers = func() (*api.Client, error) { return nil, api.StatusError{Code: 403, Body: "Permission denied"} }
-		begun = time.Now()
-		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); err == nil || time.Since(begun) != 0 {
-			t.Errorf("%v after %s, want any other refusal at once", err, time.Since(begun))
+		s, _ = refusing(t, func() error { return nil })
+		s.Bearer = func(context.Context) (string, error) { return "", errors.New("no credentials yet") }
+		if _, err := s.Login(t.Context(), LoginParams{Method: "iam"}); !strings.Contains(err.Error(), "taskRoleArn") || strings.Contains(err.Error(), "consulHTTPAddr") {
+			t.Errorf("no signature: %v", err)
+		}
+		s, _ = refusing(t, func() error { return api.StatusError{Code: 500, Body: "No cluster leader"} })
+		s.client, _ = s.Servers()
+		if err := s.WaitReplicated(t.Context(), "secret-1"); !strings.HasPrefix(err.Error(), "wait for token replication: gave up after ") || !strings.Contains(err.Error(), "health of the Consul servers") {
+			t.Errorf("no leader: %v", err)
 		}
 	})
+}
+
+func TestSessionStopsAtARefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := refusing(t, func() error {
+			return api.StatusError{Code: 500, Body: "IAM principal arn:aws:iam::1:role/x is not trusted"}
+		})
+		begin := time.Now()
+		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
+		if cli.ExitCode(err) != cli.ExitRefused || time.Since(begin) != 0 {
+			t.Errorf("exit %d after %s: %v", cli.ExitCode(err), time.Since(begin), err)
+		}
+	})
+}
+
+// refusing is a session, in a bubble, with a server that answers with the error of
+// a login, or with a token when there is none.
+func refusing(t *testing.T, refusal func() error) (*Session, *bytes.Buffer) {
+	t.Helper()
+	p := newPipes()
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status, ok := errors.AsType[api.StatusError](refusal()); ok {
+			http.Error(w, status.Body, status.Code)
+			return
+		}
+		w.Write([]byte(`{"AccessorID":"a","SecretID":"s"}`))
+	})}
+	go server.Serve(p)
+	t.Cleanup(func() { server.Close() })
+	var log bytes.Buffer
+	return &Session{
+		Servers: func() (*api.Client, error) {
+			return newClient(t, Options{Address: "consul:8500", DialContext: p.Dial}), nil
+		},
+		Bearer: func(context.Context) (string, error) { return "bearer", nil },
+		Limit:  retry.StartLimit,
+		Log:    hclog.New(&hclog.LoggerOptions{Output: &log}),
+	}, &log
 }
 
 // TestSessionLogoutUsesTheTimeThereIs: found by chaos (seed 4000): the servers were

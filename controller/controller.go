@@ -12,37 +12,36 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// setupAgain is how long after a set-up the leader looks whether somebody has
-// changed what it made. It writes only if so.
+// setupAgain is how long after a successful setup the leader checks whether another
+// process has changed what it made. It writes only if so.
 const setupAgain = 10 * time.Minute
 
-// Options say how fast a controller is.
+// Options set how fast a controller works.
 type Options struct {
-	// Interval is the pause between passes while there is something to do; it is
-	// the unit of every other pause.
+	// Interval is the pause between passes while there is something to do, and the
+	// unit of the pause while there is nothing.
 	Interval time.Duration
-	// Rate is the budget of AWS calls a second, which Pass keeps by itself.
+	// Rate is the budget of AWS calls per second; Pass enforces it.
 	Rate float64
 }
 
 // Result is what one pass found and did.
 type Result struct {
-	// Tasks run; Tokens and Services in Consul are of this cluster's tasks,
-	// Foreign ones look alike and are not.
+	// Tasks is the number of running tasks. Tokens and Services in Consul belong to
+	// tasks of this cluster; Foreign ones resemble them and do not.
 	Tasks, Tokens, Services, Foreign int
-	// Kept are the tasks that do not run and whose leftovers stay, by why.
+	// Kept counts the tasks that are not running and whose leftovers stay, by reason.
 	Kept map[string]int
-	// Deleted are the items that are gone, Failed those that could not be deleted.
+	// Deleted counts the deleted items, Failed those that could not be deleted.
 	Deleted map[Deletion]int
 	Failed  int
-	// Again is how soon another look may decide about a kept task; 0 is nothing
-	// to look forward to.
+	// Again is how soon another pass may decide about a kept task, 0 if unknown.
 	Again time.Duration
-	// AWSCalls and Throttles are what the pass spent.
+	// AWSCalls and Throttles are the cost of the pass.
 	AWSCalls, Throttles int
 }
 
-// Deletion says what was deleted, and why.
+// Deletion is what kind of item was deleted, and for what reason.
 type Deletion struct{ Kind, Reason string }
 
 // Lease is the lock of this cluster; *lease.Lock is one.
@@ -53,42 +52,44 @@ type Lease interface {
 // Ports are what a controller works with.
 type Ports struct {
 	Lease Lease
-	// Begin is called when a lead begins: what this controller saw in an earlier one
-	// is not the whole story, as others led since.
+	// Begin is called when leadership begins: others led since the last time, so what
+	// this controller observed then is incomplete.
 	Begin func()
-	// Setup makes what tasks need, logs what it changed, and says how much.
+	// Setup makes what tasks need to log in, logs what it changed, and returns how
+	// many objects that were. Its error is a *retry.PermanentError if Consul refuses
+	// the controller as a whole; any other is retried.
 	Setup func(context.Context) (changed int, err error)
 	// Pass looks for leftovers and deletes them. Its error means that it could
-	// not look everywhere; the result holds all the same.
+	// not look everywhere; the result is valid all the same.
 	Pass func(context.Context) (Result, error)
-	// Classify judges errors of Lease and Setup.
+	// Classify classifies errors of Lease.
 	Classify func(error) retry.Class
 	Metrics  *Metrics
 	Log      hclog.Logger
 }
 
-// Controller is one of a cluster's.
+// Controller is one controller of a cluster.
 type Controller struct {
 	Options
 	Ports
 	health health
 }
 
-// New returns a controller that is healthy until it should have succeeded.
+// New returns a controller, which is healthy at first.
 func New(o Options, p Ports) *Controller {
 	c := &Controller{Options: o, Ports: p}
-	c.health.good(time.Now(), noLead)
+	c.health.succeeded(time.Now(), noLead)
 	return c
 }
 
-// backOff is for set-up and the lock: for ever, as a controller has nothing else
+// backOff is for setup and the lock, without a limit: a controller has nothing else
 // to do.
 func backOff() retry.Policy {
 	return retry.Policy{Base: 250 * time.Millisecond, Max: 15 * time.Second}
 }
 
-// Run works until the context ends, which is no error. What Consul refuses for
-// good ends it too, with a *retry.PermanentError.
+// Run works until the context ends, which is no error. It returns a
+// *retry.PermanentError when Consul refuses the lock or the first setup.
 func (c *Controller) Run(ctx context.Context) error {
 	for {
 		err := retry.Do(ctx, backOff(), c.Log, "leadership", c.Classify, c.term)
@@ -101,77 +102,122 @@ func (c *Controller) Run(ctx context.Context) error {
 	}
 }
 
-// term waits to lead, and leads. It has no error when the lead was lost: then
-// there is no reason to back off.
+// term waits for leadership, and leads. It returns nil when leadership was lost: the
+// next term may begin without back-off.
 func (c *Controller) term(ctx context.Context) error {
-	waits := ""
+	leader := ""
 	err := c.Lease.Lead(ctx, func(holder string) error {
-		if c.health.good(time.Now(), noLead); waits != holder {
-			c.Log.Info("waiting, as another controller leads", logkey.Leader, holder)
-			waits = holder
+		if c.health.succeeded(time.Now(), noLead); leader != holder {
+			c.Log.Info("waiting, another controller leads", logkey.Leader, holder)
+			leader = holder
 		}
 		return nil
 	}, c.lead)
 	var lost *lease.LostError
 	if errors.As(err, &lost) {
-		c.Log.Warn("lead lost", logkey.Error, err)
+		c.Log.Warn("leadership lost", logkey.Error, err)
 		return nil
 	}
 	return err
 }
 
-// lead works as long as this controller leads. Its only error is a refusal.
+// lead works as long as this controller leads: setup when it is due, and passes also
+// while setup fails, as they need nothing of what it makes. Its only error, beside the
+// context's, is a permanent one of the first setup.
 func (c *Controller) lead(ctx context.Context) error {
-	c.Metrics.leads()
-	defer c.Metrics.waits()
-	c.health.good(time.Now(), firstPass)
+	c.Metrics.setLeader()
+	defer c.Metrics.resetLeaderGauges()
+	defer c.health.setup(time.Time{}, nil)
+	c.health.succeeded(time.Now(), firstPass)
 	c.Log.Info("leading")
 	c.Begin()
-	err := retry.Do(ctx, backOff(), c.Log, "set-up", c.Classify, c.setUp)
-	switch {
-	case ctx.Err() != nil:
-		return ctx.Err()
-	case err != nil:
-		return err
-	}
-	c.Log.Info("set-up done")
-	return c.passes(ctx)
-}
-
-func (c *Controller) setUp(ctx context.Context) error {
-	changed, err := c.Setup(ctx)
-	c.Metrics.setup(changed, err)
-	return err
-}
-
-// passes makes them until the context ends.
-func (c *Controller) passes(ctx context.Context) error {
+	var s setupState
 	p := pace{Options: c.Options, pause: c.Interval}
-	for setUp := time.Now(); ; {
-		start := time.Now()
-		r, err := c.Pass(ctx)
-		c.Metrics.did(r)
-		if ctx.Err() != nil {
-			return ctx.Err() // whatever it says, we know why
+	for pass := time.Now(); ; {
+		if !time.Now().Before(s.due) {
+			var err error
+			if s, err = c.setUp(ctx, s); err != nil {
+				return err
+			}
 		}
-		took := time.Since(start)
-		p = p.after(r, err)
-		c.note(r, err, took, p.pause)
-		if err := retry.Sleep(ctx, p.pause*8/10+rand.N(p.pause*4/10+1)); err != nil {
+		if !time.Now().Before(pass) {
+			p = c.onePass(ctx, p)
+			pass = time.Now().Add(p.pause*8/10 + rand.N(p.pause*4/10+1))
+		}
+		next := pass
+		if s.due.Before(pass) {
+			next = s.due
+		}
+		if err := retry.Sleep(ctx, time.Until(next)); err != nil {
 			return err
 		}
-		if time.Since(setUp) < setupAgain {
-			continue
-		}
-		if err := c.setUp(ctx); err != nil && ctx.Err() == nil {
-			c.Log.Warn("set-up failed, trying again later", logkey.RetryIn, setupAgain, logkey.Error, err)
-		}
-		setUp = time.Now()
 	}
 }
 
-// note tells of a finished pass.
-func (c *Controller) note(r Result, err error, took, next time.Duration) {
+// setupReminder is how often a failure of setup that lasts is logged as an error.
+const setupReminder = 5 * time.Minute
+
+// setupState is the state of setup in one term.
+type setupState struct {
+	// due is when the next attempt is.
+	due time.Time
+	// failures counts the attempts since the last success; cause is the error that was
+	// logged last, at reported.
+	failures int
+	cause    string
+	reported time.Time
+	// done means that setup has succeeded once.
+	done bool
+}
+
+// setUp attempts setup once and schedules the next attempt. It returns an error that
+// ends the term.
+func (c *Controller) setUp(ctx context.Context, s setupState) (setupState, error) {
+	changed, err := c.Setup(ctx)
+	if ctx.Err() != nil {
+		return s, ctx.Err() // not an error of setup
+	}
+	now := time.Now()
+	c.Metrics.setup(changed, err)
+	c.health.setup(now, err)
+	var refused *retry.PermanentError
+	switch {
+	case err == nil:
+		if !s.done || s.failures > 0 {
+			c.Log.Info("setup complete")
+		}
+		return setupState{due: now.Add(setupAgain), done: true}, nil
+	case errors.As(err, &refused) && !s.done:
+		return s, err
+	}
+	s.failures++
+	pause := backOff().Pause(s.failures)
+	s.due = now.Add(pause)
+	log := c.Log.Debug
+	if s.cause != err.Error() || now.Sub(s.reported) >= setupReminder {
+		s.cause, s.reported = err.Error(), now
+		log = c.Log.Error
+	}
+	log("setup failed, trying again", logkey.Attempt, s.failures, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
+	return s, nil
+}
+
+// onePass makes one pass, reports it, and returns the pace after it.
+func (c *Controller) onePass(ctx context.Context, p pace) pace {
+	start := time.Now()
+	r, err := c.Pass(ctx)
+	c.Metrics.count(r)
+	if ctx.Err() != nil {
+		return p // its error is that of the context
+	}
+	took := time.Since(start)
+	p = p.after(r, err)
+	c.report(r, err, took, p.pause)
+	return p
+}
+
+// report writes a completed pass to metrics, log and health.
+func (c *Controller) report(r Result, err error, took, next time.Duration) {
 	now := time.Now()
 	c.Metrics.pass(r, err, took, next, now)
 	deleted := 0
@@ -189,5 +235,5 @@ func (c *Controller) note(r Result, err error, took, next time.Duration) {
 	default:
 		c.Log.Debug("pass done", args...)
 	}
-	c.health.good(now, c.allowed(next, took))
+	c.health.succeeded(now, c.allowed(next, took))
 }

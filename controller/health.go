@@ -8,41 +8,62 @@ import (
 	"github.com/meshtask/consul-ecs/controller/lease"
 )
 
-// firstPass is how long a new leader may take for set-up and its first pass,
-// which looks every task up.
-const firstPass = 5 * time.Minute
+const (
+	// firstPass is how long a new leader may take for its first pass, which looks up
+	// every task.
+	firstPass = 5 * time.Minute
+	// setupLimit is how long setup may fail: in a first deployment the controller may
+	// start long before Consul is ready.
+	setupLimit = 5 * time.Minute
+	// noLead is how long a controller that does not lead may be without an answer of
+	// Consul about the leader. It does not depend on the interval: Consul answers about
+	// every 5 s, and after a leader's death not until the lock's delay has passed.
+	noLead = 2 * lease.LockDelay
+)
 
-// noLead is how long a controller that does not lead may hear nothing of who
-// does. It is no matter of the interval: Consul tells about every 5 s, and while
-// nobody leads after a leader's death, a lock's delay passes in silence.
-const noLead = 2 * lease.LockDelay
-
-// health is when there was good news, and when there must be again. It is safe
-// for concurrent use.
+// health is the state behind /healthz. It is safe for concurrent use.
 type health struct {
-	mu      sync.Mutex
-	last    time.Time
-	allowed time.Duration
+	mu sync.Mutex
+	// last is the last success: a completed pass, the beginning of leadership, or an
+	// answer that names the leader. The next must follow within limit.
+	last  time.Time
+	limit time.Duration
+	// setupErr is why setup fails, nil if it does not, and setupSince since when.
+	setupErr   error
+	setupSince time.Time
 }
 
-// good notes good news: a pass that succeeded, a new lead, or that another leads.
-func (h *health) good(now time.Time, allowed time.Duration) {
+// succeeded notes a success.
+func (h *health) succeeded(now time.Time, limit time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.last, h.allowed = now, allowed
+	h.last, h.limit = now, limit
 }
 
-// check says what is wrong at a time.
+// setup notes the result of a setup.
+func (h *health) setup(now time.Time, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.setupErr == nil {
+		h.setupSince = now
+	}
+	h.setupErr = err
+}
+
+// check returns why the controller is unhealthy, or nil.
 func (h *health) check(now time.Time) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if since := now.Sub(h.last); since > h.allowed {
-		return fmt.Errorf("nothing has succeeded for %s, at most %s are in order; the log says why", since.Round(time.Second), h.allowed.Round(time.Second))
+	if since := now.Sub(h.last); since > h.limit {
+		return fmt.Errorf("no successful pass for %s (limit %s); see the log", since.Round(time.Second), h.limit.Round(time.Second))
+	}
+	if since := now.Sub(h.setupSince); h.setupErr != nil && since > setupLimit {
+		return fmt.Errorf("setup has failed for %s: %w", since.Round(time.Second), h.setupErr)
 	}
 	return nil
 }
 
-// allowed is three intervals, of the pause and the duration of the last pass.
+// allowed is three intervals, each the pause and the duration of the last pass.
 func (c *Controller) allowed(pause, took time.Duration) time.Duration {
 	return 3 * (max(pause, c.Interval) + took)
 }

@@ -212,7 +212,7 @@ func TestMetrics(t *testing.T) {
 			{"tokens", 20, nil},
 			{"services", 14, nil},
 			{"foreign", 2, nil},
-			{"kept_tasks", 1, []string{"too young"}},
+			{"kept_tasks", 1, []string{"missing_young"}},
 			{"deletions_total", 4, []string{"token", "stopped"}},
 			{"deletions_total", 2, []string{"service", "forgotten"}},
 			{"deletion_failures_total", 1, nil},
@@ -220,7 +220,8 @@ func TestMetrics(t *testing.T) {
 			{"aws_throttles_total", 1, nil},
 			{"setup_changes_total", 2, nil},
 			{"setup_errors_total", 1, nil},
-			{"interval_seconds", 40, nil},
+			{"setup_failing", 0, nil},
+			{"interval_seconds", 15, nil},
 		}
 		w := newWorld(t)
 		w.setup = func(n int) error {
@@ -234,7 +235,7 @@ func TestMetrics(t *testing.T) {
 			switch n {
 			case 1:
 				return Result{Tasks: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: 1, AWSCalls: 3, Throttles: 1,
-					Kept:    map[string]int{"too young": 1},
+					Kept:    map[string]int{"missing_young": 1},
 					Deleted: map[Deletion]int{{"token", "stopped"}: 4, {"service", "forgotten"}: 2}}, nil
 			case 2:
 				return Result{Tasks: 1, AWSCalls: 1}, errFault
@@ -253,7 +254,7 @@ func TestMetrics(t *testing.T) {
 			{"tokens", 0, nil},
 			{"services", 0, nil},
 			{"foreign", 0, nil},
-			{"kept_tasks", 0, []string{"too young"}},
+			{"kept_tasks", 0, []string{"missing_young"}},
 			{"interval_seconds", 0, nil},
 			{"deletions_total", 5, []string{"token", "stopped"}}, // those of the pass that was cut, too
 			{"deletion_failures_total", 1, nil},

@@ -7,14 +7,15 @@ import (
 	"github.com/meshtask/consul-ecs/internal/metrics"
 )
 
-// Metrics are what a controller tells Prometheus, see docs/CONTROLLER.md.
+// Metrics are a controller's metrics; docs/CONTROLLER.md describes them.
 type Metrics struct {
 	set metrics.Set
 
 	leader, interval, lastSuccess             *metrics.Value
 	tasks, tokens, services, foreign, kept    *metrics.Value
 	passes, deletions, failures, setupChanges *metrics.Value
-	setupErrors, awsCalls, throttles          *metrics.Value
+	setupErrors, setupFailing                 *metrics.Value
+	awsCalls, throttles                       *metrics.Value
 	consulRequests, consulErrors              *metrics.Value
 	duration                                  *metrics.Histogram
 }
@@ -41,11 +42,12 @@ func NewMetrics(version string) *Metrics {
 	m.tokens = gauge("tokens", "ACL tokens of the cluster's tasks.")
 	m.services = gauge("services", "Service instances of the cluster's tasks.")
 	m.foreign = gauge("foreign", "Tokens and services that look like tasks' of this cluster and are not understood; they stay.")
-	m.kept = gauge("kept_tasks", "Tasks that do not run and whose leftovers stay for now, by why.", "why")
+	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers stay for now, by reason.", "why")
 	m.deletions = counter("deletions", "What was deleted, by kind and by the reason that proved it.", "kind", "reason")
-	m.failures = counter("deletion_failures", "Deletions that failed; the next pass tries again.")
-	m.setupChanges = counter("setup_changes", "Objects in Consul that set-up created or corrected.")
-	m.setupErrors = counter("setup_errors", "Set-ups that failed.")
+	m.failures = counter("deletion_failures", "Deletions that failed; the next pass retries them.")
+	m.setupChanges = counter("setup_changes", "Objects in Consul that setup created or corrected.")
+	m.setupErrors = counter("setup_errors", "Attempts of setup that failed.")
+	m.setupFailing = gauge("setup_failing", "1 while the leader's last setup failed: tasks may be unable to log in; else 0.")
 	m.awsCalls = counter("aws_calls", "Calls of the ECS API, retries included.")
 	m.throttles = counter("aws_throttles", "Calls of the ECS API that AWS refused because there were too many.")
 	m.consulRequests = counter("consul_requests", "Requests to Consul, by kind: read or write.", "kind")
@@ -59,7 +61,7 @@ func NewMetrics(version string) *Metrics {
 	return m
 }
 
-// Transport wraps a Consul client's transport, to count.
+// Transport wraps a Consul client's transport and counts its requests.
 func (m *Metrics) Transport(next http.RoundTripper) http.RoundTripper {
 	return counting{m, next}
 }
@@ -69,8 +71,8 @@ type counting struct {
 	next http.RoundTripper
 }
 
-// RoundTrip implements http.RoundTripper. The end of a request's own context is
-// no error of Consul's.
+// RoundTrip implements http.RoundTripper. A request whose own context ended does not
+// count as an error of Consul.
 func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 	kind := "write"
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -86,24 +88,26 @@ func (c counting) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func (m *Metrics) setup(changed int, err error) {
 	m.setupChanges.Add(float64(changed))
+	m.setupFailing.Set(0)
 	if err != nil {
 		m.setupErrors.Add(1)
+		m.setupFailing.Set(1)
 	}
 }
 
-func (m *Metrics) leads() { m.leader.Set(1) }
+func (m *Metrics) setLeader() { m.leader.Set(1) }
 
-// waits takes back what only a leader knows: the next one tells it, and a sum
-// over all controllers would have it twice.
-func (m *Metrics) waits() {
-	for _, v := range []*metrics.Value{m.leader, m.interval, m.tasks, m.tokens, m.services, m.foreign} {
+// resetLeaderGauges zeroes the gauges of a leader, so that sums over all controllers
+// of a cluster do not count them twice.
+func (m *Metrics) resetLeaderGauges() {
+	for _, v := range []*metrics.Value{m.leader, m.interval, m.setupFailing, m.tasks, m.tokens, m.services, m.foreign} {
 		v.Set(0)
 	}
 	m.kept.Replace(nil)
 }
 
-// did counts what a pass did, also if it was cut short.
-func (m *Metrics) did(r Result) {
+// count counts what a pass did, also if its context ended.
+func (m *Metrics) count(r Result) {
 	for d, n := range r.Deleted {
 		m.deletions.Add(float64(n), d.Kind, d.Reason)
 	}
@@ -117,7 +121,7 @@ func (m *Metrics) pass(r Result, err error, took, next time.Duration, now time.T
 	m.failures.Add(float64(r.Failed))
 	if err != nil {
 		m.passes.Add(1, "error")
-		return // what was seen may be a part
+		return // what it found may be incomplete
 	}
 	m.passes.Add(1, "ok")
 	m.lastSuccess.Set(float64(now.Unix()))

@@ -2,31 +2,33 @@ package controller
 
 import "time"
 
-// How the pause between two passes follows what they find, in intervals.
 const (
-	// quiet is the longest without trouble, with nothing to do.
+	// quiet is the longest pause of a cluster with nothing to do, or of one whose
+	// passes succeed although AWS throttles them, in intervals.
 	quiet = 3
-	// trouble is the longest while AWS throttles or passes fail.
-	trouble = 6
-	// jitter is by how much a pause may be longer than planned: two controllers
-	// of one account do not stay in step.
-	jitter = 1.2
+	// failing is the longest pause between failed passes, unless the interval is
+	// longer. It bounds how late clean-up resumes after an outage. AWS can bear it: a
+	// cluster has one leader, and a pass that is refused is one call, or as many as
+	// the SDK's own retries allow.
+	failing = 15 * time.Second
 )
 
-// pace is how long to wait before the next pass.
+// pace is the pause before the next pass.
 type pace struct {
 	Options
 	pause time.Duration
 }
 
-// after is the pace after a pass. Something to do gives the interval, nothing to
-// do half as much again each time, up to three intervals; a throttle or a failure
-// doubles it, up to six. A pass never follows sooner than its AWS calls take out
-// of the budget, so that half of that is left for others.
+// after is the pace after a pass. Something to do gives the interval; nothing to do
+// lengthens the pause by half each time; throttling and failures double it. A pass
+// never follows sooner than its AWS calls take out of the budget, so that half of the
+// budget is left for others.
 func (p pace) after(r Result, err error) pace {
 	switch {
-	case err != nil || r.Throttles > 0:
-		p.pause = min(2*p.pause, trouble*p.Interval)
+	case err != nil:
+		p.pause = min(2*p.pause, max(failing, p.Interval))
+	case r.Throttles > 0:
+		p.pause = min(2*p.pause, quiet*p.Interval)
 	case len(r.Deleted) > 0 || r.Failed > 0:
 		p.pause = p.Interval
 	default:
@@ -39,13 +41,7 @@ func (p pace) after(r Result, err error) pace {
 	return p
 }
 
-// Longest is the longest pause between two passes of a cluster whose passes take
-// so many AWS calls, while there is no trouble.
-func (o Options) Longest(calls int) time.Duration {
-	return time.Duration(jitter * float64(max(quiet*o.Interval, o.spent(calls))))
-}
-
-// spent is what AWS calls take out of the budget.
+// spent is the time in which the budget allows that many AWS calls.
 func (o Options) spent(calls int) time.Duration {
 	return time.Duration(float64(calls) / o.Rate * float64(time.Second))
 }

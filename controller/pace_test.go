@@ -26,16 +26,34 @@ func TestPace(t *testing.T) {
 		{"at once to decide", 30 * time.Second, Result{Again: time.Second}, nil, 10 * time.Second},
 		{"late to decide", 20 * time.Second, Result{Again: time.Hour}, nil, 30 * time.Second},
 		{"throttled", 10 * time.Second, Result{Throttles: 1, Deleted: gone}, nil, 20 * time.Second},
-		{"throttled on", 40 * time.Second, Result{Throttles: 1}, nil, 60 * time.Second},
-		{"failed", 30 * time.Second, Result{}, fault, 60 * time.Second},
-		{"failed for long", 60 * time.Second, Result{}, fault, 60 * time.Second},
-		{"good again after trouble", 60 * time.Second, Result{}, nil, 30 * time.Second},
+		{"throttled for long", 20 * time.Second, Result{Throttles: 1}, nil, 30 * time.Second},
+		{"throttled until it failed", 20 * time.Second, Result{Throttles: 5}, fault, 15 * time.Second},
+		{"failed", 30 * time.Second, Result{}, fault, 15 * time.Second},
+		{"failed for long", 15 * time.Second, Result{}, fault, 15 * time.Second},
+		{"good again after trouble", 15 * time.Second, Result{}, nil, 22500 * time.Millisecond},
 		{"many tasks", 10 * time.Second, Result{AWSCalls: 100, Deleted: gone}, nil, 20 * time.Second},
 		{"very many tasks", 60 * time.Second, Result{AWSCalls: 1000}, fault, 200 * time.Second},
 	} {
 		p := pace{Options: Options{Interval: 10 * time.Second, Rate: 5}, pause: tt.before}
 		if got := p.after(tt.r, tt.err).pause; got != tt.want {
 			t.Errorf("%s: got %s, want %s", tt.name, got, tt.want)
+		}
+	}
+}
+
+// TestPaceOfFailuresFollowsTheInterval: a short one backs off, a long one stays.
+func TestPaceOfFailuresFollowsTheInterval(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("fault")
+	for interval, want := range map[time.Duration][]time.Duration{
+		time.Second: {2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second, 15 * time.Second},
+		time.Minute: {time.Minute, time.Minute},
+	} {
+		p := pace{Options: Options{Interval: interval, Rate: 5}, pause: interval}
+		for i, want := range want {
+			if p = p.after(Result{AWSCalls: 1}, fault); p.pause != want {
+				t.Errorf("interval %s, failure %d: pause %s, want %s", interval, i+1, p.pause, want)
+			}
 		}
 	}
 }
@@ -51,16 +69,5 @@ func TestPaceForgetsTheBudget(t *testing.T) {
 	}
 	if p = p.after(Result{AWSCalls: 100}, nil); p.pause != 30*time.Second {
 		t.Errorf("after the second: %s", p.pause)
-	}
-}
-
-func TestLongest(t *testing.T) {
-	t.Parallel()
-	o := Options{Interval: 10 * time.Second, Rate: 5}
-	if got := o.Longest(2); got != 36*time.Second {
-		t.Errorf("few tasks: %s", got)
-	}
-	if got := o.Longest(220); got != 52800*time.Millisecond {
-		t.Errorf("many tasks: %s", got)
 	}
 }

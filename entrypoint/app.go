@@ -9,7 +9,7 @@ import (
 
 // appConfig is what the application's policy needs to know.
 type appConfig struct {
-	// delay holds the first TERM back; zero and negative do not.
+	// delay holds the first TERM back, if it is not zero.
 	delay time.Duration
 	// compat never delivers the first TERM when there is no delay.
 	compat bool

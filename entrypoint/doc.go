@@ -1,14 +1,14 @@
-// Package entrypoint decides when a signal reaches the program we wrap: Envoy
-// outlives the applications that send through it, and an application may be
-// told of its end a while later than we are.
+// Package entrypoint decides when a signal reaches the wrapped program: Envoy
+// outlives the applications that send through it, and an application may get
+// its TERM some time after this process does.
 //
-// Flow: 1. a loop collects events: signals, the child's end, a timer, task
-// metadata; 2. a pure policy maps (state, event) to (state, actions); 3. the
-// loop carries the actions out: forward, terminate, kill, drain, read, wake;
+// Flow: 1. a loop collects events: signals, the child's end, a timer, changes of
+// the task; 2. a pure policy maps (state, event) to (state, actions); 3. the
+// loop carries the actions out: forward, terminate, kill, drain, await, wake;
 // 4. the child's exit code is the result.
 //
 // Owns: the order of TERM, drain and KILL at the end of a task.
 // Never does: talk to Consul, start or reap processes (see supervise), or end
-// Envoy because metadata is missing: no news is not news.
+// Envoy because metadata cannot be read.
 // Start reading at: envoyConfig.policy and appConfig.policy.
 package entrypoint

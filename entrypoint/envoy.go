@@ -1,27 +1,15 @@
 package entrypoint
 
 import (
-	"slices"
 	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/workload"
-)
-
-const (
-	// watchPause lies between two reads before TERM.
-	watchPause = time.Second
-	// waitPause lies between two reads after TERM: together with the read
-	// itself it keeps the promise that Envoy gets its TERM within 0.15 s of
-	// the last application's end. The endpoint allows the whole task 40 reads
-	// per second.
-	waitPause = 125 * time.Millisecond
 )
 
 // envoyConfig is what Envoy's policy needs to know.
 type envoyConfig struct {
-	// canDrain says that Envoy's admin address is known.
+	// canDrain reports that Envoy's admin address is known.
 	canDrain bool
 	// killGrace is the time between TERM and KILL for Envoy; zero leaves KILL
 	// to ECS.
@@ -38,14 +26,8 @@ const (
 
 type envoyState struct {
 	phase envoyPhase
-	// turn numbers the reads; an answer to an older one decides nothing.
-	turn int
-	// draining says that the task was seen stopping before TERM.
+	// draining reports that the drain has begun, perhaps before TERM.
 	draining bool
-	// failing says that the last read failed, to log the change only.
-	failing bool
-	// running is the last logged list, for the same reason.
-	running []string
 }
 
 // policy never forwards TERM. ECS wants Envoy to end, but the applications may
@@ -53,14 +35,14 @@ type envoyState struct {
 // application that runs.
 //
 // It reads metadata before TERM for one reason: ECS stops containers in
-// reverse dependsOn order, so TERM comes here only after the applications have
+// reverse dependsOn order, so TERM arrives here only after the applications have
 // stopped, and inbound draining at that time is too late. The task's desired
-// status turns STOPPED at the moment the applications are told.
+// status turns STOPPED at the moment the applications get their TERM.
 func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 	switch e := e.(type) {
-	case began:
+	case started:
 		if c.canDrain {
-			return s, []action{wake{watchPause}}
+			return s, []action{awaitTaskStopping{}}
 		}
 	case signalled:
 		if e.signal != syscall.SIGTERM {
@@ -69,20 +51,17 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 		if s.phase == envoyServing {
 			return c.term(s)
 		}
+	case taskStopping:
+		if s.phase == envoyServing {
+			s.draining = true
+			return s, []action{info("task is stopping, draining inbound listeners"), drain{}}
+		}
+	case appsStopped:
+		if s.phase == envoyWaiting {
+			return c.stop(s)
+		}
 	case woke:
-		if s.phase == envoyStopping {
-			return s, []action{warn("envoy did not end in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
-		}
-		s.turn++
-		return s, []action{read{s.turn}}
-	case answered:
-		if e.turn == s.turn {
-			return c.learn(s, e.observation)
-		}
-	case unanswered:
-		if e.turn == s.turn {
-			return c.miss(s, e.err)
-		}
+		return s, []action{warn("envoy did not end in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
 	}
 	return s, nil
 }
@@ -90,68 +69,19 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 // term handles the first TERM.
 func (c envoyConfig) term(s envoyState) (envoyState, []action) {
 	s.phase = envoyWaiting
-	s.turn++ // an answer from before TERM may list less than there will be
-	acts := []action{info("got TERM, envoy keeps running until the applications have stopped")}
-	if c.canDrain {
-		// Repeated after an early drain on purpose: that one may have failed,
-		// and Envoy takes a second request as the first.
-		acts = append(acts, drain{})
-	}
-	return s, append(acts, wake{waitPause})
-}
-
-// learn handles a valid answer.
-func (c envoyConfig) learn(s envoyState, o observation) (envoyState, []action) {
-	var acts []action
-	if s.failing {
-		s.failing = false
-		acts = append(acts, info("task metadata can be read again"))
-	}
-	switch {
-	case s.phase == envoyServing && o.stopping:
-		// Nothing more to learn before TERM: no further wake.
+	acts := []action{info("got TERM, envoy keeps running until the applications have stopped"), awaitAppsStopped{}}
+	if c.canDrain && !s.draining {
 		s.draining = true
-		return s, append(acts, info("task is stopping, draining inbound listeners"), drain{})
-	case s.phase == envoyServing:
-		return s, append(acts, wake{watchPause})
-	case s.phase == envoyStopping:
-		return s, acts
-	case len(o.running) == 0:
-		s.phase = envoyStopping
-		acts = append(acts, info("all applications have stopped, terminating envoy"), terminate{})
-		if c.killGrace > 0 {
-			acts = append(acts, wake{c.killGrace})
-		}
-		return s, acts
-	}
-	if !slices.Equal(s.running, o.running) {
-		s.running = o.running
-		acts = append(acts, info("waiting for applications", logkey.Container, o.running))
-	}
-	return s, append(acts, wake{waitPause})
-}
-
-// miss handles a failed read, which says nothing about the applications.
-func (c envoyConfig) miss(s envoyState, err error) (envoyState, []action) {
-	var acts []action
-	if !s.failing {
-		s.failing = true
-		acts = append(acts, warn("task metadata cannot be read, envoy keeps running", logkey.Error, err))
-	}
-	switch s.phase {
-	case envoyServing:
-		return s, append(acts, wake{watchPause})
-	case envoyWaiting:
-		return s, append(acts, wake{waitPause})
+		acts = append(acts, drain{})
 	}
 	return s, acts
 }
 
-// observe reduces a valid answer. An application that the answer does not list
-// is not running.
-func observe(t workload.Task, ignore []string) observation {
-	return observation{
-		stopping: t.DesiredStatus == workload.StatusStopped,
-		running:  workload.Running(t.Applications(ignore)),
+func (c envoyConfig) stop(s envoyState) (envoyState, []action) {
+	s.phase = envoyStopping
+	acts := []action{info("all applications have stopped, terminating envoy"), terminate{}}
+	if c.killGrace > 0 {
+		acts = append(acts, wake{c.killGrace})
 	}
+	return s, acts
 }

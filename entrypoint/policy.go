@@ -7,43 +7,29 @@ import (
 	"github.com/hashicorp/go-hclog"
 )
 
-// event is what a policy hears.
+// event is the input of a policy.
 type event interface{ event() }
 
 type (
-	// began is the first event.
-	began struct{}
-	// signalled is a signal sent to us.
+	// started is the first event.
+	started struct{}
+	// signalled is a signal sent to this process.
 	signalled struct{ signal syscall.Signal }
-	// woke says that the time of the last wake action has come.
+	// woke reports that the time of the last wake action has come.
 	woke struct{}
-	// answered is a valid metadata answer to the read of that turn.
-	answered struct {
-		turn int
-		observation
-	}
-	// unanswered is the failure of the read of that turn.
-	unanswered struct {
-		turn int
-		err  error
-	}
+	// taskStopping and appsStopped are the results of awaitTaskStopping and
+	// awaitAppsStopped.
+	taskStopping struct{}
+	appsStopped  struct{}
 )
 
-// observation is what a valid metadata answer says about the applications.
-type observation struct {
-	// stopping says that ECS wants the task to stop.
-	stopping bool
-	// running names the applications that are listed and not stopped.
-	running []string
-}
+func (started) event()      {}
+func (signalled) event()    {}
+func (woke) event()         {}
+func (taskStopping) event() {}
+func (appsStopped) event()  {}
 
-func (began) event()      {}
-func (signalled) event()  {}
-func (woke) event()       {}
-func (answered) event()   {}
-func (unanswered) event() {}
-
-// action is what a policy wants done.
+// action is the output of a policy.
 type action interface{ action() }
 
 type (
@@ -52,10 +38,12 @@ type (
 	// terminate sends TERM, kill KILL, to the child's process group.
 	terminate struct{}
 	kill      struct{}
-	// drain asks Envoy to drain its inbound listeners.
+	// drain asks Envoy to drain its inbound listeners, until that has worked.
 	drain struct{}
-	// read asks for the task's metadata; its answer carries the turn.
-	read struct{ turn int }
+	// awaitTaskStopping reads the task's metadata until ECS wants the task to
+	// stop, awaitAppsStopped until no application runs. Each replaces the other.
+	awaitTaskStopping struct{}
+	awaitAppsStopped  struct{}
 	// wake asks for a woke event; it replaces an earlier one.
 	wake struct{ after time.Duration }
 	// note is a log line.
@@ -66,13 +54,14 @@ type (
 	}
 )
 
-func (forward) action()   {}
-func (terminate) action() {}
-func (kill) action()      {}
-func (drain) action()     {}
-func (read) action()      {}
-func (wake) action()      {}
-func (note) action()      {}
+func (forward) action()           {}
+func (terminate) action()         {}
+func (kill) action()              {}
+func (drain) action()             {}
+func (awaitTaskStopping) action() {}
+func (awaitAppsStopped) action()  {}
+func (wake) action()              {}
+func (note) action()              {}
 
 func info(text string, args ...any) note { return note{hclog.Info, text, args} }
 func warn(text string, args ...any) note { return note{hclog.Warn, text, args} }

@@ -73,7 +73,7 @@ func startEnvoy(t *testing.T, app *httptest.Server) realEnvoy {
 	return e
 }
 
-// get says whether the server wants the connection closed.
+// get reports whether the server wants the connection closed.
 func get(tr *http.Transport, url string) (status int, closes bool, err error) {
 	resp, err := (&http.Client{Transport: tr, Timeout: testkit.Patience}).Get(url)
 	if err != nil {

@@ -7,14 +7,21 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
 const (
-	// readTimeout bounds one metadata read, drainTimeout the drain request.
-	readTimeout  = 3 * time.Second
+	// drainTimeout bounds one drain request.
 	drainTimeout = 3 * time.Second
+	// watchPause lies between two reads before TERM.
+	watchPause = time.Second
+	// waitPause lies between two reads after TERM: together with the read
+	// itself it keeps the promise that Envoy gets its TERM within 0.15 s of
+	// the last application's end.
+	waitPause = 125 * time.Millisecond
 )
 
 // Child is the wrapped process.
@@ -26,8 +33,8 @@ type Child interface {
 	SignalGroup(syscall.Signal) error
 }
 
-// Metadata reads the task's metadata. Anything that is not a complete answer
-// must be an error.
+// Metadata reads the task's metadata, for at most some seconds. Anything that is
+// not a complete answer must be an error.
 type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }
@@ -64,7 +71,7 @@ type App struct {
 	Child Child
 	// Signals are those sent to us, from before the child's start.
 	Signals <-chan os.Signal
-	// Delay holds the first TERM back; zero and negative do not.
+	// Delay holds the first TERM back, if it is not zero.
 	Delay time.Duration
 	// Compat never delivers the first TERM when there is no Delay, as
 	// v0.6 did.
@@ -92,19 +99,20 @@ type loop struct {
 	drain    func(context.Context) error
 	ignore   []string
 
-	events chan event       // from reads
-	wake   <-chan time.Time // nil when nothing is due
+	events    chan event         // from metadata
+	wake      <-chan time.Time   // nil when nothing is due
+	stopAwait context.CancelFunc // of the last await
 }
 
 // run returns the child's exit code. Nothing it started blocks its return: a
-// hanging read or drain is cancelled and left behind.
+// hanging read or drain is cancelled.
 func (l *loop) run(ctx context.Context, policy func(event) []action) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	l.events = make(chan event)
+	l.events, l.stopAwait = make(chan event), func() {}
 	ended := make(chan int, 1)
 	go func() { ended <- l.child.Wait() }()
-	var next event = began{}
+	var next event = started{}
 	for {
 		for _, a := range policy(next) {
 			l.do(ctx, a)
@@ -134,8 +142,10 @@ func (l *loop) do(ctx context.Context, a action) {
 		l.sent(syscall.SIGKILL, l.child.SignalGroup(syscall.SIGKILL))
 	case drain:
 		go l.askDrain(ctx)
-	case read:
-		go l.read(ctx, a.turn)
+	case awaitTaskStopping:
+		l.await(ctx, taskStopping{}, l.awaitTaskStopping)
+	case awaitAppsStopped:
+		l.await(ctx, appsStopped{}, l.awaitAppsStopped)
 	case wake:
 		l.wake = time.After(a.after)
 	case note:
@@ -149,28 +159,47 @@ func (l *loop) sent(sig syscall.Signal, err error) {
 	}
 }
 
-func (l *loop) read(ctx context.Context, turn int) {
-	var e event
-	limited, cancel := context.WithTimeout(ctx, readTimeout)
-	defer cancel()
-	if task, err := l.metadata.Task(limited); err != nil {
-		e = unanswered{turn, err}
-	} else {
-		e = answered{turn, observe(task, l.ignore)}
-	}
-	select {
-	case l.events <- e:
-	case <-ctx.Done():
-	}
+// await sends the event when wait has succeeded. It ends the await before it.
+func (l *loop) await(ctx context.Context, then event, wait func(context.Context) error) {
+	l.stopAwait()
+	ctx, l.stopAwait = context.WithCancel(ctx)
+	go func() {
+		if wait(ctx) != nil {
+			return
+		}
+		select {
+		case l.events <- then:
+		case <-ctx.Done():
+		}
+	}()
 }
 
+func (l *loop) awaitTaskStopping(ctx context.Context) error {
+	return tmds.Await(ctx, l.log, l.metadata.Task, watchPause, func(t workload.Task) bool {
+		return t.DesiredStatus == workload.StatusStopped
+	})
+}
+
+// awaitAppsStopped takes an application that the answer does not list as stopped.
+func (l *loop) awaitAppsStopped(ctx context.Context) error {
+	_, err := tmds.AwaitStopped(ctx, l.log, l.metadata.Task, waitPause, func(t workload.Task) []workload.Container {
+		return t.Applications(l.ignore)
+	})
+	return err
+}
+
+// askDrain asks until that has worked or Envoy has ended: its admin endpoint may
+// not listen yet.
 func (l *loop) askDrain(ctx context.Context) {
-	limited, cancel := context.WithTimeout(ctx, drainTimeout)
-	defer cancel()
-	switch err := l.drain(limited); {
-	case err == nil:
+	policy := retry.LocalAgent()
+	policy.Limit = 0
+	always := func(error) retry.Class { return retry.Retry }
+	err := retry.Do(ctx, policy, l.log, "ask envoy to drain inbound listeners", always, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, drainTimeout)
+		defer cancel()
+		return l.drain(ctx)
+	})
+	if err == nil {
 		l.log.Info("asked envoy to drain inbound listeners")
-	case ctx.Err() == nil: // otherwise Envoy has ended, which answers it
-		l.log.Warn("envoy was not asked to drain, going on without", logkey.Error, err)
 	}
 }

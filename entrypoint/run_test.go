@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -83,9 +84,11 @@ func stopsAt(told, stopped time.Duration) *fakeMetadata {
 	}}
 }
 
-// hangs is metadata whose every answer takes until the reader gives up.
+// hangs is metadata whose every read fails after its timeout.
 func hangs() *fakeMetadata {
 	return &fakeMetadata{answer: func(ctx context.Context) (workload.Task, error) {
+		ctx, cancel := context.WithTimeout(ctx, tmds.Timeout)
+		defer cancel()
 		<-ctx.Done()
 		return workload.Task{}, ctx.Err()
 	}}
@@ -128,7 +131,7 @@ func TestEnvoyEndsWithin150msOfTheLastApplication(t *testing.T) {
 	}
 }
 
-func TestWeakness02NoValidAnswerNeverEndsEnvoy(t *testing.T) {
+func TestNoValidAnswerNeverEndsEnvoy(t *testing.T) {
 	t.Parallel()
 	for name, m := range map[string]*fakeMetadata{
 		"error": {answer: func(context.Context) (workload.Task, error) { return workload.Task{}, errors.New("500") }},
@@ -155,7 +158,7 @@ func TestWeakness02NoValidAnswerNeverEndsEnvoy(t *testing.T) {
 
 // After Envoy got its TERM there is nothing to do but to wait: a loop that
 // turns meanwhile would never let the bubble's time pass.
-func TestWeakness04NoBusyLoopWhileEnvoyDrains(t *testing.T) {
+func TestNoBusyLoopWhileEnvoyDrains(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("")
@@ -164,25 +167,25 @@ func TestWeakness04NoBusyLoopWhileEnvoyDrains(t *testing.T) {
 		e.KillGrace = 0
 		time.AfterFunc(24*time.Hour, func() { child.exit <- 0 })
 		RunEnvoy(t.Context(), e)
-		child.check(t, "group terminated at 1.125s")
+		child.check(t, "group terminated at 1s")
 		if got := m.reads.Load(); got != 1 {
 			t.Errorf("%d metadata reads, want 1", got)
 		}
 	})
 }
 
-func TestWeakness05TermBeforeTheStartIsHeard(t *testing.T) {
+func TestTermBeforeTheStartIsHeard(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("group terminated")
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGTERM
 		RunEnvoy(t.Context(), envoy(child, signals, stopsAt(0, 0)))
-		child.check(t, "group terminated at 125ms")
+		child.check(t, "group terminated at 0s")
 	})
 }
 
-func TestWeakness11HangingMetadataDelaysNoExit(t *testing.T) {
+func TestHangingMetadataDelaysNoExit(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("process interrupt")
@@ -204,36 +207,71 @@ func TestEnvoyDeafToTermIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("group killed")
 		RunEnvoy(t.Context(), envoy(child, termAt(time.Second), stopsAt(0, 0)))
-		child.check(t, "group terminated at 1.125s", "group killed at 11.125s")
+		child.check(t, "group terminated at 1s", "group killed at 11s")
 	})
 }
 
-func TestDrainStartsWithTheTaskStoppingAndBlocksNothing(t *testing.T) {
+// drainable is an Envoy whose drain requests are recorded; answer decides about
+// the n-th, counted from 1.
+func drainable(child *fakeChild, signals <-chan os.Signal, m Metadata, answer func(ctx context.Context, n int) error) (Envoy, *[]time.Duration) {
+	e := envoy(child, signals, m)
+	asked := &[]time.Duration{}
+	e.Drain = func(ctx context.Context) error {
+		*asked = append(*asked, time.Since(child.start))
+		return answer(ctx, len(*asked))
+	}
+	return e, asked
+}
+
+// TestDrainStartsWithTheTaskStopping: ECS stops the application first, and TERM
+// arrives here after that.
+func TestDrainStartsWithTheTaskStopping(t *testing.T) {
 	t.Parallel()
-	for name, answer := range map[string]error{"done": nil, "refused": errors.New("refused"), "hangs": context.DeadlineExceeded} {
+	synctest.Test(t, func(t *testing.T) {
+		child := newChild("group terminated")
+		e, asked := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second), func(context.Context, int) error { return nil })
+		RunEnvoy(t.Context(), e)
+		if len(*asked) != 1 || (*asked)[0] != 60*time.Second {
+			t.Errorf("drained at %v, want once, at 1m0s", *asked)
+		}
+	})
+}
+
+func TestDrainIsRetriedUntilItWorks(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]func(context.Context) error{
+		"refused": func(context.Context) error { return errors.New("refused") },
+		"hangs":   func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() },
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				child := newChild("group terminated")
-				// ECS stops the application first; TERM comes here after it.
-				m := stopsAt(60*time.Second, 70*time.Second)
-				e := envoy(child, termAt(70*time.Second), m)
-				var drains []time.Duration
-				e.Drain = func(ctx context.Context) error {
-					drains = append(drains, time.Since(child.start))
-					if name == "hangs" {
-						<-ctx.Done()
+				e, asked := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 70*time.Second), func(ctx context.Context, n int) error {
+					if n < 3 {
+						return failure(ctx)
 					}
-					return answer
-				}
+					return nil
+				})
 				RunEnvoy(t.Context(), e)
-				child.check(t, "group terminated at 1m10.125s")
-				if len(drains) != 2 || drains[0] != 60*time.Second || drains[1] != 70*time.Second {
-					t.Errorf("drained at %v, want 1m0s and 1m10s", drains)
+				if len(*asked) != 3 || (*asked)[0] != 60*time.Second || (*asked)[2] > 67*time.Second {
+					t.Errorf("drained at %v, want three times from 1m0s to 1m7s", *asked)
 				}
 			})
 		})
 	}
+}
+
+func TestDrainThatNeverWorksDelaysNothing(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		child := newChild("group terminated")
+		e, _ := drainable(child, termAt(70*time.Second), stopsAt(60*time.Second, 75*time.Second), func(context.Context, int) error { return errors.New("refused") })
+		RunEnvoy(t.Context(), e)
+		if ended := time.Since(child.start); ended < 75*time.Second || ended > 75150*time.Millisecond {
+			t.Errorf("ended after %s, want 1m15s", ended)
+		}
+	})
 }
 
 func TestIdleReadsOncePerSecondAndOnlyForTheDrain(t *testing.T) {
@@ -242,7 +280,7 @@ func TestIdleReadsOncePerSecondAndOnlyForTheDrain(t *testing.T) {
 		drain func(context.Context) error
 		want  int64
 	}{
-		{func(context.Context) error { return nil }, 3600},
+		{func(context.Context) error { return nil }, 3601},
 		{nil, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {

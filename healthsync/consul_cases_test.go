@@ -49,7 +49,7 @@ func TestConsulFollowsECS(t *testing.T) {
 	}
 }
 
-func TestConsulWeakness02ErrorDocumentIsNoNews(t *testing.T) {
+func TestConsulErrorDocumentIsNoNews(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, open, open.HTTPAddr, "document", "app")
 	reads := make(chan error, 100)
@@ -57,7 +57,8 @@ func TestConsulWeakness02ErrorDocumentIsNoNews(t *testing.T) {
 	k.answer(200, health("app", "HEALTHY"))
 	k.start()
 	k.eventually("app", "passing")
-	for _, body := range []string{"{}", `{"message":"task not found"}`, "[]", ""} {
+	empty := `{"Cluster":"c","TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a","Containers":[]}`
+	for _, body := range []string{"{}", `{"message":"task not found"}`, "[]", "", empty} {
 		k.raw(200, body)
 		waitForFault(t, reads)
 	}
@@ -98,7 +99,7 @@ func waitForFault(t *testing.T, reads chan error) {
 // A refresh is a write that repeats status and output. It must not reach the
 // servers: health writes flood their leader otherwise. The old check's TTL is
 // shorter than a refresh to show that it is replaced: it would run out.
-func TestConsulWeakness13OldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
+func TestConsulOldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, open, open.HTTPAddr, "quiet", "app")
 	err := k.management.Agent().CheckRegister(&api.AgentCheckRegistration{
@@ -139,7 +140,7 @@ func (c counting) SetStatus(ctx context.Context, token string, w workload.Worklo
 	return err
 }
 
-func TestConsulWeakness13LostStateIsRepaired(t *testing.T) {
+func TestConsulLostStateIsRepaired(t *testing.T) {
 	t.Parallel()
 	k := newTask(t, open, open.HTTPAddr, "lost", "app")
 	k.answer(200, health("app", "HEALTHY"))
@@ -214,7 +215,9 @@ func TestConsulACLTokenThatIsGoneIsLoggedOut(t *testing.T) {
 	}
 }
 
-func TestConsulWeakness16AgentThatLeft(t *testing.T) {
+// TestConsulServicesOfAnAgentThatIsGone: only the agent's address is closed, so
+// that the services are passing in the servers' catalog.
+func TestConsulServicesOfAnAgentThatIsGone(t *testing.T) {
 	t.Parallel()
 	secured.Require(t)
 	target := &url.URL{Scheme: "http", Host: secured.HTTPAddr}
@@ -230,12 +233,17 @@ func TestConsulWeakness16AgentThatLeft(t *testing.T) {
 	if err != nil || took < 5*time.Second || took > 15*time.Second {
 		t.Errorf("took %s, %v", took, err)
 	}
+	for _, name := range []string{k.w.Name, k.w.Proxy.Name} {
+		if found, _, err := k.management.Catalog().Service(name, "", nil); err != nil || len(found) != 0 {
+			t.Errorf("%s is in the catalog: %+v, %v", name, found, err)
+		}
+	}
 	if tokenExists(t, k.management, k.token) {
 		t.Error("service-token still works")
 	}
 }
 
-func TestConsulWeakness11HungAgent(t *testing.T) {
+func TestConsulHungAgent(t *testing.T) {
 	t.Parallel()
 	open.Require(t)
 	var hangs atomic.Bool

@@ -103,11 +103,15 @@ func newTask(t *testing.T, c *testkit.Consul, address, name string, containers .
 	if err := k.registrar.Register(t.Context(), k.token, k.w); err != nil {
 		t.Fatal(err)
 	}
+	k.cfg.ConsulHTTPAddr = c.HTTPAddr
 	k.deps = healthsync.Deps{
 		Metadata: metadata,
 		Checks:   k.registrar,
 		LogOut: func(ctx context.Context, secret string) error {
 			return consulutil.Logout(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), secret)
+		},
+		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
+			return consulutil.DeregisterWorkload(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), w, token)
 		},
 		Classify: consulutil.Classify,
 		Log:      hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),
@@ -126,7 +130,10 @@ func client(t *testing.T, o consulutil.Options) *api.Client {
 
 // answer sets what the metadata endpoint says about containers.
 func (k *task) answer(status int, health map[string]string) {
-	var containers []map[string]any
+	// The top-level name is the asking container's: one answer does for the base
+	// URI, too.
+	const self = "consul-ecs-health-sync"
+	containers := []map[string]any{{"Name": self, "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING"}}
 	for name, word := range health {
 		containers = append(containers, map[string]any{
 			"Name": name, "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
@@ -134,6 +141,7 @@ func (k *task) answer(status int, health map[string]string) {
 		})
 	}
 	body, _ := json.Marshal(map[string]any{
+		"Name":       self,
 		"Cluster":    "arn:aws:ecs:us-west-2:111122223333:cluster/mesh",
 		"TaskARN":    "arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a",
 		"Family":     "family",

@@ -26,7 +26,7 @@ const (
 )
 
 // status is the Consul status of an observation. Everything but HEALTHY is
-// critical: missing knowledge is never good news (design decision 8).
+// critical: missing knowledge is never good news.
 func (o observation) status() string {
 	if o == healthy {
 		return api.HealthPassing

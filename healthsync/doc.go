@@ -4,11 +4,12 @@
 // Flow: 1. wait for the service token and the first metadata answer; 2. each
 // second read the metadata and let diff say which checks to write: those that
 // changed and those whose TTL wants a refresh; 3. write them; 4. on SIGTERM or
-// SIGINT write critical for all checks, with retries; 5. log out the tokens,
-// when a client-entrypoint runs the agent not before the applications stopped.
+// SIGINT write critical for all checks, with retries, or deregister the services
+// at the servers when the agent is gone; 5. log out the tokens, when a
+// client-entrypoint runs the agent not before the applications stopped.
 //
 // Owns: the checks' status, the latch (no way back to passing after a signal),
-// the log-out of service-token and, next to an old client script, client-token.
+// the logout of service-token and, next to an old client script, client-token.
 // Never does: turn silence into news. A failed metadata read writes nothing
 // and refreshes nothing, so that the TTL runs out by itself.
 // Start reading at: diff, then Run.

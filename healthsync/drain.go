@@ -9,7 +9,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -17,7 +16,6 @@ import (
 
 const (
 	// goneAfter is how long an agent that refuses connections is asked again.
-	// One that left at the same SIGTERM took its services with it.
 	goneAfter = 5 * time.Second
 	// settle is how long after critical was written it is written again, when
 	// a passing write was cut off shortly before (see unsettledFor).
@@ -28,8 +26,8 @@ const (
 )
 
 // drain takes the task out of traffic: critical for all checks, then the
-// log-outs, inside the stop timeout less a margin of a tenth. It knows no
-// other status than critical, and nothing runs after it (design decision 9).
+// logouts, inside the stop timeout less a margin of a tenth. It knows no
+// other status than critical, and nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
 	start := time.Now()
 	budget := s.stop - s.stop/10
@@ -72,15 +70,34 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	err := errors.Join(errs...)
 	switch {
 	case slices.Contains(gone, true):
-		s.Log.Info("agent is gone and took its services with it")
+		err = errors.Join(err, s.deregister(ctx))
 	case err == nil:
 		s.Log.Info("left all checks critical", logkey.Checks, len(errs))
 	}
 	return err
 }
 
-// writeCritical writes one check with retries. gone says that there is no
-// agent any more that could hold a passing check.
+// deregister takes the services of an agent that is gone out of the catalog. One
+// that left has done so, one that died has not; and client-entrypoint leaves the
+// services of one that ECS may restart, which ECS does not do once the task stops.
+func (s *syncer) deregister(ctx context.Context) error {
+	err := errors.New("consulHTTPAddr is not set, so the servers cannot be asked")
+	if s.cfg.ConsulHTTPAddr != "" {
+		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", s.Classify, func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+			defer cancel()
+			return s.Deregister(ctx, s.token, s.w)
+		}))
+	}
+	if err != nil {
+		return fmt.Errorf("agent is gone, and its services may still be passing in Consul: %w", err)
+	}
+	s.Log.Info("agent is gone, deregistered the services at the servers", logkey.ServiceID, s.w.ID)
+	return nil
+}
+
+// writeCritical writes one check with retries. gone reports that there is no
+// agent any more.
 func (s *syncer) writeCritical(ctx context.Context, check workload.SyncCheck) (gone bool, err error) {
 	attempt := &criticalWrite{syncer: s, change: change{check: check, seen: stopping}}
 	unsettled := time.Now().Before(s.unsettled[check.ID])
@@ -102,14 +119,32 @@ type criticalWrite struct {
 	*syncer
 	change  change
 	refused time.Time // since when the agent refuses connections
-	warned  bool
 	gone    bool
 }
 
 func (w *criticalWrite) untilDone(ctx context.Context) error {
-	err := retry.Do(ctx, retry.LocalAgent(), hclog.NewNullLogger(), "", w.Classify, w.once)
-	// Any check that is not left critical ends in the same exit code, whether
-	// the agent refused the write or did not answer.
+	log := w.Log.With(logkey.CheckID, w.change.check.ID)
+	err := retry.Do(ctx, retry.LocalAgent(), log, "write critical", w.classify, w.once)
+	if w.gone = errors.Is(err, errAgentGone); w.gone {
+		return nil
+	}
+	return refusal(err)
+}
+
+// errAgentGone ends the attempts to write to an agent that has left or died.
+var errAgentGone = errors.New("agent is gone")
+
+func (w *criticalWrite) classify(err error) retry.Class {
+	if errors.Is(err, errAgentGone) {
+		return retry.Gone
+	}
+	return w.Classify(err)
+}
+
+// refusal takes the mark off an error that no retry can mend: any check that may
+// be passing ends in the same exit code, whether Consul refused the write or did
+// not answer.
+func refusal(err error) error {
 	var permanent *retry.PermanentError
 	if errors.As(err, &permanent) {
 		return permanent.Err
@@ -130,12 +165,7 @@ func (w *criticalWrite) once(ctx context.Context) error {
 	case w.refused.IsZero():
 		w.refused = time.Now()
 	case time.Since(w.refused) >= goneAfter:
-		w.gone = true
-		return nil
-	}
-	if !w.warned {
-		w.warned = true
-		w.Log.Warn("critical not written yet, trying again", logkey.CheckID, w.change.check.ID, logkey.Error, err)
+		return errAgentGone
 	}
 	return err
 }

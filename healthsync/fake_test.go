@@ -269,6 +269,7 @@ type rig struct {
 	metadata *metadata
 	agent    *agent
 	logout   *logout
+	servers  *logout // of services, in place of secrets
 	stop     time.Duration
 	ignore   []string
 	log      *bytes.Buffer
@@ -289,6 +290,7 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 			t: t,
 			cfg: &config.Config{
 				BootstrapDir:         dir,
+				ConsulHTTPAddr:       "consul.example:8500",
 				HealthSyncContainers: containers,
 				Service:              &config.Service{Name: "web", Port: 8080},
 				Proxy:                &config.Proxy{PublicListenerPort: 20000},
@@ -296,6 +298,7 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 			metadata: &metadata{arn: taskARN, family: "web", health: map[string]string{}},
 			agent:    newAgent(),
 			logout:   &logout{start: time.Now()},
+			servers:  &logout{start: time.Now()},
 			stop:     30 * time.Second,
 			log:      &bytes.Buffer{},
 			done:     make(chan struct{}),
@@ -332,6 +335,9 @@ func (r *rig) run() {
 		defer close(r.done)
 		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore}, Deps{
 			Metadata: r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
+			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
+				return r.servers.do(ctx, w.ID+" with "+token)
+			},
 		})
 		r.ended = time.Now()
 	}()

@@ -61,8 +61,11 @@ type Deps struct {
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
-	// Classify judges errors of Checks and LogOut. An unknown check is
-	// retry.Gone.
+	// Deregister takes the workload out of the servers' catalog; one that is
+	// not there is no error. It is not called without consulHTTPAddr.
+	Deregister func(ctx context.Context, token string, w workload.Workload) error
+	// Classify judges errors of Checks, LogOut and Deregister. An unknown check
+	// is retry.Gone.
 	Classify func(error) retry.Class
 	Log      hclog.Logger
 }
@@ -117,7 +120,7 @@ type syncer struct {
 	clientEnded bool
 }
 
-// wanted says whether the configuration asks for checks at all.
+// wanted reports whether the configuration asks for checks at all.
 func (s *syncer) wanted() bool {
 	return len(s.cfg.HealthSyncContainers) > 0 && s.cfg.Gateway == nil
 }

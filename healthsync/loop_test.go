@@ -55,7 +55,7 @@ func TestOneQuietHour(t *testing.T) {
 	})
 }
 
-func TestWeakness14MissingContainerIsWrittenOnce(t *testing.T) {
+func TestMissingContainerIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.run()
@@ -115,7 +115,7 @@ func TestChangesReachConsulWithinATick(t *testing.T) {
 
 // Weakness 2: an error document is no news. It must not mark containers
 // missing, and must not keep a check alive either.
-func TestWeakness02InvalidMetadataChangesAndRefreshesNothing(t *testing.T) {
+func TestInvalidMetadataChangesAndRefreshesNothing(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
@@ -156,7 +156,7 @@ func TestAnswerAboutAnotherTaskIsNoNews(t *testing.T) {
 	})
 }
 
-func TestWeakness10FirstMetadataReadIsRetried(t *testing.T) {
+func TestFirstMetadataReadIsRetried(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(nil, errors.New("connection refused"))
@@ -170,7 +170,7 @@ func TestWeakness10FirstMetadataReadIsRetried(t *testing.T) {
 	})
 }
 
-func TestWeakness10StartEndsAfterThreeMinutes(t *testing.T) {
+func TestStartEndsAfterThreeMinutes(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.login("service-secret", "client-secret")
@@ -276,7 +276,7 @@ func TestOneSlowCheckDoesNotDelayTheOthers(t *testing.T) {
 	})
 }
 
-func TestWeakness13AgentThatLostItsStateIsRepaired(t *testing.T) {
+func TestAgentThatLostItsStateIsRepaired(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf("HEALTHY"), nil)
@@ -292,7 +292,7 @@ func TestWeakness13AgentThatLostItsStateIsRepaired(t *testing.T) {
 	})
 }
 
-func TestWeakness13OldTTLIsReplacedOnceTheStatusIsKnown(t *testing.T) {
+func TestOldTTLIsReplacedOnceTheStatusIsKnown(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.agent.checks["app"] = &ttlCheck{"passing", "", 100000 * time.Hour, time.Now()}

@@ -19,7 +19,7 @@ const (
 	// tokenLimit bounds the wait for the token file. mesh-init has written it
 	// before this container starts, so it is there or it never comes.
 	tokenLimit = 10 * time.Second
-	// logOutTimeout bounds one attempt of a log-out.
+	// logOutTimeout bounds one attempt of a logout.
 	logOutTimeout = 5 * time.Second
 )
 
@@ -56,14 +56,14 @@ type emptyTokenError struct{ path string }
 
 func (e *emptyTokenError) Error() string { return e.path + " is empty" }
 
-// noToken says whether readToken failed because there is no token, rather than
+// noToken reports whether readToken failed because there is no token, rather than
 // one that is out of reach.
 func noToken(err error) bool {
 	var empty *emptyTokenError
 	return errors.Is(err, fs.ErrNotExist) || errors.As(err, &empty)
 }
 
-// reloadToken takes the token from its file and says whether there is one to
+// reloadToken takes the token from its file and reports whether there is one to
 // use. Without login that is the Consul environment's, here the empty string.
 func (s *syncer) reloadToken() bool {
 	if !s.cfg.ConsulLogin.Enabled {
@@ -91,7 +91,7 @@ func (s *syncer) readToken(name string) (string, error) {
 
 // logOutAll destroys the tokens that end with the task. The client token comes
 // last, because the agent may still be leaving with it, and only when no
-// client-entrypoint has declared itself its owner. A log-out that fails is
+// client-entrypoint has declared itself its owner. A logout that fails is
 // logged and left to the controller.
 func (s *syncer) logOutAll(ctx context.Context) {
 	if !s.cfg.ConsulLogin.Enabled {

@@ -23,7 +23,7 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	log := s.Log.With(logkey.Reason, "their last requests need the service token")
-	running, err := tmds.AwaitStopped(ctx, log, s.fetch, func(t workload.Task) []workload.Container {
+	running, err := tmds.AwaitStopped(ctx, log, s.fetch, tmds.AwaitPause, func(t workload.Task) []workload.Container {
 		s.clientEnded = t.Ended(workload.ContainerConsulClient)
 		if !s.agentStays() {
 			return nil
@@ -35,7 +35,7 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	}
 }
 
-// agentStays says whether a client-entrypoint holds the agent for us. It takes
+// agentStays reports whether a client-entrypoint holds the agent for us. It takes
 // its marker away when the agent is gone; one that was killed left the marker,
 // and its token to us.
 func (s *syncer) agentStays() bool {

@@ -22,9 +22,9 @@ func draining(t *testing.T, test func(*rig)) {
 	})
 }
 
-// TestWeakness17ServiceTokenOutlivesTheApplications: the critical is there at
-// once, the log-out comes when nobody sends through Envoy any more.
-func TestWeakness17ServiceTokenOutlivesTheApplications(t *testing.T) {
+// TestServiceTokenOutlivesTheApplications: the critical is there at
+// once, the logout comes when nobody sends through Envoy any more.
+func TestServiceTokenOutlivesTheApplications(t *testing.T) {
 	t.Parallel()
 	draining(t, func(r *rig) {
 		at := time.Now()
@@ -52,9 +52,9 @@ func TestWeakness17ServiceTokenOutlivesTheApplications(t *testing.T) {
 	})
 }
 
-// TestWeakness17StoppedApplicationsNeedNoToken: ECS stopped them before us, as
+// TestStoppedApplicationsNeedNoToken: ECS stopped them before us, as
 // dependsOn may ask.
-func TestWeakness17StoppedApplicationsNeedNoToken(t *testing.T) {
+func TestStoppedApplicationsNeedNoToken(t *testing.T) {
 	t.Parallel()
 	draining(t, func(r *rig) {
 		r.metadata.stop("app", "worker")

@@ -5,7 +5,8 @@
 // stake; 2. read the task metadata; 3. log in and wait until the token is
 // known everywhere; 4. register the service and its proxy, read the proxy back;
 // 5. write bootstrap, token and program for the other containers. A failure or
-// a signal at any point logs the token out and removes the files.
+// a signal at any point logs the token out and removes the files, except for what
+// an earlier run of the task made.
 //
 // Owns: the order of the steps, what is undone, the modes of the files.
 // Never does: read the environment, wait without an end, go on after a refusal.

@@ -52,9 +52,9 @@ func TestUnsignedLoginNamesTheTaskRole(t *testing.T) {
 	t.Error(problems)
 }
 
-// TestWeakness12HungVolumeDoesNotKeepTheToken: TERM ends the wait for the copy,
-// and the log-out does not wait for it.
-func TestWeakness12HungVolumeDoesNotKeepTheToken(t *testing.T) {
+// TestHungVolumeDoesNotKeepTheToken: TERM ends the wait for the copy,
+// and the logout does not wait for it.
+func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, loginDoc)
 	ctx, cancel := context.WithCancelCause(t.Context())

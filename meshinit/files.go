@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
-	"github.com/meshtask/consul-ecs/internal/atomicfile"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
@@ -39,7 +38,7 @@ func (r *run) writeBootstrap(ctx context.Context) error {
 	}
 	path := filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap)
 	if token == "" {
-		return r.note(path, atomicfile.Write(path, data, modePublicBootstrap, atomicfile.KeepGroup))
+		return r.note(path, volume.Write(path, data, modePublicBootstrap, volume.KeepGroup))
 	}
 	return r.writeSecret(path, data, modePublicBootstrap)
 }

@@ -28,8 +28,9 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
+	params := r.loginParams()
 	var err error
-	if r.previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
+	if params.Previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
 		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
 	}
 	r.session = &consulutil.Session{
@@ -38,8 +39,10 @@ func (r *run) login(ctx context.Context) error {
 		Limit:   r.Limit,
 		Log:     r.Log,
 	}
-	// From here on undo logs the token out.
-	r.token, err = r.session.Login(ctx, r.loginParams())
+	// From here on undo logs the token out, unless an earlier run obtained it: the
+	// proxy that it started presents it.
+	r.token, err = r.session.Login(ctx, params)
+	r.resumed = err == nil && r.token.Secret == params.Previous
 	return err
 }
 
@@ -58,33 +61,14 @@ func (r *run) waitReplicated(ctx context.Context) error {
 	return r.session.WaitReplicated(ctx, r.token.Secret)
 }
 
-// logoutPrevious ends the token of an earlier run of the same task, now that
-// the new one is in its place. It is a favour: a failure is for the controller.
-func (r *run) logoutPrevious(ctx context.Context) error {
-	if r.previous == "" || r.previous == r.token.Secret {
-		return nil
-	}
-	if err := r.session.Logout(ctx, r.previous); err != nil {
-		r.Log.Warn("previous token was not logged out; the controller will remove it", logkey.Error, err)
-		return nil
-	}
-	r.Log.Info("logged out previous token")
-	return nil
-}
-
-// undo takes back what a failed run has done that outlives it. It works after
+// undo reverts what a failed run has done that outlives it. It works after
 // the end of ctx. The token comes before the files, since a volume that hangs
 // must not keep it, and after the registration, which needs it.
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	r.deregister(ctx)
-	if r.token.Secret != "" {
-		log := r.Log.With(logkey.Accessor, r.token.Accessor)
-		if err := r.session.Logout(ctx, r.token.Secret); err != nil {
-			log.Error("token was not logged out; the controller will remove it", logkey.Error, err)
-		} else {
-			log.Info("logged out")
-		}
+	if r.token.Secret != "" && !r.resumed {
+		consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
 	}
 	copied, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()

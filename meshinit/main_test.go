@@ -78,14 +78,7 @@ func startConsul() error {
 		return err
 	}
 	for name, path := range map[string]string{trusting: "consul-ecs", strict: "other"} {
-		_, _, err = admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
-			"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::123456789012:role/" + path + "/*"},
-			"EnableIAMEntityDetails": true,
-			"IAMEntityTags":          []string{"consul.hashicorp.com.service-name"},
-			"STSEndpoint":            aws.URL,
-			"IAMEndpoint":            aws.URL,
-		}}, nil)
-		if err != nil {
+		if err = authMethod(admin, name, path); err != nil {
 			return err
 		}
 		_, _, err = admin.ACL().BindingRuleCreate(&api.ACLBindingRule{
@@ -96,6 +89,18 @@ func startConsul() error {
 		}
 	}
 	return nil
+}
+
+// authMethod creates an auth method that trusts the roles below a path.
+func authMethod(admin *api.Client, name, path string) error {
+	_, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
+		"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::123456789012:role/" + path + "/*"},
+		"EnableIAMEntityDetails": true,
+		"IAMEntityTags":          []string{"consul.hashicorp.com.service-name"},
+		"STSEndpoint":            aws.URL,
+		"IAMEndpoint":            aws.URL,
+	}}, nil)
+	return err
 }
 
 // scene is one run of mesh-init: options and ports as the command builds them,
@@ -157,9 +162,10 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	return s
 }
 
-// task is the metadata document of the scene's task.
+// task is the metadata document of the scene's task. Its Name is that of the
+// asking container, so that it answers the base URI, too.
 func (s *scene) task() string {
-	return fmt.Sprintf(`{"Cluster":"prod","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/prod/%s","Family":"Web",
+	return fmt.Sprintf(`{"Name":"app","Cluster":"prod","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/prod/%s","Family":"Web",
 		"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.taskID)
 }
 
@@ -212,7 +218,7 @@ func (s *scene) tokens() []string {
 	return accessors
 }
 
-// wantNothing checks what design decision 7 asks after a failure.
+// wantNothing checks that nothing remains after a failure.
 func (s *scene) wantNothing() {
 	s.t.Helper()
 	if entries, err := os.ReadDir(s.dir); err == nil && len(entries) > 0 {

@@ -3,6 +3,7 @@ package meshinit
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -10,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -103,8 +105,8 @@ type run struct {
 	registering bool
 	// written are the files of this run, to be removed if it fails.
 	written []string
-	// previous is the secret that an earlier run left in the token file.
-	previous string
+	// resumed is set when token is an earlier run's.
+	resumed bool
 }
 
 // step is one thing that mesh-init does.
@@ -125,14 +127,13 @@ func (r *run) steps() []step {
 		{"read task metadata", r.readMetadata, "only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later"},
 		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},
-		{"log in", r.login, "check consulHTTPAddr, consulCACertFile and that this task can reach the Consul servers"},
-		{"wait for token replication", r.waitReplicated, "check the health of the Consul servers"},
+		{"log in", r.login, ""},
+		{"wait for token replication", r.waitReplicated, ""},
 		{"register", r.register, "is the consul-client container running, and has it joined the datacenter?"},
 		{"read proxy", r.readProxy, "is the consul-client container running?"},
 		{"finish copying program", r.finishCopy, ""},
 		{"write bootstrap", r.writeBootstrap, ""},
 		{"write token", r.writeToken, ""},
-		{"log out previous token", r.logoutPrevious, ""},
 	}
 }
 
@@ -143,7 +144,11 @@ func (r *run) run(ctx context.Context) error {
 		}
 		start := time.Now()
 		if err := s.do(ctx); err != nil {
-			return s.explain(err)
+			remedy := s.remedy
+			if consulutil.Status(err) == http.StatusForbidden {
+				remedy = "" // a refusal has its own
+			}
+			return cli.Remedy(err, s.name, remedy)
 		}
 		r.Log.Debug("step finished", logkey.Step, s.name, logkey.Elapsed, time.Since(start))
 	}

@@ -2,9 +2,12 @@ package meshinit_test
 
 import (
 	"net/http"
+	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -34,4 +37,75 @@ func TestFailedRerunKeepsTheFirstRun(t *testing.T) {
 	if tokens := s.tokens(); len(tokens) != 1 {
 		t.Errorf("tokens = %v, want the first run's", tokens)
 	}
+}
+
+// The proxy presents the first run's token for as long as it runs, so a second run
+// keeps it, and replaces the files. Version 0.6 could not replace its own.
+func TestRerunKeepsTheTokenThatTheProxyPresents(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	s.mustRun()
+	first := string(s.file(workload.FileServiceToken))
+	s.mustRun()
+	if second := string(s.file(workload.FileServiceToken)); second != first {
+		t.Error("the token changed")
+	}
+	if _, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: first}); err != nil {
+		t.Errorf("the first run's token: %v", err)
+	}
+	if tokens := s.tokens(); len(tokens) != 1 {
+		t.Errorf("tokens = %v, want one", tokens)
+	}
+	if entries, err := os.ReadDir(s.dir); err != nil || len(entries) != 3 {
+		t.Errorf("files = %v, %v, want bootstrap, token and program", entries, err)
+	}
+}
+
+func TestRerunLogsInWhenThePreviousTokenIsOfNoUse(t *testing.T) {
+	t.Parallel()
+	for name, previous := range map[string]func(s *scene) string{
+		"logged out": func(*scene) string { return "11111111-1111-1111-1111-111111111111" },
+		"another's":  func(s *scene) string { return s.server.Token },
+		"another task": func(s *scene) string {
+			other := newScene(t, secured, loginDoc)
+			other.mustRun()
+			return string(other.file(workload.FileServiceToken))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, secured, loginDoc)
+			secret := previous(s)
+			if err := os.WriteFile(s.options.Config.BootstrapDir+"/"+workload.FileServiceToken, []byte(secret), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s.mustRun()
+			if got := string(s.file(workload.FileServiceToken)); got == secret {
+				t.Error("the token did not change")
+			}
+			if tokens := s.tokens(); len(tokens) != 1 {
+				t.Errorf("tokens = %v, want one", tokens)
+			}
+		})
+	}
+}
+
+// An agent that was restarted after the registration has lost it.
+func TestLostRegistrationIsRepeated(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, plainDoc)
+	var restarted atomic.Bool
+	s.requests.spoil = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") && restarted.CompareAndSwap(false, true) {
+			for _, id := range []string{"web-" + s.taskID + "-sidecar-proxy", "web-" + s.taskID} {
+				if err := s.admin().Agent().ServiceDeregister(id); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		return false
+	}
+	s.mustRun()
+	s.service("web-" + s.taskID)
+	s.service("web-" + s.taskID + "-sidecar-proxy")
 }

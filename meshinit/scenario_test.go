@@ -18,7 +18,7 @@ import (
 const loginDoc = `{"bootstrapDir":"DIR","consulHTTPAddr":"ADDR","consulLogin":{"enabled":true,"method":"` + trusting + `"},
 	"service":{"name":"web","port":9090},"proxy":{}}`
 
-// TestScenarios are those of spec/agent-mode.md section 9, against a real agent.
+// Configurations of version 0.6 and what they register, with a real agent.
 func TestScenarios(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -199,30 +199,6 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestWeakness07RunTwice: 0.6 could not replace its own read-only file, and
-// kept the first run's token.
-func TestWeakness07RunTwice(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, secured, loginDoc)
-	s.mustRun()
-	first := string(s.file(workload.FileServiceToken))
-	s.mustRun()
-	second := string(s.file(workload.FileServiceToken))
-	if first == second {
-		t.Error("the token did not change")
-	}
-	if tokens := s.tokens(); len(tokens) != 1 {
-		t.Errorf("tokens = %v, want the second one only", tokens)
-	}
-	if _, _, err := s.admin().ACL().TokenReadSelf(&api.QueryOptions{Token: second}); err != nil {
-		t.Errorf("the new token: %v", err)
-	}
-	entries, err := os.ReadDir(s.dir)
-	if err != nil || len(entries) != 3 {
-		t.Errorf("files = %v, %v, want bootstrap, token and program", entries, err)
-	}
-}
-
 func TestReadyListenerIsInTheBootstrap(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":80}}`)
@@ -233,15 +209,15 @@ func TestReadyListenerIsInTheBootstrap(t *testing.T) {
 	}
 }
 
-// TestWeakness01NoProxyBlock: 0.6 panicked after the login.
-func TestWeakness01NoProxyBlock(t *testing.T) {
+// TestNoProxyBlock: 0.6 panicked after the login.
+func TestNoProxyBlock(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, strings.Replace(loginDoc, `,"proxy":{}`, "", 1))
 	s.mustRun()
 }
 
-// TestWeakness08GatewayNameIsLowerCased: the family is "Web".
-func TestWeakness08GatewayNameIsLowerCased(t *testing.T) {
+// TestGatewayNameIsLowerCased: the family is "Web".
+func TestGatewayNameIsLowerCased(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, `{"bootstrapDir":"DIR","gateway":{"kind":"mesh-gateway"}}`)
 	s.mustRun()
@@ -250,8 +226,8 @@ func TestWeakness08GatewayNameIsLowerCased(t *testing.T) {
 	}
 }
 
-// TestWeakness21ClusterARN: the metadata of EC2 has the short cluster name.
-func TestWeakness21ClusterARN(t *testing.T) {
+// TestClusterARN: the metadata of EC2 has the short cluster name.
+func TestClusterARN(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, loginDoc) // its task says "Cluster":"prod"
 	s.mustRun()
@@ -261,8 +237,8 @@ func TestWeakness21ClusterARN(t *testing.T) {
 	}
 }
 
-// TestWeakness26UserMetaCannotEscapeCleanUp: our keys win.
-func TestWeakness26UserMetaCannotEscapeCleanUp(t *testing.T) {
+// TestUserMetaCannotEscapeCleanUp: our keys win.
+func TestUserMetaCannotEscapeCleanUp(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, secured, loginDoc)
 	s.options.Config.ConsulLogin.Meta = map[string]string{"consul.hashicorp.com/task-id": "other"}

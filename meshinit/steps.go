@@ -3,6 +3,7 @@ package meshinit
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,16 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
-
-// explain adds the remedy to an error that time did not mend.
-func (s step) explain(err error) error {
-	remedy := s.remedy
-	var sign *consulutil.SignError
-	if errors.As(err, &sign) {
-		remedy = consulutil.SignRemedy
-	}
-	return cli.Remedy(err, s.name, remedy)
-}
 
 // local is the policy towards what is in the same task, with this run's limit.
 func (r *run) local() retry.Policy {
@@ -89,9 +80,7 @@ func (r *run) describe(context.Context) error {
 func (r *run) register(ctx context.Context) error {
 	_, err := os.Lstat(filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap))
 	r.registering = errors.Is(err, fs.ErrNotExist)
-	err = retry.Do(ctx, r.local(), r.Log, "register", consulutil.ClassifyNewToken, func(ctx context.Context) error {
-		return r.agent.Registrar.Register(ctx, r.token.Secret, r.workload)
-	})
+	err = retry.Do(ctx, r.local(), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
 	if err != nil {
 		return err
 	}
@@ -99,10 +88,30 @@ func (r *run) register(ctx context.Context) error {
 	return nil
 }
 
+func (r *run) registerOnce(ctx context.Context) error {
+	return r.token.Explain(r.agent.Registrar.Register(ctx, r.token.Secret, r.workload))
+}
+
+// readProxy registers again when the agent does not have the proxy: it was
+// restarted since the registration.
 func (r *run) readProxy(ctx context.Context) error {
-	return retry.Do(ctx, r.local(), r.Log, "read proxy", consulutil.ClassifyNewToken, func(ctx context.Context) error {
+	classify := func(err error) retry.Class {
+		if class := consulutil.ClassifyNewToken(err); class != retry.Gone {
+			return class
+		}
+		return retry.Retry
+	}
+	return retry.Do(ctx, r.local(), r.Log, "read proxy", classify, func(ctx context.Context) error {
 		var err error
 		r.proxy, err = r.agent.Registrar.Proxy(ctx, r.token.Secret, r.workload)
+		if consulutil.Classify(err) == retry.Gone {
+			if err := r.registerOnce(ctx); err != nil {
+				return fmt.Errorf("agent has lost the registration: %w", err)
+			}
+			if r.proxy, err = r.agent.Registrar.Proxy(ctx, r.token.Secret, r.workload); err == nil {
+				r.Log.Warn("agent had lost the registration, registered again", logkey.ProxyID, r.workload.Proxy.ID)
+			}
+		}
 		return err
 	})
 }

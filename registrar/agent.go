@@ -102,19 +102,18 @@ func refusal(what, service string, err error) error {
 	case consulutil.Status(err) != http.StatusForbidden, consulutil.UnknownToken(err):
 		return fmt.Errorf("%s: %w", what, err)
 	case anonymous(consulutil.Reason(err)):
-		return fmt.Errorf("%s: %w: no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN", what, err)
+		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN"}
 	default:
-		return fmt.Errorf("%s: %w: the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s",
-			what, err, service, serviceNameTag, service)
+		return &consulutil.RefusedError{Op: what, Err: err, Remedy: fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, serviceNameTag, service)}
 	}
 }
 
-// anonymous says whether a refusal is of a request without a token, in the words
+// anonymous reports whether a refusal is of a request without a token, in the words
 // of Consul 1.20 or of older servers.
 func anonymous(reason string) bool {
 	return strings.Contains(reason, "anonymous token") || strings.Contains(reason, "00000000-0000-0000-0000-000000000002")
 }
 
 // serviceNameTag is the IAM tag that the controller's binding rule turns into
-// the token's service identity (spec/agent-mode.md section 8).
+// the token's service identity.
 const serviceNameTag = "consul.hashicorp.com.service-name"

@@ -158,9 +158,9 @@ func TestServiceTokenIsEnough(t *testing.T) {
 	}
 }
 
-// TestWeakness13OldTTLIsReplaced: a check that 0.6 left with 100000h gets our
+// TestOldTTLIsReplaced: a check that 0.6 left with 100000h gets our
 // TTL, and then runs out by itself.
-func TestWeakness13OldTTLIsReplaced(t *testing.T) {
+func TestOldTTLIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := agentSubject(t, open.Require(t))
 	w := registrartest.Service(t, "web", "old-ttl")
@@ -250,8 +250,8 @@ func TestListenerCheckTurnsGreenSoon(t *testing.T) {
 	})
 }
 
-// TestWeakness08UDPCheckArrives: 0.6 dropped udp and the agent refused.
-func TestWeakness08UDPCheckArrives(t *testing.T) {
+// TestUDPCheckArrives: 0.6 dropped udp and the agent refused.
+func TestUDPCheckArrives(t *testing.T) {
 	t.Parallel()
 	w, err := workload.New(&config.Config{
 		Service: &config.Service{Name: "udp", Checks: []config.Check{{CheckID: "udp-check", Name: "u", UDP: "127.0.0.1:9", Interval: "10s", Timeout: "1s"}}},

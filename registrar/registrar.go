@@ -12,7 +12,7 @@ import (
 )
 
 // TTL is how long a check that health-sync feeds stays as it is without news;
-// then Consul makes it critical (design decision 8).
+// then Consul makes it critical.
 const TTL = 30 * time.Second
 
 // Registrar is a place where workloads are registered. token authorises the

@@ -24,8 +24,7 @@ func task() workload.Task {
 	}
 }
 
-// TestRegistrationsGolden pins the request bodies (spec/agent-mode.md section
-// 4). The configurations go through config.Parse, as a user's do.
+// TestRegistrationsGolden pins the request bodies. The configurations go through config.Parse, as a user's do.
 func TestRegistrationsGolden(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, doc string }{

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/cli/completion"
 )
 
 const aclHelp = `
@@ -91,7 +90,7 @@ func aclCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Say what a Consul token may do, and why",
 		Usage:    "acl can|explain|rules|lint|export [flags] ...",
-		Complete: completion.Verbs("can", "explain", "export", "lint", "rules"),
+		Complete: cli.Verbs("can", "explain", "export", "lint", "rules"),
 		Help:     aclHelp,
 		Run:      runACL,
 	}
@@ -117,7 +116,7 @@ func runACL(ctx context.Context, inv *cli.Invocation) error {
 	}
 	verb, ok := aclVerbs()[inv.Args[0]]
 	if !ok {
-		return cli.Usagef("unknown word %q: want can, explain, rules, lint or export", inv.Args[0])
+		return cli.Usagef("unknown subcommand %q: want can, explain, rules, lint or export", inv.Args[0])
 	}
 	fs := flag.NewFlagSet(inv.Args[0], flag.ContinueOnError)
 	fs.SetOutput(io.Discard)

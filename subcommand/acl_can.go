@@ -12,9 +12,8 @@ import (
 	"strings"
 
 	"github.com/mattn/go-isatty"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/answer"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -37,9 +36,9 @@ func aclCan(fs *flag.FlagSet) aclVerb {
 	var q aclQuestion
 	q.declare(fs)
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
-		return q.run(ctx, inv, args, func(w io.Writer, _ *answer.Report, answers []answer.Answer) error {
-			width := answer.Width(answers)
-			return each(answers, func(a answer.Answer) error {
+		return q.run(ctx, inv, args, func(w io.Writer, _ *aclrules.Report, answers []aclrules.Answer) error {
+			width := aclrules.Width(answers)
+			return each(answers, func(a aclrules.Answer) error {
 				if q.json {
 					return writeJSON(w, a)
 				}
@@ -58,8 +57,8 @@ func aclExplain(fs *flag.FlagSet) aclVerb {
 			return cli.Usagef("-engine server: the server does not explain; use both")
 		}
 		tree, first := isTerminal(inv.Stdout), true
-		return q.run(ctx, inv, args, func(w io.Writer, r *answer.Report, answers []answer.Answer) error {
-			return each(answers, func(a answer.Answer) error {
+		return q.run(ctx, inv, args, func(w io.Writer, r *aclrules.Report, answers []aclrules.Answer) error {
+			return each(answers, func(a aclrules.Answer) error {
 				if q.json {
 					return writeJSON(w, r.Explained(a))
 				}
@@ -75,7 +74,7 @@ func aclExplain(fs *flag.FlagSet) aclVerb {
 	}
 }
 
-func each(answers []answer.Answer, do func(answer.Answer) error) error {
+func each(answers []aclrules.Answer, do func(aclrules.Answer) error) error {
 	for _, a := range answers {
 		if err := do(a); err != nil {
 			return err
@@ -84,7 +83,7 @@ func each(answers []answer.Answer, do func(answer.Answer) error) error {
 	return nil
 }
 
-// isTerminal tells whether a person reads along.
+// isTerminal reports whether a person reads along.
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && isatty.IsTerminal(f.Fd())
@@ -99,7 +98,7 @@ func writeJSON(w io.Writer, v any) error {
 
 // run answers every query and judges all answers together. The report is nil
 // when only the server was asked.
-func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []string, write func(io.Writer, *answer.Report, []answer.Answer) error) error {
+func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []string, write func(io.Writer, *aclrules.Report, []aclrules.Answer) error) error {
 	queries, err := q.parse(inv, args)
 	if err != nil {
 		return err
@@ -113,7 +112,7 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 		return err
 	}
 	q.warn(inv, report)
-	switch answer.Worst(answers) {
+	switch aclrules.WorstAnswer(answers) {
 	case aclrules.Denied:
 		return &cli.ExitError{Code: cli.ExitRefused}
 	case aclrules.Unknown:
@@ -124,7 +123,7 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 
 // warn tells a person what the answers do not: what could not be read and what
 // to do about it. JSON has it in every answer that it matters to.
-func (q *aclQuestion) warn(inv *cli.Invocation, report *answer.Report) {
+func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 	w := inv.Stderr
 	if token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile}); q.shown() && err == nil && token == "" {
 		fmt.Fprintln(w, "note: CONSUL_HTTP_TOKEN is not set: these are the rights of whoever shows no token")
@@ -137,7 +136,7 @@ func (q *aclQuestion) warn(inv *cli.Invocation, report *answer.Report) {
 	switch {
 	case refused != nil:
 	case disabled != nil:
-		fmt.Fprintf(w, "warning: %v: everybody may do everything there\n", resolver.ErrDisabled)
+		fmt.Fprintf(w, "warning: %v: everybody may do everything there\n", aclrules.ErrDisabled)
 	case problems != nil && !q.json:
 		fmt.Fprintf(w, "not all could be read:\n  %s\n", strings.ReplaceAll(problems.Error(), "\n", "\n  "))
 		if q.engine == engineResolver && q.shown() {

@@ -26,7 +26,7 @@ func aclControllerCommand() cli.Command {
 		Usage:    "acl-controller [flags]",
 		Help: `
 Runs in a task of the ECS cluster, as an ECS service; one is enough, and of two
-or more one leads while the others wait. It makes, and keeps as they should be, the
+or more one leads while the others wait. It creates, and corrects when they change, the
 auth methods by which the cluster's tasks log in to Consul, their binding rules,
 the clients' role and policy and the anonymous token's policy. Then it looks for
 tokens, services and nodes of tasks that have ended, and removes them: only with
@@ -42,10 +42,10 @@ The token of CONSUL_HTTP_TOKEN needs:
   operator = "write"        (with -partitions-enabled)
 and the task role ecs:ListTasks and ecs:DescribeTasks on the cluster.
 
-It tries for ever while Consul or AWS is away. On TERM or INT it ends within 5 s,
-between two deletions, and another controller leads at once. The exit code is 0
-then; 1 for a wrong call, 2 when Consul refuses for good: the log names the ACL
-rule that is missing; 3 when the task metadata cannot be read.
+It retries without limit while Consul or AWS is unavailable. On TERM or INT it ends
+within 5 s, between two deletions, and another controller leads at once. The exit
+code is 0 then; 1 for a usage error; 2 when Consul refuses the token: the log names
+the ACL rule that is missing; 3 when the task metadata cannot be read.
 
 Environment:
   CONSUL_HTTP_ADDR and others    the Consul servers
@@ -90,7 +90,7 @@ func (f *controllerFlags) declare(fs *flag.FlagSet) {
 // anyCluster stands for the cluster until it is known.
 const anyCluster = "arn:aws:ecs:us-east-1:000000000000:cluster/any"
 
-// check finds every mistake that can be found without asking anybody.
+// check returns every mistake that can be found without a request.
 func (f *controllerFlags) check(inv *cli.Invocation) error {
 	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, f.json)}
 	mistake := func(wrong bool, format string, args ...any) {

@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/lease"
-	"github.com/meshtask/consul-ecs/controller/namespaces"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -31,7 +31,7 @@ const controllerAgent = "consul-ecs-controller"
 // httpLimit bounds a request for metrics.
 const httpLimit = 10 * time.Second
 
-// place is where a controller works, and who it is.
+// place is a controller's cluster and its own name.
 type place struct {
 	cluster ecsread.Cluster
 	// holder is what other controllers read of it: its task's ARN, or its host.
@@ -88,7 +88,7 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 // locate finds the cluster: the flag's, or that of this task.
 func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error) {
 	if flag != "" {
-		host, _ := os.Hostname() // for people only
+		host, _ := os.Hostname() // informational only
 		cluster, err := ecsread.ParseCluster(flag)
 		return place{cluster, fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
 	}
@@ -130,8 +130,8 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 	if err != nil {
 		return nil, err
 	}
-	w := &works{setup: &setup.Setup{Client: client, Wanted: state, Log: inv.Log}}
-	w.namespaces = &namespaces.Watcher{ECS: tasks, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Ensure: w.ensureNamespaces, Log: inv.Log}
+	w := &passAdapter{setup: &setup.Setup{Client: client, Wanted: state, Log: inv.Log}}
+	w.namespaces = &cleanup.Watcher{TaskReader: tasks, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Ensure: w.ensureNamespaces, Log: inv.Log}
 	w.cleaner = cleanup.New(cleanup.Options{
 		Consul: client, ECS: w.namespaces, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
 	})

@@ -13,6 +13,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -99,6 +100,84 @@ func body(t *testing.T, url string, status int) string {
 	})
 	return text
 }
+
+// TestACLControllerResumesAfterAnOutageOfECS: two passes fail, at the default interval, so
+// that the pause is at its longest.
+func TestACLControllerResumesAfterAnOutageOfECS(t *testing.T) {
+	testkit.Long(t) // cleanup.TestCleanUpResumes proves the bound in fake time
+	t.Parallel()
+	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			w := newClusterWorld(t)
+			ports, err := testkit.FreePorts(1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			address := net.JoinHostPort("127.0.0.1", port(ports[0]))
+			ids := w.run(2)
+			w.leave(ids...)
+			w.ecs.Fail(func(ecstest.Call) (int, string) { return http.StatusBadRequest, code })
+			w.controller("-metrics-addr", address, "-interval", "10s")
+			testkit.Within(t, 3*time.Minute, "two passes have failed", func() bool {
+				return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), `consul_ecs_controller_passes_total{result="error"} 2`)
+			})
+			w.ecs.Kill(ids[0])
+			w.ecs.Fail(nil)
+			took := testkit.Within(t, 30*time.Second, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
+			t.Logf("cleaned up %.1f s after ECS has recovered", took.Seconds())
+		})
+	}
+}
+
+// TestACLControllerCleansUpBesideARefusedMethod: one auth method has another type, which
+// Consul cannot change. The controller makes the rest, reports it, cleans up, and makes
+// the method once an operator has deleted it.
+func TestACLControllerCleansUpBesideARefusedMethod(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	const refused = "iam-ecs-client-token"
+	_, _, err := w.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: refused, Type: "jwt", Config: map[string]any{
+		"JWTValidationPubKeys": []string{testPublicKey}, "BoundIssuer": "test",
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
+	ids := w.run(2)
+	w.leave(ids...)
+	w.ecs.Kill(ids[0])
+	p := w.controller("-metrics-addr", address)
+	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
+	metric := func(line string) bool {
+		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), "consul_ecs_controller_"+line+"\n")
+	}
+	testkit.Eventually(t, "the metrics show it", func() bool { return metric("setup_failing 1") })
+	method, _, err := w.admin.ACL().AuthMethodRead("iam-ecs-service-token", nil)
+	if err != nil || method == nil {
+		t.Errorf("the other method: %v, %v", method, err)
+	}
+	if _, err := w.admin.ACL().AuthMethodDelete(refused, nil); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "setup succeeds", func() bool { return metric("setup_failing 0") })
+	if method, _, err := w.admin.ACL().AuthMethodRead(refused, nil); err != nil || method == nil || method.Type != "aws-iam" {
+		t.Errorf("the method that was refused: %+v, %v", method, err)
+	}
+	if !p.Running() {
+		t.Error("the controller has ended")
+	}
+}
+
+// testPublicKey is what a method of type jwt needs.
+const testPublicKey = `-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8OeKkMHwDTUHfmaXQFkczXISPgs8
+ttk6M7SP9f919zP7z/7MKPYLlSg06WZ3zbUuCLzQnx9dPUELzQwLPLLpeA==
+-----END PUBLIC KEY-----`
 
 // takesOver is for tests of processes: lease proves the bound itself in fake time.
 const takesOver = lease.TakeOver + testkit.Patience/2

@@ -6,25 +6,24 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
-	"github.com/meshtask/consul-ecs/controller/namespaces"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// works are what a controller does, in its words.
-type works struct {
+// passAdapter adapts setup and cleanup to controller.Ports.
+type passAdapter struct {
 	setup *setup.Setup
 	// namespaces is also the ECS of cleaner.
-	namespaces *namespaces.Watcher
+	namespaces *cleanup.Watcher
 	cleaner    *cleanup.Cleaner
 }
 
-func (w *works) ensure(ctx context.Context) (int, error) {
+func (w *passAdapter) ensure(ctx context.Context) (int, error) {
 	changes, err := w.setup.Ensure(ctx)
 	return len(changes), err
 }
 
-func (w *works) ensureNamespaces(ctx context.Context, names []string) error {
+func (w *passAdapter) ensureNamespaces(ctx context.Context, names []string) error {
 	_, err := w.setup.EnsureNamespaces(ctx, names)
 	return err
 }
@@ -32,7 +31,7 @@ func (w *works) ensureNamespaces(ctx context.Context, names []string) error {
 // pass looks at all tasks, makes their namespaces, and deletes what dead ones
 // left. What could not be deleted is no error of a pass: it is logged, and tried
 // again by the next one.
-func (w *works) pass(ctx context.Context) (controller.Result, error) {
+func (w *passAdapter) pass(ctx context.Context) (controller.Result, error) {
 	before := w.namespaces.Counts()
 	report, err := w.cleaner.Look(ctx)
 	if followErr := w.namespaces.Follow(ctx); followErr != nil && ctx.Err() == nil {
@@ -45,7 +44,7 @@ func (w *works) pass(ctx context.Context) (controller.Result, error) {
 	return result(report, w.namespaces.Counts().Sub(before)), err
 }
 
-// result is a report in the controller's words.
+// result converts a report.
 func result(report cleanup.Report, spent ecsread.Counts) controller.Result {
 	r := controller.Result{
 		Tasks: report.Running, Tokens: report.Tokens, Services: report.Services, Foreign: report.Foreign,

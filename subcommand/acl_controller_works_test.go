@@ -16,10 +16,10 @@ func TestResult(t *testing.T) {
 	got := result(cleanup.Report{
 		Running: 5, Tokens: 12, Services: 10, Foreign: 1,
 		Plan: cleanup.Plan{Kept: []cleanup.Kept{
-			{Task: "a", Why: cleanup.WhyYoung, Again: 3 * time.Minute},
-			{Task: "b", Why: cleanup.WhyAgain, Again: 40 * time.Second},
-			{Task: "c", Why: cleanup.WhyYoung, Again: time.Minute},
-			{Task: "d", Why: cleanup.WhyStops},
+			{Task: "a", Why: cleanup.KeepMissingYoung, Again: 3 * time.Minute},
+			{Task: "b", Why: cleanup.KeepMissingRecheck, Again: 40 * time.Second},
+			{Task: "c", Why: cleanup.KeepMissingYoung, Again: time.Minute},
+			{Task: "d", Why: cleanup.KeepStopping},
 		}},
 		Deleted: []cleanup.Item{
 			{Kind: cleanup.KindService, Reason: cleanup.ReasonStopped}, {Kind: cleanup.KindToken, Reason: cleanup.ReasonStopped},
@@ -30,7 +30,7 @@ func TestResult(t *testing.T) {
 	}, ecsread.Counts{Calls: 7, Throttles: 2})
 	want := controller.Result{
 		Tasks: 5, Tokens: 12, Services: 10, Foreign: 1, Failed: 3, AWSCalls: 7, Throttles: 2, Again: 40 * time.Second,
-		Kept: map[string]int{"missing, but too young": 2, "missing, to be looked up again": 1, "stopping": 1},
+		Kept: map[string]int{"missing_young": 2, "missing_recheck": 1, "stopping": 1},
 		Deleted: map[controller.Deletion]int{
 			{Kind: "service", Reason: "stopped"}: 1, {Kind: "token", Reason: "stopped"}: 2, {Kind: "token", Reason: "missing"}: 1,
 		},

@@ -83,7 +83,7 @@ func (w *clusterWorld) run(n int) []string {
 	return ids
 }
 
-// logIn logs a task in with the auth methods that set-up has made, as consul-client
+// logIn logs a task in with the auth methods that setup has made, as consul-client
 // and mesh-init do, and returns its tokens. An operator has set the methods'
 // endpoints.
 func (w *clusterWorld) logIn(sts *awstest.AWS, id string) (secrets []string) {
@@ -104,7 +104,7 @@ func (w *clusterWorld) logIn(sts *awstest.AWS, id string) (secrets []string) {
 	return secrets
 }
 
-// knows says whether Consul knows a token.
+// knows reports whether Consul knows a token.
 func (w *clusterWorld) knows(secret string) bool {
 	w.t.Helper()
 	_, _, err := w.admin.ACL().TokenReadSelf(&api.QueryOptions{Token: secret})
@@ -186,7 +186,7 @@ func (w *clusterWorld) controller(args ...string) *testkit.Process {
 	return consulECS(w.t, w.env(), append([]string{"acl-controller", "-cluster", w.arn, "-interval", "1s", "-aws-rate", "50"}, args...)...)
 }
 
-// leads says whether a process is the leader.
+// leads reports whether a process is the leader.
 func (w *clusterWorld) leads(p *testkit.Process) bool {
 	return strings.HasPrefix(w.leader(), fmt.Sprintf("process %d of ", p.PID))
 }

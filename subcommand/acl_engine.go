@@ -7,8 +7,6 @@ import (
 	"net/url"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/answer"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -21,7 +19,7 @@ const (
 )
 
 // answers asks the engines.
-func (q *aclQuestion) answers(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*answer.Report, []answer.Answer, error) {
+func (q *aclQuestion) answers(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
 	if err := q.check(); err != nil {
 		return nil, nil, err
 	}
@@ -38,38 +36,38 @@ func (q *aclQuestion) answers(ctx context.Context, inv *cli.Invocation, queries 
 	return report, byRules(report, queries), nil
 }
 
-func byRules(report *answer.Report, queries []aclrules.Query) []answer.Answer {
-	all := make([]answer.Answer, len(queries))
+func byRules(report *aclrules.Report, queries []aclrules.Query) []aclrules.Answer {
+	all := make([]aclrules.Answer, len(queries))
 	for i, query := range queries {
 		all[i] = report.Can(query)
 	}
 	return all
 }
 
-func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*answer.Report, []answer.Answer, error) {
+func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
 	allowed, err := q.ask(ctx, queries)
 	switch {
 	case consulutil.UnknownToken(err):
-		report := answer.New(resolver.Resolution{Refused: fmt.Errorf("the token: %w", resolver.ErrNotFound)}, aclrules.Unknown)
+		report := aclrules.NewReport(aclrules.Resolution{Refused: fmt.Errorf("the token: %w", aclrules.ErrNotFound)}, aclrules.Unknown)
 		return report, byRules(report, queries), nil
 	case consulutil.ACLsDisabled(err):
-		report := answer.New(resolver.Resolution{Disabled: resolver.ErrDisabled}, aclrules.Unknown)
+		report := aclrules.NewReport(aclrules.Resolution{Disabled: aclrules.ErrDisabled}, aclrules.Unknown)
 		return report, byRules(report, queries), nil
 	case errors.Is(err, consulutil.ErrNoAuthorize):
 		return nil, nil, &cli.Plain{Err: fmt.Errorf("%w: use -engine resolver", err)}
 	case err != nil:
 		return nil, nil, plain(err)
 	}
-	all := make([]answer.Answer, len(queries))
+	all := make([]aclrules.Answer, len(queries))
 	for i, query := range queries {
-		all[i] = answer.ByServer(query, allowed[i])
+		all[i] = aclrules.ByServer(query, allowed[i])
 	}
 	return nil, all, nil
 }
 
 // byBoth compares. A server without the endpoint leaves our own reading, and so
 // does one that has no such token or no ACLs, of which the report tells.
-func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*answer.Report, []answer.Answer, error) {
+func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries []aclrules.Query) (*aclrules.Report, []aclrules.Answer, error) {
 	allowed, err := q.ask(ctx, queries)
 	switch {
 	case errors.Is(err, consulutil.ErrNoAuthorize):

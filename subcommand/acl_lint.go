@@ -8,7 +8,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/meshtask/consul-ecs/aclrules/snapshot"
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
@@ -39,14 +39,14 @@ func aclLint(fs *flag.FlagSet) aclVerb {
 }
 
 // findings are about files, or about all of an export, or all of a server.
-func findings(ctx context.Context, inv *cli.Invocation, from, datacenter string, files []string) ([]snapshot.Finding, error) {
+func findings(ctx context.Context, inv *cli.Invocation, from, datacenter string, files []string) ([]aclrules.Finding, error) {
 	switch {
 	case len(files) > 0 && from != "":
 		return nil, cli.Usagef("lint: %s and -from: give files or an export", files[0])
 	case len(files) > 0:
 		return lintFiles(inv, files)
 	}
-	var export *snapshot.Snapshot
+	var export *aclrules.Snapshot
 	var err error
 	if from != "" {
 		export, err = readExport(from)
@@ -60,8 +60,8 @@ func findings(ctx context.Context, inv *cli.Invocation, from, datacenter string,
 }
 
 // lintFiles lints policies; - is standard input.
-func lintFiles(inv *cli.Invocation, files []string) ([]snapshot.Finding, error) {
-	var found []snapshot.Finding
+func lintFiles(inv *cli.Invocation, files []string) ([]aclrules.Finding, error) {
+	var found []aclrules.Finding
 	var errs []error
 	for _, file := range files {
 		var text []byte
@@ -75,7 +75,7 @@ func lintFiles(inv *cli.Invocation, files []string) ([]snapshot.Finding, error) 
 			errs = append(errs, err)
 			continue
 		}
-		found = append(found, snapshot.LintText(file, string(text))...)
+		found = append(found, aclrules.LintNamedText(file, string(text))...)
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, &cli.UsageError{Err: err}

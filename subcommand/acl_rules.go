@@ -7,7 +7,7 @@ import (
 	"io"
 	"os"
 
-	"github.com/meshtask/consul-ecs/aclrules/snapshot"
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -59,7 +59,7 @@ func aclExport(fs *flag.FlagSet) aclVerb {
 }
 
 // exportServer reads all of a server's ACL objects.
-func exportServer(ctx context.Context, inv *cli.Invocation, datacenter string) (*snapshot.Snapshot, error) {
+func exportServer(ctx context.Context, inv *cli.Invocation, datacenter string) (*aclrules.Snapshot, error) {
 	reader, err := aclReader(inv, consulutil.Options{}, datacenter)
 	if err != nil {
 		return nil, err
@@ -72,13 +72,13 @@ func exportServer(ctx context.Context, inv *cli.Invocation, datacenter string) (
 }
 
 // readExport reads what export has written.
-func readExport(file string) (*snapshot.Snapshot, error) {
+func readExport(file string) (*aclrules.Snapshot, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, cli.Usagef("-from: %w", err)
 	}
 	defer f.Close()
-	export, err := snapshot.Read(f)
+	export, err := aclrules.ReadSnapshot(f)
 	if err != nil {
 		return nil, cli.Usagef("-from %s: %w", file, err)
 	}

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/answer"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -21,7 +19,7 @@ import (
 type aclSubject struct {
 	tokenFile, accessor, from, defaultPolicy, datacenter string
 	policyFiles, groups                                  words
-	login                                                resolver.Login
+	login                                                aclrules.Login
 	tags, claims                                         pairs
 }
 
@@ -107,20 +105,20 @@ func verdictOf(text string) (v aclrules.Verdict, ok bool) {
 	return aclrules.Unknown, text == ""
 }
 
-// offline tells whether no server is needed: the policies are given, and
+// offline reports whether no server is needed: the policies are given, and
 // nothing else is asked for.
 func (s *aclSubject) offline() bool {
 	return s.from == "" && len(s.policyFiles) > 0 && s.tokenFile == "" && s.accessor == "" && s.login.Method == ""
 }
 
-// shown tells whether the subject is a token whose secret is at hand: only such
+// shown reports whether the subject is a token whose secret is at hand: only such
 // a one can be shown to a server.
 func (s *aclSubject) shown() bool {
 	return s.from == "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0
 }
 
 // report resolves the subject.
-func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*answer.Report, error) {
+func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*aclrules.Report, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -132,23 +130,23 @@ func (s *aclSubject) report(ctx context.Context, inv *cli.Invocation) (*answer.R
 	if err != nil {
 		return nil, err
 	}
-	found := resolver.New(w.getters, resolver.Options{Datacenter: w.datacenter, Now: time.Now()}).Resolve(ctx, subject)
+	found := aclrules.NewResolver(w.getters, aclrules.ResolverOptions{Datacenter: w.datacenter, Now: time.Now()}).Resolve(ctx, subject)
 	byDefault, _ := verdictOf(s.defaultPolicy)
 	if byDefault == aclrules.Unknown {
 		byDefault = w.defaultPolicy(ctx)
 	}
-	return answer.New(found, byDefault), nil
+	return aclrules.NewReport(found, byDefault), nil
 }
 
 // subject is what the flags name.
-func (s *aclSubject) subject() (resolver.Subject, error) {
-	subject := resolver.Subject{Token: s.accessor, Self: s.tokenFile != "" || s.shown()}
+func (s *aclSubject) subject() (aclrules.Subject, error) {
+	subject := aclrules.Subject{Token: s.accessor, Self: s.tokenFile != "" || s.shown()}
 	for _, file := range s.policyFiles {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			return subject, cli.Usagef("-policy-file: %w", err)
 		}
-		subject.Policies = append(subject.Policies, resolver.Policy{Name: file, Rules: string(text)})
+		subject.Policies = append(subject.Policies, aclrules.Policy{Name: file, Rules: string(text)})
 	}
 	if s.login.Method != "" {
 		login := s.login
@@ -168,7 +166,7 @@ func (s *aclSubject) subject() (resolver.Subject, error) {
 // world is where the subject's parts are read. defaultPolicy is asked last: the
 // answers to other questions may tell it.
 type world struct {
-	getters       resolver.Getters
+	getters       aclrules.Getters
 	datacenter    string
 	defaultPolicy func(context.Context) aclrules.Verdict
 }
@@ -205,10 +203,10 @@ func always(v aclrules.Verdict) func(context.Context) aclrules.Verdict {
 
 // shownToken is a token that was shown by its secret: itself it sees what it
 // links to, and reader may see more.
-type shownToken struct{ own, reader resolver.Tokens }
+type shownToken struct{ own, reader aclrules.Tokens }
 
 // Token implements resolver.Tokens for the own token.
-func (s shownToken) Token(ctx context.Context, _ string) (resolver.Token, error) {
+func (s shownToken) Token(ctx context.Context, _ string) (aclrules.Token, error) {
 	t, err := s.own.Token(ctx, "")
 	if err != nil {
 		return t, err
@@ -247,7 +245,7 @@ func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*a
 // does not have.
 func community(what, value string) error {
 	if value != "" && value != "default" {
-		return cli.Usagef("%s %s: %w", what, value, resolver.ErrEnterprise)
+		return cli.Usagef("%s %s: %w", what, value, aclrules.ErrEnterprise)
 	}
 	return nil
 }

@@ -251,7 +251,7 @@ func aclUsage(t *testing.T, w *aclWorld) {
 	w.file(t, "bad.json", `{"version":9}`)
 	for args, want := range map[string]string{
 		"":                                "say what to do: can, explain, rules, lint or export",
-		"may":                             `unknown word "may": want can, explain, rules, lint or export`,
+		"may":                             `unknown subcommand "may": want can, explain, rules, lint or export`,
 		"can":                             "nothing is asked: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write",
 		"can service:web":                 `"service:web" has no access`,
 		"can service:web write -json":     `-json: flags come before other words`,

@@ -2,6 +2,8 @@ package subcommand
 
 import (
 	"os/exec"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -22,6 +24,9 @@ func TestAppEntrypointUsage(t *testing.T) {
 	}{
 		{"no arguments", nil, 1},
 		{"bad delay", []string{"-shutdown-delay", "soon", "true"}, 1},
+		{"negative delay", []string{"-shutdown-delay", "-1s", "true"}, 1},
+		{"no time to stop in", []string{"-stop-timeout", "999ms", "true"}, 1},
+		{"delay longer than the stop timeout", []string{"-shutdown-delay", "40s", "true"}, 0},
 		{"delay without command", []string{"-shutdown-delay", "1s"}, 1},
 		{"bad level", []string{"-log-level=LOUD", "true"}, 1},
 		{"no such program", []string{"./no-such-program"}, 1},
@@ -34,7 +39,35 @@ func TestAppEntrypointUsage(t *testing.T) {
 	}
 }
 
-func TestWeakness06FlagsAfterTheCommandAreTheCommands(t *testing.T) {
+func TestAppEntrypointChecksTheShutdownDelay(t *testing.T) {
+	t.Parallel()
+	const warning = "-shutdown-delay does not fit into -stop-timeout"
+	for name, c := range map[string]struct {
+		flags []string
+		want  string // no warning when empty
+	}{
+		"negative":                {[]string{"-shutdown-delay=-1s"}, "-shutdown-delay -1s: want 0 or more"},
+		"stop timeout too short":  {[]string{"-stop-timeout=1ms"}, "-stop-timeout 1ms: want at least 1s"},
+		"beyond ECS's default":    {[]string{"-shutdown-delay=40s"}, warning},
+		"as long as the default":  {[]string{"-shutdown-delay=30s"}, warning},
+		"within the default":      {[]string{"-shutdown-delay=29s"}, ""},
+		"within the stop timeout": {[]string{"-shutdown-delay=40s", "-stop-timeout=1m"}, ""},
+		"beyond the stop timeout": {[]string{"-shutdown-delay=20s", "-stop-timeout=10s"}, warning},
+		"no delay":                {nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			command := testkit.SelfArgs("consul-ecs", slices.Concat([]string{"app-entrypoint"}, c.flags, []string{"true"})...)
+			output, _ := exec.Command(command[0], command[1:]...).CombinedOutput()
+			got := string(output)
+			if !strings.Contains(got, c.want) || (c.want == "" && strings.Contains(got, warning)) {
+				t.Errorf("want %q in:\n%s", c.want, got)
+			}
+		})
+	}
+}
+
+func TestFlagsAfterTheCommandAreTheCommands(t *testing.T) {
 	t.Parallel()
 	echo, err := exec.LookPath("echo")
 	if err != nil {
@@ -75,7 +108,6 @@ func TestAppEntrypoint(t *testing.T) {
 		{"INT during the delay", []string{"-shutdown-delay", "1h"}, []syscall.Signal{term, intr}, 42},
 		{"INT after TERM swallowed by -compat", []string{"-compat"}, []syscall.Signal{term, intr}, 42},
 		{"weakness 6: delay 0 delivers TERM", nil, []syscall.Signal{term}, 55},
-		{"negative delay delivers TERM", []string{"-shutdown-delay", "-1s"}, []syscall.Signal{term}, 55},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -108,7 +140,7 @@ func TestAppEntrypointSecondTermDuringTheDelayIsForwarded(t *testing.T) {
 	exits(t, p, 0)
 }
 
-func TestWeakness06DeathBySignalIs128PlusN(t *testing.T) {
+func TestDeathBySignalIs128PlusN(t *testing.T) {
 	t.Parallel()
 	p := wrapApp(t, nil, "sh", "-c", "echo ready; exec sleep 600")
 	p.Expect("ready")

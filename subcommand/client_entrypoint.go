@@ -5,7 +5,6 @@ import (
 	"context"
 	"flag"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -38,7 +37,7 @@ CA certificates and the agent's configuration to the volume, and runs
 
 On TERM or INT the agent stays until all other containers have stopped, at most
 until 10 s before the stop timeout ends. Then it leaves, and the token is logged
-out last. Every other way out logs the token out too and removes client-token
+out last, and service-token if health-sync has not. Every other way out logs the token out too and removes client-token
 and client-token.owner; the CA certificates stay.
 
 An agent that dies is taken out of the catalog with its services, unless it has
@@ -106,12 +105,12 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 		return err
 	})
 	fs.StringVar(&f.method, "auth-method", clientagent.DefaultAuthMethod, "`name` of the clients' auth method")
-	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and log-out")
+	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and logout")
 	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")
 	fs.BoolVar(&f.compat, "compat", false, "give client-token the mode of version 0.6, 0644")
 	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that the agent does not wait for, such as log routers")
-	fs.DurationVar(&f.stop, "stop-timeout", workload.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+	stopTimeoutFlag(fs, &f.stop)
 	fs.DurationVar(&f.limit, "start-timeout", retry.StartLimit, "give up after this `duration` at one step of the start")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default logLevel of the configuration, else INFO)")
 }
@@ -127,7 +126,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	// Queued from here on, so that no signal is lost before there is an agent.
 	signals := supervise.Subscribe()
 	defer signals.Stop()
-	debug.SetGCPercent(wrapperGCPercent)
+	limitRuntime(inv, wrapperGCPercent)
 	if err := cli.NoArgs(inv); err != nil {
 		return err
 	}
@@ -170,8 +169,8 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // options are the flags, over the environment, over mesh-init's configuration.
 func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) {
-	if f.stop < minStopTimeout {
-		return clientagent.Options{}, cli.Usagef("-stop-timeout %s: want at least %s", f.stop, minStopTimeout)
+	if err := checkStopTimeout(f.stop); err != nil {
+		return clientagent.Options{}, err
 	}
 	if f.limit <= 0 {
 		return clientagent.Options{}, cli.Usagef("-start-timeout %s: want more than 0", f.limit)

@@ -180,9 +180,9 @@ func (s *clientTask) wantNothing(t *testing.T) {
 	}
 }
 
-// TestWeakness16ClientLeavesLast: a real agent joins with a real login, stays
+// TestClientLeavesLast: a real agent joins with a real login, stays
 // for the other containers after TERM, leaves, and is logged out after that.
-func TestWeakness16ClientLeavesLast(t *testing.T) {
+func TestClientLeavesLast(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")
 	s := w.task(t, "leaves-last")
@@ -297,7 +297,7 @@ func TestClientThatIsRefused(t *testing.T) {
 		args []string
 		exit int
 	}{
-		"unknown auth method": {[]string{"-auth-method", "nope"}, 2},
+		"unknown auth method": {[]string{"-auth-method", "nope", "-start-timeout", "300ms"}, 3},
 		"no consul program":   {[]string{"-consul-path", "/nonexistent/consul"}, 1},
 		"no such file":        {[]string{"-agent-config-file", "/dev/null/x.hcl"}, 1},
 		"broken file":         {[]string{"-agent-config-file", broken}, 1}, // as the agent says
@@ -311,9 +311,9 @@ func TestClientThatIsRefused(t *testing.T) {
 	}
 }
 
-// TestWeakness12TERMDuringTheClientsLogin: the token is made and its answer on
+// TestTERMDuringTheClientsLogin: the token is made and its answer on
 // the way when TERM comes.
-func TestWeakness12TERMDuringTheClientsLogin(t *testing.T) {
+func TestTERMDuringTheClientsLogin(t *testing.T) {
 	t.Parallel()
 	w := newClientWorld(t, "")
 	s := w.task(t, "term")

@@ -48,7 +48,7 @@ func (w *clientWorld) https(t *testing.T) (address, certificate string) {
 }
 
 // TestClientWithTLS: the server takes no RPC without a certificate, and the
-// agent has none before auto-encrypt; login and log-out go to HTTPS.
+// agent has none before auto-encrypt; login and logout go to HTTPS.
 func TestClientWithTLS(t *testing.T) {
 	t.Parallel()
 	dir, ca := certificates(t)

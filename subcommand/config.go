@@ -13,7 +13,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/registrar"
 )
 
@@ -43,7 +42,7 @@ func configCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Check a configuration, or print its schema",
 		Usage:    "config schema | config validate [-file FILE] [-json]",
-		Complete: completion.Verbs("schema", "validate"),
+		Complete: cli.Verbs("schema", "validate"),
 		Help:     configHelp,
 		Run: func(_ context.Context, inv *cli.Invocation) error {
 			return runConfig(inv)
@@ -65,7 +64,7 @@ func runConfig(inv *cli.Invocation) error {
 		fs.StringVar(&v.file, "file", "", "")
 		fs.BoolVar(&v.json, "json", false, "")
 	default:
-		return cli.Usagef("unknown word %q: want schema or validate", verb)
+		return cli.Usagef("unknown subcommand %q: want schema or validate", verb)
 	}
 	err := fs.Parse(words)
 	switch {

@@ -62,7 +62,7 @@ func TestConfigValidate(t *testing.T) {
 			"consul-ecs config: read configuration: open /nonexistent/config.json: no such file or directory\n"},
 		{"stray word", good, ``, []string{"validate", "config.json"}, 1, "", "consul-ecs config: validate: unexpected argument \"config.json\"\n"},
 		{"unknown flag", good, ``, []string{"validate", "-x"}, 1, "", "consul-ecs config: validate: flag provided but not defined: -x\n"},
-		{"unknown word", good, ``, []string{"check"}, 1, "", "consul-ecs config: unknown word \"check\": want schema or validate\n"},
+		{"unknown word", good, ``, []string{"check"}, 1, "", "consul-ecs config: unknown subcommand \"check\": want schema or validate\n"},
 		{"no word", good, ``, nil, 1, "", "consul-ecs config: say what to do: config schema, or config validate\n"},
 	}
 	for _, tt := range tests {

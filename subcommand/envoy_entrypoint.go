@@ -4,8 +4,6 @@ import (
 	"context"
 	"flag"
 	"os"
-	"runtime/debug"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -16,14 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/supervise"
 )
 
-const (
-	ignoreContainersEnv = "CONSUL_ECS_IGNORE_CONTAINERS"
-	defaultKillGrace    = 10 * time.Second
-	// wrapperGCPercent makes the collector start at 1 MB instead of 4 MB of
-	// garbage. A wrapper runs in every task and does next to nothing, so memory
-	// is what it costs.
-	wrapperGCPercent = 25
-)
+const defaultKillGrace = 10 * time.Second
 
 func envoyEntrypointCommand() cli.Command {
 	var level, ignore string
@@ -80,41 +71,4 @@ func envoyDrain(command []string, log hclog.Logger) func(context.Context) error 
 		return nil
 	}
 	return entrypoint.Drainer(address)
-}
-
-// ignored are the containers of -ignore-containers and of the environment.
-func ignored(inv *cli.Invocation, names string) []string {
-	return append(splitNames(names), splitNames(inv.Getenv(ignoreContainersEnv))...)
-}
-
-// splitNames splits a comma-separated list and drops blanks.
-func splitNames(s string) []string {
-	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-func logLevelFlag(fs *flag.FlagSet, level *string) {
-	fs.StringVar(level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
-}
-
-// runWrapped starts the command given by the arguments and hands it to
-// supervise it, whose result is the exit code. Signals are queued from here
-// on, so that one that comes before the child is there is not lost.
-func runWrapped(inv *cli.Invocation, level string, control func(*supervise.Process, <-chan os.Signal) int) error {
-	signals := supervise.Subscribe()
-	defer signals.Stop()
-	debug.SetGCPercent(wrapperGCPercent)
-	if err := inv.UseLogger(level, false); err != nil {
-		return err
-	}
-	if len(inv.Args) == 0 {
-		return cli.Usagef("command is required: name the program to run after the flags")
-	}
-	child, err := supervise.Start(supervise.Command{Args: inv.Args}, inv.Log)
-	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
-	if code := control(child, signals.C()); code != cli.ExitOK {
-		return &cli.ExitError{Code: code}
-	}
-	return nil
 }

@@ -65,7 +65,7 @@ Example:
   2 to delete of 1 dead task; 1 task stays; 120 tasks run
   $ consul-ecs gc -apply -cluster arn:aws:ecs:us-east-1:123456789012:cluster/shop`
 
-// gcWait is the longest that gc waits for a second look, unless told otherwise.
+// gcWait is the longest that gc waits for a second look, by default.
 const gcWait = 6 * time.Minute
 
 func gcCommand() cli.Command {
@@ -104,7 +104,7 @@ func (f *gcFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default WARN: what is deleted is printed)")
 }
 
-// check finds every mistake that can be found without asking anybody.
+// check finds every mistake that can be found without a request.
 func (f *gcFlags) check(inv *cli.Invocation) error {
 	level := f.level
 	if level == "" {
@@ -116,12 +116,12 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 			errs = append(errs, cli.Usagef(format, args...))
 		}
 	}
-	mistake(f.plan == f.apply, "say what to do: -plan or -apply")
+	mistake(f.plan == f.apply, "exactly one of -plan, -apply is required")
 	for _, arn := range f.clusters {
 		_, err := ecsread.ParseCluster(arn)
 		mistake(err != nil, "-cluster: %w", err)
 	}
-	mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "which cluster? Give -cluster ARN, or run this in a task of it")
+	mistake(len(f.clusters) == 0 && inv.Getenv(tmds.EnvVar) == "", "no cluster: give -cluster ARN, or run this in a task of it")
 	mistake(f.wait < 0, "-wait %s: want 0s or more", f.wait)
 	errs = append(errs, f.sharedFlags.check())
 	_, err := consulutil.NewClient(consulOptions(inv))
@@ -225,7 +225,7 @@ func (f *gcFlags) look(ctx context.Context, progress io.Writer, once func(contex
 		if err != nil || again == 0 {
 			return r, err
 		}
-		wait = wait.Round(time.Second) + time.Second // Consul tells the time in seconds
+		wait = wait.Round(time.Second) + time.Second // Consul's Date header has seconds
 		fmt.Fprintf(progress, "%s unknown to ECS: looking again in %s, at %s\n", count(again, "task is", "tasks are"), wait, time.Now().Add(wait).Format(time.TimeOnly))
 		if retry.Sleep(ctx, wait) != nil {
 			return r, context.Cause(ctx)

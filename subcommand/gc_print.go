@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-// print writes a report for people or as JSON.
+// print writes a report as text or as JSON.
 func (f *gcFlags) print(inv *cli.Invocation, r *cleanup.Report, text func(io.Writer, *cleanup.Report)) error {
 	if f.json {
 		return writeJSON(inv.Stdout, r)
@@ -42,7 +42,7 @@ func printPlan(w io.Writer, r *cleanup.Report) {
 		if k.Detail != "" {
 			detail = ", " + k.Detail
 		}
-		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Why, detail, count(k.Tokens, "token", "tokens"), count(k.Services, "service", "services"))
+		fmt.Fprintf(w, "%s stays: %s%s (%s, %s)\n", k.Task, k.Why.Text(), detail, count(k.Tokens, "token", "tokens"), count(k.Services, "service", "services"))
 	}
 	reservation := ""
 	if r.Partial {

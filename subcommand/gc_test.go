@@ -141,9 +141,9 @@ func TestGCSaysWhatItCannotDo(t *testing.T) {
 		code int
 		want string
 	}{
-		"neither":       {nil, []string{"-cluster", w.arn}, 1, "say what to do: -plan or -apply"},
-		"both":          {nil, []string{"-plan", "-apply", "-cluster", w.arn}, 1, "say what to do: -plan or -apply"},
-		"no cluster":    {nil, []string{"-plan"}, 1, "which cluster?"},
+		"neither":       {nil, []string{"-cluster", w.arn}, 1, "exactly one of -plan, -apply is required"},
+		"both":          {nil, []string{"-plan", "-apply", "-cluster", w.arn}, 1, "exactly one of -plan, -apply is required"},
+		"no cluster":    {nil, []string{"-plan"}, 1, "no cluster: give -cluster ARN"},
 		"a name":        {nil, []string{"-plan", "-cluster", "mesh"}, 1, `-cluster: cluster "mesh": want arn:`},
 		"rate":          {nil, []string{"-plan", "-cluster", w.arn, "-aws-rate", "0"}, 1, "-aws-rate 0: want"},
 		"wait":          {nil, []string{"-plan", "-cluster", w.arn, "-wait", "-1s"}, 1, "-wait -1s: want"},

@@ -3,11 +3,9 @@ package subcommand
 import (
 	"context"
 	"flag"
-	"runtime/debug"
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -15,12 +13,9 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// gcPercent halves the heap that garbage may fill: over five minutes 14.0 MB
-// of memory instead of 16.3, for 0.01 s of processor time a minute.
-const gcPercent = 50
-
-// minStopTimeout is the shortest that leaves time for a write and a log-out.
-const minStopTimeout = time.Second
+// healthSyncGCPercent halves the heap that garbage may fill: over five minutes
+// 14.0 MB of memory instead of 16.3, for 0.01 s of processor time a minute.
+const healthSyncGCPercent = 50
 
 func healthSyncCommand() cli.Command {
 	var stopTimeout time.Duration
@@ -41,7 +36,10 @@ service-token until the application containers have stopped, and health-sync
 logs it out after them, or 12 s before the stop timeout ends. When the container
 consul-client stops before them, both tokens are logged out at once.
 
-The exit code is 0 when every check was left critical, also when a log-out
+When the agent refuses connections for 5 s after TERM, the services are taken out
+of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
+
+The exit code is 0 when every check was left critical, also when a logout
 failed; 1 for a wrong call or configuration; 3 when the task metadata could
 not be read in 3 minutes or a check may still be passing.
 
@@ -54,7 +52,7 @@ Environment:
 Example:
   $ consul-ecs health-sync -stop-timeout 60s`,
 		Flags: func(fs *flag.FlagSet) {
-			fs.DurationVar(&stopTimeout, "stop-timeout", workload.DefaultStopTimeout, "the container's stopTimeout, in which everything after TERM has to be done")
+			stopTimeoutFlag(fs, &stopTimeout)
 			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that are no applications, such as log routers; as for envoy-entrypoint")
 		},
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
@@ -63,12 +61,10 @@ Example:
 			if err := cli.NoArgs(inv); err != nil {
 				return err
 			}
-			if stopTimeout < minStopTimeout {
-				return cli.Usagef("-stop-timeout %s: want at least %s", stopTimeout, minStopTimeout)
+			if err := checkStopTimeout(stopTimeout); err != nil {
+				return err
 			}
-			if inv.Getenv("GOGC") == "" {
-				debug.SetGCPercent(gcPercent)
-			}
+			limitRuntime(inv, healthSyncGCPercent)
 			return healthSync(ctx, inv, healthsync.Options{StopTimeout: stopTimeout, Ignore: ignored(inv, ignore)})
 		},
 	}
@@ -95,20 +91,23 @@ func healthSync(ctx context.Context, inv *cli.Invocation, o healthsync.Options) 
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
 		Checks:   checks,
-		LogOut:   serverLogOut(cfg),
+		// The servers' client is made when it is needed: health does not depend on
+		// it.
+		LogOut: func(ctx context.Context, secret string) error {
+			servers, err := consulutil.NewClient(serverOptions(cfg))
+			if err != nil {
+				return err
+			}
+			return consulutil.Logout(ctx, servers, secret)
+		},
+		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
+			servers, err := consulutil.NewClient(serverOptions(cfg))
+			if err != nil {
+				return err
+			}
+			return consulutil.DeregisterWorkload(ctx, servers, w, token)
+		},
 		Classify: consulutil.Classify,
 		Log:      inv.Log,
 	})
-}
-
-// serverLogOut logs out at the address that the login went to. The client is
-// made when it is needed, because health does not depend on it.
-func serverLogOut(cfg *config.Config) func(context.Context, string) error {
-	return func(ctx context.Context, secret string) error {
-		servers, err := consulutil.NewClient(serverOptions(cfg))
-		if err != nil {
-			return err
-		}
-		return consulutil.Logout(ctx, servers, secret)
-	}
 }

@@ -121,11 +121,11 @@ func TestHealthSyncProcess(t *testing.T) {
 	}
 }
 
-// TestWeakness17TrafficGoesBeforeTheApplication: all containers of the task get
+// TestTrafficGoesBeforeTheApplication: all containers of the task get
 // TERM at once. The check turns critical while application and Envoy still
 // serve, so that peers have gone elsewhere when the application gets its TERM,
 // and Envoy comes last. 0.6 promised no order.
-func TestWeakness17TrafficGoesBeforeTheApplication(t *testing.T) {
+func TestTrafficGoesBeforeTheApplication(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {

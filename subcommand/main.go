@@ -4,12 +4,11 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/cli/completion"
 )
 
 // Main runs the subcommand that args names and returns the exit code.
 func Main(args []string) int {
-	return cli.Main(completion.With(cli.App{
+	return cli.Main(cli.With(cli.App{
 		Name:     "consul-ecs",
 		Version:  cli.Version(),
 		Commands: commands(),

@@ -168,7 +168,7 @@ func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 	return tmds.New(uri), nil
 }
 
-// serverOptions lead to the Consul servers, for login and log-out.
+// serverOptions lead to the Consul servers, for login and logout.
 func serverOptions(cfg *config.Config) consulutil.Options {
 	return consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile}
 }

@@ -103,9 +103,9 @@ func TestMeshInitProcess(t *testing.T) {
 	}
 }
 
-// TestWeakness12TERMAfterLogin: 0.6 died of it and left the token behind. Here
+// TestTERMAfterLogin: 0.6 died of it and left the token behind. Here
 // the login works and the agent is out of reach.
-func TestWeakness12TERMAfterLogin(t *testing.T) {
+func TestTERMAfterLogin(t *testing.T) {
 	t.Parallel()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
 	if err != nil {

@@ -108,12 +108,13 @@ func (m *metadata) reads(t *testing.T, n int) {
 }
 
 // task is a metadata answer: helpers and pause run on, the application and
-// "router" have these statuses.
+// "router" have these statuses. Its Name is that of the asking container, so
+// that it answers the base URI, too.
 func task(appDesired, appKnown, router string) string {
 	container := func(name, kind, desired, known string) string {
 		return fmt.Sprintf(`{"Name":%q,"Type":%q,"DesiredStatus":%q,"KnownStatus":%q}`, name, kind, desired, known)
 	}
-	return `{"Cluster":"mesh","TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a6465404e8b1b2356dc13c2f8","Family":"web","DesiredStatus":"STOPPED","KnownStatus":"RUNNING","Containers":[` +
+	return `{"Name":"sidecar-proxy","Cluster":"mesh","TaskARN":"arn:aws:ecs:us-west-2:111122223333:task/mesh/0f9de17a6465404e8b1b2356dc13c2f8","Family":"web","DesiredStatus":"STOPPED","KnownStatus":"RUNNING","Containers":[` +
 		container("app", "NORMAL", appDesired, appKnown) + "," +
 		container("router", "NORMAL", "STOPPED", router) + "," +
 		container("consul-client", "NORMAL", "STOPPED", "RUNNING") + "," +

@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func TestWeakness05DistinctSignalsSentTogetherAllArrive(t *testing.T) {
+func TestDistinctSignalsSentTogetherAllArrive(t *testing.T) {
 	t.Parallel()
 	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("listen")...)
 	p.Expect("ready")
@@ -37,7 +37,7 @@ func TestWeakness05DistinctSignalsSentTogetherAllArrive(t *testing.T) {
 }
 
 // A queue that nobody empties must still take a new kind of signal.
-func TestWeakness05ABusyReceiverLosesNoKind(t *testing.T) {
+func TestABusyReceiverLosesNoKind(t *testing.T) {
 	t.Parallel()
 	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("deaf")...)
 	p.Expect("ready")
@@ -49,7 +49,7 @@ func TestWeakness05ABusyReceiverLosesNoKind(t *testing.T) {
 	p.Expect("2")
 }
 
-func TestWeakness05EarlySignalIsNotLost(t *testing.T) {
+func TestEarlySignalIsNotLost(t *testing.T) {
 	t.Parallel()
 	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("early", testkit.SelfArgs("sleep")...)...)
 	p.Expect("subscribed")

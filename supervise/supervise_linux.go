@@ -163,7 +163,7 @@ func (p *Process) setReaped(code int) {
 	p.reaped, p.code = true, code
 }
 
-// ended says whether the child waits to be reaped.
+// ended reports whether the child waits to be reaped.
 func ended(pid int) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
@@ -238,7 +238,7 @@ func subscribed() []os.Signal {
 	return all
 }
 
-// ownSignal says whether sig is about this process only.
+// ownSignal reports whether sig is about this process only.
 func ownSignal(sig os.Signal) bool {
 	return sig == syscall.SIGCHLD || sig == syscall.SIGURG || sig == syscall.SIGPIPE
 }

@@ -31,7 +31,7 @@ func everywhere(t *testing.T, test func(*testing.T, testkit.ProcessOptions)) {
 	}
 }
 
-func TestWeakness06ExitCode(t *testing.T) {
+func TestExitCode(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		role, arg string

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Defaults of ECS in the units of the task definition
-// (spec/ecs-semantics.md sections 1.4, 1.6 and 2.1).
+// Defaults of ECS in the units of the task definition.
 const (
 	DefaultStopTimeout          = 30
 	DefaultHealthInterval       = 30

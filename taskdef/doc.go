@@ -1,6 +1,6 @@
 // Package taskdef is the ECS task definition: its types, a parser that reports
 // everything wrong at once, the defaults registration fills in, and the rules
-// by which ECS accepts or refuses it (spec/ecs-semantics.md section 6).
+// by which ECS accepts or refuses it.
 //
 // Flow: (1) Parse finds the document, also inside a describe-task-definition
 // answer; (2) it binds every value to the types and collects type errors and

@@ -116,7 +116,7 @@ func advice(doc []byte, at int) string {
 	return ""
 }
 
-// looksLikeYAML tells whether the first line that says something could only be
+// looksLikeYAML reports whether the first line that says something could only be
 // YAML's.
 func looksLikeYAML(doc []byte) bool {
 	for line := range bytes.Lines(doc) {

@@ -46,7 +46,7 @@ type Report func(path, format string, args ...any)
 // CodeType is the code of a value of the wrong type; Parse reports it.
 const CodeType = "type"
 
-// Rules returns the rule table: everything of spec/ecs-semantics.md section 6
+// Rules returns the rule table: every rule of RegisterTaskDefinition
 // that registration checks, in the order of that section.
 func Rules() []Rule {
 	return slices.Concat(structureRules(), containerRules(), dependencyRules(), networkRules(), fargateRules())
@@ -68,7 +68,7 @@ func (d *TaskDefinition) Validate() []Violation {
 	return found
 }
 
-// IsFargate tells whether the rules of Fargate apply: FARGATE is among
+// IsFargate reports whether the rules of Fargate apply: FARGATE is among
 // requiresCompatibilities.
 func (d *TaskDefinition) IsFargate() bool {
 	return slices.Contains(d.RequiresCompatibilities, "FARGATE")
@@ -122,5 +122,5 @@ func warning(r Rule) Rule {
 
 func isTrue(p *bool) bool { return p != nil && *p }
 
-// outside tells whether a value is set and not in low..high.
+// outside reports whether a value is set and not in low..high.
 func outside(p *int, low, high int) bool { return p != nil && (*p < low || *p > high) }

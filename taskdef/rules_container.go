@@ -19,7 +19,7 @@ func containerRules() []Rule {
 		each("granular-timeout", checkTimeouts),
 		each("health-check", checkHealth),
 		warning(each("health-check-long-timeout", func(_ *TaskDefinition, c *Container, report Report) {
-			// Documents give 60, newer ones 120 (spec section 10 item 4).
+			// Documents give 60, newer ones 120.
 			if h := c.HealthCheck; h != nil && h.Timeout != nil && *h.Timeout > 60 && *h.Timeout <= 120 {
 				report(".healthCheck.timeout", "timeout %d: not every ECS version takes more than 60 seconds", *h.Timeout)
 			}

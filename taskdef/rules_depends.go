@@ -18,7 +18,7 @@ type Edge struct {
 }
 
 // Edges returns the orderings a container asks for. ECS counts links and
-// volumesFrom like dependsOn (spec/ecs-semantics.md section 1.4).
+// volumesFrom like dependsOn.
 func (c *Container) Edges() []Edge {
 	var edges []Edge
 	for _, dep := range c.DependsOn {

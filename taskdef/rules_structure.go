@@ -113,7 +113,7 @@ func checkEnums(d *TaskDefinition, report Report) {
 
 const nameFormat = "1 to 255 letters, digits, '_' or '-'"
 
-// ValidName tells whether ECS takes a name of a family, a container, a volume, a
+// ValidName reports whether ECS takes a name of a family, a container, a volume, a
 // cluster or a service.
 func ValidName(s string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9_-]{1,255}$`).MatchString(s)

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// section6 has a definition for every line of spec/ecs-semantics.md section 6,
+// section6 has a definition for every rule of RegisterTaskDefinition,
 // in its order, and more than one where a line names several things. Each
 // breaks that line only.
 type section6 struct {

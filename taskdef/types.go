@@ -58,7 +58,7 @@ type Container struct {
 	Essential     *bool          `json:"essential,omitzero"`
 	RestartPolicy *RestartPolicy `json:"restartPolicy,omitzero"`
 	// EntryPoint drops both the image's ENTRYPOINT and its CMD; Command
-	// replaces only CMD (spec/ecs-semantics.md section 7).
+	// replaces only CMD.
 	EntryPoint       []string          `json:"entryPoint,omitzero"`
 	Command          []string          `json:"command,omitzero"`
 	Environment      []KeyValue        `json:"environment,omitzero"`
@@ -95,7 +95,7 @@ type Container struct {
 	CredentialSpecs        []string          `json:"credentialSpecs,omitzero"`
 }
 
-// IsEssential tells whether the task stops with this container; the default is
+// IsEssential reports whether the task stops with this container; the default is
 // true.
 func (c *Container) IsEssential() bool { return c.Essential == nil || *c.Essential }
 
@@ -125,7 +125,7 @@ type HealthCheck struct {
 	StartPeriod *int     `json:"startPeriod,omitzero"`
 }
 
-// Enabled tells whether there is a check to run: ["NONE"] and nil are none.
+// Enabled reports whether there is a check to run: ["NONE"] and nil are none.
 func (h *HealthCheck) Enabled() bool {
 	return h != nil && len(h.Command) > 0 && h.Command[0] != "NONE"
 }

@@ -146,7 +146,7 @@ type RuntimePlatform struct {
 	OperatingSystemFamily string `json:"operatingSystemFamily,omitzero"`
 }
 
-// IsWindows tells whether the task needs Windows of any version.
+// IsWindows reports whether the task needs Windows of any version.
 func (p *RuntimePlatform) IsWindows() bool {
 	return p != nil && strings.HasPrefix(p.OperatingSystemFamily, "WINDOWS_")
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// Names of the containers that belong to consul-ecs (the container contract of
-// spec/agent-mode.md; install and dataplane are those of later generations).
+// Names of the containers that belong to consul-ecs, as hashicorp/consul-ecs and its
+// Terraform modules have them; install and dataplane are those of later generations.
 const (
 	ContainerMeshInit     = "consul-ecs-mesh-init"
 	ContainerConsulClient = "consul-client"

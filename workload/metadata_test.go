@@ -56,7 +56,7 @@ func TestTaskIdentity(t *testing.T) {
 	}
 }
 
-func TestWeakness21ClusterARN(t *testing.T) {
+func TestClusterARN(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, cluster, taskARN, want string }{
 		{"ARN on Fargate", "arn:aws:ecs:us-west-2:1:cluster/mesh", "arn:aws:ecs:us-west-2:1:task/mesh/id", "arn:aws:ecs:us-west-2:1:cluster/mesh"},
@@ -80,7 +80,7 @@ func TestWeakness21ClusterARN(t *testing.T) {
 	}
 }
 
-func TestWeakness02ParseTaskRefusesWhatIsNoTask(t *testing.T) {
+func TestParseTaskRefusesWhatIsNoTask(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, body, want string }{
 		{"nothing", ``, `parse task metadata: want a JSON object, got ""`},
@@ -166,7 +166,7 @@ func TestStoppedNeedsBothStatuses(t *testing.T) {
 	}
 }
 
-func TestWeakness03ApplicationsAreTheUsersContainers(t *testing.T) {
+func TestApplicationsAreTheUsersContainers(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name   string

@@ -45,12 +45,17 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	return found
 }
 
-// Restartable says whether ECS may start the container again when it exits.
+// Lists reports whether the task has a container of that name.
+func (t Task) Lists(name string) bool {
+	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name })
+}
+
+// Restartable reports whether ECS may start the container again when it exits.
 func (t Task) Restartable(name string) bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.RestartCount != nil })
 }
 
-// Ended says whether the container has stopped for good. One that is not listed
+// Ended reports whether the container has stopped for good. One that is not listed
 // has not: it may go by another name.
 func (t Task) Ended(name string) bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.Stopped() })

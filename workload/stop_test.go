@@ -49,8 +49,8 @@ func TestRunningNamesWhatHasNotStopped(t *testing.T) {
 	}
 }
 
-// The log-out of the service token comes before the agent leaves, and the agent
-// has time for its leave and its own log-out.
+// The logout of the service token comes before the agent leaves, and the agent
+// has time for its leave and its own logout.
 func TestTheEndOfATaskIsInOrder(t *testing.T) {
 	t.Parallel()
 	logOut, leave := workload.DefaultStopTimeout-workload.LogOutReserve, workload.DefaultStopTimeout-workload.LeaveReserve

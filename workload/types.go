@@ -2,8 +2,7 @@ package workload
 
 import "github.com/meshtask/consul-ecs/config"
 
-// Task is the answer of the task metadata endpoint V4 at /task
-// (spec/ecs-semantics.md section 3.2), reduced to what we read.
+// Task is the answer of the task metadata endpoint V4 at /task, reduced to what we read.
 type Task struct {
 	// Cluster is an ARN on Fargate and the short name on EC2.
 	Cluster          string      `json:"Cluster"`
@@ -101,5 +100,5 @@ type Proxy struct {
 	Expose      *config.Expose
 }
 
-// IsGateway says whether the workload is a gateway.
+// IsGateway reports whether the workload is a gateway.
 func (w Workload) IsGateway() bool { return w.Gateway != "" }

@@ -14,7 +14,7 @@ import (
 // loopback is where a proxy's listener is checked from the same task.
 const loopback = "127.0.0.1"
 
-// New says what the task is in Consul (spec/agent-mode.md section 4). It fails
+// New says what the task is in Consul. It fails
 // if the task's family is needed as a name but is none that Consul takes, or
 // if the metadata does not name the cluster.
 func New(cfg *config.Config, t Task) (Workload, error) {

@@ -87,7 +87,7 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 	}
 }
 
-func TestWeakness08DefaultNamesAreLowerCase(t *testing.T) {
+func TestDefaultNamesAreLowerCase(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []string{``, `,"service":{"port":1,"name":""}`, `,"gateway":{"kind":"mesh-gateway"}`, `,"gateway":{"kind":"mesh-gateway","name":null}`} {
 		w, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: "Product-API"})
@@ -185,7 +185,7 @@ func TestUserMetaCannotReplaceOursAndIsNotChanged(t *testing.T) {
 	}
 }
 
-func TestWeakness26LoginMetaCannotBeReplaced(t *testing.T) {
+func TestLoginMetaCannotBeReplaced(t *testing.T) {
 	t.Parallel()
 	cfg := in(t, `,"consulLogin":{"enabled":true,"meta":{"team":"red","consul.hashicorp.com/task-id":"x","consul.hashicorp.com/cluster":"y"}}`)
 	want := map[string]string{

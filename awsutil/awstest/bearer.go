@@ -15,7 +15,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// Bearer is a login of the role (spec/agent-mode.md section 4), made without
+// Bearer is a login of the role, made without
 // package awsutil. It is good any number of times, since no signature is verified.
 func (a *AWS) Bearer(ctx context.Context) (string, error) {
 	form := "Action=GetRole&RoleName=" + a.Role.Name + "&Version=2010-05-08"

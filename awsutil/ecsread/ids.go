@@ -42,7 +42,7 @@ func (c Cluster) TaskARN(id string) string {
 	return "arn:" + c.Partition + ":ecs:" + c.Region + ":" + c.Account + ":task/" + c.Name + "/" + id
 }
 
-// IsTaskID says whether a text has the form of a task's ID: 32 hexadecimal
+// IsTaskID reports whether a text has the form of a task's ID: 32 hexadecimal
 // digits, or those of a UUID in the old form. AWS refuses a whole call that has
 // another one in it.
 func IsTaskID(text string) bool {

@@ -44,7 +44,7 @@ func (m *meter) pass(ctx context.Context, in middleware.FinalizeInput, next midd
 	return out, meta, err
 }
 
-// throttled says whether AWS refused an attempt because there were too many.
+// throttled reports whether AWS refused an attempt because there were too many.
 func throttled(err error) bool {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -54,7 +54,7 @@ func throttled(err error) bool {
 	return ok
 }
 
-// refused says whether AWS did not like a call's input: the next one has another.
+// refused reports whether AWS did not like a call's input: the next one has another.
 func refused(err error) bool {
 	var parameter *types.InvalidParameterException
 	var client *types.ClientException

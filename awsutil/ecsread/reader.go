@@ -91,7 +91,7 @@ func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each f
 		page, err := r.client.ListTasks(ctx, in)
 		// The SDK's paginator would take a repeated token for the end, or go on for ever.
 		if err == nil && page.NextToken != nil && aws.ToString(in.NextToken) == *page.NextToken {
-			err = errors.New("AWS gave the same page's token again")
+			err = errors.New("ListTasks returned the same NextToken twice")
 		}
 		if err = r.explain(ctx, cluster, err); err != nil {
 			return fmt.Errorf("list tasks whose desired status is %s, page %d: %w", desiredStatus, n, err)

@@ -300,8 +300,8 @@ func TestDescribeStopsWhenAWSIsAway(t *testing.T) {
 	}
 }
 
-// TestWeakness22NoEmptyLookUp: AWS refuses to describe no task at all.
-func TestWeakness22NoEmptyLookUp(t *testing.T) {
+// TestNoEmptyLookUp: AWS refuses to describe no task at all.
+func TestNoEmptyLookUp(t *testing.T) {
 	t.Parallel()
 	r, w := newReader(t, Options{}, func(string, map[string]any) (int, any) { return 400, failure("InvalidParameterException") })
 	got, err := r.Describe(t.Context(), cluster, nil)

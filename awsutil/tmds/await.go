@@ -10,35 +10,52 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// awaitPause lies between two reads of AwaitStopped; the endpoint allows the
-// whole task 40 reads per second.
-const awaitPause = 250 * time.Millisecond
+// AwaitPause is the usual pause between two reads while containers stop. The
+// endpoint allows the whole task 40 reads per second.
+const AwaitPause = 250 * time.Millisecond
 
-// AwaitStopped reads the task until a valid answer shows that none of the
-// containers that which picks is running. A failed read says nothing about
-// them. When ctx ends first it returns the cause, and the names of those that
-// ran at the last valid answer. read bounds each attempt.
-func AwaitStopped(ctx context.Context, log hclog.Logger, read func(context.Context) (workload.Task, error), which func(workload.Task) []workload.Container) (running []string, err error) {
-	for blind := false; ; {
+// Reader is how Await reads the task. It bounds each read; an answer that is
+// not valid is an error.
+type Reader func(context.Context) (workload.Task, error)
+
+// Await reads the task, at once and then pause after each answer, until done
+// returns true for a valid one. A failed read means nothing. When ctx ends first
+// Await returns the cause.
+func Await(ctx context.Context, log hclog.Logger, read Reader, pause time.Duration, done func(workload.Task) bool) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failing := false; ; {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 		task, err := read(ctx)
 		switch {
-		case err != nil && ctx.Err() == nil && !blind:
-			log.Warn("task metadata unreadable, waiting on", logkey.Error, err)
-			blind = true
-		case err == nil:
-			names := workload.Running(which(task))
-			if len(names) == 0 {
-				return nil, nil
-			}
-			if !slices.Equal(running, names) {
-				log.Info("waiting for containers", logkey.Container, names)
-			}
-			running = names
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err != nil && !failing:
+			log.Warn("task metadata cannot be read, trying again", logkey.Error, err)
+		case err == nil && failing:
+			log.Info("task metadata can be read again")
 		}
-		select {
-		case <-time.After(awaitPause):
-		case <-ctx.Done():
-			return running, context.Cause(ctx)
+		if failing = err != nil; !failing && done(task) {
+			return nil
 		}
+		timer.Reset(pause)
 	}
+}
+
+// AwaitStopped awaits that none of the containers that which picks is running.
+// With an error it returns the names of those that ran at the last valid answer.
+func AwaitStopped(ctx context.Context, log hclog.Logger, read Reader, pause time.Duration, which func(workload.Task) []workload.Container) (running []string, err error) {
+	err = Await(ctx, log, read, pause, func(task workload.Task) bool {
+		names := workload.Running(which(task))
+		if len(names) > 0 && !slices.Equal(running, names) {
+			log.Info("waiting for containers", logkey.Container, names)
+		}
+		running = names
+		return len(names) == 0
+	})
+	return running, err
 }

@@ -57,10 +57,10 @@ func TestAwaitStopped(t *testing.T) {
 	}{
 		"stopped before":     {answers{0: {"other"}}, 0, nil, nil, nil},
 		"one after another":  {answers{0: {"web", "worker"}, 2 * sec: {"worker"}, 3 * sec: {}}, 3 * sec, nil, nil, []string{`["web", "worker"]`, `["worker"]`}},
-		"unreadable at last": {answers{0: {"web"}, sec: nil}, 10 * sec, []string{"web"}, ended, []string{`["web"]`, "unreadable"}},
-		"readable at last":   {answers{0: nil, 2 * sec: {"web"}, 3 * sec: nil, 4 * sec: {}}, 4 * sec, nil, nil, []string{"unreadable", `["web"]`}},
+		"unreadable at last": {answers{0: {"web"}, sec: nil}, 10 * sec, []string{"web"}, ended, []string{`["web"]`, "cannot be read"}},
+		"readable at last":   {answers{0: nil, 2 * sec: {"web"}, 3 * sec: nil, 4 * sec: {}}, 4 * sec, nil, nil, []string{"cannot be read", "read again", `["web"]`, "cannot be read", "read again"}},
 		"for ever":           {answers{0: {"web"}}, 10 * sec, []string{"web"}, ended, []string{`["web"]`}},
-		"never readable":     {answers{0: nil}, 10 * sec, nil, ended, []string{"unreadable"}},
+		"never readable":     {answers{0: nil}, 10 * sec, nil, ended, []string{"cannot be read"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,7 +69,7 @@ func TestAwaitStopped(t *testing.T) {
 				ctx, cancel := context.WithTimeoutCause(t.Context(), 10*sec, ended)
 				defer cancel()
 				start := time.Now()
-				running, err := AwaitStopped(ctx, hclog.New(&hclog.LoggerOptions{Output: &log}), c.answers.read(), others)
+				running, err := AwaitStopped(ctx, hclog.New(&hclog.LoggerOptions{Output: &log}), c.answers.read(), AwaitPause, others)
 				if took := time.Since(start); took != c.took || !slices.Equal(running, c.running) || !errors.Is(err, c.err) {
 					t.Errorf("%q, %v after %s", running, err, took)
 				}

@@ -2,11 +2,12 @@
 //
 // Flow: 1. GET <base>/task with a timeout of its own; 2. refuse every status
 // but 200 and every body that is too long; 3. hand the body to
-// workload.ParseTask, which refuses what is not a task.
+// workload.ParseTask, which refuses what is not a task; 4. refuse a task that
+// does not list the asking container, whose name GET <base> answers once.
 //
 // Owns: the HTTP side of the endpoint. Its transport ignores proxy variables,
 // because the address is link-local.
-// Never does: keep an old answer, or take a failed read for news (design
-// decision 8): to AwaitStopped it says nothing, elsewhere the flows decide.
+// Never does: take a failed read for an answer: Await ignores it, elsewhere the
+// flows decide.
 // Start reading at: Client.Task.
 package tmds

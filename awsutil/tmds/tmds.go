@@ -3,11 +3,12 @@ package tmds
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/workload"
@@ -28,24 +29,32 @@ const maxBody = 4 << 20
 // taskPath follows the base URI.
 const taskPath = "/task"
 
-// Client reads one task's metadata. It is safe for concurrent use and keeps
-// its connection open between reads.
+// Client reads one task's metadata for one of its containers, the one it runs in.
+// It is safe for concurrent use and keeps its connection open between reads.
 type Client struct {
-	url  string
+	base string
 	http *http.Client
-	size atomic.Int64 // of the last answer
+
+	mu sync.Mutex
+	// self is the name of this container, empty until the endpoint has named it.
+	self string
+	// body is the last valid answer, and task its meaning: at rest, one answer
+	// equals the other, and to parse it is most of a read's cost.
+	body []byte
+	task workload.Task
 }
 
 // New returns a client for the base URI in EnvVar, whose reads all fail when it
 // is empty. It does no I/O.
 func New(baseURI string) *Client {
 	return &Client{
-		url: strings.TrimRight(baseURI, "/") + taskPath,
+		base: strings.TrimRight(baseURI, "/"),
 		http: &http.Client{
 			Timeout: Timeout,
 			Transport: &http.Transport{
-				MaxIdleConns:    1,
-				IdleConnTimeout: 30 * time.Second,
+				MaxIdleConns:       1,
+				IdleConnTimeout:    30 * time.Second,
+				DisableCompression: true,
 			},
 			// The endpoint never redirects; whatever does is not the endpoint.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -53,26 +62,71 @@ func New(baseURI string) *Client {
 	}
 }
 
-// Task reads the task. Any answer that is not status 200 with a usable task is
-// an error, never an empty task.
+// Task reads the task. Any answer that is not status 200 with a task that lists
+// this container is an error, never an empty task. Callers must not change the
+// result: later reads may return it again.
 func (c *Client) Task(ctx context.Context) (workload.Task, error) {
-	body, err := c.get(ctx)
+	task, err := c.readTask(ctx)
 	if err != nil {
 		return workload.Task{}, fmt.Errorf("read task metadata: %w", err)
-	}
-	task, err := workload.ParseTask(body)
-	if err != nil {
-		return workload.Task{}, fmt.Errorf("read task metadata from %s: %w", c.url, err)
 	}
 	return task, nil
 }
 
-// get returns the body of a 200 answer. Errors name the address.
-func (c *Client) get(ctx context.Context) ([]byte, error) {
-	if c.url == taskPath {
+func (c *Client) readTask(ctx context.Context) (workload.Task, error) {
+	c.mu.Lock()
+	self, last, task := c.self, c.body, c.task
+	c.mu.Unlock()
+	url := c.base + taskPath
+	body, err := c.get(ctx, url, len(last))
+	if err != nil {
+		return workload.Task{}, err
+	}
+	if len(last) > 0 && bytes.Equal(body, last) {
+		return task, nil
+	}
+	if task, err = workload.ParseTask(body); err != nil {
+		return workload.Task{}, fmt.Errorf("GET %s: %w", url, err)
+	}
+	if self == "" {
+		if self, err = c.ownName(ctx); err != nil {
+			return workload.Task{}, err
+		}
+	}
+	if !task.Lists(self) {
+		return workload.Task{}, fmt.Errorf("GET %s: the answer does not list this container, %q", url, self)
+	}
+	c.mu.Lock()
+	c.self, c.body, c.task = self, body, task
+	c.mu.Unlock()
+	return task, nil
+}
+
+// ownName reads this container's name, which the base URI answers to it. The
+// URI's last segment does not do: on EC2 it is an ID of the endpoint, which
+// no answer contains.
+func (c *Client) ownName(ctx context.Context) (string, error) {
+	body, err := c.get(ctx, c.base, 0)
+	if err != nil {
+		return "", err
+	}
+	var container workload.Container
+	if err := json.Unmarshal(body, &container); err != nil {
+		return "", fmt.Errorf("GET %s: parse container metadata: %w", c.base, err)
+	}
+	if container.Name == "" {
+		return "", fmt.Errorf("GET %s: no Name in %s", c.base, excerpt(body))
+	}
+	return container.Name, nil
+}
+
+// get returns the body of a 200 answer, for which size is a guess: the endpoint
+// does not announce it. Errors name the address.
+func (c *Client) get(ctx context.Context, url string, size int) ([]byte, error) {
+	if c.base == "" {
 		return nil, fmt.Errorf("%s is not set", EnvVar)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -81,27 +135,18 @@ func (c *Client) get(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := c.read(resp.Body)
+	var body bytes.Buffer
+	body.Grow(size + bytes.MinRead)
+	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxBody+1))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("GET %s: %w", c.url, err)
+		return nil, fmt.Errorf("GET %s: %w", url, err)
 	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("GET %s: status %d: %s", c.url, resp.StatusCode, excerpt(body))
-	case len(body) > maxBody:
-		return nil, fmt.Errorf("GET %s: answer is longer than %d bytes", c.url, maxBody)
+		return nil, fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, excerpt(body.Bytes()))
+	case body.Len() > maxBody:
+		return nil, fmt.Errorf("GET %s: answer is longer than %d bytes", url, maxBody)
 	}
-	return body, nil
-}
-
-// read reads a body, of which the last one's size is a good guess: the endpoint
-// does not announce it, and a buffer that grows by and by would be most of what
-// a reader leaves behind each second.
-func (c *Client) read(r io.Reader) ([]byte, error) {
-	var b bytes.Buffer
-	b.Grow(int(c.size.Load()) + bytes.MinRead)
-	_, err := b.ReadFrom(io.LimitReader(r, maxBody+1))
-	c.size.Store(int64(b.Len()))
-	return b.Bytes(), err
+	return body.Bytes(), nil
 }
 
 // excerpt is the start of a body, fit for one log line.

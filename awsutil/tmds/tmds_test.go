@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,12 +17,24 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-const task = `{"Cluster":"default","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/default/abc","Family":"web"}`
+const task = `{"Cluster":"default","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/default/abc","Family":"web","Containers":[{"Name":"app"},{"Name":"self"}]}`
+
+// container answers for the base URI, that of the container self; all else is
+// the handler's.
+func container(handler http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, taskPath) {
+			handler(w, r)
+			return
+		}
+		fmt.Fprint(w, `{"DockerId":"id","Name":"self"}`)
+	}
+}
 
 // serve is an endpoint and a client that waits for it, however slow the machine is.
 func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	t.Helper()
-	server := httptest.NewServer(handler)
+	server := httptest.NewServer(container(handler))
 	t.Cleanup(server.Close)
 	c := New(server.URL + "/v4/container-id")
 	c.http.Timeout = testkit.Patience
@@ -42,9 +55,9 @@ func TestTask(t *testing.T) {
 	}
 }
 
-// TestWeakness02OnlyAGoodAnswerIsATask: 0.6 took any JSON, whatever the status,
+// TestOnlyAGoodAnswerIsATask: 0.6 took any JSON, whatever the status,
 // for a task without containers.
-func TestWeakness02OnlyAGoodAnswerIsATask(t *testing.T) {
+func TestOnlyAGoodAnswerIsATask(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -58,6 +71,8 @@ func TestWeakness02OnlyAGoodAnswerIsATask(t *testing.T) {
 		{"redirect", 302, "", "status 302: empty answer"},
 		{"no content", 204, "", "status 204"},
 		{"empty object", 200, `{}`, "TaskARN"},
+		{"no containers", 200, strings.Replace(task, `{"Name":"app"},{"Name":"self"}`, "", 1), `does not list this container, "self"`},
+		{"without the asking container", 200, strings.Replace(task, "self", "other", 1), `does not list this container, "self"`},
 		{"empty", 200, ``, "want a JSON object"},
 		{"garbage", 200, `<html>`, "want a JSON object"},
 		{"cut off", 200, task[:40], "/v4/container-id/task"},
@@ -82,8 +97,8 @@ func TestWeakness02OnlyAGoodAnswerIsATask(t *testing.T) {
 	}
 }
 
-// TestWeakness11HungEndpointEnds: 0.6 waited for ever.
-func TestWeakness11HungEndpointEnds(t *testing.T) {
+// TestHungEndpointEnds: 0.6 waited for ever.
+func TestHungEndpointEnds(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	c := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
@@ -128,7 +143,7 @@ func TestContextEndsTheRead(t *testing.T) {
 func TestConnectionIsKept(t *testing.T) {
 	t.Parallel()
 	var conns atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
+	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
 	server.Config.ConnState = stateCounter(&conns)
 	server.Start()
 	defer server.Close()
@@ -141,6 +156,81 @@ func TestConnectionIsKept(t *testing.T) {
 	}
 	if got := conns.Load(); got != 1 {
 		t.Errorf("%d connections, want 1", got)
+	}
+}
+
+func TestContainerIsReadOnce(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	own := http.StatusInternalServerError
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		paths = append(paths, r.URL.Path)
+		if r.URL.Path == "/v4/id" {
+			w.WriteHeader(own)
+			fmt.Fprint(w, `{"Name":"self"}`)
+			return
+		}
+		fmt.Fprint(w, task)
+	}))
+	defer server.Close()
+	c := New(server.URL + "/v4/id")
+	c.http.Timeout = testkit.Patience
+	if _, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), "/v4/id: status 500") {
+		t.Errorf("a container that cannot be read: %v", err)
+	}
+	own = http.StatusOK
+	for range 3 {
+		if _, err := c.Task(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	want := []string{"/v4/id/task", "/v4/id", "/v4/id/task", "/v4/id", "/v4/id/task", "/v4/id/task"}
+	if !slices.Equal(paths, want) {
+		t.Errorf("requests %q, want %q", paths, want)
+	}
+}
+
+func TestContainerWithoutNameIsAnError(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string]string{`{}`: "no Name in {}", `"error"`: "parse container metadata", ``: "parse container metadata"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, taskPath) {
+				fmt.Fprint(w, task)
+				return
+			}
+			fmt.Fprint(w, body)
+		}))
+		t.Cleanup(server.Close)
+		c := New(server.URL)
+		c.http.Timeout = testkit.Patience
+		if got, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %+v, %v, want %q", body, got, err, want)
+		}
+	}
+}
+
+// TestChangeAfterEqualAnswersIsSeen: answers that are equal to the last one are
+// not parsed again, and a bad one between them changes nothing.
+func TestChangeAfterEqualAnswersIsSeen(t *testing.T) {
+	t.Parallel()
+	body := task
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, body) })
+	for _, next := range []struct {
+		body, family string
+		fails        bool
+	}{
+		{task, "web", false},
+		{task, "web", false},
+		{task[:40], "", true},
+		{task, "web", false},
+		{strings.Replace(task, `"web"`, `"db!"`, 1), "db!", false},
+		{task, "web", false},
+	} {
+		body = next.body
+		got, err := c.Task(t.Context())
+		if got.Family != next.family || (err != nil) != next.fails {
+			t.Errorf("%s: family %q, %v", next.body, got.Family, err)
+		}
 	}
 }
 

@@ -7,12 +7,12 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/command"
 	"github.com/meshtask/consul-ecs/localecs/docker"
-	"github.com/meshtask/consul-ecs/localecs/rootless"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 func main() {
-	rootless.Main()
+	host.Main()
 	docker.Main()
 	// The first stage of a container is this program, too.
 	if runtime.InitMain() {

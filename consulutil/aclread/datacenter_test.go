@@ -8,9 +8,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -84,7 +83,7 @@ func TestOtherDatacenter(t *testing.T) {
 		return err == nil
 	})
 
-	ask := []aclrules.Query{{Resource: policy.Operator, Access: aclrules.ReadAccess}, {Resource: policy.Keyring, Access: aclrules.ReadAccess}}
+	ask := []aclrules.Query{{Resource: aclrules.Operator, Access: aclrules.ReadAccess}, {Resource: aclrules.Keyring, Access: aclrules.ReadAccess}}
 	for _, c := range []struct{ datacenter, accessor, secret, want string }{
 		{"", global.AccessorID, global.SecretID, "dc1 [allow deny] deny"},
 		{"dc1", global.AccessorID, global.SecretID, "dc1 [allow deny] deny"},
@@ -96,7 +95,7 @@ func TestOtherDatacenter(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found := resolver.New(r.Getters(), resolver.Options{Datacenter: datacenter, Now: time.Now()}).Resolve(context.Background(), resolver.Subject{Token: c.accessor})
+		found := aclrules.NewResolver(r.Getters(), aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(context.Background(), aclrules.Subject{Token: c.accessor})
 		table := aclrules.Merge(found.Rules, aclrules.Options{Default: aclrules.Denied, Incomplete: len(found.Errors) > 0})
 		var ours []aclrules.Verdict
 		for _, q := range ask {
@@ -117,7 +116,7 @@ func TestOtherDatacenter(t *testing.T) {
 
 	// dc1 does not know dc2's own tokens, and not what dc2 allows by default to
 	// somebody who may not read it.
-	if found := resolve(New(one, ""), resolver.Subject{Token: local.AccessorID}); found.Refused == nil {
+	if found := resolve(New(one, ""), aclrules.Subject{Token: local.AccessorID}); found.Refused == nil {
 		t.Errorf("a local token of dc2 in dc1: %+v", found)
 	}
 	r := New(clientOf(t, address, global.SecretID), "dc2")

@@ -19,8 +19,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -112,7 +112,7 @@ func (l *lab) compare(s scene) (verdicts []aclrules.Verdict, wrong string) {
 	l.scenes++
 	salt := fmt.Sprintf("s%d%x", l.scenes, mathrand.Uint32())
 	secret, subject := l.build(s, salt)
-	r := resolver.New(New(l.read, "").Getters(), resolver.Options{Datacenter: "dc1", Now: time.Now()})
+	r := aclrules.NewResolver(New(l.read, "").Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()})
 	found := r.Resolve(context.Background(), subject)
 	if (found.Refused != nil) != (secret == "") {
 		return nil, fmt.Sprintf("refused by us: %v, by the server: %v", found.Refused, secret == "")
@@ -157,7 +157,7 @@ func (l *lab) shrink(s scene, wrong string) (scene, string) {
 
 // build makes the scene on the server. The secret is empty when the server
 // refuses the login.
-func (l *lab) build(s scene, salt string) (secret string, subject resolver.Subject) {
+func (l *lab) build(s scene, salt string) (secret string, subject aclrules.Subject) {
 	l.t.Helper()
 	var ids []string
 	for i, p := range s.Policies {
@@ -188,10 +188,10 @@ func (l *lab) build(s scene, salt string) (secret string, subject resolver.Subje
 		ServiceIdentities: services(s.Identity, salt), NodeIdentities: nodes(s.Identity, salt), TemplatedPolicies: templates(s.Identity, salt),
 	}, nil)
 	l.must(err)
-	return made.SecretID, resolver.Subject{Token: made.AccessorID}
+	return made.SecretID, aclrules.Subject{Token: made.AccessorID}
 }
 
-func (l *lab) login(s scene, salt string) (string, resolver.Subject) {
+func (l *lab) login(s scene, salt string) (string, aclrules.Subject) {
 	l.t.Helper()
 	method := &api.ACLAuthMethod{Name: salt, Type: "jwt", Config: map[string]any{
 		"JWTValidationPubKeys": []string{l.public}, "BoundAudiences": []string{"test"},
@@ -213,7 +213,7 @@ func (l *lab) login(s scene, salt string) (string, resolver.Subject) {
 		values[k] = salted(v, salt)
 		claims[k] = []string{values[k]}
 	}
-	subject := resolver.Subject{Login: &resolver.Login{Method: salt, Entity: resolver.Entity{Claims: claims}}}
+	subject := aclrules.Subject{Login: &aclrules.Login{Method: salt, Entity: aclrules.Entity{Claims: claims}}}
 	token, _, err := l.acl.Login(&api.ACLLoginParams{AuthMethod: salt, BearerToken: l.sign(values, claims["groups"])}, nil)
 	if consulutil.Status(err) == 403 || strings.Contains(consulutil.Reason(err), "bind name") || strings.Contains(consulutil.Reason(err), "failed validation") {
 		return "", subject

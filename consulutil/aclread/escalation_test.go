@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
@@ -35,20 +35,20 @@ func TestEscalationsAreReal(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := client(t, o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}}).SecretID)
-		parsed, err := policy.Parse(text)
+		parsed, err := aclrules.Parse(text)
 		if err != nil {
 			t.Fatal(err)
 		}
 		claimed := aclrules.Escalation(*parsed.Rules[0])
 
-		_, _, err = c.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ManagementID}}}, nil)
+		_, _, err = c.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: aclrules.ManagementID}}}, nil)
 		root := allowed(t, err)
 		_, err = c.Connect().CASetConfig(&api.CAConfig{Provider: "consul", Config: map[string]any{"PrivateKey": key, "RootCert": cert}}, nil)
 		everyService := allowed(t, err)
-		if want := aclrules.Escalation(policy.Rule{Resource: policy.ACL, Level: "write"}); root != (claimed == want) {
+		if want := aclrules.Escalation(aclrules.Rule{Resource: aclrules.ACL, Level: "write"}); root != (claimed == want) {
 			t.Errorf("%s makes a management token: %v; we say %q", text, root, claimed)
 		}
-		if want := aclrules.Escalation(policy.Rule{Resource: policy.Operator, Level: "write"}); everyService != (claimed == want) {
+		if want := aclrules.Escalation(aclrules.Rule{Resource: aclrules.Operator, Level: "write"}); everyService != (claimed == want) {
 			t.Errorf("%s replaces the certificate authority: %v; we say %q", text, everyService, claimed)
 		}
 		if _, err := o.acl.PolicyDelete(p.ID, nil); err != nil {

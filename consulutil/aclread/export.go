@@ -6,25 +6,24 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
-	"github.com/meshtask/consul-ecs/aclrules/snapshot"
 )
 
 // Export reads everything that decides about rights. It needs acl:read; part of
 // it would look like all of it, so any error ends it.
-func (r *Reader) Export(ctx context.Context) (*snapshot.Snapshot, error) {
+func (r *Reader) Export(ctx context.Context) (*aclrules.Snapshot, error) {
 	datacenter, err := r.Datacenter(ctx)
 	if err != nil {
 		return nil, err
 	}
-	s := &snapshot.Snapshot{Version: snapshot.Version, Datacenter: datacenter, Bindings: map[string][]resolver.BindingRule{}}
+	s := &aclrules.Snapshot{Version: aclrules.Version, Datacenter: datacenter, Bindings: map[string][]aclrules.BindingRule{}}
 	if v := r.DefaultPolicy(ctx); v != aclrules.Unknown {
 		s.DefaultPolicy = v.String()
 	}
 	for _, part := range []struct {
 		name string
-		read func(context.Context, *snapshot.Snapshot) error
+		read func(context.Context, *aclrules.Snapshot) error
 	}{
 		{"policies", r.exportPolicies}, {"roles", r.exportRoles}, {"tokens", r.exportTokens}, {"auth methods", r.exportMethods},
 		{"templated policies", r.exportTemplates},
@@ -36,23 +35,23 @@ func (r *Reader) Export(ctx context.Context) (*snapshot.Snapshot, error) {
 	return s, nil
 }
 
-func (r *Reader) exportTemplates(ctx context.Context, s *snapshot.Snapshot) error {
+func (r *Reader) exportTemplates(ctx context.Context, s *aclrules.Snapshot) error {
 	_, err := r.Template(ctx, "")
-	if err != nil && !errors.Is(err, resolver.ErrDangling) {
+	if err != nil && !errors.Is(err, aclrules.ErrDangling) {
 		return err
 	}
 	s.Templates = r.templates.value
 	return nil
 }
 
-func (r *Reader) exportPolicies(ctx context.Context, s *snapshot.Snapshot) error {
+func (r *Reader) exportPolicies(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().PolicyList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
 	}
 	for _, entry := range list {
-		p, err := r.Policy(ctx, resolver.Link{ID: entry.ID})
-		if errors.Is(err, resolver.ErrDangling) {
+		p, err := r.Policy(ctx, aclrules.Link{ID: entry.ID})
+		if errors.Is(err, aclrules.ErrDangling) {
 			continue // deleted meanwhile
 		}
 		if err != nil {
@@ -63,7 +62,7 @@ func (r *Reader) exportPolicies(ctx context.Context, s *snapshot.Snapshot) error
 	return nil
 }
 
-func (r *Reader) exportRoles(ctx context.Context, s *snapshot.Snapshot) error {
+func (r *Reader) exportRoles(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().RoleList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
@@ -74,7 +73,7 @@ func (r *Reader) exportRoles(ctx context.Context, s *snapshot.Snapshot) error {
 	return nil
 }
 
-func (r *Reader) exportTokens(ctx context.Context, s *snapshot.Snapshot) error {
+func (r *Reader) exportTokens(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().TokenList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
@@ -88,7 +87,7 @@ func (r *Reader) exportTokens(ctx context.Context, s *snapshot.Snapshot) error {
 	return nil
 }
 
-func (r *Reader) exportMethods(ctx context.Context, s *snapshot.Snapshot) error {
+func (r *Reader) exportMethods(ctx context.Context, s *aclrules.Snapshot) error {
 	list, _, err := r.client.ACL().AuthMethodList(r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return err
@@ -111,6 +110,6 @@ func (r *Reader) exportMethods(ctx context.Context, s *snapshot.Snapshot) error 
 	return nil
 }
 
-func roleOf(r *api.ACLRole) resolver.Role {
-	return resolver.Role{ID: r.ID, Name: r.Name, Grants: grants(r.Policies, nil, r.ServiceIdentities, r.NodeIdentities, r.TemplatedPolicies)}
+func roleOf(r *api.ACLRole) aclrules.Role {
+	return aclrules.Role{ID: r.ID, Name: r.Name, Grants: grants(r.Policies, nil, r.ServiceIdentities, r.NodeIdentities, r.TemplatedPolicies)}
 }

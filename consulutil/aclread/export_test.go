@@ -11,21 +11,20 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
-	"github.com/meshtask/consul-ecs/aclrules/snapshot"
+
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // furnished is a server with one of everything, and a login's method.
-func furnished(t *testing.T) (o *objects, token *api.ACLToken, login resolver.Login) {
+func furnished(t *testing.T) (o *objects, token *api.ACLToken, login aclrules.Login) {
 	t.Helper()
 	o = newObjects(t)
 	role := o.role("ops", o.policy("shared"), o.policy("other"))
 	token = o.token(&api.ACLToken{
 		Description: o.salt, Roles: []*api.ACLLink{{ID: role.ID}}, ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web"), Datacenters: []string{"dc1", "dc2"}}},
 		NodeIdentities:    []*api.ACLNodeIdentity{{NodeName: o.name("node"), Datacenter: "dc2"}},
-		TemplatedPolicies: []*api.ACLTemplatedPolicy{{TemplateName: policy.APIGatewayTemplate, TemplateVariables: &api.ACLTemplatedPolicyVariables{Name: o.name("gw")}}},
+		TemplatedPolicies: []*api.ACLTemplatedPolicy{{TemplateName: aclrules.APIGatewayTemplate, TemplateVariables: &api.ACLTemplatedPolicyVariables{Name: o.name("gw")}}},
 		ExpirationTTL:     time.Hour,
 	})
 	method := &api.ACLAuthMethod{Name: o.name("iam"), Type: "aws-iam", Config: map[string]any{
@@ -37,17 +36,17 @@ func furnished(t *testing.T) (o *objects, token *api.ACLToken, login resolver.Lo
 	}
 	for _, b := range []*api.ACLBindingRule{
 		{AuthMethod: method.Name, Selector: `entity_tags["team.x"] == "blue"`, BindType: "role", BindName: role.Name},
-		{AuthMethod: method.Name, BindType: "templated-policy", BindName: policy.APIGatewayTemplate, BindVars: &api.ACLTemplatedPolicyVariables{Name: o.salt + "-${entity_tags.service}"}},
+		{AuthMethod: method.Name, BindType: "templated-policy", BindName: aclrules.APIGatewayTemplate, BindVars: &api.ACLTemplatedPolicyVariables{Name: o.salt + "-${entity_tags.service}"}},
 	} {
 		if _, _, err := o.acl.BindingRuleCreate(b, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return o, token, resolver.Login{Method: method.Name, Entity: resolver.Entity{Name: "r", Tags: map[string]string{"service": "Web", "team.x": "blue"}}}
+	return o, token, aclrules.Login{Method: method.Name, Entity: aclrules.Entity{Name: "r", Tags: map[string]string{"service": "Web", "team.x": "blue"}}}
 }
 
 // lines are a resolution as text: sources and rules, notes and errors.
-func lines(found resolver.Resolution) []string {
+func lines(found aclrules.Resolution) []string {
 	var all []string
 	for _, s := range found.Rules {
 		all = append(all, s.Source.String()+": "+s.Rule.HCL())
@@ -77,26 +76,26 @@ func TestExportAnswersAsTheServer(t *testing.T) {
 	if secret := token.SecretID; strings.Contains(file.String(), secret) {
 		t.Error("the file has a secret")
 	}
-	read, err := snapshot.Read(&file)
+	read, err := aclrules.ReadSnapshot(&file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if read.Datacenter != "dc1" || read.DefaultPolicy != "deny" || len(read.Templates) != 6 {
 		t.Errorf("datacenter %q, default policy %q, templates %v", read.Datacenter, read.DefaultPolicy, read.Templates)
 	}
-	for name, s := range map[string]resolver.Subject{
+	for name, s := range map[string]aclrules.Subject{
 		"token": {Token: token.AccessorID}, "login": {Login: &login}, "nobody": {Token: "11111111-0000-4000-8000-00000000000b"},
-		"policy by name": {PolicyLinks: []resolver.Link{{Name: o.name("shared")}, {Name: "none"}}, Roles: []resolver.Link{{Name: "none"}}},
+		"policy by name": {PolicyLinks: []aclrules.Link{{Name: o.name("shared")}, {Name: "none"}}, Roles: []aclrules.Link{{Name: "none"}}},
 	} {
-		options := resolver.Options{Datacenter: "dc1", Now: time.Now()}
-		want := lines(resolver.New(server.Getters(), options).Resolve(context.Background(), s))
-		got := lines(resolver.New(read.Getters(), options).Resolve(context.Background(), s))
+		options := aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()}
+		want := lines(aclrules.NewResolver(server.Getters(), options).Resolve(context.Background(), s))
+		got := lines(aclrules.NewResolver(read.Getters(), options).Resolve(context.Background(), s))
 		if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
 			t.Errorf("%s (-server +export):\n%s", name, diff)
 		}
 	}
-	options := resolver.Options{Datacenter: "dc1", Now: time.Now().Add(2 * time.Hour)}
-	if found := resolver.New(read.Getters(), options).Resolve(context.Background(), resolver.Subject{Token: token.AccessorID}); !errors.Is(found.Refused, resolver.ErrExpired) {
+	options := aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now().Add(2 * time.Hour)}
+	if found := aclrules.NewResolver(read.Getters(), options).Resolve(context.Background(), aclrules.Subject{Token: token.AccessorID}); !errors.Is(found.Refused, aclrules.ErrExpired) {
 		t.Errorf("the token outlives its time in the file: %+v", found)
 	}
 }
@@ -107,7 +106,7 @@ func TestReadAuthMethod(t *testing.T) {
 	o, _, login := furnished(t)
 	r := New(client(t, testkit.ManagementToken), "")
 	m, err := r.AuthMethod(context.Background(), login.Method)
-	want := resolver.AuthMethod{Name: login.Method, Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service", "team.x"}}
+	want := aclrules.AuthMethod{Name: login.Method, Type: "aws-iam", EntityDetails: true, EntityTags: []string{"service", "team.x"}}
 	if diff := cmp.Diff(want, m); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -120,11 +119,11 @@ func TestReadAuthMethod(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err = r.AuthMethod(context.Background(), jwt.Name)
-	want = resolver.AuthMethod{Name: jwt.Name, Type: "jwt", Values: []string{"env", "team"}, Lists: []string{"groups"}}
+	want = aclrules.AuthMethod{Name: jwt.Name, Type: "jwt", Values: []string{"env", "team"}, Lists: []string{"groups"}}
 	if diff := cmp.Diff(want, m); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
-	found := resolve(r, resolver.Subject{Login: &login})
+	found := resolve(r, aclrules.Subject{Login: &login})
 	if len(found.Rules) != 6 || len(found.Errors)+len(found.Notes) > 0 || found.Refused != nil {
 		t.Errorf("login: %q", lines(found))
 	}
@@ -135,19 +134,19 @@ func TestEmbeddedTemplatesAreTheServers(t *testing.T) {
 	t.Parallel()
 	r := New(client(t, testkit.ManagementToken), "")
 	for name, variable := range map[string]string{
-		policy.ServiceTemplate: "web", policy.NodeTemplate: "n", policy.DNSTemplate: "", policy.APIGatewayTemplate: "gw", policy.NomadServerTemplate: "", policy.NomadClientTemplate: "",
+		aclrules.ServiceTemplate: "web", aclrules.NodeTemplate: "n", aclrules.DNSTemplate: "", aclrules.APIGatewayTemplate: "gw", aclrules.NomadServerTemplate: "", aclrules.NomadClientTemplate: "",
 	} {
 		text, err := r.Template(context.Background(), name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		theirs, err := policy.Render(text, variable)
-		ours, err2 := policy.Template(name, variable)
+		theirs, err := aclrules.Render(text, variable)
+		ours, err2 := aclrules.Template(name, variable)
 		if err := errors.Join(err, err2); err != nil || !ours.Equal(theirs) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
-	if _, err := r.Template(context.Background(), "builtin/none"); !errors.Is(err, resolver.ErrDangling) {
+	if _, err := r.Template(context.Background(), "builtin/none"); !errors.Is(err, aclrules.ErrDangling) {
 		t.Errorf("one that is not there: %v", err)
 	}
 }
@@ -157,7 +156,7 @@ func TestExportNeedsToReadEverything(t *testing.T) {
 	o := newObjects(t)
 	ordinary := o.token(&api.ACLToken{Description: o.salt})
 	export, err := New(client(t, ordinary.SecretID), "").Export(context.Background())
-	if export != nil || !errors.Is(err, resolver.ErrUnreadable) || err.Error() != "export policies: it may not be read: a token with acl:read can read it" {
+	if export != nil || !errors.Is(err, aclrules.ErrUnreadable) || err.Error() != "export policies: it may not be read: a token with acl:read can read it" {
 		t.Errorf("got %v, %v", export, err)
 	}
 	if _, err := New(client(t, "11111111-0000-4000-8000-00000000000c"), "").Export(context.Background()); !errors.Is(err, ErrReader) {

@@ -7,22 +7,23 @@ import (
 	"slices"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
+
+	"github.com/meshtask/consul-ecs/aclrules"
 )
 
 var errNoMethod = errors.New("there is no such auth method")
 
 // AuthMethod implements resolver.Logins.
-func (r *Reader) AuthMethod(ctx context.Context, name string) (resolver.AuthMethod, error) {
+func (r *Reader) AuthMethod(ctx context.Context, name string) (aclrules.AuthMethod, error) {
 	m, _, err := r.client.ACL().AuthMethodRead(name, r.options(ctx))
 	if err := meaning(err, m == nil, errNoMethod); err != nil {
-		return resolver.AuthMethod{}, err
+		return aclrules.AuthMethod{}, err
 	}
 	return methodOf(m), nil
 }
 
-func methodOf(m *api.ACLAuthMethod) resolver.AuthMethod {
-	method := resolver.AuthMethod{Name: m.Name, Type: m.Type}
+func methodOf(m *api.ACLAuthMethod) aclrules.AuthMethod {
+	method := aclrules.AuthMethod{Name: m.Name, Type: m.Type}
 	method.EntityDetails, _ = m.Config["EnableIAMEntityDetails"].(bool)
 	tags, _ := m.Config["IAMEntityTags"].([]any)
 	for _, tag := range tags {
@@ -47,14 +48,14 @@ func names(mapping any) []string {
 }
 
 // BindingRules implements resolver.Logins.
-func (r *Reader) BindingRules(ctx context.Context, method string) ([]resolver.BindingRule, error) {
+func (r *Reader) BindingRules(ctx context.Context, method string) ([]aclrules.BindingRule, error) {
 	list, _, err := r.client.ACL().BindingRuleList(method, r.options(ctx))
 	if err := meaning(err, false, err); err != nil {
 		return nil, err
 	}
-	var rules []resolver.BindingRule
+	var rules []aclrules.BindingRule
 	for _, b := range list {
-		rule := resolver.BindingRule{ID: b.ID, Selector: b.Selector, BindType: string(b.BindType), BindName: b.BindName}
+		rule := aclrules.BindingRule{ID: b.ID, Selector: b.Selector, BindType: string(b.BindType), BindName: b.BindName}
 		if b.BindVars != nil {
 			rule.Variable = b.BindVars.Name
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 )
 
 // Datacenter is the one that answers. Everybody is told.
@@ -38,7 +37,7 @@ func (r *Reader) Datacenter(ctx context.Context) (string, error) {
 func (r *Reader) DefaultPolicy(ctx context.Context) aclrules.Verdict {
 	if r.byDefault == "" {
 		// Every datacenter has this token. An error is what Unknown says.
-		_, _ = r.expanded(ctx, resolver.Anonymous)
+		_, _ = r.expanded(ctx, aclrules.Anonymous)
 	}
 	if r.byDefault == "" && !r.foreign {
 		if _, meta, err := r.client.Health().Checks("consul", r.options(ctx)); err == nil {

@@ -8,7 +8,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
+
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
@@ -23,8 +24,8 @@ const anonymous = "anonymous"
 type Reader struct {
 	client     *api.Client
 	datacenter string
-	policies   memory[resolver.Policy]
-	roles      memory[resolver.Role]
+	policies   memory[aclrules.Policy]
+	roles      memory[aclrules.Role]
 	templates  *got[map[string]string]
 	// byDefault is the default policy, as far as it was told. foreign is whether
 	// another datacenter than the asked server's answers.
@@ -39,11 +40,11 @@ type got[T any] struct {
 }
 
 // memory are answers by link; of one with an ID, the ID alone.
-type memory[T any] map[resolver.Link]got[T]
+type memory[T any] map[aclrules.Link]got[T]
 
-func key(l resolver.Link) resolver.Link {
+func key(l aclrules.Link) aclrules.Link {
 	if l.ID != "" {
-		return resolver.Link{ID: l.ID}
+		return aclrules.Link{ID: l.ID}
 	}
 	return l
 }
@@ -68,12 +69,12 @@ func Open(o consulutil.Options, datacenter string) (*Reader, error) {
 // New reads in the name of the client's token; in the datacenter that the server
 // belongs to when the name is empty.
 func New(client *api.Client, datacenter string) *Reader {
-	return &Reader{client: client, datacenter: datacenter, policies: memory[resolver.Policy]{}, roles: memory[resolver.Role]{}}
+	return &Reader{client: client, datacenter: datacenter, policies: memory[aclrules.Policy]{}, roles: memory[aclrules.Role]{}}
 }
 
 // Getters are what a resolver takes.
-func (r *Reader) Getters() resolver.Getters {
-	return resolver.Getters{Policies: r, Roles: r, Tokens: r, Logins: r, Templates: r}
+func (r *Reader) Getters() aclrules.Getters {
+	return aclrules.Getters{Policies: r, Roles: r, Tokens: r, Logins: r, Templates: r}
 }
 
 func (r *Reader) options(ctx context.Context) *api.QueryOptions {
@@ -81,19 +82,19 @@ func (r *Reader) options(ctx context.Context) *api.QueryOptions {
 }
 
 // Policy implements resolver.Policies.
-func (r *Reader) Policy(ctx context.Context, l resolver.Link) (resolver.Policy, error) {
+func (r *Reader) Policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
 	if known, ok := r.policies[key(l)]; ok {
 		return known.value, known.err
 	}
 	p, err := r.policy(ctx, l)
-	r.policies[key(l)] = got[resolver.Policy]{p, err}
+	r.policies[key(l)] = got[aclrules.Policy]{p, err}
 	if err == nil {
-		r.policies[resolver.Link{ID: p.ID}] = got[resolver.Policy]{p, nil}
+		r.policies[aclrules.Link{ID: p.ID}] = got[aclrules.Policy]{p, nil}
 	}
 	return p, err
 }
 
-func (r *Reader) policy(ctx context.Context, l resolver.Link) (resolver.Policy, error) {
+func (r *Reader) policy(ctx context.Context, l aclrules.Link) (aclrules.Policy, error) {
 	var p *api.ACLPolicy
 	var err error
 	if l.ID != "" {
@@ -101,27 +102,27 @@ func (r *Reader) policy(ctx context.Context, l resolver.Link) (resolver.Policy, 
 	} else {
 		p, _, err = r.client.ACL().PolicyReadByName(l.Name, r.options(ctx))
 	}
-	if err := meaning(err, p == nil, resolver.ErrDangling); err != nil {
-		return resolver.Policy{}, err
+	if err := meaning(err, p == nil, aclrules.ErrDangling); err != nil {
+		return aclrules.Policy{}, err
 	}
 	return policyOf(*p), nil
 }
 
-func policyOf(p api.ACLPolicy) resolver.Policy {
-	return resolver.Policy{ID: p.ID, Name: p.Name, Rules: p.Rules, Datacenters: p.Datacenters}
+func policyOf(p api.ACLPolicy) aclrules.Policy {
+	return aclrules.Policy{ID: p.ID, Name: p.Name, Rules: p.Rules, Datacenters: p.Datacenters}
 }
 
 // Role implements resolver.Roles.
-func (r *Reader) Role(ctx context.Context, l resolver.Link) (resolver.Role, error) {
+func (r *Reader) Role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
 	if known, ok := r.roles[key(l)]; ok {
 		return known.value, known.err
 	}
 	role, err := r.role(ctx, l)
-	r.roles[key(l)] = got[resolver.Role]{role, err}
+	r.roles[key(l)] = got[aclrules.Role]{role, err}
 	return role, err
 }
 
-func (r *Reader) role(ctx context.Context, l resolver.Link) (resolver.Role, error) {
+func (r *Reader) role(ctx context.Context, l aclrules.Link) (aclrules.Role, error) {
 	var role *api.ACLRole
 	var err error
 	if l.ID != "" {
@@ -129,21 +130,21 @@ func (r *Reader) role(ctx context.Context, l resolver.Link) (resolver.Role, erro
 	} else {
 		role, _, err = r.client.ACL().RoleReadByName(l.Name, r.options(ctx))
 	}
-	if err := meaning(err, role == nil, resolver.ErrDangling); err != nil {
-		return resolver.Role{}, err
+	if err := meaning(err, role == nil, aclrules.ErrDangling); err != nil {
+		return aclrules.Role{}, err
 	}
 	return roleOf(role), nil
 }
 
 // Token implements resolver.Tokens. With acl:read one request brings all that
 // the token links to; without, the reading token sees its own links.
-func (r *Reader) Token(ctx context.Context, accessor string) (resolver.Token, error) {
+func (r *Reader) Token(ctx context.Context, accessor string) (aclrules.Token, error) {
 	if accessor != "" {
 		return r.expanded(ctx, accessor)
 	}
 	t, _, err := r.client.ACL().TokenReadSelf(r.options(ctx))
-	if err := meaning(err, t == nil, resolver.ErrNotFound); err != nil {
-		return resolver.Token{}, err
+	if err := meaning(err, t == nil, aclrules.ErrNotFound); err != nil {
+		return aclrules.Token{}, err
 	}
 	if token, err := r.expanded(ctx, t.AccessorID); err == nil {
 		return token, nil
@@ -151,23 +152,23 @@ func (r *Reader) Token(ctx context.Context, accessor string) (resolver.Token, er
 	return tokenOf(t), nil
 }
 
-func (r *Reader) expanded(ctx context.Context, accessor string) (resolver.Token, error) {
+func (r *Reader) expanded(ctx context.Context, accessor string) (aclrules.Token, error) {
 	t, _, err := r.client.ACL().TokenReadExpanded(accessor, r.options(ctx))
-	if err := meaning(err, t == nil, resolver.ErrNotFound); err != nil {
-		return resolver.Token{}, err
+	if err := meaning(err, t == nil, aclrules.ErrNotFound); err != nil {
+		return aclrules.Token{}, err
 	}
 	for _, p := range t.ExpandedPolicies {
-		r.policies[resolver.Link{ID: p.ID}] = got[resolver.Policy]{policyOf(p), nil}
+		r.policies[aclrules.Link{ID: p.ID}] = got[aclrules.Policy]{policyOf(p), nil}
 	}
 	for _, role := range t.ExpandedRoles {
-		r.roles[resolver.Link{ID: role.ID}] = got[resolver.Role]{roleOf(&role), nil}
+		r.roles[aclrules.Link{ID: role.ID}] = got[aclrules.Role]{roleOf(&role), nil}
 	}
 	r.byDefault = t.AgentACLDefaultPolicy
 	return tokenOf(&t.ACLToken), nil
 }
 
-func tokenOf(t *api.ACLToken) resolver.Token {
-	token := resolver.Token{
+func tokenOf(t *api.ACLToken) aclrules.Token {
+	token := aclrules.Token{
 		Accessor: t.AccessorID, Description: t.Description,
 		Grants: grants(t.Policies, t.Roles, t.ServiceIdentities, t.NodeIdentities, t.TemplatedPolicies),
 	}
@@ -189,29 +190,29 @@ func meaning(err error, absent bool, missing error) error {
 	case consulutil.UnknownToken(err):
 		return ErrReader
 	case consulutil.Status(err) == http.StatusForbidden:
-		return fmt.Errorf("%w: a token with acl:read can read it", resolver.ErrUnreadable)
+		return fmt.Errorf("%w: a token with acl:read can read it", aclrules.ErrUnreadable)
 	case consulutil.ACLsDisabled(err):
-		return resolver.ErrDisabled
+		return aclrules.ErrDisabled
 	}
 	return err
 }
 
-func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, services []*api.ACLServiceIdentity, nodes []*api.ACLNodeIdentity, templates []*api.ACLTemplatedPolicy) resolver.Grants {
-	var g resolver.Grants
+func grants(policies []*api.ACLTokenPolicyLink, roles []*api.ACLTokenRoleLink, services []*api.ACLServiceIdentity, nodes []*api.ACLNodeIdentity, templates []*api.ACLTemplatedPolicy) aclrules.Grants {
+	var g aclrules.Grants
 	for _, p := range policies {
-		g.Policies = append(g.Policies, resolver.Link{ID: p.ID, Name: p.Name})
+		g.Policies = append(g.Policies, aclrules.Link{ID: p.ID, Name: p.Name})
 	}
 	for _, r := range roles {
-		g.Roles = append(g.Roles, resolver.Link{ID: r.ID, Name: r.Name})
+		g.Roles = append(g.Roles, aclrules.Link{ID: r.ID, Name: r.Name})
 	}
 	for _, s := range services {
-		g.ServiceIdentities = append(g.ServiceIdentities, resolver.ServiceIdentity{Name: s.ServiceName, Datacenters: s.Datacenters})
+		g.ServiceIdentities = append(g.ServiceIdentities, aclrules.ServiceIdentity{Name: s.ServiceName, Datacenters: s.Datacenters})
 	}
 	for _, n := range nodes {
-		g.NodeIdentities = append(g.NodeIdentities, resolver.NodeIdentity{Name: n.NodeName, Datacenter: n.Datacenter})
+		g.NodeIdentities = append(g.NodeIdentities, aclrules.NodeIdentity{Name: n.NodeName, Datacenter: n.Datacenter})
 	}
 	for _, t := range templates {
-		templated := resolver.TemplatedPolicy{Template: t.TemplateName, Datacenters: t.Datacenters}
+		templated := aclrules.TemplatedPolicy{Template: t.TemplateName, Datacenters: t.Datacenters}
 		if t.TemplateVariables != nil {
 			templated.Name = t.TemplateVariables.Name
 		}
@@ -232,7 +233,7 @@ func (r *Reader) Template(ctx context.Context, name string) (string, error) {
 	}
 	text, ok := r.templates.value[name]
 	if r.templates.err == nil && !ok {
-		return "", resolver.ErrDangling
+		return "", aclrules.ErrDangling
 	}
 	return text, r.templates.err
 }

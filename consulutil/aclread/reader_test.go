@@ -9,33 +9,32 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
-	"github.com/meshtask/consul-ecs/aclrules/resolver"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-func resolve(r *Reader, s resolver.Subject) resolver.Resolution {
-	return resolver.New(r.Getters(), resolver.Options{Datacenter: "dc1", Now: time.Now()}).Resolve(context.Background(), s)
+func resolve(r *Reader, s aclrules.Subject) aclrules.Resolution {
+	return aclrules.NewResolver(r.Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()}).Resolve(context.Background(), s)
 }
 
 // S3.20: a policy that ten roles share is read once, or comes with the token.
-func TestS3_20SharedPolicyIsReadOnceFromTheServer(t *testing.T) {
+func TestSharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	t.Parallel()
 	o := newObjects(t)
 	shared := o.policy("shared")
-	var links []resolver.Link
+	var links []aclrules.Link
 	token := &api.ACLToken{}
 	for i := range 10 {
 		role := o.role(fmt.Sprint("role-", i), shared)
-		links = append(links, resolver.Link{ID: role.ID})
+		links = append(links, aclrules.Link{ID: role.ID})
 		token.Roles = append(token.Roles, &api.ACLLink{ID: role.ID})
 	}
 	token = o.token(token)
 
 	c := newCounter(t)
-	if found := resolve(c.reader(t, testkit.ManagementToken), resolver.Subject{Token: token.AccessorID}); len(found.Rules) != 1 || len(found.Errors) > 0 {
+	if found := resolve(c.reader(t, testkit.ManagementToken), aclrules.Subject{Token: token.AccessorID}); len(found.Rules) != 1 || len(found.Errors) > 0 {
 		t.Fatalf("got %+v", found)
 	}
 	if n := c.requests("/"); n != 1 {
@@ -44,7 +43,7 @@ func TestS3_20SharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	c = newCounter(t)
 	r := c.reader(t, testkit.ManagementToken)
 	for range 3 {
-		if found := resolve(r, resolver.Subject{Roles: links}); len(found.Rules) != 1 || len(found.Errors) > 0 {
+		if found := resolve(r, aclrules.Subject{Roles: links}); len(found.Rules) != 1 || len(found.Errors) > 0 {
 			t.Fatalf("got %+v", found)
 		}
 	}
@@ -54,7 +53,7 @@ func TestS3_20SharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	// By name, and then by the ID that the name led to.
 	c = newCounter(t)
 	r = c.reader(t, testkit.ManagementToken)
-	if found := resolve(r, resolver.Subject{PolicyLinks: []resolver.Link{{Name: shared.Name}, {ID: shared.ID, Name: shared.Name}}}); len(found.Rules) != 1 {
+	if found := resolve(r, aclrules.Subject{PolicyLinks: []aclrules.Link{{Name: shared.Name}, {ID: shared.ID, Name: shared.Name}}}); len(found.Rules) != 1 {
 		t.Fatalf("got %+v", found)
 	}
 	if n := c.requests("/v1/acl/policy/"); n != 1 {
@@ -63,14 +62,14 @@ func TestS3_20SharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 }
 
 // S3.7: after the visitor's no there are no more requests.
-func TestS3_7NoMoreRequestsAfterTheEnd(t *testing.T) {
+func TestNoMoreRequestsAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	o := newObjects(t)
-	links := []resolver.Link{{Name: o.policy("one").Name}, {Name: o.policy("two").Name}, {Name: o.policy("three").Name}}
+	links := []aclrules.Link{{Name: o.policy("one").Name}, {Name: o.policy("two").Name}, {Name: o.policy("three").Name}}
 	c := newCounter(t)
 	visited := 0
-	resolver.New(c.reader(t, testkit.ManagementToken).Getters(), resolver.Options{Datacenter: "dc1"}).
-		VisitRulesFor(context.Background(), resolver.Subject{PolicyLinks: links, Login: &resolver.Login{Method: "m"}}, func(fmt.Stringer, *policy.Rule, error) bool {
+	aclrules.NewResolver(c.reader(t, testkit.ManagementToken).Getters(), aclrules.ResolverOptions{Datacenter: "dc1"}).
+		VisitRulesFor(context.Background(), aclrules.Subject{PolicyLinks: links, Login: &aclrules.Login{Method: "m"}}, func(fmt.Stringer, *aclrules.Rule, error) bool {
 			visited++
 			return false
 		})
@@ -87,7 +86,7 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	role := o.role("r", o.policy("q"))
 	token := o.token(&api.ACLToken{Policies: []*api.ACLLink{{ID: p.ID}}, Roles: []*api.ACLLink{{ID: role.ID}}, ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: o.name("web")}}})
 	r := New(client(t, token.SecretID), "")
-	found := resolve(r, resolver.Subject{Self: true})
+	found := resolve(r, aclrules.Subject{Self: true})
 	at := "token " + token.AccessorID[:8] + "… → "
 	want := []string{
 		at + fmt.Sprintf("policy %q: it may not be read: a token with acl:read can read it", p.Name),
@@ -95,7 +94,7 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	}
 	var got []string
 	for _, err := range found.Errors {
-		if !errors.Is(err, resolver.ErrUnreadable) {
+		if !errors.Is(err, aclrules.ErrUnreadable) {
 			t.Errorf("%v", err)
 		}
 		got = append(got, err.Error())
@@ -103,7 +102,7 @@ func TestOrdinaryTokenSeesItsLinksOnly(t *testing.T) {
 	if !slices.Equal(got, want) || len(found.Rules) != 4 {
 		t.Errorf("got %q and %d rules", got, len(found.Rules))
 	}
-	if found := resolve(r, resolver.Subject{Token: o.token(&api.ACLToken{}).AccessorID}); len(found.Errors) != 1 || !errors.Is(found.Errors[0], resolver.ErrUnreadable) {
+	if found := resolve(r, aclrules.Subject{Token: o.token(&api.ACLToken{}).AccessorID}); len(found.Errors) != 1 || !errors.Is(found.Errors[0], aclrules.ErrUnreadable) {
 		t.Errorf("another's token: %+v", found)
 	}
 	if v := r.DefaultPolicy(context.Background()); v != aclrules.Denied {
@@ -121,10 +120,10 @@ func TestDanglingLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := New(client(t, testkit.ManagementToken), "")
-	found := resolve(r, resolver.Subject{
-		PolicyLinks: []resolver.Link{{ID: p.ID}, {Name: p.Name}}, Roles: []resolver.Link{{ID: role.ID}, {Name: role.Name}},
+	found := resolve(r, aclrules.Subject{
+		PolicyLinks: []aclrules.Link{{ID: p.ID}, {Name: p.Name}}, Roles: []aclrules.Link{{ID: role.ID}, {Name: role.Name}},
 	})
-	if len(found.Notes) != 4 || len(found.Errors) > 0 || !errors.Is(errors.Join(found.Notes...), resolver.ErrDangling) {
+	if len(found.Notes) != 4 || len(found.Errors) > 0 || !errors.Is(errors.Join(found.Notes...), aclrules.ErrDangling) {
 		t.Errorf("got %+v", found)
 	}
 	if _, err := r.AuthMethod(context.Background(), o.name("none")); err == nil || err.Error() != "there is no such auth method" {
@@ -145,18 +144,18 @@ func TestUnknownTokens(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		reader  string
-		subject resolver.Subject
+		subject aclrules.Subject
 		refused bool
 	}{
-		"no such accessor":      {testkit.ManagementToken, resolver.Subject{Token: nobody}, true},
-		"deleted":               {testkit.ManagementToken, resolver.Subject{Token: gone.AccessorID}, true},
-		"itself deleted":        {gone.SecretID, resolver.Subject{Self: true}, true},
-		"itself unknown":        {nobody, resolver.Subject{Self: true}, true},
-		"read by somebody gone": {gone.SecretID, resolver.Subject{Token: known}, false},
-		"read by nobody":        {nobody, resolver.Subject{Token: known}, false},
+		"no such accessor":      {testkit.ManagementToken, aclrules.Subject{Token: nobody}, true},
+		"deleted":               {testkit.ManagementToken, aclrules.Subject{Token: gone.AccessorID}, true},
+		"itself deleted":        {gone.SecretID, aclrules.Subject{Self: true}, true},
+		"itself unknown":        {nobody, aclrules.Subject{Self: true}, true},
+		"read by somebody gone": {gone.SecretID, aclrules.Subject{Token: known}, false},
+		"read by nobody":        {nobody, aclrules.Subject{Token: known}, false},
 	} {
 		found := resolve(New(client(t, c.reader), ""), c.subject)
-		if c.refused != errors.Is(found.Refused, resolver.ErrNotFound) || c.refused == (len(found.Errors) > 0) {
+		if c.refused != errors.Is(found.Refused, aclrules.ErrNotFound) || c.refused == (len(found.Errors) > 0) {
 			t.Errorf("%s: %+v", name, found)
 		}
 		if !c.refused && !errors.Is(found.Errors[0], ErrReader) {
@@ -173,10 +172,10 @@ func TestOpenWithoutATokenIsAnonymous(t *testing.T) {
 		t.Fatal(err)
 	}
 	token, err := r.Token(context.Background(), "")
-	if err != nil || token.Accessor != resolver.Anonymous {
+	if err != nil || token.Accessor != aclrules.Anonymous {
 		t.Errorf("got %+v, %v", token, err)
 	}
-	if found := resolve(r, resolver.Subject{Self: true}); found.Refused != nil || len(found.Errors) > 0 || len(found.Rules) > 0 {
+	if found := resolve(r, aclrules.Subject{Self: true}); found.Refused != nil || len(found.Errors) > 0 || len(found.Rules) > 0 {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -212,14 +211,14 @@ func TestServerWithoutACLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]resolver.Subject{
-		"itself": {Self: true}, "accessor": {Token: "x"}, "policy": {PolicyLinks: []resolver.Link{{ID: "x"}}}, "role": {Roles: []resolver.Link{{Name: "x"}}}, "login": {Login: &resolver.Login{Method: "x"}},
+	for name, s := range map[string]aclrules.Subject{
+		"itself": {Self: true}, "accessor": {Token: "x"}, "policy": {PolicyLinks: []aclrules.Link{{ID: "x"}}}, "role": {Roles: []aclrules.Link{{Name: "x"}}}, "login": {Login: &aclrules.Login{Method: "x"}},
 	} {
-		if found := resolve(r, s); !errors.Is(found.Disabled, resolver.ErrDisabled) || len(found.Errors) > 0 {
+		if found := resolve(r, s); !errors.Is(found.Disabled, aclrules.ErrDisabled) || len(found.Errors) > 0 {
 			t.Errorf("%s: %+v", name, found)
 		}
 	}
-	if _, err := r.Export(context.Background()); !errors.Is(err, resolver.ErrDisabled) {
+	if _, err := r.Export(context.Background()); !errors.Is(err, aclrules.ErrDisabled) {
 		t.Errorf("export: %v", err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // scene is a token with everything it has, as data: so that a mismatch can be
@@ -77,14 +76,14 @@ func (d dice) level(key bool) string {
 
 func (d dice) line() string {
 	if d.IntN(6) == 0 {
-		return fmt.Sprintf("%s = %q", pick(d, policy.Scalars()...), d.level(false))
+		return fmt.Sprintf("%s = %q", pick(d, aclrules.Scalars()...), d.level(false))
 	}
-	r := policy.Rule{Resource: pick(d, append(policy.Segmented(), policy.Service, policy.Key, policy.Service)...), Prefix: d.IntN(2) == 0, Segment: d.name()}
+	r := aclrules.Rule{Resource: pick(d, append(aclrules.Segmented(), aclrules.Service, aclrules.Key, aclrules.Service)...), Prefix: d.IntN(2) == 0, Segment: d.name()}
 	if r.Prefix && d.IntN(5) == 0 {
 		r.Segment = ""
 	}
-	r.Level = d.level(r.Resource == policy.Key)
-	if r.Resource == policy.Service && d.IntN(3) == 0 {
+	r.Level = d.level(r.Resource == aclrules.Key)
+	if r.Resource == aclrules.Service && d.IntN(3) == 0 {
 		r.Intentions = d.level(false)
 	}
 	line := r.HCL()
@@ -115,8 +114,8 @@ func (d dice) identities(local bool) identities {
 		all.Nodes = append(all.Nodes, [2]string{pick(d, "%a", "%n"), pick(d, "dc1", "dc1", "dc2")})
 	}
 	if d.IntN(3) == 0 {
-		t := template{Template: pick(d, policy.ServiceTemplate, policy.NodeTemplate, policy.DNSTemplate, policy.APIGatewayTemplate), Datacenters: d.datacenters()}
-		if t.Template != policy.DNSTemplate {
+		t := template{Template: pick(d, aclrules.ServiceTemplate, aclrules.NodeTemplate, aclrules.DNSTemplate, aclrules.APIGatewayTemplate), Datacenters: d.datacenters()}
+		if t.Template != aclrules.DNSTemplate {
 			t.Name = pick(d, "%a", "%gw")
 		}
 		if local {
@@ -172,7 +171,7 @@ func (d dice) login(s *scene) {
 		case "service", "node":
 			b.Name = pick(d, "%a", "${value.team}", "${value.team}-x")
 		case "templated-policy":
-			b.Name, b.Variable = pick(d, policy.APIGatewayTemplate, policy.ServiceTemplate), pick(d, "%a", "${value.team}", "%a-${value.env}", "${value.env}")
+			b.Name, b.Variable = pick(d, aclrules.APIGatewayTemplate, aclrules.ServiceTemplate), pick(d, "%a", "${value.team}", "%a-${value.env}", "${value.env}")
 		case "role":
 			b.Name = fmt.Sprintf("%%role-%d", d.IntN(3)) + pick(d, "", "", "${value.env}") // may be missing
 		case "policy":
@@ -184,13 +183,13 @@ func (d dice) login(s *scene) {
 
 func (d dice) question() aclrules.Query {
 	q := aclrules.Query{
-		Resource: pick(d, slices.Concat(policy.Scalars(), policy.Segmented(), policy.Segmented(), []policy.Resource{policy.Intention, policy.Intention, policy.Key})...),
+		Resource: pick(d, slices.Concat(aclrules.Scalars(), aclrules.Segmented(), aclrules.Segmented(), []aclrules.Resource{aclrules.Intention, aclrules.Intention, aclrules.Key})...),
 		Access:   pick(d, aclrules.ReadAccess, aclrules.WriteAccess),
 	}
 	if !q.Resource.IsScalar() {
 		q.Segment = pick(d, d.name(), d.name(), d.name()+pick(d, "c", "-sidecar-proxy", "/", "-x"), "%web", "%gw", "%n", "other", "", "*")
 	}
-	if q.Resource == policy.Key {
+	if q.Resource == aclrules.Key {
 		q.Access = pick(d, aclrules.ReadAccess, aclrules.ListAccess, aclrules.WriteAccess, aclrules.WritePrefix)
 	}
 	return q
@@ -201,7 +200,7 @@ func (t text) render(salt string) string {
 	if !t.JSON {
 		return "# " + salt + "\n" + salted(strings.Join(t.Lines, "\n"), salt)
 	}
-	p, err := policy.Parse(salted(strings.Join(t.Lines, "\n"), salt))
+	p, err := aclrules.Parse(salted(strings.Join(t.Lines, "\n"), salt))
 	if err != nil {
 		panic(err)
 	}

@@ -34,11 +34,10 @@ const (
 	serfHealth = "serfHealth"
 )
 
-// errStale is of a plan that has become too old.
-var errStale = errors.New("the proof has become too old: the next pass looks again")
+// errStale is returned for a plan that is too old.
+var errStale = errors.New("the proof is too old: the next pass looks up the task again")
 
-// Apply deletes what the report's plan says, and writes into the report what
-// became of it. One failure does not stop the others; the error joins them.
+// Apply deletes what the report's plan lists, and adds the results to the report. One failure does not stop the others; the error joins them.
 func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
 	a := applying{Cleaner: c, report: r}
 	services := slices.IndexFunc(r.Delete, func(i Item) bool { return i.Kind != KindService })
@@ -90,7 +89,7 @@ func (a *applying) remove(ctx context.Context, i Item) {
 		err = a.deregister(ctx, i)
 	}
 	if consulutil.Status(err) == http.StatusNotFound {
-		err = nil // it was logged out, or somebody else was faster
+		err = nil // it was logged out, or another process deleted it
 	}
 	if i.Kind != KindToken {
 		err = consulutil.Advise(consulutil.Needs(err, rights))
@@ -106,7 +105,7 @@ func (a *applying) deregister(ctx context.Context, i Item) error {
 	return err
 }
 
-// note writes what became of an item.
+// note adds the result of a deletion to the report and logs it.
 func (a *applying) note(i Item, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -154,20 +153,20 @@ func nodeKey(i Item) string {
 	return i.Partition + "/" + i.Node
 }
 
-// node deregisters a node on which nothing is left and whose agent has failed. It
-// is looked at now, not in the snapshot: others may have put something on it.
+// node deregisters a node without services whose agent has failed. It is read now and
+// not taken from the snapshot: another process may have registered something on it.
 func (a *applying) node(ctx context.Context, w waiting) {
 	i := w.item
-	done, err := a.forsake(ctx, &i)
+	done, err := a.deregisterIfEmpty(ctx, &i)
 	if done || err != nil {
 		a.note(i, err)
 	}
 }
 
-// forsake says whether it has deregistered the node.
-func (a *applying) forsake(ctx context.Context, i *Item) (done bool, err error) {
-	// A server that has just been started again shows its past, in which a node
-	// that lives may have failed.
+// deregisterIfEmpty deregisters an abandoned node and reports whether it did.
+func (a *applying) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, err error) {
+	// A server that was just restarted may serve old state, in which the agent of a
+	// live node has failed.
 	read := (&api.QueryOptions{Partition: i.Partition, RequireConsistent: true}).WithContext(ctx)
 	if i.Partition != "" {
 		read.Namespace = "*"
@@ -181,39 +180,23 @@ func (a *applying) forsake(ctx context.Context, i *Item) (done bool, err error) 
 		return false, fmt.Errorf("read checks of node: %w", err)
 	}
 	switch {
-	case services == nil || len(services.Services) > 0:
-		a.forget(i) // it is gone, or somebody else's
+	case services == nil || services.Node == nil || len(services.Services) > 0:
+		a.forget(i) // it does not exist, or is in use
 		return false, nil
-	case !forsaken(services.Services, checks):
+	case !isAbandoned(services.Services, checks):
 		return false, nil
 	}
-	i.Evidence += "; nothing else is on the node, and serf says that its agent has failed"
-	if done, err = a.removeNode(ctx, *i, services.Node, checks[0]); done {
-		a.forget(i)
+	i.Evidence += "; the node has no services, and its serfHealth check is critical"
+	// Not by its name alone: another node may have it by now.
+	err = consulutil.RemoveNode(a.Consul, services.Node, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx), checks[0])
+	switch {
+	case errors.Is(err, consulutil.ErrNodeChanged):
+		return false, nil // the next pass reads it again
+	case err != nil:
+		return false, consulutil.Advise(consulutil.Needs(err, rights))
 	}
-	return done, err
-}
-
-// removeNode removes a node in one step, unless it or what serf says of its agent has
-// changed since they were read. Consul has no word for a node without services: a
-// service that comes in between to a node whose agent has failed goes with it, and
-// an agent brings it back.
-func (a *applying) removeNode(ctx context.Context, i Item, node *api.Node, serf *api.HealthCheck) (done bool, err error) {
-	done, answer, _, err := a.Consul.Txn().Txn(api.TxnOps{
-		{Check: &api.CheckTxnOp{Verb: api.CheckDeleteCAS, Check: api.HealthCheck{
-			Node: i.Node, CheckID: serf.CheckID, Partition: i.Partition, ModifyIndex: serf.ModifyIndex}}},
-		{Node: &api.NodeTxnOp{Verb: api.NodeDeleteCAS, Node: api.Node{Node: i.Node, Partition: i.Partition, ModifyIndex: node.ModifyIndex}}},
-	}, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx))
-	if done || err != nil {
-		return done, err
-	}
-	for _, e := range answer.Errors {
-		if strings.HasSuffix(e.What, "index is stale") {
-			return false, nil // the next pass looks again
-		}
-		err = fmt.Errorf("remove node: %s", e.What)
-	}
-	return false, err
+	a.forget(i)
+	return true, nil
 }
 
 func (a *applying) forget(i *Item) {
@@ -222,9 +205,9 @@ func (a *applying) forget(i *Item) {
 	delete(a.nodes, nodeKey(*i))
 }
 
-// forsaken says whether a node has nothing but a serf check that has failed. A
-// node without one has no agent: somebody else keeps it.
-func forsaken(services []*api.AgentService, checks api.HealthChecks) bool {
+// isAbandoned reports whether a node has nothing but a serf check that has failed. A
+// node without a serf check has no agent: an operator registered it.
+func isAbandoned(services []*api.AgentService, checks api.HealthChecks) bool {
 	return len(services) == 0 && len(checks) == 1 &&
 		checks[0].CheckID == serfHealth && checks[0].ServiceID == "" && checks[0].Status == api.HealthCritical
 }

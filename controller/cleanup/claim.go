@@ -51,7 +51,7 @@ type tokenEntry struct {
 	CreateTime                          time.Time
 }
 
-// token says whose a token is. It is nobody's (false) unless it was made by one of
+// token returns the task's token in an entry, and false unless it was made by one of
 // our auth methods, by a login that named a task and our cluster: by its ARN, or
 // by its name as logins of tasks on EC2 instances did before.
 func (l Leftovers) token(e tokenEntry, cluster ecsread.Cluster) (Token, bool) {
@@ -65,7 +65,7 @@ func (l Leftovers) token(e tokenEntry, cluster ecsread.Cluster) (Token, bool) {
 }
 
 // login is the task and the cluster that a login named; both are empty when the
-// token tells of none.
+// token names none.
 func (e tokenEntry) login() (task, cluster string) {
 	text, ok := strings.CutPrefix(e.Description, loginPrefix)
 	// A map, because a struct's fields match in any letter case.
@@ -76,7 +76,7 @@ func (e tokenEntry) login() (task, cluster string) {
 	return meta[workload.LoginMetaTaskID], meta[workload.LoginMetaCluster]
 }
 
-// foreign says whether a token that is not ours looks like one: made by one of our
+// foreign reports whether a token that is not ours looks like one: made by one of our
 // methods, and not for a task of another cluster.
 func (l Leftovers) foreign(e tokenEntry, cluster ecsread.Cluster) bool {
 	task, name := e.login()
@@ -100,7 +100,7 @@ type serviceEntry struct {
 	ServiceMeta     map[string]string
 }
 
-// foreign says whether a service that is not ours looks like one: its task is not
+// foreign reports whether a service that is not ours looks like one: its task is not
 // another cluster's.
 func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
 	arn := e.ServiceMeta[workload.MetaTaskARN]
@@ -110,9 +110,9 @@ func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
 	return !elsewhere
 }
 
-// service says whose a service is: its meta must say that consul-ecs registered
+// service returns the task's service in an entry: its meta must say that consul-ecs registered
 // it for a task of our cluster, and its ID must end in the same task's ID, which
-// nobody's meta can change.
+// meta cannot change.
 func (l Leftovers) service(e serviceEntry, cluster ecsread.Cluster) (Service, bool) {
 	task, ours, sure := cluster.Belongs(e.ServiceMeta[workload.MetaTaskARN])
 	id := workload.ServiceID("", task)

@@ -22,20 +22,20 @@ const (
 	// nothing has changed: a snapshot of Consul that is put back may bring old
 	// indexes back.
 	reread = 5 * time.Minute
-	// nobody is a policy that no token has: the list by it is empty, and its index
+	// noPolicy is a policy that no token has: the list by it is empty, and its index
 	// is that of all tokens.
-	nobody = "00000000-0000-0000-0000-000000000000"
+	noPolicy = "00000000-0000-0000-0000-000000000000"
 	// rights are the ACL rules that services and nodes need.
 	rights = `node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
 )
 
-// hidden is the error of a list from which Consul left out what the token may not
-// read, without a word: what it has of dead tasks would stay for ever.
+// hidden returns an error for a list from which Consul left out what the token may not
+// read: leftovers of dead tasks among it would never be removed.
 func hidden(meta *api.QueryMeta, err error) error {
 	if err != nil || !meta.ResultsFilteredByACLs {
 		return err
 	}
-	return errors.New("some are hidden from the token: " + consulutil.Allow(rights))
+	return errors.New("results are filtered by ACLs: " + consulutil.Allow(rights))
 }
 
 // cache is what was last read of a place.
@@ -52,7 +52,7 @@ type list[T any] struct {
 	at      time.Duration
 }
 
-// fresh says whether the list is still the one that has this index.
+// fresh reports whether the list still has this index.
 func (l *list[T]) fresh(index uint64, now time.Duration) bool {
 	return index != 0 && index == l.index && now-l.at < reread
 }
@@ -115,7 +115,7 @@ func (p Place) write(ctx context.Context) *api.WriteOptions {
 // returns what time it was then for Consul. On an error the list is empty.
 func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time.Time, error) {
 	var probe consulutil.ListMeta
-	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p, api.ACLTokenFilterOptions{Policy: nobody})
+	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p, api.ACLTokenFilterOptions{Policy: noPolicy})
 	if consulutil.ACLsDisabled(err) {
 		*l = list[Token]{}
 		return time.Time{}, nil

@@ -82,9 +82,9 @@ func TestSteadyPassIsCheap(t *testing.T) {
 	t.Error("no pass was cheap")
 }
 
-// TestWeakness23GoneIsDone: a token that was logged out between the snapshot and
+// TestGoneIsDone: a token that was logged out between the snapshot and
 // the deletion is what we want, and does not stop the others.
-func TestWeakness23GoneIsDone(t *testing.T) {
+func TestGoneIsDone(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	client, service := w.tokens(task1)
@@ -104,9 +104,9 @@ func TestWeakness23GoneIsDone(t *testing.T) {
 	}
 }
 
-// TestWeakness26OwnershipIsTheAuthMethods: a token is not ours for what its
+// TestOwnershipIsTheAuthMethods: a token is not ours for what its
 // description says.
-func TestWeakness26OwnershipIsTheAuthMethods(t *testing.T) {
+func TestOwnershipIsTheAuthMethods(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	others := w.login("jwt-of-others", task1, w.Cluster.ARN)
@@ -119,9 +119,9 @@ func TestWeakness26OwnershipIsTheAuthMethods(t *testing.T) {
 	}
 }
 
-// TestWeakness21ShortClusterName: tokens of EC2 tasks that name the cluster by its
+// TestShortClusterName: tokens of EC2 tasks that name the cluster by its
 // short name are cleaned up, too, once ECS has shown the task as ours.
-func TestWeakness21ShortClusterName(t *testing.T) {
+func TestShortClusterName(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	short := w.login("iam-ecs-service-token", task1, w.Cluster.Name)
@@ -131,14 +131,14 @@ func TestWeakness21ShortClusterName(t *testing.T) {
 	if left := w.alive(short, unknown); !slices.Equal(left, []string{unknown}) {
 		t.Errorf("left: %v", left)
 	}
-	if len(r.Kept) != 1 || r.Kept[0].Why != WhyUnsure {
+	if len(r.Kept) != 1 || r.Kept[0].Why != KeepMissingAmbiguous {
 		t.Errorf("kept: %+v", r.Kept)
 	}
 }
 
-// TestWeakness0914ForeignServiceOnTheNode (agentless spec 9.1.4): a service of somebody else on the node
+// TestForeignServiceOnTheNode: a service of somebody else on the node
 // stops nothing, and keeps the node.
-func TestWeakness0914ForeignServiceOnTheNode(t *testing.T) {
+func TestForeignServiceOnTheNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.register(task1, "foreign", "critical")
@@ -172,6 +172,24 @@ func TestNodeWaitsForSerf(t *testing.T) {
 	}
 	if _, there := w.onNode("waits"); there {
 		t.Error("the node is left")
+	}
+}
+
+// TestRemovedNodeIsNotReadAgain: one that another process has removed.
+func TestRemovedNodeIsNotReadAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	w.register(task1, "removed", "passing")
+	w.ecs.stop(task1)
+	w.pass()
+	if _, err := w.Consul.Catalog().Deregister(&api.CatalogDeregistration{Node: "removed"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	w.pass()
+	w.requests.take()
+	w.pass()
+	if asked := w.requests.take(); slices.Contains(asked, "GET /v1/catalog/node-services/removed") {
+		t.Errorf("asked %q", asked)
 	}
 }
 
@@ -213,9 +231,9 @@ func TestNodeThatComesBack(t *testing.T) {
 	}
 }
 
-// TestWeakness18TokensAreReadFirst: what a task logs in for while the pass asks
+// TestTokensAreReadFirst: what a task logs in for while the pass asks
 // ECS is not in the snapshot.
-func TestWeakness18TokensAreReadFirst(t *testing.T) {
+func TestTokensAreReadFirst(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	w.login("iam-ecs-service-token", task2, w.Cluster.ARN)

@@ -107,7 +107,7 @@ type model struct {
 	former  *Cleaner // a leader of before, who may lead again
 	// calm is since when nothing has gone wrong.
 	calm time.Time
-	// long tells whether ECS may be late by minutes in this schedule; then clocks
+	// long reports whether ECS may be late by minutes in this schedule; then clocks
 	// agree. Otherwise they jump.
 	long bool
 	// ended means that no controller crashes or pauses any more.
@@ -271,7 +271,7 @@ func (m *model) check() {
 		m.calm = time.Now()
 		return
 	}
-	known, forgotten := DefaultLimits().Bound(modelInterval, 0)
+	known, forgotten := bound(DefaultLimits(), modelInterval, 0)
 	for id, task := range m.owners {
 		since, bound := task.ended, known
 		if task.forgotten() {
@@ -308,7 +308,7 @@ func (m *model) end() {
 		m.consul.offset = 0
 		m.wait(10 * time.Minute) // tokens of the future come of age
 	}
-	_, forgotten := DefaultLimits().Bound(modelInterval, 0)
+	_, forgotten := bound(DefaultLimits(), modelInterval, 0)
 	m.wait(forgotten + m.ecs.latest())
 	before := m.consul.writes
 	m.wait(modelInterval)

@@ -21,22 +21,22 @@ type modelTask struct {
 	newest   time.Time // of its tokens, by Consul's clock
 }
 
-// live says whether a container may run.
+// live reports whether a container may run.
 func (t *modelTask) live() bool { return t.ended.IsZero() }
 
 func reached(moment time.Time, lag time.Duration) bool {
 	return !moment.IsZero() && !time.Now().Before(moment.Add(lag))
 }
 
-// shown says whether ECS shows the task yet.
+// shown reports whether ECS shows the task yet.
 func (t *modelTask) shown() bool { return reached(t.created, t.lag) }
 
-// vanished says whether AWS does not know the task for a while.
+// vanished reports whether AWS does not know the task for a while.
 func (t *modelTask) vanished() bool {
 	return reached(t.vanishes, 0) && !reached(t.vanishes, vanishing)
 }
 
-// forgotten says whether ECS does not know the task any more.
+// forgotten reports whether ECS does not know the task any more.
 func (t *modelTask) forgotten() bool { return reached(t.forgets, 0) }
 
 func (t *modelTask) last() string {
@@ -53,7 +53,7 @@ func (t *modelTask) wanted() string {
 	return ecsread.Running
 }
 
-// desired says whether a list of this status has the task.
+// desired reports whether a list of this status has the task.
 func (t *modelTask) desired(status string) bool { return !t.forgotten() && t.wanted() == status }
 
 // login logs a live task in, once or twice, and registers its service.

@@ -10,57 +10,62 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 )
 
-// Limits are how much is proof that a task is gone which ECS no longer knows. One
-// that ECS shows as STOPPED is gone at once: it never runs again.
+// Limits are what proves that a task which ECS does not know is gone. One that ECS
+// shows as STOPPED needs no further proof: it never runs again.
 type Limits struct {
 	// Grace is how old the task must be: its youngest token, by the clock of
 	// Consul's servers, or without a token the time since we first missed it. AWS
 	// says that a new task may be unknown for minutes (ECS API Reference, RunTask).
 	Grace time.Duration
-	// Apart is how long the task must have been missing, by our monotonic clock, at
+	// MinAbsence is how long the task must have been missing, by our monotonic clock, at
 	// two looks and all between them.
-	Apart time.Duration
+	MinAbsence time.Duration
 }
 
 // DefaultLimits are five minutes of grace, and a minute between two looks.
-func DefaultLimits() Limits { return Limits{Grace: 5 * time.Minute, Apart: time.Minute} }
+func DefaultLimits() Limits { return Limits{Grace: 5 * time.Minute, MinAbsence: time.Minute} }
 
-// Bound is how long after a task's end its leftovers are gone at the latest, if
-// Consul and ECS answer: a pass that began just before sees nothing, then comes
-// the interval, and the pass that removes them. known is for tasks whose end ECS
-// still shows, forgotten for others, counted from when the controller first
-// looked: another pass may begin just too early for a second look.
-func (l Limits) Bound(interval, pass time.Duration) (known, forgotten time.Duration) {
-	known = interval + 2*pass
-	return known, known + max(l.Grace, l.Apart) + known
-}
+// KeepReason is why the leftovers of a task that is not running stay: a value of the
+// metric kept_tasks and of the plan's JSON.
+type KeepReason string
 
-// Why says why a task's leftovers stay.
-type Why string
-
-// The reasons, as they are counted and printed.
+// The reasons; docs/CONTROLLER.md explains them to operators.
 const (
-	// WhyRuns: ECS lists the task, or shows it with another status than STOPPED.
-	WhyRuns Why = "running"
-	// WhyStops: ECS wants the task to stop, and it has not.
-	WhyStops Why = "stopping"
-	// WhyUnknown: ECS said nothing of the task, or something we do not understand.
-	WhyUnknown Why = "unknown"
-	// WhyAgain: ECS does not know the task, which needs a second look.
-	WhyAgain Why = "missing, to be looked up again"
-	// WhyYoung: ECS does not know the task, which may be new.
-	WhyYoung Why = "missing, but too young"
-	// WhyUnsure: ECS does not know the task, and it may be of a cluster that has
-	// the same name.
-	WhyUnsure Why = "missing, but perhaps another cluster's"
+	// KeepRunning: ECS does not list the task as running, but describes it with
+	// another status than STOPPED.
+	KeepRunning KeepReason = "running"
+	// KeepStopping: the task's desired status is STOPPED, its last status is not.
+	KeepStopping KeepReason = "stopping"
+	// KeepUnknown: ECS gave no answer for the task, or one that is not understood.
+	KeepUnknown KeepReason = "unknown"
+	// KeepMissingRecheck: ECS does not know the task, which a later pass must confirm.
+	KeepMissingRecheck KeepReason = "missing_recheck"
+	// KeepMissingYoung: ECS does not know the task, which may be too new for it.
+	KeepMissingYoung KeepReason = "missing_young"
+	// KeepMissingAmbiguous: ECS does not know the task, which may belong to another
+	// cluster of the same name.
+	KeepMissingAmbiguous KeepReason = "missing_ambiguous"
 )
 
-// Sight is what ECS said of a task in one pass.
-type Sight struct {
+// Text is the reason as a phrase for printed plans.
+func (r KeepReason) Text() string {
+	switch r {
+	case KeepMissingRecheck:
+		return "missing, to be confirmed by a later pass"
+	case KeepMissingYoung:
+		return "missing, but too young"
+	case KeepMissingAmbiguous:
+		return "missing, but possibly a task of another cluster of this name"
+	}
+	return string(r)
+}
+
+// Observation is what ECS said of a task in one pass.
+type Observation struct {
 	// Last and Desired are the task's statuses; Last is ecsread.Missing when its own
 	// ID is unknown and no list has it, and empty when we know nothing.
 	Last, Desired string
-	// Detail is for people.
+	// Detail is for logs and printed plans.
 	Detail string
 }
 
@@ -74,10 +79,10 @@ type Snapshot struct {
 	// same by the Cleaner's, and AskedAt is when ECS was first asked.
 	ConsulTime        time.Time
 	ConsulAt, AskedAt time.Duration
-	// Running are the tasks that ECS lists as such, Sights all others of which
+	// Running are the tasks that ECS lists as such, Observations all others of which
 	// there is a token or a service.
-	Running map[string]struct{}
-	Sights  map[string]Sight
+	Running      map[string]struct{}
+	Observations map[string]Observation
 }
 
 // memory is what earlier passes have seen of the tasks in it.
@@ -94,7 +99,7 @@ type memory struct {
 	hasJumped    bool
 }
 
-// clockLeeway is how much Consul's clock, which is told to the second and by
+// clockLeeway is how much Consul's clock, which has a resolution of a second and is read from
 // several servers, may differ from ours between two looks.
 const clockLeeway = 30 * time.Second
 
@@ -108,8 +113,8 @@ func (m *memory) watch(before memory, consul time.Time, now time.Duration) {
 	}
 }
 
-// trusts says whether ages by Consul's clock count: not when it was set, or not
-// told, within the time that they are to prove.
+// trusts reports whether ages by Consul's clock count: not when it was set, or not
+// known, within the time that they are to prove.
 func (m *memory) trusts(consul time.Time, now time.Duration, l Limits) bool {
 	return !consul.IsZero() && (!m.hasJumped || now-m.jumped >= l.Grace)
 }
@@ -151,9 +156,9 @@ const (
 
 // Kept is a task that ECS does not list as running and whose leftovers stay.
 type Kept struct {
-	Task   string `json:"task_id"`
-	Why    Why    `json:"why"`
-	Detail string `json:"detail,omitempty"`
+	Task   string     `json:"task_id"`
+	Why    KeepReason `json:"why"`
+	Detail string     `json:"detail,omitempty"`
 	// Tokens and Services are how many it has.
 	Tokens   int `json:"tokens"`
 	Services int `json:"services"`
@@ -178,7 +183,7 @@ type facts struct {
 	sure             bool      // something names our cluster by its ARN
 }
 
-// decide says what is proven to be a dead task's. now, when all was read, is on a
+// decide returns what is proven to be a dead task's. now, when all was read, is on a
 // clock that never jumps; before is not changed. Between two looks lies what does
 // from the end of the first to the beginning of the second: a pass may take minutes.
 func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memory) {
@@ -195,7 +200,7 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 	evidence := map[string]string{}
 	tasks := factsOf(s, after.ours)
 	for _, id := range slices.Sorted(maps.Keys(tasks)) {
-		f, sight := tasks[id], s.Sights[id]
+		f, sight := tasks[id], s.Observations[id]
 		_, ours := before.ours[id]
 		if ours = ours || f.sure; ours || known(sight) {
 			after.ours[id] = struct{}{}
@@ -219,24 +224,24 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 	return plan, after
 }
 
-// known says whether ECS has shown the task.
-func known(s Sight) bool { return s.Last != "" && s.Last != ecsread.Missing }
+// known reports whether ECS has shown the task.
+func known(s Observation) bool { return s.Last != "" && s.Last != ecsread.Missing }
 
 // judge returns the evidence that a task is gone, or why its leftovers stay.
 // consul is zero if its clock is not to be trusted, missing for how long the task
 // has been.
-func judge(s Sight, f *facts, consul time.Time, missing time.Duration, ours bool, l Limits) (string, Kept) {
+func judge(s Observation, f *facts, consul time.Time, missing time.Duration, ours bool, l Limits) (string, Kept) {
 	switch {
 	case s.Last == "":
-		return "", Kept{Why: WhyUnknown, Detail: s.Detail}
+		return "", Kept{Why: KeepUnknown, Detail: s.Detail}
 	case s.Last == ecsread.Stopped:
 		return "ECS shows the task as STOPPED" + s.Detail, Kept{}
 	case s.Last != ecsread.Missing && s.Desired == ecsread.Stopped:
-		return "", Kept{Why: WhyStops, Detail: "last status " + s.Last}
+		return "", Kept{Why: KeepStopping, Detail: "last status " + s.Last}
 	case s.Last != ecsread.Missing:
-		return "", Kept{Why: WhyRuns, Detail: "last status " + s.Last}
+		return "", Kept{Why: KeepRunning, Detail: "last status " + s.Last}
 	case !ours:
-		return "", Kept{Why: WhyUnsure}
+		return "", Kept{Why: KeepMissingAmbiguous}
 	}
 	age, since := missing, "it was first missing"
 	// A token of a distant future was made when Consul's clock was wrong.
@@ -245,14 +250,14 @@ func judge(s Sight, f *facts, consul time.Time, missing time.Duration, ours bool
 	}
 	switch {
 	case age < l.Grace:
-		return "", Kept{Why: WhyYoung, Detail: fmt.Sprintf("%s %s ago, %s are needed", since, whole(age), l.Grace), Again: max(l.Grace-age, l.Apart-missing)}
-	case missing < l.Apart:
-		return "", Kept{Why: WhyAgain, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.Apart), Again: l.Apart - missing}
+		return "", Kept{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, %s are needed", since, whole(age), l.Grace), Again: max(l.Grace-age, l.MinAbsence-missing)}
+	case missing < l.MinAbsence:
+		return "", Kept{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.MinAbsence), Again: l.MinAbsence - missing}
 	}
 	return fmt.Sprintf("ECS did not know the task's ID now and %s ago, nor between; %s %s ago%s", whole(missing), since, whole(age), s.Detail), Kept{}
 }
 
-// whole is a duration for people.
+// whole is a duration rounded for texts.
 func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
 // factsOf gathers what a snapshot has of each task that is not running. A running
@@ -287,7 +292,7 @@ func factsOf(s *Snapshot, ours map[string]struct{}) map[string]*facts {
 
 // reason is the kind of evidence that there is of a dead task.
 func (s *Snapshot) reason(task string) Reason {
-	if s.Sights[task].Last == ecsread.Stopped {
+	if s.Observations[task].Last == ecsread.Stopped {
 		return ReasonStopped
 	}
 	return ReasonMissing

@@ -1,6 +1,7 @@
 package cleanup
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,9 @@ const (
 // noon is when the tables' snapshots are read, by Consul's clock.
 var noon = time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 
+// identifier is the form of a metric's label value.
+var identifier = regexp.MustCompile(`^[a-z_]*$`)
+
 func tokenOf(task string, age time.Duration) Token {
 	return Token{Accessor: "a-" + task[:1], Method: "m", Task: task, Created: noon.Add(-age), Sure: true}
 }
@@ -29,8 +33,8 @@ func serviceOf(task string) Service {
 
 func missingSince(d time.Duration) memory { return memory{missing: map[string]time.Duration{task1: d}} }
 
-func sight(last, desired string) map[string]Sight {
-	return map[string]Sight{task1: {Last: last, Desired: desired}}
+func sight(last, desired string) map[string]Observation {
+	return map[string]Observation{task1: {Last: last, Desired: desired}}
 }
 
 // TestDecide has one task with a token and a service; the table varies what is
@@ -41,7 +45,7 @@ func TestDecide(t *testing.T) {
 	day := 24 * time.Hour
 	tests := map[string]struct {
 		running  bool
-		sights   map[string]Sight
+		sights   map[string]Observation
 		before   memory
 		age      time.Duration
 		noTokens bool
@@ -49,7 +53,7 @@ func TestDecide(t *testing.T) {
 		noDate   bool
 
 		evidence string
-		why      Why
+		why      KeepReason
 		again    time.Duration
 		missing  time.Duration // that is remembered, 0 for not
 	}{
@@ -58,26 +62,26 @@ func TestDecide(t *testing.T) {
 		"seen stopped, made a second ago": {
 			sights: sight("STOPPED", "STOPPED"), age: time.Second, evidence: "ECS shows the task as STOPPED",
 		},
-		"draining":     {sights: sight("RUNNING", "STOPPED"), age: day, why: WhyStops},
-		"deactivating": {sights: sight("DEACTIVATING", "STOPPED"), age: day, why: WhyStops},
-		"stopping":     {sights: sight("STOPPING", "STOPPED"), age: day, why: WhyStops},
+		"draining":     {sights: sight("RUNNING", "STOPPED"), age: day, why: KeepStopping},
+		"deactivating": {sights: sight("DEACTIVATING", "STOPPED"), age: day, why: KeepStopping},
+		"stopping":     {sights: sight("STOPPING", "STOPPED"), age: day, why: KeepStopping},
 		"gone but for its network": {
-			sights: sight("DEPROVISIONING", "STOPPED"), age: day, why: WhyStops,
+			sights: sight("DEPROVISIONING", "STOPPED"), age: day, why: KeepStopping,
 		},
 		"wanted stopped, already missing before": {
-			sights: sight("RUNNING", "STOPPED"), before: missingSince(time.Second), age: day, why: WhyStops,
+			sights: sight("RUNNING", "STOPPED"), before: missingSince(time.Second), age: day, why: KeepStopping,
 		},
-		"pending":                    {sights: sight("PENDING", "RUNNING"), age: day, why: WhyRuns},
-		"running, not in the list":   {sights: sight("RUNNING", "RUNNING"), age: day, why: WhyRuns},
-		"a status that we know not":  {sights: sight("HIBERNATING", "RUNNING"), age: day, why: WhyRuns},
-		"an answer without a status": {sights: sight("", ""), age: day, why: WhyUnknown},
-		"no answer":                  {age: day, why: WhyUnknown},
+		"pending":                    {sights: sight("PENDING", "RUNNING"), age: day, why: KeepRunning},
+		"running, not in the list":   {sights: sight("RUNNING", "RUNNING"), age: day, why: KeepRunning},
+		"a status that we know not":  {sights: sight("HIBERNATING", "RUNNING"), age: day, why: KeepRunning},
+		"an answer without a status": {sights: sight("", ""), age: day, why: KeepUnknown},
+		"no answer":                  {age: day, why: KeepUnknown},
 		"missing for the first time": {
-			sights: sight("MISSING", ""), age: day, why: WhyAgain, again: time.Minute, missing: now,
+			sights: sight("MISSING", ""), age: day, why: KeepMissingRecheck, again: time.Minute, missing: now,
 		},
 		"missing again, too soon": {
 			sights: sight("MISSING", ""), before: missingSince(541 * time.Second), age: day,
-			why: WhyAgain, again: time.Second, missing: 541 * time.Second,
+			why: KeepMissingRecheck, again: time.Second, missing: 541 * time.Second,
 		},
 		"missing again": {
 			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: day, missing: 540 * time.Second,
@@ -85,7 +89,7 @@ func TestDecide(t *testing.T) {
 		},
 		"missing again, with a token that is young": {
 			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: 299 * time.Second,
-			why: WhyYoung, again: time.Second, missing: 540 * time.Second,
+			why: KeepMissingYoung, again: time.Second, missing: 540 * time.Second,
 		},
 		"missing again, just old enough": {
 			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second, missing: 540 * time.Second,
@@ -96,13 +100,13 @@ func TestDecide(t *testing.T) {
 			evidence: "ECS did not know the task's ID now and 10m0s ago, nor between; it was first missing 10m0s ago",
 		},
 		"missing for long, with a token by a clock that is ahead": {
-			sights: sight("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: WhyYoung, again: 599 * time.Second,
+			sights: sight("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: KeepMissingYoung, again: 599 * time.Second,
 		},
-		"no answer after missing": {before: missingSince(540 * time.Second), age: day, why: WhyUnknown},
+		"no answer after missing": {before: missingSince(540 * time.Second), age: day, why: KeepUnknown},
 		"running after missing":   {running: true, before: missingSince(540 * time.Second), age: day},
 		"missing, without a token to tell the age": {
 			sights: sight("MISSING", ""), before: missingSince(301 * time.Second), noTokens: true,
-			why: WhyYoung, again: time.Second, missing: 301 * time.Second,
+			why: KeepMissingYoung, again: time.Second, missing: 301 * time.Second,
 		},
 		"missing for long, without a token": {
 			sights: sight("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true, missing: 300 * time.Second,
@@ -110,11 +114,11 @@ func TestDecide(t *testing.T) {
 		},
 		"missing for long, and Consul does not say what time it is": {
 			sights: sight("MISSING", ""), before: missingSince(301 * time.Second), age: day, noDate: true,
-			why: WhyYoung, again: time.Second, missing: 301 * time.Second,
+			why: KeepMissingYoung, again: time.Second, missing: 301 * time.Second,
 		},
 		"missing for long, perhaps another cluster's": {
 			sights: sight("MISSING", ""), before: missingSince(60 * time.Second), age: day, unsure: true,
-			why: WhyUnsure, missing: 60 * time.Second,
+			why: KeepMissingAmbiguous, missing: 60 * time.Second,
 		},
 		"perhaps another cluster's, seen stopped in ours": {
 			sights: sight("STOPPED", "STOPPED"), age: day, unsure: true, evidence: "ECS shows the task as STOPPED",
@@ -128,7 +132,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Snapshot{ConsulTime: noon, AskedAt: now, Sights: tc.sights, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
+			s := &Snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.sights, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
 			if !tc.noTokens {
 				s.Tokens = []Token{tokenOf(task1, tc.age)}
 			}
@@ -162,6 +166,9 @@ func TestDecide(t *testing.T) {
 			if kept.Why != tc.why || kept.Again != tc.again {
 				t.Errorf("kept because %q, again in %s, want %q, %s", kept.Why, kept.Again, tc.why, tc.again)
 			}
+			if !identifier.MatchString(string(kept.Why)) {
+				t.Errorf("%q is no value for a metric's label", kept.Why)
+			}
 			if got := after.missing[task1]; got != tc.missing {
 				t.Errorf("remembered as missing since %s, want %s", got, tc.missing)
 			}
@@ -179,9 +186,9 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	second.Accessor = "a-0"
 	s := &Snapshot{
 		ConsulTime: noon, Running: map[string]struct{}{},
-		Tokens:   []Token{tokenOf(task2, time.Hour), tokenOf(task1, time.Hour), second},
-		Services: []Service{proxy, serviceOf(task2), serviceOf(task1)},
-		Sights:   map[string]Sight{task1: {Last: "STOPPED"}, task2: {Last: "RUNNING", Desired: "STOPPED"}},
+		Tokens:       []Token{tokenOf(task2, time.Hour), tokenOf(task1, time.Hour), second},
+		Services:     []Service{proxy, serviceOf(task2), serviceOf(task1)},
+		Observations: map[string]Observation{task1: {Last: "STOPPED"}, task2: {Last: "RUNNING", Desired: "STOPPED"}},
 	}
 	plan, _ := decide(s, memory{}, 0, DefaultLimits())
 	const proof = "ECS shows the task as STOPPED"
@@ -194,7 +201,7 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 	if d := cmp.Diff(want, plan.Delete); d != "" {
 		t.Errorf("deletions (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff([]Kept{{Task: task2, Why: WhyStops, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
+	if d := cmp.Diff([]Kept{{Task: task2, Why: KeepStopping, Detail: "last status RUNNING", Tokens: 1, Services: 1}}, plan.Kept); d != "" {
 		t.Errorf("kept (-want +got):\n%s", d)
 	}
 }
@@ -206,7 +213,7 @@ func TestDecideBelievesTheSurestLeftover(t *testing.T) {
 	unsure.Sure = false
 	s := &Snapshot{
 		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
-		Sights: map[string]Sight{task1: {Last: ecsread.Missing}},
+		Observations: map[string]Observation{task1: {Last: ecsread.Missing}},
 	}
 	plan, after := decide(s, missingSince(0), time.Hour, DefaultLimits())
 	if len(plan.Delete) != 2 {
@@ -233,11 +240,27 @@ func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
 	}
 }
 
-func TestBound(t *testing.T) {
+// bound is how long after a task's end its leftovers are gone at the latest, if
+// Consul and ECS answer: a pass that began just before sees nothing, then comes the
+// pause, and the pass that removes them. known is for tasks whose end ECS still
+// shows, forgotten for others, counted from when the controller first looked: another
+// pass may begin just too early to confirm it.
+func bound(l Limits, pause, pass time.Duration) (known, forgotten time.Duration) {
+	known = pause + 2*pass
+	return known, known + max(l.Grace, l.MinAbsence) + known
+}
+
+// TestBoundsOfThePage: the table "When" of docs/CONTROLLER.md. The model holds the
+// bound, and the controller's tests the pause.
+func TestBoundsOfThePage(t *testing.T) {
 	t.Parallel()
-	known, forgotten := DefaultLimits().Bound(10*time.Second, 2*time.Second)
-	if known != 14*time.Second || forgotten != 5*time.Minute+28*time.Second {
-		t.Errorf("bound = %s, %s", known, forgotten)
+	for pass, want := range map[time.Duration]struct{ known, forgotten time.Duration }{
+		time.Second:      {38 * time.Second, 6*time.Minute + 16*time.Second},
+		18 * time.Second: {72 * time.Second, 7*time.Minute + 24*time.Second},
+	} {
+		if known, forgotten := bound(DefaultLimits(), 36*time.Second, pass); known != want.known || forgotten != want.forgotten {
+			t.Errorf("passes of %s: gone after %s and %s, want %s and %s", pass, known, forgotten, want.known, want.forgotten)
+		}
 	}
 }
 
@@ -250,7 +273,7 @@ func TestDecideDistrustsAClockThatJumps(t *testing.T) {
 			t.Parallel()
 			s := &Snapshot{
 				ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, 2*time.Hour)},
-				Sights: map[string]Sight{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
+				Observations: map[string]Observation{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
 			}
 			_, m := decide(s, memory{}, 0, DefaultLimits())
 			young := tokenOf(task2, 0)
@@ -283,7 +306,7 @@ func TestDecideCountsFromTheEndOfALookToTheBeginningOfTheNext(t *testing.T) {
 	t.Parallel()
 	s := &Snapshot{
 		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, time.Hour)},
-		Sights: map[string]Sight{task1: {Last: ecsread.Missing}},
+		Observations: map[string]Observation{task1: {Last: ecsread.Missing}},
 	}
 	_, m := decide(s, memory{}, 90*time.Second, DefaultLimits())
 	look := func(began, ended time.Duration) int {

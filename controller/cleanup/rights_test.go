@@ -22,9 +22,9 @@ func TestRightsThatAreMissing(t *testing.T) {
 		left        int // services
 	}{
 		"all":            {acl + nodes + services, "", 0},
-		"no services":    {acl + nodes, "some are hidden from the token", 2},
-		"no nodes":       {acl + services, "some are hidden from the token", 2},
-		"nothing at all": {acl, "some are hidden from the token", 2},
+		"no services":    {acl + nodes, "results are filtered by ACLs", 2},
+		"no nodes":       {acl + services, "results are filtered by ACLs", 2},
+		"nothing at all": {acl, "results are filtered by ACLs", 2},
 		"no deletion":    {acl + read, "lacks permission 'service:write' on \"web\")", 2},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -67,7 +67,7 @@ func TestHiddenServiceKeepsItsNode(t *testing.T) {
 	if ids, there := w.onNode("hides"); !there || len(ids) != 1 || len(r.Deleted) != 2 {
 		t.Errorf("on the node: %v, %v; %+v", ids, there, r)
 	}
-	if err == nil || !strings.Contains(err.Error(), "read services of node: some are hidden from the token") {
+	if err == nil || !strings.Contains(err.Error(), "read services of node: results are filtered by ACLs") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -22,12 +22,12 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 	if err != nil && !deleted {
 		return fmt.Errorf("nothing is deleted in this pass: %w", err)
 	}
-	s.Running, s.Sights = running, map[string]Sight{}
+	s.Running, s.Observations = running, map[string]Observation{}
 	others := s.others()
 	switch {
 	case deleted:
 		for _, id := range others {
-			s.Sights[id] = Sight{Last: ecsread.Missing, Detail: "; the cluster was deleted"}
+			s.Observations[id] = Observation{Last: ecsread.Missing, Detail: "; the cluster was deleted"}
 		}
 		return nil
 	case len(others) == 0:
@@ -36,18 +36,18 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 	answer, err := c.ECS.Describe(ctx, c.Cluster.ARN, others)
 	missing := false
 	for _, t := range answer.Tasks {
-		s.Sights[t.ID] = c.sight(t)
+		s.Observations[t.ID] = c.sight(t)
 	}
 	for _, f := range answer.Failures {
-		_, contradicted := s.Sights[f.ID]
+		_, contradicted := s.Observations[f.ID]
 		switch {
 		case contradicted:
-			s.Sights[f.ID] = Sight{Detail: "ECS both shows the task and does not know it"}
+			s.Observations[f.ID] = Observation{Detail: "ECS both shows the task and does not know it"}
 		case f.Reason == ecsread.Missing:
-			s.Sights[f.ID] = Sight{Last: ecsread.Missing}
+			s.Observations[f.ID] = Observation{Last: ecsread.Missing}
 			missing = true
 		default:
-			s.Sights[f.ID] = Sight{Detail: fmt.Sprintf("ECS: %s %s", f.Reason, f.Detail)}
+			s.Observations[f.ID] = Observation{Detail: fmt.Sprintf("ECS: %s %s", f.Reason, f.Detail)}
 		}
 	}
 	if err != nil {
@@ -78,11 +78,11 @@ func (s *Snapshot) others() []string {
 }
 
 // sight is what a description says. One of another cluster says nothing.
-func (c *Cleaner) sight(t ecsread.Task) Sight {
+func (c *Cleaner) sight(t ecsread.Task) Observation {
 	if t.ClusterARN != c.Cluster.ARN {
-		return Sight{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
+		return Observation{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
 	}
-	s := Sight{Last: t.LastStatus, Desired: t.DesiredStatus}
+	s := Observation{Last: t.LastStatus, Desired: t.DesiredStatus}
 	if t.LastStatus == ecsread.Stopped && !t.StoppedAt.IsZero() {
 		s.Detail = " since " + t.StoppedAt.UTC().Format(time.RFC3339)
 		if t.StopCode != "" {
@@ -96,8 +96,8 @@ func (c *Cleaner) sight(t ecsread.Task) Sight {
 // has it, or could not be read.
 func (c *Cleaner) doubt(ctx context.Context, s *Snapshot, err error) error {
 	takeBack := func(id, why string) {
-		if s.Sights[id].Last == ecsread.Missing {
-			s.Sights[id] = Sight{Detail: why}
+		if s.Observations[id].Last == ecsread.Missing {
+			s.Observations[id] = Observation{Detail: why}
 		}
 	}
 	listErr := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Stopped, func(id string) {
@@ -106,7 +106,7 @@ func (c *Cleaner) doubt(ctx context.Context, s *Snapshot, err error) error {
 	if listErr == nil {
 		return err
 	}
-	for id := range s.Sights {
+	for id := range s.Observations {
 		takeBack(id, "the list of tasks that are to stop could not be read")
 	}
 	return errors.Join(err, fmt.Errorf("tasks that ECS does not know stay: %w", listErr))

@@ -75,9 +75,9 @@ func TestPassOnTheECSAPI(t *testing.T) {
 	}
 }
 
-// TestWeakness19And0912DrainingTaskKeepsItsTokens (agentless spec 9.1.2): a task that is
+// TestDrainingTaskKeepsItsTokens: a task that is
 // asked to stop leaves ECS's default list while its containers still run.
-func TestWeakness19And0912DrainingTaskKeepsItsTokens(t *testing.T) {
+func TestDrainingTaskKeepsItsTokens(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, func(o *ecstest.Options) { o.Timing.Stop = time.Hour })
 	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
@@ -88,14 +88,14 @@ func TestWeakness19And0912DrainingTaskKeepsItsTokens(t *testing.T) {
 	if left := w.alive(tokens...); len(left) != 1 || len(r.Deleted) != 0 {
 		t.Errorf("left %v, deleted %v", left, r.Deleted)
 	}
-	if len(r.Kept) != 1 || r.Kept[0].Why != WhyStops {
+	if len(r.Kept) != 1 || r.Kept[0].Why != KeepStopping {
 		t.Errorf("kept %+v", r.Kept)
 	}
 }
 
-// TestWeakness20And0913UntaggedTaskIsAlive (agentless spec 9.1.3): tags of a service that
+// TestUntaggedTaskIsAlive: tags of a service that
 // were not passed on say nothing of the task.
-func TestWeakness20And0913UntaggedTaskIsAlive(t *testing.T) {
+func TestUntaggedTaskIsAlive(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
 	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 2})
@@ -106,11 +106,11 @@ func TestWeakness20And0913UntaggedTaskIsAlive(t *testing.T) {
 	}
 }
 
-// TestWeakness20FailuresAreNoDeath: what ECS could not look up is not dead, nor is
+// TestFailuresAreNoDeath: what ECS could not look up is not dead, nor is
 // what it did not answer for, or shows in another cluster.
-func TestWeakness20FailuresAreNoDeath(t *testing.T) {
+func TestFailuresAreNoDeath(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond} })
+	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond} })
 	tokens := []string{}
 	for i := range 4 {
 		tokens = append(tokens, w.login("iam-ecs-service-token", strings.Repeat(string(rune('a'+i)), 32), w.Cluster.ARN))
@@ -121,7 +121,7 @@ func TestWeakness20FailuresAreNoDeath(t *testing.T) {
 	w.ecs.stopped = []string{strings.Repeat("d", 32)} // listed, and its ID is unknown
 	for range 2 {
 		r := w.pass()
-		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k Kept) bool { return k.Why != WhyUnknown }) {
+		if len(r.Delete) != 0 || len(r.Kept) != 4 || slices.ContainsFunc(r.Kept, func(k Kept) bool { return k.Why != KeepUnknown }) {
 			t.Errorf("report = %+v", r)
 		}
 	}
@@ -146,7 +146,7 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 	for name, fail := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond} })
+			w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond} })
 			w.register(task1, "partial-"+name, "passing")
 			w.pass() // the first look
 			fail(w.ecs)
@@ -169,7 +169,7 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 // missing "since then": another one led, and may have seen it.
 func TestForget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond} })
+	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond} })
 	w.register(task1, "forget", "passing")
 	w.pass()
 	w.Forget()
@@ -181,9 +181,9 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestWeakness22NothingToLookUp: a cluster without tasks is no error, and costs one
+// TestNothingToLookUp: a cluster without tasks is no error, and costs one
 // call: AWS refuses to describe no task.
-func TestWeakness22NothingToLookUp(t *testing.T) {
+func TestNothingToLookUp(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
 	w.run(ecs, ecstest.Group{Family: "web"})
@@ -210,9 +210,9 @@ func (f *failing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return f.next.RoundTrip(r)
 }
 
-// TestWeakness23And0919OneFailureStopsNoOther (agentless spec 9.1.19): all that went wrong is
+// TestOneFailureStopsNoOther: all that went wrong is
 // in the report and in the error.
-func TestWeakness23And0919OneFailureStopsNoOther(t *testing.T) {
+func TestOneFailureStopsNoOther(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
 	client, service := w.tokens(task1)
@@ -263,7 +263,7 @@ func TestBrokenReadsOfConsul(t *testing.T) {
 func TestDeletedCluster(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
-	w.Limits = Limits{Grace: time.Nanosecond, Apart: time.Nanosecond}
+	w.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond}
 	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
 	w.register(ids[0], "deleted", "critical")
 	ecs.Stop(ids...)

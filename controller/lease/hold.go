@@ -62,7 +62,7 @@ func (l *Lock) keep(ctx context.Context, lose func(error)) {
 }
 
 // attend loses the lead when the key is not ours any more: a session that lives
-// does not prove that it is, as people delete keys.
+// does not prove that it is, as an operator may delete keys.
 func (l *Lock) attend(ctx context.Context, lose func(error)) {
 	var index uint64
 	for ctx.Err() == nil {
@@ -97,6 +97,6 @@ func (l *Lock) release(ctx context.Context) {
 		_, err = l.Client.Session().Destroy(session, l.write(ctx))
 	}
 	if err != nil {
-		l.Log.Warn("the leader's lock was not released; it ends by itself", logkey.Remaining, 2*TTL+LockDelay, logkey.Error, err)
+		l.Log.Warn("the leader's lock was not released; it expires with its session", logkey.Remaining, 2*TTL+LockDelay, logkey.Error, err)
 	}
 }

@@ -17,7 +17,7 @@ const (
 	// TTL is how long a lease lasts after a renewal. It is the shortest that
 	// Consul takes (session_ttl_min).
 	TTL = 10 * time.Second
-	// LockDelay is how long Consul gives the lock to nobody after it has
+	// LockDelay is how long Consul gives the lock to no session after it has
 	// invalidated the session that held it. It is longer than TTL: even a session
 	// that ended right after a renewal leaves no two leaders.
 	LockDelay = 15 * time.Second
@@ -47,7 +47,7 @@ type Options struct {
 	// Partition is the admin partition of key and session, in its namespace
 	// default; empty without Consul Enterprise.
 	Partition string
-	// Holder is what stands in the key for people: who leads.
+	// Holder is the value of the key: it names the leader for operators.
 	Holder string
 	Guard  *Guard
 	Log    hclog.Logger
@@ -74,8 +74,8 @@ type Lock struct {
 func New(o Options) *Lock { return &Lock{Options: o} }
 
 // Lead waits for the lock, calls lead while this process holds it, and unlocks
-// it. The context of lead ends with the lease. While somebody else leads,
-// standby is told their name about every 5 s; an error of it ends the wait. The
+// it. The context of lead ends with the lease. While another process
+// leads, standby is called with its name about every 5 s; an error of it ends the wait. The
 // result is that error, the context's, one of Consul (consulutil.Classify), a
 // *LostError, or lead's.
 func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error {
@@ -168,8 +168,8 @@ func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, err
 	return pair, meta.LastIndex, nil
 }
 
-// renewSession says whether Consul still knows the session. Raw, as the API
-// client's own renewal does not tell a refusal from a fault.
+// renewSession reports whether Consul still knows the session. Raw, as the API
+// client's own renewal does not distinguish a refusal from a fault.
 func (l *Lock) renewSession(ctx context.Context) (known bool, err error) {
 	_, err = l.Client.Raw().Write("/v1/session/renew/"+l.session, nil, nil, l.write(ctx))
 	switch {

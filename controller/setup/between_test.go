@@ -13,9 +13,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// TestWeakness24ChangeOfAnObjectInBetweenSurvives: an operator changes a policy, a
-// role or a rule after set-up has read it, and before it writes it.
-func TestWeakness24ChangeOfAnObjectInBetweenSurvives(t *testing.T) {
+// TestChangeOfAnObjectInBetweenSurvives: an operator changes a policy, a
+// role or a rule after setup has read it, and before it writes it.
+func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(t *testing.T, l lab, spoil, edit bool) (mended, edited bool){
 		"policy": changePolicy, "role": changeRole, "rule": changeRule,

@@ -84,9 +84,9 @@ func round(t testing.TB, l lab) (writes int) {
 	return writes
 }
 
-// TestWeakness24ControllersStartedAtOnceKeepEachOther: two programs that read,
+// TestControllersStartedAtOnceKeepEachOther: two programs that read,
 // changed and wrote a method lost each other's ARNs.
-func TestWeakness24ControllersStartedAtOnceKeepEachOther(t *testing.T) {
+func TestControllersStartedAtOnceKeepEachOther(t *testing.T) {
 	t.Parallel()
 	const rounds = 100
 	for range rounds {
@@ -260,8 +260,8 @@ func TestSessionThatEndedIsALostLock(t *testing.T) {
 	}
 }
 
-// TestWeakness24OperatorsWriteInBetweenSurvives: an operator takes no lock.
-func TestWeakness24OperatorsWriteInBetweenSurvives(t *testing.T) {
+// TestOperatorsWriteInBetweenSurvives: an operator takes no lock.
+func TestOperatorsWriteInBetweenSurvives(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
@@ -283,9 +283,9 @@ func TestWeakness24OperatorsWriteInBetweenSurvives(t *testing.T) {
 	}
 }
 
-// TestWeakness24MethodMadeInBetweenSurvives: a controller of 0.6 that starts beside
+// TestMethodMadeInBetweenSurvives: a controller of 0.6 that starts beside
 // ours takes no lock, and to make a method that is there replaces it.
-func TestWeakness24MethodMadeInBetweenSurvives(t *testing.T) {
+func TestMethodMadeInBetweenSurvives(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	theirs := "arn:aws:iam::000000000002:role/*"
@@ -342,7 +342,7 @@ func TestContextEndsTheWait(t *testing.T) {
 	go func() { _, err := s.Ensure(ctx); done <- err }()
 	<-waiting
 	cancel()
-	if err := <-done; err == nil || !strings.Contains(err.Error(), "take the set-up lock consul-ecs/setup/"+l.name+"/lock") {
+	if err := <-done; err == nil || !strings.Contains(err.Error(), "take the setup lock consul-ecs/setup/"+l.name+"/lock") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// enterprise is what set-up asks of an Enterprise server: it keeps what it is
+// enterprise is what setup asks of an Enterprise server: it keeps what it is
 // given, by path, partition and namespace, and writes down every request. Only
 // the community server runs here.
 type enterprise struct {
@@ -150,7 +150,7 @@ func (e *enterprise) take() string {
 }
 
 // TestEnterprise holds every request, with its query and body, against a golden
-// file: the first set-up of a partition, and the namespaces of its tasks.
+// file: the first setup of a partition, and the namespaces of its tasks.
 func TestEnterprise(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
@@ -174,9 +174,9 @@ func TestEnterprise(t *testing.T) {
 	testkit.Golden(t, "namespaces.golden", []byte(e.take()))
 }
 
-// TestWeakness28NamespacesCostTwoReads: the old program read five times or more
+// TestNamespacesCostTwoReads: the old program read five times or more
 // in every pass of a partition.
-func TestWeakness28NamespacesCostTwoReads(t *testing.T) {
+func TestNamespacesCostTwoReads(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
 	state, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath, Partition: "ecs"})

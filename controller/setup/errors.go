@@ -2,6 +2,7 @@ package setup
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -21,12 +22,34 @@ func (f failures) any(objects []wanted.Object) bool {
 	})
 }
 
-// skip notes an object that another one's failure keeps back. A record is
+// skip notes an object that is not written because another one failed. A record is
 // written twice: its own reason stays.
 func (f failures) skip(o wanted.Object) {
 	if _, ok := f[o]; !ok {
 		f[o] = nil
 	}
+}
+
+// refuse notes the objects that a plan refuses; the plan has the reasons.
+func (f failures) refuse(p wanted.Plan) {
+	for _, r := range p.Refused {
+		f.skip(r.Object)
+	}
+}
+
+// allow reports whether one of a plan's writes can be made: it needs nothing that has
+// failed or was refused.
+func (f failures) allow(p wanted.Plan) bool {
+	blocked := failures{}
+	maps.Copy(blocked, f)
+	blocked.refuse(p)
+	for _, w := range p.Writes {
+		if !blocked.any(w.Needs) {
+			return true
+		}
+		blocked.skip(w.Object)
+	}
+	return false
 }
 
 // errors are the reasons, in a fixed order.
@@ -54,12 +77,12 @@ func lockObject(s wanted.State) wanted.Object {
 	return wanted.Object{Kind: kindLock, Name: s.LockKey()}
 }
 
-// explain notes what a refused request needs, for consulutil.Advise, and marks what
-// no retry mends.
+// explain notes the ACL rule that a refused request needs, for consulutil.Advise, and
+// makes a refusal that a retry cannot change a *retry.PermanentError.
 func (s *Setup) explain(o wanted.Object, err error) error {
 	enterprise := o.Kind == wanted.KindPartition || o.Kind == wanted.KindNamespace
 	switch {
-	case err == nil || consulutil.Classify(err) == retry.Retry:
+	case err == nil || consulutil.Classify(err).Retryable():
 		return err
 	case missing(err) && !enterprise:
 		// Deleted since it was read. Not wrapped: the next try makes it again.

@@ -31,16 +31,16 @@ const (
 	lockPoll = 3 * time.Second
 )
 
-// errLost is the end of a lock that this process slept through.
-var errLost = errors.New("the set-up lock ran out before the work was done")
+// errLost is returned when the lock may have expired, as after a pause of the process.
+var errLost = errors.New("the setup lock expired before the work was done")
 
-// lock is the KV lock around all writes of set-up. Consul's ACL API has no
+// lock is the KV lock around all writes of setup. Consul's ACL API has no
 // check-and-set, so reading and writing an auth method must be one step.
 type lock struct {
 	setup   *Setup
 	session string
-	// clock goes on while the machine sleeps; until end, by it, the lock is
-	// surely ours.
+	// clock goes on while the machine sleeps. Until end, by this clock, no other
+	// process can hold the lock.
 	clock lease.Clock
 	end   time.Duration
 }
@@ -54,18 +54,18 @@ func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 	l.end = l.clock() + lockTTL - lockMargin
 	var err error
 	l.session, _, err = s.Client.Session().CreateNoChecks(&api.SessionEntry{
-		Name: "consul-ecs set-up of " + s.Wanted.Cluster, TTL: lockTTL.String(),
+		Name: "consul-ecs setup of " + s.Wanted.Cluster, TTL: lockTTL.String(),
 		LockDelay: lockDelay, Behavior: api.SessionBehaviorRelease,
 	}, s.writeOptions(ctx, s.Wanted.KeyScope()))
 	if err != nil {
-		return nil, fmt.Errorf("make a session for the set-up lock: %w", s.explain(sessionObject(), err))
+		return nil, fmt.Errorf("make a session for the setup lock: %w", s.explain(sessionObject(), err))
 	}
 	if err := l.take(ctx); err != nil {
 		l.release(ctx)
 		if cause := context.Cause(ctx); cause != nil {
 			err = fmt.Errorf("%w; the last answer: %w", cause, err)
 		}
-		return nil, fmt.Errorf("take the set-up lock %s: %w", s.Wanted.LockKey(), err)
+		return nil, fmt.Errorf("take the setup lock %s: %w", s.Wanted.LockKey(), err)
 	}
 	return l, nil
 }
@@ -105,7 +105,7 @@ func (l *lock) wait(ctx context.Context) error {
 	if err != nil {
 		return l.setup.explain(lockObject(l.setup.Wanted), err)
 	}
-	// Nobody has it and nobody gets it: a dead holder's lock delay.
+	// It is free and cannot be taken yet: the lock delay of a dead holder.
 	return retry.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond))
 }
 
@@ -135,7 +135,7 @@ func (l *lock) renew(ctx context.Context) error {
 	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope()))
 	switch {
 	case err != nil:
-		return fmt.Errorf("renew the session of the set-up lock: %w", l.setup.explain(sessionObject(), err))
+		return fmt.Errorf("renew the session of the setup lock: %w", l.setup.explain(sessionObject(), err))
 	case entry == nil:
 		return errLost
 	}
@@ -143,7 +143,7 @@ func (l *lock) renew(ctx context.Context) error {
 	return nil
 }
 
-// release gives the lock back: first the key, since a session that ends with it
+// release releases the lock: first the key, since a session that ends with it
 // would leave the lock delay to the next one. What fails here ends by itself.
 func (l *lock) release(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockMargin)
@@ -152,17 +152,17 @@ func (l *lock) release(ctx context.Context) {
 	_, _, err := l.setup.Client.KV().Release(l.pair(), options)
 	_, destroyErr := l.setup.Client.Session().Destroy(l.session, options)
 	if err := errors.Join(err, destroyErr); err != nil {
-		l.setup.Log.Warn("set-up lock not given back, it ends by itself", logkey.Path, l.setup.Wanted.LockKey(), logkey.Error, err)
+		l.setup.Log.Warn("setup lock was not released; it expires with its session", logkey.Path, l.setup.Wanted.LockKey(), logkey.Error, err)
 	}
 }
 
-// pair is the lock's key; its value tells people who has it.
+// pair is the lock's key; its value names the holder, for operators.
 func (l *lock) pair() *api.KVPair {
 	return &api.KVPair{Key: l.setup.Wanted.LockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
 }
 
 // queryOptions are of a consistent read: a server that has just been started
-// again knows no method yet, and what set-up misses it makes, in place of others'.
+// again knows no method yet, and setup would create what it does not find, and overwrite others' objects.
 func (s *Setup) queryOptions(ctx context.Context, scope wanted.Scope) *api.QueryOptions {
 	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}).WithContext(ctx)
 }

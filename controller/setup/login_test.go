@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
-// TestTasksLogIn: the methods that set-up makes are such that a task's role can
+// TestTasksLogIn: the methods that setup makes are such that a task's role can
 // log in by them, and gets what it should. Their endpoints are an operator's
 // setting, which the narrowed path leaves alone.
 func TestTasksLogIn(t *testing.T) {
@@ -92,8 +92,7 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 }
 
 // laterGeneration is another generation's state, as data only: roles with and
-// without a policy, and rules told apart by selectors (spec/agentless-mode.md
-// section 7).
+// without a policy, and rules told apart by selectors.
 func laterGeneration(l lab) wanted.State {
 	s := wanted.State{
 		Cluster: cluster(1), Keys: wanted.Keys + l.name + "/",

@@ -72,9 +72,9 @@ func objects(t *testing.T, l lab) (*api.ACLAuthMethod, *api.ACLRole, []*api.ACLB
 	return method, role, rules
 }
 
-// TestWeakness24OperatorSettingsSurvive: first a start with nothing to do, then
+// TestOperatorSettingsSurvive: first a start with nothing to do, then
 // one that must write the same method for another account.
-func TestWeakness24OperatorSettingsSurvive(t *testing.T) {
+func TestOperatorSettingsSurvive(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	c, requests := client(t, testkit.ManagementToken, nil)
@@ -97,9 +97,9 @@ func TestWeakness24OperatorSettingsSurvive(t *testing.T) {
 	}
 }
 
-// TestWeakness24WholeAccountIsWarnedAbout: what 0.6 left behind stays, and the
+// TestWholeAccountIsWarnedAbout: what 0.6 left behind stays, and the
 // log says so, once for each method.
-func TestWeakness24WholeAccountIsWarnedAbout(t *testing.T) {
+func TestWholeAccountIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
@@ -245,10 +245,10 @@ func anonymousOf(t *testing.T) *wanted.Anonymous {
 	return s.Anonymous
 }
 
-// TestWeakness23OneFailureHidesNoOther: an object that fails keeps back those
+// TestOneFailureHidesNoOther: an object that fails keeps back those
 // that need it, and nothing else; each reason is told (9.1.19 of the agentless
 // contract, too).
-func TestWeakness23OneFailureHidesNoOther(t *testing.T) {
+func TestOneFailureHidesNoOther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	refuse := func(r *http.Request) (*http.Response, error) {
@@ -276,9 +276,9 @@ func TestWeakness23OneFailureHidesNoOther(t *testing.T) {
 	mustEnsure(t, l.setup(t, management(t), wanted.Options{}))
 }
 
-// TestWeakness27NotFoundIsTheStatus: the old program took the text of one 403
+// TestNotFoundIsTheStatus: the old program took the text of one 403
 // for "does not exist".
-func TestWeakness27NotFoundIsTheStatus(t *testing.T) {
+func TestNotFoundIsTheStatus(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		status int

@@ -1,6 +1,12 @@
 package setup
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,8 +49,8 @@ func documented(t *testing.T) string {
 	return rules
 }
 
-// TestDocumentedPolicyIsEnough runs set-up with the policy of the page, and
-// without each of its rules that set-up needs.
+// TestDocumentedPolicyIsEnough runs setup with the policy of the page, and
+// without each of its rules that setup needs.
 func TestDocumentedPolicyIsEnough(t *testing.T) {
 	t.Parallel()
 	secured.Require(t)
@@ -127,6 +133,81 @@ func TestPartitionsWithoutEnterprise(t *testing.T) {
 	}
 }
 
+// TestRefusedObjectIsNotPermanent: an auth method of another type, which only an
+// operator can mend, keeps nothing back that does not need it, and costs no lock
+// while it lasts. Once it is gone the next call makes it.
+func TestRefusedObjectIsNotPermanent(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	c, r := client(t, testkit.ManagementToken, nil)
+	s := l.setup(t, c, wanted.Options{})
+	mustEnsure(t, s)
+	acl := management(t).ACL()
+	if _, err := acl.AuthMethodDelete(l.clientMethod(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := acl.AuthMethodDelete(l.serviceMethod(), nil); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := acl.AuthMethodCreate(&api.ACLAuthMethod{Name: l.clientMethod(), Type: "jwt", Config: map[string]any{
+		"JWTValidationPubKeys": []string{publicKey(t)}, "BoundIssuer": "test",
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var permanent *retry.PermanentError
+	changes, err := s.Ensure(t.Context())
+	if err == nil || errors.As(err, &permanent) || !strings.Contains(err.Error(), l.clientMethod()+" has type \"jwt\"") {
+		t.Errorf("got %v", err)
+	}
+	if got := text(changes); !strings.Contains(got, l.serviceMethod()+" created") {
+		t.Errorf("changes:\n%s", got)
+	}
+	r.writes()
+	if changes, err := s.Ensure(t.Context()); err == nil || len(changes) > 0 {
+		t.Errorf("got %v and changes:\n%s", err, text(changes))
+	}
+	if writes := r.writes(); len(writes) > 0 {
+		t.Errorf("writes while nothing can be done: %q", writes)
+	}
+	if _, err := acl.AuthMethodDelete(l.clientMethod(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := text(mustEnsure(t, s)); !strings.Contains(got, l.clientMethod()+" created") {
+		t.Errorf("changes after the method was deleted:\n%s", got)
+	}
+}
+
+// TestRefusedWriteIsNotPermanent: Consul does not take one object.
+func TestRefusedWriteIsNotPermanent(t *testing.T) {
+	t.Parallel()
+	l := newLab(t)
+	s := l.setup(t, management(t), wanted.Options{})
+	s.Wanted.Roles[0].Name = "a name/with a slash"
+	var permanent *retry.PermanentError
+	changes, err := s.Ensure(t.Context())
+	if err == nil || errors.As(err, &permanent) || !strings.Contains(err.Error(), "create role a name/with a slash") {
+		t.Errorf("got %v", err)
+	}
+	if got := text(changes); !strings.Contains(got, l.serviceMethod()+" created") {
+		t.Errorf("changes:\n%s", got)
+	}
+}
+
+// publicKey is one in PEM, as a method of type jwt needs it.
+func publicKey(t *testing.T) string {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
 func TestConsulThatIsAwayIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c, err := consulutil.NewClient(consulutil.Options{Address: "127.0.0.1:1"})
@@ -134,7 +215,7 @@ func TestConsulThatIsAwayIsTriedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newLab(t).setup(t, c, wanted.Options{})
-	if _, err := s.Ensure(t.Context()); err == nil || consulutil.Classify(err) != retry.Retry {
+	if _, err := s.Ensure(t.Context()); err == nil || consulutil.Classify(err) != retry.Unreachable {
 		t.Errorf("got %v", err)
 	}
 }

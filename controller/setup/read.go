@@ -78,7 +78,7 @@ func keep[V any](s *Setup, into map[string]V, name string, v V, failed failures,
 	into[name] = v
 }
 
-// readPartition says whether the rest can be read.
+// readPartition reports whether the rest can be read.
 func (s *Setup) readPartition(ctx context.Context, name string, found *wanted.Found, failed failures) bool {
 	o := wanted.Object{Kind: wanted.KindPartition, Name: name}
 	p, _, err := s.Client.Partitions().Read(ctx, name, s.queryOptions(ctx, wanted.Scope{}))
@@ -153,6 +153,6 @@ func (s *Setup) primary(ctx context.Context) (bool, error) {
 	return self.Config.Datacenter == primary, nil
 }
 
-// missing says whether Consul has no such thing; the API client turns the 404
+// missing reports whether Consul has no such thing; the API client turns the 404
 // of most reads into nil.
 func missing(err error) bool { return consulutil.Status(err) == http.StatusNotFound }

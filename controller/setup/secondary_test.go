@@ -47,7 +47,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	there, here := controller(second), controller(first)
 	var made []string
 	policy := retry.Policy{Base: 100 * time.Millisecond, Constant: true, Limit: time.Minute}
-	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "set-up", consulutil.Classify, func(ctx context.Context) error {
+	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "setup", consulutil.Classify, func(ctx context.Context) error {
 		changes, err := there.Ensure(ctx)
 		for _, c := range changes {
 			made = append(made, c.String())

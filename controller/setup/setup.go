@@ -11,30 +11,30 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Setup is the set-up of one controller. It is not safe for concurrent use.
+// Setup makes the ACL objects that one controller's tasks need. It is not safe for
+// concurrent use.
 type Setup struct {
 	// Client talks to Consul. Its requests must have a timeout.
 	Client *api.Client
 	Wanted wanted.State
 	Log    hclog.Logger
 
-	// told are notes that were logged: once is enough for one process.
-	told map[wanted.Note]struct{}
+	// logged are the notes that were logged: once is enough for one process.
+	logged map[wanted.Note]struct{}
 }
 
 // Change is one write that was made.
 type Change struct {
 	wanted.Object
-	// Created tells a new object from a corrected one, Fields are what was
-	// corrected.
+	// Created distinguishes a new object from a corrected one; Fields are the
+	// corrected fields.
 	Created bool
 	Fields  []string
 }
 
-// String is the change as a line for people.
+// String is the change as a line of text.
 func (c Change) String() string {
 	if c.Created {
 		return c.Object.String() + " created"
@@ -45,10 +45,12 @@ func (c Change) String() string {
 // Changes are the writes of one call, in order.
 type Changes []Change
 
-// Ensure makes every wanted object as it should be. It may be called again at
-// any time, and with nothing to do only reads. It returns what was changed
-// beside a joined error of what failed; a *retry.PermanentError is among those
-// that no other try mends, the rest is for the caller to retry.
+// Ensure creates or corrects every wanted object. It may be called again at any
+// time, and with nothing to do only reads. It returns what was changed beside a
+// joined error of what failed; objects that do not need a failed one are ensured all
+// the same. A *retry.PermanentError in it means that Consul refuses the token or has
+// no ACLs. Everything else may be retried, also an object that only an operator can
+// correct, such as an auth method of another type.
 func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
@@ -58,7 +60,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	return changes, consulutil.Advise(errors.Join(hereErr, err))
 }
 
-// EnsureNamespaces makes the Enterprise namespaces that live tasks name, and
+// EnsureNamespaces creates the Enterprise namespaces that running tasks name, and
 // the policy that lets their tasks see each other. Without a partition it does
 // nothing. Changes and errors are as in Ensure.
 func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, error) {
@@ -75,8 +77,8 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, 
 	return changes, consulutil.Advise(err)
 }
 
-// here is the wanted state in the datacenter that answers. When that cannot be
-// told, the anonymous token is left alone and the rest is done.
+// here is the wanted state in the datacenter that answers. When that is unknown, the
+// anonymous token is left alone and the rest is done.
 func (s *Setup) here(ctx context.Context) (wanted.State, error) {
 	if s.Wanted.Anonymous == nil {
 		return s.Wanted, nil
@@ -88,11 +90,11 @@ func (s *Setup) here(ctx context.Context) (wanted.State, error) {
 	return s.Wanted, nil
 }
 
-// converge makes a plan without the lock and, if that has writes, once more
-// with it, and applies that.
+// converge makes a plan without the lock and, if that has a write that can be made,
+// once more with it, and applies that.
 func (s *Setup) converge(ctx context.Context, plan func(context.Context) (wanted.Plan, failures)) (Changes, error) {
 	p, failed := plan(ctx)
-	if len(p.Writes) == 0 {
+	if !failed.allow(p) {
 		return nil, s.finish(p, failed)
 	}
 	l, err := s.acquire(ctx)
@@ -117,9 +119,7 @@ func (s *Setup) converge(ctx context.Context, plan func(context.Context) (wanted
 // needs that, into failed.
 func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failures) Changes {
 	var changes Changes
-	for _, r := range p.Refused {
-		failed.skip(r.Object) // finish tells the reason
-	}
+	failed.refuse(p)
 	for _, w := range p.Writes {
 		if failed.any(w.Needs) {
 			failed.skip(w.Object)
@@ -152,24 +152,24 @@ func verb(w wanted.Write) string {
 
 // finish logs a plan's notes and joins what went wrong.
 func (s *Setup) finish(p wanted.Plan, failed failures) error {
-	s.tell(p.Notes)
+	s.logNotes(p.Notes)
 	errs := failed.errors()
 	for _, r := range p.Refused {
-		errs = append(errs, &retry.PermanentError{Err: r.Err})
+		errs = append(errs, r.Err)
 	}
 	return errors.Join(errs...)
 }
 
-// tell logs the notes that are new.
-func (s *Setup) tell(notes []wanted.Note) {
-	if s.told == nil {
-		s.told = map[wanted.Note]struct{}{}
+// logNotes logs the notes that are new.
+func (s *Setup) logNotes(notes []wanted.Note) {
+	if s.logged == nil {
+		s.logged = map[wanted.Note]struct{}{}
 	}
 	for _, n := range notes {
-		if _, known := s.told[n]; known {
+		if _, known := s.logged[n]; known {
 			continue
 		}
-		s.told[n] = struct{}{}
+		s.logged[n] = struct{}{}
 		var args []any
 		for _, a := range []struct{ key, value string }{{logkey.AuthMethod, n.Method}, {logkey.Principal, n.ARN}, {logkey.Reason, n.Other}} {
 			if a.value != "" {
@@ -180,7 +180,7 @@ func (s *Setup) tell(notes []wanted.Note) {
 	}
 }
 
-// logChange tells of one write. Only names: no object of ours holds a secret.
+// logChange logs one write, by names only.
 func (s *Setup) logChange(c Change) {
 	if c.Created {
 		s.Log.Info("created in consul", logkey.Object, c.Object.String())

@@ -10,7 +10,7 @@ import (
 )
 
 // errChanged asks for another try.
-var errChanged = errors.New("somebody changed it since it was read")
+var errChanged = errors.New("another process changed it since it was read")
 
 // write makes one write of a plan.
 func (s *Setup) write(ctx context.Context, w wanted.Write) (err error) {

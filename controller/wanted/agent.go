@@ -5,7 +5,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// Names of the objects of the agent generation (spec/agent-mode.md section 8).
+// Names of the objects of the agent generation.
 const (
 	ClientPolicy    = "consul-ecs-client-policy"
 	ClientRole      = "consul-ecs-client-role"
@@ -26,7 +26,7 @@ const (
 const (
 	// KeyPrefix is the KV prefix of everything that controllers keep in Consul.
 	KeyPrefix = "consul-ecs/"
-	// Keys is the KV prefix of set-up.
+	// Keys is the KV prefix of setup.
 	Keys = KeyPrefix + "setup/"
 
 	// KeyRule is the ACL rule that keys below KeyPrefix need.

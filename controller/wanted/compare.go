@@ -6,7 +6,8 @@ import (
 	"strings"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
+
+	"github.com/meshtask/consul-ecs/aclrules"
 )
 
 // Found is what Consul has of a State. A missing key was not read, and its
@@ -34,7 +35,7 @@ type Write struct {
 	Object
 	Value any
 	Scope Scope
-	// Create tells making from correcting; Changed are the corrected fields.
+	// Create distinguishes creating from correcting; Changed are the corrected fields.
 	Create  bool
 	Changed []string
 	// Needs must exist, and must have been written if they are in the plan.
@@ -46,7 +47,7 @@ type Plan struct {
 	Writes []Write
 	// Notes are for the log.
 	Notes []Note
-	// Refused are objects that no write mends, with the reason.
+	// Refused are objects that only an operator can correct, with the reason.
 	Refused []Refusal
 }
 
@@ -120,21 +121,21 @@ func sameRules(a, b string) bool {
 }
 
 // readRulesOf are the rules of a text, sorted, and whether that is all of it.
-func readRulesOf(text string) ([]policy.Rule, bool) {
-	parsed, err := policy.Parse(text)
+func readRulesOf(text string) ([]aclrules.Rule, bool) {
+	parsed, err := aclrules.Parse(text)
 	if err != nil {
 		return nil, false
 	}
-	if unread, err := policy.Unknown(text); err != nil || len(unread) > 0 {
+	if unread, err := aclrules.UnknownKeys(text); err != nil || len(unread) > 0 {
 		return nil, false
 	}
-	rules := make([]policy.Rule, 0, len(parsed.Rules))
+	rules := make([]aclrules.Rule, 0, len(parsed.Rules))
 	for _, r := range parsed.Rules {
 		rule := *r
 		rule.Line = 0
 		rules = append(rules, rule)
 	}
-	slices.SortFunc(rules, func(a, b policy.Rule) int { return strings.Compare(a.HCL(), b.HCL()) })
+	slices.SortFunc(rules, func(a, b aclrules.Rule) int { return strings.Compare(a.HCL(), b.HCL()) })
 	return rules, true
 }
 
@@ -196,12 +197,12 @@ func (p *Plan) rule(want BindingRule, f Found, needs []Object) {
 	p.Writes = append(p.Writes, w)
 }
 
-// writes says whether the plan has a write of an object.
+// writes reports whether the plan has a write of an object.
 func (p *Plan) writes(o Object) bool {
 	return slices.ContainsFunc(p.Writes, func(w Write) bool { return w.Object == o })
 }
 
-// met says whether a rule binds what is wanted, whoever made it.
+// met reports whether a rule binds what is wanted; any client may have created it.
 func (b BindingRule) met(r *api.ACLBindingRule) bool {
 	return r.BindType == b.BindType && r.BindName == b.BindName && (b.Selector == "" || r.Selector == b.Selector)
 }

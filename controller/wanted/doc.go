@@ -5,9 +5,9 @@
 // auth methods, binding rules, the anonymous token; 2. State.Compare holds it
 // against what was Found, field by field, and plans the writes in their order;
 // 3. Record is what each controller claims of the trust in a shared method, so
-// that a narrowed role path takes back its own ARNs and nobody else's.
+// that a narrowed role path removes its own ARNs and no others.
 //
-// Owns: names, rules and texts of the objects (spec/agent-mode.md section 8).
+// Owns: names, rules and texts of the objects.
 // Never does: a request, or a change of what an operator set.
 // Start reading at: State, then Compare.
 package wanted

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // methodType is the type of every wanted method.
@@ -41,8 +40,8 @@ func (m AuthMethod) create() *api.ACLAuthMethod {
 // else in it stays, known to us or not.
 func (m AuthMethod) compare(found *api.ACLAuthMethod, t trust) (*api.ACLAuthMethod, []string, error) {
 	if found.Type != methodType {
-		return nil, nil, &retry.PermanentError{Err: fmt.Errorf(
-			"auth method %s has type %q, want %s, and Consul cannot change a method's type: delete or rename it", m.Name, found.Type, methodType)}
+		return nil, nil, fmt.Errorf(
+			"auth method %s has type %q, want %s, and Consul cannot change a method's type: delete or rename it", m.Name, found.Type, methodType)
 	}
 	changed := []string{}
 	fixed := *found

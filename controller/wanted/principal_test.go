@@ -37,9 +37,9 @@ func TestPrincipal(t *testing.T) {
 	}
 }
 
-// TestWeakness25PartitionOfTheCluster: the old program wrote "aws" into every
+// TestPartitionOfTheCluster: the old program wrote "aws" into every
 // ARN (9.1.6 of the agentless contract, too).
-func TestWeakness25PartitionOfTheCluster(t *testing.T) {
+func TestPartitionOfTheCluster(t *testing.T) {
 	t.Parallel()
 	for cluster, want := range map[string]string{
 		"arn:aws:ecs:us-east-1:123456789012:cluster/main":            "arn:aws:iam::123456789012:role/consul-ecs/*",
@@ -58,9 +58,9 @@ func TestWeakness25PartitionOfTheCluster(t *testing.T) {
 	}
 }
 
-// TestWeakness24NoPathIsNotTheWholeAccount: with an empty path the old program
+// TestNoPathIsNotTheWholeAccount: with an empty path the old program
 // trusted every role of the account (9.1.5 of the agentless contract, too).
-func TestWeakness24NoPathIsNotTheWholeAccount(t *testing.T) {
+func TestNoPathIsNotTheWholeAccount(t *testing.T) {
 	t.Parallel()
 	for _, path := range []string{"", "/", "//"} {
 		_, err := Agent(Options{Cluster: mainCluster, RolePath: path})

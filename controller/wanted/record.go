@@ -24,7 +24,7 @@ type Record struct {
 type Claim struct {
 	ARN string `json:"arn"`
 	// Added says that a controller put the ARN there; else it was found in the
-	// method, and is somebody else's to remove.
+	// method, and is not this controller's to remove.
 	Added bool `json:"added"`
 }
 
@@ -36,18 +36,18 @@ const maxRecord = 512 << 10
 func ParseRecord(data []byte) (Record, error) {
 	var r Record
 	if len(data) > maxRecord {
-		return Record{}, fmt.Errorf("a record of %d bytes: want at most %d", len(data), maxRecord)
+		return Record{}, fmt.Errorf("invalid trust record: %d bytes, want at most %d", len(data), maxRecord)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&r); err != nil {
-		return Record{}, fmt.Errorf("no record: %w", err)
+		return Record{}, fmt.Errorf("invalid trust record: %w", err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Record{}, errors.New("no record: there is text behind it")
+		return Record{}, errors.New("invalid trust record: trailing data")
 	}
 	if r.Cluster == "" {
-		return Record{}, errors.New("no record: it names no cluster")
+		return Record{}, errors.New("invalid trust record: it names no cluster")
 	}
 	return r, nil
 }
@@ -82,9 +82,9 @@ type Note struct {
 
 // What notes say, for the log.
 const (
-	NoteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is meant"
-	NoteShared     = "role path no longer ours stays trusted: another controller claims it; if that one is gone for good, delete its record and the entry of BoundIAMPrincipalARNs"
-	NoteFound      = "role path no longer ours stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is meant"
-	NoteUnreadable = "record of trust cannot be read: no trust is removed until it is mended or deleted"
+	NoteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
+	NoteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"
+	NoteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
+	NoteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
 	NoteForeign    = "shared policy has other rules than ours and stays as it is"
 )

@@ -24,12 +24,12 @@ func TestRecordEncode(t *testing.T) {
 func TestParseRecordRefuses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"":                                      "no record",
+		"":                                      "invalid trust record",
 		"{}":                                    "names no cluster",
-		"[]":                                    "no record",
-		`{"cluster":"a"} x`:                     "text behind it",
+		"[]":                                    "invalid trust record",
+		`{"cluster":"a"} x`:                     "trailing data",
 		`{"cluster":"a","later":1}`:             "unknown field",
-		`{"cluster":"a","trust":{"m":["arn"]}}`: "no record",
+		`{"cluster":"a","trust":{"m":["arn"]}}`: "invalid trust record",
 		strings.Repeat(" ", maxRecord+1):        "at most",
 	} {
 		if _, err := ParseRecord([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

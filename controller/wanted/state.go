@@ -31,7 +31,7 @@ func (o Object) String() string { return string(o.Kind) + " " + o.Name }
 // partitions, and nothing is sent then.
 type Scope struct{ Partition, Namespace string }
 
-// State is everything that set-up wants. A further generation is another State,
+// State is everything that setup wants. A further generation is another State,
 // no other code.
 type State struct {
 	// Cluster is the ARN of the controller's cluster: the name of its Record.
@@ -100,7 +100,7 @@ type Anonymous struct{ Policy Policy }
 // AnonymousToken is the accessor ID of the anonymous token in every Consul.
 const AnonymousToken = "00000000-0000-0000-0000-000000000002"
 
-// LockKey is the KV key of the lock around all writes of set-up.
+// LockKey is the KV key of the lock around all writes of setup.
 func (s State) LockKey() string { return s.keys() + "lock" }
 
 // RecordPrefix is the KV prefix of the records of all controllers that share

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // methods plans the auth methods between two writes of the record: before, with
@@ -118,8 +116,8 @@ func (s State) readClaims(records map[string][]byte) (claims, error) {
 		r, err := ParseRecord(records[key])
 		switch {
 		case err != nil && key == s.RecordKey():
-			return claims{}, &retry.PermanentError{Err: fmt.Errorf(
-				"read the record of trust at KV key %s: %w; mend it, or delete it and see to BoundIAMPrincipalARNs yourself", key, err)}
+			return claims{}, fmt.Errorf(
+				"read the record of trust at KV key %s: %w; correct it, or delete it and check BoundIAMPrincipalARNs of the auth methods", key, err)
 		case err != nil:
 			c.unreadable = append(c.unreadable, key)
 		case key == s.RecordKey():
@@ -153,7 +151,7 @@ type trust struct {
 }
 
 // String is what changes, " +<arn>" and " -<arn>" each: the log is where one
-// looks for when somebody was trusted.
+// looks for when a role was trusted.
 func (t trust) String() string {
 	var b strings.Builder
 	for _, arn := range t.add {
@@ -208,7 +206,7 @@ func (t *trust) giveUp(c claims, method string, claim Claim) {
 	}
 }
 
-// warnWhole notes trust in the whole account that nobody recorded.
+// warnWhole notes trust in the whole account that no controller recorded.
 func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
 	whole := wholeAccount(cluster)
 	if whole == "" || !slices.Contains(have, whole) {

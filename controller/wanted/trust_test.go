@@ -46,9 +46,9 @@ func notes(p Plan) []string {
 	return texts
 }
 
-// TestWeakness24NarrowedPathTakesItsTrustBack: in the old program role/* stayed
+// TestNarrowedPathTakesItsTrustBack: in the old program role/* stayed
 // for ever.
-func TestWeakness24NarrowedPathTakesItsTrustBack(t *testing.T) {
+func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 	t.Parallel()
 	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
 	operators := func(f *Found, arns ...any) {

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/simulated"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 	"github.com/meshtask/consul-ecs/workload"
 )
 

@@ -4,7 +4,7 @@
 //
 // Flow: 1. build consul-ecs and the floor programs; 2. for each figure start
 // what it needs on loopback: a real Consul agent behind a counting proxy, real
-// Envoys, task metadata and AWS from localecs/endpoints; or a whole localecs in
+// Envoys, task metadata and AWS from localecs/ecs; or a whole localecs in
 // this process; 3. run the real commands and take samples; 4. print a table of
 // min, median and max.
 //

@@ -8,9 +8,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/localecs"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -22,8 +22,8 @@ const startLimit = 2 * time.Minute
 
 // ecs is a local ECS of this process.
 type ecs struct {
-	*localecs.Cluster
-	tasks []*localecs.Task
+	*cluster.Cluster
+	tasks []*cluster.Task
 
 	mu sync.Mutex
 	// running is when each task became RUNNING, by its name.
@@ -38,9 +38,9 @@ func (s *stage) ecs(programs map[string]string, stopSignal string) (*ecs, error)
 		return nil, err
 	}
 	e := &ecs{running: map[string]time.Time{}}
-	e.Cluster, err = localecs.Open(localecs.Options{
+	e.Cluster, err = cluster.Open(cluster.Options{
 		Name: "bench", Region: region, Account: account, Dir: dir,
-		Images:  map[string]image.Image{ecsImage: {Name: ecsImage, Programs: programs, StopSignal: stopSignal}},
+		Images:  map[string]runtime.Image{ecsImage: {Name: ecsImage, Programs: programs, StopSignal: stopSignal}},
 		Observe: e.observe, Log: hclog.New(&hclog.LoggerOptions{Output: s.progress, Level: hclog.Error}),
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (s *stage) ecs(programs map[string]string, stopSignal string) (*ecs, error)
 	return e, nil
 }
 
-func (e *ecs) observe(ev localecs.Event) {
+func (e *ecs) observe(ev cluster.Event) {
 	if ev.Container != "" || ev.What != "status" || ev.Value != scheduler.StatusRunning {
 		return
 	}

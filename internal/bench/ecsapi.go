@@ -16,7 +16,7 @@ import (
 	sdk "github.com/aws/aws-sdk-go-v2/service/ecs"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
-	"github.com/meshtask/consul-ecs/localecs/simulated"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
 const (

@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/meshtask/consul-ecs/localecs/simulated"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
 // One small round: both servers are asked by AWS's own client, and give the same.

@@ -221,7 +221,7 @@ func idleFigure(s *stage) ([]row, error) {
 	}
 	return []row{
 		{"health-sync idle: RSS", megabytes, "15.6", "14", m[0].rss, []reference{{pollerWhat, m[1].rss}}},
-		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.05", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
+		{"health-sync idle: CPU", cpuPerMinute, "0.04", "0.04", m[0].perMinute(idleTime), []reference{{pollerWhat, m[1].perMinute(idleTime)}}},
 	}, nil
 }
 

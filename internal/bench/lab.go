@@ -74,7 +74,7 @@ func (l *lab) stage(ctx context.Context, f figure) ([]row, error) {
 	return f.run(s)
 }
 
-// stage is one figure's set-up: servers and processes that end with it.
+// stage is one figure's setup: servers and processes that end with it.
 type stage struct {
 	*lab
 	ctx     context.Context

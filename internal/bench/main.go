@@ -18,7 +18,7 @@ import (
 	localruntime "github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Exit codes, as in the product (design decision 6).
+// Exit codes, as in the product.
 const (
 	exitOK      = 0
 	exitUsage   = 1
@@ -28,7 +28,7 @@ const (
 // figureLimit bounds one figure, so that a hanging program ends the run.
 const figureLimit = 10 * time.Minute
 
-// figure is one group of measurements with a set-up of its own.
+// figure is one group of measurements with a setup of its own.
 type figure struct {
 	name, about string
 	run         func(*stage) ([]row, error)
@@ -39,7 +39,7 @@ func figures() []figure {
 	return []figure{
 		{"size", "size of the program", sizeFigure},
 		{"start", "mesh-init from start to exit", meshInitFigure},
-		{"late", "mesh-init when the local agent comes up late", lateAgentFigure},
+		{"late", "mesh-init when agent, servers, CA file or auth method are late", lateFigure},
 		{"health", "ECS health change to Consul check", healthFigure},
 		{"missing", "writes for a container that is not there", missingFigure},
 		{"idle", "memory and CPU of health-sync", idleFigure},

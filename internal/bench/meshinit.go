@@ -2,22 +2,17 @@ package main
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"path/filepath"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/awsapi"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-const (
-	startRuns = 20
-	lateRuns  = 20
-)
+const startRuns = 20
 
 // startSamples are what one way of starting gives.
 type startSamples struct {
@@ -130,8 +125,8 @@ func (s *stage) startOnce(c *consul, aws *cloud) (started, error) {
 // cloud is STS, IAM and the credentials endpoint, with the Consul side of a
 // login. A nil cloud is no login.
 type cloud struct {
-	store       *identity.Store
-	role        identity.Role
+	store       *iam.Store
+	role        iam.Role
 	sts         string
 	credentials string
 	requests    *recorder
@@ -140,20 +135,25 @@ type cloud struct {
 const authMethod = "iam-ecs-service-token"
 
 func (s *stage) newCloud(c *consul) (*cloud, error) {
-	a := &cloud{store: identity.NewStore(), requests: &recorder{}}
-	a.role = identity.Role{Name: "bench", Path: "/consul-ecs/", Account: account,
+	a := &cloud{store: iam.NewStore(), requests: &recorder{}}
+	a.role = iam.Role{Name: "bench", Path: "/consul-ecs/", Account: account,
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "bench"}}
 	a.store.PutRole(a.role)
-	sts, err := s.serve("", a.requests.around(awsapi.New(awsapi.Options{Store: a.store, Region: region})))
+	sts, err := s.serve("", a.requests.around(iam.New(iam.Options{Store: a.store, Region: region})))
 	if err != nil {
 		return nil, err
 	}
-	credentials, err := s.serve("", a.requests.around(identity.Handler(a.store)))
+	credentials, err := s.serve("", a.requests.around(iam.Handler(a.store)))
 	if err != nil {
 		return nil, err
 	}
 	a.sts, a.credentials = "http://"+sts, "http://"+credentials
-	_, _, err = c.direct.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: authMethod, Type: "aws-iam", Config: map[string]any{
+	return a, a.createMethod(c, authMethod)
+}
+
+// createMethod creates an auth method and its binding rule.
+func (a *cloud) createMethod(c *consul, name string) error {
+	_, _, err := c.direct.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
 		"STSEndpoint":            a.sts,
 		"IAMEndpoint":            a.sts,
 		"BoundIAMPrincipalARNs":  []string{"arn:aws:iam::" + account + ":role/consul-ecs/*"},
@@ -161,22 +161,27 @@ func (s *stage) newCloud(c *consul) (*cloud, error) {
 		"IAMEntityTags":          []string{"consul.hashicorp.com.service-name"},
 	}}, nil)
 	if err != nil {
-		return nil, fmt.Errorf("create auth method: %w", err)
+		return fmt.Errorf("create auth method: %w", err)
 	}
 	_, _, err = c.direct.ACL().BindingRuleCreate(&api.ACLBindingRule{
-		AuthMethod: authMethod, BindType: api.BindingRuleBindTypeService,
+		AuthMethod: name, BindType: api.BindingRuleBindTypeService,
 		BindName: "${entity_tags.consul.hashicorp.com.service-name}",
 	}, nil)
-	return a, err
+	return err
 }
 
 func (a *cloud) config(c *consul) object {
 	if a == nil {
 		return nil
 	}
+	return a.configFor(c.address, authMethod)
+}
+
+// configFor is the configuration of a login at an address with an auth method.
+func (a *cloud) configFor(address, method string) object {
 	return object{
-		"consulHTTPAddr": c.address,
-		"consulLogin":    object{"enabled": true, "method": authMethod, "stsEndpoint": a.sts},
+		"consulHTTPAddr": address,
+		"consulLogin":    object{"enabled": true, "method": method, "stsEndpoint": a.sts},
 	}
 }
 
@@ -186,7 +191,7 @@ func (a *cloud) env(env []string, t *task) ([]string, error) {
 		return env, nil
 	}
 	id, err := a.store.Issue(a.role.ARN(), t.id, time.Now())
-	return append(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+a.credentials+identity.RelativeURI(id),
+	return append(env, "AWS_CONTAINER_CREDENTIALS_FULL_URI="+a.credentials+iam.RelativeURI(id),
 		"AWS_CONFIG_FILE="+filepath.Join(t.dir, "none"), "AWS_SHARED_CREDENTIALS_FILE="+filepath.Join(t.dir, "none")), err
 }
 
@@ -195,70 +200,4 @@ func (a *cloud) take() []exchange {
 		return nil
 	}
 	return a.requests.take()
-}
-
-// lateAgentFigure lets the agent's address refuse connections for a second or
-// two, as a client agent does that starts beside mesh-init.
-func lateAgentFigure(s *stage) ([]row, error) {
-	c, err := s.consul(false)
-	if err != nil {
-		return nil, err
-	}
-	var late, prompt sample
-	for range s.repeat(lateRuns) {
-		d, err := s.lateOnce(c, true)
-		if err != nil {
-			return nil, err
-		}
-		late.add(seconds.of(d))
-		if d, err = s.lateOnce(c, false); err != nil {
-			return nil, err
-		}
-		prompt.add(seconds.of(d))
-	}
-	return []row{{"mesh-init done after the agent comes up", seconds, "0.5 median", "0.3 median", late,
-		[]reference{{"agent up before: start to exit", prompt}}}}, nil
-}
-
-func (s *stage) lateOnce(c *consul, late bool) (time.Duration, error) {
-	t, err := s.newTask("bench", workload.ContainerMeshInit, "app")
-	if err != nil {
-		return 0, err
-	}
-	ports, err := testkit.FreePorts(1)
-	if err != nil {
-		return 0, err
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", ports[0])
-	env, err := t.env(address, c, nil)
-	if err != nil {
-		return 0, err
-	}
-	up := func() error {
-		_, err := s.serve(address, c.requests.proxy(c.HTTPAddr))
-		return err
-	}
-	if !late {
-		if err := up(); err != nil {
-			return 0, err
-		}
-	}
-	init, err := s.start(env, s.program, "mesh-init")
-	if err != nil {
-		return 0, err
-	}
-	opened := init.started
-	if late {
-		if err := s.pause(time.Second + rand.N(time.Second)); err != nil {
-			return 0, err
-		}
-		opened = time.Now()
-		if err := up(); err != nil {
-			return 0, err
-		}
-	}
-	if err := init.wait(); err != nil {
-		return 0, err
-	}
-	return init.stopped.Sub(opened), c.forget(t)
 }

@@ -13,16 +13,16 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/metadata"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Where our tasks run. Nobody looks it up.
 const (
-	region  = "us-west-2"
-	account = "111122223333"
-	cluster = "arn:aws:ecs:" + region + ":" + account + ":cluster/bench"
+	region     = "us-west-2"
+	account    = "111122223333"
+	clusterARN = "arn:aws:ecs:" + region + ":" + account + ":cluster/bench"
 )
 
 // task is an ECS task as its containers see it. The bench is its scheduler.
@@ -48,8 +48,7 @@ func (s *stage) newTask(service string, containers ...string) (*task, error) {
 	}
 	t.view = scheduler.View{DesiredStatus: scheduler.StatusRunning, KnownStatus: scheduler.StatusRunning}
 	facts := metadata.Facts{
-		LaunchType: metadata.Fargate,
-		ClusterARN: cluster,
+		ClusterARN: clusterARN,
 		TaskARN:    "arn:aws:ecs:" + region + ":" + account + ":task/bench/" + t.id,
 		Family:     service, Revision: "1",
 		AvailabilityZone: region + "a",

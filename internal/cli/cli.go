@@ -4,8 +4,7 @@
 // Flow: 1. Main picks the command by its first argument, and list.go answers
 // any other line; 2. the command's own flag set parses the rest up to the first
 // word that is not a flag; 3. Run gets an Invocation and returns an error; 4.
-// Main writes that error once and turns it into an exit code (design decision
-// 6).
+// Main writes that error once and turns it into an exit code.
 //
 // Owns: exit codes, help texts' layout, the root logger, signals to contexts.
 // Never does: anything a command is about.
@@ -28,7 +27,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Exit codes (design decision 6).
+// Exit codes.
 const (
 	ExitOK      = 0   // done or allowed
 	ExitUsage   = 1   // usage or configuration

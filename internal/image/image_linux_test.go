@@ -67,7 +67,7 @@ func (l *lab) make(t *testing.T, name, target string, env ...string) string {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "make", "-C", testkit.Root(), target,
 		"IMAGE="+name, "VERSION="+testVersion, "DIST="+l.dist, "DOCKER="+l.Docker)
-	for _, pair := range append(l.Env, env...) {
+	for _, pair := range slices.Concat(l.Env, env) {
 		if !strings.HasPrefix(pair, "MAKE") && !strings.HasPrefix(pair, "MFLAGS") {
 			cmd.Env = append(cmd.Env, pair)
 		}

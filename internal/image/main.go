@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/atomicfile"
+	"github.com/meshtask/consul-ecs/internal/volume"
 )
 
 func main() {
@@ -39,5 +39,5 @@ func run(args []string, stderr io.Writer) error {
 	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
 		return err
 	}
-	return atomicfile.Write(*out, b.Bytes(), 0o644, atomicfile.KeepGroup)
+	return volume.Write(*out, b.Bytes(), 0o644, volume.KeepGroup)
 }

@@ -18,7 +18,8 @@ import (
 
 const (
 	metadataAddress = "127.0.0.1:51678"
-	metadata        = `{"Cluster": "arn:aws:ecs:us-west-2:111122223333:cluster/image",
+	// Name is the asking container's: the base URI has the same answer.
+	metadata = `{"Name": "app", "Cluster": "arn:aws:ecs:us-west-2:111122223333:cluster/image",
 "TaskARN": "arn:aws:ecs:us-west-2:111122223333:task/image/TASK",
 "Family": "web", "Revision": "1", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
 "Containers": [{"Name": "app", "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",

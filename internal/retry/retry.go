@@ -1,14 +1,14 @@
-// Package retry runs an operation until it succeeds, is refused for good, or
+// Package retry runs an operation until it succeeds, is refused permanently, or
 // runs out of time. Every wait of the in-task commands goes through it, so
-// that back-off, jitter, limits and the one log line per attempt are the same
-// everywhere (design decision 5).
+// that pauses, jitter, limits and log lines are the same everywhere.
 //
-// Flow: 1. call fn; 2. classify its error; 3. stop on Permanent, or log
-// attempt and retry_in and sleep; 4. give up when the policy's limit or the
-// context ends, with the last error inside a *GaveUpError.
+// Flow: 1. call fn; 2. classify its error; 3. stop on Permanent and Gone, or
+// log and pause for as long as the class asks for; 4. give up when the
+// policy's limit or the context ends, with the last error inside a
+// *GaveUpError.
 //
 // Never does: decide what an error means. Callers pass a classifier.
-// Start reading at: Do.
+// Start reading at: Class, then Do.
 package retry
 
 import (
@@ -19,22 +19,42 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// Class says what to do about an error.
+// Class is what waiting can change about an error. It decides whether Do tries
+// again, and how long it pauses before that.
 type Class int
 
 const (
-	// Retry is for faults that may pass: transport, 429, 5xx, not replicated.
+	// Retry is for an answer that may change: 429, 5xx, not leader, not
+	// replicated. The pause is the policy's, since the one who answered has
+	// work to do.
 	Retry Class = iota
 	// Permanent is for refusals: asking again cannot help.
 	Permanent
 	// Gone means the object does not exist; success for a delete.
 	Gone
+	// Unreachable is for connections that were not made: refused, no route,
+	// no such host. No server is loaded by an attempt, so pauses are short.
+	Unreachable
+	// NotYet is for an object that another process creates, such as an auth
+	// method: it may appear any moment, but each attempt is a request.
+	NotYet
+	// NoFile is for a file that another container writes.
+	NoFile
 )
 
-// Policy is a back-off.
+// Retryable reports whether another attempt can succeed.
+func (c Class) Retryable() bool { return c != Permanent && c != Gone }
+
+// Pauses of the classes that do not take the policy's.
+const (
+	unreachableBase, unreachableMax = 100 * time.Millisecond, 400 * time.Millisecond
+	notYetBase, notYetMax           = 250 * time.Millisecond, time.Second
+	filePoll                        = 100 * time.Millisecond
+)
+
+// Policy is a limit, and the pauses between attempts that end with Retry.
 type Policy struct {
 	// Base is the first pause and Max the longest.
 	Base, Max time.Duration
@@ -66,18 +86,40 @@ func (p Policy) Pause(attempt int) time.Duration {
 	if p.Constant {
 		return p.Base*8/10 + rand.N(p.Base*4/10+1)
 	}
-	ceiling := p.Base
-	for range attempt - 1 {
-		if ceiling *= 2; ceiling >= p.Max {
-			ceiling = p.Max
-			break
-		}
-	}
+	ceiling := doubled(p.Base, p.Max, attempt)
 	// Full jitter with a floor: a pause near zero would be a busy loop.
 	return ceiling/10 + rand.N(ceiling*9/10+1)
 }
 
-// PermanentError marks an error that no retry can mend.
+// pause returns the wait after the given number of attempts that ended with the
+// class.
+func (p Policy) pause(class Class, attempt int) time.Duration {
+	switch class {
+	case Unreachable:
+		return upperHalf(doubled(unreachableBase, unreachableMax, attempt))
+	case NotYet:
+		return upperHalf(doubled(notYetBase, notYetMax, attempt))
+	case NoFile:
+		return filePoll
+	default:
+		return p.Pause(attempt)
+	}
+}
+
+// doubled is base, doubled for each attempt after the first, at most limit.
+func doubled(base, limit time.Duration, attempt int) time.Duration {
+	for range attempt - 1 {
+		if base *= 2; base >= limit {
+			return limit
+		}
+	}
+	return base
+}
+
+// upperHalf is a random duration between half of d and d.
+func upperHalf(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }
+
+// PermanentError marks an error that a retry cannot change.
 type PermanentError struct{ Err error }
 
 func (e *PermanentError) Error() string { return e.Err.Error() }
@@ -99,37 +141,45 @@ func (e *GaveUpError) Error() string {
 }
 func (e *GaveUpError) Unwrap() error { return e.Err }
 
-// Do calls fn until it returns nil. classify must not be nil. A Permanent or
-// Gone error is returned inside a *PermanentError; the end of ctx or of the
-// policy's limit gives a *GaveUpError around the last error. log gets one line
-// per failed attempt, named by what ("register service").
+// Do calls fn until it returns nil. classify must not be nil; the class of an
+// error picks the pause. A Permanent or Gone error is returned inside a
+// *PermanentError; the end of ctx or of the policy's limit gives a *GaveUpError
+// around the last error. Failures are logged with the operation's name, what
+// ("register service"); see report.
 func Do(ctx context.Context, p Policy, log hclog.Logger, what string, classify func(error) Class, fn func(context.Context) error) error {
-	start := time.Now()
 	if p.Limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, p.Limit)
 		defer cancel()
 	}
+	r := report{log: log, what: what, start: time.Now(), warned: map[string]time.Time{}}
 	var last error
+	ended := map[Class]int{} // attempts by their class
 	for attempt := 1; ; attempt++ {
 		err := fn(ctx)
 		if err == nil {
+			r.succeeded(attempt)
 			return nil
 		}
 		// An attempt cut short by our own deadline says nothing new.
-		if last == nil || ctx.Err() == nil || !errors.Is(err, ctx.Err()) {
+		if last == nil || ctx.Err() == nil || !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 			last = err
 		}
-		if classify(err) != Retry {
+		class := classify(err)
+		if !class.Retryable() {
 			return &PermanentError{Err: err}
 		}
-		if ctx.Err() != nil {
-			return gaveUp(ctx, attempt, start, last)
+		if class == Unreachable || class == NoFile { // meanwhile no server had any work
+			ended = map[Class]int{class: ended[class]}
 		}
-		pause := p.Pause(attempt)
-		log.Warn(what+" failed, trying again", logkey.Attempt, attempt, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
+		ended[class]++
+		if ctx.Err() != nil {
+			return gaveUp(ctx, attempt, r.start, last)
+		}
+		pause := p.pause(class, ended[class])
+		r.failed(attempt, pause, err)
 		if Sleep(ctx, pause) != nil {
-			return gaveUp(ctx, attempt, start, last)
+			return gaveUp(ctx, attempt, r.start, last)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestDoRetriesUntilSuccess(t *testing.T) {
 }
 
 // Weakness 9: endless retries of permanent errors.
-func TestWeakness09PermanentErrorStopsAtOnce(t *testing.T) {
+func TestPermanentErrorStopsAtOnce(t *testing.T) {
 	t.Parallel()
 	for _, class := range []Class{Permanent, Gone} {
 		attempts := 0
@@ -136,4 +136,133 @@ func TestGaveUpErrorCounts(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
+}
+
+func TestPauseOfAClassIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		class    Class
+		attempt  int
+		min, max time.Duration
+	}{
+		{Unreachable, 1, 50 * time.Millisecond, 100 * time.Millisecond},
+		{Unreachable, 1000, 200 * time.Millisecond, 400 * time.Millisecond},
+		{NotYet, 1, 125 * time.Millisecond, 250 * time.Millisecond},
+		{NotYet, 1000, 500 * time.Millisecond, time.Second},
+		{NoFile, 1, 100 * time.Millisecond, 100 * time.Millisecond},
+		{NoFile, 1000, 100 * time.Millisecond, 100 * time.Millisecond},
+		{Retry, 1000, 500 * time.Millisecond, 5 * time.Second},
+	} {
+		for range 2000 {
+			if got := Remote().pause(c.class, c.attempt); got < c.min || got > c.max {
+				t.Fatalf("class %d, attempt %d: pause %s, want %s to %s", c.class, c.attempt, got, c.min, c.max)
+			}
+		}
+	}
+}
+
+// After an outage the first answer must not inherit the outage's back-off.
+// The pause after an answer of an overloaded server keeps growing while another server
+// answers that the object is missing, and starts anew after an outage.
+func TestBackOffOfAnsweredFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		classes  []Class // of the attempts; the pause after the last one counts
+		from, to time.Duration
+	}{
+		"alone":             {[]Class{Retry, Retry, Retry, Retry, Retry, Retry}, 500 * time.Millisecond, 5 * time.Second},
+		"alternating":       {[]Class{Retry, NotYet, Retry, NotYet, Retry, NotYet, Retry, NotYet, Retry, NotYet, Retry}, 500 * time.Millisecond, 5 * time.Second},
+		"after an outage":   {[]Class{Retry, Retry, Retry, Retry, Retry, Retry, Unreachable, Retry}, 25 * time.Millisecond, 250 * time.Millisecond},
+		"after a late file": {[]Class{Retry, Retry, Retry, Retry, Retry, Retry, NoFile, Retry}, 25 * time.Millisecond, 250 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				attempts := 0
+				var last time.Time
+				classify := func(error) Class { return c.classes[attempts-1] }
+				err := Do(t.Context(), Remote(), hclog.NewNullLogger(), "ask", classify, func(context.Context) error {
+					if attempts++; attempts > len(c.classes) {
+						return nil
+					}
+					last = time.Now()
+					return errFault
+				})
+				if pause := time.Since(last); err != nil || pause < c.from || pause > c.to {
+					t.Errorf("pause %s, %v; want %s to %s", pause, err, c.from, c.to)
+				}
+			})
+		})
+	}
+}
+
+// logged runs an operation that fails with the errors in turn, and returns the
+// levels of its log lines.
+func logged(t *testing.T, failures []error) (levels []string, text string) {
+	t.Helper()
+	var buf strings.Builder
+	log := hclog.New(&hclog.LoggerOptions{Level: hclog.Trace, Output: &buf})
+	attempts := 0
+	err := Do(t.Context(), LocalAgent(), log, "ask", always(Retry), func(context.Context) error {
+		if attempts++; attempts > len(failures) {
+			return nil
+		}
+		return failures[attempts-1]
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(buf.String()) {
+		_, rest, _ := strings.Cut(line, "[")
+		level, _, _ := strings.Cut(rest, "]")
+		levels = append(levels, level)
+	}
+	return levels, buf.String()
+}
+
+func TestDoWarnsOncePerCause(t *testing.T) {
+	t.Parallel()
+	other := errors.New("other fault")
+	port := func(p string) error { return errors.New("read tcp 127.0.0.1:" + p + "->127.0.0.1:8500: reset") }
+	for name, c := range map[string]struct {
+		failures []error
+		want     string
+	}{
+		"no failure":         {nil, ""},
+		"one":                {[]error{errFault}, "WARN INFO"},
+		"repeats":            {[]error{errFault, errFault, errFault}, "WARN DEBUG DEBUG INFO"},
+		"another text":       {[]error{errFault, errFault, other, errFault}, "WARN DEBUG WARN DEBUG INFO"},
+		"another local port": {[]error{port("40001"), port("40002")}, "WARN DEBUG INFO"},
+		"another status":     {[]error{errors.New("status 500"), errors.New("status 503")}, "WARN WARN INFO"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				levels, text := logged(t, c.failures)
+				if got := strings.Join(levels, " "); got != c.want {
+					t.Errorf("levels %q, want %q:\n%s", got, c.want, text)
+				}
+			})
+		})
+	}
+}
+
+func TestDoWarnsEveryTenSecondsOfTheSameFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		failures := make([]error, 170) // 34 to 51 s of LocalAgent
+		for i := range failures {
+			failures[i] = errFault
+		}
+		levels, text := logged(t, failures)
+		warnings := 0
+		for _, l := range levels {
+			if l == "WARN" {
+				warnings++
+			}
+		}
+		if warnings < 4 || warnings > 6 || !strings.Contains(text, "elapsed=10") {
+			t.Errorf("%d warnings, want one and one every 10 s:\n%s", warnings, text)
+		}
+	})
 }

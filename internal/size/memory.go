@@ -22,8 +22,9 @@ import (
 // refreshed its check once by then.
 const settle = 12 * time.Second
 
-// metadata is a running task with one healthy container.
-const metadata = `{"Cluster": "arn:aws:ecs:us-west-2:111122223333:cluster/size",
+// metadata is a running task with one healthy container, and that container's
+// Name: it answers the base URI, too.
+const metadata = `{"Name": "app", "Cluster": "arn:aws:ecs:us-west-2:111122223333:cluster/size",
 "TaskARN": "arn:aws:ecs:us-west-2:111122223333:task/size/0123456789abcdef0123456789abcdef",
 "Family": "size", "Revision": "1", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
 "Containers": [{"Name": "app", "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",

@@ -16,8 +16,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -112,11 +112,36 @@ func Missing(t testing.TB, why string) {
 	t.Skip("SKIPPED, NOT PROVEN: " + why)
 }
 
-// Root is the project's root directory.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+// Long skips a test that make test-full runs and make test, with -short, does not.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: make test-full runs it")
+	}
 }
+
+// Root returns the project's root directory: the first one above the working
+// directory whose go.mod is the project's. The answer of the first call stays,
+// whatever directory a test changes to.
+func Root() string { return root() }
+
+var root = sync.OnceValue(func() string {
+	dir, err := os.Getwd()
+	if err != nil {
+		panic(err)
+	}
+	for {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && strings.HasPrefix(string(text), "module github.com/meshtask/consul-ecs\n") {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			panic("the working directory is not in the project")
+		}
+		dir = parent
+	}
+})
 
 func isFile(p string) bool {
 	st, err := os.Stat(p)

@@ -166,7 +166,7 @@ func (p *Process) Wait() int {
 	return ws.ExitStatus()
 }
 
-// Running says whether the process has not ended yet.
+// Running reports whether the process has not ended yet.
 func (p *Process) Running() bool {
 	select {
 	case <-p.ended:

@@ -9,7 +9,7 @@ import (
 	"syscall"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/atomicfile"
+
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -19,7 +19,7 @@ const GroupOfDir = -1
 // modeSecret is for us and the file group.
 const modeSecret = 0o640
 
-// Secrets writes the files that hold a token (design decision 7).
+// Secrets writes the files that hold a token.
 type Secrets struct {
 	Dir string
 	// Group is the files' group ID, or GroupOfDir.
@@ -29,7 +29,7 @@ type Secrets struct {
 	Log    hclog.Logger
 }
 
-// Check says whether Write can replace the files of these names in Dir, by
+// Check reports whether Write can replace the files of these names in Dir, by
 // creating others. Its error says what to change.
 func (s Secrets) Check(names ...string) error {
 	if err := CheckDir(s.Dir, names...); err != nil {
@@ -48,21 +48,21 @@ func (s Secrets) Check(names ...string) error {
 // Compat as version 0.6 did.
 func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {
 	if s.Compat {
-		return atomicfile.Write(path, data, compat, atomicfile.KeepGroup)
+		return Write(path, data, compat, KeepGroup)
 	}
 	if s.Group != GroupOfDir {
-		return atomicfile.Write(path, data, modeSecret, s.Group)
+		return Write(path, data, modeSecret, s.Group)
 	}
 	gid, err := groupOf(s.Dir)
 	if err != nil {
 		return err
 	}
-	err = atomicfile.Write(path, data, modeSecret, gid)
+	err = Write(path, data, modeSecret, gid)
 	if errors.Is(err, fs.ErrPermission) {
 		// We may write here without belonging to the directory's group.
-		s.Log.Warn("file keeps our own group: we are not in the directory's; other containers that must read it need this group, or use -file-group or -compat",
+		s.Log.Warn("cannot change the file to the directory's group, keeping this process's; other containers that must read it need this group, or use -file-group or -compat",
 			logkey.Path, path, logkey.Error, err)
-		return atomicfile.Write(path, data, modeSecret, atomicfile.KeepGroup)
+		return Write(path, data, modeSecret, KeepGroup)
 	}
 	return err
 }
@@ -75,7 +75,7 @@ func groupOf(dir string) (int, error) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(st.Gid), nil
 	}
-	return atomicfile.KeepGroup, nil
+	return KeepGroup, nil
 }
 
 // ReadSecret returns the content of a file without blanks around it, empty when

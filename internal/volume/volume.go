@@ -19,11 +19,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"syscall"
-
-	"github.com/meshtask/consul-ecs/internal/atomicfile"
 )
 
-// CheckDir says whether this process can create files in dir, by creating one,
+// CheckDir reports whether this process can create files in dir, by creating one,
 // and replace those of the given names. Its error names the directory's mode
 // and owner, our UID and GID, and what to change.
 func CheckDir(dir string, names ...string) error {
@@ -75,7 +73,7 @@ func checkReplace(dir string, info fs.FileInfo, name string) error {
 		filepath.Join(dir, name), owner.Uid, us, os.Getegid(), unixMode(info))
 }
 
-// checkGroup says whether this process can give files in dir to the group.
+// checkGroup reports whether this process can give files in dir to the group.
 func checkGroup(dir string, gid int) error {
 	f, err := os.CreateTemp(dir, checkFile)
 	if err != nil {
@@ -142,5 +140,5 @@ func CopySelf(dst string) error {
 		return fmt.Errorf("copy this program to %s: %w", dst, err)
 	}
 	defer self.Close()
-	return atomicfile.WriteFrom(dst, self, 0o755, atomicfile.KeepGroup)
+	return WriteFrom(dst, self, 0o755, KeepGroup)
 }

@@ -4,8 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 // Dice are what is drawn with: of one seed always the same.
@@ -104,19 +102,19 @@ func (g *generator) fill(e *Event, kind string, task Task, alive []Task) bool {
 		e.Unhealthy, e.For = task.Name, g.length(time.Second, 12*time.Second)
 		return task.Fail != ""
 	case "spot":
-		e.Fault = &fault.Fault{Spot: &fault.Spot{Task: task.Name}}
+		e.Fault = &Fault{Spot: &Spot{Task: task.Name}}
 	case "server":
-		states := []string{fault.Down, fault.Frozen, fault.Slowed}
-		e.Fault, e.For = &fault.Fault{Server: states[g.rand.IntN(len(states))]}, g.length(time.Second, 15*time.Second)
+		states := []string{Down, Frozen, Slowed}
+		e.Fault, e.For = &Fault{Server: states[g.rand.IntN(len(states))]}, g.length(time.Second, 15*time.Second)
 		return g.world.Server
 	case "link":
 		kbits := []int{256, 1000, 4000}
-		e.Fault = &fault.Fault{Link: &fault.Link{Task: task.Name, KBits: kbits[g.rand.IntN(len(kbits))]}}
+		e.Fault = &Fault{Link: &Link{Task: task.Name, KBits: kbits[g.rand.IntN(len(kbits))]}}
 		e.For = g.length(2*time.Second, 15*time.Second)
 	case "partition":
-		from := []string{fault.Server, fault.Server, fault.All, alive[g.rand.IntN(len(alive))].Name}
-		p := &fault.Partition{Task: task.Name, From: from[g.rand.IntN(len(from))]}
-		e.Fault, e.For = &fault.Fault{Partition: p}, g.length(time.Second, 15*time.Second)
+		from := []string{Server, Server, All, alive[g.rand.IntN(len(alive))].Name}
+		p := &Partition{Task: task.Name, From: from[g.rand.IntN(len(from))]}
+		e.Fault, e.For = &Fault{Partition: p}, g.length(time.Second, 15*time.Second)
 		return p.From != p.Task
 	case "endpoint":
 		return g.endpoint(e, task)
@@ -128,31 +126,31 @@ func (g *generator) fill(e *Event, kind string, task Task, alive []Task) bool {
 
 func (g *generator) process(e *Event, kind string, task Task) {
 	c := task.Containers[g.rand.IntN(len(task.Containers))]
-	p := &fault.Process{Task: task.Name, Container: c.Name}
+	p := &Process{Task: task.Name, Container: c.Name}
 	// Below a supervisor there are two to kill.
 	if g.rand.IntN(3) > 0 && kind != "oom" {
 		p.Process = c.Program
 	}
 	switch kind {
 	case "kill":
-		e.Fault = &fault.Fault{Kill: p}
+		e.Fault = &Fault{Kill: p}
 	case "oom":
-		e.Fault = &fault.Fault{OOM: p}
+		e.Fault = &Fault{OOM: p}
 	case "freeze":
-		e.Fault, e.For = &fault.Fault{Freeze: p}, g.length(500*time.Millisecond, 12*time.Second)
+		e.Fault, e.For = &Fault{Freeze: p}, g.length(500*time.Millisecond, 12*time.Second)
 	default:
-		e.Fault, e.For = &fault.Fault{Slow: p}, g.length(2*time.Second, 15*time.Second)
+		e.Fault, e.For = &Fault{Slow: p}, g.length(2*time.Second, 15*time.Second)
 	}
 }
 
 func (g *generator) endpoint(e *Event, task Task) bool {
-	p := &fault.Endpoint{}
-	e.Fault, e.For = &fault.Fault{Endpoint: p}, g.length(time.Second, 15*time.Second)
+	p := &Endpoint{}
+	e.Fault, e.For = &Fault{Endpoint: p}, g.length(time.Second, 15*time.Second)
 	if len(g.world.Endpoints) == 0 {
 		return false
 	}
 	p.Name = g.world.Endpoints[g.rand.IntN(len(g.world.Endpoints))]
-	if p.Name == fault.Metadata && g.rand.IntN(2) == 0 {
+	if p.Name == Metadata && g.rand.IntN(2) == 0 {
 		p.Task = task.Name
 	}
 	if g.rand.IntN(3) == 0 {
@@ -160,17 +158,15 @@ func (g *generator) endpoint(e *Event, task Task) bool {
 	}
 	ways := []string{"slow", "hang", "status", "cut", "wrong"}
 	switch p.Name {
-	case fault.STS, fault.IAM, fault.ECS: // who look at the times of signatures
+	case STS, IAM, ECS: // which check the times of signatures
 		ways = append(ways, "skew")
-	case fault.Metadata: // without IAM's a login is refused for good, as it should be
-		ways = append(ways, "noTags")
 	}
 	g.misbehave(p, ways[g.rand.IntN(len(ways))])
 	return true
 }
 
-func (g *generator) misbehave(p *fault.Endpoint, way string) {
-	statuses, wrong := []int{429, 500, 503}, []string{fault.Empty, fault.Truncated, fault.Page, fault.Error}
+func (g *generator) misbehave(p *Endpoint, way string) {
+	statuses, wrong := []int{429, 500, 503}, []string{Empty, Truncated, Page, Error}
 	skews := []time.Duration{-time.Hour, -time.Minute, time.Minute, time.Hour} // AWS takes 15 minutes
 	switch way {
 	case "slow":
@@ -185,8 +181,6 @@ func (g *generator) misbehave(p *fault.Endpoint, way string) {
 		p.Wrong = wrong[g.rand.IntN(len(wrong))]
 	case "skew":
 		p.Skew = skews[g.rand.IntN(len(skews))]
-	case "noTags":
-		p.NoTags = true
 	}
 }
 

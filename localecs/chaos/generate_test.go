@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 // A seed that somebody has written down must give the same schedule for ever.
@@ -30,13 +29,13 @@ func TestSchedulesAreSoundAndPossible(t *testing.T) {
 		if !s.Sound(hello()) {
 			t.Fatalf("seed %d is not sound:\n%s", seed, s)
 		}
-		w := fault.World{Containers: map[string][]string{}}
+		w := Setting{Containers: map[string][]string{}}
 		for _, i := range instances(s, hello()) {
 			for _, c := range i.task.Containers {
 				w.Containers[i.task.Name] = append(w.Containers[i.task.Name], c.Name)
 			}
 		}
-		for _, err := range fault.Problems(s.Faults(), w) {
+		for _, err := range Problems(s.Faults(), w) {
 			t.Errorf("seed %d: %v\n%s", seed, err, s)
 		}
 		names := map[string]bool{}
@@ -72,17 +71,14 @@ func TestEndpointsMisbehaveInEveryWay(t *testing.T) {
 		for _, e := range Generate(dice(seed), time.Minute, w).Events {
 			p := e.Fault.Endpoint
 			seen[p.Name] = true
-			switch {
-			case p.Skew != 0:
+			if p.Skew != 0 {
 				seen[fmt.Sprintf("%s %s", p.Name, p.Skew)] = true
-			case p.NoTags:
-				seen[p.Name+" noTags"] = true
 			}
 		}
 	}
 	want := []string{
 		"credentials", "ecs", "ecs -1h0m0s", "ecs -1m0s", "ecs 1h0m0s", "ecs 1m0s", "iam", "iam -1h0m0s", "iam -1m0s", "iam 1h0m0s", "iam 1m0s",
-		"metadata", "metadata noTags", "protection", "sts", "sts -1h0m0s", "sts -1m0s", "sts 1h0m0s", "sts 1m0s",
+		"metadata", "protection", "sts", "sts -1h0m0s", "sts -1m0s", "sts 1h0m0s", "sts 1m0s",
 	}
 	if got := slices.Sorted(maps.Keys(seen)); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -108,7 +104,7 @@ func TestSound(t *testing.T) {
 	s := time.Second
 	stop := func(at time.Duration, task string) Event { return Event{At: at, Stop: task} }
 	frozen := func(at, long time.Duration, task string) Event {
-		return Event{At: at, For: long, Fault: &fault.Fault{Freeze: &fault.Process{Task: task, Container: "sidecar-proxy"}}}
+		return Event{At: at, For: long, Fault: &Fault{Freeze: &Process{Task: task, Container: "sidecar-proxy"}}}
 	}
 	for name, c := range map[string]struct {
 		events []Event
@@ -119,7 +115,7 @@ func TestSound(t *testing.T) {
 		"three of three end":               {[]Event{stop(s, "api-1"), stop(2*s, "api-2"), stop(3*s, "api-3")}, false},
 		"a replacement is there":           {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(30*s, "api-3")}, true},
 		"a replacement is not yet":         {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(15*s, "api-3")}, false},
-		"it starts while there is none":    {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), {At: 2 * s, For: 10 * s, Fault: &fault.Fault{Server: fault.Down}}, stop(4*s, "api-2"), stop(30*s, "api-3")}, false},
+		"it starts while there is none":    {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), {At: 2 * s, For: 10 * s, Fault: &Fault{Server: Down}}, stop(4*s, "api-2"), stop(30*s, "api-3")}, false},
 		"troubled one after the other":     {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(16*s, s, "api-3")}, true},
 		"all troubled":                     {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(9*s, s, "api-3")}, false},
 		"the entry":                        {[]Event{stop(s, "web")}, false},
@@ -144,7 +140,7 @@ func TestScheduleTellsItself(t *testing.T) {
 		replaced(killed(1500*time.Millisecond, "api-1", "sidecar-proxy", "envoy"), "api-r1", "api-1"),
 		{At: 2 * time.Second, For: 3 * time.Second, Unhealthy: "api-2"},
 		{At: 4 * time.Second, Stop: "api-r1"},
-		{At: 5 * time.Second, For: time.Second, Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: fault.STS, Hang: true}}},
+		{At: 5 * time.Second, For: time.Second, Fault: &Fault{Endpoint: &Endpoint{Name: STS, Hang: true}}},
 	}}
 	const want = "  1.50s kill -9 api-1/sidecar-proxy envoy, start api-r1\n  2.00s api-2 is unhealthy for 3s\n  4.00s stop api-r1\n  5.00s sts hangs for 1s\n"
 	if got := s.String(); got != want {
@@ -176,11 +172,11 @@ func TestTarget(t *testing.T) {
 		{killed(0, "api-1", "consul-client", "consul"), "api-1", "agent"},
 		{killed(0, "api-1", "consul-client", ""), "api-1", AgentContainer},
 		{killed(0, "web", "web", ""), "web", "application"},
-		{Event{Fault: &fault.Fault{OOM: &fault.Process{Task: "api-1", Container: "consul-client"}}}, "api-1", AgentContainer},
-		{Event{Fault: &fault.Fault{Partition: &fault.Partition{Task: "api-1", From: fault.Server}}}, "api-1", "server"},
-		{Event{Fault: &fault.Fault{Partition: &fault.Partition{Task: "api-1", From: "web"}}}, "api-1", AnotherTask},
-		{Event{Fault: &fault.Fault{Server: fault.Down}}, "", "down"},
-		{Event{Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: fault.Metadata, Task: "web", Cut: true}}}, "web", "metadata"},
+		{Event{Fault: &Fault{OOM: &Process{Task: "api-1", Container: "consul-client"}}}, "api-1", AgentContainer},
+		{Event{Fault: &Fault{Partition: &Partition{Task: "api-1", From: Server}}}, "api-1", "server"},
+		{Event{Fault: &Fault{Partition: &Partition{Task: "api-1", From: "web"}}}, "api-1", AnotherTask},
+		{Event{Fault: &Fault{Server: Down}}, "", "down"},
+		{Event{Fault: &Fault{Endpoint: &Endpoint{Name: Metadata, Task: "web", Cut: true}}}, "web", "metadata"},
 		{Event{Stop: "api-2"}, "api-2", ""},
 	} {
 		if task, on := c.event.Target(hello(), Schedule{}); task.Name != c.task || on != c.on {

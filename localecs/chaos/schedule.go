@@ -5,8 +5,6 @@ import (
 	"math"
 	"strings"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 // Forever is the end of what has none.
@@ -27,7 +25,7 @@ type Event struct {
 	// At is when it begins, from the beginning of the schedule, and For how long
 	// it lasts; 0 for what happens in a moment.
 	At, For time.Duration
-	Fault   *fault.Fault
+	Fault   *Fault
 	// Stop is a task that is asked to stop, as in a deployment.
 	Stop string
 	// Unhealthy is a task whose application says that it is.
@@ -81,7 +79,7 @@ func (e Event) Kind() string {
 }
 
 // process is whom a fault of processes is about; nil for another event.
-func (e Event) process() *fault.Process {
+func (e Event) process() *Process {
 	if e.Fault == nil {
 		return nil
 	}
@@ -107,9 +105,6 @@ func (e Event) Target(w World, s Schedule) (task Task, on string) {
 	}
 	if e.Fault != nil && e.Fault.Endpoint != nil {
 		on = e.Fault.Endpoint.Name
-		if e.Fault.Endpoint.NoTags {
-			on += "'s tags"
-		}
 	}
 	names := e.Tasks()
 	if len(names) == 0 {
@@ -125,7 +120,7 @@ func (e Event) Target(w World, s Schedule) (task Task, on string) {
 	}
 	if e.Fault != nil && e.Fault.Partition != nil {
 		on = AnotherTask
-		if from := e.Fault.Partition.From; from == fault.Server || from == fault.All {
+		if from := e.Fault.Partition.From; from == Server || from == All {
 			on = from
 		}
 	}
@@ -139,8 +134,8 @@ const AnotherTask = "another task"
 const AgentContainer = "agent's container"
 
 // Faults are the faults alone, with their times.
-func (s Schedule) Faults() []fault.Fault {
-	var faults []fault.Fault
+func (s Schedule) Faults() []Fault {
+	var faults []Fault
 	for _, e := range s.Events {
 		if e.Fault != nil {
 			f := *e.Fault

@@ -5,18 +5,16 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 func TestShrinkFindsTheTwoThatMatter(t *testing.T) {
 	t.Parallel()
 	s := time.Second
-	down := Event{At: 20 * s, For: 12 * s, Fault: &fault.Fault{Server: fault.Down}}
+	down := Event{At: 20 * s, For: 12 * s, Fault: &Fault{Server: Down}}
 	whole := Schedule{For: time.Minute, Events: []Event{
 		{At: 3 * s, For: 2 * s, Unhealthy: "api-2"},
-		{At: 8 * s, For: 2 * s, Fault: &fault.Fault{Endpoint: &fault.Endpoint{Name: fault.STS, Hang: true}}},
-		{At: 12 * s, For: 2 * s, Fault: &fault.Fault{Slow: &fault.Process{Task: "web", Container: "web"}}},
+		{At: 8 * s, For: 2 * s, Fault: &Fault{Endpoint: &Endpoint{Name: STS, Hang: true}}},
+		{At: 12 * s, For: 2 * s, Fault: &Fault{Slow: &Process{Task: "web", Container: "web"}}},
 		down,
 		replaced(Event{At: 25 * s, Stop: "api-1"}, "api-r1", "api-1"),
 		{At: 50 * s, For: 2 * s, Unhealthy: "api-3"},

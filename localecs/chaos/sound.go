@@ -3,8 +3,6 @@ package chaos
 import (
 	"slices"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 // instance is a task in the course of a schedule.
@@ -77,12 +75,12 @@ func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 	return at - born
 }
 
-// serves says whether the instance can be counted on all the time between.
+// serves reports whether the instance can be counted on all the time between.
 func (i instance) serves(at time.Duration) bool {
 	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.troubled, func(t span) bool { return at >= t.from && at < t.to })
 }
 
-// Sound says whether the schedule leaves an instance of each service alone at any
+// Sound reports whether the schedule leaves an instance of each service alone at any
 // time, hits only what is there, and lets the entry live.
 func (s Schedule) Sound(w World) bool {
 	all := instances(s, w)
@@ -113,7 +111,7 @@ func (s Schedule) Sound(w World) bool {
 	return true
 }
 
-// there says whether a task can be hit when the event begins.
+// there reports whether a task can be hit when the event begins.
 func there(all []instance, name string, e Event) bool {
 	return slices.ContainsFunc(all, func(i instance) bool {
 		return i.task.Name == name && i.ready <= e.At && i.gone >= e.At
@@ -131,7 +129,7 @@ func families(w World) []string {
 	return names
 }
 
-// twice says whether something is done to the same thing at the same time.
+// twice reports whether something is done to the same thing at the same time.
 func (s Schedule) twice(e Event) bool {
 	return slices.ContainsFunc(s.Events, func(o Event) bool {
 		same := e.object() != "" && e.object() == o.object()
@@ -157,7 +155,7 @@ func (e Event) object() string {
 	return ""
 }
 
-// hears says whether an application can be told to be unhealthy, and to be well
+// hears reports whether an application can be told to be unhealthy, and to be well
 // again: nothing else happens to its processes at the time.
 func (s Schedule) hears(told Event) bool {
 	return !slices.ContainsFunc(s.Events, func(e Event) bool {
@@ -184,7 +182,7 @@ func (s Schedule) Task(w World, name string) Task {
 	return t
 }
 
-// lethal says whether an event ends its task, or takes it out of traffic for
+// lethal reports whether an event ends its task, or takes it out of traffic for
 // good; age is how long the task has run by then, at least.
 func (e Event) lethal(w World, s Schedule, age time.Duration) bool {
 	task, on := e.Target(w, s)
@@ -208,7 +206,7 @@ func (e Event) starting() bool {
 		return false
 	}
 	if p := e.Fault.Endpoint; p != nil {
-		return p.Name != fault.Protection && p.Name != fault.ECS && !p.NoTags
+		return p.Name != Protection && p.Name != ECS
 	}
 	return e.Fault.Server != ""
 }

@@ -3,8 +3,6 @@ package chaos
 import (
 	"math/rand/v2"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/fault"
 )
 
 // hello is a world like examples/hello-mesh.
@@ -23,14 +21,14 @@ func hello() World {
 	}
 	return World{
 		Tasks:     []Task{task("api-1", "api"), task("api-2", "api"), task("api-3", "api"), task("web", "web")},
-		Endpoints: []string{fault.Metadata, fault.Credentials, fault.Protection, fault.STS, fault.IAM, fault.ECS}, Server: true,
+		Endpoints: []string{Metadata, Credentials, Protection, STS, IAM, ECS}, Server: true,
 	}
 }
 
 func dice(seed uint64) Dice { return rand.New(rand.NewPCG(seed, 7)) }
 
 func killed(at time.Duration, task, container, program string) Event {
-	return Event{At: at, Fault: &fault.Fault{Kill: &fault.Process{Task: task, Container: container, Process: program}}}
+	return Event{At: at, Fault: &Fault{Kill: &Process{Task: task, Container: container, Process: program}}}
 }
 
 func replaced(e Event, by, instead string) Event {

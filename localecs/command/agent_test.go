@@ -3,15 +3,20 @@ package command
 import (
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // The applications take 25 s to end, of the 30 s before KILL. In both stop orders
 // every container ends by itself and in order, and no request is lost: neither
 // from outside, nor one that a draining application sends itself.
-func TestLongDrain(t *testing.T) {
+func TestEndToEndLongDrain(t *testing.T) {
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
 		t.Run(order, func(t *testing.T) {
+			if order == "reverse" {
+				testkit.Long(t)
+			}
 			t.Parallel()
 			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), example("long-drain"))
 			if code != 0 || len(report.Failures) != 0 || report.Failed != 0 || len(report.Left) != 0 {
@@ -49,7 +54,7 @@ func wantOrder(t *testing.T, task string, ended []string, first, second string) 
 
 // An agent that is neither essential nor restarted: its task goes on, but nobody
 // calls it any more, and when it stops at last only the failed agent stays.
-func TestAgentThatNobodyMisses(t *testing.T) {
+func TestEndToEndTaskWithoutItsAgent(t *testing.T) {
 	t.Parallel()
 	const steps = `
 - start: [api-1]

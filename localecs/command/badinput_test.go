@@ -31,7 +31,7 @@ func (g given) write(t *testing.T) (dir string) {
 // scene is a scenario of one task, from definition.json, and an image without
 // programs, with further lines.
 func scene(lines string) string {
-	return "name: s\nimages: {i: {}}\nconsul: {image: i, address: 10.42.0.254}\ntasks: {web: definition.json}\n" + lines
+	return "name: s\nimages: {i: {}}\nconsul: {image: i}\ntasks: {web: definition.json}\n" + lines
 }
 
 const goodDefinition = `{"family": "f", "networkMode": "awsvpc", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`
@@ -60,7 +60,7 @@ scenario DIR/x: line 4, column 3: unknown key "strat"; did you mean "start"?`},
 		"several mistakes": {[]string{"DIR/x"}, given{"x": "stopOrder: never\nsteps:\n- start: [web]\n- await: {requests: 3}\n"}, `scenario DIR/x: name: must not be empty
 scenario DIR/x: stopOrder: "never": want reverse or at-once
 scenario DIR/x: tasks: at least one task definition is needed
-scenario DIR/x: consul: every scenario has a Consul server: want its image, one of images, and its address, the last but one of subnet 10.42.0.0/24. Without one, task definitions run by themselves: localecs run FILE.json
+scenario DIR/x: consul: every scenario has a Consul server: want its image, one of images. Without one, task definitions run by themselves: localecs run FILE.json
 scenario DIR/x: steps[0]: start: task "web" is not in tasks
 scenario DIR/x: steps[1]: await: there is no traffic by then
 scenario DIR/x: steps[1]: await: within: want a duration such as 60s: every wait has an end`},
@@ -101,7 +101,7 @@ task definition DIR/definition.json: $.containerDefinitions[0].stopTimeout: Task
 		"role that the scenario does not have": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": strings.Replace(goodDefinition, `{`, `{"taskRoleArn": "arn:aws:iam::123456789012:role/none", `, 1)},
 			"task definition DIR/definition.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles: add roles: {none: {}}, and its account"},
 		"programs": {[]string{"-var", "mine=DIR/none", "DIR/x"}, given{"definition.json": goodDefinition, "data": "", "sub/x": "", "x": `name: s
-consul: {image: i, address: 10.42.0.254}
+consul: {image: i}
 tasks: {web: definition.json}
 images:
   i:

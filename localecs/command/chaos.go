@@ -13,15 +13,8 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/command/attend"
-	"github.com/meshtask/consul-ecs/localecs/command/output"
-	"github.com/meshtask/consul-ecs/localecs/command/pictures"
-	"github.com/meshtask/consul-ecs/localecs/command/statedir"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
-	"github.com/meshtask/consul-ecs/localecs/scenario/trial"
 )
 
 // chaosFlags are those of `localecs run -chaos`.
@@ -44,7 +37,7 @@ func (c *chaosFlags) add(fs *flag.FlagSet) {
 // usualChaos is what the flags are when they are not given.
 func usualChaos() chaosFlags { return chaosFlags{length: time.Minute, runs: 1, shrink: 12} }
 
-// missed says whether there are flags that go with -chaos, and no -chaos.
+// missed reports whether there are flags that go with -chaos, and no -chaos.
 func (c *chaosFlags) missed() bool { return !c.given && *c != usualChaos() }
 
 // setSeed takes the value of -chaos. 0 and "random" are any.
@@ -73,7 +66,7 @@ const maxChaos = time.Hour
 
 // chaosSetting reads what the trials take from the scenario, and looks whether
 // they can be run.
-func (f *runFlags) chaosSetting(paths []string) (*trial.Trial, []string, error) {
+func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, error) {
 	switch {
 	case len(paths) != 1:
 		return nil, nil, errors.New("-chaos wants one scenario")
@@ -94,26 +87,26 @@ func (f *runFlags) chaosSetting(paths []string) (*trial.Trial, []string, error) 
 	if err != nil {
 		return nil, warnings, err
 	}
-	setting, err := trial.Take(scene)
+	setting, err := scenario.Take(scene)
 	prepare := func(script *file.Scenario) (*scenario.Plan, error) {
 		plan, _, err := scenario.Prepare(script, values, f.network)
 		return plan, err
 	}
-	return trial.New(setting, prepare), warnings, err
+	return scenario.NewTrial(setting, prepare), warnings, err
 }
 
 // runChaos runs the seeds one after the other.
-func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.Trial) error {
+func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenario.Trial) error {
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
-	ctx, out := output.Watch(ctx, inv.Stdout)
-	follow, release, err := f.follower(inv, out)
+	ctx, out := Watch(ctx, inv.Stdout)
+	follow, release, err := f.follower(ctx, inv, out)
 	if err != nil {
 		return err
 	}
 	defer release()
 	t.Options = scenario.Options{Docker: f.docker, StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}
-	var totals trial.Totals
+	var totals scenario.Totals
 	first := f.chaos.first()
 	for i := range f.chaos.runs {
 		number := first + uint64(i)
@@ -135,22 +128,22 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *trial.T
 }
 
 // runSeed runs one, and when it fails again, shorter, in a directory beside.
-func (f *runFlags) runSeed(ctx context.Context, inv *cli.Invocation, out io.Writer, t trial.Trial, dir string, number uint64) (v trial.Summary, err error) {
+func (f *runFlags) runSeed(ctx context.Context, inv *cli.Invocation, out io.Writer, t scenario.Trial, dir string, number uint64) (v scenario.Summary, err error) {
 	err = inStateDir(dir, func() error {
-		t.Options.Dir, t.Options.Attend = dir, attend.Scenario(dir, t.Options.Log)
+		t.Options.Dir, t.Options.Attend = dir, Scenario(dir, t.Options.Log)
 		events, err := f.quiet(&t, dir)
 		if err != nil {
 			return err
 		}
 		defer events.Close()
 		sched := t.Generate(number, f.chaos.length)
-		t.Options.Record = recording.New()
+		t.Options.Record = scenario.NewRecording()
 		result, err := t.Run(ctx, sched)
 		if err != nil {
-			pictures.Broken(t.Options, err)
+			Broken(t.Options, err)
 			return fmt.Errorf("seed %d: %w", number, err)
 		}
-		pictures.Reported(t.Options, result.Report)
+		Reported(t.Options, result.Report)
 		v = result.Summary(number)
 		if f.chaos.runs == 1 {
 			if err := f.show(inv, out, result.Report); err != nil {
@@ -178,8 +171,8 @@ func (f *runFlags) runSeed(ctx context.Context, inv *cli.Invocation, out io.Writ
 
 // shorter looks for a shorter schedule, and notes the shortest so far also when it
 // was cut off.
-func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *trial.Result, v *trial.Summary) error {
-	t.Options.Dir, t.Options.Record, t.Options.Attend = dir, nil, attend.Scenario(dir, t.Options.Log)
+func (f *runFlags) shorter(ctx context.Context, t scenario.Trial, dir string, r *scenario.Result, v *scenario.Summary) error {
+	t.Options.Dir, t.Options.Record, t.Options.Attend = dir, nil, Scenario(dir, t.Options.Log)
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
 	text, err := t.YAML(shortest)
 	v.Shortest, v.Reruns = text, tried
@@ -190,7 +183,7 @@ func (f *runFlags) shorter(ctx context.Context, t trial.Trial, dir string, r *tr
 }
 
 // quiet sends the events of one of several runs to a file among its logs.
-func (f *runFlags) quiet(t *trial.Trial, dir string) (io.Closer, error) {
+func (f *runFlags) quiet(t *scenario.Trial, dir string) (io.Closer, error) {
 	if f.chaos.runs == 1 {
 		return io.NopCloser(nil), nil
 	}
@@ -201,13 +194,13 @@ func (f *runFlags) quiet(t *trial.Trial, dir string) (io.Closer, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.Options.Progress = progress.Lines(events)
+	t.Options.Progress = scenario.Lines(events, events)
 	return events, nil
 }
 
 // inStateDir does something in a state directory of its own.
 func inStateDir(path string, do func() error) error {
-	dir, err := statedir.Open(path)
+	dir, err := openStateDir(path)
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/trial"
 )
 
 // seedWith is the first seed whose schedule of that length begins with such an
@@ -22,7 +24,7 @@ func seedWith(t *testing.T, scene string, length time.Duration, kind string, eve
 	if err != nil {
 		t.Fatal(err)
 	}
-	setting, err := trial.Take(f)
+	setting, err := scenario.Take(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,8 @@ func runChaosSeeds(t *testing.T, scene string, flags ...string) (code int, runs 
 
 // A few seeds, short ones, one in each stop order: `make chaos` has the long ones.
 // Only when all are told at once does an Envoy that ends too early cost requests.
-func TestChaosFindsNothing(t *testing.T) {
+func TestEndToEndChaosFindsNothing(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	vars := programs(t)
 	for i, order := range []string{"reverse", "at-once"} {
@@ -86,7 +89,8 @@ func TestChaosFindsNothing(t *testing.T) {
 
 // The control: without a shutdown delay an orderly end costs requests, and nothing
 // excuses them. It is caught, and shrunk to fewer events, such an end among them.
-func TestChaosCatchesWhatLosesRequests(t *testing.T) {
+func TestEndToEndChaosCatchesWhatLosesRequests(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	const length = 20 * time.Second
 	seed := seedWith(t, "without-delay", length, "stop", 4)
@@ -157,7 +161,7 @@ func TestTheHelpShowsAScenarioThatChaosTakes(t *testing.T) {
 		words := strings.Fields(line)
 		f, err := file.Load(example(filepath.Base(words[len(words)-1])))
 		if err == nil {
-			_, err = trial.Take(f)
+			_, err = scenario.Take(f)
 		}
 		if err != nil {
 			t.Errorf("%s: %v", strings.TrimSpace(line), err)

@@ -15,17 +15,17 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// shown is a fenced block of docs/LOCALECS.md that begins with a comment that names
+// shown is a fenced block of docs/localecs/how-to.md that begins with a comment that names
 // its file.
 func shown(t *testing.T, language, file string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "LOCALECS.md"))
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "localecs", "how-to.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	found := regexp.MustCompile("(?s)```" + language + "\n(# " + regexp.QuoteMeta(file) + "\n.*?)```").FindSubmatch(page)
 	if found == nil {
-		t.Fatalf("docs/LOCALECS.md has no block %s", file)
+		t.Fatalf("docs/localecs/how-to.md has no block %s", file)
 	}
 	return string(found[1])
 }
@@ -44,12 +44,7 @@ func newCheckout(t *testing.T) *checkout {
 		testkit.Missing(t, "network namespaces need root")
 	}
 	c := &checkout{t: t, dir: t.TempDir()}
-	root, bin := testkit.Root(), filepath.Join(t.TempDir(), "bin")
-	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/localecs", "./cmd/consul-ecs", "./examples/hello-mesh/hello")
-	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0") // as make build does
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v: %s", err, out)
-	}
+	root, bin := testkit.Root(), testkit.Programs(t)
 	for from, to := range map[string]string{"definitions": "taskdefs", "hello-mesh": "mesh"} {
 		if err := os.CopyFS(filepath.Join(c.dir, to), os.DirFS(filepath.Join(root, "examples", from))); err != nil {
 			t.Fatal(err)
@@ -125,7 +120,7 @@ func (c *checkout) failures(name string) []string {
 	return report.Failures
 }
 
-// TestJobOfTheManual runs what docs/LOCALECS.md tells people to put into their CI, and
+// TestJobOfTheManual runs what docs/localecs/how-to.md tells people to put into their CI, and
 // has it fail when it should: when the tests do, when what they test does, and when
 // something is missing.
 func TestJobOfTheManual(t *testing.T) {
@@ -177,7 +172,8 @@ func TestJobWhoseTestsAreATask(t *testing.T) {
 }
 
 // TestMeshJobOfTheManual is the part with the mesh.
-func TestMeshJobOfTheManual(t *testing.T) {
+func TestEndToEndMeshJobOfTheManual(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	testkit.RequireBinary(t, "consul")
 	testkit.RequireBinary(t, "envoy")

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
 	"github.com/meshtask/consul-ecs/localecs/docker"
-	"github.com/meshtask/consul-ecs/localecs/rootless"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -23,8 +22,8 @@ func TestMain(m *testing.M) {
 	if runtime.InitMain() {
 		return
 	}
-	rootless.Main()
-	if rootless.Inside() { // what call started for somebody who is not root
+	host.Main()
+	if host.Inside() { // what call started for somebody who is not root
 		os.Exit(Main(os.Args[1:]))
 	}
 	switch filepath.Base(os.Args[0]) {
@@ -55,21 +54,14 @@ func call(t *testing.T, args ...string) result {
 	return result{code, stdout.String(), stderr.String()}
 }
 
-// programs builds what hello-mesh runs and returns -var flags for it.
+// programs returns -var flags for what hello-mesh runs.
 func programs(t *testing.T) []string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
 	consul, envoy := testkit.RequireBinary(t, "consul"), testkit.RequireBinary(t, "envoy")
-	bin := t.TempDir()
-	build := exec.Command("go", "build", "-o", bin+"/", "./cmd/consul-ecs", "./examples/hello-mesh/hello")
-	build.Dir = testkit.Root()
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
-	return []string{"-var", "bin=" + bin, "-var", "consul=" + consul, "-var", "envoy=" + envoy}
+	return []string{"-var", "bin=" + testkit.Programs(t), "-var", "consul=" + consul, "-var", "envoy=" + envoy}
 }
 
 // event is a line of -json output.
@@ -83,7 +75,7 @@ type event struct {
 }
 
 // The demo, end to end: the README's first command.
-func TestHelloMesh(t *testing.T) {
+func TestEndToEndHelloMesh(t *testing.T) {
 	t.Parallel()
 	code, report, events := runReport(t, programs(t), example("hello-mesh"))
 	if code != 0 || report.Kind != "report" || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 {
@@ -118,7 +110,7 @@ func TestHelloMesh(t *testing.T) {
 			t.Errorf("%d events of kind %s, want %d", kinds[kind], kind, want)
 		}
 	}
-	t.Run("Weakness17CriticalLongBeforeTheApplicationEnds", func(t *testing.T) {
+	t.Run("CriticalLongBeforeTheApplicationEnds", func(t *testing.T) {
 		critical := moment(t, events, "", "consul ecs synced (api): critical", "asked to stop")
 		ended := moment(t, events, "api", "STOPPED", "asked to stop")
 		if lead := ended.Sub(critical); lead < time.Second { // what is told late on a busy machine is not without lead

@@ -13,7 +13,8 @@ import (
 
 // The demo runs in containers of an engine as it does with processes, and so does a
 // definition whose image is the engine's.
-func TestDockerRuntime(t *testing.T) {
+func TestEndToEndInDocker(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	engine := dockerengine.Start(t)
 	vars := programs(t)
@@ -68,11 +69,7 @@ func TestDockerRuntime(t *testing.T) {
 func insideEngine(t *testing.T, engine *dockerengine.Engine, definition string) {
 	t.Helper()
 	dir := filepath.Dir(definition)
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/localecs")
-	build.Dir, build.Env = testkit.Root(), append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
-	}
+	testkit.PublicCopy(t, dir, filepath.Join(testkit.Programs(t), "localecs"))
 	out, code := engine.Try("run", "--rm", "--label", engine.ID, "--cap-add", "NET_ADMIN", "--cap-add", "SYS_ADMIN", "--cap-add", "SYS_PTRACE",
 		"--security-opt", "seccomp=unconfined", "--security-opt", "systempaths=unconfined", "--pid", "host", "--network", "host",
 		"-v", strings.TrimPrefix(engine.Host, "unix://")+":/var/run/docker.sock", "-v", dir+":"+dir, "-w", dir,

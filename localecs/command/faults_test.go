@@ -10,7 +10,7 @@ import (
 // Every endpoint misbehaves in every way, processes and the server are frozen,
 // killed and taken down, and nobody but the watcher is to notice; only an agent that
 // starts may tell Envoy half of what it shall know.
-func TestFaults(t *testing.T) {
+func TestEndToEndFaults(t *testing.T) {
 	t.Parallel()
 	code, report, events := runReport(t, append(programs(t), "-seed", "8"), example("faults"))
 	if code != 0 || report.Answered < 400 || len(report.Failures) != 0 {

@@ -6,8 +6,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/meshtask/consul-ecs/localecs/command/statedir"
-	"github.com/meshtask/consul-ecs/localecs/command/tasks"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -62,7 +60,7 @@ func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err erro
 func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, *scenario.Plan, []string, error) {
 	scene, err := file.Load(path)
 	if err != nil {
-		return nil, nil, nil, tasks.Hint(path, err)
+		return nil, nil, nil, Hint(path, err)
 	}
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
 	if err == nil && f.docker == "" { // an engine may have other images
@@ -90,7 +88,7 @@ func (f *runFlags) claim(jobs []job) error {
 		if f.stopOrder == bothOrders {
 			name += "-" + j.order
 		}
-		dir, err := statedir.Open(filepath.Join(f.dir, name))
+		dir, err := openStateDir(filepath.Join(f.dir, name))
 		if err != nil {
 			closeAll(jobs)
 			return err

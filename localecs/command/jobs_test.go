@@ -12,7 +12,7 @@ import (
 // sceneFile writes a scenario that could begin, and returns its path.
 func sceneFile(t *testing.T, dir, file, text string) string {
 	t.Helper()
-	const consul = "images: {i: {}}\nconsul: {image: i, address: 10.42.0.254}\n"
+	const consul = "images: {i: {}}\nconsul: {image: i}\n"
 	const definition = `{"family": "p", "networkMode": "awsvpc", "containerDefinitions": [{"name": "a", "image": "i", "memory": 64, "command": ["x"]}]}`
 	for name, text := range map[string]string{file: text + "tasks: {a: plain.json}\n" + consul, "plain.json": definition} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {

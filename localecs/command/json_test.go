@@ -14,11 +14,11 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
-// TestEveryCommandIsListedForMachines: docs/LOCALECS.md says of each command what
+// TestEveryCommandIsListedForMachines: docs/localecs/reference.md says of each command what
 // -json does, or why it has none, and names all that the state of a run has.
 func TestEveryCommandIsListedForMachines(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "LOCALECS.md"))
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "localecs", "reference.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

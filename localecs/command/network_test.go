@@ -20,7 +20,7 @@ func onHost(_, text string) string {
 
 // A mesh task on a host without network namespaces: real Consul, real Envoy, the
 // host's own network, and no right to change it.
-func TestMeshTaskOnTheHostsNetwork(t *testing.T) {
+func TestEndToEndMeshTaskOnTheHostsNetwork(t *testing.T) {
 	t.Parallel()
 	if !testkit.OwnNetwork(t) {
 		return

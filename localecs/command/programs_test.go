@@ -23,7 +23,7 @@ images:
     env: [GORACE=atexit_sleep_ms=0]
   consul:
     programs: {/bin/consul: "` + consul + `", /bin/sh: /bin/sh}
-consul: {image: consul, address: 10.42.0.254}
+consul: {image: consul}
 tasks: {odd: definition.json}
 steps:
 - start: [odd]

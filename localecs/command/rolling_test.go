@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -62,10 +63,13 @@ func example(name string) string { return filepath.Join(testkit.Root(), "example
 // health-sync, an Envoy and two Consul client agents are killed, in both stop
 // orders of ECS. The example says how many requests each may cost: none but for
 // the killed Envoy, and for an agent that tells Envoy half of what it shall know.
-func TestRollingUpdate(t *testing.T) {
+func TestEndToEndRollingUpdate(t *testing.T) {
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
 		t.Run(order, func(t *testing.T) {
+			if order == "at-once" {
+				testkit.Long(t)
+			}
 			t.Parallel()
 			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), example("rolling-update"))
 			if code != 0 || report.Answered < 2000 || len(report.Failures) != 0 || report.StopOrder != order {
@@ -104,7 +108,7 @@ func TestRollingUpdate(t *testing.T) {
 
 // The scheduler of ECS replaces every task of a service, and scales it, under 50
 // requests a second, of which none is lost.
-func TestRollingService(t *testing.T) {
+func TestEndToEndRollingService(t *testing.T) {
 	t.Parallel()
 	code, report, events := runReport(t, programs(t), example("rolling-service"))
 	if code != 0 || report.Answered < 1000 || report.Failed != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
@@ -129,7 +133,17 @@ func happened(events []event, want event) bool {
 
 // The negative control: the same traffic, and a task definition without what
 // rolling-update is about. It passes because requests are lost.
-func TestWithoutDelayLosesRequestsInBothStopOrders(t *testing.T) {
+func TestEndToEndWithoutDelayLosesRequests(t *testing.T) {
+	t.Parallel()
+	code, report, _ := runReport(t, programs(t), example("without-delay"))
+	if code != 0 || report.Failed == 0 || report.StopOrder != "at-once" || len(report.Failures) != 0 {
+		t.Errorf("exit %d, report %+v; want lost requests and no failure", code, report)
+	}
+}
+
+// So in both stop orders, of which a summary has a line each.
+func TestEndToEndWithoutDelayLosesRequestsInBothStopOrders(t *testing.T) {
+	testkit.Long(t)
 	t.Parallel()
 	args := append([]string{"run", "-dir", t.TempDir(), "-stop-order", "both"}, programs(t)...)
 	got := call(t, append(args, example("without-delay"))...)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -43,7 +43,7 @@ images:
   consul: {programs: {/bin/consul: "${consul}"}}
   tools:
     programs: {/bin/sh: /bin/sh, /bin/id: /usr/bin/id, /bin/cat: /bin/cat, /bin/stat: /usr/bin/stat, /bin/chmod: /bin/chmod, /bin/grep: /bin/grep, /bin/ls: /bin/ls, /bin/mv: /bin/mv, /bin/chown: /bin/chown, /bin/sleep: /bin/sleep, /hello: "${bin}/hello"}
-consul: {image: consul, address: 10.42.0.254, datacenter: dc1}
+consul: {image: consul, datacenter: dc1}
 tasks: {pair: pair.json}
 steps:
 - start: [pair]
@@ -63,11 +63,8 @@ type desk struct {
 func newDesk(t *testing.T) desk {
 	t.Helper()
 	d := desk{dir: testkit.PublicDir(t)}
-	build := exec.Command("go", "build", "-o", d.dir+"/", "./cmd/localecs", "./examples/hello-mesh/hello")
-	build.Dir = testkit.Root()
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build: %v\n%s", err, out)
+	for _, name := range []string{"localecs", "hello"} {
+		testkit.PublicCopy(t, d.dir, filepath.Join(testkit.Programs(t), name))
 	}
 	testkit.PublicCopy(t, d.dir, testkit.RequireBinary(t, "consul"))
 	d.state = filepath.Join(d.dir, "state")

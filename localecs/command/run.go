@@ -12,19 +12,10 @@ import (
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/localecs/command/attend"
-	"github.com/meshtask/consul-ecs/localecs/command/ground"
-	"github.com/meshtask/consul-ecs/localecs/command/output"
-	"github.com/meshtask/consul-ecs/localecs/command/pictures"
-	"github.com/meshtask/consul-ecs/localecs/command/tasks"
-	"github.com/meshtask/consul-ecs/localecs/command/variables"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
-	"github.com/meshtask/consul-ecs/localecs/scenario/report"
-	"github.com/meshtask/consul-ecs/localecs/scenario/trial"
 )
 
 // runFlags are the flags of `localecs run`.
@@ -34,14 +25,14 @@ type runFlags struct {
 	mode      mode
 	logLevel  string
 	network   network.Mode
-	runtime   ground.Containers
+	runtime   Containers
 	docker    string // the engine's address, empty for none
 	stopOrder string
 	seed      *uint64 // nil when not given
-	vars      variables.Vars
+	vars      Vars
 	chaos     chaosFlags
-	picture   pictures.When
-	tasks     tasks.Flags
+	picture   When
+	tasks     Flags
 	check     bool
 }
 
@@ -62,7 +53,7 @@ below the events shows how everything is now; in a pipe a line every 10 s of
 silence says what is waited for. NO_COLOR is honoured. With -json each event is an
 object with time, seconds, scenario, kind, text and what belongs to the kind
 (step, task, container, status, detail ...), and the last one is the report;
-docs/LOCALECS.md has the table.
+docs/localecs/reference.md has the table.
 
 Several scenarios run one after the other, and a summary comes last. Mistakes in
 any of them are told before the first begins.
@@ -100,7 +91,7 @@ Examples:
   $ localecs run -chaos random -for 60s examples/chaos`
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: variables.Vars{}, mode: auto, picture: pictures.OnTerminal}
+	f := &runFlags{vars: Vars{}, mode: auto, picture: OnTerminal}
 	return cli.Command{
 		Synopsis:      "Run task definitions in a local ECS, alone or as scenarios with checks",
 		Usage:         "run [flags] TASKDEF.json...|DIR|FILE...",
@@ -121,7 +112,7 @@ func runCommand() cli.Command {
 			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
-		Complete: completion.Values(flagValues()),
+		Complete: cli.Values(flagValues()),
 		Run:      f.run,
 	}
 }
@@ -149,7 +140,7 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.docker, err = f.runtime.Engine(inv, f.network); err != nil {
 		return err
 	}
-	err = hostcap.Shortage(f.runAll(ctx, inv))
+	err = host.Shortage(f.runAll(ctx, inv))
 	var verdict *cli.ExitError
 	switch {
 	case err == nil || errors.As(err, &verdict):
@@ -169,7 +160,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	}
 	var jobs []job
 	var warnings []string
-	var seeds *trial.Trial
+	var seeds *scenario.Trial
 	var err error
 	if f.chaos.given {
 		seeds, warnings, err = f.chaosSetting(inv.Args)
@@ -188,8 +179,8 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	defer closeAll(jobs)
 	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
-	ctx, out := output.Watch(ctx, inv.Stdout)
-	follow, release, err := f.follower(inv, out)
+	ctx, out := Watch(ctx, inv.Stdout)
+	follow, release, err := f.follower(ctx, inv, out)
 	if err != nil {
 		return err
 	}
@@ -199,11 +190,11 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	if len(jobs) > 1 {
-		if err := report.WriteSummary(out, f.json, outcomes); err != nil {
+		if err := scenario.WriteSummary(out, f.json, outcomes); err != nil {
 			return context.Cause(ctx) // what out made of it
 		}
 	}
-	if code := report.Code(outcomes); code != cli.ExitOK {
+	if code := scenario.Code(outcomes); code != cli.ExitOK {
 		return &cli.ExitError{Code: code}
 	}
 	return nil
@@ -213,12 +204,12 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 // not when it failed, was all that was asked for, or another process has run it.
 func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goOn bool, _ error) {
 	if err == nil && !f.check {
-		if done, err := ground.WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
+		if done, err := WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
 			return false, err // the run inside has given the warnings
 		}
 	}
 	f.warn(inv, "task definition has a doubtful setting", warnings)
-	if _, missing := errors.AsType[*hostcap.MissingError](err); missing {
+	if _, missing := errors.AsType[*host.MissingError](err); missing {
 		return false, err
 	}
 	if err != nil {
@@ -241,10 +232,10 @@ func ends() []os.Signal {
 
 // runJobs runs one after the other and writes each report. The error ends all
 // of them; of several, one that cannot be run does not.
-func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow scenario.Progress) ([]report.Outcome, error) {
-	var outcomes []report.Outcome
+func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow scenario.Progress) ([]scenario.Outcome, error) {
+	var outcomes []scenario.Outcome
 	for _, j := range jobs {
-		r, err := pictures.Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: attend.Scenario(j.dir.Name(), inv.Log), Log: inv.Log})
+		r, err := Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: Scenario(j.dir.Name(), inv.Log), Log: inv.Log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err
@@ -253,13 +244,13 @@ func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job,
 				return nil, context.Cause(ctx) // what out made of it
 			}
 		}
-		outcomes = append(outcomes, report.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
+		outcomes = append(outcomes, scenario.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
 	}
 	return outcomes, nil
 }
 
 // show writes the last screen of a run.
-func (f *runFlags) show(inv *cli.Invocation, out io.Writer, r *report.Report) error {
+func (f *runFlags) show(inv *cli.Invocation, out io.Writer, r *scenario.Report) error {
 	if !f.json {
 		if err := f.picture.Show(inv, out, r); err != nil {
 			return err

@@ -118,7 +118,7 @@ timeScale: 10
 images:
   kid: {programs: {/bin/kid: "${kid}"}, entrypoint: [kid], env: [GORACE=atexit_sleep_ms=0]}
   consul: {programs: {/bin/consul: "${kid}"}}
-consul: {image: consul, address: 10.42.0.254}
+consul: {image: consul}
 `
 	for want, text := range map[string]string{
 		"step 2: await service api to be steady within 50s: ECS deployment circuit breaker: tasks failed to start.": head +

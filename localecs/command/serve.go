@@ -8,28 +8,20 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/cli/completion"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/localecs"
-	"github.com/meshtask/consul-ecs/localecs/command/attend"
-	"github.com/meshtask/consul-ecs/localecs/command/delay"
-	"github.com/meshtask/consul-ecs/localecs/command/ground"
-	"github.com/meshtask/consul-ecs/localecs/command/output"
-	"github.com/meshtask/consul-ecs/localecs/command/statedir"
-	"github.com/meshtask/consul-ecs/localecs/command/variables"
-	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/rootless"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/serve"
-	"github.com/meshtask/consul-ecs/localecs/simulated"
 )
 
 // serveFlags are the flags of `localecs serve`.
@@ -40,19 +32,19 @@ type serveFlags struct {
 	events   string
 	json     bool
 	throttle bool
-	lag      delay.Lag
+	lag      Lag
 	logLevel string
 	network  network.Mode
-	runtime  ground.Containers
+	runtime  Containers
 	docker   string // the engine's address, empty for none
-	vars     variables.Vars
+	vars     Vars
 	// simulated has tasks without processes, whose steps take timing.
 	simulated bool
-	timing    delay.Timing
+	timing    Timing
 }
 
 func serveCommand() cli.Command {
-	f := &serveFlags{vars: variables.Vars{}, timing: delay.Usual()}
+	f := &serveFlags{vars: Vars{}, timing: Usual()}
 	return cli.Command{
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
@@ -106,7 +98,7 @@ Example:
 			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
 		},
-		Complete: completion.Values(flagValues()),
+		Complete: cli.Values(flagValues()),
 		Run:      f.run,
 	}
 }
@@ -115,7 +107,7 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := cli.NoArgs(inv); err != nil {
 		return err
 	}
-	if err := serve.CheckLoopback(f.listen); err != nil {
+	if err := control.CheckLoopback(f.listen); err != nil {
 		return cli.Usagef("-listen: %w", err)
 	}
 	err := f.agree()
@@ -143,7 +135,7 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 // agree refuses flags that are for tasks of the other kind.
 func (f *serveFlags) agree() error {
 	switch {
-	case !f.simulated && f.timing != delay.Usual():
+	case !f.simulated && f.timing != Usual():
 		return cli.Usagef("-timing: it is for tasks without processes: add -simulated, or leave it out")
 	case !f.simulated:
 		return nil
@@ -162,8 +154,15 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	if done || err != nil {
 		return err
 	}
-	options := serve.Options{
-		Cluster: localecs.Options{
+	ctx, stop := cli.SignalContext(ctx, ends()...)
+	defer stop()
+	restore, err := Stderr(ctx, inv, f.logLevel, f.json)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	defer restore()
+	options := control.APIOptions{
+		Cluster: cluster.Options{
 			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker, Subnet: setting.Subnet,
 			AtOnce: setting.StopOrder == "at-once", Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
 		},
@@ -175,29 +174,27 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 		return &cli.UsageError{Err: err}
 	}
 	defer closeState()
-	observe, closeEvents, err := f.observer(inv)
+	observe, closeEvents, err := f.observer(ctx, inv)
 	if err != nil {
 		listener.Close()
 		return &cli.UsageError{Err: err}
 	}
 	defer closeEvents()
 	options.Observe = observe
-	ctx, stop := cli.SignalContext(ctx, ends()...)
-	defer stop()
 	return f.until(ctx, inv, options)
 }
 
 // until serves until the context ends, or no task can run any more.
-func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options serve.Options) error {
-	ctx, out := output.Watch(ctx, inv.Stdout)
-	server, err := serve.Open(options)
+func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options control.APIOptions) error {
+	ctx, out := Watch(ctx, inv.Stdout)
+	server, err := control.Open(options)
 	if err != nil {
 		return err
 	}
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	if r := server.Region(); r != nil {
-		defer attend.Region("serve", "serve", nil, r, options.Cluster.Dir, end, inv.Log)()
+		defer Region("serve", "serve", nil, r, options.Cluster.Dir, end, inv.Log)()
 	}
 	if err := f.print(out, server.Exports()); err != nil {
 		return errors.Join(err, server.Close())
@@ -215,7 +212,7 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options ser
 }
 
 // choose decides what tasks are: processes, which need a directory, or nothing.
-func (f *serveFlags) choose(inv *cli.Invocation, o *serve.Options) (closeState func() error, err error) {
+func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeState func() error, err error) {
 	if f.simulated {
 		o.Simulated = &f.timing.Timing
 		if o.Cluster.Subnet == file.Default().Subnet { // which is for few
@@ -224,7 +221,7 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *serve.Options) (closeState f
 		return func() error { return nil }, nil
 	}
 	warn(inv, "serve", f.json, "tasks have less than on ECS", f.network.Lost())
-	dir, err := statedir.Open(f.dir)
+	dir, err := openStateDir(f.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -233,7 +230,7 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *serve.Options) (closeState f
 }
 
 // prepare reads what tasks are made of.
-func (f *serveFlags) prepare() (*file.Scenario, map[string]image.Image, error) {
+func (f *serveFlags) prepare() (*file.Scenario, map[string]runtime.Image, error) {
 	setting := file.Default()
 	if f.network == network.Host {
 		setting.Subnet = "127.42.0.0/24"
@@ -259,11 +256,11 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		listener, err = net.Listen("tcp", f.listen)
 		return listener, false, err
 	}
-	if rootless.Inside() {
-		if _, err := ground.WithoutRoot(inv, f.network, f.docker, nil); err != nil {
+	if host.Inside() {
+		if _, err := WithoutRoot(inv, f.network, f.docker, nil); err != nil {
 			return nil, false, err
 		}
-		inherited := rootless.Inherited()
+		inherited := host.Inherited()
 		defer inherited.Close()
 		listener, err := net.FileListener(inherited)
 		return listener, false, err
@@ -277,30 +274,27 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 		return nil, false, err
 	}
 	defer pass.Close()
-	if done, err = ground.WithoutRoot(inv, f.network, f.docker, pass); done || err != nil {
+	if done, err = WithoutRoot(inv, f.network, f.docker, pass); done || err != nil {
 		listener.Close()
 	}
 	return listener, done, err
 }
 
-// observer tells people what becomes of the tasks, and programs in a file.
-func (f *serveFlags) observer(inv *cli.Invocation) (observe func(ecs.Task, time.Time), closeFile func() error, err error) {
-	events := io.Discard
-	closeFile = func() error { return nil }
+// observer writes new versions of tasks to stderr, and to the file of -events. It does
+// not block.
+func (f *serveFlags) observer(ctx context.Context, inv *cli.Invocation) (observe func(shapes.Task, time.Time), closeFile func(), err error) {
+	events, closeFile := io.Discard, func() {}
 	if f.events != "" {
-		file, err := os.OpenFile(f.events, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-		if err != nil {
+		if events, closeFile, err = Append(ctx, f.events, inv.Log); err != nil {
 			return nil, nil, fmt.Errorf("-events: %w", err)
 		}
-		events, closeFile = file, file.Close
 	}
-	return func(t ecs.Task, at time.Time) {
-		event, err := serve.Event(t, at)
-		if err == nil {
-			_, err = events.Write(append(event, '\n'))
-		}
+	return func(t shapes.Task, at time.Time) {
+		event, err := control.Event(t, at)
 		if err != nil {
 			inv.Log.Warn("event was not written", logkey.TaskARN, t.TaskARN, logkey.Error, err)
+		} else {
+			_, _ = events.Write(append(event, '\n'))
 		}
 		if !f.json {
 			fmt.Fprintln(inv.Stderr, eventLine(t, at))
@@ -309,7 +303,7 @@ func (f *serveFlags) observer(inv *cli.Invocation) (observe func(ecs.Task, time.
 }
 
 // eventLine is a new version of a task for people.
-func eventLine(t ecs.Task, at time.Time) string {
+func eventLine(t shapes.Task, at time.Time) string {
 	definition := t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
 	id := t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:]
 	line := fmt.Sprintf("%s %s %s %s", at.Format(time.TimeOnly), definition, id, t.LastStatus)
@@ -323,7 +317,7 @@ func eventLine(t ecs.Task, at time.Time) string {
 }
 
 // print writes the exports for a shell, or as an object.
-func (f *serveFlags) print(out io.Writer, variables []serve.Variable) error {
+func (f *serveFlags) print(out io.Writer, variables []control.Variable) error {
 	if f.json {
 		object := map[string]string{}
 		for _, v := range variables {

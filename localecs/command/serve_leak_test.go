@@ -86,7 +86,6 @@ func serves(t *testing.T, network string) []string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text = bytes.ReplaceAll(text, []byte("address: 10."), []byte("address: 127."))
 		text = bytes.ReplaceAll(text, []byte("\ntasks:"), []byte("\nsubnet: 127.42.0.0/24\ntasks:"))
 		scenario = filepath.Join(t.TempDir(), "scenario.yaml")
 		if err := os.WriteFile(scenario, text, 0o600); err != nil {

@@ -20,7 +20,7 @@ images:
   consul: {programs: {/bin/consul: "${consul}"}}
   tools: {programs: {/bin/helper: "${helper}", /hello: "${bin}/hello"}}
 roles: {tools: {}}
-consul: {image: consul, address: 10.42.0.254, datacenter: dc1}
+consul: {image: consul, datacenter: dc1}
 tasks:
   alone: task.json
   served: {definition: task.json, service: tools}

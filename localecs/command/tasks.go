@@ -4,17 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/command/attend"
-	"github.com/meshtask/consul-ecs/localecs/command/output"
-	"github.com/meshtask/consul-ecs/localecs/command/statedir"
-	"github.com/meshtask/consul-ecs/localecs/command/tasks"
-	"github.com/meshtask/consul-ecs/localecs/command/tty"
-	"github.com/meshtask/consul-ecs/localecs/plain"
-	"github.com/meshtask/consul-ecs/localecs/region"
-	"github.com/meshtask/consul-ecs/localecs/scenario/report"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
 // runTasks runs task definitions that have no scenario.
@@ -23,27 +18,28 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	if goOn, err := f.ready(inv, warnings, err); !goOn {
 		return err
 	}
-	dir, err := statedir.Open(filepath.Join(f.dir, plan.Name()))
+	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
 	defer dir.Close()
-	ctx, stop, release := tasks.Twice(ctx, func() { f.stopping(inv) }, ends()...)
+	stderr := inv.Stderr
+	ctx, stop, release := Twice(ctx, func() { go f.stopping(stderr) }, ends()...) // which may block
 	defer release()
-	ctx, out := output.Watch(ctx, inv.Stdout)
+	ctx, out := Watch(ctx, inv.Stdout)
 	if f.mode == auto {
 		f.mode = plainMode
 	}
-	follow, giveBack, err := f.follower(inv, out)
+	follow, giveBack, err := f.follower(ctx, inv, out)
 	if err != nil {
 		return err
 	}
 	defer giveBack()
-	_, terminal := tty.Of(inv.Stdout)
-	attended := func(r *region.Region) func() {
-		return attend.Region("run", plan.Name(), plan.Tasks(), r, dir.Name(), func() {}, inv.Log)
+	_, terminal := Of(inv.Stdout)
+	attended := func(r *cluster.Region) func() {
+		return Region("run", plan.Name(), plan.Tasks(), r, dir.Name(), func() {}, inv.Log)
 	}
-	outcome, err := plan.Run(ctx, plain.Options{
+	outcome, err := plan.Run(ctx, scenario.PlainOptions{
 		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: attended,
 		Colour: terminal && !f.json && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
@@ -51,7 +47,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 		return err
 	}
 	if !f.json {
-		err = f.picture.Show(inv, out, &report.Report{History: outcome.History})
+		err = f.picture.Show(inv, out, &scenario.Report{History: outcome.History})
 	}
 	if err := errors.Join(err, outcome.Write(out, f.json)); err != nil {
 		return context.Cause(ctx) // what out made of it
@@ -62,15 +58,15 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	return nil
 }
 
-// stopping tells people that a stop has been heard, which takes its time.
-func (f *runFlags) stopping(inv *cli.Invocation) {
+// stopping writes that the tasks have been asked to stop.
+func (f *runFlags) stopping(stderr io.Writer) {
 	if !f.json {
-		fmt.Fprintln(inv.Stderr, "localecs run: stopping the tasks as ECS does; once more kills everything at once")
+		fmt.Fprintln(stderr, "localecs run: stopping the tasks as ECS does; once more kills everything at once")
 	}
 }
 
 // prepareTasks looks at everything that was given before anything is touched.
-func (f *runFlags) prepareTasks(paths []string) (*plain.Plan, []string, error) {
+func (f *runFlags) prepareTasks(paths []string) (*scenario.PlainPlan, []string, error) {
 	if _, err := f.orders(); err != nil {
 		return nil, nil, err
 	}

@@ -1,8 +1,8 @@
 package command
 
 import (
+	"context"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -10,9 +10,7 @@ import (
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/command/tty"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
 )
 
 // mode is the value of -progress.
@@ -36,39 +34,51 @@ func (m *mode) Set(s string) error {
 	return nil
 }
 
-// follower is what shows the run on out, which is what becomes of inv.Stdout.
-// Where the log goes to the same terminal, it goes through the follower until
-// stop, which also gives a signal back.
-func (f *runFlags) follower(inv *cli.Invocation, out io.Writer) (p scenario.Progress, stop func(), err error) {
-	terminal, is := tty.Of(inv.Stdout)
+// follower returns what shows the run on out, which replaces inv.Stdout. On a terminal
+// the log goes through it until stop is called; elsewhere neither events nor the log
+// wait for a reader.
+func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Writer) (p scenario.Progress, stop func(), err error) {
+	terminal, is := Of(inv.Stdout)
 	known := !slices.Contains([]string{"", "dumb"}, inv.Getenv("TERM"))
-	switch {
-	case f.json:
-		return progress.Objects(out), func() {}, nil
-	case f.mode == plainMode, f.mode == auto && !(is && known):
-		return progress.Lines(out), func() {}, nil
+	if f.json || f.mode == plainMode || f.mode == auto && !(is && known) {
+		restore, err := Stderr(ctx, inv, f.logLevel, f.json)
+		if err != nil {
+			return nil, nil, err
+		}
+		stop = func() {
+			_ = out.Flush() // its errors end ctx
+			restore()
+		}
+		if f.json {
+			return scenario.Objects(out.Lossy(scenario.DroppedObject), out), stop, nil
+		}
+		return scenario.Lines(out.Lossy(scenario.DroppedLine), out), stop, nil
 	}
-	screen := progress.NewLive(progress.Terminal{
+	screen := scenario.NewLive(scenario.Terminal{
 		Out:    out,
-		Size:   func() (width, height int, ok bool) { return tty.Size(terminal) },
+		Size:   func() (width, height int, ok bool) { return Size(terminal) },
 		Colour: inv.Getenv("NO_COLOR") == "",
 	})
 	stderr := inv.Stderr
-	if _, is := tty.Of(stderr); is {
+	restore := func() { inv.Stderr = stderr }
+	if _, is := Of(stderr); is {
 		inv.Stderr = screen.Beside(stderr)
-		if err := inv.UseLogger(f.logLevel, f.json); err != nil {
-			return nil, nil, err
-		}
+		err = inv.UseLogger(f.logLevel, f.json)
+	} else {
+		restore, err = Stderr(ctx, inv, f.logLevel, f.json)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	resume := onSuspend(screen)
 	return screen, func() {
 		resume()
-		inv.Stderr = stderr
+		restore()
 	}, nil
 }
 
 // onSuspend clears the screen before Ctrl-Z stops us.
-func onSuspend(screen *progress.Live) (stop func()) {
+func onSuspend(screen *scenario.Live) (stop func()) {
 	if signal.Ignored(syscall.SIGTSTP) {
 		return func() {}
 	}

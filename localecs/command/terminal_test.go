@@ -14,12 +14,12 @@ import (
 
 	"github.com/creack/pty"
 	"github.com/hashicorp/go-hclog"
+	"golang.org/x/sys/unix"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/vt"
-	"github.com/meshtask/consul-ecs/localecs/command/tty"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"golang.org/x/sys/unix"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
 // openTerminal opens a pseudo terminal of 100 columns and 30 rows.
@@ -59,20 +59,44 @@ func TestProgressFollowsFlagsAndTerminal(t *testing.T) {
 			Stdout: c.out, Stderr: terminal, Log: hclog.NewNullLogger(),
 			Getenv: func(name string) string { return map[string]string{"TERM": c.term}[name] },
 		}
-		got, stop, err := c.flags.follower(inv, c.out)
+		got, stop, err := c.flags.follower(t.Context(), inv, New(t.Context(), c.out, nil))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, live := got.(*progress.Live); live != c.live {
+		if _, live := got.(*scenario.Live); live != c.live {
 			t.Errorf("%s: got %T, live %t", c.name, got, c.live)
 		}
-		if shared := inv.Stderr != io.Writer(terminal); shared != c.live {
-			t.Errorf("%s: log goes above the block: %t", c.name, shared)
+		if inv.Stderr == io.Writer(terminal) {
+			t.Errorf("%s: the log is written straight to the terminal", c.name)
 		}
 		if stop(); inv.Stderr != io.Writer(terminal) {
-			t.Errorf("%s: the log was not given back", c.name)
+			t.Errorf("%s: stderr was not restored", c.name)
 		}
 	}
+}
+
+// Nothing reads the output, and its pipe is soon full.
+func TestEventsDoNotWaitForTheReader(t *testing.T) {
+	t.Parallel()
+	reader, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	defer reader.Close() // first: it ends the write that is blocked
+	ctx, cancel := context.WithCancel(t.Context())
+	inv := &cli.Invocation{Stdout: pipe, Stderr: pipe, Log: hclog.NewNullLogger(), Getenv: func(string) string { return "" }}
+	flags := runFlags{mode: auto}
+	follow, stop, err := flags.follower(ctx, inv, New(ctx, pipe, func(error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 { // 180 kB
+		follow.Event(scenario.Event{Kind: scenario.KindStatus, Task: "web", Container: "app", Text: "RUNNING"})
+		inv.Log.Error("unable to start the container")
+	}
+	cancel()
+	stop()
 }
 
 func TestProgressFlagRefusesNonsense(t *testing.T) {
@@ -97,7 +121,7 @@ func TestSizeOfATerminal(t *testing.T) {
 	defer file.Close()
 	expect := func(f *os.File, width, height int) {
 		t.Helper()
-		if w, h, ok := tty.Size(f); w != width || h != height || !ok {
+		if w, h, ok := Size(f); w != width || h != height || !ok {
 			t.Errorf("got %dx%d, %t, want %dx%d", w, h, ok, width, height)
 		}
 	}

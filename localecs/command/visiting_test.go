@@ -106,7 +106,7 @@ func TestExecPassesSignalsOnAndEndsWithTheRun(t *testing.T) {
 	l.end(3, "STOPPED (UserInitiated: localecs stop -all)")
 }
 
-// runs says whether a process has such a command line.
+// runs reports whether a process has such a command line.
 func runs(line string) bool {
 	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, f := range files {

@@ -16,9 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // world is a machine of its own for runs of localecs, as far as namespaces can
@@ -284,7 +285,7 @@ func launch(dir, host string, args []string) (*simulator, error) {
 	return s, nil
 }
 
-// ending says whether the simulator is about to end, or has: its first process
+// ending reports whether the simulator is about to end, or has: its first process
 // is dead or dying.
 func (s *simulator) ending() bool {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))

@@ -1,11 +1,11 @@
-// Package control lets other programs of the same user look into a cluster that
-// a process runs, and act on it: a Unix socket in the directory of its logs.
+// Package control lets other programs look into a running cluster and act on it: by a Unix socket in the
+// directory of its logs, or by the ECS API on a loopback address.
 //
-// Flow: 1. Listen makes the socket; 2. Serve answers on it what World says, HTTP
-// with JSON; 3. Find sees which runs there are below a directory, and Dial speaks
-// with one; 4. Close tells who follows how all has ended, and Ended who comes late.
+// Flow: 1. Listen makes the socket; 2. Serve answers on it what a World knows, HTTP with JSON; 3.
+// Find lists the runs below a directory, and Dial connects to one; 4. Open starts a local ECS
+// without tasks whose API other programs drive; 5. Close reports to connected clients how the run ended.
 //
-// Owns: the socket, and the form of what goes through it.
-// Never does: know how tasks run; that is World's.
-// Start reading at: World, then Server.
+// Owns: the socket and the form of what goes through it, the exported AWS environment.
+// Never does: know how tasks run.
+// Start reading at: World and Server, then serve.go.
 package control

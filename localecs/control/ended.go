@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/atomicfile"
+	"github.com/meshtask/consul-ecs/internal/volume"
 )
 
 // EndFile is in the directory of a run that has ended: its last State. A short run
@@ -25,7 +25,7 @@ func (s *Server) leave() error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(s.Directory, EndFile), append(text, '\n'), 0o644, atomicfile.KeepGroup)
+	return volume.Write(filepath.Join(s.Directory, EndFile), append(text, '\n'), 0o644, volume.KeepGroup)
 }
 
 // Ended is the last State of a run that has ended since then, in dir or right below

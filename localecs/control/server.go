@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // World is what a Server shows and acts on. It is used concurrently, and also
@@ -28,12 +28,12 @@ type World interface {
 	// Attach runs a process in a container, and Visit one of this machine in the
 	// cluster's network, until it ends or the context does; code is that of package
 	// session.
-	Attach(ctx context.Context, r Request, s session.Session) (code int, err error)
-	Visit(ctx context.Context, r Request, s session.Session) (code int, err error)
+	Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error)
+	Visit(ctx context.Context, r Request, s runtime.Session) (code int, err error)
 }
 
 // Options say who serves.
-type Options struct {
+type ServerOptions struct {
 	// Command is run or serve, Name the scenario's.
 	Command, Name string
 	// Version is the program's: others are refused.
@@ -45,7 +45,7 @@ type Options struct {
 
 // Server answers on a run's socket.
 type Server struct {
-	Options
+	ServerOptions
 	http    *http.Server
 	serving sync.WaitGroup // and sessions
 	closing chan struct{}
@@ -60,12 +60,12 @@ const period = 50 * time.Millisecond
 const versionHeader = "Localecs-Version"
 
 // Serve answers in the socket of o.Directory until Close.
-func Serve(o Options) (*Server, error) {
+func Serve(o ServerOptions) (*Server, error) {
 	l, err := Listen(o.Directory)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Options: o, closing: make(chan struct{})}
+	s := &Server{ServerOptions: o, closing: make(chan struct{})}
 	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
 	s.serving.Go(func() { _ = s.http.Serve(l) }) // what ends it is Close
 	return s, nil

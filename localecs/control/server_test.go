@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/control"
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // world is one that tests change.
@@ -22,14 +22,14 @@ type world struct {
 	stopped []string
 	ended   bool
 	// session is what sessions do; nil is none.
-	session func(context.Context, control.Request, session.Session) (int, error)
+	session func(context.Context, control.Request, runtime.Session) (int, error)
 }
 
-func (w *world) Attach(ctx context.Context, r control.Request, s session.Session) (int, error) {
+func (w *world) Attach(ctx context.Context, r control.Request, s runtime.Session) (int, error) {
 	return w.session(ctx, r, s)
 }
 
-func (w *world) Visit(ctx context.Context, r control.Request, s session.Session) (int, error) {
+func (w *world) Visit(ctx context.Context, r control.Request, s runtime.Session) (int, error) {
 	return w.session(ctx, r, s)
 }
 
@@ -66,7 +66,7 @@ const version = "v1"
 // serve serves a world in a directory.
 func serve(t *testing.T, dir string, w *world) *control.Server {
 	t.Helper()
-	s, err := control.Serve(control.Options{Command: "run", Name: "test", Version: version, Directory: dir, World: w})
+	s, err := control.Serve(control.ServerOptions{Command: "run", Name: "test", Version: version, Directory: dir, World: w})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +237,7 @@ func TestListenNeedsItsDirectory(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, control.SocketName, "full"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := control.Serve(control.Options{Directory: dir}); err == nil {
+	if _, err := control.Serve(control.ServerOptions{Directory: dir}); err == nil {
 		t.Error("something else is in the way, and nobody says so")
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // Request is what is to be run, besides its streams.
@@ -56,7 +56,7 @@ const streams = 3
 const handshakeLimit = 10 * time.Second
 
 // session runs a session for a client.
-func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(context.Context, Request, session.Session) (int, error)) {
+func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(context.Context, Request, runtime.Session) (int, error)) {
 	var in Request
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		refuse(w, http.StatusBadRequest, err)
@@ -93,7 +93,7 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(contex
 		}
 	}()
 	var last lastWord
-	last.Code, err = run(ctx, in, session.Session{
+	last.Code, err = run(ctx, in, runtime.Session{
 		Argv: in.Argv, Stdin: files[0], Stdout: files[1], Stderr: files[2], Terminal: in.Terminal, Signals: signals,
 	})
 	if err != nil {
@@ -151,25 +151,25 @@ func closeAll(files []*os.File) {
 }
 
 // Attach runs a process in a container, with the streams of s and its signals, and
-// returns its exit code; with an error one of package session.
-func (c *Client) Attach(ctx context.Context, r Request, s session.Session) (code int, err error) {
+// returns its exit code; with an error one of the session exit codes of package runtime.
+func (c *Client) Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
 	return c.session(ctx, "attach", r, s)
 }
 
 // Visit runs a program of this machine in the cluster's network.
-func (c *Client) Visit(ctx context.Context, r Request, s session.Session) (code int, err error) {
+func (c *Client) Visit(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
 	return c.session(ctx, "visit", r, s)
 }
 
-func (c *Client) session(ctx context.Context, what string, in Request, s session.Session) (code int, err error) {
+func (c *Client) session(ctx context.Context, what string, in Request, s runtime.Session) (code int, err error) {
 	conn, err := c.begin(ctx, what, in)
 	if err != nil {
-		return session.CodeFailed, err
+		return runtime.CodeFailed, err
 	}
 	defer conn.Close()
 	rights := unix.UnixRights(int(s.Stdin.Fd()), int(s.Stdout.Fd()), int(s.Stderr.Fd()))
 	if _, _, err := conn.WriteMsgUnix([]byte{0}, rights, nil); err != nil {
-		return session.CodeFailed, fmt.Errorf("pass the streams on: %w", err)
+		return runtime.CodeFailed, fmt.Errorf("pass the streams on: %w", err)
 	}
 	ended := make(chan struct{})
 	defer close(ended)
@@ -192,9 +192,9 @@ func (c *Client) session(ctx context.Context, what string, in Request, s session
 	var last lastWord
 	switch err := json.NewDecoder(conn).Decode(&last); {
 	case ctx.Err() != nil:
-		return session.CodeFailed, context.Cause(ctx)
+		return runtime.CodeFailed, context.Cause(ctx)
 	case err != nil:
-		return session.CodeFailed, ErrGone
+		return runtime.CodeFailed, ErrGone
 	case last.Error != "":
 		return last.Code, errors.New(last.Error)
 	}

@@ -13,12 +13,12 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/control"
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // pipes are the streams of a session, and their other ends.
 type pipes struct {
-	session.Session
+	runtime.Session
 	in       *os.File
 	out, err *os.File
 	signals  chan syscall.Signal
@@ -43,7 +43,7 @@ func newPipes(t *testing.T) *pipes {
 }
 
 // dial serves a world of one session, and returns its client and its server.
-func dial(t *testing.T, do func(context.Context, control.Request, session.Session) (int, error)) (*control.Client, *control.Server) {
+func dial(t *testing.T, do func(context.Context, control.Request, runtime.Session) (int, error)) (*control.Client, *control.Server) {
 	t.Helper()
 	dir := t.TempDir()
 	s := serve(t, dir, &world{session: do})
@@ -58,7 +58,7 @@ func TestSessionHasStreamsAndSignals(t *testing.T) {
 	t.Parallel()
 	asked := control.Request{Argv: []string{"a", "b"}, TaskID: "1", Container: "web", Terminal: true, Env: []string{"X=1"}}
 	var got control.Request
-	c, _ := dial(t, func(_ context.Context, r control.Request, s session.Session) (int, error) {
+	c, _ := dial(t, func(_ context.Context, r control.Request, s runtime.Session) (int, error) {
 		got = r
 		text, err := io.ReadAll(s.Stdin)
 		fmt.Fprintf(s.Stdout, "%s, %v, %q", text, err, s.Argv)
@@ -86,8 +86,8 @@ func TestSessionHasStreamsAndSignals(t *testing.T) {
 
 func TestErrorsOfASessionHaveItsCode(t *testing.T) {
 	t.Parallel()
-	c, _ := dial(t, func(context.Context, control.Request, session.Session) (int, error) {
-		return session.CodeNotFound, errors.New("no such program")
+	c, _ := dial(t, func(context.Context, control.Request, runtime.Session) (int, error) {
+		return runtime.CodeNotFound, errors.New("no such program")
 	})
 	code, err := c.Visit(t.Context(), control.Request{}, newPipes(t).Session)
 	if code != 127 || err == nil || err.Error() != "no such program" {
@@ -98,7 +98,7 @@ func TestErrorsOfASessionHaveItsCode(t *testing.T) {
 func TestSessionEndsWithItsClient(t *testing.T) {
 	t.Parallel()
 	begun, ended := make(chan struct{}), make(chan struct{})
-	c, s := dial(t, func(ctx context.Context, _ control.Request, _ session.Session) (int, error) {
+	c, s := dial(t, func(ctx context.Context, _ control.Request, _ runtime.Session) (int, error) {
 		close(begun)
 		<-ctx.Done()
 		close(ended)

@@ -82,14 +82,14 @@ type Consul struct {
 	Passing map[string]int `json:"passing"`
 }
 
-// HasPlan says whether all that may begin is known: in a scenario, unless its tasks
+// HasPlan reports whether all that may begin is known: in a scenario, unless its tasks
 // start others.
 func (s State) HasPlan() bool { return s.Planned != nil }
 
-// Stopped says whether the task is over.
+// Stopped reports whether the task is over.
 func (t Task) Stopped() bool { return t.LastStatus == "STOPPED" }
 
-// Stopping says whether it is over, or is to be.
+// Stopping reports whether it is over, or is to be.
 func (t Task) Stopping() bool { return t.Stopped() || t.DesiredStatus == "STOPPED" }
 
 // Status is its last status for people, and that it is to stop.
@@ -138,7 +138,7 @@ func (t Task) Checked() []Container {
 	return all
 }
 
-// Healthy says whether the task runs and all of Checked are HEALTHY. It is false
+// Healthy reports whether the task runs and all of Checked are HEALTHY. It is false
 // without any check.
 func (t Task) Healthy() bool {
 	checked := t.Checked()

@@ -13,17 +13,16 @@ import (
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
-	"github.com/meshtask/consul-ecs/localecs/docker/plain"
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // Attach runs a process by the engine, and carries its streams, signals and the
 // terminal's size.
-func (l *life) Attach(ctx context.Context, s session.Session) (code int, err error) {
+func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err error) {
 	if len(s.Argv) == 0 {
-		return session.CodeFailed, errors.New("no command specified")
+		return runtime.CodeFailed, errors.New("no command specified")
 	}
 	api := l.group.engine.api
 	// Without ctx: the process is killed then, and its end awaited.
@@ -33,11 +32,13 @@ func (l *life) Attach(ctx context.Context, s session.Session) (code int, err err
 		Cmd: s.Argv, Tty: s.Terminal, AttachStdin: true, AttachStdout: true, AttachStderr: true,
 	})
 	if err != nil {
-		return session.CodeFailed, processes.ErrEnded
+		return runtime.CodeFailed, runtime.ErrEnded
 	}
-	attached, err := api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{Tty: s.Terminal})
+	attached, err := Hijack(calls, l.group.engine.limit, func() (types.HijackedResponse, error) {
+		return api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{Tty: s.Terminal})
+	})
 	if err != nil {
-		return session.CodeFailed, plain.Error(err)
+		return runtime.CodeFailed, Error(err)
 	}
 	defer attached.Close()
 	if s.Terminal {
@@ -64,9 +65,9 @@ func (l *life) Attach(ctx context.Context, s session.Session) (code int, err err
 	case text == "":
 		return state.ExitCode, nil
 	case strings.Contains(text, "no such file or directory"), strings.Contains(text, "executable file not found"):
-		return session.CodeNotFound, errors.New(text)
+		return runtime.CodeNotFound, errors.New(text)
 	}
-	return session.CodeNotExecutable, errors.New(text)
+	return runtime.CodeNotExecutable, errors.New(text)
 }
 
 // carryInput copies what the process reads. Where the file has no deadlines, that
@@ -80,7 +81,7 @@ func carryInput(to types.HijackedResponse, from *os.File) (stop func()) {
 }
 
 // pass hands signals to the process and its children until ctx ends.
-func (l *life) pass(ctx context.Context, id string, s session.Session) {
+func (l *life) pass(ctx context.Context, id string, s runtime.Session) {
 	for signals := s.Signals; ; {
 		select {
 		case <-ctx.Done():
@@ -99,7 +100,7 @@ func (l *life) pass(ctx context.Context, id string, s session.Session) {
 }
 
 // deliver hands a signal to a process and its children. What a process writes may come
-// before the engine tells its number.
+// before the engine reports its number.
 func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
 	tick := time.NewTicker(look / 20)
 	defer tick.Stop()
@@ -159,7 +160,7 @@ func ioctl[T any](f *os.File, call func(fd int) (*T, error)) (got *T, err error)
 	return got, errors.Join(controlErr, err)
 }
 
-// refusal passes output on, but for what the engine says instead of running a
+// refusal passes output on, but for the engine's error when it cannot run the
 // process.
 type refusal struct {
 	to   io.Writer

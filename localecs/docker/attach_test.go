@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/creack/pty"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 )
 
 func TestRefusal(t *testing.T) {
@@ -41,7 +41,7 @@ func TestRefusal(t *testing.T) {
 
 // streams are a session's, and what a test has of them.
 type streams struct {
-	session session.Session
+	session runtime.Session
 	in      *os.File
 	out     text
 	copied  chan struct{}
@@ -57,7 +57,7 @@ func newStreams(t *testing.T, argv ...string) *streams {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &streams{session: session.Session{Argv: argv, Stdin: stdin, Stdout: stdout, Stderr: stdout}, in: in, copied: make(chan struct{})}
+	x := &streams{session: runtime.Session{Argv: argv, Stdin: stdin, Stdout: stdout, Stderr: stdout}, in: in, copied: make(chan struct{})}
 	go func() {
 		defer close(x.copied)
 		for buf := make([]byte, 1024); ; {
@@ -95,7 +95,7 @@ func sessions(t *testing.T, c *runtime.Container) {
 	if code, out, err := attached(t, c, x); code != 3 || err != nil || !strings.Contains(strings.ReplaceAll(out, "oops\n", ""), "got something\nend\n") || !strings.Contains(out, "oops\n") {
 		t.Errorf("%d, %v: %q", code, err, out)
 	}
-	if code, out, err := attached(t, c, newStreams(t, "/bin/none")); code != session.CodeNotFound || err == nil || !strings.Contains(err.Error(), "no such file") || out != "" {
+	if code, out, err := attached(t, c, newStreams(t, "/bin/none")); code != runtime.CodeNotFound || err == nil || !strings.Contains(err.Error(), "no such file") || out != "" {
 		t.Errorf("%d, %v: %q", code, err, out)
 	}
 
@@ -146,7 +146,7 @@ func terminal(t *testing.T, c *runtime.Container) {
 	signals := make(chan syscall.Signal, 1)
 	done := make(chan int)
 	go func() {
-		code, err := c.Attach(t.Context(), session.Session{Argv: []string{"/bin/sh"}, Stdin: slave, Stdout: slave, Stderr: slave, Terminal: true, Signals: signals})
+		code, err := c.Attach(t.Context(), runtime.Session{Argv: []string{"/bin/sh"}, Stdin: slave, Stdout: slave, Stderr: slave, Terminal: true, Signals: signals})
 		if err != nil {
 			t.Error(err)
 		}

@@ -15,12 +15,9 @@ import (
 
 	"github.com/docker/docker/client"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/localecs/docker/images"
-	"github.com/meshtask/consul-ecs/localecs/docker/plain"
-	"github.com/meshtask/consul-ecs/localecs/docker/remains"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 // DefaultAddress is where an engine is.
@@ -41,18 +38,18 @@ type Options struct {
 	Dir string
 	// Images are those made of programs of this host, by name. Others are the
 	// engine's, pulled when it has none.
-	Images map[string]image.Image
+	Images map[string]runtime.Image
 	Log    hclog.Logger
 }
 
 // Engine runs containers. It is safe for concurrent use.
 type Engine struct {
-	*images.Store
+	*Store
 	options Options
 	api     *client.Client
 	// run is of this Engine, in names and labels.
 	run     string
-	watcher *remains.Watcher
+	watcher *Watcher
 
 	losing sync.Once
 	lost   chan struct{} // closed by lose
@@ -60,6 +57,8 @@ type Engine struct {
 	mu     sync.Mutex
 	err    error // why it is lost
 	closed bool
+	// limit is how long the engine may take to begin an answer.
+	limit time.Duration
 	// level is at which place of a process's numbers (NSpid) the engine's is.
 	level   int
 	pauses  map[uint64]*pause // by the inode of their network namespace
@@ -76,20 +75,20 @@ func Open(o Options) (*Engine, error) {
 	if err := CheckAddress(o.Address); err != nil {
 		return nil, err
 	}
-	if err := hostcap.Check("run containers in a Docker engine", "as root on the engine's host, or "+aside, hostcap.NetAdmin(), hostcap.SysAdmin(), hostcap.SysPtrace(), hostcap.Kill()); err != nil {
+	if err := host.CheckCaps("run containers in a Docker engine", "as root on the engine's host, or "+aside, host.NetAdmin(), host.SysAdmin(), host.SysPtrace(), host.Kill()); err != nil {
 		return nil, err
 	}
 	var err error
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 		return nil, err
 	}
-	api, err := client.NewClientWithOpts(client.WithHost(o.Address), client.WithAPIVersionNegotiation())
+	api, err := NewClient(o.Address, answerLimit)
 	if err != nil {
 		return nil, fmt.Errorf("ask the Docker engine at %s: %w", o.Address, err)
 	}
 	e := &Engine{
 		options: o, api: api, run: strings.ToLower(rand.Text()[:12]), lost: make(chan struct{}),
-		Store: images.New(api, o.Images), pauses: map[uint64]*pause{},
+		limit: answerLimit, Store: NewStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
 	}
 	if err := e.open(); err != nil {
 		return nil, errors.Join(err, api.Close())
@@ -97,8 +96,13 @@ func Open(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// answerTime is how long an engine may take to say that it is there.
-const answerTime = 10 * time.Second
+const (
+	// answerTime is how long an engine may take to answer the first call.
+	answerTime = 10 * time.Second
+	// answerLimit is how long it may take to begin any other answer: it may be
+	// starting or removing many containers.
+	answerLimit = 2 * time.Minute
+)
 
 func (e *Engine) open() error {
 	ctx := context.Background()
@@ -107,11 +111,11 @@ func (e *Engine) open() error {
 	if _, err := e.api.Ping(first); err != nil {
 		return unreachable(e.options.Address, err)
 	}
-	if err := remains.Sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {
-		return fmt.Errorf("take away what an earlier run has left in the Docker engine: %w", err)
+	if err := Sweep(ctx, e.api, labelDir+"="+e.options.Dir); err != nil {
+		return fmt.Errorf("remove what an earlier run has left in the Docker engine: %w", err)
 	}
 	var err error
-	if e.watcher, err = remains.Watch(e.options.Address, labelRun+"="+e.run); err != nil {
+	if e.watcher, err = Watch(e.options.Address, labelRun+"="+e.run); err != nil {
 		return err
 	}
 	go func() {
@@ -120,16 +124,16 @@ func (e *Engine) open() error {
 		closed := e.closed
 		e.mu.Unlock()
 		if !closed {
-			e.lose(errors.New("the process that removes the containers when this one is killed has ended: somebody has killed it"))
+			e.lose(errors.New("the process that removes the containers when this one is killed exited unexpectedly"))
 		}
 	}()
 	return nil
 }
 
 // aside is how to use an engine that is not on this machine, or not as root.
-const aside = "in a container of that engine, as docs/LOCALECS.md has it"
+const aside = "in a container of that engine, as docs/localecs/how-to.md has it"
 
-// CheckAddress says what is wrong with an engine's address.
+// CheckAddress reports what is wrong with an engine's address.
 func CheckAddress(address string) error {
 	if address != "" && !strings.HasPrefix(address, "unix://") {
 		return fmt.Errorf("the Docker engine at %s: localecs makes the tasks' network itself and has to run on the engine's host, where its address is unix://PATH; or %s", address, aside)
@@ -137,17 +141,17 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// unreachable says what to do about an engine that does not answer.
+// unreachable is the error about an engine that does not answer, with the remedy.
 func unreachable(address string, err error) error {
 	instead := "start one there, or name another one by DOCKER_HOST"
 	if errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "permission denied") {
 		instead = "run localecs as root"
 	}
-	return &hostcap.MissingError{What: "ask the Docker engine", Need: "one that answers at " + address, Instead: instead, Err: err}
+	return &host.MissingError{What: "ask the Docker engine", Need: "one that answers at " + address, Instead: instead, Err: err}
 }
 
 // Lost is closed when no container can run any more: the engine does not answer,
-// or the watcher was killed. Err says why.
+// or the watcher was killed. Err is the reason.
 func (e *Engine) Lost() <-chan struct{} { return e.lost }
 
 // Err is why no container can run any more; nil as long as they can.
@@ -180,7 +184,7 @@ func (e *Engine) Close() error {
 	if !first {
 		return nil
 	}
-	err := remains.Sweep(context.Background(), e.api, labelRun+"="+e.run)
+	err := Sweep(context.Background(), e.api, labelRun+"="+e.run)
 	if err != nil {
 		err = fmt.Errorf("remove containers from the Docker engine: %w", err)
 	}
@@ -203,7 +207,7 @@ func (e *Engine) labels() map[string]string {
 	return map[string]string{labelRun: e.run, labelDir: e.options.Dir}
 }
 
-// name is a container's or volume's, of what people know.
+// name is a container's or volume's, made of names that users know.
 func (e *Engine) name(parts ...string) string {
-	return "localecs-" + e.run + "-" + strings.Map(plain.Rune, strings.Join(parts, "-"))
+	return "localecs-" + e.run + "-" + strings.Map(Rune, strings.Join(parts, "-"))
 }

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 func TestMain(m *testing.M) {
@@ -29,16 +29,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-var shell = image.Image{
+var shell = runtime.Image{
 	Name: "shell", Programs: map[string]string{"/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep", "/bin/id": "/usr/bin/id", "/bin/stat": "/usr/bin/stat", "/bin/stty": "/bin/stty"},
 	Files: map[string]string{"/etc/shown": "/usr/share"},
-	Env:   []string{"FROM=image"}, Volumes: []image.Dir{{Path: "/owned", UID: 42, GID: 43}}, Users: map[string]string{"envoy": "5995:5990"},
+	Env:   []string{"FROM=image"}, Volumes: []runtime.Dir{{Path: "/owned", UID: 42, GID: 43}}, Users: map[string]string{"envoy": "5995:5990"},
 }
 
 func open(t *testing.T, address, dir string) *Engine {
 	t.Helper()
-	e, err := Open(Options{Address: address, Dir: dir, Images: map[string]image.Image{"shell": shell}, Log: hclog.NewNullLogger()})
-	var missing *hostcap.MissingError
+	e, err := Open(Options{Address: address, Dir: dir, Images: map[string]runtime.Image{"shell": shell}, Log: hclog.NewNullLogger()})
+	var missing *host.MissingError
 	if errors.As(err, &missing) {
 		testkit.Missing(t, err.Error())
 	}
@@ -99,13 +99,13 @@ func TestEngine(t *testing.T) {
 	g := newGroup(t, e, runtime.GroupSpec{Name: "task"})
 	start := func(t *testing.T, s runtime.Spec) (*runtime.Container, *text) {
 		t.Helper()
-		i, err := e.Pull("shell")
+		i, err := e.Pull(t.Context(), "shell")
 		if err != nil {
 			t.Fatal(err)
 		}
 		out := new(text)
 		s.Image, s.Stdout, s.Stderr = i, out, out
-		c, err := g.Start(s)
+		c, err := g.Start(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -193,7 +193,7 @@ func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 		t.Fatal(err)
 	}
 	engine.Run(t, "build", "-t", name, dir)
-	i, err := e.Pull(name)
+	i, err := e.Pull(t.Context(), name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -202,14 +202,14 @@ func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 	}
 	g := newGroup(t, e, runtime.GroupSpec{Name: "own"})
 	out := new(text)
-	c, err := g.Start(runtime.Spec{Name: "own/a", Image: i, Args: i.Argv(nil, []string{"-c", "echo $FROM $MORE; id -u"}), Stdout: out})
+	c, err := g.Start(t.Context(), runtime.Spec{Name: "own/a", Image: i, Args: i.Argv(nil, []string{"-c", "echo $FROM $MORE; id -u"}), Stdout: out})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if exit := c.Exit(); exit.Code != 0 || out.String() != "image 1\n7\n" {
 		t.Errorf("%+v: %q", exit, out)
 	}
-	c, err = g.Start(runtime.Spec{Name: "own/checked", Image: i, Args: []string{"/bin/sleep", "1000"}})
+	c, err = g.Start(t.Context(), runtime.Spec{Name: "own/checked", Image: i, Args: []string{"/bin/sleep", "1000"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -219,7 +219,7 @@ func ownImage(t *testing.T, engine *dockerengine.Engine, e *Engine) {
 	}
 	c.Kill()
 	<-c.Done()
-	if _, err := e.Pull("registry.example.com/none:1"); err == nil || !strings.Contains(err.Error(), "registry.example.com") {
+	if _, err := e.Pull(t.Context(), "registry.example.com/none:1"); err == nil || !strings.Contains(err.Error(), "registry.example.com") {
 		t.Errorf("%v, want what the engine says of its registry", err)
 	}
 }
@@ -262,7 +262,7 @@ func killed(t *testing.T, engine *dockerengine.Engine) {
 
 // run is a simulator that will be killed.
 func run(args []string) int {
-	e, err := Open(Options{Address: args[0], Dir: args[1], Images: map[string]image.Image{"shell": shell}, Log: hclog.NewNullLogger()})
+	e, err := Open(Options{Address: args[0], Dir: args[1], Images: map[string]runtime.Image{"shell": shell}, Log: hclog.NewNullLogger()})
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -273,7 +273,7 @@ func run(args []string) int {
 		if g, err = e.Group(runtime.GroupSpec{Name: "task", NetNS: ns}); err == nil {
 			data := filepath.Join(args[1], "data")
 			err = errors.Join(os.Mkdir(data, 0o755), func() error {
-				_, err := g.Start(runtime.Spec{Name: "task/a", Image: shell, Args: []string{"/bin/sleep", "1000"}, Mounts: []runtime.Mount{{Source: data, Target: "/data"}}})
+				_, err := g.Start(context.Background(), runtime.Spec{Name: "task/a", Image: shell, Args: []string{"/bin/sleep", "1000"}, Mounts: []runtime.Mount{{Source: data, Target: "/data"}}})
 				return err
 			}())
 		}
@@ -292,7 +292,7 @@ func TestNoEngine(t *testing.T) {
 	t.Parallel()
 	address := "unix://" + filepath.Join(t.TempDir(), "none.sock")
 	_, err := Open(Options{Address: address, Dir: t.TempDir(), Log: hclog.NewNullLogger()})
-	var missing *hostcap.MissingError
+	var missing *host.MissingError
 	if !errors.As(err, &missing) {
 		t.Fatalf("%v, want a MissingError", err)
 	}
@@ -323,7 +323,7 @@ func TestSilentEngine(t *testing.T) {
 	}
 	defer l.Close()
 	_, err = Open(Options{Address: "unix://" + socket, Dir: t.TempDir()})
-	if _, missing := errors.AsType[*hostcap.MissingError](err); !missing {
+	if _, missing := errors.AsType[*host.MissingError](err); !missing {
 		t.Fatalf("%v, want a MissingError", err)
 	}
 	if os.Geteuid() == 0 && !strings.Contains(err.Error(), "one that answers at unix://"+socket) {

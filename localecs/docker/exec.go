@@ -8,13 +8,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
-	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
-	"github.com/meshtask/consul-ecs/localecs/docker/plain"
-	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 const (
@@ -39,11 +38,13 @@ func (l *life) Exec(ctx context.Context, s runtime.ExecSpec) runtime.ExecResult 
 	defer cancel()
 	created, err := api.ContainerExecCreate(calls, l.id, container.ExecOptions{Cmd: s.Argv, AttachStdout: true, AttachStderr: true})
 	if err != nil {
-		return runtime.NotStarted(processes.ErrEnded)
+		return runtime.NotStarted(runtime.ErrEnded)
 	}
-	attached, err := api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{})
+	attached, err := Hijack(calls, l.group.engine.limit, func() (types.HijackedResponse, error) {
+		return api.ContainerExecAttach(calls, created.ID, container.ExecAttachOptions{})
+	})
 	if err != nil {
-		return runtime.NotStarted(plain.Error(err))
+		return runtime.NotStarted(Error(err))
 	}
 	defer attached.Close()
 	output := kept{done: make(chan struct{})}
@@ -74,7 +75,7 @@ func result(ctx context.Context, s runtime.ExecSpec, state container.ExecInspect
 	return runtime.ExecResult{Code: state.ExitCode, Output: output, Started: true}
 }
 
-// refused begins what the engine says of a process that could not be executed.
+// refused begins the engine's error about a process that could not be executed.
 const refused = "OCI runtime exec failed: "
 
 // await waits for a process's end, and brings it about when ctx ends; with group
@@ -123,7 +124,7 @@ func (l *life) signal(engines int, s syscall.Signal, group bool) {
 	e.mu.Lock()
 	level := e.level
 	e.mu.Unlock()
-	pid, pidfd := hostpid.Open(l.id, engines, level)
+	pid, pidfd := OpenProcess(l.id, engines, level)
 	if pidfd == nil {
 		return
 	}

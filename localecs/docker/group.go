@@ -10,10 +10,8 @@ import (
 	"syscall"
 
 	"github.com/docker/docker/api/types/container"
-	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
-	"github.com/meshtask/consul-ecs/localecs/docker/remains"
+
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 // pause is a container that does nothing: its network namespace is a task's, and
@@ -36,11 +34,11 @@ func (e *Engine) Namespace(owner, hostname string) (*os.File, error) {
 	}
 	ns, err := e.network(ctx, id)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("find a pause container's network: %w", err), remains.Remove(ctx, e.api, id))
+		return nil, errors.Join(fmt.Errorf("find a pause container's network: %w", err), Remove(ctx, e.api, id))
 	}
 	inode, err := inodeOf(ns)
 	if err != nil {
-		return nil, errors.Join(err, ns.Close(), remains.Remove(ctx, e.api, id))
+		return nil, errors.Join(err, ns.Close(), Remove(ctx, e.api, id))
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -53,7 +51,7 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 	if err != nil {
 		return "", err
 	}
-	program := image.Image{Name: "pause", Programs: map[string]string{pausePath: self}, Entrypoint: []string{pausePath}}
+	program := runtime.Image{Name: "pause", Programs: map[string]string{pausePath: self}, Entrypoint: []string{pausePath}}
 	made, err := e.Make(ctx, program)
 	if err != nil {
 		return "", err
@@ -65,7 +63,7 @@ func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id str
 		return "", err
 	}
 	if err := e.api.ContainerStart(ctx, created.ID, container.StartOptions{}); err != nil {
-		return "", errors.Join(err, remains.Remove(ctx, e.api, created.ID))
+		return "", errors.Join(err, Remove(ctx, e.api, created.ID))
 	}
 	return created.ID, nil
 }
@@ -80,7 +78,7 @@ func (e *Engine) network(ctx context.Context, id string) (*os.File, error) {
 	if state.State.Pid == 0 {
 		return nil, fmt.Errorf("it has ended with %d", state.State.ExitCode)
 	}
-	pid, level, err := hostpid.Level(id, state.State.Pid)
+	pid, level, err := Level(id, state.State.Pid)
 	if err != nil {
 		return nil, fmt.Errorf("%w; run localecs there, or %s", err, aside)
 	}
@@ -141,7 +139,7 @@ func (g *group) Close() error {
 	delete(g.engine.pauses, g.inode)
 	g.engine.mu.Unlock()
 	ctx := context.Background()
-	errs := []error{remains.Remove(ctx, g.engine.api, g.pause.id)}
+	errs := []error{Remove(ctx, g.engine.api, g.pause.id)}
 	for name := range g.volumes {
 		errs = append(errs, g.engine.api.VolumeRemove(ctx, name, true))
 	}

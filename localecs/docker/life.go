@@ -12,11 +12,8 @@ import (
 	"github.com/docker/docker/api/types"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
-	"github.com/meshtask/consul-ecs/localecs/docker/hostpid"
-	"github.com/meshtask/consul-ecs/localecs/docker/remains"
+
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
 )
 
 // outputGrace is how long output is awaited after the end of a container.
@@ -39,9 +36,9 @@ const lost = codeKilled
 type life struct {
 	group     *group
 	id, name  string
-	processes *processes.Group
+	processes *runtime.Processes
 	pidfd     *os.File // nil when it ended before it was found
-	measured  *cgroup.Group
+	measured  *runtime.ControlGroup
 	started   time.Time
 	results   <-chan container.WaitResponse
 	errs      <-chan error
@@ -56,11 +53,14 @@ func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, err
 	api := g.engine.api
 	l := &life{group: g, id: id, name: s.Name, written: make(chan struct{})}
 	var err error
-	if l.attached, err = api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true}); err != nil {
+	l.attached, err = Hijack(ctx, g.engine.limit, func() (types.HijackedResponse, error) {
+		return api.ContainerAttach(ctx, id, container.AttachOptions{Stream: true, Stdout: true, Stderr: true})
+	})
+	if err != nil {
 		return nil, fmt.Errorf("attach to its output: %w", err)
 	}
 	go l.copy(s)
-	waiting, stop := context.WithCancel(ctx)
+	waiting, stop := context.WithCancel(context.WithoutCancel(ctx))
 	l.stop = stop
 	l.results, l.errs = api.ContainerWait(waiting, id, container.WaitConditionNextExit)
 	err = api.ContainerStart(ctx, id, container.StartOptions{})
@@ -86,18 +86,18 @@ func (l *life) find(ctx context.Context) error {
 	e.mu.Unlock()
 	pid := 0
 	if state.State.Pid != 0 {
-		pid, l.pidfd = hostpid.Open(l.id, state.State.Pid, level)
+		pid, l.pidfd = OpenProcess(l.id, state.State.Pid, level)
 	}
 	l.started = moment(state.State.StartedAt, time.Time{})
 	if l.pidfd != nil {
-		l.measured, _ = cgroup.Of(pid) // nil is not measured
+		l.measured, _ = runtime.Of(pid) // nil is not measured
 	}
-	l.processes = processes.New(pid, l.pidfd)
+	l.processes = runtime.NewProcesses(pid, l.pidfd)
 	return nil
 }
 
-// moment is a time that the engine tells, now when it makes no sense: the engine may
-// be slow to tell what has happened.
+// moment is a time that the engine reports, now when it cannot be right: the engine
+// may be slow to report.
 func moment(text string, after time.Time) time.Time {
 	now := time.Now()
 	at, err := time.Parse(time.RFC3339Nano, text)
@@ -129,13 +129,7 @@ func (l *life) copy(s runtime.Spec) {
 // Wait asks the engine how the container has ended, and has it removed meanwhile.
 func (l *life) Wait() runtime.Exit {
 	e, ctx := l.group.engine, context.Background()
-	exit := runtime.Exit{Code: lost}
-	select {
-	case r := <-l.results:
-		exit.Code = int(r.StatusCode)
-	case err := <-l.errs:
-		e.lose(fmt.Errorf("the Docker engine does not say any more how containers are: %w", err))
-	}
+	exit := runtime.Exit{Code: l.code()}
 	exit.At = time.Now()
 	l.processes.End()
 	if state := l.final(ctx, exit.Code); state != nil {
@@ -146,11 +140,31 @@ func (l *life) Wait() runtime.Exit {
 	case <-time.After(outputGrace):
 	}
 	l.close()
-	l.group.removals.Go(func() { _ = remains.Remove(ctx, e.api, l.id) }) // what stays, Close or the next run finds
+	l.group.removals.Go(func() { _ = Remove(ctx, e.api, l.id) }) // what stays, Close or the next run finds
 	return exit
 }
 
-// final is how the engine says that the container has ended, nil when it does not.
+// code awaits the container's end and returns its exit code.
+func (l *life) code() int {
+	ended := l.processes.Ended()
+	var late <-chan time.Time
+	for {
+		select {
+		case r := <-l.results:
+			return int(r.StatusCode)
+		case err := <-l.errs:
+			l.group.engine.lose(fmt.Errorf("the Docker engine does not report any more how containers are: %w", err))
+			return lost
+		case <-ended:
+			ended, late = nil, time.After(l.group.engine.limit)
+		case <-late:
+			l.group.engine.lose(fmt.Errorf("the Docker engine has not reported the end of container %s within %s", l.name, l.group.engine.limit))
+			return lost
+		}
+	}
+}
+
+// final is the engine's state of the container that has ended; nil when it reports none.
 func (l *life) final(ctx context.Context, code int) *container.State {
 	var last *container.State
 	for look := 1; ; look++ {

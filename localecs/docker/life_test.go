@@ -4,12 +4,17 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/client"
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
+	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // An engine may tell that a container has ended before it tells that it was for its
@@ -48,7 +53,7 @@ func TestMemoryIsAskedAboutAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := &life{group: &group{engine: &Engine{api: api}}, id: "id", processes: processes.New(0, nil)}
+		l := &life{group: &group{engine: &Engine{api: api}}, id: "id", processes: runtime.NewProcesses(0, nil)}
 		if c.ours {
 			l.processes.Kill()
 		}
@@ -56,5 +61,36 @@ func TestMemoryIsAskedAboutAgain(t *testing.T) {
 		if state == nil || state.OOMKilled != c.oom || asked != c.asked {
 			t.Errorf("%s: %+v after %d answers, want OOM %t after %d", name, state, asked, c.oom, c.asked)
 		}
+	}
+}
+
+// The end of a container that the engine does not report is noticed here: else the
+// task would never end.
+func TestUnreportedEndLosesTheEngine(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("/bin/sleep", "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fd, err := unix.PidfdOpen(cmd.Process.Pid, unix.PIDFD_NONBLOCK)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pidfd := os.NewFile(uintptr(fd), "pidfd")
+	defer pidfd.Close()
+	e := &Engine{limit: time.Millisecond, lost: make(chan struct{})}
+	l := &life{group: &group{engine: e}, name: "web/app", processes: runtime.NewProcesses(cmd.Process.Pid, pidfd), results: make(chan container.WaitResponse), errs: make(chan error)}
+	code := make(chan int)
+	go func() { code <- l.code() }()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	if got := <-code; got != lost {
+		t.Errorf("code %d, want %d", got, lost)
+	}
+	<-e.Lost()
+	if want := "the Docker engine has not reported the end of container web/app within 1ms"; e.Err().Error() != want {
+		t.Errorf("%v, want %s", e.Err(), want)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/meshtask/consul-ecs/localecs/docker/remains"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,8 +18,8 @@ const pausePath = "/localecs-pause"
 // where containers are tested.
 func Main() {
 	switch {
-	case os.Args[0] == remains.Argv0 && len(os.Args) == 3:
-		os.Exit(remains.Main(os.Args[1], os.Args[2]))
+	case os.Args[0] == Argv0 && len(os.Args) == 3:
+		os.Exit(RemoveRemains(os.Args[1], os.Args[2]))
 	case os.Args[0] == pausePath:
 		pauseMain()
 	}

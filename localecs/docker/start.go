@@ -17,15 +17,13 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/mount"
 	"github.com/docker/go-units"
+
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/localecs/docker/images"
-	"github.com/meshtask/consul-ecs/localecs/docker/plain"
-	"github.com/meshtask/consul-ecs/localecs/docker/remains"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // Start starts a container. It is removed as soon as it has ended.
-func (g *group) Start(s runtime.Spec) (*runtime.Container, error) {
+func (g *group) Start(ctx context.Context, s runtime.Spec) (*runtime.Container, error) {
 	if err := g.engine.serving(); err != nil {
 		return nil, err
 	}
@@ -33,12 +31,12 @@ func (g *group) Start(s runtime.Spec) (*runtime.Container, error) {
 	if lowered {
 		s.Ulimits, _ = runtime.LowerLimits(s.Ulimits)
 	}
-	c, err := g.start(context.Background(), s)
+	c, err := g.start(ctx, s)
 	if err != nil && strings.Contains(err.Error(), "setting rlimit") && !lowered {
-		c, err = g.start(context.Background(), g.engine.lower(s))
+		c, err = g.start(ctx, g.engine.lower(s))
 	}
 	if err != nil {
-		return nil, &runtime.StartError{Container: s.Name, Err: plain.Cause(err)}
+		return nil, &runtime.StartError{Container: s.Name, Err: Cause(err)}
 	}
 	return c, nil
 }
@@ -72,21 +70,21 @@ func (g *group) start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 	}
 	l, err := g.live(ctx, id, s)
 	if err != nil {
-		return nil, errors.Join(err, remains.Remove(ctx, g.engine.api, id))
+		return nil, errors.Join(err, Remove(context.WithoutCancel(ctx), g.engine.api, id))
 	}
 	c := runtime.NewContainer(l.processes, l, l.started, nil)
 	g.engine.running.Go(c.Watch)
 	return c, nil
 }
 
-// shortID is how much of a task's ID is in names, after what people call it.
+// shortID is how much of a task's ID is in names.
 const shortID = 8
 
-// create makes a container. An image that somebody has taken away is made again.
+// create makes a container. An image that another process has removed is got again.
 func (g *group) create(ctx context.Context, s runtime.Spec, host *container.HostConfig, number string) (string, error) {
 	e := g.engine
 	for again := false; ; again = true {
-		id, err := e.ID(s.Image.Name)
+		id, err := e.ID(ctx, s.Image.Name)
 		if err != nil {
 			return "", err
 		}
@@ -165,7 +163,7 @@ func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 		mounts = append(mounts, m)
 	}
 	for target, source := range s.Image.Files {
-		if images.IsDir(source) {
+		if IsDir(source) {
 			add(mount.Mount{Type: mount.TypeBind, Source: source, Target: path.Clean(target), ReadOnly: true})
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"net"
 	"net/netip"
 
-	"github.com/meshtask/consul-ecs/localecs/network/eni"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // DefaultSubnet is the VPC's subnet unless Options say otherwise.
@@ -96,14 +96,14 @@ func (p plan) at(n int) netip.Addr {
 
 // addressing is everything that follows from an address.
 func (p plan) addressing(ip netip.Addr) Addressing {
-	domain := eni.SearchDomain(p.region)
+	domain := shapes.SearchDomain(p.region)
 	return Addressing{
 		IP:             ip,
-		MAC:            eni.MAC(ip),
+		MAC:            shapes.MAC(ip),
 		CIDR:           p.subnet,
 		Gateway:        p.at(1),
 		Resolver:       p.at(2),
-		PrivateDNSName: eni.PrivateDNSName(ip, domain),
+		PrivateDNSName: shapes.PrivateDNSName(ip, domain),
 		SearchDomain:   domain,
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"net/netip"
 	"os"
 	"sync"
-
-	"github.com/meshtask/consul-ecs/localecs/network/impair"
 )
 
 // ErrClosed means that the fabric is closed.
@@ -47,7 +45,7 @@ type wires interface {
 	infra() place
 	// attach makes the network of a task; detach takes it away. link is what can be
 	// impaired, nil where nothing can.
-	attach(taskID string, a Addressing) (p place, link *impair.Task, detach func() error, err error)
+	attach(taskID string, a Addressing) (p place, link *Task, detach func() error, err error)
 	// add gives infra one more address.
 	add(ip netip.Addr) error
 	close() error

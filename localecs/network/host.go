@@ -7,16 +7,13 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/network/impair"
-	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
 // dialTimeout is for a connection to this very process.
 const dialTimeout = 5 * time.Second
 
 // shared is the host's network, which all tasks and the simulator share.
-type shared struct{ book ports.Book }
+type shared struct{ book Book }
 
 // newShared makes sure that there are loopback addresses. A connection is the
 // test: where the interface is down, listening may do all the same.
@@ -40,7 +37,7 @@ func (s *shared) infra() place { return &outside{shared: s} }
 // add has nothing to do: Linux answers at every loopback address.
 func (s *shared) add(netip.Addr) error { return nil }
 
-func (s *shared) attach(string, Addressing) (place, *impair.Task, func() error, error) {
+func (s *shared) attach(string, Addressing) (place, *Task, func() error, error) {
 	o := &outside{shared: s}
 	return o, nil, o.release, nil
 }
@@ -53,7 +50,7 @@ type outside struct {
 	shared *shared
 
 	mu      sync.Mutex
-	claimed []ports.Port
+	claimed []Port
 }
 
 func (o *outside) file() *os.File { return nil }
@@ -67,7 +64,7 @@ func (o *outside) listenMetadata() (net.Listener, error) { return net.Listen("tc
 
 func (o *outside) servicePort() string { return "0" }
 
-func (o *outside) reserve(p ports.Port, owner string) error {
+func (o *outside) reserve(p Port, owner string) error {
 	if err := o.shared.book.Take(p, owner); err != nil {
 		return err
 	}

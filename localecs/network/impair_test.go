@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/network/impair"
 	"github.com/vishvananda/netlink"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // silence is how long nothing must come.
@@ -130,7 +130,7 @@ func mustEnd(t *testing.T, end func() error) {
 }
 
 // link is a namespace's.
-func link(t *testing.T, n *Namespace) *impair.Task {
+func link(t *testing.T, n *Namespace) *Task {
 	t.Helper()
 	l, err := n.Link()
 	if err != nil {
@@ -306,7 +306,7 @@ func TestPartitionsOverlapAndEndWithTheTask(t *testing.T) {
 		a.CutFromAll, a.CutFromServices, func() (func() error, error) { return a.CutFrom(b) },
 		func() (func() error, error) { return b.CutFrom(a) }, func() (func() error, error) { return a.Limit(100) },
 	} {
-		if _, err := act(); !errors.Is(err, impair.ErrGone) {
+		if _, err := act(); !errors.Is(err, ErrGone) {
 			t.Errorf("act on a task that has ended: %v", err)
 		}
 	}
@@ -318,7 +318,7 @@ func TestPartitionsOverlapAndEndWithTheTask(t *testing.T) {
 func TestPartitionFromNoServices(t *testing.T) {
 	t.Parallel()
 	a := link(t, attach(t, newFabric(t, Options{}), "a"))
-	if _, err := a.CutFromServices(); !errors.Is(err, impair.ErrNoServices) {
+	if _, err := a.CutFromServices(); !errors.Is(err, ErrNoServices) {
 		t.Errorf("got %v", err)
 	}
 	// What lasts at the fabric's end is no error of it.

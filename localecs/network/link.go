@@ -8,9 +8,10 @@ import (
 	"net/netip"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // addrGenModeNone is the kernel's IN6_ADDR_GEN_MODE_NONE.
@@ -58,7 +59,7 @@ func addBridge(h *netlink.Handle, name string, mac net.HardwareAddr) (netlink.Li
 	br := &netlink.Bridge{LinkAttrs: netlink.NewLinkAttrs()}
 	br.Name, br.HardwareAddr = name, mac
 	if err := h.LinkAdd(br); err != nil {
-		return nil, hostcap.Explain("add link "+name, "the kernel's bridge driver", wayRound, err)
+		return nil, host.Explain("add link "+name, "the kernel's bridge driver", wayRound, err)
 	}
 	return br, setUp(h, br)
 }

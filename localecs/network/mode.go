@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // Mode is how tasks are connected. The zero Mode is AWSVPC.
@@ -32,11 +32,11 @@ func (m *Mode) UnmarshalText(text []byte) error {
 }
 
 // Needs are the capabilities that New asks for.
-func (m Mode) Needs() []hostcap.Cap {
+func (m Mode) Needs() []host.Cap {
 	if m == Host {
 		return nil
 	}
-	return []hostcap.Cap{hostcap.NetAdmin(), hostcap.NetBind(), hostcap.SysAdmin()}
+	return []host.Cap{host.NetAdmin(), host.NetBind(), host.SysAdmin()}
 }
 
 // Lost is what tasks do not have in this mode and would have on ECS: a sentence
@@ -59,7 +59,7 @@ func (m Mode) CheckSubnet(subnet string) error {
 	return err
 }
 
-// loopback is where Linux answers at every address without any set-up.
+// loopback is where Linux answers at every address without any setup.
 const loopback = "127.0.0.0/8"
 
 // fits says what is wrong with a subnet. A Host subnet is of loopback addresses,
@@ -75,7 +75,7 @@ func (m Mode) fits(subnet netip.Prefix) error {
 			b[1] = 42
 		}
 		instead := netip.PrefixFrom(netip.AddrFrom4(b), subnet.Bits()).Masked()
-		return fmt.Errorf("subnet %q: host networking has loopback addresses only: write subnet %s, and its addresses for those of %s in consul.address and in the task definitions", subnet, instead, subnet)
+		return fmt.Errorf("subnet %q: host networking has loopback addresses only: write subnet %s, and its addresses for those of %s in the task definitions", subnet, instead, subnet)
 	case m == Host && b[1] == 0:
 		return fmt.Errorf("subnet %q: addresses from 127.0.0.0 to 127.0.255.255 are the host's own: write one such as 127.42.0.0/24", subnet)
 	case m != Host && local:

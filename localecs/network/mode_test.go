@@ -17,7 +17,7 @@ func TestModeFitsItsSubnet(t *testing.T) {
 		{"", "10.42.0.0/24", ""},
 		{Host, "127.42.0.0/24", ""},
 		{Host, "127.1.0.0/16", ""},
-		{Host, "", "write subnet 127.42.0.0/24, and its addresses for those of 10.42.0.0/24 in consul.address and in the task definitions"},
+		{Host, "", "write subnet 127.42.0.0/24, and its addresses for those of 10.42.0.0/24 in the task definitions"},
 		{Host, "10.7.9.17/24", "write subnet 127.7.9.0/24, and its addresses for those of 10.7.9.0/24"},
 		{Host, "10.0.1.0/24", "write subnet 127.42.1.0/24"},
 		{Host, "127.0.0.0/24", "are the host's own: write one such as 127.42.0.0/24"},

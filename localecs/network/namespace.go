@@ -9,9 +9,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-
-	"github.com/meshtask/consul-ecs/localecs/network/impair"
-	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
 // Namespace is a task's network, or what is no task's (Fabric.Infra).
@@ -21,7 +18,7 @@ type Namespace struct {
 	place place
 	// from is the address that dials; empty leaves that to the kernel.
 	from  netip.Addr
-	link  *impair.Task
+	link  *Task
 	close func() error
 	once  sync.Once
 	err   error
@@ -34,7 +31,7 @@ type place interface {
 	do(fn func() error) error
 	listenMetadata() (net.Listener, error)
 	servicePort() string
-	reserve(p ports.Port, owner string) error
+	reserve(p Port, owner string) error
 }
 
 // File is the network namespace, for a container that joins it; nil is the
@@ -50,7 +47,7 @@ var ErrHostNetwork = errors.New("with -network host tasks share the host's netwo
 
 // Link is the task's link to the VPC, which can be impaired until Close. Host:
 // the error is ErrHostNetwork.
-func (n *Namespace) Link() (*impair.Task, error) {
+func (n *Namespace) Link() (*Task, error) {
 	if n.link == nil {
 		return nil, ErrHostNetwork
 	}
@@ -60,7 +57,7 @@ func (n *Namespace) Link() (*impair.Task, error) {
 // Reserve claims a port until Close, for an owner with a name for people.
 // Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
 // somebody has it.
-func (n *Namespace) Reserve(p ports.Port, owner string) error { return n.place.reserve(p, owner) }
+func (n *Namespace) Reserve(p Port, owner string) error { return n.place.reserve(p, owner) }
 
 // Listen is net.Listen inside the namespace. A host in address must be an IP
 // address: names are resolved by other threads, outside. The caller closes the

@@ -14,9 +14,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/vishvananda/netlink"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 func TestMain(m *testing.M) {
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 func newFabric(t *testing.T, o Options) *Fabric {
 	t.Helper()
 	f, err := New(o)
-	var missing *hostcap.MissingError
+	var missing *host.MissingError
 	if errors.As(err, &missing) {
 		testkit.Missing(t, err.Error())
 	}

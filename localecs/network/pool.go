@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net/netip"
 	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // ErrNoAddress means that every address of the subnet is taken.
@@ -22,7 +24,7 @@ type pool struct {
 // newPool covers the plan's addresses without those AWS keeps for itself: the
 // first four and the last.
 func newPool(p plan) *pool {
-	return &pool{first: p.at(4), last: p.at(-2), next: p.at(4), used: map[netip.Addr]bool{}}
+	return &pool{first: p.at(4), last: shapes.ServiceAddress(p.subnet), next: p.at(4), used: map[netip.Addr]bool{}}
 }
 
 // take returns the next free address, going up.

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/network/impair"
-	"github.com/meshtask/consul-ecs/localecs/network/ports"
 )
 
 func newHost(t *testing.T) *Fabric {
@@ -75,13 +73,13 @@ func TestPortsAreClaimedUntilClose(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := ports.Port{Number: l.Addr().(*net.TCPAddr).Port}
+	p := Port{Number: l.Addr().(*net.TCPAddr).Port}
 	l.Close()
 	a, b := attach(t, f, "a"), attach(t, f, "b")
 	if err := a.Reserve(p, "first"); err != nil {
 		t.Fatal(err)
 	}
-	var refused *ports.Error
+	var refused *Error
 	if err := b.Reserve(p, "second"); !errors.As(err, &refused) || refused.Holder != "first" {
 		t.Errorf("claimed twice: %v", err)
 	}
@@ -98,7 +96,7 @@ func TestVPCHasNothingToClaim(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, Options{})
 	for _, id := range []string{"a", "b"} {
-		if err := attach(t, f, id).Reserve(ports.Port{Number: 80}, id); err != nil {
+		if err := attach(t, f, id).Reserve(Port{Number: 80}, id); err != nil {
 			t.Error(err)
 		}
 	}
@@ -137,7 +135,7 @@ type slow struct {
 	detached        atomic.Bool
 }
 
-func (s *slow) attach(string, Addressing) (place, *impair.Task, func() error, error) {
+func (s *slow) attach(string, Addressing) (place, *Task, func() error, error) {
 	close(s.attaching)
 	<-s.goOn
 	return s.infra(), nil, func() error { s.detached.Store(true); return nil }, nil

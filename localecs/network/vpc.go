@@ -8,12 +8,10 @@ import (
 	"os"
 	"sync/atomic"
 
-	"github.com/meshtask/consul-ecs/localecs/network/exchange"
-	"github.com/meshtask/consul-ecs/localecs/network/impair"
-	"github.com/meshtask/consul-ecs/localecs/network/ports"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // wayRound is for hosts that cannot give namespaces with links between them.
@@ -30,11 +28,11 @@ type vpc struct {
 	bridge    netlink.Link
 	links     atomic.Uint64
 	// impaired are the links that somebody makes bad.
-	impaired *impair.VPC
+	impaired *VPC
 	// metadata listens at MetadataIP for all tasks. The address is outside of
 	// them, as on Fargate: inside, port 80 of 0.0.0.0 would be taken, and that
 	// is what many an application listens on.
-	metadata *exchange.Exchange
+	metadata *Exchange
 }
 
 // inside is a namespace of the kernel's.
@@ -45,7 +43,7 @@ type inside struct {
 	ip   netip.Addr
 	link int // index of the VPC's end of eth1, 0 without
 	// impaired is nil before there are links.
-	impaired *impair.Task
+	impaired *Task
 }
 
 func (i *inside) file() *os.File { return i.ns }
@@ -69,15 +67,15 @@ func (i *inside) listenMetadata() (net.Listener, error) { return i.vpc.metadata.
 func (i *inside) servicePort() string { return "80" }
 
 // reserve has nothing to do: a port in here is nobody else's.
-func (i *inside) reserve(ports.Port, string) error { return nil }
+func (i *inside) reserve(Port, string) error { return nil }
 
 func newVPC(gateway Addressing, namespace func(owner, hostname string) (*os.File, error)) (*vpc, error) {
-	if err := hostcap.Check("make a task network", wayRound, AWSVPC.Needs()...); err != nil {
+	if err := host.CheckCaps("make a task network", wayRound, AWSVPC.Needs()...); err != nil {
 		return nil, err
 	}
 	home, err := netns.Get()
 	if err != nil {
-		return nil, &hostcap.MissingError{What: "open own network namespace", Need: "a /proc with this process", Instead: "mount it", Err: err}
+		return nil, &host.MissingError{What: "open own network namespace", Need: "a /proc with this process", Instead: "mount it", Err: err}
 	}
 	v := &vpc{home: home, namespace: namespace, a: gateway}
 	if namespace == nil {
@@ -93,13 +91,13 @@ func (v *vpc) open() error {
 	const what = "make the VPC"
 	ns, err := v.namespace("vpc", v.a.PrivateDNSName)
 	if err != nil {
-		return hostcap.Explain(what, "network namespaces", wayRound, hostcap.Shortage(err, "net"))
+		return host.Explain(what, "network namespaces", wayRound, host.Shortage(err, "net"))
 	}
 	v.own = v.inside(ns, v.a.IP)
 	if v.link, err = openLink(v.own); err != nil {
-		return hostcap.Explain(what, "netlink", wayRound, err)
+		return host.Explain(what, "netlink", wayRound, err)
 	}
-	v.impaired = impair.New(v.link, impair.Own{Gateway: v.a.Gateway, Resolver: v.a.Resolver, Metadata: netip.MustParseAddr(MetadataIP)})
+	v.impaired = NewVPC(v.link, Own{Gateway: v.a.Gateway, Resolver: v.a.Resolver, Metadata: netip.MustParseAddr(MetadataIP)})
 	if err := setUpLoopback(v.link); err != nil {
 		return err
 	}
@@ -121,7 +119,7 @@ func (v *vpc) open() error {
 	// reach each other through the gateway, and a packet for the outside gets
 	// "unreachable" for an answer instead of none.
 	err = v.own.do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
-	return hostcap.Explain("let the VPC's gateway forward", "a writable /proc/sys", wayRound, err)
+	return host.Explain("let the VPC's gateway forward", "a writable /proc/sys", wayRound, err)
 }
 
 func (v *vpc) listen() error {
@@ -133,7 +131,7 @@ func (v *vpc) listen() error {
 	if err != nil {
 		return fmt.Errorf("listen for task metadata: %w", err)
 	}
-	v.metadata = exchange.New(l)
+	v.metadata = NewExchange(l)
 	return nil
 }
 
@@ -152,10 +150,10 @@ func (v *vpc) add(ip netip.Addr) error {
 	return err
 }
 
-func (v *vpc) attach(taskID string, a Addressing) (place, *impair.Task, func() error, error) {
+func (v *vpc) attach(taskID string, a Addressing) (place, *Task, func() error, error) {
 	ns, err := v.namespace(taskID, a.PrivateDNSName)
 	if err != nil {
-		return nil, nil, nil, hostcap.Explain("make a network namespace", "network namespaces", "", hostcap.Shortage(err, "net"))
+		return nil, nil, nil, host.Explain("make a network namespace", "network namespaces", "", host.Shortage(err, "net"))
 	}
 	i := v.inside(ns, a.IP)
 	detach := func() error { return v.detach(i, a) }
@@ -209,7 +207,7 @@ func (v *vpc) addLink(name, peer string, ns netns.NsHandle, mac net.HardwareAddr
 	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: peer, PeerHardwareAddr: mac, PeerNamespace: netlink.NsFd(ns)}
 	veth.Name, veth.HardwareAddr = name, v.a.MAC
 	if err := v.link.LinkAdd(veth); err != nil {
-		return nil, hostcap.Explain("add link "+name, "the kernel's veth driver", wayRound, err)
+		return nil, host.Explain("add link "+name, "the kernel's veth driver", wayRound, err)
 	}
 	return veth.Attrs(), setUp(v.link, veth)
 }

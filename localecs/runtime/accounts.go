@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"path"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // ttyGroup owns pseudo-terminals.
@@ -15,15 +13,15 @@ const ttyGroup = 5
 // fit replaces users and groups that do not exist here, as for somebody who is
 // not root. A program that was to run as another user than root has root's
 // number then, and none of root's capabilities.
-func fit(container string, c *stage.Config, ids idmap.IDs) (warnings []string) {
+func fit(container string, c *Config, ids host.IDs) (warnings []string) {
 	c.KeepGroups, c.NoTTYGroup = !ids.Groups, !ids.HasGID(ttyGroup)
 	uid, gid, ok := ids.Fit(c.UID, c.GID)
 	if !ok {
-		warnings = append(warnings, fmt.Sprintf("%s runs as %s instead of %s: %s", path.Base(container), account(uid, gid), account(c.UID, c.GID), idmap.Remedy))
+		warnings = append(warnings, fmt.Sprintf("%s runs as %s instead of %s: %s", path.Base(container), account(uid, gid), account(c.UID, c.GID), host.Remedy))
 		c.NoCapabilities = uid != c.UID
 		c.UID, c.GID = uid, gid
 	}
-	for _, dirs := range [][]image.Dir{c.Dirs, c.Scratch} {
+	for _, dirs := range [][]Dir{c.Dirs, c.Scratch} {
 		for i, d := range dirs {
 			dirs[i], warnings = fitOwner(d, ids, warnings)
 		}
@@ -32,10 +30,10 @@ func fit(container string, c *stage.Config, ids idmap.IDs) (warnings []string) {
 }
 
 // fitOwner gives a directory an owner that exists.
-func fitOwner(d image.Dir, ids idmap.IDs, warnings []string) (image.Dir, []string) {
+func fitOwner(d Dir, ids host.IDs, warnings []string) (Dir, []string) {
 	uid, gid, ok := ids.Fit(d.UID, d.GID)
 	if !ok {
-		warnings = append(warnings, fmt.Sprintf("%s belongs to %s instead of %s: %s", d.Path, account(uid, gid), account(d.UID, d.GID), idmap.Remedy))
+		warnings = append(warnings, fmt.Sprintf("%s belongs to %s instead of %s: %s", d.Path, account(uid, gid), account(d.UID, d.GID), host.Remedy))
 		d.UID, d.GID = uid, gid
 	}
 	return d, warnings

@@ -7,50 +7,49 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // onlyRoot is what a user without sub-IDs has: ID 0, and that is himself.
-func onlyRoot() idmap.IDs {
-	one := []idmap.Extent{{Inside: 0, Outside: 1000, Count: 1}}
-	return idmap.IDs{UIDs: one, GIDs: one}
+func onlyRoot() host.IDs {
+	one := []host.Extent{{Inside: 0, Outside: 1000, Count: 1}}
+	return host.IDs{UIDs: one, GIDs: one}
 }
 
-func everyone() idmap.IDs {
-	all := []idmap.Extent{{Inside: 0, Outside: 0, Count: 1 << 32}}
-	return idmap.IDs{UIDs: all, GIDs: all, Groups: true, Initial: true}
+func everyone() host.IDs {
+	all := []host.Extent{{Inside: 0, Outside: 0, Count: 1 << 32}}
+	return host.IDs{UIDs: all, GIDs: all, Groups: true, Initial: true}
 }
 
 func TestAccountsFitTheIDsThatExist(t *testing.T) {
 	t.Parallel()
 	const remedy = ": more IDs take the programs newuidmap and newgidmap (package uidmap) and a range for the user in /etc/subuid and /etc/subgid"
-	dirs := func() []image.Dir { return []image.Dir{{Path: "/work", UID: 5995, GID: 5}, {Path: "/root's"}} }
+	dirs := func() []Dir { return []Dir{{Path: "/work", UID: 5995, GID: 5}, {Path: "/root's"}} }
 	for name, tc := range map[string]struct {
-		ids      idmap.IDs
+		ids      host.IDs
 		uid, gid int
-		want     stage.Config
+		want     Config
 		warnings []string
 	}{
-		"root of the host": {everyone(), 5995, 0, stage.Config{UID: 5995, Dirs: dirs(), Scratch: dirs()}, nil},
-		"one ID": {onlyRoot(), 5995, 0, stage.Config{
+		"root of the host": {everyone(), 5995, 0, Config{UID: 5995, Dirs: dirs(), Scratch: dirs()}, nil},
+		"one ID": {onlyRoot(), 5995, 0, Config{
 			KeepGroups: true, NoTTYGroup: true, NoCapabilities: true,
-			Dirs: []image.Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []image.Dir{{Path: "/work"}, {Path: "/root's"}},
+			Dirs: []Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
 		}, []string{
 			"proxy runs as 0:0 instead of 5995:0" + remedy,
 			"/work belongs to 0:0 instead of 5995:5" + remedy, "/work belongs to 0:0 instead of 5995:5" + remedy,
 		}},
 		// A root that loses its group only stays root, with what root may do.
-		"one ID, root with a group": {onlyRoot(), 0, 7, stage.Config{
-			KeepGroups: true, NoTTYGroup: true, Dirs: []image.Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []image.Dir{{Path: "/work"}, {Path: "/root's"}},
+		"one ID, root with a group": {onlyRoot(), 0, 7, Config{
+			KeepGroups: true, NoTTYGroup: true, Dirs: []Dir{{Path: "/work"}, {Path: "/root's"}}, Scratch: []Dir{{Path: "/work"}, {Path: "/root's"}},
 		}, []string{
 			"proxy runs as 0:0 instead of 0:7" + remedy,
 			"/work belongs to 0:0 instead of 5995:5" + remedy, "/work belongs to 0:0 instead of 5995:5" + remedy,
 		}},
 	} {
-		c := stage.Config{UID: tc.uid, GID: tc.gid, Dirs: dirs(), Scratch: dirs()}
+		c := Config{UID: tc.uid, GID: tc.gid, Dirs: dirs(), Scratch: dirs()}
 		warnings := fit("web/proxy", &c, tc.ids)
 		if d := cmp.Diff(tc.want, c); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
@@ -64,7 +63,7 @@ func TestAccountsFitTheIDsThatExist(t *testing.T) {
 // The image that a definition names is used by other tasks as well.
 func TestAccountsLeaveTheImageAlone(t *testing.T) {
 	t.Parallel()
-	i := image.Image{Name: "i", Dirs: []image.Dir{{Path: "/d", UID: 7}}, Volumes: []image.Dir{{Path: "/v", UID: 8}}}
+	i := Image{Name: "i", Dirs: []Dir{{Path: "/d", UID: 7}}, Volumes: []Dir{{Path: "/v", UID: 8}}}
 	r := &Runtime{ids: onlyRoot()}
 	c, warnings, err := r.config(Spec{Name: "app", Image: i, Args: []string{"x"}})
 	if err != nil || c.Dirs[0].UID != 0 || c.Scratch[0].UID != 0 || len(warnings) != 2 {
@@ -77,15 +76,15 @@ func TestAccountsLeaveTheImageAlone(t *testing.T) {
 
 func TestVolumeOfAnOwnerWhoDoesNotExist(t *testing.T) {
 	t.Parallel()
-	own := idmap.IDs{
-		UIDs: []idmap.Extent{{Inside: 0, Outside: 0, Count: 1}, {Inside: int64(os.Getuid()), Outside: 0, Count: 1}},
-		GIDs: []idmap.Extent{{Inside: 0, Outside: 0, Count: 1}, {Inside: int64(os.Getgid()), Outside: 0, Count: 1}},
+	own := host.IDs{
+		UIDs: []host.Extent{{Inside: 0, Outside: 0, Count: 1}, {Inside: int64(os.Getuid()), Outside: 0, Count: 1}},
+		GIDs: []host.Extent{{Inside: 0, Outside: 0, Count: 1}, {Inside: int64(os.Getgid()), Outside: 0, Count: 1}},
 	}
 	if os.Getuid() != 0 {
 		t.Skip("the owner that takes the place is root")
 	}
 	dir := t.TempDir()
-	i := image.Image{Volumes: []image.Dir{{Path: "/data", UID: 5995, GID: 5996, Mode: 0o770}}}
+	i := Image{Volumes: []Dir{{Path: "/data", UID: 5995, GID: 5996, Mode: 0o770}}}
 	warnings, err := claim(i, []Mount{{Source: dir, Target: "/data"}}, own)
 	if err != nil || len(warnings) != 1 || !slices.ContainsFunc(warnings, func(w string) bool {
 		return len(w) > 50 && w[:50] == "/data belongs to 0:0 instead of 5995:5996: more ID"

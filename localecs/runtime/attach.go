@@ -6,26 +6,26 @@ import (
 	goruntime "runtime"
 	"slices"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
-	"github.com/meshtask/consul-ecs/localecs/runtime/thread"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // Attach runs a process in the container, as Exec does, with streams of its own,
 // and waits for its end. It ends with the container, and is killed when ctx ends.
-// The code is the process's, 128+n after signal n, or one of package session with
+// The code is the process's, 128+n after signal n, or one of the session exit codes with
 // an error that says why it did not run.
-func (c *Container) Attach(ctx context.Context, s session.Session) (code int, err error) {
+func (c *Container) Attach(ctx context.Context, s Session) (code int, err error) {
 	if err := c.Pass(ctx); err != nil {
-		return session.CodeFailed, err
+		return CodeFailed, err
 	}
 	return c.life.Attach(ctx, s)
 }
 
 // Attach enters the container's namespaces.
-func (n *native) Attach(ctx context.Context, s session.Session) (code int, err error) {
+func (n *native) Attach(ctx context.Context, s Session) (code int, err error) {
 	if len(s.Argv) == 0 {
-		return session.CodeFailed, errors.New("no command specified")
+		return CodeFailed, errors.New("no command specified")
 	}
 	env := n.config.Env
 	if s.Terminal && !slices.ContainsFunc(env, func(v string) bool { return len(v) > 5 && v[:5] == "TERM=" }) {
@@ -33,7 +33,7 @@ func (n *native) Attach(ctx context.Context, s session.Session) (code int, err e
 	}
 	var child process
 	done := make(chan struct{})
-	thread.Doomed(func() {
+	host.Doomed(func() {
 		defer close(done)
 		if err = n.enter(); err == nil {
 			child, err = n.execute(s.Argv, env, [3]uintptr{s.Stdin.Fd(), s.Stdout.Fd(), s.Stderr.Fd()}, s.Terminal)
@@ -42,11 +42,11 @@ func (n *native) Attach(ctx context.Context, s session.Session) (code int, err e
 	<-done
 	goruntime.KeepAlive(s)
 	if err != nil {
-		return session.Code(err), err
+		return Code(err), err
 	}
 	defer unix.Close(child.pidfd)
 	if n.group != nil {
 		_ = n.group.Add(child.pid) // one that has ended already needs no limit
 	}
-	return session.Follow(ctx, child.pid, s.Signals, nil), nil
+	return Follow(ctx, child.pid, s.Signals, nil), nil
 }

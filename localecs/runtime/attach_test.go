@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
 )
 
 // attach runs a session whose streams are pipes, and returns what came of it.
@@ -29,7 +27,7 @@ func attach(t *testing.T, ctx context.Context, c *Container, stdin string, signa
 		_, _ = io.WriteString(feed, stdin)
 		feed.Close()
 	}()
-	code, err = c.Attach(ctx, session.Session{Argv: argv, Stdin: in, Stdout: write, Stderr: write, Signals: signals})
+	code, err = c.Attach(ctx, Session{Argv: argv, Stdin: in, Stdout: write, Stderr: write, Signals: signals})
 	in.Close()
 	write.Close()
 	text, readErr := io.ReadAll(out)

@@ -3,16 +3,11 @@ package runtime
 import (
 	"strconv"
 	"sync/atomic"
-
-	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
 )
-
-// Usage is what a container uses and has used.
-type Usage = cgroup.Usage
 
 // Budget is the memory that the containers of one task share.
 type Budget struct {
-	group  *cgroup.Group
+	group  *ControlGroup
 	number atomic.Uint64 // a container that is restarted gets a group of its own
 }
 
@@ -41,7 +36,7 @@ func (b *Budget) Close() error {
 
 // admit makes a container's group with a process in it, before that process
 // does anything; nil without a budget.
-func (b *Budget) admit(pid int, memory uint64) (*cgroup.Group, error) {
+func (b *Budget) admit(pid int, memory uint64) (*ControlGroup, error) {
 	if b == nil {
 		return nil, nil
 	}

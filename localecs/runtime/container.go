@@ -10,10 +10,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
-	"github.com/meshtask/consul-ecs/localecs/runtime/session"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,14 +40,14 @@ type Life interface {
 	// alone: the Timeout is in it.
 	Exec(ctx context.Context, s ExecSpec) ExecResult
 	// Attach is Container.Attach of a container that is not frozen.
-	Attach(ctx context.Context, s session.Session) (code int, err error)
+	Attach(ctx context.Context, s Session) (code int, err error)
 	// Usage is Container.Usage of a container that runs.
 	Usage() (Usage, bool)
 }
 
 // Container is a container whose program was started.
 type Container struct {
-	*processes.Group
+	*Processes
 	life     Life
 	started  time.Time
 	warnings []string
@@ -63,8 +59,8 @@ type Container struct {
 
 // NewContainer is the container of a group of processes. started and warnings are
 // what Started and Warnings say. It needs somebody who calls Watch.
-func NewContainer(g *processes.Group, life Life, started time.Time, warnings []string) *Container {
-	return &Container{Group: g, life: life, started: started, warnings: warnings, done: make(chan struct{})}
+func NewContainer(g *Processes, life Life, started time.Time, warnings []string) *Container {
+	return &Container{Processes: g, life: life, started: started, warnings: warnings, done: make(chan struct{})}
 }
 
 // Started is when the program was started.
@@ -108,14 +104,14 @@ func (c *Container) Usage() (u Usage, ok bool) {
 
 // native is the life of a container that is a process of this host.
 type native struct {
-	config    stage.Config
+	config    Config
 	child     process
-	processes *processes.Group
+	processes *Processes
 	// mounts is the container's mount namespace, by which its processes are told
 	// from others of a shared pid namespace; nil where the kernel does that.
 	mounts *os.File
 	// group limits and measures the memory; nil without a budget.
-	group   *cgroup.Group
+	group   *ControlGroup
 	pidfd   *os.File
 	copies  sync.WaitGroup
 	outputs []output
@@ -134,7 +130,7 @@ func (n *native) open() error {
 		return fmt.Errorf("watch process %d: %w", n.child.pid, err)
 	}
 	n.pidfd = os.NewFile(uintptr(n.child.pidfd), fmt.Sprintf("pidfd-%d", n.child.pid))
-	n.processes = processes.New(n.child.pid, n.pidfd)
+	n.processes = NewProcesses(n.child.pid, n.pidfd)
 	n.collect()
 	return nil
 }
@@ -149,7 +145,7 @@ func (n *native) Wait() Exit {
 	}
 	n.processes.End()
 	if n.mounts != nil {
-		processes.KillAllIn(n.mounts)
+		KillAllIn(n.mounts)
 		n.mounts.Close()
 	}
 	if n.group != nil {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // ErrClosed means that the runtime is closed.
@@ -31,12 +30,12 @@ func (e *StartError) Unwrap() error { return e.Err }
 // that this process lacks. What a first stage reports may as well be about the
 // definition or the image.
 func hostFault(err error) error {
-	report, reported := errors.AsType[*stage.Report](err)
+	report, reported := errors.AsType[*Report](err)
 	switch {
 	case !reported:
-		return hostcap.Shortage(err, "pid", "mnt", "uts", "ipc")
+		return host.Shortage(err, "pid", "mnt", "uts", "ipc")
 	case report.Host:
-		return hostcap.Refused(hostcap.Shortage(err, "mnt"))
+		return host.Refused(host.Shortage(err, "mnt"))
 	}
 	return err
 }

@@ -10,10 +10,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
-	"github.com/meshtask/consul-ecs/localecs/runtime/thread"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // maxOutput is how much of a probe's output is kept, in bytes.
@@ -144,7 +143,7 @@ func (n *native) spawn(argv []string, output *os.File) (child process, err error
 		return child, err
 	}
 	done := make(chan struct{})
-	thread.Doomed(func() {
+	host.Doomed(func() {
 		defer close(done)
 		if err = n.enter(); err == nil {
 			child, err = n.execute(argv, n.config.Env, [3]uintptr{null.Fd(), output.Fd(), output.Fd()}, false)
@@ -163,7 +162,7 @@ func (n *native) enter() error {
 	}
 	raw, err := n.pidfd.SyscallConn()
 	if err != nil {
-		return processes.ErrEnded
+		return ErrEnded
 	}
 	kinds := unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC
 	if n.config.JoinNet { // else it is ours, which a user namespace may not even join
@@ -172,7 +171,7 @@ func (n *native) enter() error {
 	var joined error
 	err = raw.Control(func(fd uintptr) { joined = unix.Setns(int(fd), kinds) })
 	if err != nil || errors.Is(joined, unix.ESRCH) {
-		return processes.ErrEnded
+		return ErrEnded
 	}
 	if joined != nil {
 		return fmt.Errorf("join the container's namespaces: %w", joined)
@@ -188,7 +187,7 @@ func (n *native) enter() error {
 // terminal the first file becomes the controlling terminal.
 func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (process, error) {
 	child := process{pidfd: -1}
-	path, err := stage.LookPath(argv[0], n.config.Env)
+	path, err := LookPath(argv[0], n.config.Env)
 	if err != nil {
 		return child, err
 	}
@@ -205,7 +204,7 @@ func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (p
 		},
 	})
 	if errors.Is(err, unix.ENOMEM) {
-		return child, processes.ErrEnded // PID 1 is gone, the namespace takes nobody in
+		return child, ErrEnded // PID 1 is gone, the namespace takes nobody in
 	}
 	if err != nil {
 		return child, fmt.Errorf("exec: %q: %w", strings.Join(argv, " "), err)

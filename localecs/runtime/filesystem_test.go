@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 // Scenarios 66 and 67: shared volumes, read-only mounts, read-only root.
@@ -52,11 +50,11 @@ func TestContainerSeesItsImageOnly(t *testing.T) {
 	if err := os.WriteFile(extra, []byte("certificate\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	img := image.Image{
+	img := Image{
 		Name:     "minimal",
 		Programs: map[string]string{"/bin/sh": "/bin/sh"},
 		Files:    map[string]string{"/etc/ssl/ca.pem": extra},
-		Dirs:     []image.Dir{{Path: "/var/lib/app", UID: 7, GID: 8, Mode: 0o700}},
+		Dirs:     []Dir{{Path: "/var/lib/app", UID: 7, GID: 8, Mode: 0o700}},
 	}
 	_, out := run(t, r, Spec{Image: img, Args: sh("echo /*; echo /bin/*; echo /etc/*; read l </etc/ssl/ca.pem; echo $l; sleep 1 2>&1")})
 	lines := strings.Split(out, "\n")
@@ -142,7 +140,7 @@ func TestVolumeOwnership(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	img := toolbox(t)
-	img.Volumes = []image.Dir{{Path: "/data", UID: 5995, GID: 5990}, {Path: "/scratch", UID: 5995, GID: 5990, Mode: 0o750}}
+	img.Volumes = []Dir{{Path: "/data", UID: 5995, GID: 5990}, {Path: "/scratch", UID: 5995, GID: 5990, Mode: 0o750}}
 	data, plain := t.TempDir(), t.TempDir()
 	_, out := run(t, r, Spec{
 		Image: img, User: "envoy", ReadOnlyRoot: true,

@@ -1,19 +1,18 @@
 package runtime
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 // Group is what starts the containers of one task, or those that are no task's.
 type Group interface {
-	// Start starts a container and returns when its program runs. Any error is a
-	// *StartError, or ErrClosed.
-	Start(s Spec) (*Container, error)
-	// Close gives back what they share. They must have ended.
+	// Start starts a container and returns when its program runs; it gives up when
+	// ctx ends. Any error is a *StartError, or ErrClosed.
+	Start(ctx context.Context, s Spec) (*Container, error)
+	// Close releases what they share. They must have ended.
 	Close() error
 }
 
@@ -40,7 +39,7 @@ type group struct {
 	budget  *Budget
 }
 
-// Group makes a group. Where the host cannot limit memory, it says so once.
+// Group makes a group. Where the host cannot limit memory, that is logged once.
 func (r *Runtime) Group(s GroupSpec) (Group, error) {
 	g := &group{runtime: r, spec: s}
 	var err error
@@ -57,13 +56,14 @@ func (r *Runtime) Group(s GroupSpec) (Group, error) {
 	return g, nil
 }
 
-// Start starts a container with what the group shares.
-func (g *group) Start(s Spec) (*Container, error) {
+// Start starts a container with what the group shares. That is quick: ctx is not
+// used.
+func (g *group) Start(_ context.Context, s Spec) (*Container, error) {
 	s.NetNS, s.PIDs, s.Budget = g.spec.NetNS, g.pids, g.budget
 	return g.runtime.Start(s)
 }
 
-// Close gives the budget and the pid namespace back.
+// Close releases the budget and the pid namespace.
 func (g *group) Close() error {
 	err := g.budget.Close()
 	if g.pids != nil {
@@ -74,7 +74,7 @@ func (g *group) Close() error {
 
 // Pull finds everything that the image of that name lists on this host, and
 // returns it. The error is an *image.NotFoundError when something is not there.
-func (r *Runtime) Pull(name string) (image.Image, error) {
+func (r *Runtime) Pull(_ context.Context, name string) (Image, error) {
 	i, ok := r.known[name]
 	if !ok {
 		return i, fmt.Errorf("pull access denied for %s: not among the known images", name)

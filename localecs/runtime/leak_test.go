@@ -41,7 +41,7 @@ func namespaces(pid int) map[string]string {
 	return all
 }
 
-// inUse says whether any process of the host, or any descriptor of one, holds
+// inUse reports whether any process of the host, or any descriptor of one, holds
 // one of the namespaces.
 func inUse(t *testing.T, wanted map[string]bool) string {
 	t.Helper()

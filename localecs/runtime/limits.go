@@ -3,10 +3,9 @@ package runtime
 import (
 	"fmt"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // limitNumber returns the RLIMIT of an ECS ulimit name.
@@ -23,7 +22,7 @@ func limitNumber(name string) (int, bool) {
 
 // resolveLimits turns names into numbers and lowers what the host cannot
 // give: hardLimit returns the highest hard limit for a resource.
-func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits []stage.Limit, warnings []string, err error) {
+func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits []Limit, warnings []string, err error) {
 	for _, w := range wanted {
 		resource, ok := limitNumber(w.Name)
 		if !ok {
@@ -36,7 +35,7 @@ func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits
 		if err != nil {
 			return nil, nil, fmt.Errorf("ulimit %s: %w", w.Name, err)
 		}
-		l := stage.Limit{Resource: resource, Soft: min(w.Soft, highest), Hard: min(w.Hard, highest)}
+		l := Limit{Resource: resource, Soft: min(w.Soft, highest), Hard: min(w.Hard, highest)}
 		if l.Hard != w.Hard {
 			warnings = append(warnings, fmt.Sprintf(
 				"ulimit %s is %d:%d instead of %d:%d: the simulator itself has no more and lacks CAP_SYS_RESOURCE",
@@ -50,12 +49,12 @@ func resolveLimits(wanted []Ulimit, hardLimit func(int) (uint64, error)) (limits
 // ownHardLimits returns the function that says how high a limit can be set by
 // this process: without bounds with CAP_SYS_RESOURCE, which counts outside of
 // user namespaces only, else its own hard limit.
-func ownHardLimits(ids idmap.IDs) (func(resource int) (uint64, error), error) {
-	have, err := hostcap.Effective()
+func ownHardLimits(ids host.IDs) (func(resource int) (uint64, error), error) {
+	have, err := host.Effective()
 	if err != nil {
 		return nil, err
 	}
-	if ids.Initial && len(hostcap.Missing(have, hostcap.SysResource())) == 0 {
+	if ids.Initial && len(host.MissingCaps(have, host.SysResource())) == 0 {
 		return func(int) (uint64, error) { return unix.RLIM_INFINITY, nil }, nil
 	}
 	return func(resource int) (uint64, error) {

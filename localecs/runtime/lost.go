@@ -7,7 +7,6 @@ import (
 	"os"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
 )
 
@@ -72,7 +71,7 @@ func (w *watched) verdict() error {
 	}
 	for _, h := range w.helpers {
 		if ended(h.conn) {
-			w.err = fmt.Errorf("process %d (%s %s), on which all containers hang, has ended: somebody has killed it, or the host ran short of memory or processes", h.pid, stage.Argv0, h.word)
+			w.err = fmt.Errorf("process %d (%s %s), on which all containers hang, has ended: somebody has killed it, or the host ran short of memory or processes", h.pid, Argv0, h.word)
 			break
 		}
 	}
@@ -87,7 +86,7 @@ func (w *watched) settle() {
 	w.settled = true
 }
 
-// ended says whether a helper's end of its socket is closed. Nobody else has it.
+// ended reports whether a helper's end of its socket is closed. Nobody else has it.
 func ended(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -107,9 +106,6 @@ func ended(conn *net.UnixConn) bool {
 // Lost is closed when containers cannot run any more, because somebody has
 // killed a process of ours that they need. Err says which.
 func (r *Runtime) Lost() <-chan struct{} { return r.spawn.lost }
-
-// Closed is closed when Close has ended what containers hang on.
-func (r *Runtime) Closed() <-chan struct{} { return r.spawn.done }
 
 // Err is why containers cannot run any more; nil as long as they can. It is
 // right also before Lost is closed, and stays after Close.

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // closeInTime fails the test when Close hangs.
@@ -29,7 +29,7 @@ func closeInTime(t *testing.T, r *Runtime) {
 
 func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 	t.Parallel()
-	for _, word := range []string{stage.WordAnchor, stage.WordSpawner} {
+	for _, word := range []string{WordAnchor, WordSpawner} {
 		newRuntime(t) // skips where there is none
 		r, err := New(Options{})
 		if err != nil {
@@ -48,7 +48,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
-		if word == stage.WordAnchor {
+		if word == WordAnchor {
 			// Whoever sees the container end can know why.
 			if exit := await(t, c); exit.Code != 137 || r.Err() == nil {
 				t.Errorf("%+v, error %v", exit, r.Err())
@@ -63,7 +63,7 @@ func TestKilledHelperIsNoticedAndNamed(t *testing.T) {
 			t.Error("a container was started out of nothing")
 		}
 		closeInTime(t, r)
-		if err := r.Err(); err == nil || !strings.Contains(err.Error(), stage.Argv0+" "+word) {
+		if err := r.Err(); err == nil || !strings.Contains(err.Error(), Argv0+" "+word) {
 			t.Errorf("%s: %v", word, err)
 		}
 	}
@@ -105,9 +105,9 @@ func TestCloneWithoutAnAnswerBlocksNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer null.Close()
-	for request, files := range map[stage.Request][]int{
-		stage.OwnPIDs:    {int(null.Fd()), int(null.Fd()), int(null.Fd())},
-		stage.SharedPIDs: {int(null.Fd()), int(null.Fd()), int(null.Fd()), int(shared.holder.Fd())},
+	for request, files := range map[Request][]int{
+		OwnPIDs:    {int(null.Fd()), int(null.Fd()), int(null.Fd())},
+		SharedPIDs: {int(null.Fd()), int(null.Fd()), int(null.Fd()), int(shared.holder.Fd())},
 	} {
 		if _, _, err := r.spawn.conn.WriteMsgUnix([]byte{byte(request)}, unix.UnixRights(files...), nil); err != nil {
 			t.Fatal(err)

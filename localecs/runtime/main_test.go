@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 )
 
 func TestMain(m *testing.M) {
@@ -23,6 +22,7 @@ func TestMain(m *testing.M) {
 	if filepath.Base(os.Args[0]) == "helper" {
 		os.Exit(helper(os.Args[1:]))
 	}
+	playRole()
 	if os.Getenv(simulatorVariable) != "" {
 		os.Exit(simulator())
 	}
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 func newRuntime(t testing.TB) *Runtime {
 	t.Helper()
 	r, err := New(Options{})
-	var missing *hostcap.MissingError
+	var missing *host.MissingError
 	if errors.As(err, &missing) {
 		testkit.Missing(t, err.Error())
 	}
@@ -64,7 +64,7 @@ func newTask(t testing.TB) *network.Namespace {
 }
 
 // toolbox is an image with this test binary as /bin/helper and a shell.
-func toolbox(t testing.TB) image.Image {
+func toolbox(t testing.TB) Image {
 	t.Helper()
 	exe, err := os.Executable()
 	if err != nil {
@@ -73,8 +73,8 @@ func toolbox(t testing.TB) image.Image {
 	return toolboxOf(exe)
 }
 
-func toolboxOf(exe string) image.Image {
-	return image.Image{
+func toolboxOf(exe string) Image {
+	return Image{
 		Name:     "toolbox",
 		Programs: map[string]string{"/bin/helper": exe, "/bin/sh": "/bin/sh", "/bin/sleep": "/bin/sleep"},
 		Users:    map[string]string{"envoy": "5995:5990"},

@@ -5,8 +5,7 @@ import (
 	"os"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // PIDs is a pid namespace that containers share: pidMode task. Its PID 1 is
@@ -36,10 +35,10 @@ func (r *Runtime) SharePIDs() (*PIDs, error) {
 		return nil, err
 	}
 	defer read.Close()
-	child, err := r.spawn.clone(stage.Holder, null, null, null, read)
+	child, err := r.spawn.clone(Holder, null, null, null, read)
 	if err != nil {
 		keep.Close()
-		return nil, fmt.Errorf("make a shared pid namespace: %w", hostcap.Shortage(err, "pid"))
+		return nil, fmt.Errorf("make a shared pid namespace: %w", host.Shortage(err, "pid"))
 	}
 	p := &PIDs{runtime: r, pid: child.pid, holder: os.NewFile(uintptr(child.pidfd), "pids"), keep: keep}
 	r.shared[p] = true

@@ -17,9 +17,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/network"
 )
 
 func itoa(n int) string { return strconv.Itoa(n) }
@@ -165,7 +165,7 @@ func TestScenario20ContainerThatCannotStart(t *testing.T) {
 		t.Errorf("unknown user: %v", err)
 	}
 	img.Programs["/bin/gone"] = "/no/such/program"
-	var notFound *image.NotFoundError
+	var notFound *NotFoundError
 	if err := r.Prepare(img); !errors.As(err, &notFound) || notFound.Target != "/bin/gone" {
 		t.Errorf("Prepare: %v", err)
 	}

@@ -9,25 +9,22 @@ import (
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/localecs/runtime/cgroup"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // InitMain turns this process into a container's first stage when it was
 // started as one, and does not return then; otherwise it returns false at
 // once. It is the first line of main, and of TestMain in packages that start
 // containers.
-func InitMain() (handled bool) { return stage.Main() }
+func InitMain() (handled bool) { return StageMain() }
 
 // Options configure a Runtime.
 type Options struct {
 	// Images are what Pull knows, by name.
-	Images map[string]image.Image
+	Images map[string]Image
 	// Log gets warnings about what the host cannot give; nil drops them.
 	Log hclog.Logger
 }
@@ -35,13 +32,13 @@ type Options struct {
 // Runtime starts containers. It is safe for concurrent use.
 type Runtime struct {
 	log       hclog.Logger
-	known     map[string]image.Image
-	ids       idmap.IDs
-	images    image.Resolver
+	known     map[string]Image
+	ids       host.IDs
+	images    Resolver
 	hardLimit func(resource int) (uint64, error)
 	spawn     *spawner
 	// groups limit memory; nil where the host cannot, and noGroups says why.
-	groups   *cgroup.Root
+	groups   *Root
 	noGroups error
 	warned   sync.Map // warning text: true
 
@@ -64,9 +61,9 @@ func New(o Options) (*Runtime, error) {
 	// What this process inherited is not for containers. Everything it opens
 	// itself is closed on exec already.
 	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, hostcap.Explain("start a container", "close_range (Linux 5.11 or later)", "", err)
+		return nil, host.Explain("start a container", "close_range (Linux 5.11 or later)", "", err)
 	}
-	ids, err := idmap.Own()
+	ids, err := host.Own()
 	if err != nil {
 		return nil, err
 	}
@@ -76,39 +73,39 @@ func New(o Options) (*Runtime, error) {
 	}
 	spawn, err := newSpawner()
 	if err != nil {
-		return nil, hostcap.Explain("start a container", "pid namespaces", "", hostcap.Shortage(err, "pid"))
+		return nil, host.Explain("start a container", "pid namespaces", "", host.Shortage(err, "pid"))
 	}
 	r := &Runtime{log: o.Log, known: o.Images, ids: ids, hardLimit: hardLimit, spawn: spawn, containers: map[*Container]bool{}, shared: map[*PIDs]bool{}}
-	r.groups, r.noGroups = cgroup.Open()
+	r.groups, r.noGroups = Open()
 	return r, nil
 }
 
 // Needs are the capabilities that New asks for.
-func Needs() []hostcap.Cap {
-	return []hostcap.Cap{hostcap.SysAdmin(), hostcap.SysChroot(), hostcap.SysPtrace(), hostcap.SetUID(),
-		hostcap.SetGID(), hostcap.SetPCap(), hostcap.Chown(), hostcap.Kill()}
+func Needs() []host.Cap {
+	return []host.Cap{host.SysAdmin(), host.SysChroot(), host.SysPtrace(), host.SetUID(),
+		host.SetGID(), host.SetPCap(), host.Chown(), host.Kill()}
 }
 
 // checkHost asks for capabilities and for the mount calls of Linux 5.12.
 func checkHost() error {
 	const what = "start a container"
-	if err := hostcap.Check(what, "", Needs()...); err != nil {
+	if err := host.CheckCaps(what, "", Needs()...); err != nil {
 		return err
 	}
-	if _, err := os.Stat(stage.SelfExe); err != nil {
-		return hostcap.Explain(what, "/proc", "mount it", err)
+	if _, err := os.Stat(SelfExe); err != nil {
+		return host.Explain(what, "/proc", "mount it", err)
 	}
 	// Something without mounts below it: a user namespace may not look under those.
 	fd, err := unix.OpenTree(unix.AT_FDCWD, os.DevNull, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
 	if err != nil {
-		return hostcap.Explain(what, "open_tree (Linux 5.12 or later)", "", hostcap.Shortage(err, "mnt"))
+		return host.Explain(what, "open_tree (Linux 5.12 or later)", "", host.Shortage(err, "mnt"))
 	}
 	defer unix.Close(fd)
 	err = unix.MountSetattr(fd, "", unix.AT_EMPTY_PATH, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 	if err != nil {
-		return hostcap.Explain(what, "mount_setattr (Linux 5.12 or later)", "", err)
+		return host.Explain(what, "mount_setattr (Linux 5.12 or later)", "", err)
 	}
-	return hostcap.Explain("end a container", "pidfd_open and pidfd_send_signal (Linux 5.3 or later)", "", signalSelf())
+	return host.Explain("end a container", "pidfd_open and pidfd_send_signal (Linux 5.3 or later)", "", signalSelf())
 }
 
 // signalSelf sends a process nothing, in the way in which containers are killed.
@@ -124,19 +121,19 @@ func signalSelf() error {
 // Prepare finds everything the image lists, as a pull would. The error is an
 // *image.NotFoundError when something is not on this host, and a
 // *hostcap.MissingError when this host cannot even look.
-func (r *Runtime) Prepare(i image.Image) error {
+func (r *Runtime) Prepare(i Image) error {
 	_, err := r.images.Binds(i)
-	return hostcap.Shortage(err)
+	return host.Shortage(err)
 }
 
 // ownLibraries are what this binary needs inside a container as its init:
 // nothing, unless it is linked dynamically.
-func (r *Runtime) ownLibraries() ([]image.Bind, error) {
-	exe, err := os.Readlink(stage.SelfExe)
+func (r *Runtime) ownLibraries() ([]Bind, error) {
+	exe, err := os.Readlink(SelfExe)
 	if err != nil {
 		return nil, err
 	}
-	binds, err := r.images.Libraries(image.Bind{Source: exe, Target: exe})
+	binds, err := r.images.Libraries(Bind{Source: exe, Target: exe})
 	if err != nil {
 		return nil, fmt.Errorf("find the init's libraries: %w", err)
 	}

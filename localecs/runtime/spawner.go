@@ -13,9 +13,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
-	"github.com/meshtask/consul-ecs/localecs/runtime/thread"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // spawner is how containers come to be, and to an end. The anchor is PID 1 of
@@ -49,7 +49,7 @@ type process struct {
 func newSpawner() (*spawner, error) {
 	s := &spawner{stop: make(chan struct{}), done: make(chan struct{}), watched: newWatched()}
 	ready := make(chan error)
-	thread.Doomed(func() {
+	host.Doomed(func() {
 		defer close(s.done)
 		s.run(ready)
 	})
@@ -62,7 +62,7 @@ func newSpawner() (*spawner, error) {
 
 func (s *spawner) run(ready chan<- error) {
 	defer reapChildren()
-	anchor, anchorConn, err := startHelper(stage.WordAnchor, unix.CLONE_NEWPID)
+	anchor, anchorConn, err := startHelper(WordAnchor, unix.CLONE_NEWPID)
 	if err != nil {
 		ready <- err
 		return
@@ -74,7 +74,7 @@ func (s *spawner) run(ready chan<- error) {
 		ready <- fmt.Errorf("enter the anchor's pid namespace: %w", err)
 		return
 	}
-	helper, conn, err := startHelper(stage.WordSpawner, 0)
+	helper, conn, err := startHelper(WordSpawner, 0)
 	if err != nil {
 		ready <- err
 		return
@@ -82,8 +82,8 @@ func (s *spawner) run(ready chan<- error) {
 	s.conn = conn
 	defer helper.kill()
 	defer conn.Close()
-	unwatch := s.watch(stage.WordAnchor, anchor, anchorConn)
-	defer s.watch(stage.WordSpawner, helper, conn)()
+	unwatch := s.watch(WordAnchor, anchor, anchorConn)
+	defer s.watch(WordSpawner, helper, conn)()
 	defer unwatch()
 	ready <- nil
 	<-s.stop
@@ -132,7 +132,7 @@ func startHelper(word string, flags uintptr) (process, *net.UnixConn, error) {
 		// another process of the namespace, which sees none of ours.
 		attr.Sys.Pdeathsig = unix.SIGKILL
 	}
-	p.pid, err = syscall.ForkExec(stage.SelfExe, []string{stage.Argv0, word}, attr)
+	p.pid, err = syscall.ForkExec(SelfExe, []string{Argv0, word}, attr)
 	goruntime.KeepAlive(theirs)
 	if err != nil {
 		ours.Close()
@@ -187,7 +187,7 @@ func (p process) reap() {
 }
 
 // clone has a child cloned, with files as its descriptors.
-func (s *spawner) clone(request stage.Request, files ...*os.File) (process, error) {
+func (s *spawner) clone(request Request, files ...*os.File) (process, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pidfd, err := request.Ask(s.conn, files...)

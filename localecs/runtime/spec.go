@@ -9,9 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/idmap"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // defaultPath is PATH where neither image nor definition sets it.
@@ -21,7 +19,7 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 type Spec struct {
 	// Name is for messages.
 	Name  string
-	Image image.Image
+	Image Image
 	// Args is the whole command line, see image.Image.Argv.
 	Args []string
 	// Env is KEY=value, over the image's; a later entry wins. PATH, HOME and
@@ -68,7 +66,7 @@ type Ulimit struct {
 
 // config resolves a spec against its image and this host. warnings says what
 // the host cannot give.
-func (r *Runtime) config(s Spec) (c stage.Config, warnings []string, err error) {
+func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
 	if len(s.Args) == 0 {
 		return c, nil, fmt.Errorf("no command specified: neither the definition nor image %q has one", s.Image.Name)
 	}
@@ -84,7 +82,7 @@ func (r *Runtime) config(s Spec) (c stage.Config, warnings []string, err error) 
 	if err != nil {
 		return c, nil, err
 	}
-	c = stage.Config{
+	c = Config{
 		Args: s.Args, Env: environment(s, account), Dir: s.WorkingDir, UID: account.UID, GID: account.GID,
 		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
@@ -108,7 +106,7 @@ func (r *Runtime) config(s Spec) (c stage.Config, warnings []string, err error) 
 
 // environment is the image's variables, the definition's over them, and what
 // every process expects.
-func environment(s Spec, account image.Account) []string {
+func environment(s Spec, account Account) []string {
 	var order []string
 	values := map[string]string{}
 	defaults := []string{"PATH=" + defaultPath, "HOME=" + account.Home}
@@ -146,12 +144,12 @@ func texts(s Spec) map[string]string {
 }
 
 // unmounted are the volumes of the image that no mount covers.
-func unmounted(volumes []image.Dir, mounts []Mount) []image.Dir {
+func unmounted(volumes []Dir, mounts []Mount) []Dir {
 	covered := map[string]bool{}
 	for _, m := range mounts {
 		covered[path.Clean(m.Target)] = true
 	}
-	var left []image.Dir
+	var left []Dir
 	for _, v := range volumes {
 		if !covered[path.Clean(v.Path)] {
 			left = append(left, v)
@@ -162,10 +160,10 @@ func unmounted(volumes []image.Dir, mounts []Mount) []image.Dir {
 
 // mounts joins what the image and the definition mount. Of two at one target
 // the later wins.
-func mounts(binds []image.Bind, volumes []Mount) ([]stage.Mount, error) {
-	var all []stage.Mount
+func mounts(binds []Bind, volumes []Mount) ([]StageMount, error) {
+	var all []StageMount
 	index := map[string]int{}
-	add := func(m stage.Mount) {
+	add := func(m StageMount) {
 		if i, ok := index[m.Target]; ok {
 			all[i] = m
 			return
@@ -174,7 +172,7 @@ func mounts(binds []image.Bind, volumes []Mount) ([]stage.Mount, error) {
 		all = append(all, m)
 	}
 	for _, b := range binds {
-		add(stage.Mount{Source: b.Source, Target: b.Target, ReadOnly: true})
+		add(StageMount{Source: b.Source, Target: b.Target, ReadOnly: true})
 	}
 	for _, v := range volumes {
 		if !path.IsAbs(v.Target) || path.Clean(v.Target) == "/" {
@@ -184,16 +182,16 @@ func mounts(binds []image.Bind, volumes []Mount) ([]stage.Mount, error) {
 		if err != nil {
 			return nil, fmt.Errorf("mount at %q: %w", v.Target, err)
 		}
-		add(stage.Mount{Source: source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
+		add(StageMount{Source: source, Target: path.Clean(v.Target), ReadOnly: v.ReadOnly})
 	}
 	return all, nil
 }
 
 // claim gives empty volumes the ownership of the image's directory. warnings
 // says which owners do not exist.
-func claim(i image.Image, mounts []Mount, ids idmap.IDs) (warnings []string, err error) {
-	owned := map[string]image.Dir{}
-	for _, d := range append(append([]image.Dir(nil), i.Dirs...), i.Volumes...) {
+func claim(i Image, mounts []Mount, ids host.IDs) (warnings []string, err error) {
+	owned := map[string]Dir{}
+	for _, d := range append(append([]Dir(nil), i.Dirs...), i.Volumes...) {
 		owned[path.Clean(d.Path)] = d
 	}
 	for _, m := range mounts {

@@ -11,13 +11,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/runtime/processes"
-	"github.com/meshtask/consul-ecs/localecs/runtime/stage"
 )
 
-// startTimeout bounds the set-up of a container. It takes milliseconds; a
+// startTimeout bounds the setup of a container. It takes milliseconds; a
 // file system that does not answer is what takes longer.
 const startTimeout = 30 * time.Second
 
@@ -35,9 +31,9 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 		return nil, err
 	}
 	defer p.close()
-	request, files := stage.OwnPIDs, p.files(s.NetNS)
+	request, files := OwnPIDs, p.files(s.NetNS)
 	if s.PIDs != nil {
-		request, files = stage.SharedPIDs, append(files, s.PIDs.holder)
+		request, files = SharedPIDs, append(files, s.PIDs.holder)
 	}
 	child, err := r.spawn.clone(request, files...)
 	if err != nil {
@@ -47,7 +43,7 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	n := &native{config: config, child: child, outputs: p.takeOutput()}
 	if s.PIDs != nil {
 		// An error means that it has ended, before it could have children.
-		n.mounts, _ = os.Open(processes.MountNamespacePath(child.pid))
+		n.mounts, _ = os.Open(MountNamespacePath(child.pid))
 	}
 	n.group, err = s.Budget.admit(child.pid, s.Memory)
 	if err := n.open(); err != nil {
@@ -70,8 +66,8 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 
 // inImage adds to "no such program" what the image has: a container sees
 // nothing else of this machine.
-func inImage(i image.Image, err error) error {
-	var report *stage.Report
+func inImage(i Image, err error) error {
+	var report *Report
 	if !errors.As(err, &report) || report.Step != "" || !errors.Is(err, syscall.ENOENT) {
 		return err
 	}
@@ -182,7 +178,7 @@ func closeAll(files ...*os.File) {
 // handshake sends the configuration and waits until the program runs. The
 // status pipe ends by itself then, since it does not survive exec. warnings
 // says what the first stage had to do without.
-func (p *pipes) handshake(config stage.Config) (warnings []string, err error) {
+func (p *pipes) handshake(config Config) (warnings []string, err error) {
 	deadline := time.Now().Add(startTimeout)
 	if err := errors.Join(p.configWrite.SetDeadline(deadline), p.statusRead.SetDeadline(deadline)); err != nil {
 		return nil, err
@@ -201,9 +197,9 @@ func (p *pipes) handshake(config stage.Config) (warnings []string, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the container's status: %w", err)
 	}
-	warnings, report, ended := stage.ParseStatus(status)
+	warnings, report, ended := ParseStatus(status)
 	if ended {
-		return nil, errors.Join(errors.New("the container's set-up ended without a word: it was killed, or runtime.InitMain is not the first line of main"), writeErr)
+		return nil, errors.Join(errors.New("container init exited before reporting its status: it was killed, or runtime.InitMain is not the first line of main"), writeErr)
 	}
 	if report != nil {
 		return nil, report

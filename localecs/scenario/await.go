@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/localecs/logfile"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
-	"github.com/meshtask/consul-ecs/localecs/scenario/server"
-	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
 func (r *runner) await(ctx context.Context, a file.Await) error {
@@ -33,28 +30,28 @@ func (r *runner) awaited(ctx context.Context, a file.Await) error {
 	case a.Steady:
 		return r.awaitSteady(ctx, a.Service, file.Leaves{})
 	case a.Service != "":
-		return r.watch.Until(ctx, func(c server.Checks) bool { return r.passing(c, a.Service) >= a.Passing })
+		return r.watch.Until(ctx, func(c Checks) bool { return r.passing(c, a.Service) >= a.Passing })
 	case len(a.Logins) > 0:
-		return pace.Until(ctx, func() (bool, error) {
+		return Until(ctx, func() (bool, error) {
 			missing, err := r.look.Missing(ctx, a.Logins)
 			return missing == "", err
 		})
 	case a.FaultsOver:
-		return pace.Until(ctx, func() (bool, error) { return r.faults.Open() == 0, nil })
+		return Until(ctx, func() (bool, error) { return r.faults.Open() == 0, nil })
 	case a.Task == "":
 		return r.awaitRequests(ctx, a.Requests)
 	case a.Stopped:
 		return r.awaitStopped(ctx, a)
 	case a.Restarts > 0:
-		return pace.Until(ctx, func() (bool, error) { return r.tasks.Task(a.Task).Restarts(a.Container) >= a.Restarts, nil })
+		return Until(ctx, func() (bool, error) { return r.tasks.Task(a.Task).Restarts(a.Container) >= a.Restarts, nil })
 	case a.Tokens != nil:
-		return pace.Until(ctx, func() (bool, error) {
+		return Until(ctx, func() (bool, error) {
 			n, err := r.tokens(ctx, a.Task)
 			return n == *a.Tokens, err
 		})
 	}
 	id := r.task(a.Task).ID()
-	return r.watch.Until(ctx, func(c server.Checks) bool {
+	return r.watch.Until(ctx, func(c Checks) bool {
 		if a.InTraffic != nil {
 			return c.InTraffic(id) == *a.InTraffic
 		}
@@ -107,11 +104,11 @@ func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, rel
 
 // whyEnded is why a task has ended.
 func (r *runner) whyEnded(name string, v scheduler.View) string {
-	return verdict.WhyEnded(v, func(container string) string { return logfile.LastLine(r.cluster.LogFile(name, container)) })
+	return WhyEnded(v, func(container string) string { return cluster.LastLine(r.cluster.LogFile(name, container)) })
 }
 
 // passing counts the tasks of a service that Consul sends traffic to.
-func (r *runner) passing(checks server.Checks, service string) int {
+func (r *runner) passing(checks Checks, service string) int {
 	n := 0
 	for _, t := range r.tasks.Begun() {
 		if t.Definition.Family == service && checks.InTraffic(t.ID()) {
@@ -123,7 +120,7 @@ func (r *runner) passing(checks server.Checks, service string) int {
 
 func (r *runner) awaitRequests(ctx context.Context, n int) error {
 	before, _, _ := r.traffic.Totals()
-	return pace.Until(ctx, func() (bool, error) {
+	return Until(ctx, func() (bool, error) {
 		now, _, _ := r.traffic.Totals()
 		return now-before >= n, nil
 	})

@@ -3,11 +3,6 @@ package scenario
 import (
 	"context"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/scenario/report"
-	"github.com/meshtask/consul-ecs/localecs/scenario/server"
-	"github.com/meshtask/consul-ecs/localecs/scenario/timeline"
-	"github.com/meshtask/consul-ecs/localecs/scenario/verdict"
 )
 
 // judge judges the run, or has the observer see the rest of it; err is that of the
@@ -23,7 +18,7 @@ func (r *runner) judge(ctx context.Context, err error) {
 
 // check judges the scenario's promises after the last step.
 func (r *runner) check(ctx context.Context) {
-	for _, problem := range verdict.Requests(r.phases, r.file.Checks) {
+	for _, problem := range Requests(r.phases, r.file.Checks) {
 		r.fail("%s", problem)
 	}
 	found, err := r.leaving.Surprises(ctx)
@@ -39,7 +34,7 @@ func (r *runner) check(ctx context.Context) {
 		if t.Service != "" && t.Ended() {
 			r.fail("%s: ended by itself: %s", t.Name, r.whyEnded(t.Name, v))
 		}
-		for _, problem := range verdict.Disorder(v, t.Killed, r.file.Checks.CleanExits) {
+		for _, problem := range Disorder(v, t.Killed, r.file.Checks.CleanExits) {
 			r.fail("%s: %s", t.Name, problem)
 		}
 	}
@@ -55,32 +50,32 @@ func (r *runner) checkAgents(ctx context.Context) {
 		switch {
 		case err != nil:
 			r.fail("%s: %v", t.Name, err)
-		case agent.State != server.AgentLeft:
+		case agent.State != AgentLeft:
 			r.fail("%s: %s", t.Name, agent)
 		}
 	}
 }
 
 // report sums up.
-func (r *runner) report() *report.Report {
+func (r *runner) report() *Report {
 	begun := r.tasks.Begun()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	rep := &report.Report{
+	rep := &Report{
 		Name: r.file.Name, StopOrder: r.file.StopOrder, Tasks: len(begun),
 		Failures: r.failures, Left: r.leaving.Left(), Elapsed: time.Since(r.begun), LogDir: r.cluster.LogDir(),
 	}
 	for _, p := range r.phases {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)
-		rep.Phases = append(rep.Phases, report.NewPhase(p))
+		rep.Phases = append(rep.Phases, NewPhase(p))
 	}
 	if _, rep.Faults = r.faults.Now(); rep.Faults > 0 {
 		rep.Seed = r.file.Seed
 	}
-	rows := make([]timeline.Row, len(begun))
+	rows := make([]Row, len(begun))
 	for i := range begun {
-		rows[i] = timeline.Row{Task: begun[i].Name, Moments: &begun[i].Moments}
+		rows[i] = Row{Task: begun[i].Name, Moments: &begun[i].Moments}
 	}
-	rep.Timeline = timeline.Start(rows) + timeline.Stop(rows)
+	rep.Timeline = StartTable(rows) + StopTable(rows)
 	return rep
 }

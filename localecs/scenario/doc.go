@@ -1,12 +1,14 @@
-// Package scenario runs a scenario file: task definitions in a local ECS with a
-// real Consul server, steps, and checks of what must be true at the end.
+// Package scenario runs task definitions with a real Consul server, steps, traffic and faults, and
+// judges the result; or task definitions alone, without a server.
 //
-// Flow: 1. file.Load reads the file and reports every mistake in it; 2. Run
-// opens a cluster and starts the Consul server; 3. the steps start and stop
-// tasks, send traffic, wait for conditions; 4. faults begin and end at their
-// times, and a watcher notes what Consul knows and when; 5. the checks are judged and the timeline of each task is drawn.
+// Flow: 1. Prepare, or PreparePlain, reads the definitions and finds every program; 2. Run opens a
+// cluster and starts the Consul server; 3. the steps start and stop tasks, send traffic and wait
+// for conditions; 4. a Schedule begins and ends faults, and a Watcher notes what Consul knows and
+// when; 5. every observation is an Event, which Lines, Objects and Live show and a Recording
+// keeps; 6. checks are judged; a Trial repeats all this under random faults.
 //
-// Owns: the steps and the verdict; below it file, server, traffic, timeline.
+// Owns: the steps, the verdict, the names and form of events, the terminal, the meaning of
+// "in traffic" and of "nothing left".
 // Never does: know how ECS orders containers, or retry a request.
-// Start reading at: Run, then steps.go.
+// Start reading at: Run and steps.go; plan.go for tasks without a scenario.
 package scenario

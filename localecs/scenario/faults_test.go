@@ -11,37 +11,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/fault"
-	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 )
 
 // A scenario whose faults were not made proves nothing, unless it says so.
 func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 	t.Parallel()
-	kill := fault.Fault{At: time.Second, Kill: &fault.Process{Task: "web", Container: "app"}}
-	hang := fault.Fault{For: 3 * time.Second, Endpoint: &fault.Endpoint{Name: fault.STS, Hang: true}}
-	missed := errors.Join(disturbance.ErrMissed, errors.New("it has ended"))
+	kill := chaos.Fault{At: time.Second, Kill: &chaos.Process{Task: "web", Container: "app"}}
+	hang := chaos.Fault{For: 3 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Hang: true}}
+	missed := errors.Join(ErrMissed, errors.New("it has ended"))
 	for _, c := range []struct {
-		event   disturbance.Event
+		event   FaultEvent
 		mayMiss bool
 		failure string
-		told    progress.Event
+		told    Event
 	}{
-		{disturbance.Event{Fault: hang}, false, "", progress.Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
-		{disturbance.Event{Fault: hang, Over: true}, false, "", progress.Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
-		{disturbance.Event{Fault: kill, Err: missed}, false, "fault at 1s: kill -9 web/app: there was nothing to disturb\nit has ended",
-			progress.Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
-		{disturbance.Event{Fault: kill, Err: missed}, true, "",
-			progress.Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
-		{disturbance.Event{Fault: hang, Over: true, Err: io.EOF}, true, "fault at 0s: sts hangs: EOF",
-			progress.Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
+		{FaultEvent{Fault: hang}, false, "", Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
+		{FaultEvent{Fault: hang, Over: true}, false, "", Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
+		{FaultEvent{Fault: kill, Err: missed}, false, "fault at 1s: kill -9 web/app: there was nothing to disturb\nit has ended",
+			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
+		{FaultEvent{Fault: kill, Err: missed}, true, "",
+			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
+		{FaultEvent{Fault: hang, Over: true, Err: io.EOF}, true, "fault at 0s: sts hangs: EOF",
+			Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
 		out := &recorder{}
-		r := &runner{file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out, record: recording.New()}
+		r := &runner{file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out, record: NewRecording()}
 		r.faultTold(c.event)
 		got := out.events[0]
 		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
@@ -56,12 +52,12 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 
 func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
-	r := &runner{tasks: roster.New(), file: &file.Scenario{}, out: &recorder{}, record: recording.New()}
+	r := &runner{tasks: NewRoster(), file: &file.Scenario{}, out: &recorder{}, record: NewRecording()}
 	looked := make(chan struct{})
-	r.faults = disturbance.New(func(fault.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(disturbance.Event) {})
+	r.faults = NewSchedule(func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(FaultEvent) {})
 	defer r.faults.End()
 	over := file.Await{FaultsOver: true, Within: testkit.Patience}
-	r.faults.Add([]fault.Fault{{For: 50 * time.Millisecond, Server: fault.Down}, {Server: fault.Slowed}})
+	r.faults.Add([]chaos.Fault{{For: 50 * time.Millisecond, Server: chaos.Down}, {Server: chaos.Slowed}})
 	if got := r.soFar(doing{step: file.Step{Await: &over}}, nil); got != "2 to come or to end" {
 		t.Errorf("so far %q", got)
 	}
@@ -69,7 +65,7 @@ func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	if err := r.await(context.Background(), over); err != nil {
 		t.Error(err)
 	}
-	r.faults.Add([]fault.Fault{{At: time.Hour, Server: fault.Down}})
+	r.faults.Add([]chaos.Fault{{At: time.Hour, Server: chaos.Down}})
 	over.Within = 10 * time.Millisecond
 	if err := r.await(context.Background(), over); err == nil || err.Error() != "await the end of all faults within 10ms: context deadline exceeded" {
 		t.Error(err)

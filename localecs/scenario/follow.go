@@ -5,27 +5,26 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/screen"
-	"github.com/meshtask/consul-ecs/localecs/scenario/server"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // Progress shows a run to whoever follows it.
 type Progress interface {
 	// Event is called by several goroutines and must not block.
-	Event(progress.Event)
+	Event(Event)
 	// Follow may ask look how the run is at any time, until end returns.
-	Follow(look func() screen.State) (end func())
+	Follow(look func() view.State) (end func())
 }
 
 // tell adds what every event has: when, and in which scenario.
-func (r *runner) tell(e progress.Event) {
+func (r *runner) tell(e Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
-	e.Seconds = progress.Seconds(e.Time.Sub(r.begun))
+	e.Seconds = Seconds(e.Time.Sub(r.begun))
 	e.Scenario = r.file.Name
 	r.record.Note(e)
 	r.out.Event(e)
@@ -33,7 +32,7 @@ func (r *runner) tell(e progress.Event) {
 
 // doing is what the runner is doing, with what is needed to say how far it is.
 type doing struct {
-	screen.Step
+	view.Step
 	step file.Step
 	// answered is how many requests were when it began.
 	answered int
@@ -43,13 +42,13 @@ type doing struct {
 func (r *runner) beginOther(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = doing{Step: screen.Step{Text: text, Begun: time.Now()}}
+	r.now = doing{Step: view.Step{Text: text, Begun: time.Now()}}
 }
 
 // beginStep tells that step n begins, and end that it has ended.
 func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
-	e := progress.Event{Time: time.Now(), Kind: progress.StepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
-	now := doing{Step: screen.Step{Number: n, Count: e.Steps, Text: e.Text, Begun: e.Time}, step: s, answered: r.answered()}
+	e := Event{Time: time.Now(), Kind: KindStepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
+	now := doing{Step: view.Step{Number: n, Count: e.Steps, Text: e.Text, Begun: e.Time}, step: s, answered: r.answered()}
 	if s.Await != nil {
 		now.Within = s.Await.Within
 	}
@@ -59,8 +58,8 @@ func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 	r.tell(e)
 	return func(err error) {
 		begun := e.Time
-		e.Time, e.Kind = time.Now(), progress.StepEnd
-		e.TookSeconds = progress.Seconds(e.Time.Sub(begun))
+		e.Time, e.Kind = time.Now(), KindStepEnd
+		e.TookSeconds = Seconds(e.Time.Sub(begun))
 		if err != nil {
 			e.Error = err.Error()
 		}
@@ -69,21 +68,21 @@ func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 }
 
 // state is how the run is now.
-func (r *runner) state() screen.State {
+func (r *runner) state() view.State {
 	r.mu.Lock()
 	now, watch, faults := r.now, r.watch, r.faults
-	s := screen.State{Scenario: r.file.Name, Begun: r.begun, Step: now.Step}
+	s := view.State{Scenario: r.file.Name, Begun: r.begun, Step: now.Step}
 	r.mu.Unlock()
-	var checks server.Checks
+	var checks Checks
 	if watch != nil {
 		checks, _ = watch.Now()
 	}
 	for _, t := range r.tasks.Begun() {
-		s.Tasks = append(s.Tasks, screen.Task{Name: t.Name, Address: t.IP(), View: t.View(), Checks: checksOf(checks, t.ID())})
+		s.Tasks = append(s.Tasks, view.Task{Name: t.Name, Address: t.IP(), View: t.View(), Checks: checksOf(checks, t.ID())})
 	}
 	if stream := r.shown.Load(); stream != nil {
 		answered, failed, slowest := stream.Totals()
-		s.Traffic = &screen.Traffic{URL: stream.URL(), Rate: stream.Rate(), Answered: answered, Failed: failed, Slowest: slowest}
+		s.Traffic = &view.Traffic{URL: stream.URL(), Rate: stream.Rate(), Answered: answered, Failed: failed, Slowest: slowest}
 	}
 	s.Faults, _ = faults.Now()
 	s.Step.SoFar = r.soFar(now, checks)
@@ -91,13 +90,13 @@ func (r *runner) state() screen.State {
 }
 
 // checksOf counts the checks of a task.
-func checksOf(checks server.Checks, taskID string) screen.Checks {
+func checksOf(checks Checks, taskID string) view.Checks {
 	n := checks.Count(taskID)
-	return screen.Checks{Passing: n[api.HealthPassing], Warning: n[api.HealthWarning], Critical: n[api.HealthCritical]}
+	return view.Checks{Passing: n[api.HealthPassing], Warning: n[api.HealthWarning], Critical: n[api.HealthCritical]}
 }
 
 // soFar says how far a step is, empty when there is nothing to tell.
-func (r *runner) soFar(d doing, checks server.Checks) string {
+func (r *runner) soFar(d doing, checks Checks) string {
 	switch a := d.step.Await; {
 	case a != nil && a.Steady:
 		return r.serviceSoFar(a.Service)

@@ -6,19 +6,17 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
-	"github.com/meshtask/consul-ecs/localecs/scenario/screen"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // recorder keeps what it is told.
-type recorder struct{ events []progress.Event }
+type recorder struct{ events []Event }
 
-func (r *recorder) Event(e progress.Event) { r.events = append(r.events, e) }
+func (r *recorder) Event(e Event) { r.events = append(r.events, e) }
 
-func (r *recorder) Follow(func() screen.State) (end func()) { return func() {} }
+func (r *recorder) Follow(func() view.State) (end func()) { return func() {} }
 
 func TestStepsAreToldAndShown(t *testing.T) {
 	t.Parallel()
@@ -26,7 +24,7 @@ func TestStepsAreToldAndShown(t *testing.T) {
 	step := file.Step{Await: &file.Await{Service: "api", Passing: 2, Within: 90 * time.Second}}
 	r := &runner{
 		file: &file.Scenario{Name: "hello", Steps: []file.Step{{Start: []string{"api"}}, step}},
-		out:  told, record: recording.New(), begun: time.Now(), tasks: roster.New(),
+		out:  told, record: NewRecording(), begun: time.Now(), tasks: NewRoster(),
 	}
 	r.beginOther("start the Consul server")
 	if got := r.state().Step; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
@@ -34,7 +32,7 @@ func TestStepsAreToldAndShown(t *testing.T) {
 	}
 	end := r.beginStep(2, step)
 	got := r.state()
-	want := screen.State{Scenario: "hello", Begun: r.begun, Step: screen.Step{
+	want := view.State{Scenario: "hello", Begun: r.begun, Step: view.Step{
 		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Begun: told.events[0].Time, Within: 90 * time.Second,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -48,9 +46,9 @@ func TestStepsAreToldAndShown(t *testing.T) {
 		}
 		e.Time, e.Seconds, e.TookSeconds = time.Time{}, 0, 0
 	}
-	if diff := cmp.Diff([]progress.Event{
-		{Kind: progress.StepBegin, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api"},
-		{Kind: progress.StepEnd, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api", Error: "step 2: nobody came"},
+	if diff := cmp.Diff([]Event{
+		{Kind: KindStepBegin, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api"},
+		{Kind: KindStepEnd, Scenario: "hello", Step: 2, Steps: 2, Text: "await 2 passing instances of api", Error: "step 2: nobody came"},
 	}, told.events); diff != "" {
 		t.Errorf("told (-want +got):\n%s", diff)
 	}
@@ -58,7 +56,7 @@ func TestStepsAreToldAndShown(t *testing.T) {
 
 func TestRequestsSoFarAreThoseOfTheStep(t *testing.T) {
 	t.Parallel()
-	r := &runner{file: &file.Scenario{}, out: &recorder{}, record: recording.New()}
+	r := &runner{file: &file.Scenario{}, out: &recorder{}, record: NewRecording()}
 	d := doing{step: file.Step{Await: &file.Await{Requests: 40}}}
 	if got := r.soFar(d, nil); got != "0 of 40" {
 		t.Errorf("got %q", got)

@@ -4,13 +4,12 @@ import (
 	"context"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 )
 
 // cleared waits until nothing of a stopped task is left in Consul but what its
 // step says, unless an observer judges that.
 func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
-	r.tasks.Change(name, func(t *roster.Task) { t.Judged = true })
+	r.tasks.Change(name, func(t *Task) { t.Judged = true })
 	if r.observer != nil {
 		return nil
 	}

@@ -4,18 +4,16 @@ import (
 	"errors"
 
 	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/scenario/definitions"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 )
 
 // Plan is a scenario all of whose files were read and whose programs are there.
 type Plan struct {
 	file    *file.Scenario
 	network network.Mode
-	defs    definitions.Definitions
-	images  map[string]image.Image
+	defs    file.Definitions
+	images  map[string]runtime.Image
 	// environmentFiles are their texts, by ARN.
 	environmentFiles map[string]string
 }
@@ -25,7 +23,7 @@ type Plan struct {
 // to read. Nothing was started or written when it returns. vars are the variables of
 // image programs: consul, envoy, bin; the scenario's subnet has to fit the mode.
 func Prepare(f *file.Scenario, vars map[string]string, mode network.Mode) (plan *Plan, warnings []string, err error) {
-	defs, warnings, taskErr := definitions.Read(f)
+	defs, warnings, taskErr := file.Read(f)
 	faultErr := errors.Join(f.FaultProblems(defs.Containers(), mode == network.Host)...)
 	images, imageErr := f.HostImages(vars)
 	files, fileErr := f.EnvironmentFileTexts()
@@ -42,10 +40,10 @@ func (p *Plan) Strangers() []string { return p.defs.Strangers(p.file) }
 func (p *Plan) Name() string { return p.file.Name }
 
 // roster has the scenario's tasks, none of them begun.
-func (p *Plan) roster() *roster.Roster {
-	all := roster.New()
+func (p *Plan) roster() *Roster {
+	all := NewRoster()
 	for name := range p.file.Tasks {
-		all.Add(roster.Task{Name: name, Definition: p.defs.Tasks[name]})
+		all.Add(Task{Name: name, Definition: p.defs.Tasks[name]})
 	}
 	return all
 }

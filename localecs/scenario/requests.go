@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 )
 
 // maxTold is how many lost requests get a line of their own.
@@ -18,8 +16,8 @@ const maxTold = 10
 func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.task(t.Task).IP(), fmt.Sprint(t.Port)))
 	var told atomic.Int64
-	r.traffic = traffic.New(url, r.cluster.Dial, func(f traffic.Failure) {
-		e := progress.Event{Time: f.At, Kind: progress.RequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}
+	r.traffic = New(url, r.cluster.Dial, func(f Failure) {
+		e := Event{Time: f.At, Kind: KindRequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}
 		n := told.Add(1)
 		if n == maxTold {
 			e.Text += " (more are counted only)"
@@ -28,7 +26,7 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			r.tell(e)
 		}
 	})
-	r.traffic.Each = func(q traffic.Request) {
+	r.traffic.Each = func(q Request) {
 		r.record.Request(q)
 		if r.observer != nil {
 			q.Answer = "" // it keeps all of them
@@ -41,12 +39,12 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	if !r.reached[url] {
 		start := time.Now()
 		if err := r.traffic.AwaitFirst(ctx); err != nil {
-			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, traffic.FirstAnswerLimit, err)
+			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, FirstAnswerLimit, err)
 		}
 		r.reached[url] = true
 		rate = fmt.Sprintf("first answer after %s; now %s", time.Since(start).Round(time.Millisecond), rate)
 	}
-	r.tell(progress.Event{Kind: progress.TrafficBegin, Task: t.Task, Address: url, Text: rate})
+	r.tell(Event{Kind: KindTrafficBegin, Task: t.Task, Address: url, Text: rate})
 	r.traffic.Start(ctx, t.Rate)
 	return nil
 }
@@ -69,5 +67,5 @@ func (r *runner) endTraffic(e file.EndTraffic) {
 		r.fail("%s: %s", p.Name, problem)
 		text += ": not as it must be"
 	}
-	r.tell(progress.Event{Kind: progress.TrafficEnd, Phase: p.Name, Text: text})
+	r.tell(Event{Kind: KindTrafficEnd, Phase: p.Name, Text: text})
 }

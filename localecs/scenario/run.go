@@ -11,24 +11,10 @@ import (
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/localecs"
-	"github.com/meshtask/consul-ecs/localecs/infra"
-	"github.com/meshtask/consul-ecs/localecs/logfile"
-	"github.com/meshtask/consul-ecs/localecs/runtime/hostcap"
-	"github.com/meshtask/consul-ecs/localecs/scenario/disturbance"
+
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
-	"github.com/meshtask/consul-ecs/localecs/scenario/leaving"
-	"github.com/meshtask/consul-ecs/localecs/scenario/live"
-	"github.com/meshtask/consul-ecs/localecs/scenario/news"
-	"github.com/meshtask/consul-ecs/localecs/scenario/observe"
-	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/recording"
-	"github.com/meshtask/consul-ecs/localecs/scenario/report"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
-	"github.com/meshtask/consul-ecs/localecs/scenario/server"
-	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
 )
 
 // Options say where a scenario runs.
@@ -44,39 +30,39 @@ type Options struct {
 	// Seed replaces the scenario's; nil leaves it.
 	Seed *uint64
 	// Record keeps what is seen, for pictures; nil for a run of which none is wanted.
-	Record *recording.Recording
+	Record *Recording
 	// Observer, if any, judges the run in place of the scenario's checks.
-	Observer *observe.Recorder
+	Observer *Recorder
 	// Attend, if any, is handed the run once there is a cluster; leave is called when
 	// nothing runs any more.
-	Attend func(*live.Run) (leave func())
+	Attend func(*LiveRun) (leave func())
 	Log    hclog.Logger
 }
 
 // runner carries out one scenario.
 type runner struct {
 	file  *file.Scenario
-	tasks *roster.Roster
+	tasks *Roster
 	out   Progress
 	// observer is nil when the checks judge.
-	observer *observe.Recorder
-	record   *recording.Recording
-	news     *news.News
+	observer *Recorder
+	record   *Recording
+	news     *News
 	begun    time.Time
-	clock    pace.Clock
-	fleet    *fleet.Fleet
-	cluster  *localecs.Cluster // the fleet's
-	look     server.Look
-	watch    *server.Watcher
-	faults   *disturbance.Schedule
-	traffic  *traffic.Stream // nil between the phases
-	phases   []traffic.Phase
+	clock    Clock
+	fleet    *Fleet
+	cluster  *cluster.Cluster // the fleet's
+	look     Look
+	watch    *Watcher
+	faults   *Schedule
+	traffic  *TrafficStream // nil between the phases
+	phases   []Phase
 	reached  map[string]bool // URLs that have answered traffic
 	// shown is the traffic for who follows the run, from another goroutine.
-	shown atomic.Pointer[traffic.Stream]
+	shown atomic.Pointer[TrafficStream]
 
-	live    *live.Run
-	leaving *leaving.Watch
+	live    *LiveRun
+	leaving *Watch
 
 	mu       sync.Mutex // guards what follows, and watch
 	now      doing
@@ -86,7 +72,7 @@ type runner struct {
 // Run carries out the scenario and judges it. The report tells what failed;
 // the error is about the scenario not being runnable at all. Everything it
 // started is gone when it returns.
-func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err error) {
+func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 	r := p.runner(o)
 	f := r.file
 	fleet, err := p.open(r, o)
@@ -94,14 +80,14 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 		return nil, err
 	}
 	cluster := fleet.Cluster()
-	r.fleet, r.cluster, r.live = fleet, cluster, live.New(f, r.tasks, fleet.Region())
+	r.fleet, r.cluster, r.live = fleet, cluster, NewLiveRun(f, r.tasks, fleet.Region())
 	defer r.attended(o)()
 	defer func() {
 		if closeErr := fleet.Close(); closeErr != nil {
 			rep, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
 		}
 	}()
-	r.tell(progress.Event{Kind: progress.Scenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)})
+	r.tell(Event{Kind: KindScenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)})
 
 	r.beginOther("start the Consul server")
 	defer o.Progress.Follow(r.state)()
@@ -126,7 +112,7 @@ func (p *Plan) Run(ctx context.Context, o Options) (rep *report.Report, err erro
 	if why := r.why(ctx, nil); why != nil {
 		return nil, why
 	}
-	if hostcap.Fault(err) {
+	if host.Fault(err) {
 		return nil, err
 	}
 	if err != nil {
@@ -145,13 +131,13 @@ func (p *Plan) runner(o Options) *runner {
 		f.Seed = *o.Seed
 	}
 	if o.Record == nil {
-		o.Record = recording.New()
+		o.Record = NewRecording()
 	}
 	r := &runner{
 		file: &f, out: o.Progress, observer: o.Observer, record: o.Record, begun: time.Now(),
 		tasks: p.roster(), reached: map[string]bool{},
 	}
-	r.news = news.New(r.tasks, r.record, r.tell)
+	r.news = NewNews(r.tasks, r.record, r.tell)
 	r.record.Start(f.Name, f.StopOrder, r.begun)
 	return r
 }
@@ -173,18 +159,18 @@ func (r *runner) drain(ctx context.Context) error {
 // lookOn follows what Consul knows until ctx ends.
 func (r *runner) lookOn(ctx context.Context, watching *sync.WaitGroup) {
 	watching.Go(func() { r.watch.Run(ctx) })
-	watching.Go(func() { server.FollowTokens(ctx, r.look.Client, r.news.TokenChanged) })
-	watching.Go(func() { server.Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
+	watching.Go(func() { FollowTokens(ctx, r.look.Client, r.news.TokenChanged) })
+	watching.Go(func() { Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
 	if r.observer != nil {
 		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
 	}
 }
 
 // open makes what tasks run in.
-func (p *Plan) open(r *runner, o Options) (*fleet.Fleet, error) {
+func (p *Plan) open(r *runner, o Options) (*Fleet, error) {
 	f := r.file
-	return fleet.Open(fleet.Options{
-		Cluster: localecs.Options{
+	return Open(FleetOptions{
+		Cluster: cluster.Options{
 			Name: f.Cluster, Region: f.Region, Account: f.Account,
 			Network: p.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
@@ -223,28 +209,28 @@ func (r *runner) fail(format string, args ...any) {
 }
 
 // serverEnded is why the Consul server is gone.
-func (r *runner) serverEnded(s *infra.Running) error {
+func (r *runner) serverEnded(s *cluster.Running) error {
 	if lost := r.cluster.Err(); lost != nil {
 		return lost
 	}
-	return fmt.Errorf("the Consul server has ended: %s (log: %s)", logfile.LastLine(s.LogFile), s.LogFile)
+	return fmt.Errorf("the Consul server has ended: %s (log: %s)", cluster.LastLine(s.LogFile), s.LogFile)
 }
 
-func (r *runner) startConsul(ctx context.Context) (*infra.Running, error) {
+func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 	token := uuid.New().String()
-	running, client, err := server.Start(ctx, r.cluster, &r.file.Consul, token)
+	running, client, err := StartServer(ctx, r.cluster, &r.file.Consul, token)
 	if err != nil {
 		return nil, err
 	}
-	r.look = server.Look{Client: client, Checks: r.file.Checks}
-	r.tell(progress.Event{Kind: progress.Consul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
+	r.look = Look{Client: client, Checks: r.file.Checks}
+	r.tell(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
 	r.mu.Lock()
-	r.watch = server.NewWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
+	r.watch = NewWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
 		checks, _ := r.watch.Now()
 		r.news.CheckChanged(at, c, status, checks)
 	})
 	r.mu.Unlock()
-	r.leaving = &leaving.Watch{Tasks: r.tasks, Look: r.look, Tell: r.tell}
+	r.leaving = &Watch{Tasks: r.tasks, Look: r.look, Tell: r.tell}
 	r.live.HasConsul(r.watch, token)
 	return running, nil
 }

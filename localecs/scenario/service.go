@@ -7,23 +7,19 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/localecs/controlplane"
-	"github.com/meshtask/consul-ecs/localecs/region"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/fleet"
-	"github.com/meshtask/consul-ecs/localecs/scenario/pace"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
 )
 
 // expect makes place for a task that begins without a step of its own.
 func (r *runner) expect(name string, l controlplane.Launch) {
-	r.tasks.Add(roster.Task{Name: name, Definition: l.Definition, Service: l.Service})
+	r.tasks.Add(Task{Name: name, Definition: l.Definition, Service: l.Service})
 }
 
 // joined takes a task in that has begun so.
-func (r *runner) joined(b region.Begun) {
+func (r *runner) joined(b cluster.Begun) {
 	if b.Err != nil {
 		r.fail("start %s: %v", b.Name, b.Err)
 		return
@@ -61,8 +57,8 @@ func (r *runner) tellService(name string) error {
 		return err
 	}
 	_, definition, _ := strings.Cut(s.TaskDefinition, "/")
-	text := fmt.Sprintf("service %s: %d tasks of %s wanted, %s", name, s.DesiredCount, definition, fleet.SoFar(s))
-	r.tell(progress.Event{Kind: progress.Service, Service: name, Text: text})
+	text := fmt.Sprintf("service %s: %d tasks of %s wanted, %s", name, s.DesiredCount, definition, SoFar(s))
+	r.tell(Event{Kind: KindService, Service: name, Text: text})
 	return nil
 }
 
@@ -77,7 +73,7 @@ func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) er
 // awaitSteady waits until a service is as it is to be, and nothing is left of
 // the tasks that it has stopped.
 func (r *runner) awaitSteady(ctx context.Context, name string, leaves file.Leaves) error {
-	err := pace.Until(ctx, func() (bool, error) {
+	err := Until(ctx, func() (bool, error) {
 		if err := r.clearStopped(ctx, name, leaves); err != nil {
 			return false, err
 		}
@@ -94,7 +90,7 @@ func (r *runner) awaitSteady(ctx context.Context, name string, leaves file.Leave
 	return r.tellService(name)
 }
 
-// stopping says whether tasks of a service are stopping, or have not been looked
+// stopping reports whether tasks of a service are stopping, or have not been looked
 // at since.
 func (r *runner) stopping(service string) bool {
 	for _, t := range r.tasks.Begun() {
@@ -134,5 +130,5 @@ func (r *runner) serviceSoFar(name string) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fleet.SoFar(s)
+	return SoFar(s)
 }

@@ -8,12 +8,11 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/meshtask/consul-ecs/localecs"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/scenario/progress"
-	"github.com/meshtask/consul-ecs/localecs/scenario/roster"
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // steps carries out the steps in order; the first that fails ends them.
@@ -98,21 +97,21 @@ func (r *runner) start(names []string) error {
 }
 
 // began notes a task that has begun.
-func (r *runner) began(name string, task *localecs.Task) {
+func (r *runner) began(name string, task *cluster.Task) {
 	r.tasks.Begin(name, task)
 	r.record.Begin(r.tasks.Task(name))
-	r.tell(progress.Event{Kind: progress.Task, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
+	r.tell(Event{Kind: KindTask, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
 }
 
 // task is a task that has begun; nil for one that has not.
-func (r *runner) task(name string) *localecs.Task { return r.tasks.Task(name).Task }
+func (r *runner) task(name string) *cluster.Task { return r.tasks.Task(name).Task }
 
 // kill sends a signal into a container. ECS ends the task of an essential one,
 // which is then no surprise; nor is that it had to be killed.
 func (r *runner) kill(k file.Kill) error {
 	signal, process := syscall.SIGKILL, "its first process"
 	if k.Signal != "" {
-		signal, _ = image.ParseSignal(k.Signal) // the file was checked
+		signal, _ = runtime.ParseSignal(k.Signal) // the file was checked
 	}
 	if k.Process != "" {
 		process = k.Process
@@ -122,7 +121,7 @@ func (r *runner) kill(k file.Kill) error {
 	}
 	r.tasks.MayKill(k.Task, k.Container)
 	name := unix.SignalName(signal)
-	r.tell(progress.Event{Kind: progress.Kill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
+	r.tell(Event{Kind: KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
 	if err := r.task(k.Task).Kill(k.Container, k.Process, signal); err != nil {
 		return fmt.Errorf("kill in %s: %w", k.Task, err)
 	}
@@ -132,13 +131,13 @@ func (r *runner) kill(k file.Kill) error {
 // killAll kills everything in a task at once, as the death of what it runs on
 // does.
 func (r *runner) killAll(name string) error {
-	r.tasks.Change(name, func(t *roster.Task) {
+	r.tasks.Change(name, func(t *Task) {
 		t.MayEnd = true
 		for _, c := range t.Definition.ContainerDefinitions {
 			t.Killed = append(t.Killed, c.Name)
 		}
 	})
-	r.tell(progress.Event{Kind: progress.Kill, Task: name, Detail: unix.SignalName(syscall.SIGKILL), Text: "SIGKILL to everything in it"})
+	r.tell(Event{Kind: KindKill, Task: name, Detail: unix.SignalName(syscall.SIGKILL), Text: "SIGKILL to everything in it"})
 	r.task(name).KillAll()
 	return nil
 }

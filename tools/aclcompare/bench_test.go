@@ -7,7 +7,6 @@ import (
 
 	"github.com/hashicorp/consul/acl"
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // hundred are a token's 100 policies with 100 rules each.
@@ -100,14 +99,14 @@ func BenchmarkDecide(b *testing.B) {
 		name  string
 		query aclrules.Query
 	}{
-		{"exact", aclrules.Query{Resource: policy.Service, Segment: "team-42-service-17", Access: aclrules.WriteAccess}},
-		{"prefix", aclrules.Query{Resource: policy.Service, Segment: "team-42-service-17-sidecar-proxy", Access: aclrules.WriteAccess}},
-		{"key", aclrules.Query{Resource: policy.Key, Segment: "app/team-7-service-3/config", Access: aclrules.ReadAccess}},
-		{"write-prefix", aclrules.Query{Resource: policy.Key, Segment: "app/team-7-service-3/", Access: aclrules.WritePrefix}},
-		{"intention", aclrules.Query{Resource: policy.Intention, Segment: "team-1-service-1", Access: aclrules.ReadAccess}},
-		{"all-intentions", aclrules.Query{Resource: policy.Intention, Segment: "*", Access: aclrules.WriteAccess}},
-		{"scalar", aclrules.Query{Resource: policy.Operator, Access: aclrules.ReadAccess}},
-		{"none", aclrules.Query{Resource: policy.Node, Segment: "ip-10-0-0-1", Access: aclrules.ReadAccess}},
+		{"exact", aclrules.Query{Resource: aclrules.Service, Segment: "team-42-service-17", Access: aclrules.WriteAccess}},
+		{"prefix", aclrules.Query{Resource: aclrules.Service, Segment: "team-42-service-17-sidecar-proxy", Access: aclrules.WriteAccess}},
+		{"key", aclrules.Query{Resource: aclrules.Key, Segment: "app/team-7-service-3/config", Access: aclrules.ReadAccess}},
+		{"write-prefix", aclrules.Query{Resource: aclrules.Key, Segment: "app/team-7-service-3/", Access: aclrules.WritePrefix}},
+		{"intention", aclrules.Query{Resource: aclrules.Intention, Segment: "team-1-service-1", Access: aclrules.ReadAccess}},
+		{"all-intentions", aclrules.Query{Resource: aclrules.Intention, Segment: "*", Access: aclrules.WriteAccess}},
+		{"scalar", aclrules.Query{Resource: aclrules.Operator, Access: aclrules.ReadAccess}},
+		{"none", aclrules.Query{Resource: aclrules.Node, Segment: "ip-10-0-0-1", Access: aclrules.ReadAccess}},
 	} {
 		b.Run(c.name+"/ours", func(b *testing.B) {
 			b.ReportAllocs()

@@ -11,13 +11,12 @@ import (
 
 	"github.com/hashicorp/consul/acl"
 	"github.com/meshtask/consul-ecs/aclrules"
-	"github.com/meshtask/consul-ecs/aclrules/policy"
 )
 
 // ours and theirs parse policies anew each time.
 func ours(texts ...string) (rules []aclrules.Sourced, err error) {
 	for _, text := range texts {
-		p, err := policy.Parse(text)
+		p, err := aclrules.Parse(text)
 		if err != nil {
 			return nil, err
 		}
@@ -97,14 +96,14 @@ func (d dice) text(salt string) string {
 	fmt.Fprintf(&b, "# %s\n", salt)
 	for range d.IntN(9) {
 		if d.IntN(6) == 0 {
-			fmt.Fprintf(&b, "%s = %q\n", pick(d, policy.Scalars()...), strings.ReplaceAll(d.level(), "list", "read"))
+			fmt.Fprintf(&b, "%s = %q\n", pick(d, aclrules.Scalars()...), strings.ReplaceAll(d.level(), "list", "read"))
 			continue
 		}
-		r := policy.Rule{Resource: pick(d, append(policy.Segmented(), policy.Service, policy.Key)...), Prefix: d.IntN(2) == 0, Segment: d.name(salt), Level: d.level()}
-		if r.Level == "list" && r.Resource != policy.Key && d.IntN(20) > 0 {
+		r := aclrules.Rule{Resource: pick(d, append(aclrules.Segmented(), aclrules.Service, aclrules.Key)...), Prefix: d.IntN(2) == 0, Segment: d.name(salt), Level: d.level()}
+		if r.Level == "list" && r.Resource != aclrules.Key && d.IntN(20) > 0 {
 			r.Level = "deny"
 		}
-		if r.Resource == policy.Service && d.IntN(3) == 0 {
+		if r.Resource == aclrules.Service && d.IntN(3) == 0 {
 			r.Intentions = strings.ReplaceAll(d.level(), "list", "deny")
 		}
 		b.WriteString(r.HCL() + "\n")
@@ -113,9 +112,9 @@ func (d dice) text(salt string) string {
 }
 
 func (d dice) question(salt string) aclrules.Query {
-	all := append(append(policy.Scalars(), policy.Segmented()...), policy.Intention, policy.Intention, policy.Service, policy.Key, policy.Key)
+	all := append(append(aclrules.Scalars(), aclrules.Segmented()...), aclrules.Intention, aclrules.Intention, aclrules.Service, aclrules.Key, aclrules.Key)
 	q := aclrules.Query{Resource: pick(d, all...), Segment: pick(d, d.name(salt), d.name(salt)+"b", "*", "other"), Access: pick(d, aclrules.ReadAccess, aclrules.WriteAccess)}
-	if q.Resource == policy.Key {
+	if q.Resource == aclrules.Key {
 		q.Access = pick(d, aclrules.ReadAccess, aclrules.ListAccess, aclrules.WriteAccess, aclrules.WritePrefix)
 	}
 	return q
@@ -173,15 +172,15 @@ func FuzzSamePolicies(f *testing.F) {
 		if ourErr != nil {
 			return
 		}
-		questions := []aclrules.Query{{Resource: policy.Intention, Segment: "*", Access: aclrules.ReadAccess}, {Resource: policy.Intention, Segment: "*", Access: aclrules.WriteAccess}}
-		for _, s := range append(policy.Scalars(), policy.Segmented()...) {
+		questions := []aclrules.Query{{Resource: aclrules.Intention, Segment: "*", Access: aclrules.ReadAccess}, {Resource: aclrules.Intention, Segment: "*", Access: aclrules.WriteAccess}}
+		for _, s := range append(aclrules.Scalars(), aclrules.Segmented()...) {
 			for _, segment := range segments(rules) {
 				questions = append(questions, aclrules.Query{Resource: s, Segment: segment, Access: aclrules.ReadAccess}, aclrules.Query{Resource: s, Segment: segment, Access: aclrules.WriteAccess})
 			}
 		}
 		for _, segment := range segments(rules) {
-			questions = append(questions, aclrules.Query{Resource: policy.Key, Segment: segment, Access: aclrules.ListAccess}, aclrules.Query{Resource: policy.Key, Segment: segment, Access: aclrules.WritePrefix},
-				aclrules.Query{Resource: policy.Intention, Segment: segment, Access: aclrules.ReadAccess}, aclrules.Query{Resource: policy.Intention, Segment: segment, Access: aclrules.WriteAccess})
+			questions = append(questions, aclrules.Query{Resource: aclrules.Key, Segment: segment, Access: aclrules.ListAccess}, aclrules.Query{Resource: aclrules.Key, Segment: segment, Access: aclrules.WritePrefix},
+				aclrules.Query{Resource: aclrules.Intention, Segment: segment, Access: aclrules.ReadAccess}, aclrules.Query{Resource: aclrules.Intention, Segment: segment, Access: aclrules.WriteAccess})
 		}
 		if _, difference := differ([]string{text}, questions); difference != "" {
 			t.Fatalf("%q: %s", text, difference)

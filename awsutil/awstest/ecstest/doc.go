@@ -17,9 +17,9 @@
 // calls fail. Services work as well: call CreateService through the SDK.
 //
 // A definition of your own is registered with Register; what its containers do is
-// in package localecs/simulated/life: the variable LOCALECS_SIMULATE.
+// in package localecs/ecs/simulated: the variable LOCALECS_SIMULATE.
 //
-// Owns: the way from a test to localecs/simulated.
+// Owns: the way from a test to localecs/ecs/simulated.
 // Never does: run outside tests.
 // Start reading at: New.
 package ecstest

@@ -10,7 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"github.com/meshtask/consul-ecs/localecs/simulated"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
 // Options describe the ECS; in the zero Options nothing takes time, nothing is

@@ -17,7 +17,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/localecs/controlplane/ecs"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // call calls an operation with a Config, as AWS's SDK does, and decodes the
@@ -59,8 +59,8 @@ func call(t *testing.T, c aws.Config, operation string, in, out any) (status int
 // describe describes tasks in words: last and desired status, stop code.
 func describe(t *testing.T, c aws.Config, tasks ...string) (words []string) {
 	t.Helper()
-	var out ecs.TasksOutput
-	if status := call(t, c, "DescribeTasks", ecs.DescribeTasksInput{Tasks: tasks, Include: []string{"TAGS"}}, &out); status != http.StatusOK {
+	var out shapes.TasksOutput
+	if status := call(t, c, "DescribeTasks", shapes.DescribeTasksInput{Tasks: tasks, Include: []string{"TAGS"}}, &out); status != http.StatusOK {
 		t.Fatalf("status %d", status)
 	}
 	for _, task := range out.Tasks {
@@ -80,10 +80,10 @@ func TestTenThousandTasks(t *testing.T) {
 	tasks := e.Run(ecstest.Group{Family: "web", Count: n, Tags: map[string]string{"team": "shop"}})
 	t.Logf("%d tasks are RUNNING after %s", n, time.Since(begin))
 	seen := map[string]bool{}
-	var page ecs.ListTasksOutput
+	var page shapes.ListTasksOutput
 	for {
 		token := page.NextToken
-		page = ecs.ListTasksOutput{}
+		page = shapes.ListTasksOutput{}
 		call(t, e.Config(), "ListTasks", map[string]any{"family": "web", "nextToken": token}, &page)
 		for i, words := range describe(t, e.Config(), page.TaskARNs...) {
 			if words != "RUNNING/RUNNING  1" {

@@ -168,7 +168,7 @@ func anyCovers(dirs []string, pkg string) bool {
 	return slices.ContainsFunc(dirs, func(d string) bool { return covers(d, pkg) })
 }
 
-// testOnly says whether a package only ever runs in tests.
+// testOnly reports whether a package only ever runs in tests.
 func (h House) testOnly(pkg string) bool {
 	g, _ := h.place(pkg)
 	return g != nil && g.TestOnly

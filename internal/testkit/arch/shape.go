@@ -10,7 +10,7 @@ import (
 // function, and the most methods of an interface.
 const (
 	maxFile      = 400
-	maxPackage   = 1200
+	maxPackage   = 3000
 	maxFunction  = 60
 	maxInterface = 5
 )

@@ -5,29 +5,11 @@ import (
 	"bytes"
 	"maps"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
-
-// Build builds programs of this project, static ones, by their packages' paths,
-// and returns the directory they are in.
-func Build(t testing.TB, packages ...string) string {
-	t.Helper()
-	dir := t.TempDir()
-	for _, p := range packages {
-		build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, filepath.Base(p)), "./"+p)
-		build.Dir, build.Env = testkit.Root(), append(os.Environ(), "CGO_ENABLED=0")
-		if out, code := Finish(build); code != 0 {
-			t.Fatalf("go build ./%s: exit code %d: %s%s", p, code, out.Stdout, out.Stderr)
-		}
-	}
-	return dir
-}
 
 // Dir is a directory of an image.
 type Dir struct {
@@ -41,7 +23,7 @@ type Dir struct {
 // come along. Changes are instructions of a Dockerfile, such as USER 5996.
 func (e *Engine) Image(t testing.TB, name string, programs map[string]string, dirs []Dir, changes ...string) string {
 	t.Helper()
-	binds, err := new(image.Resolver).Binds(image.Image{Programs: programs})
+	binds, err := new(runtime.Resolver).Binds(runtime.Image{Programs: programs})
 	if err != nil {
 		t.Fatal(err)
 	}

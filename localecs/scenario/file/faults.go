@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/meshtask/consul-ecs/localecs/fault"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
 // world is what faults may be about. Containers are nil for a task whose
 // definition was not read; that a service starts a task shows in its name only.
-func (s *Scenario) world(containers map[string][]string) fault.World {
-	w := fault.World{Containers: map[string][]string{}}
+func (s *Scenario) world(containers map[string][]string) chaos.Setting {
+	w := chaos.Setting{Containers: map[string][]string{}}
 	for name := range s.Tasks {
 		w.Containers[name] = containers[name]
 	}
@@ -30,7 +30,7 @@ func (s *Scenario) world(containers map[string][]string) fault.World {
 
 // faultProblems looks at a step's faults, and at whether there are any to await.
 func (s *Scenario) faultProblems(step Step, p *progress, add func(string, ...any)) {
-	for _, err := range fault.Problems(step.Faults, s.world(nil)) {
+	for _, err := range chaos.Problems(step.Faults, s.world(nil)) {
 		add("%w", err)
 	}
 	p.faults = p.faults || len(step.Faults) > 0
@@ -48,9 +48,9 @@ func (s *Scenario) faultProblems(step Step, p *progress, add func(string, ...any
 func (s *Scenario) FaultProblems(containers map[string][]string, noLinks bool) []error {
 	world := s.world(containers)
 	world.NoLinks = noLinks
-	errs := fault.Problems(s.Faults, world)
+	errs := chaos.Problems(s.Faults, world)
 	for i, step := range s.Steps {
-		for _, err := range fault.Problems(step.Faults, world) {
+		for _, err := range chaos.Problems(step.Faults, world) {
 			errs = append(errs, fmt.Errorf("steps[%d]: %w", i, err))
 		}
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/meshtask/consul-ecs/localecs/fault"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
 // withFaults is a scenario with a schedule and a step that has one.
@@ -15,7 +15,7 @@ name: x
 seed: 18446744073709551615
 tasks: {web: web.json}
 images: {i: {programs: {}}}
-consul: {image: i, address: 10.42.0.254}
+consul: {image: i}
 faults:
 - {at: 2s, for: 1m, endpoint: {name: metadata, task: web, status: 429, share: 0.25}}
 - {kill: {task: web, container: app, process: envoy}}
@@ -32,16 +32,16 @@ func TestAScheduleIsRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []fault.Fault{
-		{At: 2 * time.Second, For: time.Minute, Endpoint: &fault.Endpoint{Name: fault.Metadata, Task: "web", Status: 429, Share: 0.25}},
-		{Kill: &fault.Process{Task: "web", Container: "app", Process: "envoy"}},
+	want := []chaos.Fault{
+		{At: 2 * time.Second, For: time.Minute, Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Status: 429, Share: 0.25}},
+		{Kill: &chaos.Process{Task: "web", Container: "app", Process: "envoy"}},
 	}
 	if diff := cmp.Diff(want, s.Faults); diff != "" || s.Seed != 1<<64-1 {
 		t.Errorf("seed %d, faults (-want +got):\n%s", s.Seed, diff)
 	}
-	want = []fault.Fault{
-		{At: 500 * time.Millisecond, For: 2 * time.Second, Endpoint: &fault.Endpoint{Name: fault.STS, Skew: -20 * time.Minute}},
-		{Kill: &fault.Process{Task: "web", Container: "ap"}},
+	want = []chaos.Fault{
+		{At: 500 * time.Millisecond, For: 2 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Skew: -20 * time.Minute}},
+		{Kill: &chaos.Process{Task: "web", Container: "ap"}},
 	}
 	if diff := cmp.Diff(want, s.Steps[1].Faults); diff != "" {
 		t.Errorf("a step's faults (-want +got):\n%s", diff)

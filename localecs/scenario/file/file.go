@@ -5,15 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/textfile"
-	"github.com/meshtask/consul-ecs/localecs/fault"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file/strict"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // FileName is the scenario file of a scenario directory.
@@ -55,27 +55,24 @@ type Scenario struct {
 	GatePeriod time.Duration `yaml:"gatePeriod"`
 	Consul     Consul        `yaml:"consul"`
 	// API is how the ECS API is that tasks call.
-	API wish.API `yaml:"api"`
+	API API `yaml:"api"`
 	// Tasks are by the name that the steps use.
 	Tasks map[string]Task `yaml:"tasks"`
 	// Services are ECS services by their name. Their tasks are called <service>-1,
 	// <service>-2 and so on, in the order of their start.
-	Services map[string]wish.Service `yaml:"services"`
+	Services map[string]Service `yaml:"services"`
 
 	// Seed draws the requests that a fault's share strikes; the same seed draws
 	// the same.
 	Seed uint64 `yaml:"seed"`
 	// Faults begin at their times after the first step has begun.
-	Faults []fault.Fault `yaml:"faults"`
+	Faults []chaos.Fault `yaml:"faults"`
 	Steps  []Step        `yaml:"steps"`
 	Checks Checks        `yaml:"checks"`
 
 	// Dir is where the file lies; relative paths start there.
 	Dir string `yaml:"-"`
 }
-
-// Image is what stands in for an image.
-type Image = wish.Image
 
 // Role is an IAM role with its tags.
 type Role struct {
@@ -87,8 +84,11 @@ type Role struct {
 // Consul is the Consul server of the scenario, outside of ECS: ACLs on,
 // default deny.
 type Consul struct {
-	Image   string `yaml:"image"`
-	Address string `yaml:"address"`
+	Image string `yaml:"image"`
+	// Address is where the server listens. It follows from the subnet.
+	Address string `yaml:"-"`
+	// OldAddress is refused: it had one legal value, Address.
+	OldAddress string `yaml:"address" removed:"true"`
 	// Datacenter is dc1 if it is empty.
 	Datacenter string `yaml:"datacenter"`
 	// AuthMethods are aws-iam methods that ask the simulated STS and IAM.
@@ -153,7 +153,7 @@ type Checks struct {
 	// NoServices lists services no instance of which may be left.
 	NoServices []string `yaml:"noServices"`
 	// AgentsLeft: the Consul agent of each stopped task has left in order, or as
-	// its step says.
+	// its step declares.
 	AgentsLeft bool `yaml:"agentsLeft"`
 	// CleanExits: every container of a stopped task ended with 0, but for those
 	// that a step or a fault has killed.
@@ -208,7 +208,7 @@ func eachIn(path string, err error) error {
 	return errors.Join(errs...)
 }
 
-// Default is what a scenario has that says nothing.
+// Default has the values of what a scenario leaves out.
 func Default() *Scenario {
 	return &Scenario{
 		Account:   "123456789012",
@@ -223,8 +223,11 @@ func Default() *Scenario {
 // are what is wrong with the values.
 func parse(data []byte, problems func(*Scenario) []error) (*Scenario, error) {
 	s := Default()
-	if err := strict.Unmarshal(data, s, foreign(data)); err != nil {
+	if err := Unmarshal(data, s, foreign(data)); err != nil {
 		return nil, err
+	}
+	if subnet, err := netip.ParsePrefix(s.Subnet); err == nil { // else a problem
+		s.Consul.Address = shapes.ServiceAddress(subnet).String()
 	}
 	return s, errors.Join(problems(s)...)
 }

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 func TestLoadReadsTheExample(t *testing.T) {
@@ -27,7 +28,7 @@ func TestLoadReadsTheExample(t *testing.T) {
 		t.Errorf("stop order %q, want the default", f.StopOrder)
 	}
 	roles := f.IdentityRoles()
-	slices.SortFunc(roles, func(a, b identity.Role) int { return strings.Compare(a.ARN(), b.ARN()) })
+	slices.SortFunc(roles, func(a, b iam.Role) int { return strings.Compare(a.ARN(), b.ARN()) })
 	if len(roles) != 3 || roles[0].ARN() != "arn:aws:iam::123456789012:role/consul-ecs/api" || roles[2].ARN() != "arn:aws:iam::123456789012:role/hello-mesh-controller" {
 		t.Errorf("roles %+v", roles)
 	}
@@ -106,7 +107,6 @@ faults: [{for: 1s}]
 		`images["i"].volumes: /x: owner "root": want uid:gid, such as 5996:5996`,
 		`consul.image: "none" is not in images`,
 		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
-		`consul.address: want the server's address, the last but one of subnet 10.42.0.0`,
 		`steps[0]: start: task "cache" is not in tasks`,
 		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got start, stop, nothing else`,
 		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got nothing else`,
@@ -181,6 +181,22 @@ faults: [{for: 1s}]
 	}
 }
 
+func TestConsulAddressFollowsFromTheSubnet(t *testing.T) {
+	t.Parallel()
+	const rest = "name: x\nsubnet: 10.7.4.0/22\ntasks: {a: a.json}\nimages: {i: {}}\n"
+	s, err := parseScenario([]byte(rest + "consul: {image: i}\n"))
+	if err != nil || s.Consul.Address != "10.7.7.254" {
+		t.Errorf("address %q, %v", s.Consul.Address, err)
+	}
+	for _, address := range []string{"10.7.7.254", "10.7.7.9"} {
+		_, err = parseScenario([]byte(rest + "consul: {image: i, address: " + address + "}\n"))
+		const want = "consul.address is no longer a setting: delete it; the server listens at 10.7.7.254"
+		if err == nil || err.Error() != want {
+			t.Errorf("%s: %v, want %s", address, err, want)
+		}
+	}
+}
+
 func TestShortAndLongForms(t *testing.T) {
 	t.Parallel()
 	s, err := parseScenario([]byte(`
@@ -189,7 +205,7 @@ timeScale: 10
 gatePeriod: 5s
 tasks: {a: a.json, b: {definition: b.json, service: b-service}, c: {definition: c.json, commands: {x: [run, -y]}}}
 images: {i: {volumes: {/data: "5996:5995", /b: "0:0"}}}
-consul: {image: i, address: 10.42.0.254}
+consul: {image: i}
 steps:
 - start: [a, b, c]
 - traffic: {task: a, port: 80, rate: 1}
@@ -217,7 +233,7 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]image.Dir{{Path: "/b"}, {Path: "/data", UID: 5996, GID: 5995}}, images["i"].Volumes); diff != "" {
+	if diff := cmp.Diff([]runtime.Dir{{Path: "/b"}, {Path: "/data", UID: 5996, GID: 5995}}, images["i"].Volumes); diff != "" {
 		t.Errorf("volumes (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(Leaves{Agent: "it was killed"}, s.Steps[3].Await.Leaves()); diff != "" || !s.Checks.AgentsLeft || !s.Checks.CleanExits {

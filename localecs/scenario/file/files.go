@@ -8,15 +8,15 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/textfile"
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // HostImages are the scenario's images with their variables filled in. What this
 // machine does not have, or what lacks something it needs, is all named in the error.
-func (s *Scenario) HostImages(vars map[string]string) (map[string]image.Image, error) {
-	images := map[string]image.Image{}
+func (s *Scenario) HostImages(vars map[string]string) (map[string]runtime.Image, error) {
+	images := map[string]runtime.Image{}
 	var errs []error
-	var resolver image.Resolver
+	var resolver runtime.Resolver
 	for name, i := range s.Images {
 		of, missing := i.Host(name, s.Dir, vars, &resolver)
 		images[name], errs = of, append(errs, missing...)

@@ -7,12 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/localecs/fault"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// NamesDirectory tells whether a name may become that of a directory: one path
+// NamesDirectory reports whether a name may become that of a directory: one path
 // element, and no option or hidden file.
 func NamesDirectory(name string) bool {
 	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]*$`).MatchString(name)
@@ -47,21 +46,18 @@ func (s *Scenario) problems() []error {
 		if task.Definition == "" {
 			add("tasks[%q]: want the task definition's file", name)
 		}
-		for _, text := range wish.CheckTags(task.Tags, task.PropagateTags, "TASK_DEFINITION", "NONE") {
+		for _, text := range CheckTags(task.Tags, task.PropagateTags, "TASK_DEFINITION", "NONE") {
 			add("tasks[%q].%s", name, text)
 		}
 	}
 	s.serviceProblems(add)
 	switch {
-	case s.Consul.Image == "" && s.Consul.Address == "":
-		add("consul: every scenario has a Consul server: want its image, one of images, and its address, the last but one of subnet %s. Without one, task definitions run by themselves: localecs run FILE.json", s.Subnet)
+	case s.Consul.Image == "":
+		add("consul: every scenario has a Consul server: want its image, one of images. Without one, task definitions run by themselves: localecs run FILE.json")
 	case s.Images[s.Consul.Image] == nil:
 		add("consul.image: %q is not in images", s.Consul.Image)
 	}
-	if s.Consul.Address == "" && s.Consul.Image != "" {
-		add("consul.address: want the server's address, the last but one of subnet %s", s.Subnet)
-	}
-	return slices.Concat(errs, s.settingProblems(), fault.Problems(s.Faults, s.world(nil)), s.stepsProblems())
+	return slices.Concat(errs, s.settingProblems(), chaos.Problems(s.Faults, s.world(nil)), s.stepsProblems())
 }
 
 // serviceProblems looks at services, whose tasks get names of their own.
@@ -119,6 +115,8 @@ func (s *Scenario) settingProblems() []error {
 	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
 		add("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet)
+	} else if s.Consul.OldAddress != "" {
+		add("consul.address is no longer a setting: delete it; the server listens at %s", s.Consul.Address)
 	}
 	return errs
 }

@@ -1,15 +1,19 @@
 package file
 
 import (
-	"github.com/meshtask/consul-ecs/localecs/endpoints/identity"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// IdentityRoles are the scenario's IAM roles in the simulator's form. "consul-ecs/web"
-// is role web with path /consul-ecs/.
-func (s *Scenario) IdentityRoles() []identity.Role {
-	var roles []identity.Role
+// AWS returns the scenario's account, in its region.
+func (s *Scenario) AWS() shapes.Account { return shapes.Account{Region: s.Region, ID: s.Account} }
+
+// IdentityRoles returns the scenario's IAM roles. The key "consul-ecs/web" is role web
+// with path /consul-ecs/.
+func (s *Scenario) IdentityRoles() []iam.Role {
+	var roles []iam.Role
 	for name, r := range s.Roles {
-		role := identity.RoleOf(name, s.Account)
+		role := iam.RoleOf(name, s.AWS())
 		role.Tags, role.Actions = r.Tags, r.Actions
 		roles = append(roles, role)
 	}

@@ -7,14 +7,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/meshtask/consul-ecs/localecs/scenario/file/wish"
 )
 
 const aroundServices = `
 name: x
 images: {i: {programs: {}}}
-consul: {image: i, address: 10.42.0.254}
+consul: {image: i}
 `
 
 func TestServicesAndTheirSteps(t *testing.T) {
@@ -39,12 +37,12 @@ steps:
 		t.Fatal(err)
 	}
 	most := 150
-	if d := cmp.Diff(map[string]wish.Service{"api": {
-		Definition: "api.json", Count: 2, MaximumPercent: &most, CircuitBreaker: wish.Breaker{Enable: true}, HealthCheckGracePeriod: 20 * time.Second,
+	if d := cmp.Diff(map[string]Service{"api": {
+		Definition: "api.json", Count: 2, MaximumPercent: &most, CircuitBreaker: Breaker{Enable: true}, HealthCheckGracePeriod: 20 * time.Second,
 	}}, s.Services); d != "" {
 		t.Errorf("services (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(wish.API{Throttle: true, Lag: wish.Lag{New: time.Second, Lists: 5 * time.Second}}, s.API); d != "" {
+	if d := cmp.Diff(API{Throttle: true, Lag: Lag{New: time.Second, Lists: 5 * time.Second}}, s.API); d != "" {
 		t.Errorf("api (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(Task{Definition: "web.json", Tags: map[string]string{"team": "shop"}, PropagateTags: "TASK_DEFINITION"}, s.Tasks["web"]); d != "" {

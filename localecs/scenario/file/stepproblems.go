@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/runtime/image"
-	"github.com/meshtask/consul-ecs/localecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // stepsProblems follows the steps: what each needs must have been done before.
@@ -251,7 +251,7 @@ func (k *Kill) problems(add func(string, ...any)) {
 	if strings.Contains(k.Process, "/") {
 		add("process: %q: want the program's name without its directory", k.Process)
 	}
-	if _, err := image.ParseSignal(k.Signal); k.Signal != "" && err != nil {
+	if _, err := runtime.ParseSignal(k.Signal); k.Signal != "" && err != nil {
 		add("signal: %w", err)
 	}
 }
@@ -305,7 +305,7 @@ func (a *Await) taskProblems(add func(string, ...any)) {
 	}
 }
 
-// aboutTask says whether a field is set that is about a task.
+// aboutTask reports whether a field is set that is about a task.
 func (a *Await) aboutTask() bool {
 	return a.Container != "" || a.Status != "" || a.Restarts != 0 || a.Tokens != nil || a.InTraffic != nil ||
 		a.Stopped || a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != ""

@@ -3,8 +3,7 @@ package file
 import (
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/fault"
-	"github.com/meshtask/consul-ecs/localecs/scenario/traffic"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
 // Step is one thing to do: exactly one field besides At is set.
@@ -24,7 +23,7 @@ type Step struct {
 	Get    *Get    `yaml:"get,omitempty"`
 	Post   *Post   `yaml:"post,omitempty"`
 	// Faults begin at their times after the step, while the next ones go on.
-	Faults []fault.Fault `yaml:"faults,omitempty"`
+	Faults []chaos.Fault `yaml:"faults,omitempty"`
 	// Traffic begins a phase, EndTraffic judges it.
 	Traffic    *Traffic    `yaml:"traffic,omitempty"`
 	EndTraffic *EndTraffic `yaml:"endTraffic,omitempty"`
@@ -192,9 +191,9 @@ func (e *EndTraffic) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // Limits are what the phase is judged by.
-func (e *EndTraffic) Limits() traffic.Limits {
+func (e *EndTraffic) Limits() Limits {
 	if e.Failed != nil {
-		return traffic.Exactly(*e.Failed)
+		return Exactly(*e.Failed)
 	}
-	return traffic.Limits{Min: e.MinFailed, Max: e.MaxFailed}
+	return Limits{Min: e.MinFailed, Max: e.MaxFailed}
 }

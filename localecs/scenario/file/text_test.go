@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/fault"
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
 func TestStepsSayWhatTheyDo(t *testing.T) {
@@ -39,7 +39,7 @@ func TestStepsSayWhatTheyDo(t *testing.T) {
 		{Step{Await: &Await{Task: "api-1", InTraffic: &no}}, "await task api-1 to be out of traffic"},
 		{Step{Await: &Await{Task: "api-1", Container: "consul-client", Restarts: 2}}, "await 2 restarts of container consul-client in api-1"},
 		{Step{Await: &Await{Task: "api-1", Tokens: new(int)}}, "await 0 tokens of task api-1"},
-		{Step{Faults: make([]fault.Fault, 2)}, "begin a schedule of 2 faults"},
+		{Step{Faults: make([]chaos.Fault, 2)}, "begin a schedule of 2 faults"},
 		{Step{Await: &Await{FaultsOver: true}}, "await the end of all faults"},
 		{Step{Await: &Await{Task: "api-1", Stopped: true}}, "await task api-1 to stop by itself"},
 	} {

@@ -1,0 +1,168 @@
+package aclrules
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Report is all that is known of a subject's rights.
+type Report struct {
+	table *Table
+	found Resolution
+}
+
+// New makes a report of what a resolver found. def is the default policy.
+func NewReport(found Resolution, def Verdict) *Report {
+	return &Report{Merge(found.Rules, Options{Default: def, Incomplete: len(found.Errors) > 0}), found}
+}
+
+// Answer is the answer to one query. Its JSON is one line of `acl can -json`.
+type Answer struct {
+	Resource string `json:"resource"`
+	Segment  string `json:"segment"`
+	Access   string `json:"access"`
+	// Decision is allow, deny or unknown; disagree when two engines differ.
+	Decision string `json:"decision"`
+	// Placed is the rule that decided; empty when none did.
+	Placed
+	// Why is what else decided, or what an unknown lacks.
+	Why string `json:"why,omitempty"`
+	// Missing is what an unknown could not read, and who could.
+	Missing []string `json:"missing,omitempty"`
+	// Server is what the server says, allow or deny; empty when it was not asked.
+	Server string `json:"server,omitempty"`
+
+	query Query
+}
+
+// Placed is a rule and where it is from. Line is in a policy's text, from 1; 0
+// where there is no text.
+type Placed struct {
+	Rule   string `json:"rule,omitempty"`
+	Source string `json:"source,omitempty"`
+	Line   int    `json:"line,omitempty"`
+}
+
+func placed(text string, s Sourced) Placed {
+	return Placed{text, s.Source.String(), s.Rule.Line}
+}
+
+// place is where a rule is from, in words.
+func (p Placed) place() string {
+	if p.Line == 0 {
+		return p.Source
+	}
+	return fmt.Sprintf("%s line %d", p.Source, p.Line)
+}
+
+func placeOf(s Sourced) string { return placed("", s).place() }
+
+// Disagree is the decision when we and the server differ.
+const Disagree = "disagree"
+
+// Can answers a query.
+func (r *Report) Can(q Query) Answer {
+	x := r.special()
+	if x == nil {
+		reason := r.table.Reason(q)
+		x = &reason
+	}
+	a := blank(q)
+	a.Decision, a.Why = x.Verdict.String(), x.Why
+	if x.Winner.Rule != nil {
+		a.Placed = placed(x.WinnerText, x.Winner)
+	}
+	if x.Verdict == Unknown {
+		a.Missing = r.missing()
+	}
+	return a
+}
+
+func blank(q Query) Answer {
+	return Answer{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access), query: q}
+}
+
+// special is the reason for every answer about a subject that the server does
+// not let in, or of a server that lets in everybody; nil otherwise.
+func (r *Report) special() *Reason {
+	switch {
+	case r.found.Refused != nil:
+		return &Reason{Verdict: Denied, Why: r.found.Refused.Error()}
+	case r.found.Disabled != nil:
+		return &Reason{Verdict: Allowed, Why: ErrDisabled.Error() + ": everybody may do everything"}
+	}
+	return nil
+}
+
+// explain is the table's explanation, unless there is a reason for everything.
+func (r *Report) explain(q Query) Explanation {
+	if special := r.special(); special != nil {
+		return Explanation{Reason: *special}
+	}
+	return r.table.Explain(q)
+}
+
+// Compare adds the server's word. Where we are sure and it says otherwise, the
+// answer is a disagreement; where we are not, the server's word counts.
+func (a Answer) Compare(allowed bool) Answer {
+	a.Server = word(allowed)
+	switch {
+	case a.Decision == Unknown.String():
+		a.Decision, a.Why, a.Placed, a.Missing = a.Server, "the server says so; our own reading: "+a.Why, Placed{}, nil
+	case a.Decision != a.Server:
+		a.Decision = Disagree
+	}
+	return a
+}
+
+func word(allowed bool) string {
+	if allowed {
+		return Allowed.String()
+	}
+	return Denied.String()
+}
+
+// ByServer is an answer that only the server gave.
+func ByServer(q Query, allowed bool) Answer {
+	a := blank(q)
+	a.Server, a.Decision, a.Why = word(allowed), word(allowed), "the server says so"
+	return a
+}
+
+// Worst is the verdict on all answers together: a deny, also one of the server
+// against our reading, before an unknown, also an allow of the server against
+// our reading, before an allow.
+func WorstAnswer(answers []Answer) Verdict {
+	worst := Allowed
+	for _, a := range answers {
+		decision := a.Decision
+		if decision == Disagree && a.Server == word(false) {
+			decision = a.Server
+		}
+		switch decision {
+		case Denied.String():
+			return Denied
+		case Unknown.String(), Disagree:
+			worst = Unknown
+		}
+	}
+	return worst
+}
+
+// Problems are why the report is not complete; nil when it is.
+func (r *Report) Problems() error { return errors.Join(r.found.Errors...) }
+
+// Special is why there is nothing to reckon with: the server lets the subject
+// not in at all, or it lets in everybody; nil otherwise.
+func (r *Report) Special() (refused, disabled error) { return r.found.Refused, r.found.Disabled }
+
+func (r *Report) missing() []string { return errorTexts(r.found.Errors) }
+
+// escalation tells what an allowed query lets its subject have beyond the words;
+// empty for nothing.
+func escalation(q Query, v Verdict) string {
+	if v != Allowed || q.Access != WriteAccess {
+		return ""
+	}
+	return Escalation(Rule{Resource: q.Resource, Level: LevelWrite.String()})
+}

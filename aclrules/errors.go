@@ -1,0 +1,80 @@
+package aclrules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// What keeps a rule from a subject. ErrDangling and ErrElsewhere are the
+// server's way, too, and leave the answer complete; the others do not.
+// ErrOtherTemplate keeps nothing, and wants to be known.
+var (
+	ErrDangling      = errors.New("it does not exist")
+	ErrElsewhere     = errors.New("it counts in other datacenters only")
+	ErrOtherTemplate = errors.New("the server has another text for it than this program knows, and that text counts")
+	ErrUnreadable    = errors.New("it may not be read")
+	ErrEnterprise    = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
+)
+
+// ErrDisabled means that the server enforces no ACLs: everybody may do
+// everything there.
+var ErrDisabled = errors.New("ACLs are disabled on the server")
+
+// ErrRefused means that the subject has no rights at all, not even those of the
+// default policy: there is no token to speak of.
+var ErrRefused = errors.New("the server refuses it")
+
+// Why the server refuses a subject; each matches ErrRefused. ErrNothing: rules
+// match a login, and what they name does not exist. ErrBadName: one matching
+// rule that makes no valid name spoils the whole login.
+var (
+	ErrNotFound error = refusal("unknown to the server (wrong, deleted or expired)")
+	ErrExpired  error = refusal("it has expired")
+	ErrNoMatch  error = refusal("no binding rule matches, so the login is denied")
+	ErrNothing  error = refusal("the binding rules grant nothing that exists, so the login is denied")
+	ErrBadName  error = refusal("this rule alone makes the whole login fail")
+)
+
+type refusal string
+
+func (r refusal) Error() string        { return string(r) }
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
+// Complete reports whether nothing that counts is missing because of an error
+// that a visitor got.
+func Complete(err error) bool {
+	return errors.Is(err, ErrDangling) || errors.Is(err, ErrElsewhere) || errors.Is(err, ErrOtherTemplate)
+}
+
+// elsewhere is an ErrElsewhere with the datacenters.
+type elsewhere struct {
+	only []string
+	here string
+}
+
+func (e *elsewhere) Error() string {
+	return fmt.Sprintf("it counts in %s only, and this is %s", strings.Join(e.only, ", "), e.here)
+}
+
+func (e *elsewhere) Is(target error) bool { return target == ErrElsewhere }
+
+// sourceError is an error about something at a source.
+type sourceError struct {
+	source Source
+	err    error
+}
+
+func (e *sourceError) Error() string { return e.source.String() + ": " + e.err.Error() }
+func (e *sourceError) Unwrap() error { return e.err }
+
+// Source is the way from a subject to a rule: each step is a link.
+type Source []string
+
+// String is the way as people read it: token 3f2a… → role "ops" → policy "web".
+func (s Source) String() string { return strings.Join(s, " → ") }
+
+// step is the way one link further. The way so far is never changed.
+func (s Source) step(format string, args ...any) Source {
+	return append(s[:len(s):len(s)], fmt.Sprintf(format, args...))
+}

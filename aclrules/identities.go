@@ -1,0 +1,92 @@
+package aclrules
+
+import (
+	"slices"
+)
+
+// gather keeps identities as the server does: services by name with the union
+// of their datacenters, which makes a restriction of one hold for all; nodes by
+// name and datacenter; templates by name and variable, the first of them.
+func (w *walk) gather(source Source, g Grants) {
+	w.bound = w.bound || len(g.ServiceIdentities)+len(g.NodeIdentities)+len(g.TemplatedPolicies) > 0
+	for _, id := range g.ServiceIdentities {
+		i := slices.IndexFunc(w.services, func(s gathered[ServiceIdentity]) bool { return s.identity.Name == id.Name })
+		if i < 0 {
+			id.Datacenters = slices.Clone(id.Datacenters)
+			w.services = append(w.services, gathered[ServiceIdentity]{source, id})
+			continue
+		}
+		w.services[i].identity.Datacenters = append(w.services[i].identity.Datacenters, id.Datacenters...)
+	}
+	for _, id := range g.NodeIdentities {
+		if !slices.ContainsFunc(w.nodes, func(n gathered[NodeIdentity]) bool { return n.identity == id }) {
+			w.nodes = append(w.nodes, gathered[NodeIdentity]{source, id})
+		}
+	}
+	for _, t := range g.TemplatedPolicies {
+		same := func(g gathered[TemplatedPolicy]) bool {
+			return g.identity.Template == t.Template && g.identity.Name == t.Name
+		}
+		if !slices.ContainsFunc(w.templates, same) {
+			w.templates = append(w.templates, gathered[TemplatedPolicy]{source, t})
+		}
+	}
+}
+
+// afterLast comes after any ID.
+const afterLast = "\xff"
+
+// identities visits what was gathered.
+func (w *walk) identities() {
+	w.policyID = afterLast
+	for _, s := range w.services {
+		source := s.source.step("service identity %q", s.identity.Name)
+		if w.here(source, s.identity.Datacenters) {
+			w.rules(source, ServiceIdentityPolicy(s.identity.Name))
+		}
+	}
+	for _, n := range w.nodes {
+		source := n.source.step("node identity %q", n.identity.Name)
+		if w.here(source, []string{n.identity.Datacenter}) {
+			w.rules(source, NodeIdentityPolicy(n.identity.Name))
+		}
+	}
+	for _, t := range w.templates {
+		source := t.source.step("templated policy %q", t.identity.Template)
+		if t.identity.Name != "" {
+			source = t.source.step("templated policy %q of %q", t.identity.Template, t.identity.Name)
+		}
+		if !w.here(source, t.identity.Datacenters) {
+			continue
+		}
+		if p := w.template(source, t.identity); p != nil {
+			w.rules(source, p)
+		}
+	}
+}
+
+// template is what a templated policy stands for: by the server's text where it
+// can be read, else as this program knows it. It visits why there is none.
+func (w *walk) template(source Source, t TemplatedPolicy) *ParsedPolicy {
+	known, err := Template(t.Template, t.Name)
+	if w.ended || w.get.Templates == nil {
+		return w.usable(source, known, err)
+	}
+	text, readErr := w.get.Templates.Template(w.ctx, t.Template)
+	if readErr != nil {
+		return w.usable(source, known, err)
+	}
+	p, err := Render(text, t.Name)
+	if known != nil && p != nil && !p.Equal(known) {
+		w.fail(source, ErrOtherTemplate)
+	}
+	return w.usable(source, p, err)
+}
+
+func (w *walk) usable(source Source, p *ParsedPolicy, err error) *ParsedPolicy {
+	if err != nil {
+		w.fail(source, err)
+		return nil
+	}
+	return p
+}

@@ -1,0 +1,123 @@
+package aclrules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"testing"
+)
+
+// The behaviours S3.N of the specification that no other test is named after.
+
+func TestThreeMethods(t *testing.T) {
+	t.Parallel()
+	var r AuthorizationRuleResolver = (&memory{}).resolver()
+	kind := reflect.TypeFor[AuthorizationRuleResolver]()
+	var methods []string
+	for m := range kind.Methods() {
+		methods = append(methods, m.Name)
+	}
+	want(t, methods, "ReferenceRules", "RulesFor", "VisitRulesFor")
+	if rules, err := r.RulesFor(context.Background(), Subject{}); rules != nil || err != nil {
+		t.Errorf("of nobody: %v, %v", rules, err)
+	}
+}
+
+func TestVisitorGetsEachRuleAndEachError(t *testing.T) {
+	t.Parallel()
+	two := Policy{ID: "id-two", Name: "two", Rules: "node \"n\" { policy = \"read\" }\nacl = \"read\""}
+	m := &memory{
+		policies: policies("a"), errors: map[string]error{"role id-hiddenhidden": ErrUnreadable},
+		tokens: map[string]Token{"t": {Grants: Grants{
+			Policies: []Link{link("two"), link("gone"), link("a")}, Roles: []Link{link("hidden")},
+			TemplatedPolicies: []TemplatedPolicy{{Template: "builtin/none"}},
+		}}},
+	}
+	m.policies["two"] = two
+	want(t, visited(m, Subject{Token: "t"}),
+		`token t → policy "two": acl = read`,
+		`token t → policy "two": node "n" = read`,
+		`!token t → policy "gone": it does not exist`,
+		`token t → policy "a": service "a" = read`,
+		`!token t → role "hidden": it may not be read`,
+		`!token t → templated policy "builtin/none": templated policy "builtin/none": not among the built-in ones; did you mean "builtin/node"?`)
+}
+
+func TestEachRuleHasADescribableSource(t *testing.T) {
+	t.Parallel()
+	m := &memory{
+		policies: policies("web-w"), roles: map[string]Role{"ops": {ID: "id-ops", Name: "ops", Grants: Grants{Policies: []Link{link("web-w")}}}},
+		tokens: map[string]Token{Anonymous: {Accessor: Anonymous, Grants: Grants{Roles: []Link{link("ops")}}}},
+	}
+	m.tokens["3f2a1b0c-0000"] = m.tokens[Anonymous]
+	for accessor, source := range map[string]string{
+		"3f2a1b0c-0000": `token 3f2a1b0c… → role "ops" → policy "web-w"`,
+		Anonymous:       `anonymous token → role "ops" → policy "web-w"`,
+	} {
+		rules, err := m.resolver().RulesFor(context.Background(), Subject{Token: accessor})
+		if err != nil || len(rules) != 1 || rules[0].Source.String() != source || rules[0].Rule.Line != 1 {
+			t.Errorf("%s: %v, %v", accessor, rules, err)
+		}
+	}
+	rules, err := m.resolver().RulesFor(context.Background(), Subject{Roles: []Link{{Name: "ops"}}, Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
+	if err != nil || len(rules) != 2 || rules[0].Source.String() != `role "ops" → policy "web-w"` || rules[1].Source.String() != `policy "x.hcl"` {
+		t.Errorf("of a role and a text: %v, %v", rules, err)
+	}
+}
+
+func TestAccessorsMatchExactly(t *testing.T) {
+	t.Parallel()
+	m := &memory{policies: policies("a"), tokens: map[string]Token{"abcdef": {Grants: Grants{Policies: []Link{link("a")}}}}}
+	want(t, visited(m, Subject{Token: "abcdef"}), `token abcdef → policy "a": service "a" = read`)
+	for _, other := range []string{"ABCDEF", "abcde", "abcdefg", " abcdef"} {
+		found := m.resolver().Resolve(context.Background(), Subject{Token: other})
+		if !errors.Is(found.Refused, ErrNotFound) || !errors.Is(found.Refused, ErrRefused) || found.Rules != nil {
+			t.Errorf("%q: %+v", other, found)
+		}
+	}
+}
+
+func TestAnAbsentTagMatchesNothing(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{Selector: `entity_name == "Web-Role" and entity_tags.service == "Web"`, BindType: "role", BindName: "ops"})
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); found.Refused != nil || len(found.Rules) != 1 {
+		t.Errorf("with the tag: %+v", found)
+	}
+	for _, tags := range []map[string]string{nil, {"Service": "Web"}, {"service": "web"}} {
+		login := web()
+		login.Entity.Tags = tags
+		if found := m.resolver().Resolve(context.Background(), Subject{Login: login}); !errors.Is(found.Refused, ErrNoMatch) {
+			t.Errorf("%v: %+v", tags, found)
+		}
+	}
+}
+
+func TestSourceQuotesTheBindingAndWhatItBinds(t *testing.T) {
+	t.Parallel()
+	m := iam(BindingRule{BindType: "role", BindName: "ops"}, BindingRule{BindType: "policy", BindName: "p"}, BindingRule{BindType: "service", BindName: "web"})
+	m.rules[0].ID = "0f9de17a-6465-404e-8b1b-2356dc13c2f8"
+	var sources []string
+	m.resolver().VisitRulesFor(context.Background(), Subject{Login: web()}, func(source fmt.Stringer, _ *Rule, _ error) bool {
+		if len(sources) == 0 || sources[len(sources)-1] != source.String() {
+			sources = append(sources, source.String())
+		}
+		return true
+	})
+	want(t, sources,
+		`login by auth method "m" → binding rule 0f9de17a… → role "ops" → policy "p"`,
+		`login by auth method "m" → binding rule c → service identity "web"`) // p was visited already
+}
+
+func TestNoErrorsAreNil(t *testing.T) {
+	t.Parallel()
+	m := &memory{policies: policies("a"), tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{link("a"), link("gone")}}}}}
+	rules, err := m.resolver().RulesFor(context.Background(), Subject{Token: "t"})
+	if err != nil || len(rules) != 1 {
+		t.Errorf("a dangling link is no error: %v, %v", rules, err)
+	}
+	_, err = m.resolver().RulesFor(context.Background(), Subject{Token: "none", PolicyLinks: []Link{link("a")}})
+	if !errors.Is(err, ErrNotFound) {
+		t.Errorf("a refusal is one: %v", err)
+	}
+}

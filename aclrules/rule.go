@@ -1,0 +1,139 @@
+package aclrules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/internal/nearest"
+)
+
+// Resource is what a rule or a query is about.
+type Resource string
+
+// The resources of queries. A rule may name all but Intention, which service
+// rules speak of.
+const (
+	ACL           Resource = "acl"
+	Agent         Resource = "agent"
+	Event         Resource = "event"
+	Intention     Resource = "intention"
+	Key           Resource = "key"
+	Keyring       Resource = "keyring"
+	Mesh          Resource = "mesh"
+	Node          Resource = "node"
+	Operator      Resource = "operator"
+	Peering       Resource = "peering"
+	PreparedQuery Resource = "query"
+	Service       Resource = "service"
+	Session       Resource = "session"
+)
+
+// Scalars are the resources without segments, in the order of the language's
+// reference.
+func Scalars() []Resource { return []Resource{ACL, Keyring, Operator, Mesh, Peering} }
+
+// Segmented are the resources whose rules name a segment, exactly or by prefix.
+func Segmented() []Resource {
+	return []Resource{Agent, Event, Key, Node, PreparedQuery, Service, Session}
+}
+
+// IsScalar reports whether the resource has no segments.
+func (r Resource) IsScalar() bool {
+	switch r {
+	case ACL, Keyring, Operator, Mesh, Peering:
+		return true
+	}
+	return false
+}
+
+// Level is what a rule grants.
+type Level uint8
+
+// Levels in ascending order; NoLevel is the absence of a rule. List exists for
+// keys only.
+const (
+	NoLevel Level = iota
+	LevelDeny
+	LevelRead
+	LevelList
+	LevelWrite
+)
+
+// String is the level as the language writes it, empty for NoLevel.
+func (l Level) String() string {
+	return [...]string{"", "deny", "read", "list", "write"}[l]
+}
+
+// LevelOf reads a level as the server enforces it: letter case does not count.
+func LevelOf(text string) (Level, bool) {
+	for l := LevelDeny; l <= LevelWrite; l++ {
+		if strings.EqualFold(text, l.String()) {
+			return l, true
+		}
+	}
+	return NoLevel, false
+}
+
+// Rank is a written level's weight when rules for one thing meet: deny beats
+// write beats list beats read, and what is not in lower case, or absent, beats
+// nothing.
+func Rank(text string) int {
+	return 1 + slices.Index([]string{"read", "list", "write", "deny"}, text)
+}
+
+// Rule is one rule of a policy. Rules are shared and never changed.
+type Rule struct {
+	Resource Resource
+	// Prefix tells node_prefix from node.
+	Prefix bool
+	// Segment is the name or prefix; empty for a scalar resource.
+	Segment string
+	// Level is as written: the server enforces it in any letter case, but lets
+	// only lower case win over another rule.
+	Level string
+	// Intentions is a service rule's level for intentions as written, empty when
+	// absent.
+	Intentions string
+	// Line is where the rule begins in the policy's text, from 1; 0 when unknown,
+	// as in JSON.
+	Line int
+}
+
+// Subject is the rule without its level, as the language writes it:
+// `service_prefix "web"`, `operator`.
+func (r *Rule) Subject() string { return SubjectText(r.Resource, r.Prefix, r.Segment) }
+
+// Subject is what a rule is about, as the language writes it.
+func SubjectText(r Resource, prefix bool, segment string) string {
+	switch {
+	case r.IsScalar():
+		return string(r)
+	case prefix:
+		return fmt.Sprintf("%s_prefix %q", r, segment)
+	}
+	return fmt.Sprintf("%s %q", r, segment)
+}
+
+// Hint guesses what a mistyped name was meant to be, for the end of a message;
+// empty when nothing is near.
+func Hint(name string, known []string) string {
+	if guess := nearest.Key(name, known); guess != "" {
+		return fmt.Sprintf("; did you mean %q?", guess)
+	}
+	return ""
+}
+
+// Policy is a parsed policy. Rules are in the order of the text, by kind.
+type ParsedPolicy struct{ Rules []*Rule }
+
+// HCL is the rule as a line of a policy.
+func (r *Rule) HCL() string {
+	switch {
+	case r.Resource.IsScalar():
+		return fmt.Sprintf("%s = %q", r.Resource, r.Level)
+	case r.Intentions != "":
+		return fmt.Sprintf("%s { policy = %q intentions = %q }", r.Subject(), r.Level, r.Intentions)
+	}
+	return fmt.Sprintf("%s { policy = %q }", r.Subject(), r.Level)
+}

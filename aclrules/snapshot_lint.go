@@ -1,0 +1,146 @@
+package aclrules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Finding is something that does not do, or does more, than its author will
+// think. Line is in the object's text, from 1; 0 when it has none.
+type Finding struct {
+	Object  string `json:"object"`
+	Line    int    `json:"line,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// Codes of findings beside those of aclrules.
+const (
+	Invalid  = "invalid"  // no policy at all
+	Selector = "selector" // a part of a selector that never matches
+	Dangling = "dangling" // a binding rule for something that does not exist
+)
+
+// String is a finding as compilers write theirs.
+func (f Finding) String() string {
+	if f.Line == 0 {
+		return fmt.Sprintf("%s: %s: %s", f.Object, f.Code, f.Message)
+	}
+	return fmt.Sprintf("%s:%d: %s: %s", f.Object, f.Line, f.Code, f.Message)
+}
+
+// LintText lints a policy's text under the policy's name.
+func LintNamedText(name, text string) []Finding {
+	lints, err := LintText(text)
+	if err != nil {
+		return []Finding{{Object: name, Code: Invalid, Message: err.Error()}}
+	}
+	var found []Finding
+	for _, l := range lints {
+		found = append(found, Finding{name, l.Line, l.Code, l.Message})
+	}
+	return found
+}
+
+// Lint lints all there is but Consul's own policies.
+func (s *Snapshot) Lint() []Finding {
+	var found []Finding
+	for _, p := range s.Policies {
+		if Builtin(p.ID) == nil {
+			found = append(found, LintNamedText("policy "+p.Name, p.Rules)...)
+		}
+	}
+	for _, r := range s.Roles {
+		found = append(found, s.lintTemplates("role "+r.Name, r.Grants)...)
+	}
+	for _, t := range s.Tokens {
+		found = append(found, s.lintTemplates("token "+t.Accessor, t.Grants)...)
+	}
+	for _, m := range s.AuthMethods {
+		for _, b := range s.Bindings[m.Name] {
+			found = append(found, s.lintBinding(m, b)...)
+		}
+	}
+	return found
+}
+
+// lintTemplates finds templated policies that are more than they seem: they
+// have no text in which somebody would see it.
+func (s *Snapshot) lintTemplates(object string, g Grants) []Finding {
+	var found []Finding
+	for _, t := range g.TemplatedPolicies {
+		if text := s.escalation(Grants{TemplatedPolicies: []TemplatedPolicy{t}}); text != "" {
+			found = append(found, Finding{Object: object, Code: Root, Message: fmt.Sprintf("templated policy %q is %s", t.Template, text)})
+		}
+	}
+	return found
+}
+
+func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
+	var found []Finding
+	add := func(code, format string, args ...any) {
+		found = append(found, Finding{Object: fmt.Sprintf("binding rule %s of %s", b.ID, m.Name), Code: code, Message: fmt.Sprintf(format, args...)})
+	}
+	if err := m.CheckSelector(b.Selector); err != nil {
+		add(Selector, "%q: %v", b.Selector, err)
+	}
+	if strings.Contains(b.BindName, "${") {
+		return found // what it grants depends on who logs in
+	}
+	granted := Grants{}
+	switch b.BindType {
+	case "policy":
+		granted.Policies = []Link{{Name: b.BindName}}
+		if _, err := s.policy(granted.Policies[0]); errors.Is(err, ErrDangling) {
+			add(Dangling, "policy %q does not exist: nobody gets it", b.BindName)
+		}
+	case "role":
+		role, err := s.role(Link{Name: b.BindName})
+		if err != nil {
+			add(Dangling, "role %q does not exist: nobody gets it", b.BindName)
+		}
+		granted = role.Grants
+	case "templated-policy":
+		granted.TemplatedPolicies = []TemplatedPolicy{{Template: b.BindName, Name: "name"}}
+	}
+	who := "a login that matches gets"
+	if b.Selector == "" {
+		who = "every login gets"
+	}
+	if text := s.escalation(granted); text != "" {
+		add(Root, "%s %s %q, which is %s", who, strings.ReplaceAll(b.BindType, "-", " "), b.BindName, text)
+	}
+	return found
+}
+
+// escalation is what grants are equivalent to beyond what they say; empty for
+// nothing.
+func (s *Snapshot) escalation(g Grants) string {
+	var rules []*Rule
+	for _, l := range g.Policies {
+		if p, err := s.policy(l); err == nil {
+			rules = append(rules, parsed(Parse(p.Rules))...)
+		}
+	}
+	for _, t := range g.TemplatedPolicies {
+		if text, ok := s.Templates[t.Template]; ok {
+			rules = append(rules, parsed(Render(text, t.Name))...)
+			continue
+		}
+		rules = append(rules, parsed(Template(t.Template, t.Name))...)
+	}
+	if worst := Worst(rules); worst != nil {
+		return Escalation(*worst)
+	}
+	return ""
+}
+
+// parsed are a policy's rules; none of what is no policy, which is another
+// finding.
+func parsed(p *ParsedPolicy, err error) []*Rule {
+	if err != nil {
+		return nil
+	}
+	return p.Rules
+}

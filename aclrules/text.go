@@ -1,0 +1,211 @@
+package aclrules
+
+import (
+	"fmt"
+	"strings"
+)
+
+// widest is how far a long query may push the reasons of all to the right.
+const widest = 40
+
+// Width is how wide the queries of these answers are, for Sentence.
+func Width(answers []Answer) int {
+	width := 0
+	for _, a := range answers {
+		if n := len(a.query.String()); n <= widest {
+			width = max(width, n)
+		}
+	}
+	return width
+}
+
+// Sentence is an answer in a line, with the query in a column of that width.
+func (a Answer) Sentence(width int) string {
+	reason := a.Why
+	switch {
+	case a.Decision == Disagree:
+		reason = a.dispute()
+	case a.Rule != "" && a.Why == "":
+		reason = fmt.Sprintf("by %s, %s", a.Rule, a.place())
+	case a.Rule != "":
+		reason = fmt.Sprintf("%s; so far %s, %s", a.Why, a.Rule, a.place())
+	}
+	return fmt.Sprintf("%-8s %-*s  %s", a.Decision, width, a.query, reason)
+}
+
+// dispute words a disagreement loudly.
+func (a Answer) dispute() string {
+	return fmt.Sprintf("OUR READING OF THE RULES SAYS %s, THE SERVER SAYS %s: do not rely on either", strings.ToUpper(opposite(a.Server)), strings.ToUpper(a.Server))
+}
+
+func opposite(decision string) string { return word(decision != Allowed.String()) }
+
+// node is a line of an explanation and what belongs to it.
+type node struct {
+	text     string
+	children []node
+}
+
+func leaf(format string, args ...any) node { return node{text: fmt.Sprintf(format, args...)} }
+
+// explanation is everything about one query, as a tree.
+func (r *Report) explanation(a Answer) node {
+	x := r.explain(a.query)
+	top := leaf("%s  %s", a.query, strings.ToUpper(a.Decision))
+	add := func(children ...node) { top.children = append(top.children, children...) }
+	if a.Decision == Disagree {
+		top.text += ": " + a.dispute()
+	}
+	if x.Winner.Rule != nil {
+		label := "wins"
+		if x.Verdict == Unknown {
+			label = "so far"
+		}
+		add(node{fmt.Sprintf("%-7s %s", label, x.WinnerText), []node{{text: placeOf(x.Winner)}}})
+	}
+	if x.Why != "" {
+		add(leaf("because %s", x.Why))
+	}
+	add(losers(x.Losers)...)
+	for _, note := range r.notes(a.query, x.Verdict) {
+		add(leaf("note    %s", note))
+	}
+	for _, text := range r.missing() {
+		add(leaf("missing %s", text))
+	}
+	if n, ok := change(x); ok && a.Decision != Disagree {
+		add(n)
+	}
+	switch {
+	case a.Server == "" || a.Decision == Disagree:
+	case x.Verdict == Unknown:
+		add(leaf("server  says %s, and that counts", a.Server))
+	default:
+		add(leaf("server  says %s, too", a.Server))
+	}
+	return top
+}
+
+// mostSources is how many places of one losing rule are shown.
+const mostSources = 4
+
+// losers are the losing rules: those that say the same and lost for the same
+// reason together.
+func losers(lost []Loser) []node {
+	var found []node
+	at := map[string]int{}
+	hidden := map[string]int{}
+	for _, l := range lost {
+		text := fmt.Sprintf("loses   %s: %s", l.Text, l.Why)
+		i, ok := at[text]
+		if !ok {
+			i = len(found)
+			at[text] = i
+			found = append(found, node{text: text})
+		}
+		if len(found[i].children) == mostSources {
+			hidden[text]++
+			continue
+		}
+		found[i].children = append(found[i].children, node{text: placeOf(l.Sourced)})
+	}
+	for text, n := range hidden {
+		group := &found[at[text]]
+		group.children = append(group.children, leaf("and %d more, which -json lists", n))
+	}
+	return found
+}
+
+// notes are what does not decide and wants to be known.
+func (r *Report) notes(q Query, v Verdict) []string {
+	notes := errorTexts(r.found.Notes)
+	if text := escalation(q, v); text != "" && r.special() == nil {
+		notes = append(notes, "this is "+text)
+	}
+	return notes
+}
+
+// change words what would turn the answer.
+func change(x Explanation) (node, bool) {
+	n := leaf("to %s", opposite(x.Verdict.String()))
+	for _, s := range x.Change.Remove {
+		n.children = append(n.children, leaf("remove  %s = %s, %s", s.Rule.Subject(), s.Rule.Level, placeOf(s)))
+	}
+	for line := range strings.Lines(x.Change.Add) {
+		n.children = append(n.children, leaf("add     %s", strings.TrimSuffix(line, "\n")))
+	}
+	return n, len(n.children) > 0
+}
+
+// Explain renders an answer with all its reasons, as a tree for a terminal or
+// as indented lines.
+func (r *Report) Explain(a Answer, tree bool) string {
+	var b strings.Builder
+	r.explanation(a).write(&b, tree)
+	return b.String()
+}
+
+func (n node) write(b *strings.Builder, tree bool) {
+	b.WriteString(n.text + "\n")
+	n.below(b, tree, "")
+}
+
+// labelWidth is that of the words that a line begins with.
+const labelWidth = len("because ")
+
+func (n node) below(b *strings.Builder, tree bool, indent string) {
+	for i, c := range n.children {
+		branch, next := "  ", strings.Repeat(" ", labelWidth)
+		if tree {
+			branch, next = "├─ ", "│  "
+			if i == len(n.children)-1 {
+				branch, next = "└─ ", "   "
+			}
+		}
+		b.WriteString(indent + branch + c.text + "\n")
+		c.below(b, tree, indent+next)
+	}
+}
+
+// Explained is an explanation for machines.
+type Explained struct {
+	Answer
+	Losers []Lost   `json:"losers"`
+	Notes  []string `json:"notes"`
+	// Missing is what could not be read, whether it matters or not.
+	Missing []string     `json:"missing"`
+	Change  AnswerChange `json:"change"`
+}
+
+// Lost is a rule that did not decide.
+type Lost struct {
+	Placed
+	Why string `json:"why"`
+}
+
+// Change is what would turn the answer: rules to remove, policy text to add.
+type AnswerChange struct {
+	Remove []Placed `json:"remove"`
+	Add    string   `json:"add"`
+}
+
+// Explained is Explain as data.
+func (r *Report) Explained(a Answer) Explained {
+	x := r.explain(a.query)
+	e := Explained{Answer: a, Losers: []Lost{}, Notes: r.notes(a.query, x.Verdict), Missing: r.missing(), Change: AnswerChange{Remove: []Placed{}, Add: x.Change.Add}}
+	for _, l := range x.Losers {
+		e.Losers = append(e.Losers, Lost{placed(l.Text, l.Sourced), l.Why})
+	}
+	for _, s := range x.Change.Remove {
+		e.Change.Remove = append(e.Change.Remove, placed(s.Rule.Subject()+" = "+s.Rule.Level, s))
+	}
+	return e
+}
+
+func errorTexts(errs []error) []string {
+	all := []string{}
+	for _, err := range errs {
+		all = append(all, err.Error())
+	}
+	return all
+}

@@ -1,0 +1,172 @@
+package aclrules
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+func (r *Resolver) walk(ctx context.Context) *walk {
+	return &walk{Resolver: r, ctx: ctx, policies: map[string]bool{}}
+}
+
+// subject visits all that is set.
+func (w *walk) subject(s Subject) {
+	if s.Self || s.Token != "" {
+		w.token(s.Token)
+	}
+	w.grants(nil, s.direct)
+	w.grants(nil, Grants{Policies: s.PolicyLinks, Roles: s.Roles})
+	for i, p := range s.Policies {
+		if p.ID == "" {
+			p.ID = fmt.Sprintf("text %d", i)
+		}
+		w.policy(Source{}.step("policy %q", p.Name), p)
+	}
+	if s.Login != nil {
+		w.login(*s.Login)
+	}
+	w.identities()
+}
+
+// walk is one visit. Identities are gathered first, since those of one name
+// count together wherever they come from.
+type walk struct {
+	*Resolver
+	ctx   context.Context
+	visit Visitor
+	ended bool
+	// bound: a role, policy or identity was there, or may be and cannot be read.
+	bound bool
+
+	policies map[string]bool // by ID: seen
+	// policyID is that of the rules being visited; afterLast for identities,
+	// which the server pools last.
+	policyID  string
+	services  []gathered[ServiceIdentity]
+	nodes     []gathered[NodeIdentity]
+	templates []gathered[TemplatedPolicy]
+}
+
+// gathered is an identity and where it was seen first.
+type gathered[T any] struct {
+	source   Source
+	identity T
+}
+
+func (w *walk) fail(source Source, err error) {
+	if !w.ended {
+		w.ended = !w.visit(source, nil, &sourceError{source, err})
+	}
+}
+
+// rules visits a policy's rules.
+func (w *walk) rules(source Source, p *ParsedPolicy) {
+	for _, rule := range p.Rules {
+		if w.ended {
+			return
+		}
+		w.ended = !w.visit(source, rule, nil)
+	}
+}
+
+func (w *walk) token(accessor string) {
+	source := tokenSource(accessor)
+	if accessor == "" {
+		source = Source{"the token"}
+	}
+	t, err := w.get.Tokens.Token(w.ctx, accessor)
+	switch {
+	case err != nil:
+		w.fail(source, err)
+		return
+	case !t.Expires.IsZero() && !t.Expires.After(w.options.Now):
+		w.fail(source, ErrExpired)
+		return
+	case accessor == "" && t.Accessor != "":
+		source = tokenSource(t.Accessor)
+	}
+	w.grants(source, t.Grants)
+}
+
+func tokenSource(accessor string) Source {
+	if accessor == Anonymous {
+		return Source{"anonymous token"}
+	}
+	return Source{}.step("token %s", short(accessor))
+}
+
+// short is an accessor's beginning, enough to find it by.
+func short(accessor string) string {
+	if len(accessor) > 8 {
+		return accessor[:8] + "…"
+	}
+	return accessor
+}
+
+// grants visits direct policies, then roles, and gathers identities.
+func (w *walk) grants(source Source, g Grants) {
+	for _, l := range g.Policies {
+		w.link(source, l)
+	}
+	w.gather(source, g)
+	for _, l := range g.Roles {
+		if w.ended {
+			return
+		}
+		at := source.step("role %q", l.label())
+		role, err := w.get.Roles.Role(w.ctx, l)
+		w.bound = w.bound || !errors.Is(err, ErrDangling)
+		if err != nil {
+			w.fail(at, err)
+			continue
+		}
+		at = source.step("role %q", role.Name)
+		for _, p := range role.Policies {
+			w.link(at, p)
+		}
+		w.gather(at, role.Grants)
+	}
+}
+
+// link reads a policy and visits its rules, unless that was done before.
+func (w *walk) link(source Source, l Link) {
+	if w.ended || l.ID != "" && w.policies[l.ID] {
+		return
+	}
+	p, err := w.get.Policies.Policy(w.ctx, l)
+	w.bound = w.bound || !errors.Is(err, ErrDangling)
+	if err != nil {
+		w.policies[l.ID] = true
+		w.fail(source.step("policy %q", l.label()), err)
+		return
+	}
+	w.policy(source.step("policy %q", p.Name), p)
+}
+
+func (w *walk) policy(source Source, p Policy) {
+	if w.ended || w.policies[p.ID] {
+		return
+	}
+	w.policies[p.ID], w.policyID = true, p.ID
+	if !w.here(source, p.Datacenters) {
+		return
+	}
+	parsed, err := Parse(p.Rules)
+	if err != nil {
+		w.fail(source, err)
+		return
+	}
+	w.rules(source, parsed)
+}
+
+// here reports whether something with these datacenters counts, and visits why
+// not.
+func (w *walk) here(source Source, datacenters []string) bool {
+	if len(datacenters) == 0 || slices.Contains(datacenters, w.options.Datacenter) {
+		return true
+	}
+	w.fail(source, &elsewhere{datacenters, w.options.Datacenter})
+	return false
+}

@@ -1,0 +1,45 @@
+package consulutil
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// DeregisterWorkload takes the workload's proxy and service out of the servers'
+// catalog, with their checks. A catalog that does not have them is a success. The
+// secret's token needs service:write for both and node:read: it has them with
+// the service's identity.
+func DeregisterWorkload(ctx context.Context, c *api.Client, w workload.Workload, secret string) error {
+	return errors.Join(
+		deregisterService(ctx, c, w, w.Proxy.Name, w.Proxy.ID, secret),
+		deregisterService(ctx, c, w, w.Name, w.ID, secret),
+	)
+}
+
+func deregisterService(ctx context.Context, c *api.Client, w workload.Workload, name, id, secret string) error {
+	read := (&api.QueryOptions{
+		Token: secret, Namespace: w.Namespace, Partition: w.Partition, Filter: fmt.Sprintf("ServiceID == %q", id),
+	}).WithContext(ctx)
+	found, meta, err := c.Catalog().Service(name, "", read)
+	switch {
+	case err != nil:
+		return fmt.Errorf("find service %s: %w", id, err)
+	case len(found) == 0 && meta.ResultsFilteredByACLs:
+		return &retry.PermanentError{Err: fmt.Errorf(`find service %s: results filtered by ACLs; grant the token node_prefix "" { policy = "read" }`, id)}
+	}
+	write := (&api.WriteOptions{Token: secret, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
+	for _, s := range found {
+		_, err := c.Catalog().Deregister(&api.CatalogDeregistration{
+			Node: s.Node, ServiceID: id, Namespace: w.Namespace, Partition: w.Partition,
+		}, write)
+		if err != nil {
+			return fmt.Errorf("deregister service %s on node %s: %w", id, s.Node, err)
+		}
+	}
+	return nil
+}

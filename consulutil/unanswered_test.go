@@ -1,0 +1,95 @@
+package consulutil
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// A login may have made a token only if its request was sent: the log says that
+// the controller removes that token, and a false alarm hides the real fault.
+func TestUnansweredIsALoginThatWasSent(t *testing.T) {
+	t.Parallel()
+	hang := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	closing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		panic(http.ErrAbortHandler)
+	}))
+	defer closing.Close()
+	release := make(chan struct{})
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-release }))
+	defer slow.Close()
+	defer close(release)
+	faulty := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Error(w, "some fault", http.StatusInternalServerError)
+	}))
+	defer faulty.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx     context.Context
+		options Options
+		want    bool
+	}{
+		"packets are dropped":             {t.Context(), Options{Address: "192.0.2.1:1", DialContext: hang, Timeout: 20 * time.Millisecond}, false},
+		"connection is refused":           {t.Context(), Options{Address: testkit.Nobody(t)}, false},
+		"context has ended before":        {ended, Options{Address: closing.URL}, false},
+		"connection ends in TLS":          {t.Context(), Options{Address: "https://" + hangsUp(t)}, false},
+		"server answers":                  {t.Context(), Options{Address: faulty.URL}, false},
+		"connection ends after the login": {t.Context(), Options{Address: closing.URL}, true},
+		"answer does not come in time":    {t.Context(), Options{Address: slow.URL, Timeout: 50 * time.Millisecond}, true},
+	} {
+		_, err := Login(c.ctx, newClient(t, c.options), LoginParams{Method: "iam", Bearer: "b"})
+		if err == nil || Unanswered(err) != c.want || !Classify(err).Retryable() {
+			t.Errorf("%s: Unanswered = %v, want %v: %v", name, Unanswered(err), c.want, err)
+		}
+	}
+	if Unanswered(nil) {
+		t.Error("Unanswered(nil) is true")
+	}
+}
+
+// hangsUp is an address that closes each connection in the TLS handshake.
+func hangsUp(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			io.ReadFull(c, make([]byte, 5)) // the first record's header
+			c.Close()
+		}
+	}()
+	return l.Addr().String()
+}
+
+func TestWrongCertificateOfALoginIsPermanent(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.TLS = &tls.Config{}
+	server.StartTLS()
+	defer server.Close()
+	_, err := Login(t.Context(), newClient(t, Options{Address: server.URL, CAPEM: testkit.OtherCA}), LoginParams{Method: "iam", Bearer: "b"})
+	if Classify(err) != retry.Permanent || Unanswered(err) || !strings.Contains(err.Error(), "consulCACertFile") {
+		t.Errorf("class %v, unanswered %v: %v", Classify(err), Unanswered(err), err)
+	}
+}

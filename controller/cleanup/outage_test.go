@@ -1,0 +1,98 @@
+package cleanup
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller"
+)
+
+// alwaysLeader is the lock of a cluster's only controller.
+type alwaysLeader struct{}
+
+// Lead implements controller.Lease.
+func (alwaysLeader) Lead(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
+	return lead(ctx)
+}
+
+// TestCleanUpResumesSoonAfterAnOutageOfECS: a controller with its default settings
+// removes the tokens of tasks that stopped meanwhile within 30 s, and asks a refusing
+// ECS rarely. AWS's SDK, with its own retries, is part of it.
+func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
+	t.Parallel()
+	for name, refuse := range map[string]struct {
+		status int
+		code   string
+	}{
+		"access denied": {http.StatusBadRequest, "AccessDeniedException"},
+		"throttled":     {http.StatusBadRequest, "ThrottlingException"},
+		"unavailable":   {http.StatusServiceUnavailable, "ServiceUnavailable"},
+	} {
+		for _, outage := range []time.Duration{10 * time.Minute, 10*time.Minute + 7*time.Second, time.Minute} {
+			t.Run(name+" for "+outage.String(), func(t *testing.T) {
+				t.Parallel()
+				synctest.Test(t, func(t *testing.T) {
+					ecs := ecstest.New(t, ecstest.Options{})
+					tasks := ecs.Run(ecstest.Group{Family: "web", Count: 3, Cluster: "shop"})
+					consul := populated(t, []string{tasks[0][len(tasks[0])-32:], tasks[1][len(tasks[1])-32:]})
+					cleaner := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{}))
+					c := controller.New(controller.Options{Interval: 10 * time.Second, Rate: ecsread.DefaultRate}, controller.Ports{
+						Lease: alwaysLeader{}, Begin: cleaner.Forget,
+						Setup: func(context.Context) (int, error) { return 0, nil },
+						Pass: func(ctx context.Context) (controller.Result, error) {
+							r, err := cleaner.Look(ctx)
+							cleaner.Apply(ctx, &r)
+							return controller.Result{AWSCalls: r.AWS.Calls, Throttles: r.AWS.Throttles}, err
+						},
+						Classify: consulutil.Classify, Metrics: controller.NewMetrics("v1"), Log: hclog.NewNullLogger(),
+					})
+					ctx, stop := context.WithCancel(t.Context())
+					ended := make(chan error)
+					go func() { ended <- c.Run(ctx) }()
+					<-time.After(5 * time.Minute) // quiet, so at its slowest
+					ecs.Fail(func(ecstest.Call) (int, string) { return refuse.status, refuse.code })
+					ecs.Kill(tasks[:2]...)
+					before := ecs.Calls("ListTasks")
+					<-time.After(outage)
+					calls := ecs.Calls("ListTasks") - before
+					ecs.Fail(nil)
+					recovered := time.Now()
+					for len(consulTokens(consul)) > 0 && time.Since(recovered) < time.Hour {
+						<-time.After(time.Second / 10)
+					}
+					took := time.Since(recovered)
+					t.Logf("%d calls in %s, then cleaned up after %s", calls, outage, took)
+					if took > 30*time.Second {
+						t.Errorf("tokens are left %s after ECS has recovered", took)
+					}
+					// One pass each 12 s, of 5 attempts while the SDK has retries left.
+					if most := int(outage/(12*time.Second))*5/2 + 5; calls > most {
+						t.Errorf("%d calls in %s, want %d at most", calls, outage, most)
+					}
+					stop()
+					if err := <-ended; err != nil {
+						t.Error(err)
+					}
+				})
+			})
+		}
+	}
+}
+
+// consulTokens are the accessors of the tokens in a Consul.
+func consulTokens(f *fakeConsul) (accessors []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for a := range f.tokens {
+		accessors = append(accessors, a)
+	}
+	return accessors
+}

@@ -1,0 +1,185 @@
+package main
+
+import (
+	"encoding/pem"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	lateRuns = 15
+	// outage is how long what is late is missing at least; the runs wait for it
+	// together and get it one after the other.
+	outage = 5 * time.Second
+)
+
+// lateness is one thing that mesh-init waits for.
+type lateness struct {
+	what, old, goal string
+	login           bool
+	// prepare returns the environment of a task, and how what it lacks appears.
+	prepare func(l *late, t *task) (env []string, appear func() error, err error)
+}
+
+// late is the stage of one lateness.
+type late struct {
+	*stage
+	c   *consul
+	aws *cloud
+}
+
+// lateFigure is the time from the moment at which what was missing is there to
+// the end of mesh-init.
+func lateFigure(s *stage) ([]row, error) {
+	var rows []row
+	for _, k := range []lateness{
+		{"agent answers, no login", "0.5 median", "0.4 median, 1.0 max", false, (*late).agent},
+		{"servers answer, login", "", "0.4 median, 1.0 max", true, (*late).servers},
+		{"CA file exists, login with TLS", "", "0.4 median, 1.0 max", true, (*late).caFile},
+		{"auth method exists, login", "1.6", "below 1 median", true, (*late).authMethod},
+	} {
+		after, prompt, err := s.measureLate(k)
+		if err != nil {
+			return rows, fmt.Errorf("%s: %w", k.what, err)
+		}
+		rows = append(rows, row{"mesh-init done after: " + k.what, seconds, k.old, k.goal, after,
+			[]reference{{"there before: start to exit", prompt}}})
+	}
+	return rows, nil
+}
+
+func (s *stage) measureLate(k lateness) (after, prompt sample, err error) {
+	l := &late{stage: s}
+	if l.c, err = s.consul(k.login); err != nil {
+		return nil, nil, err
+	}
+	if k.login {
+		if l.aws, err = s.newCloud(l.c); err != nil {
+			return nil, nil, err
+		}
+	}
+	waiting := make([]waiter, s.repeat(lateRuns))
+	for i := range waiting {
+		if waiting[i], err = l.start(k, false); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := s.pause(outage); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range waiting {
+		appeared := time.Now()
+		if err := w.appear(); err != nil {
+			return nil, nil, err
+		}
+		if err := l.end(w, appeared, &after); err != nil {
+			return nil, nil, err
+		}
+		// The same with nothing missing.
+		if w, err = l.start(k, true); err != nil {
+			return nil, nil, err
+		}
+		if err := l.end(w, w.init.started, &prompt); err != nil {
+			return nil, nil, err
+		}
+	}
+	return after, prompt, nil
+}
+
+// waiter is a mesh-init that lacks something.
+type waiter struct {
+	t      *task
+	init   *child
+	appear func() error
+}
+
+// start starts mesh-init; there means that nothing is missing.
+func (l *late) start(k lateness, there bool) (waiter, error) {
+	t, err := l.newTask("bench", workload.ContainerMeshInit, "app")
+	if err != nil {
+		return waiter{}, err
+	}
+	w := waiter{t: t}
+	var env []string
+	if env, w.appear, err = k.prepare(l, t); err != nil {
+		return w, err
+	}
+	if env, err = l.aws.env(env, t); err != nil {
+		return w, err
+	}
+	if there {
+		if err := w.appear(); err != nil {
+			return w, err
+		}
+	}
+	w.init, err = l.stage.start(env, l.program, "mesh-init")
+	return w, err
+}
+
+// end waits for the end, and adds the time since the moment.
+func (l *late) end(w waiter, since time.Time, to *sample) error {
+	if err := w.init.wait(); err != nil {
+		return err
+	}
+	to.add(seconds.of(w.init.stopped.Sub(since)))
+	return l.c.forget(w.t)
+}
+
+// closedAddress is one that refuses connections until it is opened.
+func (l *late) closedAddress() (address string, open func() error, err error) {
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		return "", nil, err
+	}
+	address = fmt.Sprintf("127.0.0.1:%d", ports[0])
+	return address, func() error {
+		_, err := l.serve(address, l.c.requests.proxy(l.c.HTTPAddr))
+		return err
+	}, nil
+}
+
+func (l *late) agent(t *task) ([]string, func() error, error) {
+	address, open, err := l.closedAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	env, err := t.env(address, l.c, nil)
+	return env, open, err
+}
+
+func (l *late) servers(t *task) ([]string, func() error, error) {
+	address, open, err := l.closedAddress()
+	if err != nil {
+		return nil, nil, err
+	}
+	env, err := t.env(l.c.address, l.c, l.aws.configFor(address, authMethod))
+	return env, open, err
+}
+
+func (l *late) caFile(t *task) ([]string, func() error, error) {
+	server := httptest.NewTLSServer(l.c.requests.proxy(l.c.HTTPAddr))
+	l.onClose(server.Close)
+	path := filepath.Join(t.dir, "ca.pem")
+	more := l.aws.configFor(server.URL, authMethod)
+	more["consulCACertFile"] = path
+	env, err := t.env(l.c.address, l.c, more)
+	return env, func() error {
+		text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+		if err := os.WriteFile(path+".new", text, 0o644); err != nil {
+			return err
+		}
+		return os.Rename(path+".new", path)
+	}, err
+}
+
+func (l *late) authMethod(t *task) ([]string, func() error, error) {
+	method := "late-" + t.id
+	env, err := t.env(l.c.address, l.c, l.aws.configFor(l.c.address, method))
+	return env, func() error { return l.aws.createMethod(l.c, method) }, err
+}

@@ -1,0 +1,49 @@
+package volume
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// KeepGroup leaves the file's group as the kernel chose it.
+const KeepGroup = -1
+
+// Write replaces path by data. mode is exact: the umask does not apply. gid is
+// the file's group or KeepGroup.
+func Write(path string, data []byte, mode os.FileMode, gid int) error {
+	return WriteFrom(path, bytes.NewReader(data), mode, gid)
+}
+
+// WriteFrom is Write for a reader.
+func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	if _, err := io.Copy(f, r); err != nil {
+		return err
+	}
+	// Group first: a chown may clear mode bits.
+	if gid != KeepGroup {
+		if err := f.Chown(-1, gid); err != nil {
+			return err
+		}
+	}
+	if err := f.Chmod(mode); err != nil {
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

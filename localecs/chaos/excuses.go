@@ -1,0 +1,161 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Excuse is a loss that an event of the schedule explains.
+type Excuse struct {
+	What What
+	// Task is whose loss it is; empty is anybody's.
+	Task string
+	// From and To are the window, both included.
+	From, To time.Duration
+	// Event is what explains it, and Rule by what.
+	Event string
+	Rule  Rule
+}
+
+// Excuses is what the schedule may cost, by the rules. How late news are has to be
+// known before what waits for them.
+func Excuses(s Schedule, w World, rules []Rule) []Excuse {
+	var all []Excuse
+	for _, news := range []bool{false, true} {
+		for _, e := range s.Events {
+			task, on := e.Target(w, s)
+			for _, r := range rules {
+				if r.News != news || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer || !r.together(e, s, w) {
+					continue
+				}
+				excuse := r.excuse(e)
+				if news {
+					if by := after(all, e.At, excuse.To, NewsBound, isNews(w, excuse.Task)); by > excuse.To && by != Forever {
+						excuse.To = by + connecting // by then its network may be gone
+					}
+				}
+				all = append(all, excuse)
+			}
+		}
+	}
+	return all
+}
+
+// about reports whether the rule is about an event that hits the task.
+func (r Rule) about(e Event, task Task, w World) bool {
+	switch {
+	case r.Kind != e.Kind():
+		return false
+	case r.At == "":
+		return true
+	case r.At == Entry:
+		between := e.Fault != nil && e.Fault.Partition != nil && e.Fault.Partition.From == w.Entry()
+		return task.Entry || between
+	}
+	return !task.Entry
+}
+
+// together reports whether what the rule wants beside the event happens, too.
+func (r Rule) together(e Event, s Schedule, w World) bool {
+	if r.Alone && !slices.ContainsFunc(s.Events, func(o Event) bool { return silent(o, e, s, w) }) {
+		return false
+	}
+	return r.With == "" || slices.ContainsFunc(s.Events, func(o Event) bool {
+		_, on := o.Target(w, s)
+		dies := o.Kind() == "kill" || o.Kind() == "oom"
+		it := on == string(r.With) || r.With == Agent && on == AgentContainer
+		return dies && it && slices.Equal(o.Tasks(), e.Tasks()) && (o.At-e.At).Abs() <= checkTTL
+	})
+}
+
+// leading is how long a server that starts again takes until it leads, and leaving
+// how long a task may take to be gone.
+const (
+	leading = 3 * time.Second
+	leaving = 30 * time.Second
+)
+
+// silent reports whether an agent may not answer a server that starts again at the end
+// of down: it cannot, or its task has ended and the server does not know.
+func silent(e, down Event, s Schedule, w World) bool {
+	_, on := e.Target(w, s)
+	begun, still := e.At <= down.End()+leading, e.End() >= down.End()
+	switch e.Kind() {
+	case "partition":
+		return begun && still && on != AnotherTask
+	case "freeze", "slow":
+		return begun && still && (on == string(Agent) || on == AgentContainer)
+	case "kill", "oom", "stop", "spot":
+		return begun && e.At >= down.At-leaving && on != string(HealthSync)
+	}
+	return false
+}
+
+func (r Rule) excuse(e Event) Excuse {
+	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Rule: r}
+	if names := e.Tasks(); len(names) > 0 && !r.Everybody {
+		x.Task = names[0]
+	}
+	if r.Alone {
+		x.From = e.End()
+	}
+	if r.AtMost > 0 && (x.To > e.At+r.AtMost || r.What == TaskEnds) {
+		x.To = e.At + r.AtMost
+	}
+	if r.Forever {
+		x.To = Forever
+	}
+	return x
+}
+
+// newsBy is when callers have heard at the latest of what happened to a task.
+func newsBy(all []Excuse, w World, at, bound time.Duration, task string) time.Duration {
+	return after(all, at, at+bound, bound, isNews(w, task))
+}
+
+// isNews picks what holds up the news of a task on their way to callers.
+func isNews(w World, task string) func(Excuse) bool {
+	return func(e Excuse) bool {
+		return e.What == NewsLate && (e.Task == "" || e.Task == task || e.Task == w.Entry())
+	}
+}
+
+// after is when something has come that is due by a time: bound later than each
+// excuse that it runs into since at.
+func after(all []Excuse, at, by, bound time.Duration, counts func(Excuse) bool) time.Duration {
+	for again := true; again && by != Forever; {
+		again = false
+		for _, e := range all {
+			if !counts(e) || e.From > by || e.To < at {
+				continue
+			}
+			if e.To == Forever {
+				return Forever
+			}
+			if e.To+bound > by {
+				by, again = e.To+bound, true
+			}
+		}
+	}
+	return by
+}
+
+// excused finds the excuse for a loss of a task between two moments.
+func excused(all []Excuse, what What, task string, from, to time.Duration) (Excuse, bool) {
+	for _, e := range all {
+		if e.What == what && (e.Task == "" || task == "" || e.Task == task) && e.From <= to && e.To >= from {
+			return e, true
+		}
+	}
+	return Excuse{}, false
+}
+
+// String tells it in a line.
+func (e Excuse) String() string {
+	to := "for good"
+	if e.To != Forever {
+		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
+	}
+	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Rule.Reason)
+}

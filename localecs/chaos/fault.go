@@ -1,0 +1,243 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Fault is one thing that goes wrong: exactly one of the kinds is set.
+type Fault struct {
+	// At is when it begins, counted from the beginning of the schedule.
+	At time.Duration `yaml:"at,omitempty"`
+	// For is how long it lasts; without, it lasts to the end of the run. What happens
+	// in a moment (kill, oom, spot) has none.
+	For time.Duration `yaml:"for,omitempty" zero:"want how long it lasts, or no such key for the rest of the run"`
+
+	Endpoint *Endpoint `yaml:"endpoint,omitempty"`
+	// Kill is a kill -9.
+	Kill *Process `yaml:"kill,omitempty"`
+	// OOM ends a container as the kernel does when its memory is used up.
+	OOM *Process `yaml:"oom,omitempty"`
+	// Freeze stops processes without ending them (SIGSTOP), Slow lets them run a
+	// fifth of the time.
+	Freeze *Process `yaml:"freeze,omitempty"`
+	Slow   *Process `yaml:"slow,omitempty"`
+	// Spot is a Fargate Spot interruption.
+	Spot *Spot `yaml:"spot,omitempty"`
+	// Server is what the Consul server is: Down, Frozen or Slowed.
+	Server string `yaml:"server,omitempty"`
+	// Partition keeps packets from coming through, without an answer.
+	Partition *Partition `yaml:"partition,omitempty"`
+	// Link makes a task's network slow.
+	Link *Link `yaml:"link,omitempty"`
+}
+
+// What the Consul server may be.
+const (
+	// Down is killed; at the fault's end it is started again with its data.
+	Down = "down"
+	// Frozen has the connections of a server, and no answers.
+	Frozen = "frozen"
+	// Slowed runs a fifth of the time.
+	Slowed = "slow"
+)
+
+// The endpoints.
+const (
+	Metadata    = "metadata"    // ECS_CONTAINER_METADATA_URI_V4
+	Credentials = "credentials" // AWS_CONTAINER_CREDENTIALS_RELATIVE_URI
+	Protection  = "protection"  // ECS_AGENT_URI
+	STS         = "sts"
+	IAM         = "iam"
+	ECS         = "ecs"
+)
+
+// Endpoint makes one of AWS's endpoints misbehave: one of Slow to NoTags is set.
+type Endpoint struct {
+	// Name is that of the endpoint.
+	Name string `yaml:"name"`
+	// Task is whose metadata, credentials or protection; empty is everybody's.
+	Task string `yaml:"task,omitempty"`
+	// Share is how many of the requests fare so, drawn by the schedule's seed: more
+	// than 0, at most 1; 0 stands for all.
+	Share float64 `yaml:"share,omitempty"`
+
+	// Slow delays answers.
+	Slow time.Duration `yaml:"slow,omitempty"`
+	// Hang gives none, until the caller goes or the fault ends.
+	Hang bool `yaml:"hang,omitempty"`
+	// Status answers with an HTTP error, in the endpoint's form: 429 as AWS
+	// throttles there, 500 and 503 as it fails there.
+	Status int `yaml:"status,omitempty"`
+	// Cut closes the connection in the middle of the answer.
+	Cut bool `yaml:"cut,omitempty"`
+	// Wrong answers 200 with something else: Empty, Truncated, Page or Error.
+	Wrong string `yaml:"wrong,omitempty"`
+	// Skew is by how much the endpoint's clock is ahead of the tasks' (negative:
+	// behind). STS, IAM and ECS refuse signatures that are more than
+	// fifteen minutes off.
+	Skew time.Duration `yaml:"skew,omitempty"`
+	// NoTags leaves out the tags: iam has those of roles, ecs those of tasks.
+	NoTags bool `yaml:"noTags,omitempty"`
+}
+
+// What a wrong answer is.
+const (
+	Empty     = "empty"     // {} or an empty element
+	Truncated = "truncated" // the first half
+	Page      = "page"      // a proxy's HTML page
+	Error     = "error"     // an error document with status 200
+)
+
+// Process is a container of a task, or the processes of one program in it.
+type Process struct {
+	Task      string `yaml:"task"`
+	Container string `yaml:"container"`
+	// Process is the last element of a program's path; empty is the container's
+	// first process for a kill, all of them otherwise.
+	Process string `yaml:"process,omitempty"`
+}
+
+// Spot takes the capacity of a task away: it is asked to stop, as ECS does two
+// minutes before the capacity is gone.
+type Spot struct {
+	Task string `yaml:"task"`
+}
+
+// Partition drops what Task and From send each other in the VPC. Task metadata
+// and credentials do not come from there.
+type Partition struct {
+	Task string `yaml:"task"`
+	// From is another task, Server, or All.
+	From string `yaml:"from"`
+}
+
+// Whom a task may be kept from besides another task.
+const (
+	Server = "server"
+	All    = "all"
+)
+
+// Link limits what a task sends and gets in the VPC.
+type Link struct {
+	Task string `yaml:"task"`
+	// KBits are kilobits (1000) a second in each direction.
+	KBits int `yaml:"kbits"`
+}
+
+// Tasks are whom the fault is about; none when it is about all.
+func (f Fault) Tasks() []string {
+	var names []string
+	add := func(name string) {
+		if name != "" {
+			names = append(names, name)
+		}
+	}
+	if f.Endpoint != nil {
+		add(f.Endpoint.Task)
+	}
+	if p := f.Process(); p != nil {
+		add(p.Task)
+	}
+	if f.Spot != nil {
+		add(f.Spot.Task)
+	}
+	if f.Partition != nil {
+		add(f.Partition.Task)
+		if from := f.Partition.From; from != Server && from != All {
+			add(from)
+		}
+	}
+	if f.Link != nil {
+		add(f.Link.Task)
+	}
+	return names
+}
+
+// Kind is the name of the kind that is set, as in a scenario file; empty for none.
+func (f Fault) Kind() string {
+	for _, k := range f.kinds() {
+		if k.set {
+			return k.name
+		}
+	}
+	return ""
+}
+
+type kind struct {
+	name string
+	set  bool
+}
+
+// kinds says which kinds are set.
+func (f Fault) kinds() [9]kind {
+	return [...]kind{
+		{"endpoint", f.Endpoint != nil}, {"kill", f.Kill != nil}, {"oom", f.OOM != nil}, {"freeze", f.Freeze != nil}, {"slow", f.Slow != nil},
+		{"spot", f.Spot != nil}, {"server", f.Server != ""}, {"partition", f.Partition != nil}, {"link", f.Link != nil},
+	}
+}
+
+// Process is whom a fault of processes is about; nil for another fault.
+func (f Fault) Process() *Process { return cmp.Or(f.Kill, f.OOM, f.Freeze, f.Slow) }
+
+// Momentary reports whether it happens in a moment, without an end of its own.
+func (f Fault) Momentary() bool { return f.Kill != nil || f.OOM != nil || f.Spot != nil }
+
+// String tells it in a line, without its times.
+func (f Fault) String() string {
+	switch {
+	case f.Endpoint != nil:
+		return f.Endpoint.String()
+	case f.Kill != nil:
+		return "kill -9 " + f.Kill.String()
+	case f.OOM != nil:
+		return "out of memory: " + f.OOM.String()
+	case f.Freeze != nil:
+		return "freeze " + f.Freeze.String()
+	case f.Slow != nil:
+		return "slow " + f.Slow.String()
+	case f.Spot != nil:
+		return "spot interruption of " + f.Spot.Task
+	case f.Server != "":
+		return "Consul server " + f.Server
+	case f.Partition != nil:
+		return fmt.Sprintf("partition %s from %s", f.Partition.Task, f.Partition.From)
+	case f.Link != nil:
+		return fmt.Sprintf("link of %s at %d kbit/s", f.Link.Task, f.Link.KBits)
+	}
+	return "nothing"
+}
+
+func (p Process) String() string {
+	return strings.TrimSpace(p.Task + "/" + p.Container + " " + p.Process)
+}
+
+// String tells it in a line.
+func (e Endpoint) String() string {
+	text := e.Name
+	if e.Task != "" {
+		text += " of " + e.Task
+	}
+	switch {
+	case e.Slow != 0:
+		text += " answers after " + e.Slow.String()
+	case e.Hang:
+		text += " hangs"
+	case e.Status != 0:
+		text += fmt.Sprintf(" answers %d", e.Status)
+	case e.Cut:
+		text += " cuts connections"
+	case e.Wrong != "":
+		text += " gives a wrong answer: " + e.Wrong
+	case e.Skew != 0:
+		text += " has its clock " + e.Skew.String() + " off"
+	case e.NoTags:
+		text += " has no tags"
+	}
+	if e.Share != 0 {
+		text += fmt.Sprintf(" (%.0f %% of requests)", 100*e.Share)
+	}
+	return text
+}

@@ -1,0 +1,286 @@
+package chaos
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Violation is an invariant that a run has broken.
+type Violation struct {
+	// Invariant is its name, Task whose it is about; empty when of all.
+	Invariant, Task string
+	// At is when, from the beginning of the schedule, and Text what was seen.
+	At   time.Duration
+	Text string
+}
+
+// The invariants.
+const (
+	// NoRequestFails: no request fails that nothing excuses.
+	NoRequestFails = "no request fails"
+	// NoneUnable: no instance is in the traffic for long that cannot serve.
+	NoneUnable = "no instance in traffic that cannot serve"
+	// Latched: no instance is in the traffic after its TERM.
+	Latched = "no instance in traffic after its TERM"
+	// NothingLeft: no token or service is left after the bound.
+	NothingLeft = "nothing left"
+	// Serves: whoever starts or has been troubled is in the traffic within a bound.
+	Serves = "every task serves again"
+	// NotForNothing: no instance leaves the traffic, and no task ends, without a
+	// reason.
+	NotForNothing = "nothing ends for nothing"
+)
+
+// String tells it in a line.
+func (v Violation) String() string {
+	return strings.TrimSpace(fmt.Sprintf("%.2fs %s", v.At.Seconds(), v.Task)) + ": " + v.Invariant + ": " + v.Text
+}
+
+// Verdict is what Check finds.
+type Verdict struct {
+	// Violations are in the order of time.
+	Violations []Violation
+	// Excused counts the lost requests that the rules explain, by their names.
+	Excused map[string]int
+}
+
+// lateNews is the name of what explains a request to a task that had ended, of
+// which nobody could hear.
+const lateNews = "stop: news of its end came late"
+
+// Check names the invariants that the run has broken.
+func Check(s Schedule, w World, rules []Rule, o Observed) Verdict {
+	j := &judge{world: w, schedule: s, seen: o, excuses: Excuses(s, w, rules), excused: map[string]int{}}
+	j.requests()
+	for _, l := range o.Tasks {
+		j.ends(l)
+		j.unable(l)
+		j.latched(l)
+		j.serves(l)
+		j.left(l)
+	}
+	slices.SortStableFunc(j.found, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
+	return Verdict{j.found, j.excused}
+}
+
+type judge struct {
+	world    World
+	schedule Schedule
+	seen     Observed
+	excuses  []Excuse
+	found    []Violation
+	excused  map[string]int
+}
+
+func (j *judge) report(invariant, task string, at time.Duration, format string, args ...any) {
+	j.found = append(j.found, Violation{invariant, task, at, fmt.Sprintf(format, args...)})
+}
+
+// newsBy is when callers have heard at the latest, on this machine.
+func (j *judge) newsBy(at, bound time.Duration, task string) time.Duration {
+	by := newsBy(j.excuses, j.world, at, bound, task)
+	if by == Forever {
+		return by
+	}
+	return by + j.seen.slack(at, by)
+}
+
+// requests looks for those that have failed without an excuse: one of the
+// schedule's, or a task that has ended while news were late.
+func (j *judge) requests() {
+	for _, r := range j.seen.Requests {
+		if r.Error == "" {
+			continue
+		}
+		slack := j.seen.slack(r.Start, r.End)
+		if e, ok := excused(j.excuses, RequestFails, "", r.Start-slack, r.End); ok {
+			j.excused[e.Rule.Name()]++
+			continue
+		}
+		if j.untold(r) {
+			j.excused[lateNews]++
+			continue
+		}
+		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), strings.TrimSpace(r.Error))
+	}
+}
+
+// untold reports whether the request met a task that had ended, of which its callers
+// could not know: news were late, not just on their way. Until its application has
+// stopped a task answers, whoever calls it.
+func (j *judge) untold(r Request) bool {
+	for _, l := range j.seen.Tasks {
+		if l.Term == Never || j.silent(l)-NewsBound-j.seen.slack(r.Start, r.End) > r.End {
+			continue
+		}
+		late := newsBy(j.excuses, j.world, l.Term, NewsBound, l.Task) > l.Term+NewsBound
+		if late && r.Start-connecting <= j.newsBy(l.Term, NewsBound, l.Task) {
+			return true
+		}
+	}
+	return false
+}
+
+// silent is when an application of the task has ended, or is UNHEALTHY for the rest
+// of its life; Never when none has.
+func (j *judge) silent(l Life) time.Duration {
+	since := Never
+	for _, u := range j.seen.unable(l.Task) {
+		application := slices.ContainsFunc(j.schedule.Task(j.world, l.Task).Containers, func(c Container) bool {
+			return c.Name == u.container && c.Role == Application
+		})
+		if application && u.to == Never {
+			since = min(since, u.from)
+		}
+	}
+	return max(since, l.Term)
+}
+
+// ends looks for a task that ends, or leaves the traffic, without a reason.
+func (j *judge) ends(l Life) {
+	if _, ok := excused(j.excuses, TaskEnds, l.Task, l.Term-j.seen.slack(l.Term, l.Term), l.Term); l.Term < j.seen.Healed && !ok {
+		j.report(NotForNothing, l.Task, l.Term, "the task ends by itself%s", j.because(l))
+	}
+	for _, in := range j.seen.inTraffic(l.Task) {
+		if in.to >= min(l.Term, j.seen.Healed) {
+			continue
+		}
+		if _, ok := excused(j.excuses, OutOfTraffic, l.Task, in.to-j.seen.slack(in.to, in.to), in.to); !ok {
+			j.report(NotForNothing, l.Task, in.to, "Consul ceases to send it traffic")
+		}
+	}
+}
+
+// because names the container that ended first.
+func (j *judge) because(l Life) string {
+	for _, u := range j.seen.unable(l.Task) {
+		if u.from <= l.Term+time.Second {
+			return ": " + u.why
+		}
+	}
+	return ""
+}
+
+// unable looks for an instance that is in the traffic and cannot serve.
+func (j *judge) unable(l Life) {
+	for _, u := range j.seen.unable(l.Task) {
+		if u.from >= l.Term {
+			continue // that is for latched
+		}
+		by := j.newsBy(u.from, HealthBound, l.Task)
+		for _, in := range j.seen.inTraffic(l.Task) {
+			if from := max(in.from, by); from < min(in.to, u.to, l.Term, j.seen.Ended) && in.to > u.from {
+				j.report(NoneUnable, l.Task, from, "%s at %.2fs, and Consul sends it traffic until %s", u.why, u.from.Seconds(), moment(in.to))
+			}
+		}
+	}
+}
+
+// latched looks for an instance that is in the traffic after its TERM.
+func (j *judge) latched(l Life) {
+	if l.Term == Never {
+		return
+	}
+	by := j.newsBy(l.Term, HealthBound, l.Task)
+	for _, in := range j.seen.inTraffic(l.Task) {
+		if from := max(in.from, by); from < min(in.to, j.seen.Ended) {
+			j.report(Latched, l.Task, from, "it was asked to stop at %.2fs, and Consul sends it traffic from %.2fs until %s", l.Term.Seconds(), in.from.Seconds(), moment(in.to))
+		}
+	}
+}
+
+// serves looks for a task that does not come into the traffic in time, and for
+// one that is not there when all is well again.
+func (j *judge) serves(l Life) {
+	in := j.seen.inTraffic(l.Task)
+	late := func(e Excuse) bool {
+		return (e.What == StartsLate || e.What == NewsLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.Entry())
+	}
+	by := after(j.excuses, l.Started, l.Started+ServeBound, ServeBound, late)
+	if by != Forever {
+		by += j.seen.slack(l.Started, by)
+	}
+	end := min(l.Term, j.seen.Healed)
+	if first := append(in, interval{Forever, Forever})[0].from; first > by && by < end {
+		j.report(Serves, l.Task, by, "started at %.2fs, it is in traffic at %s", l.Started.Seconds(), moment(first))
+		return
+	}
+	there := slices.ContainsFunc(in, func(s interval) bool { return s.from <= j.seen.Healed && s.to >= j.seen.Healed })
+	if _, gone := excused(j.excuses, OutOfTraffic, l.Task, j.seen.Healed, j.seen.Healed); l.Term >= j.seen.Healed && !there && !gone {
+		j.report(Serves, l.Task, j.seen.Healed, "it is not in traffic when all faults are over")
+	}
+}
+
+// left looks for what is in Consul of a task after its end.
+func (j *judge) left(l Life) {
+	for _, left := range j.seen.Left {
+		if left.Task != l.Task || l.Stopped == Never {
+			continue
+		}
+		// Nobody tries for ever to log out, or to leave: the stop timeout ends it.
+		told, away := j.reachable(l)
+		by := max(l.Stopped, told)
+		if by != Forever {
+			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
+		}
+		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
+		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
+		// When all leave at once, nobody may be there to pass on that one did.
+		alone := l.Term >= j.seen.Healed
+		_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)
+		ok = ok || left.What == AgentFails && (away || alone || lost) || told > l.Term+LogOutBound
+		if left.Gone <= by || ok || j.seen.Ended < by {
+			continue
+		}
+		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(), gone(left.Gone))
+	}
+}
+
+// unanswered reports whether a login of the task may have had no answer: those at
+// its start, and of an agent that was started again.
+func (j *judge) unanswered(l Life) bool {
+	logins := []interval{{l.Started, l.Started + ServeBound}}
+	if in := j.seen.inTraffic(l.Task); len(in) > 0 {
+		logins[0].to = min(logins[0].to, in[0].from)
+	}
+	for _, e := range j.excuses {
+		if e.What == AgentFails && e.Task == l.Task {
+			logins = append(logins, interval{e.From, e.From + ServeBound})
+		}
+	}
+	return slices.ContainsFunc(logins, func(s interval) bool {
+		_, ok := excused(j.excuses, LoginToken, l.Task, s.from, s.to)
+		return ok
+	})
+}
+
+// reachable is when the servers could be reached again at the latest after they
+// could not while the task ended; away says that there was such a time. An agent
+// tries once to leave.
+func (j *judge) reachable(l Life) (by time.Duration, away bool) {
+	by = l.Term
+	for _, e := range j.excuses {
+		if e.What == Unreachable && (e.Task == "" || e.Task == l.Task) && e.From <= l.Stopped && e.To >= l.Term {
+			by, away = max(by, e.To), true
+		}
+	}
+	return by, away
+}
+
+func gone(at time.Duration) string {
+	if at == Never {
+		return "still there at the end"
+	}
+	return fmt.Sprintf("gone at %.2fs", at.Seconds())
+}
+
+// moment is a time for people.
+func moment(at time.Duration) string {
+	if at == Forever {
+		return "the end"
+	}
+	return fmt.Sprintf("%.2fs", at.Seconds())
+}

@@ -1,0 +1,149 @@
+package chaos
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// World is what a schedule may be about.
+type Setting struct {
+	// Containers are those of each task, by name; none where they are not known.
+	Containers map[string][]string
+	// NoLinks: tasks share the host's network, and have no links to cut or to slow.
+	NoLinks bool
+}
+
+// Problems are what is wrong with faults, each with its place: faults[2].at.
+func Problems(faults []Fault, w Setting) []error {
+	var errs []error
+	for i, f := range faults {
+		for _, problem := range f.problems(w) {
+			errs = append(errs, fmt.Errorf("faults[%d]%s", i, problem))
+		}
+	}
+	return errs
+}
+
+func (f Fault) problems(w Setting) []string {
+	var names, set []string
+	for _, k := range f.kinds() {
+		names = append(names, k.name)
+		if k.set {
+			set = append(set, k.name)
+		}
+	}
+	if len(set) != 1 {
+		return []string{fmt.Sprintf(": want exactly one of %s; got %s", strings.Join(names, ", "), strings.Join(append(set, "nothing else"), ", "))}
+	}
+	kind := set[0]
+	var problems []string
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	if f.At < 0 {
+		add(".at: %s: want 0 or later", f.At)
+	}
+	if w.NoLinks && (f.Partition != nil || f.Link != nil) {
+		add(".%s: tasks share the host's network: it takes networks of their own", kind)
+	}
+	switch {
+	case f.For < 0:
+		add(".for: %s: want how long it lasts, or nothing for the rest of the run", f.For)
+	case f.For > 0 && f.Momentary():
+		add(".for: %s is over in a moment", kind)
+	}
+	for _, name := range f.Tasks() {
+		if _, known := w.Containers[name]; !known {
+			add(".%s: there is no task %q", kind, name)
+		}
+	}
+	f.valueProblems(func(format string, args ...any) { add("."+kind+format, args...) }, w)
+	return problems
+}
+
+func (f Fault) valueProblems(add func(string, ...any), w Setting) {
+	if p := f.Process(); p != nil {
+		if p.Task == "" {
+			add(".task: want a task")
+		}
+		containers, known := w.Containers[p.Task]
+		if containers == nil && p.Container == "" {
+			add(".container: want a container")
+		}
+		if known && containers != nil && !slices.Contains(containers, p.Container) {
+			add(".container: %q: want one of %s", p.Container, strings.Join(containers, ", "))
+		}
+	}
+	if f.OOM != nil && f.OOM.Process != "" {
+		add(".process: memory ends the whole container")
+	}
+	switch {
+	case f.Endpoint != nil:
+		f.Endpoint.problems(add)
+	case f.Spot != nil && f.Spot.Task == "":
+		add(".task: want a task")
+	case f.Server != "" && !slices.Contains([]string{Down, Frozen, Slowed}, f.Server):
+		add(": %q: want down, frozen or slow", f.Server)
+	case f.Partition != nil:
+		f.Partition.problems(add)
+	case f.Link != nil:
+		if f.Link.Task == "" {
+			add(".task: want a task")
+		}
+		if f.Link.KBits < minKBits {
+			add(".kbits: %d: want %d or more", f.Link.KBits, minKBits)
+		}
+	}
+}
+
+// minKBits is what a packet of full size still fits into.
+const minKBits = 8
+
+func (p Partition) problems(add func(string, ...any)) {
+	if p.Task == "" {
+		add(".task: want a task")
+	}
+	switch p.From {
+	case "":
+		add(".from: want a task, server or all")
+	case p.Task:
+		add(".from: %s cannot be kept from itself", p.Task)
+	}
+}
+
+func (e Endpoint) problems(add func(string, ...any)) {
+	names := []string{Metadata, Credentials, Protection, STS, IAM, ECS}
+	if !slices.Contains(names, e.Name) {
+		add(".name: %q: want one of %s", e.Name, strings.Join(names, ", "))
+	}
+	if e.Task != "" && slices.Contains(names[3:], e.Name) {
+		add(".task: %s is the same for all tasks", e.Name)
+	}
+	if e.Share < 0 || e.Share > 1 || e.Share != e.Share {
+		add(".share: %v: want more than 0, at most 1", e.Share)
+	}
+	set := 0
+	for _, is := range []bool{e.Slow != 0, e.Hang, e.Status != 0, e.Cut, e.Wrong != "", e.Skew != 0, e.NoTags} {
+		if is {
+			set++
+		}
+	}
+	if set != 1 {
+		add(": want exactly one of slow, hang, status, cut, wrong, skew, noTags")
+	}
+	if e.Slow < 0 {
+		add(".slow: %s: want how late the answer is", e.Slow)
+	}
+	if e.Status != 0 && !slices.Contains([]int{429, 500, 503}, e.Status) {
+		add(".status: %d: want 429, 500 or 503", e.Status)
+	}
+	if wrong := []string{Empty, Truncated, Page, Error}; e.Wrong != "" && !slices.Contains(wrong, e.Wrong) {
+		add(".wrong: %q: want one of %s", e.Wrong, strings.Join(wrong, ", "))
+	}
+	if e.Skew != e.Skew.Truncate(time.Second) {
+		add(".skew: %s: want whole seconds", e.Skew)
+	}
+	if e.NoTags && !slices.Contains([]string{IAM, ECS}, e.Name) {
+		add(".noTags: %s has no tags: want iam or ecs", e.Name)
+	}
+}

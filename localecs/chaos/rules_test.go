@@ -1,0 +1,117 @@
+package chaos
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func TestExcuses(t *testing.T) {
+	t.Parallel()
+	dead := []string{ // health-sync, at 10 s
+		"api-1 its services' token stays, 10.00s for good: whoever logs it out was killed; the ACL controller removes it",
+		"api-1 the task is out of traffic, 10.00s for good: nobody refreshes its checks",
+		"api-1 news of it come late, 10.00s to 41.00s: its checks pass until their TTL runs out",
+	}
+	agent := func(task string, at float64) []string {
+		return []string{
+			fmt.Sprintf("%s its agent is failed, %.2fs for good: it did not leave; the servers forget it after 15 minutes", task, at),
+			fmt.Sprintf("%s the task ends, %.2fs to %.2fs: in its first minute ECS does not start it again; before, its token is logged out, for 10 s where no server answers", task, at, at+13),
+			fmt.Sprintf("%s the task is out of traffic, %.2fs to %.2fs: its node is taken out of the catalog, or it starts again", task, at, at+15),
+		}
+	}
+	for name, c := range map[string]struct {
+		events []Event
+		want   []string
+	}{
+		"an Envoy": {[]Event{kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
+			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
+			"api-1 the task is out of traffic, 10.00s for good: its task ends",
+			"api-1 a request fails, 10.00s to 11.00s: callers learn of it a moment later",
+		}},
+		"an Envoy, and the server is away": {[]Event{server(5*s, 10*s), kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
+			" news of it come late, 5.00s to 30.00s: nobody can tell the servers meanwhile",
+			" servers out of reach, 5.00s to 18.00s: nobody can log out",
+			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
+			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
+			" a request fails, 15.00s to 45.00s: it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again",
+			" the token of a login stays, 5.00s to 16.00s: its answer does not come; the ACL controller removes the token",
+			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
+			"api-1 the task is out of traffic, 10.00s for good: its task ends",
+			"api-1 a request fails, 10.00s to 39.00s: callers learn of it a moment later",
+		}},
+		"a health-sync": {[]Event{kill(10*s, "api-1", "consul-ecs-health-sync", "")}, dead},
+		"a health-sync, and long after it another task's agent": {[]Event{
+			kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(20*s, "api-2", "consul-client", "consul"), kill(41*s, "api-1", "consul-client", "consul"),
+		}, append(slices.Clone(dead), append(agent("api-2", 20), agent("api-1", 41)...)...)},
+		"a health-sync and its agent": {[]Event{kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(39*s, "api-1", "consul-client", "consul")},
+			append(append(slices.Clone(dead), "api-1 news of it come late, 10.00s to 71.00s: the agent that starts again takes its checks up as they were, for another TTL"), agent("api-1", 39)...)},
+		"an application for a short time": {[]Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
+		"a partition of two callees":      {[]Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
+		"a partition from the entry":      {[]Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: nobody but the two can see it"}},
+		"an endpoint for a short time":    {[]Event{endpoint(10*s, 5*s, Protection)}, nil},
+		"who asks the servers for a token": {[]Event{endpoint(10*s, 5*s, STS)}, []string{
+			" the token of a login stays, 10.00s to 16.00s: its answer does not come; the ACL controller removes the token",
+			" tasks start late, 10.00s to 25.00s: a task that starts logs in by it",
+		}},
+	} {
+		var got []string
+		for _, e := range Excuses(schedule(c.events...), helloDefinition(), Rules()) {
+			got = append(got, e.String())
+			if e.Rule.Source == "" || e.Event == "" {
+				t.Errorf("%s: without a source: %+v", name, e)
+			}
+		}
+		if d := cmp.Diff(c.want, got); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// A rule that no event can meet excuses nothing, and hides a mistake.
+func TestEveryRuleIsMetByAnEvent(t *testing.T) {
+	testkit.Long(t) // up to 2000 schedules
+	t.Parallel()
+	met := map[Rule]bool{}
+	w := helloDefinition()
+	w.Tasks = append(w.Tasks, w.Tasks[1])
+	w.Tasks[3].Name, w.Server = "api-3", true
+	w.Tasks[0].Fail, w.Endpoints = "http://127.0.0.1/fail", []string{Metadata, Credentials, Protection, STS, IAM, ECS}
+	unmet := func() []Rule {
+		return slices.DeleteFunc(Rules(), func(r Rule) bool { return met[r] || r.Longer >= 16*s }) // schedules are kinder than that
+	}
+	for seed := uint64(0); seed < 2000 && len(unmet()) > 0; seed++ {
+		made := Generate(rand.New(rand.NewPCG(seed, 1)), 2*time.Minute, w)
+		for _, e := range made.Events {
+			task, on := e.Target(w, made)
+			for _, r := range Rules() {
+				if !met[r] && e.For >= r.Longer && (r.On == "" || r.On == on) && r.about(e, task, w) && r.together(e, made, w) {
+					met[r] = true
+				}
+			}
+		}
+	}
+	for _, r := range unmet() {
+		t.Errorf("never met: %+v", r)
+	}
+}
+
+func TestTheDocumentationShowsTheRules(t *testing.T) {
+	t.Parallel()
+	page, err := os.ReadFile(filepath.Join(testkit.Root(), "docs", "localecs", "chaos.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if table := RuleTable(); !strings.Contains(string(page), table) {
+		t.Errorf("docs/localecs/chaos.md does not show what faults may cost:\n\n%s", table)
+	}
+}

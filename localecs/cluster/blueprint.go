@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Mounts are the container's mount points, and before them those of the
+// containers it takes volumes from: at one path its own win. volumes are host
+// directories by volume name.
+func Mounts(def *taskdef.TaskDefinition, c taskdef.Container, volumes map[string]string) []runtime.Mount {
+	var mounts []runtime.Mount
+	for _, from := range c.VolumesFrom {
+		for _, m := range Mounts(def, *def.Container(from.SourceContainer), volumes) {
+			m.ReadOnly = m.ReadOnly || IsTrue(from.ReadOnly)
+			mounts = append(mounts, m)
+		}
+	}
+	for _, m := range c.MountPoints {
+		mounts = append(mounts, runtime.Mount{Source: volumes[m.SourceVolume], Target: m.ContainerPath, ReadOnly: IsTrue(m.ReadOnly)})
+	}
+	return mounts
+}
+
+// IsTrue reports whether a setting is there and true.
+func IsTrue(p *bool) bool { return p != nil && *p }
+
+// defaultNofile is Fargate's limit of open files.
+const defaultNofile = 65535
+
+// Ulimits are the container's, and Fargate's own where it has none.
+func Ulimits(c taskdef.Container) []runtime.Ulimit {
+	limits := []runtime.Ulimit{{Name: "nofile", Soft: defaultNofile, Hard: defaultNofile}}
+	for _, u := range c.Ulimits {
+		if u.Name == "nofile" {
+			limits = limits[1:]
+		}
+		limits = append(limits, runtime.Ulimit{Name: u.Name, Soft: uint64(u.SoftLimit), Hard: uint64(u.HardLimit)})
+	}
+	return limits
+}
+
+// Probe is the argument vector of a health check: CMD runs the words, CMD-SHELL
+// one line in a shell, anything else is a bare vector.
+func Probe(command []string) []string {
+	switch command[0] {
+	case "CMD":
+		return command[1:]
+	case "CMD-SHELL":
+		return runtime.Shell(command[1]).Argv
+	default:
+		return command
+	}
+}

@@ -1,0 +1,113 @@
+package cluster
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// limited gives a container a hard limit in MiB.
+func limited(c taskdef.Container, mib int) taskdef.Container {
+	c.Memory = &mib
+	return c
+}
+
+// newLimited is a world on a host that can limit memory.
+func newLimited(t *testing.T) *world {
+	t.Helper()
+	w := newTools(t, nil)
+	native, ok := w.runtime.(*runtime.Runtime)
+	if !ok {
+		return w // an engine can
+	}
+	budget, err := native.Limit("probe", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if budget == nil {
+		testkit.Missing(t, "memory cannot be limited")
+	}
+	if err := budget.Close(); err != nil {
+		t.Error(err)
+	}
+	return w
+}
+
+func TestScenario49OutOfMemory(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		task      string
+		container taskdef.Container
+	}{
+		"the container's limit": {"1024", limited(helper("a", "eat", "512"), 128)},
+		"the task's limit":      {"512", helper("a", "eat", "900")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			v := newLimited(t).play(t, func(d *taskdef.TaskDefinition) { d.Memory = c.task }, c.container).stopped()
+			a := v.Containers[0]
+			if a.ExitCode == nil || *a.ExitCode != 137 || a.Reason != "OutOfMemoryError: Container killed due to memory usage" {
+				t.Errorf("%+v", a)
+			}
+			if v.StopCode != scheduler.StopEssentialContainerExited {
+				t.Errorf("stop code %s", v.StopCode)
+			}
+		})
+	}
+}
+
+// What is killed for another reason is not out of memory.
+func TestKilledContainerIsNotOutOfMemory(t *testing.T) {
+	t.Parallel()
+	s := newLimited(t).play(t, nil, limited(deaf("a", 2), 128))
+	s.until("running", func(v scheduler.View) bool { return v.KnownStatus == scheduler.StatusRunning })
+	if a := s.end().stopped().Containers[0]; a.ExitCode == nil || *a.ExitCode != 137 || a.Reason != "" {
+		t.Errorf("%+v", a)
+	}
+}
+
+// Section 3.5: figures of a container appear after a second.
+func TestStatsOfARunningContainer(t *testing.T) {
+	t.Parallel()
+	s := newLimited(t).play(t, nil, limited(helper("a", "eat", "100"), 512), helper("b", "exit", "0", "1h")).await("a")
+	var a metadata.Stats
+	testkit.Eventually(t, "figures of a", func() bool {
+		a = metadata.Stats{}
+		return s.figures(s.base("a")+"/stats", &a) && a.Memory.Usage > 0
+	})
+	if a.Memory.Usage < 100<<20 || a.Memory.Limit != 512<<20 || a.Name != "a" || a.ID != s.facts.Containers["a"].DockerID {
+		t.Errorf("%+v", a)
+	}
+	if apart := a.Read.Sub(a.PreRead); apart < time.Second || a.CPU.Usage.Total <= 0 || a.CPU.Usage.Total < a.PreCPU.Usage.Total || a.CPU.System <= a.PreCPU.System {
+		t.Errorf("samples %v apart: %+v, before %+v", apart, a.CPU, a.PreCPU)
+	}
+	if _, ok := a.Networks["eth1"]; !ok || a.Rate == nil {
+		t.Errorf("networks %v, rate %v", a.Networks, a.Rate)
+	}
+	all := map[string]*metadata.Stats{}
+	testkit.Eventually(t, "figures of both", func() bool {
+		clear(all)
+		return s.figures(s.base("b")+"/task/stats", &all) && all[s.facts.Containers["a"].DockerID] != nil && all[s.facts.Containers["b"].DockerID] != nil
+	})
+	s.end().stopped()
+}
+
+// figures reads an answer of the stats paths, false while they limit our rate.
+func (s *scene) figures(url string, into any) bool {
+	s.t.Helper()
+	code, body := s.request(http.MethodGet, url, "")
+	if code == http.StatusTooManyRequests {
+		return false
+	}
+	if err := json.Unmarshal([]byte(body), into); err != nil || code != http.StatusOK {
+		s.t.Fatalf("%d %s: %v", code, body, err)
+	}
+	return true
+}

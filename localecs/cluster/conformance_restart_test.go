@@ -1,0 +1,76 @@
+package cluster
+
+import (
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// restarting gives a container a restart policy with the shortest period that
+// ECS allows: one second here, by TimeScale.
+func restarting(c taskdef.Container, ignored ...int) taskdef.Container {
+	period := 60
+	c.RestartPolicy = &taskdef.RestartPolicy{Enabled: true, IgnoredExitCodes: ignored, RestartAttemptPeriod: &period}
+	return c
+}
+
+func newScaled(t *testing.T) *world {
+	t.Helper()
+	return newTools(t, func(o *Options) { o.TimeScale = 60 })
+}
+
+func TestScenario51RestartAfterThePeriod(t *testing.T) {
+	t.Parallel()
+	s := newScaled(t).play(t, nil, restarting(helper("a", "run", "0s", "1")))
+	// ran waits until its run after so many restarts has lasted the period.
+	ran := func(restarts int) {
+		t.Helper()
+		testkit.Eventually(t, "a has run the period", func() bool {
+			starts := times(s.log("a"), "ready")
+			return len(starts) == restarts+1 && time.Since(starts[restarts]) > time.Second && s.container("a").KnownStatus == "RUNNING" &&
+				len(s.seen(func(m sample) bool { n := m.container("a").RestartCount; return n != nil && *n == restarts })) > 0
+		})
+	}
+	for restarts := range 2 {
+		ran(restarts)
+		if err := s.Kill("a", "", syscall.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ran(2)
+	var first time.Time
+	for _, m := range s.seen(func(m sample) bool { return m.container("a").StartedAt != nil }) {
+		a := m.container("a")
+		if first.IsZero() {
+			first = *a.StartedAt
+		}
+		if a.KnownStatus != "RUNNING" || a.DesiredStatus != "RUNNING" || m.KnownStatus != "RUNNING" || a.ExitCode != nil || !a.StartedAt.Equal(first) {
+			t.Errorf("task %s, a %+v", m.KnownStatus, a)
+		}
+	}
+	// 54: an exit while the task stops is no reason to restart.
+	if v := s.end().stopped(); *v.Containers[0].RestartCount != 2 || s.code("a") != 1 {
+		t.Errorf("restarted while stopping: %+v", v.Containers[0])
+	}
+}
+
+// 52: too early. 53: a code that is ignored.
+func TestScenario52And53NoRestart(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		world     *world
+		container taskdef.Container
+	}{
+		"too early":    {newTools(t, nil), restarting(helper("a", "exit", "1", "0s"))}, // for a whole minute
+		"ignored code": {newScaled(t), restarting(helper("a", "exit", "0", "1600ms"), 0, 7)},
+	} {
+		s := c.world.play(t, nil, c.container)
+		v := s.stopped()
+		if a := v.Containers[0]; *a.RestartCount != 0 || a.ExitCode == nil || v.StopCode != "EssentialContainerExited" {
+			t.Errorf("%s: %s, %+v", name, v.StopCode, a)
+		}
+	}
+}

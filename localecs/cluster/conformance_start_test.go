@@ -1,0 +1,241 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// The scenarios of docs/localecs/fidelity.md, by their numbers, with real
+// processes, networks and endpoints. Package scheduler has 1 to 54 without
+// time or processes, taskdef 71 to 80.
+
+func TestScenario01ExitZeroStopsTheTask(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, helper("a", "exit", "0", "2s"))
+	v := s.stopped()
+	if v.StopCode != "EssentialContainerExited" || v.StoppedReason != "Essential container in task exited" || v.KnownStatus != "STOPPED" || s.code("a") != 0 {
+		t.Errorf("%+v", v)
+	}
+	if a := s.container("a"); a.StartedAt.IsZero() || v.StartedAt.Before(a.StartedAt) || a.FinishedAt.Before(v.StartedAt) || v.ExecutionStoppedAt.Before(a.FinishedAt) {
+		t.Errorf("task RUNNING at %s, a from %s to %s, task stopped at %s", v.StartedAt, a.StartedAt, a.FinishedAt, v.ExecutionStoppedAt)
+	}
+}
+
+func TestScenario04StartedAndGoneSatisfiesSTART(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, optional(helper("a", "exit", "0", "0s")), after(helper("b", "run", "0s", "0"), "a", "START"))
+	s.until("task RUNNING with a STOPPED", func(v scheduler.View) bool { return running(v) && s.code("a") == 0 })
+	b := s.container("b")
+	if b.KnownStatus != "RUNNING" || b.StartedAt.Before(s.container("a").StartedAt) {
+		t.Errorf("b %+v", b)
+	}
+}
+
+func TestScenario07FailedSUCCESSDropsTheTarget(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), after(helper("b", "run", "0s", "0"), "a", "SUCCESS"))
+	v := s.stopped()
+	b := s.container("b")
+	if b.KnownStatus != "STOPPED" || !b.StartedAt.IsZero() || s.code("b") != 143 || !strings.Contains(b.Reason, "dependency graph") {
+		t.Errorf("b %+v, code %d", b, s.code("b"))
+	}
+	if v.KnownStatus != "STOPPED" || v.StopCode != "TaskFailedToStart" || s.code("a") != 1 {
+		t.Errorf("task %s, %s: %s; a exited %d", v.KnownStatus, v.StopCode, v.StoppedReason, s.code("a"))
+	}
+	if log := s.log("b"); log != "" {
+		t.Errorf("b ran: %s", log)
+	}
+}
+
+// Also 19: what a blocked container looks like.
+func TestScenario10HEALTHYGateOpensWithTheFirstPass(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "FFP"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY"))
+	s.until("task RUNNING", running)
+	a, b := s.container("a"), s.container("b")
+	between(t, "b after a's health", b.StartedAt.Sub(a.Health.Since), 0, 0)
+	between(t, "b after a's start", b.StartedAt.Sub(a.StartedAt), 3*time.Second, 3*time.Second)
+	blocked := s.seen(func(m sample) bool { return m.container("b").KnownStatus == "PULLED" })
+	if len(blocked) < 3 {
+		t.Fatalf("%d samples of b blocked, want at least 3", len(blocked))
+	}
+	for _, m := range blocked {
+		b := m.container("b")
+		if b.DesiredStatus != "RUNNING" || b.CreatedAt != nil || b.StartedAt != nil || b.ExitCode != nil || b.DockerId == "" || len(b.Networks) != 1 || m.KnownStatus == "RUNNING" {
+			t.Errorf("blocked: task %s, b %+v", m.KnownStatus, b)
+		}
+	}
+}
+
+func TestScenario20MissingExecutable(t *testing.T) {
+	t.Parallel()
+	a := helper("a")
+	a.EntryPoint = []string{"/bin/missing"}
+	// b may get TERM before it has a handler.
+	s := play(t, nil, a, stopTimeout(helper("b", "run", "0s", "0"), 1))
+	v := s.stopped()
+	if v.StopCode != "TaskFailedToStart" || !strings.HasPrefix(v.StoppedReason, "CannotStartContainerError: ResourceInitializationError: failed to create new container runtime task: ") {
+		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
+	}
+	if a := s.container("a"); a.KnownStatus != "STOPPED" || a.ExitCode != nil || !a.StartedAt.IsZero() {
+		t.Errorf("a %+v", a)
+	}
+	if b := s.container("b"); b.KnownStatus != "STOPPED" || b.DesiredStatus != "STOPPED" {
+		t.Errorf("b %+v", b)
+	}
+}
+
+func TestScenario21MissingImage(t *testing.T) {
+	t.Parallel()
+	a := helper("a", "run", "0s", "0")
+	a.Image = "registry.example.com/none:1"
+	s := play(t, nil, a, helper("b", "run", "0s", "0"))
+	v := s.stopped()
+	if v.StopCode != "TaskFailedToStart" || !strings.HasPrefix(v.StoppedReason, "CannotPullContainerError: ") {
+		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
+	}
+	for _, c := range v.Containers {
+		if !c.StartedAt.IsZero() || c.ExitCode != nil || s.log(c.Name) != "" {
+			t.Errorf("%s started: %+v", c.Name, c)
+		}
+	}
+}
+
+func TestScenario24UnhealthyAfterRetries(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "F"))
+	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
+	a := v.Containers[0]
+	// Three intervals, each from the end of the probe before.
+	between(t, "UNHEALTHY after the start", a.Health.Since.Sub(a.StartedAt), 3*time.Second, 3*time.Second)
+	if a.Health.ExitCode != 2 || a.Health.Output != "probe 3\n" {
+		t.Errorf("%+v, want code 2 and the third probe's output", a.Health)
+	}
+	for _, m := range s.seen(func(m sample) bool { return m.container("a").StartedAt != nil && m.ended.Before(a.Health.Since) }) {
+		if h := m.container("a").Health; h == nil || h.Status != "" {
+			t.Errorf("%s after the start: health %+v, want {}", m.ended.Sub(a.StartedAt), h)
+		}
+	}
+	code, body := s.request("GET", s.base("a"), "")
+	if code != 200 || !strings.Contains(body, `"Health":{"status":"UNHEALTHY","statusSince":"`) || !strings.Contains(body, `"exitCode":2,"output":"probe 3\n"}`) {
+		t.Errorf("%d: %s", code, body)
+	}
+	// 34: in a task of no service that is all.
+	if v.HealthStatus() != "UNHEALTHY" || v.KnownStatus != "RUNNING" || v.DesiredStatus != "RUNNING" {
+		t.Errorf("task %s/%s, %s", v.KnownStatus, v.DesiredStatus, v.HealthStatus())
+	}
+}
+
+func TestScenario31FormsOfHealthCommands(t *testing.T) {
+	t.Parallel()
+	with := func(name string, command ...string) taskdef.Container {
+		c := checked(helper(name, "run", "0s", "0"), 1, command...)
+		c.Environment = []taskdef.KeyValue{{Name: "X", Value: "1"}}
+		return c
+	}
+	s := play(t, nil,
+		with("shell", "CMD-SHELL", "test $X = 1"), with("exec", "CMD", "/bin/helper", "equal", "$X", "1"),
+		with("literal", "CMD", "/bin/helper", "equal", "$X", "$X"), with("bare", "/bin/helper", "equal", "1", "1"), with("none", "NONE"))
+	v := s.until("four decided", func(v scheduler.View) bool {
+		decided := 0
+		for _, c := range v.Containers {
+			if c.Health != nil && c.Health.Status != "" {
+				decided++
+			}
+		}
+		return decided == 4
+	})
+	for name, want := range map[string]string{"shell": "HEALTHY", "exec": "UNHEALTHY", "literal": "HEALTHY", "bare": "HEALTHY"} {
+		if c, _ := v.Container(name); c.Health.Status != want {
+			t.Errorf("%s: %+v, want %s", name, c.Health, want)
+		}
+	}
+	if _, body := s.request("GET", s.base("none"), ""); strings.Contains(body, "Health") {
+		t.Errorf("NONE: %s", body)
+	}
+}
+
+func TestScenario32ProbeIsTheContainersUser(t *testing.T) {
+	t.Parallel()
+	a := checked(helper("a", "run", "0s", "0"), 1, "CMD", "/bin/helper", "whoami")
+	a.User, a.WorkingDirectory = "5995", "/work/here"
+	named := checked(helper("b", "run", "0s", "0"), 1, "CMD-SHELL", "/bin/helper whoami")
+	named.User = "envoy:5996"
+	w := newTools(t, func(o *Options) {
+		tools := o.Images["tools"]
+		tools.Users = map[string]string{"envoy": "5995:5990"}
+		o.Images["tools"] = tools
+	})
+	s := w.play(t, nil, a, named)
+	v := s.until("both HEALTHY", func(v scheduler.View) bool {
+		return v.Containers[0].Health.Status == "HEALTHY" && v.Containers[1].Health.Status == "HEALTHY"
+	})
+	for i, want := range []string{"uid 5995 gid 5990 in /work/here\n", "uid 5995 gid 5996 in /\n"} {
+		if got := v.Containers[i].Health.Output; got != want {
+			t.Errorf("probe is %q, want %q", got, want)
+		}
+	}
+}
+
+func TestScenario33MissingProbeIs255(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 1, "CMD", "/bin/missing"))
+	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
+	if h := v.Containers[0].Health; h.ExitCode != 255 || !strings.HasPrefix(h.Output, "OCI runtime exec failed: ") {
+		t.Errorf("%+v", h)
+	}
+}
+
+// The probes of a read-only container run in the same read-only root.
+func TestProbeSeesTheReadOnlyRoot(t *testing.T) {
+	t.Parallel()
+	a := checked(helper("a", "run", "0s", "0"), 1, "CMD-SHELL", "echo x > /x")
+	yes := true
+	a.ReadonlyRootFilesystem = &yes
+	s := play(t, nil, a)
+	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
+	if h := v.Containers[0].Health; !strings.Contains(h.Output, "Read-only file system") {
+		t.Errorf("%+v", h)
+	}
+}
+
+func TestScenario68EntryPointAndCommand(t *testing.T) {
+	t.Parallel()
+	w := newTools(t, func(o *Options) {
+		tools := o.Images["tools"]
+		tools.Entrypoint, tools.Cmd = []string{"/bin/helper", "print", "image"}, []string{"cmd"}
+		o.Images["tools"] = tools
+	})
+	entry, command := []string{"/bin/helper", "print", "own"}, []string{"word"}
+	s := w.play(t, nil,
+		optional(taskdef.Container{Name: "neither", Image: "tools"}),
+		optional(taskdef.Container{Name: "entry", Image: "tools", EntryPoint: entry}),
+		optional(taskdef.Container{Name: "command", Image: "tools", Command: command}),
+		optional(taskdef.Container{Name: "both", Image: "tools", EntryPoint: entry, Command: command}))
+	s.stopped()
+	for name, want := range map[string]string{
+		"neither": `["image" "cmd"]`, "entry": `["own"]`, "command": `["image" "word"]`, "both": `["own" "word"]`,
+	} {
+		if got := strings.TrimSpace(s.log(name)); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
+		}
+	}
+}
+
+// An image without ENTRYPOINT runs the command, and no shell comes between.
+func TestScenario68CommandAlone(t *testing.T) {
+	t.Parallel()
+	w := newTools(t, func(o *Options) {
+		o.Images["cmd"] = runtime.Image{Name: "cmd", Programs: o.Images["tools"].Programs, Env: o.Images["tools"].Env, Cmd: []string{"/bin/helper", "print", "$HOME; x"}}
+	})
+	s := w.play(t, nil, taskdef.Container{Name: "a", Image: "cmd"})
+	s.stopped()
+	if got := s.log("a"); got != "[\"$HOME; x\"]\n" {
+		t.Errorf("%s", got)
+	}
+}

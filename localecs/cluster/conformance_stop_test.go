@@ -1,0 +1,212 @@
+package cluster
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+func TestScenario36DependencyIsSignalledLast(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, helper("a", "net", "listen=:9000"), after(lingering("b"), "a", "START")).await("a", "b").end()
+	s.terminated("b")
+	// a still answers while b takes its time.
+	c, err := s.Dial(t.Context(), "tcp", "127.0.0.1:9000")
+	if err != nil {
+		t.Errorf("a does not answer: %v", err)
+	} else {
+		c.Close()
+	}
+	if got := times(s.log("a"), "SIGTERM"); len(got) != 0 || s.container("a").DesiredStatus != "STOPPED" {
+		t.Errorf("a has TERM at %v already; desired %s", got, s.container("a").DesiredStatus)
+	}
+	s.release("b")
+	s.stopped()
+	between(t, "TERM of a after b's end", s.signalled("a").Sub(s.container("b").FinishedAt), 0, 0)
+	if s.code("b") != 0 {
+		t.Errorf("b exited %d, want its own 0", s.code("b"))
+	}
+}
+
+func TestScenario37ChainStopsInReverse(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, helper("a", "run", "1s", "0"), after(helper("b", "run", "1s", "0"), "a", "START"), after(helper("c", "run", "1s", "0"), "b", "START"))
+	v := s.await("a", "b", "c").end().stopped()
+	between(t, "whole stop", v.StoppedAt.Sub(v.StoppingAt), 3*time.Second, 3*time.Second)
+	for _, pair := range [][2]string{{"c", "b"}, {"b", "a"}} {
+		between(t, pair[1]+" after "+pair[0], s.signalled(pair[1]).Sub(s.container(pair[0]).FinishedAt), 0, 0)
+	}
+}
+
+func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, deaf("a", 2))
+	s.until("RUNNING", running)
+	v := s.end().stopped()
+	if s.code("a") != 137 {
+		t.Errorf("exit code %d, want 137", s.code("a"))
+	}
+	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), 2*time.Second, 2*time.Second)
+	waiting := s.seen(func(m sample) bool { return m.began.After(v.StoppingAt) && m.container("a").KnownStatus == "RUNNING" })
+	if len(waiting) == 0 {
+		t.Fatal("no sample of the wait")
+	}
+	for _, m := range waiting {
+		if m.container("a").DesiredStatus != "STOPPED" || m.DesiredStatus != "STOPPED" || m.ExecutionStoppedAt != nil {
+			t.Errorf("while it waits: %+v", m)
+		}
+	}
+}
+
+func TestScenario40OwnExitCode(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, helper("a", "run", "1s", "7")).await("a")
+	v := s.end().stopped()
+	if s.code("a") != 7 || v.StopCode != "UserInitiated" || v.StoppedReason != "bye" {
+		t.Errorf("exit code %d, %s: %s", s.code("a"), v.StopCode, v.StoppedReason)
+	}
+	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), time.Second, time.Second)
+}
+
+func TestScenario41SignalsAtPID1(t *testing.T) {
+	t.Parallel()
+	yes := true
+	supervised := deaf("init", 20)
+	supervised.LinuxParameters = &taskdef.LinuxParameters{InitProcessEnabled: &yes}
+	s := play(t, nil, deaf("sleep", 1), supervised, helper("go", "block")).await("go")
+	s.until("RUNNING", running)
+	v := s.end().stopped()
+	for name, want := range map[string]int{"sleep": 137, "init": 143, "go": 2} {
+		if got := s.code(name); got != want {
+			t.Errorf("%s: exit code %d, want %d", name, got, want)
+		}
+	}
+	between(t, "the end under init", s.container("init").FinishedAt.Sub(v.StoppingAt), 0, 0)
+}
+
+func TestScenario42OnlyPID1GetsTERM(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", `
+		(trap 'echo child SIGTERM 1' TERM; echo child ready 1; while :; do sleep 0.02; done) &
+		trap 'echo parent SIGTERM 1; exit 9' TERM
+		echo parent ready 1
+		while :; do sleep 0.02; done`}})
+	testkit.Eventually(t, "both are ready", func() bool { return len(times(s.log("a"), "ready")) == 2 })
+	s.end().stopped()
+	if got := s.log("a"); !strings.Contains(got, "parent SIGTERM") || strings.Contains(got, "child SIGTERM") || s.code("a") != 9 {
+		t.Errorf("exit code %d, log:\n%s", s.code("a"), got)
+	}
+}
+
+func TestScenario43StopSignalOfTheImage(t *testing.T) {
+	t.Parallel()
+	w := newTools(t, func(o *Options) {
+		tools := o.Images["tools"]
+		tools.StopSignal = "SIGINT"
+		o.Images["tools"] = tools
+	})
+	s := w.play(t, nil, helper("a", "run", "0s", "0")).await("a")
+	s.end().stopped()
+	if got := s.log("a"); !strings.Contains(got, "SIGINT") || strings.Contains(got, "SIGTERM") {
+		t.Errorf("%s", got)
+	}
+}
+
+func TestScenario44NonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), helper("b", "run", "0s", "0")).await("b")
+	s.until("a STOPPED", func(scheduler.View) bool { return s.code("a") == 1 })
+	// b may have started after a's end.
+	afterwards := func(m sample) bool {
+		return m.container("a").KnownStatus == "STOPPED" && m.container("b").KnownStatus == "RUNNING"
+	}
+	testkit.Eventually(t, "three samples afterwards", func() bool { return len(s.seen(afterwards)) >= 3 })
+	for _, m := range s.seen(afterwards) {
+		a := m.container("a")
+		if a.DesiredStatus != "RUNNING" || a.ExitCode == nil || *a.ExitCode != 1 || a.FinishedAt == nil || len(a.Networks) != 1 {
+			t.Errorf("a %+v", a)
+		}
+		if m.KnownStatus != "RUNNING" || m.DesiredStatus != "RUNNING" || m.container("b").DesiredStatus != "RUNNING" || m.ExecutionStoppedAt != nil {
+			t.Errorf("task %+v", m)
+		}
+	}
+	if got := times(s.log("b"), "SIGTERM"); len(got) != 0 {
+		t.Errorf("b got TERM at %v", got)
+	}
+}
+
+func TestScenario45StopWhileBlocked(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 10, "CMD", "/bin/helper", "probe", "F"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY")).await("a")
+	s.end().stopped()
+	if b := s.container("b"); b.KnownStatus != "STOPPED" || b.ExitCode != nil || !b.StartedAt.IsZero() {
+		t.Errorf("b %+v", b)
+	}
+	if s.signalled("a").IsZero() || s.code("a") != 0 {
+		t.Errorf("a exited %d", s.code("a"))
+	}
+}
+
+func TestScenario46SecondStopChangesNothing(t *testing.T) {
+	t.Parallel()
+	s := play(t, nil, lingering("a")).await("a").end()
+	s.terminated("a")
+	s.Stop(scheduler.StopSpotInterruption, "second")
+	s.release("a")
+	v := s.stopped()
+	s.Stop(scheduler.StopSpotInterruption, "third") // of a task that is gone
+	if v.StopCode != "UserInitiated" || v.StoppedReason != "bye" || s.View().StoppedReason != "bye" {
+		t.Errorf("%s: %s", v.StopCode, v.StoppedReason)
+	}
+	s.signalled("a") // once
+}
+
+// The mesh task of section 3.3.
+func TestScenario47MeshTaskStopsApplicationFirst(t *testing.T) {
+	t.Parallel()
+	const meshInit, dataplane, healthSync, api = "consul-ecs-mesh-init", "consul-dataplane", "consul-ecs-health-sync", "product-api"
+	s := play(t, nil,
+		optional(helper(meshInit, "exit", "0", "200ms")),
+		checked(after(optional(lingering(dataplane)), meshInit, "SUCCESS"), 10, "CMD", "/bin/helper", "probe", "P"),
+		after(optional(helper(healthSync, "run", "0s", "0")), meshInit, "SUCCESS"),
+		after(helper(api, "run", "700ms", "0"), dataplane, "HEALTHY")).await(dataplane, healthSync, api).end()
+	testkit.Eventually(t, "a sample with the application STOPPED and the dataplane still RUNNING", func() bool {
+		return len(s.seen(func(m sample) bool {
+			app, proxy := m.container(api), m.container(dataplane)
+			return app.KnownStatus == "STOPPED" && proxy.KnownStatus == "RUNNING" && proxy.DesiredStatus == "STOPPED" && m.ExecutionStoppedAt != nil
+		})) > 0
+	})
+	s.release(dataplane)
+	v := s.stopped()
+	between(t, "TERM of the application", s.signalled(api).Sub(v.StoppingAt), 0, 0)
+	between(t, "TERM of health-sync", s.signalled(healthSync).Sub(v.StoppingAt), 0, 0)
+	between(t, "TERM of the dataplane after the application's end", s.signalled(dataplane).Sub(s.container(api).FinishedAt), 0, 0)
+	for _, m := range s.seen(func(sample) bool { return true }) {
+		if init := m.container(meshInit); init.KnownStatus == "STOPPED" && m.DesiredStatus == "RUNNING" && init.DesiredStatus != "RUNNING" {
+			t.Errorf("mesh-init %+v", init)
+		}
+	}
+}
+
+func TestScenario48EndpointsAnswerWhileStopping(t *testing.T) {
+	t.Parallel()
+	s := play(t, withRole, helper("a", "run", "0s", "0"), after(lingering("b"), "a", "START")).await("a", "b").end()
+	s.terminated("b")
+	for _, url := range []string{s.base("a"), s.base("b") + "/task", s.credentialsURL()} {
+		if code, body := s.request("GET", url, ""); code != 200 {
+			t.Errorf("%s: %d: %s", url, code, body)
+		}
+	}
+	if s.container("b").KnownStatus != "RUNNING" {
+		t.Error("b had ended before")
+	}
+	s.release("b")
+	s.stopped()
+	if code, body, err := s.try("GET", s.base("a"), ""); err == nil {
+		t.Errorf("after the end: %d: %s", code, body)
+	}
+}

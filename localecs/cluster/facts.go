@@ -1,0 +1,103 @@
+package cluster
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"math/big"
+	"strconv"
+
+	"github.com/google/uuid"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Cluster is an ECS cluster.
+type ClusterFacts struct {
+	Account shapes.Account
+	Name    string
+}
+
+// Task returns what the metadata of a task has besides its state, in Fargate's form.
+// The ID of a container ends in ten random digits.
+func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, a network.Addressing) metadata.Facts {
+	f := metadata.Facts{
+		ClusterARN: c.Account.Cluster(c.Name),
+		TaskARN:    c.Account.Task(c.Name, id),
+		Family:     def.Family, Revision: strconv.Itoa(max(def.Revision, 1)),
+		AvailabilityZone: c.Account.Region + "a",
+		Limits:           taskLimits(def),
+		Network: metadata.Network{
+			IP: a.IP.String(), MAC: a.MAC.String(), CIDR: a.CIDR.String(), Gateway: a.Gateway.String(),
+			Resolver: a.Resolver.String(), PrivateDNSName: a.PrivateDNSName,
+		},
+		HasRole:        def.TaskRoleARN != "",
+		FaultInjection: def.EnableFaultInjection != nil && *def.EnableFaultInjection,
+		Containers:     map[string]metadata.ContainerFacts{},
+	}
+	for _, d := range def.ContainerDefinitions {
+		f.Containers[d.Name] = c.container(id, d)
+	}
+	return f
+}
+
+func (c ClusterFacts) container(taskID string, d taskdef.Container) metadata.ContainerFacts {
+	endpoint := taskID + "-" + tenDigits()
+	image := sha256.Sum256([]byte(d.Image))
+	f := metadata.ContainerFacts{
+		EndpointID: endpoint, DockerID: endpoint,
+		ImageID:      "sha256:" + hex.EncodeToString(image[:]),
+		Labels:       d.DockerLabels,
+		CPU:          int64(value(d.CPU)),
+		Memory:       int64(value(d.Memory)),
+		ContainerARN: c.Account.Container(c.Name, taskID, uuid.NewString()),
+	}
+	if l := d.LogConfiguration; l != nil {
+		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, d.Name, taskID)
+	}
+	for _, p := range d.PortMappings {
+		port := uint16(value(p.ContainerPort))
+		f.Ports = append(f.Ports, metadata.Port{ContainerPort: port, HostPort: port, Protocol: p.Protocol})
+	}
+	return f
+}
+
+// logOptions are the definition's, the prefix made into the stream's name as
+// the agent does.
+func logOptions(l *taskdef.LogConfiguration, container, taskID string) map[string]string {
+	options := maps.Clone(l.Options)
+	if prefix, ok := options["awslogs-stream-prefix"]; ok {
+		delete(options, "awslogs-stream-prefix")
+		options["awslogs-stream"] = prefix + "/" + container + "/" + taskID
+	}
+	return options
+}
+
+// taskLimits are vCPU and MiB; the texts were validated before.
+func taskLimits(def *taskdef.TaskDefinition) *metadata.TaskLimits {
+	units, _ := strconv.Atoi(def.CPU)
+	memory, _ := strconv.Atoi(def.Memory)
+	if units == 0 && memory == 0 {
+		return nil
+	}
+	return &metadata.TaskLimits{CPU: float64(units) / 1024, Memory: int64(memory)}
+}
+
+// tenDigits end a Fargate container's ID.
+func tenDigits() string {
+	n, _ := rand.Int(rand.Reader, big.NewInt(1e10)) // never fails
+	return fmt.Sprintf("%010d", n)
+}
+
+// value is the number or zero.
+func value(p *int) int {
+	if p == nil {
+		return 0
+	}
+	return *p
+}

@@ -1,0 +1,82 @@
+package cluster
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+)
+
+// Faults are what goes wrong with the endpoints of a cluster now. Several may
+// strike one request, in this order:
+//
+//  1. skew and noTags change what the endpoint knows; skews add up.
+//  2. hang waits until all hangs are over.
+//  3. slow waits; of several the longest counts.
+//  4. status answers instead of the endpoint, which does not get the request; of
+//     several the first that began.
+//  5. wrong, where there is no status, replaces the answer, likewise. The endpoint
+//     gets the request where the answer is its own: empty, truncated.
+//  6. cut ends whatever answer there is in its middle.
+type Faults struct {
+	mu  sync.Mutex
+	now []*activeFault // in the order of their beginning
+}
+
+// running is a fault that has begun.
+type activeFault struct {
+	chaos.Endpoint
+	seed uint64
+	over chan struct{}
+	// draws are by task: each task's n-th request has the n-th number.
+	draws map[string]*rand.Rand
+}
+
+// New has no faults.
+func NewFaults() *Faults { return &Faults{} }
+
+// Begin lets a fault begin, until end is called. Its Task is the name of a task
+// that may not have started yet. With the same seed, the n-th request that a
+// fault's share is drawn for fares the same; requests are counted from the
+// beginning of the fault, for each task's endpoint by itself.
+func (f *Faults) Begin(e chaos.Endpoint, seed uint64) (end func()) {
+	r := &activeFault{Endpoint: e, seed: seed, over: make(chan struct{}), draws: map[string]*rand.Rand{}}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = append(f.now, r)
+	return sync.OnceFunc(func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.now = slices.DeleteFunc(f.now, func(other *activeFault) bool { return other == r })
+		close(r.over)
+	})
+}
+
+// striking are the faults that the next request of an endpoint meets. task is
+// empty for an endpoint that is all tasks'.
+func (f *Faults) striking(endpoint, task string) []*activeFault {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var struck []*activeFault
+	for _, r := range f.now {
+		if r.Name == endpoint && (r.Task == "" || r.Task == task) && r.draw(task) {
+			struck = append(struck, r)
+		}
+	}
+	return struck
+}
+
+// draw reports whether the next request is of the share that meets the fault.
+func (r *activeFault) draw(task string) bool {
+	if r.Share == 0 {
+		return true
+	}
+	if r.draws[task] == nil {
+		what := fnv.New64a()
+		what.Write([]byte(r.Endpoint.String() + "\x00" + task))
+		r.draws[task] = rand.New(rand.NewPCG(r.seed, what.Sum64()))
+	}
+	return r.draws[task].Float64() < r.Share
+}

@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+// How long a task that is over is remembered, as ECS does, and how many are.
+const (
+	remembered    = time.Hour
+	maxRemembered = 200
+)
+
+// note remembers a task that has begun, and forgets old ones.
+func (l *launcher) note(b Begun) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun = append(kept(l.begun, b.At), b)
+}
+
+func (l *launcher) history(now time.Time) []Begun {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begun = kept(l.begun, now)
+	return slices.Clone(l.begun)
+}
+
+// kept leaves out what was over long ago, and the oldest of too many.
+func kept(all []Begun, now time.Time) []Begun {
+	over := 0
+	for _, b := range all {
+		if b.over() {
+			over++
+		}
+	}
+	return slices.DeleteFunc(all, func(b Begun) bool {
+		if !b.over() {
+			return false
+		}
+		over--
+		return over >= maxRemembered || now.Sub(b.ended()) > remembered
+	})
+}
+
+// ended is when a task that is over was; one that nothing was started of when that
+// was tried.
+func (b Begun) ended() time.Time {
+	if b.Task == nil {
+		return b.At
+	}
+	return b.Task.View().StoppedAt
+}
+
+// over reports whether nothing is left of a task.
+func (b Begun) over() bool {
+	if b.Task == nil {
+		return true
+	}
+	select {
+	case <-b.Task.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// Call returns a call of the API by the user of the simulator.
+func (r *Region) Call() shapes.Call {
+	return shapes.Call{Now: time.Now(), Principal: iam.Admin("localecs", r.aws).ARN()}
+}
+
+// Stop asks a task to stop, as StopTask does; an empty reason is AWS's default.
+func (r *Region) Stop(b Begun, reason string) error { return r.stop(b.Launch, reason) }
+
+func (r *Region) stop(l controlplane.Launch, reason string) error {
+	_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: l.Cluster, Task: l.ID, Reason: reason})
+	return err
+}
+
+// Drain deletes all services, stops all tasks in order and waits until they have been
+// released, or the context ends. Tasks that are started meanwhile are stopped, too.
+func (r *Region) Drain(ctx context.Context, reason string) error {
+	var errs []error
+	for _, s := range r.Services().All(time.Now()) {
+		_, err := r.Services().DeleteService(r.Call(), shapes.DeleteServiceInput{Cluster: s.ClusterARN, Service: s.ServiceName, Force: true})
+		errs = append(errs, err)
+	}
+	for {
+		running := r.launcher.open()
+		if len(running) == 0 {
+			return errors.Join(errs...)
+		}
+		for _, s := range running {
+			errs = append(errs, r.stop(s.Launch, reason))
+		}
+		for _, s := range running {
+			select {
+			case <-s.done:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+	}
+}

@@ -1,0 +1,283 @@
+package cluster
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/host"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Launch is a task to run.
+type Launch struct {
+	// Name is what observers call it, and its log directory.
+	Name string
+	// ID is the last part of its ARN; empty makes one.
+	ID string
+	// Cluster is the ECS cluster that it is of; empty is that of the Options.
+	Cluster string
+	// Service makes it a task of an ECS service: it may protect itself from
+	// scale-in, which a standalone task may not.
+	Service string
+	// Definition must not be changed afterwards.
+	Definition *taskdef.TaskDefinition
+	// ContainerARNs are by container name; those that are missing are made.
+	ContainerARNs map[string]string
+	// Observe gets every view, in order, before anybody else sees it. It must not
+	// block; nil for nobody.
+	Observe func(*Task, scheduler.View)
+}
+
+// Run starts a task of the definition. name is what observers call it, and its
+// log directory. The definition must not be changed afterwards.
+func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
+	return c.Launch(Launch{Name: name, Definition: def})
+}
+
+// Launch starts a task.
+func (c *Cluster) Launch(l Launch) (*Task, error) {
+	made, err := c.making.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer made()
+	l.ID, l.Cluster = cmp.Or(l.ID, shapes.NewID()), cmp.Or(l.Cluster, c.options.Name)
+	t := &Task{
+		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
+		env:        map[string][]string{},
+		logs:       map[string]*LogFile{},
+		volumes:    map[string]string{},
+		containers: map[string]*runtime.Container{},
+		images:     map[string]runtime.Image{},
+		events:     make(chan scheduler.Event),
+		stopped:    make(chan struct{}),
+		done:       make(chan struct{}),
+	}
+	state := scheduler.New(t.def, c.options.schedulerOptions(), time.Now())
+	t.view = state.View()
+	if err := t.prepare(); err != nil {
+		return nil, errors.Join(host.Shortage(err), t.release())
+	}
+	c.enter(t)
+	go t.run(state)
+	return t, nil
+}
+
+func (o Options) schedulerOptions() scheduler.Options {
+	options := scheduler.Options{TimeScale: o.TimeScale, GatePeriod: o.GatePeriod}
+	if o.AtOnce {
+		options.StopOrder = scheduler.AllAtOnce
+	}
+	return options
+}
+
+// prepare acquires what a task holds; each part puts its way back into closers.
+func (t *Task) prepare() error {
+	ns, err := t.cluster.fabric.Attach(t.id)
+	if err != nil {
+		return err
+	}
+	t.ns, t.meter = ns, NewMeter(nil)
+	t.names = NewTaskNames(NamedTask{Private: ns.PrivateDNSName, Cluster: t.launch.Cluster, Name: t.name, Family: t.def.Family, Service: t.launch.Service})
+	if ns.File() != nil {
+		t.meter = NewMeter(ns.Do)
+	}
+	t.closers = append(t.closers, ns.Close)
+	o := t.cluster.options
+	t.facts = ClusterFacts{Account: o.AWS(), Name: t.launch.Cluster}.Task(t.id, t.def, ns.Addressing)
+	t.facts.ServiceName = t.launch.Service
+	for name, arn := range t.launch.ContainerARNs {
+		container := t.facts.Containers[name]
+		container.ContainerARN = arn
+		t.facts.Containers[name] = container
+	}
+	for _, acquire := range []func() error{t.reservePorts, t.openCredentials, t.openGroup, t.serve, t.makeFiles} {
+		if err := acquire(); err != nil {
+			return err
+		}
+	}
+	t.makeEnvironments()
+	return nil
+}
+
+// reservePorts claims what the containers declare, where tasks share ports.
+func (t *Task) reservePorts() error {
+	var errs []error
+	for _, c := range t.def.ContainerDefinitions {
+		for _, m := range c.PortMappings {
+			for _, p := range network.Declared(m) {
+				errs = append(errs, t.ns.Reserve(p, "container "+c.Name+" of task "+t.name))
+			}
+		}
+	}
+	return network.Join(errs...)
+}
+
+// makeEnvironments decides every container's variables before anything starts.
+func (t *Task) makeEnvironments() {
+	for _, c := range t.def.ContainerDefinitions {
+		env, err := List(c, Sources{
+			Image:   t.cluster.options.Images[c.Image].Env,
+			Files:   t.cluster.environmentFile,
+			Secrets: t.cluster.secret,
+			Agent: Agent{
+				Host: t.host, EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
+				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName, ECS: t.ecsURL(),
+			},
+		})
+		if err != nil && t.unready == nil {
+			t.unready = err
+		}
+		t.env[c.Name] = env
+	}
+}
+
+// ecsURL is where a task that has a role may call ECS; empty for others.
+func (t *Task) ecsURL() string {
+	if t.credentials == "" || t.cluster.ecs.Load() == nil {
+		return ""
+	}
+	return t.cluster.AWSEndpoint()
+}
+
+func (c *Cluster) environmentFile(arn string) (string, bool) {
+	content, ok := c.options.EnvironmentFiles[arn]
+	return content, ok
+}
+
+func (c *Cluster) secret(name string) (string, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	value, ok := c.secrets[name]
+	return value, ok
+}
+
+// openCredentials opens a credentials ID for the task's role; a task without
+// one has no route.
+func (t *Task) openCredentials() error {
+	if t.def.TaskRoleARN == "" {
+		return nil
+	}
+	id, err := t.cluster.store.Issue(t.def.TaskRoleARN, t.id, time.Now())
+	if err != nil {
+		return fmt.Errorf("credentials of %s: %w", t.def.Family, err)
+	}
+	t.credentials = id
+	t.closers = append(t.closers, func() error { t.cluster.store.Remove(id); return nil })
+	return nil
+}
+
+// openGroup makes what the containers share: their network, the processes of
+// pidMode task, the task's own memory setting.
+func (t *Task) openGroup() (err error) {
+	mib, _ := t.def.MemoryMiB()
+	t.group, err = t.cluster.runtime.Group(runtime.GroupSpec{
+		Name: t.id, NetNS: t.ns.File(), SharePIDs: t.def.PIDMode == "task", Memory: &runtime.Memory{Limit: mebibytes(mib)},
+	})
+	if err != nil {
+		return err
+	}
+	t.closers = append(t.closers, t.group.Close)
+	return nil
+}
+
+// stats is a container's answer to /stats; nil before its start.
+func (t *Task) stats(name string) *metadata.Stats {
+	c := t.container(name)
+	if c == nil {
+		return nil
+	}
+	return t.meter.Stats(name, c)
+}
+
+func mebibytes(n int) uint64 { return uint64(n) << 20 }
+
+// serve answers metadata and credentials.
+func (t *Task) serve() error {
+	l, err := t.ns.ListenMetadata()
+	if err != nil {
+		return fmt.Errorf("listen for task metadata: %w", err)
+	}
+	t.host = metadata.Host(l)
+	t.closers = append(t.closers, metadata.Serve(l, metadata.TaskHandler(t.cluster.faults.Task(t.name, t.facts.TaskARN, metadata.Task{
+		Metadata:    metadata.New(metadata.Options{Lookup: t.lookup, Stats: t.stats}),
+		Credentials: iam.Handler(t.cluster.store),
+		Agent:       metadata.ProtectionHandler(t.lookup, t.cluster.protections),
+	}))))
+	return nil
+}
+
+// lookup finds the task by a container's endpoint ID. Only this task's
+// containers can reach the server, so no other IDs exist here.
+func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
+	for _, c := range t.facts.Containers {
+		if c.EndpointID == endpointID {
+			return metadata.At(time.Now(), t.facts, t.View()), true
+		}
+	}
+	return metadata.Moment{}, false
+}
+
+// MetadataFile is where the last metadata document of a task lies, once it has
+// ended; task is the name given to Run.
+func (c *Cluster) MetadataFile(task string) string {
+	return filepath.Join(c.LogDir(), task, "metadata.json")
+}
+
+// keepMetadata writes what metadata said last: the task's end, which nobody in
+// the task could ask for.
+func (t *Task) keepMetadata() error {
+	document, err := json.MarshalIndent(metadata.At(time.Now(), t.facts, t.View()).Document(), "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode metadata: %w", err)
+	}
+	if err := os.WriteFile(t.cluster.MetadataFile(t.name), append(document, '\n'), 0o644); err != nil {
+		return fmt.Errorf("keep metadata: %w", err)
+	}
+	return nil
+}
+
+// LogFile is where a container's output goes; task is the name given to Run.
+func (c *Cluster) LogFile(task, container string) string {
+	return filepath.Join(c.LogDir(), task, container+".log")
+}
+
+// makeFiles makes the task's volumes, empty and root's, and a log per
+// container.
+func (t *Task) makeFiles() error {
+	volumes := filepath.Join(t.cluster.volumeDir(), t.id)
+	for _, v := range t.def.Volumes {
+		dir := filepath.Join(volumes, v.Name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("make volume %s: %w", v.Name, err)
+		}
+		t.volumes[v.Name] = dir
+	}
+	t.closers = append(t.closers, func() error { return os.RemoveAll(volumes) })
+	if err := os.MkdirAll(filepath.Join(t.cluster.LogDir(), t.name), 0o755); err != nil {
+		return fmt.Errorf("make log directory: %w", err)
+	}
+	for _, c := range t.def.ContainerDefinitions {
+		f, err := OpenLog(t.cluster.LogFile(t.name, c.Name), t.cluster.options.Log)
+		if err != nil {
+			return fmt.Errorf("make log of %s: %w", c.Name, err)
+		}
+		if output := t.cluster.options.Output; output != nil {
+			f.Also = func(line []byte) { output(t.name, c.Name, line) }
+		}
+		t.logs[c.Name] = f
+		t.closers = append(t.closers, f.Close)
+	}
+	return nil
+}

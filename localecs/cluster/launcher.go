@@ -1,0 +1,195 @@
+package cluster
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// launcher runs the control plane's tasks in a cluster.
+type launcher struct {
+	cluster *Cluster
+	name    func(controlplane.Launch) string
+	began   func(Begun)
+	// skipWarnings is Options.SkipWarnings.
+	skipWarnings bool
+	log          hclog.Logger
+	running      Gate // the tasks' goroutines
+
+	mu    sync.Mutex
+	tasks map[string]*slot // by ID, from Launch until the task has been released
+	// warned are the revisions that are run with less than they ask for.
+	warned map[string]bool
+	// begun are the tasks in the order of their start, those that are over as long
+	// as kept says.
+	begun []Begun
+}
+
+// slot is a task from Launch on. A request to stop may precede the task.
+type slot struct {
+	controlplane.Launch
+	task *Task
+	stop *scheduler.StopRequested
+	done chan struct{} // closed when the task has been released
+}
+
+func newLauncher(c *Cluster, o RegionOptions) *launcher {
+	l := &launcher{cluster: c, name: o.Name, began: o.Began, skipWarnings: o.SkipWarnings, log: o.Log, tasks: map[string]*slot{}, warned: map[string]bool{}}
+	if l.name == nil {
+		l.name = func(in controlplane.Launch) string { return in.Definition.Family + "-" + in.ID }
+	}
+	if l.began == nil {
+		l.began = func(b Begun) {
+			if b.Err != nil {
+				l.log.Warn("task could not be started", logkey.TaskID, b.ID, logkey.Error, b.Err)
+			}
+		}
+	}
+	return l
+}
+
+// Launch implements controlplane.Launcher.
+func (l *launcher) Launch(in controlplane.Launch) {
+	ended, err := l.running.Enter()
+	if err != nil { // a call that came while all ends
+		fail(in, err)
+		return
+	}
+	s := &slot{Launch: in, done: make(chan struct{})}
+	l.mu.Lock()
+	l.tasks[in.ID] = s
+	arn := in.Definition.TaskDefinitionARN
+	warned := l.skipWarnings || l.warned[arn]
+	l.warned[arn] = true
+	l.mu.Unlock()
+	if !warned {
+		for _, text := range runtime.Unfaithful(in.Definition) {
+			l.log.Warn("task definition asks for what is not emulated", logkey.Path, arn, logkey.Reason, text)
+		}
+	}
+	name := l.name(in)
+	go func() {
+		defer ended()
+		l.run(s, name)
+	}()
+}
+
+// fail reports a task that was not started.
+func fail(in controlplane.Launch, err error) {
+	failed := controlplane.Report{View: failure(in.Definition, reason(err), time.Now())}
+	in.Report(failed, time.Now())
+	failed.Gone = true
+	in.Report(failed, time.Now())
+}
+
+// run makes the task and waits until it has been released.
+func (l *launcher) run(s *slot, name string) {
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.tasks, s.ID)
+		close(s.done)
+	}()
+	task, err := l.start(s.Launch, name)
+	b := Begun{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
+	l.note(b)
+	l.began(b)
+	if err != nil {
+		fail(s.Launch, err)
+		return
+	}
+	l.mu.Lock()
+	s.task = task
+	stop := s.stop
+	l.mu.Unlock()
+	if stop != nil {
+		task.Stop(stop.Code, stop.Reason)
+	}
+	<-task.Done()
+	last := report(task, task.View())
+	last.Gone = true
+	s.Report(last, time.Now())
+}
+
+// open returns the tasks that have not been released, those that are being made
+// included.
+func (l *launcher) open() []*slot {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Collect(maps.Values(l.tasks))
+}
+
+// start makes the task.
+func (l *launcher) start(in controlplane.Launch, name string) (*Task, error) {
+	if role := in.Definition.TaskRoleARN; role != "" {
+		if _, known := l.cluster.Identities().Role(role); !known {
+			return nil, &unassumable{role}
+		}
+	}
+	return l.cluster.Launch(Launch{
+		Name: name, ID: in.ID, Cluster: in.Cluster, Service: in.Service,
+		Definition: in.Definition, ContainerARNs: in.ContainerARNs,
+		Observe: func(t *Task, v scheduler.View) { in.Report(report(t, v), time.Now()) },
+	})
+}
+
+// reason is what the API says of a task that could not be made.
+func reason(err error) string {
+	if _, words := errors.AsType[*unassumable](err); words {
+		return err.Error()
+	}
+	return "ResourceInitializationError: " + err.Error()
+}
+
+// unassumable is a task role that does not exist, in AWS's words.
+type unassumable struct{ role string }
+
+func (e *unassumable) Error() string {
+	return "ECS was unable to assume the role '" + e.role + "' that was provided for this task. Please verify that the role being passed " +
+		"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role."
+}
+
+// report is how the task is, for the control plane.
+func report(t *Task, v scheduler.View) controlplane.Report {
+	facts := t.Facts()
+	r := controlplane.Report{
+		View:       v,
+		Network:    &controlplane.Network{IP: facts.Network.IP, MAC: facts.Network.MAC, PrivateDNSName: facts.Network.PrivateDNSName},
+		Containers: map[string]controlplane.ContainerFacts{},
+	}
+	for name, c := range facts.Containers {
+		r.Containers[name] = controlplane.ContainerFacts{RuntimeID: c.DockerID, ImageDigest: c.ImageID}
+	}
+	return r
+}
+
+// failure is how a task looks that nothing was started of.
+func failure(def *taskdef.TaskDefinition, reason string, now time.Time) scheduler.View {
+	state := scheduler.New(def, scheduler.Options{}, now)
+	state.Apply(scheduler.StopRequested{Code: scheduler.StopTaskFailedToStart, Reason: reason}, now)
+	return state.View()
+}
+
+// Stop implements controlplane.Launcher.
+func (l *launcher) Stop(id, code, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	s := l.tasks[id]
+	switch {
+	case s == nil:
+	case s.task != nil:
+		go s.task.Stop(code, reason)
+	default:
+		s.stop = &scheduler.StopRequested{Code: code, Reason: reason}
+	}
+}

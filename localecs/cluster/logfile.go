@@ -1,0 +1,42 @@
+package cluster
+
+import (
+	"os"
+	"sync"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// File is a container's output on disk. That it cannot be written is told once:
+// the container goes on.
+type LogFile struct {
+	*os.File
+	// Also gets what is written, too; nil for nobody. It is set before the first
+	// write.
+	Also func(line []byte)
+	log  hclog.Logger
+	once sync.Once
+}
+
+// Open makes a log, or appends to it. Its troubles are told in log.
+func OpenLog(path string, log hclog.Logger) (*LogFile, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	return &LogFile{File: f, log: log}, nil
+}
+
+// Write implements io.Writer.
+func (f *LogFile) Write(p []byte) (int, error) {
+	if f.Also != nil {
+		f.Also(p)
+	}
+	n, err := f.File.Write(p)
+	if err != nil {
+		f.once.Do(func() { f.log.Warn("output of a container is lost from here on", logkey.Error, err) })
+	}
+	return n, err
+}

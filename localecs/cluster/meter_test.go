@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+)
+
+func TestNetworks(t *testing.T) {
+	t.Parallel()
+	table := `Inter-|   Receive                                                |  Transmit
+ face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
+    lo:     500       5    0    0    0     0          0         0      500       5    0    0    0     0       0          0
+  eth1: 1000 10 1 2 0 0 0 0 2000 20 3 4 0 0 0 0
+`
+	want := map[string]metadata.NetworkStats{"eth1": {
+		RxBytes: 1000, RxPackets: 10, RxErrors: 1, RxDropped: 2, TxBytes: 2000, TxPackets: 20, TxErrors: 3, TxDropped: 4,
+	}}
+	if diff := cmp.Diff(want, networks([]byte(table))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if got := networks([]byte("eth1: x\n\nnonsense")); got["eth1"] != (metadata.NetworkStats{}) {
+		t.Errorf("got %v of nonsense", got)
+	}
+}
+
+// Two requests within a second get one answer: a rate over no time is none.
+func TestStatsAreAtLeastASecondApart(t *testing.T) {
+	t.Parallel()
+	m := NewMeter(nil)
+	start := time.Unix(1000, 0)
+	at := func(after time.Duration, rx uint64) *metadata.Stats {
+		return &metadata.Stats{Read: start.Add(after), Networks: map[string]metadata.NetworkStats{"eth1": {RxBytes: rx}}}
+	}
+	m.begin("a", at(0, 0))
+	if got := m.answer("a", at(999*time.Millisecond, 7)); got != nil {
+		t.Errorf("figures after less than a second: %+v", got)
+	}
+	first := m.answer("a", at(2*time.Second, 100))
+	if first == nil || first.Rate.Rx != 50 || !first.PreRead.Equal(start) {
+		t.Errorf("got %+v", first)
+	}
+	if again := m.answer("a", at(2500*time.Millisecond, 900)); again != first {
+		t.Errorf("got %+v half a second later", again)
+	}
+	if m.answer("b", at(0, 0)) != nil {
+		t.Error("figures of a container that never began")
+	}
+	m.begin("a", at(3*time.Second, 0)) // restarted
+	if got := m.answer("a", at(3*time.Second, 0)); got != nil {
+		t.Errorf("figures of the run before: %+v", got)
+	}
+}
+
+func TestSystemTimePasses(t *testing.T) {
+	t.Parallel()
+	if got := systemTime(); got < uint64(time.Second) {
+		t.Errorf("this machine has been up for %v", time.Duration(got))
+	}
+}

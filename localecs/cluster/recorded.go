@@ -1,0 +1,72 @@
+package cluster
+
+import (
+	"bytes"
+	"encoding/xml"
+	"maps"
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// recorded is an answer that has not been sent yet.
+type recorded struct {
+	header http.Header
+	status int
+	body   []byte
+}
+
+// Header implements http.ResponseWriter.
+func (a *recorded) Header() http.Header { return a.header }
+
+// WriteHeader implements http.ResponseWriter.
+func (a *recorded) WriteHeader(status int) {
+	if a.status == 0 {
+		a.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (a *recorded) Write(text []byte) (int, error) {
+	a.WriteHeader(http.StatusOK)
+	a.body = append(a.body, text...)
+	return len(text), nil
+}
+
+// page is what a proxy says that should not have been asked.
+func (a *recorded) page() {
+	a.header.Set("Content-Type", "text/html")
+	a.status = http.StatusOK
+	a.body = []byte("<html>\n<head><title>Welcome</title></head>\n<body><h1>Sign in to continue</h1></body>\n</html>\n")
+}
+
+// empty leaves the outermost object or element of an answer.
+func (a *recorded) empty() {
+	if !strings.Contains(a.header.Get("Content-Type"), "xml") {
+		a.body = []byte("{}")
+		return
+	}
+	var root struct{ XMLName xml.Name }
+	if xml.Unmarshal(a.body, &root) != nil {
+		a.body = nil
+		return
+	}
+	var b bytes.Buffer
+	b.WriteString("<" + root.XMLName.Local + ` xmlns="` + root.XMLName.Space + `"></` + root.XMLName.Local + ">\n")
+	a.body = b.Bytes()
+}
+
+// send sends the answer, or half of it and then the connection's end.
+func (a *recorded) send(w http.ResponseWriter, cut bool) {
+	maps.Copy(w.Header(), a.header)
+	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
+	a.WriteHeader(http.StatusOK) // nobody has said anything else
+	w.WriteHeader(a.status)
+	if !cut {
+		w.Write(a.body) // an error means the client is gone
+		return
+	}
+	w.Write(a.body[:len(a.body)/2])
+	_ = http.NewResponseController(w).Flush() // the caller is gone, or gets it
+	panic(http.ErrAbortHandler)
+}

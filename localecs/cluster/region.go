@@ -1,0 +1,110 @@
+package cluster
+
+import (
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+// Options say how the region is.
+type RegionOptions struct {
+	// Cluster makes the tasks' world; its Observe may be nil.
+	Cluster Options
+	// Throttle applies AWS's token buckets.
+	Throttle bool
+	// Lag is how late the API's answers are.
+	Lag controlplane.Lag
+	// Name is what observers call a task, and its log directory; nil calls it
+	// <family>-<ID>. It is called in the call that starts the task.
+	Name func(controlplane.Launch) string
+	// Began gets each task that has been made, or why it could not be, before
+	// anything else happens to it; nil logs what could not be.
+	Began func(Begun)
+	// Observe gets each new version of a task; nil for nobody. It must not block.
+	Observe func(task shapes.Task, at time.Time)
+	// SkipWarnings leaves out the warnings about settings that are not emulated: the
+	// caller has printed them.
+	SkipWarnings bool
+	Log          hclog.Logger
+}
+
+// Begun is a task that was to run.
+type Begun struct {
+	controlplane.Launch
+	// Name is that of Options.Name.
+	Name string
+	// At is when it was begun.
+	At time.Time
+	// Task is nil when Err says why there is none.
+	Task *Task
+	Err  error
+}
+
+// Region is a running local ECS.
+type Region struct {
+	cluster  *Cluster
+	account  *controlplane.Account
+	launcher *launcher
+	aws      shapes.Account
+	key      func() iam.Key
+}
+
+// Open starts the cluster and its API.
+func OpenRegion(o RegionOptions) (*Region, error) {
+	if o.Cluster.Observe == nil {
+		o.Cluster.Observe = func(Event) {}
+	}
+	cluster, err := Open(o.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	l := newLauncher(cluster, o)
+	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), account: controlplane.OpenAccount(controlplane.AccountOptions{
+		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: l,
+		Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
+	})}
+	cluster.ServeECS(r.account.API())
+	r.key = sync.OnceValue(func() iam.Key {
+		return cluster.Identities().PutUser(iam.Admin("visitor", r.aws))
+	})
+	return r, nil
+}
+
+// Cluster is where the tasks run.
+func (r *Region) Cluster() *Cluster { return r.cluster }
+
+// Plane is what the API knows of tasks.
+func (r *Region) Plane() *controlplane.Plane { return r.account.Plane }
+
+// Services are the services of the account.
+func (r *Region) Services() *controlplane.Services { return r.account.Services }
+
+// Tasks are all that have begun, in that order. Those that are over stay for an
+// hour, the last two hundred of them.
+func (r *Region) Tasks() []Begun { return r.launcher.history(time.Now()) }
+
+// Environment is with what programs in the cluster's network call the region, as
+// somebody who may call everything.
+func (r *Region) Environment() []string {
+	url, key := r.cluster.AWSEndpoint(), r.key()
+	return []string{
+		"AWS_ENDPOINT_URL_ECS=" + url, "AWS_ENDPOINT_URL_STS=" + url, "AWS_ENDPOINT_URL_IAM=" + url,
+		"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.Secret,
+		"AWS_REGION=" + r.aws.Region, "AWS_DEFAULT_REGION=" + r.aws.Region,
+	}
+}
+
+// Close kills the tasks and gives everything back. Nothing is reported of a task
+// afterwards.
+func (r *Region) Close() error {
+	r.account.Close()
+	wait := r.launcher.running.Close()
+	err := r.cluster.Close()
+	wait()
+	return err
+}

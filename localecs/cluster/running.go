@@ -1,0 +1,144 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// ErrEnded means that a service has ended permanently.
+var ErrEnded = errors.New("it has ended")
+
+// Running is a started Service. It may be down for a while; it has ended when
+// its process ended by itself, or Stop was called.
+type Running struct {
+	LogFile string
+	group   runtime.Group
+	spec    runtime.Spec
+	log     *LogFile
+
+	mu        sync.Mutex
+	container *runtime.Container // the present or last one
+	downs     int                // how many want it down
+	ended     bool
+	done      chan struct{} // closed when it has ended
+}
+
+func startProgram(ctx context.Context, g runtime.Group, log *LogFile, spec runtime.Spec) (*Running, error) {
+	s := &Running{LogFile: log.Name(), group: g, spec: spec, log: log, done: make(chan struct{})}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.launch(ctx); err != nil {
+		log.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// launch starts the process. The lock is held.
+func (s *Running) launch(ctx context.Context) error {
+	c, err := s.group.Start(ctx, s.spec)
+	if err != nil {
+		return err
+	}
+	s.container = c
+	go func() {
+		<-c.Done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.container == c && s.downs == 0 {
+			s.end()
+		}
+	}()
+	return nil
+}
+
+// end marks the service as ended. The lock is held.
+func (s *Running) end() {
+	if !s.ended {
+		s.ended = true
+		s.log.Close()
+		close(s.done)
+	}
+}
+
+// Done is closed when the service has ended permanently.
+func (s *Running) Done() <-chan struct{} { return s.done }
+
+// Stop kills the process and waits for its end.
+func (s *Running) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.container.Kill()
+	<-s.container.Done()
+	s.end()
+}
+
+// Down kills the process, as kill -9 does, and waits for its end: connections
+// are refused then. up starts it again, with the same directories, address and
+// log; its error means that the service has ended. Of several Downs at a time
+// the last up does. It may be called again, and later.
+func (s *Running) Down() (up func() error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.downs == 0 && s.isDead() {
+		s.end() // by itself, a moment ago
+	}
+	if s.ended {
+		return nil, fmt.Errorf("kill %s: %w", s.spec.Name, ErrEnded)
+	}
+	s.downs++
+	s.container.Kill()
+	<-s.container.Done()
+	return sync.OnceValue(s.up), nil
+}
+
+func (s *Running) isDead() bool {
+	select {
+	case <-s.container.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+func (s *Running) up() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.downs--
+	if s.downs > 0 || s.ended {
+		return nil
+	}
+	if err := s.launch(context.Background()); err != nil {
+		s.end()
+		return fmt.Errorf("start %s again: %w", s.spec.Name, err)
+	}
+	return nil
+}
+
+// Freeze stops the service's processes until end or their death: it has its
+// connections and gives no answers.
+func (s *Running) Freeze() (end func() error, err error) {
+	return s.hold("freeze", (*runtime.Container).Freeze)
+}
+
+// Slow is Freeze for four fifths of the time, in turns of a quarter of a second.
+func (s *Running) Slow() (end func() error, err error) {
+	return s.hold("slow", (*runtime.Container).Slow)
+}
+
+func (s *Running) hold(verb string, hold func(*runtime.Container, string) (func(), bool)) (end func() error, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.ended {
+		return nil, fmt.Errorf("%s %s: %w", verb, s.spec.Name, ErrEnded)
+	}
+	release, ok := hold(s.container, "")
+	if !ok {
+		return nil, fmt.Errorf("%s %s: it is down", verb, s.spec.Name)
+	}
+	return func() error { release(); return nil }, nil
+}

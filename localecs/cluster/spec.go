@@ -1,0 +1,47 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// spec is a container of the task definition as the runtime wants it.
+func (t *Task) spec(name string) runtime.Spec {
+	c := *t.def.Container(name) // the scheduler knows no other names
+	i := t.image(name)
+	s := runtime.Spec{
+		Name:         t.name + "/" + name,
+		Image:        i,
+		Args:         i.Argv(c.EntryPoint, c.Command),
+		Env:          t.env[name],
+		WorkingDir:   c.WorkingDirectory,
+		User:         c.User,
+		ReadOnlyRoot: IsTrue(c.ReadonlyRootFilesystem),
+		InitProcess:  c.LinuxParameters != nil && IsTrue(c.LinuxParameters.InitProcessEnabled),
+		Hostname:     t.ns.PrivateDNSName,
+		Hosts:        t.ns.Hosts(),
+		ResolvConf:   t.ns.ResolvConf(),
+		Memory:       mebibytes(int(t.facts.Containers[name].Memory)),
+		Stdout:       t.logs[name],
+		Stderr:       t.logs[name],
+	}
+	s.Mounts = Mounts(t.def, c, t.volumes)
+	s.Ulimits = Ulimits(c)
+	return s
+}
+
+// probe runs the container's health check and reports its result.
+func (t *Task) probe(p scheduler.Probe) {
+	done := scheduler.ProbeDone{Container: p.Container, StartedAt: time.Now()}
+	if c := t.container(p.Container); c != nil {
+		result := c.Exec(context.Background(), runtime.ExecSpec{
+			Argv: Probe(t.def.Container(p.Container).HealthCheck.Command), Timeout: p.Timeout,
+		})
+		done.Code, done.Output, done.TimedOut = result.Code, result.Output, result.TimedOut
+	}
+	done.At = time.Now()
+	t.send(done)
+}

@@ -1,0 +1,45 @@
+package command
+
+import (
+	"testing"
+
+	"github.com/meshtask/consul-ecs/localecs/control"
+)
+
+func TestContainerThatIsMeant(t *testing.T) {
+	t.Parallel()
+	task := func(containers ...string) control.Task {
+		t := control.Task{Name: "web-1", Family: "web", LastStatus: "RUNNING", DesiredStatus: "RUNNING"}
+		for _, name := range containers {
+			status := "RUNNING"
+			if name[0] == '-' {
+				name, status = name[1:], "STOPPED"
+			}
+			t.Containers = append(t.Containers, control.Container{Name: name, LastStatus: status})
+		}
+		return t
+	}
+	for _, tt := range []struct {
+		task        control.Task
+		name        string
+		want, error string
+	}{
+		{task("app"), "", "app", ""},
+		{task("-init", "app"), "", "app", ""},
+		{task("web", "proxy"), "", "web", ""},
+		{task("web", "proxy"), "proxy", "proxy", ""},
+		{task("-web", "proxy", "log"), "", "", "web-1 has several containers: name one of them with -container: proxy, log"},
+		{task("-web"), "", "", "no container of web-1 runs: RUNNING"},
+		{task("-web", "proxy"), "web", "", "container web of web-1 does not run"},
+		{task("web", "proxy"), "prxy", "", "no container prxy; did you mean proxy?"},
+	} {
+		got, err := choose(tt.task, tt.name)
+		said := ""
+		if err != nil {
+			said = err.Error()
+		}
+		if got != tt.want || said != tt.error {
+			t.Errorf("%q of %+v: %q, %q, want %q, %q", tt.name, tt.task.Containers, got, said, tt.want, tt.error)
+		}
+	}
+}

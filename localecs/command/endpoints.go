@@ -1,0 +1,270 @@
+package command
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/compose"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// endpointsFlags are the flags of `localecs endpoints`.
+type endpointsFlags struct {
+	listen, aws, awsURL     string
+	engine, project         string
+	setting, await, level   string
+	ready, json, stopsTasks bool
+	within                  time.Duration
+}
+
+// Endpoints is `localecs endpoints`.
+func Endpoints() cli.Command {
+	f := &endpointsFlags{}
+	return cli.Command{
+		Synopsis: "Be ECS and AWS to the containers of a docker compose project",
+		Usage:    "endpoints [flags] NAME=FILE...",
+		Help: `
+Serves what containers find on ECS to those of a docker compose project whose file
+localecs compose has written: task metadata, statistics, credentials and task
+protection at -listen; STS, IAM, and ListTasks and DescribeTasks of ECS, at
+-aws-listen. NAME=FILE are the tasks and their definitions, as in that file, where
+this runs as the service endpoints. It asks the Docker engine, whose socket it
+needs, for the containers' states, and answers in ECS's form.
+
+Each start of a task's first container, NAME, is a new task with an ID of its own.
+A task is desired to be STOPPED when an essential container of it has ended, or as
+soon as the engine is asked to stop one of its containers, as docker compose stop
+does. In the first case, unless -stop-tasks=false, this stops the task's other
+containers, each after those that depend on it.
+
+With CONSUL_HTTP_ADDR each auth method of type aws-iam in Consul that does not know
+where STS and IAM are is told -aws-url; CONSUL_HTTP_TOKEN needs acl = "write".
+
+With -await it serves nothing, but waits until tasks can log in to Consul by these
+auth methods. With -ready it asks whether another one serves on this machine, as a
+health check.
+
+Environment:
+  DOCKER_HOST          the engine (default unix:///var/run/docker.sock)
+  CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and others    a Consul server
+
+Exit status: 0 after TERM or Ctrl-C, and with -await and -ready when it is so; 1
+usage; 2 -ready: nobody serves; 3 the engine cannot be asked, or -await: it has not
+come true within -within.
+
+Example, outside of the project's containers:
+  $ localecs endpoints -project shop -listen 127.0.0.1:8070 -aws-listen 127.0.0.1:8071 web=web.json
+  $ curl http://127.0.0.1:8070/v4/web.app/task`,
+		FlagsAnywhere: true,
+		Flags:         f.declare,
+		Run:           f.run,
+	}
+}
+
+func (f *endpointsFlags) declare(fs *flag.FlagSet) {
+	fs.StringVar(&f.listen, "listen", ":80", "`address` of task metadata and credentials")
+	fs.StringVar(&f.aws, "aws-listen", fmt.Sprintf(":%d", compose.AWSPort), "`address` of STS, IAM and ECS")
+	fs.StringVar(&f.awsURL, "aws-url", fmt.Sprintf("http://%s:%d", compose.EndpointsService, compose.AWSPort), "`URL` of -aws-listen for Consul servers, without a path")
+	fs.StringVar(&f.engine, "engine", "", "`URL` of the Docker engine (default $DOCKER_HOST, or its socket)")
+	fs.StringVar(&f.project, "project", "", "`name` of the docker compose project (default the one of the container that this runs in)")
+	fs.StringVar(&f.setting, "setting", "", "scenario `directory or file` with account, region, cluster and roles")
+	fs.BoolVar(&f.stopsTasks, "stop-tasks", true, "stop the other containers of a task whose essential container has ended")
+	fs.StringVar(&f.await, "await", "", "wait for these auth methods, `NAME,...`, and serve nothing")
+	fs.DurationVar(&f.within, "within", 3*time.Minute, "how long -await waits")
+	fs.BoolVar(&f.ready, "ready", false, "ask whether -listen is served, and serve nothing")
+	fs.StringVar(&f.level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
+	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
+}
+
+func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := inv.UseLogger(f.level, f.json); err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	ctx, stop := cli.SignalContext(ctx, endpointSignals()...)
+	defer stop()
+	switch {
+	case f.ready:
+		return f.askReady(ctx)
+	case f.await != "":
+		return f.awaitLogins(ctx, inv)
+	}
+	err := f.serve(ctx, inv)
+	if end, ok := errors.AsType[*cli.SignalError](err); ok && end != nil {
+		return nil // which is how it is to end
+	}
+	return err
+}
+
+// askReady is the health check.
+func (f *endpointsFlags) askReady(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(f.listen)
+	if err != nil {
+		return cli.Usagef("-listen %q: want host:port or :port", f.listen)
+	}
+	dialer := net.Dialer{Timeout: 2 * time.Second}
+	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
+	if err != nil {
+		return &cli.Refused{Err: err}
+	}
+	return conn.Close()
+}
+
+// awaitLogins waits until tasks can log in.
+func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) error {
+	client, err := consulutil.NewClient(consulutil.Options{Timeout: 10 * time.Second})
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	ctx, cancel := context.WithTimeout(ctx, f.within)
+	defer cancel()
+	look, before := scenario.Look{Client: client}, ""
+	for {
+		missing, err := look.Missing(ctx, strings.Split(f.await, ","))
+		if err != nil {
+			missing = err.Error()
+		}
+		if missing == "" {
+			return nil
+		}
+		if missing != before && ctx.Err() == nil {
+			inv.Log.Info("tasks cannot log in yet", logkey.Reason, missing)
+			before = missing
+		}
+		select {
+		case <-time.After(250 * time.Millisecond):
+		case <-ctx.Done():
+			if end, ok := errors.AsType[*cli.SignalError](context.Cause(ctx)); ok {
+				return end
+			}
+			return fmt.Errorf("wait %s for logins: %s", f.within, before)
+		}
+	}
+}
+
+// serve follows the project until ctx ends.
+func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
+	setting, definitions, err := f.read(inv)
+	if err != nil {
+		return &cli.UsageError{Err: err}
+	}
+	self, _ := os.Hostname() // a container's is its ID
+	host := cmp.Or(f.engine, inv.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
+	dock, err := compose.Dial(ctx, host, f.project, self)
+	if err != nil {
+		return err
+	}
+	defer dock.Close()
+	store := iam.NewStore()
+	for _, role := range setting.IdentityRoles() {
+		store.PutRole(role)
+	}
+	cluster := cluster.ClusterFacts{Account: setting.AWS(), Name: setting.Cluster}
+	a := compose.NewAgent(dock, compose.NewState(cluster, definitions), store, f.stopsTasks, inv.Log)
+	if err := a.Update(ctx); err != nil {
+		return err
+	}
+	closeAll, err := f.listenAll(map[string]http.Handler{f.listen: a.TaskHandler(ctx, dock.Stats), f.aws: a.AWSHandler(setting.Region)})
+	if err != nil {
+		return err
+	}
+	var redirecting sync.WaitGroup
+	if inv.Getenv("CONSUL_HTTP_ADDR") != "" {
+		client, err := consulutil.NewClient(consulutil.Options{Timeout: 11 * time.Minute}) // longer than a blocking query
+		if err != nil {
+			return errors.Join(&cli.UsageError{Err: err}, closeAll())
+		}
+		redirecting.Go(func() { scenario.Redirect(ctx, client, f.awsURL) })
+	}
+	inv.Log.Info("serving", logkey.Address, f.listen, logkey.Tasks, len(definitions))
+	a.Run(ctx)
+	redirecting.Wait()
+	return errors.Join(context.Cause(ctx), closeAll())
+}
+
+// read finds everything that is wrong with the command line and its files.
+func (f *endpointsFlags) read(inv *cli.Invocation) (*file.Scenario, []compose.Definition, error) {
+	var errs []error
+	setting := file.Default()
+	if f.setting != "" {
+		var err error
+		if setting, err = file.LoadSetting(f.setting); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if len(inv.Args) == 0 {
+		errs = append(errs, errors.New("name a task and its definition: localecs endpoints NAME=FILE"))
+	}
+	tasks, _, err := namedTasks(inv.Args)
+	var definitions []compose.Definition
+	for _, t := range tasks {
+		if role := t.Definition.TaskRoleARN; role != "" {
+			t.Definition.TaskRoleARN = iam.RoleOf(role, setting.AWS()).ARN()
+		}
+		definitions = append(definitions, compose.Definition{Name: t.Name, Definition: t.Definition})
+	}
+	return setting, definitions, errors.Join(append(errs, err)...)
+}
+
+// listenAll serves handlers by address.
+func (f *endpointsFlags) listenAll(handlers map[string]http.Handler) (closeAll func() error, err error) {
+	var closers []func() error
+	closeAll = func() (err error) {
+		for _, c := range closers {
+			err = errors.Join(err, c())
+		}
+		return err
+	}
+	for address, h := range handlers {
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("listen: %w", err), closeAll())
+		}
+		closers = append(closers, metadata.Serve(l, h))
+	}
+	return closeAll, nil
+}
+
+// Pause is `localecs pause`, which holds a task's network.
+func Pause() cli.Command {
+	return cli.Command{
+		Synopsis: "Do nothing until TERM, as the container that holds a task's network",
+		Usage:    "pause",
+		Help: `
+Waits for TERM, or Ctrl-C, and does nothing else. localecs compose writes files in
+which it is a task's first container, whose network the others share.
+
+Exit status: 0 after TERM, 1 usage.
+
+Example:
+  $ localecs pause`,
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			if err := cli.NoArgs(inv); err != nil {
+				return err
+			}
+			ctx, stop := cli.SignalContext(ctx, endpointSignals()...)
+			defer stop()
+			<-ctx.Done()
+			return nil
+		},
+	}
+}
+
+// ends are the signals that end a command.
+func endpointSignals() []os.Signal { return []os.Signal{syscall.SIGTERM, syscall.SIGINT} }

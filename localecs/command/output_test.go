@@ -1,0 +1,107 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// stuck is a reader that has stopped reading, until released.
+type stuck struct {
+	bytes.Buffer
+	released chan struct{}
+}
+
+func (s *stuck) Write(p []byte) (int, error) {
+	<-s.released
+	return s.Buffer.Write(p)
+}
+
+func note(dropped int) []byte { return fmt.Appendf(nil, "%d dropped\n", dropped) }
+
+func TestLossyCountsWhatItDrops(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reader := &stuck{released: make(chan struct{})}
+		w := New(t.Context(), reader, func(err error) { t.Error(err) })
+		line := []byte(strings.Repeat("x", 1023) + "\n")
+		out := w.Lossy(note)
+		write := func(n int) {
+			for range n {
+				if n, err := out.Write(line); n != len(line) || err != nil {
+					t.Fatal(n, err)
+				}
+			}
+		}
+		write(1)
+		synctest.Wait() // the line is being written
+		write(capacity/len(line) + 7)
+		if _, err := out.Write([]byte("short\n")); err != nil { // would have room, and would be in the wrong place
+			t.Fatal(err)
+		}
+		close(reader.released)
+		synctest.Wait()
+		write(1)
+		if err := w.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		want := strings.Repeat(string(line), capacity/len(line)+1) + "8 dropped\n" + string(line)
+		if got := reader.String(); got != want {
+			t.Errorf("%d bytes, want %d; the end is %q", len(got), len(want), got[max(0, len(got)-2000):])
+		}
+	})
+}
+
+func TestWriteWaitsForTheReader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		reader := &stuck{released: make(chan struct{})}
+		w := New(t.Context(), reader, nil)
+		time.AfterFunc(time.Hour, func() { close(reader.released) })
+		began := time.Now()
+		n, err := w.Write([]byte("report\n"))
+		if took := time.Since(began); n != 7 || err != nil || took != time.Hour || reader.String() != "report\n" {
+			t.Errorf("%d, %v after %s: %q", n, err, took, reader.String())
+		}
+	})
+}
+
+func TestEndedRunDoesNotWaitForTheReader(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		reader := &stuck{released: make(chan struct{})}
+		defer close(reader.released)
+		w := New(ctx, reader, nil)
+		time.AfterFunc(time.Minute, cancel)
+		began := time.Now()
+		for range 3 { // not for each of them
+			if _, err := w.Write([]byte("report\n")); !errors.Is(err, errReader) {
+				t.Errorf("error %v", err)
+			}
+		}
+		if took := time.Since(began); took != time.Minute+patience {
+			t.Errorf("took %s", took)
+		}
+	})
+}
+
+func TestWatchEndsWithoutReader(t *testing.T) {
+	t.Parallel()
+	reader, pipe := io.Pipe()
+	reader.Close()
+	ctx, out := Watch(t.Context(), pipe)
+	if _, err := out.Write([]byte("x\n")); !errors.Is(err, io.ErrClosedPipe) {
+		t.Errorf("error %v", err)
+	}
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, io.ErrClosedPipe) || !strings.HasPrefix(err.Error(), "standard output cannot be written: ") {
+		t.Errorf("cause %v", err)
+	}
+}

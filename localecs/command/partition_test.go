@@ -1,0 +1,66 @@
+package command
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// inGovCloud is hello-mesh in an AWS region whose ARNs begin with arn:aws-us-gov: the
+// machine of an instance of api dies, and the controller removes what is left.
+const inGovCloud = `
+tasks:
+  controller: controller.json
+  api-1: api.json
+
+steps:
+  - start: [controller]
+  - await: {logins: [iam-ecs-client-token, iam-ecs-service-token], within: 60s}
+  - start: [api-1]
+  - await: {service: api, passing: 1, within: 90s}
+  - kill: {task: api-1}
+  - await:
+      task: api-1
+      stopped: true
+      stopCode: EssentialContainerExited
+      agentFails: it was killed; the servers forget it after 15 minutes
+      within: 60s
+  - get:
+      task: controller
+      url: http://127.0.0.1:9102/metrics
+      has:
+        - 'deletions_total{kind="token",reason="stopped"} 2'
+        - 'deletions_total{kind="service",reason="stopped"} 2'
+  - stop: [controller]
+
+checks:
+  noTokensOf: [iam-ecs-client-token, iam-ecs-service-token]
+  noServices: [api, api-sidecar-proxy]
+  agentsLeft: true
+  cleanExits: true
+`
+
+func TestEndToEndControllerCleansUpInGovCloud(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	translate := strings.NewReplacer("us-east-1", "us-gov-west-1", "arn:aws:", "arn:aws-us-gov:")
+	for _, name := range []string{"scenario.yaml", "controller.json", "api.json"} {
+		text, err := os.ReadFile(filepath.Join(example("hello-mesh"), name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := string(text)
+		if name == "scenario.yaml" {
+			before, _, _ := strings.Cut(changed, "\ntasks:")
+			changed = before + inGovCloud
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(translate.Replace(changed)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	code, report, _ := runReport(t, programs(t), dir)
+	if code != 0 || len(report.Failures) != 0 {
+		t.Errorf("exit %d, failures %q", code, report.Failures)
+	}
+}

@@ -1,0 +1,169 @@
+package command
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/control"
+)
+
+type psFlags struct {
+	place
+	all, json, quiet bool
+}
+
+func psCommand() cli.Command {
+	f := &psFlags{}
+	return cli.Command{
+		Synopsis: "List the tasks of a run, with their containers",
+		Usage:    "ps [flags] [TASK...]",
+		Help: `
+Lists the tasks of the localecs run or serve that goes on in the directory -dir or
+right below it, their containers, and ECS services: status, health, since when,
+exit codes, addresses. Tasks that have stopped are listed with -all, for an hour. A
+TASK is a name, an ARN, an ID or its beginning, a service or a family.
+
+With -json it is one object with name, command, version, directory, tasks,
+services, planned and consul. A task has name, id, taskArn, taskDefinitionArn,
+family, cluster, service, lastStatus, desiredStatus, healthStatus, address,
+startedAt, stoppedAt, stopCode, stoppedReason and containers, in the words of the
+ECS API; a container without a health check has no healthStatus.
+
+Exit status: 0, 1 usage or no such task, 3 nothing runs there.
+
+Examples:
+  $ localecs ps
+  $ localecs ps -all web
+  $ localecs ps -json | jq -r '.tasks[] | select(.healthStatus != "HEALTHY") | .name'`,
+		FlagsAnywhere: true,
+		Flags: func(fs *flag.FlagSet) {
+			f.place.add(fs)
+			fs.BoolVar(&f.all, "all", false, "list tasks that have stopped, too")
+			fs.BoolVar(&f.json, "json", false, "write one JSON object")
+			fs.BoolVar(&f.quiet, "q", false, "write IDs of tasks only")
+		},
+		Complete: f.names,
+		Run:      run(f.run),
+	}
+}
+
+func (f *psFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if f.json && f.quiet {
+		return cli.Usagef("-q and -json: give one of them")
+	}
+	_, s, err := f.now(ctx)
+	if err != nil {
+		return err
+	}
+	if s.Tasks, err = f.chosen(s, inv.Args); err != nil {
+		return usage(err)
+	}
+	switch {
+	case f.json:
+		return writeJSON(inv.Stdout, s)
+	case f.quiet:
+		for _, t := range s.Tasks {
+			if _, err := fmt.Fprintln(inv.Stdout, t.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	_, err = inv.Stdout.Write(table(s, time.Now()))
+	return err
+}
+
+// chosen are the tasks to list.
+func (f *psFlags) chosen(s control.State, words []string) ([]control.Task, error) {
+	tasks := s.Tasks
+	if len(words) > 0 {
+		tasks = nil
+		for _, word := range words {
+			found := s.Named(word)
+			if len(found) == 0 {
+				return nil, s.Unknown(word)
+			}
+			tasks = append(tasks, found...)
+		}
+	}
+	if f.all {
+		return tasks, nil
+	}
+	return slices.DeleteFunc(tasks, control.Task.Stopped), nil
+}
+
+// table shows tasks and services to people.
+func table(s control.State, now time.Time) []byte {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
+	row(w, "TASK", "STATUS", "HEALTH", "SINCE", "EXIT", "ADDRESS", "")
+	for _, t := range s.Tasks {
+		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt, t.StoppedAt, now), "", t.Address, t.Why())
+		for _, c := range t.Containers {
+			row(w, "  "+c.Name, c.LastStatus, c.HealthStatus, since(c.StartedAt, c.FinishedAt, now), exit(c), "", restarts(c))
+		}
+	}
+	if len(s.Services) > 0 {
+		w.Flush()
+		b.WriteString("\n")
+		row(w, "SERVICE", "DESIRED", "RUNNING", "PENDING", "")
+		for _, v := range s.Services {
+			row(w, v.Name, strconv.Itoa(v.DesiredCount), strconv.Itoa(v.RunningCount), strconv.Itoa(v.PendingCount), v.Standing())
+		}
+	}
+	w.Flush()
+	if len(s.Tasks) == 0 {
+		fmt.Fprintf(&b, "no task runs at present; localecs ps -all lists those that have stopped\n")
+	}
+	return unpadded(b.Bytes())
+}
+
+func row(w io.Writer, cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")) }
+
+// unpadded takes blanks off the ends of lines.
+func unpadded(text []byte) []byte {
+	lines := bytes.Split(text, []byte("\n"))
+	for i := range lines {
+		lines[i] = bytes.TrimRight(lines[i], " ")
+	}
+	return bytes.Join(lines, []byte("\n"))
+}
+
+// since is how long ago something ended, else began.
+func since(began, ended, now time.Time) string {
+	at := ended
+	if at.IsZero() {
+		at = began
+	}
+	if at.IsZero() {
+		return ""
+	}
+	return now.Sub(at).Truncate(time.Second).String()
+}
+
+func exit(c control.Container) string {
+	if c.ExitCode == nil {
+		return ""
+	}
+	return strconv.Itoa(*c.ExitCode)
+}
+
+func restarts(c control.Container) string {
+	var words []string
+	if c.RestartCount > 0 {
+		words = append(words, fmt.Sprintf("restarted %d times", c.RestartCount))
+	}
+	if c.Reason != "" {
+		words = append(words, c.Reason)
+	}
+	return strings.Join(words, "; ")
+}

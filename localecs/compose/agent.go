@@ -1,0 +1,190 @@
+package compose
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+// Engine is the part of engine.Project that the agent needs.
+type Engine interface {
+	Containers(ctx context.Context) ([]Container, error)
+	Watch(ctx context.Context, changed func(*Asked)) error
+	Stop(ctx context.Context, id string) error
+}
+
+const (
+	// period is how old the state may be when the engine tells of no change.
+	period = time.Second
+	// renewal is how long before its end a key is replaced.
+	renewal = time.Hour
+)
+
+// Agent follows one project.
+type Agent struct {
+	engine Engine
+	state  *State
+	store  *iam.Store
+	log    hclog.Logger
+	wake   chan struct{}
+	// stopsTasks says that tasks whose essential container has ended are stopped.
+	stopsTasks bool
+
+	// updating is held from a look at the engine until the state has it: an older
+	// look must not come after a newer one.
+	updating sync.Mutex
+
+	mu sync.Mutex
+	// keys are the tasks' credentials by name.
+	keys map[string]grant
+	// stopping are the containers that are being stopped.
+	stopping map[string]bool
+	stops    sync.WaitGroup
+}
+
+// grant is the credentials of one run of a task.
+type grant struct {
+	taskID, id string
+	expires    time.Time
+}
+
+// New makes the agent, which stops tasks or leaves that to others. Definitions name
+// their roles by ARN; those that the store has not are put into it, without tags or
+// rights.
+func NewAgent(e Engine, state *State, store *iam.Store, stopsTasks bool, log hclog.Logger) *Agent {
+	return &Agent{
+		engine: e, state: state, store: store, stopsTasks: stopsTasks, log: log, wake: make(chan struct{}, 1),
+		keys: map[string]grant{}, stopping: map[string]bool{},
+	}
+}
+
+// Run follows the project until ctx ends, and then waits for what it stops.
+func (a *Agent) Run(ctx context.Context) {
+	var watching sync.WaitGroup
+	watching.Go(func() { a.watch(ctx) })
+	var before string
+	for ctx.Err() == nil {
+		problem := ""
+		if err := a.Update(ctx); err != nil && ctx.Err() == nil {
+			problem = err.Error()
+		}
+		if problem != before && problem != "" { // once, and the state stays as it was
+			a.log.Warn("project cannot be read", logkey.Error, problem)
+		}
+		before = problem
+		if a.stopsTasks {
+			a.stop(ctx)
+		}
+		select {
+		case <-a.wake:
+		case <-time.After(period):
+		case <-ctx.Done():
+		}
+	}
+	watching.Wait()
+	a.stops.Wait()
+}
+
+// watch wakes Run at each change. Without the engine's word each second must do.
+func (a *Agent) watch(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := a.engine.Watch(ctx, func(asked *Asked) {
+			if asked != nil {
+				a.state.Asked(asked.Task, asked.Container, asked.At)
+			}
+			select {
+			case a.wake <- struct{}{}:
+			default:
+			}
+		})
+		a.log.Debug("engine tells of no changes", logkey.Error, err)
+		select {
+		case <-time.After(period):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// Update looks at the engine now.
+func (a *Agent) Update(ctx context.Context) error {
+	a.updating.Lock()
+	defer a.updating.Unlock()
+	containers, err := a.engine.Containers(ctx)
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	for _, t := range a.state.Update(containers, now) {
+		a.log.Info("task began", logkey.TaskID, t.ID, logkey.ServiceName, t.Name)
+	}
+	return a.issue(now)
+}
+
+// issue gives credentials to the tasks that have a role, and new ones in time.
+func (a *Agent) issue(now time.Time) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, t := range a.state.Tasks() {
+		role := t.Definition.TaskRoleARN
+		old := a.keys[t.Name]
+		if role == "" || old.taskID == t.ID && now.Before(old.expires.Add(-renewal)) {
+			continue
+		}
+		expires := now.Add(iam.Lifetime)
+		if old.taskID == t.ID {
+			if err := a.store.Rotate(old.id, now); err != nil {
+				return err
+			}
+			old.expires = expires
+			a.keys[t.Name] = old
+			continue
+		}
+		if _, known := a.store.Role(role); !known {
+			a.store.PutRole(iam.RoleOf(role, shapes.Account{}))
+		}
+		id, err := a.store.Issue(role, t.ID, now)
+		if err != nil {
+			return fmt.Errorf("credentials of %s: %w", t.Name, err)
+		}
+		a.store.Remove(old.id)
+		a.keys[t.Name] = grant{t.ID, id, expires}
+	}
+	return nil
+}
+
+// credentials is the ID in the store of a task's credentials.
+func (a *Agent) credentials(taskName string) (string, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	g, ok := a.keys[taskName]
+	return g.id, ok
+}
+
+// stop asks the engine to stop what ECS would stop now.
+func (a *Agent) stop(ctx context.Context) {
+	for _, id := range a.state.ToStop() {
+		a.mu.Lock()
+		busy := a.stopping[id]
+		a.stopping[id] = true
+		a.mu.Unlock()
+		if busy {
+			continue
+		}
+		a.log.Info("stopping a container of a task whose essential container has ended", logkey.Container, id[:min(len(id), 12)])
+		a.stops.Go(func() {
+			if err := a.engine.Stop(ctx, id); err != nil && ctx.Err() == nil {
+				a.log.Warn("container was not stopped", logkey.Container, id, logkey.Error, err)
+			}
+			a.mu.Lock()
+			delete(a.stopping, id)
+			a.mu.Unlock()
+		})
+	}
+}

@@ -1,0 +1,240 @@
+package compose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/events"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/client"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// What docker compose labels its containers with.
+const (
+	projectLabel = "com.docker.compose.project"
+	oneOffLabel  = "com.docker.compose.oneoff"
+)
+
+// limit bounds one call of the engine.
+const limit = 10 * time.Second
+
+// Project is a docker compose project in an engine.
+type Project struct {
+	client *client.Client
+	name   string
+}
+
+// Dial finds the engine at host, a URL such as unix:///var/run/docker.sock. The
+// name may be empty: then the project is the one of the container self, the
+// hostname of the process that asks.
+func Dial(ctx context.Context, host, name, self string) (*Project, error) {
+	c, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
+	if err != nil {
+		return nil, fmt.Errorf("use the Docker engine at %s: %w", host, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if _, err := c.Ping(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("ask the Docker engine at %s: %w", host, err), c.Close())
+	}
+	if name == "" {
+		if name, err = ownProject(ctx, c, self); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
+	}
+	return &Project{client: c, name: name}, nil
+}
+
+// ownProject is the project of a container.
+func ownProject(ctx context.Context, c *client.Client, self string) (string, error) {
+	const remedy = "name the project: -project, as docker compose ls shows it"
+	got, err := c.ContainerInspect(ctx, self)
+	if errdefs.IsNotFound(err) {
+		return "", fmt.Errorf("find the project: %s is no container of the engine: %s", self, remedy)
+	}
+	if err != nil {
+		return "", fmt.Errorf("find the project of container %s: %w", self, err)
+	}
+	name := got.Config.Labels[projectLabel]
+	if name == "" {
+		return "", fmt.Errorf("find the project: container %s is of none: %s", self, remedy)
+	}
+	return name, nil
+}
+
+// Name is the project's.
+func (p *Project) Name() string { return p.name }
+
+// Close gives up the connection.
+func (p *Project) Close() error { return p.client.Close() }
+
+// Containers are those that have a task's label, without those of docker compose
+// run.
+func (p *Project) Containers(ctx context.Context) ([]Container, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	list, err := p.client.ContainerList(ctx, container.ListOptions{All: true, Filters: p.filter()})
+	if err != nil {
+		return nil, fmt.Errorf("list containers of project %s: %w", p.name, err)
+	}
+	var all []Container
+	for _, c := range list {
+		if c.Labels[oneOffLabel] == "True" {
+			continue
+		}
+		got, err := p.client.ContainerInspect(ctx, c.ID)
+		if errdefs.IsNotFound(err) { // removed meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("inspect container %s: %w", c.ID, err)
+		}
+		all = append(all, read(got))
+	}
+	return all, nil
+}
+
+func (p *Project) filter() filters.Args {
+	return filters.NewArgs(filters.Arg("label", projectLabel+"="+p.name), filters.Arg("label", TaskLabel))
+}
+
+// read is a container in our words.
+func read(got container.InspectResponse) Container {
+	c := Container{
+		ID: got.ID, Image: got.Image, RestartCount: got.RestartCount,
+		Task: got.Config.Labels[TaskLabel], Name: got.Config.Labels[ContainerLabel],
+		CreatedAt: moment(got.Created),
+	}
+	if s := got.State; s != nil {
+		c.Status, c.ExitCode, c.OutOfMemory = string(s.Status), s.ExitCode, s.OOMKilled
+		c.StartedAt, c.FinishedAt = moment(s.StartedAt), moment(s.FinishedAt)
+		c.Health = health(s.Health)
+	}
+	if got.NetworkSettings == nil {
+		return c
+	}
+	for _, n := range got.NetworkSettings.Networks {
+		address, err := netip.ParseAddr(n.IPAddress)
+		if err != nil { // it has none yet, or no longer
+			continue
+		}
+		gateway, _ := netip.ParseAddr(n.Gateway)
+		c.Networks = append(c.Networks, Attachment{
+			Address: address, Gateway: gateway, CIDR: netip.PrefixFrom(address, n.IPPrefixLen).Masked(), MAC: n.MacAddress,
+		})
+	}
+	return c
+}
+
+// moment is a time of the engine's, which writes the year 1 for none.
+func moment(text string) time.Time {
+	t, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil || t.Year() <= 1 {
+		return time.Time{}
+	}
+	return t
+}
+
+func health(h *container.Health) *Health {
+	if h == nil || h.Status == container.NoHealthcheck {
+		return nil
+	}
+	out := &Health{Status: string(h.Status)}
+	if n := len(h.Log); n > 0 {
+		last := h.Log[n-1]
+		out.At, out.ExitCode, out.Output = last.End, last.ExitCode, last.Output
+	}
+	return out
+}
+
+// Stop asks the container to stop, with its own signal and time, and returns
+// when it has.
+func (p *Project) Stop(ctx context.Context, id string) error {
+	err := p.client.ContainerStop(ctx, id, container.StopOptions{})
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("stop container %s: %w", id, err)
+	}
+	return nil
+}
+
+// Stats are a container's figures; nil when the engine has none.
+func (p *Project) Stats(ctx context.Context, id string) *metadata.Stats {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	got, err := p.client.ContainerStatsOneShot(ctx, id)
+	if err != nil {
+		return nil
+	}
+	defer got.Body.Close()
+	var s metadata.Stats // ECS shows docker's own object
+	if json.NewDecoder(got.Body).Decode(&s) != nil {
+		return nil
+	}
+	return &s
+}
+
+// Asked says that the engine was asked to stop a container.
+type Asked struct {
+	Task, Container string
+	At              time.Time
+}
+
+// Watch calls changed whenever a container of the project may have changed, with
+// what it was asked if that is the change, until ctx ends or the engine goes.
+func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
+	filter := p.filter()
+	filter.Add("type", string(events.ContainerEventType))
+	messages, failed := p.client.Events(ctx, events.ListOptions{Filters: filter})
+	for {
+		select {
+		case m := <-messages:
+			if relevant(m.Action) {
+				changed(p.asked(ctx, m))
+			}
+		case err := <-failed:
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			return fmt.Errorf("watch project %s: %w", p.name, err)
+		}
+	}
+}
+
+// relevant leaves out the health checks themselves, which are many.
+func relevant(a events.Action) bool { return !strings.HasPrefix(string(a), "exec_") }
+
+// asked is what an event says of a stop: the engine sends the container's own
+// stop signal. Another signal is somebody's own affair, KILL a crash to ECS.
+func (p *Project) asked(ctx context.Context, m events.Message) *Asked {
+	sent, err := strconv.Atoi(m.Actor.Attributes["signal"])
+	if m.Action != events.ActionKill || err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	want := syscall.SIGTERM
+	if got, err := p.client.ContainerInspect(ctx, m.Actor.ID); err == nil {
+		if s, err := runtime.ParseSignal(got.Config.StopSignal); err == nil {
+			want = s
+		}
+	}
+	if syscall.Signal(sent) != want {
+		return nil
+	}
+	return &Asked{
+		Task: m.Actor.Attributes[TaskLabel], Container: m.Actor.Attributes[ContainerLabel],
+		At: time.Unix(0, m.TimeNano),
+	}
+}

@@ -1,0 +1,125 @@
+package compose_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
+	"github.com/meshtask/consul-ecs/localecs/compose"
+)
+
+// TestProject follows the containers of a project through their lives.
+func TestProject(t *testing.T) {
+	e := dockerengine.Start(t)
+	image := e.Image(t, "hello", map[string]string{"/hello": testkit.Programs(t) + "/hello"}, nil)
+	network := e.Run(t, "network", "create", "--label", e.ID, "--subnet=10.99.0.0/24", e.ID+"-net")
+	create := func(name string, args ...string) string {
+		t.Helper()
+		labels := []string{"--label", "com.docker.compose.project=" + e.ID, "--label", "com.meshtask.localecs.task=web", "--label", "com.meshtask.localecs.container=" + name}
+		return e.Run(t, append(append([]string{"create"}, labels...), args...)...)
+	}
+	holder := create("", "--network", network, "--ip", "10.99.0.7", image, "/hello", "api", "0.0.0.0:80")
+	app := create("app", "--network", "container:"+holder, "--stop-signal", "INT", "--restart", "on-failure:3", "--health-interval=100ms", "--health-retries=1",
+		"--health-cmd", "/hello", "--health-timeout=5s", image, "/hello", "api", "0.0.0.0:81")
+	create("job", "--label", "com.docker.compose.oneoff=True", "--network=none", image, "/hello")
+
+	p, err := compose.Dial(t.Context(), e.Host, "", holder[:12])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	if p.Name() != e.ID {
+		t.Errorf("project %q", p.Name())
+	}
+	before := containers(t, p)
+	if len(before) != 2 || before["app"].Status != "created" || !before["app"].StartedAt.IsZero() || before["app"].CreatedAt.IsZero() {
+		t.Fatalf("containers %+v", before)
+	}
+
+	asked := watch(t, p)
+	e.Run(t, "start", holder, app)
+	var now map[string]compose.Container
+	testkit.Eventually(t, "the check has failed", func() bool { // there is no shell in which it could run
+		now = containers(t, p)
+		return now["app"].Health != nil && now["app"].Health.Status == "unhealthy"
+	})
+	if c := now["app"]; c.Status != "running" || c.StartedAt.IsZero() || !c.FinishedAt.IsZero() || c.Health.ExitCode == 0 || c.Health.At.IsZero() || !strings.HasPrefix(c.Image, "sha256:") {
+		t.Errorf("app %+v, health %+v", c, c.Health)
+	}
+	if n := now[""].Networks; len(n) != 1 || n[0].Address.String() != "10.99.0.7" || n[0].CIDR.String() != "10.99.0.0/24" || n[0].Gateway.String() != "10.99.0.1" || n[0].MAC == "" {
+		t.Errorf("networks %+v", n)
+	}
+	if s := p.Stats(t.Context(), app); s == nil || s.Memory.Usage == 0 || s.CPU.Usage.Total == 0 {
+		t.Errorf("stats %+v", s)
+	}
+	if s := p.Stats(t.Context(), "none"); s != nil {
+		t.Errorf("stats of none %+v", s)
+	}
+
+	e.Run(t, "kill", "-s", "HUP", holder) // nobody asks it to stop
+	if err := p.Stop(t.Context(), app); err != nil {
+		t.Fatal(err)
+	}
+	if a := <-asked; a.Task != "web" || a.Container != "app" || a.At.Before(now["app"].StartedAt) || time.Since(a.At) > time.Minute {
+		t.Errorf("asked %+v", a)
+	}
+	if c := containers(t, p)["app"]; c.Status != "exited" || c.FinishedAt.Before(c.StartedAt) {
+		t.Errorf("app %+v", c)
+	}
+	if err := p.Stop(t.Context(), "none"); err != nil {
+		t.Errorf("stop of none: %v", err)
+	}
+	refused(t, e, network, image)
+}
+
+// refused is what cannot be dialled.
+func refused(t *testing.T, e *dockerengine.Engine, network, image string) {
+	t.Helper()
+	alone := e.Run(t, "create", "--label", e.ID, "--network", network, image, "/hello")
+	for name, c := range map[string]struct{ host, self, want string }{
+		"no engine":    {"unix:///nonexistent.sock", "x", "ask the Docker engine at unix:///nonexistent.sock: "},
+		"no URL":       {"nonsense", "x", "use the Docker engine at nonsense: "},
+		"no container": {e.Host, "nobody", "find the project: nobody is no container of the engine: name the project: -project"},
+		"no project":   {e.Host, alone, "find the project: container " + alone + " is of none: name the project: -project"},
+	} {
+		if _, err := compose.Dial(t.Context(), c.host, "", c.self); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func containers(t *testing.T, p *compose.Project) map[string]compose.Container {
+	t.Helper()
+	list, err := p.Containers(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]compose.Container{}
+	for _, c := range list {
+		byName[c.Name] = c
+	}
+	return byName
+}
+
+// watch tells who was asked to stop, until the test's end.
+func watch(t *testing.T, p *compose.Project) <-chan *compose.Asked {
+	ctx, cancel := context.WithCancel(t.Context())
+	asked, done := make(chan *compose.Asked, 10), make(chan error, 1)
+	go func() {
+		done <- p.Watch(ctx, func(a *compose.Asked) {
+			if a != nil {
+				asked <- a
+			}
+		})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != context.Canceled {
+			t.Errorf("watch: %v", err)
+		}
+	})
+	return asked
+}

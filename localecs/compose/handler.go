@@ -1,0 +1,94 @@
+package compose
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+)
+
+// Stats returns the figures of a container of the engine; nil while it has none.
+type Stats func(ctx context.Context, id string) *metadata.Stats
+
+// TaskHandler is what all the project's tasks find at 169.254.170.2: endpoint and
+// credentials IDs tell them apart.
+func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
+	lookup := func(endpointID string) (metadata.Moment, bool) {
+		m, ok := a.state.Lookup(endpointID)
+		// Who asks is running: if the state has it otherwise, the container has begun
+		// just now, maybe in another run of its task.
+		if (!ok || !isRunning(m, endpointID)) && a.Update(ctx) == nil {
+			m, ok = a.state.Lookup(endpointID)
+		}
+		return m, ok
+	}
+	return metadata.TaskHandler(metadata.Task{
+		Metadata: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			task := taskOf(r.URL.Path)
+			metadata.New(metadata.Options{Lookup: lookup, Stats: func(container string) *metadata.Stats {
+				if id := a.state.ContainerID(task, container); id != "" {
+					return stats(r.Context(), id)
+				}
+				return nil
+			}}).ServeHTTP(w, r)
+		}),
+		Credentials: a.credentialsHandler(ctx),
+		Agent:       metadata.ProtectionHandler(lookup, metadata.NewProtections()),
+	})
+}
+
+// running reports whether the state has the container of an endpoint ID running.
+func isRunning(m metadata.Moment, endpointID string) bool {
+	for name, c := range m.Facts.Containers {
+		if c.EndpointID == endpointID {
+			v, ok := m.View.Container(name)
+			return ok && v.KnownStatus == scheduler.StatusRunning
+		}
+	}
+	return false
+}
+
+// taskOf is the task's name in the path of task metadata, /v4/<task>.<container>.
+func taskOf(path string) string {
+	_, rest, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	name, _, _ := strings.Cut(rest, ".")
+	return name
+}
+
+// credentialsHandler knows a task's credentials by the task's name, which stands
+// in the compose file.
+func (a *Agent) credentialsHandler(ctx context.Context) http.Handler {
+	inner := iam.Handler(a.store)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, iam.CredentialsPath)
+		id, ok := a.credentials(name)
+		if !ok && a.Update(ctx) == nil {
+			id, _ = a.credentials(name)
+		}
+		r = r.Clone(r.Context())
+		if name != "" {
+			r.URL.Path = iam.CredentialsPath + "-"
+		}
+		if id != "" {
+			r.URL.Path = iam.CredentialsPath + id
+		}
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// AWSHandler is STS, IAM and ECS at one address.
+func (a *Agent) AWSHandler(region string) http.Handler {
+	ecs := controlplane.NewHandler(controlplane.HandlerOptions{Store: a.store, Region: region, Operations: a.state.Operations(), Log: a.log})
+	others := iam.New(iam.Options{Store: a.store, Region: region})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if controlplane.Wanted(r) {
+			ecs.ServeHTTP(w, r)
+			return
+		}
+		others.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,193 @@
+package compose
+
+import (
+	"net"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// mac is a hardware address, nil if the engine reports none.
+func mac(text string) net.HardwareAddr {
+	address, _ := net.ParseMAC(text)
+	return address
+}
+
+// stopped reports whether a container has ended and stays so.
+func stopped(c Container) bool {
+	return c.Status == "exited" || c.Status == "dead" || c.Status == "removing"
+}
+
+// look is the task as ECS's agent would tell it. What was said before of its end
+// is kept.
+func (t *task) look(now time.Time) scheduler.View {
+	v := t.view
+	v.Containers = nil
+	if t.stopping() {
+		v.DesiredStatus = scheduler.StatusStopped
+		if v.StoppingAt.IsZero() {
+			v.StoppingAt = now
+			v.StopCode, v.StoppedReason = t.why()
+		}
+	} else { // also when somebody has started a container again
+		v.DesiredStatus, v.StoppingAt, v.StopCode, v.StoppedReason = scheduler.StatusRunning, time.Time{}, "", ""
+	}
+	for _, d := range t.Definition.Definition.ContainerDefinitions {
+		v.Containers = append(v.Containers, t.container(d, v.DesiredStatus))
+	}
+	v.KnownStatus = t.known(&v)
+	return v
+}
+
+// stopping reports whether ECS would want the task to be STOPPED: an essential
+// container has ended, or somebody stops the project, of which the first sign is
+// that the engine was asked to stop one of the task's containers.
+func (t *task) stopping() bool {
+	if t.holder.Status != "running" && t.holder.Status != "paused" {
+		return true
+	}
+	return t.anyAsked() || t.essentialEnded() != ""
+}
+
+// wasAsked reports whether the engine was asked to stop a container, and nobody has
+// started it again since.
+func (t *task) wasAsked(name string) bool {
+	at, asked := t.asked[name]
+	if name == "" {
+		return asked && at.After(t.holder.StartedAt)
+	}
+	c, started := t.containers[name]
+	return asked && started && at.After(c.StartedAt)
+}
+
+func (t *task) anyAsked() bool {
+	for name := range t.asked {
+		if t.wasAsked(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// essentialEnded is the first essential container that has ended, or empty.
+func (t *task) essentialEnded() string {
+	for _, d := range t.Definition.Definition.ContainerDefinitions {
+		if c, ok := t.containers[d.Name]; ok && d.IsEssential() && stopped(c) {
+			return d.Name
+		}
+	}
+	return ""
+}
+
+func (t *task) why() (code, reason string) {
+	if t.essentialEnded() != "" && !t.anyAsked() {
+		return scheduler.StopEssentialContainerExited, scheduler.EssentialExited
+	}
+	return scheduler.StopUserInitiated, "Task stopped by user"
+}
+
+// container is one of the task's.
+func (t *task) container(d taskdef.Container, taskDesired string) scheduler.ContainerView {
+	v := scheduler.ContainerView{
+		Name: d.Name, Image: d.Image, Essential: d.IsEssential(),
+		DesiredStatus: taskDesired, KnownStatus: scheduler.StatusNone,
+	}
+	c, exists := t.containers[d.Name]
+	if d.HealthCheck.Enabled() {
+		v.Health = t.judge(d.Name, c)
+	}
+	restarts := d.RestartPolicy != nil && d.RestartPolicy.Enabled
+	if restarts {
+		v.RestartCount = &c.RestartCount
+	}
+	switch {
+	case !exists:
+		return v
+	case c.StartedAt.IsZero():
+		v.KnownStatus = scheduler.StatusPulled
+		if stopped(c) || taskDesired == scheduler.StatusStopped {
+			v.KnownStatus = scheduler.StatusStopped // it never will run
+		}
+		return v
+	}
+	v.KnownStatus, v.CreatedAt, v.StartedAt = scheduler.StatusRunning, c.StartedAt, c.StartedAt
+	if stopped(c) {
+		v.KnownStatus, v.FinishedAt = scheduler.StatusStopped, c.FinishedAt
+		v.ExitCode = &c.ExitCode
+		if c.OutOfMemory {
+			v.Reason = scheduler.OutOfMemory
+		}
+	}
+	return v
+}
+
+// known is the task's status: NONE until every container runs or has ended.
+func (t *task) known(v *scheduler.View) string {
+	ended, waiting := 0, 0
+	for _, c := range v.Containers {
+		switch c.KnownStatus {
+		case scheduler.StatusStopped:
+			ended++
+			if c.Essential && (v.ExecutionStoppedAt.IsZero() || c.FinishedAt.Before(v.ExecutionStoppedAt)) && !c.FinishedAt.IsZero() {
+				v.ExecutionStoppedAt = c.FinishedAt
+			}
+			if c.FinishedAt.After(v.StoppedAt) {
+				v.StoppedAt = c.FinishedAt
+			}
+		case scheduler.StatusNone, scheduler.StatusPulled:
+			waiting++
+		}
+	}
+	gone := v.DesiredStatus == scheduler.StatusStopped && ended+waiting == len(v.Containers)
+	switch {
+	case ended == len(v.Containers) || gone:
+		return scheduler.StatusStopped
+	case waiting > 0 && v.StartedAt.IsZero():
+		v.StoppedAt = time.Time{}
+		return scheduler.StatusNone
+	}
+	if v.StartedAt.IsZero() {
+		for _, c := range v.Containers {
+			if c.StartedAt.After(v.StartedAt) {
+				v.StartedAt = c.StartedAt
+			}
+		}
+	}
+	v.StoppedAt = time.Time{}
+	return scheduler.StatusRunning
+}
+
+// healths are the engine's words by ECS's.
+var healths = map[string]string{"healthy": scheduler.HealthHealthy, "unhealthy": scheduler.HealthUnhealthy}
+
+// judge is a container's health as of its last change. An ended container keeps
+// what it had, and so does one whose recovery left the failure's exit code.
+func (t *task) judge(name string, c Container) *scheduler.HealthView {
+	old := t.health[name]
+	if old == nil {
+		old = &scheduler.HealthView{Status: scheduler.HealthStarting}
+	}
+	status, decided := "", false
+	if c.Health != nil && !stopped(c) {
+		status, decided = healths[c.Health.Status]
+	}
+	if decided && status != old.Status {
+		changed := scheduler.HealthView{Status: status, Since: c.Health.At, ExitCode: old.ExitCode, Output: scheduler.HealthOutput(c.Health.Output)}
+		if status == scheduler.HealthUnhealthy {
+			changed.ExitCode = c.Health.ExitCode
+		}
+		old = &changed
+	}
+	t.health[name] = old
+	shown := *old
+	return &shown
+}
+
+// copyView shares nothing with the task that changes.
+func (t *task) copyView() scheduler.View {
+	v := t.view
+	v.Containers = slices.Clone(v.Containers)
+	return v
+}

@@ -1,0 +1,264 @@
+package compose
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Container is one of the project's as the engine has it.
+type Container struct {
+	// ID and Image are the engine's, of which ECS shows both.
+	ID, Image string
+	// Task and Name are the labels'; Name is empty for the one that holds the
+	// task's network.
+	Task, Name string
+	// Status is created, running, paused, restarting, removing, exited or dead.
+	Status   string
+	ExitCode int
+	// OutOfMemory says that the kernel ended it.
+	OutOfMemory  bool
+	RestartCount int
+	// Times are zero when they have not come.
+	CreatedAt, StartedAt, FinishedAt time.Time
+	// Health is nil without a health check.
+	Health *Health
+	// Networks are by address.
+	Networks []Attachment
+}
+
+// Health is the engine's word on a container.
+type Health struct {
+	// Status is starting, healthy or unhealthy.
+	Status string
+	// At, ExitCode and Output are those of the last check.
+	At       time.Time
+	ExitCode int
+	Output   string
+}
+
+// Attachment is a container's place in a network.
+type Attachment struct {
+	Address, Gateway netip.Addr
+	CIDR             netip.Prefix
+	MAC              string
+}
+
+// Definition is a task of the project.
+type Definition struct {
+	Name       string
+	Definition *taskdef.TaskDefinition
+}
+
+// State is the project as of the last Update. It is safe for concurrent use.
+type State struct {
+	cluster cluster.ClusterFacts
+	mu      sync.Mutex
+	tasks   []*task
+	// past are runs that are over, which ECS shows for an hour.
+	past []Task
+}
+
+// keepPast is how long ECS shows a task that has stopped.
+const keepPast = time.Hour
+
+// task is one task of the project, and the run of it that is now.
+type task struct {
+	Definition
+	id    string // empty before its first run
+	facts metadata.Facts
+	// holder and containers are the engine's, the latter by name; those that are
+	// removed stay as they were last seen.
+	holder     Container
+	containers map[string]Container
+	// asked is when the engine was last asked to stop a container, by name.
+	asked map[string]time.Time
+	// ours says that we stop the containers, as ECS's agent does.
+	ours   bool
+	health map[string]*scheduler.HealthView
+	view   scheduler.View
+}
+
+// New makes the state of a project without containers. Container names of the
+// definitions have been checked.
+func NewState(cluster cluster.ClusterFacts, definitions []Definition) *State {
+	s := &State{cluster: cluster}
+	for _, d := range definitions {
+		s.tasks = append(s.tasks, &task{Definition: d, asked: map[string]time.Time{}})
+	}
+	return s
+}
+
+// Asked says that the engine was asked at that time to stop a container.
+func (s *State) Asked(taskName, container string, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tasks {
+		if t.Name == taskName {
+			t.asked[container] = at
+		}
+	}
+}
+
+// Update takes what the engine has now and returns the tasks that began with it.
+func (s *State) Update(containers []Container, now time.Time) (began []Task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tasks {
+		of := func(name string) int {
+			return slices.IndexFunc(containers, func(c Container) bool { return c.Task == t.Name && c.Name == name })
+		}
+		if i := of(""); i >= 0 {
+			t.holder = containers[i]
+			if id := runID(t.holder); id != "" && id != t.id {
+				s.end(t, now)
+				t.begin(id, s.cluster)
+				began = append(began, t.outside())
+			}
+		} else {
+			t.holder.Status = "removed"
+		}
+		if t.id == "" {
+			continue
+		}
+		for _, d := range t.Definition.Definition.ContainerDefinitions {
+			t.see(d.Name, containers, of(d.Name))
+		}
+		t.view = t.look(now)
+	}
+	return began
+}
+
+// end puts a run that another one replaces into the past.
+func (s *State) end(t *task, now time.Time) {
+	s.past = slices.DeleteFunc(s.past, func(old Task) bool { return now.Sub(old.View.StoppedAt) > keepPast })
+	if t.id == "" {
+		return
+	}
+	old := t.outside()
+	old.View.DesiredStatus, old.View.KnownStatus = scheduler.StatusStopped, scheduler.StatusStopped
+	if old.View.StoppedAt.IsZero() {
+		old.View.StoppedAt = now
+	}
+	s.past = append(s.past, old)
+}
+
+// begin makes the task a new one, of which nothing is known.
+func (t *task) begin(id string, cluster cluster.ClusterFacts) {
+	t.id = id
+	t.containers, t.health = map[string]Container{}, map[string]*scheduler.HealthView{}
+	t.asked, t.ours = map[string]time.Time{}, false
+	t.view = scheduler.View{PullStartedAt: t.holder.StartedAt, PullStoppedAt: t.holder.StartedAt}
+	t.facts = cluster.Task(id, t.Definition.Definition, t.holder.addressing(cluster.Account.Region))
+	for name, f := range t.facts.Containers {
+		f.EndpointID = EndpointID(t.Name, name)
+		t.facts.Containers[name] = f
+	}
+}
+
+// see takes the container of the definition, at index i or gone. One that has
+// not been started since the task began is a former task's.
+func (t *task) see(name string, containers []Container, i int) {
+	old, known := t.containers[name]
+	switch {
+	case i >= 0 && !containers[i].StartedAt.Before(t.holder.StartedAt) || i >= 0 && containers[i].StartedAt.IsZero():
+		t.containers[name] = containers[i]
+		f := t.facts.Containers[name]
+		f.ImageID = containers[i].Image
+		t.facts.Containers[name] = f
+	case i < 0 && known && !stopped(old): // removed while it ran
+		old.Status, old.FinishedAt = "dead", time.Time{}
+		t.containers[name] = old
+	}
+}
+
+// runID is of one run of a task: each start of its network is another one.
+func runID(holder Container) string {
+	if holder.StartedAt.IsZero() {
+		return ""
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "%s %d", holder.ID, holder.StartedAt.UnixNano()))
+	return hex.EncodeToString(sum[:16])
+}
+
+// addressing is the task's address: not the one by which it reaches the
+// endpoints, if it has another.
+func (c Container) addressing(region string) network.Addressing {
+	var best Attachment
+	for _, a := range c.Networks {
+		if !best.Address.IsValid() || best.CIDR.Contains(netip.MustParseAddr(network.MetadataIP)) {
+			best = a
+		}
+	}
+	domain := shapes.SearchDomain(region)
+	return network.Addressing{
+		IP: best.Address, CIDR: best.CIDR, Gateway: best.Gateway, MAC: mac(best.MAC),
+		Resolver: netip.MustParseAddr("127.0.0.11"), SearchDomain: domain, // the engine's
+		PrivateDNSName: shapes.PrivateDNSName(best.Address, domain),
+	}
+}
+
+// Task is a task of the project as others see it.
+type Task struct {
+	Name, ID   string
+	Definition *taskdef.TaskDefinition
+	Facts      metadata.Facts
+	View       scheduler.View
+}
+
+// outside shares nothing that changes.
+func (t *task) outside() Task {
+	known := t.facts
+	known.Containers = maps.Clone(known.Containers)
+	return Task{Name: t.Name, ID: t.id, Definition: t.Definition.Definition, Facts: known, View: t.copyView()}
+}
+
+// Tasks are those that have begun.
+func (s *State) Tasks() []Task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []Task
+	for _, t := range s.tasks {
+		if t.id != "" {
+			all = append(all, t.outside())
+		}
+	}
+	return all
+}
+
+// Lookup is metadata.Options'.
+func (s *State) Lookup(endpointID string) (metadata.Moment, bool) {
+	for _, t := range s.Tasks() {
+		for _, c := range t.Facts.Containers {
+			if c.EndpointID == endpointID {
+				return metadata.At(time.Now(), t.Facts, t.View), true
+			}
+		}
+	}
+	return metadata.Moment{}, false
+}
+
+// ContainerID is the engine's ID of a container that has been started; empty for
+// none.
+func (s *State) ContainerID(taskName, container string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tasks {
+		if t.Name == taskName {
+			return t.containers[container].ID
+		}
+	}
+	return ""
+}

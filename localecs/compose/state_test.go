@@ -1,0 +1,273 @@
+package compose
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// The task of these tests: init, then envoy and app, which are essential, and a
+// log router that nobody needs.
+const definition = `{"family": "web", "cpu": "256", "memory": "512", "tags": [{"key": "team", "value": "shop"}],
+"containerDefinitions": [
+  {"name": "init", "image": "i", "essential": false},
+  {"name": "envoy", "image": "e", "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}],
+   "restartPolicy": {"enabled": true}},
+  {"name": "app", "image": "a", "dependsOn": [{"containerName": "envoy", "condition": "START"}],
+   "healthCheck": {"command": ["CMD", "/check"]}},
+  {"name": "logs", "image": "l", "essential": false}
+]}`
+
+// at is n seconds after everything began.
+func at(n int) time.Time { return time.Date(2026, 3, 2, 17, 0, n, 0, time.UTC) }
+
+// world is a State and the engine's containers.
+type world struct {
+	*State
+	t          *testing.T
+	containers []Container
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	def, _, err := taskdef.Parse([]byte(definition))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []Definition{{"web", def}})}
+	w.set("", func(c *Container) {
+		c.Status, c.StartedAt = "running", at(0)
+		c.Networks = []Attachment{
+			{Address: netip.MustParseAddr("169.254.170.3"), Gateway: netip.MustParseAddr("169.254.170.1"), CIDR: netip.MustParsePrefix("169.254.170.0/24")},
+			{Address: netip.MustParseAddr("10.0.0.5"), Gateway: netip.MustParseAddr("10.0.0.1"), CIDR: netip.MustParsePrefix("10.0.0.0/24"), MAC: "02:42:0a:00:00:05"},
+		}
+	})
+	return w
+}
+
+// set changes a container, which is made if it is new.
+func (w *world) set(name string, change func(*Container)) {
+	for i := range w.containers {
+		if w.containers[i].Name == name {
+			change(&w.containers[i])
+			return
+		}
+	}
+	c := Container{ID: "id-" + name, Image: "sha256:" + name, Task: "web", Name: name, Status: "created"}
+	change(&c)
+	w.containers = append(w.containers, c)
+}
+
+func (w *world) start(name string, n int) {
+	w.set(name, func(c *Container) { c.Status, c.StartedAt, c.FinishedAt = "running", at(n), time.Time{} })
+}
+
+func (w *world) end(name string, n, code int) {
+	w.set(name, func(c *Container) { c.Status, c.FinishedAt, c.ExitCode = "exited", at(n), code })
+}
+
+// look updates and returns the task.
+func (w *world) look(n int) Task {
+	w.t.Helper()
+	w.Update(w.containers, at(n))
+	tasks := w.Tasks()
+	if len(tasks) != 1 {
+		w.t.Fatalf("%d tasks", len(tasks))
+	}
+	return tasks[0]
+}
+
+// running has everything run at 5 s.
+func running(t *testing.T) *world {
+	w := newWorld(t)
+	w.start("init", 1)
+	w.end("init", 2, 0)
+	w.start("envoy", 3)
+	w.start("app", 4)
+	w.start("logs", 4)
+	w.look(5)
+	return w
+}
+
+// statuses are name: desired known, of the task first.
+func statuses(v scheduler.View) map[string]string {
+	all := map[string]string{"": v.DesiredStatus + " " + v.KnownStatus}
+	for _, c := range v.Containers {
+		all[c.Name] = c.DesiredStatus + " " + c.KnownStatus
+	}
+	return all
+}
+
+func expect(t *testing.T, when string, v scheduler.View, want map[string]string) {
+	t.Helper()
+	if diff := cmp.Diff(want, statuses(v)); diff != "" {
+		t.Errorf("%s (-want +got):\n%s", when, diff)
+	}
+}
+
+func TestNothingIsKnownBeforeTheNetworkIsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set("", func(c *Container) { c.Status, c.StartedAt = "created", time.Time{} })
+	if began := w.Update(w.containers, at(1)); len(began) > 0 || len(w.Tasks()) > 0 {
+		t.Errorf("began %v", began)
+	}
+	if _, ok := w.Lookup("web.app"); ok {
+		t.Error("there is metadata")
+	}
+}
+
+func TestTaskStarts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.start("init", 1)
+	w.set("envoy", func(c *Container) {})
+	v := w.look(1).View
+	expect(t, "init runs", v, map[string]string{"": "RUNNING NONE", "init": "RUNNING RUNNING", "envoy": "RUNNING PULLED", "app": "RUNNING NONE", "logs": "RUNNING NONE"})
+	w.end("init", 2, 0)
+	w.start("envoy", 3)
+	w.start("logs", 3)
+	w.start("app", 4)
+	v = w.look(5).View
+	expect(t, "all have started", v, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING RUNNING"})
+	if c, _ := v.Container("init"); c.ExitCode == nil || *c.ExitCode != 0 || !c.FinishedAt.Equal(at(2)) {
+		t.Errorf("init is %+v", c)
+	}
+	if c, _ := v.Container("envoy"); c.RestartCount == nil || c.Health != nil || c.ExitCode != nil {
+		t.Errorf("envoy is %+v", c)
+	}
+	if !v.StartedAt.Equal(at(4)) || !v.StoppedAt.IsZero() {
+		t.Errorf("started %s, stopped %s", v.StartedAt, v.StoppedAt)
+	}
+}
+
+func TestFactsAreTheEngines(t *testing.T) {
+	t.Parallel()
+	task := running(t).look(6)
+	n := task.Facts.Network
+	if n.IP != "10.0.0.5" || n.CIDR != "10.0.0.0/24" || n.Gateway != "10.0.0.1" || n.MAC != "02:42:0a:00:00:05" ||
+		n.PrivateDNSName != "ip-10-0-0-5.ec2.internal" || n.Resolver != "127.0.0.11" {
+		t.Errorf("network %+v", n)
+	}
+	app := task.Facts.Containers["app"]
+	if app.EndpointID != "web.app" || app.ImageID != "sha256:app" || len(task.ID) != 32 ||
+		task.Facts.TaskARN != "arn:aws:ecs:us-east-1:123456789012:task/shop/"+task.ID {
+		t.Errorf("task %s %s, app %+v", task.ID, task.Facts.TaskARN, app)
+	}
+}
+
+func TestEveryStartOfTheNetworkIsANewTask(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	first := w.look(6)
+	if again := w.look(7); again.ID != first.ID {
+		t.Error("the same run has another ID")
+	}
+	for _, name := range []string{"logs", "app", "envoy", ""} {
+		w.end(name, 8, 0)
+	}
+	w.look(9)
+	w.start("", 10)
+	second := w.look(10)
+	if second.ID == first.ID {
+		t.Error("the next run has the same ID")
+	}
+	// The containers of the first run are not the second's.
+	expect(t, "second run", second.View, map[string]string{"": "RUNNING NONE", "init": "RUNNING NONE", "envoy": "RUNNING NONE", "app": "RUNNING NONE", "logs": "RUNNING NONE"})
+}
+
+func TestEssentialContainerEnds(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	w.end("logs", 6, 3)
+	expect(t, "one that is not", w.look(6).View, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING STOPPED"})
+	if ids := w.ToStop(); len(ids) > 0 {
+		t.Errorf("stop %v", ids)
+	}
+	w.set("envoy", func(c *Container) { c.Status, c.RestartCount = "restarting", 2 })
+	v := w.look(7).View
+	if c, _ := v.Container("envoy"); c.KnownStatus != "RUNNING" || *c.RestartCount != 2 || v.DesiredStatus != "RUNNING" {
+		t.Errorf("restarting: %+v", c)
+	}
+	w.start("envoy", 8)
+	w.end("app", 9, 137)
+	v = w.look(9).View
+	expect(t, "app has ended", v, map[string]string{"": "STOPPED RUNNING", "init": "STOPPED STOPPED", "envoy": "STOPPED RUNNING", "app": "STOPPED STOPPED", "logs": "STOPPED STOPPED"})
+	if v.StopCode != "EssentialContainerExited" || !v.ExecutionStoppedAt.Equal(at(9)) || !v.StoppingAt.Equal(at(9)) {
+		t.Errorf("%+v", v)
+	}
+	if v = w.look(11).View; !v.StoppingAt.Equal(at(9)) {
+		t.Error("it has begun to stop anew")
+	}
+	w.end("envoy", 12, 0)
+	v = w.look(12).View
+	if v.KnownStatus != "STOPPED" || !v.StoppedAt.Equal(at(12)) || !v.ExecutionStoppedAt.Equal(at(9)) {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestSomebodyStopsTheProject(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	w.Asked("web", "app", at(6))
+	v := w.look(6).View
+	expect(t, "app was asked", v, map[string]string{"": "STOPPED RUNNING", "init": "STOPPED STOPPED", "envoy": "STOPPED RUNNING", "app": "STOPPED RUNNING", "logs": "STOPPED RUNNING"})
+	if v.StopCode != "UserInitiated" || v.StoppedReason != "Task stopped by user" {
+		t.Errorf("%s %s", v.StopCode, v.StoppedReason)
+	}
+	w.end("app", 8, 0)
+	w.look(8)
+	if ids := w.ToStop(); len(ids) > 0 {
+		t.Errorf("stop %v, which somebody else does", ids)
+	}
+	w.start("app", 9) // and changes his mind
+	expect(t, "started again", w.look(9).View, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING RUNNING"})
+	w.Asked("nobody", "app", at(10))
+	if v := w.look(10).View; v.DesiredStatus != "RUNNING" {
+		t.Error("another task was asked")
+	}
+	w.Asked("web", "", at(11))
+	if v := w.look(11).View; v.DesiredStatus != "STOPPED" {
+		t.Error("the network goes, and the task does not")
+	}
+}
+
+func TestContainersThatAreRemoved(t *testing.T) {
+	t.Parallel()
+	w := running(t)
+	for _, name := range []string{"logs", "app"} {
+		w.end(name, 6, 0)
+	}
+	w.look(6)
+	w.containers = w.containers[:1] // envoy is removed while it runs, the network stays
+	v := w.look(7).View
+	expect(t, "removed", v, map[string]string{"": "STOPPED STOPPED", "init": "STOPPED STOPPED", "envoy": "STOPPED STOPPED", "app": "STOPPED STOPPED", "logs": "STOPPED STOPPED"})
+	w.containers = nil
+	if v := w.look(8).View; v.KnownStatus != "STOPPED" {
+		t.Errorf("%+v", v)
+	}
+	if m, ok := w.Lookup("web.app"); !ok || m.View.KnownStatus != "STOPPED" {
+		t.Error("metadata does not know it any more")
+	}
+}
+
+// An essential container that was never started ends with its task.
+func TestTaskThatNeverGetsUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.end("init", 2, 1)
+	w.set("init", func(c *Container) { c.StartedAt = at(1) })
+	w.set("app", func(*Container) {})
+	if v := w.look(3).View; v.KnownStatus != "NONE" || v.DesiredStatus != "RUNNING" {
+		t.Errorf("%+v", v)
+	}
+	w.end("", 4, 0)
+	expect(t, "down", w.look(5).View, map[string]string{"": "STOPPED STOPPED", "init": "STOPPED STOPPED", "envoy": "STOPPED NONE", "app": "STOPPED STOPPED", "logs": "STOPPED NONE"})
+}

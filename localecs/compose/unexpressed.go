@@ -1,0 +1,76 @@
+package compose
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// notes collects what is said of a definition.
+type notes []string
+
+// add notes what is asked for at a place, and what is there instead.
+func (n *notes) add(asked bool, path, instead string) {
+	if asked {
+		*n = append(*n, "$."+path+": "+instead)
+	}
+}
+
+// unexpressed lists what a valid definition asks for and the file cannot say,
+// each with its place. The task's own limits of processor and memory, and log
+// drivers, are left out: every definition has them.
+func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
+	var n notes
+	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has a network of its own, as with awsvpc")
+	n.add(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
+	n.add(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")
+	for i, v := range def.Volumes {
+		path := fmt.Sprintf("volumes[%d]", i)
+		const instead = "a volume of the project takes its place"
+		n.add(cluster.IsTrue(v.ConfiguredAtLaunch), path+".configuredAtLaunch", instead)
+		n.add(v.Docker != nil, path+".dockerVolumeConfiguration", instead)
+		n.add(v.EFS != nil, path+".efsVolumeConfiguration", instead)
+		n.add(v.FSxWindows != nil, path+".fsxWindowsFileServerVolumeConfiguration", instead)
+	}
+	for i, c := range def.ContainerDefinitions {
+		n.container(fmt.Sprintf("containerDefinitions[%d]", i), c, startInterval)
+	}
+	return n
+}
+
+func (n *notes) container(path string, c taskdef.Container, startInterval bool) {
+	for i, d := range c.DependsOn {
+		n.add(d.Condition == taskdef.ConditionComplete, fmt.Sprintf("%s.dependsOn[%d].condition", path, i), "COMPLETE: the container does not start when "+d.ContainerName+" exits with another code than 0")
+	}
+	n.add(c.StartTimeout != nil, path+".startTimeout", "compose waits for ever")
+	if p := c.RestartPolicy; p != nil && p.Enabled {
+		n.add(len(p.IgnoredExitCodes) > 0, path+".restartPolicy.ignoredExitCodes", "the engine starts the container again after every exit code")
+		n.add(p.RestartAttemptPeriod != nil, path+".restartPolicy.restartAttemptPeriod", "the engine starts the container again at once, and waits longer each time when it runs less than 10 s")
+	}
+	if h := c.HealthCheck; h.Enabled() && h.StartPeriod != nil && *h.StartPeriod > 0 && !startInterval {
+		n.add(true, path+".healthCheck.startPeriod", "newer engines check every 5 s in it, whatever the interval")
+	}
+	if l := c.LinuxParameters; l != nil {
+		n.add(l.MaxSwap != nil, path+".linuxParameters.maxSwap", "the engine's own limit stays")
+		n.add(l.Swappiness != nil, path+".linuxParameters.swappiness", "the kernel's stays")
+	}
+	n.add(len(c.EnvironmentFiles) > 0, path+".environmentFiles", "their variables are missing: add env_file in a second compose file")
+	n.add(c.RepositoryCredentials != nil, path+".repositoryCredentials", "the engine pulls with what docker login has")
+	n.add(len(c.ResourceRequirements) > 0, path+".resourceRequirements", "the container has no devices of the host")
+	n.add(c.FirelensConfiguration != nil, path+".firelensConfiguration", "logs go to docker compose logs")
+	n.add(len(c.CredentialSpecs) > 0, path+".credentialSpecs", "the container has none")
+	n.add(len(c.DockerSecurityOptions) > 0, path+".dockerSecurityOptions", "the engine's own stay")
+	n.add(cluster.IsTrue(c.DisableNetworking), path+".disableNetworking", "the container has the task's network")
+	for _, f := range []struct {
+		key   string
+		asked bool
+	}{
+		{"links", len(c.Links) > 0}, {"hostname", c.Hostname != ""}, {"dnsServers", len(c.DNSServers) > 0},
+		{"dnsSearchDomains", len(c.DNSSearchDomains) > 0}, {"extraHosts", len(c.ExtraHosts) > 0},
+	} {
+		n.add(f.asked, path+"."+f.key, "containers that share a task's network have none of their own")
+	}
+	n.add(c.LogConfiguration != nil && strings.HasPrefix(c.LogConfiguration.LogDriver, "awsfirelens"), path+".logConfiguration", "logs go to docker compose logs")
+}

@@ -1,0 +1,178 @@
+package control_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/control"
+)
+
+var begun = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+
+func code(n int) *int { return &n }
+
+// state has a task of every kind.
+func state() control.State {
+	app := func(status, health string) control.Container {
+		return control.Container{Name: "app", Essential: true, LastStatus: status, HealthStatus: health, StartedAt: begun}
+	}
+	task := func(name, service, last, desired string, containers ...control.Container) control.Task {
+		t := control.Task{Name: name, ID: name + "-id", Family: "f-" + name, Service: service, LastStatus: last, DesiredStatus: desired, Containers: containers}
+		if last != "PENDING" {
+			t.StartedAt = begun
+		}
+		if desired == "STOPPED" {
+			t.StopCode, t.StoppedReason = "UserInitiated", "asked"
+		}
+		return t
+	}
+	failed := control.Container{Name: "app", Essential: true, LastStatus: "STOPPED", StartedAt: begun, FinishedAt: begun.Add(time.Second), ExitCode: code(3)}
+	return control.State{
+		Command: "run",
+		Tasks: []control.Task{
+			task("good", "", "RUNNING", "RUNNING", app("RUNNING", "HEALTHY")),
+			task("ill", "", "RUNNING", "RUNNING", app("RUNNING", "UNHEALTHY")),
+			task("young", "", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
+			task("plain", "", "RUNNING", "RUNNING", app("RUNNING", "")),
+			task("new", "", "PENDING", "RUNNING", app("PENDING", ""), control.Container{Name: "init", LastStatus: "STOPPED", ExitCode: code(0)}),
+			task("going", "", "RUNNING", "STOPPED", app("RUNNING", "HEALTHY")),
+			task("gone", "", "STOPPED", "STOPPED", failed),
+			task("api-1", "api", "STOPPED", "STOPPED", failed),
+			task("api-2", "api", "RUNNING", "RUNNING", app("RUNNING", "HEALTHY")),
+			task("api-3", "api", "RUNNING", "RUNNING", app("RUNNING", "UNKNOWN")),
+		},
+		Services: []control.Service{
+			{Name: "api", DesiredCount: 2, RunningCount: 2, Steady: true},
+			{Name: "slow", DesiredCount: 2, PendingCount: 1},
+			{Name: "bad", DesiredCount: 1, Failed: "circuit breaker"},
+		},
+		Planned: []string{"late", "shop"},
+		Consul:  &control.Consul{Passing: map[string]int{"web": 2}},
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	const met, never = "met", "never"
+	for _, tt := range []struct {
+		condition  control.Condition
+		name       string
+		want, text string
+	}{
+		{control.Running, "good", met, ""},
+		{control.Running, "new", "", "new is PENDING (app PENDING)"},
+		{control.Running, "gone", met, ""},
+		{control.Running, "late", "", "late has not been started so far"},
+		{control.Running, "goood", never, "no task goood; did you mean good?"},
+		{control.Running, "api", met, ""},
+		{control.Running, "slow", "", "no task slow; did you mean shop?"},
+		{control.Running, "shop-1", "", "no task shop-1; did you mean shop?"},
+		{control.Healthy, "good", met, ""},
+		{control.Healthy, "ill", "", "ill is RUNNING (app UNHEALTHY)"},
+		{control.Healthy, "young", "", "young is RUNNING (app UNKNOWN)"},
+		{control.Healthy, "plain", never, "plain has no health check: wait for -running"},
+		{control.Healthy, "new", "", "new is PENDING (app PENDING)"},
+		{control.Healthy, "going", never, "going is RUNNING, stopping (UserInitiated: asked)"},
+		{control.Healthy, "gone", never, "gone is STOPPED (UserInitiated: asked)"},
+		{control.Healthy, "api", "", "api-3 is RUNNING (app UNKNOWN)"},
+		{control.Stopped, "gone", met, ""},
+		{control.Stopped, "going", "", "going is RUNNING, stopping (UserInitiated: asked)"},
+		{control.Stopped, "good", "", "good is RUNNING"},
+		{control.Steady, "api", met, ""},
+		{control.Steady, "slow", "", "service slow: 0 of 2 running, 1 pending, not steady"},
+		{control.Steady, "bad", never, "service bad: 0 of 1 running, 0 pending, failed: circuit breaker"},
+		{control.Steady, "shop", "", "service shop does not exist so far"},
+		{control.Steady, "apy", never, "no service apy; did you mean api?"},
+		{control.Passing, "web=2", met, ""},
+		{control.Passing, "web=3", "", "Consul sends traffic to 2 of 3 instances of web"},
+		{control.Passing, "api", "", "Consul sends traffic to 0 of 1 instances of api"},
+	} {
+		wishes, err := control.Parse(tt.condition, []string{tt.name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := control.Judge(wishes, state())
+		got := ""
+		switch {
+		case o.Met():
+			got = met
+		case o.Over():
+			got = never
+		}
+		if got != tt.want || o.Text("") != tt.text {
+			t.Errorf("%s %s: %q %q, want %q %q", tt.condition, tt.name, got, o.Text(""), tt.want, tt.text)
+		}
+	}
+}
+
+// At the end nothing comes any more, also what was still possible.
+func TestNothingComesAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := state()
+	s.Ended = true
+	for condition, name := range map[control.Condition]string{control.Running: "late", control.Healthy: "ill", control.Stopped: "good", control.Steady: "shop", control.Passing: "api"} {
+		if o := control.Judge([]control.Wish{{Condition: condition, Name: name, Count: 1}}, s); !o.Over() || o.Met() {
+			t.Errorf("%s %s: %q", condition, name, o.Text("the run has ended"))
+		}
+	}
+}
+
+func TestServeHasNeitherPlanNorConsul(t *testing.T) {
+	t.Parallel()
+	s := control.State{Command: "serve"}
+	for condition, want := range map[control.Condition]bool{control.Running: false, control.Steady: false, control.Passing: true} {
+		if o := control.Judge([]control.Wish{{Condition: condition, Name: "web", Count: 1}}, s); o.Over() != want {
+			t.Errorf("%s: %v, %q", condition, o.Over(), o.Text(""))
+		}
+	}
+}
+
+func TestAllOfThem(t *testing.T) {
+	t.Parallel()
+	wishes := []control.Wish{{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"}, {Condition: control.Healthy, Name: "young"}}
+	o := control.Judge(wishes, state())
+	const want = "not within 1s; ill is RUNNING (app UNHEALTHY); young is RUNNING (app UNKNOWN)"
+	if o.Met() || o.Over() || o.Text("not within 1s") != want {
+		t.Errorf("met %v, over %v, %q", o.Met(), o.Over(), o.Text("not within 1s"))
+	}
+	if diff := cmp.Diff(control.Blame{Task: "ill", Container: "app"}, o.Blame()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if o := control.Judge(wishes[:1], state()); o.Blame() != (control.Blame{}) || o.Text("") != "" {
+		t.Errorf("nothing is wrong: %+v %q", o.Blame(), o.Text(""))
+	}
+	if o := control.Judge([]control.Wish{{Condition: control.Steady, Name: "bad"}}, state()); o.Blame() != (control.Blame{}) {
+		t.Errorf("%+v", o.Blame())
+	}
+}
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[string]string{
+		"web=0": `"web=0": want SERVICE=NUMBER, of 1 or more`,
+		"web=x": `"web=x": want SERVICE=NUMBER, of 1 or more`,
+		"web=":  `"web=": want SERVICE=NUMBER, of 1 or more`,
+	} {
+		if _, err := control.Parse(control.Passing, []string{word}); err == nil || err.Error() != want {
+			t.Errorf("%s: %v", word, err)
+		}
+	}
+	wishes, err := control.Parse(control.Running, []string{"a=b"})
+	if err != nil || wishes[0].Name != "a=b" {
+		t.Errorf("%v, %v", wishes, err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("web=2")
+	f.Add("=")
+	f.Fuzz(func(t *testing.T, word string) {
+		wishes, err := control.Parse(control.Passing, []string{word})
+		if err == nil && (len(wishes) != 1 || wishes[0].Count < 1) {
+			t.Errorf("%q: %+v", word, wishes)
+		}
+		control.Judge(wishes, control.State{Command: "run"}).Text("")
+	})
+}

@@ -1,0 +1,48 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/docker/docker/api/types"
+	"github.com/docker/docker/client"
+)
+
+// NewClient returns a client of the engine at an address. Every call fails when its
+// answer has not begun within the limit; Hijack is for those that are not HTTP.
+func NewClient(address string, limit time.Duration) (*client.Client, error) {
+	transport := &http.Transport{MaxIdleConns: 6, IdleConnTimeout: 30 * time.Second, ResponseHeaderTimeout: limit}
+	return client.NewClientWithOpts(
+		client.WithHTTPClient(&http.Client{Transport: transport, CheckRedirect: client.CheckRedirect}),
+		client.WithHost(address), client.WithAPIVersionNegotiation(),
+	)
+}
+
+// Hijack makes a call whose connection becomes a stream, and gives it up after the
+// limit or when ctx ends.
+func Hijack(ctx context.Context, limit time.Duration, call func() (types.HijackedResponse, error)) (types.HijackedResponse, error) {
+	type result struct {
+		types.HijackedResponse
+		err error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := call()
+		done <- result{r, err}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case r := <-done:
+		return r.HijackedResponse, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-done; r.err == nil {
+				r.Close()
+			}
+		}()
+		return types.HijackedResponse{}, fmt.Errorf("the Docker engine has not answered: %w", ctx.Err())
+	}
+}

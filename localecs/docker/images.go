@@ -1,0 +1,187 @@
+package docker
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/filters"
+	engineimage "github.com/docker/docker/api/types/image"
+	"github.com/docker/docker/client"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// label is on images that were made of programs, with their name.
+const label = "localecs.image"
+
+// Store is the images that an engine has, or gets. It is safe for concurrent use.
+type Store struct {
+	api      *client.Client
+	defined  map[string]runtime.Image
+	resolver runtime.Resolver
+	log      hclog.Logger
+	// loading is held by one at a time: images share layers.
+	loading sync.Mutex
+
+	mu      sync.Mutex
+	flights map[string]*flight // by name
+}
+
+// pulled is an image that the engine has.
+type pulled struct {
+	id    string
+	image runtime.Image
+}
+
+// New returns the images of an engine. The defined ones, by name, are made of
+// programs of this host.
+func NewStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *Store {
+	return &Store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
+}
+
+// Pull makes an image of this host's programs, or has the engine pull it when it
+// has none of that name, until ctx ends. The result has the image's defaults. The
+// error is an *image.NotFoundError when a program does not exist.
+func (s *Store) Pull(ctx context.Context, name string) (runtime.Image, error) {
+	got, err := s.pull(ctx, name)
+	return got.image, err
+}
+
+// ID is the engine's for an image, which is pulled if need be.
+func (s *Store) ID(ctx context.Context, name string) (string, error) {
+	got, err := s.pull(ctx, name)
+	return got.id, err
+}
+
+// Forget has an image pulled anew: another process has removed it.
+func (s *Store) Forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.flights, name)
+}
+
+func (s *Store) get(ctx context.Context, name string) (pulled, error) {
+	if i, ok := s.defined[name]; ok {
+		id, err := s.Make(ctx, i)
+		return pulled{id, i}, err
+	}
+	found, err := s.api.ImageInspect(ctx, name)
+	if errdefs.IsNotFound(err) {
+		if err := s.fetch(ctx, name); err != nil {
+			return pulled{}, err
+		}
+		found, err = s.api.ImageInspect(ctx, name)
+	}
+	if err != nil {
+		return pulled{}, Error(err)
+	}
+	return pulled{found.ID, defaults(name, found)}, nil
+}
+
+// defaults are what the scheduler and the definition need to know of an image.
+func defaults(name string, found engineimage.InspectResponse) runtime.Image {
+	i := runtime.Image{Name: name}
+	if c := found.Config; c != nil {
+		i.Env, i.Entrypoint, i.Cmd, i.StopSignal = c.Env, c.Entrypoint, c.Cmd, c.StopSignal
+		i.WorkingDir, i.User = c.WorkingDir, c.User
+		for _, p := range slices.Sorted(maps.Keys(c.Volumes)) {
+			i.Volumes = append(i.Volumes, runtime.Dir{Path: p})
+		}
+	}
+	return i
+}
+
+// IsDir reports whether a path is a directory, which may have all that a machine
+// has: directories are mounted into containers and are in no image.
+func IsDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// Make makes an image of programs, unless the engine has it, and removes unused
+// earlier ones of that name. It returns the image's ID.
+func (s *Store) Make(ctx context.Context, i runtime.Image) (string, error) {
+	binds, err := s.resolver.Binds(i)
+	if err != nil {
+		return "", err
+	}
+	binds = slices.DeleteFunc(binds, func(b runtime.Bind) bool { return IsDir(b.Source) })
+	a, err := NewArchive(repository(i.Name), i, binds, map[string]string{label: i.Name})
+	if err != nil {
+		return "", err
+	}
+	_, err = s.api.ImageInspect(ctx, a.ID)
+	switch {
+	case err == nil:
+		return a.ID, nil
+	case !errdefs.IsNotFound(err):
+		return "", Error(err)
+	}
+	if err := s.load(ctx, a); err != nil {
+		return "", fmt.Errorf("load image %q into the Docker engine: %w", i.Name, err)
+	}
+	s.supersede(ctx, i.Name, a.ID)
+	return a.ID, nil
+}
+
+func (s *Store) load(ctx context.Context, a *Archive) error {
+	s.loading.Lock()
+	defer s.loading.Unlock()
+	return whileLively(ctx, func(ctx context.Context, lively func()) error {
+		read, write := io.Pipe()
+		go func() { write.CloseWithError(a.Write(write)) }()
+		defer read.Close()
+		answer, err := s.api.ImageLoad(ctx, observed{read, lively})
+		if err != nil {
+			return Error(err)
+		}
+		defer answer.Body.Close()
+		return follow(answer.Body, func(line) { lively() })
+	})
+}
+
+// observed calls read at each Read.
+type observed struct {
+	from io.Reader
+	read func()
+}
+
+// Read reads.
+func (o observed) Read(b []byte) (int, error) {
+	o.read()
+	return o.from.Read(b)
+}
+
+// supersede removes images made earlier under a name. The engine keeps those that
+// containers use.
+func (s *Store) supersede(ctx context.Context, name, id string) {
+	list, err := s.api.ImageList(ctx, engineimage.ListOptions{All: true, Filters: filters.NewArgs(filters.Arg("label", label+"="+name))})
+	if err != nil {
+		return
+	}
+	for _, i := range list {
+		if i.ID != id {
+			_, _ = s.api.ImageRemove(ctx, i.ID, engineimage.RemoveOptions{PruneChildren: true})
+		}
+	}
+}
+
+// repository is how the engine lists an image that was made of programs.
+func repository(name string) string {
+	last := strings.ToLower(path.Base(strings.ReplaceAll(name, "@", "/")))
+	last, _, _ = strings.Cut(last, ":")
+	clean := strings.Trim(strings.Map(Rune, last), "._-")
+	if clean == "" {
+		clean = "image"
+	}
+	return "localecs/" + clean + ":latest"
+}

@@ -1,0 +1,170 @@
+package docker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	engineimage "github.com/docker/docker/api/types/image"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+const (
+	// silence is how long the engine may report no progress.
+	silence = 2 * time.Minute
+	// pace is how often a pull that takes longer is logged.
+	pace = 10 * time.Second
+)
+
+var errSilent = fmt.Errorf("the Docker engine reported no progress for %s: check the registry, or run docker pull", silence)
+
+// flight is an image that is being got, or was.
+type flight struct {
+	done chan struct{} // closed when the rest is set
+	got  pulled
+	err  error
+	// abandoned: the context of the caller that began it has ended.
+	abandoned bool
+}
+
+// pull gets an image once for all callers that want it at the same time. When the
+// one that has begun gives up, another begins anew.
+func (s *Store) pull(ctx context.Context, name string) (pulled, error) {
+	for {
+		s.mu.Lock()
+		f, known := s.flights[name]
+		if !known {
+			f = &flight{done: make(chan struct{})}
+			s.flights[name] = f
+		}
+		s.mu.Unlock()
+		if !known {
+			s.fly(ctx, name, f)
+			return f.got, f.err
+		}
+		select {
+		case <-f.done:
+		case <-ctx.Done():
+			return pulled{}, ctx.Err()
+		}
+		if !f.abandoned {
+			return f.got, f.err
+		}
+	}
+}
+
+// fly gets an image. One that was got is known until Forget.
+func (s *Store) fly(ctx context.Context, name string, f *flight) {
+	defer close(f.done)
+	f.got, f.err = s.get(ctx, name)
+	if f.err == nil {
+		return
+	}
+	f.abandoned = ctx.Err() != nil
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.flights[name] == f {
+		delete(s.flights, name)
+	}
+}
+
+// fetch has the engine pull an image.
+func (s *Store) fetch(ctx context.Context, name string) error {
+	return whileLively(ctx, func(ctx context.Context, lively func()) error {
+		body, err := s.api.ImagePull(ctx, name, engineimage.PullOptions{})
+		if err != nil {
+			return Error(err)
+		}
+		defer body.Close()
+		var p progress
+		go s.logPull(ctx, name, &p)
+		return follow(body, func(l line) {
+			lively()
+			p.add(l)
+		})
+	})
+}
+
+// logPull logs a pull that takes long, until ctx ends.
+func (s *Store) logPull(ctx context.Context, name string, p *progress) {
+	began, tick := time.Now(), time.NewTicker(pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			s.log.Warn("image is still being pulled", logkey.Object, name, logkey.Elapsed, time.Since(began).Round(time.Second).String(), logkey.Status, p.String())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// whileLively runs act with a context that ends when act has not called lively for
+// too long; the error says so then.
+func whileLively(ctx context.Context, act func(ctx context.Context, lively func()) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(silence, func() { cancel(errSilent) })
+	defer timer.Stop()
+	err := act(ctx, func() { timer.Reset(silence) })
+	if cause := context.Cause(ctx); err != nil && cause != nil {
+		return cause
+	}
+	return err
+}
+
+// line is what the engine reports while it pulls or loads.
+type line struct {
+	Error, ID      string
+	Status         string
+	ProgressDetail struct{ Current, Total int64 }
+}
+
+// follow reads what the engine reports; its last line may be an error.
+func follow(report io.Reader, each func(line)) error {
+	for lines := json.NewDecoder(report); ; {
+		var l line
+		switch err := lines.Decode(&l); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return fmt.Errorf("read the engine's progress: %w", err)
+		case l.Error != "":
+			return errors.New(l.Error)
+		}
+		each(l)
+	}
+}
+
+// progress adds up the layers of a pull. It is safe for concurrent use.
+type progress struct {
+	mu     sync.Mutex
+	layers map[string]line // those whose download has begun
+}
+
+func (p *progress) add(l line) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.layers == nil {
+		p.layers = map[string]line{}
+	}
+	if l.Status == "Downloading" {
+		p.layers[l.ID] = l
+	}
+}
+
+// String is how much was downloaded of the layers so far.
+func (p *progress) String() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var current, total int64
+	for _, l := range p.layers {
+		current, total = current+l.ProgressDetail.Current, total+l.ProgressDetail.Total
+	}
+	return fmt.Sprintf("%d of %d MB downloaded", current/1e6, total/1e6)
+}

@@ -1,0 +1,160 @@
+package docker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/docker/docker/api/types/container"
+	"github.com/docker/docker/api/types/filters"
+	"github.com/docker/docker/api/types/volume"
+	"github.com/docker/docker/client"
+)
+
+// Argv0 marks a process as a watcher; it is for Main then.
+const Argv0 = "localecs-docker-watcher"
+
+// Watcher is a process that outlives this one, however it ends, until it has
+// removed the containers.
+type Watcher struct {
+	process *exec.Cmd
+	// stay is open as long as this process lives.
+	stay io.Closer
+	done chan struct{} // closed when it has ended
+	err  error         // of its end
+}
+
+// Watch starts a watcher of what has the label in the engine at the address.
+func Watch(address, label string) (*Watcher, error) {
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = []string{Argv0, address, label}
+	cmd.Env = []string{}
+	// Ctrl-C is for this process.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	stay, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start the process that removes containers: %w", err)
+	}
+	w := &Watcher{process: cmd, stay: stay, done: make(chan struct{})}
+	go func() {
+		w.err = cmd.Wait()
+		close(w.done)
+	}()
+	return w, nil
+}
+
+// Close lets the watcher look a last time.
+func (w *Watcher) Close() error {
+	w.stay.Close()
+	<-w.done
+	if w.err != nil {
+		return fmt.Errorf("the process that removes containers: %w", w.err)
+	}
+	return nil
+}
+
+// patience is how long the watcher tries, and how long a removal may take: the
+// engine may be busy, or start again.
+const patience = time.Minute
+
+// PID is the watcher's process.
+func (w *Watcher) PID() int { return w.process.Process.Pid }
+
+// Done is closed when the watcher has ended, which it does by itself only when
+// it is killed.
+func (w *Watcher) Done() <-chan struct{} { return w.done }
+
+// Main waits for the end of the simulator, which is that of standard input, and then
+// removes what is left. It returns an exit code.
+func RemoveRemains(address, label string) int {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	api, err := client.NewClientWithOpts(client.WithHost(address), client.WithAPIVersionNegotiation())
+	if err != nil {
+		return 1
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for {
+		err := Sweep(ctx, api, label)
+		switch {
+		case err == nil:
+			return 0
+		case client.IsErrConnectionFailed(err):
+			return 0 // and its containers ended with it, or the next run finds them
+		}
+		select {
+		case <-time.After(time.Second):
+		case <-ctx.Done():
+			return 1
+		}
+	}
+}
+
+// atOnce is how many containers are removed at the same time.
+const atOnce = 8
+
+// Sweep removes containers and volumes with a label.
+func Sweep(ctx context.Context, api *client.Client, label string) error {
+	with := filters.NewArgs(filters.Arg("label", label))
+	list, err := api.ContainerList(ctx, container.ListOptions{All: true, Filters: with})
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(list))
+	var removing sync.WaitGroup
+	room := make(chan struct{}, atOnce)
+	for i, c := range list {
+		room <- struct{}{}
+		removing.Go(func() {
+			errs[i] = Remove(ctx, api, c.ID)
+			<-room
+		})
+	}
+	removing.Wait()
+	volumes, err := api.VolumeList(ctx, volume.ListOptions{Filters: with})
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, v := range volumes.Volumes {
+		if err := api.VolumeRemove(ctx, v.Name, true); err != nil && !errdefs.IsNotFound(err) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removal is how often the engine is asked to remove a container: it refuses while
+// another process does, or before it has noticed the container's end.
+const removal = 100
+
+// Remove kills and removes a container, and waits a minute at most until it is gone.
+func Remove(ctx context.Context, api *client.Client, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for tries := 0; ; tries++ {
+		err := api.ContainerRemove(ctx, id, container.RemoveOptions{Force: true, RemoveVolumes: true})
+		switch {
+		case err == nil || errdefs.IsNotFound(err):
+			return nil
+		case client.IsErrConnectionFailed(err) || ctx.Err() != nil || tries == removal:
+			return err
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

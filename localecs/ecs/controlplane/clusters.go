@@ -1,0 +1,146 @@
+package controlplane
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// cluster is a cluster of the account. An inactive one stays known, as in AWS.
+type cluster struct {
+	name, status string
+	tags         []shapes.Tag
+	settings     []shapes.NameValue
+	providers    []string
+	strategy     []shapes.StrategyItem
+}
+
+// CreateCluster makes a cluster, or answers with the one of that name.
+func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
+	name := in.ClusterName
+	if name == "" {
+		name = shapes.Default
+	}
+	if !taskdef.ValidName(name) {
+		return shapes.ClusterOutput{}, shapes.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
+	}
+	if err := Tags(in.Tags); err != nil {
+		return shapes.ClusterOutput{}, err
+	}
+	if err := Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+		return shapes.ClusterOutput{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c := p.clusters[name]
+	if c == nil || c.status != shapes.Active {
+		c = &cluster{
+			name: name, status: shapes.Active, tags: in.Tags, settings: in.Settings,
+			providers: in.CapacityProviders, strategy: in.DefaultCapacityProviderStrategy,
+		}
+		p.clusters[name] = c
+	}
+	return shapes.ClusterOutput{Cluster: p.clusterShape(c, []string{"SETTINGS", "TAGS"})}, nil
+}
+
+// DeleteCluster makes a cluster INACTIVE, when nothing of it is left.
+func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.ClusterOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(in.Cluster)
+	if err != nil {
+		return shapes.ClusterOutput{}, err
+	}
+	if shape := p.clusterShape(c, nil); shape.RunningTasks+shape.PendingTasks > 0 {
+		return shapes.ClusterOutput{}, shapes.Errorf(shapes.ClusterContainsTasks, "The Cluster cannot be deleted while Tasks are active.")
+	}
+	c.status = shapes.Inactive
+	return shapes.ClusterOutput{Cluster: p.clusterShape(c, nil)}, nil
+}
+
+// DescribeClusters finds clusters by name or ARN.
+func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput, error) {
+	out := shapes.DescribeClustersOutput{Clusters: []shapes.Cluster{}, Failures: []shapes.Failure{}}
+	if err := AtMost("clusters", len(in.Clusters), MaxDescribed); err != nil {
+		return out, err
+	}
+	if err := Enum("include", in.Include, "ATTACHMENTS", "CONFIGURATIONS", "SETTINGS", "STATISTICS", "TAGS"); err != nil {
+		return out, err
+	}
+	refs := in.Clusters
+	if len(refs) == 0 {
+		refs = []string{shapes.Default}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, ref := range refs {
+		name, err := p.account.ClusterName(ref)
+		if err != nil {
+			return out, err
+		}
+		if c := p.clusters[name]; c != nil {
+			out.Clusters = append(out.Clusters, p.clusterShape(c, in.Include))
+			continue
+		}
+		out.Failures = append(out.Failures, shapes.Failure{ARN: p.account.Cluster(name), Reason: shapes.Missing})
+	}
+	return out, nil
+}
+
+// ListClusters lists the active clusters.
+func (p *Plane) ListClusters(call shapes.Call, in shapes.PageInput) (shapes.ListClustersOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(p.clusters)) {
+		if p.clusters[name].status == shapes.Active {
+			names = append(names, name)
+		}
+	}
+	names, next, err := Page(names, in, "clusters", call.Now, Ascending, func(name string) string { return name })
+	out := shapes.ListClustersOutput{ClusterARNs: []string{}, NextToken: next}
+	for _, name := range names {
+		out.ClusterARNs = append(out.ClusterARNs, p.account.Cluster(name))
+	}
+	return out, err
+}
+
+// clusterShape is the cluster as the API shows it, with what include names.
+func (p *Plane) clusterShape(c *cluster, include []string) shapes.Cluster {
+	shape := shapes.Cluster{
+		ClusterARN: p.account.Cluster(c.name), ClusterName: c.name, Status: c.status,
+		Statistics: []shapes.NameValue{}, Tags: []shapes.Tag{}, Settings: []shapes.NameValue{},
+		CapacityProviders:               append([]string{}, c.providers...),
+		DefaultCapacityProviderStrategy: append([]shapes.StrategyItem{}, c.strategy...),
+	}
+	for _, r := range p.records {
+		if r.Cluster != c.name {
+			continue
+		}
+		switch r.Task.LastStatus {
+		case shapes.Running:
+			shape.RunningTasks++
+		case shapes.Provisioning, shapes.Pending, shapes.Activating:
+			shape.PendingTasks++
+		}
+	}
+	if slices.Contains(include, "TAGS") {
+		shape.Tags = append(shape.Tags, c.tags...)
+	}
+	if slices.Contains(include, "SETTINGS") {
+		shape.Settings = append(shape.Settings, c.settings...)
+		if len(c.settings) == 0 {
+			shape.Settings = append(shape.Settings, shapes.NameValue{Name: "containerInsights", Value: "disabled"})
+		}
+	}
+	if slices.Contains(include, "STATISTICS") {
+		shape.Statistics = []shapes.NameValue{
+			{Name: "runningFargateTasksCount", Value: fmt.Sprint(shape.RunningTasks)},
+			{Name: "pendingFargateTasksCount", Value: fmt.Sprint(shape.PendingTasks)},
+		}
+	}
+	return shape
+}

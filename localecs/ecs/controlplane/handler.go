@@ -1,0 +1,160 @@
+package controlplane
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+const (
+	// maxBody bounds a request's body; a task definition has 64 KiB at most.
+	maxBody = 1 << 20
+	// targetPrefix stands before the operation's name in X-Amz-Target.
+	targetPrefix = "AmazonEC2ContainerServiceV20141113."
+	contentType  = "application/x-amz-json-1.1"
+)
+
+// Options are what the handler needs to know.
+type HandlerOptions struct {
+	// Store has the keys of callers, and what they may do.
+	Store  *iam.Store
+	Region string
+	// Operations are by name.
+	Operations map[string]Operation
+	// Buckets throttle calls; nil throttles none.
+	Buckets *Buckets
+	Log     hclog.Logger
+}
+
+// New returns the ECS API.
+func NewHandler(o HandlerOptions) http.Handler {
+	return &handler{HandlerOptions: o, verifier: iam.Verifier{Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region}}}
+}
+
+// Wanted reports whether a request is for the ECS API, where others share its
+// address.
+func Wanted(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
+}
+
+type handler struct {
+	HandlerOptions
+	verifier iam.Verifier
+}
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	now := time.Now()
+	id := uuid.New().String()
+	answer, err := h.answer(r, now)
+	if err != nil {
+		status, body := problem(err)
+		h.Log.Debug("ECS call was refused", logkey.Operation, operationName(r), logkey.Error, err)
+		write(w, status, id, body)
+		return
+	}
+	if iam.Of(r).NoTags {
+		answer = withoutTags(answer)
+	}
+	write(w, http.StatusOK, id, answer)
+}
+
+// Fail answers as the ECS API fails: 429 stands for its throttling, which has
+// status 400; 500 and 503 are what they are.
+func Fail(w http.ResponseWriter, status int) {
+	id := uuid.New().String()
+	switch status {
+	case http.StatusTooManyRequests:
+		write(w, http.StatusBadRequest, id, errorBody{Type: shapes.ThrottlingException, Message: "Rate exceeded"})
+	case http.StatusServiceUnavailable:
+		write(w, status, id, errorBody{Type: "ServiceUnavailable", Message: "The request has failed due to a temporary failure of the server."})
+	default:
+		write(w, status, id, errorBody{Type: shapes.ServerException, Message: "Service Unavailable. Please try again later."})
+	}
+}
+
+func operationName(r *http.Request) string {
+	name, _ := strings.CutPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
+	return name
+}
+
+func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
+	if err != nil || len(body) > maxBody {
+		return nil, shapes.Errorf("SerializationException", "The request cannot be read.")
+	}
+	key, _, refused := h.verifier.Verify(r.Context(), r, body, iam.Of(r).Shift(now))
+	if refused != nil {
+		return nil, authentication(refused)
+	}
+	name := operationName(r)
+	operation := h.Operations[name]
+	if operation == nil || r.Method != http.MethodPost {
+		return nil, shapes.Errorf("UnknownOperationException", "")
+	}
+	if action := "ecs:" + name; !h.Store.Allows(key, action) {
+		return nil, shapes.Errorf(shapes.AccessDeniedException, "User: %s is not authorized to perform: %s because no identity-based policy allows the %s action",
+			key.Principal.ARN, action, action)
+	}
+	if !h.Buckets.take(name, now) {
+		return nil, shapes.Errorf(shapes.ThrottlingException, "Rate exceeded")
+	}
+	return operation(shapes.Call{Now: now, Principal: key.Principal.ARN}, body)
+}
+
+// authentication puts the Query API's words about a signature into those of
+// AWS's JSON services.
+func authentication(e *iam.Error) error {
+	codes := map[string]string{
+		"MissingAuthenticationToken": "MissingAuthenticationTokenException",
+		"IncompleteSignature":        "IncompleteSignatureException",
+		"SignatureDoesNotMatch":      "InvalidSignatureException",
+		"InvalidClientTokenId":       "UnrecognizedClientException",
+		"ExpiredToken":               "ExpiredTokenException",
+	}
+	code, known := codes[e.Code]
+	if !known {
+		code = e.Code
+	}
+	return shapes.Errorf(code, "%s", e.Message)
+}
+
+// errorBody is an error on the wire.
+type errorBody struct {
+	Type        string   `json:"__type"`
+	Message     string   `json:"message,omitzero"`
+	ResourceIDs []string `json:"resourceIds,omitzero"`
+}
+
+// problem is an error's status and body. What is no *ecs.Error is our fault.
+func problem(err error) (int, errorBody) {
+	if e, ok := errors.AsType[*shapes.Error](err); ok {
+		return http.StatusBadRequest, errorBody{Type: e.Code, Message: e.Message, ResourceIDs: e.ResourceIDs}
+	}
+	return http.StatusInternalServerError, errorBody{Type: shapes.ServerException, Message: err.Error()}
+}
+
+func write(w http.ResponseWriter, status int, requestID string, v any) {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(v); err != nil { // only for a type that JSON cannot hold
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.Header().Set("x-amzn-RequestId", requestID)
+	w.WriteHeader(status)
+	w.Write(bytes.TrimSuffix(body.Bytes(), []byte("\n"))) // an error means the client is gone
+}

@@ -1,0 +1,77 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// maxOverrides bounds the overrides as JSON, in characters.
+const maxOverrides = 8192
+
+// Override returns the definition with the overrides in it: the same one when
+// there are none. onFargate holds the result against Fargate's rules, too.
+func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (*taskdef.TaskDefinition, error) {
+	if reflect.ValueOf(o).IsZero() {
+		return def, nil
+	}
+	if text, _ := json.Marshal(o); len(text) > maxOverrides { // cannot fail: it has come out of JSON
+		return nil, shapes.Invalid("Container Overrides length must be at most %d", maxOverrides)
+	}
+	d := *def
+	d.ContainerDefinitions = slices.Clone(def.ContainerDefinitions)
+	for _, c := range o.Containers {
+		i := slices.IndexFunc(d.ContainerDefinitions, func(of taskdef.Container) bool { return of.Name == c.Name })
+		if i < 0 {
+			return nil, shapes.Invalid("Override for container named %s is not a container in the TaskDefinition.", c.Name)
+		}
+		overrideContainer(&d.ContainerDefinitions[i], c)
+	}
+	for _, s := range []struct {
+		to   *string
+		from string
+	}{{&d.CPU, o.CPU}, {&d.Memory, o.Memory}, {&d.TaskRoleARN, o.TaskRoleARN}, {&d.ExecutionRoleARN, o.ExecutionRoleARN}} {
+		if s.from != "" {
+			*s.to = s.from
+		}
+	}
+	if o.EphemeralStorage != nil {
+		d.EphemeralStorage = &taskdef.EphemeralStorage{SizeInGiB: o.EphemeralStorage.SizeInGiB}
+	}
+	checked := d
+	if onFargate {
+		checked.RequiresCompatibilities = []string{shapes.Fargate}
+	}
+	if text := refusal(&checked); text != "" {
+		return nil, shapes.Client("%s", text)
+	}
+	d.SetDefaults()
+	return &d, nil
+}
+
+// overrideContainer replaces what is given; of variables those of the same name.
+func overrideContainer(c *taskdef.Container, o shapes.ContainerOverride) {
+	if o.Command != nil {
+		c.Command = o.Command
+	}
+	c.Environment = slices.Clone(c.Environment)
+	for _, v := range o.Environment {
+		value := taskdef.KeyValue{Name: v.Name, Value: v.Value}
+		if i := slices.IndexFunc(c.Environment, func(e taskdef.KeyValue) bool { return e.Name == v.Name }); i >= 0 {
+			c.Environment[i] = value
+			continue
+		}
+		c.Environment = append(c.Environment, value)
+	}
+	if o.EnvironmentFiles != nil {
+		c.EnvironmentFiles = o.EnvironmentFiles
+	}
+	for _, n := range []struct{ to, from **int }{{&c.CPU, &o.CPU}, {&c.Memory, &o.Memory}, {&c.MemoryReservation, &o.MemoryReservation}} {
+		if *n.from != nil {
+			*n.to = *n.from
+		}
+	}
+}

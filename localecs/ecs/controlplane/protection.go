@@ -1,0 +1,82 @@
+package controlplane
+
+import (
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+// Limits of task protection. Minutes are those that a task protects itself for,
+// too.
+const (
+	maxProtected      = 10
+	protectionMinutes = 120
+	maxProtection     = 2880
+)
+
+// GetTaskProtection says which tasks are protected from scale-in.
+func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
+	return p.protect(call, in, nil)
+}
+
+// UpdateTaskProtection protects service tasks from scale-in, for two hours
+// unless the call says otherwise, or ends it.
+func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
+	minutes := protectionMinutes
+	if in.ExpiresInMinutes != nil {
+		minutes = *in.ExpiresInMinutes
+	}
+	switch {
+	case in.ProtectionEnabled == nil:
+		return shapes.TaskProtectionOutput{}, shapes.Invalid("protectionEnabled must not be null.")
+	case minutes < 1 || minutes > maxProtection:
+		return shapes.TaskProtectionOutput{}, shapes.Invalid("expiresInMinutes must be between 1 and %d.", maxProtection)
+	}
+	until := time.Time{}
+	if *in.ProtectionEnabled {
+		until = call.Now.Add(time.Duration(minutes) * time.Minute).UTC().Truncate(time.Second)
+	}
+	return p.protect(call, in, &until)
+}
+
+// protect sets the protection of tasks, unless until is nil, and shows it.
+func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *time.Time) (shapes.TaskProtectionOutput, error) {
+	out := shapes.TaskProtectionOutput{ProtectedTasks: []shapes.ProtectedTask{}, Failures: []shapes.Failure{}}
+	if len(in.Tasks) == 0 && until != nil {
+		return out, shapes.Invalid("Tasks cannot be empty.")
+	}
+	if err := AtMost("taskIds", len(in.Tasks), maxProtected); err != nil && until != nil {
+		return out, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	for _, ref := range in.Tasks {
+		id, err := p.account.TaskID(c.name, ref)
+		if err != nil {
+			return out, err
+		}
+		arn := p.account.Task(c.name, id)
+		r := p.task(c, id, call.Now)
+		switch {
+		case r == nil:
+			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: shapes.Missing})
+			continue
+		case r.Service == "" || r.Task.LastStatus == shapes.Stopped:
+			out.Failures = append(out.Failures, shapes.Failure{ARN: arn, Reason: "TASK_NOT_VALID"})
+			continue
+		}
+		if until != nil {
+			p.protections.Set(arn, *until)
+		}
+		shown := shapes.ProtectedTask{TaskARN: arn}
+		if at, ok := p.protections.Until(arn, call.Now); ok {
+			shown.ProtectionEnabled, shown.ExpirationDate = true, shapes.At(at)
+		}
+		out.ProtectedTasks = append(out.ProtectedTasks, shown)
+	}
+	return out, nil
+}

@@ -1,0 +1,231 @@
+package controlplane_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+const (
+	prefix           = "arn:aws:ecs:us-east-1:123456789012:task-definition/"
+	definitionCaller = "arn:aws:iam::123456789012:user/me"
+)
+
+var call = shapes.Call{Now: time.Date(2026, 3, 2, 17, 0, 0, 250e6, time.UTC), Principal: definitionCaller}
+
+func newRegistry() *controlplane.Registry {
+	return controlplane.NewRegistry(shapes.Account{Region: "us-east-1", ID: "123456789012"})
+}
+
+func register(t *testing.T, g *controlplane.Registry, document string) shapes.TaskDefinitionOutput {
+	t.Helper()
+	out, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func simpleDefinition(family string) string {
+	return `{"family": "` + family + `", "containerDefinitions": [{"name": "app", "image": "app:1", "memory": 64}], "tags": [{"key": "team", "value": "shop"}]}`
+}
+
+// TestRegistrationAnswersAsAWS compares the whole answer for a definition that
+// uses most of what requires an attribute.
+func TestRegistrationAnswersAsAWS(t *testing.T) {
+	t.Parallel()
+	out := register(t, newRegistry(), `{
+		"family": "mesh", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "1 vCPU", "memory": "2GB",
+		"taskRoleArn": "arn:aws:iam::123456789012:role/t", "executionRoleArn": "arn:aws:iam::123456789012:role/e",
+		"pidMode": "task", "ephemeralStorage": {"sizeInGiB": 30}, "volumes": [{"name": "v"}],
+		"revision": 7, "status": "INACTIVE", "unknown": 1,
+		"tags": [{"key": "a", "value": "b"}],
+		"containerDefinitions": [
+			{"name": "init", "image": "111122223333.dkr.ecr.us-east-1.amazonaws.com/init:1", "essential": false,
+			 "linuxParameters": {"initProcessEnabled": true}, "secrets": [
+				{"name": "S", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:s-AbCdEf"}, {"name": "P", "valueFrom": "/p"}]},
+			{"name": "app", "image": "app:1", "memoryReservation": 64, "portMappings": [{"containerPort": 80}],
+			 "restartPolicy": {"enabled": true}, "healthCheck": {"command": ["CMD", "x"]},
+			 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "us-east-1", "awslogs-group": "g"}},
+			 "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}], "mountPoints": [{"sourceVolume": "v", "containerPath": "/v"}]}
+		]}`)
+	text, err := json.MarshalIndent(out, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Golden(t, "registered.json", append(text, '\n'))
+}
+
+func TestCompatibilities(t *testing.T) {
+	t.Parallel()
+	g := newRegistry()
+	for document, want := range map[string][]string{
+		simpleDefinition("bridge"): {"EC2"},
+		`{"family": "both", "networkMode": "awsvpc", "cpu": "256", "memory": "512", "containerDefinitions": [{"name": "a", "image": "a"}]}`: {"EC2", "FARGATE"},
+	} {
+		if got := register(t, g, document).TaskDefinition.Compatibilities; !slices.Equal(got, want) {
+			t.Errorf("%s: %q", document, got)
+		}
+	}
+}
+
+func TestRegistrationRefuses(t *testing.T) {
+	t.Parallel()
+	for document, want := range map[string]string{
+		`{"family": "a", "containerDefinitions": []}`:                           "ClientException: Container list cannot be empty.",
+		`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`: "ClientException: Container.image should not be null or empty.",
+		`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": "d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`: "ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit nofile",
+		`{"family": 1}`: "SerializationException: $.family: must be a string, but is the number 1",
+		`[]`:            "SerializationException: $: must be an object, but is a list; a list of containers goes into {\"family\": ..., \"containerDefinitions\": [...]}",
+		`{`:             "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a bracket is not closed",
+		`{"family": "a", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8}], "tags": [{"key": "aws:a"}]}`: "InvalidParameterException: Tag keys can't start with 'aws:'.",
+	} {
+		g := newRegistry()
+		_, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
+		testkit.WantError[*shapes.Error](t, err, want)
+		if list, err := g.ListTaskDefinitionFamilies(call, shapes.ListTaskDefinitionsInput{}); err != nil || len(list.Families) != 0 {
+			t.Errorf("a refused definition has made %q, %v", list.Families, err)
+		}
+	}
+}
+
+func TestARevisionsLife(t *testing.T) {
+	t.Parallel()
+	g := newRegistry()
+	for n := 1; n <= 3; n++ {
+		if got := register(t, g, simpleDefinition("web")).TaskDefinition; got.Revision != n || got.TaskDefinitionARN != fmt.Sprint(prefix, "web:", n) || got.Status != "ACTIVE" {
+			t.Errorf("%+v", got)
+		}
+	}
+	describe := func(ref string) shapes.TaskDefinition {
+		t.Helper()
+		out, err := g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: ref})
+		if err != nil || out.Tags != nil {
+			t.Fatalf("%+v, %v", out, err)
+		}
+		return out.TaskDefinition
+	}
+	if out, err := g.DeregisterTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: prefix + "web:3"}); err != nil || out.TaskDefinition.Status != "INACTIVE" || out.TaskDefinition.DeregisteredAt != 1772470800.25 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if d := describe("web"); d.Revision != 2 {
+		t.Errorf("the latest is %d", d.Revision)
+	}
+	if d := describe("web:3"); d.Status != "INACTIVE" {
+		t.Errorf("%+v", d)
+	}
+	deleted, err := g.DeleteTaskDefinitions(call, shapes.DeleteTaskDefinitionsInput{TaskDefinitions: []string{"web:3", "web:1", "web:9", "web"}})
+	if err != nil || len(deleted.TaskDefinitions) != 1 || deleted.TaskDefinitions[0].Status != "DELETE_IN_PROGRESS" {
+		t.Errorf("%+v, %v", deleted, err)
+	}
+	const unknown = "The specified task definition does not exist. Specify a valid account, family, revision and try again."
+	wantFailures := []shapes.Failure{
+		{ARN: "web:1", Reason: "The specified task definition is still in ACTIVE status. Please deregister the target and try again."},
+		{ARN: "web:9", Reason: unknown}, {ARN: "web", Reason: unknown},
+	}
+	if d := cmp.Diff(wantFailures, deleted.Failures); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := register(t, g, simpleDefinition("web")).TaskDefinition.Revision; got != 4 {
+		t.Errorf("the next revision is %d, want 4", got)
+	}
+}
+
+func TestUnknownRevisions(t *testing.T) {
+	t.Parallel()
+	g := newRegistry()
+	register(t, g, simpleDefinition("web"))
+	for _, ref := range []string{"web:2", "api", prefix + "api:1"} {
+		_, err := g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: ref})
+		testkit.WantError[*shapes.Error](t, err, "ClientException: Unable to describe task definition.")
+	}
+	_, err := g.DeregisterTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web:2"})
+	testkit.WantError[*shapes.Error](t, err, "ClientException: The specified task definition does not exist.")
+	_, err = g.DeregisterTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web"})
+	testkit.WantError[*shapes.Error](t, err, "ClientException: Revision is missing.")
+	_, err = g.DeleteTaskDefinitions(call, shapes.DeleteTaskDefinitionsInput{TaskDefinitions: make([]string, 11)})
+	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: taskDefinitions can have at most 10 items.")
+	if r, err := g.Find("nope"); r != nil || err != nil {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+func TestLists(t *testing.T) {
+	t.Parallel()
+	g := newRegistry()
+	for range 12 {
+		register(t, g, simpleDefinition("web"))
+	}
+	register(t, g, simpleDefinition("web-2"))
+	register(t, g, simpleDefinition("api"))
+	for _, ref := range []string{"api:1", "web:5"} {
+		if _, err := g.DeregisterTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: ref}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list := func(in shapes.ListTaskDefinitionsInput) string {
+		t.Helper()
+		var names []string
+		for {
+			out, err := g.ListTaskDefinitions(call, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range out.ARNs {
+				names = append(names, strings.TrimPrefix(a, prefix))
+			}
+			if in.NextToken = out.NextToken; in.NextToken == "" {
+				return strings.Join(names, " ")
+			}
+			names = append(names, "|")
+		}
+	}
+	five := 5
+	for want, in := range map[string]shapes.ListTaskDefinitionsInput{
+		"web:1 web:2 web:3 web:4 web:6 | web:7 web:8 web:9 web:10 web:11 | web:12 web-2:1": {PageInput: shapes.PageInput{MaxResults: &five}},
+		"web:12 web:11 web:10 web:9 web:8 | web:7 web:6 web:4 web:3 web:2 | web:1":         {FamilyPrefix: "web", Sort: "DESC", PageInput: shapes.PageInput{MaxResults: &five}},
+		"api:1 web:5": {Status: "INACTIVE"},
+		"":            {Status: "DELETE_IN_PROGRESS"},
+	} {
+		if got := list(in); got != want {
+			t.Errorf("%+v:\ngot  %s\nwant %s", in, got, want)
+		}
+	}
+	for want, in := range map[string]shapes.ListTaskDefinitionsInput{
+		"api web web-2": {}, "web web-2": {FamilyPrefix: "web", Status: "ALL"}, "web  web-2": {Status: "ACTIVE"}, "api": {Status: "INACTIVE"},
+	} {
+		out, err := g.ListTaskDefinitionFamilies(call, in)
+		if got := strings.Join(out.Families, " "); err != nil || got != strings.ReplaceAll(want, "  ", " ") {
+			t.Errorf("%+v: %s, %v", in, got, err)
+		}
+	}
+	_, err := g.ListTaskDefinitions(call, shapes.ListTaskDefinitionsInput{Sort: "UP"})
+	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'UP' at 'sort' failed to satisfy constraint: Member must satisfy enum value set: [ASC, DESC]")
+}
+
+func TestDefinitionTags(t *testing.T) {
+	t.Parallel()
+	g := newRegistry()
+	if out := register(t, g, simpleDefinition("web")); len(out.Tags) != 1 || len(out.TaskDefinition.Tags) != 0 {
+		t.Errorf("%+v", out)
+	}
+	known, err := g.Retag("web:1", func([]shapes.Tag) ([]shapes.Tag, error) { return nil, nil })
+	out, describeErr := g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"TAGS"}})
+	if !known || err != nil || describeErr != nil || out.Tags == nil || len(out.Tags) != 0 {
+		t.Errorf("%v, %v, %v, %+v", known, err, describeErr, out.Tags)
+	}
+	if known, _ := g.Retag("web:2", nil); known {
+		t.Error("a revision that does not exist has tags")
+	}
+	_, err = g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"tags"}})
+	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]")
+}

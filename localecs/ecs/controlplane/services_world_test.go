@@ -1,0 +1,170 @@
+package controlplane_test
+
+import (
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+const (
+	caller  = "arn:aws:iam::123456789012:user/me"
+	account = "arn:aws:ecs:us-east-1:123456789012:"
+)
+
+// world has services whose tasks are state machines without processes: they run
+// as soon as they are launched, and end when they are asked to.
+type world struct {
+	*controlplane.Services
+	plane *controlplane.Plane
+	t     *testing.T
+	now   time.Time
+
+	mu     sync.Mutex
+	states map[string]*scheduler.Task
+	launch map[string]controlplane.Launch
+	order  []string             // task IDs
+	until  map[string]time.Time // protections
+}
+
+func newWorld(t *testing.T, now time.Time) *world {
+	t.Helper()
+	return newLateWorld(t, now, controlplane.Lag{})
+}
+
+// newLateWorld is one whose answers about services are late.
+func newLateWorld(t *testing.T, now time.Time, lag controlplane.Lag) *world {
+	t.Helper()
+	w := &world{t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{}, until: map[string]time.Time{}}
+	a := shapes.Account{Region: "us-east-1", ID: "123456789012"}
+	w.plane = controlplane.New(controlplane.Options{
+		Account: a, Launcher: w, Protections: w,
+		Observe: func(shapes.Task, time.Time) { w.Notify() },
+	})
+	w.Services = controlplane.NewServices(w.plane, a, lag)
+	w.register("web")
+	return w
+}
+
+// Launch implements controlplane.Launcher.
+func (w *world) Launch(l controlplane.Launch) {
+	w.mu.Lock()
+	state := scheduler.New(l.Definition, scheduler.Options{}, w.now)
+	w.states[l.ID], w.launch[l.ID] = state, l
+	w.order = append(w.order, l.ID)
+	for _, e := range []scheduler.Event{scheduler.Tick{}, scheduler.PullDone{Container: "app"}, scheduler.Started{Container: "app"}} {
+		state.Apply(e, w.now)
+	}
+	w.mu.Unlock()
+	l.Report(controlplane.Report{View: state.View(), Network: &controlplane.Network{IP: "10.42.0.4"}}, w.now)
+}
+
+// Stop implements controlplane.Launcher.
+func (w *world) Stop(id, code, reason string) {
+	w.end(id, scheduler.StopRequested{Code: code, Reason: reason})
+}
+
+// end ends a task, by itself or as it was asked to.
+func (w *world) end(id string, events ...scheduler.Event) {
+	w.mu.Lock()
+	for _, e := range append(events, scheduler.Exited{Container: "app", Code: 1}) {
+		w.states[id].Apply(e, w.now)
+	}
+	r := controlplane.Report{View: w.states[id].View(), Network: &controlplane.Network{IP: "10.42.0.4"}, Gone: true}
+	w.mu.Unlock()
+	w.launch[id].Report(r, w.now)
+}
+
+// Set implements controlplane.Protections.
+func (w *world) Set(arn string, until time.Time) { w.until[arn] = until }
+
+// Until implements controlplane.Protections.
+func (w *world) Until(arn string, now time.Time) (time.Time, bool) {
+	return w.until[arn], now.Before(w.until[arn])
+}
+
+func (w *world) call() shapes.Call { return shapes.Call{Now: w.now, Principal: caller} }
+
+func (w *world) register(family string) {
+	w.t.Helper()
+	_, err := w.plane.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
+		"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "app", "image": "app:1"}], "tags": [{"key": "of", "value": "definition"}]}`)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// input is one for CreateService that is accepted, then changed.
+func input(change func(*shapes.ServiceInput)) shapes.ServiceInput {
+	in := shapes.ServiceInput{
+		ServiceName: "web", TaskDefinition: "web", DesiredCount: new(2), LaunchType: "FARGATE",
+		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+	}
+	if change != nil {
+		change(&in)
+	}
+	return in
+}
+
+// create makes a service and brings it to rest.
+func (w *world) create(change func(*shapes.ServiceInput)) shapes.Service {
+	w.t.Helper()
+	out, err := w.CreateService(w.call(), input(change))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.settle()
+	return out.Service
+}
+
+// settle looks until nothing is left to do.
+func (w *world) settle() {
+	for range 8 {
+		w.Look(w.now)
+	}
+}
+
+func (w *world) describe(ref string) shapes.Service {
+	w.t.Helper()
+	out, err := w.DescribeServices(w.call(), shapes.DescribeServicesInput{Services: []string{ref}, Include: []string{"TAGS"}})
+	if err != nil || len(out.Services) != 1 {
+		w.t.Fatalf("describe %s: %+v, %v", ref, out.Failures, err)
+	}
+	return out.Services[0]
+}
+
+// running are the service's tasks that are to run, by creation.
+func (w *world) running() []shapes.Task {
+	var tasks []shapes.Task
+	for _, t := range w.plane.ServiceTasks(w.call(), "default", "web") {
+		if t.DesiredStatus == "RUNNING" {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+func (w *world) update(in shapes.ServiceInput) shapes.Service {
+	w.t.Helper()
+	in.Service = "web"
+	out, err := w.UpdateService(w.call(), in)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return out.Service
+}
+
+// messages are the service's events, oldest first, without task IDs.
+func messages(s shapes.Service) []string {
+	var out []string
+	for _, e := range s.Events {
+		text, _, _ := strings.Cut(e.Message, ": (task ")
+		out = append([]string{text}, out...)
+	}
+	return out
+}

@@ -1,0 +1,207 @@
+package controlplane
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+)
+
+// maxReason is the length of a stopped reason.
+const maxReason = 1024
+
+// defaultReason is StopTask's.
+const defaultReason = "Task stopped by user"
+
+// ListTasks lists the tasks of a cluster whose desired status is RUNNING, or the
+// given one; none is ever PENDING.
+func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.ListTasksOutput, error) {
+	out := shapes.ListTasksOutput{TaskARNs: []string{}}
+	err := FirstOf(
+		Enum("desiredStatus", []string{in.DesiredStatus}, "RUNNING", "PENDING", "STOPPED"),
+		Enum("launchType", []string{in.LaunchType}, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES"))
+	if err != nil {
+		return out, err
+	}
+	if in.StartedBy != "" && in.Family+in.ServiceName+in.ContainerInstance+in.LaunchType != "" {
+		return out, shapes.Invalid("startedBy must be the only filter.")
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sweep(call.Now)
+	c, err := p.cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	if in.ContainerInstance != "" {
+		return out, shapes.Invalid("The referenced container instance was not found.")
+	}
+	if in.ServiceName != "" {
+		if in.ServiceName, err = p.account.ServiceName(c.name, in.ServiceName); err != nil {
+			return out, err
+		}
+	}
+	if in.DesiredStatus == "" {
+		in.DesiredStatus = shapes.Running
+	}
+	at := call.Now.Add(-p.lag.Lists)
+	listed := func(r *Record) bool {
+		return r.Cluster == c.name && r.Matches(in) && r.Listed(at, call.Now) == in.DesiredStatus
+	}
+	scope := strings.Join([]string{"tasks", c.name, in.Family, in.StartedBy, in.ServiceName, in.DesiredStatus, in.LaunchType}, " ")
+	found, next, err := PageOf(p.records, listed, in.PageInput, scope, call.Now, Ascending, (*Record).Key)
+	out.NextToken = next
+	for _, r := range found {
+		out.TaskARNs = append(out.TaskARNs, r.Task.TaskARN)
+	}
+	return out, err
+}
+
+// DescribeTasks finds tasks by ID or ARN, stopped ones for an hour.
+func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (shapes.TasksOutput, error) {
+	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
+	if len(in.Tasks) == 0 {
+		return out, shapes.Invalid("Tasks cannot be empty.")
+	}
+	if err := FirstOf(AtMost("taskIds", len(in.Tasks), MaxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
+		return out, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	for _, ref := range in.Tasks {
+		id, err := p.account.TaskID(c.name, ref)
+		if err != nil {
+			return out, err
+		}
+		r := p.task(c, id, call.Now)
+		if r == nil || call.Now.Sub(r.Created) < p.lag.New {
+			out.Failures = append(out.Failures, shapes.Failure{ARN: p.account.Task(c.name, id), Reason: shapes.Missing})
+			continue
+		}
+		out.Tasks = append(out.Tasks, r.Shape(call.Now, p.lag, slices.Contains(in.Include, "TAGS")))
+	}
+	return out, nil
+}
+
+// task finds a visible task of a cluster; nil when there is none.
+func (p *Plane) task(c *cluster, id string, now time.Time) *Record {
+	if r := p.tasks[id]; r.Is(c.name, now) {
+		return r
+	}
+	return nil
+}
+
+// StopTask asks a task to stop, and takes its tags. One that is stopping already
+// stays as it is.
+func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.TaskOutput, error) {
+	if err := Short("reason", in.Reason, maxReason); err != nil {
+		return shapes.TaskOutput{}, err
+	}
+	if in.Reason == "" {
+		in.Reason = defaultReason
+	}
+	p.mu.Lock()
+	c, err := p.cluster(in.Cluster)
+	var id string
+	if err == nil {
+		id, err = p.account.TaskID(c.name, in.Task)
+	}
+	if err != nil {
+		p.mu.Unlock()
+		return shapes.TaskOutput{}, err
+	}
+	r := p.task(c, id, call.Now)
+	if r == nil {
+		p.mu.Unlock()
+		return shapes.TaskOutput{}, shapes.Invalid("The referenced task was not found.")
+	}
+	r.Tags = nil
+	asked := p.askToStop(r, scheduler.StopUserInitiated, in.Reason, call.Now)
+	out := shapes.TaskOutput{Task: r.Shape(call.Now, Lag{}, true)}
+	p.mu.Unlock()
+	if asked {
+		p.launcher.Stop(id, scheduler.StopUserInitiated, in.Reason)
+	}
+	return out, nil
+}
+
+// askToStop makes the desired status STOPPED, and reports whether it was not.
+func (p *Plane) askToStop(r *Record, code, reason string, now time.Time) bool {
+	if r.Task.DesiredStatus == shapes.Stopped {
+		return false
+	}
+	r.Stop(code, reason, now)
+	r.Task.Version++
+	p.observe(r.Shape(now, Lag{}, false), now)
+	return true
+}
+
+// StartTask finds none of the container instances that it is to use.
+func (p *Plane) StartTask(_ shapes.Call, in shapes.StartTaskInput) (shapes.TasksOutput, error) {
+	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
+	if len(in.ContainerInstances) == 0 {
+		return out, shapes.Invalid("Container instances cannot be empty.")
+	}
+	if err := AtMost("containerInstances", len(in.ContainerInstances), maxCount); err != nil {
+		return out, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(in.Cluster)
+	if err != nil {
+		return out, err
+	}
+	r, err := p.Find(in.TaskDefinition)
+	if err != nil {
+		return out, err
+	}
+	if r == nil {
+		return out, shapes.Client("TaskDefinition not found.")
+	}
+	out.Failures = p.noInstances(c, in.ContainerInstances)
+	return out, nil
+}
+
+// noInstances says of each container instance that it does not exist.
+func (p *Plane) noInstances(c *cluster, refs []string) []shapes.Failure {
+	failures := []shapes.Failure{}
+	for _, ref := range refs {
+		if !strings.HasPrefix(ref, "arn:") {
+			ref = p.account.ContainerInstance(c.name, ref)
+		}
+		failures = append(failures, shapes.Failure{ARN: ref, Reason: shapes.Missing})
+	}
+	return failures
+}
+
+// ListContainerInstances finds none: all tasks are Fargate's.
+func (p *Plane) ListContainerInstances(_ shapes.Call, in shapes.ContainerInstancesInput) (shapes.ListContainerInstancesOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, err := p.cluster(in.Cluster)
+	return shapes.ListContainerInstancesOutput{ARNs: []string{}}, err
+}
+
+// DescribeContainerInstances finds none either.
+func (p *Plane) DescribeContainerInstances(_ shapes.Call, in shapes.ContainerInstancesInput) (shapes.ContainerInstancesOutput, error) {
+	out := shapes.ContainerInstancesOutput{ContainerInstances: []struct{}{}}
+	if len(in.ContainerInstances) == 0 {
+		return out, shapes.Invalid("Container instance cannot be empty.")
+	}
+	if err := AtMost("instanceIds", len(in.ContainerInstances), MaxDescribed); err != nil {
+		return out, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	c, err := p.cluster(in.Cluster)
+	if err == nil {
+		out.Failures = p.noInstances(c, in.ContainerInstances)
+	}
+	return out, err
+}

@@ -1,0 +1,143 @@
+package metadata
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+)
+
+// Options are the handler's sources. Lookup is needed, the others are not.
+type Options struct {
+	// Lookup returns the task that the container with this endpoint ID belongs
+	// to, as it is now, and false for an ID of no task. It is called once a
+	// request, concurrently.
+	Lookup func(endpointID string) (Moment, bool)
+	// Stats returns a container's figures, nil while there are none.
+	Stats func(container string) *Stats
+}
+
+// New returns the handler of /v4/ and /v3/. It answers any method, as the ECS
+// agent does.
+func New(o Options) http.Handler { return &handler{o} }
+
+type handler struct{ Options }
+
+// ServeHTTP implements http.Handler.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v, id, what, ok := splitPath(r.URL.Path)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	body, missing := h.answer(v, id, what, iam.Of(r))
+	if missing == "" {
+		iam.JSON(w, http.StatusOK, body)
+		return
+	}
+	status := http.StatusNotFound
+	if v == v3 { // the agent's older handlers know no 404
+		status = http.StatusInternalServerError
+	}
+	iam.JSON(w, status, fmt.Sprintf("V%d %s handler: %s: %s", v, handlerName(what), missing, id))
+}
+
+// Fail answers as the ECS agent fails: a JSON string.
+func Fail(w http.ResponseWriter, taskARN string, status int) {
+	iam.JSON(w, status, fmt.Sprintf("Unable to generate metadata for v4 task: '%s'", taskARN))
+}
+
+// What the agent says when it does not know an endpoint ID.
+const (
+	noTask      = "unable to get task arn from request: unable to get task Arn from v3 endpoint ID"
+	noContainer = "unable to get container ID from request: unable to get docker ID from v3 endpoint ID"
+)
+
+// answer returns what was asked for, or what is missing.
+func (h *handler) answer(v version, id, what string, c iam.Condition) (body any, missing string) {
+	m, known := h.Lookup(id)
+	m = m.under(c)
+	name, facts, listed := m.Facts.container(id)
+	known = known && listed
+	view, there := m.View.Container(name)
+	there = known && there
+	switch {
+	case !known && what != "":
+		return nil, noTask
+	case !there && (what == "" || what == "stats"):
+		return nil, noContainer
+	case what == "":
+		return m.container(view, facts, v), ""
+	case what == "stats":
+		return orEmpty(h.stats(m, name, facts)), ""
+	case what == "task/stats":
+		return h.allStats(m), ""
+	}
+	return m.task(v), "" // taskWithTags, too: no task has tags here
+}
+
+// handlerName is how the agent calls the handler in its errors.
+func handlerName(what string) string {
+	switch what {
+	case "":
+		return "container metadata"
+	case "stats":
+		return "container stats"
+	case "task/stats":
+		return "task stats"
+	}
+	return "task metadata"
+}
+
+// splitPath takes /v4/<id>[/<what>] apart; ok is false for a path that has no
+// route, a trailing slash among them.
+func splitPath(path string) (v version, id, what string, ok bool) {
+	if rest, is := strings.CutPrefix(path, "/v4/"); is {
+		v, path = v4, rest
+	} else if rest, is := strings.CutPrefix(path, "/v3/"); is {
+		v, path = v3, rest
+	} else {
+		return 0, "", "", false
+	}
+	id, what, slash := strings.Cut(path, "/")
+	switch what {
+	case "":
+		return v, id, what, !slash
+	case "stats", "task", "taskWithTags", "task/stats":
+		return v, id, what, true
+	}
+	return 0, "", "", false
+}
+
+// stats are nil unless the container runs.
+func (h *handler) stats(m Moment, name string, facts ContainerFacts) *Stats {
+	view, ok := m.View.Container(name)
+	if h.Stats == nil || !ok || view.KnownStatus != scheduler.StatusRunning {
+		return nil
+	}
+	s := h.Stats(name)
+	if s == nil {
+		return nil
+	}
+	named := *s
+	named.Name, named.ID = name, facts.DockerID
+	return &named
+}
+
+// allStats are by docker ID, null for a container without figures.
+func (h *handler) allStats(m Moment) map[string]*Stats {
+	all := map[string]*Stats{}
+	for name, facts := range m.Facts.Containers {
+		all[facts.DockerID] = h.stats(m, name, facts)
+	}
+	return all
+}
+
+func orEmpty(s *Stats) any {
+	if s == nil {
+		return struct{}{}
+	}
+	return s
+}

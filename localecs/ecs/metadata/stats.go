@@ -1,0 +1,58 @@
+package metadata
+
+import "time"
+
+// Stats are a container's resource figures, a part of docker's statistics
+// object. Two samples a second apart make
+// one: they need a second of runtime.
+type Stats struct {
+	Read    time.Time `json:"read"`
+	PreRead time.Time `json:"preread"`
+
+	CPU    CPUStats    `json:"cpu_stats"`
+	PreCPU CPUStats    `json:"precpu_stats"`
+	Memory MemoryStats `json:"memory_stats"`
+	Blkio  struct{}    `json:"blkio_stats"`
+	// Networks are by interface name.
+	Networks map[string]NetworkStats `json:"networks,omitempty"`
+	// Name and ID are filled in by the handler.
+	Name string `json:"name,omitempty"`
+	ID   string `json:"id,omitempty"`
+
+	Rate *NetworkRate `json:"network_rate_stats,omitempty"`
+}
+
+// CPUStats are totals in nanoseconds.
+type CPUStats struct {
+	Usage struct {
+		Total  uint64 `json:"total_usage"`
+		Kernel uint64 `json:"usage_in_kernelmode"`
+		User   uint64 `json:"usage_in_usermode"`
+	} `json:"cpu_usage"`
+	System uint64 `json:"system_cpu_usage,omitempty"`
+	Online uint32 `json:"online_cpus,omitempty"`
+}
+
+// MemoryStats are in bytes.
+type MemoryStats struct {
+	Usage uint64 `json:"usage,omitempty"`
+	Limit uint64 `json:"limit,omitempty"`
+}
+
+// NetworkStats are totals of one interface.
+type NetworkStats struct {
+	RxBytes   uint64 `json:"rx_bytes"`
+	RxPackets uint64 `json:"rx_packets"`
+	RxErrors  uint64 `json:"rx_errors"`
+	RxDropped uint64 `json:"rx_dropped"`
+	TxBytes   uint64 `json:"tx_bytes"`
+	TxPackets uint64 `json:"tx_packets"`
+	TxErrors  uint64 `json:"tx_errors"`
+	TxDropped uint64 `json:"tx_dropped"`
+}
+
+// NetworkRate is in bytes per second.
+type NetworkRate struct {
+	Rx float64 `json:"rx_bytes_per_sec"`
+	Tx float64 `json:"tx_bytes_per_sec"`
+}

@@ -1,0 +1,192 @@
+package scheduler
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// begin asks for every image, once. Fargate has all images before it starts
+// anything.
+func (t *Task) begin(now time.Time) {
+	if !t.pullStartedAt.IsZero() {
+		return
+	}
+	t.pullStartedAt = now
+	for _, c := range t.containers {
+		c.pulling = true
+		t.act(Pull{Container: c.name, Image: c.image})
+	}
+}
+
+// pulling reports whether an image is still missing.
+func (t *Task) pulling() bool {
+	for _, c := range t.containers {
+		if c.known == StatusNone {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Task) recordPull(name string, now time.Time) {
+	c := t.find(name)
+	if c == nil || !c.pulling {
+		return
+	}
+	c.pulling = false
+	if c.known == StatusNone {
+		c.known = StatusPulled
+	}
+	if !t.pulling() {
+		t.pullStoppedAt = now
+	}
+}
+
+func (t *Task) recordPullFailure(ev PullFailed, now time.Time) {
+	c := t.find(ev.Container)
+	if c == nil || !c.pulling || c.known == StatusStopped {
+		return
+	}
+	c.pulling = false
+	c.reason = prefixed(CannotPull, ev.Reason)
+	t.pullStoppedAt = now
+	t.stop(StopTaskFailedToStart, c.reason, now)
+	t.stopped(c, now)
+}
+
+func (t *Task) recordStart(ev Started, now time.Time) {
+	c := t.find(ev.Container)
+	if c == nil || !c.starting {
+		return
+	}
+	at := orNow(ev.At, now)
+	c.starting = false
+	c.known = StatusRunning
+	c.runStartedAt = at
+	if c.startedAt.IsZero() {
+		c.startedAt = at
+	}
+	if c.health != nil {
+		c.health.begin(at)
+	}
+}
+
+func (t *Task) recordStartFailure(ev StartFailed, now time.Time) {
+	c := t.find(ev.Container)
+	if c == nil || !c.starting {
+		return
+	}
+	c.starting = false
+	c.desired = StatusStopped
+	if !t.killed { // else it may have failed for that
+		c.reason = prefixed("CannotStartContainerError", ev.Reason)
+	}
+	if c.essential && c.startedAt.IsZero() {
+		t.stop(StopTaskFailedToStart, c.reason, now)
+	}
+	t.stopped(c, now)
+}
+
+// gateState is the state of a dependency for a container that waits for it.
+type gateState int
+
+const (
+	gateClosed gateState = iota
+	gateOpen
+	gateFailed
+)
+
+// waiting reports whether the container stands before its gate.
+func (c *container) waiting() bool {
+	return c.known == StatusPulled && c.desired == StatusRunning && !c.starting
+}
+
+// gate combines all dependencies; a failure wins.
+func (c *container) gate(now time.Time) (gateState, string) {
+	state := gateOpen
+	for _, d := range c.dependencies {
+		switch s, why := d.test(now); s {
+		case gateFailed:
+			return gateFailed, why
+		case gateClosed:
+			state = gateClosed
+		}
+	}
+	return state, ""
+}
+
+// opens reports whether a waiting container may start now. With a GatePeriod a
+// gate whose dependencies are met opens at the agent's next look; containers
+// without dependencies have no gate.
+func (t *Task) opens(c *container, now time.Time) bool {
+	if state, _ := c.gate(now); state != gateOpen {
+		c.gateAt = time.Time{}
+		return false
+	}
+	if period := t.opts.GatePeriod; c.gateAt.IsZero() && period > 0 && len(c.dependencies) > 0 {
+		late := now.Sub(t.created) % period
+		c.gateAt = now.Add((period - late) % period)
+	}
+	return !now.Before(c.gateAt)
+}
+
+// failDependency drops a container whose condition can never be met: a
+// synthetic exit code 143 and no start time.
+func (t *Task) failDependency(c *container, why string, now time.Time) {
+	code := 143
+	c.desired = StatusStopped
+	c.exitCode = &code
+	c.reason = "CannotStartContainerError: dependency graph: " + why
+	if c.essential {
+		t.stop(StopTaskFailedToStart, c.reason, now)
+	}
+	t.stopped(c, now)
+}
+
+// test reports whether the condition holds now, may hold later, or never will.
+// ECS itself lets some dependents of a container start that never started,
+// depending on the order of the definition; here all four conditions fail.
+func (d dependency) test(now time.Time) (gateState, string) {
+	on := d.on
+	if on.neverStarted() {
+		return gateFailed, fmt.Sprintf("container %s will never start", on.name)
+	}
+	if deadline, limited := d.deadline(); limited && !now.Before(deadline) {
+		return gateFailed, fmt.Sprintf("container %s was not %s within its start timeout of %s",
+			on.name, d.condition, on.startTimeout)
+	}
+	if d.condition == taskdef.ConditionSuccess && on.known == StatusStopped && !d.met() {
+		return gateFailed, fmt.Sprintf("container %s did not exit with 0 (SUCCESS)", on.name)
+	}
+	if d.met() {
+		return gateOpen, ""
+	}
+	return gateClosed, ""
+}
+
+// met reports whether the condition holds. A HEALTHY dependency must still run:
+// ECS calls a stopped container with a check unhealthy.
+func (d dependency) met() bool {
+	on := d.on
+	switch d.condition {
+	case taskdef.ConditionComplete:
+		return on.known == StatusStopped && on.exitCode != nil
+	case taskdef.ConditionSuccess:
+		return on.known == StatusStopped && on.exitCode != nil && *on.exitCode == 0
+	case taskdef.ConditionHealthy:
+		return on.known == StatusRunning && on.health != nil && on.health.shown.Status == HealthHealthy
+	default:
+		return on.known == StatusRunning || on.known == StatusStopped
+	}
+}
+
+// deadline is when the dependency's startTimeout ends the wait. It does not
+// count for START, before the dependency runs, nor once it is stopped; but it
+// does count for a condition that holds while another one keeps the container
+// waiting, as in ECS.
+func (d dependency) deadline() (time.Time, bool) {
+	limited := d.condition != taskdef.ConditionStart && d.on.startTimeout > 0 && d.on.known == StatusRunning
+	return d.on.startedAt.Add(d.on.startTimeout), limited
+}

@@ -1,0 +1,183 @@
+package shapes
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strconv"
+	"strings"
+)
+
+// Account is an AWS account in a region.
+type Account struct{ Region, ID string }
+
+// NewID returns a new task ID: 32 hexadecimal digits.
+func NewID() string {
+	b := make([]byte, 16)
+	rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+// Partition returns the partition of the region: aws, aws-cn or aws-us-gov.
+func (a Account) Partition() string {
+	switch {
+	case strings.HasPrefix(a.Region, "cn-"):
+		return "aws-cn"
+	case strings.HasPrefix(a.Region, "us-gov-"):
+		return "aws-us-gov"
+	}
+	return "aws"
+}
+
+func (a Account) of(resource string) string {
+	return "arn:" + a.Partition() + ":ecs:" + a.Region + ":" + a.ID + ":" + resource
+}
+
+// Cluster returns a cluster's ARN.
+func (a Account) Cluster(name string) string { return a.of("cluster/" + name) }
+
+// Task returns a task's ARN, in the long form.
+func (a Account) Task(cluster, id string) string { return a.of("task/" + cluster + "/" + id) }
+
+// Container returns a container's ARN.
+func (a Account) Container(cluster, task, id string) string {
+	return a.of("container/" + cluster + "/" + task + "/" + id)
+}
+
+// ContainerInstance returns the ARN of a container instance.
+func (a Account) ContainerInstance(cluster, id string) string {
+	return a.of("container-instance/" + cluster + "/" + id)
+}
+
+// Service returns a service's ARN, in the long form.
+func (a Account) Service(cluster, name string) string { return a.of("service/" + cluster + "/" + name) }
+
+// TaskDefinition returns a revision's ARN.
+func (a Account) TaskDefinition(family string, revision int) string {
+	return a.of("task-definition/" + family + ":" + strconv.Itoa(revision))
+}
+
+// Resource is a parsed ARN of ECS: Kind is cluster, task, service,
+// task-definition or container-instance. Cluster is empty where the ARN has
+// none, as in the old short form of a task's. Name is the rest.
+type Resource struct{ Kind, Cluster, Name string }
+
+// Parse reads an ARN of this account and region.
+func (a Account) Parse(text string) (Resource, error) {
+	parts := strings.SplitN(text, ":", 6)
+	if len(parts) != 6 || parts[0] != "arn" {
+		return Resource{}, Invalid("Invalid identifier: Identifier is not an ARN.")
+	}
+	if parts[2] != "ecs" {
+		return Resource{}, Invalid("Invalid identifier: Unexpected service %q.", parts[2])
+	}
+	if parts[1] != a.Partition() || parts[3] != a.Region {
+		return Resource{}, Invalid("Invalid identifier: Region %s. Your region is %s.", parts[3], a.Region)
+	}
+	if parts[4] != a.ID {
+		return Resource{}, Invalid("Invalid identifier: Account %s. Your account is %s.", parts[4], a.ID)
+	}
+	path := strings.Split(parts[5], "/")
+	switch {
+	case len(path) == 2:
+		return Resource{Kind: path[0], Name: path[1]}, nil
+	case len(path) == 3 && path[0] != "cluster" && path[0] != "task-definition":
+		return Resource{Kind: path[0], Cluster: path[1], Name: path[2]}, nil
+	}
+	return Resource{}, unexpected()
+}
+
+func unexpected() error {
+	return Invalid("Invalid identifier: Unexpected number of separators")
+}
+
+// Default is the cluster of a call that names none.
+const Default = "default"
+
+// ClusterName returns the name in a cluster's short name or ARN; empty is Default.
+func (a Account) ClusterName(text string) (string, error) {
+	switch {
+	case text == "":
+		return Default, nil
+	case !strings.Contains(text, ":"):
+		if strings.Contains(text, "/") {
+			return "", unexpected()
+		}
+		return text, nil
+	}
+	r, err := a.Parse(text)
+	if err != nil {
+		return "", err
+	}
+	if r.Kind != "cluster" {
+		return "", Invalid("Invalid identifier: Expected a cluster, got a %s.", r.Kind)
+	}
+	return r.Name, nil
+}
+
+// TaskID reads a task's ID or ARN of that cluster.
+func (a Account) TaskID(cluster, text string) (string, error) {
+	id, err := a.member("task", cluster, text)
+	if err == nil && len(id) != 32 && len(id) != 36 {
+		err = Invalid("taskId length should be one of [32,36]")
+	}
+	return id, err
+}
+
+// ServiceName reads a service's name or ARN of that cluster.
+func (a Account) ServiceName(cluster, text string) (string, error) {
+	return a.member("service", cluster, text)
+}
+
+// member reads the name of something inside a cluster.
+func (a Account) member(kind, cluster, text string) (string, error) {
+	if !strings.HasPrefix(text, "arn:") {
+		if strings.ContainsAny(text, "/:") {
+			return "", unexpected()
+		}
+		return text, nil
+	}
+	r, err := a.Parse(text)
+	switch {
+	case err != nil:
+		return "", err
+	case r.Kind != kind:
+		return "", Invalid("Invalid identifier: Expected a %s, got a %s.", kind, r.Kind)
+	case r.Cluster != "" && r.Cluster != cluster:
+		return "", Invalid("Invalid identifier: Identifier is for cluster %s. Your cluster is %s", r.Cluster, cluster)
+	}
+	return r.Name, nil
+}
+
+// Revision reads a task definition's family, family:revision or ARN; revision 0
+// means the latest active one.
+func (a Account) Revision(text string) (family string, revision int, err error) {
+	if strings.HasPrefix(text, "arn:") {
+		r, err := a.Parse(text)
+		if err != nil {
+			return "", 0, err
+		}
+		if r.Kind != "task-definition" {
+			return "", 0, Invalid("Invalid identifier: Expected a task-definition, got a %s.", r.Kind)
+		}
+		text = r.Name
+	}
+	family, number, given := strings.Cut(text, ":")
+	if !validName(family) {
+		return "", 0, Client("Family contains invalid characters.")
+	}
+	if !given {
+		return family, 0, nil
+	}
+	revision, err = strconv.Atoi(number)
+	if err != nil || revision < 1 {
+		return "", 0, Invalid("Invalid revision number. Number: %s", number)
+	}
+	return family, revision, nil
+}
+
+// validName reports whether a text may be a family's name. A regular expression
+// would be most of what a call costs.
+func validName(text string) bool {
+	const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+	return text != "" && len(text) <= 255 && strings.Trim(text, letters) == ""
+}

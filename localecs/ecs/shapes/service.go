@@ -1,0 +1,180 @@
+package shapes
+
+import "errors"
+
+// Draining is the status of a service that was deleted and still has tasks.
+const Draining = "DRAINING"
+
+// Service is a service as DescribeServices shows it.
+type Service struct {
+	ServiceARN               string                  `json:"serviceArn"`
+	ServiceName              string                  `json:"serviceName"`
+	ClusterARN               string                  `json:"clusterArn"`
+	LoadBalancers            []struct{}              `json:"loadBalancers"`
+	ServiceRegistries        []struct{}              `json:"serviceRegistries"`
+	Status                   string                  `json:"status"`
+	DesiredCount             int                     `json:"desiredCount"`
+	RunningCount             int                     `json:"runningCount"`
+	PendingCount             int                     `json:"pendingCount"`
+	LaunchType               string                  `json:"launchType,omitzero"`
+	CapacityProviderStrategy []StrategyItem          `json:"capacityProviderStrategy,omitzero"`
+	PlatformVersion          string                  `json:"platformVersion"`
+	PlatformFamily           string                  `json:"platformFamily"`
+	TaskDefinition           string                  `json:"taskDefinition"`
+	DeploymentConfiguration  DeploymentConfiguration `json:"deploymentConfiguration"`
+	Deployments              []Deployment            `json:"deployments"`
+	Events                   []ServiceEvent          `json:"events"`
+	CreatedAt                Time                    `json:"createdAt"`
+	CreatedBy                string                  `json:"createdBy,omitzero"`
+	PlacementConstraints     []struct{}              `json:"placementConstraints"`
+	PlacementStrategy        []struct{}              `json:"placementStrategy"`
+	NetworkConfiguration     *NetworkConfiguration   `json:"networkConfiguration,omitzero"`
+	HealthCheckGracePeriod   *int                    `json:"healthCheckGracePeriodSeconds,omitzero"`
+	SchedulingStrategy       string                  `json:"schedulingStrategy"`
+	DeploymentController     DeploymentController    `json:"deploymentController"`
+	Tags                     []Tag                   `json:"tags,omitzero"`
+	EnableECSManagedTags     bool                    `json:"enableECSManagedTags"`
+	PropagateTags            string                  `json:"propagateTags"`
+	EnableExecuteCommand     bool                    `json:"enableExecuteCommand"`
+	// ZoneRebalancing is ENABLED or DISABLED; there is one zone here.
+	ZoneRebalancing string `json:"availabilityZoneRebalancing"`
+}
+
+// Steady reports whether a service is as it is to be: its one deployment is complete
+// and has all its tasks, or it was deleted and has none. A rollout that has failed
+// will not be; the error says why.
+func (s Service) Steady() (bool, error) {
+	if s.Status != Active {
+		return s.Status == Inactive, nil
+	}
+	primary := s.Deployments[0]
+	if primary.RolloutState == "FAILED" {
+		return false, errors.New(primary.RolloutStateReason)
+	}
+	return len(s.Deployments) == 1 && primary.RolloutState == "COMPLETED" && s.PendingCount == 0 && s.RunningCount == s.DesiredCount, nil
+}
+
+// DeploymentController is ECS, the rolling one.
+type DeploymentController struct {
+	Type string `json:"type"`
+}
+
+// DeploymentConfiguration says how a service is rolled over. What is nil is
+// as before, or AWS's default.
+type DeploymentConfiguration struct {
+	CircuitBreaker        *CircuitBreaker `json:"deploymentCircuitBreaker,omitzero"`
+	MaximumPercent        *int            `json:"maximumPercent,omitzero"`
+	MinimumHealthyPercent *int            `json:"minimumHealthyPercent,omitzero"`
+	Strategy              string          `json:"strategy,omitzero"`
+}
+
+// CircuitBreaker ends rollouts whose tasks fail.
+type CircuitBreaker struct {
+	Enable   bool `json:"enable"`
+	Rollback bool `json:"rollback"`
+}
+
+// Deployment is one version of a service that has tasks, or is to have.
+type Deployment struct {
+	ID string `json:"id"`
+	// Status is PRIMARY or ACTIVE.
+	Status                   string                `json:"status"`
+	TaskDefinition           string                `json:"taskDefinition"`
+	DesiredCount             int                   `json:"desiredCount"`
+	PendingCount             int                   `json:"pendingCount"`
+	RunningCount             int                   `json:"runningCount"`
+	FailedTasks              int                   `json:"failedTasks"`
+	CreatedAt                Time                  `json:"createdAt"`
+	UpdatedAt                Time                  `json:"updatedAt"`
+	LaunchType               string                `json:"launchType,omitzero"`
+	CapacityProviderStrategy []StrategyItem        `json:"capacityProviderStrategy,omitzero"`
+	PlatformVersion          string                `json:"platformVersion"`
+	PlatformFamily           string                `json:"platformFamily"`
+	NetworkConfiguration     *NetworkConfiguration `json:"networkConfiguration,omitzero"`
+	RolloutState             string                `json:"rolloutState"`
+	RolloutStateReason       string                `json:"rolloutStateReason"`
+}
+
+// ServiceEvent is what happened to a service.
+type ServiceEvent struct {
+	ID        string `json:"id"`
+	CreatedAt Time   `json:"createdAt"`
+	Message   string `json:"message"`
+}
+
+// ServiceInput is what CreateService and UpdateService take; they call the
+// service by different names. What is absent stays as it is, or gets AWS's
+// default.
+type ServiceInput struct {
+	Cluster                  string                   `json:"cluster"`
+	ServiceName              string                   `json:"serviceName"`
+	Service                  string                   `json:"service"`
+	ClientToken              string                   `json:"clientToken"`
+	TaskDefinition           string                   `json:"taskDefinition"`
+	DesiredCount             *int                     `json:"desiredCount"`
+	DeploymentConfiguration  *DeploymentConfiguration `json:"deploymentConfiguration"`
+	ForceNewDeployment       bool                     `json:"forceNewDeployment"`
+	HealthCheckGracePeriod   *int                     `json:"healthCheckGracePeriodSeconds"`
+	LaunchType               string                   `json:"launchType"`
+	CapacityProviderStrategy []StrategyItem           `json:"capacityProviderStrategy"`
+	PlatformVersion          string                   `json:"platformVersion"`
+	NetworkConfiguration     *NetworkConfiguration    `json:"networkConfiguration"`
+	PlacementConstraints     []map[string]any         `json:"placementConstraints"`
+	PlacementStrategy        []map[string]any         `json:"placementStrategy"`
+	PropagateTags            string                   `json:"propagateTags"`
+	Tags                     []Tag                    `json:"tags"`
+	EnableECSManagedTags     *bool                    `json:"enableECSManagedTags"`
+	EnableExecuteCommand     *bool                    `json:"enableExecuteCommand"`
+	SchedulingStrategy       string                   `json:"schedulingStrategy"`
+	DeploymentController     *DeploymentController    `json:"deploymentController"`
+	LoadBalancers            []map[string]any         `json:"loadBalancers"`
+	ServiceRegistries        []map[string]any         `json:"serviceRegistries"`
+	ServiceConnect           *ServiceConnect          `json:"serviceConnectConfiguration"`
+	VolumeConfigurations     []map[string]any         `json:"volumeConfigurations"`
+	VPCLattice               []map[string]any         `json:"vpcLatticeConfigurations"`
+	ZoneRebalancing          string                   `json:"availabilityZoneRebalancing"`
+}
+
+// ServiceConnect is refused when it is enabled.
+type ServiceConnect struct {
+	Enabled bool `json:"enabled"`
+}
+
+// ServiceOutput is one service.
+type ServiceOutput struct {
+	Service Service `json:"service"`
+}
+
+// DeleteServiceInput names a service. Force deletes one that still wants tasks.
+type DeleteServiceInput struct {
+	Cluster string `json:"cluster"`
+	Service string `json:"service"`
+	Force   bool   `json:"force"`
+}
+
+// DescribeServicesInput names services. Include may have TAGS.
+type DescribeServicesInput struct {
+	Cluster  string   `json:"cluster"`
+	Services []string `json:"services"`
+	Include  []string `json:"include"`
+}
+
+// DescribeServicesOutput has what was found, and what was not.
+type DescribeServicesOutput struct {
+	Services []Service `json:"services"`
+	Failures []Failure `json:"failures"`
+}
+
+// ListServicesInput is the filters of ListServices, and the page.
+type ListServicesInput struct {
+	Cluster            string `json:"cluster"`
+	LaunchType         string `json:"launchType"`
+	SchedulingStrategy string `json:"schedulingStrategy"`
+	PageInput
+}
+
+// ListServicesOutput is a page of services.
+type ListServicesOutput struct {
+	ServiceARNs []string `json:"serviceArns"`
+	NextToken   string   `json:"nextToken,omitzero"`
+}

@@ -1,0 +1,265 @@
+package simulated
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Timing is how long the steps of a task take. The zero Timing takes no time.
+type Timing struct {
+	// Attach is how long a task is PROVISIONING, Pull how long its images are
+	// pulled, Start how long a container needs until it runs.
+	Attach, Pull, Start time.Duration
+	// Stop is from a container's stop signal to its end; Detach is how long a
+	// task is DEPROVISIONING.
+	Stop, Detach time.Duration
+}
+
+// Options are what tasks have in common.
+type LifeOptions struct {
+	Timing    Timing
+	Scheduler scheduler.Options
+}
+
+// Moment is how a task was at one time: after something had happened.
+type Moment struct {
+	At   time.Time
+	View scheduler.View
+	// Attached says that the task has had its interface, Gone that nothing of it
+	// is left.
+	Attached, Gone bool
+}
+
+// Task is one simulated task. One goroutine at a time may use it.
+type Task struct {
+	timing     Timing
+	state      *scheduler.Task
+	containers map[string]*container
+
+	pending        []pending // in the order in which they were made
+	goneAt         time.Time
+	attached, gone bool
+
+	shown   scheduler.View
+	moments []Moment // since Advance was called last
+}
+
+// pending is something that is going to happen.
+type pending struct {
+	at    time.Time
+	event scheduler.Event
+}
+
+// container is what a simulated container needs to know of itself.
+type container struct {
+	Behaviour
+	started time.Time // the present run
+	// sick is what SetHealth has said, nil before.
+	sick *bool
+}
+
+// New returns a task that begins at now. The error is about a value of Variable.
+func New(def *taskdef.TaskDefinition, o LifeOptions, now time.Time) (*Task, error) {
+	t := &Task{timing: o.Timing, containers: make(map[string]*container, len(def.ContainerDefinitions))}
+	// The scheduler knows a task only when its interface is there.
+	t.state = scheduler.New(def, o.Scheduler, now.Add(o.Timing.Attach))
+	t.shown = t.state.View()
+	var failed error
+	for i := range def.ContainerDefinitions {
+		c := &def.ContainerDefinitions[i]
+		b, err := behaviour(def, c, o.Timing.Stop)
+		if err != nil && failed == nil {
+			failed = fmt.Errorf("container %s: %w", c.Name, err)
+		}
+		t.containers[c.Name] = &container{Behaviour: b}
+	}
+	return t, failed
+}
+
+// Next is when the task has to be advanced again; false when nothing happens to
+// it by itself any more.
+func (t *Task) Next() (time.Time, bool) {
+	next, _, ok := t.next()
+	return next.at, ok
+}
+
+// next is what happens next, and which of the pending it is, if it is one. No
+// event is the end.
+func (t *Task) next() (next pending, which int, ok bool) {
+	if t.gone {
+		return pending{}, -1, false
+	}
+	which = -1
+	for i, p := range t.pending {
+		if !ok || p.at.Before(next.at) {
+			next, which, ok = p, i, true
+		}
+	}
+	if due, waits := t.state.Next(); waits && (!ok || due.Before(next.at)) {
+		next, which, ok = pending{at: due, event: scheduler.Tick{}}, -1, true
+	}
+	if !t.goneAt.IsZero() && (!ok || t.goneAt.Before(next.at)) {
+		next, which, ok = pending{at: t.goneAt}, -1, true
+	}
+	return next, which, ok
+}
+
+// Advance lets happen all that is due at now, and returns how the task was after
+// each thing that could be seen, oldest first.
+func (t *Task) Advance(now time.Time) []Moment {
+	for {
+		next, which, ok := t.next()
+		switch {
+		case !ok || next.at.After(now):
+			moments := t.moments
+			t.moments = nil
+			return moments
+		case next.event == nil:
+			t.gone = true
+			t.moments = append(t.moments, Moment{At: next.at, View: t.shown, Attached: t.attached, Gone: true})
+			continue
+		case which >= 0:
+			t.pending = slices.Delete(t.pending, which, which+1)
+		}
+		t.apply(next.event, next.at)
+	}
+}
+
+// Stop asks for an orderly stop, and advances. Only the first request counts.
+func (t *Task) Stop(code, reason string, now time.Time) []Moment {
+	before := t.Advance(now)
+	t.apply(scheduler.StopRequested{Code: code, Reason: reason}, now)
+	return append(before, t.Advance(now)...)
+}
+
+// Exit ends a running container's process with a code, 128+n for a signal n, and
+// advances. It is an error when the container does not run.
+func (t *Task) Exit(name string, code int, now time.Time) ([]Moment, error) {
+	moments := t.Advance(now)
+	if c, known := t.shown.Container(name); !known || c.KnownStatus != scheduler.StatusRunning {
+		return moments, fmt.Errorf("container %s does not run", name)
+	}
+	t.apply(scheduler.Exited{Container: name, Code: code, At: now}, now)
+	return append(moments, t.Advance(now)...), nil
+}
+
+// Kill ends all containers that run, and advances: none gets a stop signal. The
+// task stops with the first essential one.
+func (t *Task) Kill(now time.Time) []Moment {
+	moments := t.Advance(now)
+	for _, c := range t.shown.Containers {
+		if c.KnownStatus == scheduler.StatusRunning {
+			t.apply(scheduler.Exited{Container: c.Name, Code: killed, At: now}, now)
+		}
+	}
+	return append(moments, t.Advance(now)...)
+}
+
+// SetHealth makes a container's health checks fail, or succeed, from the next one
+// on. It is an error when there is no such container.
+func (t *Task) SetHealth(name string, healthy bool) error {
+	c := t.containers[name]
+	if c == nil {
+		return fmt.Errorf("there is no container %s", name)
+	}
+	sick := !healthy
+	c.sick = &sick
+	return nil
+}
+
+// apply hands an event to the scheduler, and makes what its actions lead to.
+func (t *Task) apply(event scheduler.Event, at time.Time) {
+	switch e := event.(type) {
+	case scheduler.Tick:
+		t.arrive(at)
+	case scheduler.Exited: // by whatever it came: the run is over
+		t.pending = slices.DeleteFunc(t.pending, func(p pending) bool {
+			exit, ok := p.event.(scheduler.Exited)
+			return ok && exit.Container == e.Container
+		})
+	}
+	actions := t.state.Apply(event, at)
+	for _, a := range actions {
+		t.answer(a, at)
+	}
+	t.show(at)
+}
+
+// arrive is the first Tick: the interface is there.
+func (t *Task) arrive(at time.Time) {
+	if !t.attached {
+		t.attached = true
+		t.moments = append(t.moments, Moment{At: at, View: t.shown, Attached: true})
+	}
+}
+
+// show adds a moment when something can be seen of what has happened.
+func (t *Task) show(at time.Time) {
+	view := t.state.View()
+	if reflect.DeepEqual(view, t.shown) {
+		return
+	}
+	t.shown = view
+	t.moments = append(t.moments, Moment{At: at, View: view, Attached: t.attached})
+}
+
+func (t *Task) later(at time.Time, event scheduler.Event) {
+	t.pending = append(t.pending, pending{at: at, event: event})
+}
+
+// answer is what comes of an action.
+func (t *Task) answer(action scheduler.Action, now time.Time) {
+	switch a := action.(type) {
+	case scheduler.Pull:
+		t.later(now.Add(t.timing.Pull), scheduler.PullDone{Container: a.Container})
+	case scheduler.Start:
+		t.start(a.Container, now.Add(t.timing.Start))
+	case scheduler.Signal:
+		if c := t.containers[a.Container]; c.StopAfter >= 0 {
+			t.exit(a.Container, 0, now.Add(c.StopAfter))
+		}
+	case scheduler.Kill:
+		t.exit(a.Container, killed, now)
+	case scheduler.Probe:
+		code := 0
+		if t.containers[a.Container].unhealthy(now) {
+			code = 1
+		}
+		t.later(now, scheduler.ProbeDone{Container: a.Container, StartedAt: now, Code: code, At: now})
+	case scheduler.TaskStopped:
+		t.goneAt = now.Add(t.timing.Detach)
+	}
+}
+
+// killed is the exit code of what a KILL has ended.
+const killed = 137
+
+func (t *Task) exit(name string, code int, at time.Time) {
+	t.later(at, scheduler.Exited{Container: name, Code: code, At: at})
+}
+
+func (t *Task) start(name string, at time.Time) {
+	c := t.containers[name]
+	if c.NoStart != "" {
+		t.later(at, scheduler.StartFailed{Container: name, Reason: c.NoStart})
+		return
+	}
+	c.started = at
+	t.later(at, scheduler.Started{Container: name, At: at})
+	if c.ExitAfter >= 0 {
+		t.exit(name, c.ExitCode, at.Add(c.ExitAfter))
+	}
+}
+
+// unhealthy says how a health check at now ends.
+func (c *container) unhealthy(now time.Time) bool {
+	if c.sick != nil {
+		return *c.sick
+	}
+	return c.UnhealthyAfter >= 0 && !now.Before(c.started.Add(c.UnhealthyAfter))
+}

@@ -1,0 +1,104 @@
+package host
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// Three users: root, one who has sub-IDs, one who has none.
+func host() IDs {
+	e := []Extent{{0, 0, 4294967295}}
+	return IDs{e, e, true, true}
+}
+
+func full() IDs {
+	return IDs{
+		UIDs: []Extent{{0, 1000, 1}, {1, 100000, 65536}},
+		GIDs: []Extent{{0, 1000, 1}, {1, 100000, 5000}, {7000, 300000, 10}}, Groups: true,
+	}
+}
+
+func singleID() IDs { return IDs{UIDs: []Extent{{0, 1000, 1}}, GIDs: []Extent{{0, 1000, 1}}} }
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string][]Extent{
+		"         0          0 4294967295\n": {{0, 0, 4294967295}},
+		"0 1000 1\n1 100000 65536\n":         {{0, 1000, 1}, {1, 100000, 65536}},
+		"":                                   nil, // not written yet
+	} {
+		got, err := Parse(text)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%q (-want +got):\n%s", text, d)
+		}
+	}
+	for text, want := range map[string]string{
+		"0 1000\n":           `line "0 1000\n": want three numbers`,
+		"0 -1 1\n":           `line "0 -1 1\n": strconv.ParseUint: parsing "-1": invalid syntax`,
+		"0 0 4294967296\n":   `line "0 0 4294967296\n": strconv.ParseUint: parsing "4294967296": value out of range`,
+		"0 0 1\n\n0 0 1 2\n": `line "\n": want three numbers`,
+	} {
+		if got, err := Parse(text); err == nil || err.Error() != want {
+			t.Errorf("%q: %v, %v; want %s", text, got, err, want)
+		}
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add("0 1000 1\n1 100000 65536\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		extents, err := Parse(text)
+		if err != nil {
+			return
+		}
+		for _, e := range extents {
+			if e.Inside < 0 || e.Outside < 0 || e.Count < 0 {
+				t.Errorf("%q: %v", text, e)
+			}
+		}
+		i := IDs{UIDs: extents, GIDs: extents}
+		if u, g, ok := i.Fit(5, 6); ok != (i.HasUID(5) && i.HasGID(6)) || (u != 5 && u != 0) || (g != 6 && g != 0) {
+			t.Errorf("%q: Fit(5, 6) = %d, %d, %v", text, u, g, ok)
+		}
+	})
+}
+
+func TestFit(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name             string
+		ids              IDs
+		uid, gid, ru, rg int
+		ok               bool
+	}{
+		{"root on the host", host(), 0, 0, 0, 0, true},
+		{"the last ID of the host", host(), 4294967294, 4294967294, 4294967294, 4294967294, true},
+		{"root", singleID(), 0, 0, 0, 0, true},
+		{"user without sub-IDs", singleID(), 5995, 0, 0, 0, false},
+		{"group without sub-IDs", singleID(), 0, 5, 0, 0, false},
+		{"user with sub-IDs", full(), 5995, 5, 5995, 5, true},
+		{"last of a range", full(), 65536, 7009, 65536, 7009, true},
+		{"past a range", full(), 65537, 7010, 0, 0, false},
+		{"between ranges", full(), 5995, 5995, 5995, 0, false},
+	} {
+		u, g, ok := tc.ids.Fit(tc.uid, tc.gid)
+		if u != tc.ru || g != tc.rg || ok != tc.ok {
+			t.Errorf("%s: Fit(%d, %d) = %d, %d, %v; want %d, %d, %v", tc.name, tc.uid, tc.gid, u, g, ok, tc.ru, tc.rg, tc.ok)
+		}
+	}
+}
+
+func TestOwn(t *testing.T) {
+	t.Parallel()
+	own, err := Own()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !own.HasUID(0) && !own.HasUID(65534) || len(own.GIDs) == 0 {
+		t.Errorf("own IDs %+v", own)
+	}
+}

@@ -1,0 +1,116 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// Exchange is a listener that many share, each for the connections of one
+// client address.
+type Exchange struct {
+	listener net.Listener
+	done     chan struct{}
+
+	mu    sync.Mutex
+	lines map[netip.Addr]*line
+}
+
+// New owns the listener from here on, until Close.
+func NewExchange(l net.Listener) *Exchange {
+	e := &Exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
+	go e.run()
+	return e
+}
+
+func (e *Exchange) run() {
+	defer close(e.done)
+	for {
+		c, err := e.listener.Accept()
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return
+		case err != nil: // out of descriptors; it may pass
+			<-time.After(10 * time.Millisecond)
+		default:
+			e.connect(c)
+		}
+	}
+}
+
+// connect hands a connection on; one from nowhere is closed.
+func (e *Exchange) connect(c net.Conn) {
+	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
+	e.mu.Lock()
+	l := e.lines[from.Addr().Unmap()]
+	e.mu.Unlock()
+	if err != nil || l == nil {
+		c.Close()
+		return
+	}
+	go l.put(c)
+}
+
+// Listen is a listener for the connections of one address. There is one at a
+// time.
+func (e *Exchange) Listen(from netip.Addr) (net.Listener, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.lines[from] != nil {
+		return nil, fmt.Errorf("listen at %s for %s: somebody does already", e.listener.Addr(), from)
+	}
+	l := &line{exchange: e, from: from, waiting: make(chan net.Conn), closed: make(chan struct{})}
+	e.lines[from] = l
+	return l, nil
+}
+
+// Close ends the exchange. Listeners of Listen stay, and get nothing more.
+func (e *Exchange) Close() error {
+	err := e.listener.Close()
+	<-e.done
+	return err
+}
+
+// line is what one client's connections come out of. It is a net.Listener.
+type line struct {
+	exchange *Exchange
+	from     netip.Addr
+	waiting  chan net.Conn
+	closed   chan struct{}
+	once     sync.Once
+}
+
+func (l *line) put(c net.Conn) {
+	select {
+	case l.waiting <- c:
+	case <-l.closed:
+		c.Close()
+	}
+}
+
+// Accept implements net.Listener.
+func (l *line) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.waiting:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Addr implements net.Listener; it is the same for all clients.
+func (l *line) Addr() net.Addr { return l.exchange.listener.Addr() }
+
+// Close implements net.Listener.
+func (l *line) Close() error {
+	l.once.Do(func() {
+		close(l.closed)
+		l.exchange.mu.Lock()
+		defer l.exchange.mu.Unlock()
+		delete(l.exchange.lines, l.from)
+	})
+	return nil
+}

@@ -1,0 +1,200 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Port is a port that somebody will listen on.
+type Port struct {
+	Number int
+	// Protocol is tcp or udp; empty is tcp.
+	Protocol string
+	// Address is the only one that it is for; the zero one means all of them.
+	Address netip.Addr
+}
+
+// Declared are the ports of a mapping: one, or a range such as 8000-8010.
+func Declared(m taskdef.PortMapping) []Port {
+	var first, last int
+	if m.ContainerPort != nil {
+		first, last = *m.ContainerPort, *m.ContainerPort
+	} else if _, err := fmt.Sscanf(m.ContainerPortRange, "%d-%d", &first, &last); err != nil {
+		return nil
+	}
+	var all []Port
+	for n := max(first, 1); n <= min(last, 65535); n++ {
+		all = append(all, Port{Number: n, Protocol: m.Protocol})
+	}
+	return all
+}
+
+// String is 8080/tcp, and 127.42.0.254:8500/tcp for one address.
+func (p Port) String() string {
+	if p.Address.IsValid() {
+		return fmt.Sprintf("%s/%s", p.hostPort(), p.protocol())
+	}
+	return fmt.Sprintf("%d/%s", p.Number, p.protocol())
+}
+
+func (p Port) protocol() string {
+	if p.Protocol == "" {
+		return "tcp"
+	}
+	return p.Protocol
+}
+
+// hostPort is for net.Listen.
+func (p Port) hostPort() string {
+	address := "0.0.0.0"
+	if p.Address.IsValid() {
+		address = p.Address.String()
+	}
+	return net.JoinHostPort(address, strconv.Itoa(p.Number))
+}
+
+// meets reports whether both cannot be listened on at once.
+func (p Port) meets(other Port) bool {
+	same := p.Number == other.Number && p.protocol() == other.protocol()
+	return same && (p.Address == other.Address || !p.Address.IsValid() || !other.Address.IsValid())
+}
+
+// Error is a port that cannot be had.
+type Error struct {
+	Port Port
+	// Owner is who wanted it, Holder who has it: an owner's name, or what the
+	// kernel says. Holder is empty when nobody is known to.
+	Owner, Holder string
+	// Err is the system's word; nil when the book knew it.
+	Err error
+}
+
+// Error says which port, of whom, and who has it.
+func (e *Error) Error() string {
+	why := e.Holder + " has it"
+	if e.Holder == "" {
+		why = e.Err.Error()
+	}
+	return fmt.Sprintf("port %s of %s cannot be had: %s", e.Port, e.Owner, why)
+}
+
+// advice is the way round.
+func (e *Error) advice() string {
+	switch {
+	case errors.Is(e.Err, unix.EACCES):
+		return "use ports above net.ipv4.ip_unprivileged_port_start, or give localecs CAP_NET_BIND_SERVICE"
+	case e.Port.Address.IsValid():
+		return "stop what has it; if that is another localecs, use another subnet"
+	}
+	return "stop what has it first, or use another containerPort"
+}
+
+// Unwrap returns the system's error.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Join is errors.Join for errors of Take: what they have in common, that ports
+// are shared and the way round, is said once at the end.
+func Join(errs ...error) error {
+	joined := errors.Join(errs...)
+	var advice []string
+	for _, err := range errs {
+		if e, ok := errors.AsType[*Error](err); ok && !slices.Contains(advice, e.advice()) {
+			advice = append(advice, e.advice())
+		}
+	}
+	if len(advice) == 0 {
+		return joined
+	}
+	return fmt.Errorf("%w\nwith host networking all tasks share the ports of this host: %s", joined, strings.Join(advice, "; "))
+}
+
+// Book is who has claimed which port. The zero Book is empty and ready; it is
+// safe for concurrent use.
+type Book struct {
+	mu    sync.Mutex
+	taken map[Port]string
+}
+
+// Take claims a port for its owner, a name for people. The error is an *Error
+// when somebody has it, in the book or on this host.
+func (b *Book) Take(p Port, owner string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for other, holder := range b.taken {
+		if p.meets(other) {
+			return &Error{Port: p, Owner: owner, Holder: holder}
+		}
+	}
+	if err := try(p); err != nil {
+		return &Error{Port: p, Owner: owner, Holder: holder(p, err), Err: err}
+	}
+	if b.taken == nil {
+		b.taken = map[Port]string{}
+	}
+	b.taken[p] = owner
+	return nil
+}
+
+// Release crosses claims out.
+func (b *Book) Release(claims ...Port) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range claims {
+		delete(b.taken, p)
+	}
+}
+
+// try listens for a moment. The kernel refuses a wildcard when one address is
+// in use, and an address when the wildcard is.
+func try(p Port) error {
+	if p.protocol() == "udp" {
+		c, err := net.ListenPacket("udp4", p.hostPort())
+		if err != nil {
+			return err
+		}
+		return c.Close()
+	}
+	l, err := net.Listen("tcp4", p.hostPort())
+	if err != nil {
+		return err
+	}
+	return l.Close()
+}
+
+// holder is who the kernel says listens on a port in use.
+func holder(p Port, err error) string {
+	if !errors.Is(err, unix.EADDRINUSE) {
+		return ""
+	}
+	for _, table := range []string{"/proc/net/" + p.protocol(), "/proc/net/" + p.protocol() + "6"} {
+		text, err := os.ReadFile(table)
+		if err != nil {
+			continue // without IPv6, say
+		}
+		for _, at := range listeners(string(text), p.protocol()) {
+			if p.meets(Port{Number: int(at.Port()), Protocol: p.protocol(), Address: specific(at.Addr())}) {
+				return "something on this host that listens on " + at.String()
+			}
+		}
+	}
+	return "something on this host"
+}
+
+// specific is the address, or the zero one for a wildcard.
+func specific(a netip.Addr) netip.Addr {
+	if a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a
+}

@@ -1,0 +1,117 @@
+package network
+
+import (
+	"errors"
+	"net/netip"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+var (
+	// ErrGone means that the task has no network any more.
+	ErrGone = errors.New("the task has ended")
+	// ErrNoServices means that nothing runs in the VPC outside of tasks.
+	ErrNoServices = errors.New("there are no services to keep it from")
+)
+
+// Task is one task's link to the VPC.
+type Task struct {
+	vpc    *VPC
+	ip     netip.Addr
+	name   string // of the VPC's end
+	index  int
+	inside func() (*netlink.Handle, error)
+
+	mu     sync.Mutex
+	closed bool
+	ends   map[int]func() error
+	number int
+	limits []*int // in kbit/s
+}
+
+// Attach looks after a task's link: its end in the VPC by name and number, and a
+// way to a handle in the task's namespace, where it is called eth1.
+func (v *VPC) Attach(ip netip.Addr, name string, index int, inside func() (*netlink.Handle, error)) *Task {
+	return &Task{vpc: v, ip: ip, name: name, index: index, inside: inside, ends: map[int]func() error{}}
+}
+
+// CutFrom drops what two tasks send each other.
+func (t *Task) CutFrom(other *Task) (end func() error, err error) {
+	end, err = t.cut(firstOfSome, drop(by(t.name), to(other.ip)), drop(by(other.name), to(t.ip)))
+	if err != nil {
+		return nil, err
+	}
+	// Whichever ends first takes it away: its address goes to another task.
+	return other.keep(end)
+}
+
+// CutFromServices drops what the task and the VPC's services send each other.
+// The VPC's gateway and resolver are none of them.
+func (t *Task) CutFromServices() (end func() error, err error) {
+	t.vpc.mu.Lock()
+	services := t.vpc.services
+	t.vpc.mu.Unlock()
+	if len(services) == 0 {
+		return nil, ErrNoServices
+	}
+	if err := t.vpc.lead(nowhereElse, services[0]); err != nil {
+		return nil, explain(err)
+	}
+	rules := []*netlink.Rule{
+		rule(0, unix.RT_TABLE_MAIN, by("lo"), from(t.vpc.own.Gateway), to(t.ip)),
+		rule(0, unix.RT_TABLE_MAIN, by("lo"), from(t.vpc.own.Resolver), to(t.ip)),
+		rule(0, nowhereElse, by("lo"), to(t.ip)),
+	}
+	for _, service := range services {
+		rules = append(rules, drop(by(t.name), to(service)))
+	}
+	return t.cut(firstOfSome, rules...)
+}
+
+// CutFromAll drops everything that the task sends and is sent.
+func (t *Task) CutFromAll() (end func() error, err error) {
+	return t.cut(firstOfAll, drop(by(t.name)), rule(0, nowhere, by("lo"), to(t.ip)), drop(to(t.ip)))
+}
+
+func (t *Task) cut(first int, rules ...*netlink.Rule) (end func() error, err error) {
+	if end, err = t.vpc.cut(first, rules); err != nil {
+		return nil, err
+	}
+	return t.keep(end)
+}
+
+// keep remembers an end for Close. What it returns runs it once, whoever calls.
+func (t *Task) keep(end func() error) (func() error, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil, errors.Join(ErrGone, end())
+	}
+	t.number++
+	number := t.number
+	once := sync.OnceValue(end)
+	t.ends[number] = once
+	return func() error {
+		err := once()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.ends, number)
+		return err
+	}, nil
+}
+
+// Close ends what lasts. The link must still be there.
+func (t *Task) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	ends := t.ends
+	t.ends = nil
+	t.mu.Unlock()
+	var errs []error
+	for _, end := range ends {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}

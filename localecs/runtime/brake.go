@@ -1,0 +1,215 @@
+package runtime
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A slowed program runs for the first fifth of every period.
+const (
+	slowPeriod = 250 * time.Millisecond
+	slowRun    = slowPeriod / 5
+)
+
+// stopGrace is how long processes may take to stop.
+const stopGrace = time.Second
+
+// brake keeps processes of a container from running, without ending them. While
+// somebody holds it, a goroutine looks twice in every period: what was forked
+// meanwhile is stopped then.
+type brake struct {
+	mu      sync.Mutex
+	holds   map[*hold]bool
+	stopped map[int]bool // by us, by process number
+	// thawed is closed when the whole container is not frozen any more; nil while
+	// it is not.
+	thawed chan struct{}
+	looks  sync.WaitGroup
+	looked bool          // a goroutine looks
+	ended  chan struct{} // closed by stop
+}
+
+// hold is one reason to stop processes.
+type hold struct {
+	program string // empty is all
+	slow    bool
+}
+
+func newBrake() *brake { return &brake{holds: map[*hold]bool{}, ended: make(chan struct{})} }
+
+// Freeze stops every process of the container that runs the program of that
+// name, the last element of its path, or all of them when it is empty: SIGSTOP,
+// then SIGCONT by release. A container that is frozen as a whole begins no
+// probe. ok is false when there is no such process. SIGKILL ends what is
+// stopped; other signals wait.
+func (g *Processes) Freeze(program string) (release func(), ok bool) {
+	return g.hold(hold{program: program})
+}
+
+// Slow is Freeze for four fifths of the time.
+func (g *Processes) Slow(program string) (release func(), ok bool) {
+	return g.hold(hold{program: program, slow: true})
+}
+
+func (g *Processes) hold(h hold) (release func(), ok bool) {
+	b := g.brake
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	found := false
+	g.Each(func(pid, _ int) { found = found || runs(pid, h.program) })
+	if !found || b.isEnded() {
+		return nil, false
+	}
+	b.holds[&h] = true
+	g.brakeNow(false)
+	b.settle()
+	if !b.looked {
+		b.looked = true
+		b.looks.Go(g.keepBraking)
+	}
+	var once sync.Once
+	return func() {
+		once.Do(func() {
+			b.mu.Lock()
+			defer b.mu.Unlock()
+			delete(b.holds, &h)
+			g.brakeNow(false)
+		})
+	}, true
+}
+
+// keepBraking looks until nobody holds the brake.
+func (g *Processes) keepBraking() {
+	b := g.brake
+	for run := true; ; run = !run {
+		pause := slowRun
+		if run {
+			pause = slowPeriod - slowRun
+		}
+		select {
+		case <-time.After(pause):
+		case <-b.ended:
+			return
+		}
+		b.mu.Lock()
+		if len(b.holds) == 0 {
+			b.looked = false
+			b.mu.Unlock()
+			return
+		}
+		g.brakeNow(run)
+		b.mu.Unlock()
+	}
+}
+
+// brakeNow stops what is to be stopped, and lets go what was. run says
+// that what is slowed runs now. The lock is held.
+func (g *Processes) brakeNow(run bool) {
+	b := g.brake
+	stopped := map[int]bool{}
+	g.Each(func(pid, fd int) {
+		wanted := false
+		for h := range b.holds {
+			wanted = wanted || (!h.slow || !run) && runs(pid, h.program)
+		}
+		switch {
+		case wanted:
+			stopped[pid] = signalOne(fd, unix.SIGSTOP)
+		case b.stopped[pid]:
+			signalOne(fd, unix.SIGCONT)
+		}
+	})
+	b.stopped = stopped
+	b.gate()
+}
+
+// settle waits until what was told to stop has stopped: a thread that runs stops
+// when it next comes by the kernel. One that waits for a disk may be later. The
+// lock is held.
+func (b *brake) settle() {
+	for end := time.Now().Add(stopGrace); time.Now().Before(end); {
+		moving := false
+		for pid := range b.stopped {
+			moving = moving || b.stopped[pid] && moves(pid)
+		}
+		if !moving {
+			return
+		}
+		<-time.After(time.Millisecond)
+	}
+}
+
+// moves reports whether a thread of the process is not stopped yet.
+func moves(pid int) bool {
+	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
+	for _, name := range stats {
+		stat, _ := os.ReadFile(name)
+		_, state, ok := strings.Cut(string(stat), ") ")
+		if ok && state != "" && !strings.ContainsAny(state[:1], "TtZX") {
+			return true
+		}
+	}
+	return false
+}
+
+// gate closes or opens the way for probes.
+func (b *brake) gate() {
+	frozen := false
+	for h := range b.holds {
+		frozen = frozen || *h == hold{}
+	}
+	switch {
+	case frozen && b.thawed == nil:
+		b.thawed = make(chan struct{})
+	case !frozen && b.thawed != nil:
+		close(b.thawed)
+		b.thawed = nil
+	}
+}
+
+// End says that the container has ended: nothing is braked any more.
+func (g *Processes) End() { g.brake.stop() }
+
+func (b *brake) stop() {
+	b.mu.Lock() // nobody begins to look while this waits for who does
+	close(b.ended)
+	b.mu.Unlock()
+	b.looks.Wait()
+}
+
+func (b *brake) isEnded() bool {
+	select {
+	case <-b.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Pass waits while the whole container is frozen. The error is the context's, or
+// ErrEnded.
+func (g *Processes) Pass(ctx context.Context) error {
+	b := g.brake
+	for {
+		b.mu.Lock()
+		thawed := b.thawed
+		b.mu.Unlock()
+		if thawed == nil {
+			return nil
+		}
+		select {
+		case <-thawed:
+		case <-b.ended:
+			return ErrEnded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package runtime
+
+import (
+	"bytes"
+	"encoding/json"
+	"syscall"
+)
+
+// Argv0 marks a process as a container's first stage.
+const Argv0 = "localecs-container-init"
+
+// Further words on the command line choose what the process becomes.
+const (
+	wordSupervise = "supervise"
+	// WordAnchor and WordSpawner: the processes that all containers hang on,
+	// and come from; see runtime.
+	WordAnchor  = "anchor"
+	WordSpawner = "spawner"
+)
+
+// SelfExe is this binary, also after its file was replaced.
+const SelfExe = "/proc/self/exe"
+
+// Descriptors a first stage inherits beside its standard ones.
+const (
+	configFD = 3
+	statusFD = 4
+	netnsFD  = 5
+)
+
+// SocketFD is the anchor's and the spawner's socket. Only the simulator has the
+// other end.
+const SocketFD = 3
+
+// Config is all a first stage needs to know.
+type Config struct {
+	// Args is the program and its arguments; Env is complete.
+	Args []string
+	Env  []string
+	// Dir is made when it does not exist.
+	Dir      string
+	UID, GID int
+	Hostname string
+	// JoinNet: the network namespace is at descriptor 5.
+	JoinNet bool
+	// ReadOnly is for the root file system; mounts stay as they are.
+	ReadOnly bool
+	Mounts   []StageMount
+	Dirs     []Dir
+	// Scratch directories are writable and empty at start.
+	Scratch []Dir
+	// Texts are files of the root file system, path to content.
+	Texts  map[string]string
+	Limits []Limit
+	// Init keeps this binary as PID 1.
+	Init bool
+
+	// What somebody who is not root can do without.
+
+	// KeepGroups: supplementary groups cannot be set.
+	KeepGroups bool
+	// NoTTYGroup: group 5, which owns pseudo-terminals, does not exist.
+	NoTTYGroup bool
+	// NoCapabilities: the program is root by number only.
+	NoCapabilities bool
+}
+
+// Mount is a bind mount of a file or directory.
+type StageMount struct {
+	Source, Target string
+	ReadOnly       bool
+	// Device keeps a device file usable.
+	Device bool
+	// Optional: nothing happens when Source does not exist.
+	Optional bool
+}
+
+// Limit is a resource limit by its RLIMIT number.
+type Limit struct {
+	Resource   int
+	Soft, Hard uint64
+}
+
+// Report is what a first stage says about its failure.
+type Report struct {
+	// Step names what was being done; empty for the program's own start.
+	Step  string
+	Text  string
+	Errno syscall.Errno
+	// Host: only the host can be why, neither definition nor image.
+	Host bool
+}
+
+// Error is the step and the system's words.
+func (r *Report) Error() string {
+	if r.Step == "" {
+		return r.Text
+	}
+	return r.Step + ": " + r.Text
+}
+
+// Unwrap gives errors.Is the number.
+func (r *Report) Unwrap() error {
+	if r.Errno == 0 {
+		return nil
+	}
+	return r.Errno
+}
+
+const (
+	// started is what a first stage says right before it becomes the program.
+	started = '+'
+	// warned begins a line about what it does without.
+	warned = '!'
+)
+
+// ParseStatus reads what a first stage said: no report when the program runs.
+// ended means that it fell silent before either.
+func ParseStatus(b []byte) (warnings []string, report *Report, ended bool) {
+	for len(b) > 0 && b[0] == warned {
+		line, rest, _ := bytes.Cut(b[1:], []byte("\n"))
+		warnings, b = append(warnings, string(line)), rest
+	}
+	if len(b) > 0 && b[0] == started {
+		b = b[1:]
+		if len(b) == 0 {
+			return warnings, nil, false
+		}
+	}
+	report = new(Report)
+	if err := json.Unmarshal(b, report); err != nil {
+		return warnings, nil, true
+	}
+	return warnings, report, false
+}

@@ -1,0 +1,118 @@
+package runtime
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"runtime"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main turns a process that the runtime started into what it is meant to be,
+// and does not return then. For any other process it returns false at once.
+// The first line of main, and of TestMain where containers are tested.
+func StageMain() bool {
+	if os.Args[0] != Argv0 {
+		return false
+	}
+	runtime.LockOSThread()
+	switch {
+	case len(os.Args) > 1 && os.Args[1] == WordAnchor:
+		anchor()
+		os.Exit(0)
+	case len(os.Args) > 1 && os.Args[1] == WordSpawner:
+		os.Exit(runSpawner())
+	case len(os.Args) > 3 && os.Args[1] == wordSupervise:
+		os.Exit(supervise(os.Args[2], os.Args[3:]))
+	default:
+		os.Exit(startContainer())
+	}
+	return true
+}
+
+// anchor is the first process of the namespace that holds all containers. It
+// ends when the simulator does, by the signal asked for at its start or by the
+// end of the socket, and the kernel ends everything below it.
+func anchor() {
+	signal.Ignore()
+	_, _ = io.Copy(io.Discard, os.NewFile(SocketFD, "simulator"))
+}
+
+// step is one part of the setup; its name goes into error messages.
+type step struct {
+	name string
+	run  func() error
+	// host: only the host can be why it fails, neither definition nor image.
+	host bool
+}
+
+// start sets the container up. It returns only when something went wrong, and
+// has said so then.
+func startContainer() int {
+	if err := unix.CloseRange(configFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return fail("close descriptors", true, err)
+	}
+	var c Config
+	if err := json.NewDecoder(os.NewFile(configFD, "config")).Decode(&c); err != nil {
+		return fail("read the container's configuration", false, err)
+	}
+	self, err := openSelf(c.Init)
+	if err != nil {
+		return fail("open own program", false, err)
+	}
+	for _, s := range append(rootSteps(&c), processSteps(&c)...) {
+		if err := s.run(); err != nil {
+			return fail(s.name, s.host, err)
+		}
+	}
+	return fail("", false, become(&c, self))
+}
+
+func openSelf(needed bool) (int, error) {
+	if !needed {
+		return -1, nil
+	}
+	return unix.Open(SelfExe, unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
+// become executes the program, or this binary as an init that executes it.
+func become(c *Config, self int) error {
+	path, err := LookPath(c.Args[0], c.Env)
+	if err != nil {
+		return err
+	}
+	if c.Init {
+		// The status pipe goes along: the init reports how the program started.
+		if _, err := unix.FcntlInt(statusFD, unix.F_SETFD, 0); err != nil {
+			return err
+		}
+		argv := append([]string{Argv0, wordSupervise, path}, c.Args...)
+		return syscall.Exec(fmt.Sprintf("/proc/self/fd/%d", self), argv, c.Env)
+	}
+	if _, err := unix.Write(statusFD, []byte{started}); err != nil {
+		return err
+	}
+	return explainExec(c.Args[0], path, syscall.Exec(path, c.Args, c.Env))
+}
+
+// warn tells the runtime what the container does without. A line that is not
+// heard is about a container that nobody waits for any more.
+func warn(text string) {
+	_, _ = unix.Write(statusFD, []byte(string(warned)+text+"\n"))
+}
+
+// fail reports an error to the runtime. 127 is for whoever looks at the
+// process instead of the report.
+func fail(name string, host bool, err error) int {
+	report := Report{Step: name, Text: err.Error(), Host: host}
+	errors.As(err, &report.Errno)
+	b, _ := json.Marshal(report)
+	_, _ = unix.Write(statusFD, b)
+	return 127
+}

@@ -1,0 +1,103 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Exit codes of what did not run, as docker exec has them.
+const (
+	CodeFailed        = 125
+	CodeNotExecutable = 126
+	CodeNotFound      = 127
+)
+
+// Session is a process to run. Its streams are files, so that a runtime of processes
+// can hand them over as they are; one that has streams of bytes instead copies from
+// and to them, which also ends when the other side is closed.
+type Session struct {
+	// Argv is executed directly, without a shell.
+	Argv []string
+	// Stdin, Stdout and Stderr are the process's. Who runs it closes none of them.
+	Stdin, Stdout, Stderr *os.File
+	// Terminal says that all three are a terminal that no other process has: it
+	// becomes the controlling one. Its size is the terminal's own; SIGWINCH among the
+	// Signals says that it has changed, for runtimes that the kernel does not tell.
+	Terminal bool
+	// Signals are for the process and its children. It may be closed.
+	Signals <-chan syscall.Signal
+}
+
+// Code is the exit code for an error about starting a process, as docker exec has
+// it.
+func Code(err error) int {
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, fs.ErrNotExist):
+		return CodeNotFound
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.ENOEXEC), errors.Is(err, unix.EISDIR):
+		return CodeNotExecutable
+	}
+	return CodeFailed
+}
+
+// Follow passes signals to a child that leads a process group, until it has ended,
+// and returns its exit code, 128+n after signal n. When the context ends, the group
+// is killed. Rest is called when it has ended, before its number can be used again;
+// nil for nothing.
+func Follow(ctx context.Context, pid int, signals <-chan syscall.Signal, rest func()) int {
+	var mu sync.Mutex
+	ended := make(chan struct{})
+	over := false
+	send := func(s syscall.Signal) {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			_ = unix.Kill(-pid, s) // one that has ended needs none
+		}
+	}
+	go func() {
+		done := ctx.Done()
+		for {
+			select {
+			case s, ok := <-signals:
+				if !ok {
+					signals = nil
+				} else if s != unix.SIGWINCH {
+					send(s)
+				}
+			case <-done:
+				done = nil
+				send(unix.SIGKILL)
+			case <-ended:
+				return
+			}
+		}
+	}()
+	defer close(ended)
+	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
+	}
+	mu.Lock()
+	over = true
+	mu.Unlock()
+	if rest != nil {
+		rest()
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}

@@ -1,0 +1,87 @@
+package scenario_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// What a fault does to a container is no surprise, and to an essential one its
+// task's end is not, either.
+func TestFaultsAreForeseen(t *testing.T) {
+	t.Parallel()
+	no := false
+	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "app"}, {Name: "sync", Essential: &no}}}
+	of := func(container string) *chaos.Process { return &chaos.Process{Task: "web", Container: container} }
+	for _, c := range []struct {
+		fault  chaos.Fault
+		mayEnd bool
+		killed []string
+	}{
+		{chaos.Fault{Kill: of("app")}, true, []string{"app"}},
+		{chaos.Fault{Kill: of("sync")}, false, []string{"sync"}},
+		{chaos.Fault{OOM: of("app")}, true, []string{"app"}},
+		{chaos.Fault{Freeze: of("app")}, true, []string{"app"}},
+		{chaos.Fault{Slow: of("app")}, false, nil},
+		{chaos.Fault{Spot: &chaos.Spot{Task: "web"}}, true, nil},
+		{chaos.Fault{Server: chaos.Down}, false, nil},
+		{chaos.Fault{Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Hang: true}}, false, nil},
+	} {
+		tasks := scenario.NewRoster()
+		tasks.Add(scenario.Task{Name: "web", Definition: def})
+		scenario.Acts{Tasks: tasks}.Foresee(c.fault)
+		web := tasks.Task("web")
+		if diff := cmp.Diff(c.killed, web.Killed); diff != "" || web.MayEnd != c.mayEnd {
+			t.Errorf("%s: may end %v, killed (-want +got):\n%s", c.fault, web.MayEnd, diff)
+		}
+	}
+}
+
+// server notes what is done to it.
+type server struct{ done []string }
+
+func (s *server) do(what string) (func() error, error) {
+	s.done = append(s.done, what)
+	return func() error { s.done = append(s.done, "end of "+what); return nil }, nil
+}
+
+func (s *server) Down() (func() error, error)   { return s.do("down") }
+func (s *server) Freeze() (func() error, error) { return s.do("freeze") }
+func (s *server) Slow() (func() error, error)   { return s.do("slow") }
+
+func TestFaultsOfTheServer(t *testing.T) {
+	t.Parallel()
+	var s server
+	for _, state := range []string{chaos.Down, chaos.Frozen, chaos.Slowed} {
+		end, err := scenario.Acts{Server: &s}.Begin(chaos.Fault{Server: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"down", "end of down", "freeze", "end of freeze", "slow", "end of slow"}, s.done); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestATaskThatHasNotStartedIsMissed(t *testing.T) {
+	t.Parallel()
+	tasks := scenario.NewRoster()
+	tasks.Add(scenario.Task{Name: "web", Definition: &taskdef.TaskDefinition{}})
+	web := &chaos.Process{Task: "web", Container: "app"}
+	for _, f := range []chaos.Fault{
+		{Kill: web}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
+		{Partition: &chaos.Partition{Task: "web", From: chaos.All}}, {Link: &chaos.Link{Task: "web", KBits: 8}},
+	} {
+		if end, err := (scenario.Acts{Tasks: tasks}).Begin(f); !errors.Is(err, scenario.ErrMissed) || end != nil {
+			t.Errorf("%s: %v", f, err)
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package scenario
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/view"
+)
+
+// A picture has room for so many buckets. When there are more, each two become one:
+// a run of two minutes has buckets of 0.1 s, one of an hour of 3.2 s.
+const (
+	maxBuckets  = 1200
+	firstBucket = 0.1
+)
+
+// buckets count requests by time.
+type buckets struct {
+	view.RecordedRequests
+	tasks map[string][]int
+}
+
+func newBuckets() buckets {
+	return buckets{RecordedRequests: view.RecordedRequests{BucketSeconds: firstBucket}, tasks: map[string][]int{}}
+}
+
+// add counts a request that has ended, and says in which bucket.
+func (b *buckets) add(at float64, q Request) int {
+	i := int(at / b.BucketSeconds)
+	for ; i >= maxBuckets; i = int(at / b.BucketSeconds) {
+		b.widen()
+	}
+	b.Answered, b.Lost, b.SlowestMS = reach(b.Answered, i), reach(b.Lost, i), reach(b.SlowestMS, i)
+	if q.Err == nil {
+		b.Answered[i]++
+	} else {
+		b.Lost[i]++
+	}
+	b.SlowestMS[i] = max(b.SlowestMS[i], int(q.End.Sub(q.Start).Milliseconds()))
+	return i
+}
+
+// served counts an answer of a task.
+func (b *buckets) served(task string, i int) {
+	b.tasks[task] = reach(b.tasks[task], i)
+	b.tasks[task][i]++
+}
+
+// reach makes place for bucket i.
+func reach(list []int, i int) []int {
+	for len(list) <= i {
+		list = append(list, 0)
+	}
+	return list
+}
+
+// widen makes one bucket of each two.
+func (b *buckets) widen() {
+	sum := func(a, b int) int { return a + b }
+	b.BucketSeconds *= 2
+	b.Answered, b.Lost = halved(b.Answered, sum), halved(b.Lost, sum)
+	b.SlowestMS = halved(b.SlowestMS, func(a, b int) int { return max(a, b) })
+	for name, list := range b.tasks {
+		b.tasks[name] = halved(list, sum)
+	}
+}
+
+func halved(list []int, both func(a, b int) int) []int {
+	var half []int
+	for pair := range slices.Chunk(list, 2) {
+		if len(pair) == 1 {
+			pair = append(pair, 0)
+		}
+		half = append(half, both(pair[0], pair[1]))
+	}
+	return half
+}
+
+// counted is a copy of the counts.
+func (b *buckets) counted() view.RecordedRequests {
+	return view.RecordedRequests{
+		BucketSeconds: b.BucketSeconds, Answered: nonNil(b.Answered),
+		Lost: nonNil(b.Lost), SlowestMS: nonNil(b.SlowestMS),
+	}
+}
+
+// of are the counts of a task.
+func (b *buckets) of(task string) []int { return slices.Clone(b.tasks[task]) }
+
+// names reports whether an answer names a task: by its ID, its address, or the name of
+// a host with that address.
+func names(answer string, t *view.RecordedTask) bool {
+	if t.ID == "" {
+		return false
+	}
+	return strings.Contains(answer, t.ID) || hasWhole(answer, t.Address) || hasWhole(answer, "ip-"+strings.ReplaceAll(t.Address, ".", "-"))
+}
+
+// hasWhole reports whether text has the word with no digit after it.
+func hasWhole(text, word string) bool {
+	for rest := text; ; {
+		i := strings.Index(rest, word)
+		if i < 0 {
+			return false
+		}
+		rest = rest[i+len(word):]
+		if rest == "" || rest[0] < '0' || rest[0] > '9' {
+			return true
+		}
+	}
+}

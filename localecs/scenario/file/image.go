@@ -1,0 +1,96 @@
+package file
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// Image says which programs a container of an image sees, and the image's
+// defaults. Nothing else of this machine is visible inside.
+type Image struct {
+	// Programs are host programs by their path in the container. ${name}
+	// stands for a variable: consul, envoy, bin (the project's programs).
+	Programs map[string]string `yaml:"programs"`
+	// Files are other files and directories of the host, read-only, by their path in
+	// the container: an interpreter's library, certificates.
+	Files map[string]string `yaml:"files"`
+	// Volumes are the image's VOLUME directories, with their owner as "uid:gid":
+	// a task's volume mounted there takes it over.
+	Volumes    map[string]string `yaml:"volumes"`
+	Entrypoint []string          `yaml:"entrypoint"`
+	Cmd        []string          `yaml:"cmd"`
+	// Env are NAME=value.
+	Env        []string `yaml:"env"`
+	User       string   `yaml:"user"`
+	StopSignal string   `yaml:"stopSignal"`
+}
+
+// Problems are its mistakes, each behind its key.
+func (i *Image) Problems() (errs []error) {
+	for path, owner := range i.Volumes {
+		if _, err := volumeDir(path, owner); err != nil {
+			errs = append(errs, fmt.Errorf("volumes: %w", err))
+		}
+	}
+	for path := range i.Files {
+		if !filepath.IsAbs(path) {
+			errs = append(errs, fmt.Errorf("files: %q: want an absolute path of the container", path))
+		}
+	}
+	return errs
+}
+
+// Host is the image of that name on this machine, without Problems. Relative paths
+// begin at dir. What is not here, or lacks something, is in errs.
+func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime.Resolver) (of runtime.Image, errs []error) {
+	of = runtime.Image{
+		Name: name, Programs: map[string]string{}, Files: map[string]string{}, Env: i.Env,
+		Entrypoint: i.Entrypoint, Cmd: i.Cmd, User: i.User, StopSignal: i.StopSignal,
+	}
+	for inside, host := range i.Programs {
+		path, err := Find(host, dir, vars)
+		if err == nil {
+			of.Programs[inside] = path
+			_, err = resolver.Libraries(runtime.Bind{Source: path, Target: inside})
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("images[%q].programs[%q]: %w", name, inside, err))
+		}
+	}
+	for inside, host := range i.Files {
+		path, err := Path(host, dir, vars)
+		if err == nil {
+			of.Files[inside] = path
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("images[%q].files[%q]: %w", name, inside, err))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(i.Volumes)) {
+		volume, _ := volumeDir(path, i.Volumes[path])
+		of.Volumes = append(of.Volumes, volume)
+	}
+	return of, errs
+}
+
+// volumeDir reads a VOLUME directory and its owner.
+func volumeDir(path, owner string) (runtime.Dir, error) {
+	uid, gid, _ := strings.Cut(owner, ":")
+	u, uErr := strconv.ParseUint(uid, 10, 31)
+	g, gErr := strconv.ParseUint(gid, 10, 31)
+	if uErr != nil || gErr != nil {
+		return runtime.Dir{}, fmt.Errorf("%s: owner %q: want uid:gid, such as 5996:5996", path, owner)
+	}
+	if !filepath.IsAbs(path) {
+		return runtime.Dir{}, fmt.Errorf("%q: want an absolute path", path)
+	}
+	return runtime.Dir{Path: path, UID: int(u), GID: int(g)}, nil
+}

@@ -1,0 +1,81 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Find is the host path of a program: variables filled in, relative paths from
+// dir. The error says what to do about a program that cannot be run.
+func Find(host, dir string, vars map[string]string) (string, error) {
+	path, used, err := expand(host, dir, vars)
+	if err != nil {
+		return "", err
+	}
+	err = executable(path)
+	switch {
+	case err != nil && len(used) > 0:
+		return "", fmt.Errorf("%w (from %s): %s", err, host, remedy(used[0]))
+	case err != nil:
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
+// Path is a host path with its variables filled in, relative ones from dir. What is
+// there is not looked at.
+func Path(host, dir string, vars map[string]string) (string, error) {
+	path, _, err := expand(host, dir, vars)
+	return path, err
+}
+
+// expand fills variables in, and says which were used.
+func expand(host, dir string, vars map[string]string) (path string, used []string, err error) {
+	var missing []error
+	path = os.Expand(host, func(name string) string {
+		value, ok := vars[name]
+		if !ok {
+			missing = append(missing, fmt.Errorf("needs ${%s}, which was not found: %s", name, remedy(name)))
+		}
+		used = append(used, name)
+		return value
+	})
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(dir, path)
+	}
+	return path, used, errors.Join(missing...)
+}
+
+// remedy says how a variable gets its value.
+func remedy(name string) string {
+	flag := fmt.Sprintf("-var %s=PATH", name)
+	switch name {
+	case "consul", "envoy":
+		return "run 'make tools', put " + name + " on PATH, or give " + flag
+	case "bin":
+		return "run 'make build', or give -var bin=DIRECTORY"
+	}
+	return "give " + flag
+}
+
+// executable says why a file cannot be a program.
+func executable(path string) error {
+	st, err := os.Stat(path)
+	var pathError *fs.PathError
+	switch {
+	case errors.As(err, &pathError):
+		return fmt.Errorf("%s: %w", path, pathError.Err)
+	case err != nil:
+		return err
+	case st.IsDir():
+		return fmt.Errorf("%s is a directory, not a program", path)
+	case !st.Mode().IsRegular():
+		return fmt.Errorf("%s is not a program", path)
+	case st.Mode()&0o111 == 0:
+		return fmt.Errorf("%s is not executable: chmod +x makes it so", path)
+	}
+	return nil
+}

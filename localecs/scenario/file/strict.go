@@ -1,0 +1,190 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+
+	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/internal/textfile"
+)
+
+// Unmarshal reads one YAML document into a struct, over what is in it. Unknown
+// keys, bare numbers for durations and everything that is no YAML are errors with
+// their place; all unknown keys are reported at once. A field's tag zero says what to
+// do instead of writing a duration of 0, where that would mean what no key means.
+// foreign reports what is wrong with
+// a document that is something else altogether, by its keys; empty is nothing.
+func Unmarshal[T any](data []byte, into *T, foreign func(keys []string) string) error {
+	if err := textfile.Check(data); err != nil {
+		return err
+	}
+	if err := check(data, reflect.TypeFor[T](), foreign); err != nil {
+		return err
+	}
+	if err := yaml.UnmarshalWithOptions(data, into, yaml.DisallowUnknownField()); err != nil {
+		return syntaxError(err)
+	}
+	return nil
+}
+
+// check returns every key that the type does not know, with its place and what
+// it was probably meant to be. The decoder would stop at the first one.
+func check(data []byte, t reflect.Type, foreign func([]string) string) error {
+	document, err := parser.ParseBytes(data, 0)
+	if err != nil {
+		return syntaxError(err)
+	}
+	bodies := slices.DeleteFunc(document.Docs, func(d *ast.DocumentNode) bool { return d.Body == nil })
+	switch len(bodies) {
+	case 0:
+		return errors.New("there is nothing but comments in it")
+	case 1:
+	default:
+		return fmt.Errorf("line %d: a second document begins here: want one", bodies[1].Body.GetToken().Position.Line)
+	}
+	var keys []string
+	for _, e := range entries(bodies[0].Body) {
+		keys = append(keys, keyOf(e))
+	}
+	if text := foreign(keys); text != "" {
+		return errors.New(text)
+	}
+	return errors.Join(strayKeys(bodies[0].Body, t)...)
+}
+
+// syntaxError is the library's text with the place in the document, without
+// its words about Go.
+func syntaxError(err error) error {
+	if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+		at := wrong.Token.Position
+		return fmt.Errorf("line %d, column %d: want %s, got %s", at.Line, at.Column, describe(wrong.DstType), describe(wrong.SrcType))
+	}
+	if wrong, ok := errors.AsType[*yaml.UnexpectedNodeTypeError](err); ok {
+		at := wrong.Token.Position
+		return fmt.Errorf("line %d, column %d: want a %s, got a %s", at.Line, at.Column, wrong.Expected.YAMLName(), wrong.Actual.YAMLName())
+	}
+	text := strings.TrimRight(yaml.FormatError(err, false, true), "\n")
+	if strings.Contains(text, `found character '	'`) {
+		text += "\nYAML is indented with spaces, not with tabs"
+	}
+	return errors.New(text)
+}
+
+// describe is what a person calls a type.
+func describe(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	case reflect.Map, reflect.Struct, reflect.Pointer:
+		return "a mapping"
+	default:
+		return "a number"
+	}
+}
+
+// strayKeys walks the document beside the type it will be decoded into, and
+// looks at durations on the way: the decoder takes a bare number for
+// nanoseconds.
+func strayKeys(n ast.Node, t reflect.Type) []error {
+	var errs []error
+	switch t.Kind() {
+	case reflect.Int64:
+		if err := checkDuration(n); t == reflect.TypeFor[time.Duration]() && err != nil {
+			return []error{err}
+		}
+	case reflect.Pointer:
+		return strayKeys(n, t.Elem())
+	case reflect.Slice:
+		if list, ok := n.(*ast.SequenceNode); ok {
+			for _, item := range list.Values {
+				errs = append(errs, strayKeys(item, t.Elem())...)
+			}
+		}
+	case reflect.Map:
+		for _, e := range entries(n) {
+			errs = append(errs, strayKeys(e.Value, t.Elem())...)
+		}
+	case reflect.Struct:
+		fields := fieldsByKey(t)
+		for _, e := range entries(n) {
+			if field, known := fields[keyOf(e)]; known {
+				errs = append(errs, strayKeys(e.Value, field.Type)...)
+				errs = append(errs, strayZero(e, field.Tag.Get("zero"))...)
+			} else if !e.Key.IsMergeKey() {
+				errs = append(errs, unknownKey(e, present(fields)))
+			}
+		}
+	}
+	return errs
+}
+
+// present are the keys that may be set; others are read to be refused.
+func present(fields map[string]reflect.StructField) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(key string) bool { return fields[key].Tag.Get("removed") != "" })
+}
+
+func checkDuration(n ast.Node) error {
+	at := n.GetToken().Position
+	if _, err := time.ParseDuration(n.GetToken().Value); err != nil {
+		return fmt.Errorf("line %d, column %d: want a duration such as 60s, got %s", at.Line, at.Column, n.GetToken().Value)
+	}
+	return nil
+}
+
+// strayZero refuses a duration of 0 where the field has advice for that.
+func strayZero(e *ast.MappingValueNode, advice string) []error {
+	token := e.Value.GetToken()
+	if d, err := time.ParseDuration(token.Value); advice == "" || err != nil || d != 0 {
+		return nil
+	}
+	return []error{fmt.Errorf("line %d, column %d: %s: %s: %s", token.Position.Line, token.Position.Column, keyOf(e), token.Value, advice)}
+}
+
+func unknownKey(e *ast.MappingValueNode, known []string) error {
+	key, at := keyOf(e), e.Key.GetToken().Position
+	meant := "known here: " + strings.Join(known, ", ")
+	if near := nearest.Key(key, known); near != "" {
+		meant = fmt.Sprintf("did you mean %q?", near)
+	}
+	return fmt.Errorf("line %d, column %d: unknown key %q; %s", at.Line, at.Column, key, meant)
+}
+
+// entries are those of a mapping; none for anything else.
+func entries(n ast.Node) []*ast.MappingValueNode {
+	switch m := n.(type) {
+	case *ast.MappingNode:
+		return m.Values
+	case *ast.MappingValueNode:
+		return []*ast.MappingValueNode{m}
+	case *ast.AnchorNode:
+		return entries(m.Value)
+	default:
+		return nil
+	}
+}
+
+func keyOf(e *ast.MappingValueNode) string { return e.Key.GetToken().Value }
+
+// fieldsByKey maps the keys of a struct to its fields.
+func fieldsByKey(t reflect.Type) map[string]reflect.StructField {
+	fields := map[string]reflect.StructField{}
+	for i := range t.NumField() {
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "-" {
+			fields[key] = t.Field(i)
+		}
+	}
+	return fields
+}

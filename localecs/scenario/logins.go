@@ -1,0 +1,84 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+)
+
+// awsIAM is the type of the auth methods by which tasks log in.
+const awsIAM = "aws-iam"
+
+// Redirect tells each new aws-iam auth method where the simulated STS and IAM
+// are, as an operator does whose Consul servers reach AWS by endpoints of their
+// own. It goes on until ctx ends.
+func Redirect(ctx context.Context, client *api.Client, awsEndpoint string) {
+	const pause = 100 * time.Millisecond // a refusal, or a server that is away
+	var index uint64
+	for ctx.Err() == nil {
+		methods, meta, err := client.ACL().AuthMethodList((&api.QueryOptions{WaitIndex: index}).WithContext(ctx))
+		for _, m := range methods {
+			if err == nil && m.Type == awsIAM {
+				err = redirect(ctx, client, m.Name, awsEndpoint)
+			}
+		}
+		if err == nil {
+			index = meta.LastIndex
+			continue
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// redirect leaves a method alone that has an endpoint.
+func redirect(ctx context.Context, client *api.Client, name, awsEndpoint string) error {
+	m, _, err := client.ACL().AuthMethodRead(name, (&api.QueryOptions{}).WithContext(ctx))
+	if err != nil || m == nil || redirected(m) {
+		return err
+	}
+	m.Config["STSEndpoint"], m.Config["IAMEndpoint"] = awsEndpoint, awsEndpoint
+	_, _, err = client.ACL().AuthMethodUpdate(m, (&api.WriteOptions{}).WithContext(ctx))
+	return err
+}
+
+func redirected(m *api.ACLAuthMethod) bool {
+	endpoint, _ := m.Config["STSEndpoint"].(string)
+	return endpoint != ""
+}
+
+// Missing is the first of the auth methods by which tasks cannot log in yet, and
+// why; empty when they can by all.
+func (l Look) Missing(ctx context.Context, methods []string) (string, error) {
+	q := (&api.QueryOptions{}).WithContext(ctx)
+	// To read one that does not exist is an error in the server's log.
+	known, _, err := l.Client.ACL().AuthMethodList(q)
+	if err != nil {
+		return "", fmt.Errorf("list auth methods: %w", err)
+	}
+	for _, name := range methods {
+		if !slices.ContainsFunc(known, func(m *api.ACLAuthMethodListEntry) bool { return m.Name == name }) {
+			return name + " does not exist", nil
+		}
+		m, _, err := l.Client.ACL().AuthMethodRead(name, q)
+		switch {
+		case err != nil:
+			return "", fmt.Errorf("read auth method %s: %w", name, err)
+		case m != nil && m.Type == awsIAM && !redirected(m):
+			return name + " does not know where STS is", nil
+		}
+		rules, _, err := l.Client.ACL().BindingRuleList(name, q)
+		if err != nil {
+			return "", fmt.Errorf("list binding rules of %s: %w", name, err)
+		}
+		if len(rules) == 0 {
+			return name + " has no binding rule", nil
+		}
+	}
+	return "", nil
+}

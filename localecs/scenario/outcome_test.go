@@ -1,0 +1,126 @@
+package scenario
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+func TestOnlyEssentialContainersCanFail(t *testing.T) {
+	t.Parallel()
+	begun := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+	code := func(n int) *int { return &n }
+	stopping := begun.Add(time.Minute)
+	for name, c := range map[string]struct {
+		view scheduler.ContainerView
+		want string
+	}{
+		"a good end":              {scheduler.ContainerView{Essential: true, ExitCode: code(0), StartedAt: begun, FinishedAt: begun.Add(1)}, ""},
+		"a bad one":               {scheduler.ContainerView{Essential: true, ExitCode: code(1), StartedAt: begun, FinishedAt: begun.Add(1)}, "exited with 1"},
+		"of no importance":        {scheduler.ContainerView{ExitCode: code(1), StartedAt: begun, FinishedAt: begun.Add(1)}, ""},
+		"out of memory":           {scheduler.ContainerView{Essential: true, ExitCode: code(137), Reason: "OutOfMemoryError: x", StartedAt: begun, FinishedAt: begun.Add(1)}, "exited with 137: OutOfMemoryError: x"},
+		"by the stop signal":      {scheduler.ContainerView{Essential: true, ExitCode: code(143), StartedAt: begun, FinishedAt: stopping.Add(1)}, ""},
+		"by a signal of its own":  {scheduler.ContainerView{Essential: true, ExitCode: code(143), StartedAt: begun, FinishedAt: stopping.Add(-1)}, "exited with 143"},
+		"never":                   {scheduler.ContainerView{Essential: true, Reason: "no image"}, "never ran: no image"},
+		"never, for ECS it ended": {scheduler.ContainerView{Essential: true, ExitCode: code(143)}, "never ran"},
+		"killed": {scheduler.ContainerView{Essential: true, ExitCode: code(137), StartedAt: begun, FinishedAt: stopping.Add(1)},
+			"had to be killed: it was still there 7 s (stopTimeout) after its stop signal; a program that is a container's first process hears of SIGTERM only if it handles it, or with initProcessEnabled"},
+	} {
+		if got := failure(c.view, stopping, 7, 143); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestOutcomesAreToldToPeopleAndMachines(t *testing.T) {
+	t.Parallel()
+	code, started, ended := 0, 0.5, 61.25
+	o := &PlainOutcome{
+		Name: "shop", Failures: []string{}, Elapsed: 61310 * time.Millisecond, LogDir: "/logs", Picture: "/timeline.html",
+		Tasks: []End{{Task: "shop", TaskID: "0123", StopCode: "UserInitiated", StoppedReason: "Task stopped by user", Containers: []ContainerEnd{
+			{Name: "web", Essential: true, ExitCode: &code, Health: "HEALTHY", StartedSeconds: &started, EndedSeconds: &ended},
+			{Name: "never-there", Reason: "no image"},
+		}}},
+	}
+	want := `
+shop: UserInitiated: Task stopped by user
+  container    essential  started  ended    exit  health
+  web          yes        0.50 s   61.25 s  0     HEALTHY
+  never-there             -        -        -
+
+Logs and metadata: /logs
+Timeline: /timeline.html
+shop: all essential containers ended well in 1m1.3s
+`
+	if diff := cmp.Diff(want, o.text()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	o.Failures = []string{"web exited with 1"}
+	if got := o.text(); !strings.HasSuffix(got, "timeline.html\nshop: FAILED: web exited with 1\n") {
+		t.Errorf("got %s", got)
+	}
+	var b bytes.Buffer
+	if err := o.Write(&b, true); err != nil {
+		t.Fatal(err)
+	}
+	_, object, _ := strings.Cut(b.String(), `"kind":`)
+	wantObject := `"report","name":"shop","ended":[{"task":"shop","task_id":"0123","stop_code":"UserInitiated","stopped_reason":"Task stopped by user",` +
+		`"containers":[{"name":"web","essential":true,"exit_code":0,"health":"HEALTHY","started_seconds":0.5,"ended_seconds":61.25},` +
+		`{"name":"never-there","essential":false,"exit_code":null,"reason":"no image"}]}],"failures":["web exited with 1"],"elapsed_ns":61310000000,"log_dir":"/logs","picture":"/timeline.html"}` + "\n"
+	if diff := cmp.Diff(wantObject, object); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestPrefixesHaveOneWidth(t *testing.T) {
+	t.Parallel()
+	dir := writeFile(t, map[string]string{"shop.json": shop, "job.json": job})
+	p := &PlainPlan{}
+	if _, err := p.read([]string{dir + "/shop.json"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{"shop/db": "db  | ", "shop/web": "web | "}, p.prefixes(false)); diff != "" {
+		t.Errorf("one task (-want +got):\n%s", diff)
+	}
+	if _, err := p.read([]string{dir + "/job.json"}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]string{
+		"shop/db": "\x1b[36mshop/db  | \x1b[0m", "shop/web": "\x1b[33mshop/web | \x1b[0m", "job/job": "\x1b[32mjob/job  | \x1b[0m",
+	}, p.prefixes(true)); diff != "" {
+		t.Errorf("two (-want +got):\n%s", diff)
+	}
+}
+
+func TestPeopleHearWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	c := &taskdef.Container{DependsOn: []taskdef.Dependency{{ContainerName: "db", Condition: "HEALTHY"}, {ContainerName: "setup", Condition: "SUCCESS"}}}
+	health := func(status string) *scheduler.HealthView { return &scheduler.HealthView{Status: status} }
+	for want, v := range map[string]scheduler.ContainerView{
+		"waits for db HEALTHY and setup SUCCESS": {KnownStatus: "PULLED", DesiredStatus: "RUNNING"},
+		"is stopping":                            {KnownStatus: "RUNNING", DesiredStatus: "STOPPED", Health: health("HEALTHY")},
+		"has no health yet":                      {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("")},
+		"is UNHEALTHY":                           {KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("UNHEALTHY")},
+	} {
+		if got := waiting(v, c); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, v := range []scheduler.ContainerView{
+		{KnownStatus: "STOPPED", DesiredStatus: "STOPPED"}, {KnownStatus: "RUNNING", DesiredStatus: "RUNNING"},
+		{KnownStatus: "RUNNING", DesiredStatus: "RUNNING", Health: health("HEALTHY")},
+	} {
+		if got := waiting(v, c); got != "" {
+			t.Errorf("%+v: got %q", v, got)
+		}
+	}
+	if got := waiting(scheduler.ContainerView{KnownStatus: "NONE", DesiredStatus: "RUNNING"}, &taskdef.Container{}); got != "waits" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -1,0 +1,171 @@
+package scenario
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/view"
+)
+
+// Recording is that of one run. Its methods may be called by several goroutines.
+type Recording struct {
+	mu       sync.Mutex
+	run      view.RecordedRun
+	requests buckets
+}
+
+// New begins a recording.
+func NewRecording() *Recording { return &Recording{requests: newBuckets()} }
+
+// Start notes which run it is; all times count from begun.
+func (r *Recording) Start(scenario, stopOrder string, begun time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.run.Scenario, r.run.StopOrder, r.run.Begun = scenario, stopOrder, begun
+}
+
+// Begin notes a task, which may have shown events before.
+func (r *Recording) Begin(t Task) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.task(t.Name)
+	known.ID, known.Address, known.Application = t.ID(), t.IP(), t.Application()
+	known.Containers = nil
+	for _, c := range t.Definition.ContainerDefinitions {
+		known.Containers = append(known.Containers, view.RecordedContainer{Name: c.Name, Essential: c.IsEssential(), HealthCheck: c.HealthCheck.Enabled()})
+	}
+}
+
+// task is the one of that name, made when it is new. The pointer is good until the
+// next one is made.
+func (r *Recording) task(name string) *view.RecordedTask {
+	if t := r.run.Task(name); t != nil {
+		return t
+	}
+	r.run.Tasks = append(r.run.Tasks, view.RecordedTask{Name: name})
+	return &r.run.Tasks[len(r.run.Tasks)-1]
+}
+
+// Note takes an event.
+func (r *Recording) Note(e Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.since(e.Time)
+	switch e.Kind {
+	case KindScenario, KindWaiting, KindTimeline, KindOutput:
+	case KindStepBegin:
+		r.run.Steps = append(r.run.Steps, view.RecordedStep{Text: e.Text, From: at, To: at})
+	case KindStepEnd:
+		end(r.run.Steps, func(s view.RecordedStep) bool { return s.Text == e.Text }, at, e.Error)
+	case KindFault:
+		r.run.Faults = append(r.run.Faults, view.RecordedStep{Text: e.Detail, Task: e.Task, From: at, To: at, Error: e.Error})
+	case KindFaultOver:
+		end(r.run.Faults, func(s view.RecordedStep) bool { return s.Text == e.Detail && s.To == s.From }, at, e.Error)
+	case KindTrafficBegin:
+		r.run.Phases = append(r.run.Phases, view.RecordedStep{Text: e.Address, Task: e.Task, From: at, To: at})
+	case KindTrafficEnd:
+		if n := len(r.run.Phases); n > 0 {
+			r.run.Phases[n-1].Text, r.run.Phases[n-1].To = e.Phase, at
+		}
+	default:
+		r.event(e, at)
+	}
+}
+
+// end ends the last that matches.
+func end(steps []view.RecordedStep, is func(view.RecordedStep) bool, at float64, err string) {
+	for i := len(steps) - 1; i >= 0; i-- {
+		if is(steps[i]) {
+			steps[i].To = at
+			if err != "" {
+				steps[i].Error = err
+			}
+			return
+		}
+	}
+}
+
+func (r *Recording) event(e Event, at float64) {
+	seen := view.RecordedEvent{
+		At: at, Kind: string(e.Kind), Container: e.Container, Service: e.Service, Check: e.Check,
+		Method: e.Method, Accessor: e.Accessor, Status: e.Status, Detail: e.Detail,
+	}
+	if seen.Status == "" && seen.Detail == "" {
+		seen.Detail = e.Text
+	}
+	if e.Task == "" {
+		r.run.Events = append(r.run.Events, seen)
+		return
+	}
+	t := r.task(e.Task)
+	t.Events = append(t.Events, seen)
+}
+
+// Request takes one of the traffic.
+func (r *Recording) Request(q Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	at := r.since(q.End)
+	i := r.requests.add(at, q)
+	for n := range r.run.Tasks {
+		if t := &r.run.Tasks[n]; q.Err == nil && names(q.Answer, t) {
+			r.requests.served(t.Name, i)
+			t.LastServed = &at
+		}
+	}
+}
+
+func (r *Recording) since(at time.Time) float64 {
+	if at.IsZero() {
+		at = time.Now()
+	}
+	return max(0, Seconds(at.Sub(r.run.Begun)))
+}
+
+// Judged is the history of a run that was judged now, with what was wrong.
+func (r *Recording) Judged(now time.Time, failures []string) *view.RecordedRun {
+	run := r.Run(now)
+	run.Outcome, run.Failures = view.Passed, nonNil(failures)
+	if len(failures) > 0 {
+		run.Outcome = view.Failed
+	}
+	return &run
+}
+
+// Broken is the history of a run that something has ended now, before it could be
+// judged.
+func (r *Recording) Broken(now time.Time, why error) *view.RecordedRun {
+	run := r.Run(now)
+	run.Outcome, run.Failures = view.Interrupted, []string{why.Error()}
+	return &run
+}
+
+// Run is the history until now: a copy. Of a run that ends in the middle of a phase
+// or a step, these end now.
+func (r *Recording) Run(now time.Time) view.RecordedRun {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	run := r.run
+	run.Seconds = r.since(now)
+	run.Tasks, run.Steps, run.Faults = nonNil(r.run.Tasks), nonNil(r.run.Steps), nonNil(r.run.Faults)
+	run.Phases, run.Events = nonNil(r.run.Phases), nonNil(r.run.Events)
+	for _, open := range [][]view.RecordedStep{run.Steps, run.Phases} {
+		if n := len(open); n > 0 && open[n-1].To == open[n-1].From {
+			open[n-1].To = run.Seconds
+		}
+	}
+	run.Requests = r.requests.counted()
+	for i := range run.Tasks {
+		t := &run.Tasks[i]
+		t.Containers, t.Events = nonNil(t.Containers), nonNil(t.Events)
+		// A container's time is its own, and may be before the one of what was told last.
+		slices.SortStableFunc(t.Events, func(a, b view.RecordedEvent) int { return cmp.Compare(a.At, b.At) })
+		t.Served = r.requests.of(t.Name)
+	}
+	return run
+}
+
+// list is a copy that is a list in JSON, also when it has nothing.
+func nonNil[T any](s []T) []T { return append([]T{}, s...) }

@@ -1,0 +1,139 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/view"
+)
+
+// Report is the outcome of a scenario.
+type Report struct {
+	Name string `json:"name"`
+	// StopOrder is file.StopReverse or file.StopAtOnce.
+	StopOrder string `json:"stop_order"`
+	// Tasks is how many were started.
+	Tasks int `json:"tasks"`
+	// Failures is empty when everything was as it must be.
+	Failures []string `json:"failures"`
+	// Answered, Failed and Slowest are about all the traffic, Phases about each
+	// part of it.
+	Answered int           `json:"answered"`
+	Failed   int           `json:"failed"`
+	Slowest  time.Duration `json:"slowest_ns"`
+	Phases   []JudgedPhase `json:"phases,omitempty"`
+	// Faults is how many were made; Seed has drawn the requests that they struck.
+	Faults int    `json:"faults,omitempty"`
+	Seed   uint64 `json:"seed,omitempty"`
+	// Left is what stays in Consul because a step has said so.
+	Left []ReportedLeftover `json:"left,omitempty"`
+	// Elapsed is the time of the whole run so far.
+	Elapsed time.Duration `json:"elapsed_ns"`
+	// Timeline is a table of each task's moments, for people.
+	Timeline string `json:"-"`
+	// LogDir has a log per container.
+	LogDir string `json:"log_dir"`
+	// Picture is the page that shows the run, History what it was drawn from.
+	Picture string            `json:"picture,omitempty"`
+	History *view.RecordedRun `json:"history,omitempty"`
+}
+
+// Phase is a judged phase of the traffic.
+type JudgedPhase struct {
+	Phase
+	// Verdict is "passed" or "FAILED", empty for a phase that has no limits.
+	Verdict string `json:"verdict,omitempty"`
+}
+
+// NewPhase judges a phase.
+func NewPhase(p Phase) JudgedPhase {
+	switch {
+	case !p.Limits.Say():
+		return JudgedPhase{Phase: p}
+	case p.Problem() == "":
+		return JudgedPhase{Phase: p, Verdict: passed}
+	default:
+		return JudgedPhase{Phase: p, Verdict: failed}
+	}
+}
+
+// Verdicts.
+const (
+	passed = "passed"
+	failed = "FAILED"
+)
+
+// Leftover is something of a task that stays in Consul, as a step has said.
+type ReportedLeftover struct {
+	Task string `json:"task"`
+	// What names it, Reason is the step's.
+	What   string `json:"what"`
+	Reason string `json:"reason"`
+}
+
+// String is what is left and why.
+func (l ReportedLeftover) String() string {
+	return fmt.Sprintf("%s, as %s", l.What, l.Reason)
+}
+
+// Text is the report for people.
+func (r *Report) Text() string {
+	var b strings.Builder
+	b.WriteString(r.Timeline)
+	b.WriteString(phaseTable(r.Phases))
+	b.WriteByte('\n')
+	if len(r.Phases) > 0 {
+		fmt.Fprintf(&b, "Requests: %d answered, %d failed, slowest %s\n", r.Answered, r.Failed, r.Slowest.Round(time.Millisecond))
+	}
+	if r.Faults > 0 {
+		fmt.Fprintf(&b, "Faults: %d, requests drawn by seed %d\n", r.Faults, r.Seed)
+	}
+	for _, l := range r.Left {
+		fmt.Fprintf(&b, "Left by %s: %s\n", l.Task, l)
+	}
+	fmt.Fprintf(&b, "Logs: %s\n", r.LogDir)
+	if r.Picture != "" {
+		fmt.Fprintf(&b, "Timeline: %s\n", r.Picture)
+	}
+	if len(r.Failures) == 0 {
+		fmt.Fprintf(&b, "%s: all checks passed in %s\n", r.Name, r.Elapsed.Round(100*time.Millisecond))
+	}
+	for _, f := range r.Failures {
+		fmt.Fprintf(&b, "%s: FAILED: %s\n", r.Name, strings.ReplaceAll(f, "\n", "\n  "))
+	}
+	return b.String()
+}
+
+// phaseTable shows the phases where there is more than a total to tell.
+func phaseTable(phases []JudgedPhase) string {
+	if len(phases) == 0 || len(phases) == 1 && phases[0].Verdict == "" {
+		return ""
+	}
+	width := len("phase")
+	for _, p := range phases {
+		width = max(width, len(p.Name))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nTraffic: no request is ever retried\n  %-*s  answered  failed     allowed  slowest  verdict\n", width, "phase")
+	for _, p := range phases {
+		line := fmt.Sprintf("  %-*s  %8d  %6d  %10s  %7s  %s", width, p.Name, p.Answered, p.Failed, p.Limits, p.Slowest.Round(time.Millisecond), p.Verdict)
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
+	}
+	return b.String()
+}
+
+// Write prints the report: text for people, one JSON object for machines.
+func (r *Report) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			Time time.Time `json:"time"`
+			Kind Kind      `json:"kind"`
+			*Report
+		}{time.Now(), KindReport, r})
+	}
+	_, err := io.WriteString(w, r.Text())
+	return err
+}

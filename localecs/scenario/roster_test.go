@@ -1,0 +1,82 @@
+package scenario_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+func definition(family string, containers ...string) *taskdef.TaskDefinition {
+	def := &taskdef.TaskDefinition{Family: family}
+	for _, name := range containers {
+		def.ContainerDefinitions = append(def.ContainerDefinitions, taskdef.Container{Name: name})
+	}
+	return def
+}
+
+func TestTasksAreInTheOrderOfTheirStart(t *testing.T) {
+	t.Parallel()
+	r := scenario.NewRoster()
+	for _, name := range []string{"a", "b", "c"} {
+		r.Add(scenario.Task{Name: name, Definition: definition(name, name)})
+	}
+	if len(r.Begun()) != 0 || r.Task("a").Task != nil || r.Task("d").Name != "" {
+		t.Errorf("before they begin: %+v", r.Begun())
+	}
+	r.Begin("c", &cluster.Task{})
+	r.Begin("a", &cluster.Task{})
+	var names []string
+	for _, task := range r.Begun() {
+		names = append(names, task.Name)
+	}
+	if d := cmp.Diff([]string{"c", "a"}, names); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+// What is handed out stays as it was, whoever changes the task meanwhile.
+func TestCopiesDoNotChange(t *testing.T) {
+	t.Parallel()
+	r := scenario.NewRoster()
+	r.Add(scenario.Task{Name: "a", Definition: definition("a", "x")})
+	r.Change("nobody", func(*scenario.Task) { t.Error("there is no such task") })
+	before := r.Task("a")
+	var changing sync.WaitGroup
+	for range 10 {
+		changing.Go(func() {
+			r.Change("a", func(task *scenario.Task) { task.Killed, task.MayEnd = append(task.Killed, "x"), true })
+			_ = append(r.Task("a").Killed, "y")
+		})
+	}
+	changing.Wait()
+	if after := r.Task("a"); len(before.Killed) != 0 || before.MayEnd || len(after.Killed) != 10 || !after.MayEnd {
+		t.Errorf("before %+v, after %+v", before, after)
+	}
+}
+
+func TestWhatIsInATask(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		def         *taskdef.TaskDefinition
+		application string
+		agent       bool
+	}{
+		{definition("web", "consul-client", "web", "log"), "web", true},
+		{definition("shop", "sidecar-proxy", "app"), "app", false},
+	} {
+		task := scenario.Task{Definition: tt.def}
+		if task.Application() != tt.application || task.HasAgent() != tt.agent {
+			t.Errorf("%s: application %s, agent %v", tt.def.Family, task.Application(), task.HasAgent())
+		}
+		alive := task.Dead()
+		task.Killed = []string{"app", "consul-client", "web", "log", "sidecar-proxy"}
+		if alive || !task.Dead() {
+			t.Errorf("%s: dead %v before it was killed, %v afterwards", tt.def.Family, alive, task.Dead())
+		}
+	}
+}

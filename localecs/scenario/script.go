@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// Limits of a script's waits. Whoever starts or comes back is judged by package
+// chaos; these end a run in which it does not.
+const (
+	startLimit = 3 * time.Minute
+	calmLimit  = 2 * time.Minute
+	// calm is how many seconds of traffic there are after everything serves again.
+	calm = 2
+)
+
+// Script is the scenario of a schedule: start all, send traffic, the schedule's
+// events at their times, wait until everything serves again, stop all.
+func (s *Setting) Script(sched chaos.Schedule) *file.Scenario {
+	scene := *s.scene
+	scene.Seed = sched.Seed
+	scene.Tasks = maps.Clone(s.scene.Tasks)
+	first, all := s.cast(sched, scene.Tasks)
+	scene.Steps = []file.Step{{Start: first}}
+	scene.Steps = append(scene.Steps, serving(first, startLimit)...)
+	traffic := s.traffic
+	scene.Steps = append(scene.Steps, file.Step{Traffic: &traffic})
+	scene.Steps = append(scene.Steps, s.acts(sched)...)
+	if len(sched.Faults()) > 0 {
+		scene.Steps = append(scene.Steps, file.Step{Await: &file.Await{FaultsOver: true, Within: sched.For + calmLimit}})
+	}
+	scene.Steps = append(scene.Steps, file.Step{At: &sched.For, Await: &file.Await{Requests: 1, Within: calmLimit}})
+	scene.Steps = append(scene.Steps, serving(sched.Survivors(s.World), calmLimit)...)
+	scene.Steps = append(scene.Steps,
+		file.Step{Await: &file.Await{Requests: calm * traffic.Rate, Within: calmLimit}},
+		file.Step{EndTraffic: &file.EndTraffic{}},
+		file.Step{Stop: &file.Stop{Tasks: all}})
+	return &scene
+}
+
+// serving awaits that each of the tasks is in the traffic.
+func serving(tasks []string, within time.Duration) []file.Step {
+	var steps []file.Step
+	yes := true
+	for _, name := range tasks {
+		steps = append(steps, file.Step{Await: &file.Await{Task: name, InTraffic: &yes, Within: within}})
+	}
+	return steps
+}
+
+// cast names the tasks: those of the beginning, and all. Replacements are added to
+// tasks.
+func (s *Setting) cast(sched chaos.Schedule, tasks map[string]file.Task) (first, all []string) {
+	for _, t := range s.World.Tasks {
+		first = append(first, t.Name)
+	}
+	all = slices.Clone(first)
+	for _, e := range sched.Events {
+		if e.By != "" {
+			tasks[e.By] = tasks[e.Instead]
+			all = append(all, e.By)
+		}
+	}
+	for name := range tasks {
+		if !slices.Contains(all, name) {
+			delete(tasks, name)
+		}
+	}
+	return first, all
+}
+
+// acts are the steps of the events, in the order of time: all faults at once, which
+// have times of their own, then ordinary life.
+func (s *Setting) acts(sched chaos.Schedule) []file.Step {
+	begin := time.Duration(0)
+	var steps []file.Step
+	for _, e := range sched.Events {
+		at, end := e.At, e.End()
+		if e.By != "" {
+			steps = append(steps, file.Step{At: &at, Start: []string{e.By}})
+		}
+		switch {
+		case e.Stop != "":
+			steps = append(steps, file.Step{At: &at, Stop: &file.Stop{Tasks: []string{e.Stop}, Background: true}})
+		case e.Unhealthy != "":
+			t := sched.Task(s.World, e.Unhealthy)
+			steps = append(steps,
+				file.Step{At: &at, Post: &file.Post{Task: e.Unhealthy, URL: t.Fail}},
+				file.Step{At: &end, Post: &file.Post{Task: e.Unhealthy, URL: t.Heal}})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b file.Step) int { return cmp.Compare(*a.At, *b.At) })
+	if faults := sched.Faults(); len(faults) > 0 {
+		steps = slices.Insert(steps, 0, file.Step{At: &begin, Faults: faults})
+	}
+	return steps
+}
+
+// YAML is a schedule as part of a scenario file: it takes the place of its seed,
+// tasks and steps.
+func (s *Setting) YAML(sched chaos.Schedule) (string, error) {
+	scene := s.Script(sched)
+	var b strings.Builder
+	fmt.Fprintf(&b, "seed: %d\ntasks:\n", scene.Seed)
+	for _, name := range slices.Sorted(maps.Keys(scene.Tasks)) {
+		text, err := yaml.MarshalWithOptions(scene.Tasks[name], yaml.Flow(true))
+		if err != nil {
+			return "", fmt.Errorf("write task %s: %w", name, err)
+		}
+		fmt.Fprintf(&b, "  %s: %s", name, text)
+	}
+	b.WriteString("steps:\n")
+	for i, step := range scene.Steps {
+		text, err := yaml.MarshalWithOptions(step, yaml.Flow(true))
+		if err != nil {
+			return "", fmt.Errorf("write step %d: %w", i+1, err)
+		}
+		fmt.Fprintf(&b, "  - %s", text)
+	}
+	return b.String(), nil
+}

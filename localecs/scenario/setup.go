@@ -1,0 +1,154 @@
+package scenario
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// configFile is where the server finds its configuration.
+const configFile = "/consul/config/server.json"
+
+// config is the configuration of the scenario's Consul server: ACLs on with
+// default deny, quick elections. It is no part of the command line, which every
+// local user can read: it has the management token.
+func config(managementToken string) string {
+	text, _ := json.Marshal(map[string]any{
+		"acl": map[string]any{
+			"enabled":        true,
+			"default_policy": "deny",
+			"tokens":         map[string]any{"initial_management": managementToken, "agent": managementToken},
+		},
+		"connect":              map[string]any{"enabled": true},
+		"disable_update_check": true,
+		"performance":          map[string]any{"raft_multiplier": 1},
+		"ports":                map[string]any{"grpc": 8502, "dns": -1},
+	})
+	return string(text)
+}
+
+// args is the server's command line: one server, and config.
+func args(c *file.Consul) []string {
+	return []string{
+		"consul", "agent", "-server", "-bootstrap-expect=1", "-log-level=warn",
+		"-node=consul-server", "-data-dir=/consul/data",
+		"-datacenter=" + cmp.Or(c.Datacenter, "dc1"), "-bind=" + c.Address, "-client=" + c.Address,
+		"-config-file=" + configFile,
+	}
+}
+
+// Ports are what the server listens on: server, Serf in the LAN and WAN, HTTP,
+// gRPC, and gRPC with TLS.
+func Ports() []network.Port {
+	var all []network.Port
+	for _, n := range []int{8300, 8301, 8302, 8500, 8502, 8503} {
+		all = append(all, network.Port{Number: n})
+	}
+	return append(all, network.Port{Number: 8301, Protocol: "udp"}, network.Port{Number: 8302, Protocol: "udp"})
+}
+
+// WaitLeader waits until the server takes ACL writes. It gives up when ctx ends
+// or the server has.
+func WaitLeader(ctx context.Context, client *api.Client, ended <-chan struct{}) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ended:
+			return errors.New("it ended")
+		case <-ctx.Done():
+			return err
+		case <-tick.C:
+		}
+	}
+}
+
+// SetUp makes what the scenario wants in Consul. Secrets of the tokens it makes
+// are returned by the name they have in the task definitions.
+func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
+	secrets := map[string]string{}
+	w := (&api.WriteOptions{}).WithContext(ctx)
+	for _, m := range c.AuthMethods {
+		if err := createAuthMethod(m, client, w, awsEndpoint); err != nil {
+			return nil, fmt.Errorf("auth method %s: %w", m.Name, err)
+		}
+	}
+	for i, t := range c.Tokens {
+		policy, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("scenario-token-%d", i+1), Rules: t.Rules}, w)
+		if err != nil {
+			return nil, fmt.Errorf("policy for %s: %w", t.Secret, err)
+		}
+		token, _, err := client.ACL().TokenCreate(&api.ACLToken{
+			Description: "scenario token for " + t.Secret,
+			Policies:    []*api.ACLTokenPolicyLink{{ID: policy.ID}},
+		}, w)
+		if err != nil {
+			return nil, fmt.Errorf("token for %s: %w", t.Secret, err)
+		}
+		secrets[t.Secret] = token.SecretID
+	}
+	for _, raw := range c.ConfigEntries {
+		entry, err := api.DecodeConfigEntry(raw)
+		if err != nil {
+			return nil, fmt.Errorf("config entry %v: %w", raw["Kind"], err)
+		}
+		if _, _, err := client.ConfigEntries().Set(entry, w); err != nil {
+			return nil, fmt.Errorf("config entry %s/%s: %w", entry.GetKind(), entry.GetName(), err)
+		}
+	}
+	return secrets, nil
+}
+
+// createAuthMethod makes an auth method that asks the simulated STS and IAM, and
+// its binding rule.
+func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions, awsEndpoint string) error {
+	if (m.BindService == "") == (m.BindRules == "") {
+		return errors.New("say either bindService or bindRules")
+	}
+	_, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{
+		Name: m.Name,
+		Type: "aws-iam",
+		Config: map[string]any{
+			"BoundIAMPrincipalARNs":  m.BoundPrincipals,
+			"EnableIAMEntityDetails": true,
+			"IAMEntityTags":          m.EntityTags,
+			"STSEndpoint":            awsEndpoint,
+			"IAMEndpoint":            awsEndpoint,
+		},
+	}, w)
+	if err != nil {
+		return err
+	}
+	rule := &api.ACLBindingRule{AuthMethod: m.Name, BindType: api.BindingRuleBindTypeService, BindName: m.BindService}
+	if m.BindRules != "" {
+		rule.BindType, rule.BindName = api.BindingRuleBindTypeRole, m.Name
+		if err := createRole(m, client, w); err != nil {
+			return err
+		}
+	}
+	_, _, err = client.ACL().BindingRuleCreate(rule, w)
+	return err
+}
+
+func createRole(m file.AuthMethod, client *api.Client, w *api.WriteOptions) error {
+	if _, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: m.Name, Rules: m.BindRules}, w); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	role := &api.ACLRole{Name: m.Name, Policies: []*api.ACLRolePolicyLink{{Name: m.Name}}}
+	if _, _, err := client.ACL().RoleCreate(role, w); err != nil {
+		return fmt.Errorf("role: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package scenario
+
+import (
+	"testing"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// newConsul is a server with ACLs for one test, and its administrator.
+func newConsul(t *testing.T) *api.Client {
+	t.Helper()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Require(t).Stop)
+	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// TestAuthMethodsBind: a service identity, or a role with rules.
+func TestAuthMethodsBind(t *testing.T) {
+	t.Parallel()
+	client := newConsul(t)
+	const rules = `node_prefix "" { policy = "write" }`
+	trusted := []string{"arn:aws:iam::123456789012:role/consul-ecs/*"}
+	scenario := &file.Consul{AuthMethods: []file.AuthMethod{
+		{Name: "services", BoundPrincipals: trusted, BindService: "web"},
+		{Name: "clients", BoundPrincipals: trusted, BindRules: rules},
+	}}
+	if _, err := SetUp(t.Context(), scenario, client, "http://127.0.0.1:1"); err != nil {
+		t.Fatal(err)
+	}
+	for method, want := range map[string]api.ACLBindingRule{
+		"services": {BindType: "service", BindName: "web"},
+		"clients":  {BindType: "role", BindName: "clients"},
+	} {
+		got, _, err := client.ACL().BindingRuleList(method, nil)
+		if err != nil || len(got) != 1 || got[0].BindType != want.BindType || got[0].BindName != want.BindName {
+			t.Errorf("%s: %+v, %v", method, got, err)
+		}
+	}
+	role, _, err := client.ACL().RoleReadByName("clients", nil)
+	if err != nil || role == nil || len(role.Policies) != 1 {
+		t.Fatalf("role %+v, %v", role, err)
+	}
+	policy, _, err := client.ACL().PolicyRead(role.Policies[0].ID, nil)
+	if err != nil || policy.Rules != rules {
+		t.Errorf("policy %+v, %v", policy, err)
+	}
+	for name, wrong := range map[string]file.AuthMethod{"neither": {Name: "x"}, "both": {Name: "x", BindService: "web", BindRules: rules}} {
+		if _, err := SetUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: say either bindService or bindRules" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

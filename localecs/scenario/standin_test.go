@@ -1,0 +1,168 @@
+package scenario
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+)
+
+// flagsOf is what flags of these names and values say.
+func flagsOf(t *testing.T, flags ...[2]string) *Flags {
+	t.Helper()
+	f := &Flags{}
+	set := map[string]func(string) error{"-image": f.Set, "-entrypoint": f.SetEntrypoint, "-cmd": f.SetCommand}
+	for _, flag := range flags {
+		if err := set[flag[0]](flag[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+func TestFlagsSayWhatTheyWant(t *testing.T) {
+	t.Parallel()
+	f := flagsOf(t, [2]string{"-image", "twice=sh"})
+	for _, c := range []struct {
+		set        func(string) error
+		text, want string
+	}{
+		{f.Set, "nginx:1.27", `want IMAGE=PROGRAM[,PROGRAM...], such as nginx:1.27=host, got "nginx:1.27"`},
+		{f.Set, "=sh", `want IMAGE=PROGRAM[,PROGRAM...], such as nginx:1.27=host, got "=sh"`},
+		{f.Set, "a=", "a: a program is missing; host stands for all that this machine has installed"},
+		{f.Set, "a=sh,,ls", "a: a program is missing; host stands for all that this machine has installed"},
+		{f.Set, "twice=ls", "twice is given twice"},
+		{f.SetCommand, "a", `want IMAGE=WORDS, such as nginx:1.27="nginx -g pid", got "a"`},
+		{f.SetCommand, `a=["sh", 1]`, `a: want words, or a JSON array of them such as ["sh","-c","date"]`},
+	} {
+		if err := c.set(c.text); err == nil || err.Error() != c.want {
+			t.Errorf("%s: got %v, want %s", c.text, err, c.want)
+		}
+	}
+}
+
+func TestImagesAreWhatFlagsSay(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	server := filepath.Join(dir, "server")
+	if err := os.WriteFile(server, []byte("#!/bin/sh\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	path := "PATH=/localecs/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+	base := runtime.Image{Entrypoint: []string{"/base"}, Cmd: []string{"base"}, Env: []string{"A=1"}, User: "5"}
+	for name, c := range map[string]struct {
+		flags [][2]string
+		base  runtime.Image
+		want  runtime.Image
+	}{
+		"an absolute path":     {[][2]string{{"-image", "i=" + server}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
+		"a place":              {[][2]string{{"-image", "i=" + server + ":/bin/nginx"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{"/bin/nginx": server}, Cmd: []string{"/bin/nginx"}, Env: []string{path}}},
+		"a directory":          {[][2]string{{"-image", "i=" + server + "," + dir + ":/data"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Files: map[string]string{"/data": dir}, Cmd: []string{server}, Env: []string{path}}},
+		"for all":              {[][2]string{{"-image", "*=" + server}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
+		"its own wins":         {[][2]string{{"-image", "*=nosuch"}, {"-image", "i=" + server}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{server}, Env: []string{path}}},
+		"a command":            {[][2]string{{"-image", "i=" + server}, {"-cmd", "i=x -y  z"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{"x", "-y", "z"}, Env: []string{path}}},
+		"words with spaces":    {[][2]string{{"-image", "i=" + server}, {"-cmd", `i=["sh","-c","a b"]`}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Cmd: []string{"sh", "-c", "a b"}, Env: []string{path}}},
+		"an entrypoint":        {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini --"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini", "--"}, Env: []string{path}}},
+		"an entrypoint, a cmd": {[][2]string{{"-image", "i=" + server}, {"-entrypoint", "i=tini"}, {"-cmd", "i=x"}}, runtime.Image{}, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"tini"}, Cmd: []string{"x"}, Env: []string{path}}},
+		"on top of the file":   {[][2]string{{"-image", "i=" + server}}, base, runtime.Image{Programs: map[string]string{server: server}, Entrypoint: []string{"/base"}, Cmd: []string{"base"}, Env: []string{path, "A=1"}, User: "5"}},
+		"nothing":              {nil, base, base},
+		"another image":        {[][2]string{{"-image", "j=" + server}}, base, base},
+	} {
+		got, err := flagsOf(t, c.flags...).Image("i", c.base)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		c.want.Name = "i"
+		if diff := cmp.Diff(c.want, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// A name on PATH is in a container wherever it is on this machine: definitions call
+// sh by any of its names.
+func TestAProgramHasAllItsPlaces(t *testing.T) {
+	t.Parallel()
+	got, err := flagsOf(t, [2]string{"-image", "i=sh"}).Image("i", runtime.Image{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []string{"/bin/sh", "/usr/bin/sh"} {
+		if _, err := os.Stat(p); err == nil && got.Programs[p] == "" {
+			t.Errorf("%s is not in the image: %v", p, got.Programs)
+		}
+	}
+	if len(got.Cmd) != 1 || filepath.Base(got.Cmd[0]) != "sh" {
+		t.Errorf("cmd %q", got.Cmd)
+	}
+}
+
+func TestHostIsWhatThisMachineHas(t *testing.T) {
+	t.Parallel()
+	got, err := flagsOf(t, [2]string{"-image", "i=host"}).Image("i", runtime.Image{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Files["/usr/bin"] == "" || got.Files["/usr/lib"] == "" || got.Files["/etc"] != "" || len(got.Cmd) != 0 {
+		t.Errorf("got %+v", got)
+	}
+	var resolver runtime.Resolver
+	if _, err := resolver.Binds(got); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhatThisMachineDoesNotHaveIsNamedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).Image("i", runtime.Image{})
+	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one that lies here
+-image i: /no/such/file: there is no such file
+-image i: sh:bin/sh: "bin/sh" is no path in a container: it begins with /
+-image i: ./nor-this: there is no such file`
+	if err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
+	t.Parallel()
+	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"}, [2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
+	_, err := f.Image("a", runtime.Image{})
+	if want := "-image a: /usr/bin/no-such-program: /usr/bin is this machine's and read-only; leave the place away, and the program comes first on PATH"; err == nil || err.Error() != want {
+		t.Errorf("got %v", err)
+	}
+	if _, err := f.Image("b", runtime.Image{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNamesAreThoseOfAllFlags(t *testing.T) {
+	t.Parallel()
+	f := flagsOf(t, [2]string{"-image", "b=sh"}, [2]string{"-image", "*=sh"}, [2]string{"-cmd", "a=x"}, [2]string{"-cmd", "b=x"}, [2]string{"-entrypoint", "c=x"})
+	if got := strings.Join(f.Names(), " "); got != "a b c" {
+		t.Errorf("got %s", got)
+	}
+	if !f.Knows("b") || !f.Knows("a") || flagsOf(t, [2]string{"-cmd", "a=x"}).Knows("a") {
+		t.Error("who has programs")
+	}
+}
+
+func FuzzSet(f *testing.F) {
+	for _, text := range []string{"a=b", "a=b,c:/d", "=", "a=[\"x\"]", "a=["} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		var flags Flags
+		if flags.Set(text) == nil && (len(flags.Names()) != 1 && flags.programs[All] == nil || strings.HasPrefix(text, "=")) {
+			t.Errorf("%q names %q", text, flags.Names())
+		}
+		if flags.SetCommand(text) == nil && !strings.Contains(text, "=") {
+			t.Errorf("%q was taken", text)
+		}
+	})
+}

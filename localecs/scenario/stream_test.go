@@ -1,0 +1,90 @@
+package scenario
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/view"
+)
+
+func TestLongSilencesAreBroken(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		out := Lines(&b, &b)
+		begun := time.Now()
+		var step atomic.Value
+		step.Store(stillWaiting(begun).Step)
+		end := out.Follow(func() view.State {
+			return view.State{Scenario: "hello", Begun: begun, Step: step.Load().(view.Step)}
+		})
+		news := func() {
+			out.Event(Event{Seconds: Seconds(time.Since(begun)), Kind: KindStatus, Task: "web", Text: "RUNNING"})
+		}
+		pass(21 * time.Second) // 10 and 20 s are told
+		news()
+		pass(9 * time.Second)
+		news() // nor is there a silence yet
+		step.Store(view.Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
+		pass(9 * time.Second)
+		step.Store(view.Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
+		pass(11 * time.Second)
+		step.Store(view.Step{Text: "start the Consul server", Begun: begun})
+		pass(10 * time.Second)
+		step.Store(view.Step{})
+		pass(time.Minute)
+		end()
+		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +
+			"  20.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 20 s of 90 s\n" +
+			"  21.00s  web                               RUNNING\n" +
+			"  30.00s  web                               RUNNING\n" +
+			"  49.00s  step       3 of 3                 still busy: stop api-1, 10 s\n" +
+			"  59.00s                                    still busy: start the Consul server, 59 s\n"
+		if b.String() != want {
+			t.Errorf("got\n%s\nwant\n%s", b.String(), want)
+		}
+	})
+}
+
+func TestSilenceAsAnObject(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var b bytes.Buffer
+		out := Objects(&b, &b)
+		begun := time.Now()
+		end := out.Follow(func() view.State { return stillWaiting(begun) })
+		pass(11 * time.Second)
+		end()
+		var e Event
+		if err := json.Unmarshal(b.Bytes(), &e); err != nil {
+			t.Fatal(err)
+		}
+		want := Event{
+			Time: e.Time, Seconds: 10, Scenario: "hello", Kind: KindWaiting, Step: 2, Steps: 3, TookSeconds: 10, WithinSeconds: 90,
+			SoFar: "1 of 2", Text: "still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s",
+		}
+		if e != want || !e.Time.Equal(begun.Add(10*time.Second)) {
+			t.Errorf("got %+v, want %+v", e, want)
+		}
+	})
+}
+
+func TestFollowEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var b bytes.Buffer
+		for _, follow := range []func(func() view.State) func(){Lines(&b, &b).Follow, Objects(&b, &b).Follow} {
+			end := follow(func() view.State { return view.State{} })
+			end()
+			end()
+		}
+		if took := time.Since(began); took != 0 || b.Len() > 0 {
+			t.Errorf("took %s and wrote %q", took, b.String())
+		}
+	})
+}

@@ -1,0 +1,115 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// Outcome is what came of one scenario among several.
+type Outcome struct {
+	// Name and StopOrder are the scenario's.
+	Name, StopOrder string
+	// Report is nil when it could not be run: Err says why.
+	Report *Report
+	Err    error
+}
+
+// Code is the outcome's exit code.
+func (o Outcome) Code() int {
+	switch {
+	case o.Err != nil:
+		return cli.ExitCode(o.Err)
+	case len(o.Report.Failures) > 0:
+		return cli.ExitRefused
+	}
+	return cli.ExitOK
+}
+
+// Code is the worst exit code: 3 could not be run, 2 a check failed, 1 usage.
+func Code(outcomes []Outcome) int {
+	worst := cli.ExitOK
+	for _, o := range outcomes {
+		worst = max(worst, o.Code())
+	}
+	return worst
+}
+
+// line is an outcome in a summary.
+type line struct {
+	Name      string  `json:"name"`
+	StopOrder string  `json:"stop_order"`
+	Tasks     int     `json:"tasks"`
+	Answered  int     `json:"answered"`
+	Failed    int     `json:"failed"`
+	Verdict   string  `json:"verdict"`
+	Seconds   float64 `json:"seconds"`
+	// Why is the first failure, or why there is no report.
+	Why string `json:"why,omitempty"`
+}
+
+func (o Outcome) line() line {
+	l := line{Name: o.Name, StopOrder: o.StopOrder, Verdict: passed}
+	if o.Err != nil {
+		l.Verdict, l.Why = "not run", o.Err.Error()
+		return l
+	}
+	r := o.Report
+	l.Tasks, l.Answered, l.Failed, l.Seconds = r.Tasks, r.Answered, r.Failed, r.Elapsed.Round(100*time.Millisecond).Seconds()
+	if len(r.Failures) > 0 {
+		l.Verdict, l.Why = failed, r.Failures[0]
+	}
+	return l
+}
+
+// WriteSummary prints one line for each outcome, as text or as one JSON object.
+func WriteSummary(w io.Writer, asJSON bool, outcomes []Outcome) error {
+	lines := make([]line, len(outcomes))
+	for i, o := range outcomes {
+		lines[i] = o.line()
+	}
+	if asJSON {
+		return json.NewEncoder(w).Encode(struct {
+			Time      time.Time `json:"time"`
+			Kind      Kind      `json:"kind"`
+			Scenarios []line    `json:"scenarios"`
+		}{time.Now(), KindSummary, lines})
+	}
+	_, err := io.WriteString(w, summaryText(lines))
+	return err
+}
+
+// maxWhy is where a reason is cut, in characters: the whole text is in the
+// scenario's own report.
+const maxWhy = 200
+
+func summaryText(lines []line) string {
+	width, good := len("scenario"), 0
+	for _, l := range lines {
+		width = max(width, len(l.Name))
+	}
+	var table, why strings.Builder
+	fmt.Fprintf(&table, "\nSummary\n  %-*s  stop order  tasks  answered  failed  verdict  seconds\n", width, "scenario")
+	for _, l := range lines {
+		fmt.Fprintf(&table, "  %-*s  %-10s  %5d  %8d  %6d  %-7s  %7.1f\n", width, l.Name, l.StopOrder, l.Tasks, l.Answered, l.Failed, l.Verdict, l.Seconds)
+		if l.Why != "" {
+			fmt.Fprintf(&why, "%s, %s: %s: %s\n", l.Name, l.StopOrder, l.Verdict, shortened(l.Why))
+		} else {
+			good++
+		}
+	}
+	return fmt.Sprintf("%s\n%s%d of %d passed\n", &table, &why, good, len(lines))
+}
+
+// shortened is text on one line of bearable length.
+func shortened(text string) string {
+	runes := []rune(strings.Join(strings.Fields(text), " "))
+	if len(runes) > maxWhy {
+		return string(runes[:maxWhy]) + "…"
+	}
+	return string(runes)
+}

@@ -1,0 +1,110 @@
+package scenario
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// Trial runs schedules in a setting.
+type Trial struct {
+	*Setting
+	// Prepare is scenario.Prepare with the programs of this machine.
+	Prepare func(*file.Scenario) (*Plan, error)
+	// Options are those of each run; its Observer is the trial's.
+	Options Options
+	// Rules say what may be lost; New sets the product's.
+	Rules []chaos.Rule
+}
+
+// New makes a trial of a setting.
+func NewTrial(s *Setting, prepare func(*file.Scenario) (*Plan, error)) *Trial {
+	return &Trial{Setting: s, Prepare: prepare, Rules: chaos.Rules()}
+}
+
+// Result is what came of a run.
+type Result struct {
+	chaos.Verdict
+	Schedule chaos.Schedule
+	Report   *Report
+	Observed chaos.Observed
+}
+
+// Run runs a schedule and judges it. The error is about a run that could not be.
+func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) {
+	script := t.Script(sched)
+	plan, err := t.Prepare(script)
+	if err != nil {
+		return nil, err
+	}
+	excuses := chaos.Excuses(sched, t.World, t.Rules)
+	o := t.Options
+	recorder := NewRecorder(o.Progress, t.observing(sched, excuses))
+	o.Progress, o.Observer = recorder, recorder
+	rep, err := plan.Run(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &Result{Schedule: sched, Report: rep, Observed: recorder.Observed(time.Now())}
+	r.Verdict = chaos.Check(sched, t.World, t.Rules, r.Observed)
+	for _, text := range rep.Failures {
+		r.Violations = append(r.Violations, chaos.Violation{Invariant: chaos.Serves, At: r.Observed.Ended, Text: text})
+	}
+	rep.Failures = nil
+	for _, v := range r.Violations {
+		rep.Failures = append(rep.Failures, v.String())
+	}
+	return r, nil
+}
+
+// observing says what the recorder has to look for.
+func (t *Trial) observing(sched chaos.Schedule, excuses []chaos.Excuse) RecorderOptions {
+	o := RecorderOptions{
+		Methods:  map[string]chaos.What{},
+		Services: t.scene.Checks.NoServices,
+		Serving:  map[string][]string{}, Healthy: map[string][]string{},
+		Stays: func(task string, what chaos.What) bool {
+			return slices.ContainsFunc(excuses, func(e chaos.Excuse) bool { return e.What == what && e.Task == task })
+		},
+	}
+	for _, m := range t.scene.Consul.AuthMethods {
+		// The services' identity comes from their role, the agent's rules from here.
+		o.Methods[m.Name] = chaos.ServiceToken
+		if m.BindRules != "" {
+			o.Methods[m.Name] = chaos.ClientToken
+		}
+	}
+	for name := range t.Script(sched).Tasks {
+		for _, c := range sched.Task(t.World, name).Containers {
+			switch c.Role {
+			case chaos.Application:
+				o.Healthy[name] = append(o.Healthy[name], c.Name)
+				fallthrough
+			case chaos.Proxy:
+				o.Serving[name] = append(o.Serving[name], c.Name)
+			}
+		}
+	}
+	return o
+}
+
+// Shrink looks for a shorter schedule that breaks one of the invariants that the
+// result has broken, by running at most so many, and says how many it has run.
+func (t *Trial) Shrink(ctx context.Context, r *Result, budget int) (shortest chaos.Schedule, tried int) {
+	broken := map[string]bool{}
+	for _, v := range r.Violations {
+		broken[v.Invariant] = true
+	}
+	shortest = chaos.Shrink(r.Schedule, t.World, budget, func(s chaos.Schedule) bool {
+		if ctx.Err() != nil {
+			return false
+		}
+		tried++
+		again, err := t.Run(ctx, s)
+		return err == nil && slices.ContainsFunc(again.Violations, func(v chaos.Violation) bool { return broken[v.Invariant] })
+	})
+	return shortest, tried
+}

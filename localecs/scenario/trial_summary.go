@@ -1,0 +1,167 @@
+package scenario
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+)
+
+// Summary is what there is to say of a seed.
+type Summary struct {
+	Time time.Time `json:"time"`
+	Kind Kind      `json:"kind"`
+	Seed uint64    `json:"seed"`
+	// Events is the schedule, a line each; Kinds counts them.
+	Events []string       `json:"events"`
+	Kinds  map[string]int `json:"kinds"`
+	// Answered and Failed are requests; what failed was excused unless it is among
+	// the violations.
+	Answered int `json:"answered"`
+	Failed   int `json:"failed"`
+	// Excused counts what failed by the rule that explains it.
+	Excused    map[string]int `json:"excused,omitempty"`
+	Violations []Violation    `json:"violations"`
+	// Shortest is the shortest schedule that still fails, as part of a scenario
+	// file, and Reruns how many were tried for it.
+	Shortest string  `json:"shortest,omitempty"`
+	Reruns   int     `json:"reruns,omitempty"`
+	Seconds  float64 `json:"seconds"`
+	LogDir   string  `json:"log_dir"`
+}
+
+// Violation is an invariant.Violation for machines.
+type Violation struct {
+	Invariant string  `json:"invariant"`
+	Task      string  `json:"task,omitempty"`
+	Seconds   float64 `json:"seconds"`
+	Text      string  `json:"text"`
+}
+
+// Summary is what there is to say of a seed's schedule.
+func (r *Result) Summary(seed uint64) Summary {
+	v := Summary{
+		Time: time.Now(), Kind: KindChaos, Seed: seed, Kinds: map[string]int{},
+		Answered: r.Report.Answered, Failed: r.Report.Failed, Excused: r.Excused,
+		Seconds: Seconds(r.Report.Elapsed), LogDir: r.Report.LogDir,
+	}
+	for _, e := range r.Schedule.Events {
+		v.Events = append(v.Events, strings.TrimSpace(e.String()))
+		v.Kinds[e.Kind()]++
+	}
+	for _, x := range r.Violations {
+		v.Violations = append(v.Violations, Violation{x.Invariant, x.Task, Seconds(x.At), x.Text})
+	}
+	return v
+}
+
+// Line is the verdict in a line.
+func (v Summary) Line() string {
+	verdict := "passed"
+	if len(v.Violations) > 0 {
+		verdict = fmt.Sprintf("FAILED: %s", v.Violations[0].Text)
+	}
+	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events), v.Answered, v.Failed, v.Seconds, verdict)
+}
+
+// violationsTold is how many of an invariant people are told of: a broken proxy
+// costs hundreds of requests. Machines get all.
+const violationsTold = 10
+
+// Text is the verdict for people.
+func (v Summary) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nChaos, seed %d: seconds after the traffic began\n", v.Seed)
+	for _, e := range v.Events {
+		fmt.Fprintf(&b, "  %s\n", e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.Excused)) {
+		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Excused[name], name)
+	}
+	told := map[string]int{}
+	for _, x := range v.Violations {
+		if told[x.Invariant]++; told[x.Invariant] <= violationsTold {
+			fmt.Fprintf(&b, "VIOLATED at %.2fs: %s: %s\n", x.Seconds, strings.TrimSpace(x.Task+" "+x.Invariant), x.Text)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(told)) {
+		if more := told[name] - violationsTold; more > 0 {
+			fmt.Fprintf(&b, "VIOLATED %d times more: %s\n", more, name)
+		}
+	}
+	if v.Shortest != "" {
+		fmt.Fprintf(&b, "The shortest schedule found in %d runs, in place of the scenario's tasks and steps:\n\n%s", v.Reruns, v.Shortest)
+	}
+	return b.String()
+}
+
+// Write prints the verdict: text for people, one JSON object for machines.
+func (v Summary) Write(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(w).Encode(v)
+	}
+	_, err := io.WriteString(w, v.Text())
+	return err
+}
+
+// Totals are those of several seeds.
+type Totals struct {
+	Time     time.Time      `json:"time"`
+	Kind     Kind           `json:"kind"`
+	Runs     int            `json:"runs"`
+	Seconds  float64        `json:"seconds"`
+	Answered int            `json:"answered"`
+	Failed   int            `json:"failed"`
+	Kinds    map[string]int `json:"kinds"`
+	// Violated are the seeds of runs in which an invariant broke.
+	Violated []uint64 `json:"violated"`
+}
+
+// Add counts a verdict in.
+func (t *Totals) Add(v Summary) {
+	if t.Kinds == nil {
+		t.Kinds = map[string]int{}
+	}
+	t.Runs++
+	t.Seconds += v.Seconds
+	t.Answered += v.Answered
+	t.Failed += v.Failed
+	for kind, n := range v.Kinds {
+		t.Kinds[kind] += n
+	}
+	if len(v.Violations) > 0 {
+		t.Violated = append(t.Violated, v.Seed)
+	}
+}
+
+// Write prints the totals.
+func (t *Totals) Write(w io.Writer, asJSON bool) error {
+	t.Time, t.Kind = time.Now(), KindSummary
+	if asJSON {
+		return json.NewEncoder(w).Encode(t)
+	}
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
+		kinds = append(kinds, fmt.Sprintf("%d %s", t.Kinds[kind], kind))
+	}
+	_, err := fmt.Fprintf(w, "%d runs in %s: %d requests answered, %d failed; events: %s; violated by %d seeds %v\n",
+		t.Runs, (time.Duration(t.Seconds) * time.Second), t.Answered, t.Failed, strings.Join(kinds, ", "), len(t.Violated), t.Violated)
+	return err
+}
+
+// stream keeps the schedules of a seed apart from whatever else is drawn by it.
+// Another number is another schedule for every seed there is.
+const stream = 0x6368616f73
+
+// Generate draws the schedule of a seed for the setting: the same one for ever.
+func (s *Setting) Generate(seed uint64, length time.Duration) chaos.Schedule {
+	made := chaos.Generate(rand.New(rand.NewPCG(seed, stream)), length, s.World)
+	made.Seed = seed
+	return made
+}

@@ -1,0 +1,88 @@
+package scenario
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// Requests judges all phases together, and the losses of those that have no
+// limits of their own.
+func Requests(phases []Phase, c file.Checks) (failures []string) {
+	answered, free := 0, Phase{}
+	for _, p := range phases {
+		answered += p.Answered
+		if !p.Limits.Say() {
+			free.Answered, free.Failed = free.Answered+p.Answered, free.Failed+p.Failed
+			if free.First == "" {
+				free.First = p.First
+			}
+		}
+	}
+	if free.Failed > c.FailedRequests {
+		failures = append(failures, fmt.Sprintf("%d of %d requests failed; %d may. First: %s", free.Failed, free.Answered+free.Failed, c.FailedRequests, free.First))
+	}
+	if answered < c.MinRequests {
+		failures = append(failures, fmt.Sprintf("only %d requests were answered; at least %d must be", answered, c.MinRequests))
+	}
+	return failures
+}
+
+// Disorder lists what an orderly task must not show at its end: a container that
+// never ran, that had to be killed or, when exits have to be clean, that has
+// failed. What a step has killed is spared.
+func Disorder(v scheduler.View, killed []string, clean bool) []string {
+	var problems []string
+	for _, c := range v.Containers {
+		spared := slices.Contains(killed, c.Name)
+		switch {
+		case c.KnownStatus != scheduler.StatusStopped:
+			problems = append(problems, "container "+c.Name+" is still "+c.KnownStatus)
+		case c.ExitCode == nil && c.Reason == "" && spared: // its task was killed before it started
+		case c.ExitCode == nil:
+			problems = append(problems, "container "+c.Name+" never ran: "+c.Reason)
+		case *c.ExitCode == 137 && !spared:
+			problems = append(problems, "container "+c.Name+" had to be killed")
+		case *c.ExitCode != 0 && clean && !spared:
+			problems = append(problems, fmt.Sprintf("container %s exited with %d", c.Name, *c.ExitCode))
+		}
+	}
+	return problems
+}
+
+// FirstFailed is the container of a task that was the first to end with another
+// code than 0; nil when none did. One that never started may have a code, too:
+// ECS gives it 143.
+func FirstFailed(v scheduler.View) *scheduler.ContainerView {
+	var first *scheduler.ContainerView
+	for i, c := range v.Containers {
+		if !c.StartedAt.IsZero() && c.ExitCode != nil && *c.ExitCode != 0 && (first == nil || c.FinishedAt.Before(first.FinishedAt)) {
+			first = &v.Containers[i]
+		}
+	}
+	return first
+}
+
+// WhyEnded is ECS's reason for a task's end, then the first container that
+// failed with its last word, which lastWord finds.
+func WhyEnded(v scheduler.View, lastWord func(container string) string) string {
+	why := Brief(v.StopCode + ": " + v.StoppedReason)
+	first := FirstFailed(v)
+	if first == nil {
+		return why
+	}
+	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, lastWord(first.Name))
+}
+
+// Brief is a reason without the engine's words, also after its stop code.
+func Brief(reason string) string {
+	code, rest, ok := strings.Cut(reason, ": ")
+	if code == scheduler.StopTaskFailedToStart && ok {
+		return code + ": " + runtime.Brief(rest)
+	}
+	return runtime.Brief(reason)
+}

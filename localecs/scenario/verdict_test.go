@@ -1,0 +1,78 @@
+package scenario_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+func TestRequestsAreJudgedTogether(t *testing.T) {
+	t.Parallel()
+	lossy := []scenario.Phase{
+		{Answered: 100, Failed: 9, Limits: file.Limits{Max: new(int)}}, // judged by itself
+		{Answered: 100, Failed: 1, First: "EOF"},
+		{Answered: 100, Failed: 2, First: "reset"},
+	}
+	for _, c := range []struct {
+		name   string
+		phases []scenario.Phase
+		checks file.Checks
+		want   []string
+	}{
+		{"nothing asked", nil, file.Checks{}, nil},
+		{"no traffic", nil, file.Checks{MinRequests: 1}, []string{"only 0 requests were answered; at least 1 must be"}},
+		{"losses of phases without limits", lossy, file.Checks{FailedRequests: 2}, []string{"3 of 203 requests failed; 2 may. First: EOF"}},
+		{"as many as may", lossy, file.Checks{FailedRequests: 3, MinRequests: 300}, nil},
+		{"too few in all", lossy, file.Checks{FailedRequests: 3, MinRequests: 301}, []string{"only 300 requests were answered; at least 301 must be"}},
+	} {
+		if diff := cmp.Diff(c.want, scenario.Requests(c.phases, c.checks)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestDisorderSparesWhatAStepHasKilled(t *testing.T) {
+	t.Parallel()
+	code := func(n int) *int { return &n }
+	v := scheduler.View{Containers: []scheduler.ContainerView{
+		{Name: "fine", KnownStatus: "STOPPED", ExitCode: code(0)},
+		{Name: "failed", KnownStatus: "STOPPED", ExitCode: code(1)},
+		{Name: "killed", KnownStatus: "STOPPED", ExitCode: code(137)},
+		{Name: "slow", KnownStatus: "STOPPED", ExitCode: code(137)},
+		{Name: "never", KnownStatus: "STOPPED", Reason: "no image"},
+		{Name: "unborn", KnownStatus: "STOPPED"},
+		{Name: "up", KnownStatus: "RUNNING"},
+	}}
+	want := []string{"container slow had to be killed", "container never never ran: no image", "container up is still RUNNING"}
+	if diff := cmp.Diff(want, scenario.Disorder(v, []string{"killed", "unborn"}, false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	want = append([]string{"container failed exited with 1"}, want...)
+	if diff := cmp.Diff(want, scenario.Disorder(v, []string{"killed", "unborn"}, true)); diff != "" {
+		t.Errorf("clean exits (-want +got):\n%s", diff)
+	}
+}
+
+func TestFirstFailed(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
+	code := func(n int) *int { return &n }
+	v := scheduler.View{Containers: []scheduler.ContainerView{
+		{Name: "fine", StartedAt: at, FinishedAt: at, ExitCode: code(0)},
+		{Name: "never", ExitCode: code(143)},
+		{Name: "second", StartedAt: at, FinishedAt: at.Add(2), ExitCode: code(1)},
+		{Name: "first", StartedAt: at, FinishedAt: at.Add(1), ExitCode: code(2)},
+		{Name: "runs", StartedAt: at},
+	}}
+	if got := scenario.FirstFailed(v); got == nil || got.Name != "first" {
+		t.Errorf("got %+v", got)
+	}
+	if got := scenario.FirstFailed(scheduler.View{Containers: v.Containers[:2]}); got != nil {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,193 @@
+package scenario
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Watcher follows every health check in Consul with one blocking query, so that
+// a change is seen as soon as the server knows it.
+type Watcher struct {
+	client  *api.Client
+	changed func(at time.Time, c *api.HealthCheck, status string)
+
+	mu     sync.Mutex // held for reading and replacing the fields below only
+	checks Checks
+	// stale says that the server was lost: the checks are those of before, or will
+	// not hold.
+	stale bool
+	wake  chan struct{} // closed and replaced at every change
+}
+
+// Checks is every check by node and ID. It is replaced, never changed.
+type Checks map[string]*api.HealthCheck
+
+// StatusGone stands for a check that is no longer in the catalog.
+const StatusGone = "gone"
+
+// NewWatcher makes a watcher; changed is called for each check whose status
+// changed, with StatusGone when it disappeared.
+func NewWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *Watcher {
+	return &Watcher{client: client, changed: changed, checks: Checks{}, wake: make(chan struct{})}
+}
+
+// lookAgain is how long the watcher waits for a server that it has lost.
+const lookAgain = 250 * time.Millisecond
+
+// Run watches until ctx ends. A failed query is repeated: the watcher only
+// observes, its gaps show as later times.
+func (w *Watcher) Run(ctx context.Context) {
+	var index uint64
+	for ctx.Err() == nil {
+		opts := consistent()
+		opts.WaitIndex, opts.WaitTime = index, 30*time.Second
+		checks, meta, err := w.client.Health().State(api.HealthAny, opts.WithContext(ctx))
+		if err != nil {
+			w.lose()
+		} else {
+			w.update(time.Now(), checks, w.isStale() && !w.knowsNodes(checks))
+		}
+		if !w.isStale() {
+			index = meta.LastIndex
+			continue
+		}
+		index = 0
+		select {
+		case <-time.After(lookAgain):
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (w *Watcher) lose() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stale = true
+}
+
+func (w *Watcher) isStale() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stale
+}
+
+// knowsNodes reports whether the server's gossip knows the nodes of the checks. A
+// server that has started again takes those that it does not out of the catalog as
+// soon as it leads, with all their services; they come back by themselves (Consul:
+// reconcileReaped).
+func (w *Watcher) knowsNodes(checks api.HealthChecks) bool {
+	members, err := w.client.Agent().MembersOpts(api.MembersOpts{})
+	if err != nil {
+		return false
+	}
+	return !slices.ContainsFunc(checks, func(c *api.HealthCheck) bool {
+		return !slices.ContainsFunc(members, func(m *api.AgentMember) bool { return strings.EqualFold(m.Name, c.Node) })
+	})
+}
+
+func (w *Watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
+	now := make(Checks, len(checks))
+	for _, c := range checks {
+		now[c.Node+"/"+c.CheckID] = c
+	}
+	w.mu.Lock()
+	old := w.checks
+	w.checks, w.stale = now, stale
+	close(w.wake)
+	w.wake = make(chan struct{})
+	w.mu.Unlock()
+	for id, c := range now {
+		if before := old[id]; before == nil || before.Status != c.Status {
+			w.changed(at, c, c.Status)
+		}
+	}
+	for id, c := range old {
+		if now[id] == nil {
+			w.changed(at, c, StatusGone)
+		}
+	}
+}
+
+// Until waits until ok holds for the present checks, asking again at every
+// change. What was so when the server was lost does not count.
+func (w *Watcher) Until(ctx context.Context, ok func(Checks) bool) error {
+	for {
+		w.mu.Lock()
+		checks, stale, wake := w.checks, w.stale, w.wake
+		w.mu.Unlock()
+		if !stale && ok(checks) {
+			return nil
+		}
+		select {
+		case <-wake:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Now returns the present checks and a channel that is closed when they change.
+func (w *Watcher) Now() (Checks, <-chan struct{}) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.checks, w.wake
+}
+
+// InTraffic reports whether Consul sends traffic to the task: it has a proxy, and
+// every check of its services and of the proxy's node passes.
+func (c Checks) InTraffic(taskID string) bool {
+	proxy, node := false, ""
+	for _, check := range c {
+		switch {
+		case !HasTask(check.ServiceID, taskID):
+		case check.Status != api.HealthPassing:
+			return false
+		case strings.HasSuffix(check.ServiceID, workload.ProxyID("")):
+			proxy, node = true, check.Node
+		}
+	}
+	return proxy && c.nodePasses(node)
+}
+
+// nodePasses reports whether the checks of the node itself pass, such as that of
+// its agent by gossip.
+func (c Checks) nodePasses(node string) bool {
+	for _, check := range c {
+		if check.Node == node && check.ServiceID == "" && check.Status != api.HealthPassing {
+			return false
+		}
+	}
+	return true
+}
+
+// Count counts the checks of a task by their status.
+func (c Checks) Count(taskID string) map[string]int {
+	n := map[string]int{}
+	for _, check := range c {
+		if HasTask(check.ServiceID, taskID) {
+			n[check.Status]++
+		}
+	}
+	return n
+}
+
+// Status is the status of the check that mirrors a container's ECS health,
+// empty when there is none.
+func (c Checks) Status(taskID, container string) string {
+	// Of the check ID all but the service's name, which is the configuration's
+	// to choose.
+	id := workload.CheckID(workload.ServiceID("", taskID), container)
+	for _, check := range c {
+		if strings.HasSuffix(check.CheckID, id) {
+			return check.Status
+		}
+	}
+	return ""
+}

@@ -1,0 +1,204 @@
+package scenario
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// at is a moment n seconds into a run.
+func watchedAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
+
+func TestInTraffic(t *testing.T) {
+	t.Parallel()
+	check := func(service, status string) *api.HealthCheck {
+		return &api.HealthCheck{ServiceID: service, Status: status}
+	}
+	for _, c := range []struct {
+		name   string
+		checks Checks
+		want   bool
+	}{
+		{"nothing known", nil, false},
+		{"no proxy yet", Checks{"a": check("api-1234", "passing")}, false},
+		{"all passing", Checks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
+		{"service critical", Checks{"a": check("api-1234", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, false},
+		{"proxy critical", Checks{"a": check("api-1234", "passing"), "b": check("api-1234-sidecar-proxy", "critical")}, false},
+		{"its node is critical", Checks{
+			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "critical"},
+		}, false},
+		{"another node is critical", Checks{
+			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "passing"},
+			"c": {Node: "m", CheckID: "serfHealth", Status: "critical"},
+		}, true},
+		{"another task is critical", Checks{"a": check("api-5678", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
+	} {
+		if got := c.checks.InTraffic("1234"); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
+func TestStatusOfAContainersCheck(t *testing.T) {
+	t.Parallel()
+	checks := Checks{
+		"a": {CheckID: "api-1234-api-consul-ecs", Status: "passing"},
+		"b": {CheckID: "api-1234-log-consul-ecs", Status: "critical"},
+		"c": {CheckID: "service:api-1234-sidecar-proxy:1", Status: "warning"},
+	}
+	for _, c := range []struct{ task, container, want string }{
+		{"1234", "api", "passing"},
+		{"1234", "log", "critical"},
+		{"1234", "web", ""},
+		{"5678", "api", ""},
+	} {
+		if got := checks.Status(c.task, c.container); got != c.want {
+			t.Errorf("container %s of %s: %q, want %q", c.container, c.task, got, c.want)
+		}
+	}
+}
+
+func TestWatcherTellsChangesOnly(t *testing.T) {
+	t.Parallel()
+	var told []string
+	w := NewWatcher(nil, func(_ time.Time, c *api.HealthCheck, status string) { told = append(told, c.CheckID+" "+status) })
+	w.update(watchedAt(0), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
+	w.update(watchedAt(1), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
+	w.update(watchedAt(2), api.HealthChecks{{Node: "n", CheckID: "a", Status: "passing"}}, false)
+	w.update(watchedAt(3), nil, false)
+	want := "a critical, a passing, a gone"
+	if got := strings.Join(told, ", "); got != want {
+		t.Errorf("told %q, want %q", got, want)
+	}
+}
+
+func TestWatcherUntilWakesAtAChange(t *testing.T) {
+	t.Parallel()
+	w := NewWatcher(nil, func(time.Time, *api.HealthCheck, string) {})
+	looks := make(chan int, 10)
+	done := make(chan error)
+	go func() {
+		done <- w.Until(t.Context(), func(c Checks) bool { looks <- len(c); return len(c) == 1 })
+	}()
+	if n := <-looks; n != 0 {
+		t.Errorf("first look saw %d checks", n)
+	}
+	w.update(watchedAt(0), api.HealthChecks{{Node: "n", CheckID: "a"}}, false)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// consul answers as a server whose catalog has the nodes, and whose gossip the
+// members; while it is down it answers nothing.
+type consul struct {
+	mu             sync.Mutex
+	down           bool
+	nodes, members []string
+	asked          int
+}
+
+func (c *consul) change(do func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	do()
+	c.asked = 0
+}
+
+// hears says that the watcher has seen what there is now.
+func (c *consul) hears() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked > 1
+}
+
+func (c *consul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	if c.down {
+		http.Error(w, "No cluster leader", http.StatusInternalServerError)
+		return
+	}
+	var answer any
+	switch r.URL.Path {
+	case "/v1/agent/members":
+		members := []*api.AgentMember{}
+		for _, name := range c.members {
+			members = append(members, &api.AgentMember{Name: name})
+		}
+		answer = members
+	case "/v1/health/state/any":
+		checks := api.HealthChecks{}
+		for _, name := range c.nodes {
+			checks = append(checks, &api.HealthCheck{Node: name, CheckID: "serfHealth", Status: api.HealthPassing})
+		}
+		answer = checks
+	}
+	w.Header().Set("X-Consul-Index", "0") // it has always changed
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// A server that is back takes the nodes that its gossip has not found again out of
+// the catalog: until it knows all that it has, nothing of what it says is awaited.
+func TestUntilDoesNotTrustAServerThatWasLost(t *testing.T) {
+	t.Parallel()
+	c := &consul{nodes: []string{"Web", "api"}, members: []string{"web", "api"}}
+	fake := httptest.NewServer(c)
+	defer fake.Close()
+	client, err := api.NewClient(&api.Config{Address: fake.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWatcher(client, func(time.Time, *api.HealthCheck, string) {})
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() { w.Run(ctx) })
+	defer running.Wait()
+	defer cancel()
+	both := func(c Checks) bool { return len(c) == 2 }
+	if err := w.Until(ctx, both); err != nil {
+		t.Fatal(err)
+	}
+	for _, lost := range []struct {
+		why string
+		do  func()
+	}{
+		{"it is down", func() { c.down = true }},
+		{"its gossip knows one of two", func() { c.down, c.members = false, []string{"web"} }},
+	} {
+		c.change(lost.do)
+		testkit.Eventually(t, "the watcher looks", c.hears)
+		now, cancel := context.WithCancel(ctx)
+		cancel()
+		if err := w.Until(now, both); err == nil {
+			t.Errorf("%s: trusted", lost.why)
+		}
+	}
+	c.change(func() { c.members = []string{"web", "api"} })
+	if err := w.Until(ctx, both); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCountIsOfOneTask(t *testing.T) {
+	t.Parallel()
+	checks := Checks{
+		"a": {ServiceID: "api-1234", Status: "passing"},
+		"b": {ServiceID: "api-1234-sidecar-proxy", Status: "passing"},
+		"c": {ServiceID: "api-1234-sidecar-proxy", Status: "critical"},
+		"d": {ServiceID: "api-5678", Status: "warning"},
+	}
+	if got := checks.Count("1234"); len(got) != 2 || got["passing"] != 2 || got["critical"] != 1 {
+		t.Errorf("got %v", got)
+	}
+}

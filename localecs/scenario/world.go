@@ -1,0 +1,164 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// minInstances is how many tasks of a service that is called there are at the
+// least: one may be troubled and two may end, and one is left.
+const minInstances = 4
+
+// Setting is what a trial takes from a scenario: all but its steps.
+type Setting struct {
+	World chaos.World
+	// scene has the tasks of the world, and no steps.
+	scene   *file.Scenario
+	traffic file.Traffic
+}
+
+// Name is the scenario's.
+func (s *Setting) Name() string { return s.scene.Name }
+
+// Take reads a scenario that somebody has written for its own sake. Its first
+// traffic step is the trial's, and posts to URLs that end in /fail and /ok are how
+// an application is told to be unhealthy.
+func Take(f *file.Scenario) (*Setting, error) {
+	read, _, err := file.Read(f)
+	if err != nil {
+		return nil, err
+	}
+	defs := read.Tasks
+	s := &Setting{scene: &file.Scenario{}, World: chaos.World{
+		Server: true, Endpoints: []string{chaos.Metadata, chaos.Credentials, chaos.Protection, chaos.STS, chaos.IAM, chaos.ECS},
+	}}
+	*s.scene = *f
+	s.scene.Tasks = maps.Clone(f.Tasks)
+	s.scene.Steps, s.scene.Services, s.scene.Checks = nil, nil, file.Checks{
+		// What a fault is about may have gone with one before.
+		NoTokensOf: f.Checks.NoTokensOf, NoServices: f.Checks.NoServices, FaultsMayMiss: true,
+	}
+	fails := map[string]string{}
+	for _, step := range f.Steps {
+		if step.Traffic != nil && s.traffic.Task == "" {
+			s.traffic = *step.Traffic
+		}
+		if url, ok := strings.CutSuffix(postURL(step), "/fail"); ok {
+			fails[defs[step.Post.Task].Family] = url
+		}
+	}
+	if len(f.Consul.AuthMethods) == 0 {
+		return nil, errors.New("chaos needs a scenario with consul.authMethods, such as examples/chaos: a controller that makes them would clean up as well")
+	}
+	if s.traffic.Task == "" {
+		return nil, errors.New("chaos needs a scenario with a traffic step: where requests enter")
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Tasks)) {
+		s.add(name, defs[name], fails)
+	}
+	return s, s.fill(defs, fails)
+}
+
+func postURL(s file.Step) string {
+	if s.Post == nil {
+		return ""
+	}
+	return s.Post.URL
+}
+
+// add makes a task known.
+func (s *Setting) add(name string, def *taskdef.TaskDefinition, fails map[string]string) {
+	t := chaos.Task{Name: name, Family: def.Family, Entry: name == s.traffic.Task, Containers: containersOf(def)}
+	if url := fails[def.Family]; url != "" {
+		t.Fail, t.Heal = url+"/fail", url+"/ok"
+	}
+	s.World.Tasks = append(s.World.Tasks, t)
+}
+
+// fill adds tasks of services that are called until there are enough, and leaves
+// out those that are too many: a scenario may have tasks for its later steps.
+func (s *Setting) fill(defs map[string]*taskdef.TaskDefinition, fails map[string]string) error {
+	count := map[string]int{}
+	s.World.Tasks = slices.DeleteFunc(s.World.Tasks, func(t chaos.Task) bool {
+		count[t.Family]++
+		return !t.Entry && count[t.Family] > minInstances
+	})
+	var last chaos.Task
+	for _, t := range s.World.Tasks {
+		if !t.Entry {
+			last = t
+		}
+	}
+	if last.Name == "" {
+		return errors.New("chaos needs a scenario with tasks that others call")
+	}
+	for _, t := range slices.Clone(s.World.Tasks) {
+		for n := count[t.Family] + 1; !t.Entry && count[t.Family] < minInstances; n++ {
+			name := fmt.Sprintf("%s-%d", t.Family, n)
+			if _, taken := s.scene.Tasks[name]; taken {
+				continue
+			}
+			s.scene.Tasks[name] = s.scene.Tasks[t.Name]
+			s.add(name, defs[t.Name], fails)
+			count[t.Family]++
+		}
+	}
+	return nil
+}
+
+// containersOf are those that keep running.
+func containersOf(def *taskdef.TaskDefinition) []chaos.Container {
+	var all []chaos.Container
+	for _, c := range def.ContainerDefinitions {
+		role, known := roleOf(c.Name)
+		if !known && !c.IsEssential() {
+			continue
+		}
+		one := chaos.Container{
+			Name: c.Name, Role: role, Program: programOf(role, c), Essential: c.IsEssential(),
+			Restarts: c.RestartPolicy != nil && c.RestartPolicy.Enabled,
+		}
+		if role != "" {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// roleOf is a container's role by its name; that of the application is not known
+// by it.
+func roleOf(name string) (role chaos.Role, known bool) {
+	switch name {
+	case workload.ContainerConsulClient:
+		return chaos.Agent, true
+	case workload.ContainerSidecarProxy:
+		return chaos.Proxy, true
+	case workload.ContainerHealthSync:
+		return chaos.HealthSync, true
+	case workload.ContainerMeshInit, workload.ContainerInstall:
+		return "", true
+	}
+	return chaos.Application, false
+}
+
+// programOf is the name of the program that does the container's work.
+func programOf(role chaos.Role, c taskdef.Container) string {
+	switch {
+	case role == chaos.Agent:
+		return "consul"
+	case role == chaos.HealthSync:
+		return "consul-ecs"
+	case len(c.Command) > 0:
+		return path.Base(c.Command[0])
+	}
+	return ""
+}

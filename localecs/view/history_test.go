@@ -1,0 +1,51 @@
+package view_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/localecs/view"
+)
+
+func TestAHistoryThatCannotBeDrawnIsRefused(t *testing.T) {
+	t.Parallel()
+	const head = `"scenario":"x","begun":"2026-01-02T03:04:05Z"`
+	for text, want := range map[string]string{
+		`{` + head + `}`: "",
+		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[0],"slowest_ms":[3]},"tasks":[{"name":"a","served":[1,2]}]}`: "",
+		`{}`: "it is no timeline of localecs",
+		`{` + head + `,"seconds":-1,"steps":[{"from":1e300,"to":2}]}`:                                      "3 times in it are not between 0 and 1e+07 s",
+		`{` + head + `,"tasks":[{"name":"a","last_served":-1,"events":[{"at":-1}]}],"events":[{"at":-2}]}`: "3 times in it",
+		`{` + head + `,"requests":{"bucket_seconds":0.1,"answered":[1],"lost":[]}}`:                        "want as many answered as lost",
+		`{` + head + `,"requests":{"bucket_seconds":0,"answered":[1],"lost":[0],"slowest_ms":[3]}}`:        "1 buckets of 0 s",
+		`{` + head + `,"requests":{"bucket_seconds":1e9,"answered":[1],"lost":[0],"slowest_ms":[3]}}`:      "1 buckets of 1e+09 s",
+		`{` + head + `,"tasks":[{"name":"a","served":[1]}]}`:                                               "1 buckets of 0 s",
+	} {
+		var run view.RecordedRun
+		if err := json.Unmarshal([]byte(text), &run); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if err := run.Check(); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+func TestTasksAreFoundByName(t *testing.T) {
+	t.Parallel()
+	run := view.RecordedRun{Tasks: []view.RecordedTask{{Name: "a"}, {Name: "b", ID: "1"}}}
+	if got := run.Task("b"); got == nil || got.ID != "1" || run.Task("c") != nil || strings.Join(run.Names(), " ") != "a b" {
+		t.Errorf("%+v of %v", got, run.Names())
+	}
+	for want, s := range map[string]view.RecordedStep{
+		"freeze api-1/envoy": {Task: "api-1", Text: "freeze api-1/envoy"}, "api-1 metadata hangs": {Task: "api-1", Text: "metadata hangs"}, "sts hangs": {Text: "sts hangs"},
+	} {
+		if got := s.About(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if e := (view.RecordedEvent{Kind: "check", Check: "synced", Service: "api", Status: "passing"}); e.String() != "check synced api passing" {
+		t.Errorf("%q", e)
+	}
+}

@@ -1,0 +1,154 @@
+package view_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/view"
+)
+
+// meshed is a task of the mesh from its start to its end.
+func meshedLanes() view.RecordedTask {
+	last := 41.5
+	t := view.RecordedTask{Name: "api-1", Application: "api", LastServed: &last, Containers: []view.RecordedContainer{
+		{Name: "consul-client"}, {Name: "consul-ecs-mesh-init"}, {Name: "sidecar-proxy", HealthCheck: true}, {Name: "api", HealthCheck: true},
+	}}
+	t.Events = []view.RecordedEvent{
+		status(1, "consul-client", "RUNNING", ""), status(1.1, "consul-ecs-mesh-init", "RUNNING", ""),
+		{At: 1.3, Kind: view.RecordedToken, Method: "services", Accessor: "t1", Status: "login"},
+		status(2, "consul-ecs-mesh-init", "STOPPED", "exit code 0"), status(2.1, "sidecar-proxy", "RUNNING", ""),
+		{At: 7, Kind: view.RecordedHealth, Container: "sidecar-proxy", Status: "HEALTHY"},
+		status(7.1, "api", "RUNNING", ""), {At: 7.1, Kind: view.RecordedStatus, Status: "RUNNING"},
+		{At: 12, Kind: view.RecordedHealth, Container: "api", Status: "HEALTHY"}, {At: 12.2, Kind: view.RecordedInTraffic, Status: "in"},
+		{At: 40, Kind: view.RecordedDesired, Status: "STOPPED", Detail: "Task stopped by user"},
+		{At: 40.1, Kind: view.RecordedInTraffic, Status: "out"},
+		status(42, "api", "STOPPED", "exit code 0"), status(42.2, "sidecar-proxy", "STOPPED", "exit code 0"),
+		{At: 42.3, Kind: view.RecordedToken, Method: "services", Accessor: "t1", Status: "logout"},
+		status(45, "consul-client", "STOPPED", "exit code 0"), {At: 45, Kind: view.RecordedStatus, Status: "STOPPED", Detail: "UserInitiated"},
+		{At: 45.5, Kind: view.RecordedCleared},
+	}
+	return t
+}
+
+func TestMomentsAreThoseOfTheTwoDiagrams(t *testing.T) {
+	t.Parallel()
+	task := meshedLanes()
+	lanes := view.LanesOf(task, 50)
+	start, _ := view.StartPhase(task, lanes, 50)
+	stop, _ := view.StopPhase(task, lanes, 50)
+	for _, c := range []struct {
+		what      string
+		got, want view.Phase
+	}{
+		{"start", start, view.Phase{From: 0.552, To: 12.648, Zero: 1, Moments: []view.Moment{
+			{"T0", "the first container runs", 1}, {"T1", "mesh-init is done", 2}, {"", "the proxy is healthy", 7},
+			{"T2", "the application starts", 7.1}, {"", "the application is healthy", 12}, {"", "in traffic", 12.2},
+		}, Facts: []view.Fact{
+			{"mesh-init", 0.9}, {"log-in after T0", 0.3}, {"proxy healthy after its start", 4.9},
+			{"application healthy after its start", 4.9}, {"in traffic after T0", 11.2},
+		}}},
+		{"stop", stop, view.Phase{From: 39.78, To: 45.72, Zero: 40, Moments: []view.Moment{
+			{"T0", "the task is asked to stop", 40}, {"T1", "critical in Consul", 40.1}, {"", "the application is gone", 42},
+			{"", "the proxy is gone", 42.2}, {"T2", "the agent is gone", 45}, {"T3", "the task is STOPPED", 45}, {"T4", "nothing is left of it in Consul", 45.5},
+		}, Facts: []view.Fact{
+			{"TERM to critical in Consul", 0.1}, {"TERM to its last answer", 1.5}, {"TERM to the application's end", 2},
+			{"TERM to STOPPED", 5}, {"TERM to nothing left", 5.5},
+		}}},
+	} {
+		if d := cmp.Diff(c.want, c.got, about()); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.what, d)
+		}
+	}
+}
+
+// about compares seconds to the microsecond.
+func about() cmp.Option {
+	return cmp.Comparer(func(a, b float64) bool { return a-b < 1e-6 && b-a < 1e-6 })
+}
+
+func TestATaskThatDiesBeforeItIsAskedToStop(t *testing.T) {
+	t.Parallel()
+	task := view.RecordedTask{Application: "app", Events: []view.RecordedEvent{
+		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"), {At: 5.1, Kind: view.RecordedDesired, Status: "STOPPED"},
+	}}
+	lanes := view.LanesOf(task, 6)
+	stop, stopped := view.StopPhase(task, lanes, 6)
+	if !stopped || stop.From > 5 || stop.Zero != 5.1 || stop.To < 6 {
+		t.Errorf("stopped %t: %+v", stopped, stop)
+	}
+	if got := view.StopNote(stop)(lanes[0]); got != "gone before, exit 1" {
+		t.Errorf("note %q", got)
+	}
+	if start, began := view.StartPhase(task, lanes, 6); !began || start.To > 5.5 {
+		t.Errorf("the start %+v goes on into the stop", start)
+	}
+	if _, began := view.StartPhase(view.RecordedTask{}, nil, 6); began {
+		t.Error("a task without a container has started")
+	}
+	if _, stopped := view.StopPhase(view.RecordedTask{}, nil, 6); stopped {
+		t.Error("a task that nobody has asked to stop has stopped")
+	}
+}
+
+func TestNotesSayWhatIsWorthKnowing(t *testing.T) {
+	t.Parallel()
+	task := meshedLanes()
+	task.Events = append(task.Events, view.RecordedEvent{At: 2, Kind: view.RecordedCheck, Check: "synced", Status: "critical"})
+	lanes := view.LanesOf(task, 50)
+	start, _ := view.StartPhase(task, lanes, 50)
+	stop, _ := view.StopPhase(task, lanes, 50)
+	got := map[string][2]string{}
+	for _, l := range lanes {
+		got[l.Name] = [2]string{view.StartNote(start)(l), view.StopNote(stop)(l)}
+	}
+	want := map[string][2]string{
+		"consul-client":        {"runs +0.00 s", "gone +5.00 s, exit 0"},
+		"consul-ecs-mesh-init": {"0.90 s, exit 0", "gone before, exit 0"},
+		"sidecar-proxy":        {"healthy +6.00 s", "gone +2.20 s, exit 0"},
+		"api":                  {"healthy +11.0 s", "gone +2.00 s, exit 0"},
+		"synced":               {"not passing", ""},
+		"in traffic":           {"+11.2 s", "out +0.10 s"},
+		"token services":       {"log-in +0.30 s", "logged out +2.30 s"},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}
+
+func TestALifeIsOneLane(t *testing.T) {
+	t.Parallel()
+	task := meshedLanes()
+	task.Events = append(task.Events[:10:10], append([]view.RecordedEvent{
+		{At: 20, Kind: view.RecordedHealth, Container: "api", Status: "UNHEALTHY"}, {At: 20.5, Kind: view.RecordedInTraffic, Status: "out"}, {At: 30, Kind: view.RecordedInTraffic, Status: "in"},
+	}, task.Events[10:]...)...)
+	life := view.LifeLane(task, view.LanesOf(task, 50), 50)
+	segments, marks := shape(life)
+	wantSegments := []segment{
+		{1, 12.2, view.LaneUnknown, false}, {12.2, 20.5, view.LaneHealthy, false}, {20.5, 30, view.LaneOut, false},
+		{30, 40, view.LaneHealthy, false}, {40, 40.1, view.LaneHealthy, true}, {40.1, 45, view.LaneOut, true},
+	}
+	// RUNNING before it serves is a state of its own.
+	wantSegments = append([]segment{{1, 7.1, view.LaneUnknown, false}, {7.1, 12.2, view.LaneOut, false}}, wantSegments[1:]...)
+	if d := cmp.Diff(wantSegments, segments) + cmp.Diff([]mark{{40, view.GlyphTerm}, {45, view.GlyphExit}, {20, view.GlyphSick}}, marks); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+	if got := view.LifeNote(life); got != "stopped in 5.00 s" {
+		t.Errorf("note %q", got)
+	}
+}
+
+func TestALifeOutsideOfTheMeshIsItsHealth(t *testing.T) {
+	t.Parallel()
+	task := view.RecordedTask{Name: "blog", Containers: []view.RecordedContainer{{Name: "mysql", HealthCheck: true, Essential: true}, {Name: "blog"}, {Name: "agent", HealthCheck: true}}, Events: []view.RecordedEvent{
+		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: view.RecordedStatus, Status: "RUNNING"},
+		{At: 4, Kind: view.RecordedHealth, Container: "mysql", Status: "HEALTHY"},
+		{At: 6, Kind: view.RecordedHealth, Container: "agent", Status: "UNHEALTHY"}, {At: 8, Kind: view.RecordedHealth, Container: "mysql", Status: "UNHEALTHY"},
+		{At: 8.1, Kind: view.RecordedDesired, Status: "STOPPED"}, {At: 9, Kind: view.RecordedStatus, Status: "STOPPED"}, status(9.5, "mysql", "STOPPED", ""),
+	}}
+	segments, _ := shape(view.LifeLane(task, view.LanesOf(task, 10), 10))
+	want := []segment{{1, 4, view.LaneUnknown, false}, {4, 8, view.LaneHealthy, false}, {8, 8.1, view.LaneUnhealthy, false}, {8.1, 9, view.LaneUnhealthy, true}}
+	if d := cmp.Diff(want, segments); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
+	}
+}

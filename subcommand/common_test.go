@@ -1,0 +1,39 @@
+package subcommand
+
+import (
+	"bytes"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+)
+
+// TestUsersRuntimeLimitsAreKept is not parallel: the limits belong to the whole
+// process.
+func TestUsersRuntimeLimitsAreKept(t *testing.T) {
+	const users, processors = 321, 3
+	percent, before := debug.SetGCPercent(users), runtime.GOMAXPROCS(processors)
+	defer func() {
+		debug.SetGCPercent(percent)
+		runtime.GOMAXPROCS(before)
+	}()
+	env := map[string]string{"GOGC": "321", "GOMAXPROCS": "3"}
+	for name, args := range map[string][]string{
+		"app-entrypoint":    nil, // without a command
+		"envoy-entrypoint":  nil,
+		"client-entrypoint": {"-stop-timeout=0s"},
+		"health-sync":       nil, // without a configuration
+	} {
+		var stdout, stderr bytes.Buffer
+		app := cli.App{Name: "consul-ecs", Commands: map[string]cli.Command{name: commands()[name]}}
+		cli.Main(app, append([]string{name}, args...), func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
+		if got := debug.SetGCPercent(users); got != users {
+			t.Errorf("%s changed the garbage collector's target to %d: %s", name, got, &stderr)
+		}
+		if got := runtime.GOMAXPROCS(processors); got != processors {
+			t.Errorf("%s changed the processors to %d: %s", name, got, &stderr)
+		}
+	}
+}
