@@ -112,7 +112,6 @@ func exemptions() []arch.Exemption {
 		{Where: "localecs/host/main.go", Rule: "environment", Reason: "it executes the same program again, with the same environment"},
 		{Where: "localecs/runtime/supervise.go", Rule: "environment", Reason: "it runs as the container's init: the environment is the container's"},
 		{Where: "localecs/host/hostcap.go", Rule: "undocumented", Reason: "one comment heads a block of one-line functions"},
-		{Where: "internal/bench", Rule: "package-size", Reason: "a program of measurements, each in a file of its own; nothing imports it"},
 		{Where: "aclrules", Rule: "package-size", Reason: "the ACL language, its resolution and its explanation share one vocabulary"},
 		{Where: "localecs/cluster", Rule: "package-size", Reason: "all that one running task needs on this machine"},
 		{Where: "localecs/command", Rule: "package-size", Reason: "one short file per command"},

@@ -39,16 +39,10 @@ type line struct {
 // start runs a program with exactly that environment; the figure's end kills
 // it.
 func (s *stage) start(env []string, args ...string) (*child, error) {
-	return s.startIn(nil, env, args...)
-}
-
-// startIn is start with namespaces and other things of the system's.
-func (s *stage) startIn(attr *syscall.SysProcAttr, env []string, args ...string) (*child, error) {
 	c := &child{name: args[0], lines: make(chan line, 64), ended: make(chan struct{}), log: &tail{}, ctx: s.ctx}
 	c.cmd = exec.Command(args[0], args[1:]...)
 	c.cmd.Env = append([]string{"PATH=/usr/bin:/bin"}, env...)
 	c.cmd.Stderr = c.log
-	c.cmd.SysProcAttr = attr
 	// What it started itself may hold the pipes longer than it lives.
 	c.cmd.WaitDelay = 100 * time.Millisecond
 	r, w, err := os.Pipe()

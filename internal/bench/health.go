@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -11,10 +10,9 @@ import (
 )
 
 const (
-	flips       = 24
-	idleCopies  = 3
-	idleTime    = 20 * time.Second
-	missingTime = 25 * time.Second
+	flips      = 24
+	idleCopies = 3
+	idleTime   = 20 * time.Second
 	// settleTime passes before an idle program is looked at.
 	settleTime = 2 * time.Second
 	pollPause  = 5 * time.Millisecond
@@ -113,77 +111,6 @@ func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 		return 0, err
 	}
 	return s.follows(c, id, healthy, start)
-}
-
-// missingFigure counts the writes for a container that the metadata does not
-// list and, as the peer, for one that is there.
-func missingFigure(s *stage) ([]row, error) {
-	c, err := s.consul(false)
-	if err != nil {
-		return nil, err
-	}
-	t, err := s.newTask("bench", workload.ContainerHealthSync, "app")
-	if err != nil {
-		return nil, err
-	}
-	if _, err := s.startHealthSync(c, t, "app", "gone"); err != nil {
-		return nil, err
-	}
-	if err := s.pause(missingTime); err != nil {
-		return nil, err
-	}
-	all := c.requests.take()
-	gone, there := writes(all, workload.CheckID(t.serviceID(), "gone")), writes(all, workload.CheckID(t.serviceID(), "app"))
-	what := fmt.Sprintf("missing container, first %.0f s: ", missingTime.Seconds())
-	peer := "a container that is there"
-	return []row{
-		{what + "registrations", count, "0", "1", sample{gone.registrations}, []reference{{peer, sample{there.registrations}}}},
-		{what + "status changes", count, "1", "1", sample{gone.changes}, []reference{{peer, sample{there.changes}}}},
-		{"missing container: repeated writes a minute", count, "59", "6 (TTL refresh)",
-			sample{gone.perMinute()}, []reference{{peer, sample{there.perMinute()}}}},
-	}, nil
-}
-
-// checkWrites are the writes for one check.
-type checkWrites struct {
-	registrations float64
-	// changes are updates that differ from the one before, repeats those that
-	// do not.
-	changes, repeats float64
-	// first and last are the moments of the first and the last update.
-	first, last time.Time
-}
-
-// perMinute is the rate of the repeats, 0 when there are none.
-func (w checkWrites) perMinute() float64 {
-	if w.repeats == 0 {
-		return 0
-	}
-	return w.repeats / w.last.Sub(w.first).Minutes()
-}
-
-func writes(es []exchange, checkID string) checkWrites {
-	var w checkWrites
-	body := ""
-	for _, e := range es {
-		if e.path == "/v1/agent/check/register" && strings.Contains(e.body, `"`+checkID+`"`) {
-			w.registrations++
-		}
-		if e.path != "/v1/agent/check/update/"+checkID {
-			continue
-		}
-		if w.first.IsZero() {
-			w.first = e.start
-		}
-		w.last = e.start
-		if e.body == body {
-			w.repeats++
-		} else {
-			w.changes++
-		}
-		body = e.body
-	}
-	return w
 }
 
 // idleFigure runs several health-syncs and several pollers side by side.

@@ -14,8 +14,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	localruntime "github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // Exit codes, as in the product.
@@ -41,24 +39,14 @@ func figures() []figure {
 		{"start", "mesh-init from start to exit", meshInitFigure},
 		{"late", "mesh-init when agent, servers, CA file or auth method are late", lateFigure},
 		{"health", "ECS health change to Consul check", healthFigure},
-		{"missing", "writes for a container that is not there", missingFigure},
 		{"idle", "memory and CPU of health-sync", idleFigure},
 		{"stop", "application stopped to Envoy's TERM", stopFigure},
 		{"drain", "memory of envoy-entrypoint, CPU while Envoy drains", drainFigure},
 		{"traffic", "Envoy listening to first request through the mesh", trafficFigure},
-		{"tasks", "localecs: start of ten tasks of five containers", tasksFigure},
-		{"many", "localecs: memory of two hundred tasks", manyFigure},
-		{"ecsapi", "localecs: the ECS API with ten thousand tasks", apiFigure},
-		{"controller", "acl-controller with up to ten thousand tasks", controllerFigure},
-		{"leftovers", "acl-controller: what 500 dead tasks left, together and one by one", leftoversFigure},
-		{"metadata", "localecs: task metadata, asked from inside tasks", metadataFigure},
 	}
 }
 
 func main() {
-	if localruntime.InitMain() {
-		return
-	}
 	if len(os.Args) > 1 && os.Args[1] == envoyRole {
 		os.Exit(playEnvoy(os.Args[2:]))
 	}

@@ -10,15 +10,10 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	localruntime "github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// TestMain lets the wrapper of a measurement start this binary as its child,
-// and localecs start it as a container.
+// TestMain lets the wrapper of a measurement start this binary as its child.
 func TestMain(m *testing.M) {
-	if localruntime.InitMain() {
-		return
-	}
 	if len(os.Args) > 1 && os.Args[1] == envoyRole {
 		os.Exit(playEnvoy(os.Args[2:]))
 	}

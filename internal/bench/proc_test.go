@@ -79,9 +79,6 @@ func FuzzParseProc(f *testing.F) {
 		if v, err := parseSchedstat(data); err != nil && v != 0 {
 			t.Errorf("value %s with error %v", v, err)
 		}
-		if v, err := parseParent(data); err != nil && v != 0 {
-			t.Errorf("parent %d with error %v", v, err)
-		}
 		if v, err := parseStat(data); err != nil && v != 0 {
 			t.Errorf("value %s with error %v", v, err)
 		}

@@ -62,29 +62,3 @@ func TestRecorderPassesOnAndRecords(t *testing.T) {
 		t.Errorf("recorded twice: %+v", again)
 	}
 }
-
-func TestWrites(t *testing.T) {
-	t.Parallel()
-	put := func(second int, path, body string) exchange {
-		e := at(second*1000, second*1000+1)
-		e.method, e.path, e.body = "PUT", path, body
-		return e
-	}
-	const update = "/v1/agent/check/update/"
-	got := writes([]exchange{
-		put(0, "/v1/agent/check/register", `{"ID":"c"}`),
-		put(0, update+"c", "critical"),
-		put(5, update+"c-2", "critical"),
-		put(6, "/v1/agent/check/register", `{"ID":"c-2"}`),
-		put(10, update+"c", "critical"),
-		put(20, update+"c", "critical"),
-		put(30, update+"c", "passing"),
-		put(40, update+"c", "critical"),
-	}, "c")
-	if got.registrations != 1 || got.changes != 3 || got.repeats != 2 || got.perMinute() != 3 {
-		t.Errorf("%+v, %v a minute; want 1 registration, 3 changes, 2 repeats, 3 a minute", got, got.perMinute())
-	}
-	if none := writes(nil, "c"); none.perMinute() != 0 {
-		t.Errorf("no writes are %v a minute", none.perMinute())
-	}
-}

@@ -37,15 +37,6 @@ func (s sample) median() float64 {
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// percentile is the smallest value that p percent of all do not exceed.
-func (s sample) percentile(p int) float64 {
-	if len(s) == 0 {
-		return 0
-	}
-	sorted := slices.Sorted(slices.Values(s))
-	return sorted[max(0, (len(sorted)*p+99)/100-1)]
-}
-
 // ratio is a's median over b's, 0 when b's is not positive.
 func ratio(a, b sample) float64 {
 	if m := b.median(); m > 0 {
@@ -60,7 +51,6 @@ type unit string
 const (
 	milliseconds unit = "ms"
 	seconds      unit = "s"
-	kilobytes    unit = "kB"
 	megabytes    unit = "MB"
 	percent      unit = "%"
 	count        unit = "count"

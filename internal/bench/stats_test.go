@@ -28,27 +28,6 @@ func TestSample(t *testing.T) {
 	}
 }
 
-func TestPercentile(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		values sample
-		p      int
-		want   float64
-	}{
-		{nil, 99, 0},
-		{sample{3}, 99, 3},
-		{sample{3}, 0, 3},
-		{sample{4, 1, 3, 2}, 50, 2},
-		{sample{4, 1, 3, 2}, 51, 3},
-		{sample{4, 1, 3, 2}, 99, 4},
-		{sample{4, 1, 3, 2}, 100, 4},
-	} {
-		if got := c.values.percentile(c.p); got != c.want {
-			t.Errorf("%d percent of %v: %v, want %v", c.p, c.values, got, c.want)
-		}
-	}
-}
-
 func TestRatio(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

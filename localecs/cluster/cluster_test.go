@@ -52,7 +52,7 @@ type world struct {
 	events []Event
 }
 
-func newWorld(t *testing.T, change func(*Options)) *world {
+func newWorld(t testing.TB, change func(*Options)) *world {
 	t.Helper()
 	w := &world{dir: t.TempDir()}
 	o := Options{
@@ -109,7 +109,7 @@ func (w *world) run(t *testing.T, change func(*taskdef.TaskDefinition), containe
 	return task
 }
 
-func wait(t *testing.T, task *Task) scheduler.View {
+func wait(t testing.TB, task *Task) scheduler.View {
 	t.Helper()
 	select {
 	case <-task.Done():
@@ -120,7 +120,7 @@ func wait(t *testing.T, task *Task) scheduler.View {
 }
 
 // until waits until the task's view fulfils a condition.
-func until(t *testing.T, task *Task, what string, ok func(scheduler.View) bool) {
+func until(t testing.TB, task *Task, what string, ok func(scheduler.View) bool) {
 	t.Helper()
 	deadline := time.After(testkit.Patience)
 	tick := time.NewTicker(5 * time.Millisecond)

@@ -69,10 +69,22 @@ func program(args []string) int {
 		for range time.Tick(5 * time.Millisecond) {
 			say("tick")
 		}
+	case "ask": // ask ADDRESS: the metadata endpoint and the server there in turns
+		return failed(askInTurns(args[1]))
+	case "answer": // answer ADDRESS: serves the task's metadata there
+		return failed(answerMetadata(args[1]))
 	case "net": // net [listen|dial]=ADDRESS...
 		return connect(args[1:])
 	default:
 		return 125
+	}
+	return 0
+}
+
+func failed(err error) int {
+	if err != nil {
+		fmt.Println(err)
+		return 1
 	}
 	return 0
 }

@@ -26,7 +26,7 @@ const epsilon = 5 * time.Second
 
 // newTools is a world with the image "tools": a shell, sleep, and this test
 // binary as /bin/helper.
-func newTools(t *testing.T, change func(*Options)) *world {
+func newTools(t testing.TB, change func(*Options)) *world {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
