@@ -27,6 +27,7 @@ func small() House {
 		Fields:      []Rule{{Name: "generation", Names: []string{"Generation"}, Allowed: []string{"p1", "n2"}, Why: "why"}},
 		Bans:        []Ban{{Package: "f2", Imports: []string{"example.org/api", "m/p1"}, Why: "why"}},
 		Unreachable: map[string]string{"cmd/x": "sim"},
+		Depths:      []Depth{{From: "cmd/x", Most: 4}, {From: "sim", Within: "sim", Most: 2}},
 	}
 }
 
@@ -121,6 +122,28 @@ func TestCheck(t *testing.T) {
 		},
 		"a test reaches nothing": {
 			files: map[string]string{"cmd/x/main.go": "", "cmd/x/main_test.go": "import _ \"m/sim\"", "sim/a.go": ""},
+		},
+		"deep": {
+			map[string]string{"cmd/x/main.go": "import _ \"m/f1\"", "f1/a.go": "import _ \"m/p1\"", "p1/a.go": "import _ \"m/p2\"", "p2/a.go": "import _ \"m/n1\"", "n1/a.go": ""},
+			[]string{"cmd/x:0: depth: 5 packages in a chain of imports, at most 4: cmd/x > f1 > p1 > p2 > n1"},
+		},
+		"deep within a directory": {
+			map[string]string{"sim/a.go": "import _ \"m/sim/b\"", "sim/b/b.go": "import _ \"m/sim/rules\"", "sim/rules/r.go": ""},
+			[]string{"sim:0: depth: 3 packages in a chain of imports, at most 2: sim > sim/b > sim/rules"},
+		},
+		"complex": {
+			map[string]string{
+				"f1/a.go":      "func simple(a, b bool) {\n" + strings.Repeat("if a && b {}\n", 7) + "}\nfunc intricate(a bool) {\n" + strings.Repeat("for a { switch { case a: default: } }\n", 7) + "func() { select { case <-c: default: } }()\n}",
+				"f1/a_test.go": "func f(a bool) {\n" + strings.Repeat("if a {}\n", 20) + "}",
+			},
+			[]string{"f1/a.go:intricate:12: complexity: complexity 16, at most 15"},
+		},
+		"context in a struct": {
+			map[string]string{
+				"f1/a.go":      "import \"context\"\ntype t struct { a int\nctx context.Context }\nfunc f(ctx context.Context) {}",
+				"f1/a_test.go": "import \"context\"\ntype t struct { ctx context.Context }", "kit/a.go": "import \"context\"\ntype t struct { ctx context.Context }",
+			},
+			[]string{"f1/a.go:5: context: a context in a struct: pass it as an argument"},
 		},
 		"ruled name": {
 			map[string]string{"f1/a.go": "import \"example.org/api\"\nvar c = api.NewClient()", "p2/a.go": "import \"example.org/api\"\nvar c = api.NewClient()"},

@@ -64,8 +64,8 @@ func (c *checker) banned(f *file) {
 	}
 }
 
-// reach follows the production imports of a main package.
-func (c *checker) reach() {
+// production is what the production files of each package import of the module.
+func (c *checker) production() map[string][]string {
 	imports := map[string][]string{}
 	for _, f := range c.files {
 		if f.test {
@@ -77,6 +77,38 @@ func (c *checker) reach() {
 			}
 		}
 	}
+	return imports
+}
+
+// depth finds chains of imports that are too long.
+func (c *checker) depth(imports map[string][]string) {
+	for _, d := range c.Depths {
+		longest := map[string][]string{}
+		var chain func(pkg string) []string
+		chain = func(pkg string) []string {
+			if known, ok := longest[pkg]; ok {
+				return known
+			}
+			var below []string
+			for _, to := range imports[pkg] {
+				if d.Within != "" && !covers(d.Within, to) {
+					continue
+				}
+				if found := chain(to); len(found) > len(below) {
+					below = found
+				}
+			}
+			longest[pkg] = append([]string{pkg}, below...)
+			return longest[pkg]
+		}
+		if found := chain(d.From); len(found) > d.Most {
+			c.report(d.From, 0, "depth", "%d packages in a chain of imports, at most %d: %s", len(found), d.Most, strings.Join(found, " > "))
+		}
+	}
+}
+
+// reach follows the production imports of a main package.
+func (c *checker) reach(imports map[string][]string) {
 	for main, unwanted := range c.Unreachable {
 		seen := map[string]bool{main: true}
 		for queue := []string{main}; len(queue) > 0; queue = queue[1:] {

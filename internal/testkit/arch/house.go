@@ -77,7 +77,18 @@ type House struct {
 	// Unreachable lists, for a main package, a directory that must not be
 	// linked into it.
 	Unreachable map[string]string
-	Exemptions  []Exemption
+	// Depths bound the chains of imports.
+	Depths     []Depth
+	Exemptions []Exemption
+}
+
+// Depth bounds the longest chain of production imports that begins with a package.
+type Depth struct {
+	From string
+	// Within counts the packages at and below this directory only; empty counts all.
+	Within string
+	// Most is the largest number of packages in a chain, From included.
+	Most int
 }
 
 // Violation is one broken rule.
@@ -97,7 +108,9 @@ func (v Violation) String() string {
 func (h House) Check(m *Module) []Violation {
 	c := &checker{House: h, Module: m}
 	c.arrows()
-	c.reach()
+	imports := c.production()
+	c.reach(imports)
+	c.depth(imports)
 	for _, f := range m.files {
 		c.names(f)
 		c.fields(f)
@@ -106,6 +119,8 @@ func (h House) Check(m *Module) []Violation {
 		c.habits(f)
 		c.logKeys(f)
 		c.shape(f)
+		c.complexity(f)
+		c.contexts(f)
 		c.documented(f)
 	}
 	c.packages()
