@@ -24,32 +24,44 @@ func (t *Table) change(q Query) Change {
 	switch {
 	case q.Resource.IsScalar():
 		t.raise(&c, q, t.own(q.Resource), Rule{Resource: q.Resource})
-	case q.Resource == Intention && q.Segment == "*" && q.Access == ReadAccess:
-		// Any service will do; the empty prefix is nobody's name.
-		t.raise(&c, q, t.of(Service).prefix[""], Rule{Resource: Service, Prefix: true})
-	case q.Resource == Intention && q.Segment == "*":
-		for _, e := range t.of(Service).sorted {
-			if e.grantsIntentions < LevelWrite && !(e.prefix && e.segment == "") {
-				t.raise(&c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment})
-			}
-		}
-		t.raise(&c, q, t.of(Service).prefix[""], Rule{Resource: Service, Prefix: true})
 	case q.Resource == Intention:
-		t.raise(&c, q, t.of(Service).exact[q.Segment], Rule{Resource: Service, Segment: q.Segment})
+		t.raiseIntention(&c, q)
 	case q.Access == WritePrefix:
-		keys := t.of(Key)
-		for _, e := range keys.below(q.Segment) {
-			if e.grants < LevelWrite && !(e.prefix && e.segment == q.Segment) {
-				t.raise(&c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment})
-			}
-		}
-		if covering := keys.longest(q.Segment); covering == nil || covering.grants < LevelWrite {
-			t.raise(&c, q, keys.prefix[q.Segment], Rule{Resource: Key, Prefix: true, Segment: q.Segment})
-		}
+		t.raisePrefix(&c, q)
 	default:
 		t.raise(&c, q, t.of(q.Resource).exact[q.Segment], Rule{Resource: q.Resource, Segment: q.Segment})
 	}
 	return c
+}
+
+// raiseIntention changes the rules of services, which carry those of intentions.
+func (t *Table) raiseIntention(c *Change, q Query) {
+	services := t.of(Service)
+	if q.Segment != "*" {
+		t.raise(c, q, services.exact[q.Segment], Rule{Resource: Service, Segment: q.Segment})
+		return
+	}
+	if q.Access != ReadAccess { // any service suffices to read
+		for _, e := range services.sorted {
+			if e.grantsIntentions < LevelWrite && !(e.prefix && e.segment == "") {
+				t.raise(c, q, e, Rule{Resource: Service, Prefix: e.prefix, Segment: e.segment})
+			}
+		}
+	}
+	t.raise(c, q, services.prefix[""], Rule{Resource: Service, Prefix: true})
+}
+
+// raisePrefix makes every key below a prefix writable.
+func (t *Table) raisePrefix(c *Change, q Query) {
+	keys := t.of(Key)
+	for _, e := range keys.below(q.Segment) {
+		if e.grants < LevelWrite && !(e.prefix && e.segment == q.Segment) {
+			t.raise(c, q, e, Rule{Resource: Key, Prefix: e.prefix, Segment: e.segment})
+		}
+	}
+	if covering := keys.longest(q.Segment); covering == nil || covering.grants < LevelWrite {
+		t.raise(c, q, keys.prefix[q.Segment], Rule{Resource: Key, Prefix: true, Segment: q.Segment})
+	}
 }
 
 // raise makes an entry, which may be nil, grant what the query needs: without

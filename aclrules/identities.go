@@ -1,6 +1,7 @@
 package aclrules
 
 import (
+	"context"
 	"slices"
 )
 
@@ -37,7 +38,7 @@ func (w *walk) gather(source Source, g Grants) {
 const afterLast = "\xff"
 
 // identities visits what was gathered.
-func (w *walk) identities() {
+func (w *walk) identities(ctx context.Context) {
 	w.policyID = afterLast
 	for _, s := range w.services {
 		source := s.source.step("service identity %q", s.identity.Name)
@@ -59,7 +60,7 @@ func (w *walk) identities() {
 		if !w.here(source, t.identity.Datacenters) {
 			continue
 		}
-		if p := w.template(source, t.identity); p != nil {
+		if p := w.template(ctx, source, t.identity); p != nil {
 			w.rules(source, p)
 		}
 	}
@@ -67,12 +68,12 @@ func (w *walk) identities() {
 
 // template is what a templated policy stands for: by the server's text where it
 // can be read, else as this program knows it. It visits why there is none.
-func (w *walk) template(source Source, t TemplatedPolicy) *ParsedPolicy {
+func (w *walk) template(ctx context.Context, source Source, t TemplatedPolicy) *ParsedPolicy {
 	known, err := Template(t.Template, t.Name)
-	if w.ended || w.get.Templates == nil {
+	if w.get.Templates == nil {
 		return w.usable(source, known, err)
 	}
-	text, readErr := w.get.Templates.Template(w.ctx, t.Template)
+	text, readErr := w.get.Templates.Template(ctx, t.Template)
 	if readErr != nil {
 		return w.usable(source, known, err)
 	}

@@ -64,7 +64,7 @@ func TestDisabledIsNeitherAnErrorNorARefusal(t *testing.T) {
 		if !errors.Is(found.Disabled, ErrDisabled) || found.Errors != nil || found.Refused != nil {
 			t.Errorf("%+v: %+v", s, found)
 		}
-		if _, err := m.resolver().RulesFor(context.Background(), s); !errors.Is(err, ErrDisabled) {
+		if _, err := rulesFor(m, s); !errors.Is(err, ErrDisabled) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}

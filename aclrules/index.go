@@ -14,9 +14,6 @@ type entry struct {
 	rules      []Sourced
 	level      int
 	intentions int // -1: none states intentions
-	// parent is the entry of the longest other prefix of this one's segment; of
-	// prefixes only.
-	parent *entry
 	// grants is the level in force; grantsIntentions that for intentions.
 	grants, grantsIntentions Level
 }
@@ -60,10 +57,8 @@ type index struct {
 	// sorted are all entries by segment, and segments theirs.
 	sorted   []*entry
 	segments []string
-	// lengths are those of the prefixes there are, ascending, and marks their
-	// beginnings of some of these lengths, each with its longest prefix.
+	// lengths are those of the prefixes, the longest first.
 	lengths []int
-	marks   map[string]*entry
 }
 
 func (i *index) settle() {
@@ -71,45 +66,15 @@ func (i *index) settle() {
 		e.settle()
 	}
 	slices.SortStableFunc(i.sorted, func(a, b *entry) int { return strings.Compare(a.segment, b.segment) })
-	var last *entry
 	i.segments = make([]string, len(i.sorted))
 	for at, e := range i.sorted {
 		i.segments[at] = e.segment
-		if !e.prefix {
-			continue
-		}
-		// The one before begins with every prefix of this one, or is one.
-		for last != nil && !strings.HasPrefix(e.segment, last.segment) {
-			last = last.parent
-		}
-		e.parent, last = last, e
-		if n, known := slices.BinarySearch(i.lengths, len(e.segment)); !known {
-			i.lengths = slices.Insert(i.lengths, n, len(e.segment))
+		if e.prefix {
+			i.lengths = append(i.lengths, len(e.segment))
 		}
 	}
-	i.marks = make(map[string]*entry, len(i.prefix))
-	for _, e := range i.prefix {
-		i.mark(e)
-	}
-}
-
-// mark lets longest find a prefix: on its way to the prefix's length it must
-// meet the prefix's beginnings of the lengths that it tries.
-func (i *index) mark(e *entry) {
-	for from, to := 0, len(i.lengths); from < to; {
-		middle := (from + to) / 2
-		n := i.lengths[middle]
-		if n > len(e.segment) {
-			to = middle
-			continue
-		}
-		longest := e
-		for longest != nil && len(longest.segment) > n {
-			longest = longest.parent
-		}
-		i.marks[e.segment[:n]] = longest
-		from = middle + 1
-	}
+	slices.SortFunc(i.lengths, func(a, b int) int { return b - a })
+	i.lengths = slices.Compact(i.lengths)
 }
 
 // find is the entry in force for a segment: the exact one, else the longest
@@ -121,29 +86,28 @@ func (i *index) find(segment string) *entry {
 	return i.longest(segment)
 }
 
-// longest is the entry of the longest prefix of a segment, nil for none. It
-// halves the lengths: a beginning that is marked can only be outdone by a longer
-// one, of one that is not only a shorter one can be there.
+// longest is the entry of the longest prefix of a segment, nil for none. Rules have
+// prefixes of few lengths, so each is tried.
 func (i *index) longest(segment string) *entry {
-	var found *entry
-	for from, to := 0, len(i.lengths); from < to; {
-		middle := (from + to) / 2
-		if n := i.lengths[middle]; n <= len(segment) {
-			if e, ok := i.marks[segment[:n]]; ok {
-				found, from = e, middle+1
-				continue
+	for _, n := range i.lengths {
+		if n <= len(segment) {
+			if e := i.prefix[segment[:n]]; e != nil {
+				return e
 			}
 		}
-		to = middle
 	}
-	return found
+	return nil
 }
 
 // covered are the entries of all prefixes of a segment, the longest first.
 func (i *index) covered(segment string) []*entry {
 	var found []*entry
-	for e := i.longest(segment); e != nil; e = e.parent {
-		found = append(found, e)
+	for _, n := range i.lengths {
+		if n <= len(segment) {
+			if e := i.prefix[segment[:n]]; e != nil {
+				found = append(found, e)
+			}
+		}
 	}
 	return found
 }

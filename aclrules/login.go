@@ -2,6 +2,7 @@ package aclrules
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -87,12 +88,9 @@ func (m AuthMethod) claims(e Entity) (fields any, vars map[string]string, err er
 }
 
 // login visits what the binding rules of a method would grant.
-func (w *walk) login(l Login) {
-	if w.ended {
-		return
-	}
+func (w *walk) login(ctx context.Context, l Login) {
 	source := Source{}.step("login by auth method %q", l.Method)
-	method, err := w.get.Logins.AuthMethod(w.ctx, l.Method)
+	method, err := w.get.Logins.AuthMethod(ctx, l.Method)
 	if err != nil {
 		w.fail(source, err)
 		return
@@ -102,7 +100,7 @@ func (w *walk) login(l Login) {
 		w.fail(source, err)
 		return
 	}
-	rules, err := w.get.Logins.BindingRules(w.ctx, l.Method)
+	rules, err := w.get.Logins.BindingRules(ctx, l.Method)
 	if err != nil {
 		w.fail(source, fmt.Errorf("list binding rules: %w", err))
 		return
@@ -126,7 +124,7 @@ func (w *walk) login(l Login) {
 	}
 	w.bound = false
 	for i, b := range rules {
-		w.grants(source.step("binding rule %s", short(b.ID)), all[i])
+		w.grants(ctx, source.step("binding rule %s", short(b.ID)), all[i])
 	}
 	if !w.bound {
 		w.fail(source, ErrNothing)

@@ -9,20 +9,8 @@ import (
 	"time"
 )
 
-// AuthorizationRuleResolver resolves references and subjects to rules.
-type AuthorizationRuleResolver interface {
-	// ReferenceRules resolves one reference to its rules, or an error and none.
-	// Namespace is empty or default: others match ErrEnterprise.
-	ReferenceRules(ctx context.Context, ref Reference, namespace string) ([]Sourced, error)
-	// VisitRulesFor calls visit with each rule of the subject and its source, and
-	// with each error met on the way; false ends the visit at once.
-	VisitRulesFor(ctx context.Context, subject Subject, visit Visitor)
-	// RulesFor returns every rule that can be had, and the errors of the others.
-	RulesFor(ctx context.Context, subject Subject) ([]Sourced, error)
-}
-
-// Visitor gets a rule, or an error, and where it comes from.
-type Visitor func(source fmt.Stringer, rule *Rule, err error) (more bool)
+// visitor is called with each rule and its source, and with each error on the way.
+type visitor func(source fmt.Stringer, rule *Rule, err error)
 
 // Subject is whose rules are asked for: all that is set counts together.
 type Subject struct {
@@ -35,8 +23,6 @@ type Subject struct {
 	Roles       []Link
 	// Login is what an auth method would grant.
 	Login *Login
-	// direct is what ReferenceRules asks about.
-	direct Grants
 }
 
 // Getters read what a Resolver needs. Without Templates the built-in ones are
@@ -63,16 +49,8 @@ type Resolver struct {
 	options ResolverOptions
 }
 
-var _ AuthorizationRuleResolver = (*Resolver)(nil)
-
 // New makes a resolver.
 func NewResolver(get Getters, o ResolverOptions) *Resolver { return &Resolver{get, o} }
-
-// RulesFor implements AuthorizationRuleResolver.
-func (r *Resolver) RulesFor(ctx context.Context, s Subject) ([]Sourced, error) {
-	result := r.Resolve(ctx, s)
-	return result.Rules, errors.Join(append(result.Errors, result.Refused, result.Disabled)...)
-}
 
 // Resolution is all that could be found out about a subject.
 type Resolution struct {
@@ -95,8 +73,8 @@ func (r *Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 		policyID string
 	}
 	var rules []pooled
-	w := r.walk(ctx)
-	w.visit = func(source fmt.Stringer, rule *Rule, err error) bool {
+	var w *walk
+	w = r.walk(func(source fmt.Stringer, rule *Rule, err error) {
 		switch {
 		case err == nil:
 			rules = append(rules, pooled{Sourced{Rule: rule, Source: source}, w.policyID})
@@ -109,19 +87,11 @@ func (r *Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 		default:
 			found.Errors = append(found.Errors, err)
 		}
-		return true
-	}
-	w.subject(s)
+	})
+	w.subject(ctx, s)
 	slices.SortStableFunc(rules, func(a, b pooled) int { return strings.Compare(a.policyID, b.policyID) })
 	for _, p := range rules {
 		found.Rules = append(found.Rules, p.Sourced)
 	}
 	return found
-}
-
-// VisitRulesFor implements AuthorizationRuleResolver.
-func (r *Resolver) VisitRulesFor(ctx context.Context, s Subject, visit Visitor) {
-	w := r.walk(ctx)
-	w.visit = visit
-	w.subject(s)
 }

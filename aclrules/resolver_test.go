@@ -16,15 +16,20 @@ var now = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 // visited is the whole visit as lines: "source: rule" or "source: !error".
 func visited(m *memory, s Subject) []string {
 	var lines []string
-	m.resolver().VisitRulesFor(context.Background(), s, func(source fmt.Stringer, rule *Rule, err error) bool {
+	m.resolver().walk(func(source fmt.Stringer, rule *Rule, err error) {
 		if err != nil {
 			lines = append(lines, "!"+err.Error())
-			return true
+			return
 		}
 		lines = append(lines, source.String()+": "+rule.Subject()+" = "+rule.Level)
-		return true
-	})
+	}).subject(context.Background(), s)
 	return lines
+}
+
+// rulesFor returns a subject's rules, and every error that counts.
+func rulesFor(m *memory, s Subject) ([]Sourced, error) {
+	found := m.resolver().Resolve(context.Background(), s)
+	return found.Rules, errors.Join(append(found.Errors, found.Refused, found.Disabled)...)
 }
 
 func want(t *testing.T, got []string, lines ...string) {
@@ -34,53 +39,7 @@ func want(t *testing.T, got []string, lines ...string) {
 	}
 }
 
-// S3.2, S3.3, S3.4: references.
-func TestReferenceKindSelectsTheGetter(t *testing.T) {
-	t.Parallel()
-	m := &memory{policies: policies("a", "b"), roles: map[string]Role{"ops": {ID: "r", Name: "ops", Grants: Grants{Policies: []Link{link("a"), link("b")}}}}}
-	for name, c := range map[string]struct {
-		ref  Reference
-		want string
-	}{
-		"policy":           {Reference{Kind: PolicyKind, Name: "a"}, `service "a"`},
-		"policy by ID":     {Reference{Kind: PolicyKind, ID: "id-b"}, `service "b"`},
-		"role":             {Reference{Kind: RoleKind, Name: "ops"}, `service "a", service "b"`},
-		"service identity": {Reference{Kind: ServiceIdentityKind, Name: "web"}, `service "web", service "web-sidecar-proxy", service_prefix "", node_prefix ""`},
-		"node identity":    {Reference{Kind: NodeIdentityKind, Name: "n"}, `node "n", service_prefix ""`},
-		"template":         {Reference{Kind: TemplatedPolicyKind, Template: "builtin/dns"}, `node_prefix "", service_prefix "", query_prefix ""`},
-	} {
-		rules, err := m.resolver().ReferenceRules(context.Background(), c.ref, "default")
-		var subjects []string
-		for _, r := range rules {
-			subjects = append(subjects, r.Rule.Subject())
-		}
-		if got := strings.Join(subjects, ", "); got != c.want || err != nil {
-			t.Errorf("%s: %s, %v", name, got, err)
-		}
-	}
-}
-
-func TestGetterErrorIsReturnedWithoutRules(t *testing.T) {
-	t.Parallel()
-	m := &memory{policies: policies("a")}
-	rules, err := m.resolver().ReferenceRules(context.Background(), Reference{Kind: PolicyKind, Name: "gone"}, "")
-	if rules != nil || !errors.Is(err, ErrDangling) || err.Error() != `policy "gone": it does not exist` {
-		t.Errorf("got %v, %v", rules, err)
-	}
-	if _, err := m.resolver().ReferenceRules(context.Background(), Reference{Kind: PolicyKind, Name: "a"}, "team"); !errors.Is(err, ErrEnterprise) {
-		t.Errorf("namespace: %v", err)
-	}
-}
-
-func TestUnknownKindIsQuoted(t *testing.T) {
-	t.Parallel()
-	_, err := (&memory{}).resolver().ReferenceRules(context.Background(), Reference{Kind: "x"}, "")
-	if err == nil || err.Error() != `unsupported reference kind "x"` {
-		t.Errorf("got %v", err)
-	}
-}
-
-// S3.5, S3.6 and S3.19: what can be had, and all that is wrong.
+// What can be had, and all that is wrong.
 func TestEverythingObtainableAndAnError(t *testing.T) {
 	t.Parallel()
 	m := &memory{
@@ -88,43 +47,15 @@ func TestEverythingObtainableAndAnError(t *testing.T) {
 		tokens:   map[string]Token{"t": {Grants: Grants{Policies: []Link{link("a"), link("b"), link("c")}}}},
 		errors:   map[string]error{"policy id-bb": ErrUnreadable},
 	}
-	rules, err := m.resolver().RulesFor(context.Background(), Subject{Token: "t"})
+	rules, err := rulesFor(m, Subject{Token: "t"})
 	if len(rules) != 2 || !errors.Is(err, ErrUnreadable) {
 		t.Errorf("got %v, %v", rules, err)
 	}
 	want(t, visited(m, Subject{Token: "t"}),
 		`token t → policy "a": service "a" = read`, `!token t → policy "b": it may not be read`, `token t → policy "c": service "c" = read`)
 	m.errors = nil
-	if _, err := m.resolver().RulesFor(context.Background(), Subject{Token: "t"}); err != nil {
+	if _, err := rulesFor(m, Subject{Token: "t"}); err != nil {
 		t.Errorf("an error of nothing: %v", err)
-	}
-}
-
-func TestFalseStopsAtOnce(t *testing.T) {
-	t.Parallel()
-	m := &memory{
-		policies: policies("a", "b"),
-		roles:    map[string]Role{"r": {ID: "id-r", Name: "r"}},
-		tokens: map[string]Token{"t": {Grants: Grants{
-			Policies: []Link{link("a"), link("b")}, Roles: []Link{link("r")}, ServiceIdentities: []ServiceIdentity{{Name: "web"}},
-		}}},
-	}
-	calls := 0
-	subject := Subject{Token: "t", PolicyLinks: []Link{link("b")}, Login: &Login{Method: "m"}}
-	m.resolver().VisitRulesFor(context.Background(), subject, func(fmt.Stringer, *Rule, error) bool {
-		calls++
-		return false
-	})
-	if calls != 1 {
-		t.Errorf("visited %d times after the end", calls)
-	}
-	want(t, m.asked, "token t", "policy id-aa")
-	calls, m.asked = 0, nil
-	m.errors = map[string]error{"token t": ErrNotFound}
-	m.resolver().VisitRulesFor(context.Background(), subject, func(fmt.Stringer, *Rule, error) bool { calls++; return false })
-	want(t, m.asked, "token t")
-	if calls != 1 {
-		t.Errorf("visited %d times after an error's end", calls)
 	}
 }
 
@@ -138,7 +69,7 @@ func TestFailedListingIsVisitedAndTheRestGoesOn(t *testing.T) {
 		`token t → policy "a": service "a" = read`, `!login by auth method "m": list binding rules: 500`)
 }
 
-// S3.9, S3.12, S3.13 and S3.18: order, sources, exact names.
+// Order, sources, exact names.
 func TestOrderIsDirectRolesIdentities(t *testing.T) {
 	t.Parallel()
 	m := &memory{
@@ -183,11 +114,11 @@ func TestDanglingRoleAndPolicyDoNotStopTheOthers(t *testing.T) {
 	}
 }
 
-// S3.1 is the assertion beside Resolver. S3.17: a visitor that goes on gets all.
+// A visitor that goes on gets all.
 func TestRulesForGathersWhatAVisitorSees(t *testing.T) {
 	t.Parallel()
 	m := &memory{policies: policies("a", "b"), tokens: map[string]Token{"": {Accessor: "self", Grants: Grants{Policies: []Link{link("a"), link("b")}}}}}
-	rules, err := m.resolver().RulesFor(context.Background(), Subject{Self: true})
+	rules, err := rulesFor(m, Subject{Self: true})
 	if err != nil || len(rules) != 2 || rules[1].Source.String() != `token self → policy "b"` {
 		t.Errorf("got %v, %v", rules, err)
 	}

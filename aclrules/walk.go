@@ -7,17 +7,16 @@ import (
 	"slices"
 )
 
-func (r *Resolver) walk(ctx context.Context) *walk {
-	return &walk{Resolver: r, ctx: ctx, policies: map[string]bool{}}
+func (r *Resolver) walk(visit visitor) *walk {
+	return &walk{Resolver: r, visit: visit, policies: map[string]bool{}}
 }
 
 // subject visits all that is set.
-func (w *walk) subject(s Subject) {
+func (w *walk) subject(ctx context.Context, s Subject) {
 	if s.Self || s.Token != "" {
-		w.token(s.Token)
+		w.token(ctx, s.Token)
 	}
-	w.grants(nil, s.direct)
-	w.grants(nil, Grants{Policies: s.PolicyLinks, Roles: s.Roles})
+	w.grants(ctx, nil, Grants{Policies: s.PolicyLinks, Roles: s.Roles})
 	for i, p := range s.Policies {
 		if p.ID == "" {
 			p.ID = fmt.Sprintf("text %d", i)
@@ -25,18 +24,16 @@ func (w *walk) subject(s Subject) {
 		w.policy(Source{}.step("policy %q", p.Name), p)
 	}
 	if s.Login != nil {
-		w.login(*s.Login)
+		w.login(ctx, *s.Login)
 	}
-	w.identities()
+	w.identities(ctx)
 }
 
 // walk is one visit. Identities are gathered first, since those of one name
 // count together wherever they come from.
 type walk struct {
 	*Resolver
-	ctx   context.Context
-	visit Visitor
-	ended bool
+	visit visitor
 	// bound: a role, policy or identity was there, or may be and cannot be read.
 	bound bool
 
@@ -56,27 +53,22 @@ type gathered[T any] struct {
 }
 
 func (w *walk) fail(source Source, err error) {
-	if !w.ended {
-		w.ended = !w.visit(source, nil, &sourceError{source, err})
-	}
+	w.visit(source, nil, &sourceError{source, err})
 }
 
 // rules visits a policy's rules.
 func (w *walk) rules(source Source, p *ParsedPolicy) {
 	for _, rule := range p.Rules {
-		if w.ended {
-			return
-		}
-		w.ended = !w.visit(source, rule, nil)
+		w.visit(source, rule, nil)
 	}
 }
 
-func (w *walk) token(accessor string) {
+func (w *walk) token(ctx context.Context, accessor string) {
 	source := tokenSource(accessor)
 	if accessor == "" {
 		source = Source{"the token"}
 	}
-	t, err := w.get.Tokens.Token(w.ctx, accessor)
+	t, err := w.get.Tokens.Token(ctx, accessor)
 	switch {
 	case err != nil:
 		w.fail(source, err)
@@ -87,7 +79,7 @@ func (w *walk) token(accessor string) {
 	case accessor == "" && t.Accessor != "":
 		source = tokenSource(t.Accessor)
 	}
-	w.grants(source, t.Grants)
+	w.grants(ctx, source, t.Grants)
 }
 
 func tokenSource(accessor string) Source {
@@ -106,17 +98,14 @@ func short(accessor string) string {
 }
 
 // grants visits direct policies, then roles, and gathers identities.
-func (w *walk) grants(source Source, g Grants) {
+func (w *walk) grants(ctx context.Context, source Source, g Grants) {
 	for _, l := range g.Policies {
-		w.link(source, l)
+		w.link(ctx, source, l)
 	}
 	w.gather(source, g)
 	for _, l := range g.Roles {
-		if w.ended {
-			return
-		}
 		at := source.step("role %q", l.label())
-		role, err := w.get.Roles.Role(w.ctx, l)
+		role, err := w.get.Roles.Role(ctx, l)
 		w.bound = w.bound || !errors.Is(err, ErrDangling)
 		if err != nil {
 			w.fail(at, err)
@@ -124,18 +113,18 @@ func (w *walk) grants(source Source, g Grants) {
 		}
 		at = source.step("role %q", role.Name)
 		for _, p := range role.Policies {
-			w.link(at, p)
+			w.link(ctx, at, p)
 		}
 		w.gather(at, role.Grants)
 	}
 }
 
 // link reads a policy and visits its rules, unless that was done before.
-func (w *walk) link(source Source, l Link) {
-	if w.ended || l.ID != "" && w.policies[l.ID] {
+func (w *walk) link(ctx context.Context, source Source, l Link) {
+	if l.ID != "" && w.policies[l.ID] {
 		return
 	}
-	p, err := w.get.Policies.Policy(w.ctx, l)
+	p, err := w.get.Policies.Policy(ctx, l)
 	w.bound = w.bound || !errors.Is(err, ErrDangling)
 	if err != nil {
 		w.policies[l.ID] = true
@@ -146,7 +135,7 @@ func (w *walk) link(source Source, l Link) {
 }
 
 func (w *walk) policy(source Source, p Policy) {
-	if w.ended || w.policies[p.ID] {
+	if w.policies[p.ID] {
 		return
 	}
 	w.policies[p.ID], w.policyID = true, p.ID

@@ -78,7 +78,7 @@ func (s *aclSubject) check() error {
 	if s.from != "" && s.accessor == "" && s.login.Method == "" && len(s.policyFiles) == 0 {
 		errs = append(errs, errors.New("-from needs a subject: -accessor, -login or -policy-file"))
 	}
-	if s.login.Method == "" && (len(s.tags)+len(s.claims)+len(s.groups) > 0 || s.login.Entity.Name+s.login.Entity.ID+s.login.Entity.Account+s.login.Entity.Path != "") {
+	if s.login.Method == "" && s.describesLogin() {
 		errs = append(errs, errors.New("-entity-..., -account-id, -claim and -group belong to -login METHOD"))
 	}
 	for tag, values := range s.tags {
@@ -93,6 +93,12 @@ func (s *aclSubject) check() error {
 		return &cli.UsageError{Err: errors.Join(errs...)}
 	}
 	return nil
+}
+
+// describesLogin reports whether a flag describes who logs in.
+func (s *aclSubject) describesLogin() bool {
+	e := s.login.Entity
+	return len(s.tags)+len(s.claims)+len(s.groups) > 0 || e.Name+e.ID+e.Account+e.Path != ""
 }
 
 // verdictOf reads a default policy; empty is Unknown.

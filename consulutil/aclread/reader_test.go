@@ -19,7 +19,7 @@ func resolve(r *Reader, s aclrules.Subject) aclrules.Resolution {
 	return aclrules.NewResolver(r.Getters(), aclrules.ResolverOptions{Datacenter: "dc1", Now: time.Now()}).Resolve(context.Background(), s)
 }
 
-// S3.20: a policy that ten roles share is read once, or comes with the token.
+// A policy that ten roles share is read once, or comes with the token.
 func TestSharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	t.Parallel()
 	o := newObjects(t)
@@ -58,23 +58,6 @@ func TestSharedPolicyIsReadOnceFromTheServer(t *testing.T) {
 	}
 	if n := c.requests("/v1/acl/policy/"); n != 1 {
 		t.Errorf("read %d times: %v", n, c.asked)
-	}
-}
-
-// S3.7: after the visitor's no there are no more requests.
-func TestNoMoreRequestsAfterTheEnd(t *testing.T) {
-	t.Parallel()
-	o := newObjects(t)
-	links := []aclrules.Link{{Name: o.policy("one").Name}, {Name: o.policy("two").Name}, {Name: o.policy("three").Name}}
-	c := newCounter(t)
-	visited := 0
-	aclrules.NewResolver(c.reader(t, testkit.ManagementToken).Getters(), aclrules.ResolverOptions{Datacenter: "dc1"}).
-		VisitRulesFor(context.Background(), aclrules.Subject{PolicyLinks: links, Login: &aclrules.Login{Method: "m"}}, func(fmt.Stringer, *aclrules.Rule, error) bool {
-			visited++
-			return false
-		})
-	if n := c.requests("/"); visited != 1 || n != 1 {
-		t.Errorf("%d visits, %d requests: %v", visited, n, c.asked)
 	}
 }
 

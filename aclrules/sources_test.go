@@ -4,25 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 	"testing"
 )
-
-// The behaviours S3.N of the specification that no other test is named after.
-
-func TestThreeMethods(t *testing.T) {
-	t.Parallel()
-	var r AuthorizationRuleResolver = (&memory{}).resolver()
-	kind := reflect.TypeFor[AuthorizationRuleResolver]()
-	var methods []string
-	for m := range kind.Methods() {
-		methods = append(methods, m.Name)
-	}
-	want(t, methods, "ReferenceRules", "RulesFor", "VisitRulesFor")
-	if rules, err := r.RulesFor(context.Background(), Subject{}); rules != nil || err != nil {
-		t.Errorf("of nobody: %v, %v", rules, err)
-	}
-}
 
 func TestVisitorGetsEachRuleAndEachError(t *testing.T) {
 	t.Parallel()
@@ -55,12 +38,12 @@ func TestEachRuleHasADescribableSource(t *testing.T) {
 		"3f2a1b0c-0000": `token 3f2a1b0c… → role "ops" → policy "web-w"`,
 		Anonymous:       `anonymous token → role "ops" → policy "web-w"`,
 	} {
-		rules, err := m.resolver().RulesFor(context.Background(), Subject{Token: accessor})
+		rules, err := rulesFor(m, Subject{Token: accessor})
 		if err != nil || len(rules) != 1 || rules[0].Source.String() != source || rules[0].Rule.Line != 1 {
 			t.Errorf("%s: %v, %v", accessor, rules, err)
 		}
 	}
-	rules, err := m.resolver().RulesFor(context.Background(), Subject{Roles: []Link{{Name: "ops"}}, Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
+	rules, err := rulesFor(m, Subject{Roles: []Link{{Name: "ops"}}, Policies: []Policy{{Name: "x.hcl", Rules: `acl = "read"`}}})
 	if err != nil || len(rules) != 2 || rules[0].Source.String() != `role "ops" → policy "web-w"` || rules[1].Source.String() != `policy "x.hcl"` {
 		t.Errorf("of a role and a text: %v, %v", rules, err)
 	}
@@ -98,12 +81,11 @@ func TestSourceQuotesTheBindingAndWhatItBinds(t *testing.T) {
 	m := iam(BindingRule{BindType: "role", BindName: "ops"}, BindingRule{BindType: "policy", BindName: "p"}, BindingRule{BindType: "service", BindName: "web"})
 	m.rules[0].ID = "0f9de17a-6465-404e-8b1b-2356dc13c2f8"
 	var sources []string
-	m.resolver().VisitRulesFor(context.Background(), Subject{Login: web()}, func(source fmt.Stringer, _ *Rule, _ error) bool {
+	m.resolver().walk(func(source fmt.Stringer, _ *Rule, _ error) {
 		if len(sources) == 0 || sources[len(sources)-1] != source.String() {
 			sources = append(sources, source.String())
 		}
-		return true
-	})
+	}).subject(context.Background(), Subject{Login: web()})
 	want(t, sources,
 		`login by auth method "m" → binding rule 0f9de17a… → role "ops" → policy "p"`,
 		`login by auth method "m" → binding rule c → service identity "web"`) // p was visited already
@@ -112,11 +94,11 @@ func TestSourceQuotesTheBindingAndWhatItBinds(t *testing.T) {
 func TestNoErrorsAreNil(t *testing.T) {
 	t.Parallel()
 	m := &memory{policies: policies("a"), tokens: map[string]Token{"t": {Grants: Grants{Policies: []Link{link("a"), link("gone")}}}}}
-	rules, err := m.resolver().RulesFor(context.Background(), Subject{Token: "t"})
+	rules, err := rulesFor(m, Subject{Token: "t"})
 	if err != nil || len(rules) != 1 {
 		t.Errorf("a dangling link is no error: %v, %v", rules, err)
 	}
-	_, err = m.resolver().RulesFor(context.Background(), Subject{Token: "none", PolicyLinks: []Link{link("a")}})
+	_, err = rulesFor(m, Subject{Token: "none", PolicyLinks: []Link{link("a")}})
 	if !errors.Is(err, ErrNotFound) {
 		t.Errorf("a refusal is one: %v", err)
 	}
