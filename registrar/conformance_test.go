@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,12 +83,6 @@ func TestAgentConforms(t *testing.T) {
 func TestAgentConformsWithACLs(t *testing.T) {
 	t.Parallel()
 	registrartest.Run(t, agentSubject(t, secured.Require(t)), "acl")
-}
-
-func TestFakeConforms(t *testing.T) {
-	t.Parallel()
-	fake := registrartest.NewFake()
-	registrartest.Run(t, registrartest.Subject{Registrar: fake, Check: fake.Check, Forget: fake.Forget}, "fake")
 }
 
 func TestAgentlessIsRefused(t *testing.T) {
@@ -305,23 +298,6 @@ func TestProxyHasMeshWideDefaults(t *testing.T) {
 	}
 	if l := p.AccessLogs; l == nil || !l.Enabled || l.Type != "file" || l.Path != "/dev/null" || l.TextFormat != "%START_TIME%" {
 		t.Errorf("access logs = %+v", l)
-	}
-}
-
-func TestFakeRecordsAndFails(t *testing.T) {
-	t.Parallel()
-	fake, w := registrartest.NewFake(), registrartest.Service(t, "web", "1")
-	boom := errors.New("boom")
-	fake.FailNext(boom)
-	if err := fake.Register(context.Background(), "", w); !errors.Is(err, boom) {
-		t.Errorf("error = %v", err)
-	}
-	if err := fake.EnsureCheck(context.Background(), "", w, w.SyncChecks[0], "passing", ""); err != nil {
-		t.Error(err)
-	}
-	want := []string{"register web-1", "ensure web-1-app-consul-ecs passing"}
-	if got := fake.Ops(); !slices.Equal(got, want) {
-		t.Errorf("ops = %v, want %v", got, want)
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package registrartest holds the conformance suite that every registrar must
-// pass, and a fake registrar that records, for the tests of flows.
+// pass.
 //
 // Owns: what callers may rely on, whatever the registrar.
 // Never does: run outside tests.
