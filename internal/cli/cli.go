@@ -50,6 +50,8 @@ type Command struct {
 	// FlagsAnywhere says that flags may follow arguments, too, up to "--": of a
 	// command none of whose arguments are a program's line.
 	FlagsAnywhere bool
+	// Removed are flags of earlier versions, each with the words that say what replaces it.
+	Removed map[string]string
 	// Complete are the words that a shell offers as the value of a flag, or, for the
 	// empty flag, after args. Without any, or when it is nil, names of files are
 	// offered.
@@ -101,6 +103,9 @@ func NewLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error)
 type App struct {
 	Name, Version string
 	Commands      map[string]Command
+	// Removed are commands of earlier versions, each with the words that say what
+	// replaces it.
+	Removed map[string]string
 }
 
 // UsageError is a mistake in the call or the configuration: exit 1, printed
@@ -235,7 +240,7 @@ func (e *entry) Run(args []string) int {
 		return ExitOK
 	case err != nil:
 		// Not the whole help: the mistake would scroll away.
-		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name, guess(err, fs), e.program, e.name)
+		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name, guess(err, fs, e.cmd.Removed), e.program, e.name)
 		return ExitUsage
 	}
 	inv.Line, inv.Args = append([]string{e.name}, args...), words
@@ -269,9 +274,13 @@ func (e *entry) parse(fs *flag.FlagSet, args []string) (words []string, err erro
 	}
 }
 
-// guess adds to an error about an unknown flag which one was perhaps meant.
-func guess(err error, fs *flag.FlagSet) error {
+// guess adds to an error about an unknown flag what replaces it, or which one was
+// perhaps meant.
+func guess(err error, fs *flag.FlagSet, removed map[string]string) error {
 	unknown, is := strings.CutPrefix(err.Error(), "flag provided but not defined: -")
+	if instead := removed[unknown]; is && instead != "" {
+		return fmt.Errorf("-%s was removed: %s", unknown, instead)
+	}
 	var known []string
 	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
 	if near := nearest.Key(unknown, known); is && near != "" {

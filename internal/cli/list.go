@@ -67,15 +67,18 @@ func list(app App, l line, inv *Invocation) int {
 	default:
 		fmt.Fprint(inv.Stderr, all())
 		if l.command != "" { // last, since the list is long
-			fmt.Fprintf(inv.Stderr, "\n%s: there is no command %q%s\n", app.Name, l.command, suggest(l.command, app.Commands))
+			fmt.Fprintf(inv.Stderr, "\n%s: there is no command %q%s\n", app.Name, l.command, suggest(l.command, app))
 		}
 		return ExitNoSuch
 	}
 }
 
-// suggest is the question whether another command was meant, or nothing.
-func suggest(word string, commands map[string]Command) string {
-	if near := nearest.Key(word, slices.Sorted(maps.Keys(commands))); near != "" {
+// suggest names what replaces a removed command, or asks whether another one was meant.
+func suggest(word string, app App) string {
+	if instead := app.Removed[word]; instead != "" {
+		return "; it was removed: " + instead
+	}
+	if near := nearest.Key(word, slices.Sorted(maps.Keys(app.Commands))); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -110,7 +110,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenari
 	first := f.chaos.first()
 	for i := range f.chaos.runs {
 		number := first + uint64(i)
-		verdict, err := f.runSeed(ctx, inv, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), number)), number)
+		verdict, err := f.runSeed(ctx, out, *t, filepath.Join(f.dir, fmt.Sprintf("%s-chaos-%d", t.Name(), number)), number)
 		if err != nil {
 			return err
 		}
@@ -128,7 +128,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenari
 }
 
 // runSeed runs one, and when it fails again, shorter, in a directory beside.
-func (f *runFlags) runSeed(ctx context.Context, inv *cli.Invocation, out io.Writer, t scenario.Trial, dir string, number uint64) (v scenario.Summary, err error) {
+func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial, dir string, number uint64) (v scenario.Summary, err error) {
 	err = inStateDir(dir, func() error {
 		t.Options.Dir, t.Options.Attend = dir, Scenario(dir, t.Options.Log)
 		events, err := f.quiet(&t, dir)
@@ -146,7 +146,7 @@ func (f *runFlags) runSeed(ctx context.Context, inv *cli.Invocation, out io.Writ
 		Reported(t.Options, result.Report)
 		v = result.Summary(number)
 		if f.chaos.runs == 1 {
-			if err := f.show(inv, out, result.Report); err != nil {
+			if err := result.Report.Write(out, f.json); err != nil {
 				return context.Cause(ctx) // what out made of it
 			}
 		}

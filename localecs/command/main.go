@@ -18,11 +18,13 @@ func Main(args []string) int {
 func App() cli.App {
 	commands := map[string]cli.Command{
 		"compose": composeCommand(), "endpoints": Endpoints(), "pause": Pause(),
-		"picture": pictureCommand(),
-		"run":     runCommand(), "schema": schemaCommand(), "serve": serveCommand(),
+		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(), "timeline": timelineCommand(),
 	}
 	maps.Copy(commands, Commands())
-	return cli.With(cli.App{Name: "localecs", Version: cli.Version(), Commands: commands})
+	return cli.With(cli.App{
+		Name: "localecs", Version: cli.Version(), Commands: commands,
+		Removed: map[string]string{"picture": "localecs timeline writes the page of a run"},
+	})
 }
 
 // flagValues are what a shell offers for flags that have few values.
@@ -32,7 +34,6 @@ func flagValues() map[string][]string {
 		"network":    {string(network.AWSVPC), string(network.Host)},
 		"stop-order": {file.StopReverse, file.StopAtOnce, bothOrders},
 		"progress":   {string(auto), string(live), string(plainMode)},
-		"picture":    {string(OnTerminal), string(Always), string(Never)},
 		"log-level":  {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"},
 	}
 }

@@ -31,7 +31,6 @@ type runFlags struct {
 	seed      *uint64 // nil when not given
 	vars      Vars
 	chaos     chaosFlags
-	picture   When
 	tasks     Flags
 	check     bool
 }
@@ -46,9 +45,9 @@ a scenario.
 
 Or runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
 tasks as ECS would, each task in a network namespace of its own, carries out the
-steps and judges the checks. Progress and the timeline go to stdout, one line per
-event; each container's output goes to a file below -dir, and at the end a page that
-shows the run, timeline.html, which the terminal shows in short. On a terminal a block
+steps and judges the checks. Progress goes to stdout, one line per event; each
+container's output goes to a file below -dir, and at the end a page that shows the run,
+timeline.html, beside the logs. On a terminal a block
 below the events shows how everything is now; in a pipe a line every 10 s of
 silence says what is waited for. NO_COLOR is honoured. With -json each event is an
 object with time, seconds, scenario, kind, text and what belongs to the kind
@@ -91,7 +90,7 @@ Examples:
   $ localecs run -chaos random -for 60s examples/chaos`
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: Vars{}, mode: auto, picture: OnTerminal}
+	f := &runFlags{vars: Vars{}, mode: auto}
 	return cli.Command{
 		Synopsis:      "Run task definitions in a local ECS, alone or as scenarios with checks",
 		Usage:         "run [flags] TASKDEF.json...|DIR|FILE...",
@@ -105,13 +104,13 @@ func runCommand() cli.Command {
 			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
 			f.runtime.Add(fs)
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
-			fs.Var(&f.picture, "picture", "draw the run in characters at its end: `when` is always, never or auto: on a terminal")
 			f.chaos.add(fs)
 			f.tasks.Add(fs)
 			fs.BoolVar(&f.check, "check", false, "say what is wrong or missing, and run nothing")
 			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
+		Removed:  map[string]string{"picture": "timeline.html beside the logs shows the run"},
 		Complete: cli.Values(flagValues()),
 		Run:      f.run,
 	}
@@ -240,23 +239,13 @@ func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job,
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err
 		case err == nil:
-			if err := f.show(inv, out, r); err != nil {
+			if err := r.Write(out, f.json); err != nil {
 				return nil, context.Cause(ctx) // what out made of it
 			}
 		}
 		outcomes = append(outcomes, scenario.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
 	}
 	return outcomes, nil
-}
-
-// show writes the last screen of a run.
-func (f *runFlags) show(inv *cli.Invocation, out io.Writer, r *scenario.Report) error {
-	if !f.json {
-		if err := f.picture.Show(inv, out, r); err != nil {
-			return err
-		}
-	}
-	return r.Write(out, f.json)
 }
 
 // warn says what is accepted and perhaps not meant. message is for a log.

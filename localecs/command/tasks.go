@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -46,10 +45,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	if err != nil {
 		return err
 	}
-	if !f.json {
-		err = f.picture.Show(inv, out, &scenario.Report{History: outcome.History})
-	}
-	if err := errors.Join(err, outcome.Write(out, f.json)); err != nil {
+	if err := outcome.Write(out, f.json); err != nil {
 		return context.Cause(ctx) // what out made of it
 	}
 	if len(outcome.Failures) > 0 {

@@ -16,18 +16,18 @@ func Of(w io.Writer) (f *os.File, is bool) {
 	return f, ok && term.IsTerminal(int(f.Fd()))
 }
 
-// UsualWidth and usualHeight are the size of a terminal that does not tell it.
-const UsualWidth, usualHeight = 80, 24
+// usualWidth and usualHeight are the size of a terminal that does not tell it.
+const usualWidth, usualHeight = 80, 24
 
 // Size is the terminal's size; one that cannot be asked has the usual one.
 // While we are in the background, a shell has the terminal.
 func Size(f *os.File) (width, height int, foreground bool) {
 	if f == nil {
-		return UsualWidth, usualHeight, true
+		return usualWidth, usualHeight, true
 	}
 	width, height, err := term.GetSize(int(f.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
-		width, height = UsualWidth, usualHeight
+		width, height = usualWidth, usualHeight
 	}
 	ours := unix.Getpgrp()
 	if host.Inside() { // the one that the shell has started is our parent

@@ -72,10 +72,5 @@ func (r *runner) report() *Report {
 	if _, rep.Faults = r.faults.Now(); rep.Faults > 0 {
 		rep.Seed = r.file.Seed
 	}
-	rows := make([]Row, len(begun))
-	for i := range begun {
-		rows[i] = Row{Task: begun[i].Name, Moments: &begun[i].Moments}
-	}
-	rep.Timeline = StartTable(rows) + StopTable(rows)
 	return rep
 }

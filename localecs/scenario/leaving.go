@@ -69,13 +69,11 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 }
 
 func (w *Watch) leftNothing(name string) {
-	now := time.Now()
-	w.Tasks.Change(name, func(t *Task) { t.Moments.LeftNothing(now) })
 	text := "nothing left of the task"
 	if w.Look.Checks.AgentsLeft && w.Tasks.Task(name).HasAgent() {
 		text += ", its agent has left"
 	}
-	w.Tell(Event{Time: now, Kind: KindCleared, Task: name, Text: text})
+	w.Tell(Event{Kind: KindCleared, Task: name, Text: text})
 }
 
 // leftAsTold tells of what stays. It has to be there: what a step says is exact.

@@ -23,9 +23,8 @@ func NewNews(tasks *Roster, record *Recording, tell func(Event)) *News {
 	return &News{tasks: tasks, record: record, tell: tell, served: map[string]bool{}}
 }
 
-// ClusterChanged is the cluster's observer: it tells the event and notes the moment.
+// ClusterChanged is the cluster's observer.
 func (n *News) ClusterChanged(e cluster.Event) {
-	n.tasks.Change(e.Task, func(t *Task) { t.Moments.Observe(e, t.Application()) })
 	if told, isNews := Told(e); isNews {
 		n.tell(told)
 	} else {
@@ -55,9 +54,6 @@ func Told(e cluster.Event) (told Event, isNews bool) {
 // CheckChanged notes a check's new status; checks are all of them, with it.
 func (n *News) CheckChanged(at time.Time, c *api.HealthCheck, status string, checks Checks) {
 	if of := n.tasks.Of(c.ServiceID); of.Task != nil {
-		n.tasks.Change(of.Name, func(t *Task) {
-			t.Moments.ConsulChanged(at, status == api.HealthPassing, checks.InTraffic(of.ID()))
-		})
 		n.tell(Event{
 			Time: at, Kind: KindCheck, Task: of.Name, Service: c.ServiceName, Check: c.Name,
 			Status: status, Text: c.Name + " (" + c.ServiceName + "): " + status,

@@ -32,8 +32,6 @@ type Report struct {
 	Left []ReportedLeftover `json:"left,omitempty"`
 	// Elapsed is the time of the whole run so far.
 	Elapsed time.Duration `json:"elapsed_ns"`
-	// Timeline is a table of each task's moments, for people.
-	Timeline string `json:"-"`
 	// LogDir has a log per container.
 	LogDir string `json:"log_dir"`
 	// Picture is the page that shows the run, History what it was drawn from.
@@ -82,7 +80,6 @@ func (l ReportedLeftover) String() string {
 // Text is the report for people.
 func (r *Report) Text() string {
 	var b strings.Builder
-	b.WriteString(r.Timeline)
 	b.WriteString(phaseTable(r.Phases))
 	b.WriteByte('\n')
 	if len(r.Phases) > 0 {

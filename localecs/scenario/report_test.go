@@ -21,7 +21,7 @@ func phase(name string, answered, failed int, l file.Limits) JudgedPhase {
 
 func full() *Report {
 	return &Report{
-		Name: "rolling-update", StopOrder: "reverse", Tasks: 8, Timeline: "\nStart: ...\n",
+		Name: "rolling-update", StopOrder: "reverse", Tasks: 8,
 		Answered: 2249, Failed: 31, Slowest: 12 * time.Millisecond,
 		Phases: []JudgedPhase{phase("orderly", 2198, 0, file.Exactly(0)), phase("Envoy killed", 50, 31, file.Exactly(0)), phase("phase 3", 1, 0, file.Limits{})},
 		Left:   []ReportedLeftover{{Task: "api-4", What: "token 9f61 of iam-ecs-service-token", Reason: "its health-sync was killed; the ACL controller removes it"}},
@@ -34,8 +34,6 @@ func full() *Report {
 func TestText(t *testing.T) {
 	t.Parallel()
 	const want = `
-Start: ...
-
 Traffic: no request is ever retried
   phase         answered  failed     allowed  slowest  verdict
   orderly           2198       0           0     12ms  passed

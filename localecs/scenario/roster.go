@@ -23,8 +23,7 @@ type Task struct {
 	// that a step has looked at what is left of it.
 	MayEnd, Judged bool
 	// Killed are the containers that a step has sent a signal to.
-	Killed  []string
-	Moments Moments
+	Killed []string
 }
 
 // Ended reports whether the task has ended, or is about to, and neither a step nor

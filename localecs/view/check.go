@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -11,9 +12,19 @@ const (
 	maxBuckets = 1e5
 )
 
-// Check says what is wrong with a history that somebody else may have written: all of
-// it can be drawn when nothing is.
-func (r *RecordedRun) Check() error {
+// ParseRun reads a timeline.json, which may have been edited. A run that it returns
+// without an error can be drawn.
+func ParseRun(data []byte) (run RecordedRun, err error) {
+	if err = json.Unmarshal(data, &run); err == nil {
+		err = run.check()
+	}
+	if err != nil {
+		return RecordedRun{}, fmt.Errorf("read the timeline: %w", err)
+	}
+	return run, nil
+}
+
+func (r *RecordedRun) check() error {
 	var errs []error
 	if r.Scenario == "" || r.Begun.IsZero() {
 		errs = append(errs, errors.New("it names no scenario and no time: it is no timeline of localecs"))

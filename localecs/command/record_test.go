@@ -1,0 +1,156 @@
+package command
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+)
+
+// at is a moment n seconds into a run.
+func at(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
+
+// eventLog is a Progress that keeps events.
+type eventLog struct {
+	scenario.Progress
+	events []scenario.Event
+}
+
+func (p *eventLog) Event(e scenario.Event) { p.events = append(p.events, e) }
+
+// recorded is a run of one task that has not been saved.
+func recorded(t *testing.T) (scenario.Options, *eventLog) {
+	t.Helper()
+	out := &eventLog{}
+	o := scenario.Options{Dir: t.TempDir(), Progress: out, Record: scenario.NewRecording(), Log: hclog.NewNullLogger()}
+	o.Record.Start("hello", "reverse", at(0))
+	o.Record.Note(scenario.Event{Time: at(1), Kind: scenario.KindStatus, Task: "web", Container: "web", Status: "RUNNING"})
+	o.Record.Note(scenario.Event{Time: at(2), Kind: scenario.KindDesired, Task: "web", Status: "STOPPED"})
+	return o, out
+}
+
+func callTimeline(t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	c := timelineCommand()
+	fs := flag.NewFlagSet("timeline", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	c.Flags(fs)
+	if err := fs.Parse(args); err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err := c.Run(t.Context(), &cli.Invocation{Args: fs.Args(), Stdout: &out})
+	return out.String(), err
+}
+
+func TestTimelineWritesThePageOfAnEarlierRun(t *testing.T) {
+	t.Parallel()
+	o, out := recorded(t)
+	r := &scenario.Report{Failures: []string{"it was late"}, Seed: 7}
+	Reported(o, r)
+	page := filepath.Join(o.Dir, "timeline.html")
+	if r.Picture != page || r.History.Outcome != "FAILED" || r.History.Seed != 7 || len(out.events) != 0 {
+		t.Errorf("%s, %+v, events %v", r.Picture, r.History, out.events)
+	}
+	first, err := os.ReadFile(page)
+	if err != nil || !bytes.Contains(first, []byte("it was late")) {
+		t.Fatalf("%v in\n%s", err, first)
+	}
+	other := filepath.Join(t.TempDir(), "x.html")
+	for _, c := range []struct {
+		args []string
+		page string
+	}{
+		{[]string{o.Dir}, page},
+		{[]string{filepath.Join(o.Dir, "timeline.json")}, page},
+		{[]string{"-html", other, o.Dir}, other},
+	} {
+		if err := os.RemoveAll(c.page); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := callTimeline(t, c.args...); err != nil || text != c.page+"\n" {
+			t.Errorf("%v: %v, %q, want %s", c.args, err, text, c.page)
+		}
+		if again, err := os.ReadFile(c.page); err != nil || !bytes.Equal(first, again) {
+			t.Errorf("%v: another page: %v", c.args, err)
+		}
+	}
+}
+
+func TestTimelineRefusesWrongArguments(t *testing.T) {
+	t.Parallel()
+	o, _ := recorded(t)
+	Reported(o, &scenario.Report{})
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{nil, "no run has ended in .localecs: name the directory of one"},
+		{[]string{"a", "b"}, "want the directory of one run"},
+		{[]string{t.TempDir()}, "it has a timeline.json once the run has ended"},
+		{[]string{"-html", filepath.Join(o.Dir, "none", "x"), o.Dir}, "no such file or directory"},
+	} {
+		_, err := callTimeline(t, c.args...)
+		var usage *cli.UsageError
+		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v: %v, want a usage error with %q", c.args, err, c.want)
+		}
+	}
+}
+
+func TestRemovedPictureIsRefusedWithItsReplacement(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"picture", "."}, cli.ExitNoSuch, `there is no command "picture"; it was removed: localecs timeline writes the page of a run`},
+		{[]string{"run", "-picture", "never", "x"}, cli.ExitUsage, "-picture was removed: timeline.html beside the logs shows the run"},
+	} {
+		if got := call(t, c.args...); got.code != c.code || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%v: exit %d, %s, want %q", c.args, got.code, got.stderr, c.want)
+		}
+	}
+}
+
+func TestInterruptedRunSendsItsPage(t *testing.T) {
+	t.Parallel()
+	o, out := recorded(t)
+	Broken(o, errors.New("interrupted"))
+	page := filepath.Join(o.Dir, "timeline.html")
+	if len(out.events) != 1 || out.events[0].Kind != scenario.KindTimeline || out.events[0].Detail != page || out.events[0].Text != "Timeline: "+page {
+		t.Errorf("events %+v", out.events)
+	}
+	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("<title>hello: interrupted</title>")) {
+		t.Errorf("%v\n%s", err, text)
+	}
+	none := scenario.Options{Dir: t.TempDir(), Progress: &eventLog{}, Record: scenario.NewRecording()}
+	Broken(none, errors.New("interrupted"))
+	if left, _ := os.ReadDir(none.Dir); len(left) != 0 {
+		t.Errorf("of a run without tasks: %v", left)
+	}
+}
+
+func TestUnwritablePageChangesNoVerdict(t *testing.T) {
+	t.Parallel()
+	o, out := recorded(t)
+	var log bytes.Buffer
+	o.Dir, o.Log = filepath.Join(o.Dir, "none"), hclog.New(&hclog.LoggerOptions{Output: &log})
+	r := &scenario.Report{}
+	Reported(o, r)
+	Broken(o, errors.New("interrupted"))
+	if r.Picture != "" || len(r.Failures) != 0 || len(out.events) != 0 || strings.Count(log.String(), "timeline was not written") != 2 {
+		t.Errorf("%+v, events %v, log %s", r, out.events, &log)
+	}
+}
