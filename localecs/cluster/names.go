@@ -56,7 +56,11 @@ func (n TaskNames) Matches(name string, v scheduler.View) bool {
 
 // healthy reports whether all essential containers that have a health check pass it.
 func healthy(v scheduler.View) bool {
-	return !slices.ContainsFunc(v.Containers, func(c scheduler.ContainerView) bool {
-		return c.Essential && c.Health != nil && c.Health.Status != scheduler.HealthHealthy
-	})
+	var statuses []string
+	for _, c := range v.Containers {
+		if c.Essential && c.Health != nil {
+			statuses = append(statuses, c.HealthStatus())
+		}
+	}
+	return scheduler.WorstHealth(statuses) == scheduler.HealthHealthy
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // at is a moment n seconds into a run.
@@ -34,8 +35,8 @@ func recorded(t *testing.T) (scenario.Options, *eventLog) {
 	out := &eventLog{}
 	o := scenario.Options{Dir: t.TempDir(), Progress: out, Record: scenario.NewRecording(), Log: hclog.NewNullLogger()}
 	o.Record.Start("hello", "reverse", at(0))
-	o.Record.Note(scenario.Event{Time: at(1), Kind: scenario.KindStatus, Task: "web", Container: "web", Status: "RUNNING"})
-	o.Record.Note(scenario.Event{Time: at(2), Kind: scenario.KindDesired, Task: "web", Status: "STOPPED"})
+	o.Record.Note(scenario.Event{Time: at(1), Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING"})
+	o.Record.Note(scenario.Event{Time: at(2), Kind: view.KindDesired, Task: "web", Status: "STOPPED"})
 	return o, out
 }
 

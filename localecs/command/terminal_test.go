@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/vt"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // openTerminal opens a pseudo terminal of 100 columns and 30 rows.
@@ -92,7 +93,7 @@ func TestEventsDoNotWaitForTheReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3000 { // 180 kB
-		follow.Event(scenario.Event{Kind: scenario.KindStatus, Task: "web", Container: "app", Text: "RUNNING"})
+		follow.Event(scenario.Event{Kind: view.KindStatus, Task: "web", Container: "app", Text: "RUNNING"})
 		inv.Log.Error("unable to start the container")
 	}
 	cancel()

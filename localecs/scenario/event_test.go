@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // at is a moment n seconds into a run.
@@ -20,24 +21,24 @@ func eventRun() []Event {
 		{Kind: KindStepBegin, Step: 1, Steps: 2, Text: "start api-1"},
 		{Kind: KindTask, Task: "api-1", TaskID: "0123456789abcdef", Address: "10.42.0.4", Text: "task 0123456789abcdef at 10.42.0.4"},
 		{Kind: KindStepEnd, Step: 1, Steps: 2, TookSeconds: 0.25, Text: "start api-1"},
-		{Kind: KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
-		{Kind: KindHealth, Task: "api-1", Container: "api", Status: "UNHEALTHY", Detail: "no\nluck", Text: "UNHEALTHY (no\nluck)"},
-		{Kind: KindCheck, Task: "api-1", Service: "api", Check: "consul ecs synced", Status: "critical", Text: "consul ecs synced (api): critical"},
-		{Kind: KindInTraffic, Task: "api-1", Status: "in", Text: "in traffic"},
-		{Kind: KindToken, Task: "api-1", Status: "login", Method: "m", Accessor: "t1", Text: "login by m"},
-		{Kind: KindRestart, Task: "api-1", Container: "api", Status: "1", Text: "started again, 1 so far"},
-		{Kind: KindSignal, Task: "api-1", Container: "api", Status: "TERM", Text: "TERM"},
-		{Kind: KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "its stop timeout is over", Text: "KILL (its stop timeout is over)"},
+		{Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
+		{Kind: view.KindHealth, Task: "api-1", Container: "api", Status: "UNHEALTHY", Detail: "no\nluck", Text: "UNHEALTHY (no\nluck)"},
+		{Kind: view.KindCheck, Task: "api-1", Service: "api", Check: "consul ecs synced", Status: "critical", Text: "consul ecs synced (api): critical"},
+		{Kind: view.KindInTraffic, Task: "api-1", Status: "in", Text: "in traffic"},
+		{Kind: view.KindToken, Task: "api-1", Status: "login", Method: "m", Accessor: "t1", Text: "login by m"},
+		{Kind: view.KindRestart, Task: "api-1", Container: "api", Status: "1", Text: "started again, 1 so far"},
+		{Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "TERM", Text: "TERM"},
+		{Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "its stop timeout is over", Text: "KILL (its stop timeout is over)"},
 		{Kind: KindMTLS, Task: "api-1", Text: "presents spiffe://x/svc/api; refuses a caller without a certificate"},
 		{Kind: KindPost, Task: "api-1", Text: "POST http://127.0.0.1:9090/health/ok"},
 		{Kind: KindGet, Task: "api-1", Text: "GET http://127.0.0.1:9090/, has hello"},
 		{Kind: KindTrafficBegin, Task: "api-1", Address: "http://10.42.0.4:8080/", Text: "first answer after 8ms"},
 		{Kind: KindRequestFailed, Detail: "EOF", Text: "FAILED: EOF"},
 		{Kind: KindTrafficEnd, Phase: "orderly", Text: "orderly ended: 41 answered, 1 failed"},
-		{Kind: KindKill, Task: "api-1", Container: "sidecar-proxy", Detail: "SIGKILL", Text: "SIGKILL to envoy"},
-		{Kind: KindDesired, Task: "api-1", Status: "STOPPED", Detail: "Task stopped by user", Text: "asked to stop (Task stopped by user)"},
-		{Kind: KindStatus, Task: "api-1", Status: "STOPPED", Detail: "UserInitiated: Task stopped by user", Text: "STOPPED (UserInitiated: Task stopped by user)"},
-		{Kind: KindCleared, Task: "api-1", Text: "nothing left of the task"},
+		{Kind: view.KindKill, Task: "api-1", Container: "sidecar-proxy", Detail: "SIGKILL", Text: "SIGKILL to envoy"},
+		{Kind: view.KindDesired, Task: "api-1", Status: "STOPPED", Detail: "Task stopped by user", Text: "asked to stop (Task stopped by user)"},
+		{Kind: view.KindStatus, Task: "api-1", Status: "STOPPED", Detail: "UserInitiated: Task stopped by user", Text: "STOPPED (UserInitiated: Task stopped by user)"},
+		{Kind: view.KindCleared, Task: "api-1", Text: "nothing left of the task"},
 		{Kind: KindLeft, Task: "api-1", Detail: "nobody logs out", Text: "left: token 1 of m, as nobody logs out"},
 		{Kind: KindStepEnd, Step: 2, Steps: 2, TookSeconds: 3, Error: "step 2: stop api-1: still in Consul", Text: "stop api-1"},
 		{Kind: KindOutput, Task: "api-1", Container: "api", Text: "listening on \x1b[1m8080\x1b[0m", Prefix: "api | "},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // slow is how long a task that clears up by itself takes at most.
@@ -73,7 +74,7 @@ func (w *Watch) leftNothing(name string) {
 	if w.Look.Checks.AgentsLeft && w.Tasks.Task(name).HasAgent() {
 		text += ", its agent has left"
 	}
-	w.Tell(Event{Kind: KindCleared, Task: name, Text: text})
+	w.Tell(Event{Kind: view.KindCleared, Task: name, Text: text})
 }
 
 // leftAsTold tells of what stays. It has to be there: what a step says is exact.

@@ -83,7 +83,7 @@ func TestLiveShowsTheBlockAndLeavesOnlyLines(t *testing.T) {
 		w := openWindow(70, 12)
 		live := w.live()
 		begun := time.Now()
-		e := Event{Time: begun, Kind: KindStatus, Task: "web", Container: "web", Status: "RUNNING", Text: "RUNNING"}
+		e := Event{Time: begun, Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING", Text: "RUNNING"}
 		live.Event(e)
 		end := live.Follow(func() view.State { return stillWaiting(begun) })
 		w.shows(t, "   0.00s  web        web                    RUNNING", "")
@@ -124,7 +124,7 @@ func TestLiveLosesNoLineAtItsEnd(t *testing.T) {
 	live := NewLive(Terminal{Out: &got, Size: func() (int, int, bool) { return 80, 24, true }})
 	for range 100 { // the line may come before the end, or with it
 		end := live.Follow(func() view.State { return view.State{} })
-		live.Event(Event{Kind: KindCleared, Task: "web", Text: "nothing left"})
+		live.Event(Event{Kind: view.KindCleared, Task: "web", Text: "nothing left"})
 		end()
 	}
 	if n := strings.Count(got.String(), "nothing left\n"); n != 100 {
@@ -198,7 +198,7 @@ func TestLiveDrawsNothingWhileTheTerminalIsAway(t *testing.T) {
 		pass(time.Second)
 		w.take(true)
 		fmt.Fprint(w, "\n\n$ ")
-		live.Event(Event{Kind: KindCleared, Task: "web", Text: "nothing left"})
+		live.Event(Event{Kind: view.KindCleared, Task: "web", Text: "nothing left"})
 		end()
 		w.shows(t, "$ fg", "── hello, 4.0 s ───────────────────────────────────────────────────────────────",
 			"step 2 of 3: await 2 passing instances of api (1 of 2), 4.0 s of 90 s", "$    0.00s  web        consul                 nothing left", "")

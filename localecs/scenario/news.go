@@ -7,6 +7,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // News is that of one run. Several goroutines may call ClusterChanged, one each of
@@ -36,26 +37,26 @@ func (n *News) ClusterChanged(e cluster.Event) {
 // news: it is on this machine.
 func Told(e cluster.Event) (told Event, isNews bool) {
 	told = Event{
-		Time: e.At, Kind: Kind(e.What), Task: e.Task, Container: e.Container,
+		Time: e.At, Kind: view.Kind(e.What), Task: e.Task, Container: e.Container,
 		Status: e.Value, Detail: e.Detail, Text: e.Value,
 	}
 	switch told.Kind {
-	case KindDesired:
+	case view.KindDesired:
 		told.Text = "asked to stop"
-	case KindRestart:
+	case view.KindRestart:
 		told.Text = "started again, " + e.Value + " so far"
 	}
 	if e.Detail != "" {
 		told.Text += " (" + Brief(e.Detail) + ")"
 	}
-	return told, !(told.Kind == KindStatus && e.Value == scheduler.StatusPulled)
+	return told, !(told.Kind == view.KindStatus && e.Value == scheduler.StatusPulled)
 }
 
 // CheckChanged notes a check's new status; checks are all of them, with it.
 func (n *News) CheckChanged(at time.Time, c *api.HealthCheck, status string, checks Checks) {
 	if of := n.tasks.Of(c.ServiceID); of.Task != nil {
 		n.tell(Event{
-			Time: at, Kind: KindCheck, Task: of.Name, Service: c.ServiceName, Check: c.Name,
+			Time: at, Kind: view.KindCheck, Task: of.Name, Service: c.ServiceName, Check: c.Name,
 			Status: status, Text: c.Name + " (" + c.ServiceName + "): " + status,
 		})
 	}
@@ -75,7 +76,7 @@ func (n *News) trafficTurned(at time.Time, checks Checks) {
 		if in {
 			status, word = "in", "in"
 		}
-		n.tell(Event{Time: at, Kind: KindInTraffic, Task: t.Name, Status: status, Text: word + " traffic"})
+		n.tell(Event{Time: at, Kind: view.KindInTraffic, Task: t.Name, Status: status, Text: word + " traffic"})
 	}
 }
 
@@ -88,7 +89,7 @@ func (n *News) TokenChanged(at time.Time, token Token, gone bool) {
 	for _, t := range n.tasks.Begun() {
 		if token.Of(t.ID()) {
 			n.tell(Event{
-				Time: at, Kind: KindToken, Task: t.Name, Status: status, Method: token.Method, Accessor: token.Accessor,
+				Time: at, Kind: view.KindToken, Task: t.Name, Status: status, Method: token.Method, Accessor: token.Accessor,
 				Text: status + " by " + token.Method,
 			})
 		}

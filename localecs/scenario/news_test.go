@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/view"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -35,10 +36,10 @@ func TestWhatTheClusterShowsIsTold(t *testing.T) {
 		n.ClusterChanged(e)
 	}
 	want := []Event{
-		{Time: newsAt(2), Kind: KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
-		{Time: newsAt(3), Kind: KindRestart, Task: "api-1", Container: "api", Status: "2", Text: "started again, 2 so far"},
-		{Time: newsAt(4), Kind: KindDesired, Task: "api-1", Status: "STOPPED", Detail: "why", Text: "asked to stop (why)"},
-		{Time: newsAt(5), Kind: KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "late", Text: "KILL (late)"},
+		{Time: newsAt(2), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
+		{Time: newsAt(3), Kind: view.KindRestart, Task: "api-1", Container: "api", Status: "2", Text: "started again, 2 so far"},
+		{Time: newsAt(4), Kind: view.KindDesired, Task: "api-1", Status: "STOPPED", Detail: "why", Text: "asked to stop (why)"},
+		{Time: newsAt(5), Kind: view.KindSignal, Task: "api-1", Container: "api", Status: "KILL", Detail: "late", Text: "KILL (late)"},
 	}
 	if d := cmp.Diff(want, *told); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

@@ -88,13 +88,13 @@ func TestEventsAreRecordedAndPassedOn(t *testing.T) {
 	for _, e := range []Event{
 		{Time: observedAt(-10), Kind: KindTask, Task: "api-1", TaskID: "1234", Address: "10.0.0.4"},
 		{Time: observedAt(0), Kind: KindTrafficBegin, Task: "web"},
-		{Time: observedAt(1), Kind: KindHealth, Task: "api-1", Container: "sidecar-proxy", Status: "UNHEALTHY"}, // not mirrored
-		{Time: observedAt(2), Kind: KindHealth, Task: "api-1", Container: "api", Status: "UNHEALTHY"},
-		{Time: observedAt(3), Kind: KindHealth, Task: "api-1", Container: "api", Status: "HEALTHY"},
-		{Time: observedAt(4), Kind: KindStatus, Task: "api-1", Container: "sidecar-proxy", Status: "STOPPED"},
-		{Time: observedAt(4), Kind: KindStatus, Task: "api-1", Container: "consul-ecs-install", Status: "STOPPED"},
-		{Time: observedAt(5), Kind: KindDesired, Task: "api-1", Status: "STOPPED"},
-		{Time: observedAt(9), Kind: KindStatus, Task: "api-1", Status: "STOPPED"},
+		{Time: observedAt(1), Kind: view.KindHealth, Task: "api-1", Container: "sidecar-proxy", Status: "UNHEALTHY"}, // not mirrored
+		{Time: observedAt(2), Kind: view.KindHealth, Task: "api-1", Container: "api", Status: "UNHEALTHY"},
+		{Time: observedAt(3), Kind: view.KindHealth, Task: "api-1", Container: "api", Status: "HEALTHY"},
+		{Time: observedAt(4), Kind: view.KindStatus, Task: "api-1", Container: "sidecar-proxy", Status: "STOPPED"},
+		{Time: observedAt(4), Kind: view.KindStatus, Task: "api-1", Container: "consul-ecs-install", Status: "STOPPED"},
+		{Time: observedAt(5), Kind: view.KindDesired, Task: "api-1", Status: "STOPPED"},
+		{Time: observedAt(9), Kind: view.KindStatus, Task: "api-1", Status: "STOPPED"},
 		{Time: observedAt(12), Kind: KindTrafficEnd},
 	} {
 		r.Event(e)
@@ -143,7 +143,7 @@ func TestWhatIsLeftIsSeenToGo(t *testing.T) {
 	if got := r.Observed(observedAt(1)).Left; len(got) != 0 {
 		t.Errorf("of a task that runs: %v", got)
 	}
-	r.Event(Event{Time: observedAt(2), Kind: KindStatus, Task: "api-1", Status: "STOPPED"})
+	r.Event(Event{Time: observedAt(2), Kind: view.KindStatus, Task: "api-1", Status: "STOPPED"})
 	r.look(t.Context(), client)
 	if got := r.patience(); got != chaos.ServiceBound+2*lookEvery {
 		t.Errorf("patience %s", got)

@@ -131,7 +131,7 @@ func (o *PlainOutcome) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(struct {
 			Time time.Time `json:"time"`
-			Kind Kind      `json:"kind"`
+			Kind view.Kind `json:"kind"`
 			*PlainOutcome
 		}{time.Now(), KindReport, o})
 	}

@@ -25,16 +25,10 @@ type RecorderOptions struct {
 	Stays func(task string, what chaos.What) bool
 }
 
-// Progress is where events go on to.
-type EventSink interface {
-	Event(Event)
-	Follow(look func() view.State) (end func())
-}
-
-// Recorder is the Progress of one run, and sees what no event tells. Its methods may
+// Recorder is the Progress of one run, and observes what no event reports. Its methods may
 // be called by several goroutines.
 type Recorder struct {
-	EventSink
+	Progress
 	options RecorderOptions
 
 	mu       sync.Mutex
@@ -79,14 +73,14 @@ type (
 )
 
 // New makes a recorder whose events go on to out.
-func NewRecorder(out EventSink, o RecorderOptions) *Recorder {
-	return &Recorder{EventSink: out, options: o, tasks: map[string]*recordedTask{}, left: map[leftKey]*leftover{}}
+func NewRecorder(out Progress, o RecorderOptions) *Recorder {
+	return &Recorder{Progress: out, options: o, tasks: map[string]*recordedTask{}, left: map[leftKey]*leftover{}}
 }
 
 // Event notes an event and passes it on.
 func (r *Recorder) Event(e Event) {
 	r.note(e)
-	r.EventSink.Event(e)
+	r.Progress.Event(e)
 }
 
 func (r *Recorder) note(e Event) {
@@ -100,9 +94,9 @@ func (r *Recorder) note(e Event) {
 		r.begun = e.Time
 	case KindTrafficEnd:
 		r.healed = e.Time
-	case KindDesired:
+	case view.KindDesired:
 		r.tasks[e.Task].term = e.Time
-	case KindStatus, KindHealth:
+	case view.KindStatus, view.KindHealth:
 		if e.Container == "" && e.Status == scheduler.StatusStopped {
 			r.tasks[e.Task].stopped = e.Time
 		}
@@ -113,7 +107,7 @@ func (r *Recorder) note(e Event) {
 // noteState notes what a container can do.
 func (r *Recorder) noteState(e Event) {
 	of := r.options.Serving
-	if e.Kind == KindHealth {
+	if e.Kind == view.KindHealth {
 		of = r.options.Healthy
 	}
 	for _, name := range of[e.Task] {

@@ -9,24 +9,25 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// Recording is that of one run. Its methods may be called by several goroutines.
+// Recording records one run for its timeline. Its methods may be called by several
+// goroutines.
 type Recording struct {
 	mu       sync.Mutex
 	run      view.RecordedRun
 	requests buckets
 }
 
-// New begins a recording.
+// NewRecording returns an empty recording.
 func NewRecording() *Recording { return &Recording{requests: newBuckets()} }
 
-// Start notes which run it is; all times count from begun.
+// Start sets the name of the run; all times count from begun.
 func (r *Recording) Start(scenario, stopOrder string, begun time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.run.Scenario, r.run.StopOrder, r.run.Begun = scenario, stopOrder, begun
 }
 
-// Begin notes a task, which may have shown events before.
+// Begin adds a task, which may have had events before.
 func (r *Recording) Begin(t Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,17 +39,17 @@ func (r *Recording) Begin(t Task) {
 	}
 }
 
-// task is the one of that name, made when it is new. The pointer is good until the
-// next one is made.
+// task returns the task of that name, a new one if there is none. The pointer is valid
+// until the next task is added.
 func (r *Recording) task(name string) *view.RecordedTask {
-	if t := r.run.Task(name); t != nil {
-		return t
+	if i := slices.IndexFunc(r.run.Tasks, func(t view.RecordedTask) bool { return t.Name == name }); i >= 0 {
+		return &r.run.Tasks[i]
 	}
 	r.run.Tasks = append(r.run.Tasks, view.RecordedTask{Name: name})
 	return &r.run.Tasks[len(r.run.Tasks)-1]
 }
 
-// Note takes an event.
+// Note adds an event.
 func (r *Recording) Note(e Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -74,7 +75,7 @@ func (r *Recording) Note(e Event) {
 	}
 }
 
-// end ends the last that matches.
+// end ends the last step that matches.
 func end(steps []view.RecordedStep, is func(view.RecordedStep) bool, at float64, err string) {
 	for i := len(steps) - 1; i >= 0; i-- {
 		if is(steps[i]) {
@@ -88,22 +89,22 @@ func end(steps []view.RecordedStep, is func(view.RecordedStep) bool, at float64,
 }
 
 func (r *Recording) event(e Event, at float64) {
-	seen := view.RecordedEvent{
-		At: at, Kind: string(e.Kind), Container: e.Container, Service: e.Service, Check: e.Check,
+	recorded := view.RecordedEvent{
+		At: at, Kind: e.Kind, Container: e.Container, Service: e.Service, Check: e.Check,
 		Method: e.Method, Accessor: e.Accessor, Status: e.Status, Detail: e.Detail,
 	}
-	if seen.Status == "" && seen.Detail == "" {
-		seen.Detail = e.Text
+	if recorded.Status == "" && recorded.Detail == "" {
+		recorded.Detail = e.Text
 	}
 	if e.Task == "" {
-		r.run.Events = append(r.run.Events, seen)
+		r.run.Events = append(r.run.Events, recorded)
 		return
 	}
 	t := r.task(e.Task)
-	t.Events = append(t.Events, seen)
+	t.Events = append(t.Events, recorded)
 }
 
-// Request takes one of the traffic.
+// Request adds a request of the traffic.
 func (r *Recording) Request(q Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -124,7 +125,7 @@ func (r *Recording) since(at time.Time) float64 {
 	return max(0, Seconds(at.Sub(r.run.Begun)))
 }
 
-// Judged is the history of a run that was judged now, with what was wrong.
+// Judged returns the run, judged now, with the failed checks.
 func (r *Recording) Judged(now time.Time, failures []string) *view.RecordedRun {
 	run := r.Run(now)
 	run.Outcome, run.Failures = view.Passed, nonNil(failures)
@@ -134,16 +135,14 @@ func (r *Recording) Judged(now time.Time, failures []string) *view.RecordedRun {
 	return &run
 }
 
-// Broken is the history of a run that something has ended now, before it could be
-// judged.
+// Broken returns a run that an error has ended now, before it could be judged.
 func (r *Recording) Broken(now time.Time, why error) *view.RecordedRun {
 	run := r.Run(now)
 	run.Outcome, run.Failures = view.Interrupted, []string{why.Error()}
 	return &run
 }
 
-// Run is the history until now: a copy. Of a run that ends in the middle of a phase
-// or a step, these end now.
+// Run returns a copy of the run until now. A phase and a step that still last end now.
 func (r *Recording) Run(now time.Time) view.RecordedRun {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -160,12 +159,12 @@ func (r *Recording) Run(now time.Time) view.RecordedRun {
 	for i := range run.Tasks {
 		t := &run.Tasks[i]
 		t.Containers, t.Events = nonNil(t.Containers), nonNil(t.Events)
-		// A container's time is its own, and may be before the one of what was told last.
+		// The time of a container's event may be before that of an earlier one.
 		slices.SortStableFunc(t.Events, func(a, b view.RecordedEvent) int { return cmp.Compare(a.At, b.At) })
 		t.Served = r.requests.of(t.Name)
 	}
 	return run
 }
 
-// list is a copy that is a list in JSON, also when it has nothing.
+// nonNil returns a copy that is a list in JSON, even if it is empty.
 func nonNil[T any](s []T) []T { return append([]T{}, s...) }

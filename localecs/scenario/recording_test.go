@@ -32,14 +32,14 @@ func TestEventsBecomeAHistory(t *testing.T) {
 		{Time: recordedAt(0.5), Kind: KindConsul, Text: "leader elected"},
 		{Time: recordedAt(1), Kind: KindStepBegin, Step: 1, Text: "start api-1"},
 		{Time: recordedAt(1.2), Kind: KindTask, Task: "api-1", Text: "task 1234 at 10.0.0.4"},
-		{Time: recordedAt(1.1), Kind: KindStatus, Task: "api-1", Container: "api", Status: "RUNNING"}, // its own time is earlier
+		{Time: recordedAt(1.1), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING"}, // its own time is earlier
 		{Time: recordedAt(1.5), Kind: KindStepEnd, Step: 1, Text: "start api-1"},
 		{Time: recordedAt(2), Kind: KindFault, Task: "api-1", Detail: "freeze api"},
 		{Time: recordedAt(2), Kind: KindFault, Task: "api-1", Detail: "kill api", Error: "it is gone"},
-		{Time: recordedAt(3), Kind: KindToken, Task: "api-1", Method: "m", Accessor: "t1", Status: "login"},
+		{Time: recordedAt(3), Kind: view.KindToken, Task: "api-1", Method: "m", Accessor: "t1", Status: "login"},
 		{Time: recordedAt(4), Kind: KindFaultOver, Task: "api-1", Detail: "freeze api"},
 		{Time: recordedAt(5), Kind: KindTrafficBegin, Task: "api-1", Address: "http://10.0.0.4/"},
-		{Time: recordedAt(6), Kind: KindCheck, Task: "api-1", Service: "api", Check: "synced", Status: "passing"},
+		{Time: recordedAt(6), Kind: view.KindCheck, Task: "api-1", Service: "api", Check: "synced", Status: "passing"},
 		{Time: recordedAt(7), Kind: KindTrafficEnd, Phase: "orderly"},
 		{Time: recordedAt(8), Kind: KindStepBegin, Step: 2, Text: "await nothing"},
 	} {
@@ -103,9 +103,6 @@ func TestRequestsAreCountedByTimeAndTask(t *testing.T) {
 	if last := run.Tasks[1].LastServed; last == nil || *last != 0.25 {
 		t.Errorf("last served %v", last)
 	}
-	if answered, lost := run.Requests.Totals(); answered != 3 || lost != 1 || run.Requests.Peak() != 2 {
-		t.Errorf("%d answered, %d lost, peak %d", answered, lost, run.Requests.Peak())
-	}
 }
 
 func TestLongRunsHaveWiderBuckets(t *testing.T) {
@@ -116,8 +113,10 @@ func TestLongRunsHaveWiderBuckets(t *testing.T) {
 		r.Request(Request{Start: recordedAt(float64(i)), End: recordedAt(float64(i) + 0.01), Answer: "1234"})
 	}
 	run := r.Run(recordedAt(600))
-	answered, _ := run.Requests.Totals()
-	served := 0
+	answered, served := 0, 0
+	for _, n := range run.Requests.Answered {
+		answered += n
+	}
 	for _, n := range run.Tasks[0].Served {
 		served += n
 	}

@@ -127,7 +127,7 @@ func (r *Report) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(struct {
 			Time time.Time `json:"time"`
-			Kind Kind      `json:"kind"`
+			Kind view.Kind `json:"kind"`
 			*Report
 		}{time.Now(), KindReport, r})
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // steps carries out the steps in order; the first that fails ends them.
@@ -121,7 +122,7 @@ func (r *runner) kill(k file.Kill) error {
 	}
 	r.tasks.MayKill(k.Task, k.Container)
 	name := unix.SignalName(signal)
-	r.tell(Event{Kind: KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
+	r.tell(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
 	if err := r.task(k.Task).Kill(k.Container, k.Process, signal); err != nil {
 		return fmt.Errorf("kill in %s: %w", k.Task, err)
 	}
@@ -137,7 +138,7 @@ func (r *runner) killAll(name string) error {
 			t.Killed = append(t.Killed, c.Name)
 		}
 	})
-	r.tell(Event{Kind: KindKill, Task: name, Detail: unix.SignalName(syscall.SIGKILL), Text: "SIGKILL to everything in it"})
+	r.tell(Event{Kind: view.KindKill, Task: name, Detail: unix.SignalName(syscall.SIGKILL), Text: "SIGKILL to everything in it"})
 	r.task(name).KillAll()
 	return nil
 }

@@ -34,14 +34,14 @@ func Objects(events, output io.Writer) *Stream {
 	return &Stream{form: Event.object, events: events, output: output}
 }
 
-// DroppedLine returns the line of a Dropped event.
+// DroppedLine returns the line of a KindDropped event.
 func DroppedLine(n int) []byte { return dropped(n).line() }
 
-// DroppedObject returns the object of a Dropped event.
+// DroppedObject returns the object of a KindDropped event.
 func DroppedObject(n int) []byte { return dropped(n).object() }
 
 func dropped(n int) Event {
-	return Event{Time: time.Now(), Kind: Dropped, Text: fmt.Sprintf("%d events were dropped, since the output was not read in time", n)}
+	return Event{Time: time.Now(), Kind: KindDropped, Text: fmt.Sprintf("%d events were dropped, since the output was not read in time", n)}
 }
 
 // Event writes the event. Several goroutines may call it.

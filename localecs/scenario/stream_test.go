@@ -23,7 +23,7 @@ func TestLongSilencesAreBroken(t *testing.T) {
 			return view.State{Scenario: "hello", Begun: begun, Step: step.Load().(view.Step)}
 		})
 		news := func() {
-			out.Event(Event{Seconds: Seconds(time.Since(begun)), Kind: KindStatus, Task: "web", Text: "RUNNING"})
+			out.Event(Event{Seconds: Seconds(time.Since(begun)), Kind: view.KindStatus, Task: "web", Text: "RUNNING"})
 		}
 		pass(21 * time.Second) // 10 and 20 s are told
 		news()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // Outcome is what came of one scenario among several.
@@ -75,7 +76,7 @@ func WriteSummary(w io.Writer, asJSON bool, outcomes []Outcome) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(struct {
 			Time      time.Time `json:"time"`
-			Kind      Kind      `json:"kind"`
+			Kind      view.Kind `json:"kind"`
 			Scenarios []line    `json:"scenarios"`
 		}{time.Now(), KindSummary, lines})
 	}

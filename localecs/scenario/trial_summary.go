@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // Summary is what there is to say of a seed.
 type Summary struct {
 	Time time.Time `json:"time"`
-	Kind Kind      `json:"kind"`
+	Kind view.Kind `json:"kind"`
 	Seed uint64    `json:"seed"`
 	// Events is the schedule, a line each; Kinds counts them.
 	Events []string       `json:"events"`
@@ -113,7 +114,7 @@ func (v Summary) Write(w io.Writer, asJSON bool) error {
 // Totals are those of several seeds.
 type Totals struct {
 	Time     time.Time      `json:"time"`
-	Kind     Kind           `json:"kind"`
+	Kind     view.Kind      `json:"kind"`
 	Runs     int            `json:"runs"`
 	Seconds  float64        `json:"seconds"`
 	Answered int            `json:"answered"`

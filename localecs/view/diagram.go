@@ -3,12 +3,18 @@ package view
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
-// What a diagram is made of, in pixels. Names stand left of the lanes, what is worth
-// knowing of a lane right of it.
+// The measures of a diagram, in pixels. Names stand left of the lanes, notes right of
+// them. A page has the diagram of the run in both widths and shows the one that fits;
+// those of a task's start and stop stand side by side.
 const (
+	wideWidth   = 1380
+	narrowWidth = 720
+	phaseWidth  = 680
+
 	namesWidth = 182
 	notesWidth = 152
 	laneHeight = 20
@@ -28,7 +34,7 @@ type diagram struct {
 	*Sheet
 	Axis
 	y float64 // where the next lane begins
-	// odd reports whether the next lane has a ground of its own.
+	// odd reports whether the next lane has a background.
 	odd bool
 }
 
@@ -36,16 +42,85 @@ func newDiagram(width, from, to float64, points []float64) *diagram {
 	return &diagram{Sheet: NewSheet(width), Axis: NewAxis(from, to, points, width-namesWidth-notesWidth, cutWidth)}
 }
 
+// overview draws the whole run: steps, faults, requests, and a lane for each task.
+func overview(run *RecordedRun, lives []Lane, width float64) *diagram {
+	d := newDiagram(width, 0, run.Seconds, points(run, lives, run.Steps, run.Faults, run.Phases))
+	d.y = 4
+	d.bands("steps", "step", run.Steps, d.inOneRow, func(i int, s RecordedStep) string { return fmt.Sprintf("%d %s", i+1, s.Text) })
+	d.bands("faults", "fault", run.Faults, d.stacked, func(_ int, s RecordedStep) string { return s.About() })
+	d.bands("traffic", "phaseband", run.Phases, d.inOneRow, stepText)
+	if r := run.Requests; requested(r, 0, math.Inf(1)) {
+		d.histogram("requests", requestsNote(r, 0, run.Seconds), r)
+	}
+	for _, l := range lives {
+		d.lane(l, LifeNote(l))
+	}
+	d.ruler(0)
+	return d
+}
+
+// drawPhase draws a part of a task's life. note returns the text beside a lane.
+func drawPhase(run *RecordedRun, t RecordedTask, lanes []Lane, p Phase, note func(Phase, Lane) string, traffic bool) *diagram {
+	all := points(run, lanes, run.Faults)
+	for _, m := range p.Moments {
+		all = append(all, m.At)
+	}
+	d := newDiagram(phaseWidth, p.From, p.To, all)
+	lines := d.moments(p)
+	var faults []RecordedStep
+	for _, f := range run.Faults {
+		if (f.Task == "" || f.Task == t.Name) && f.From <= p.To && f.To >= p.From {
+			faults = append(faults, f)
+		}
+	}
+	d.bands("faults", "fault", faults, d.stacked, stepText)
+	for _, l := range lanes {
+		if l.In(p) {
+			d.lane(l, note(p, l))
+		}
+	}
+	r := run.Requests
+	if traffic && servedIn(r, t, p) {
+		d.histogram("answers of this task", lastServed(t, p), RecordedRequests{BucketSeconds: r.BucketSeconds, Answered: t.Served})
+	}
+	if traffic && requested(r, p.From, p.To) {
+		d.histogram("all requests", requestsNote(r, p.From, p.To), r)
+	}
+	lines()
+	d.ruler(p.Zero)
+	return d
+}
+
+func stepText(_ int, s RecordedStep) string { return s.Text }
+
+// points returns when something happens in lanes and in lists of steps, or a request is
+// lost. Answers are left out: they go on while nothing else happens.
+func points(run *RecordedRun, lanes []Lane, lists ...[]RecordedStep) []float64 {
+	var all []float64
+	for _, l := range lanes {
+		all = append(all, l.Points()...)
+	}
+	for _, s := range slices.Concat(lists...) {
+		all = append(all, s.From, s.To)
+	}
+	for i, lost := range run.Requests.Lost {
+		if lost > 0 {
+			all = append(all, float64(i)*run.Requests.BucketSeconds, float64(i+1)*run.Requests.BucketSeconds)
+		}
+	}
+	return all
+}
+
 // at is the place of a moment on the sheet.
 func (d *diagram) at(moment float64) float64 { return namesWidth + d.X(moment) }
 
 // right is where the lanes end.
-func (d *diagram) right() float64 { return d.Width() - notesWidth }
+func (d *diagram) right() float64 { return d.width - notesWidth }
 
-// ground is what a lane stands on, with its name and its note.
-func (d *diagram) ground(height float64, class, name, note, title string) {
+// ground draws the background of a lane, with its name and its note.
+func (d *diagram) ground(height float64, class, name, note string) {
 	if d.odd {
-		d.Rect(0, d.y, d.Width(), height, "ground", "")
+		d.Rect(0, d.y, d.width, height, "ground", "")
 	}
 	d.odd = !d.odd
 	base := d.y + height/2 + 4
@@ -53,31 +128,28 @@ func (d *diagram) ground(height float64, class, name, note, title string) {
 	if class != string(SortContainer) && class != "" {
 		size = small
 	}
-	d.Fitting(6, base, namesWidth-12, AnchorStart, size, "name "+class, name, title)
-	d.Fitting(d.right()+8, base, notesWidth-10, AnchorStart, small, "note", note, "")
+	d.Fitting(6, base, namesWidth-12, size, "name "+class, name)
+	d.Fitting(d.right()+8, base, notesWidth-10, small, "note", note)
 }
 
 // lane draws one lane.
 func (d *diagram) lane(l Lane, note string) {
-	d.ground(laneHeight, string(l.Sort), l.Name, note, "")
+	d.ground(laneHeight, string(l.Sort), l.Name, note)
 	for _, s := range l.Segments {
-		d.segment(s)
+		if s.To >= d.from && s.From <= d.to {
+			d.segment(s)
+		}
 	}
 	for _, m := range l.Marks {
 		if d.Has(m.At) {
-			d.mark(m)
+			d.Path(d.at(m.At), d.y+laneHeight/2, shape(m.Glyph), "m "+string(m.Glyph), m.Title)
 		}
 	}
 	d.y += laneHeight
 }
 
-// segment draws what of it is on the axis. What stops is half as high; what waits is a
-// line.
+// segment draws a bar: half as high for what stops, a line for what waits.
 func (d *diagram) segment(s Segment) {
-	if s.To < d.From() || s.From > d.To() {
-		return
-	}
-	x1, x2 := d.at(s.From), d.at(s.To)
 	height := float64(barHeight)
 	switch {
 	case s.State == LaneWaiting || s.State == LaneOut:
@@ -85,11 +157,12 @@ func (d *diagram) segment(s Segment) {
 	case s.Stopping || s.State == LaneHeld:
 		height = barHeight / 2
 	}
+	x1, x2 := d.at(s.From), d.at(s.To)
 	d.Rect(x1, d.y+(laneHeight-height)/2, x2-x1, height, "s "+string(s.State), s.Title)
 }
 
-// shapes are the marks, drawn from the middle of their lane.
-func shapes(g Glyph) string {
+// shape is the path of a mark, from the middle of its lane.
+func shape(g Glyph) string {
 	switch g {
 	case GlyphTerm:
 		return "m-5,-9 h10 l-5,8 z"
@@ -105,12 +178,9 @@ func shapes(g Glyph) string {
 	return "m0,-8 v16"
 }
 
-func (d *diagram) mark(m Mark) {
-	d.Path(d.at(m.At), d.y+laneHeight/2, shapes(m.Glyph), "m "+string(m.Glyph), m.Title)
-}
-
-// moments draws a line for each, from its label above the lanes down to them. Labels
-// go from left to right and, where they are near, down: so no line crosses one.
+// moments reserves rows for the labels of the moments above the lanes; draw draws them,
+// and a line from each down through the lanes. Labels that are close go down from left
+// to right, so that no line crosses one.
 func (d *diagram) moments(p Phase) (draw func()) {
 	type label struct{ from, to, row float64 }
 	var labels []label
@@ -130,17 +200,20 @@ func (d *diagram) moments(p Phase) (draw func()) {
 	d.y += rows*rowHeight + 4
 	return func() {
 		for i, m := range p.Moments {
-			y := top + labels[i].row*rowHeight
-			d.Line(labels[i].from, y+2, labels[i].from, d.y, "moment", m.Text)
-			d.Text(labels[i].from+3, y+11, AnchorStart, tiny, "momentlabel", momentLabel(p, m), momentTitle(p, m))
+			x, y := labels[i].from, top+labels[i].row*rowHeight
+			title := fmt.Sprintf("%s %s: %.3f s after T0, %.3f s into the run", m.Name, m.Text, m.At-p.Zero, m.At)
+			d.Line(x, y+2, x, d.y, "moment", m.Text)
+			d.Text(x+3, y+11, AnchorStart, tiny, "momentlabel", momentLabel(p, m), title)
 		}
 	}
 }
 
+// momentLabel is a moment's name or its shortened text, and its time.
 func momentLabel(p Phase, m Moment) string {
 	name := m.Name
 	if name == "" {
-		name = brief(m.Text)
+		name = strings.Replace(strings.TrimPrefix(m.Text, "the "), "application", "app", 1)
+		name = strings.Replace(name, " is ", " ", 1)
 	}
 	if m.At == p.Zero {
 		return name
@@ -148,17 +221,13 @@ func momentLabel(p Phase, m Moment) string {
 	return name + " " + SpanText(m.At-p.Zero)
 }
 
-func momentTitle(p Phase, m Moment) string {
-	return fmt.Sprintf("%s %s: %.3f s after T0, %.3f s into the run", m.Name, m.Text, m.At-p.Zero, m.At)
-}
-
 // ruler draws cuts over the lanes, and the axis below them.
 func (d *diagram) ruler(zero float64) {
-	top, base := 0.0, d.y
+	base := d.y
 	d.Line(namesWidth, base, d.right(), base, "axis", "")
 	for _, c := range d.Cuts() {
 		x := namesWidth + c.X
-		d.Rect(x, top, c.Width, base-top, "cut", fmt.Sprintf("%s in which nothing changed are cut short", SpanText(c.Seconds)))
+		d.Rect(x, 0, c.Width, base, "cut", fmt.Sprintf("%s in which nothing changed are cut short", SpanText(c.Seconds)))
 		d.Text(x+c.Width/2, base+27, AnchorMiddle, tiny, "tick cutlabel", "// "+SpanText(c.Seconds), "cut short")
 	}
 	for _, t := range d.Ticks(zero, tickApart) {
@@ -169,77 +238,73 @@ func (d *diagram) ruler(zero float64) {
 	d.y += 32
 }
 
-// layout says in which row each band is, and how wide its text may be.
-type bandLayout struct {
-	rows int
-	row  []int
-	room []float64
+// place is the row of a band, and the room for its text.
+type place struct {
+	row  int
+	room float64
 }
 
-// What has a text beside it takes more rows, of which there may be so many.
+// Bands with a text beside them take more rows, at most maxRows.
 const (
 	maxRows  = 16
 	maxLabel = 170
 )
 
-// stacked puts what lasts at the same time into rows of their own. Where that does not
-// take too many, each has room for its text, beside the band too.
-func (d *diagram) stacked(all []RecordedStep, text func(int) string) bandLayout {
-	with := d.packed(all, func(i int) float64 { return min(maxLabel, tiny.Width(text(i))) + 8 })
-	if with.rows <= maxRows {
-		return with
+// stacked puts bands that overlap into different rows. Each has room for its text,
+// beside the band too, unless that takes too many rows.
+func (d *diagram) stacked(all []RecordedStep, texts []string) (places []place, rows int) {
+	if places, rows = d.packed(all, func(i int) float64 { return min(maxLabel, tiny.Width(texts[i])) + 8 }); rows <= maxRows {
+		return places, rows
 	}
 	return d.packed(all, func(int) float64 { return 0 })
 }
 
-func (d *diagram) packed(all []RecordedStep, label func(int) float64) bandLayout {
+func (d *diagram) packed(all []RecordedStep, label func(int) float64) (places []place, rows int) {
 	var ends []float64
-	l := bandLayout{row: make([]int, len(all)), room: make([]float64, len(all))}
 	for i, b := range all {
 		x1, x2 := d.at(b.From), max(d.at(b.To), d.at(b.From)+3)
 		wide := min(label(i), d.right()-x1)
-		l.room[i] = max(x2-x1, wide) - 6
-		l.row[i] = len(ends)
-		for r, end := range ends {
-			if end <= x1 {
-				l.row[i] = r
-				break
-			}
+		row := slices.IndexFunc(ends, func(end float64) bool { return end <= x1 })
+		if row < 0 {
+			row, ends = len(ends), append(ends, 0)
 		}
-		if l.row[i] == len(ends) {
-			ends = append(ends, 0)
-		}
-		ends[l.row[i]] = max(x2+1, x1+wide)
+		ends[row] = max(x2+1, x1+wide)
+		places = append(places, place{row, max(x2-x1, wide) - 6})
 	}
-	l.rows = len(ends)
-	return l
+	return places, len(ends)
 }
 
-// inOneRow is for what comes one after the other.
-func (d *diagram) inOneRow(all []RecordedStep, _ func(int) string) bandLayout {
-	l := bandLayout{rows: 1, row: make([]int, len(all))}
+// inOneRow is for bands that follow each other.
+func (d *diagram) inOneRow(all []RecordedStep, _ []string) (places []place, rows int) {
 	for _, b := range all {
-		l.room = append(l.room, d.at(b.To)-d.at(b.From)-4)
+		places = append(places, place{room: d.at(b.To) - d.at(b.From) - 4})
 	}
-	return l
+	return places, 1
 }
 
-// bands draws what lasts, with its text where there is room.
-func (d *diagram) bands(name, class string, all []RecordedStep, place func([]RecordedStep, func(int) string) bandLayout, text func(int) string) {
-	l := place(all, text)
-	height := float64(l.rows*rowHeight + 4)
-	d.ground(height, "", name, fmt.Sprintf("%d", len(all)), "")
+// bands draws steps as bands, with their text where there is room.
+func (d *diagram) bands(name, class string, all []RecordedStep, arrange func([]RecordedStep, []string) ([]place, int), text func(int, RecordedStep) string) {
+	if len(all) == 0 {
+		return
+	}
+	texts := make([]string, len(all))
 	for i, b := range all {
-		x1, x2, y := d.at(b.From), d.at(b.To), d.y+2+float64(l.row[i]*rowHeight)
+		texts[i] = text(i, b)
+	}
+	places, rows := arrange(all, texts)
+	height := float64(rows*rowHeight + 4)
+	d.ground(height, "", name, fmt.Sprint(len(all)))
+	for i, b := range all {
+		x1, x2, y := d.at(b.From), d.at(b.To), d.y+2+float64(places[i].row*rowHeight)
 		state := class
 		if b.Error != "" {
 			state += " error"
 		}
 		d.Rect(x1, y, max(3, x2-x1), rowHeight-2, "s "+state, bandTitle(b))
-		label := tiny.Cut(text(i), l.room[i])
+		label := tiny.Cut(texts[i], places[i].room)
 		if label == "" { // a number may have room
-			label, _, _ = strings.Cut(text(i), " ")
-			label = tiny.Cut(label, l.room[i]+2)
+			label, _, _ = strings.Cut(texts[i], " ")
+			label = tiny.Cut(label, places[i].room+2)
 		}
 		d.Text(x1+3, y+10.5, AnchorStart, tiny, "bandlabel", label, bandTitle(b))
 	}
@@ -255,66 +320,4 @@ func bandTitle(b RecordedStep) string {
 		text += ": " + b.Error
 	}
 	return text
-}
-
-// bins are buckets put together until one can be seen.
-const binWidth = 3
-
-// histogram draws how many requests ended when: those answered, and on top those lost.
-func (d *diagram) histogram(name, note string, width float64, answered, lost, slowest []int) {
-	d.ground(histHeight, "traffic", name, note, "")
-	bins, peak := d.bins(width, answered, lost, slowest)
-	base, room := d.y+histHeight-2, float64(histHeight-5)
-	for _, b := range bins {
-		title := fmt.Sprintf("%.1f to %.1f s: %d answered", b.from, b.to, b.answered)
-		if lost != nil {
-			title += fmt.Sprintf(", %d lost", b.lost)
-		}
-		if slowest != nil {
-			title += fmt.Sprintf(", slowest %d ms", b.slowest)
-		}
-		x1, x2 := d.at(b.from), d.at(b.to)
-		good, bad := room*b.rate(b.answered)/peak, room*b.rate(b.lost)/peak
-		if b.answered > 0 {
-			good = max(good, 2)
-			d.Rect(x1, base-good, x2-x1, good, "s answered", title)
-		}
-		if b.lost > 0 {
-			bad = max(bad, 5) // a single one must be seen
-			d.Rect(x1, max(d.y, base-good-bad), max(x2-x1, 3), bad, "s lost", title)
-		}
-	}
-	d.y += histHeight
-}
-
-// bin is some buckets.
-type bin struct {
-	from, to                float64
-	answered, lost, slowest int
-}
-
-func (b bin) rate(count int) float64 { return float64(count) / (b.to - b.from) }
-
-func (d *diagram) bins(width float64, answered, lost, slowest []int) (bins []bin, peak float64) {
-	get := func(list []int, i int) int {
-		if i < len(list) {
-			return list[i]
-		}
-		return 0
-	}
-	var b bin
-	first := max(0, int(math.Floor(d.From()/width)))
-	for i := first; i < len(answered) && float64(i)*width < d.To(); i++ {
-		if b.to == 0 {
-			b.from = float64(i) * width
-		}
-		b.to = float64(i+1) * width
-		b.answered, b.lost, b.slowest = b.answered+get(answered, i), b.lost+get(lost, i), max(b.slowest, get(slowest, i))
-		if d.at(b.to)-d.at(b.from) >= binWidth || i+1 == len(answered) {
-			bins = append(bins, b)
-			peak = max(peak, b.rate(b.answered)+b.rate(b.lost))
-			b = bin{}
-		}
-	}
-	return bins, max(peak, 1e-9)
 }

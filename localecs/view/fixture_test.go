@@ -19,14 +19,14 @@ func small() view.RecordedRun {
 			Name: "batch-1", ID: "b1", Address: "10.0.0.9", Application: "batch",
 			Containers: []view.RecordedContainer{{Name: "batch", Essential: true}, {Name: "log-router"}},
 			Events: []view.RecordedEvent{
-				{At: 2, Kind: view.RecordedStatus, Container: "batch", Status: "RUNNING"},
-				{At: 2, Kind: view.RecordedStatus, Status: "RUNNING"},
-				{At: 12, Kind: view.RecordedRestart, Container: "batch", Status: "1"},
-				{At: 18, Kind: view.RecordedKill, Container: "batch", Detail: "SIGKILL"},
-				{At: 18.1, Kind: view.RecordedStatus, Container: "batch", Status: "STOPPED", Detail: "exit code 137"},
-				{At: 18.1, Kind: view.RecordedDesired, Status: "STOPPED", Detail: "Essential container in task exited"},
-				{At: 18.2, Kind: view.RecordedStatus, Container: "log-router", Status: "STOPPED", Detail: "CannotStartContainerError: no"},
-				{At: 18.2, Kind: view.RecordedStatus, Status: "STOPPED", Detail: "EssentialContainerExited: Essential container in task exited"},
+				{At: 2, Kind: view.KindStatus, Container: "batch", Status: "RUNNING"},
+				{At: 2, Kind: view.KindStatus, Status: "RUNNING"},
+				{At: 12, Kind: view.KindRestart, Container: "batch", Status: "1"},
+				{At: 18, Kind: view.KindKill, Container: "batch", Detail: "SIGKILL"},
+				{At: 18.1, Kind: view.KindStatus, Container: "batch", Status: "STOPPED", Detail: "exit code 137"},
+				{At: 18.1, Kind: view.KindDesired, Status: "STOPPED", Detail: "Essential container in task exited"},
+				{At: 18.2, Kind: view.KindStatus, Container: "log-router", Status: "STOPPED", Detail: "CannotStartContainerError: no"},
+				{At: 18.2, Kind: view.KindStatus, Status: "STOPPED", Detail: "EssentialContainerExited: Essential container in task exited"},
 			},
 		}},
 		Steps: []view.RecordedStep{
@@ -77,26 +77,26 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 	add := func(at float64, e view.RecordedEvent) { e.At = at; t.Events = append(t.Events, e) }
 	for _, c := range containers {
 		t.Containers = append(t.Containers, view.RecordedContainer{Name: c.name, HealthCheck: c.checked})
-		add(start-0.05, view.RecordedEvent{Kind: view.RecordedStatus, Container: c.name, Status: "PULLED"})
-		add(start+c.run, view.RecordedEvent{Kind: view.RecordedStatus, Container: c.name, Status: "RUNNING"})
+		add(start-0.05, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "PULLED"})
+		add(start+c.run, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "RUNNING"})
 		if c.ended {
-			add(start+c.end, view.RecordedEvent{Kind: view.RecordedStatus, Container: c.name, Status: "STOPPED", Detail: "exit code 0"})
+			add(start+c.end, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "STOPPED", Detail: "exit code 0"})
 			continue
 		}
 		if c.checked {
-			add(start+c.up, view.RecordedEvent{Kind: view.RecordedHealth, Container: c.name, Status: "HEALTHY"})
+			add(start+c.up, view.RecordedEvent{Kind: view.KindHealth, Container: c.name, Status: "HEALTHY"})
 		}
-		add(stop+c.term, view.RecordedEvent{Kind: view.RecordedSignal, Container: c.name, Status: "TERM"})
-		add(stop+c.end, view.RecordedEvent{Kind: view.RecordedStatus, Container: c.name, Status: "STOPPED", Detail: "exit code 0"})
+		add(stop+c.term, view.RecordedEvent{Kind: view.KindSignal, Container: c.name, Status: "TERM"})
+		add(stop+c.end, view.RecordedEvent{Kind: view.KindStatus, Container: c.name, Status: "STOPPED", Detail: "exit code 0"})
 	}
 	for i, method := range []string{"iam-ecs-client-token", "iam-ecs-service-token"} {
-		token := view.RecordedEvent{Kind: view.RecordedToken, Method: method, Accessor: fmt.Sprintf("accessor-%d", i), Status: "login"}
+		token := view.RecordedEvent{Kind: view.KindToken, Method: method, Accessor: fmt.Sprintf("accessor-%d", i), Status: "login"}
 		add(start+0.2+float64(i)/5, token)
 		token.Status = "logout"
 		add(stop+5.3-3*float64(i), token)
 	}
 	for _, check := range []string{"consul ecs synced", "Destination Alias"} {
-		e := view.RecordedEvent{Kind: view.RecordedCheck, Service: "api", Check: check, Status: "critical"}
+		e := view.RecordedEvent{Kind: view.KindCheck, Service: "api", Check: check, Status: "critical"}
 		add(start+0.7, e)
 		e.Status = "passing"
 		add(start+11.05, e)
@@ -105,11 +105,11 @@ func meshed(name string, start, stop float64) view.RecordedTask {
 		e.Status = "gone"
 		add(stop+5, e)
 	}
-	add(start+11.1, view.RecordedEvent{Kind: view.RecordedInTraffic, Status: "in"})
-	add(stop, view.RecordedEvent{Kind: view.RecordedDesired, Status: "STOPPED", Detail: "Task stopped by user"})
-	add(stop+0.01, view.RecordedEvent{Kind: view.RecordedInTraffic, Status: "out"})
-	add(stop+5.2, view.RecordedEvent{Kind: view.RecordedStatus, Status: "STOPPED", Detail: "UserInitiated: Task stopped by user"})
-	add(stop+5.5, view.RecordedEvent{Kind: view.RecordedCleared, Detail: "nothing left of the task"})
+	add(start+11.1, view.RecordedEvent{Kind: view.KindInTraffic, Status: "in"})
+	add(stop, view.RecordedEvent{Kind: view.KindDesired, Status: "STOPPED", Detail: "Task stopped by user"})
+	add(stop+0.01, view.RecordedEvent{Kind: view.KindInTraffic, Status: "out"})
+	add(stop+5.2, view.RecordedEvent{Kind: view.KindStatus, Status: "STOPPED", Detail: "UserInitiated: Task stopped by user"})
+	add(stop+5.5, view.RecordedEvent{Kind: view.KindCleared, Detail: "nothing left of the task"})
 	sortEvents(t.Events)
 	return t
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// State is what lasts.
+// LaneState is what a segment of a lane shows.
 type LaneState string
 
-// The states of what a lane is about.
+// The states of a lane.
 const (
 	LaneWaiting   LaneState = "waiting"   // its image is there, and it may not start yet
 	LaneUp        LaneState = "up"        // runs, and has no health check
@@ -25,19 +25,19 @@ const (
 type Segment struct {
 	From, To float64
 	State    LaneState
-	// Stopping says that it has been asked to stop.
+	// Stopping reports whether it has been asked to stop.
 	Stopping bool
 	Title    string
 }
 
-// Glyph is what a mark looks like.
+// Glyph is the shape of a mark.
 type Glyph string
 
 // The marks.
 const (
 	GlyphTerm    Glyph = "term"    // the stop signal of a container
 	GlyphKill    Glyph = "kill"    // SIGKILL, by ECS, a step or a fault
-	GlyphAgain   Glyph = "again"   // a restart policy has started it
+	GlyphAgain   Glyph = "again"   // started again by a restart policy
 	GlyphExit    Glyph = "exit"    // ended with 0
 	GlyphBadExit Glyph = "badexit" // ended otherwise, or never ran
 	GlyphSick    Glyph = "sick"    // an application turned UNHEALTHY
@@ -50,7 +50,7 @@ type Mark struct {
 	Title string
 }
 
-// Sort is what a lane is about.
+// Sort is the subject of a lane.
 type Sort string
 
 // The sorts of lanes, in the order in which they are shown.
@@ -61,20 +61,19 @@ const (
 	SortToken     Sort = "token"
 )
 
-// Lane is one line of a picture.
+// Lane is one line of a diagram.
 type Lane struct {
 	Sort     Sort
 	Name     string
 	Segments []Segment
 	Marks    []Mark
-	// Ended is when a container stopped and Exit what it says then, of a check its
-	// service and of a token its accessor; Began is when it ran first. They are below
-	// zero when that has not come.
+	// Began is when it first ran and Ended when it stopped, Never before that. Exit is
+	// how a container ended, the service of a check and the accessor of a token.
 	Began, Ended float64
 	Exit         string
 }
 
-// Points are when something happens in it.
+// Points returns the times of everything in the lane.
 func (l Lane) Points() []float64 {
 	var all []float64
 	for _, s := range l.Segments {
@@ -86,38 +85,58 @@ func (l Lane) Points() []float64 {
 	return all
 }
 
-// In reports whether it has anything in a phase. A container that never ran is news as
-// well.
+// In reports whether the diagram of a phase shows the lane: it has something in the
+// phase, or it is a container that never ran.
 func (l Lane) In(p Phase) bool {
 	if l.Sort == SortContainer && l.Began < 0 && l.Ended < 0 || l.Sort == SortTraffic {
 		return true
 	}
-	for _, s := range l.Segments {
-		if s.From <= p.To && s.To >= p.From {
-			return true
-		}
-	}
-	return slices.ContainsFunc(l.Marks, func(m Mark) bool { return m.At >= p.From && m.At <= p.To })
+	return slices.ContainsFunc(l.Segments, func(s Segment) bool { return s.From <= p.To && s.To >= p.From }) ||
+		slices.ContainsFunc(l.Marks, func(m Mark) bool { return m.At >= p.From && m.At <= p.To })
 }
 
-// Never is a moment that has not come.
+// healthyBy returns when the lane was first healthy, Never if that was not until at.
+func (l Lane) healthyBy(at float64) float64 {
+	for _, s := range l.Segments {
+		if s.State == LaneHealthy && s.From <= at {
+			return s.From
+		}
+	}
+	return Never
+}
+
+// Never is the time of what did not happen.
 const Never = -1.0
 
-// Of are the lanes of a task. What has no end lasts until the end of the run.
+// LanesOf returns the lanes of a task. What did not end lasts until end.
 func LanesOf(t RecordedTask, end float64) []Lane {
+	var all []*open
+	for _, c := range t.containers() {
+		all = append(all, containerLane(t, c))
+	}
+	all = append(all, checkLanes(t)...)
+	if l := trafficLane(t); l != nil {
+		all = append(all, l)
+	}
 	var lanes []Lane
-	for _, c := range laneContainers(t) {
-		lanes = append(lanes, container(t, c, end))
+	checks := map[string]int{}
+	for _, o := range append(all, tokenLanes(t)...) {
+		o.leave(end)
+		lanes = append(lanes, o.Lane)
+		if o.Sort == SortCheck {
+			checks[o.Name]++
+		}
 	}
-	lanes = append(lanes, checks(t, end)...)
-	if l, any := traffic(t, end); any {
-		lanes = append(lanes, l)
+	for i, l := range lanes {
+		if l.Sort == SortCheck && checks[l.Name] > 1 {
+			lanes[i].Name += " (" + l.Exit + ")"
+		}
 	}
-	return append(lanes, tokens(t, end)...)
+	return lanes
 }
 
 // containers are those of the definition, and any other that has events.
-func laneContainers(t RecordedTask) []RecordedContainer {
+func (t RecordedTask) containers() []RecordedContainer {
 	all := slices.Clone(t.Containers)
 	for _, e := range t.Events {
 		if e.Container != "" && !slices.ContainsFunc(all, func(c RecordedContainer) bool { return c.Name == e.Container }) {
@@ -127,90 +146,120 @@ func laneContainers(t RecordedTask) []RecordedContainer {
 	return all
 }
 
-// open is a lane with a segment that has no end yet.
+// open is a lane whose current segment has no end yet.
 type open struct {
 	Lane
 	now *Segment
 }
 
-// enter ends the present segment and begins one.
+func newLane(s Sort, name string) *open {
+	return &open{Lane: Lane{Sort: s, Name: name, Began: Never, Ended: Never}}
+}
+
+// enter ends the current segment and starts another one.
 func (o *open) enter(at float64, s LaneState, stopping bool, title string) {
 	o.leave(at)
 	o.now = &Segment{From: at, State: s, Stopping: stopping, Title: title}
 }
 
-// leave ends the present segment.
+// leave ends the current segment.
 func (o *open) leave(at float64) {
 	if o.now == nil {
 		return
 	}
-	o.now.To = max(at, o.now.From)
-	o.now.Title = fmt.Sprintf("%s: %s, %s to %s s (%s)", o.Name, o.now.Title, laneSeconds(o.now.From), laneSeconds(o.now.To), took(o.now.From, o.now.To))
-	o.Segments = append(o.Segments, *o.now)
-	o.now = nil
+	s := *o.now
+	s.To = max(at, s.From)
+	s.Title = fmt.Sprintf("%s: %s, %.3f to %.3f s (%.3f s)", o.Name, s.Title, s.From, s.To, s.To-s.From)
+	o.Segments, o.now = append(o.Segments, s), nil
+}
+
+// end ends the lane with a mark.
+func (o *open) end(at float64, g Glyph, title string) {
+	o.leave(at)
+	o.Ended = at
+	o.mark(at, g, title)
 }
 
 func (o *open) mark(at float64, g Glyph, title string) {
-	o.Marks = append(o.Marks, Mark{At: at, Glyph: g, Title: fmt.Sprintf("%s: %s at %s s", o.Name, title, laneSeconds(at))})
+	o.Marks = append(o.Marks, Mark{At: at, Glyph: g, Title: fmt.Sprintf("%s: %s at %.3f s", o.Name, title, at)})
 }
 
-func container(t RecordedTask, c RecordedContainer, end float64) Lane {
-	o := open{Lane: Lane{Sort: SortContainer, Name: c.Name, Began: Never, Ended: Never}}
-	state, word := LaneUp, "runs"
-	if c.HealthCheck || slices.ContainsFunc(t.Events, func(e RecordedEvent) bool { return e.Kind == RecordedHealth && e.Container == c.Name }) {
-		state, word = LaneUnknown, "runs, health UNKNOWN"
-	}
-	stopping := false
+// container is the lane of one container.
+type container struct {
+	*open
+	// probed reports whether it has a health check.
+	probed, stopping bool
+}
+
+func containerLane(t RecordedTask, of RecordedContainer) *open {
+	c := container{open: newLane(SortContainer, of.Name)}
+	c.probed = of.HealthCheck || slices.ContainsFunc(t.Events, func(e RecordedEvent) bool { return e.Kind == KindHealth && e.Container == of.Name })
 	for _, e := range t.Events {
-		if e.Container != c.Name {
-			continue
-		}
-		switch {
-		case e.Kind == RecordedStatus && e.Status == "PULLED":
-			o.enter(e.At, LaneWaiting, false, "waits to start")
-		case e.Kind == RecordedStatus && e.Status == "RUNNING":
-			o.Began = e.At
-			o.enter(e.At, state, stopping, word)
-		case e.Kind == RecordedStatus && e.Status == "STOPPED":
-			o.leave(e.At)
-			o.Ended, o.Exit = e.At, e.Detail
-			o.mark(e.At, exitGlyph(e.Detail), "STOPPED "+e.Detail)
-		case e.Kind == RecordedHealth && o.Began >= 0:
-			o.enter(e.At, health(e.Status), stopping, strings.TrimSpace(e.Status+" "+e.Detail))
-		case e.Kind == RecordedRestart:
-			o.enter(e.At, state, stopping, word)
-			o.mark(e.At, GlyphAgain, "started again, "+e.Status+" so far")
-		case e.Kind == RecordedSignal && e.Status != "KILL":
-			stopping = true
-			o.mark(e.At, GlyphTerm, e.Status)
-			if o.now != nil {
-				was := *o.now
-				o.enter(e.At, was.State, true, was.Title+", asked to stop")
-			}
-		case e.Kind == RecordedSignal, e.Kind == RecordedKill:
-			o.mark(e.At, killGlyph(e), strings.TrimSpace(e.Kind+" "+e.Status+" "+e.Detail))
+		if e.Container == of.Name {
+			c.add(e)
 		}
 	}
-	o.leave(end)
-	return o.Lane
+	return c.open
 }
 
-// killGlyph is that of a signal which ECS or a step has sent.
-func killGlyph(e RecordedEvent) Glyph {
-	if e.Kind == RecordedSignal || strings.Contains(e.Detail, "KILL") || e.Detail == "" {
-		return GlyphKill
+func (c *container) add(e RecordedEvent) {
+	switch e.Kind {
+	case KindStatus:
+		c.status(e)
+	case KindHealth:
+		if c.Began >= 0 {
+			c.enter(e.At, healthState(e.Status), c.stopping, strings.TrimSpace(e.Status+" "+e.Detail))
+		}
+	case KindRestart:
+		c.runs(e.At)
+		c.mark(e.At, GlyphAgain, "started again, "+e.Status+" so far")
+	case KindSignal:
+		if e.Status == "KILL" {
+			c.mark(e.At, GlyphKill, strings.TrimSpace("signal KILL "+e.Detail))
+			return
+		}
+		c.stopping = true
+		c.mark(e.At, GlyphTerm, e.Status)
+		if c.now != nil {
+			c.enter(e.At, c.now.State, true, c.now.Title+", asked to stop")
+		}
+	case KindKill:
+		g := GlyphTerm
+		if e.Detail == "" || strings.Contains(e.Detail, "KILL") {
+			g = GlyphKill
+		}
+		c.mark(e.At, g, strings.TrimSpace("kill "+e.Status+" "+e.Detail))
 	}
-	return GlyphTerm
 }
 
-func exitGlyph(detail string) Glyph {
-	if detail == "exit code 0" || detail == "" {
-		return GlyphExit
+func (c *container) status(e RecordedEvent) {
+	switch e.Status {
+	case "PULLED":
+		c.enter(e.At, LaneWaiting, false, "waits to start")
+	case "RUNNING":
+		c.Began = e.At
+		c.runs(e.At)
+	case "STOPPED":
+		g := GlyphBadExit
+		if e.Detail == "exit code 0" || e.Detail == "" {
+			g = GlyphExit
+		}
+		c.Exit = e.Detail
+		c.end(e.At, g, "STOPPED "+e.Detail)
 	}
-	return GlyphBadExit
 }
 
-func health(status string) LaneState {
+// runs starts the segment of a container that has just started.
+func (c *container) runs(at float64) {
+	if c.probed {
+		c.enter(at, LaneUnknown, c.stopping, "runs, health UNKNOWN")
+	} else {
+		c.enter(at, LaneUp, c.stopping, "runs")
+	}
+}
+
+// healthState is the state of a container or of a check in Consul.
+func healthState(status string) LaneState {
 	switch status {
 	case "HEALTHY", "passing":
 		return LaneHealthy
@@ -222,6 +271,71 @@ func health(status string) LaneState {
 	return LaneUnknown
 }
 
-func laneSeconds(at float64) string { return fmt.Sprintf("%.3f", at) }
+// checkLanes are a lane for each check of each service, in the order of their first
+// status.
+func checkLanes(t RecordedTask) []*open {
+	var all []*open
+	for _, e := range t.Events {
+		if e.Kind != KindCheck {
+			continue
+		}
+		i := slices.IndexFunc(all, func(o *open) bool { return o.Name == e.Check && o.Exit == e.Service })
+		if i < 0 {
+			i, all = len(all), append(all, newLane(SortCheck, e.Check))
+			all[i].Began, all[i].Exit = e.At, e.Service
+		}
+		if e.Status == "gone" {
+			all[i].end(e.At, GlyphExit, "no longer in Consul")
+		} else {
+			all[i].enter(e.At, healthState(e.Status), false, e.Status)
+		}
+	}
+	return all
+}
 
-func took(from, to float64) string { return fmt.Sprintf("%.3f s", to-from) }
+// trafficLane shows when Consul sends traffic to the task; nil without traffic and
+// without a check.
+func trafficLane(t RecordedTask) *open {
+	o, any := newLane(SortTraffic, "in traffic"), false
+	for _, e := range t.Events {
+		switch {
+		case e.Kind == KindCheck:
+			any = true
+		case e.Kind != KindInTraffic:
+		case e.Status == "in":
+			any = true
+			if o.Began < 0 {
+				o.Began = e.At
+			}
+			o.enter(e.At, LaneHealthy, false, "Consul sends traffic to it")
+		default:
+			o.leave(e.At)
+			o.Ended = e.At
+		}
+	}
+	if !any {
+		return nil
+	}
+	return o
+}
+
+// tokenLanes are a lane for each login token.
+func tokenLanes(t RecordedTask) []*open {
+	var all []*open
+	for _, e := range t.Events {
+		if e.Kind != KindToken {
+			continue
+		}
+		i := slices.IndexFunc(all, func(o *open) bool { return o.Exit == e.Accessor })
+		if i < 0 {
+			i, all = len(all), append(all, newLane(SortToken, "token "+e.Method))
+			all[i].Began, all[i].Exit = e.At, e.Accessor
+		}
+		if e.Status == "login" {
+			all[i].enter(e.At, LaneHeld, false, "accessor "+e.Accessor)
+		} else {
+			all[i].end(e.At, GlyphExit, "logged out or removed, seen some 0.2 s late,")
+		}
+	}
+	return all
+}

@@ -32,7 +32,7 @@ func shape(l view.Lane) (segments []segment, marks []mark) {
 
 // status is the new one of a container.
 func status(at float64, container, status, detail string) view.RecordedEvent {
-	return view.RecordedEvent{At: at, Kind: view.RecordedStatus, Container: container, Status: status, Detail: detail}
+	return view.RecordedEvent{At: at, Kind: view.KindStatus, Container: container, Status: status, Detail: detail}
 }
 
 func TestContainerIsALane(t *testing.T) {
@@ -47,23 +47,23 @@ func TestContainerIsALane(t *testing.T) {
 	}{
 		{"an orderly life", app, []view.RecordedEvent{
 			status(1, "app", "PULLED", ""), status(2, "app", "RUNNING", ""),
-			{At: 4, Kind: view.RecordedHealth, Container: "app", Status: "HEALTHY"},
-			{At: 6, Kind: view.RecordedSignal, Container: "app", Status: "TERM"},
+			{At: 4, Kind: view.KindHealth, Container: "app", Status: "HEALTHY"},
+			{At: 6, Kind: view.KindSignal, Container: "app", Status: "TERM"},
 			status(7, "app", "STOPPED", "exit code 0"),
 		}, []segment{{1, 2, view.LaneWaiting, false}, {2, 4, view.LaneUnknown, false}, {4, 6, view.LaneHealthy, false}, {6, 7, view.LaneHealthy, true}},
 			[]mark{{6, view.GlyphTerm}, {7, view.GlyphExit}}},
 		{"no health check", view.RecordedContainer{Name: "app"}, []view.RecordedEvent{status(2, "app", "RUNNING", "")},
 			[]segment{{2, 20, view.LaneUp, false}}, nil},
 		{"restarted", app, []view.RecordedEvent{
-			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.RecordedHealth, Container: "app", Status: "UNHEALTHY"},
-			{At: 5, Kind: view.RecordedRestart, Container: "app", Status: "1"},
+			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.KindHealth, Container: "app", Status: "UNHEALTHY"},
+			{At: 5, Kind: view.KindRestart, Container: "app", Status: "1"},
 		}, []segment{{2, 3, view.LaneUnknown, false}, {3, 5, view.LaneUnhealthy, false}, {5, 20, view.LaneUnknown, false}}, []mark{{5, view.GlyphAgain}}},
 		{"killed by a step", app, []view.RecordedEvent{
-			status(2, "app", "RUNNING", ""), {At: 5, Kind: view.RecordedKill, Container: "app", Detail: "SIGKILL"}, status(5.1, "app", "STOPPED", "exit code 137"),
+			status(2, "app", "RUNNING", ""), {At: 5, Kind: view.KindKill, Container: "app", Detail: "SIGKILL"}, status(5.1, "app", "STOPPED", "exit code 137"),
 		}, []segment{{2, 5.1, view.LaneUnknown, false}}, []mark{{5, view.GlyphKill}, {5.1, view.GlyphBadExit}}},
-		{"signalled by a step", app, []view.RecordedEvent{{At: 5, Kind: view.RecordedKill, Container: "app", Detail: "SIGHUP"}}, nil, []mark{{5, view.GlyphTerm}}},
+		{"signalled by a step", app, []view.RecordedEvent{{At: 5, Kind: view.KindKill, Container: "app", Detail: "SIGHUP"}}, nil, []mark{{5, view.GlyphTerm}}},
 		{"killed by ECS", app, []view.RecordedEvent{
-			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.RecordedSignal, Container: "app", Status: "TERM"}, {At: 9, Kind: view.RecordedSignal, Container: "app", Status: "KILL"},
+			status(2, "app", "RUNNING", ""), {At: 3, Kind: view.KindSignal, Container: "app", Status: "TERM"}, {At: 9, Kind: view.KindSignal, Container: "app", Status: "KILL"},
 		}, []segment{{2, 3, view.LaneUnknown, false}, {3, 20, view.LaneUnknown, true}}, []mark{{3, view.GlyphTerm}, {9, view.GlyphKill}}},
 		{"never ran", app, []view.RecordedEvent{status(2, "app", "STOPPED", "CannotStartContainerError: no")}, nil, []mark{{2, view.GlyphBadExit}}},
 	} {
@@ -81,15 +81,15 @@ func TestContainerIsALane(t *testing.T) {
 func TestConsulIsSeenInLanes(t *testing.T) {
 	t.Parallel()
 	lanes := view.LanesOf(view.RecordedTask{Events: []view.RecordedEvent{
-		{At: 1, Kind: view.RecordedCheck, Service: "api", Check: "synced", Status: "critical"},
-		{At: 1, Kind: view.RecordedCheck, Service: "api", Check: "alias", Status: "passing"},
-		{At: 1, Kind: view.RecordedCheck, Service: "api-sidecar-proxy", Check: "alias", Status: "warning"},
-		{At: 1.5, Kind: view.RecordedToken, Method: "services", Accessor: "t1", Status: "login"},
-		{At: 2, Kind: view.RecordedCheck, Service: "api", Check: "synced", Status: "passing"},
-		{At: 2, Kind: view.RecordedInTraffic, Status: "in"},
-		{At: 5, Kind: view.RecordedInTraffic, Status: "out"},
-		{At: 6, Kind: view.RecordedCheck, Service: "api", Check: "synced", Status: "gone"},
-		{At: 7, Kind: view.RecordedToken, Method: "services", Accessor: "t1", Status: "logout"},
+		{At: 1, Kind: view.KindCheck, Service: "api", Check: "synced", Status: "critical"},
+		{At: 1, Kind: view.KindCheck, Service: "api", Check: "alias", Status: "passing"},
+		{At: 1, Kind: view.KindCheck, Service: "api-sidecar-proxy", Check: "alias", Status: "warning"},
+		{At: 1.5, Kind: view.KindToken, Method: "services", Accessor: "t1", Status: "login"},
+		{At: 2, Kind: view.KindCheck, Service: "api", Check: "synced", Status: "passing"},
+		{At: 2, Kind: view.KindInTraffic, Status: "in"},
+		{At: 5, Kind: view.KindInTraffic, Status: "out"},
+		{At: 6, Kind: view.KindCheck, Service: "api", Check: "synced", Status: "gone"},
+		{At: 7, Kind: view.KindToken, Method: "services", Accessor: "t1", Status: "logout"},
 	}}, 9)
 	type flat struct {
 		Name     string

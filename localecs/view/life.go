@@ -1,12 +1,17 @@
 package view
 
-// Life is a whole task in one lane: it starts, is up, serves, stops. Its marks are
-// what happened to any of its containers and is not an orderly stop.
+import (
+	"maps"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+)
+
+// LifeLane returns a whole task in one lane: it starts, runs, serves, stops. The marks
+// are the irregular ends of its containers.
 func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
-	l := life{open: open{Lane: Lane{Name: t.Name, Began: Never, Ended: Never}}, health: map[string]string{}}
-	for _, other := range lanes {
-		l.meshed = l.meshed || other.Sort == SortTraffic
-	}
+	l := life{open: newLane("", t.Name), health: map[string]string{}}
+	l.meshed = slices.ContainsFunc(lanes, func(l Lane) bool { return l.Sort == SortTraffic })
 	for _, c := range t.Containers {
 		if c.HealthCheck && c.Essential {
 			l.health[c.Name] = ""
@@ -14,50 +19,30 @@ func LifeLane(t RecordedTask, lanes []Lane, end float64) Lane {
 	}
 	for _, e := range t.Events {
 		if l.Ended < 0 {
-			l.see(e)
+			l.add(e)
 		}
 	}
 	l.leave(end)
 	for _, other := range lanes {
-		l.Marks = append(l.Marks, grave(other)...)
+		l.Marks = append(l.Marks, irregular(other)...)
 	}
 	return l.Lane
 }
 
-// life is a lane that is being made.
+// life is the lane of a whole task.
 type life struct {
-	open
+	*open
 	meshed, up, serves, stopping bool
-	health                       map[string]string // of the essential containers that have one
+	health                       map[string]string // by essential container with a health check
 }
 
-// see takes an event in.
-func (l *life) see(e RecordedEvent) {
-	switch {
-	case e.Kind == RecordedStatus && e.Container == "" && e.Status == "RUNNING":
-		l.up = true
-	case e.Kind == RecordedStatus && e.Container == "" && e.Status == "STOPPED":
-		l.leave(e.At)
-		l.Ended, l.Exit = e.At, e.Detail
-		l.mark(e.At, GlyphExit, "STOPPED "+e.Detail)
+func (l *life) add(e RecordedEvent) {
+	if e.Kind == KindStatus && e.Container == "" && e.Status == scheduler.StatusStopped {
+		l.Exit = e.Detail
+		l.end(e.At, GlyphExit, "STOPPED "+e.Detail)
 		return
-	case e.Kind == RecordedStatus && l.now == nil:
-		l.Began = e.At
-	case e.Kind == RecordedInTraffic:
-		l.serves = e.Status == "in"
-		l.up = l.up || l.serves
-	case e.Kind == RecordedHealth:
-		if _, has := l.health[e.Container]; has {
-			l.health[e.Container] = e.Status
-		}
-	case e.Kind == RecordedRestart:
-		if _, has := l.health[e.Container]; has {
-			l.health[e.Container] = "" // it begins anew
-		}
-	case e.Kind == RecordedDesired:
-		l.stopping = true
-		l.mark(e.At, GlyphTerm, "asked to stop: "+e.Detail)
-	default:
+	}
+	if !l.observe(e) {
 		return
 	}
 	if s, word := l.state(); l.now == nil || l.now.State != s || l.now.Stopping != l.stopping {
@@ -65,9 +50,36 @@ func (l *life) see(e RecordedEvent) {
 	}
 }
 
-// state is how the task is now. In the mesh its traffic says that, else the health of
-// its essential containers, as in ECS; those
-// without a check do not hide it here.
+// observe notes an event, and reports whether it may change the state.
+func (l *life) observe(e RecordedEvent) bool {
+	switch e.Kind {
+	case KindStatus:
+		if e.Container == "" && e.Status == scheduler.StatusRunning {
+			l.up = true
+			return true
+		}
+		if l.now != nil {
+			return false
+		}
+		l.Began = e.At
+	case KindInTraffic:
+		l.serves = e.Status == "in"
+		l.up = l.up || l.serves
+	case KindHealth, KindRestart:
+		if _, probed := l.health[e.Container]; probed {
+			l.health[e.Container] = e.Status // of a restart a number: not known
+		}
+	case KindDesired:
+		l.stopping = true
+		l.mark(e.At, GlyphTerm, "asked to stop: "+e.Detail)
+	default:
+		return false
+	}
+	return true
+}
+
+// state is that of the task now. In the mesh its traffic decides, else the health of
+// its essential containers that have a check.
 func (l *life) state() (LaneState, string) {
 	switch {
 	case l.serves:
@@ -79,21 +91,17 @@ func (l *life) state() (LaneState, string) {
 	case len(l.health) == 0:
 		return LaneUp, "runs"
 	}
-	for _, status := range l.health {
-		if status == "UNHEALTHY" {
-			return LaneUnhealthy, "a container is UNHEALTHY"
-		}
+	switch status := scheduler.WorstHealth(slices.Collect(maps.Values(l.health))); status {
+	case scheduler.HealthUnhealthy:
+		return LaneUnhealthy, "a container is UNHEALTHY"
+	case scheduler.HealthHealthy:
+		return LaneHealthy, status
 	}
-	for _, status := range l.health {
-		if status != "HEALTHY" {
-			return LaneUnknown, "runs, its health is UNKNOWN"
-		}
-	}
-	return LaneHealthy, "HEALTHY"
+	return LaneUnknown, "runs, its health is UNKNOWN"
 }
 
-// grave are a container's marks that matter to the whole task.
-func grave(l Lane) []Mark {
+// irregular are a container's marks that concern the whole task.
+func irregular(l Lane) []Mark {
 	if l.Sort != SortContainer {
 		return nil
 	}

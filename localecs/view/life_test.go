@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-func event(at float64, kind, container, status string) view.RecordedEvent {
+func event(at float64, kind view.Kind, container, status string) view.RecordedEvent {
 	return view.RecordedEvent{At: at, Kind: kind, Container: container, Status: status}
 }
 

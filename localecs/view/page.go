@@ -3,18 +3,20 @@ package view
 import (
 	"fmt"
 	"io"
+	"math"
+	"slices"
 	"strings"
 	"time"
 )
 
-// page is being written.
+// page is an HTML page in the making.
 type page struct {
 	strings.Builder
 	run *RecordedRun
 }
 
-// HTML writes a page that shows the run: one file without scripts, and without
-// anything that a browser would have to fetch. The error is the writer's.
+// WriteHTML writes a page that shows the run: one file without scripts that loads
+// nothing else. The error is the writer's.
 func WriteHTML(w io.Writer, run RecordedRun) error {
 	p := &page{run: &run}
 	lanes := make([][]Lane, len(run.Tasks))
@@ -41,19 +43,16 @@ func WriteHTML(w io.Writer, run RecordedRun) error {
 	return err
 }
 
-// addf adds what is HTML already; esc makes it of what is not.
+// addf adds HTML.
 func (p *page) addf(format string, args ...any) { fmt.Fprintf(p, format, args...) }
-
-func esc(text string) string { return Escape(text) }
 
 func (p *page) head() {
 	r := p.run
 	p.addf("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n")
-	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n<style>%s</style></head>\n<body>%s<main>\n", esc(r.Scenario), esc(r.Outcome), pageStyle, patterns)
-	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", esc(r.Scenario), esc(strings.ToLower(r.Outcome)), esc(r.Outcome))
-	answered, lost := r.Requests.Totals()
+	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n<style>%s</style></head>\n<body>%s<main>\n", Escape(r.Scenario), Escape(r.Outcome), pageStyle, patterns)
+	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", Escape(r.Scenario), Escape(strings.ToLower(r.Outcome)), Escape(r.Outcome))
 	facts := []string{SpanText(r.Seconds), count(len(r.Tasks), "task")}
-	if answered+lost > 0 {
+	if answered, lost := r.Requests.between(0, math.Inf(1)); answered+lost > 0 {
 		facts = append(facts, fmt.Sprintf("%d requests answered, %d lost", answered, lost))
 	}
 	if len(r.Faults) > 0 {
@@ -70,19 +69,19 @@ func (p *page) head() {
 		if i > 0 {
 			p.addf(" · ")
 		}
-		p.addf("<span>%s</span>", esc(f))
+		p.addf("<span>%s</span>", Escape(f))
 	}
 	p.addf("</p>\n")
 	if len(r.Failures) > 0 {
 		p.addf("<ul class=\"failures\">")
 		for _, f := range r.Failures {
-			p.addf("<li>%s</li>", esc(f))
+			p.addf("<li>%s</li>", Escape(f))
 		}
 		p.addf("</ul>\n")
 	}
 	p.addf("<nav><a href=\"#run\">The run</a>")
 	for i, t := range r.Tasks {
-		p.addf(" <a href=\"#task-%d\">%s</a>", i+1, esc(t.Name))
+		p.addf(" <a href=\"#task-%d\">%s</a>", i+1, Escape(t.Name))
 	}
 	p.addf("</nav></header>\n")
 }
@@ -94,40 +93,51 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// task shows one: its start and its stop side by side, and all its events.
+// task shows a task: its start and its stop side by side, and all its events.
 func (p *page) task(i int, t RecordedTask, lanes []Lane) {
-	p.addf("<section class=\"task\" id=\"task-%d\"><h2>%s</h2>\n<p class=\"facts\">", i+1, esc(t.Name))
+	end := p.run.Seconds
+	start, began := StartPhase(t, lanes, end)
+	stop, stopped := StopPhase(t, lanes, end)
+	p.addf("<section class=\"task\" id=\"task-%d\"><h2>%s</h2>\n<p class=\"facts\">", i+1, Escape(t.Name))
 	for _, fact := range []string{t.ID, t.Address, taskEnding(t)} {
 		if fact != "" {
-			p.addf("<span>%s</span> ", esc(fact))
+			p.addf("<span>%s</span> ", Escape(fact))
 		}
 	}
 	p.addf("</p>\n<div class=\"phases\">\n")
-	if start, began := StartPhase(t, lanes, p.run.Seconds); began {
-		p.phase(t, "Start", start, phase(p.run, t, lanes, start, StartNote(start), false))
+	if began {
+		p.phase(t, "Start", start, drawPhase(p.run, t, lanes, start, StartNote, false))
 	} else {
 		p.addf("<p>No container of it ever ran.</p>\n")
 	}
-	if stop, stopped := StopPhase(t, lanes, p.run.Seconds); stopped {
-		p.phase(t, "Stop", stop, phase(p.run, t, lanes, stop, StopNote(stop), true))
+	if stopped {
+		p.phase(t, "Stop", stop, drawPhase(p.run, t, lanes, stop, StopNote, true))
 	}
 	p.addf("</div>\n")
-	p.between(t, lanes)
+	whole := Phase{From: start.From, To: end, Zero: start.Zero}
+	stopFrom := end + 1
+	if stopped {
+		whole.To, stopFrom = stop.To, stop.From
+	}
+	if began && happened(t, start.To, stopFrom) {
+		d := drawPhase(p.run, t, lanes, whole, func(Phase, Lane) string { return "" }, true)
+		p.addf("<figure class=\"life\"><figcaption>From start to stop <small>seconds since its T0</small></figcaption>\n%s</figure>\n", d.SVG("phase", "Life of "+t.Name))
+	}
 	p.events("All "+fmt.Sprint(len(t.Events))+" events of "+t.Name, t.Events)
 	p.addf("</section>\n")
 }
 
-// ending is what ECS says of the end.
+// taskEnding is the reason that ECS gives for the end.
 func taskEnding(t RecordedTask) string {
 	for _, e := range t.Events {
-		if e.Kind == RecordedStatus && e.Container == "" && e.Status == "STOPPED" {
+		if e.Kind == KindStatus && e.Container == "" && e.Status == "STOPPED" {
 			return "STOPPED " + e.Detail
 		}
 	}
 	return "not stopped"
 }
 
-// phase shows a diagram with its moments in words.
+// phase shows a diagram, and its moments and durations as text.
 func (p *page) phase(t RecordedTask, what string, ph Phase, d *diagram) {
 	p.addf("<figure><figcaption>%s <small>T0 is %.2f s into the run</small></figcaption>\n", what, ph.Zero)
 	p.addf("%s<dl>", d.SVG("phase", what+" of "+t.Name))
@@ -136,54 +146,137 @@ func (p *page) phase(t RecordedTask, what string, ph Phase, d *diagram) {
 		if name == "" {
 			name = "·"
 		}
-		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", esc(name), esc(m.Text), esc(SpanText(m.At-ph.Zero)))
+		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", Escape(name), Escape(m.Text), Escape(SpanText(m.At-ph.Zero)))
 	}
 	p.addf("</dl>\n")
 	if len(ph.Facts) > 0 {
 		p.addf("<p class=\"durations\">")
 		for _, f := range ph.Facts {
-			p.addf("<span>%s <b>%s</b></span> ", esc(f.Text), esc(SpanText(f.Seconds)))
+			p.addf("<span>%s <b>%s</b></span> ", Escape(f.Text), Escape(SpanText(f.Seconds)))
 		}
 		p.addf("</p>\n")
 	}
 	p.addf("</figure>\n")
 }
 
-// between shows a task's whole life where something happened between its start and
-// its stop that neither diagram has.
-func (p *page) between(t RecordedTask, lanes []Lane) {
-	start, began := StartPhase(t, lanes, p.run.Seconds)
-	stop, stopped := StopPhase(t, lanes, p.run.Seconds)
-	if !stopped {
-		stop.From = p.run.Seconds + 1
-	}
-	if !began || !happened(t, start.To, stop.From) {
+// happened reports whether a diagram of that time shows an event.
+func happened(t RecordedTask, from, to float64) bool {
+	drawn := []Kind{KindHealth, KindCheck, KindInTraffic, KindRestart, KindSignal, KindKill, KindToken}
+	return slices.ContainsFunc(t.Events, func(e RecordedEvent) bool {
+		return e.At > from && e.At < to && (slices.Contains(drawn, e.Kind) || e.Kind == KindStatus && e.Container != "")
+	})
+}
+
+// table adds a folded table. The cells of the first so many columns are numbers.
+func (p *page) table(title string, numbers int, columns []string, rows [][]string) {
+	if len(rows) == 0 {
 		return
 	}
-	whole := Phase{From: start.From, To: p.run.Seconds, Zero: start.Zero}
-	if stopped {
-		whole.To = stop.To
+	p.addf("<details><summary>%s</summary><table><thead><tr>", Escape(title))
+	for _, c := range columns {
+		p.addf("<th scope=\"col\">%s</th>", Escape(c))
 	}
-	d := phase(p.run, t, lanes, whole, func(Lane) string { return "" }, true)
-	p.addf("<figure class=\"life\"><figcaption>From start to stop <small>seconds since its T0</small></figcaption>\n%s</figure>\n", d.SVG("phase", "Life of "+t.Name))
+	p.addf("</tr></thead><tbody>\n")
+	for _, row := range rows {
+		p.addf("<tr>")
+		for i, c := range row {
+			class := ""
+			if i < numbers {
+				class = " class=\"number\""
+			}
+			p.addf("<td%s>%s</td>", class, Escape(c))
+		}
+		p.addf("</tr>\n")
+	}
+	p.addf("</tbody></table></details>\n")
 }
 
-func happened(t RecordedTask, from, to float64) bool {
-	for _, e := range t.Events {
-		if e.At > from && e.At < to && drawn(e) {
-			return true
+func (p *page) steps(title string, all []RecordedStep) {
+	var rows [][]string
+	for i, s := range all {
+		rows = append(rows, []string{fmt.Sprint(i + 1), millis(s.From), millis(s.To), millis(s.To - s.From), s.Task, s.Text, s.Error})
+	}
+	p.table(fmt.Sprintf("%s (%d)", title, len(all)), 4, []string{"#", "from s", "to s", "took s", "task", "what", "error"}, rows)
+}
+
+// millis formats seconds to the millisecond.
+func millis(at float64) string { return fmt.Sprintf("%.3f", at) }
+
+func (p *page) events(title string, all []RecordedEvent) {
+	var rows [][]string
+	for _, e := range all {
+		what := e.Container
+		switch {
+		case e.Check != "":
+			what = e.Check + " (" + e.Service + ")"
+		case e.Method != "":
+			what = e.Method + " " + e.Accessor
+		case e.Service != "":
+			what = e.Service
+		}
+		rows = append(rows, []string{millis(e.At), string(e.Kind), what, e.Status, e.Detail})
+	}
+	p.table(title, 1, []string{"s", "kind", "container, check or token", "status", "detail"}, rows)
+}
+
+// requests shows the requests of each second.
+func (p *page) requests() {
+	r := p.run.Requests
+	each := max(1, int(1/max(r.BucketSeconds, 1e-9)+0.5))
+	var rows [][]string
+	for i := 0; i < len(r.Answered); i += each {
+		answered, lost, slowest := 0, 0, 0
+		for j := i; j < min(i+each, len(r.Answered)); j++ {
+			answered, lost, slowest = answered+r.Answered[j], lost+r.Lost[j], max(slowest, r.SlowestMS[j])
+		}
+		if answered+lost > 0 {
+			rows = append(rows, []string{millis(float64(i) * r.BucketSeconds), millis(float64(i+each) * r.BucketSeconds), fmt.Sprint(answered), fmt.Sprint(lost), fmt.Sprint(slowest)})
 		}
 	}
-	return false
+	p.table("Requests by second", 5, []string{"from s", "to s", "answered", "lost", "slowest ms"}, rows)
 }
 
-// drawn reports whether a diagram shows the event; what a step has asked is in the table.
-func drawn(e RecordedEvent) bool {
-	switch e.Kind {
-	case RecordedHealth, RecordedCheck, RecordedInTraffic, RecordedRestart, RecordedSignal, RecordedKill, RecordedToken:
-		return true
-	case RecordedStatus:
-		return e.Container != ""
+// legend explains every bar and mark.
+func (p *page) legend() {
+	p.addf("<section class=\"legend\"><h2>Legend</h2><ul>\n")
+	key := func(text string, draw func(*Sheet)) {
+		s := NewSheet(38)
+		draw(s)
+		p.addf("<li>%s%s</li>\n", s.SVG("key", text), Escape(text))
 	}
-	return false
+	for _, bar := range []struct {
+		class  string
+		height float64
+		text   string
+	}{
+		{string(LaneWaiting), 3, "image is there, waits to start"},
+		{string(LaneUnknown), barHeight, "runs, health UNKNOWN; a task that starts"},
+		{string(LaneUp), barHeight, "runs, has no health check"},
+		{string(LaneHealthy), barHeight, "HEALTHY, passing, in traffic"},
+		{string(LaneWarning), barHeight, "a check warns"},
+		{string(LaneUnhealthy), barHeight, "UNHEALTHY, critical"},
+		{string(LaneOut), 3, "task runs, Consul sends it nothing"},
+		{string(LaneHealthy), barHeight / 2, "half as high: after TERM"},
+		{string(LaneHeld), barHeight / 2, "Consul token, login to logout"},
+		{"answered", barHeight, "requests answered"},
+		{"lost", barHeight, "requests lost"},
+		{"step", barHeight, "step, number in the table"},
+		{"fault", barHeight, "fault"},
+		{"cut", 16, "// nothing changed, cut short"},
+	} {
+		key(bar.text, func(s *Sheet) { s.Rect(3, 8-bar.height/2, 32, bar.height, "s "+bar.class, "") })
+	}
+	for _, m := range []struct {
+		glyph Glyph
+		text  string
+	}{
+		{GlyphTerm, "TERM: asked to stop"}, {GlyphKill, "KILL"}, {GlyphAgain, "restart policy started it again"},
+		{GlyphExit, "ended, exit 0"}, {GlyphBadExit, "ended otherwise, or never ran"}, {GlyphSick, "a container turned UNHEALTHY"},
+	} {
+		key(m.text, func(s *Sheet) {
+			s.Path(19, 10, shape(m.glyph), "m "+string(m.glyph), "")
+			s.Rect(0, 19, 0, 0, "none", "")
+		})
+	}
+	p.addf("</ul><p>Everything is measured; a pointer that rests on a mark shows its exact time. Log-outs are seen some 0.2 s late. An answer counts for a task when it has the task's ID, address or host name in it.</p></section>\n")
 }

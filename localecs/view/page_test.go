@@ -176,7 +176,7 @@ func TestEveryEventIsOnThePage(t *testing.T) {
 		if e.Method != "" {
 			what = e.Method + " " + e.Accessor
 		}
-		expect(fmt.Sprintf("%.3f", e.At), e.Kind, what, e.Status, e.Detail)
+		expect(fmt.Sprintf("%.3f", e.At), string(e.Kind), what, e.Status, e.Detail)
 	}
 	for _, steps := range [][]view.RecordedStep{run.Steps, run.Faults, run.Phases} {
 		for i, s := range steps {
@@ -266,12 +266,12 @@ func hostile(a, b string, from, to float64) view.RecordedRun {
 	return view.RecordedRun{
 		Scenario: a, Outcome: b, StopOrder: a, Failures: []string{a, b}, Begun: time.Unix(1_800_000_000, 0), Seconds: to,
 		Tasks: []view.RecordedTask{{Name: a, ID: b, Address: a, Application: b, Containers: []view.RecordedContainer{{Name: b}}, Events: []view.RecordedEvent{
-			{At: from, Kind: view.RecordedStatus, Container: b, Status: "RUNNING"}, {At: to, Kind: view.RecordedStatus, Container: b, Status: "STOPPED", Detail: a},
-			{At: from, Kind: view.RecordedCheck, Check: a, Service: b, Status: a}, {At: from, Kind: view.RecordedToken, Method: a, Accessor: b, Status: "login"},
-			{At: to, Kind: a, Container: a, Detail: b}, {At: to, Kind: view.RecordedDesired, Status: b},
+			{At: from, Kind: view.KindStatus, Container: b, Status: "RUNNING"}, {At: to, Kind: view.KindStatus, Container: b, Status: "STOPPED", Detail: a},
+			{At: from, Kind: view.KindCheck, Check: a, Service: b, Status: a}, {At: from, Kind: view.KindToken, Method: a, Accessor: b, Status: "login"},
+			{At: to, Kind: view.Kind(a), Container: a, Detail: b}, {At: to, Kind: view.KindDesired, Status: b},
 		}}},
 		Steps: []view.RecordedStep{{Text: a, From: from, To: to, Error: b}}, Faults: []view.RecordedStep{{Text: b, Task: a, From: from, To: to}},
-		Events: []view.RecordedEvent{{At: from, Kind: a, Detail: b}},
+		Events: []view.RecordedEvent{{At: from, Kind: view.Kind(a), Detail: b}},
 	}
 }
 

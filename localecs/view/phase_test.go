@@ -16,17 +16,17 @@ func meshedLanes() view.RecordedTask {
 	}}
 	t.Events = []view.RecordedEvent{
 		status(1, "consul-client", "RUNNING", ""), status(1.1, "consul-ecs-mesh-init", "RUNNING", ""),
-		{At: 1.3, Kind: view.RecordedToken, Method: "services", Accessor: "t1", Status: "login"},
+		{At: 1.3, Kind: view.KindToken, Method: "services", Accessor: "t1", Status: "login"},
 		status(2, "consul-ecs-mesh-init", "STOPPED", "exit code 0"), status(2.1, "sidecar-proxy", "RUNNING", ""),
-		{At: 7, Kind: view.RecordedHealth, Container: "sidecar-proxy", Status: "HEALTHY"},
-		status(7.1, "api", "RUNNING", ""), {At: 7.1, Kind: view.RecordedStatus, Status: "RUNNING"},
-		{At: 12, Kind: view.RecordedHealth, Container: "api", Status: "HEALTHY"}, {At: 12.2, Kind: view.RecordedInTraffic, Status: "in"},
-		{At: 40, Kind: view.RecordedDesired, Status: "STOPPED", Detail: "Task stopped by user"},
-		{At: 40.1, Kind: view.RecordedInTraffic, Status: "out"},
+		{At: 7, Kind: view.KindHealth, Container: "sidecar-proxy", Status: "HEALTHY"},
+		status(7.1, "api", "RUNNING", ""), {At: 7.1, Kind: view.KindStatus, Status: "RUNNING"},
+		{At: 12, Kind: view.KindHealth, Container: "api", Status: "HEALTHY"}, {At: 12.2, Kind: view.KindInTraffic, Status: "in"},
+		{At: 40, Kind: view.KindDesired, Status: "STOPPED", Detail: "Task stopped by user"},
+		{At: 40.1, Kind: view.KindInTraffic, Status: "out"},
 		status(42, "api", "STOPPED", "exit code 0"), status(42.2, "sidecar-proxy", "STOPPED", "exit code 0"),
-		{At: 42.3, Kind: view.RecordedToken, Method: "services", Accessor: "t1", Status: "logout"},
-		status(45, "consul-client", "STOPPED", "exit code 0"), {At: 45, Kind: view.RecordedStatus, Status: "STOPPED", Detail: "UserInitiated"},
-		{At: 45.5, Kind: view.RecordedCleared},
+		{At: 42.3, Kind: view.KindToken, Method: "services", Accessor: "t1", Status: "logout"},
+		status(45, "consul-client", "STOPPED", "exit code 0"), {At: 45, Kind: view.KindStatus, Status: "STOPPED", Detail: "UserInitiated"},
+		{At: 45.5, Kind: view.KindCleared},
 	}
 	return t
 }
@@ -70,14 +70,14 @@ func about() cmp.Option {
 func TestATaskThatDiesBeforeItIsAskedToStop(t *testing.T) {
 	t.Parallel()
 	task := view.RecordedTask{Application: "app", Events: []view.RecordedEvent{
-		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"), {At: 5.1, Kind: view.RecordedDesired, Status: "STOPPED"},
+		status(1, "app", "RUNNING", ""), status(5, "app", "STOPPED", "exit code 1"), {At: 5.1, Kind: view.KindDesired, Status: "STOPPED"},
 	}}
 	lanes := view.LanesOf(task, 6)
 	stop, stopped := view.StopPhase(task, lanes, 6)
 	if !stopped || stop.From > 5 || stop.Zero != 5.1 || stop.To < 6 {
 		t.Errorf("stopped %t: %+v", stopped, stop)
 	}
-	if got := view.StopNote(stop)(lanes[0]); got != "gone before, exit 1" {
+	if got := view.StopNote(stop, lanes[0]); got != "gone before, exit 1" {
 		t.Errorf("note %q", got)
 	}
 	if start, began := view.StartPhase(task, lanes, 6); !began || start.To > 5.5 {
@@ -87,20 +87,20 @@ func TestATaskThatDiesBeforeItIsAskedToStop(t *testing.T) {
 		t.Error("a task without a container has started")
 	}
 	if _, stopped := view.StopPhase(view.RecordedTask{}, nil, 6); stopped {
-		t.Error("a task that nobody has asked to stop has stopped")
+		t.Error("a task that was not asked to stop has stopped")
 	}
 }
 
-func TestNotesSayWhatIsWorthKnowing(t *testing.T) {
+func TestNotes(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
-	task.Events = append(task.Events, view.RecordedEvent{At: 2, Kind: view.RecordedCheck, Check: "synced", Status: "critical"})
+	task.Events = append(task.Events, view.RecordedEvent{At: 2, Kind: view.KindCheck, Check: "synced", Status: "critical"})
 	lanes := view.LanesOf(task, 50)
 	start, _ := view.StartPhase(task, lanes, 50)
 	stop, _ := view.StopPhase(task, lanes, 50)
 	got := map[string][2]string{}
 	for _, l := range lanes {
-		got[l.Name] = [2]string{view.StartNote(start)(l), view.StopNote(stop)(l)}
+		got[l.Name] = [2]string{view.StartNote(start, l), view.StopNote(stop, l)}
 	}
 	want := map[string][2]string{
 		"consul-client":        {"runs +0.00 s", "gone +5.00 s, exit 0"},
@@ -120,7 +120,7 @@ func TestALifeIsOneLane(t *testing.T) {
 	t.Parallel()
 	task := meshedLanes()
 	task.Events = append(task.Events[:10:10], append([]view.RecordedEvent{
-		{At: 20, Kind: view.RecordedHealth, Container: "api", Status: "UNHEALTHY"}, {At: 20.5, Kind: view.RecordedInTraffic, Status: "out"}, {At: 30, Kind: view.RecordedInTraffic, Status: "in"},
+		{At: 20, Kind: view.KindHealth, Container: "api", Status: "UNHEALTHY"}, {At: 20.5, Kind: view.KindInTraffic, Status: "out"}, {At: 30, Kind: view.KindInTraffic, Status: "in"},
 	}, task.Events[10:]...)...)
 	life := view.LifeLane(task, view.LanesOf(task, 50), 50)
 	segments, marks := shape(life)
@@ -141,10 +141,10 @@ func TestALifeIsOneLane(t *testing.T) {
 func TestALifeOutsideOfTheMeshIsItsHealth(t *testing.T) {
 	t.Parallel()
 	task := view.RecordedTask{Name: "blog", Containers: []view.RecordedContainer{{Name: "mysql", HealthCheck: true, Essential: true}, {Name: "blog"}, {Name: "agent", HealthCheck: true}}, Events: []view.RecordedEvent{
-		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: view.RecordedStatus, Status: "RUNNING"},
-		{At: 4, Kind: view.RecordedHealth, Container: "mysql", Status: "HEALTHY"},
-		{At: 6, Kind: view.RecordedHealth, Container: "agent", Status: "UNHEALTHY"}, {At: 8, Kind: view.RecordedHealth, Container: "mysql", Status: "UNHEALTHY"},
-		{At: 8.1, Kind: view.RecordedDesired, Status: "STOPPED"}, {At: 9, Kind: view.RecordedStatus, Status: "STOPPED"}, status(9.5, "mysql", "STOPPED", ""),
+		status(1, "mysql", "RUNNING", ""), status(2, "blog", "RUNNING", ""), {At: 2, Kind: view.KindStatus, Status: "RUNNING"},
+		{At: 4, Kind: view.KindHealth, Container: "mysql", Status: "HEALTHY"},
+		{At: 6, Kind: view.KindHealth, Container: "agent", Status: "UNHEALTHY"}, {At: 8, Kind: view.KindHealth, Container: "mysql", Status: "UNHEALTHY"},
+		{At: 8.1, Kind: view.KindDesired, Status: "STOPPED"}, {At: 9, Kind: view.KindStatus, Status: "STOPPED"}, status(9.5, "mysql", "STOPPED", ""),
 	}}
 	segments, _ := shape(view.LifeLane(task, view.LanesOf(task, 10), 10))
 	want := []segment{{1, 4, view.LaneUnknown, false}, {4, 8, view.LaneHealthy, false}, {8, 8.1, view.LaneUnhealthy, false}, {8.1, 9, view.LaneUnhealthy, true}}

@@ -22,21 +22,21 @@ func chance(r *rand.Rand) view.RecordedRun {
 	}
 	for i := range 1 + r.IntN(3) {
 		t := view.RecordedTask{Name: fmt.Sprintf("task-%d", i), ID: "0123", Application: "api"}
-		add := func(kind, container, status string) {
+		add := func(kind view.Kind, container, status string) {
 			t.Events = append(t.Events, view.RecordedEvent{At: at(), Kind: kind, Container: container, Status: status, Detail: "exit code 0"})
 		}
 		for _, c := range []string{"consul-client", "consul-ecs-mesh-init", "sidecar-proxy", "api"} {
 			t.Containers = append(t.Containers, view.RecordedContainer{Name: c, HealthCheck: c == "api"})
-			add(view.RecordedStatus, c, "RUNNING")
-			add(view.RecordedHealth, c, "HEALTHY")
-			add(view.RecordedSignal, c, "TERM")
-			add(view.RecordedStatus, c, "STOPPED")
+			add(view.KindStatus, c, "RUNNING")
+			add(view.KindHealth, c, "HEALTHY")
+			add(view.KindSignal, c, "TERM")
+			add(view.KindStatus, c, "STOPPED")
 		}
-		add(view.RecordedInTraffic, "", "in")
-		add(view.RecordedInTraffic, "", "out")
-		add(view.RecordedDesired, "", "STOPPED")
-		add(view.RecordedStatus, "", "STOPPED")
-		add(view.RecordedCleared, "", "")
+		add(view.KindInTraffic, "", "in")
+		add(view.KindInTraffic, "", "out")
+		add(view.KindDesired, "", "STOPPED")
+		add(view.KindStatus, "", "STOPPED")
+		add(view.KindCleared, "", "")
 		sortEvents(t.Events)
 		run.Tasks = append(run.Tasks, t)
 	}

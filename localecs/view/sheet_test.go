@@ -22,11 +22,11 @@ func TestTextsDoNotOverlap(t *testing.T) {
 		{10, 20, view.AnchorStart, "first", true},
 		{30, 22, view.AnchorStart, "second", false},
 		{60, 20, view.AnchorStart, "second", true},
-		{60, 40, view.AnchorStart, "below", true},
-		{60, 47, view.AnchorEnd, "half below", false},
+		{20, 40, view.AnchorStart, "below", true},
+		{20, 47, view.AnchorStart, "half below", false},
 		{199, 60, view.AnchorMiddle, "beyond the end", false},
-		{199, 60, view.AnchorEnd, "within", true},
-		{5, 80, view.AnchorEnd, "before the beginning", false},
+		{160, 60, view.AnchorMiddle, "within", true},
+		{5, 80, view.AnchorMiddle, "before the beginning", false},
 		{10, 20, view.AnchorStart, "", true},
 	} {
 		if got := s.Text(c.x, c.y, c.anchor, 12, "x", c.text, ""); got != c.want {
@@ -42,7 +42,7 @@ func TestTextsDoNotOverlap(t *testing.T) {
 func TestLongTextIsCutAndHasATitle(t *testing.T) {
 	t.Parallel()
 	s := view.NewSheet(200)
-	if !s.Fitting(0, 20, 60, view.AnchorStart, 12, "x", "a text that is too long for it", "") {
+	if !s.Fitting(0, 20, 60, 12, "x", "a text that is too long for it") {
 		t.Fatal("not drawn")
 	}
 	if svg := s.SVG("c", "n"); !strings.Contains(svg, "<title>a text that is too long for it</title>a text t…</text>") {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -114,17 +115,13 @@ func (s *Services) tasks(v *service, now time.Time) []Task {
 // health is that of the containers with health checks: a task's healthStatus is
 // UNKNOWN where an essential container has none.
 func health(t shapes.Task, probed []string) string {
-	status := "HEALTHY"
+	var statuses []string
 	for _, c := range t.Containers {
-		switch {
-		case !slices.Contains(probed, c.Name) || c.HealthStatus == "HEALTHY":
-		case c.HealthStatus == "UNHEALTHY":
-			return c.HealthStatus
-		default:
-			status = "UNKNOWN"
+		if slices.Contains(probed, c.Name) {
+			statuses = append(statuses, c.HealthStatus)
 		}
 	}
-	return status
+	return scheduler.WorstHealth(statuses)
 }
 
 // probed are the essential containers that have a health check.

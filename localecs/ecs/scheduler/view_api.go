@@ -24,22 +24,32 @@ func (c ContainerView) HealthStatus() string {
 	return c.Health.Status
 }
 
-// HealthStatus is the task's healthStatus of the ECS API. It looks at
-// essential containers only; UNHEALTHY beats UNKNOWN beats HEALTHY.
+// HealthStatus is the task's healthStatus of the ECS API: that of its essential
+// containers.
 func (v View) HealthStatus() string {
-	status := HealthHealthy
+	var statuses []string
 	for _, c := range v.Containers {
-		if !c.Essential {
-			continue
-		}
-		switch c.HealthStatus() {
-		case HealthUnhealthy:
-			return HealthUnhealthy
-		case HealthUnknown:
-			status = HealthUnknown
+		if c.Essential {
+			statuses = append(statuses, c.HealthStatus())
 		}
 	}
-	return status
+	return WorstHealth(statuses)
+}
+
+// WorstHealth is the health of a task whose containers have these: UNHEALTHY beats
+// UNKNOWN, which stands for any other status, and that beats HEALTHY.
+func WorstHealth(statuses []string) string {
+	worst := HealthHealthy
+	for _, status := range statuses {
+		switch status {
+		case HealthUnhealthy:
+			return HealthUnhealthy
+		case HealthHealthy:
+		default:
+			worst = HealthUnknown
+		}
+	}
+	return worst
 }
 
 func lastStatus(known string) string {

@@ -7,7 +7,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-func TestAHistoryThatCannotBeDrawnIsRefused(t *testing.T) {
+func TestParseRunRefusesWhatCannotBeDrawn(t *testing.T) {
 	t.Parallel()
 	const head = `"scenario":"x","begun":"2026-01-02T03:04:05Z"`
 	for text, want := range map[string]string{
@@ -27,20 +27,13 @@ func TestAHistoryThatCannotBeDrawnIsRefused(t *testing.T) {
 	}
 }
 
-func TestTasksAreFoundByName(t *testing.T) {
+func TestStepNamesItsTaskOnce(t *testing.T) {
 	t.Parallel()
-	run := view.RecordedRun{Tasks: []view.RecordedTask{{Name: "a"}, {Name: "b", ID: "1"}}}
-	if got := run.Task("b"); got == nil || got.ID != "1" || run.Task("c") != nil || strings.Join(run.Names(), " ") != "a b" {
-		t.Errorf("%+v of %v", got, run.Names())
-	}
 	for want, s := range map[string]view.RecordedStep{
 		"freeze api-1/envoy": {Task: "api-1", Text: "freeze api-1/envoy"}, "api-1 metadata hangs": {Task: "api-1", Text: "metadata hangs"}, "sts hangs": {Text: "sts hangs"},
 	} {
 		if got := s.About(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
-	}
-	if e := (view.RecordedEvent{Kind: "check", Check: "synced", Service: "api", Status: "passing"}); e.String() != "check synced api passing" {
-		t.Errorf("%q", e)
 	}
 }
