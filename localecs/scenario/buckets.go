@@ -7,8 +7,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// A picture has room for so many buckets. When there are more, each two become one:
-// a run of two minutes has buckets of 0.1 s, one of an hour of 3.2 s.
+// A timeline has at most maxBuckets. When there are more, each two become one: a run of
+// two minutes has buckets of 0.1 s, one of an hour of 3.2 s.
 const (
 	maxBuckets  = 1200
 	firstBucket = 0.1
@@ -24,7 +24,7 @@ func newBuckets() buckets {
 	return buckets{RecordedRequests: view.RecordedRequests{BucketSeconds: firstBucket}, tasks: map[string][]int{}}
 }
 
-// add counts a request that has ended, and says in which bucket.
+// add counts a request that has ended, and returns its bucket.
 func (b *buckets) add(at float64, q Request) int {
 	i := int(at / b.BucketSeconds)
 	for ; i >= maxBuckets; i = int(at / b.BucketSeconds) {
@@ -46,7 +46,7 @@ func (b *buckets) served(task string, i int) {
 	b.tasks[task][i]++
 }
 
-// reach makes place for bucket i.
+// reach extends a list to bucket i.
 func reach(list []int, i int) []int {
 	for len(list) <= i {
 		list = append(list, 0)
@@ -54,7 +54,7 @@ func reach(list []int, i int) []int {
 	return list
 }
 
-// widen makes one bucket of each two.
+// widen merges each two buckets.
 func (b *buckets) widen() {
 	sum := func(a, b int) int { return a + b }
 	b.BucketSeconds *= 2
@@ -76,7 +76,7 @@ func halved(list []int, both func(a, b int) int) []int {
 	return half
 }
 
-// counted is a copy of the counts.
+// counted returns a copy of the counts.
 func (b *buckets) counted() view.RecordedRequests {
 	return view.RecordedRequests{
 		BucketSeconds: b.BucketSeconds, Answered: nonNil(b.Answered),
@@ -84,7 +84,7 @@ func (b *buckets) counted() view.RecordedRequests {
 	}
 }
 
-// of are the counts of a task.
+// of returns the counts of a task.
 func (b *buckets) of(task string) []int { return slices.Clone(b.tasks[task]) }
 
 // names reports whether an answer names a task: by its ID, its address, or the name of

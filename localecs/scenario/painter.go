@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// What a terminal is told. All are understood by everything since the VT100.
+// Escape sequences. All terminals since the VT100 support them.
 const (
 	save       = "\x1b7"    // remember where the cursor is
 	restore    = "\x1b8"    // go there
@@ -21,7 +21,7 @@ const (
 	plainStyle = "\x1b[0m"
 )
 
-// painter knows what the terminal shows. Between frames the cursor stands where
+// painter holds what the terminal shows. Between frames the cursor stands where
 // the block begins: there a terminal keeps it when it is resized, whatever it
 // does with the rows below, and from there everything below can be erased. The
 // cursor is never hidden, so there is nothing to repair after kill -9.
@@ -38,14 +38,14 @@ func (p *painter) paint(lines []byte, frame []string, size view.Size) []byte {
 	}
 	var b bytes.Buffer
 	if len(p.frame) > 0 {
-		// Ctrl-C and Ctrl-Z throw away what the terminal has not taken yet, and
-		// that may be the end of the last frame.
+		// Ctrl-C and Ctrl-Z discard pending output, which may be the end of the
+		// last frame.
 		b.WriteString(plainStyle + wrap)
 		if size == p.size {
-			// What somebody typed has moved the cursor.
+			// The echo of typed text has moved the cursor.
 			b.WriteString(restore)
 		} else {
-			// The remembered place is another one now, the cursor's column is 0.
+			// Resizing changes the saved position; the cursor's column is 0.
 			b.WriteString("\r")
 		}
 	}
@@ -54,8 +54,8 @@ func (p *painter) paint(lines []byte, frame []string, size view.Size) []byte {
 		b.Write(lines)
 	}
 	if len(frame) > 0 {
-		// A terminal that counts a character's cells otherwise, or that has
-		// become narrower since, must not make two rows of one.
+		// A terminal with other character widths, or that has become narrower,
+		// must not wrap a row.
 		b.WriteString(noWrap + strings.Join(frame, eraseLine+"\n") + wrap)
 	}
 	if len(frame) > 0 || len(p.frame) > 0 {

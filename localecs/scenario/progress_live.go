@@ -14,18 +14,18 @@ const framesPerSecond = 8
 // Terminal is where Live draws.
 type Terminal struct {
 	Out io.Writer
-	// Size is in cells. It is asked before every frame, so that a new one is
-	// noticed at the next; false when nothing may be drawn now.
+	// Size is in cells; ok is false when nothing may be drawn now. It is called before
+	// every frame.
 	Size   func() (width, height int, ok bool)
 	Colour bool
 }
 
-// Live writes a line an event and keeps a block below them that shows what is
-// going on. While Follow lasts, one goroutine writes to the terminal and nobody
-// waits for it.
+// Live writes a line per event and keeps a block below them that shows the state of the
+// run. While Follow lasts, one goroutine writes to the terminal, and callers of Event do
+// not wait for it.
 type Live struct {
 	terminal Terminal
-	wake     chan struct{} // has one place: there are lines to be written
+	wake     chan struct{} // of capacity 1: lines are pending
 
 	drawing sync.Mutex // held for a frame
 	painter painter
@@ -41,8 +41,8 @@ func NewLive(t Terminal) *Live { return &Live{terminal: t, wake: make(chan struc
 // Event writes the event above the block. Several goroutines may call it.
 func (l *Live) Event(e Event) { _, _ = l.write(l.terminal.Out, e.line()) }
 
-// Beside is for who else writes to the same terminal, whole lines: they go above
-// the block while there is one, else to w.
+// Beside returns a writer of whole lines for the same terminal: they go above the block
+// while there is one, else to w.
 func (l *Live) Beside(w io.Writer) io.Writer { return &beside{l, w} }
 
 type beside struct {
@@ -62,13 +62,13 @@ func (l *Live) write(to io.Writer, lines []byte) (int, error) {
 	l.lines = append(l.lines, lines...)
 	select {
 	case l.wake <- struct{}{}:
-	default: // it is awake
+	default: // already woken
 	}
 	return len(lines), nil
 }
 
-// Follow draws what look tells below the events, until end is called: then
-// nothing of it is left.
+// Follow draws the state that look returns below the events until end is called, which
+// erases it.
 func (l *Live) Follow(look func() view.State) (end func()) {
 	l.mu.Lock()
 	l.following = true
@@ -89,7 +89,7 @@ func (l *Live) Follow(look func() view.State) (end func()) {
 	})
 }
 
-// draw shows the state as it is now, and the lines that have come.
+// draw shows the current state and the pending lines.
 func (l *Live) draw(look func() view.State) {
 	l.drawing.Lock()
 	defer l.drawing.Unlock()
@@ -105,8 +105,7 @@ func (l *Live) draw(look func() view.State) {
 	l.paint(lines, frame, size)
 }
 
-// last writes the last lines and takes the block away. What comes from now on
-// is written at once.
+// last writes the last lines and erases the block. Later lines are written at once.
 func (l *Live) last() {
 	l.drawing.Lock()
 	defer l.drawing.Unlock()
@@ -117,8 +116,7 @@ func (l *Live) last() {
 	l.following, l.lines = false, nil
 }
 
-// Aside takes the block away while f runs. Afterwards it is drawn where the
-// cursor is then.
+// Aside erases the block while f runs. Afterwards it is drawn at the cursor.
 func (l *Live) Aside(f func()) {
 	l.drawing.Lock()
 	defer l.drawing.Unlock()
@@ -127,8 +125,8 @@ func (l *Live) Aside(f func()) {
 	f()
 }
 
-// size is the terminal's. While that is somebody else's, so is the cursor, and
-// nothing may be erased.
+// size is the terminal's. While another process has the terminal, it moves the cursor,
+// and nothing may be erased.
 func (l *Live) size() (size view.Size, ok bool) {
 	width, height, ok := l.terminal.Size()
 	if !ok {
@@ -139,6 +137,6 @@ func (l *Live) size() (size view.Size, ok bool) {
 
 func (l *Live) paint(lines []byte, frame []string, size view.Size) {
 	if text := l.painter.paint(lines, frame, size); len(text) > 0 {
-		_, _ = l.terminal.Out.Write(text) // the writer knows, and its owner decides
+		_, _ = l.terminal.Out.Write(text) // the owner of the writer handles its errors
 	}
 }

@@ -7,15 +7,15 @@ import (
 	"slices"
 )
 
-// A gap is cut when it is longer than minGap seconds and than its share of what is not
-// cut; and cuts may take their share of the room.
+// A gap is cut when it is longer than minGap seconds and than gapShare of the time that
+// is not cut; cuts take at most cutShare of the room.
 const (
 	minGap   = 10.0
 	gapShare = 0.2
 	cutShare = 0.4
 )
 
-// Axis is a line from left to right. The unit of its places is the caller's.
+// Axis maps times to places on a line from left to right, in the unit of its width.
 type Axis struct {
 	from, to float64
 	pieces   []piece
@@ -36,8 +36,8 @@ type Tick struct {
 	Label string
 }
 
-// New makes an axis of that width for the seconds between from and to. Nothing
-// happens between two of the points. A cut is cutWidth wide.
+// NewAxis returns an axis of that width for the seconds between from and to. Long times
+// without any of the points become cuts, which are cutWidth wide.
 func NewAxis(from, to float64, points []float64, width, cutWidth float64) Axis {
 	to = max(to, from+0.01)
 	a := Axis{from: from, to: to}
@@ -71,7 +71,7 @@ func NewAxis(from, to float64, points []float64, width, cutWidth float64) Axis {
 	return a
 }
 
-// gaps are what is cut, at most so many, in the order of time.
+// gaps returns the times to cut, at most so many, in their order.
 func gaps(from, to float64, points []float64, most int) []piece {
 	inside := []float64{from, to}
 	for _, p := range points {
@@ -100,7 +100,7 @@ func gaps(from, to float64, points []float64, most int) []piece {
 	return cuts
 }
 
-// X is the place of a moment. One outside of the axis is at its end.
+// X returns the place of a moment, for one outside of the axis the end.
 func (a Axis) X(at float64) float64 {
 	at = min(max(at, a.from), a.to)
 	for _, p := range a.pieces {
@@ -115,13 +115,7 @@ func (a Axis) X(at float64) float64 {
 // Has reports whether a moment is on the axis.
 func (a Axis) Has(at float64) bool { return at >= a.from && at <= a.to }
 
-// From and To are the ends.
-func (a Axis) From() float64 { return a.from }
-
-// To is the last moment on it.
-func (a Axis) To() float64 { return a.to }
-
-// Cuts are in the order of time.
+// Cuts returns the cuts in the order of time.
 func (a Axis) Cuts() []Cut {
 	var cuts []Cut
 	for _, p := range a.pieces {
@@ -132,7 +126,7 @@ func (a Axis) Cuts() []Cut {
 	return cuts
 }
 
-// PerSecond is how wide a second is that is not cut.
+// PerSecond returns the width of a second outside of cuts.
 func (a Axis) PerSecond() float64 {
 	for _, p := range a.pieces {
 		if !p.cut && p.to > p.from {
@@ -142,7 +136,7 @@ func (a Axis) PerSecond() float64 {
 	return 0
 }
 
-// Ticks are round times since zero, at least apart from each other.
+// Ticks returns ticks at round times since zero, at least so far apart.
 func (a Axis) Ticks(zero, apart float64) []Tick {
 	step := nice(apart / max(a.PerSecond(), 1e-9))
 	var ticks []Tick
@@ -160,7 +154,7 @@ func (a Axis) Ticks(zero, apart float64) []Tick {
 	return ticks
 }
 
-// nice is the round number of seconds that is no less.
+// nice returns the least round number of seconds that is no less.
 func nice(least float64) float64 {
 	for _, s := range []float64{0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 20, 30, 40, 60, 120, 300, 600, 900, 1800, 3600} {
 		if s >= least {
@@ -184,7 +178,7 @@ func label(seconds, step float64) string {
 	return fmt.Sprintf("%d:%02d", int(seconds+0.5)/60, int(seconds+0.5)%60)
 }
 
-// Span is a duration for people: as exact as it is short.
+// SpanText formats a duration, the shorter the more exactly.
 func SpanText(seconds float64) string {
 	switch {
 	case seconds <= -0.005:

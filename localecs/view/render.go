@@ -9,8 +9,8 @@ import (
 // Size is a terminal's, in cells.
 type Size struct{ Width, Height int }
 
-// Render draws the state: no row reaches the last column, and there are fewer
-// rows than the terminal has. Without room for one it draws nothing.
+// Render returns the rows that show the state. No row reaches the last column, and there
+// are fewer rows than the terminal has, none if it is too small.
 func Render(s State, size Size, colour bool, now time.Time) []string {
 	width := size.Width - 1
 	// The events keep a third of the terminal.
@@ -28,8 +28,7 @@ func Render(s State, size Size, colour bool, now time.Time) []string {
 	return lines
 }
 
-// foot is the step, then the traffic, then faults: in a low terminal the step
-// stays.
+// foot is the step, then the traffic, then faults: a low terminal shows the step only.
 func (s State) foot(width int, now time.Time) []row {
 	var rows []row
 	if s.Step.Text != "" {
@@ -63,7 +62,7 @@ func (s State) foot(width int, now time.Time) []row {
 	return rows
 }
 
-// maxFaults is how many faults have a row of their own, but for one more.
+// maxFaults is how many faults have their own row; one more has, too, if it is the last.
 const maxFaults = 4
 
 // body is a rule with the scenario's name, then the tasks.
@@ -76,8 +75,8 @@ func (s State) body(width, height int, now time.Time) []row {
 	return append(rows, s.tasks(width, height-len(rows), now)...)
 }
 
-// tasks draws them in the roomiest of the layouts that fits: each in a row, each
-// with its containers below it, and at last each in a row that sums them up.
+// tasks draws the tasks in the first layout that fits: each in one row, each with its
+// containers below it, and each in a row that sums its containers up.
 func (s State) tasks(width, height int, now time.Time) []row {
 	shown := fold(s.Tasks, height)
 	c := columnsOf(s.Tasks, width, now)

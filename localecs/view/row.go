@@ -8,8 +8,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// style is a colour, as the number that a terminal knows it by. It helps the
-// eye; the words say it all.
+// style is a colour, as the parameter of a terminal's escape sequence. All information
+// is in the words as well.
 type style string
 
 const (
@@ -38,14 +38,14 @@ func (r row) width() int {
 	return n
 }
 
-// cells is the width of text, at once for what most text is made of.
+// cells is the width of text, fast for ASCII.
 func cells(text string) int {
 	for i := range len(text) {
 		if text[i] >= utf8.RuneSelf {
 			return uniseg.StringWidth(text)
 		}
 	}
-	return len(text) // there are no control characters
+	return len(text) // clean has removed control characters
 }
 
 // padded is the row with spaces up to the width.
@@ -53,7 +53,7 @@ func (r row) padded(width int) row {
 	return append(r, span{strings.Repeat(" ", max(0, width-r.width())), plain})
 }
 
-// and goes on with one more thing of a list.
+// and appends an element of a list.
 func (r row) and(more ...span) row {
 	if len(r) > 0 {
 		r = append(r, span{", ", plain})
@@ -61,8 +61,7 @@ func (r row) and(more ...span) row {
 	return append(r, more...)
 }
 
-// cut is the row in at most width cells; an ellipsis stands for what is
-// missing.
+// cut shortens the row to width cells, the last one an ellipsis.
 func (r row) cut(width int) row {
 	if r.width() <= width {
 		return r
@@ -80,7 +79,7 @@ func (r row) cut(width int) row {
 	return append(short, span{"…", plain})
 }
 
-// prefix is as much of text as fits, in whole characters as they are seen.
+// prefix is as much of text as fits, in whole grapheme clusters.
 func prefix(text string, width int) string {
 	n, state := 0, -1
 	for rest := text; rest != ""; {
@@ -95,8 +94,7 @@ func prefix(text string, width int) string {
 	return text[:n]
 }
 
-// ending is left and then tail within width cells: tail stays whole as long as
-// something of left can be seen.
+// ending is left and tail within width cells; left is cut first, down to 8 cells.
 func ending(left, tail row, width int) row {
 	if room := width - tail.width(); room >= 8 {
 		return append(left.cut(room), tail...)
@@ -104,7 +102,7 @@ func ending(left, tail row, width int) row {
 	return append(left, tail...).cut(width)
 }
 
-// encode is the row as it is written.
+// encode is the row as it is written to the terminal.
 func (r row) encode(colour bool) string {
 	var b strings.Builder
 	for _, s := range r {
@@ -117,7 +115,7 @@ func (r row) encode(colour bool) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// clean is text that a terminal does not obey.
+// clean removes control characters.
 func clean(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

@@ -10,30 +10,29 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// State is what a scenario is doing at one moment.
+// State is the state of a run at one moment.
 type State struct {
 	Scenario string
-	// Begun is when the scenario began.
+	// Begun is the start of the run.
 	Begun time.Time
 	Step  Step
 	// Tasks are in the order of their start.
 	Tasks []Task
-	// Faults are those that last now.
+	// Faults are the current ones.
 	Faults []chaos.Fault
-	// Traffic is nil before there is any.
+	// Traffic is nil before the first request.
 	Traffic *Traffic
 }
 
-// Step is what is carried out.
+// Step is the current step.
 type Step struct {
-	// Number is the step's, from 1, and Count how many there are. Number is 0
-	// for what is done before and after the steps.
+	// Number is the step's, from 1, and Count the number of steps. Number is 0 before
+	// and after the steps.
 	Number, Count int
-	// Text says what is done, SoFar how far that is, such as "1 of 2"; empty
-	// when there is nothing to tell.
+	// Text describes the step, SoFar its progress, such as "1 of 2"; it may be empty.
 	Text, SoFar string
 	Begun       time.Time
-	// Within is when it fails, after Begun; 0 for a step without a limit.
+	// Within is its time limit; 0 for none.
 	Within time.Duration
 }
 
@@ -47,7 +46,7 @@ type Task struct {
 // Checks counts the health checks of a task in Consul by their status.
 type Checks struct{ Passing, Warning, Critical int }
 
-// Traffic is what became of the requests so far.
+// Traffic is the result of the requests so far.
 type Traffic struct {
 	URL string
 	// Rate is in requests a second; 0 when the traffic has ended.
@@ -56,7 +55,7 @@ type Traffic struct {
 	Slowest          time.Duration
 }
 
-// Took is how far the step is in time: "3.1 s of 90 s".
+// Took returns the time that the step has taken: "3.1 s of 90 s".
 func (s Step) Took(now time.Time) string {
 	took := seconds(now.Sub(s.Begun))
 	if s.Within > 0 {
@@ -65,7 +64,7 @@ func (s Step) Took(now time.Time) string {
 	return took
 }
 
-// Still says in one line that a step has not ended and how far it is.
+// Still describes in one line the progress of a step that has not ended.
 func (s Step) Still(now time.Time) string {
 	what, waits := strings.CutPrefix(s.Text, "await ")
 	still := "still busy: "
@@ -82,7 +81,7 @@ func (s Step) soFar() string {
 	return " (" + s.SoFar + ")"
 }
 
-// seconds are told by tenths while they are few.
+// seconds formats a duration, below 10 s with tenths.
 func seconds(d time.Duration) string {
 	d = max(d, 0)
 	if d < 10*time.Second {
@@ -95,7 +94,7 @@ func limit(d time.Duration) string {
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s"
 }
 
-// milliseconds are told while they are few.
+// milliseconds formats a duration, below 1 s in milliseconds.
 func milliseconds(d time.Duration) string {
 	if d < time.Second {
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
@@ -137,8 +136,8 @@ func word(c scheduler.ContainerView) span {
 	return starting
 }
 
-// status is a task's in the words of the ECS API: STOPPING is one that ECS wants
-// to be STOPPED.
+// status is the task's status of the ECS API, or STOPPING when its desired status is
+// STOPPED.
 func (t Task) status() span {
 	now := t.View.LastStatus()
 	switch {
@@ -152,7 +151,7 @@ func (t Task) status() span {
 	return span{now, busy}
 }
 
-// age is how long the task has been there, or was.
+// age is how long the task has run, or ran.
 func (t Task) age(now time.Time) string {
 	if !t.View.StoppedAt.IsZero() {
 		now = t.View.StoppedAt

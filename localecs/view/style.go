@@ -1,8 +1,8 @@
 package view
 
-// style is the page's. The colours are those of Okabe and Ito, which people of every
-// colour vision tell apart; each state has a pattern or a height of its own as well,
-// for paper and greyscale.
+// pageStyle is the page's style sheet. The colours are those of Okabe and Ito, which are
+// distinct in every kind of colour vision; each state also has its own pattern or
+// height, for paper and greyscale.
 const pageStyle = `
 :root{--bg:#fff;--fg:#1b1f24;--soft:#5a6470;--line:#c9d1d9;--ground:#f4f6f8;--up:#8fa3b5;--good:#0072b2;--bad:#d55e00;--warn:#e69f00;--hatch:#5a6470;--pale:#dfe5ea;--token:#b0679a;--fault:#e69f00;--faultbg:#fdf0d2;--step:#dce6ee;--link:#0060a0}
 @media (prefers-color-scheme:dark){:root{--bg:#14181d;--fg:#e4e9ee;--soft:#9aa7b4;--line:#3a444f;--ground:#1b2127;--up:#64788b;--good:#4aa8e0;--bad:#ff8a3d;--warn:#f0b429;--hatch:#9aa7b4;--pale:#2c353e;--token:#d38fbe;--fault:#f0b429;--faultbg:#3d3214;--step:#2b3a47;--link:#7cc4f5}}
@@ -39,7 +39,7 @@ text{font-family:system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Aria
 body{-webkit-print-color-adjust:exact;print-color-adjust:exact;font-size:11px}main{padding:0;max-width:none}nav{display:none}svg.wide{display:none}svg.narrow{display:block}.phases{display:block}.task{break-before:page}figure,.legend{break-inside:avoid}h2,.facts,summary{break-after:avoid}}
 `
 
-// patterns are what fills refer to, once for the page.
+// patterns are the SVG patterns that the style sheet refers to.
 const patterns = `<svg width="0" height="0" style="position:absolute" aria-hidden="true"><defs>
 <pattern id="p-unknown" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6" style="fill:var(--pale)"/><rect width="2" height="6" style="fill:var(--hatch)"/></pattern>
 <pattern id="p-unhealthy" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5" style="fill:var(--bg)"/><path d="M0,0 L5,5 M5,0 L0,5" style="stroke:var(--bad);stroke-width:1.6"/></pattern>

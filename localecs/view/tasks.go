@@ -15,7 +15,7 @@ const maxName = 24
 // that, so that nothing moves when a state changes.
 const longestWord = 9
 
-// narrow is a width with better uses than addresses.
+// narrow is the width below which addresses are omitted.
 const narrow = 60
 
 // columns are as wide as the tasks need them.
@@ -33,7 +33,7 @@ func columnsOf(tasks []Task, width int, now time.Time) columns {
 	return c
 }
 
-// head is who a task is and how it is.
+// head is the name, address, age and status of a task.
 func (c columns) head(t Task, now time.Time) row {
 	age := t.age(now)
 	r := row{{clean(t.Name), plain}}.cut(c.name).padded(c.name)
@@ -48,17 +48,17 @@ func (c columns) width() int {
 	return c.name + c.address + 2 + c.age + 2 + len("STOPPING")
 }
 
-// layout draws what comes after a task's head, below it too, and reports whether it
-// did so without loss.
+// layout draws a task after its head, in rows below it too, and reports whether nothing
+// had to be cut.
 type layout func(head row, t Task) (rows []row, fits bool)
 
-// each draws the tasks. Of one that has stopped only the end is of interest.
+// each draws the tasks, of a stopped one only its end.
 func (c columns) each(tasks []Task, now time.Time, draw layout) (rows []row, fit bool) {
 	fit = true
 	for _, t := range tasks {
 		head := c.head(t, now)
 		if t.stopped() {
-			rows = append(rows, append(append(head, span{"  ", plain}), epitaph(t.View)...))
+			rows = append(rows, append(append(head, span{"  ", plain}), stopText(t.View)...))
 			continue
 		}
 		more, fits := draw(head, t)
@@ -94,8 +94,8 @@ func (c columns) withContainersBelow(width int) layout {
 	}
 }
 
-// summed names the containers that fare badly and counts the others. That some
-// are finished is of no interest while others are not.
+// summed names the containers that failed and counts the others. Finished containers are
+// counted only if all of them are.
 func summed(head row, t Task) ([]row, bool) {
 	var sum row
 	count := map[span]int{}
@@ -130,9 +130,9 @@ func containers(v scheduler.View) []row {
 // short leaves out what the names of our own containers have in common.
 func short(name string) string { return clean(strings.TrimPrefix(name, "consul-ecs-")) }
 
-// epitaph is what is worth knowing of a stopped task: who failed, then ECS's
-// reason, which also tells why others never ran.
-func epitaph(v scheduler.View) row {
+// stopText is the end of a stopped task: the containers that failed, then ECS's reason,
+// which also explains why others never ran.
+func stopText(v scheduler.View) row {
 	var r row
 	for _, c := range v.Containers {
 		if w := word(c); w.style == bad && w != unborn {

@@ -1,12 +1,12 @@
-// Package vt is a terminal for tests: it obeys what programs write and shows
-// what somebody would see.
+// Package vt is a terminal emulator for tests of what localecs draws.
 //
-// Flow: 1. Write takes a program's output; 2. Resize does what a window does; 3.
-// Text is everything from the first line on, with what has scrolled away.
+// Flow: 1. Write interprets a program's output; 2. Resize resizes as a window does; 3.
+// Text returns everything from the first line on, with the scrollback.
 //
 // Owns: wrapping, scrolling, the cursor, reflow. Colours are swallowed.
-// Never does: more than the programs of this project need; an unknown sequence
-// is an error in Unknown.
+// Never does: more than the programs of this project need; an unknown sequence is added
+// to Unknown. Reflow, scrollback, wide characters and Unknown are the reasons for it:
+// github.com/hinshun/vt10x has none of them.
 // Start reading at: Terminal.
 package vt
 
@@ -18,18 +18,16 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// Terminal is a terminal with everything that has scrolled away. It belongs to
-// one goroutine.
+// Terminal is a terminal with its scrollback, for one goroutine.
 type Terminal struct {
-	// Reflow makes a line that was wrapped fit a new width, as most windows do;
-	// without it, rows are cut.
+	// Reflow wraps lines anew at a new width, as most terminals do; else rows are cut.
 	Reflow bool
-	// Unknown is what was not understood.
+	// Unknown lists the unknown sequences.
 	Unknown []string
 
 	width, height int
 	rows          []line
-	top           int // the first row that can be seen
+	top           int // the first row of the screen
 	row, col      int // the cursor, in rows
 	noWrap        bool
 	pending       bool // the last column is filled, the next character wraps
@@ -39,15 +37,15 @@ type Terminal struct {
 
 type line struct {
 	cells   []string // a wide character is followed by an empty one
-	wrapped bool     // the next row goes on with it
+	wrapped bool     // it continues in the next row
 }
 
-// New is an empty terminal.
+// New returns an empty terminal.
 func New(width, height int) *Terminal {
 	return &Terminal{width: width, height: height, rows: []line{{}}}
 }
 
-// Write obeys p, with line ends as a tty passes them on. It never fails.
+// Write interprets p, with line ends as a tty passes them on. It never fails.
 func (t *Terminal) Write(p []byte) (int, error) {
 	data := append(t.rest, p...)
 	for len(data) > 0 {
@@ -61,8 +59,8 @@ func (t *Terminal) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// obey carries out what data begins with and returns how long that was; 0 when
-// it is not complete.
+// obey interprets the first character or sequence of data and returns its length, 0 if it
+// is not complete.
 func (t *Terminal) obey(data []byte) int {
 	switch {
 	case data[0] == '\x1b':
@@ -135,7 +133,7 @@ func (t *Terminal) escape(data []byte) int {
 	}
 	for i := 2; i < len(data); i++ {
 		switch c := data[i]; {
-		case c == '\x1b': // another one begins, and this one is nothing
+		case c == '\x1b': // another one begins, which cancels this one
 			return i
 		case c >= '@' && c <= '~':
 			t.control(string(data[2:i]), c)
@@ -174,7 +172,7 @@ func (t *Terminal) erase() {
 	l.cells, l.wrapped = l.cells[:min(len(l.cells), t.col)], false
 }
 
-// Resize gives the window another size. The cursor stays on what it stood on.
+// Resize changes the size. The cursor stays on its character.
 func (t *Terminal) Resize(width, height int) {
 	if width == t.width && height == t.height {
 		return
@@ -219,8 +217,8 @@ func (t *Terminal) reflow() {
 	t.rows, t.row = rows, row
 }
 
-// Text is every line, wrapped ones in one piece, without spaces at their ends
-// and without empty lines at the end.
+// Text returns every line, wrapped ones joined, without trailing spaces and without empty
+// lines at the end.
 func (t *Terminal) Text() string {
 	var b strings.Builder
 	for _, l := range t.rows {
@@ -234,7 +232,7 @@ func (t *Terminal) Text() string {
 	return strings.TrimRight(b.String(), "\n") + "\n"
 }
 
-// Screen is what can be seen, row by row.
+// Screen returns the rows of the screen.
 func (t *Terminal) Screen() []string {
 	var rows []string
 	for _, l := range t.rows[t.top:] {
@@ -243,5 +241,5 @@ func (t *Terminal) Screen() []string {
 	return rows[:min(len(rows), t.height)]
 }
 
-// Cursor is where the cursor is on the screen, from 0.
+// Cursor returns the cursor's place on the screen, from 0.
 func (t *Terminal) Cursor() (row, col int) { return t.row - t.top, t.col }

@@ -17,7 +17,7 @@ func TestTerminal(t *testing.T) {
 		{"wraps", "12345678ab", "12345678|ab", 1, 2},
 		{"wraps late", "12345678\nab", "12345678|ab", 1, 2},
 		{"a wide character is not cut", "1234567日", "1234567|日", 1, 2},
-		{"does not wrap when told", "\x1b[?7l12345678ab\x1b[?7h\nc", "1234567b|c", 1, 1},
+		{"no wrap mode", "\x1b[?7l12345678ab\x1b[?7h\nc", "1234567b|c", 1, 1},
 		{"erases the line", "abcdef\rxy\x1b[K", "xy", 0, 2},
 		{"erases the rest", "ab\ncd\nef\x1b[2A\rx\x1b[J", "x", 0, 1},
 		{"remembers a place", "ab\x1b7cd\nef\x1b8X", "abXd|ef", 0, 3},
@@ -31,12 +31,12 @@ func TestTerminal(t *testing.T) {
 		}
 		row, col := term.Cursor()
 		if got := strings.Join(term.Screen(), "|"); got != c.screen || row != c.row || col != c.col || len(term.Unknown) > 0 {
-			t.Errorf("%s: got %q, cursor %d, %d, not understood %v; want %q, cursor %d, %d", c.name, got, row, col, term.Unknown, c.screen, c.row, c.col)
+			t.Errorf("%s: got %q, cursor %d, %d, unknown %v; want %q, cursor %d, %d", c.name, got, row, col, term.Unknown, c.screen, c.row, c.col)
 		}
 	}
 }
 
-func TestTerminalNamesWhatItDoesNotKnow(t *testing.T) {
+func TestUnknownSequences(t *testing.T) {
 	t.Parallel()
 	term := New(8, 4)
 	term.Write([]byte("\x1b[?25lx\x1bcy\x1b[3D"))
