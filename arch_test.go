@@ -119,7 +119,6 @@ func exemptions() []arch.Exemption {
 		{Where: "localecs/ecs/controlplane", Rule: "package-size", Reason: "the calls of the ECS API share its records"},
 		{Where: "localecs/runtime", Rule: "package-size", Reason: "start, stop and clean-up of one container share its state"},
 		{Where: "localecs/scenario", Rule: "package-size", Reason: "steps, observation and judgement of one run; tasks without a scenario are still a runner beside it"},
-		{Where: "localecs/view", Rule: "package-size", Reason: "the terminal's block and the page draw the same run"},
 	}
 }
 

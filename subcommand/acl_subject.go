@@ -81,11 +81,7 @@ func (s *aclSubject) check() error {
 	if s.login.Method == "" && s.describesLogin() {
 		errs = append(errs, errors.New("-entity-..., -account-id, -claim and -group belong to -login METHOD"))
 	}
-	for tag, values := range s.tags {
-		if len(values) > 1 {
-			errs = append(errs, fmt.Errorf("-entity-tag %s: an entity has a tag once, got %q", tag, values))
-		}
-	}
+	errs = append(errs, s.repeatedTags()...)
 	if _, ok := verdictOf(s.defaultPolicy); !ok {
 		errs = append(errs, fmt.Errorf("-default-policy %q: want allow or deny", s.defaultPolicy))
 	}
@@ -93,6 +89,16 @@ func (s *aclSubject) check() error {
 		return &cli.UsageError{Err: errors.Join(errs...)}
 	}
 	return nil
+}
+
+// repeatedTags are errors for tags that are given more than once.
+func (s *aclSubject) repeatedTags() (errs []error) {
+	for tag, values := range s.tags {
+		if len(values) > 1 {
+			errs = append(errs, fmt.Errorf("-entity-tag %s: an entity has a tag once, got %q", tag, values))
+		}
+	}
+	return errs
 }
 
 // describesLogin reports whether a flag describes who logs in.
