@@ -1,14 +1,13 @@
 package config
 
-// Keys of consulLogin.meta that are set by consul-ecs: clean-up finds the
-// tokens of dead tasks by them, so no configuration may replace them.
+// Keys of consulLogin.meta that consul-ecs sets: clean-up finds the tokens of
+// stopped tasks by them, so no configuration may replace them.
 const (
 	MetaTaskID  = "consul.hashicorp.com/task-id"
 	MetaCluster = "consul.hashicorp.com/cluster"
 )
 
-// Keys of service.meta and gateway.meta that are set by consul-ecs, for the same
-// reason.
+// Keys of service.meta and gateway.meta that consul-ecs sets for the same reason.
 const (
 	MetaServiceTaskID  = "task-id"
 	MetaServiceTaskARN = "task-arn"
@@ -17,11 +16,17 @@ const (
 
 // inert finds settings that parse but do nothing. It looks at the document
 // before its defaults are applied.
-func inert(cfg *Config) []Warning {
-	var ws []Warning
+func inert(cfg *Config) []Finding {
+	var ws []Finding
 	warn := func(condition bool, path, message string) {
 		if condition {
-			ws = append(ws, Warning{path, message})
+			ws = append(ws, Finding{path, message})
+		}
+	}
+	reserved := func(path string, meta map[string]string, found string, keys ...string) {
+		for _, key := range keys {
+			_, given := meta[key]
+			warn(given, field(path, key), "no effect: consul-ecs sets this key itself, so that "+found+" of stopped tasks can be found")
 		}
 	}
 	l := cfg.ConsulLogin
@@ -35,24 +40,15 @@ func inert(cfg *Config) []Warning {
 		warn(l.Region != "", "$.consulLogin.region", off)
 		warn(l.STSEndpoint != "", "$.consulLogin.stsEndpoint", off)
 		warn(l.ServerIDHeaderValue != "", "$.consulLogin.serverIdHeaderValue", off)
+	} else {
+		reserved("$.consulLogin.meta", l.Meta, "tokens", MetaTaskID, MetaCluster)
 	}
-	for _, key := range []string{MetaTaskID, MetaCluster} {
-		_, given := l.Meta[key]
-		warn(given && l.Enabled, field("$.consulLogin.meta", key), "no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found")
-	}
-	for _, key := range []string{MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource} {
-		const kept = "no effect: consul-ecs sets this key itself, so that services of stopped tasks can be found"
-		if cfg.Service != nil {
-			_, given := cfg.Service.Meta[key]
-			warn(given, field("$.service.meta", key), kept)
-		}
-		if cfg.Gateway != nil {
-			_, given := cfg.Gateway.Meta[key]
-			warn(given, field("$.gateway.meta", key), kept)
-		}
+	if s := cfg.Service; s != nil {
+		reserved("$.service.meta", s.Meta, "services", MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource)
 	}
 	if g := cfg.Gateway; g != nil {
 		const gateway = "no effect in a gateway task"
+		reserved("$.gateway.meta", g.Meta, "services", MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource)
 		warn(cfg.Service != nil, "$.service", gateway)
 		warn(cfg.Proxy != nil, "$.proxy", gateway+"; use gateway.proxy")
 		warn(len(cfg.HealthSyncContainers) > 0, "$.healthSyncContainers", gateway)

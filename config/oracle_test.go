@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -30,10 +31,12 @@ func oracle(t testing.TB) *jsonschema.Schema {
 	c := jsonschema.NewCompiler()
 	c.UseLoader(jsonschema.SchemeURLLoader{}) // nothing is ever fetched
 	c.RegisterFormat(&jsonschema.Format{Name: "go-duration", Validate: func(v any) error {
-		if s, ok := v.(string); ok && !isDuration(s) {
-			return errors.New("no duration")
+		s, _ := v.(string)
+		if s == "" {
+			return nil
 		}
-		return nil
+		_, err := time.ParseDuration(s)
+		return err
 	}})
 	if err := c.AddResource(schemaID, doc); err != nil {
 		t.Fatal(err)
@@ -90,6 +93,9 @@ func leaves(e *jsonschema.ValidationError, doc any) []string {
 			lines = append(lines, field(path, name)+": unknown field")
 		}
 	case *kind.UniqueItems:
+		if !allStrings(doc) {
+			break // ours compares the items of a list only when each is right by itself
+		}
 		lines = append(lines, item(path, k.Duplicates[1])+": must not repeat")
 	default:
 		lines = append(lines, path+": must be")
@@ -97,15 +103,30 @@ func leaves(e *jsonschema.ValidationError, doc any) []string {
 	return lines
 }
 
-// ours is the same from our own validator.
+func allStrings(list any) bool {
+	return !slices.ContainsFunc(list.([]any), func(v any) bool { _, ok := v.(string); return !ok })
+}
+
+// ours is the same from our own decoder.
 func ours(t testing.TB, doc any) []string {
 	t.Helper()
-	s, err := loaded()
+	text, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var violations []Finding
+	var invalid *InvalidError
+	root, err := decode(text)
+	switch {
+	case errors.As(err, &invalid):
+		violations = invalid.Violations
+	case err != nil:
+		t.Fatal(err)
+	default:
+		violations = bind(new(Config), root).violations
+	}
 	var lines []string
-	for _, v := range sorted(s.violations("$", doc)) {
+	for _, v := range violations {
 		for _, kind := range []string{"is required", "unknown field", "must not repeat", "must be", v.Message} {
 			if strings.HasPrefix(v.Message, kind) {
 				lines = append(lines, v.Path+": "+kind)
@@ -125,8 +146,8 @@ func compare(t testing.TB, schema *jsonschema.Schema, doc any) {
 	}
 }
 
-// A keyword that our validator does not know would be ignored silently.
-func TestSchemaUsesOnlyWhatTheValidatorKnows(t *testing.T) {
+// A keyword beyond these needs a new rule, and corners that prove it.
+func TestSchemaUsesOnlyWhatTheTypesExpress(t *testing.T) {
 	t.Parallel()
 	var root map[string]any
 	if err := json.Unmarshal([]byte(schemaJSON), &root); err != nil {
@@ -181,7 +202,7 @@ func corners() []any {
 }
 
 // Every corner at every place of the schema.
-func TestValidatorAgreesWithTheOracleEverywhere(t *testing.T) {
+func TestDecoderAgreesWithTheOracleEverywhere(t *testing.T) {
 	t.Parallel()
 	schema := oracle(t)
 	places, cases := 0, 0
@@ -209,7 +230,7 @@ func TestValidatorAgreesWithTheOracleEverywhere(t *testing.T) {
 }
 
 // Whole documents, mostly valid, with a few faults at a time.
-func TestValidatorAgreesWithTheOracleOnGeneratedDocuments(t *testing.T) {
+func TestDecoderAgreesWithTheOracleOnGeneratedDocuments(t *testing.T) {
 	t.Parallel()
 	schema := oracle(t)
 	valid, invalid := 0, 0
@@ -300,7 +321,7 @@ func (g generator) object(s *jsonschema.Schema) map[string]any {
 	return object
 }
 
-func FuzzValidatorAgreesWithTheOracle(f *testing.F) {
+func FuzzDecoderAgreesWithTheOracle(f *testing.F) {
 	schema := oracle(f)
 	for _, name := range []string{"extensive.json", "nested-nulls.json"} {
 		doc, err := os.ReadFile(filepath.Join("testdata", name))
@@ -324,33 +345,4 @@ func FuzzValidatorAgreesWithTheOracle(f *testing.F) {
 		}
 		compare(t, schema, doc)
 	})
-}
-
-func TestEqualComparesAsJSON(t *testing.T) {
-	t.Parallel()
-	one, half := json.Number("1"), json.Number("0.5")
-	for _, c := range []struct {
-		a, b any
-		want bool
-	}{
-		{one, json.Number("1.0"), true},
-		{one, json.Number("10e-1"), true},
-		{json.Number("0"), json.Number("-0"), true},
-		{one, half, false},
-		{one, "1", false},
-		{nil, nil, true},
-		{nil, false, false},
-		{"a", "a", true},
-		{"a", []any{"a"}, false},
-		{[]any{one, "a"}, []any{json.Number("1.0"), "a"}, true},
-		{[]any{one, "a"}, []any{"a", one}, false},
-		{[]any{}, map[string]any{}, false},
-		{map[string]any{"a": one}, map[string]any{"a": json.Number("1e0")}, true},
-		{map[string]any{"a": one}, map[string]any{"b": one}, false},
-		{map[string]any{"a": nil}, map[string]any{}, false},
-	} {
-		if equal(c.a, c.b) != c.want || equal(c.b, c.a) != c.want {
-			t.Errorf("equal(%v, %v): want %t", c.a, c.b, c.want)
-		}
-	}
 }

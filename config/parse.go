@@ -2,10 +2,7 @@ package config
 
 import (
 	"cmp"
-	"encoding/json"
-	"fmt"
-	"slices"
-	"strings"
+	_ "embed"
 )
 
 // EnvVar is the environment variable that holds the document.
@@ -19,71 +16,42 @@ const (
 	DefaultGatewayPort        = 8443
 )
 
+//go:embed schema.json
+var schemaJSON string
+
+// Schema returns the JSON Schema (draft-07) of the document, for editors and
+// other programs.
+func Schema() []byte { return []byte(schemaJSON) }
+
 // Parse validates a document and applies every default. The warnings name
 // settings that are accepted but have no effect, sorted by path. What is
 // wrong with the document is an *InvalidError; then the warnings are of unknown
 // fields only, because one may be the misspelt name of a required one.
 //
 // A document with consulServers describes the agentless architecture, whose
-// schema this version does not have: Parse returns what both have in common
-// and Generation says so. registrar.New refuses it.
-func Parse(doc []byte) (*Config, []Warning, error) {
+// type this version does not have: Parse returns what is valid of the fields
+// that both have in common, and Generation is Agentless. registrar.New refuses it.
+func Parse(doc []byte) (*Config, []Finding, error) {
 	root, err := decode(doc)
 	if err != nil {
 		return nil, nil, err
 	}
-	if _, ok := root["consulServers"]; ok {
-		return agentless(root), nil, nil
-	}
-	schema, err := loaded()
-	if err != nil {
-		return nil, nil, err
-	}
-	violations := append(schema.violations("$", root), exclusive(root)...)
-	_, warnings := prune("$", root, schema)
-	if len(violations) > 0 {
-		return nil, sortedWarnings(warnings), &InvalidError{Violations: sorted(violations)}
-	}
-	cfg, err := fill(root)
-	if err != nil {
-		return nil, nil, err
-	}
-	warnings = append(warnings, inert(cfg)...)
-	applyDefaults(cfg)
-	return cfg, sortedWarnings(warnings), nil
-}
-
-func sortedWarnings(ws []Warning) []Warning {
-	slices.SortFunc(ws, func(a, b Warning) int {
-		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
-	})
-	return ws
-}
-
-// exclusive finds service.checks next to healthSyncContainers, which a schema
-// can say only unreadably. A gateway registers neither.
-func exclusive(root map[string]any) []Violation {
-	service, _ := root["service"].(map[string]any)
-	checks, _ := service["checks"].([]any)
-	synced, _ := root["healthSyncContainers"].([]any)
-	if len(checks) == 0 || len(synced) == 0 || root["gateway"] != nil {
-		return nil
-	}
-	return []Violation{{"$.service.checks", "cannot be used together with healthSyncContainers; keep one of the two"}}
-}
-
-// fill decodes a valid, pruned document. What is absent or null keeps the
-// value set before.
-func fill(root map[string]any) (*Config, error) {
-	text, err := json.Marshal(root)
-	if err != nil {
-		return nil, fmt.Errorf("encode config: %w", err)
-	}
 	cfg := &Config{ConsulLogin: ConsulLogin{IncludeEntity: true}}
-	if err := json.Unmarshal(text, cfg); err != nil {
-		return nil, fmt.Errorf("decode config: %w", err)
+	found := bind(cfg, root)
+	if _, ok := root["consulServers"]; ok {
+		cfg.Generation = Agentless
+		applyDefaults(cfg)
+		return cfg, nil, nil
 	}
-	return cfg, nil
+	if len(cfg.HealthSyncContainers) > 0 && cfg.Service != nil && len(cfg.Service.Checks) > 0 && cfg.Gateway == nil {
+		found.violate("$.service.checks", "cannot be used together with healthSyncContainers; keep one of the two")
+	}
+	if len(found.violations) > 0 {
+		return nil, sorted(found.warnings), &InvalidError{Violations: sorted(found.violations)}
+	}
+	warnings := append(found.warnings, inert(cfg)...)
+	applyDefaults(cfg)
+	return cfg, sorted(warnings), nil
 }
 
 func applyDefaults(cfg *Config) {
@@ -100,17 +68,4 @@ func applyDefaults(cfg *Config) {
 			}
 		}
 	}
-}
-
-// agentless takes from a document of the other generation what both have in
-// common, and holds it against nothing.
-func agentless(root map[string]any) *Config {
-	cfg := &Config{Generation: Agentless, ConsulLogin: ConsulLogin{IncludeEntity: true}}
-	cfg.BootstrapDir, _ = root["bootstrapDir"].(string)
-	cfg.LogJSON, _ = root["logJSON"].(bool)
-	if level, _ := root["logLevel"].(string); slices.Contains([]string{"TRACE", "DEBUG", "INFO", "WARN", "ERROR"}, level) {
-		cfg.LogLevel = level
-	}
-	applyDefaults(cfg)
-	return cfg
 }

@@ -286,7 +286,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// A rejected field is not ignored, an ignored one is told beside violations.
+// A rejected field is not ignored, an ignored one is reported beside violations.
 func TestWarningsOfAnInvalidDocument(t *testing.T) {
 	t.Parallel()
 	_, warnings, err := config.Parse([]byte(`{"bootstrapDir":"/consul","bogus":1,"service":{"ports":80},"consulLogin":{"on":true}}`))
@@ -294,7 +294,7 @@ func TestWarningsOfAnInvalidDocument(t *testing.T) {
 	if !errors.As(err, &invalid) || len(invalid.Violations) != 3 {
 		t.Fatalf("error = %v, want 3 violations", err)
 	}
-	want := []config.Warning{{Path: "$.service.ports", Message: `unknown field, ignored; did you mean "port"?`}}
+	want := []config.Finding{{Path: "$.service.ports", Message: `unknown field, ignored; did you mean "port"?`}}
 	if diff := cmp.Diff(want, warnings); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}

@@ -85,12 +85,3 @@ func TestSchemaIsACopy(t *testing.T) {
 		t.Error("a caller changed the schema")
 	}
 }
-
-// BenchmarkLoad is what the first Parse of a process pays on top.
-func BenchmarkLoad(b *testing.B) {
-	for b.Loop() {
-		if _, err := load(); err != nil {
-			b.Fatal(err)
-		}
-	}
-}

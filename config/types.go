@@ -15,9 +15,9 @@ const (
 // applied.
 type Config struct {
 	// BootstrapDir is the shared volume of the task, normally /consul.
-	BootstrapDir string `json:"bootstrapDir"`
+	BootstrapDir string `json:"bootstrapDir" check:"required,nonempty"`
 	// LogLevel is TRACE, DEBUG, INFO, WARN or ERROR; INFO when absent.
-	LogLevel string `json:"logLevel"`
+	LogLevel string `json:"logLevel" check:"enum=TRACE|DEBUG|INFO|WARN|ERROR"`
 	// LogJSON turns log lines into JSON objects.
 	LogJSON bool `json:"logJSON"`
 	// ConsulHTTPAddr is the Consul server used for login, replication reads
@@ -28,13 +28,13 @@ type Config struct {
 	ConsulLogin      ConsulLogin `json:"consulLogin"`
 	// HealthSyncContainers are the containers whose ECS health becomes a
 	// Consul TTL check. Exclusive with Service.Checks.
-	HealthSyncContainers []string `json:"healthSyncContainers"`
+	HealthSyncContainers []string `json:"healthSyncContainers" check:"unique"`
 	// Service is nil when the document has none.
-	Service *Service `json:"service"`
+	Service *Service `json:"service" check:"notnull,open"`
 	// Proxy is never nil after Parse: an absent block means its defaults.
-	Proxy *Proxy `json:"proxy"`
+	Proxy *Proxy `json:"proxy" check:"open"`
 	// Gateway is nil unless the task is a gateway.
-	Gateway *Gateway `json:"gateway"`
+	Gateway *Gateway `json:"gateway" check:"notnull"`
 	// Generation follows from the document alone.
 	Generation Generation `json:"-"`
 }
@@ -60,9 +60,9 @@ type ConsulLogin struct {
 // Service is the application's registration.
 type Service struct {
 	// Name is the lower-cased task family when empty.
-	Name              string            `json:"name"`
-	Port              int               `json:"port"`
-	Tags              []string          `json:"tags"`
+	Name              string            `json:"name" check:"name"`
+	Port              int               `json:"port" check:"required,range=0-65535"`
+	Tags              []string          `json:"tags" check:"unique"`
 	EnableTagOverride bool              `json:"enableTagOverride"`
 	Meta              map[string]string `json:"meta"`
 	Weights           *Weights          `json:"weights"`
@@ -73,25 +73,25 @@ type Service struct {
 
 // Weights are DNS weights by health state.
 type Weights struct {
-	Passing int `json:"passing"`
-	Warning int `json:"warning"`
+	Passing int `json:"passing" check:"required,range=1-65535"`
+	Warning int `json:"warning" check:"required,range=0-65535"`
 }
 
 // Check is a native Consul check of the agent's own, durations as Go strings.
 type Check struct {
-	CheckID                string              `json:"checkId"`
-	Name                   string              `json:"name"`
+	CheckID                string              `json:"checkId" check:"notnull"`
+	Name                   string              `json:"name" check:"notnull"`
 	Args                   []string            `json:"args"`
-	Interval               string              `json:"interval"`
-	Timeout                string              `json:"timeout"`
-	TTL                    string              `json:"ttl"`
+	Interval               string              `json:"interval" check:"duration"`
+	Timeout                string              `json:"timeout" check:"duration"`
+	TTL                    string              `json:"ttl" check:"duration"`
 	HTTP                   string              `json:"http"`
 	Header                 map[string][]string `json:"header"`
 	Method                 string              `json:"method"`
 	Body                   string              `json:"body"`
 	TCP                    string              `json:"tcp"`
 	UDP                    string              `json:"udp"`
-	Status                 string              `json:"status"`
+	Status                 string              `json:"status" check:"enum=passing|warning|critical|maintenance"`
 	Notes                  string              `json:"notes"`
 	TLSServerName          string              `json:"tlsServerName"`
 	TLSSkipVerify          bool                `json:"tlsSkipVerify"`
@@ -101,8 +101,8 @@ type Check struct {
 	H2PINGUseTLS           bool                `json:"h2pingUseTls"`
 	AliasNode              string              `json:"aliasNode"`
 	AliasService           string              `json:"aliasService"`
-	SuccessBeforePassing   int                 `json:"successBeforePassing"`
-	FailuresBeforeCritical int                 `json:"failuresBeforeCritical"`
+	SuccessBeforePassing   int                 `json:"successBeforePassing" check:"range=0-2147483647"`
+	FailuresBeforeCritical int                 `json:"failuresBeforeCritical" check:"range=0-2147483647"`
 }
 
 // Proxy is the sidecar's registration.
@@ -110,63 +110,63 @@ type Proxy struct {
 	// Config is opaque to us and interpreted by Consul and the bootstrap.
 	Config map[string]any `json:"config"`
 	// PublicListenerPort is 20000 when absent or 0.
-	PublicListenerPort int          `json:"publicListenerPort"`
+	PublicListenerPort int          `json:"publicListenerPort" check:"range=0-65535"`
 	Upstreams          []Upstream   `json:"upstreams"`
-	MeshGateway        *MeshGateway `json:"meshGateway"`
-	Expose             *Expose      `json:"expose"`
+	MeshGateway        *MeshGateway `json:"meshGateway" check:"open"`
+	Expose             *Expose      `json:"expose" check:"open"`
 }
 
 // Upstream is one destination reachable through a local port.
 type Upstream struct {
-	DestinationType      string         `json:"destinationType"`
+	DestinationType      string         `json:"destinationType" check:"enum=service|prepared_query"`
 	DestinationNamespace string         `json:"destinationNamespace"`
 	DestinationPartition string         `json:"destinationPartition"`
-	DestinationName      string         `json:"destinationName"`
+	DestinationName      string         `json:"destinationName" check:"required,nonempty"`
 	Datacenter           string         `json:"datacenter"`
 	LocalBindAddress     string         `json:"localBindAddress"`
-	LocalBindPort        int            `json:"localBindPort"`
+	LocalBindPort        int            `json:"localBindPort" check:"required,range=1-65535"`
 	Config               map[string]any `json:"config"`
-	MeshGateway          *MeshGateway   `json:"meshGateway"`
+	MeshGateway          *MeshGateway   `json:"meshGateway" check:"open"`
 }
 
 // MeshGateway says how traffic to other datacenters leaves: none, local, remote.
 type MeshGateway struct {
-	Mode string `json:"mode"`
+	Mode string `json:"mode" check:"required,enum=none|local|remote"`
 }
 
 // Expose lets plain-text callers reach single HTTP paths through the proxy.
 type Expose struct {
 	Checks bool         `json:"checks"`
-	Paths  []ExposePath `json:"paths"`
+	Paths  []ExposePath `json:"paths" check:"open"`
 }
 
 // ExposePath is one exposed path.
 type ExposePath struct {
-	ListenerPort  int    `json:"listenerPort"`
-	Path          string `json:"path"`
-	LocalPathPort int    `json:"localPathPort"`
-	Protocol      string `json:"protocol"`
+	ListenerPort  int    `json:"listenerPort" check:"required,range=1-65535"`
+	Path          string `json:"path" check:"required,nonempty"`
+	LocalPathPort int    `json:"localPathPort" check:"required,range=1-65535"`
+	Protocol      string `json:"protocol" check:"protocol"`
 }
 
 // Gateway makes the task a gateway instead of a service.
 type Gateway struct {
 	// Kind is mesh-gateway, the only gateway of this generation.
-	Kind string `json:"kind"`
+	Kind string `json:"kind" check:"required,enum=mesh-gateway"`
 	// Name is the lower-cased task family when empty.
-	Name       string            `json:"name"`
+	Name       string            `json:"name" check:"name"`
 	LANAddress *Address          `json:"lanAddress"`
 	WANAddress *Address          `json:"wanAddress"`
-	Tags       []string          `json:"tags"`
+	Tags       []string          `json:"tags" check:"unique"`
 	Meta       map[string]string `json:"meta"`
 	Namespace  string            `json:"namespace"`
 	Partition  string            `json:"partition"`
-	Proxy      *GatewayProxy     `json:"proxy"`
+	Proxy      *GatewayProxy     `json:"proxy" check:"open"`
 }
 
 // Address is an address and port; port 0 means 8443.
 type Address struct {
 	Address string `json:"address"`
-	Port    int    `json:"port"`
+	Port    int    `json:"port" check:"range=0-65535"`
 }
 
 // GatewayProxy carries the gateway's opaque proxy configuration.

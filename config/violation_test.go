@@ -59,6 +59,8 @@ func TestSyntaxViolations(t *testing.T) {
 		"absurd numbers": {in(`"service":{"port":1e999999999},"proxy":{"config":{"x":[1,-2E-301]}}`), []string{
 			`$.proxy.config.x[1]: line 1, column 90: the number is too large or too small`,
 			`$.service.port: line 1, column 55: the number is too large or too small`}},
+		"number beyond float64": {in(`"proxy":{"config":{"x":` + strings.Repeat("9", 200) + `e200}}`), []string{
+			`$.proxy.config.x: line 1, column 253: the number is too large or too small`}},
 		"absurdly deep": {deep, []string{`$` + strings.Repeat(".a", 101) + `: line 1, column 504: nested more than 100 levels deep`}},
 	})
 }

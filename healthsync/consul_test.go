@@ -77,10 +77,11 @@ func newTask(t *testing.T, c *testkit.Consul, address, name string, containers .
 	}}
 	k.management = client(t, consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
 	agent := client(t, consulutil.Options{Address: address})
-	var err error
-	if k.registrar, err = registrar.New(k.cfg, agent); err != nil {
+	registrars, err := registrar.New(k.cfg)
+	if err != nil {
 		t.Fatal(err)
 	}
+	k.registrar = registrars(agent)
 	k.answer(http.StatusOK, nil)
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(k.status.Load()))

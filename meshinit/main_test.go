@@ -135,6 +135,10 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
+	registrars, err := registrar.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
 	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Limit: testkit.Patience}
 	s.ports = meshinit.Ports{
 		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),
@@ -143,8 +147,7 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 			if err != nil {
 				return meshinit.Agent{}, err
 			}
-			reg, err := registrar.New(cfg, client)
-			return meshinit.Agent{Registrar: reg}, err
+			return meshinit.Agent{Registrar: registrars(client)}, nil
 		},
 		Servers: func() (*api.Client, error) {
 			return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})

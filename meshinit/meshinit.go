@@ -38,7 +38,7 @@ type Options struct {
 type Ports struct {
 	Metadata Metadata
 	// Agent returns the local agent. It is called until it succeeds, because
-	// the agent's container may still be writing the CA file; a *cli.UsageError
+	// the agent's container may still be writing the CA file; a permanent error
 	// ends that.
 	Agent func() (Agent, error)
 	// Servers returns a client for the address that logins go to, again until

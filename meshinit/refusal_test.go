@@ -58,11 +58,6 @@ func TestBadInput(t *testing.T) {
 			s.options.GRPC = meshinit.GRPC{Address: "https://127.0.0.1:8503", CAFile: "/nonexistent"}
 		}, 1, []string{"CA of the gRPC address", "/nonexistent"}},
 		{"program cannot be copied", loginDoc, true, func(s *scene) { s.ports.CopyProgram = func(string) error { return errors.New("copy: disk full") } }, 3, []string{"disk full"}},
-		{"agentless configuration", plainDoc, false, func(s *scene) {
-			s.ports.Agent = func() (meshinit.Agent, error) {
-				return meshinit.Agent{}, &cli.UsageError{Err: &registrar.UnsupportedError{}}
-			}
-		}, 1, []string{"consulServers"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -99,8 +94,11 @@ func unreachableAgent(s *scene) {
 		if err != nil {
 			return meshinit.Agent{}, err
 		}
-		reg, err := registrar.New(s.options.Config, client)
-		return meshinit.Agent{Registrar: reg}, err
+		registrars, err := registrar.New(s.options.Config)
+		if err != nil {
+			return meshinit.Agent{}, err
+		}
+		return meshinit.Agent{Registrar: registrars(client)}, nil
 	}
 }
 

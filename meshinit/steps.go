@@ -37,14 +37,7 @@ func (r *run) checkGRPC(context.Context) error {
 }
 
 func (r *run) prepareAgent(ctx context.Context) error {
-	classify := func(err error) retry.Class {
-		var usage *cli.UsageError
-		if errors.As(err, &usage) {
-			return retry.Permanent
-		}
-		return consulutil.Classify(err)
-	}
-	return retry.Do(ctx, r.local(), r.Log, "prepare local agent client", classify, func(context.Context) error {
+	return retry.Do(ctx, r.local(), r.Log, "prepare local agent client", consulutil.Classify, func(context.Context) error {
 		var err error
 		r.agent, err = r.Agent()
 		return err

@@ -27,10 +27,11 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := New(&config.Config{}, client)
+	factory, err := New(&config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	r := factory(client)
 	ctx := context.Background()
 	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
 	c := workload.SyncCheck{ID: "c1"}

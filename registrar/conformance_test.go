@@ -41,11 +41,11 @@ func client(t *testing.T, c *testkit.Consul, token string) *api.Client {
 
 func agentRegistrar(t *testing.T, c *testkit.Consul) registrar.Registrar {
 	t.Helper()
-	r, err := registrar.New(&config.Config{}, client(t, c, ""))
+	factory, err := registrar.New(&config.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	return factory(client(t, c, ""))
 }
 
 // agentSubject is the agent implementation on a real agent.
@@ -87,7 +87,7 @@ func TestAgentConformsWithACLs(t *testing.T) {
 
 func TestAgentlessIsRefused(t *testing.T) {
 	t.Parallel()
-	_, err := registrar.New(&config.Config{Generation: config.Agentless}, nil)
+	_, err := registrar.New(&config.Config{Generation: config.Agentless})
 	var unsupported *registrar.UnsupportedError
 	if !errors.As(err, &unsupported) {
 		t.Fatalf("error = %v", err)

@@ -11,8 +11,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// TTL is how long a check that health-sync feeds stays as it is without news;
-// then Consul makes it critical.
+// TTL is how long a check that health-sync feeds keeps its status without an
+// update; then Consul makes it critical.
 const TTL = 30 * time.Second
 
 // Registrar is a place where workloads are registered. token authorises the
@@ -34,20 +34,23 @@ type Registrar interface {
 	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
 }
 
-// New returns the registrar for the configuration's generation, an
-// *UnsupportedError for one that this version does not run with. It does no
-// I/O. client leads to the local agent.
-func New(cfg *config.Config, client *api.Client) (Registrar, error) {
+// Factory returns a generation's registrar that works through the client of the
+// local agent.
+type Factory func(client *api.Client) Registrar
+
+// New returns the factory for the configuration's generation, or an
+// *UnsupportedError for one that this version does not run with.
+func New(cfg *config.Config) (Factory, error) {
 	switch cfg.Generation {
 	case config.Agent:
-		return &agent{client: client}, nil
+		return func(client *api.Client) Registrar { return &agent{client: client} }, nil
 	case config.Agentless:
 		return nil, &UnsupportedError{}
 	}
 	return nil, fmt.Errorf("unknown generation %d", cfg.Generation)
 }
 
-// UnsupportedError says that the configuration is for a later generation.
+// UnsupportedError reports a configuration for a later generation.
 type UnsupportedError struct{}
 
 func (*UnsupportedError) Error() string {

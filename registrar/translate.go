@@ -1,6 +1,7 @@
 package registrar
 
 import (
+	"cmp"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
@@ -226,8 +227,8 @@ func effectiveProxy(s *api.AgentService, w workload.Workload) bootstrap.Proxy {
 		Kind:       string(s.Kind),
 		Service:    s.Service,
 		Datacenter: s.Datacenter,
-		Namespace:  orDefault(s.Namespace, w.Namespace),
-		Partition:  orDefault(s.Partition, w.Partition),
+		Namespace:  cmp.Or(s.Namespace, w.Namespace),
+		Partition:  cmp.Or(s.Partition, w.Partition),
 	}
 	if s.Proxy == nil {
 		return p
@@ -241,11 +242,4 @@ func effectiveProxy(s *api.AgentService, w workload.Workload) bootstrap.Proxy {
 		}
 	}
 	return p
-}
-
-func orDefault(s, def string) string {
-	if s == "" {
-		return def
-	}
-	return s
 }

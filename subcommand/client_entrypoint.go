@@ -213,7 +213,7 @@ func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 	cfg := &config.Config{BootstrapDir: defaultDir, ConsulLogin: config.ConsulLogin{IncludeEntity: true}}
 	var err error
 	if strings.TrimSpace(inv.Getenv(config.EnvVar)) != "" {
-		if cfg, err = readConfig(inv); err != nil {
+		if cfg, _, err = readConfig(inv); err != nil {
 			return nil, err
 		}
 	}

@@ -90,9 +90,9 @@ type validation struct {
 
 // verdict is what config validate -json prints.
 type verdict struct {
-	Valid      bool               `json:"valid"`
-	Violations []config.Violation `json:"violations"`
-	Warnings   []config.Warning   `json:"warnings"`
+	Valid      bool             `json:"valid"`
+	Violations []config.Finding `json:"violations"`
+	Warnings   []config.Finding `json:"warnings"`
 }
 
 func (v validation) run(inv *cli.Invocation) error {
@@ -141,7 +141,7 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 // judge also asks the registrar, because a valid document may be for another
 // version of this program.
 func judge(doc []byte) (verdict, error) {
-	result := verdict{Violations: []config.Violation{}, Warnings: []config.Warning{}}
+	result := verdict{Violations: []config.Finding{}, Warnings: []config.Finding{}}
 	cfg, warnings, err := config.Parse(doc)
 	var invalid *config.InvalidError
 	switch {
@@ -153,8 +153,8 @@ func judge(doc []byte) (verdict, error) {
 		return verdict{}, err
 	}
 	result.Warnings = append(result.Warnings, warnings...)
-	if _, err := registrar.New(cfg, nil); err != nil {
-		result.Violations = append(result.Violations, config.Violation{Path: "$", Message: err.Error()})
+	if _, err := registrar.New(cfg); err != nil {
+		result.Violations = append(result.Violations, config.Finding{Path: "$", Message: err.Error()})
 	}
 	result.Valid = len(result.Violations) == 0
 	return result, nil

@@ -9,7 +9,6 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -71,7 +70,7 @@ Example:
 }
 
 func healthSync(ctx context.Context, inv *cli.Invocation, o healthsync.Options) error {
-	cfg, err := readConfig(inv)
+	cfg, registrars, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
@@ -84,13 +83,9 @@ func healthSync(ctx context.Context, inv *cli.Invocation, o healthsync.Options) 
 	if err != nil {
 		return err
 	}
-	checks, err := registrar.New(cfg, client)
-	if err != nil {
-		return &cli.UsageError{Err: err}
-	}
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
-		Checks:   checks,
+		Checks:   registrars(client),
 		// The servers' client is made when it is needed: health does not depend on
 		// it.
 		LogOut: func(ctx context.Context, secret string) error {

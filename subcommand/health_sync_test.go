@@ -74,11 +74,11 @@ func newSyncedTask(t *testing.T, c *testkit.Consul, service string) syncedTask {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reg, err := registrar.New(cfg, client)
+	registrars, err := registrar.New(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := reg.Register(t.Context(), "", w); err != nil {
+	if err := registrars(client).Register(t.Context(), "", w); err != nil {
 		t.Fatal(err)
 	}
 	m := newMetadata(t)

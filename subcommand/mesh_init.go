@@ -94,7 +94,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if f.limit <= 0 {
 		return cli.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
-	cfg, err := readConfig(inv)
+	cfg, registrars, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
-		Agent:       func() (meshinit.Agent, error) { return localAgent(cfg) },
+		Agent:       func() (meshinit.Agent, error) { return localAgent(registrars) },
 		Servers:     func() (*api.Client, error) { return consulutil.NewClient(serverOptions(cfg)) },
 		Bearer:      bearer(cfg),
 		CopyProgram: volume.CopySelf,
@@ -130,27 +130,26 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	})
 }
 
-// readConfig parses the configuration, sets the logger up as it says, logs what
-// it warns about, and refuses one that this version does not run with.
-func readConfig(inv *cli.Invocation) (*config.Config, error) {
+// readConfig parses the configuration, sets up the logger that it asks for, logs
+// its warnings, and refuses one that this version does not run with.
+func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) {
 	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
-		return nil, &cli.UsageError{Err: err}
+		return nil, nil, &cli.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	logWarnings(inv.Log, warnings)
-	// Before anything else can be wrong: most of a configuration for another
-	// generation is.
-	if _, err := registrar.New(cfg, nil); err != nil {
-		return nil, &cli.UsageError{Err: err}
+	registrars, err := registrar.New(cfg)
+	if err != nil {
+		return nil, nil, &cli.UsageError{Err: err}
 	}
-	return cfg, nil
+	return cfg, registrars, nil
 }
 
-func logWarnings(log hclog.Logger, warnings []config.Warning) {
+func logWarnings(log hclog.Logger, warnings []config.Finding) {
 	for _, w := range warnings {
 		log.Warn("configuration has no effect", logkey.Path, w.Path, logkey.Reason, w.Message)
 	}
@@ -174,17 +173,13 @@ func serverOptions(cfg *config.Config) consulutil.Options {
 }
 
 // localAgent is the agent of the Consul environment.
-func localAgent(cfg *config.Config) (meshinit.Agent, error) {
+func localAgent(registrars registrar.Factory) (meshinit.Agent, error) {
 	client, err := consulutil.NewClient(consulutil.Options{})
 	if err != nil {
 		return meshinit.Agent{}, err
 	}
-	reg, err := registrar.New(cfg, client)
-	if err != nil {
-		return meshinit.Agent{}, &cli.UsageError{Err: err}
-	}
 	token, err := consulutil.EffectiveToken(consulutil.Options{})
-	return meshinit.Agent{Registrar: reg, Token: token}, err
+	return meshinit.Agent{Registrar: registrars(client), Token: token}, err
 }
 
 // bearer signs with credentials fetched anew: a bearer is wanted once, or again

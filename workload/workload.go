@@ -145,21 +145,8 @@ func nameOf(configured, setting string, t Task) (string, error) {
 		return configured, nil
 	}
 	name := strings.ToLower(t.Family)
-	if !validName(name) {
+	if !config.ValidName(name) {
 		return "", fmt.Errorf("task family %q is no Consul service name (a-z, 0-9, - and _, a letter or digit at both ends): set %s", t.Family, setting)
 	}
 	return name, nil
-}
-
-// validName is the pattern of service.name in config/schema.json.
-func validName(name string) bool {
-	for i, r := range name {
-		switch {
-		case 'a' <= r && r <= 'z', '0' <= r && r <= '9':
-		case (r == '-' || r == '_') && i > 0 && i < len(name)-1:
-		default:
-			return false
-		}
-	}
-	return name != ""
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,10 +19,10 @@ const maxExponent = 300
 const maxDepth = 100
 
 // decode reads doc, which must be exactly one JSON object. Numbers stay
-// json.Number. Errors carry line and column.
+// json.Number. Every error is an *InvalidError with line and column.
 func decode(doc []byte) (map[string]any, error) {
 	if len(bytes.TrimSpace(doc)) == 0 {
-		return nil, invalid("$", "%s is unset or empty: want a JSON object with at least bootstrapDir", EnvVar)
+		return nil, invalid("%s is unset or empty: want a JSON object with at least bootstrapDir", EnvVar)
 	}
 	var whole json.RawMessage
 	if err := json.Unmarshal(doc, &whole); err != nil {
@@ -38,7 +39,7 @@ func decode(doc []byte) (map[string]any, error) {
 	}
 	root, ok := v.(map[string]any)
 	if !ok {
-		return nil, invalid("$", "must be an object, not %s", kindOf(v))
+		return nil, invalid("must be an object, not %s", kindOf(v))
 	}
 	return root, nil
 }
@@ -46,7 +47,7 @@ func decode(doc []byte) (map[string]any, error) {
 func syntaxError(doc []byte, err error) error {
 	var syntax *json.SyntaxError
 	if !errors.As(err, &syntax) {
-		return invalid("$", "%v", err)
+		return invalid("%v", err)
 	}
 	// Offset counts the bytes read including the offending one; at the end of
 	// a truncated document there is none.
@@ -58,11 +59,11 @@ func syntaxError(doc []byte, err error) error {
 	if strings.Contains(text, "after top-level value") {
 		text = "only one JSON object is allowed: " + text
 	}
-	return invalid("$", "%s: %s", position(doc, at), text)
+	return invalid("%s: %s", position(doc, at), text)
 }
 
-// position says where the byte at offset is, both counted from 1, columns in
-// characters.
+// position formats the place of the byte at offset, both counted from 1, columns
+// in characters.
 func position(doc []byte, offset int) string {
 	before := doc[:min(max(offset, 0), len(doc))]
 	line := 1 + bytes.Count(before, []byte("\n"))
@@ -71,100 +72,73 @@ func position(doc []byte, offset int) string {
 }
 
 // reader builds the value of a text that is known to be JSON. It finds what
-// encoding/json lets pass: a key given twice, of which the last would win
+// encoding/json accepts: a key given twice, of which the last would win
 // silently, and values of absurd size.
 type reader struct {
 	doc        []byte
 	dec        *json.Decoder
-	violations []Violation
+	violations []Finding
 }
 
 func (r *reader) value(path string, depth int) (any, error) {
 	if depth > maxDepth {
-		r.object(path, "nested more than %d levels deep", maxDepth)
+		r.violate(path, "nested more than %d levels deep", maxDepth)
 		var skipped json.RawMessage
 		return nil, r.dec.Decode(&skipped)
 	}
 	tok, err := r.dec.Token()
-	if err != nil {
-		return nil, err
-	}
 	switch tok := tok.(type) {
 	case json.Delim:
-		if tok == '{' {
-			return r.fields(path, depth)
-		}
-		return r.items(path, depth)
+		return r.elements(path, depth, tok == '{')
 	case json.Number:
-		if absurd(string(tok)) {
-			r.object(path, "the number is too large or too small")
-			return nil, nil
+		if absurd(tok) {
+			r.violate(path, "the number is too large or too small")
 		}
 	}
-	return tok, nil
+	return tok, err
 }
 
-func (r *reader) fields(path string, depth int) (map[string]any, error) {
-	fields := map[string]any{}
+// elements reads the rest of an object or a list.
+func (r *reader) elements(path string, depth int, object bool) (any, error) {
+	fields, items := map[string]any{}, []any{}
 	for r.dec.More() {
-		tok, err := r.dec.Token()
+		below, key := item(path, len(items)), ""
+		if object {
+			tok, err := r.dec.Token()
+			if err != nil {
+				return nil, err
+			}
+			key, _ = tok.(string)
+			below = field(path, key)
+			if _, twice := fields[key]; twice {
+				r.violate(below, "given twice; keep one")
+			}
+		}
+		v, err := r.value(below, depth+1)
 		if err != nil {
 			return nil, err
 		}
-		key, _ := tok.(string)
-		if _, twice := fields[key]; twice {
-			r.object(field(path, key), "given twice; keep one")
-		}
-		if fields[key], err = r.value(field(path, key), depth+1); err != nil {
-			return nil, err
+		if object {
+			fields[key] = v
+		} else {
+			items = append(items, v)
 		}
 	}
-	_, err := r.dec.Token()
-	return fields, err
-}
-
-func (r *reader) items(path string, depth int) ([]any, error) {
-	items := []any{}
-	for r.dec.More() {
-		v, err := r.value(item(path, len(items)), depth+1)
-		if err != nil {
-			return nil, err
-		}
-		items = append(items, v)
+	if _, err := r.dec.Token(); err != nil || !object {
+		return items, err
 	}
-	_, err := r.dec.Token()
-	return items, err
+	return fields, nil
 }
 
-// object notes a violation at the last byte read.
-func (r *reader) object(path, format string, args ...any) {
+// violate records a violation at the last byte read.
+func (r *reader) violate(path, format string, args ...any) {
 	at := position(r.doc, int(r.dec.InputOffset())-1)
-	r.violations = append(r.violations, Violation{path, at + ": " + fmt.Sprintf(format, args...)})
+	r.violations = append(r.violations, Finding{path, at + ": " + fmt.Sprintf(format, args...)})
 }
 
-func absurd(number string) bool {
-	i := strings.IndexAny(number, "eE")
-	if i < 0 {
-		return len(number) > maxExponent
-	}
-	exp, err := strconv.Atoi(number[i+1:])
-	return err != nil || i > maxExponent || exp > maxExponent || exp < -maxExponent
-}
-
-// kindOf names the JSON type of v with its article.
-func kindOf(v any) string {
-	switch v.(type) {
-	case nil:
-		return "null"
-	case bool:
-		return "true or false"
-	case json.Number:
-		return "a number"
-	case string:
-		return "a string"
-	case []any:
-		return "a list"
-	default:
-		return "an object"
-	}
+func absurd(number json.Number) bool {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(string(number)), "e")
+	exp, err := strconv.Atoi(cmp.Or(exponent, "0"))
+	_, overflow := number.Float64()
+	return err != nil || overflow != nil || len(mantissa) > maxExponent || exp > maxExponent || exp < -maxExponent
 }

@@ -8,26 +8,19 @@ import (
 	"strings"
 )
 
-// Violation is one value that the configuration must not have.
-type Violation struct {
+// Finding is what is wrong with one value of a document: a violation, which the
+// document must not have, or a warning about a value without effect.
+type Finding struct {
 	// Path is the JSON path of the value, for example
 	// $.service.checks[0].interval; $ is the document.
 	Path string `json:"path"`
-	// Message says what is allowed there.
-	Message string `json:"message"`
-}
-
-// Warning is a value that is accepted but does not do what it seems to.
-type Warning struct {
-	// Path is the JSON path of the value.
-	Path string `json:"path"`
-	// Message says why it has no effect.
+	// Message states what is allowed there, or why the value has no effect.
 	Message string `json:"message"`
 }
 
 // InvalidError is a document that cannot be used. It names every violation at
 // once, sorted by path.
-type InvalidError struct{ Violations []Violation }
+type InvalidError struct{ Violations []Finding }
 
 // Error begins with "invalid config: " and has one line per violation.
 func (e *InvalidError) Error() string {
@@ -43,18 +36,17 @@ func (e *InvalidError) Error() string {
 	return b.String()
 }
 
-// invalid makes an InvalidError of a single violation.
-func invalid(path, format string, args ...any) error {
-	return &InvalidError{Violations: []Violation{{Path: path, Message: fmt.Sprintf(format, args...)}}}
+// invalid returns an InvalidError for the whole document.
+func invalid(format string, args ...any) error {
+	return &InvalidError{Violations: []Finding{{"$", fmt.Sprintf(format, args...)}}}
 }
 
-// sorted returns the violations by path and message, each once: two keywords
-// of the schema often object to the same value for the same reason.
-func sorted(vs []Violation) []Violation {
-	slices.SortFunc(vs, func(a, b Violation) int {
+// sorted orders findings by path and message.
+func sorted(fs []Finding) []Finding {
+	slices.SortFunc(fs, func(a, b Finding) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Message, b.Message))
 	})
-	return slices.Compact(vs)
+	return fs
 }
 
 // field returns the path of a field of the object at path, in brackets where
