@@ -90,7 +90,6 @@ func aclCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Say what a Consul token may do, and why",
 		Usage:    "acl can|explain|rules|lint|export [flags] ...",
-		Complete: cli.Verbs("can", "explain", "export", "lint", "rules"),
 		Help:     aclHelp,
 		Run:      runACL,
 	}

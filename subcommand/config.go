@@ -42,7 +42,6 @@ func configCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Check a configuration, or print its schema",
 		Usage:    "config schema | config validate [-file FILE] [-json]",
-		Complete: cli.Verbs("schema", "validate"),
 		Help:     configHelp,
 		Run: func(_ context.Context, inv *cli.Invocation) error {
 			return runConfig(inv)

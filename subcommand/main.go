@@ -8,11 +8,11 @@ import (
 
 // Main runs the subcommand that args names and returns the exit code.
 func Main(args []string) int {
-	return cli.Main(cli.With(cli.App{
+	return cli.Main(cli.App{
 		Name:     "consul-ecs",
 		Version:  cli.Version(),
 		Commands: commands(),
-	}), args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
+	}, args, os.Getenv, os.Stdin, os.Stdout, os.Stderr)
 }
 
 func commands() map[string]cli.Command {

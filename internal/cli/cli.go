@@ -52,10 +52,6 @@ type Command struct {
 	FlagsAnywhere bool
 	// Removed are flags of earlier versions, each with the words that say what replaces it.
 	Removed map[string]string
-	// Complete are the words that a shell offers as the value of a flag, or, for the
-	// empty flag, after args. Without any, or when it is nil, names of files are
-	// offered.
-	Complete func(flag string, args []string) []string
 	// Run does the work. Its error decides the exit code, see ExitCode.
 	Run func(context.Context, *Invocation) error
 }

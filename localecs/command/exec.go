@@ -47,29 +47,8 @@ Examples:
 			fs.BoolVar(&f.terminal, "t", false, "give it a terminal of its own; this one has to be a terminal")
 			fs.BoolVar(&f.both, "it", false, "-i and -t")
 		},
-		Complete: f.complete,
-		Run:      f.run,
+		Run: f.run,
 	}
-}
-
-// complete are the tasks, and as the value of -container what they consist of. Which
-// task follows is not known then.
-func (f *execFlags) complete(flag string, args []string) []string {
-	switch {
-	case flag == "container":
-		return f.known("", func(s control.State) (names []string) {
-			for _, t := range s.Tasks {
-				for _, c := range t.Containers {
-					names = append(names, c.Name)
-				}
-			}
-			slices.Sort(names)
-			return slices.Compact(names)
-		})
-	case len(args) == 0:
-		return f.names(flag, args)
-	}
-	return nil
 }
 
 func (f *execFlags) run(ctx context.Context, inv *cli.Invocation) error {

@@ -51,8 +51,7 @@ Examples:
 			fs.IntVar(&f.tail, "tail", -1, "begin with the last `N` lines of each container; negative is all")
 			fs.BoolVar(&f.json, "json", false, "write each line as an object with task, container and line")
 		},
-		Complete: f.nameThenContainer,
-		Run:      run(f.run),
+		Run: run(f.run),
 	}
 }
 

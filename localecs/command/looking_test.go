@@ -115,17 +115,6 @@ func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
 		t.Errorf("logs -json: %s", out)
 	}
 
-	// A shell at a Tab hears the names of tasks, and those of containers.
-	for _, c := range []struct{ command, words, want string }{
-		{"logs", "w", "web\t\n"}, {"logs", "web s", "side\t\n"}, {"logs", "nosuch ", ""},
-		{"exec", "w", "web\t\n"}, {"exec", "-container s", "side\t\n"}, {"exec", "-container side w", "web\t\n"},
-	} {
-		got := call(t, append([]string{"completion", "words", c.command, "-dir", dir}, strings.Split(c.words, " ")...)...)
-		if got.code != 0 || got.stdout != c.want {
-			t.Errorf("completion of %s %q: %+v", c.command, c.words, got)
-		}
-	}
-
 	// What a user has stopped is no failure of the scenario's.
 	if out, _ := l.ask(0, "stop", "web"); out != "web\n" {
 		t.Errorf("stop: %q", out)

@@ -5,8 +5,6 @@ import (
 	"os"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/network"
-	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // Main runs the localecs command that args names and returns the exit code.
@@ -21,19 +19,8 @@ func App() cli.App {
 		"run": runCommand(), "schema": schemaCommand(), "serve": serveCommand(), "timeline": timelineCommand(),
 	}
 	maps.Copy(commands, Commands())
-	return cli.With(cli.App{
+	return cli.App{
 		Name: "localecs", Version: cli.Version(), Commands: commands,
 		Removed: map[string]string{"picture": "localecs timeline writes the page of a run"},
-	})
-}
-
-// flagValues are what a shell offers for flags that have few values.
-func flagValues() map[string][]string {
-	return map[string][]string{
-		"runtime":    {Process, Docker},
-		"network":    {string(network.AWSVPC), string(network.Host)},
-		"stop-order": {file.StopReverse, file.StopAtOnce, bothOrders},
-		"progress":   {string(auto), string(live), string(plainMode)},
-		"log-level":  {"TRACE", "DEBUG", "INFO", "WARN", "ERROR"},
 	}
 }

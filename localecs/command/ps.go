@@ -51,8 +51,7 @@ Examples:
 			fs.BoolVar(&f.json, "json", false, "write one JSON object")
 			fs.BoolVar(&f.quiet, "q", false, "write IDs of tasks only")
 		},
-		Complete: f.names,
-		Run:      run(f.run),
+		Run: run(f.run),
 	}
 }
 

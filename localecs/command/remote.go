@@ -8,7 +8,6 @@ import (
 	"io"
 	"os"
 	"syscall"
-	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/control"
@@ -42,50 +41,6 @@ func (p *place) now(ctx context.Context) (*control.Client, control.State, error)
 	}
 	s, err := c.State(ctx)
 	return c, s, err
-}
-
-// askLimit is how long somebody at a Tab waits for a run to say its names.
-const askLimit = time.Second
-
-// names are the tasks' of the run, for a shell to complete; none without a run.
-func (p *place) names(flag string, _ []string) []string {
-	return p.known(flag, func(s control.State) (names []string) {
-		for _, t := range s.Tasks {
-			names = append(names, t.Name)
-		}
-		return names
-	})
-}
-
-// nameThenContainer are the tasks', and after one its containers'.
-func (p *place) nameThenContainer(flag string, args []string) []string {
-	if len(args) == 0 {
-		return p.names(flag, args)
-	}
-	return p.known(flag, func(s control.State) (names []string) {
-		t, err := s.One(args[0])
-		if err != nil || len(args) > 1 {
-			return nil
-		}
-		for _, c := range t.Containers {
-			names = append(names, c.Name)
-		}
-		return names
-	})
-}
-
-// known are words that a run knows. Values of flags are names of files.
-func (p *place) known(flag string, of func(control.State) []string) []string {
-	if flag != "" {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), askLimit)
-	defer cancel()
-	_, s, err := p.now(ctx)
-	if err != nil {
-		return []string{}
-	}
-	return append([]string{}, of(s)...)
 }
 
 // run is what all commands have: Ctrl-C ends them, and errors are for people.

@@ -110,9 +110,8 @@ func runCommand() cli.Command {
 			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
-		Removed:  map[string]string{"picture": "timeline.html beside the logs shows the run"},
-		Complete: cli.Values(flagValues()),
-		Run:      f.run,
+		Removed: map[string]string{"picture": "timeline.html beside the logs shows the run"},
+		Run:     f.run,
 	}
 }
 

@@ -98,8 +98,7 @@ Example:
 			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
 		},
-		Complete: cli.Values(flagValues()),
-		Run:      f.run,
+		Run: f.run,
 	}
 }
 

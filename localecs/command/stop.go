@@ -45,8 +45,7 @@ Example:
 			fs.BoolVar(&f.all, "all", false, "stop all tasks, and then the run")
 			fs.BoolVar(&f.json, "json", false, "write the tasks as one JSON object when they have stopped")
 		},
-		Complete: f.names,
-		Run:      run(f.run),
+		Run: run(f.run),
 	}
 }
 

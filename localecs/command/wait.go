@@ -63,8 +63,7 @@ Example:
 			fs.DurationVar(&f.timeout, "timeout", 120*time.Second, "how `long` to wait")
 			fs.BoolVar(&f.json, "json", false, "write what was waited for as one JSON object")
 		},
-		Complete: f.names,
-		Run:      run(f.run),
+		Run: run(f.run),
 	}
 }
 
