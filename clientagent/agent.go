@@ -35,9 +35,6 @@ type Agent struct {
 	ExtraHCL   string
 }
 
-// grpcPort is where Envoy reaches the agent (meshinit.DefaultGRPC).
-const grpcPort = 8502
-
 // reconnectTimeout outlasts a reboot of the network, and is less than the 72 h
 // that consul takes by itself.
 const reconnectTimeout = "15m"
@@ -130,7 +127,7 @@ func (a Agent) document(p place, token string) document {
 		BindAddr:          p.address,
 		AdvertiseAddr:     p.address,
 		ClientAddr:        loopback,
-		Ports:             ports{GRPC: grpcPort},
+		Ports:             ports{GRPC: workload.AgentGRPCPort},
 		RetryJoin:         a.RetryJoin,
 		LeaveOnTerminate:  true,
 

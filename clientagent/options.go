@@ -16,9 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// DefaultAuthMethod is the auth method of clients, as version 0.6 names it.
-const DefaultAuthMethod = "iam-ecs-client-token"
-
 // Options are what the user decides.
 type Options struct {
 	// Config has the volume (BootstrapDir), the servers (ConsulHTTPAddr,

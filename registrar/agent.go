@@ -104,7 +104,7 @@ func refusal(what, service string, err error) error {
 	case anonymous(consulutil.Reason(err)):
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN"}
 	default:
-		return &consulutil.RefusedError{Op: what, Err: err, Remedy: fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, serviceNameTag, service)}
+		return &consulutil.RefusedError{Op: what, Err: err, Remedy: fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, workload.TagServiceName, service)}
 	}
 }
 
@@ -113,7 +113,3 @@ func refusal(what, service string, err error) error {
 func anonymous(reason string) bool {
 	return strings.Contains(reason, "anonymous token") || strings.Contains(reason, "00000000-0000-0000-0000-000000000002")
 }
-
-// serviceNameTag is the IAM tag that the controller's binding rule turns into
-// the token's service identity.
-const serviceNameTag = "consul.hashicorp.com.service-name"

@@ -24,7 +24,7 @@ const (
 	// FileClientToken holds the secret of the Consul client's login.
 	FileClientToken = "client-token"
 	// FileClientTokenOwner exists while client-entrypoint runs the agent: it
-	// outlives the applications, and FileClientToken is not ours to log out.
+	// outlives the applications, and only it logs FileClientToken out.
 	FileClientTokenOwner = "client-token.owner"
 	// FileBootstrap is what Envoy starts from.
 	FileBootstrap = "envoy-bootstrap.json"
@@ -38,8 +38,8 @@ const (
 )
 
 // Keys of the service meta that every registration has, whatever the user's meta
-// says: by them clean-up finds the services of dead tasks. MetaSource always holds
-// SourceValue.
+// holds: clean-up finds the services of stopped tasks by them. The value of
+// MetaSource is SourceValue.
 const (
 	MetaTaskID  = config.MetaServiceTaskID
 	MetaTaskARN = config.MetaServiceTaskARN
@@ -47,11 +47,24 @@ const (
 	SourceValue = "consul-ecs"
 )
 
-// Keys of the login meta, by which clean-up finds the tokens of dead tasks.
+// Keys of the login meta, by which clean-up finds the tokens of stopped tasks.
 const (
 	LoginMetaTaskID  = config.MetaTaskID
 	LoginMetaCluster = config.MetaCluster
 )
+
+// Names of the auth methods that the controller creates, and of the tags of a
+// task's IAM role that their binding rules read. Those know no slash, hence the
+// dots.
+const (
+	ServiceAuthMethod = config.DefaultAuthMethod
+	ClientAuthMethod  = "iam-ecs-client-token"
+	TagServiceName    = "consul.hashicorp.com.service-name"
+	TagNamespace      = "consul.hashicorp.com.namespace"
+)
+
+// AgentGRPCPort is where the task's Consul client serves xDS.
+const AgentGRPCPort = 8502
 
 // SyncCheckName is the Consul name of every check that health-sync feeds.
 const SyncCheckName = "consul ecs synced"
@@ -71,7 +84,7 @@ func CheckID(serviceID, container string) string {
 }
 
 // LoginMeta is what a login records in its token: the user's keys, and the
-// task and the cluster's ARN, which nobody can replace.
+// task's ID and the cluster's ARN, which the user's cannot replace.
 func LoginMeta(cfg *config.Config, t Task) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, cfg.ConsulLogin.Meta)

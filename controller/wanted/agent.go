@@ -2,25 +2,25 @@ package wanted
 
 import (
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Names of the objects of the agent generation.
 const (
 	ClientPolicy    = "consul-ecs-client-policy"
 	ClientRole      = "consul-ecs-client-role"
-	ClientMethod    = "iam-ecs-client-token"
-	ServiceMethod   = config.DefaultAuthMethod
+	ClientMethod    = workload.ClientAuthMethod
+	ServiceMethod   = workload.ServiceAuthMethod
 	AnonymousPolicy = "anonymous-token-policy"
 	// CrossNamespacePolicy lets the tasks of an Enterprise partition see the
 	// services of its other namespaces.
 	CrossNamespacePolicy = "cross-namespace-read"
 )
 
-// Tags of a task's IAM role. Binding rules know no slash, hence the dots.
+// Tags of a task's IAM role.
 const (
-	TagServiceName = "consul.hashicorp.com.service-name"
-	TagNamespace   = "consul.hashicorp.com.namespace"
+	TagServiceName = workload.TagServiceName
+	TagNamespace   = workload.TagNamespace
 )
 
 const (
