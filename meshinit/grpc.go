@@ -12,15 +12,13 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/workload"
 )
-
-// DefaultGRPC is where a client agent in the same task serves xDS.
-const DefaultGRPC = "localhost:8502"
 
 // GRPC is the agent's xDS address in the words of `consul connect envoy`.
 type GRPC struct {
 	// Address is host:port with or without http:// or https://, or
-	// unix:///path (CONSUL_GRPC_ADDR); DefaultGRPC when empty.
+	// unix:///path (CONSUL_GRPC_ADDR); the agent of the task when empty.
 	Address string
 	// CAFile and CAPath hold the CA certificates for https and, when set, for
 	// a unix socket (CONSUL_GRPC_CACERT, CONSUL_GRPC_CAPATH).
@@ -32,20 +30,32 @@ type GRPC struct {
 
 // check refuses an address that no bootstrap can hold. It does no I/O.
 func (g GRPC) check() error {
-	address := g.address()
-	if path, ok := strings.CutPrefix(address, "unix://"); ok && path != "" {
-		return nil
-	}
-	hostPort, _ := strings.CutPrefix(address, "https://")
-	host, port, err := net.SplitHostPort(strings.TrimPrefix(hostPort, "http://"))
-	number, numberErr := strconv.ParseUint(port, 10, 16)
-	if err != nil || host == "" || strings.ContainsAny(host, "/@") || numberErr != nil || number == 0 {
-		return fmt.Errorf("gRPC address %q (CONSUL_GRPC_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
-	}
-	return nil
+	_, _, _, err := split(g.address())
+	return err
 }
 
-func (g GRPC) address() string { return cmp.Or(g.Address, DefaultGRPC) }
+// split returns the parts of an address; host and port are empty for a unix socket.
+func split(address string) (scheme, host, port string, err error) {
+	for _, s := range []string{"unix://", "https://", "http://"} {
+		if strings.HasPrefix(address, s) {
+			scheme = s
+		}
+	}
+	rest := address[len(scheme):]
+	if scheme == "unix://" && rest != "" {
+		return scheme, "", "", nil
+	}
+	host, port, err = net.SplitHostPort(rest)
+	number, numberErr := strconv.ParseUint(port, 10, 16)
+	if err != nil || host == "" || strings.ContainsAny(host, "/@") || numberErr != nil || number == 0 {
+		return "", "", "", fmt.Errorf("gRPC address %q (CONSUL_GRPC_ADDR): want <host>:<port>, with or without http:// or https://, or unix:///<path>", address)
+	}
+	return scheme, host, port, nil
+}
+
+func (g GRPC) address() string {
+	return cmp.Or(g.Address, net.JoinHostPort("localhost", strconv.Itoa(workload.AgentGRPCPort)))
+}
 
 // resolve turns the address into what a bootstrap can hold: Envoy gets an IP
 // address and the CA's text.
@@ -53,12 +63,7 @@ func (g GRPC) resolve(ctx context.Context) (bootstrap.GRPC, error) {
 	address := g.address()
 	file, path := g.CAFile, g.CAPath
 	if strings.HasPrefix(address, "https://") {
-		if file == "" {
-			file = g.HTTPCAFile
-		}
-		if path == "" {
-			path = g.HTTPCAPath
-		}
+		file, path = cmp.Or(file, g.HTTPCAFile), cmp.Or(path, g.HTTPCAPath)
 	} else if !strings.HasPrefix(address, "unix://") {
 		file, path = "", ""
 	}
@@ -102,14 +107,10 @@ func loadCA(file, dir string) (string, error) {
 	return pem.String(), nil
 }
 
-// resolveHost replaces a host name by its address, IPv4 if it has one. What
-// cannot be split stays for the bootstrap to complain about.
+// resolveHost replaces a host name by its address, IPv4 if it has one. Generate
+// refuses an address that cannot be split.
 func resolveHost(ctx context.Context, address string) (string, error) {
-	scheme, hostPort := "", address
-	if i := strings.Index(address, "://"); i >= 0 {
-		scheme, hostPort = address[:i+3], address[i+3:]
-	}
-	host, port, err := net.SplitHostPort(hostPort)
+	scheme, host, port, err := split(address)
 	if scheme == "unix://" || err != nil || host == "localhost" || net.ParseIP(host) != nil {
 		return address, nil
 	}

@@ -22,11 +22,9 @@ editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
-its JSON path. Exit codes: 0 valid, warnings or not; 1 not valid or not readable.
-
-Flags of validate:
-  -file FILE  read FILE, - for standard input (default: the environment variable)
-  -json       print {"valid": ..., "violations": [...], "warnings": [...]}
+its JSON path. With -json it prints
+{"valid": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
+warnings or not; 1 not valid or not readable.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON  the configuration, without -file
@@ -39,46 +37,33 @@ Example:
   not valid`
 
 func configCommand() cli.Command {
+	var v validation
 	return cli.Command{
 		Synopsis: "Check a configuration, or print its schema",
 		Usage:    "config schema | config validate [-file FILE] [-json]",
 		Help:     configHelp,
+		Flags: func(fs *flag.FlagSet) {
+			fs.StringVar(&v.file, "file", "", "validate `FILE`, - for standard input (default the environment variable)")
+			fs.BoolVar(&v.json, "json", false, "print the result of validate as JSON")
+		},
+		FlagsAnywhere: true,
 		Run: func(_ context.Context, inv *cli.Invocation) error {
-			return runConfig(inv)
+			switch {
+			case len(inv.Args) == 0:
+				return cli.Usagef("want config schema or config validate")
+			case len(inv.Args) > 1:
+				return cli.Usagef("unexpected argument %q", inv.Args[1])
+			case inv.Args[0] == "validate":
+				return v.run(inv)
+			case inv.Args[0] != "schema":
+				return cli.Usagef("unknown subcommand %q: want schema or validate", inv.Args[0])
+			case v != validation{}:
+				return cli.Usagef("schema takes no flags")
+			}
+			_, err := inv.Stdout.Write(config.Schema())
+			return err
 		},
 	}
-}
-
-func runConfig(inv *cli.Invocation) error {
-	if len(inv.Args) == 0 {
-		return cli.Usagef("say what to do: config schema, or config validate")
-	}
-	verb, words := inv.Args[0], inv.Args[1:]
-	fs := flag.NewFlagSet(verb, flag.ContinueOnError)
-	fs.SetOutput(io.Discard)
-	var v validation
-	switch verb {
-	case "schema":
-	case "validate":
-		fs.StringVar(&v.file, "file", "", "")
-		fs.BoolVar(&v.json, "json", false, "")
-	default:
-		return cli.Usagef("unknown subcommand %q: want schema or validate", verb)
-	}
-	err := fs.Parse(words)
-	switch {
-	case errors.Is(err, flag.ErrHelp):
-		_, err := fmt.Fprintf(inv.Stdout, "Usage: consul-ecs %s\n%s\n", configCommand().Usage, configHelp)
-		return err
-	case err != nil:
-		return cli.Usagef("%s: %w", verb, err)
-	case fs.NArg() > 0:
-		return cli.Usagef("%s: unexpected argument %q", verb, fs.Arg(0))
-	case verb == "schema":
-		_, err := inv.Stdout.Write(config.Schema())
-		return err
-	}
-	return v.run(inv)
 }
 
 // validation is one call of config validate.

@@ -60,10 +60,11 @@ func TestConfigValidate(t *testing.T) {
 		{"empty input", good, " \n", []string{"validate", "-file", "-"}, 1, "", "consul-ecs config: read configuration: \"-\" is empty\n"},
 		{"no such file", good, ``, []string{"validate", "-file", "/nonexistent/config.json"}, 1, "",
 			"consul-ecs config: read configuration: open /nonexistent/config.json: no such file or directory\n"},
-		{"stray word", good, ``, []string{"validate", "config.json"}, 1, "", "consul-ecs config: validate: unexpected argument \"config.json\"\n"},
-		{"unknown flag", good, ``, []string{"validate", "-x"}, 1, "", "consul-ecs config: validate: flag provided but not defined: -x\n"},
+		{"stray word", good, ``, []string{"validate", "config.json"}, 1, "", "consul-ecs config: unexpected argument \"config.json\"\n"},
+		{"unknown flag", good, ``, []string{"validate", "-x"}, 1, "", "consul-ecs config: flag provided but not defined: -x\nconsul-ecs config --help lists the flags\n"},
 		{"unknown word", good, ``, []string{"check"}, 1, "", "consul-ecs config: unknown subcommand \"check\": want schema or validate\n"},
-		{"no word", good, ``, nil, 1, "", "consul-ecs config: say what to do: config schema, or config validate\n"},
+		{"flag of the other subcommand", good, ``, []string{"schema", "-json"}, 1, "", "consul-ecs config: schema takes no flags\n"},
+		{"no word", good, ``, nil, 1, "", "consul-ecs config: want config schema or config validate\n"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
