@@ -36,7 +36,7 @@ type Agent struct {
 }
 
 // reconnectTimeout outlasts a reboot of the network, and is less than the 72 h
-// that consul takes by itself.
+// that are Consul's default.
 const reconnectTimeout = "15m"
 
 // loopback is where the agent serves the containers of its task.
@@ -116,8 +116,7 @@ type place struct {
 	dataDir, caFile string
 }
 
-// document says how the agent is configured.
-// Without a token ACLs stay off.
+// document returns the agent's configuration. Without a token ACLs stay off.
 func (a Agent) document(p place, token string) document {
 	d := document{
 		Datacenter:        a.Datacenter,

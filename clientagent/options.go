@@ -86,8 +86,8 @@ func isGossipKey(text string) bool {
 }
 
 // ServerCAFile is the file that verifies the servers' HTTP address: the
-// document's, unless that is of another container's image and there is a
-// certificate at hand. Empty leaves it to the Consul environment.
+// document's, unless that is of another container's image and HTTPSCACertPEM is
+// set. Empty leaves it to the Consul environment.
 func (o Options) ServerCAFile() string {
 	named := o.Config.ConsulCACertFile
 	if o.HTTPSCACertPEM == "" || o.onVolume(named) {

@@ -45,7 +45,7 @@ func (b *binder) value(path string, to reflect.Value, r rule, v any) {
 			b.object(path, to, r.open, v)
 			return
 		case reflect.Map:
-			b.entries(path, to, v)
+			b.entries(path, to, r, v)
 			return
 		}
 	case []any:
@@ -129,7 +129,7 @@ func (b *binder) object(path string, to reflect.Value, open bool, fields map[str
 
 // entries stores the fields of an object in a map. Those of an opaque one, of
 // type map[string]any, may be anything.
-func (b *binder) entries(path string, to reflect.Value, fields map[string]any) {
+func (b *binder) entries(path string, to reflect.Value, r rule, fields map[string]any) {
 	if to.Type().Elem().Kind() == reflect.Interface {
 		to.Set(reflect.ValueOf(plain(fields)))
 		return
@@ -137,7 +137,7 @@ func (b *binder) entries(path string, to reflect.Value, fields map[string]any) {
 	m := reflect.MakeMap(to.Type())
 	for name, v := range fields {
 		elem := reflect.New(to.Type().Elem()).Elem()
-		b.value(field(path, name), elem, rule{notNull: true}, v)
+		b.value(field(path, name), elem, r.elem(), v)
 		m.SetMapIndex(reflect.ValueOf(name), elem)
 	}
 	to.Set(m)
@@ -146,7 +146,7 @@ func (b *binder) entries(path string, to reflect.Value, fields map[string]any) {
 func (b *binder) items(path string, to reflect.Value, r rule, list []any) {
 	s, before := reflect.MakeSlice(to.Type(), len(list), len(list)), len(b.violations)
 	for i, v := range list {
-		b.value(item(path, i), s.Index(i), rule{notNull: true, open: r.open}, v)
+		b.value(item(path, i), s.Index(i), r.elem(), v)
 	}
 	to.Set(s)
 	if !r.unique || len(b.violations) > before {

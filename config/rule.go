@@ -19,12 +19,18 @@ import (
 //	range=a-b  the integer's limits
 //	enum=a|b   the texts that are allowed
 //
-// Any other word is the name of a format, see formatOf.
+// Any other word is the name of a format, see formatOf. Formats and enums hold for
+// the values of a list or of a map.
 type rule struct {
 	required, notNull, open, unique bool
 	min, max                        int64
 	enum                            []string
 	format                          string
+}
+
+// elem is the rule of the values of a list or of a map.
+func (r rule) elem() rule {
+	return rule{notNull: true, open: r.open, enum: r.enum, format: r.format}
 }
 
 func ruleOf(tag string) rule {
@@ -114,7 +120,7 @@ func (r rule) allowed(typ reflect.Type) string {
 		return "a list of objects"
 	case reflect.Map:
 		if elem := typ.Elem(); elem.Kind() != reflect.Interface {
-			return "an object whose values are each " + rule{}.allowed(elem)
+			return "an object whose values are each " + r.elem().allowed(elem)
 		}
 	}
 	return "an object"

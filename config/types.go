@@ -1,6 +1,6 @@
 package config
 
-// Generation says which architecture a configuration describes. Only
+// Generation is the architecture that a configuration describes. Only
 // registrar.New may act on it; the import test enforces that.
 type Generation int
 
@@ -46,8 +46,8 @@ type ConsulLogin struct {
 	Method string `json:"method"`
 	// IncludeEntity embeds a signed GetRole or GetUser; true when absent.
 	IncludeEntity bool `json:"includeEntity"`
-	// Meta is added to the token's metadata. The task and cluster keys are
-	// ours and cannot be replaced.
+	// Meta is added to the token's metadata, except for MetaTaskID and
+	// MetaCluster.
 	Meta map[string]string `json:"meta"`
 	// Region signs the requests; from the task ARN when empty.
 	Region string `json:"region"`
@@ -77,7 +77,7 @@ type Weights struct {
 	Warning int `json:"warning" check:"required,range=0-65535"`
 }
 
-// Check is a native Consul check of the agent's own, durations as Go strings.
+// Check is a native Consul check that the agent runs, durations as Go strings.
 type Check struct {
 	CheckID                string              `json:"checkId" check:"notnull"`
 	Name                   string              `json:"name" check:"notnull"`
@@ -107,7 +107,7 @@ type Check struct {
 
 // Proxy is the sidecar's registration.
 type Proxy struct {
-	// Config is opaque to us and interpreted by Consul and the bootstrap.
+	// Config is opaque here and interpreted by Consul and the bootstrap.
 	Config map[string]any `json:"config"`
 	// PublicListenerPort is 20000 when absent or 0.
 	PublicListenerPort int          `json:"publicListenerPort" check:"range=0-65535"`
@@ -129,7 +129,7 @@ type Upstream struct {
 	MeshGateway          *MeshGateway   `json:"meshGateway" check:"open"`
 }
 
-// MeshGateway says how traffic to other datacenters leaves: none, local, remote.
+// MeshGateway is how traffic to other datacenters leaves: none, local, remote.
 type MeshGateway struct {
 	Mode string `json:"mode" check:"required,enum=none|local|remote"`
 }

@@ -235,12 +235,12 @@ func TestWarnings(t *testing.T) {
 		"empty settings":            {in(`"consulHTTPAddr":"","consulCACertFile":null,"consulLogin":{"method":"","meta":{}}`), nil},
 		"gateway": {in(`"healthSyncContainers":["app"],"service":{"port":1},"proxy":{},"gateway":{"kind":"mesh-gateway","wanAddress":{"port":443},"lanAddress":{"port":8444}}`), []string{
 			`$.gateway.wanAddress.port: no effect without wanAddress.address`, `$.healthSyncContainers` + gateway, `$.proxy` + gateway + `; use gateway.proxy`, `$.service` + gateway}},
-		"weakness 26: our login meta": {in(`"consulLogin":{"enabled":true,"meta":{"consul.hashicorp.com/cluster":"c","consul.hashicorp.com/task-id":"t"}}`), []string{
+		"reserved keys of login meta": {in(`"consulLogin":{"enabled":true,"meta":{"consul.hashicorp.com/cluster":"c","consul.hashicorp.com/task-id":"t"}}`), []string{
 			`$.consulLogin.meta["consul.hashicorp.com/cluster"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`,
 			`$.consulLogin.meta["consul.hashicorp.com/task-id"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`}},
-		"weakness 26: our service meta": {in(`"service":{"port":1,"meta":{"source":"mine","task-arn":"a","task-id":"t","b":"c"}}`), []string{
+		"reserved keys of service meta": {in(`"service":{"port":1,"meta":{"source":"mine","task-arn":"a","task-id":"t","b":"c"}}`), []string{
 			`$.service.meta.source` + ours, `$.service.meta["task-arn"]` + ours, `$.service.meta["task-id"]` + ours}},
-		"weakness 26: our meta of a gateway": {in(`"gateway":{"kind":"mesh-gateway","meta":{"source":"mine"}}`), []string{`$.gateway.meta.source` + ours}},
+		"reserved keys of meta of a gateway": {in(`"gateway":{"kind":"mesh-gateway","meta":{"source":"mine"}}`), []string{`$.gateway.meta.source` + ours}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,7 @@ func Needs(err error, rule string) error {
 
 // Advise adds to an error what the user can do about the refusals in it that Needs
 // has noted, also below errors.Join: each advice and each rule once. Its text is in a
-// line of its own below an error of several.
+// separate line below an error of several.
 func Advise(err error) error {
 	var advice, rules []string
 	visit(err, func(n *needing) {
@@ -57,7 +57,7 @@ func Allow(rules ...string) string {
 	return "give the token of CONSUL_HTTP_TOKEN a policy with: " + strings.Join(rules, " ")
 }
 
-// advice is that about a refusal which no rule mends, or empty.
+// advice is the remedy of a refusal that no ACL rule corrects, or empty.
 func (n *needing) advice() string {
 	switch {
 	case UnknownToken(n.error):

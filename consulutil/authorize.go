@@ -26,8 +26,8 @@ const authorizeBatch = 64
 // maxAnswer bounds an answer of the endpoint, in bytes.
 const maxAnswer = 1 << 20
 
-// Authorizer asks a Consul server what a token may do: the judge beside our own
-// rules.
+// Authorizer asks a Consul server what a token may do, to compare with package
+// aclrules.
 type Authorizer struct {
 	http *http.Client
 	url  string

@@ -16,7 +16,7 @@ import (
 )
 
 // RequestTimeout bounds every request of a client, answer included, unless
-// Options say otherwise. The API client has no timeout of its own.
+// Options say otherwise. The API client sets no timeout.
 const RequestTimeout = 10 * time.Second
 
 // Options are what a caller wants different from the standard Consul
@@ -29,11 +29,10 @@ type Options struct {
 	Address string
 	// CAFile holds the CA certificates, PEM, that verify Address.
 	CAFile string
-	// CAPEM is the text of such certificates, for those who get it in a
-	// variable; it wins over CAFile and over the environment's file and path.
+	// CAPEM is the text of such certificates; it wins over CAFile and over the
+	// environment's file and path.
 	CAPEM string
-	// Token and TokenFile are the token of every request that brings none of
-	// its own. The file is read once, by NewClient; it wins over Token.
+	// Token and TokenFile are the token of every request that brings none. The file is read once, by NewClient; it wins over Token.
 	Token, TokenFile string
 	// Timeout replaces RequestTimeout, for blocking queries.
 	Timeout time.Duration
@@ -100,8 +99,8 @@ func newConfig(o Options) (*api.Config, error) {
 		c.HttpClient.Transport = o.Wrap(c.HttpClient.Transport)
 	}
 	c.HttpClient.Transport = streaming{c.HttpClient.Transport}
-	// Here and not in the API client, which would throw our HTTP client and
-	// its timeout away.
+	// Here and not in the API client, which would replace this HTTP client and
+	// its timeout.
 	if path, ok := strings.CutPrefix(c.Address, "unix://"); ok {
 		c.Transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", path)
@@ -125,7 +124,7 @@ func checkAddress(address string) error {
 	return nil
 }
 
-// usage is a mistake of the user, which no retry can correct.
+// usage is a mistake in the configuration, which no retry can correct.
 func usage(format string, args ...any) error {
 	return &retry.PermanentError{Err: cli.Usagef(format, args...)}
 }
@@ -135,7 +134,7 @@ func awaitFile(format string, args ...any) error {
 	return &classed{fmt.Errorf(format, args...), retry.NoFile}
 }
 
-// useTokens reads the token file, ours or the environment's. An empty
+// useTokens reads the token file of the options or of the environment. An empty
 // environment file falls back to CONSUL_HTTP_TOKEN, as in the API client.
 func useTokens(c *api.Config, o Options) error {
 	file := c.TokenFile
@@ -180,8 +179,8 @@ func useTLS(c *api.Config) error {
 	return nil
 }
 
-// EffectiveToken is the token that a client of these options sends, for those
-// who must hand it on. It reads the token file; empty means anonymous.
+// EffectiveToken is the token that a client of these options sends, for Envoy to
+// present it too. It reads the token file; empty means anonymous.
 func EffectiveToken(o Options) (string, error) {
 	c := api.DefaultConfig()
 	if err := useTokens(c, o); err != nil {

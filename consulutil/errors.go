@@ -68,8 +68,8 @@ func (c *classed) Unwrap() error { return c.error }
 
 // Classify returns the class of an error of this package or of a client it
 // made; the tables are in errors_test.go. 404 is Gone; other refusals are
-// Permanent; 429, 5xx and lost answers are Retry; connections that were not made,
-// by us or by an agent that has not joined, are Unreachable. An unknown kind of
+// Permanent; 429, 5xx and lost answers are Retry; connections that could not be
+// made, also by an agent that has not joined, are Unreachable. Any other
 // error is Retry: every retry has an end.
 func Classify(err error) retry.Class {
 	var permanent *retry.PermanentError

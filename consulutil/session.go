@@ -42,7 +42,7 @@ type Session struct {
 	client *api.Client // the login's
 }
 
-// SignError is a login that did not get as far as Consul.
+// SignError is a login that failed before its request to Consul.
 type SignError struct{ Err error }
 
 func (e *SignError) Error() string { return "sign the login: " + e.Err.Error() }
@@ -50,8 +50,8 @@ func (e *SignError) Unwrap() error { return e.Err }
 
 // Login logs in with retries, or returns the token of p.Previous; p.Bearer is made
 // here. With a token there is no error, even when ctx has ended meanwhile: the
-// caller owns it and logs it out. The error of a login that was given up says what
-// to look at.
+// caller owns it and logs it out. The error of a login that was given up names what
+// to check.
 func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	var token Token
 	serverFailed := false
@@ -73,8 +73,8 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 	return token, nil
 }
 
-// loginRemedy is what to look at when a login was given up; the error of a refusal
-// says it by itself.
+// loginRemedy is what to check when a login was given up; the error of a refusal
+// has its remedy already.
 func loginRemedy(err error) string {
 	var sign *SignError
 	switch {

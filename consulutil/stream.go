@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// ListMeta is what an answer says beside its list.
+// ListMeta is what an answer has beside its list.
 type ListMeta struct {
 	// Index changes whenever anything of the list's kind does.
 	Index uint64
 	// Date is when the server answered, by its own clock, to the second; zero when
-	// it does not say.
+	// the answer has no date.
 	Date time.Time
 }
 
@@ -83,7 +83,7 @@ func (s streaming) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// CloseIdleConnections lets the client's method of this name through.
+// CloseIdleConnections calls the method of the transport below, if it has one.
 func (s streaming) CloseIdleConnections() {
 	if c, ok := s.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

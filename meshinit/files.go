@@ -50,8 +50,8 @@ func (r *run) writeToken(context.Context) error {
 	return r.writeSecret(r.tokenPath(), []byte(r.token.Secret), modePublicToken)
 }
 
-// writeSecret writes a file for us and the file group, or with -compat for
-// everybody.
+// writeSecret writes a file that the process and the file group may read, with
+// -compat every user.
 func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
 	return r.note(path, r.secrets().Write(path, data, compat))
 }
@@ -68,8 +68,8 @@ func (r *run) note(path string, err error) error {
 	return err
 }
 
-// startCopy begins to copy this program: the one slow thing that waits for
-// nobody, done while requests are under way.
+// startCopy starts to copy this program, which takes long and needs no other step,
+// while the requests are sent.
 func (r *run) startCopy(context.Context) error {
 	path := filepath.Join(r.Config.BootstrapDir, workload.FileBinary)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {

@@ -17,10 +17,10 @@ import (
 const (
 	// deregisterLimit bounds the attempt to take a registration back. With
 	// the one below and consulutil.LogoutLimit an undo ends well before ECS
-	// kills us, 30 s after TERM.
+	// kills the container, 30 s after TERM.
 	deregisterLimit = 3 * time.Second
-	// copyLimit bounds the wait for a copy of this program whose result nobody
-	// wants any more.
+	// copyLimit bounds the wait for a copy of this program whose result is not
+	// needed, so that the file can be removed.
 	copyLimit = 5 * time.Second
 )
 
@@ -72,7 +72,7 @@ func (r *run) undo(ctx context.Context) {
 	}
 	copied, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
-	// Its error is not news any more, its file would be.
+	// Its error does not matter, but the copy must not write after the removal.
 	_ = r.finishCopy(copied)
 	for _, path := range r.written {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -81,8 +81,8 @@ func (r *run) undo(ctx context.Context) {
 	}
 }
 
-// deregister tries once: an agent that does not answer has either nothing of
-// ours or will leave with it.
+// deregister tries once: an agent that does not answer either does not have the
+// registration or leaves with it.
 func (r *run) deregister(ctx context.Context) {
 	if !r.registering {
 		return

@@ -96,7 +96,7 @@ func query(ctx context.Context, token string, w workload.Workload) *api.QueryOpt
 	return (&api.QueryOptions{Token: token, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
 }
 
-// refusal wraps a failed request and, when Consul refused it, says what to do.
+// refusal wraps a failed request and, when Consul refused it, adds the remedy.
 func refusal(what, service string, err error) error {
 	switch {
 	case consulutil.Status(err) != http.StatusForbidden, consulutil.UnknownToken(err):

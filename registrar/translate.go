@@ -109,7 +109,7 @@ func listenerCheck(name, address string) *api.AgentServiceCheck {
 // with: the status it is about to take. A check that starts critical (the
 // default) and turns passing at once can be lost: an agent that registers the
 // proxy a second time in that moment, because mesh-wide defaults changed, does
-// not tell the servers of the change before its next full sync, a minute later.
+// not send the change to the servers before its next full sync, a minute later.
 func aliasStatus(checks api.AgentServiceChecks) string {
 	for _, c := range checks {
 		if c.Status != api.HealthPassing {

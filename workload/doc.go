@@ -1,4 +1,4 @@
-// Package workload says what an ECS task is in Consul: a service with its
+// Package workload describes an ECS task in Consul: a service with its
 // sidecar proxy, or a gateway. Task metadata and configuration go in, one
 // plain value comes out.
 //

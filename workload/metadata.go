@@ -127,7 +127,7 @@ func (t Task) NodeIP() (string, error) {
 	return "", fmt.Errorf("find task address: none of %d containers in the metadata has one; the task needs network mode awsvpc", len(t.Containers))
 }
 
-// Stopped says that the container has ended for good. Both statuses count: a
+// Stopped reports whether the container has ended permanently. Both statuses count: a
 // non-essential container that ended keeps a desired status of RUNNING, and a
 // container about to end has its last known one.
 func (c Container) Stopped() bool {

@@ -14,9 +14,9 @@ import (
 // loopback is where a proxy's listener is checked from the same task.
 const loopback = "127.0.0.1"
 
-// New says what the task is in Consul. It fails
-// if the task's family is needed as a name but is none that Consul takes, or
-// if the metadata does not name the cluster.
+// New returns what the task is in Consul. It fails if the task's family is needed
+// as a name and Consul does not take it, or if the metadata does not name the
+// cluster.
 func New(cfg *config.Config, t Task) (Workload, error) {
 	w := Workload{
 		TaskID:     t.ID(),
@@ -126,7 +126,7 @@ func listenerHost(lan string, t Task) string {
 	return ip
 }
 
-// meta is the user's and ours, which nobody can replace: clean-up goes by it.
+// meta is the user's with the keys of consul-ecs over it, which clean-up needs.
 func (w *Workload) meta(user map[string]string) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, user)

@@ -47,8 +47,8 @@ type Command struct {
 	Help string
 	// Flags declares the flags; nil when there are none.
 	Flags func(*flag.FlagSet)
-	// FlagsAnywhere says that flags may follow arguments, too, up to "--": of a
-	// command none of whose arguments are a program's line.
+	// FlagsAnywhere allows flags after arguments, too, up to "--". It is for commands
+	// that run no other program.
 	FlagsAnywhere bool
 	// Removed are flags of earlier versions, each with the words that say what replaces it.
 	Removed map[string]string
@@ -161,8 +161,8 @@ type SignalError struct{ Signal os.Signal }
 
 func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
 
-// Remedy names what was done and what to look at in an error that time did not
-// mend. Every other error stays as it is: a signal, a refusal, nil.
+// Remedy adds what was done and what to check to an error that lasted until the
+// limit. Every other error stays as it is: a signal, a refusal, nil.
 func Remedy(err error, what, remedy string) error {
 	var gaveUp *retry.GaveUpError
 	var signal *SignalError

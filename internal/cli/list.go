@@ -47,7 +47,7 @@ func list(app App, l line, inv *Invocation) int {
 		commands[name] = func() (mcli.Command, error) { return &entry{app.Name, name, cmd, inv}, nil }
 	}
 	all := func() string {
-		return mcli.BasicHelpFunc(app.Name)(commands) + "\n" + app.Name + " <command> --help tells more.\n"
+		return mcli.BasicHelpFunc(app.Name)(commands) + "\n" + app.Name + " <command> --help describes it.\n"
 	}
 	cmd, known := app.Commands[l.command]
 	one := &entry{app.Name, l.command, cmd, inv}
