@@ -32,12 +32,15 @@ func Schema() []byte { return []byte(schemaJSON) }
 // type this version does not have: Parse returns what is valid of the fields
 // that both have in common, and Generation is Agentless. registrar.New refuses it.
 func Parse(doc []byte) (*Config, []Finding, error) {
-	root, err := decode(doc)
+	root, err := checkSyntax(doc)
 	if err != nil {
 		return nil, nil, err
 	}
 	cfg := &Config{ConsulLogin: ConsulLogin{IncludeEntity: true}}
-	found := bind(cfg, root)
+	found := decode(doc, cfg)
+	if len(found.malformed) > 0 {
+		return nil, nil, &InvalidError{Violations: sorted(found.malformed)}
+	}
 	if _, ok := root["consulServers"]; ok {
 		cfg.Generation = Agentless
 		applyDefaults(cfg)

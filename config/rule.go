@@ -28,6 +28,26 @@ type rule struct {
 	format                          string
 }
 
+// structField is a field of a struct that a document sets, with its rule.
+type structField struct {
+	to   reflect.Value
+	rule rule
+}
+
+// fieldsOf returns the fields of a struct by their names in a document.
+func fieldsOf(v reflect.Value) map[string]structField {
+	if v.Kind() != reflect.Struct {
+		return nil
+	}
+	known := map[string]structField{}
+	for f, to := range v.Fields() {
+		if name := f.Tag.Get("json"); name != "-" {
+			known[name] = structField{to, ruleOf(f.Tag.Get("check"))}
+		}
+	}
+	return known
+}
+
 // elem is the rule of the values of a list or of a map.
 func (r rule) elem() rule {
 	return rule{notNull: true, open: r.open, enum: r.enum, format: r.format}

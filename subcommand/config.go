@@ -84,10 +84,7 @@ func (v validation) run(inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	result, err := judge(doc)
-	if err != nil {
-		return err
-	}
+	result := judge(doc)
 	if v.json {
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
@@ -124,24 +121,20 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 
 // judge also asks the registrar, because a valid document may be for another
 // version of this program.
-func judge(doc []byte) (verdict, error) {
-	result := verdict{Violations: []config.Finding{}, Warnings: []config.Finding{}}
+func judge(doc []byte) verdict {
 	cfg, warnings, err := config.Parse(doc)
+	if err == nil {
+		_, err = registrar.New(cfg)
+	}
+	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
 	var invalid *config.InvalidError
 	switch {
 	case errors.As(err, &invalid):
 		result.Violations = invalid.Violations
-		result.Warnings = append(result.Warnings, warnings...)
-		return result, nil
 	case err != nil:
-		return verdict{}, err
-	}
-	result.Warnings = append(result.Warnings, warnings...)
-	if _, err := registrar.New(cfg); err != nil {
 		result.Violations = append(result.Violations, config.Finding{Path: "$", Message: err.Error()})
 	}
-	result.Valid = len(result.Violations) == 0
-	return result, nil
+	return result
 }
 
 // String has one line per finding and the verdict last.
@@ -153,10 +146,9 @@ func (v verdict) String() string {
 	for _, x := range v.Warnings {
 		fmt.Fprintf(&b, "warning %s: %s\n", x.Path, x.Message)
 	}
-	if v.Valid {
-		b.WriteString("valid\n")
-	} else {
-		b.WriteString("not valid\n")
+	if !v.Valid {
+		b.WriteString("not ")
 	}
+	b.WriteString("valid\n")
 	return b.String()
 }

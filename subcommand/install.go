@@ -8,10 +8,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/workload"
 )
-
-// binaryName is what this program is called on the shared volume.
-const binaryName = "consul-ecs"
 
 func installCommand() cli.Command {
 	var to string
@@ -36,10 +34,10 @@ Example:
 			if to == "" {
 				return cli.Usagef("-to is required: name the directory to copy to")
 			}
-			if err := volume.CheckDir(to, binaryName); err != nil {
+			if err := volume.CheckDir(to, workload.FileBinary); err != nil {
 				return &cli.UsageError{Err: err}
 			}
-			path := filepath.Join(to, binaryName)
+			path := filepath.Join(to, workload.FileBinary)
 			if err := volume.CopySelf(path); err != nil {
 				return err
 			}
