@@ -2,6 +2,7 @@ package registrar
 
 import (
 	"cmp"
+
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
