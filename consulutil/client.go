@@ -1,6 +1,7 @@
 package consulutil
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
@@ -34,13 +35,17 @@ type Options struct {
 	CAPEM string
 	// Token and TokenFile are the token of every request that brings none. The file is read once, by NewClient; it wins over Token.
 	Token, TokenFile string
-	// Timeout replaces RequestTimeout, for blocking queries.
-	Timeout time.Duration
+	// Timeout replaces RequestTimeout, for blocking queries; WaitTime bounds those
+	// that give no limit, which Consul would answer after 5 min.
+	Timeout, WaitTime time.Duration
+	// Partition and Namespace are those of requests that name none (Consul
+	// Enterprise).
+	Partition, Namespace string
 	// DialContext replaces the network dialer, for a server in another network
 	// namespace.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
 	// Wrap, if set, gets the client's transport and returns what requests go
-	// through instead: to count them, or to hold some back.
+	// through instead: to count them, for example.
 	Wrap func(http.RoundTripper) http.RoundTripper
 }
 
@@ -63,9 +68,9 @@ func NewClient(o Options) (*api.Client, error) {
 // an HTTP client that has a timeout.
 func newConfig(o Options) (*api.Config, error) {
 	c := api.DefaultConfig()
-	if o.Address != "" {
-		c.Address = o.Address
-	}
+	c.Address = cmp.Or(o.Address, c.Address)
+	c.Partition, c.Namespace = cmp.Or(o.Partition, c.Partition), cmp.Or(o.Namespace, c.Namespace)
+	c.WaitTime = o.WaitTime
 	if o.CAFile != "" {
 		c.TLSConfig.CAFile = o.CAFile
 	}

@@ -4,80 +4,66 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// setupAgain is how long after a successful setup the leader checks whether another
-// process has changed what it made. It writes only if so.
-const setupAgain = 10 * time.Minute
+const (
+	// setupAgain is how long after a successful setup the leader checks whether
+	// another process has changed what it made. It writes only if so.
+	setupAgain = 10 * time.Minute
+	// setupReminder is how often a failure of setup that lasts is logged as an error.
+	setupReminder = 5 * time.Minute
+)
 
-// Options set how fast a controller works.
+// Leader is the lock of a cluster; *Lock is one.
+type Leader interface {
+	Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error
+}
+
+// Setup makes what tasks need to log in; *setup.Setup does. A *retry.PermanentError
+// means that Consul refuses the controller as a whole; any other is retried.
+type Setup interface {
+	Ensure(context.Context) (setup.Changes, error)
+}
+
+// Cleaner removes what dead tasks left; *cleanup.Cleaner does. An error of Pass means
+// that it could not look everywhere; the report is valid all the same.
+type Cleaner interface {
+	Forget()
+	Pass(context.Context) (cleanup.Report, error)
+}
+
+// Options are what a controller works with, and how fast.
 type Options struct {
 	// Interval is the pause between passes while there is something to do, and the
 	// unit of the pause while there is nothing.
 	Interval time.Duration
-	// Rate is the budget of AWS calls per second; Pass enforces it.
-	Rate float64
-}
-
-// Result is what one pass found and did.
-type Result struct {
-	// Tasks is the number of running tasks. Tokens and Services in Consul belong to
-	// tasks of this cluster; Foreign ones resemble them and do not.
-	Tasks, Tokens, Services, Foreign int
-	// Kept counts the tasks that are not running and whose leftovers stay, by reason.
-	Kept map[string]int
-	// Deleted counts the deleted items, Failed those that could not be deleted.
-	Deleted map[Deletion]int
-	Failed  int
-	// Again is how soon another pass may decide about a kept task, 0 if unknown.
-	Again time.Duration
-	// AWSCalls and Throttles are the cost of the pass.
-	AWSCalls, Throttles int
-}
-
-// Deletion is what kind of item was deleted, and for what reason.
-type Deletion struct{ Kind, Reason string }
-
-// Lease is the lock of this cluster; *lease.Lock is one.
-type Lease interface {
-	Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error
-}
-
-// Ports are what a controller works with.
-type Ports struct {
-	Lease Lease
-	// Begin is called when leadership begins: others led since the last time, so what
-	// this controller observed then is incomplete.
-	Begin func()
-	// Setup makes what tasks need to log in, logs what it changed, and returns how
-	// many objects that were. Its error is a *retry.PermanentError if Consul refuses
-	// the controller as a whole; any other is retried.
-	Setup func(context.Context) (changed int, err error)
-	// Pass looks for leftovers and deletes them. Its error means that it could
-	// not look everywhere; the result is valid all the same.
-	Pass func(context.Context) (Result, error)
-	// Classify classifies errors of Lease.
-	Classify func(error) retry.Class
-	Metrics  *Metrics
-	Log      hclog.Logger
+	// Rate is the budget of AWS calls per second, which Cleaner enforces.
+	Rate    float64
+	Lock    Leader
+	Setup   Setup
+	Cleaner Cleaner
+	Metrics *Metrics
+	Log     hclog.Logger
 }
 
 // Controller is one controller of a cluster.
 type Controller struct {
 	Options
-	Ports
 	health health
 }
 
 // New returns a controller, which is healthy at first.
-func New(o Options, p Ports) *Controller {
-	c := &Controller{Options: o, Ports: p}
+func New(o Options) *Controller {
+	c := &Controller{Options: o}
 	c.health.succeeded(time.Now(), noLead)
 	return c
 }
@@ -92,7 +78,7 @@ func backOff() retry.Policy {
 // *retry.PermanentError when Consul refuses the lock or the first setup.
 func (c *Controller) Run(ctx context.Context) error {
 	for {
-		err := retry.Do(ctx, backOff(), c.Log, "leadership", c.Classify, c.term)
+		err := retry.Do(ctx, backOff(), c.Log, "leadership", consulutil.Classify, c.term)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -106,106 +92,88 @@ func (c *Controller) Run(ctx context.Context) error {
 // next term may begin without back-off.
 func (c *Controller) term(ctx context.Context) error {
 	leader := ""
-	err := c.Lease.Lead(ctx, func(holder string) error {
+	err := c.Lock.Lead(ctx, func(holder string) error {
 		if c.health.succeeded(time.Now(), noLead); leader != holder {
 			c.Log.Info("waiting, another controller leads", logkey.Leader, holder)
 			leader = holder
 		}
 		return nil
 	}, c.lead)
-	var lost *lease.LostError
+	var lost *LostError
 	if errors.As(err, &lost) {
-		c.Log.Warn("leadership lost", logkey.Error, err)
+		c.Log.Warn("leadership lost", logkey.Error, lost.Err)
 		return nil
 	}
 	return err
 }
 
-// lead works as long as this controller leads: setup when it is due, and passes also
-// while setup fails, as they need nothing of what it makes. Its only error, beside the
-// context's, is a permanent one of the first setup.
+// lead works as long as this controller leads: setup when it is due, and beside it
+// passes, which need nothing of what setup makes and do not wait for its lock. Its
+// only error, beside the context's, is a permanent one of the first setup.
 func (c *Controller) lead(ctx context.Context) error {
 	c.Metrics.setLeader()
 	defer c.Metrics.resetLeaderGauges()
 	defer c.health.setup(time.Time{}, nil)
 	c.health.succeeded(time.Now(), firstPass)
 	c.Log.Info("leading")
-	c.Begin()
-	var s setupState
-	p := pace{Options: c.Options, pause: c.Interval}
-	for pass := time.Now(); ; {
-		if !time.Now().Before(s.due) {
-			var err error
-			if s, err = c.setUp(ctx, s); err != nil {
-				return err
+	c.Cleaner.Forget() // other leaders may have observed the tasks since
+	ctx, end := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	wg.Go(func() { end(c.keepSetUp(ctx)) })
+	c.keepClean(ctx)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// keepSetUp repeats setup until the context ends or the first one is refused.
+func (c *Controller) keepSetUp(ctx context.Context) error {
+	succeeded, failures, cause, reported := false, 0, "", time.Time{}
+	for {
+		changes, err := c.Setup.Ensure(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err() // not an error of setup
+		}
+		now, pause := time.Now(), setupAgain
+		c.Metrics.setup(len(changes), err)
+		c.health.setup(now, err)
+		var refused *retry.PermanentError
+		switch {
+		case err == nil:
+			if !succeeded || failures > 0 {
+				c.Log.Info("setup complete")
 			}
+			succeeded, failures, cause = true, 0, ""
+		case errors.As(err, &refused) && !succeeded:
+			return err
+		default:
+			failures++
+			pause = backOff().Pause(failures)
+			log := c.Log.Debug
+			if cause != err.Error() || now.Sub(reported) >= setupReminder {
+				cause, reported, log = err.Error(), now, c.Log.Error
+			}
+			log("setup failed, trying again", logkey.Attempt, failures, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
 		}
-		if !time.Now().Before(pass) {
-			p = c.onePass(ctx, p)
-			pass = time.Now().Add(p.pause*8/10 + rand.N(p.pause*4/10+1))
-		}
-		next := pass
-		if s.due.Before(pass) {
-			next = s.due
-		}
-		if err := retry.Sleep(ctx, time.Until(next)); err != nil {
+		if err := retry.Sleep(ctx, pause); err != nil {
 			return err
 		}
 	}
 }
 
-// setupReminder is how often a failure of setup that lasts is logged as an error.
-const setupReminder = 5 * time.Minute
-
-// setupState is the state of setup in one term.
-type setupState struct {
-	// due is when the next attempt is.
-	due time.Time
-	// failures counts the attempts since the last success; cause is the error that was
-	// logged last, at reported.
-	failures int
-	cause    string
-	reported time.Time
-	// done means that setup has succeeded once.
-	done bool
-}
-
-// setUp attempts setup once and schedules the next attempt. It returns an error that
-// ends the term.
-func (c *Controller) setUp(ctx context.Context, s setupState) (setupState, error) {
-	changed, err := c.Setup(ctx)
-	if ctx.Err() != nil {
-		return s, ctx.Err() // not an error of setup
-	}
-	now := time.Now()
-	c.Metrics.setup(changed, err)
-	c.health.setup(now, err)
-	var refused *retry.PermanentError
-	switch {
-	case err == nil:
-		if !s.done || s.failures > 0 {
-			c.Log.Info("setup complete")
+// keepClean makes pass after pass until the context ends.
+func (c *Controller) keepClean(ctx context.Context) {
+	for p := (pace{Options: c.Options, pause: c.Interval}); ; {
+		p = c.onePass(ctx, p)
+		if retry.Sleep(ctx, p.pause*8/10+rand.N(p.pause*4/10+1)) != nil {
+			return
 		}
-		return setupState{due: now.Add(setupAgain), done: true}, nil
-	case errors.As(err, &refused) && !s.done:
-		return s, err
 	}
-	s.failures++
-	pause := backOff().Pause(s.failures)
-	s.due = now.Add(pause)
-	log := c.Log.Debug
-	if s.cause != err.Error() || now.Sub(s.reported) >= setupReminder {
-		s.cause, s.reported = err.Error(), now
-		log = c.Log.Error
-	}
-	log("setup failed, trying again", logkey.Attempt, s.failures, logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
-	return s, nil
 }
 
 // onePass makes one pass, reports it, and returns the pace after it.
 func (c *Controller) onePass(ctx context.Context, p pace) pace {
 	start := time.Now()
-	r, err := c.Pass(ctx)
+	r, err := c.Cleaner.Pass(ctx)
 	c.Metrics.count(r)
 	if ctx.Err() != nil {
 		return p // its error is that of the context
@@ -217,20 +185,16 @@ func (c *Controller) onePass(ctx context.Context, p pace) pace {
 }
 
 // report writes a completed pass to metrics, log and health.
-func (c *Controller) report(r Result, err error, took, next time.Duration) {
+func (c *Controller) report(r cleanup.Report, err error, took, next time.Duration) {
 	now := time.Now()
 	c.Metrics.pass(r, err, took, next, now)
-	deleted := 0
-	for _, n := range r.Deleted {
-		deleted += n
-	}
-	args := []any{logkey.Tasks, r.Tasks, logkey.Tokens, r.Tokens, logkey.Services, r.Services, logkey.Deleted, deleted,
-		logkey.Failed, r.Failed, logkey.Elapsed, took.Round(time.Millisecond), logkey.Next, next.Round(time.Millisecond)}
+	args := []any{logkey.Tasks, r.Running, logkey.Tokens, r.Tokens, logkey.Services, r.Services, logkey.Deleted, len(r.Deleted),
+		logkey.Failed, len(r.Failed), logkey.Elapsed, took.Round(time.Millisecond), logkey.Next, next.Round(time.Millisecond)}
 	switch {
 	case err != nil:
 		c.Log.Error("pass failed", append(args, logkey.Error, err)...)
 		return
-	case deleted+r.Failed > 0:
+	case len(r.Deleted)+len(r.Failed) > 0:
 		c.Log.Info("pass done", args...)
 	default:
 		c.Log.Debug("pass done", args...)

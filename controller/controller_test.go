@@ -10,14 +10,23 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 var (
 	errFault   = errors.New("fault")
-	errRefused = errors.New("refused")
+	errRefused = &retry.PermanentError{Err: errors.New("refused")}
 )
+
+// deleted are n items that were deleted.
+func deleted(kind string, reason cleanup.Reason, n int) (items []cleanup.Item) {
+	for range n {
+		items = append(items, cleanup.Item{Kind: kind, Reason: reason})
+	}
+	return items
+}
 
 // world is a scripted Consul and ECS. Its functions may be replaced by a test.
 type world struct {
@@ -26,12 +35,12 @@ type world struct {
 	start time.Time
 	mu    sync.Mutex
 	log   strings.Builder
-	// passes and setups are when each began.
+	// passes and setups are the start of each.
 	passes, setups []time.Duration
-	begins         int
+	forgotten      int
 	lead           func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error
 	setup          func(n int) error
-	pass           func(ctx context.Context, n int) (Result, error)
+	pass           func(ctx context.Context, n int) (cleanup.Report, error)
 }
 
 // newWorld leads at once, finds nothing to do, and never fails.
@@ -41,28 +50,29 @@ func newWorld(t *testing.T) *world {
 		return lead(ctx)
 	}
 	w.setup = func(int) error { return nil }
-	w.pass = func(context.Context, int) (Result, error) { return Result{Tasks: 3}, nil }
-	w.Controller = New(Options{Interval: 10 * time.Second, Rate: 5}, Ports{
-		Lease: w,
-		Begin: func() { w.begins++ },
-		Setup: func(context.Context) (int, error) {
-			w.setups = append(w.setups, time.Since(w.start))
-			return 1, w.setup(len(w.setups))
-		},
-		Pass: func(ctx context.Context) (Result, error) {
-			w.passes = append(w.passes, time.Since(w.start))
-			return w.pass(ctx, len(w.passes))
-		},
-		Classify: func(err error) retry.Class {
-			if errors.Is(err, errRefused) {
-				return retry.Permanent
-			}
-			return retry.Retry
-		},
+	w.pass = func(context.Context, int) (cleanup.Report, error) { return cleanup.Report{Running: 3}, nil }
+	w.Controller = New(Options{
+		Interval: 10 * time.Second, Rate: 5,
+		Lock: w, Setup: w, Cleaner: w,
 		Metrics: NewMetrics("v1"),
 		Log:     hclog.New(&hclog.LoggerOptions{Output: w, Level: hclog.Debug, DisableTime: true}),
 	})
 	return w
+}
+
+// Ensure implements Setup.
+func (w *world) Ensure(context.Context) (setup.Changes, error) {
+	w.setups = append(w.setups, time.Since(w.start))
+	return make(setup.Changes, 1), w.setup(len(w.setups))
+}
+
+// Forget implements Cleaner.
+func (w *world) Forget() { w.forgotten++ }
+
+// Pass implements Cleaner.
+func (w *world) Pass(ctx context.Context) (cleanup.Report, error) {
+	w.passes = append(w.passes, time.Since(w.start))
+	return w.pass(ctx, len(w.passes))
 }
 
 // Write gathers the log.
@@ -79,6 +89,7 @@ func (w *world) logged(text string) int {
 	return strings.Count(w.log.String(), text)
 }
 
+// Lead implements Leader.
 func (w *world) Lead(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
 	return w.lead(ctx, standby, lead)
 }
@@ -146,11 +157,11 @@ func TestRunSurvivesFailedPasses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.pass = func(_ context.Context, n int) (Result, error) {
+		w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
 			if n <= 20 {
-				return Result{}, errRefused
+				return cleanup.Report{}, errRefused
 			}
-			return Result{}, nil
+			return cleanup.Report{}, nil
 		}
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
@@ -205,15 +216,17 @@ func TestCleanUpDoesNotWaitForSetup(t *testing.T) {
 		w := newWorld(t)
 		var healthBefore, healthAfter string
 		w.setup = func(int) error { return errors.New("auth method x has type jwt") }
-		w.pass = func(_ context.Context, n int) (Result, error) {
+		w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
 			switch now := time.Since(w.start); {
 			case now < setupLimit:
 				_, healthBefore = get(w.Controller, "/healthz")
 			default:
 				_, healthAfter = get(w.Controller, "/healthz")
 			}
-			compare(t, w.Controller, []metric{{"setup_failing", 1, nil}})
-			return Result{Deleted: map[Deletion]int{{"token", "stopped"}: 1}}, nil
+			if n > 1 {
+				compare(t, w.Controller, []metric{{"setup_failing", 1, nil}})
+			}
+			return cleanup.Report{Deleted: deleted("token", "stopped", 1)}, nil
 		}
 		if err := w.runFor(time.Hour); err != nil {
 			t.Errorf("got %v", err)
@@ -234,11 +247,34 @@ func TestCleanUpDoesNotWaitForSetup(t *testing.T) {
 	})
 }
 
+// TestCleanUpDoesNotWaitForTheSetupLock: which another controller may hold for a minute.
+func TestCleanUpDoesNotWaitForTheSetupLock(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.setup = func(int) error {
+			<-time.After(min(time.Minute, time.Hour-time.Since(w.start))) // until the context ends
+			return errFault
+		}
+		w.pass = func(context.Context, int) (cleanup.Report, error) {
+			return cleanup.Report{Deleted: deleted("token", "stopped", 1)}, nil
+		}
+		if err := w.runFor(time.Hour); err != nil {
+			t.Errorf("got %v", err)
+		}
+		for i, at := range w.passes[1:] {
+			if step := at - w.passes[i]; step > 12*time.Second {
+				t.Errorf("pass %d came after %s", i+1, step)
+			}
+		}
+	})
+}
+
 // TestRefusalEndsIt: of setup and of the lock, at once.
 func TestRefusalEndsIt(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]func(*world){
-		"setup": func(w *world) { w.setup = func(int) error { return &retry.PermanentError{Err: errRefused} } },
+		"setup": func(w *world) { w.setup = func(int) error { return errRefused } },
 		"lock": func(w *world) {
 			w.lead = func(context.Context, func(string) error, func(context.Context) error) error { return errRefused }
 		},
@@ -266,7 +302,7 @@ func TestSetupLaterIsNoReasonToEnd(t *testing.T) {
 		w := newWorld(t)
 		w.setup = func(n int) error {
 			if n > 1 {
-				return &retry.PermanentError{Err: errRefused}
+				return errRefused
 			}
 			return nil
 		}
@@ -290,12 +326,12 @@ func TestLostLead(t *testing.T) {
 			term, end := context.WithTimeout(ctx, time.Minute)
 			defer end()
 			lead(term)
-			return &lease.LostError{Err: errFault}
+			return &LostError{Err: errFault}
 		}
 		if err := w.runFor(10 * time.Minute); err != nil {
 			t.Errorf("got %v", err)
 		}
-		if terms != 2 || w.begins != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute || w.logged("[WARN]  leadership lost") != 1 {
+		if terms != 2 || w.forgotten != 2 || len(w.setups) != 2 || w.setups[1] != time.Minute || w.logged("[WARN]  leadership lost") != 1 {
 			t.Errorf("%d terms, setups at %v", terms, w.setups)
 		}
 	})
@@ -325,9 +361,9 @@ func TestStopInTheMiddle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.pass = func(ctx context.Context, _ int) (Result, error) {
+		w.pass = func(ctx context.Context, _ int) (cleanup.Report, error) {
 			<-ctx.Done()
-			return Result{}, ctx.Err()
+			return cleanup.Report{}, ctx.Err()
 		}
 		if err := w.runFor(time.Minute); err != nil || w.logged("[ERROR]") != 0 {
 			t.Errorf("got %v and %s", err, w.log.String())

@@ -1,13 +1,13 @@
-// Package controller keeps one ECS cluster's part of Consul in order: the ACL
-// objects that let its tasks log in, and nothing of tasks that are dead.
+// Package controller maintains one ECS cluster's objects in Consul: it makes what the
+// cluster's tasks need to log in, and removes what dead tasks left.
 //
-// Flow: 1. Run waits to be the leader; 2. the leader runs setup, which makes what
-// tasks need to log in, again soon while it fails and every ten minutes after;
-// 3. between that it makes pass after pass, at a pace that follows what the last one
-// found; 4. a controller that stops leading waits again. The end of the context ends Run.
+// Flow: 1. Run waits for the leader's lock; 2. the leader repeats setup, soon after a
+// failure and every ten minutes after a success; 3. beside that it makes pass after
+// pass, at a pace that follows what the last one found; 4. a leader that loses the lock
+// waits for it again. The end of the context ends Run.
 //
-// Owns: retries, the pace, metrics and health.
-// Never does: decide what is wanted (wanted, setup), what is a leftover
-// (cleanup), or who leads (lease).
-// Start reading at: Run.
+// Owns: the leader's lock, retries, the pace, metrics and health.
+// Never does: decide which objects should exist (wanted, setup) or what is a leftover
+// (cleanup).
+// Start reading at: Run, then Lock.Lead.
 package controller

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -55,32 +57,34 @@ func TestHealth(t *testing.T) {
 	}{
 		"works": {func(*world) {}, 0, 0},
 		"slow passes": {func(w *world) {
-			w.pass = func(ctx context.Context, _ int) (Result, error) {
+			w.pass = func(ctx context.Context, _ int) (cleanup.Report, error) {
 				retry.Sleep(ctx, 100*time.Second)
-				return Result{AWSCalls: 500}, nil
+				return cleanup.Report{AWS: ecsread.Counts{Calls: 500}}, nil
 			}
 		}, 0, 0},
 		"fails from the start": {func(w *world) {
-			w.pass = func(context.Context, int) (Result, error) { return Result{}, errFault }
+			w.pass = func(context.Context, int) (cleanup.Report, error) { return cleanup.Report{}, errFault }
 		}, firstPass, firstPass + 2*time.Second},
 		"fails later": {func(w *world) {
-			w.pass = func(_ context.Context, n int) (Result, error) {
+			w.pass = func(_ context.Context, n int) (cleanup.Report, error) {
 				if n > 1 {
-					return Result{}, errFault
+					return cleanup.Report{}, errFault
 				}
-				return Result{}, nil
+				return cleanup.Report{}, nil
 			}
 		}, 45 * time.Second, 48 * time.Second}, // three pauses of 15 s after the first
 		"hangs": {func(w *world) {
-			w.pass = func(ctx context.Context, n int) (Result, error) {
+			w.pass = func(ctx context.Context, n int) (cleanup.Report, error) {
 				if n > 1 {
 					<-ctx.Done()
 				}
-				return Result{}, ctx.Err()
+				return cleanup.Report{}, ctx.Err()
 			}
 		}, 45 * time.Second, 48 * time.Second},
 		"one item fails": {func(w *world) {
-			w.pass = func(context.Context, int) (Result, error) { return Result{Failed: 1}, nil }
+			w.pass = func(context.Context, int) (cleanup.Report, error) {
+				return cleanup.Report{Failed: make([]cleanup.Failed, 1)}, nil
+			}
 		}, 0, 0},
 		"waits": {func(w *world) {
 			w.lead = func(ctx context.Context, standby func(string) error, _ func(context.Context) error) error {
@@ -214,7 +218,7 @@ func TestMetrics(t *testing.T) {
 			{"foreign", 2, nil},
 			{"kept_tasks", 1, []string{"missing_young"}},
 			{"deletions_total", 4, []string{"token", "stopped"}},
-			{"deletions_total", 2, []string{"service", "forgotten"}},
+			{"deletions_total", 2, []string{"service", "missing"}},
 			{"deletion_failures_total", 1, nil},
 			{"aws_calls_total", 4, nil},
 			{"aws_throttles_total", 1, nil},
@@ -230,19 +234,21 @@ func TestMetrics(t *testing.T) {
 			}
 			return nil
 		}
-		w.pass = func(ctx context.Context, n int) (Result, error) {
+		w.pass = func(ctx context.Context, n int) (cleanup.Report, error) {
 			retry.Sleep(ctx, 2*time.Second)
 			switch n {
 			case 1:
-				return Result{Tasks: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: 1, AWSCalls: 3, Throttles: 1,
-					Kept:    map[string]int{"missing_young": 1},
-					Deleted: map[Deletion]int{{"token", "stopped"}: 4, {"service", "forgotten"}: 2}}, nil
+				return cleanup.Report{
+					Running: 7, Tokens: 20, Services: 14, Foreign: 2, Failed: make([]cleanup.Failed, 1), AWS: ecsread.Counts{Calls: 3, Throttles: 1},
+					Plan:    cleanup.Plan{Kept: []cleanup.Kept{{Why: cleanup.KeepMissingYoung}}},
+					Deleted: append(deleted("token", "stopped", 4), deleted("service", "missing", 2)...),
+				}, nil
 			case 2:
-				return Result{Tasks: 1, AWSCalls: 1}, errFault
+				return cleanup.Report{Running: 1, AWS: ecsread.Counts{Calls: 1}}, errFault
 			}
 			compare(t, w.Controller, leading)
 			<-ctx.Done() // the lead ends in the middle of deletions
-			return Result{Failed: 1, AWSCalls: 1, Deleted: map[Deletion]int{{"token", "stopped"}: 1}}, ctx.Err()
+			return cleanup.Report{Failed: make([]cleanup.Failed, 1), AWS: ecsread.Counts{Calls: 1}, Deleted: deleted("token", "stopped", 1)}, ctx.Err()
 		}
 		w.runFor(5 * time.Minute)
 		if len(w.passes) != 3 {
@@ -271,7 +277,7 @@ func TestMetrics(t *testing.T) {
 // error; what is not there, or not wanted any more, is none.
 func TestConsulRequestsAreCounted(t *testing.T) {
 	t.Parallel()
-	c := New(Options{Interval: time.Second, Rate: 1}, Ports{Metrics: NewMetrics("v1")})
+	c := New(Options{Metrics: NewMetrics("v1")})
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	for _, tt := range []struct {

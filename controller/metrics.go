@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/internal/metrics"
 )
 
@@ -107,31 +108,31 @@ func (m *Metrics) resetLeaderGauges() {
 }
 
 // count counts what a pass did, also if its context ended.
-func (m *Metrics) count(r Result) {
-	for d, n := range r.Deleted {
-		m.deletions.Add(float64(n), d.Kind, d.Reason)
+func (m *Metrics) count(r cleanup.Report) {
+	for _, i := range r.Deleted {
+		m.deletions.Add(1, i.Kind, string(i.Reason))
 	}
-	m.awsCalls.Add(float64(r.AWSCalls))
-	m.throttles.Add(float64(r.Throttles))
+	m.awsCalls.Add(float64(r.AWS.Calls))
+	m.throttles.Add(float64(r.AWS.Throttles))
 }
 
-func (m *Metrics) pass(r Result, err error, took, next time.Duration, now time.Time) {
+func (m *Metrics) pass(r cleanup.Report, err error, took, next time.Duration, now time.Time) {
 	m.duration.Observe(took.Seconds())
 	m.interval.Set(next.Seconds())
-	m.failures.Add(float64(r.Failed))
+	m.failures.Add(float64(len(r.Failed)))
 	if err != nil {
 		m.passes.Add(1, "error")
 		return // what it found may be incomplete
 	}
 	m.passes.Add(1, "ok")
 	m.lastSuccess.Set(float64(now.Unix()))
-	m.tasks.Set(float64(r.Tasks))
+	m.tasks.Set(float64(r.Running))
 	m.tokens.Set(float64(r.Tokens))
 	m.services.Set(float64(r.Services))
 	m.foreign.Set(float64(r.Foreign))
 	kept := map[string]float64{}
-	for why, n := range r.Kept {
-		kept[why] = float64(n)
+	for _, k := range r.Kept {
+		kept[string(k.Why)]++
 	}
 	m.kept.Replace(kept)
 }

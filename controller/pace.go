@@ -1,6 +1,10 @@
 package controller
 
-import "time"
+import (
+	"time"
+
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+)
 
 const (
 	// quiet is the longest pause of a cluster with nothing to do, or of one whose
@@ -23,25 +27,22 @@ type pace struct {
 // lengthens the pause by half each time; throttling and failures double it. A pass
 // never follows sooner than its AWS calls take out of the budget, so that half of the
 // budget is left for others.
-func (p pace) after(r Result, err error) pace {
+func (p pace) after(r cleanup.Report, err error) pace {
 	switch {
 	case err != nil:
 		p.pause = min(2*p.pause, max(failing, p.Interval))
-	case r.Throttles > 0:
+	case r.AWS.Throttles > 0:
 		p.pause = min(2*p.pause, quiet*p.Interval)
-	case len(r.Deleted) > 0 || r.Failed > 0:
+	case len(r.Deleted)+len(r.Failed) > 0:
 		p.pause = p.Interval
 	default:
 		p.pause = min(p.pause*3/2, quiet*p.Interval)
-		if r.Again > 0 {
-			p.pause = max(p.Interval, min(p.pause, r.Again))
+		for _, k := range r.Kept {
+			if k.Again > 0 {
+				p.pause = max(p.Interval, min(p.pause, k.Again))
+			}
 		}
 	}
-	p.pause = max(p.pause, p.spent(r.AWSCalls))
+	p.pause = max(p.pause, time.Duration(float64(r.AWS.Calls)/p.Rate*float64(time.Second)))
 	return p
-}
-
-// spent is the time in which the budget allows that many AWS calls.
-func (o Options) spent(calls int) time.Duration {
-	return time.Duration(float64(calls) / o.Rate * float64(time.Second))
 }

@@ -122,8 +122,7 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 	return nil
 }
 
-// consulTimeout is for a list of all tokens: twenty thousand are 15 MB. Writes end
-// with the lease.
+// consulTimeout is for a list of all tokens: twenty thousand are 15 MB.
 const consulTimeout = time.Minute
 
 // consulOptions are those of commands beside the Consul servers.

@@ -16,7 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
-	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -119,10 +118,14 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 	if err != nil {
 		return nil, err
 	}
-	metrics, guard := controller.NewMetrics(cli.Version()), lease.NewGuard(lease.NewClock())
+	metrics := controller.NewMetrics(cli.Version())
 	o := consulOptions(inv)
-	o.Wrap = func(next http.RoundTripper) http.RoundTripper { return guard.Transport(metrics.Transport(next)) }
+	o.Wrap = metrics.Transport
 	client, err := consulutil.NewClient(o)
+	if err != nil {
+		return nil, err
+	}
+	lock, err := f.lock(o, at, inv.Log)
 	if err != nil {
 		return nil, err
 	}
@@ -130,19 +133,20 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 	if err != nil {
 		return nil, err
 	}
-	w := &passAdapter{setup: &setup.Setup{Client: client, Wanted: state, Log: inv.Log}}
-	w.namespaces = &cleanup.Watcher{TaskReader: tasks, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Ensure: w.ensureNamespaces, Log: inv.Log}
-	w.cleaner = cleanup.New(cleanup.Options{
-		Consul: client, ECS: w.namespaces, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
-	})
-	return controller.New(controller.Options{Interval: f.interval, Rate: f.rate}, controller.Ports{
-		Lease:    f.lock(client, guard, at, inv.Log),
-		Begin:    w.cleaner.Forget,
-		Setup:    w.ensure,
-		Pass:     w.pass,
-		Classify: consulutil.Classify,
-		Metrics:  metrics,
-		Log:      inv.Log,
+	s := &setup.Setup{Client: client, Wanted: state, Log: inv.Log}
+	return controller.New(controller.Options{
+		Interval: f.interval, Rate: f.rate,
+		Lock:  lock,
+		Setup: s,
+		Cleaner: cleanup.New(cleanup.Options{
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
+			EnsureNamespaces: func(ctx context.Context, names []string) error {
+				_, err := s.EnsureNamespaces(ctx, names)
+				return err
+			},
+		}),
+		Metrics: metrics,
+		Log:     inv.Log,
 	}), nil
 }
 
@@ -173,7 +177,7 @@ func serve(listener net.Listener, handler http.Handler, log hclog.Logger) (stop 
 		}
 	}()
 	return func() {
-		// With two locks to give back, 2 s each at most, the end stays below 5 s.
+		// With two locks to release, 2 s each at most, the end stays below 5 s.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second/2)
 		defer cancel()
 		if server.Shutdown(ctx) != nil {

@@ -4,10 +4,10 @@ import (
 	"errors"
 	"flag"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -40,11 +40,9 @@ func (f *sharedFlags) adminPartition() string {
 	return partition
 }
 
-// lock is the one of the cluster's controllers.
-func (f *sharedFlags) lock(client *api.Client, guard *lease.Guard, at place, log hclog.Logger) *lease.Lock {
-	o := lease.Options{Client: client, Key: lease.Key(at.cluster.ARN, f.adminPartition()), Holder: at.holder, Guard: guard, Log: log}
-	if f.partitions {
-		o.Partition = "default"
-	}
-	return lease.New(o)
+// lock is the lock of the cluster's controllers.
+func (f *sharedFlags) lock(o consulutil.Options, at place, log hclog.Logger) (*controller.Lock, error) {
+	return controller.NewLock(controller.LockOptions{
+		Consul: o, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Holder: at.holder, Log: log,
+	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -179,8 +179,9 @@ MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE8OeKkMHwDTUHfmaXQFkczXISPgs8
 ttk6M7SP9f919zP7z/7MKPYLlSg06WZ3zbUuCLzQnx9dPUELzQwLPLLpeA==
 -----END PUBLIC KEY-----`
 
-// takesOver is for tests of processes: lease proves the bound itself in fake time.
-const takesOver = lease.TakeOver + testkit.Patience/2
+// takesOver is for tests of processes: package controller proves the bound itself in
+// virtual time.
+const takesOver = controller.TakeOver + testkit.Patience/2
 
 // TestACLControllerTakeOver: two controllers, and the leader is killed.
 func TestACLControllerTakeOver(t *testing.T) {
@@ -205,17 +206,26 @@ func TestACLControllerTakeOver(t *testing.T) {
 	testkit.Eventually(t, "the third leads", func() bool { return w.leads(third) })
 }
 
-// TestACLControllerPaused: stopped for longer than its session, a leader that
-// goes on neither writes nor ends, but waits behind the one that leads.
+// TestACLControllerPaused: stopped for longer than its session lives, a leader that
+// continues stops leading, and waits behind the one that leads.
 func TestACLControllerPaused(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
-	first := w.controller()
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
+	first := w.controller("-metrics-addr", address)
 	testkit.Eventually(t, "the first leads", func() bool { return w.leads(first) })
 	second := w.controller()
 	first.Signal(syscall.SIGSTOP)
 	testkit.Within(t, takesOver, "the second leads", func() bool { return w.leads(second) })
 	first.Signal(syscall.SIGCONT)
+	took := testkit.Within(t, 15*time.Second+testkit.Patience/2, "the first does not lead", func() bool {
+		return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), "consul_ecs_controller_leader 0\n")
+	})
+	t.Logf("stopped leading %.1f s after the pause", took.Seconds())
 	ids := w.run(1)
 	w.leave(ids...)
 	w.ecs.Kill(ids[0])
@@ -266,8 +276,8 @@ func TestACLControllerStopsInTime(t *testing.T) {
 	}
 }
 
-// endsSoon sends TERM. The process has 5 s, of which it uses 2 s at most (lease
-// proves them in fake time); the machine may be slow for as long again. One that
+// endsSoon sends TERM. The process has 5 s, of which it uses 2 s at most (package
+// controller proves them in virtual time); the machine may be slow for as long again. One that
 // waited for a request would take the 10 s that a request has.
 func endsSoon(t *testing.T, p *testkit.Process) {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/lease"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -170,7 +170,7 @@ func (w *clusterWorld) services() []string {
 // leader is who holds the cluster's lock, or "".
 func (w *clusterWorld) leader() string {
 	w.t.Helper()
-	pair, _, err := w.admin.KV().Get(lease.Key(w.arn, ""), nil)
+	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, ""), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
-	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -163,9 +162,7 @@ func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 
 // cluster looks at one cluster, below its lock if it may delete.
 func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) error {
-	guard := lease.NewGuard(lease.NewClock())
 	options := consulOptions(inv)
-	options.Wrap = func(next http.RoundTripper) http.RoundTripper { return guard.Transport(next) }
 	client, err := consulutil.NewClient(options)
 	if err != nil {
 		return err
@@ -181,7 +178,11 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 	if f.plan {
 		return refusal(work(ctx))
 	}
-	return refusal(f.lock(client, guard, at, inv.Log).Lead(ctx, func(holder string) error {
+	lock, err := f.lock(options, at, inv.Log)
+	if err != nil {
+		return err
+	}
+	return refusal(lock.Lead(ctx, func(holder string) error {
 		return &cli.Refused{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
 	}, work))
 }

@@ -24,7 +24,7 @@ const (
 	// proofLife is how old a plan may be: what it could not delete by then is
 	// looked up again by the next pass.
 	proofLife = 2 * time.Minute
-	// finish is how long what is under way may go on when the pass is ended.
+	// finish is how long deletions in progress may take when the context has ended.
 	finish = time.Second
 	// nodePatience is how long a node may wait for serf.
 	nodePatience = 10 * time.Minute
@@ -37,7 +37,8 @@ const (
 // errStale is returned for a plan that is too old.
 var errStale = errors.New("the proof is too old: the next pass looks up the task again")
 
-// Apply deletes what the report's plan lists, and adds the results to the report. One failure does not stop the others; the error joins them.
+// Apply deletes what the report's plan lists, and adds the results to the report. One
+// failure does not stop the others; the error joins them.
 func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
 	a := applying{Cleaner: c, report: r}
 	services := slices.IndexFunc(r.Delete, func(i Item) bool { return i.Kind != KindService })
@@ -46,14 +47,14 @@ func (c *Cleaner) Apply(ctx context.Context, r *Report) error {
 	}
 	each(ctx, r.Delete[:services], a.remove)
 	each(ctx, r.Delete[services:], a.remove)
-	a.await()
+	a.addNodes()
 	each(ctx, slices.Collect(maps.Values(c.nodes)), a.node)
 	return errors.Join(ctx.Err(), summary(r.Failed))
 }
 
-// each calls do for each item, several at a time. When the context ends none is
-// begun any more, and what is under way has a moment to end: a deletion that was cut
-// off may be done, and nothing would tell of it.
+// each calls do for each item, several at a time. When the context ends, no more are
+// started, and those in progress have a moment to complete: a deletion that is
+// cancelled may have been made, and would not be logged.
 func each[T any](ctx context.Context, items []T, do func(context.Context, T)) {
 	inParallel(ctx, deletes, items, func(item T) {
 		if ctx.Err() != nil {
@@ -97,7 +98,7 @@ func (a *applying) remove(ctx context.Context, i Item) {
 	a.note(i, err)
 }
 
-// deregister takes a service out of the catalog, with its checks.
+// deregister removes a service and its checks from the catalog.
 func (a *applying) deregister(ctx context.Context, i Item) error {
 	_, err := a.Consul.Catalog().Deregister(&api.CatalogDeregistration{
 		Node: i.Node, ServiceID: i.Service, Namespace: i.Namespace, Partition: i.Partition,
@@ -128,20 +129,20 @@ func (a *applying) note(i Item, err error) {
 	}
 }
 
-// waiting is a node that may be deregistered once serf has noticed that its agent
+// pendingNode is a node that may be deregistered once serf has noticed that its agent
 // is gone, which takes longer than ECS.
-type waiting struct {
+type pendingNode struct {
 	item  Item
 	since time.Duration
 }
 
-// await notes the nodes from which a service was taken just now, and gives up
-// those that have waited for too long: Consul itself removes them later.
-func (a *applying) await() {
-	maps.DeleteFunc(a.nodes, func(_ string, w waiting) bool { return a.now()-w.since > nodePatience })
+// addNodes adds the nodes from which a service was just deregistered, and drops those
+// that have waited for too long: Consul itself removes them later.
+func (a *applying) addNodes() {
+	maps.DeleteFunc(a.nodes, func(_ string, w pendingNode) bool { return a.now()-w.since > nodePatience })
 	for _, i := range a.report.Deleted {
 		// Nodes are in partitions, not in namespaces.
-		a.nodes[nodeKey(i)] = waiting{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
+		a.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
 	}
 	delete(a.nodes, nodeKey(Item{})) // the tokens'
 }
@@ -155,7 +156,7 @@ func nodeKey(i Item) string {
 
 // node deregisters a node without services whose agent has failed. It is read now and
 // not taken from the snapshot: another process may have registered something on it.
-func (a *applying) node(ctx context.Context, w waiting) {
+func (a *applying) node(ctx context.Context, w pendingNode) {
 	i := w.item
 	done, err := a.deregisterIfEmpty(ctx, &i)
 	if done || err != nil {
@@ -187,7 +188,7 @@ func (a *applying) deregisterIfEmpty(ctx context.Context, i *Item) (done bool, e
 		return false, nil
 	}
 	i.Evidence += "; the node has no services, and its serfHealth check is critical"
-	// Not by its name alone: another node may have it by now.
+	// Not by its name alone: another node may have taken it.
 	err = consulutil.RemoveNode(a.Consul, services.Node, (&api.QueryOptions{Partition: i.Partition}).WithContext(ctx), checks[0])
 	switch {
 	case errors.Is(err, consulutil.ErrNodeChanged):
@@ -212,7 +213,7 @@ func isAbandoned(services []*api.AgentService, checks api.HealthChecks) bool {
 		checks[0].CheckID == serfHealth && checks[0].ServiceID == "" && checks[0].Status == api.HealthCritical
 }
 
-// summary is one error of many: how often, and the first few that differ.
+// summary is one error of many: their number, and the first few different texts.
 func summary(failed []Failed) error {
 	if len(failed) == 0 {
 		return nil

@@ -9,9 +9,10 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// ECS says which tasks there are; *ecsread.Reader does.
+// ECS reports which tasks exist; *ecsread.Reader does.
 type ECS interface {
 	List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error
 	Describe(ctx context.Context, cluster string, ids []string) (ecsread.Answer, error)
@@ -30,39 +31,43 @@ type Options struct {
 	// Partition is the admin partition whose namespaces are cleaned, Consul
 	// Enterprise only.
 	Partition string
+	// EnsureNamespaces makes the missing ones of these namespaces of the partition. It
+	// is not called without a partition.
+	EnsureNamespaces func(ctx context.Context, names []string) error
 	// Limits are DefaultLimits, if zero.
 	Limits Limits
 	Log    hclog.Logger
 }
 
 // Cleaner removes what the dead tasks of one cluster left in Consul. It remembers
-// what its passes have seen and is not safe for concurrent use.
+// what its passes observed and is not safe for concurrent use.
 type Cleaner struct {
 	Options
-	began  time.Time
-	cache  map[Place]*cache
-	memory memory
-	nodes  map[string]waiting // guarded by applying.mu during Apply
+	started    time.Time
+	cache      map[Place]*cache
+	memory     memory
+	namespaces namespaces
+	nodes      map[string]pendingNode // guarded by applying.mu during Apply
 }
 
-// New returns a Cleaner that has seen nothing yet.
+// New returns a Cleaner that has observed nothing.
 func New(o Options) *Cleaner {
 	if o.Limits == (Limits{}) {
 		o.Limits = DefaultLimits()
 	}
-	return &Cleaner{Options: o, began: time.Now(), cache: map[Place]*cache{}, nodes: map[string]waiting{}}
+	return &Cleaner{Options: o, started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{}}
 }
 
 // now is the Cleaner's clock. It is monotonic: setting the machine's clock does
 // not move it.
-func (c *Cleaner) now() time.Duration { return time.Since(c.began) }
+func (c *Cleaner) now() time.Duration { return time.Since(c.started) }
 
-// Report is what a pass has found and done. JSON has it for scripts.
+// Report is what a pass found and did. Its JSON is for scripts.
 type Report struct {
 	Cluster string `json:"cluster"`
-	// Running is how many tasks ECS lists as such; Tokens and Services are how
-	// many are ours in Consul, and Foreign those that look alike and are not, nor
-	// another cluster's.
+	// Running is how many tasks ECS lists as running. Tokens and Services count those
+	// of the cluster's tasks in Consul, Foreign those that look alike and belong
+	// neither to them nor to another cluster's.
 	Running  int `json:"running"`
 	Tokens   int `json:"tokens"`
 	Services int `json:"services"`
@@ -78,6 +83,8 @@ type Report struct {
 	// AWS is what the pass has spent, ConsulErrors how many requests failed.
 	AWS          ecsread.Counts `json:"aws"`
 	ConsulErrors int            `json:"consul_errors"`
+
+	running map[string]struct{} // nil if ECS did not list all
 }
 
 // Failed is an item that could not be deleted.
@@ -86,23 +93,40 @@ type Failed struct {
 	Err string `json:"error"`
 }
 
-// Forget takes back that tasks were missing. It is for a leader that led before:
-// others may have seen the tasks since.
+// Forget drops what was observed of missing tasks. It is for a leader that led before:
+// the tasks may have been shown to others since.
 func (c *Cleaner) Forget() { c.memory.missing = nil }
 
-// Look reads Consul, then ECS, and says in the report what is to be deleted. It
-// writes nothing. Beside an error the plan holds what was proven all the same.
+// Pass looks at all tasks, deletes what dead ones left, and makes the namespaces of
+// those that run. Its error means that it could not look everywhere. What could not be
+// deleted or made is logged and left to the next pass.
+func (c *Cleaner) Pass(ctx context.Context) (Report, error) {
+	before := c.ECS.Counts()
+	r, err := c.Look(ctx)
+	if applyErr := c.Apply(ctx, &r); applyErr != nil && ctx.Err() == nil {
+		c.Log.Warn("deletions failed, trying again", logkey.Failed, len(r.Failed), logkey.Error, applyErr)
+	}
+	// Last: it may wait for another controller's lock.
+	if err := c.ensureNamespaces(ctx, r.running); err != nil && ctx.Err() == nil {
+		c.Log.Warn("namespaces of tasks not made, trying again", logkey.Error, err)
+	}
+	r.AWS = c.ECS.Counts().Sub(before)
+	return r, err
+}
+
+// Look reads Consul, then ECS, and plans the deletions. It writes nothing. Beside an
+// error the plan holds what was proven all the same.
 func (c *Cleaner) Look(ctx context.Context) (Report, error) {
-	spent := c.ECS.Counts()
+	before := c.ECS.Counts()
 	r := Report{Cluster: c.Cluster.ARN, Plan: Plan{Delete: []Item{}, Kept: []Kept{}}} // not null in JSON
 	s, err := c.snapshot(ctx, &r)
 	r.Running, r.Tokens, r.Services = len(s.Running), len(s.Tokens), len(s.Services)
-	if s.Running != nil {
+	if r.running = s.Running; r.running != nil {
 		r.Plan, c.memory = decide(s, c.memory, c.now(), c.Limits)
-	} else { // nothing can be said of any task
+	} else { // nothing is known of any task
 		c.memory.missing = nil
 	}
-	r.AWS = c.ECS.Counts().Sub(spent)
+	r.AWS = c.ECS.Counts().Sub(before)
 	r.Partial = err != nil
 	return r, err
 }

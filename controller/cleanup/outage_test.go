@@ -1,4 +1,4 @@
-package cleanup
+package cleanup_test
 
 import (
 	"context"
@@ -11,17 +11,24 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
 // alwaysLeader is the lock of a cluster's only controller.
 type alwaysLeader struct{}
 
-// Lead implements controller.Lease.
+// Lead implements controller.Leader.
 func (alwaysLeader) Lead(ctx context.Context, _ func(string) error, lead func(context.Context) error) error {
 	return lead(ctx)
 }
+
+// noSetup has nothing to do.
+type noSetup struct{}
+
+// Ensure implements controller.Setup.
+func (noSetup) Ensure(context.Context) (setup.Changes, error) { return nil, nil }
 
 // TestCleanUpResumesSoonAfterAnOutageOfECS: a controller with its default settings
 // removes the tokens of tasks that stopped meanwhile within 30 s, and asks a refusing
@@ -42,17 +49,12 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					ecs := ecstest.New(t, ecstest.Options{})
 					tasks := ecs.Run(ecstest.Group{Family: "web", Count: 3, Cluster: "shop"})
-					consul := populated(t, []string{tasks[0][len(tasks[0])-32:], tasks[1][len(tasks[1])-32:]})
-					cleaner := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{}))
-					c := controller.New(controller.Options{Interval: 10 * time.Second, Rate: ecsread.DefaultRate}, controller.Ports{
-						Lease: alwaysLeader{}, Begin: cleaner.Forget,
-						Setup: func(context.Context) (int, error) { return 0, nil },
-						Pass: func(ctx context.Context) (controller.Result, error) {
-							r, err := cleaner.Look(ctx)
-							cleaner.Apply(ctx, &r)
-							return controller.Result{AWSCalls: r.AWS.Calls, Throttles: r.AWS.Throttles}, err
-						},
-						Classify: consulutil.Classify, Metrics: controller.NewMetrics("v1"), Log: hclog.NewNullLogger(),
+					consul := cleanup.Populated(t, []string{tasks[0][len(tasks[0])-32:], tasks[1][len(tasks[1])-32:]})
+					cleaner := cleanup.InMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{}))
+					c := controller.New(controller.Options{
+						Interval: 10 * time.Second, Rate: ecsread.DefaultRate,
+						Lock: alwaysLeader{}, Setup: noSetup{}, Cleaner: cleaner,
+						Metrics: controller.NewMetrics("v1"), Log: hclog.NewNullLogger(),
 					})
 					ctx, stop := context.WithCancel(t.Context())
 					ended := make(chan error)
@@ -65,7 +67,7 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 					calls := ecs.Calls("ListTasks") - before
 					ecs.Fail(nil)
 					recovered := time.Now()
-					for len(consulTokens(consul)) > 0 && time.Since(recovered) < time.Hour {
+					for len(consul.Tokens()) > 0 && time.Since(recovered) < time.Hour {
 						<-time.After(time.Second / 10)
 					}
 					took := time.Since(recovered)
@@ -85,14 +87,4 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 			})
 		}
 	}
-}
-
-// consulTokens are the accessors of the tokens in a Consul.
-func consulTokens(f *fakeConsul) (accessors []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	for a := range f.tokens {
-		accessors = append(accessors, a)
-	}
-	return accessors
 }

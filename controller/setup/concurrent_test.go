@@ -230,11 +230,17 @@ func TestLostLockStopsWrites(t *testing.T) {
 	}
 	defer held.release(t.Context())
 	requests.writes()
-	held.end = held.clock() // as after a pause
+	held.end = sinceBoot() // as after a pause
 	found, _ := s.read(t.Context(), s.Wanted)
 	failed := failures{}
 	if changes := s.apply(t.Context(), held, s.Wanted.Compare(found), failed); len(changes) > 0 {
 		t.Errorf("wrote without the lock:\n%s", text(changes))
+	}
+	// As when the machine was suspended between hold and write.
+	for _, w := range s.Wanted.Compare(found).Writes {
+		if err := s.write(t.Context(), held, w); !errors.Is(err, errLost) {
+			t.Errorf("%s: got %v", w.Object, err)
+		}
 	}
 	if w := requests.writes(); len(w) > 0 {
 		t.Errorf("wrote without the lock: %q", w)
@@ -254,7 +260,7 @@ func TestSessionThatEndedIsALostLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	bury(t, l)
-	held.end = held.clock() + lockTTL/4 // time to renew
+	held.end = sinceBoot() + lockTTL/4 // time to renew
 	if _, _, err := held.hold(t.Context()); !errors.Is(err, errLost) {
 		t.Errorf("got %v", err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/controller/lease"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -39,10 +38,9 @@ var errLost = errors.New("the setup lock expired before the work was done")
 type lock struct {
 	setup   *Setup
 	session string
-	// clock goes on while the machine sleeps. Until end, by this clock, no other
-	// process can hold the lock.
-	clock lease.Clock
-	end   time.Duration
+	// Until end no other process can hold the lock. It is on sinceBoot, which runs
+	// while the process is stopped and the machine suspended.
+	end time.Duration
 }
 
 // acquire waits until the lock is ours, at most lockWait. A dead holder's
@@ -50,8 +48,7 @@ type lock struct {
 func (s *Setup) acquire(ctx context.Context) (*lock, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, lockWait, fmt.Errorf("another controller has held the lock for %s", lockWait))
 	defer cancel()
-	l := &lock{setup: s, clock: lease.NewClock()}
-	l.end = l.clock() + lockTTL - lockMargin
+	l := &lock{setup: s, end: sinceBoot() + lockTTL - lockMargin}
 	var err error
 	l.session, _, err = s.Client.Session().CreateNoChecks(&api.SessionEntry{
 		Name: "consul-ecs setup of " + s.Wanted.Cluster, TTL: lockTTL.String(),
@@ -116,22 +113,22 @@ func (l *lock) hold(ctx context.Context) (context.Context, context.CancelFunc, e
 	if err := l.renew(ctx); err != nil {
 		return nil, nil, err
 	}
-	bounded, cancel := context.WithTimeoutCause(ctx, l.end-l.clock(), errLost)
+	bounded, cancel := context.WithTimeoutCause(ctx, l.end-sinceBoot(), errLost)
 	return bounded, cancel, nil
 }
 
 // renew extends the session when half of its time is gone, counted from before
 // the request. When all of it may be gone, so may the lock.
 func (l *lock) renew(ctx context.Context) error {
-	switch left := l.end - l.clock(); {
+	switch left := l.end - sinceBoot(); {
 	case left <= 0:
 		return errLost
 	case left > lockTTL/2:
 		return nil
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, l.end-l.clock(), errLost)
+	ctx, cancel := context.WithTimeoutCause(ctx, l.end-sinceBoot(), errLost)
 	defer cancel()
-	end := l.clock() + lockTTL - lockMargin
+	end := sinceBoot() + lockTTL - lockMargin
 	entry, _, err := l.setup.Client.Session().Renew(l.session, l.setup.writeOptions(ctx, l.setup.Wanted.KeyScope()))
 	switch {
 	case err != nil:

@@ -1,6 +1,7 @@
 package setup
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -20,6 +21,7 @@ import (
 var secured, open *testkit.Consul
 
 func TestMain(m *testing.M) {
+	testkit.RunRole(map[string]func([]string) int{"setup": runSetup})
 	secured, open = testkit.Servers()
 	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
 }
@@ -106,15 +108,18 @@ func cluster(account int) string {
 
 func (l lab) wanted(t testing.TB, o wanted.Options) wanted.State {
 	t.Helper()
-	if o.Cluster == "" {
-		o.Cluster = cluster(1)
-	}
-	if o.RolePath == "" {
-		o.RolePath = wanted.DefaultRolePath
-	}
-	s, err := wanted.Agent(o)
+	s, err := l.state(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	return s
+}
+
+func (l lab) state(o wanted.Options) (wanted.State, error) {
+	o.Cluster, o.RolePath = cmp.Or(o.Cluster, cluster(1)), cmp.Or(o.RolePath, wanted.DefaultRolePath)
+	s, err := wanted.Agent(o)
+	if err != nil {
+		return s, err
 	}
 	s.Anonymous = nil
 	s.Keys += l.name + "/"
@@ -124,7 +129,7 @@ func (l lab) wanted(t testing.TB, o wanted.Options) wanted.State {
 		s.Methods[i].Name, s.Rules[i].Method = method, method
 	}
 	s.Rules[0].BindName = l.role()
-	return s
+	return s, nil
 }
 
 func (l lab) policy() string        { return l.name + "-policy" }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
@@ -13,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// Setup makes the ACL objects that one controller's tasks need. It is not safe for
+// Setup makes the ACL objects that one controller's tasks need. It is safe for
 // concurrent use.
 type Setup struct {
 	// Client talks to Consul. Its requests must have a timeout.
@@ -22,6 +23,7 @@ type Setup struct {
 	Log    hclog.Logger
 
 	// logged are the notes that were logged: once is enough for one process.
+	mu     sync.Mutex
 	logged map[wanted.Note]struct{}
 }
 
@@ -130,7 +132,7 @@ func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failur
 			failed[lockObject(s.Wanted)] = err
 			return changes
 		}
-		err = s.explain(w.Object, s.write(bounded, w))
+		err = s.explain(w.Object, s.write(bounded, l, w))
 		cancel()
 		if err != nil {
 			failed[w.Object] = fmt.Errorf("%s %s: %w", verb(w), w.Object, err)
@@ -162,6 +164,8 @@ func (s *Setup) finish(p wanted.Plan, failed failures) error {
 
 // logNotes logs the notes that are new.
 func (s *Setup) logNotes(notes []wanted.Note) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.logged == nil {
 		s.logged = map[wanted.Note]struct{}{}
 	}

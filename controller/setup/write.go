@@ -12,11 +12,14 @@ import (
 // errChanged asks for another try.
 var errChanged = errors.New("another process changed it since it was read")
 
-// write makes one write of a plan.
-func (s *Setup) write(ctx context.Context, w wanted.Write) (err error) {
+// write makes one write of a plan, under the lock.
+func (s *Setup) write(ctx context.Context, l *lock, w wanted.Write) (err error) {
 	options := s.writeOptions(ctx, w.Scope)
 	if err := s.unchanged(ctx, w); err != nil {
 		return err
+	}
+	if sinceBoot() >= l.end { // the context's timer stops while the machine is suspended
+		return errLost
 	}
 	switch v := w.Value.(type) {
 	case *api.Partition:

@@ -86,16 +86,21 @@ func in(namespace string) map[string]string {
 	return map[string]string{tagMesh: "true", tagPartition: "ecs", tagNamespace: namespace}
 }
 
-func pass(t *testing.T, w *Watcher) error {
+// follower is a Cleaner of partition ecs.
+func follower(ecs ECS, ensure func(names []string) error) *Cleaner {
+	return New(Options{ECS: ecs, Partition: "ecs", Log: hclog.NewNullLogger(), EnsureNamespaces: func(_ context.Context, names []string) error {
+		return ensure(names)
+	}})
+}
+
+// follow makes the namespaces of all tasks of the fake.
+func (f *fake) follow(t *testing.T, c *Cleaner) error {
 	t.Helper()
-	seen := 0
-	if err := w.List(t.Context(), "c", ecsread.Running, func(string) { seen++ }); err != nil {
-		return err
+	running := map[string]struct{}{}
+	for id := range f.tasks {
+		running[id] = struct{}{}
 	}
-	if f, ok := w.TaskReader.(*fake); ok && seen != len(f.tasks) {
-		t.Errorf("%d of %d tasks passed on", seen, len(f.tasks))
-	}
-	return w.Follow(t.Context())
+	return c.ensureNamespaces(t.Context(), running)
 }
 
 // TestNothingNewCostsNothing: the old program read namespaces and
@@ -105,14 +110,14 @@ func TestNothingNewCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{tasks: map[string]map[string]string{"1": in("web"), "2": in("web"), "3": {tagMesh: "true", tagPartition: "ecs"}, "4": in("api")}}
 		var ensured []string
-		w := &Watcher{TaskReader: f, Cluster: "c", Partition: "ecs", Log: hclog.NewNullLogger(), Ensure: func(_ context.Context, names []string) error {
+		c := follower(f, func(names []string) error {
 			ensured = append(ensured, strings.Join(names, " "))
 			return nil
-		}}
+		})
 		step := func(what string, wantEnsured string, wantDescribed ...string) {
 			t.Helper()
 			f.described, ensured = nil, nil
-			if err := pass(t, w); err != nil {
+			if err := f.follow(t, c); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 			if got := strings.Join(ensured, "|"); got != wantEnsured {
@@ -132,7 +137,7 @@ func TestNothingNewCostsNothing(t *testing.T) {
 		step("a task ends", "")
 		f.tasks["6"] = in("new")
 		step("its ID again", "", "6")
-		<-time.After(again)
+		<-time.After(recheck)
 		step("an hour later", "api new web")
 		f.tasks["7"] = nil
 		step("a task that ECS does not describe", "", "7")
@@ -147,15 +152,15 @@ func TestTagsMayBeLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{tasks: map[string]map[string]string{"late": {}, "never": {}, "other": {"team": "shop"}}}
 		var ensured []string
-		w := &Watcher{TaskReader: f, Cluster: "c", Partition: "ecs", Log: hclog.NewNullLogger(), Ensure: func(_ context.Context, names []string) error {
+		c := follower(f, func(names []string) error {
 			ensured = append(ensured, strings.Join(names, " "))
 			return nil
-		}}
+		})
 		for minute := range 8 {
 			if minute == 2 {
 				f.tasks["late"] = in("web")
 			}
-			if err := pass(t, w); err != nil {
+			if err := f.follow(t, c); err != nil {
 				t.Fatal(err)
 			}
 			<-time.After(time.Minute)
@@ -173,9 +178,10 @@ func TestTagsMayBeLate(t *testing.T) {
 func TestFirstPassWithoutTasks(t *testing.T) {
 	t.Parallel()
 	called := 0
-	w := &Watcher{TaskReader: &fake{}, Partition: "ecs", Log: hclog.NewNullLogger(), Ensure: func(context.Context, []string) error { called++; return nil }}
+	f := &fake{}
+	c := follower(f, func([]string) error { called++; return nil })
 	for range 3 {
-		if err := pass(t, w); err != nil {
+		if err := f.follow(t, c); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -188,61 +194,75 @@ func TestFailuresAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	f := &fake{tasks: map[string]map[string]string{"1": in("web")}}
 	fail := errors.New("away")
-	w := &Watcher{TaskReader: f, Partition: "ecs", Log: hclog.NewNullLogger(), Ensure: func(context.Context, []string) error { return fail }}
-	if err := pass(t, w); !errors.Is(err, fail) || !strings.Contains(err.Error(), "make namespaces of tasks: ") {
+	c := follower(f, func([]string) error { return fail })
+	if err := f.follow(t, c); !errors.Is(err, fail) || !strings.Contains(err.Error(), "make namespaces of tasks: ") {
 		t.Errorf("got %v", err)
 	}
 	fail = nil
-	if err := pass(t, w); err != nil || len(w.ensured) != 1 {
-		t.Errorf("got %v, ensured %v", err, w.ensured)
+	if err := f.follow(t, c); err != nil || len(c.namespaces.ensured) != 1 {
+		t.Errorf("got %v, ensured %v", err, c.namespaces.ensured)
 	}
 	f.err = errors.New("throttled")
 	f.tasks["2"] = in("api")
-	if err := pass(t, w); !errors.Is(err, f.err) || len(w.running) != 1 {
-		t.Errorf("a list in part counts: %v, %v", err, w.running)
+	if err := f.follow(t, c); !errors.Is(err, f.err) || !strings.Contains(err.Error(), "read the tags of tasks: ") || len(c.namespaces.ensured) != 2 {
+		t.Errorf("got %v, ensured %v", err, c.namespaces.ensured)
 	}
-	w.running["2"] = struct{}{}
-	if err := w.Follow(t.Context()); !errors.Is(err, f.err) || !strings.Contains(err.Error(), "read the tags of tasks: ") || len(w.ensured) != 2 {
-		t.Errorf("got %v, ensured %v", err, w.ensured)
+}
+
+// TestPartialListMakesNoNamespaces: tasks of a list that could not be read to its end
+// keep what is known of them.
+func TestPartialListMakesNoNamespaces(t *testing.T) {
+	t.Parallel()
+	f := &fake{tasks: map[string]map[string]string{"1": in("web")}}
+	c := follower(f, func([]string) error { t.Error("called"); return nil })
+	if err := c.ensureNamespaces(t.Context(), nil); err != nil || f.described != nil {
+		t.Errorf("got %v, described %v", err, f.described)
+	}
+	f.err = errors.New("throttled")
+	s := &Snapshot{}
+	if err := c.readECS(t.Context(), s); !errors.Is(err, f.err) || s.Running != nil {
+		t.Errorf("a list in part counts: %v, %v", err, s.Running)
 	}
 }
 
 func TestOffWithoutPartitions(t *testing.T) {
 	t.Parallel()
 	f := &fake{tasks: map[string]map[string]string{"1": in("web")}}
-	w := &Watcher{TaskReader: f}
-	if err := pass(t, w); err != nil || f.described != nil {
+	if err := f.follow(t, New(Options{ECS: f})); err != nil || f.described != nil {
 		t.Errorf("got %v, described %v", err, f.described)
 	}
 }
 
-// clusterOf is the cluster's ARN of a task's.
-func watchedCluster(task string) string {
-	return strings.Replace(task[:strings.LastIndex(task, "/")], ":task/", ":cluster/", 1) // arn:...:task/<cluster>/<id>
-}
-
-// TestRealReader: tags come through the real SDK.
-func TestRealReader(t *testing.T) {
+// TestPassMakesNamespaces: tags arrive through the real SDK, in the pass that lists the
+// task, after what dead tasks left is deleted, and the calls of ECS count.
+func TestPassMakesNamespaces(t *testing.T) {
 	t.Parallel()
-	ecs := ecstest.New(t, ecstest.Options{})
-	arns := ecs.Run(ecstest.Group{Family: "web", Count: 150, Tags: in("web")})
-	ecs.Run(ecstest.Group{Family: "plain", Count: 2, Tags: map[string]string{"team": "shop"}})
-	var got []string
-	w := &Watcher{
-		Cluster:    watchedCluster(arns[0]),
-		TaskReader: ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 100}), Partition: "ecs", Log: hclog.NewNullLogger(),
-		Ensure: func(_ context.Context, names []string) error { got = append(got, names...); return nil },
-	}
-	for range 2 {
-		listed := 0
-		if err := w.List(t.Context(), watchedCluster(arns[0]), ecsread.Running, func(string) { listed++ }); err != nil || listed != 152 {
-			t.Fatalf("%d tasks, %v", listed, err)
+	synctest.Test(t, func(t *testing.T) {
+		ecs := ecstest.New(t, ecstest.Options{})
+		tags := map[string]string{tagMesh: "true", tagPartition: "edge", tagNamespace: "web"}
+		arns := ecs.Run(ecstest.Group{Family: "web", Count: 151, Cluster: "shop", Tags: tags})
+		ecs.Run(ecstest.Group{Family: "plain", Count: 2, Cluster: "shop", Tags: map[string]string{"team": "shop"}})
+		ecs.Kill(arns[0])
+		consul := &enterprise{fakeConsul: populated(t, []string{arns[0][len(arns[0])-32:]})}
+		c := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 100}))
+		c.Partition = "edge"
+		var got []string
+		c.EnsureNamespaces = func(_ context.Context, names []string) error {
+			if left := consul.Tokens(); len(left) > 0 {
+				t.Errorf("%d tokens of the dead task are left", len(left))
+			}
+			got = append(got, names...)
+			return nil
 		}
-		if err := w.Follow(t.Context()); err != nil {
-			t.Fatal(err)
+		// Two pages of the list, and at first one description of the dead task and two
+		// of the tags.
+		for _, calls := range []int{5, 2} {
+			if r, err := c.Pass(t.Context()); err != nil || r.AWS.Calls != calls || r.Running != 152 {
+				t.Errorf("%d tasks with %d calls, want 152 with %d: %v", r.Running, r.AWS.Calls, calls, err)
+			}
 		}
-	}
-	if n := ecs.Calls("DescribeTasks"); !slices.Equal(got, []string{"web"}) || n != 2 {
-		t.Errorf("ensured %q with %d DescribeTasks, want web with 2", got, n)
-	}
+		if !slices.Equal(got, []string{"web"}) {
+			t.Errorf("ensured %q, want web", got)
+		}
+	})
 }
