@@ -22,7 +22,7 @@ const (
 // health is the state behind /healthz. It is safe for concurrent use.
 type health struct {
 	mu sync.Mutex
-	// last is the last success: a completed pass, the beginning of leadership, or an
+	// last is the last success: a completed pass, the start of leadership, or an
 	// answer that names the leader. The next must follow within limit.
 	last  time.Time
 	limit time.Duration
@@ -31,14 +31,14 @@ type health struct {
 	setupSince time.Time
 }
 
-// succeeded notes a success.
+// succeeded records a success.
 func (h *health) succeeded(now time.Time, limit time.Duration) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.last, h.limit = now, limit
 }
 
-// setup notes the result of a setup.
+// setup records the result of a setup.
 func (h *health) setup(now time.Time, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

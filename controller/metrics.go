@@ -21,7 +21,7 @@ type Metrics struct {
 	duration                                  *metrics.Histogram
 }
 
-// prefix begins every name.
+// prefix is that of every name.
 const prefix = "consul_ecs_controller_"
 
 // NewMetrics returns all of them at 0.
@@ -43,7 +43,7 @@ func NewMetrics(version string) *Metrics {
 	m.tokens = gauge("tokens", "ACL tokens of the cluster's tasks.")
 	m.services = gauge("services", "Service instances of the cluster's tasks.")
 	m.foreign = gauge("foreign", "Tokens and services that look like tasks' of this cluster and are not understood; they stay.")
-	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers stay for now, by reason.", "why")
+	m.kept = gauge("kept_tasks", "Tasks that are not running and whose leftovers stay, by reason.", "why")
 	m.deletions = counter("deletions", "What was deleted, by kind and by the reason that proved it.", "kind", "reason")
 	m.failures = counter("deletion_failures", "Deletions that failed; the next pass retries them.")
 	m.setupChanges = counter("setup_changes", "Objects in Consul that setup created or corrected.")

@@ -155,7 +155,7 @@ func agentLeftovers() cleanup.Leftovers {
 	return cleanup.Leftovers{Methods: []string{wanted.ClientMethod, wanted.ServiceMethod}, Source: workload.SourceValue}
 }
 
-// ecsReader asks ECS where the cluster is, whatever region the environment says.
+// ecsReader reads ECS in the cluster's region, which wins over the environment's.
 func ecsReader(ctx context.Context, cluster ecsread.Cluster, rate float64) (*ecsread.Reader, error) {
 	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: cluster.Region, UserAgent: controllerAgent, Version: cli.Version()})
 	if err != nil {
@@ -173,7 +173,7 @@ func serve(listener net.Listener, handler http.Handler, log hclog.Logger) (stop 
 	}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are not served any more", logkey.Error, err)
+			log.Error("metrics server stopped", logkey.Error, err)
 		}
 	}()
 	return func() {

@@ -22,7 +22,8 @@ const gcHelp = `
 Finds what dead tasks left in Consul - ACL tokens, services with their proxies,
 nodes - and shows the plan: what would be deleted, on which evidence, and which
 tasks that do not run keep theirs, and why. It does once what acl-controller does
-all the time, and needs none: for clusters that are gone, or before one is set up.
+continuously, and needs none: for clusters that were deleted, or before one has a
+controller.
 
   -plan    shows the plan and changes nothing
   -apply   shows it and then deletes. It takes the lock of the cluster's
@@ -30,12 +31,12 @@ all the time, and needs none: for clusters that are gone, or before one is set u
 
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
 ID, is dead when it is still unknown a minute later, and its youngest token is five
-minutes old; what has no token, after five minutes. gc waits for that second look
-and says so; -wait 0s leaves such tasks alone. All tasks of a cluster that was
+minutes old; what has no token, after five minutes. gc waits for that second look,
+and prints how long; -wait 0s leaves such tasks alone. All tasks of a cluster that was
 deleted are unknown; ECS forgets the cluster itself after some time, and then wants
 an empty one of its name. Everything else stays: what runs, drains, or is not clear,
-and what consul-ecs did not make. Nodes go with the last service on them, if serf
-says that their agent has failed.
+and what consul-ecs did not make. Nodes go with the last service on them, if their
+serfHealth check is critical.
 
 The Consul token needs acl = "write" (a plan: "read"), node_prefix "" and
 service_prefix "" "write" (a plan: "read"), and for -apply key_prefix "consul-ecs/"
@@ -155,7 +156,7 @@ func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	case err == nil:
 		return nil
 	case ctx.Err() != nil:
-		err = context.Cause(ctx) // what it broke off says nothing more
+		err = context.Cause(ctx) // errors of what it cancelled add nothing
 	}
 	return &cli.Plain{Err: err}
 }
@@ -204,7 +205,7 @@ func (f *gcFlags) collect(ctx context.Context, inv *cli.Invocation, c *cleanup.C
 	if f.plan {
 		return err
 	}
-	// Also when ctx has ended: nothing is deleted then, and the error says so.
+	// Also when ctx has ended: nothing is deleted then, and the error reports it.
 	err = errors.Join(err, c.Apply(ctx, &r))
 	return errors.Join(err, f.print(inv, &r, printDone))
 }

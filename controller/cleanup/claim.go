@@ -2,6 +2,7 @@ package cleanup
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -9,11 +10,11 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Leftovers say what a generation of tasks leaves behind.
+// Leftovers identify what tasks of a generation may leave in Consul.
 type Leftovers struct {
 	// Methods are the auth methods whose tokens tasks get by login.
 	Methods []string
-	// Source is what a service's meta says in "source".
+	// Source is the value of "source" in a service's meta.
 	Source string
 }
 
@@ -28,7 +29,7 @@ type Token struct {
 	Accessor, Method, Task string
 	// Created is by the clock of Consul's servers.
 	Created time.Time
-	// Sure is false when what the login said fits a cluster of the same name, too.
+	// Sure is false when the login also matches another cluster of the same name.
 	Sure  bool
 	Place Place
 }
@@ -36,7 +37,7 @@ type Token struct {
 // Service is an instance of a task's service or its proxy.
 type Service struct {
 	Node, ID, Task string
-	// Sure is false when the task's ARN names no cluster.
+	// Sure is false when the task's ARN does not name the cluster.
 	Sure  bool
 	Place Place
 }
@@ -64,7 +65,7 @@ func (l Leftovers) token(e tokenEntry, cluster ecsread.Cluster) (Token, bool) {
 	return Token{Accessor: e.AccessorID, Method: method, Task: task, Created: e.CreateTime, Sure: sure}, true
 }
 
-// login is the task and the cluster that a login named; both are empty when the
+// login returns the task and the cluster that a login named; both are empty if the
 // token names none.
 func (e tokenEntry) login() (task, cluster string) {
 	text, ok := strings.CutPrefix(e.Description, loginPrefix)
@@ -84,12 +85,11 @@ func (l Leftovers) foreign(e tokenEntry, cluster ecsread.Cluster) bool {
 	return l.method(e.AuthMethod) != "" && !elsewhere
 }
 
-// method is our own copy of an auth method's name, empty if it is not ours.
+// method is our copy of an auth method's name, empty if it is not ours: the entry's
+// shares memory with the whole answer.
 func (l Leftovers) method(name string) string {
-	for _, m := range l.Methods {
-		if m == name {
-			return m
-		}
+	if i := slices.Index(l.Methods, name); i >= 0 {
+		return l.Methods[i]
 	}
 	return ""
 }
@@ -110,9 +110,9 @@ func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
 	return !elsewhere
 }
 
-// service returns the task's service in an entry: its meta must say that consul-ecs registered
-// it for a task of our cluster, and its ID must end in the same task's ID, which
-// meta cannot change.
+// service returns the task's service in an entry: by its meta consul-ecs registered it
+// for a task of our cluster, and its ID ends in the same task's ID, which meta cannot
+// change.
 func (l Leftovers) service(e serviceEntry, cluster ecsread.Cluster) (Service, bool) {
 	task, ours, sure := cluster.Belongs(e.ServiceMeta[workload.MetaTaskARN])
 	id := workload.ServiceID("", task)

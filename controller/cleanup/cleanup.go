@@ -34,15 +34,14 @@ type Options struct {
 	// EnsureNamespaces makes the missing ones of these namespaces of the partition. It
 	// is not called without a partition.
 	EnsureNamespaces func(ctx context.Context, names []string) error
-	// Limits are DefaultLimits, if zero.
-	Limits Limits
-	Log    hclog.Logger
+	Log              hclog.Logger
 }
 
 // Cleaner removes what the dead tasks of one cluster left in Consul. It remembers
 // what its passes observed and is not safe for concurrent use.
 type Cleaner struct {
 	Options
+	limits     limits
 	started    time.Time
 	cache      map[Place]*cache
 	memory     memory
@@ -52,10 +51,7 @@ type Cleaner struct {
 
 // New returns a Cleaner that has observed nothing.
 func New(o Options) *Cleaner {
-	if o.Limits == (Limits{}) {
-		o.Limits = DefaultLimits()
-	}
-	return &Cleaner{Options: o, started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{}}
+	return &Cleaner{Options: o, limits: defaultLimits(), started: time.Now(), cache: map[Place]*cache{}, nodes: map[string]pendingNode{}}
 }
 
 // now is the Cleaner's clock. It is monotonic: setting the machine's clock does
@@ -76,7 +72,7 @@ type Report struct {
 	// of everything.
 	Partial bool `json:"partial,omitempty"`
 	Plan
-	// Deleted are the items of the plan that are gone, and nodes.
+	// Deleted are the items of the plan that were deleted, and nodes.
 	Deleted []Item `json:"deleted,omitempty"`
 	// Failed are the items that could not be deleted; the next pass tries again.
 	Failed []Failed `json:"failed,omitempty"`
@@ -122,7 +118,7 @@ func (c *Cleaner) Look(ctx context.Context) (Report, error) {
 	s, err := c.snapshot(ctx, &r)
 	r.Running, r.Tokens, r.Services = len(s.Running), len(s.Tokens), len(s.Services)
 	if r.running = s.Running; r.running != nil {
-		r.Plan, c.memory = decide(s, c.memory, c.now(), c.Limits)
+		r.Plan, c.memory = decide(s, c.memory, c.now(), c.limits)
 	} else { // nothing is known of any task
 		c.memory.missing = nil
 	}

@@ -18,9 +18,8 @@ import (
 const (
 	// reads is how many services are read at a time.
 	reads = 8
-	// reread is after how long lists are read again although their indexes say that
-	// nothing has changed: a snapshot of Consul that is put back may bring old
-	// indexes back.
+	// reread is after how long lists with unchanged indexes are read again: a restored
+	// snapshot of Consul may restore old indexes.
 	reread = 5 * time.Minute
 	// noPolicy is a policy that no token has: the list by it is empty, and its index
 	// is that of all tokens.
@@ -29,8 +28,8 @@ const (
 	rights = `node_prefix "" { policy = "write" } service_prefix "" { policy = "write" }`
 )
 
-// hidden returns an error for a list from which Consul left out what the token may not
-// read: leftovers of dead tasks among it would never be removed.
+// hidden returns an error for a list without what the token may not read: leftovers of
+// dead tasks there would never be removed.
 func hidden(meta *api.QueryMeta, err error) error {
 	if err != nil || !meta.ResultsFilteredByACLs {
 		return err
@@ -112,7 +111,7 @@ func (p Place) write(ctx context.Context) *api.WriteOptions {
 }
 
 // readTokens reads the tokens of our auth methods, unless none has changed, and
-// returns what time it was then for Consul. On an error the list is empty.
+// returns Consul's time of the answer. On an error the list is empty.
 func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time.Time, error) {
 	var probe consulutil.ListMeta
 	err := c.listTokens(consulutil.Stream(ctx, &probe, func(struct{}) error { return nil }), p, api.ACLTokenFilterOptions{Policy: noPolicy})
@@ -147,9 +146,8 @@ func (c *Cleaner) readTokens(ctx context.Context, p Place, l *list[Token]) (time
 	return probe.Date, nil
 }
 
-// filters are for the lists that have the tokens of our auth methods. In a
-// namespace it is that of all tokens: the methods are in another one, which the API
-// client cannot say.
+// filters select the tokens of our auth methods. In a namespace it is that of all
+// tokens: the methods are in another one, which the API client cannot express.
 func (c *Cleaner) filters(p Place) (filters []api.ACLTokenFilterOptions) {
 	if p.Namespace != "" {
 		return []api.ACLTokenFilterOptions{{}}

@@ -271,7 +271,7 @@ func (m *model) check() {
 		m.calm = time.Now()
 		return
 	}
-	known, forgotten := bound(DefaultLimits(), modelInterval, 0)
+	known, forgotten := bound(defaultLimits(), modelInterval, 0)
 	for id, task := range m.owners {
 		since, bound := task.ended, known
 		if task.forgotten() {
@@ -280,7 +280,7 @@ func (m *model) check() {
 		switch {
 		case task.live() || !m.left(id):
 			continue
-		case task.forgotten() && (task.ec2 || m.consul.now().Sub(task.newest) < DefaultLimits().Grace):
+		case task.forgotten() && (task.ec2 || m.consul.now().Sub(task.newest) < defaultLimits().grace):
 			continue // as documented: nobody knows whose it is, or the clock says that it is new
 		}
 		for _, fault := range []time.Time{m.calm, task.vanishes.Add(vanishing)} {
@@ -308,7 +308,7 @@ func (m *model) end() {
 		m.consul.offset = 0
 		m.wait(10 * time.Minute) // tokens of the future come of age
 	}
-	_, forgotten := bound(DefaultLimits(), modelInterval, 0)
+	_, forgotten := bound(defaultLimits(), modelInterval, 0)
 	m.wait(forgotten + m.ecs.latest())
 	before := m.consul.writes
 	m.wait(modelInterval)

@@ -30,7 +30,7 @@ const (
 // defaultName is the partition, and the namespace, of tasks without tags.
 const defaultName = "default"
 
-// What is wrong with a task's tags, for the log.
+// Mistakes in a task's tags, for the log.
 const (
 	// halfPlace does not define where the task is to be.
 	halfPlace = "task has one of the tags for partition and namespace, and needs both"
@@ -97,9 +97,9 @@ func (c *Cleaner) readTags(ctx context.Context, running map[string]struct{}) err
 		if len(t.Tags) == 0 && n.mayBeLate(t.ID) {
 			continue
 		}
-		name, wrong := namespace(t.Tags, c.Partition)
-		if wrong != "" {
-			c.Log.Error(wrong, logkey.TaskID, t.ID, logkey.Namespace, t.Tags[tagNamespace])
+		name, mistake := namespace(t.Tags, c.Partition)
+		if mistake != "" {
+			c.Log.Error(mistake, logkey.TaskID, t.ID, logkey.Namespace, t.Tags[tagNamespace])
 		}
 		n.tasks[t.ID] = name
 	}
@@ -145,8 +145,8 @@ func (c *Cleaner) ensure(ctx context.Context, names map[string]struct{}) error {
 }
 
 // namespace returns the namespace that a task's tags name in the partition; empty if
-// the task is not in it, or with what is wrong.
-func namespace(tags map[string]string, partition string) (name, wrong string) {
+// the task is not in it, or with a mistake.
+func namespace(tags map[string]string, partition string) (name, mistake string) {
 	if tags[tagMesh] != "true" {
 		return "", ""
 	}

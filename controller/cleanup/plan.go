@@ -10,20 +10,20 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 )
 
-// Limits are what proves that a task which ECS does not know is gone. One that ECS
+// limits define the proof that a task which ECS does not know has ended. One that ECS
 // shows as STOPPED needs no further proof: it never runs again.
-type Limits struct {
-	// Grace is how old the task must be: its youngest token, by the clock of
+type limits struct {
+	// grace is how old the task must be: its youngest token, by the clock of
 	// Consul's servers, or without a token the time since we first missed it. AWS
-	// says that a new task may be unknown for minutes (ECS API Reference, RunTask).
-	Grace time.Duration
-	// MinAbsence is how long the task must have been missing, by our monotonic clock, at
+	// documents that a new task may be unknown for minutes (ECS API Reference, RunTask).
+	grace time.Duration
+	// minAbsence is how long the task must have been missing, by our monotonic clock, at
 	// two looks and all between them.
-	MinAbsence time.Duration
+	minAbsence time.Duration
 }
 
-// DefaultLimits are five minutes of grace, and a minute between two looks.
-func DefaultLimits() Limits { return Limits{Grace: 5 * time.Minute, MinAbsence: time.Minute} }
+// defaultLimits are five minutes of grace, and a minute between two looks.
+func defaultLimits() limits { return limits{grace: 5 * time.Minute, minAbsence: time.Minute} }
 
 // KeepReason is why the leftovers of a task that is not running stay: a value of the
 // metric kept_tasks and of the plan's JSON.
@@ -60,10 +60,10 @@ func (r KeepReason) Text() string {
 	return string(r)
 }
 
-// Observation is what ECS said of a task in one pass.
+// Observation is what ECS answered for a task in one pass.
 type Observation struct {
 	// Last and Desired are the task's statuses; Last is ecsread.Missing when its own
-	// ID is unknown and no list has it, and empty when we know nothing.
+	// ID is unknown and no list has it, and empty if there was no usable answer.
 	Last, Desired string
 	// Detail is for logs and printed plans.
 	Detail string
@@ -85,38 +85,38 @@ type Snapshot struct {
 	Observations map[string]Observation
 }
 
-// memory is what earlier passes have seen of the tasks in it.
+// memory is what earlier passes observed.
 type memory struct {
-	// missing is since when a task has been, at every look: one that said nothing
-	// begins anew.
+	// missing is since when a task has been missing at every look: one without an
+	// answer resets it.
 	missing map[string]time.Duration
 	// ours are tasks that ECS has shown as this cluster's.
 	ours map[string]struct{}
-	// consul was Consul's time at the last look, which was at seen; jumped is when
-	// its clock last went another way than ours, and hasJumped whether it ever did.
-	consul       time.Time
-	seen, jumped time.Duration
-	hasJumped    bool
+	// consul was Consul's time at the last look, which was at lookedAt; jumped is when
+	// its clock last differed from ours, and hasJumped whether it ever did.
+	consul           time.Time
+	lookedAt, jumped time.Duration
+	hasJumped        bool
 }
 
 // clockLeeway is how much Consul's clock, which has a resolution of a second and is read from
 // several servers, may differ from ours between two looks.
 const clockLeeway = 30 * time.Second
 
-// watch notes what time it is for Consul, and whether its clock was set.
+// watch records Consul's time, and whether its clock was set.
 func (m *memory) watch(before memory, consul time.Time, now time.Duration) {
-	m.consul, m.seen, m.jumped, m.hasJumped = consul, now, before.jumped, before.hasJumped
+	m.consul, m.lookedAt, m.jumped, m.hasJumped = consul, now, before.jumped, before.hasJumped
 	if consul.IsZero() {
-		m.consul, m.seen = before.consul, before.seen
-	} else if drift := consul.Sub(before.consul) - (now - before.seen); !before.consul.IsZero() && drift.Abs() > clockLeeway {
+		m.consul, m.lookedAt = before.consul, before.lookedAt
+	} else if drift := consul.Sub(before.consul) - (now - before.lookedAt); !before.consul.IsZero() && drift.Abs() > clockLeeway {
 		m.jumped, m.hasJumped = now, true
 	}
 }
 
-// trusts reports whether ages by Consul's clock count: not when it was set, or not
-// known, within the time that they are to prove.
-func (m *memory) trusts(consul time.Time, now time.Duration, l Limits) bool {
-	return !consul.IsZero() && (!m.hasJumped || now-m.jumped >= l.Grace)
+// trusts reports whether ages by Consul's clock are valid: not if it is unknown, or was
+// set within the time that they are to prove.
+func (m *memory) trusts(consul time.Time, now time.Duration, l limits) bool {
+	return !consul.IsZero() && (!m.hasJumped || now-m.jumped >= l.grace)
 }
 
 // Item is one thing to delete.
@@ -131,7 +131,7 @@ type Item struct {
 	Node    string `json:"node,omitempty"`
 	Service string `json:"service_id,omitempty"`
 	Place
-	// Reason is the kind of evidence, Evidence what proves that the task is gone.
+	// Reason is the kind of evidence, Evidence the proof that the task has ended.
 	Reason   Reason `json:"reason"`
 	Evidence string `json:"evidence"`
 }
@@ -184,9 +184,9 @@ type facts struct {
 }
 
 // decide returns what is proven to be a dead task's. now, when all was read, is on a
-// clock that never jumps; before is not changed. Between two looks lies what does
-// from the end of the first to the beginning of the second: a pass may take minutes.
-func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memory) {
+// monotonic clock; before is not changed. The time between two looks is that from the
+// end of the first to the start of the second: a pass may take minutes.
+func decide(s *Snapshot, before memory, now time.Duration, l limits) (Plan, memory) {
 	after := memory{missing: map[string]time.Duration{}, ours: map[string]struct{}{}}
 	if s.Partial {
 		maps.Copy(after.ours, before.ours)
@@ -200,19 +200,19 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 	evidence := map[string]string{}
 	tasks := factsOf(s, after.ours)
 	for _, id := range slices.Sorted(maps.Keys(tasks)) {
-		f, sight := tasks[id], s.Observations[id]
+		f, observed := tasks[id], s.Observations[id]
 		_, ours := before.ours[id]
-		if ours = ours || f.sure; ours || known(sight) {
+		if ours = ours || f.sure; ours || known(observed) {
 			after.ours[id] = struct{}{}
 		}
 		since, missing := now, time.Duration(0)
 		if first, ok := before.missing[id]; ok {
 			since, missing = first, s.AskedAt-first
 		}
-		if sight.Last == ecsread.Missing {
+		if observed.Last == ecsread.Missing {
 			after.missing[id] = since
 		}
-		proof, kept := judge(sight, f, consul, missing, ours, l)
+		proof, kept := judge(observed, f, consul, missing, ours, l)
 		if proof != "" {
 			evidence[id] = proof
 			continue
@@ -227,10 +227,9 @@ func decide(s *Snapshot, before memory, now time.Duration, l Limits) (Plan, memo
 // known reports whether ECS has shown the task.
 func known(s Observation) bool { return s.Last != "" && s.Last != ecsread.Missing }
 
-// judge returns the evidence that a task is gone, or why its leftovers stay.
-// consul is zero if its clock is not to be trusted, missing for how long the task
-// has been.
-func judge(s Observation, f *facts, consul time.Time, missing time.Duration, ours bool, l Limits) (string, Kept) {
+// judge returns the evidence that a task has ended, or why its leftovers stay. consul
+// is zero if its clock is not trusted; missing is for how long the task has been.
+func judge(s Observation, f *facts, consul time.Time, missing time.Duration, ours bool, l limits) (string, Kept) {
 	switch {
 	case s.Last == "":
 		return "", Kept{Why: KeepUnknown, Detail: s.Detail}
@@ -244,15 +243,15 @@ func judge(s Observation, f *facts, consul time.Time, missing time.Duration, our
 		return "", Kept{Why: KeepMissingAmbiguous}
 	}
 	age, since := missing, "it was first missing"
-	// A token of a distant future was made when Consul's clock was wrong.
-	if !f.youngest.IsZero() && !consul.IsZero() && consul.Sub(f.youngest) > -l.Grace {
+	// A token from the distant future was made when Consul's clock was wrong.
+	if !f.youngest.IsZero() && !consul.IsZero() && consul.Sub(f.youngest) > -l.grace {
 		age, since = consul.Sub(f.youngest), "its youngest token was made"
 	}
 	switch {
-	case age < l.Grace:
-		return "", Kept{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, %s are needed", since, whole(age), l.Grace), Again: max(l.Grace-age, l.MinAbsence-missing)}
-	case missing < l.MinAbsence:
-		return "", Kept{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.MinAbsence), Again: l.MinAbsence - missing}
+	case age < l.grace:
+		return "", Kept{Why: KeepMissingYoung, Detail: fmt.Sprintf("%s %s ago, %s are needed", since, whole(age), l.grace), Again: max(l.grace-age, l.minAbsence-missing)}
+	case missing < l.minAbsence:
+		return "", Kept{Why: KeepMissingRecheck, Detail: fmt.Sprintf("missing for %s, %s are needed", whole(missing), l.minAbsence), Again: l.minAbsence - missing}
 	}
 	return fmt.Sprintf("ECS did not know the task's ID now and %s ago, nor between; %s %s ago%s", whole(missing), since, whole(age), s.Detail), Kept{}
 }
@@ -260,8 +259,8 @@ func judge(s Observation, f *facts, consul time.Time, missing time.Duration, our
 // whole is a duration rounded for texts.
 func whole(d time.Duration) time.Duration { return d.Round(time.Second) }
 
-// factsOf gathers what a snapshot has of each task that is not running. A running
-// one is noted as ours where its leftovers may need that later.
+// factsOf returns what a snapshot has of each task that is not running. A running one
+// is added to ours if its leftovers may need that later.
 func factsOf(s *Snapshot, ours map[string]struct{}) map[string]*facts {
 	tasks := map[string]*facts{}
 	of := func(id string, sure bool) *facts {

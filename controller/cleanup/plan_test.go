@@ -145,7 +145,7 @@ func TestDecide(t *testing.T) {
 			if tc.noDate {
 				s.ConsulTime = time.Time{}
 			}
-			plan, after := decide(s, tc.before, now, DefaultLimits())
+			plan, after := decide(s, tc.before, now, defaultLimits())
 			evidence := ""
 			for _, i := range plan.Delete {
 				evidence = i.Evidence
@@ -190,7 +190,7 @@ func TestDecideDeletesAllOfATask(t *testing.T) {
 		Services:     []Service{proxy, serviceOf(task2), serviceOf(task1)},
 		Observations: map[string]Observation{task1: {Last: "STOPPED"}, task2: {Last: "RUNNING", Desired: "STOPPED"}},
 	}
-	plan, _ := decide(s, memory{}, 0, DefaultLimits())
+	plan, _ := decide(s, memory{}, 0, defaultLimits())
 	const proof = "ECS shows the task as STOPPED"
 	want := []Item{
 		{Kind: "service", Task: task1, Node: "n-1", Service: "web-" + task1, Reason: ReasonStopped, Evidence: proof},
@@ -215,13 +215,13 @@ func TestDecideBelievesTheSurestLeftover(t *testing.T) {
 		ConsulTime: noon, AskedAt: time.Hour, Running: map[string]struct{}{}, Tokens: []Token{unsure}, Services: []Service{serviceOf(task1)},
 		Observations: map[string]Observation{task1: {Last: ecsread.Missing}},
 	}
-	plan, after := decide(s, missingSince(0), time.Hour, DefaultLimits())
+	plan, after := decide(s, missingSince(0), time.Hour, defaultLimits())
 	if len(plan.Delete) != 2 {
 		t.Errorf("plan = %+v", plan)
 	}
 	// Its service is gone by then, and with it what was sure.
 	s.Services = nil
-	if plan, _ = decide(s, after, time.Hour, DefaultLimits()); len(plan.Delete) != 1 {
+	if plan, _ = decide(s, after, time.Hour, defaultLimits()); len(plan.Delete) != 1 {
 		t.Errorf("plan without the service = %+v", plan)
 	}
 }
@@ -231,11 +231,11 @@ func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
 	t.Parallel()
 	before := memory{missing: map[string]time.Duration{task1: time.Second}, ours: map[string]struct{}{task1: {}}}
 	s := &Snapshot{Partial: true, Running: map[string]struct{}{}}
-	if _, after := decide(s, before, time.Hour, DefaultLimits()); len(after.missing) != 0 || len(after.ours) != 1 {
+	if _, after := decide(s, before, time.Hour, defaultLimits()); len(after.missing) != 0 || len(after.ours) != 1 {
 		t.Errorf("after = %v", after)
 	}
 	s.Partial = false
-	if _, after := decide(s, before, time.Hour, DefaultLimits()); len(after.missing)+len(after.ours) != 0 {
+	if _, after := decide(s, before, time.Hour, defaultLimits()); len(after.missing)+len(after.ours) != 0 {
 		t.Errorf("after a whole snapshot = %v", after)
 	}
 }
@@ -245,9 +245,9 @@ func TestDecideRemembersWhatConsulDidNotShow(t *testing.T) {
 // pause, and the pass that removes them. known is for tasks whose end ECS still
 // shows, forgotten for others, counted from when the controller first looked: another
 // pass may begin just too early to confirm it.
-func bound(l Limits, pause, pass time.Duration) (known, forgotten time.Duration) {
+func bound(l limits, pause, pass time.Duration) (known, forgotten time.Duration) {
 	known = pause + 2*pass
-	return known, known + max(l.Grace, l.MinAbsence) + known
+	return known, known + max(l.grace, l.minAbsence) + known
 }
 
 // TestBoundsOfThePage: the table "When" of docs/CONTROLLER.md. The model holds the
@@ -258,7 +258,7 @@ func TestBoundsOfThePage(t *testing.T) {
 		time.Second:      {38 * time.Second, 6*time.Minute + 16*time.Second},
 		18 * time.Second: {72 * time.Second, 7*time.Minute + 24*time.Second},
 	} {
-		if known, forgotten := bound(DefaultLimits(), 36*time.Second, pass); known != want.known || forgotten != want.forgotten {
+		if known, forgotten := bound(defaultLimits(), 36*time.Second, pass); known != want.known || forgotten != want.forgotten {
 			t.Errorf("passes of %s: gone after %s and %s, want %s and %s", pass, known, forgotten, want.known, want.forgotten)
 		}
 	}
@@ -275,13 +275,13 @@ func TestDecideDistrustsAClockThatJumps(t *testing.T) {
 				ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, 2*time.Hour)},
 				Observations: map[string]Observation{task1: {Last: ecsread.Missing}, task2: {Last: ecsread.Missing}},
 			}
-			_, m := decide(s, memory{}, 0, DefaultLimits())
+			_, m := decide(s, memory{}, 0, defaultLimits())
 			young := tokenOf(task2, 0)
 			s.Tokens = append(s.Tokens, young)
 			look := func(at time.Duration) (dead []string) {
 				var plan Plan
 				s.ConsulTime, s.ConsulAt, s.AskedAt = noon.Add(jump+at), at, at
-				plan, m = decide(s, m, at, DefaultLimits())
+				plan, m = decide(s, m, at, defaultLimits())
 				for _, i := range plan.Delete {
 					dead = append(dead, i.Task)
 				}
@@ -308,12 +308,12 @@ func TestDecideCountsFromTheEndOfALookToTheBeginningOfTheNext(t *testing.T) {
 		ConsulTime: noon, Running: map[string]struct{}{}, Tokens: []Token{tokenOf(task1, time.Hour)},
 		Observations: map[string]Observation{task1: {Last: ecsread.Missing}},
 	}
-	_, m := decide(s, memory{}, 90*time.Second, DefaultLimits())
+	_, m := decide(s, memory{}, 90*time.Second, defaultLimits())
 	look := func(began, ended time.Duration) int {
 		t.Helper()
 		s.ConsulTime, s.ConsulAt, s.AskedAt = noon.Add(began), began, began
 		var plan Plan
-		plan, m = decide(s, m, ended, DefaultLimits())
+		plan, m = decide(s, m, ended, defaultLimits())
 		if m.hasJumped {
 			t.Error("a long pass was taken for a jump of Consul's clock")
 		}

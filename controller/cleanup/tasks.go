@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 )
 
-// readECS adds what ECS says of the tasks that have something in Consul. Only
+// readECS adds what ECS answers for the tasks that have something in Consul. Only
 // those that are not listed as running are looked up.
 func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 	s.AskedAt = c.now()
@@ -36,7 +36,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 	answer, err := c.ECS.Describe(ctx, c.Cluster.ARN, others)
 	missing := false
 	for _, t := range answer.Tasks {
-		s.Observations[t.ID] = c.sight(t)
+		s.Observations[t.ID] = c.observe(t)
 	}
 	for _, f := range answer.Failures {
 		_, contradicted := s.Observations[f.ID]
@@ -54,7 +54,7 @@ func (c *Cleaner) readECS(ctx context.Context, s *Snapshot) error {
 		err = fmt.Errorf("tasks that were not looked up stay: %w", err)
 	}
 	if missing {
-		err = c.doubt(ctx, s, err)
+		err = c.checkStopping(ctx, s, err)
 	}
 	return err
 }
@@ -77,8 +77,8 @@ func (s *Snapshot) others() []string {
 	return slices.Sorted(maps.Keys(others))
 }
 
-// sight is what a description says. One of another cluster says nothing.
-func (c *Cleaner) sight(t ecsread.Task) Observation {
+// observe converts a description. One of another cluster proves nothing.
+func (c *Cleaner) observe(t ecsread.Task) Observation {
 	if t.ClusterARN != c.Cluster.ARN {
 		return Observation{Detail: fmt.Sprintf("ECS shows the task in cluster %q", t.ClusterARN)}
 	}
@@ -92,22 +92,22 @@ func (c *Cleaner) sight(t ecsread.Task) Observation {
 	return s
 }
 
-// doubt takes back that a task is missing when the list of those that are to stop
-// has it, or could not be read.
-func (c *Cleaner) doubt(ctx context.Context, s *Snapshot, err error) error {
-	takeBack := func(id, why string) {
+// checkStopping replaces the observation that a task is missing if the list of those
+// that should stop has it, or could not be read.
+func (c *Cleaner) checkStopping(ctx context.Context, s *Snapshot, err error) error {
+	replace := func(id, why string) {
 		if s.Observations[id].Last == ecsread.Missing {
 			s.Observations[id] = Observation{Detail: why}
 		}
 	}
 	listErr := c.ECS.List(ctx, c.Cluster.ARN, ecsread.Stopped, func(id string) {
-		takeBack(id, "ECS lists the task and does not know its ID")
+		replace(id, "ECS lists the task and does not know its ID")
 	})
 	if listErr == nil {
 		return err
 	}
 	for id := range s.Observations {
-		takeBack(id, "the list of tasks that are to stop could not be read")
+		replace(id, "the list of tasks that should stop could not be read")
 	}
 	return errors.Join(err, fmt.Errorf("tasks that ECS does not know stay: %w", listErr))
 }

@@ -110,7 +110,8 @@ func TestUntaggedTaskIsAlive(t *testing.T) {
 // what it did not answer for, or shows in another cluster.
 func TestFailuresAreNoDeath(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond} })
+	w := newWorld(t, nil)
+	w.limits = limits{time.Nanosecond, time.Nanosecond}
 	tokens := []string{}
 	for i := range 4 {
 		tokens = append(tokens, w.login("iam-ecs-service-token", strings.Repeat(string(rune('a'+i)), 32), w.Cluster.ARN))
@@ -146,7 +147,8 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 	for name, fail := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond} })
+			w := newWorld(t, nil)
+			w.limits = limits{time.Nanosecond, time.Nanosecond}
 			w.register(task1, "partial-"+name, "passing")
 			w.pass() // the first look
 			fail(w.ecs)
@@ -169,7 +171,8 @@ func TestPartialAnswersDeleteNothing(t *testing.T) {
 // missing "since then": another one led, and may have seen it.
 func TestForget(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, func(o *Options) { o.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond} })
+	w := newWorld(t, nil)
+	w.limits = limits{time.Nanosecond, time.Nanosecond}
 	w.register(task1, "forget", "passing")
 	w.pass()
 	w.Forget()
@@ -263,7 +266,7 @@ func TestBrokenReadsOfConsul(t *testing.T) {
 func TestDeletedCluster(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
-	w.Limits = Limits{Grace: time.Nanosecond, MinAbsence: time.Nanosecond}
+	w.limits = limits{time.Nanosecond, time.Nanosecond}
 	ids := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
 	w.register(ids[0], "deleted", "critical")
 	ecs.Stop(ids...)

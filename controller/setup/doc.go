@@ -1,13 +1,13 @@
-// Package setup makes Consul hold what the controller wants: it reads, lets
-// package wanted compare, and writes the differences.
+// Package setup makes the objects that the controller wants in Consul: it reads them,
+// package wanted compares, and the differences are written.
 //
-// Flow: 1. Ensure reads every object; nothing differs, nothing is written;
+// Flow: 1. Ensure reads every object, and writes nothing if nothing differs;
 // 2. else it takes the KV lock of all controllers that share the auth methods,
-// and reads again; 3. it applies the plan in order, an object's failure stops
+// and reads again; 3. it applies the plan in order, and an object's failure stops
 // only those that need it; 4. EnsureNamespaces does the same for the Enterprise
 // namespaces of live tasks.
 //
-// Owns: the lock, and what a refused request needs of the controller's token.
+// Owns: the lock, and which ACL rule a refused request needs.
 // Never does: decide what an object should be, retry, or write without the lock.
 // Start reading at: Setup.Ensure.
 package setup

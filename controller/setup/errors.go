@@ -22,15 +22,15 @@ func (f failures) any(objects []wanted.Object) bool {
 	})
 }
 
-// skip notes an object that is not written because another one failed. A record is
-// written twice: its own reason stays.
+// skip marks an object that is not written because another one failed. A record is
+// written twice: a reason that it has stays.
 func (f failures) skip(o wanted.Object) {
 	if _, ok := f[o]; !ok {
 		f[o] = nil
 	}
 }
 
-// refuse notes the objects that a plan refuses; the plan has the reasons.
+// refuse marks the objects that a plan refuses; the plan has the reasons.
 func (f failures) refuse(p wanted.Plan) {
 	for _, r := range p.Refused {
 		f.skip(r.Object)

@@ -18,15 +18,15 @@ const (
 	// lockTTL is how long a session lives without renewal: the least that
 	// Consul allows. Consul may take twice as long to notice.
 	lockTTL = 10 * time.Second
-	// lockMargin is kept free at the end of each lease, for the server to
-	// finish a request that was cut off here.
+	// lockMargin is reserved before the session can end, for the server to complete a
+	// request that was cancelled here.
 	lockMargin = 2 * time.Second
 	// lockDelay keeps others out after a session that ended with the lock held.
 	lockDelay = 5 * time.Second
 	// lockWait bounds the wait for others: twice what a dead holder costs.
 	lockWait = 60 * time.Second
-	// lockPoll bounds one blocking query on the lock, well inside both the
-	// session's TTL and the client's timeout.
+	// lockPoll bounds one blocking query on the lock, well below the session's TTL and
+	// the client's timeout.
 	lockPoll = 3 * time.Second
 )
 
@@ -87,7 +87,7 @@ func (l *lock) take(ctx context.Context) error {
 	}
 }
 
-// wait returns when the lock may be free.
+// wait waits until the lock may be free.
 func (l *lock) wait(ctx context.Context) error {
 	kv, key := l.setup.Client.KV(), l.setup.Wanted.LockKey()
 	options := l.setup.queryOptions(ctx, l.setup.Wanted.KeyScope())
@@ -106,9 +106,8 @@ func (l *lock) wait(ctx context.Context) error {
 	return retry.Sleep(ctx, 100*time.Millisecond+rand.N(200*time.Millisecond))
 }
 
-// hold returns a context for one step under the lock: it ends before others can
-// have the lock. It fails when they may have it already, as after a pause of the
-// process.
+// hold returns a context for one step under the lock, which ends before others can
+// have the lock. It fails if they may have it already, as after a pause of the process.
 func (l *lock) hold(ctx context.Context) (context.Context, context.CancelFunc, error) {
 	if err := l.renew(ctx); err != nil {
 		return nil, nil, err
@@ -117,8 +116,8 @@ func (l *lock) hold(ctx context.Context) (context.Context, context.CancelFunc, e
 	return bounded, cancel, nil
 }
 
-// renew extends the session when half of its time is gone, counted from before
-// the request. When all of it may be gone, so may the lock.
+// renew renews the session when half of its time has passed, counted from before the
+// request. When all of it may have passed, the lock may be lost.
 func (l *lock) renew(ctx context.Context) error {
 	switch left := l.end - sinceBoot(); {
 	case left <= 0:
@@ -158,8 +157,8 @@ func (l *lock) pair() *api.KVPair {
 	return &api.KVPair{Key: l.setup.Wanted.LockKey(), Value: []byte(l.setup.Wanted.Cluster), Session: l.session}
 }
 
-// queryOptions are of a consistent read: a server that has just been started
-// again knows no method yet, and setup would create what it does not find, and overwrite others' objects.
+// queryOptions are of a consistent read: a server that was just restarted knows no
+// method yet, and setup would create what it does not find, and overwrite others' objects.
 func (s *Setup) queryOptions(ctx context.Context, scope wanted.Scope) *api.QueryOptions {
 	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}).WithContext(ctx)
 }

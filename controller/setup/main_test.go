@@ -155,7 +155,15 @@ func mustEnsure(t testing.TB, s *Setup) Changes {
 func text(c Changes) string {
 	lines := make([]string, 0, len(c))
 	for _, change := range c {
-		lines = append(lines, change.String())
+		lines = append(lines, describe(change))
 	}
 	return strings.Join(lines, "\n")
+}
+
+// describe is a change as a line of text.
+func describe(c Change) string {
+	if c.Created {
+		return c.Object.String() + " created"
+	}
+	return c.Object.String() + " corrected: " + strings.Join(c.Fields, ", ")
 }

@@ -11,6 +11,18 @@ import (
 	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
+// readFunc reads an object by its name, or a list.
+type readFunc[V any] func(name string, q *api.QueryOptions) (V, *api.QueryMeta, error)
+
+// get reads one object; its error is in failed.
+func get[V any](ctx context.Context, s *Setup, failed failures, o wanted.Object, scope wanted.Scope, name string, read readFunc[V]) (v V, ok bool) {
+	v, _, err := read(name, s.queryOptions(ctx, scope))
+	if err != nil {
+		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
+	}
+	return v, err == nil
+}
+
 // read reads what Consul has of a state. What cannot be read is in failed and
 // not in found.
 func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Found, failed failures) {
@@ -19,118 +31,69 @@ func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Foun
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
 	}
-	if state.Partition != "" && !s.readPartition(ctx, state.Partition, &found, failed) {
-		return found, failed
-	}
-	s.readGrants(ctx, state, &found, failed)
-	for _, m := range state.Methods {
-		method, err := inPartition(found, func() (*api.ACLAuthMethod, *api.QueryMeta, error) {
-			return s.Client.ACL().AuthMethodRead(m.Name, s.queryOptions(ctx, m.Scope))
+	if state.Partition != "" {
+		o := wanted.Object{Kind: wanted.KindPartition, Name: state.Partition}
+		p, ok := get(ctx, s, failed, o, wanted.Scope{}, state.Partition, func(name string, q *api.QueryOptions) (*api.Partition, *api.QueryMeta, error) {
+			return s.Client.Partitions().Read(ctx, name, q)
 		})
-		keep(s, found.Methods, m.Name, method, failed, wanted.Object{Kind: wanted.KindMethod, Name: m.Name}, err)
+		if !ok {
+			return found, failed
+		}
+		found.NoPartition = p == nil
+	}
+	acl := s.Client.ACL()
+	for _, p := range state.Policies {
+		file(ctx, s, found, failed, found.Policies, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName)
+	}
+	for _, r := range state.Roles {
+		file(ctx, s, found, failed, found.Roles, wanted.Object{Kind: wanted.KindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
+	}
+	for _, m := range state.Methods {
+		file(ctx, s, found, failed, found.Methods, wanted.Object{Kind: wanted.KindMethod, Name: m.Name}, m.Scope, m.Name, acl.AuthMethodRead)
 	}
 	for _, r := range state.Rules {
-		if _, done := found.Rules[r.Method]; done {
-			continue
+		if _, done := found.Rules[r.Method]; !done {
+			file(ctx, s, found, failed, found.Rules, r.Object(), r.Scope, r.Method, acl.BindingRuleList)
 		}
-		rules, err := inPartition(found, func() ([]*api.ACLBindingRule, *api.QueryMeta, error) {
-			return s.Client.ACL().BindingRuleList(r.Method, s.queryOptions(ctx, r.Scope))
-		})
-		keep(s, found.Rules, r.Method, rules, failed, r.Object(), err)
 	}
-	s.readRecords(ctx, state, &found, failed)
-	s.readAnonymous(ctx, state, &found, failed)
+	record := wanted.Object{Kind: wanted.KindRecord, Name: state.RecordKey()}
+	if pairs, ok := get(ctx, s, failed, record, state.KeyScope(), state.RecordPrefix(), s.Client.KV().List); ok {
+		found.Records = map[string][]byte{}
+		for _, p := range pairs {
+			found.Records[p.Key] = p.Value
+		}
+	}
+	if state.Anonymous != nil {
+		p := state.Anonymous.Policy
+		if policy, ok := get(ctx, s, failed, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
+			found.Policies[p.Name] = policy
+		}
+		found.Anonymous, _ = get(ctx, s, failed, wanted.Object{Kind: wanted.KindToken, Name: wanted.AnonymousToken}, p.Scope, wanted.AnonymousToken, acl.TokenRead)
+	}
 	return found, failed
 }
 
-// readGrants reads policies and roles.
-func (s *Setup) readGrants(ctx context.Context, state wanted.State, found *wanted.Found, failed failures) {
-	for _, p := range state.Policies {
-		policy, err := inPartition(*found, func() (*api.ACLPolicy, *api.QueryMeta, error) {
-			return s.Client.ACL().PolicyReadByName(p.Name, s.queryOptions(ctx, p.Scope))
-		})
-		keep(s, found.Policies, p.Name, policy, failed, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, err)
+// file reads an object of the partition into a map. Without the partition nothing in it
+// exists.
+func file[V any](ctx context.Context, s *Setup, found wanted.Found, failed failures, into map[string]V, o wanted.Object, scope wanted.Scope, name string, read readFunc[V]) {
+	var v V
+	ok := found.NoPartition
+	if !ok {
+		v, ok = get(ctx, s, failed, o, scope, name, read)
 	}
-	for _, r := range state.Roles {
-		role, err := inPartition(*found, func() (*api.ACLRole, *api.QueryMeta, error) {
-			return s.Client.ACL().RoleReadByName(r.Name, s.queryOptions(ctx, r.Scope))
-		})
-		keep(s, found.Roles, r.Name, role, failed, wanted.Object{Kind: wanted.KindRole, Name: r.Name}, err)
+	if ok {
+		into[name] = v
 	}
-}
-
-// inPartition reads unless the partition does not exist: then nothing in it
-// does.
-func inPartition[V any](found wanted.Found, read func() (V, *api.QueryMeta, error)) (v V, err error) {
-	if found.NoPartition {
-		return v, nil
-	}
-	v, _, err = read()
-	return v, err
-}
-
-// keep files what was read, or why it was not.
-func keep[V any](s *Setup, into map[string]V, name string, v V, failed failures, o wanted.Object, err error) {
-	if err != nil {
-		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
-		return
-	}
-	into[name] = v
-}
-
-// readPartition reports whether the rest can be read.
-func (s *Setup) readPartition(ctx context.Context, name string, found *wanted.Found, failed failures) bool {
-	o := wanted.Object{Kind: wanted.KindPartition, Name: name}
-	p, _, err := s.Client.Partitions().Read(ctx, name, s.queryOptions(ctx, wanted.Scope{}))
-	if err != nil {
-		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
-		return false
-	}
-	found.NoPartition = p == nil
-	return true
-}
-
-func (s *Setup) readRecords(ctx context.Context, state wanted.State, found *wanted.Found, failed failures) {
-	o := wanted.Object{Kind: wanted.KindRecord, Name: state.RecordKey()}
-	pairs, _, err := s.Client.KV().List(state.RecordPrefix(), s.queryOptions(ctx, state.KeyScope()))
-	if err != nil {
-		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
-		return
-	}
-	found.Records = map[string][]byte{}
-	for _, p := range pairs {
-		found.Records[p.Key] = p.Value
-	}
-}
-
-func (s *Setup) readAnonymous(ctx context.Context, state wanted.State, found *wanted.Found, failed failures) {
-	if state.Anonymous == nil {
-		return
-	}
-	p := state.Anonymous.Policy
-	policy, _, err := s.Client.ACL().PolicyReadByName(p.Name, s.queryOptions(ctx, p.Scope))
-	keep(s, found.Policies, p.Name, policy, failed, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, err)
-	o := wanted.Object{Kind: wanted.KindToken, Name: wanted.AnonymousToken}
-	token, _, err := s.Client.ACL().TokenRead(wanted.AnonymousToken, s.queryOptions(ctx, p.Scope))
-	if err != nil {
-		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
-		return
-	}
-	found.Anonymous = token
 }
 
 func (s *Setup) readNamespaces(ctx context.Context) (found wanted.FoundNamespaces, failed failures) {
 	failed = failures{}
 	p := s.Wanted.NamespacePolicy()
-	var err error
-	if found.Policy, _, err = s.Client.ACL().PolicyReadByName(p.Name, s.queryOptions(ctx, p.Scope)); err != nil {
-		o := wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}
-		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
-	}
-	if found.Namespaces, _, err = s.Client.Namespaces().List(s.queryOptions(ctx, wanted.Scope{Partition: p.Scope.Partition})); err != nil {
-		o := wanted.Object{Kind: wanted.KindNamespace, Name: "list of " + p.Scope.Partition}
-		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
-	}
+	found.Policy, _ = get(ctx, s, failed, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
+	list := wanted.Object{Kind: wanted.KindNamespace, Name: "list of " + p.Scope.Partition}
+	found.Namespaces, _ = get(ctx, s, failed, list, wanted.Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
+		return s.Client.Namespaces().List(q)
+	})
 	return found, failed
 }
 

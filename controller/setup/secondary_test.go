@@ -50,7 +50,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "setup", consulutil.Classify, func(ctx context.Context) error {
 		changes, err := there.Ensure(ctx)
 		for _, c := range changes {
-			made = append(made, c.String())
+			made = append(made, describe(c))
 		}
 		return err
 	})

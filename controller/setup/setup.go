@@ -36,14 +36,6 @@ type Change struct {
 	Fields  []string
 }
 
-// String is the change as a line of text.
-func (c Change) String() string {
-	if c.Created {
-		return c.Object.String() + " created"
-	}
-	return c.Object.String() + " corrected: " + strings.Join(c.Fields, ", ")
-}
-
 // Changes are the writes of one call, in order.
 type Changes []Change
 
@@ -135,24 +127,24 @@ func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failur
 		err = s.explain(w.Object, s.write(bounded, l, w))
 		cancel()
 		if err != nil {
-			failed[w.Object] = fmt.Errorf("%s %s: %w", verb(w), w.Object, err)
+			verb := "correct"
+			if w.Create {
+				verb = "create"
+			}
+			failed[w.Object] = fmt.Errorf("%s %s: %w", verb, w.Object, err)
 			continue
 		}
-		c := Change{Object: w.Object, Created: w.Create, Fields: w.Changed}
-		changes = append(changes, c)
-		s.logChange(c)
+		changes = append(changes, Change{Object: w.Object, Created: w.Create, Fields: w.Changed})
+		if w.Create {
+			s.Log.Info("created in consul", logkey.Object, w.Object.String())
+		} else {
+			s.Log.Info("corrected in consul", logkey.Object, w.Object.String(), logkey.Fields, strings.Join(w.Changed, ", "))
+		}
 	}
 	return changes
 }
 
-func verb(w wanted.Write) string {
-	if w.Create {
-		return "create"
-	}
-	return "correct"
-}
-
-// finish logs a plan's notes and joins what went wrong.
+// finish logs a plan's notes and joins the errors.
 func (s *Setup) finish(p wanted.Plan, failed failures) error {
 	s.logNotes(p.Notes)
 	errs := failed.errors()
@@ -182,13 +174,4 @@ func (s *Setup) logNotes(notes []wanted.Note) {
 		}
 		s.Log.Warn(n.Text, args...)
 	}
-}
-
-// logChange logs one write, by names only.
-func (s *Setup) logChange(c Change) {
-	if c.Created {
-		s.Log.Info("created in consul", logkey.Object, c.Object.String())
-		return
-	}
-	s.Log.Info("corrected in consul", logkey.Object, c.Object.String(), logkey.Fields, strings.Join(c.Fields, ", "))
 }

@@ -12,120 +12,82 @@ import (
 // errChanged asks for another try.
 var errChanged = errors.New("another process changed it since it was read")
 
-// write makes one write of a plan, under the lock.
-func (s *Setup) write(ctx context.Context, l *lock, w wanted.Write) (err error) {
-	options := s.writeOptions(ctx, w.Scope)
-	if err := s.unchanged(ctx, w); err != nil {
-		return err
+// write makes one write of a plan, under the lock. An ACL object is read once more
+// before: operators and other programs write without our lock, and so the time in which
+// a change of theirs can be lost is one request.
+func (s *Setup) write(ctx context.Context, l *lock, w wanted.Write) error {
+	put, modified := s.writer(ctx, w)
+	if modified != nil {
+		was, is, err := modified()
+		if err == nil && was != is {
+			err = errChanged
+		}
+		if err != nil {
+			return err
+		}
 	}
 	if sinceBoot() >= l.end { // the context's timer stops while the machine is suspended
 		return errLost
 	}
+	return put()
+}
+
+// writer returns how the value of a write is written. For an ACL object that may exist,
+// modified returns the indexes of its last change when it was read and now; 0 means that
+// it does not exist.
+func (s *Setup) writer(ctx context.Context, w wanted.Write) (put func() error, modified func() (was, is uint64, err error)) {
+	acl, read, options := s.Client.ACL(), s.queryOptions(ctx, w.Scope), s.writeOptions(ctx, w.Scope)
 	switch v := w.Value.(type) {
 	case *api.Partition:
-		_, _, err = s.Client.Partitions().Create(ctx, v, options)
+		return func() error { _, _, err := s.Client.Partitions().Create(ctx, v, options); return err }, nil
 	case *api.Namespace:
-		err = s.writeNamespace(v, w.Create, options)
+		return putter(w, v, options, s.Client.Namespaces().Create, s.Client.Namespaces().Update), nil
 	case wanted.Record:
-		_, err = s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.Encode()}, options)
-	case *api.ACLToken:
-		_, _, err = s.Client.ACL().TokenUpdate(v, options)
-	default:
-		err = s.writeACL(w, options)
-	}
-	return err
-}
-
-// unchanged reads once more what operators and other programs write without our
-// lock, so that the time in which a change of theirs can be lost is one request.
-func (s *Setup) unchanged(ctx context.Context, w wanted.Write) error {
-	was, is, err := s.indexes(w, s.queryOptions(ctx, w.Scope))
-	if err == nil && was != is {
-		err = errChanged
-	}
-	return err
-}
-
-// indexes are those of an object's last change when it was read and now: 0 for what
-// was not, or is not there.
-func (s *Setup) indexes(w wanted.Write, options *api.QueryOptions) (was, is uint64, err error) {
-	acl := s.Client.ACL()
-	switch v := w.Value.(type) {
+		return func() error {
+			_, err := s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.Encode()}, options)
+			return err
+		}, nil
 	case *api.ACLPolicy:
-		now, _, err := acl.PolicyReadByName(v.Name, options)
-		if now == nil {
-			now = &api.ACLPolicy{}
-		}
-		return v.ModifyIndex, now.ModifyIndex, err
+		return putter(w, v, options, acl.PolicyCreate, acl.PolicyUpdate),
+			indexes(v, v.Name, read, acl.PolicyReadByName, func(p *api.ACLPolicy) uint64 { return p.ModifyIndex })
 	case *api.ACLRole:
-		now, _, err := acl.RoleReadByName(v.Name, options)
-		if now == nil {
-			now = &api.ACLRole{}
-		}
-		return v.ModifyIndex, now.ModifyIndex, err
+		return putter(w, v, options, acl.RoleCreate, acl.RoleUpdate),
+			indexes(v, v.Name, read, acl.RoleReadByName, func(r *api.ACLRole) uint64 { return r.ModifyIndex })
 	case *api.ACLAuthMethod:
-		now, _, err := acl.AuthMethodRead(v.Name, options)
-		if now == nil {
-			now = &api.ACLAuthMethod{}
-		}
-		return v.ModifyIndex, now.ModifyIndex, err
+		return putter(w, v, options, acl.AuthMethodCreate, acl.AuthMethodUpdate),
+			indexes(v, v.Name, read, acl.AuthMethodRead, func(m *api.ACLAuthMethod) uint64 { return m.ModifyIndex })
 	case *api.ACLBindingRule:
+		put = putter(w, v, options, acl.BindingRuleCreate, acl.BindingRuleUpdate)
 		if w.Create {
-			return 0, 0, nil // its ID will be a new one
+			return put, nil // its ID will be a new one
 		}
-		now, _, err := acl.BindingRuleRead(v.ID, options)
-		if now == nil {
-			now = &api.ACLBindingRule{}
-		}
-		return v.ModifyIndex, now.ModifyIndex, err
+		return put, indexes(v, v.ID, read, acl.BindingRuleRead, func(r *api.ACLBindingRule) uint64 { return r.ModifyIndex })
 	case *api.ACLToken:
-		now, _, err := acl.TokenRead(v.AccessorID, options)
-		if now == nil {
-			now = &api.ACLToken{}
-		}
-		return v.ModifyIndex, now.ModifyIndex, err
+		return putter(w, v, options, nil, acl.TokenUpdate),
+			indexes(v, v.AccessorID, read, acl.TokenRead, func(t *api.ACLToken) uint64 { return t.ModifyIndex })
 	}
-	return 0, 0, nil
+	return func() error { return fmt.Errorf("no way to write a %T", w.Value) }, nil
 }
 
-func (s *Setup) writeNamespace(n *api.Namespace, create bool, options *api.WriteOptions) (err error) {
-	if create {
-		_, _, err = s.Client.Namespaces().Create(n, options)
-	} else {
-		_, _, err = s.Client.Namespaces().Update(n, options)
+// putFunc creates or updates an object.
+type putFunc[T any] func(*T, *api.WriteOptions) (*T, *api.WriteMeta, error)
+
+func putter[T any](w wanted.Write, v *T, options *api.WriteOptions, create, update putFunc[T]) func() error {
+	if w.Create {
+		update = create
 	}
-	return err
+	return func() error {
+		_, _, err := update(v, options)
+		return err
+	}
 }
 
-func (s *Setup) writeACL(w wanted.Write, options *api.WriteOptions) (err error) {
-	acl := s.Client.ACL()
-	switch v := w.Value.(type) {
-	case *api.ACLPolicy:
-		if w.Create {
-			_, _, err = acl.PolicyCreate(v, options)
-		} else {
-			_, _, err = acl.PolicyUpdate(v, options)
+func indexes[T any](v *T, name string, options *api.QueryOptions, read readFunc[*T], index func(*T) uint64) func() (was, is uint64, err error) {
+	return func() (was, is uint64, err error) {
+		now, _, err := read(name, options)
+		if now != nil {
+			is = index(now)
 		}
-	case *api.ACLRole:
-		if w.Create {
-			_, _, err = acl.RoleCreate(v, options)
-		} else {
-			_, _, err = acl.RoleUpdate(v, options)
-		}
-	case *api.ACLAuthMethod:
-		if w.Create {
-			_, _, err = acl.AuthMethodCreate(v, options)
-		} else {
-			_, _, err = acl.AuthMethodUpdate(v, options)
-		}
-	case *api.ACLBindingRule:
-		if w.Create {
-			_, _, err = acl.BindingRuleCreate(v, options)
-		} else {
-			_, _, err = acl.BindingRuleUpdate(v, options)
-		}
-	default:
-		err = fmt.Errorf("no way to write a %T", v)
+		return index(v), is, err
 	}
-	return err
 }

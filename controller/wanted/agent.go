@@ -42,7 +42,7 @@ const (
 type Options struct {
 	// Cluster is the ARN of its ECS cluster.
 	Cluster string
-	// RolePath and WholeAccount say which IAM roles may log in, see Principal.
+	// RolePath and WholeAccount define which IAM roles may log in, see Principal.
 	RolePath     string
 	WholeAccount bool
 	// Partition is the Enterprise admin partition; empty turns partitions and

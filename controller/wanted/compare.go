@@ -13,8 +13,7 @@ import (
 // Found is what Consul has of a State. A missing key was not read, and its
 // object is left alone; a nil value does not exist.
 type Found struct {
-	// NoPartition says that the partition does not exist yet, and so nothing in
-	// it does.
+	// NoPartition means that the partition does not exist yet, and so nothing in it.
 	NoPartition bool
 	Policies    map[string]*api.ACLPolicy
 	Roles       map[string]*api.ACLRole
@@ -42,7 +41,7 @@ type Write struct {
 	Needs []Object
 }
 
-// Plan is what is to be done, in this order.
+// Plan is the writes to make, in this order.
 type Plan struct {
 	Writes []Write
 	// Notes are for the log.
@@ -120,7 +119,7 @@ func sameRules(a, b string) bool {
 	return ok && ok2 && slices.Equal(first, second)
 }
 
-// readRulesOf are the rules of a text, sorted, and whether that is all of it.
+// readRulesOf returns the rules of a text, sorted, and reports whether that is all of it.
 func readRulesOf(text string) ([]aclrules.Rule, bool) {
 	parsed, err := aclrules.Parse(text)
 	if err != nil {
@@ -207,7 +206,7 @@ func (b BindingRule) met(r *api.ACLBindingRule) bool {
 	return r.BindType == b.BindType && r.BindName == b.BindName && (b.Selector == "" || r.Selector == b.Selector)
 }
 
-// correct puts the fields of a rule right that are ours.
+// correct sets our fields of a rule.
 func (b BindingRule) correct(r *api.ACLBindingRule) (changed []string) {
 	if r.BindType != b.BindType {
 		r.BindType, r.BindVars = b.BindType, nil

@@ -28,7 +28,7 @@ func Principal(cluster, path string, whole bool) (string, error) {
 	return prefix + path + "*", nil
 }
 
-// accountRoles is the beginning of the ARNs of all roles of the cluster's
+// accountRoles is the prefix of the ARNs of all roles of the cluster's
 // account: "arn:aws:iam::123456789012:role/".
 func accountRoles(cluster string) (string, error) {
 	a, err := arn.Parse(cluster)

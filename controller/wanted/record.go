@@ -23,8 +23,8 @@ type Record struct {
 // Claim is one principal ARN that a controller wants in a method.
 type Claim struct {
 	ARN string `json:"arn"`
-	// Added says that a controller put the ARN there; else it was found in the
-	// method, and is not this controller's to remove.
+	// Added means that a controller put the ARN there; else it was found in the method,
+	// and this controller does not remove it.
 	Added bool `json:"added"`
 }
 
@@ -52,7 +52,7 @@ func ParseRecord(data []byte) (Record, error) {
 	return r, nil
 }
 
-// Encode is the record as it is kept, the same for the same claims.
+// Encode is the record as it is stored, the same for the same claims.
 func (r Record) Encode() []byte {
 	for _, claims := range r.Trust {
 		slices.SortFunc(claims, func(a, b Claim) int { return strings.Compare(a.ARN, b.ARN) })
@@ -71,7 +71,7 @@ func (r Record) claim(method, arn string) (Claim, bool) {
 	return Claim{}, false
 }
 
-// Note is something that an operator should know and that is no error.
+// Note is information for an operator that is no error.
 type Note struct {
 	// Text is one of the Note constants.
 	Text string
@@ -80,7 +80,7 @@ type Note struct {
 	Method, ARN, Other string
 }
 
-// What notes say, for the log.
+// Texts of notes, for the log.
 const (
 	NoteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
 	NoteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"

@@ -17,8 +17,8 @@ const (
 	KindRecord    Kind = "record"
 )
 
-// Object names one object. A binding rule has no name of its own: its method
-// and its description stand for one.
+// Object names one object. A binding rule has no name: its method and its description
+// serve as one.
 type Object struct {
 	Kind Kind
 	Name string
@@ -50,7 +50,7 @@ type State struct {
 	Anonymous *Anonymous
 }
 
-// Policy is a wanted ACL policy. Its rules are ours and kept as they are here;
+// Policy is a wanted ACL policy. Its rules are ours and are corrected;
 // description and datacenters of an existing one are the operator's.
 type Policy struct {
 	Name, Description, Rules string

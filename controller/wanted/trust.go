@@ -88,7 +88,7 @@ func (s State) record(c claims) Record {
 
 func (s State) recordObject() Object { return Object{KindRecord, s.RecordKey()} }
 
-// record plans the write of a record unless Consul has it, or it says nothing.
+// record plans the write of a record unless Consul has it, or it would be created empty.
 func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Object) {
 	if bytes.Equal(r.Encode(), have) || create && len(r.Trust) == 0 {
 		return
@@ -99,7 +99,7 @@ func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Objec
 	})
 }
 
-// claims are the records of all controllers, taken apart.
+// claims are the records of all controllers.
 type claims struct {
 	own Record
 	// others are the other controllers' records.
@@ -129,8 +129,8 @@ func (s State) readClaims(records map[string][]byte) (claims, error) {
 	return c, nil
 }
 
-// claimed returns the other controller that claims an ARN, and whether any of
-// them says that a controller added it.
+// claimed returns the other controller that claims an ARN, and reports whether any of
+// them records that a controller added it.
 func (c claims) claimed(method, arn string) (by string, added bool) {
 	for _, r := range c.others {
 		if claim, ok := r.claim(method, arn); ok {
@@ -150,8 +150,8 @@ type trust struct {
 	notes         []Note
 }
 
-// String is what changes, " +<arn>" and " -<arn>" each: the log is where one
-// looks for when a role was trusted.
+// String is what changes, " +<arn>" and " -<arn>" each: the log shows when a role was
+// trusted.
 func (t trust) String() string {
 	var b strings.Builder
 	for _, arn := range t.add {
@@ -190,7 +190,7 @@ func (c claims) decide(method string, want, have []string) trust {
 	return t
 }
 
-// giveUp decides about a claim that is no longer wanted.
+// giveUp decides what to do about a claim that is no longer wanted.
 func (t *trust) giveUp(c claims, method string, claim Claim) {
 	by, _ := c.claimed(method, claim.ARN)
 	switch {
@@ -212,7 +212,7 @@ func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
 	if whole == "" || !slices.Contains(have, whole) {
 		return
 	}
-	// before has what we want and wanted; of the latter giveUp has spoken.
+	// before has what we want and wanted; giveUp has noted the latter.
 	if slices.ContainsFunc(t.before, func(l Claim) bool { return l.ARN == whole }) {
 		return
 	}
