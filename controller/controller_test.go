@@ -270,8 +270,8 @@ func TestCleanUpDoesNotWaitForTheSetupLock(t *testing.T) {
 	})
 }
 
-// TestRefusalEndsIt: of setup and of the lock, at once.
-func TestRefusalEndsIt(t *testing.T) {
+// TestRefusalEndsRun: a refusal of setup or of the lock, at once.
+func TestRefusalEndsRun(t *testing.T) {
 	t.Parallel()
 	for name, refuse := range map[string]func(*world){
 		"setup": func(w *world) { w.setup = func(int) error { return errRefused } },
@@ -294,9 +294,9 @@ func TestRefusalEndsIt(t *testing.T) {
 	}
 }
 
-// TestSetupLaterIsNoReasonToEnd: a leader whose setup has succeeded once goes on
-// cleaning up.
-func TestSetupLaterIsNoReasonToEnd(t *testing.T) {
+// TestLaterSetupFailureDoesNotEndRun: a leader whose setup has succeeded once
+// continues clean-up.
+func TestLaterSetupFailureDoesNotEndRun(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -312,9 +312,9 @@ func TestSetupLaterIsNoReasonToEnd(t *testing.T) {
 	})
 }
 
-// TestLostLead: the controller waits to lead again, without a pause of its own,
-// and sets up anew.
-func TestLostLead(t *testing.T) {
+// TestLostLeadership: the controller competes again without a pause, and runs setup
+// again.
+func TestLostLeadership(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -355,9 +355,8 @@ func TestConsulAwayForTheLock(t *testing.T) {
 	})
 }
 
-// TestStopInTheMiddle: of a pass, which is told by its context and whose words
-// then are not an error.
-func TestStopInTheMiddle(t *testing.T) {
+// TestStopDuringAPass: the context ends the pass, whose error is not logged then.
+func TestStopDuringAPass(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -28,7 +28,7 @@ func get(c *Controller, path string) (int, string) {
 	return w.Code, w.Body.String()
 }
 
-// unhealthyAfter runs the world and says when /healthz turned 503, 0 for never.
+// unhealthyAfter runs the world and returns when /healthz turned 503, 0 for never.
 func (w *world) unhealthyAfter(d time.Duration) time.Duration {
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
@@ -47,8 +47,8 @@ func (w *world) unhealthyAfter(d time.Duration) time.Duration {
 	return at
 }
 
-// TestHealth: who works is healthy, and who waits for others; who has had three
-// intervals without success is not.
+// TestHealth: a controller that works or waits for another is healthy; one without
+// success for three intervals is not.
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -129,8 +129,8 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// TestStandbySaysSoOnce: not every five seconds.
-func TestStandbySaysSoOnce(t *testing.T) {
+// TestStandbyIsLoggedOnce: not every five seconds.
+func TestStandbyIsLoggedOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -255,7 +255,7 @@ func TestMetrics(t *testing.T) {
 			t.Fatalf("%d passes", len(w.passes))
 		}
 		compare(t, w.Controller, []metric{
-			{"leader", 0, nil}, // and nothing that the next leader tells
+			{"leader", 0, nil}, // and no gauge that the next leader sets
 			{"tasks", 0, nil},
 			{"tokens", 0, nil},
 			{"services", 0, nil},

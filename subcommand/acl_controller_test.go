@@ -79,7 +79,7 @@ func TestACLController(t *testing.T) {
 	defer w.mu.Unlock()
 	for _, agent := range w.agents {
 		if !strings.HasPrefix(agent, "consul-ecs-controller/v") {
-			t.Errorf("AWS hears of %q", agent)
+			t.Errorf("user agent %q", agent)
 		}
 	}
 }
@@ -238,7 +238,7 @@ func TestACLControllerPaused(t *testing.T) {
 	testkit.Eventually(t, "the first leads again", func() bool { return w.leads(first) })
 }
 
-// TestACLControllerStopsInTime: whoever it waits for.
+// TestACLControllerStopsInTime: whichever server does not answer.
 func TestACLControllerStopsInTime(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string]string{
@@ -269,7 +269,7 @@ func TestACLControllerStopsInTime(t *testing.T) {
 			select {
 			case <-asked:
 			case <-time.After(testkit.Patience):
-				t.Fatal("nobody asked")
+				t.Fatal("no request")
 			}
 			endsSoon(t, p)
 		})
@@ -289,8 +289,8 @@ func endsSoon(t *testing.T, p *testkit.Process) {
 	}
 }
 
-// TestACLControllerHangsInTheMiddle: Consul stops answering under a leader, who
-// cannot even give the lock back.
+// TestACLControllerHangsInTheMiddle: Consul stops answering a leader, which cannot
+// release the lock.
 func TestACLControllerHangsInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
@@ -334,7 +334,7 @@ func TestACLControllerRefused(t *testing.T) {
 	}
 }
 
-// TestACLControllerMistakes: all at once, before anybody is asked.
+// TestACLControllerMistakes: all at once, before any request.
 func TestACLControllerMistakes(t *testing.T) {
 	t.Parallel()
 	const meta = "ECS_CONTAINER_METADATA_URI_V4=http://127.0.0.1:1"

@@ -39,7 +39,7 @@ func (w *clusterWorld) gc(env []string, args ...string) (code int, stdout, stder
 	return cmd.ProcessState.ExitCode(), out.String(), errs.String()
 }
 
-// TestGC: the plan shows evidence and changes nothing; -apply does what it says,
+// TestGC: the plan shows evidence and changes nothing; -apply carries it out,
 // and a second time there is nothing to do.
 func TestGC(t *testing.T) {
 	t.Parallel()
@@ -160,7 +160,7 @@ func TestGCSaysWhatItCannotDo(t *testing.T) {
 			t.Parallel()
 			code, out, stderr := w.gc(tc.env, tc.args...)
 			if out != "" && !strings.HasSuffix(out, "run, as far as could be read\n") {
-				t.Errorf("says\n%s", out)
+				t.Errorf("printed\n%s", out)
 			}
 			if code != tc.code || !strings.Contains(stderr, tc.want) {
 				t.Errorf("code %d, want %d; stderr %q, want %q", code, tc.code, stderr, tc.want)
@@ -181,11 +181,11 @@ func TestGCLooksAgain(t *testing.T) {
 	}
 	fault := errors.New("away")
 	for name, tc := range map[string]struct {
-		wait time.Duration
-		says []cleanup.Report
-		err  error
-		took time.Duration
-		want string
+		wait    time.Duration
+		reports []cleanup.Report
+		err     error
+		took    time.Duration
+		want    string
 	}{
 		"nothing to wait for": {time.Hour, []cleanup.Report{kept(0, 0)}, nil, 0, ""},
 		"a second look": {
@@ -211,9 +211,9 @@ func TestGCLooksAgain(t *testing.T) {
 				f := gcFlags{wait: tc.wait}
 				_, err := f.look(t.Context(), &progress, func(context.Context) (cleanup.Report, error) {
 					looks++
-					return tc.says[looks-1], tc.err
+					return tc.reports[looks-1], tc.err
 				})
-				if looks != len(tc.says) || !errors.Is(err, tc.err) || time.Since(start) != tc.took {
+				if looks != len(tc.reports) || !errors.Is(err, tc.err) || time.Since(start) != tc.took {
 					t.Errorf("%d looks in %s, %v", looks, time.Since(start), err)
 				}
 				if got := progress.String(); !strings.HasPrefix(got, tc.want) || tc.want == "" && got != "" {

@@ -15,8 +15,8 @@ import (
 // slowDeletes answers deletions late, each after it was done.
 type slowDeletes struct {
 	*fakeConsul
-	late  time.Duration
-	begun func()
+	late    time.Duration
+	started func()
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -25,7 +25,7 @@ func (s slowDeletes) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method == http.MethodGet {
 		return resp, err
 	}
-	s.begun()
+	s.started()
 	select {
 	case <-time.After(s.late):
 		return resp, err
@@ -50,9 +50,9 @@ func TestApplyTellsOfWhatItDidWhenItWasEnded(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				ctx, term := context.WithCancel(t.Context())
-				var begun atomic.Int32
+				var started atomic.Int32
 				c := inMemory(t, slowDeletes{populated(t, []string{task1}), tc.late, func() {
-					if begun.Add(1) == 2 {
+					if started.Add(1) == 2 {
 						term()
 					}
 				}}, &fakeECS{})
@@ -61,7 +61,7 @@ func TestApplyTellsOfWhatItDidWhenItWasEnded(t *testing.T) {
 				r := Report{Plan: Plan{Delete: []Item{
 					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1, Evidence: "proof"},
 					{Kind: KindService, Task: task1, Node: "a", Service: "web-" + task1 + "-sidecar-proxy", Evidence: "proof"},
-					{Kind: KindToken, Task: task1, Accessor: "never begun", Evidence: "proof"},
+					{Kind: KindToken, Task: task1, Accessor: "never started", Evidence: "proof"},
 				}}}
 				start := time.Now()
 				if err := c.Apply(ctx, &r); err == nil || time.Since(start) != tc.took {

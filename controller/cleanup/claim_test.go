@@ -33,7 +33,7 @@ func TestTokenClaims(t *testing.T) {
 	}
 	tests := map[string]struct {
 		method, description string
-		task                string // empty for nobody's
+		task                string // empty if it is no task's
 		sure                bool
 	}{
 		"a login's":            {"iam-ecs-service-token", login(task1, clusterARN), task1, true},
@@ -133,7 +133,7 @@ func TestServiceClaims(t *testing.T) {
 	}
 }
 
-// FuzzTokenClaims: whatever a description says, a token is a task's only with all
+// FuzzTokenClaims: whatever the description, a token is a task's only with all
 // of the proof.
 func FuzzTokenClaims(f *testing.F) {
 	f.Add("iam-ecs-service-token", `token created via login: {"consul.hashicorp.com/cluster":"`+clusterARN+`","consul.hashicorp.com/task-id":"`+task1+`"}`)

@@ -136,7 +136,7 @@ func TestShortClusterName(t *testing.T) {
 	}
 }
 
-// TestForeignServiceOnTheNode: a service of somebody else on the node
+// TestForeignServiceOnTheNode: a service of another owner on the node
 // stops nothing, and keeps the node.
 func TestForeignServiceOnTheNode(t *testing.T) {
 	t.Parallel()

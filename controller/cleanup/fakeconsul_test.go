@@ -27,7 +27,7 @@ type fakeConsul struct {
 	services map[string]fakeService // by node and ID
 	nodes    map[string]string      // serf status
 	fail     func(*http.Request) bool
-	deleted  func(kind, id string) // is told of each deletion, before it is done
+	deleted  func(kind, id string) // is called before each deletion
 	writes   int
 }
 

@@ -101,7 +101,7 @@ type model struct {
 	ecs     *modelECS
 	cleaner *Cleaner
 	owners  map[string]*modelTask // by what may be deleted
-	others  map[string]bool       // of nobody's tasks
+	others  map[string]bool       // of no task of the cluster
 	counts  map[string]int
 	held    []heldPlan
 	former  *Cleaner // a leader of before, who may lead again
@@ -143,7 +143,7 @@ func runModel(t *testing.T, seed uint64, verbose bool) (counts map[string]int) {
 
 func (m *model) chance(p float64) bool { return m.random.Float64() < p }
 
-func (m *model) say(format string, args ...any) {
+func (m *model) note(format string, args ...any) {
 	if m.verbose {
 		m.t.Logf("%s "+format, append([]any{time.Now().Format("15:04:05.000")}, args...)...)
 	}
@@ -209,16 +209,16 @@ func loginText(task, cluster string) string {
 	return `token created via login: {"consul.hashicorp.com/cluster":"` + cluster + `","consul.hashicorp.com/task-id":"` + task + `"}`
 }
 
-// judge is told of each deletion, before it is done.
+// judge is called for each deletion, before it is made.
 func (m *model) judge(kind, id string) {
-	m.say("deleted %s %s", kind, id)
+	m.note("deleted %s %s", kind, id)
 	m.counts[kind]++
 	task := m.owners[id]
 	switch {
 	case m.others[id]:
-		m.violated("%s %s of somebody else was deleted", kind, id)
+		m.violated("%s %s of another owner was deleted", kind, id)
 	case task == nil:
-		m.violated("%s %s of nobody was deleted", kind, id)
+		m.violated("%s %s without a task was deleted", kind, id)
 	case task.live():
 		m.violated("%s %s of live task %s was deleted, at %s", kind, id, task.id, time.Now())
 	}
@@ -229,7 +229,7 @@ func (m *model) pass() {
 	ctx, crash := context.WithCancel(m.t.Context())
 	defer crash()
 	r, err := m.cleaner.Look(ctx)
-	m.say("look: %d to delete, %v, %v", len(r.Delete), r.Kept, err)
+	m.note("look: %d to delete, %v, %v", len(r.Delete), r.Kept, err)
 	switch {
 	case m.ended: // by end
 	case m.chance(0.02): // it pauses between look and deed; another takes over
@@ -253,14 +253,14 @@ func (m *model) pass() {
 		return
 	}
 	if err := m.cleaner.Apply(ctx, &r); err != nil {
-		m.say("apply: %v", err)
+		m.note("apply: %v", err)
 	}
 	m.check()
 }
 
 // fault notes that something has gone wrong: the bound counts anew.
 func (m *model) fault(what string) {
-	m.say("%s", what)
+	m.note("%s", what)
 	m.counts[what]++
 	m.calm = time.Now()
 }
@@ -281,7 +281,7 @@ func (m *model) check() {
 		case task.live() || !m.left(id):
 			continue
 		case task.forgotten() && (task.ec2 || m.consul.now().Sub(task.newest) < defaultLimits().grace):
-			continue // as documented: nobody knows whose it is, or the clock says that it is new
+			continue // as documented: its owner is unknown, or by the clock it is new
 		}
 		for _, fault := range []time.Time{m.calm, task.vanishes.Add(vanishing)} {
 			if fault.After(since) {
@@ -320,7 +320,7 @@ func (m *model) end() {
 	}
 	for id := range m.others {
 		if _, node := m.consul.nodes[id]; !node && !m.left(id) {
-			m.violated("%s of somebody else is gone", id)
+			m.violated("%s of another owner was deleted", id)
 		}
 	}
 }
@@ -356,7 +356,7 @@ func (m *model) act() {
 	case n < 97 && len(m.held) > 0: // the old leader wakes up
 		h := m.held[0]
 		m.held = m.held[1:]
-		m.say("the old leader goes on")
+		m.note("the old leader continues")
 		h.cleaner.Apply(m.t.Context(), &h.report)
 	case !m.long:
 		m.consul.offset = time.Duration(m.random.IntN(1200)-600) * time.Second
@@ -378,7 +378,7 @@ func (m *model) start() {
 		lag = time.Duration(m.random.IntN(240)) * time.Second
 	}
 	task := &modelTask{id: m.id(), created: time.Now(), lag: lag, tagged: m.chance(0.9), ec2: m.chance(0.2), consul: m.consul}
-	m.say("task %s starts, late by %s", task.id, lag)
+	m.note("task %s starts, late by %s", task.id, lag)
 	m.ecs.tasks = append(m.ecs.tasks, task)
 	task.login(m)
 }

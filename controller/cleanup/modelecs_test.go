@@ -29,7 +29,7 @@ func (e *modelECS) linger() {
 	}
 }
 
-// List implements ECS: lists that fail have told a part before.
+// List implements ECS: lists that fail have returned a part before.
 func (e *modelECS) List(_ context.Context, _, desired string, each func(string)) error {
 	e.linger()
 	fails := e.fails()

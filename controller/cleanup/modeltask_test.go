@@ -92,7 +92,7 @@ func (t *modelTask) login(m *model) {
 // drain wants the task to stop, which it takes its time for.
 func (t *modelTask) drain(m *model) {
 	if t.live() && t.draining.IsZero() {
-		m.say("task %s drains", t.id)
+		m.note("task %s drains", t.id)
 		t.draining, t.tagged = time.Now(), false
 	}
 }
@@ -109,7 +109,7 @@ func (t *modelTask) end(m *model) {
 		m.counts["forgotten"]++
 		t.forgets = t.ended.Add(time.Duration(m.random.IntN(60)) * time.Second)
 	}
-	m.say("task %s ends, ECS forgets it at %s", t.id, t.forgets)
+	m.note("task %s ends, ECS forgets it at %s", t.id, t.forgets)
 	node := "node-" + t.id
 	if t.consul.nodes[node] != "" && m.chance(0.8) {
 		t.consul.nodes[node] = "critical"
@@ -129,7 +129,7 @@ func (t *modelTask) end(m *model) {
 // vanish makes ECS not know the live task for a while.
 func (t *modelTask) vanish(m *model) {
 	if t.live() && t.vanishes.IsZero() && reached(t.created, t.lag+time.Minute) {
-		m.say("task %s vanishes for ECS", t.id)
+		m.note("task %s vanishes for ECS", t.id)
 		t.vanishes = time.Now()
 	}
 }

@@ -33,7 +33,7 @@ func serviceOf(task string) Service {
 
 func missingSince(d time.Duration) memory { return memory{missing: map[string]time.Duration{task1: d}} }
 
-func sight(last, desired string) map[string]Observation {
+func observed(last, desired string) map[string]Observation {
 	return map[string]Observation{task1: {Last: last, Desired: desired}}
 }
 
@@ -45,7 +45,7 @@ func TestDecide(t *testing.T) {
 	day := 24 * time.Hour
 	tests := map[string]struct {
 		running  bool
-		sights   map[string]Observation
+		observed map[string]Observation
 		before   memory
 		age      time.Duration
 		noTokens bool
@@ -58,73 +58,73 @@ func TestDecide(t *testing.T) {
 		missing  time.Duration // that is remembered, 0 for not
 	}{
 		"listed as running": {running: true, age: day},
-		"seen stopped":      {sights: sight("STOPPED", "STOPPED"), age: day, evidence: "ECS shows the task as STOPPED"},
+		"observed stopped":  {observed: observed("STOPPED", "STOPPED"), age: day, evidence: "ECS shows the task as STOPPED"},
 		"seen stopped, made a second ago": {
-			sights: sight("STOPPED", "STOPPED"), age: time.Second, evidence: "ECS shows the task as STOPPED",
+			observed: observed("STOPPED", "STOPPED"), age: time.Second, evidence: "ECS shows the task as STOPPED",
 		},
-		"draining":     {sights: sight("RUNNING", "STOPPED"), age: day, why: KeepStopping},
-		"deactivating": {sights: sight("DEACTIVATING", "STOPPED"), age: day, why: KeepStopping},
-		"stopping":     {sights: sight("STOPPING", "STOPPED"), age: day, why: KeepStopping},
+		"draining":     {observed: observed("RUNNING", "STOPPED"), age: day, why: KeepStopping},
+		"deactivating": {observed: observed("DEACTIVATING", "STOPPED"), age: day, why: KeepStopping},
+		"stopping":     {observed: observed("STOPPING", "STOPPED"), age: day, why: KeepStopping},
 		"gone but for its network": {
-			sights: sight("DEPROVISIONING", "STOPPED"), age: day, why: KeepStopping,
+			observed: observed("DEPROVISIONING", "STOPPED"), age: day, why: KeepStopping,
 		},
 		"wanted stopped, already missing before": {
-			sights: sight("RUNNING", "STOPPED"), before: missingSince(time.Second), age: day, why: KeepStopping,
+			observed: observed("RUNNING", "STOPPED"), before: missingSince(time.Second), age: day, why: KeepStopping,
 		},
-		"pending":                    {sights: sight("PENDING", "RUNNING"), age: day, why: KeepRunning},
-		"running, not in the list":   {sights: sight("RUNNING", "RUNNING"), age: day, why: KeepRunning},
-		"a status that we know not":  {sights: sight("HIBERNATING", "RUNNING"), age: day, why: KeepRunning},
-		"an answer without a status": {sights: sight("", ""), age: day, why: KeepUnknown},
+		"pending":                    {observed: observed("PENDING", "RUNNING"), age: day, why: KeepRunning},
+		"running, not in the list":   {observed: observed("RUNNING", "RUNNING"), age: day, why: KeepRunning},
+		"an unknown status":          {observed: observed("HIBERNATING", "RUNNING"), age: day, why: KeepRunning},
+		"an answer without a status": {observed: observed("", ""), age: day, why: KeepUnknown},
 		"no answer":                  {age: day, why: KeepUnknown},
 		"missing for the first time": {
-			sights: sight("MISSING", ""), age: day, why: KeepMissingRecheck, again: time.Minute, missing: now,
+			observed: observed("MISSING", ""), age: day, why: KeepMissingRecheck, again: time.Minute, missing: now,
 		},
 		"missing again, too soon": {
-			sights: sight("MISSING", ""), before: missingSince(541 * time.Second), age: day,
+			observed: observed("MISSING", ""), before: missingSince(541 * time.Second), age: day,
 			why: KeepMissingRecheck, again: time.Second, missing: 541 * time.Second,
 		},
 		"missing again": {
-			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: day, missing: 540 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: day, missing: 540 * time.Second,
 			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 24h0m0s ago",
 		},
 		"missing again, with a token that is young": {
-			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: 299 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: 299 * time.Second,
 			why: KeepMissingYoung, again: time.Second, missing: 540 * time.Second,
 		},
 		"missing again, just old enough": {
-			sights: sight("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second, missing: 540 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(540 * time.Second), age: 300 * time.Second, missing: 540 * time.Second,
 			evidence: "ECS did not know the task's ID now and 1m0s ago, nor between; its youngest token was made 5m0s ago",
 		},
 		"missing for long, with a token of the future": {
-			sights: sight("MISSING", ""), before: missingSince(0), age: -time.Hour,
+			observed: observed("MISSING", ""), before: missingSince(0), age: -time.Hour,
 			evidence: "ECS did not know the task's ID now and 10m0s ago, nor between; it was first missing 10m0s ago",
 		},
 		"missing for long, with a token by a clock that is ahead": {
-			sights: sight("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: KeepMissingYoung, again: 599 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(0), age: -299 * time.Second, why: KeepMissingYoung, again: 599 * time.Second,
 		},
 		"no answer after missing": {before: missingSince(540 * time.Second), age: day, why: KeepUnknown},
 		"running after missing":   {running: true, before: missingSince(540 * time.Second), age: day},
-		"missing, without a token to tell the age": {
-			sights: sight("MISSING", ""), before: missingSince(301 * time.Second), noTokens: true,
+		"missing, without a token that shows the age": {
+			observed: observed("MISSING", ""), before: missingSince(301 * time.Second), noTokens: true,
 			why: KeepMissingYoung, again: time.Second, missing: 301 * time.Second,
 		},
 		"missing for long, without a token": {
-			sights: sight("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true, missing: 300 * time.Second,
+			observed: observed("MISSING", ""), before: missingSince(300 * time.Second), noTokens: true, missing: 300 * time.Second,
 			evidence: "ECS did not know the task's ID now and 5m0s ago, nor between; it was first missing 5m0s ago",
 		},
-		"missing for long, and Consul does not say what time it is": {
-			sights: sight("MISSING", ""), before: missingSince(301 * time.Second), age: day, noDate: true,
+		"missing for long, and Consul's answer has no time": {
+			observed: observed("MISSING", ""), before: missingSince(301 * time.Second), age: day, noDate: true,
 			why: KeepMissingYoung, again: time.Second, missing: 301 * time.Second,
 		},
 		"missing for long, perhaps another cluster's": {
-			sights: sight("MISSING", ""), before: missingSince(60 * time.Second), age: day, unsure: true,
+			observed: observed("MISSING", ""), before: missingSince(60 * time.Second), age: day, unsure: true,
 			why: KeepMissingAmbiguous, missing: 60 * time.Second,
 		},
 		"perhaps another cluster's, seen stopped in ours": {
-			sights: sight("STOPPED", "STOPPED"), age: day, unsure: true, evidence: "ECS shows the task as STOPPED",
+			observed: observed("STOPPED", "STOPPED"), age: day, unsure: true, evidence: "ECS shows the task as STOPPED",
 		},
 		"perhaps another cluster's, seen in ours before": {
-			sights: sight("MISSING", ""), age: day, unsure: true, missing: 60 * time.Second,
+			observed: observed("MISSING", ""), age: day, unsure: true, missing: 60 * time.Second,
 			before:   memory{missing: map[string]time.Duration{task1: 60 * time.Second}, ours: map[string]struct{}{task1: {}}},
 			evidence: "ECS did not know the task's ID now and 9m0s ago, nor between; its youngest token was made 24h0m0s ago",
 		},
@@ -132,7 +132,7 @@ func TestDecide(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := &Snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.sights, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
+			s := &Snapshot{ConsulTime: noon, AskedAt: now, Observations: tc.observed, Running: map[string]struct{}{task2: {}}, Services: []Service{serviceOf(task1)}}
 			if !tc.noTokens {
 				s.Tokens = []Token{tokenOf(task1, tc.age)}
 			}

@@ -94,7 +94,7 @@ func TestDrainingTaskKeepsItsTokens(t *testing.T) {
 }
 
 // TestUntaggedTaskIsAlive: tags of a service that
-// were not passed on say nothing of the task.
+// were not passed on prove nothing about the task.
 func TestUntaggedTaskIsAlive(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)
@@ -262,7 +262,7 @@ func TestBrokenReadsOfConsul(t *testing.T) {
 }
 
 // TestDeletedCluster: what is left of a cluster that is gone can be removed, which
-// no controller of its own can do. It takes two looks as ever.
+// its own controller cannot do. It takes two looks as ever.
 func TestDeletedCluster(t *testing.T) {
 	t.Parallel()
 	w, ecs := onECS(t, nil)

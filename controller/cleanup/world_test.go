@@ -19,7 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
-// fakeECS is what a test says of tasks.
+// fakeECS answers as a test sets it.
 type fakeECS struct {
 	running, stopped []string
 	described        map[string]ecsread.Task
@@ -70,7 +70,7 @@ func (f *fakeECS) Describe(_ context.Context, cluster string, ids []string) (ecs
 // Counts implements ECS.
 func (f *fakeECS) Counts() ecsread.Counts { return ecsread.Counts{Calls: len(f.calls)} }
 
-// stop says that a task has stopped.
+// stop stops a task.
 func (f *fakeECS) stop(id string) {
 	f.running = slices.DeleteFunc(f.running, func(r string) bool { return r == id })
 	if f.described == nil {
@@ -108,7 +108,7 @@ func writes(seen []string) []string {
 	return slices.DeleteFunc(slices.Clone(seen), func(s string) bool { return strings.HasPrefix(s, "GET ") })
 }
 
-// world is a cluster of its own in the one Consul, so that tests do not meet.
+// world is a separate cluster in the one Consul, so that tests do not meet.
 type world struct {
 	*Cleaner
 	server   secured
@@ -202,7 +202,7 @@ func (w *world) put(r *api.CatalogRegistration) {
 	}
 }
 
-// alive says which of the tokens are left.
+// alive returns the tokens that exist.
 func (w *world) alive(accessors ...string) (left []string) {
 	w.t.Helper()
 	for _, a := range accessors {
@@ -251,7 +251,7 @@ func (w *world) pass() Report {
 	return r
 }
 
-// otherService is a service that somebody else keeps on a node.
+// otherService is a service of another owner on a node.
 func otherService(node, id string, meta map[string]string) *api.CatalogRegistration {
 	return &api.CatalogRegistration{Node: node, Address: "10.0.0.1", SkipNodeUpdate: true, Service: &api.AgentService{ID: id, Service: id, Meta: meta}}
 }

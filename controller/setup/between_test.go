@@ -47,8 +47,8 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 	}
 }
 
-// changePolicy spoils what is ours in it or edits what is the operator's, and says
-// what was so before. So do the next two.
+// changePolicy spoils what is ours in it or edits what is the operator's, and returns
+// what was the case before. So do the next two.
 func changePolicy(t *testing.T, l lab, spoil, edit bool) (mended, edited bool) {
 	t.Helper()
 	p, _, err := management(t).ACL().PolicyReadByName(l.policy(), nil)

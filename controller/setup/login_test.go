@@ -92,7 +92,7 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 }
 
 // laterGeneration is another generation's state, as data only: roles with and
-// without a policy, and rules told apart by selectors.
+// without a policy, and rules distinguished by selectors.
 func laterGeneration(l lab) wanted.State {
 	s := wanted.State{
 		Cluster: cluster(1), Keys: wanted.Keys + l.name + "/",

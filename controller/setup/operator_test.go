@@ -98,7 +98,7 @@ func TestOperatorSettingsSurvive(t *testing.T) {
 }
 
 // TestWholeAccountIsWarnedAbout: what 0.6 left behind stays, and the
-// log says so, once for each method.
+// log reports it, once for each method.
 func TestWholeAccountIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
@@ -246,8 +246,7 @@ func anonymousOf(t *testing.T) *wanted.Anonymous {
 }
 
 // TestOneFailureHidesNoOther: an object that fails keeps back those
-// that need it, and nothing else; each reason is told (9.1.19 of the agentless
-// contract, too).
+// that need it, and nothing else; each reason is reported.
 func TestOneFailureHidesNoOther(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)

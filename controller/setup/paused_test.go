@@ -20,7 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// runSetup is one setup in a process of its own, whose error it prints. Arguments:
+// runSetup is one setup in a separate process, which prints its error. Arguments:
 // address, lab.
 func runSetup(args []string) int {
 	client, err := consulutil.NewClient(consulutil.Options{Address: args[0], Token: testkit.ManagementToken, Timeout: time.Minute})

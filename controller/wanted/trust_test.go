@@ -39,7 +39,7 @@ func principals(f Found, method string) []string {
 func notes(p Plan) []string {
 	var texts []string
 	for _, n := range p.Notes {
-		if n.Method != ClientMethod { // both methods say the same
+		if n.Method != ClientMethod { // both methods are alike
 			texts = append(texts, strings.Join(strings.Fields(n.ARN+" "+n.Other), " ")+": "+n.Text)
 		}
 	}
