@@ -44,7 +44,7 @@ checks:
 func TestEndToEndControllerCleansUpInGovCloud(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	translate := strings.NewReplacer("us-east-1", "us-gov-west-1", "arn:aws:", "arn:aws-us-gov:")
+	translate := strings.NewReplacer("subnet:", "gatePeriod: 0s\nsubnet:", "us-east-1", "us-gov-west-1", "arn:aws:", "arn:aws-us-gov:")
 	for _, name := range []string{"scenario.yaml", "controller.json", "api.json"} {
 		text, err := os.ReadFile(filepath.Join(example("hello-mesh"), name))
 		if err != nil {

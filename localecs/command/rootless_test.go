@@ -38,6 +38,7 @@ const pair = `{
 
 const pairScenario = `name: pair
 timeScale: 5
+gatePeriod: 0s
 subnet: 10.42.0.0/24
 images:
   consul: {programs: {/bin/consul: "${consul}"}}

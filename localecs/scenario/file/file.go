@@ -51,7 +51,7 @@ type Scenario struct {
 	// TimeScale divides the seconds of task definitions; 0 means 1.
 	TimeScale float64 `yaml:"timeScale"`
 	// GatePeriod makes a container that waits for others start only at a
-	// multiple of it, as the ECS agent does every 5 s; 0 means at once.
+	// multiple of it. The default is 5s, as the ECS agent has it; 0s means at once.
 	GatePeriod time.Duration `yaml:"gatePeriod"`
 	Consul     Consul        `yaml:"consul"`
 	// API is how the ECS API is that tasks call.
@@ -87,8 +87,6 @@ type Consul struct {
 	Image string `yaml:"image"`
 	// Address is where the server listens. It follows from the subnet.
 	Address string `yaml:"-"`
-	// OldAddress is refused: it had one legal value, Address.
-	OldAddress string `yaml:"address" removed:"true"`
 	// Datacenter is dc1 if it is empty.
 	Datacenter string `yaml:"datacenter"`
 	// AuthMethods are aws-iam methods that ask the simulated STS and IAM.
@@ -216,6 +214,8 @@ func Default() *Scenario {
 		Cluster:   "default",
 		Subnet:    "10.42.0.0/24",
 		StopOrder: StopReverse,
+		// The ECS agent's, so that a gate costs here what it costs there.
+		GatePeriod: 5 * time.Second,
 	}
 }
 

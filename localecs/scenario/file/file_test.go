@@ -27,6 +27,9 @@ func TestLoadReadsTheExample(t *testing.T) {
 	if f.StopOrder != "reverse" {
 		t.Errorf("stop order %q, want the default", f.StopOrder)
 	}
+	if f.GatePeriod != 5*time.Second {
+		t.Errorf("gatePeriod %s, want the ECS agent's 5s", f.GatePeriod)
+	}
 	roles := f.IdentityRoles()
 	slices.SortFunc(roles, func(a, b iam.Role) int { return strings.Compare(a.ARN(), b.ARN()) })
 	if len(roles) != 3 || roles[0].ARN() != "arn:aws:iam::123456789012:role/consul-ecs/api" || roles[2].ARN() != "arn:aws:iam::123456789012:role/hello-mesh-controller" {
@@ -129,7 +132,7 @@ faults: [{for: 1s}]
 		`steps[15]: post: task "web" is not running by then`,
 		`steps[16]: traffic: task "web" is not running by then`,
 		`timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
-		`gatePeriod: -5s: want a duration such as 5s, or 0`,
+		`gatePeriod: -5s: want a duration such as 5s, or 0s`,
 		`environmentFiles: "web.env": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
 		`environmentFiles["arn:aws:s3:::b/x.env"]: want a file`,
 		`steps[17]: stop: want a list of tasks`,
@@ -188,12 +191,13 @@ func TestConsulAddressFollowsFromTheSubnet(t *testing.T) {
 	if err != nil || s.Consul.Address != "10.7.7.254" {
 		t.Errorf("address %q, %v", s.Consul.Address, err)
 	}
-	for _, address := range []string{"10.7.7.254", "10.7.7.9"} {
-		_, err = parseScenario([]byte(rest + "consul: {image: i, address: " + address + "}\n"))
-		const want = "consul.address is no longer a setting: delete it; the server listens at 10.7.7.254"
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: %v, want %s", address, err, want)
-		}
+}
+
+func TestGatePeriodMayBeZero(t *testing.T) {
+	t.Parallel()
+	s, err := parseScenario([]byte("name: x\ntasks: {a: a.json}\nimages: {i: {}}\nconsul: {image: i}\ngatePeriod: 0s\n"))
+	if err != nil || s.GatePeriod != 0 {
+		t.Errorf("gatePeriod %s, %v", s.GatePeriod, err)
 	}
 }
 

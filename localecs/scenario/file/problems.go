@@ -115,8 +115,6 @@ func (s *Scenario) settingProblems() []error {
 	}
 	if _, err := netip.ParsePrefix(s.Subnet); err != nil {
 		add("subnet: %q: want a CIDR block such as 10.42.0.0/24", s.Subnet)
-	} else if s.Consul.OldAddress != "" {
-		add("consul.address is no longer a setting: delete it; the server listens at %s", s.Consul.Address)
 	}
 	return errs
 }
@@ -128,7 +126,7 @@ func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 		add("timeScale: %v: want %v to %v: it divides the seconds of task definitions", s.TimeScale, minTimeScale, maxTimeScale)
 	}
 	if s.GatePeriod < 0 {
-		add("gatePeriod: %s: want a duration such as 5s, or 0", s.GatePeriod)
+		add("gatePeriod: %s: want a duration such as 5s, or 0s", s.GatePeriod)
 	}
 	for arn, path := range s.EnvironmentFiles {
 		if !strings.HasPrefix(arn, "arn:") {

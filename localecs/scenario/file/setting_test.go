@@ -18,7 +18,7 @@ func TestLoadSetting(t *testing.T) {
 		"subnet: here\n":              `subnet: "here": want a CIDR block such as 10.42.0.0/24`,
 		"cluster: a b\n":              `cluster: "a b": want letters, digits, _ and -, as ECS does`,
 		"timeScale: -1\n":             `timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
-		"gatePeriod: -1s\n":           `gatePeriod: -1s: want a duration such as 5s, or 0`,
+		"gatePeriod: -1s\n":           `gatePeriod: -1s: want a duration such as 5s, or 0s`,
 		"environmentFiles: {web: }\n": `environmentFiles: "web": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
 		"images: {a: }\n":             `images["a"]: want programs`,
 		"imagse: {}\n":                `unknown key "imagse"; did you mean "images"?`,

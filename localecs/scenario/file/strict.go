@@ -124,16 +124,11 @@ func strayKeys(n ast.Node, t reflect.Type) []error {
 				errs = append(errs, strayKeys(e.Value, field.Type)...)
 				errs = append(errs, strayZero(e, field.Tag.Get("zero"))...)
 			} else if !e.Key.IsMergeKey() {
-				errs = append(errs, unknownKey(e, present(fields)))
+				errs = append(errs, unknownKey(e, slices.Sorted(maps.Keys(fields))))
 			}
 		}
 	}
 	return errs
-}
-
-// present are the keys that may be set; others are read to be refused.
-func present(fields map[string]reflect.StructField) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(fields)), func(key string) bool { return fields[key].Tag.Get("removed") != "" })
 }
 
 func checkDuration(n ast.Node) error {

@@ -139,7 +139,7 @@ func (w *writer) object(t reflect.Type) node {
 	properties := node{}
 	for f := range t.Fields() {
 		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
-		if key == "-" || f.Tag.Get("removed") != "" {
+		if key == "-" {
 			continue
 		}
 		property := w.of(f.Type)
