@@ -86,8 +86,13 @@ type Cluster struct {
 	// they serve.
 	aws      string
 	closeAWS func() error
-	dns      *network.NameServer
-	visitors *House
+	// awsHosts are AWS's own names of them, which closeFront ends; none with host
+	// networking. trust is a directory with the certificate of their CA.
+	awsHosts   []string
+	closeFront func() error
+	trust      string
+	dns        *network.NameServer
+	visitors   *House
 	// faults are those of all endpoints.
 	faults *Faults
 	// protections are kept for the whole cluster, as the ECS API sees them.
@@ -134,6 +139,9 @@ func Open(o Options) (*Cluster, error) {
 // somebody else may have the DNS port, and then names are lost as well.
 func (c *Cluster) serve() error {
 	if err := c.serveAWS(); err != nil {
+		return err
+	}
+	if err := c.serveFront(); err != nil {
 		return err
 	}
 	err := c.serveDNS()
@@ -197,8 +205,11 @@ func (c *Cluster) serveDNS() error {
 	return nil
 }
 
-// resolve returns the addresses of a name, and whether a task has that name.
+// resolve returns the addresses of a name, and whether a task or AWS has that name.
 func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
+	if slices.Contains(c.awsHosts, name) {
+		return []netip.Addr{c.fabric.Infra().Gateway}, true
+	}
 	c.mu.Lock()
 	tasks := c.tasks
 	c.mu.Unlock()
@@ -318,6 +329,9 @@ func (c *Cluster) close() error {
 	var errs []error
 	if c.closeAWS != nil {
 		errs = append(errs, c.closeAWS())
+	}
+	if c.closeFront != nil {
+		errs = append(errs, c.closeFront())
 	}
 	if c.dns != nil {
 		errs = append(errs, c.dns.Close())

@@ -65,6 +65,8 @@ func program(args []string) int {
 		return run("0s", "0")
 	case "aws": // aws URL: asks STS there
 		return whoAmI(args[1])
+	case "byname": // byname HOST...
+		return byName(args[1:])
 	case "tick": // says something every 5 ms
 		for range time.Tick(5 * time.Millisecond) {
 			say("tick")

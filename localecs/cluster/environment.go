@@ -38,6 +38,8 @@ type Agent struct {
 	Hostname string
 	// ECS is the URL of the ECS API; empty where there is none.
 	ECS string
+	// Trust reports whether trustFile is there.
+	Trust bool
 }
 
 // List is the container's environment in a stable order, as exec takes it. The
@@ -103,6 +105,9 @@ func (e variables) agent(a Agent) {
 	if e["AWS_ENDPOINT_URL_ECS"] == "" && a.ECS != "" {
 		e["AWS_ENDPOINT_URL_ECS"] = a.ECS
 	}
+	if a.Trust {
+		e.trust()
+	}
 	delete(e, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 	fargate := a.Host == network.MetadataIP
 	if !fargate {
@@ -116,6 +121,23 @@ func (e variables) agent(a Agent) {
 		e["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"] = uri
 	default: // the SDKs look for the other one at network.MetadataIP only
 		e["AWS_CONTAINER_CREDENTIALS_FULL_URI"] = base + uri
+	}
+}
+
+// trust has programs trust the CA of AWS's names besides what they trust already:
+// Go, OpenSSL and curl by the first variable, boto3 and the aws command by the second,
+// Node.js by the third. AWS_CA_BUNDLE is not among them: with it the SDK for Go refuses
+// an HTTP client of the application's own.
+func (e variables) trust() {
+	for name, value := range map[string]string{
+		// The first two are what Go has without the variable.
+		"SSL_CERT_DIR":        "/etc/ssl/certs:/etc/pki/tls/certs:" + trustDir,
+		"REQUESTS_CA_BUNDLE":  trustFile,
+		"NODE_EXTRA_CA_CERTS": trustFile,
+	} {
+		if e[name] == "" {
+			e[name] = value
+		}
 	}
 }
 

@@ -133,7 +133,7 @@ func (t *Task) makeEnvironments() {
 			Secrets: t.cluster.secret,
 			Agent: Agent{
 				Host: t.host, EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
-				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName, ECS: t.ecsURL(),
+				Region: t.cluster.options.Region, Hostname: t.ns.PrivateDNSName, ECS: t.ecsURL(), Trust: t.cluster.trust != "",
 			},
 		})
 		if err != nil && t.unready == nil {

@@ -29,6 +29,9 @@ func (t *Task) spec(name string) runtime.Spec {
 		Stderr:       t.logs[name],
 	}
 	s.Mounts = Mounts(t.def, c, t.volumes)
+	if trust := t.cluster.trust; trust != "" {
+		s.Mounts = append(s.Mounts, runtime.Mount{Source: trust, Target: trustDir, ReadOnly: true})
+	}
 	s.Ulimits = Ulimits(c)
 	return s
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/google/uuid"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // maxBody bounds a request's body; Query API calls are far smaller.
@@ -18,8 +20,9 @@ const maxBody = 64 << 10
 type Options struct {
 	// Store has the roles, users and keys.
 	Store *Store
-	// Region is the region STS is asked in; the global region of its
-	// partition (us-east-1, cn-north-1, us-gov-west-1) is always accepted.
+	// Region is the region STS is asked in; the global region of its partition is
+	// always accepted. AWS's IAM takes no other; consul-ecs builds after 0.6 sign IAM
+	// with the STS region when it has an endpoint of its own, so IAM takes both.
 	Region string
 }
 
@@ -31,21 +34,8 @@ type Options struct {
 // requests signed for AWS's own hosts verify here.
 func New(o Options) http.Handler {
 	return &handler{store: o.Store, verifier: Verifier{
-		Store: o.Store, Services: []string{"sts", "iam"}, Regions: []string{o.Region, globalRegion(o.Region)},
+		Store: o.Store, Services: []string{"sts", "iam"}, Regions: []string{o.Region, shapes.Account{Region: o.Region}.GlobalRegion()},
 	}}
-}
-
-// globalRegion is the one of the region's partition that global services are
-// signed for. AWS's IAM takes no other; consul-ecs builds after 0.6 sign IAM with
-// the STS region when it has an endpoint of its own, so that is accepted too.
-func globalRegion(region string) string {
-	switch {
-	case strings.HasPrefix(region, "cn-"):
-		return "cn-north-1"
-	case strings.HasPrefix(region, "us-gov-"):
-		return "us-gov-west-1"
-	}
-	return "us-east-1"
 }
 
 type handler struct {

@@ -28,6 +28,34 @@ func (a Account) Partition() string {
 	return "aws"
 }
 
+// GlobalRegion returns the region of the partition that global services are signed for.
+func (a Account) GlobalRegion() string {
+	return map[string]string{"aws": "us-east-1", "aws-cn": "cn-north-1", "aws-us-gov": "us-gov-west-1"}[a.Partition()]
+}
+
+// Hosts returns the names of AWS's endpoints of STS, IAM and ECS for the region (AWS
+// General Reference, "Service endpoints"), and of STS where SDKs ask it by default.
+func (a Account) Hosts() []string {
+	domain, global := ".amazonaws.com", a.GlobalRegion()
+	hosts := []string{"sts." + a.Region, "ecs." + a.Region}
+	if global != a.Region {
+		hosts = append(hosts, "sts."+global)
+	}
+	switch a.Partition() {
+	case "aws":
+		hosts = append(hosts, "sts", "iam")
+	case "aws-cn":
+		domain += ".cn"
+		hosts = append(hosts, "iam."+global)
+	case "aws-us-gov":
+		hosts = append(hosts, "iam.us-gov")
+	}
+	for i := range hosts {
+		hosts[i] += domain
+	}
+	return hosts
+}
+
 func (a Account) of(resource string) string {
 	return "arn:" + a.Partition() + ":ecs:" + a.Region + ":" + a.ID + ":" + resource
 }
