@@ -1,20 +1,47 @@
 package command
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
+// oldDefinition is a copy of a task in the shape of hashicorp/consul-ecs 0.6.
+func oldDefinition(t *testing.T, change ...string) string {
+	t.Helper()
+	dir, replacer := t.TempDir(), strings.NewReplacer(change...)
+	for _, name := range []string{"scenario.yaml", "api.json"} {
+		text, err := os.ReadFile(filepath.Join(testkit.Root(), "localecs", "command", "testdata", "agent-0.6", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(replacer.Replace(string(text))), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
 // A task definition of hashicorp/consul-ecs 0.6 runs as it is. Its images' programs are
 // stood in for: consul-ecs by this project's, Consul and Envoy by newer ones.
 func TestEndToEndTaskDefinitionOfConsulECS06(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	args := append([]string{"-dir", dir}, programs(t)...)
-	code, report, _ := runReport(t, args, filepath.Join(testkit.Root(), "localecs", "command", "testdata", "agent-0.6"))
-	if code != 0 || len(report.Failures) != 0 || len(report.Left) != 0 {
-		t.Errorf("exit %d, failures %q, left %v", code, report.Failures, report.Left)
+	code, report, _ := runReport(t, programs(t), oldDefinition(t))
+	if code != 0 || report.Failures == nil || len(report.Failures) != 0 || len(report.Left) != 0 {
+		t.Errorf("exit %d, failures %#v, want an empty list, left %v", code, report.Failures, report.Left)
+	}
+}
+
+// An await that takes too long shows what holds the task up.
+func TestEndToEndTimeoutNamesTheBlockingContainer(t *testing.T) {
+	t.Parallel()
+	dir := oldDefinition(t, "within: 120s", "within: 3s", "cp /bin/consul /bin/consul-inject/consul", "echo no agent today; exit 3")
+	code, report, _ := runReport(t, programs(t), dir)
+	const want = "step 2: await 1 passing instances of api within 3s: context deadline exceeded; container consul-client of task api exited with 3: no agent today"
+	if code != 2 || len(report.Failures) != 1 || report.Failures[0] != want {
+		t.Errorf("exit %d, failures %q, want %q", code, report.Failures, want)
 	}
 }

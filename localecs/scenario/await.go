@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
@@ -19,9 +20,26 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 	ctx, release := r.whileTasksRun(ctx)
 	defer release()
 	if err := r.awaited(ctx, a); err != nil {
+		if errors.Is(err, context.DeadlineExceeded) {
+			err = r.blamed(err, a)
+		}
 		return fmt.Errorf("await %s within %s: %w", a, a.Within, err)
 	}
 	return nil
+}
+
+// blamed adds to an error, for each running task that the wait is about, the
+// container that holds it up and its last line.
+func (r *runner) blamed(err error, a file.Await) error {
+	for _, t := range r.tasks.Begun() {
+		if t.Ended() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
+			continue
+		}
+		if c, how := Blocker(t.Definition, t.View()); c != "" {
+			err = fmt.Errorf("%w; container %s of task %s %s: %s", err, c, t.Name, how, cluster.LastLine(r.cluster.LogFile(t.Name, c)))
+		}
+	}
+	return err
 }
 
 // awaited waits until it has come or ctx has ended.

@@ -63,7 +63,7 @@ func (r *runner) report() *Report {
 	defer r.mu.Unlock()
 	rep := &Report{
 		Name: r.file.Name, StopOrder: r.file.StopOrder, Tasks: len(begun),
-		Failures: r.failures, Left: r.leaving.Left(), Elapsed: time.Since(r.begun), LogDir: r.cluster.LogDir(),
+		Failures: nonNil(r.failures), Left: r.leaving.Left(), Elapsed: time.Since(r.begun), LogDir: r.cluster.LogDir(),
 	}
 	for _, p := range r.phases {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)

@@ -70,8 +70,12 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 }
 
 func (w *Watch) leftNothing(name string) {
+	hasAgent := w.Tasks.Task(name).HasAgent()
+	if !w.Look.Wanted(hasAgent) {
+		return
+	}
 	text := "nothing left of the task"
-	if w.Look.Checks.AgentsLeft && w.Tasks.Task(name).HasAgent() {
+	if w.Look.Checks.AgentsLeft && hasAgent {
 		text += ", its agent has left"
 	}
 	w.Tell(Event{Kind: view.KindCleared, Task: name, Text: text})

@@ -44,3 +44,22 @@ func TestWhatIsForetoldHasToBeThere(t *testing.T) {
 		t.Errorf("told %+v", told)
 	}
 }
+
+func TestNothingLeftTakesALook(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		checks   file.Checks
+		hasAgent bool
+		want     bool
+	}{
+		{file.Checks{CleanExits: true}, true, false},
+		{file.Checks{AgentsLeft: true}, false, false},
+		{file.Checks{AgentsLeft: true}, true, true},
+		{file.Checks{NoTokensOf: []string{"m"}}, false, true},
+		{file.Checks{NoServices: []string{"s"}}, false, true},
+	} {
+		if got := (Look{Checks: c.checks}).Wanted(c.hasAgent); got != c.want {
+			t.Errorf("%+v, with an agent %t: %t", c.checks, c.hasAgent, got)
+		}
+	}
+}

@@ -18,6 +18,11 @@ type Look struct {
 	Checks file.Checks
 }
 
+// Wanted reports whether anything is looked for of a task, with an agent or without.
+func (l Look) Wanted(hasAgent bool) bool {
+	return len(l.Checks.NoTokensOf) > 0 || len(l.Checks.NoServices) > 0 || l.Checks.AgentsLeft && hasAgent
+}
+
 // Left is what is left of a task, or of all when taskID is empty.
 func (l Look) Left(ctx context.Context, taskID string) ([]Leftover, error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)

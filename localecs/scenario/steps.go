@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -74,9 +75,23 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 		return nil
 	case s.Traffic != nil:
 		return r.startTraffic(ctx, *s.Traffic)
+	case s.Pause > 0:
+		return r.pause(ctx, s.Pause)
 	default:
 		r.endTraffic(*s.EndTraffic)
 		return nil
+	}
+}
+
+// pause waits, and fails when a task ends that no step has brought to its end.
+func (r *runner) pause(ctx context.Context, d time.Duration) error {
+	ctx, release := r.whileTasksRun(ctx)
+	defer release()
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
 }
 

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Requests judges all phases together, and the losses of those that have no
@@ -65,6 +67,37 @@ func FirstFailed(v scheduler.View) *scheduler.ContainerView {
 		}
 	}
 	return first
+}
+
+// Blocker is the container that holds up a task's start, and how; empty when none
+// does. It is the first that has failed, else one that another waits for, else one
+// that is not healthy.
+func Blocker(def *taskdef.TaskDefinition, v scheduler.View) (container, how string) {
+	if c := FirstFailed(v); c != nil {
+		return c.Name, fmt.Sprintf("exited with %d", *c.ExitCode)
+	}
+	for _, c := range v.Containers {
+		if !c.StartedAt.IsZero() {
+			continue
+		}
+		for _, d := range def.Container(c.Name).DependsOn {
+			on, _ := v.Container(d.ContainerName)
+			waited := d.Condition == "HEALTHY" && !healthy(on) || d.Condition != "START" && d.Condition != "HEALTHY" && on.ExitCode == nil
+			if waited && !on.StartedAt.IsZero() {
+				return on.Name, fmt.Sprintf("is not %s, for which %s waits", d.Condition, c.Name)
+			}
+		}
+	}
+	for _, c := range v.Containers {
+		if c.Health != nil && !healthy(c) && c.KnownStatus == scheduler.StatusRunning {
+			return c.Name, "is " + cmp.Or(c.Health.Status, "not HEALTHY")
+		}
+	}
+	return "", ""
+}
+
+func healthy(c scheduler.ContainerView) bool {
+	return c.Health != nil && c.Health.Status == scheduler.HealthHealthy
 }
 
 // WhyEnded is ECS's reason for a task's end, then the first container that

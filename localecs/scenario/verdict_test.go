@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 func TestRequestsAreJudgedTogether(t *testing.T) {
@@ -74,5 +75,42 @@ func TestFirstFailed(t *testing.T) {
 	}
 	if got := scenario.FirstFailed(scheduler.View{Containers: v.Containers[:2]}); got != nil {
 		t.Errorf("got %+v", got)
+	}
+}
+
+func TestBlockerHoldsUpTheStart(t *testing.T) {
+	t.Parallel()
+	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{
+		{Name: "app", DependsOn: []taskdef.Dependency{{ContainerName: "init", Condition: "SUCCESS"}, {ContainerName: "proxy", Condition: "HEALTHY"}}},
+		{Name: "init"}, {Name: "proxy"},
+	}}
+	began, zero, two := time.Unix(1, 0), 0, 2
+	waiting := scheduler.ContainerView{Name: "app", KnownStatus: "PULLED"}
+	running := func(name, health string) scheduler.ContainerView {
+		v := scheduler.ContainerView{Name: name, KnownStatus: "RUNNING", StartedAt: began}
+		if health != "none" {
+			v.Health = &scheduler.HealthView{Status: health}
+		}
+		return v
+	}
+	ended := func(code *int) scheduler.ContainerView {
+		return scheduler.ContainerView{Name: "init", KnownStatus: "STOPPED", StartedAt: began, ExitCode: code}
+	}
+	for name, c := range map[string]struct {
+		containers []scheduler.ContainerView
+		want       string
+	}{
+		"init runs":         {[]scheduler.ContainerView{waiting, running("init", "none"), running("proxy", "HEALTHY")}, "init is not SUCCESS, for which app waits"},
+		"init has failed":   {[]scheduler.ContainerView{waiting, ended(&two), running("proxy", "HEALTHY")}, "init exited with 2"},
+		"proxy is starting": {[]scheduler.ContainerView{waiting, ended(&zero), running("proxy", "")}, "proxy is not HEALTHY, for which app waits"},
+		"nothing has run":   {[]scheduler.ContainerView{waiting}, " "},
+		"unhealthy":         {[]scheduler.ContainerView{running("app", "UNHEALTHY"), ended(&zero), running("proxy", "HEALTHY")}, "app is UNHEALTHY"},
+		"no verdict so far": {[]scheduler.ContainerView{running("app", ""), ended(&zero), running("proxy", "HEALTHY")}, "app is not HEALTHY"},
+		"all well":          {[]scheduler.ContainerView{running("app", "none"), ended(&zero), running("proxy", "HEALTHY")}, " "},
+	} {
+		container, how := scenario.Blocker(def, scheduler.View{Containers: c.containers})
+		if got := container + " " + how; got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
 	}
 }

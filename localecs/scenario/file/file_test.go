@@ -111,8 +111,8 @@ faults: [{for: 1s}]
 		`consul.image: "none" is not in images`,
 		`subnet: "10.42.0.0": want a CIDR block such as 10.42.0.0/24`,
 		`steps[0]: start: task "cache" is not in tasks`,
-		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got start, stop, nothing else`,
-		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got nothing else`,
+		`steps[1]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic, pause; got start, stop, nothing else`,
+		`steps[2]: want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic, pause; got nothing else`,
 		`steps[3]: await: there is no traffic by then`,
 		`steps[3]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[3]: await: service needs either passing, 1 or more, or steady`,
@@ -190,6 +190,20 @@ func TestConsulAddressFollowsFromTheSubnet(t *testing.T) {
 	s, err := parseScenario([]byte(rest + "consul: {image: i}\n"))
 	if err != nil || s.Consul.Address != "10.7.7.254" {
 		t.Errorf("address %q, %v", s.Consul.Address, err)
+	}
+}
+
+func TestPauseIsBounded(t *testing.T) {
+	t.Parallel()
+	const rest = "name: x\ntasks: {a: a.json}\nimages: {i: {}}\nconsul: {image: i}\nsteps: [{pause: "
+	s, err := parseScenario([]byte(rest + "10m}]\n"))
+	if err != nil || s.Steps[0].String() != "pause 10m0s" {
+		t.Errorf("steps %v, %v", s, err)
+	}
+	for _, pause := range []string{"-1s", "11m"} {
+		if _, err := parseScenario([]byte(rest + pause + "}]\n")); err == nil || !strings.Contains(err.Error(), "want a duration from 1ms to 10m0s") {
+			t.Errorf("%s: %v", pause, err)
+		}
 	}
 }
 

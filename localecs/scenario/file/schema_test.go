@@ -83,7 +83,7 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 	for _, good := range []string{
 		head,
 		head + "seed: 18446744073709551615\ntimeScale: 0.5\ngatePeriod: 5s\n",
-		head + "steps: [{at: 1.5s, stop: [a]}, {stop: {tasks: [a], background: true}}, {endTraffic: true}, {endTraffic: {failed: 0}}]",
+		head + "steps: [{at: 1.5s, stop: [a]}, {stop: {tasks: [a], background: true}}, {endTraffic: true}, {endTraffic: {failed: 0}}, {pause: 1.5s}]",
 		head + "faults: [{at: 1m30s, server: down}, {endpoint: {name: sts, skew: -20m}}]",
 	} {
 		if err := validate(t, s, []byte(good)); err != nil {
@@ -102,6 +102,7 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 		head + "steps: [{awiat: {requests: 1, within: 1s}}]\n",
 		head + "steps: [{await: {requests: 1}}]\n",
 		head + "steps: [{endTraffic: false}]\n",
+		head + "steps: [{pause: long}]\n",
 		head + "tasks: {a: {definiton: a.json}}\n",
 		head + "faults: [{at: 1s}]\n",
 		head + "faults: [{server: gone}]\n",

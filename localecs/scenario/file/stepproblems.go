@@ -37,7 +37,7 @@ type progress struct {
 func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	kinds := step.kinds()
 	if len(kinds) != 1 {
-		return []error{fmt.Errorf("want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic; got %s",
+		return []error{fmt.Errorf("want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic, pause; got %s",
 			strings.Join(append(kinds, "nothing else"), ", "))}
 	}
 	var errs []error
@@ -153,6 +153,9 @@ func (p *progress) trafficProblems(step Step, add func(string, ...any)) {
 	}
 }
 
+// maxPause bounds a pause, like every other wait.
+const maxPause = 10 * time.Minute
+
 // kinds are the names of the fields that are set.
 func (s Step) kinds() []string {
 	var names []string
@@ -172,6 +175,7 @@ func (s Step) kinds() []string {
 		{"faults", s.Faults != nil},
 		{"traffic", s.Traffic != nil},
 		{"endTraffic", s.EndTraffic != nil},
+		{"pause", s.Pause != 0},
 	} {
 		if kind.set {
 			names = append(names, kind.name)
@@ -241,6 +245,8 @@ func (s Step) valueProblems(add func(string, ...any)) {
 		}
 	case s.EndTraffic != nil:
 		s.EndTraffic.problems(add)
+	case s.Pause < 0, s.Pause > maxPause:
+		add("%s: want a duration from 1ms to %s; await waits for conditions", s.Pause, maxPause)
 	}
 }
 

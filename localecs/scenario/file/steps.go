@@ -27,6 +27,9 @@ type Step struct {
 	// Traffic begins a phase, EndTraffic judges it.
 	Traffic    *Traffic    `yaml:"traffic,omitempty"`
 	EndTraffic *EndTraffic `yaml:"endTraffic,omitempty"`
+	// Pause does nothing for so long, 10 minutes at most. It is for demonstrations and
+	// measurements; Await waits for conditions.
+	Pause time.Duration `yaml:"pause,omitempty"`
 }
 
 // Scale sets the desired count of a service.

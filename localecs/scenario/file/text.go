@@ -36,6 +36,8 @@ func (s Step) String() string {
 		return "end the traffic: " + s.EndTraffic.Name
 	case s.EndTraffic != nil:
 		return "end the traffic"
+	case s.Pause > 0:
+		return "pause " + s.Pause.String()
 	}
 	return "do nothing"
 }
