@@ -42,6 +42,7 @@ func TestStepsSayWhatTheyDo(t *testing.T) {
 		{Step{Faults: make([]chaos.Fault, 2)}, "begin a schedule of 2 faults"},
 		{Step{Await: &Await{FaultsOver: true}}, "await the end of all faults"},
 		{Step{Await: &Await{Task: "api-1", Stopped: true}}, "await task api-1 to stop by itself"},
+		{Step{Pause: time.Minute}, "pause 1m0s"},
 	} {
 		if got := c.step.String(); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
