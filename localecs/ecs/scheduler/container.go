@@ -50,7 +50,7 @@ func newContainer(def *taskdef.Container, opts Options) *container {
 	c := &container{
 		name: def.Name, image: def.Image, essential: def.IsEssential(),
 		startTimeout: opts.scaled(orDefault(def.StartTimeout, 0)),
-		stopTimeout:  opts.stopTimeout(def),
+		stopTimeout:  opts.scaled(orDefault(def.StopTimeout, taskdef.DefaultStopTimeout)),
 		desired:      StatusRunning, known: StatusNone,
 	}
 	if r := def.RestartPolicy; r != nil && r.Enabled {

@@ -1,10 +1,6 @@
 package scheduler
 
-import (
-	"time"
-
-	"github.com/meshtask/consul-ecs/taskdef"
-)
+import "time"
 
 // StopOrder is the order in which the containers of a stopping task get their
 // stop signal.
@@ -22,9 +18,6 @@ const (
 // is today's Fargate, except that gates open at once.
 type Options struct {
 	StopOrder StopOrder
-	// DefaultStopTimeout counts for containers without stopTimeout; 0 means
-	// 30 s. It is not scaled by TimeScale.
-	DefaultStopTimeout time.Duration
 	// GatePeriod makes containers whose dependencies are met start only at the
 	// next multiple of it since New; the agent looks every 5 s. 0 means at once.
 	GatePeriod time.Duration
@@ -39,13 +32,6 @@ func (o Options) scaled(seconds int) time.Duration {
 		d = time.Duration(float64(d) / o.TimeScale)
 	}
 	return d
-}
-
-func (o Options) stopTimeout(c *taskdef.Container) time.Duration {
-	if c.StopTimeout == nil && o.DefaultStopTimeout > 0 {
-		return o.DefaultStopTimeout
-	}
-	return o.scaled(orDefault(c.StopTimeout, taskdef.DefaultStopTimeout))
 }
 
 func orDefault(p *int, value int) int {

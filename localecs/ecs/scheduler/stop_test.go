@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestScenario35EssentialExitStopsTheOthersTogether(t *testing.T) {
@@ -72,9 +71,6 @@ func TestScenario39DefaultStopTimeout(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `a{deaf}`)
 	w.stopTask("").to(60).wantTrace("0s Start a", "1s StopTask", "1s Signal a", "31s Kill a", "31s TaskStopped")
-
-	w = newWorld(t, Options{DefaultStopTimeout: 4 * time.Second}, `a{deaf}`)
-	w.to(1).stopTask("").to(60).wantTrace("0s Start a", "1s StopTask", "1s Signal a", "5s Kill a", "5s TaskStopped")
 }
 
 func TestScenario40ExitCodeOnStop(t *testing.T) {
