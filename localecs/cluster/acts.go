@@ -103,7 +103,7 @@ func (c *Cluster) PartitionFromServices(t *Task) (end func() error, err error) {
 	return t.impair("partition from services", (*network.Task).CutFromServices)
 }
 
-// PartitionFromAll does so with a task and everybody. Only its metadata and
+// PartitionFromAll does so with a task and everything else. Only its metadata and
 // credentials come through.
 func (c *Cluster) PartitionFromAll(t *Task) (end func() error, err error) {
 	return t.impair("partition from all", (*network.Task).CutFromAll)

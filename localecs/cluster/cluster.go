@@ -61,7 +61,7 @@ type Options struct {
 	// block.
 	Observe func(Event)
 	// Output gets each line of a container's output, with its newline, besides
-	// its log. It must not block for long: the container waits; nil for nobody.
+	// its log. It must not block for long: the container waits; nil is allowed.
 	Output func(task, container string, line []byte)
 	Log    hclog.Logger
 }
@@ -136,7 +136,7 @@ func Open(o Options) (*Cluster, error) {
 }
 
 // serve opens what every task can ask. Where tasks share the host's network,
-// somebody else may have the DNS port, and then names are lost as well.
+// another program may have the DNS port, and then names are lost as well.
 func (c *Cluster) serve() error {
 	if err := c.serveAWS(); err != nil {
 		return err
@@ -275,7 +275,7 @@ func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, 
 // Lost is closed when the cluster cannot go on; Err says why.
 func (c *Cluster) Lost() <-chan struct{} { return c.lost }
 
-// Err is why the cluster cannot go on: somebody has killed a process of the
+// Err is why the cluster cannot go on: a process was killed that belongs to the
 // simulator, or the host had not what a container takes. It is nil as long as it
 // can, and right also before Lost is closed.
 func (c *Cluster) Err() error {

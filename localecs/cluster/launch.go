@@ -35,7 +35,7 @@ type Launch struct {
 	// ContainerARNs are by container name; those that are missing are made.
 	ContainerARNs map[string]string
 	// Observe gets every view, in order, before anybody else sees it. It must not
-	// block; nil for nobody.
+	// block; nil is allowed.
 	Observe func(*Task, scheduler.View)
 }
 
@@ -235,7 +235,7 @@ func (c *Cluster) MetadataFile(task string) string {
 	return filepath.Join(c.LogDir(), task, "metadata.json")
 }
 
-// keepMetadata writes what metadata said last: the task's end, which nobody in
+// keepMetadata writes the last metadata document: the task's end, which no program in
 // the task could ask for.
 func (t *Task) keepMetadata() error {
 	document, err := json.MarshalIndent(metadata.At(time.Now(), t.facts, t.View()).Document(), "", "  ")

@@ -9,18 +9,18 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// File is a container's output on disk. That it cannot be written is told once:
+// File is a container's output on disk. The first failed write is logged:
 // the container goes on.
 type LogFile struct {
 	*os.File
-	// Also gets what is written, too; nil for nobody. It is set before the first
+	// Also gets what is written, too; nil is allowed. It is set before the first
 	// write.
 	Also func(line []byte)
 	log  hclog.Logger
 	once sync.Once
 }
 
-// Open makes a log, or appends to it. Its troubles are told in log.
+// Open makes a log, or appends to it. Its errors are written to log.
 func OpenLog(path string, log hclog.Logger) (*LogFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {

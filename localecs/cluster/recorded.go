@@ -60,7 +60,7 @@ func (a *recorded) empty() {
 func (a *recorded) send(w http.ResponseWriter, cut bool) {
 	maps.Copy(w.Header(), a.header)
 	w.Header().Set("Content-Length", strconv.Itoa(len(a.body)))
-	a.WriteHeader(http.StatusOK) // nobody has said anything else
+	a.WriteHeader(http.StatusOK) // no other status was written
 	w.WriteHeader(a.status)
 	if !cut {
 		w.Write(a.body) // an error means the client is gone

@@ -25,7 +25,7 @@ type RegionOptions struct {
 	// Began gets each task that has been made, or why it could not be, before
 	// anything else happens to it; nil logs what could not be.
 	Began func(Begun)
-	// Observe gets each new version of a task; nil for nobody. It must not block.
+	// Observe gets each new version of a task; nil is allowed. It must not block.
 	Observe func(task shapes.Task, at time.Time)
 	// SkipWarnings leaves out the warnings about settings that are not emulated: the
 	// caller has printed them.
@@ -89,7 +89,7 @@ func (r *Region) Services() *controlplane.Services { return r.account.Services }
 func (r *Region) Tasks() []Begun { return r.launcher.history(time.Now()) }
 
 // Environment is with what programs in the cluster's network call the region, as
-// somebody who may call everything.
+// a user who may call everything.
 func (r *Region) Environment() []string {
 	url, key := r.cluster.AWSEndpoint(), r.key()
 	return []string{

@@ -43,7 +43,7 @@ type Place struct {
 const resolvConf = "/etc/resolv.conf"
 
 // Names are the files with which the C library and others ask one name server, and
-// nobody else: neither what the host asks by itself, nor its daemons.
+// no other source: neither what the host asks by itself, nor its daemons.
 func ResolverFiles(resolvConfText string) map[string]string {
 	return map[string]string{
 		resolvConf:           resolvConfText,

@@ -27,7 +27,7 @@ func (b *builder) holder(t FileTask) Service {
 		DependsOn: map[string]Dependency{EndpointsService: {healthy}},
 		Labels:    map[string]string{TaskLabel: t.Name},
 		Sysctls:   map[string]string{},
-		Init:      t.Definition.PIDMode == "task", // somebody must reap the others' orphans
+		Init:      t.Definition.PIDMode == "task", // a process must reap the others' orphans
 	}
 	if t.Definition.IPCMode == "task" {
 		s.IPC = "shareable"

@@ -216,7 +216,7 @@ func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
 func relevant(a events.Action) bool { return !strings.HasPrefix(string(a), "exec_") }
 
 // asked is what an event says of a stop: the engine sends the container's own
-// stop signal. Another signal is somebody's own affair, KILL a crash to ECS.
+// stop signal. Another signal is the user's own, KILL a crash to ECS.
 func (p *Project) asked(ctx context.Context, m events.Message) *Asked {
 	sent, err := strconv.Atoi(m.Actor.Attributes["signal"])
 	if m.Action != events.ActionKill || err != nil {

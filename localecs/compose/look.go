@@ -31,7 +31,7 @@ func (t *task) look(now time.Time) scheduler.View {
 			v.StoppingAt = now
 			v.StopCode, v.StoppedReason = t.why()
 		}
-	} else { // also when somebody has started a container again
+	} else { // also when a user has started a container again
 		v.DesiredStatus, v.StoppingAt, v.StopCode, v.StoppedReason = scheduler.StatusRunning, time.Time{}, "", ""
 	}
 	for _, d := range t.Definition.Definition.ContainerDefinitions {
@@ -42,7 +42,7 @@ func (t *task) look(now time.Time) scheduler.View {
 }
 
 // stopping reports whether ECS would want the task to be STOPPED: an essential
-// container has ended, or somebody stops the project, of which the first sign is
+// container has ended, or a user stops the project, of which the first sign is
 // that the engine was asked to stop one of the task's containers.
 func (t *task) stopping() bool {
 	if t.holder.Status != "running" && t.holder.Status != "paused" {
@@ -51,7 +51,7 @@ func (t *task) stopping() bool {
 	return t.anyAsked() || t.essentialEnded() != ""
 }
 
-// wasAsked reports whether the engine was asked to stop a container, and nobody has
+// wasAsked reports whether the engine was asked to stop a container, and no user has
 // started it again since.
 func (t *task) wasAsked(name string) bool {
 	at, asked := t.asked[name]

@@ -10,8 +10,8 @@ import (
 // ToStop are the containers, by ID, that ECS's agent would ask to stop now: of
 // tasks whose essential container has ended by itself, in the reverse order of
 // dependsOn, so each only when those that depend on it have ended, and at last
-// the one that holds the network. A task that somebody stops is left to whoever
-// does. It is for one caller, who stops them.
+// the one that holds the network. A task that a user stops is left to
+// that user. It is for one caller, who stops them.
 func (s *State) ToStop() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +26,7 @@ func (s *State) ToStop() []string {
 	return ids
 }
 
-// next are the task's containers that nobody needs any more.
+// next are the task's containers that no other needs any more.
 func (t *task) next() (ids []string) {
 	running := map[string]Container{}
 	for name, c := range t.containers {

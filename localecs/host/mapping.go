@@ -66,8 +66,8 @@ func choose(c caller) mapping {
 	return m
 }
 
-// single is what everybody may have: root inside is the user outside, and
-// nobody else exists.
+// single is what every user may have: root inside is the user outside, and
+// no other user exists.
 func single(c caller, lacks string) mapping {
 	return mapping{UIDs: fill(c.UID, nil), GIDs: fill(c.GID, nil), Lacks: lacks}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // Doomed runs fn on a thread that ends afterwards, and does not wait. Threads that
-// somebody needs are kept out of the way while another is found.
+// a caller needs are kept out of the way while another is found.
 func Doomed(fn func()) {
 	go func() {
 		runtime.LockOSThread()

@@ -70,7 +70,7 @@ func New(o Options) (*Fabric, error) {
 	}
 	f.infra = &Namespace{Addressing: gateway, place: f.wires.infra(), close: func() error { return nil }}
 	if o.Mode != Host {
-		// What the simulator dials is told from what a service does.
+		// The simulator's connections differ from those of services.
 		f.infra.from = gateway.IP
 	}
 	return f, nil

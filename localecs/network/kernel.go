@@ -16,7 +16,7 @@ const (
 )
 
 // listeners are the addresses of a table such as /proc/net/tcp (proc_net_tcp in
-// the kernel's documentation) at which somebody listens. Lines that are not of
+// the kernel's documentation) at which a program listens. Lines that are not of
 // its form are left out.
 func listeners(table, protocol string) []netip.AddrPort {
 	state := tcpListen

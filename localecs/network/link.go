@@ -34,7 +34,7 @@ func openLink(i *inside) (*netlink.Handle, error) {
 
 // setUp brings a link up without an IPv6 address of its own: tasks of this VPC
 // are IPv4, and with 200 of them on one bridge the neighbour discovery of
-// addresses that nobody uses is most of the traffic.
+// addresses that are not in use is most of the traffic.
 func setUp(h *netlink.Handle, l netlink.Link) error {
 	// A kernel without IPv6 refuses, and then there is nothing to turn off.
 	_ = h.LinkSetIP6AddrGenMode(l, addrGenModeNone)
@@ -103,7 +103,7 @@ func configureLinkLocalLeg(h *netlink.Handle) error {
 // address is known. A neighbour
 // table is shared by all namespaces of a host and holds 1024 entries unless
 // the host says otherwise: 200 tasks that talk to each other would fill it
-// with their neighbours, and then nobody is found any more.
+// with their neighbours, and then no address is found any more.
 func configureENI(h *netlink.Handle, a Addressing, gateway net.HardwareAddr) error {
 	eni, err := h.LinkByName("eth1")
 	if err != nil {

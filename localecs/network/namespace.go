@@ -56,7 +56,7 @@ func (n *Namespace) Link() (*Task, error) {
 
 // Reserve claims a port until Close, for an owner with a name for people.
 // Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
-// somebody has it.
+// it is taken.
 func (n *Namespace) Reserve(p Port, owner string) error { return n.place.reserve(p, owner) }
 
 // Listen is net.Listen inside the namespace. A host in address must be an IP
@@ -74,7 +74,7 @@ func (n *Namespace) Listen(network, address string) (net.Listener, error) {
 
 // ListenMetadata listens where the task's containers find their metadata and
 // credentials. Awsvpc: at MetadataIP and port 80, and only this task's
-// connections arrive. Host: at 127.0.0.1 and a free port, for everybody. The
+// connections arrive. Host: at 127.0.0.1 and a free port, for every program. The
 // caller closes the listener, before the Namespace.
 func (n *Namespace) ListenMetadata() (net.Listener, error) { return n.place.listenMetadata() }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Port is a port that somebody will listen on.
+// Port is a port that a program will listen on.
 type Port struct {
 	Number int
 	// Protocol is tcp or udp; empty is tcp.
@@ -74,7 +74,7 @@ func (p Port) meets(other Port) bool {
 type Error struct {
 	Port Port
 	// Owner is who wanted it, Holder who has it: an owner's name, or what the
-	// kernel says. Holder is empty when nobody is known to.
+	// kernel says. Holder is empty when it is unknown.
 	Owner, Holder string
 	// Err is the system's word; nil when the book knew it.
 	Err error
@@ -127,7 +127,7 @@ type Book struct {
 }
 
 // Take claims a port for its owner, a name for people. The error is an *Error
-// when somebody has it, in the book or on this host.
+// when it is taken, in the book or on this host.
 func (b *Book) Take(p Port, owner string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()

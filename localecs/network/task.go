@@ -82,7 +82,7 @@ func (t *Task) cut(first int, rules ...*netlink.Rule) (end func() error, err err
 	return t.keep(end)
 }
 
-// keep remembers an end for Close. What it returns runs it once, whoever calls.
+// keep remembers an end for Close. What it returns runs it once, however often it is called.
 func (t *Task) keep(end func() error) (func() error, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -27,7 +27,7 @@ type vpc struct {
 	link      *netlink.Handle
 	bridge    netlink.Link
 	links     atomic.Uint64
-	// impaired are the links that somebody makes bad.
+	// impaired are the links that faults impair.
 	impaired *VPC
 	// metadata listens at MetadataIP for all tasks. The address is outside of
 	// them, as on Fargate: inside, port 80 of 0.0.0.0 would be taken, and that
@@ -66,7 +66,7 @@ func (i *inside) listenMetadata() (net.Listener, error) { return i.vpc.metadata.
 
 func (i *inside) servicePort() string { return "80" }
 
-// reserve has nothing to do: a port in here is nobody else's.
+// reserve has nothing to do: a port in here belongs to the task.
 func (i *inside) reserve(Port, string) error { return nil }
 
 func newVPC(gateway Addressing, namespace func(owner, hostname string) (*os.File, error)) (*vpc, error) {

@@ -10,7 +10,7 @@ import (
 // ttyGroup owns pseudo-terminals.
 const ttyGroup = 5
 
-// fit replaces users and groups that do not exist here, as for somebody who is
+// fit replaces users and groups that do not exist here, as for a user who is
 // not root. A program that was to run as another user than root has root's
 // number then, and none of root's capabilities.
 func fit(container string, c *Config, ids host.IDs) (warnings []string) {

@@ -22,7 +22,7 @@ const (
 const stopGrace = time.Second
 
 // brake keeps processes of a container from running, without ending them. While
-// somebody holds it, a goroutine looks twice in every period: what was forked
+// it is held, a goroutine looks twice in every period: what was forked
 // meanwhile is stopped then.
 type brake struct {
 	mu      sync.Mutex
@@ -85,7 +85,7 @@ func (g *Processes) hold(h hold) (release func(), ok bool) {
 	}, true
 }
 
-// keepBraking looks until nobody holds the brake.
+// keepBraking looks while the brake is held.
 func (g *Processes) keepBraking() {
 	b := g.brake
 	for run := true; ; run = !run {
@@ -178,7 +178,7 @@ func (b *brake) gate() {
 func (g *Processes) End() { g.brake.stop() }
 
 func (b *brake) stop() {
-	b.mu.Lock() // nobody begins to look while this waits for who does
+	b.mu.Lock() // no new look begins while this waits for those under way
 	close(b.ended)
 	b.mu.Unlock()
 	b.looks.Wait()

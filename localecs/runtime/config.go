@@ -55,7 +55,7 @@ type Config struct {
 	// Init keeps this binary as PID 1.
 	Init bool
 
-	// What somebody who is not root can do without.
+	// What a user who is not root can do without.
 
 	// KeepGroups: supplementary groups cannot be set.
 	KeepGroups bool

@@ -58,7 +58,7 @@ type Container struct {
 }
 
 // NewContainer is the container of a group of processes. started and warnings are
-// what Started and Warnings say. It needs somebody who calls Watch.
+// what Started and Warnings say. The caller has to call Watch.
 func NewContainer(g *Processes, life Life, started time.Time, warnings []string) *Container {
 	return &Container{Processes: g, life: life, started: started, warnings: warnings, done: make(chan struct{})}
 }

@@ -25,7 +25,7 @@ func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err erro
 	return def, warnings, err
 }
 
-// Read reads and validates a task definition file, whoever is to run it.
+// Read reads and validates a task definition file, for localecs or another program.
 func Read(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
 	data, err := textfile.Read(path, maxBytes)
 	if err != nil {

@@ -204,7 +204,7 @@ func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (p
 		},
 	})
 	if errors.Is(err, unix.ENOMEM) {
-		return child, ErrEnded // PID 1 is gone, the namespace takes nobody in
+		return child, ErrEnded // PID 1 is gone, the namespace takes no process in
 	}
 	if err != nil {
 		return child, fmt.Errorf("exec: %q: %w", strings.Join(argv, " "), err)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// watched notices when somebody else ends the processes that containers hang
+// watched notices when another process ends those that containers hang
 // on: people and the kernel's out-of-memory killer do.
 type watched struct {
 	lost chan struct{} // closed when one has ended
@@ -86,7 +86,7 @@ func (w *watched) settle() {
 	w.settled = true
 }
 
-// ended reports whether a helper's end of its socket is closed. Nobody else has it.
+// ended reports whether a helper's end of its socket is closed. No other process has it.
 func ended(conn *net.UnixConn) bool {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -103,7 +103,7 @@ func ended(conn *net.UnixConn) bool {
 	return n <= 0
 }
 
-// Lost is closed when containers cannot run any more, because somebody has
+// Lost is closed when containers cannot run any more, because another process has
 // killed a process of ours that they need. Err says which.
 func (r *Runtime) Lost() <-chan struct{} { return r.spawn.lost }
 

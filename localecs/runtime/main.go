@@ -102,12 +102,12 @@ func become(c *Config, self int) error {
 }
 
 // warn tells the runtime what the container does without. A line that is not
-// heard is about a container that nobody waits for any more.
+// heard is about a container that no call waits for any more.
 func warn(text string) {
 	_, _ = unix.Write(statusFD, []byte(string(warned)+text+"\n"))
 }
 
-// fail reports an error to the runtime. 127 is for whoever looks at the
+// fail reports an error to the runtime. 127 is for readers of the
 // process instead of the report.
 func fail(name string, host bool, err error) int {
 	report := Report{Step: name, Text: err.Error(), Host: host}

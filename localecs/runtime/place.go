@@ -61,7 +61,7 @@ func (h hostGroups) places() ([]place, error) {
 	return nil, errNoMemory
 }
 
-// placesOf are where a process of the host is, whoever has put it there.
+// placesOf are where a process of the host is, whichever program has put it there.
 func (h hostGroups) placesOf() ([]place, error) {
 	found, err := h.places()
 	if err == nil && found[0].kind != unified {

@@ -120,7 +120,7 @@ func (c *Config) setUser() error {
 
 // tie asks for SIGKILL when the simulator dies. The wish belongs to the thread
 // that executes the program, and comes too late when the simulator is dead
-// already: then nobody holds the other end of the status pipe.
+// already: then no process holds the other end of the status pipe.
 func tie() error {
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return err

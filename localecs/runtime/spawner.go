@@ -91,7 +91,7 @@ func (s *spawner) run(ready chan<- error) {
 
 // reapChildren waits for every child of the calling thread, which are the two
 // helpers and those that a helper had cloned when it was killed, or for which
-// there was no descriptor left: nobody knows their numbers, and the anchor does
+// there was no descriptor left: their numbers are unknown, and the anchor does
 // not end as long as one of them is a zombie.
 func reapChildren() {
 	for {
@@ -157,7 +157,7 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 	return conn.(*net.UnixConn), theirs, nil
 }
 
-// kill kills a child that somebody else reaps, and closes its pidfd.
+// kill kills a child that another process reaps, and closes its pidfd.
 func (p process) kill() {
 	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
 	unix.Close(p.pidfd)

@@ -19,7 +19,7 @@ type Usage struct {
 // largest multiple of a page.
 const unlimited = 1 << 60
 
-// Of is the group of a process, which somebody else has made: for its Usage.
+// Of is the group of a process, which another program has made: for its Usage.
 func Of(pid int) (*ControlGroup, error) {
 	h, err := thisHost()
 	if err != nil {

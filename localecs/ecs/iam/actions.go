@@ -80,7 +80,7 @@ func (h *handler) getRole(c call, meta responseMetadata) (any, *apiError) {
 }
 
 // mayGetRole is the policy of the caller's role. Of a role that was deleted
-// nothing is left to refuse: its sessions are told that it is gone.
+// nothing is left to refuse: its sessions learn that it is gone.
 func (h *handler) mayGetRole(key Key, name string) bool {
 	if key.RoleARN == "" {
 		return false

@@ -20,7 +20,7 @@ type Moment struct {
 }
 
 // At is a task of Fargate at a moment, on a machine whose clock is right and whose
-// storage nobody fills.
+// storage that nothing fills.
 func At(now time.Time, f Facts, v scheduler.View) Moment {
 	return Moment{
 		Facts: f, View: v,

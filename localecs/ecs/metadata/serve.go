@@ -8,7 +8,7 @@ import (
 )
 
 // Serve serves with the ECS agent's timeouts until close, which cuts the connections and returns when the listener is
-// closed and nobody accepts any more.
+// closed and no goroutine accepts any more.
 func Serve(l net.Listener, h http.Handler) (close func() error) {
 	server := &http.Server{Handler: h, ReadTimeout: Timeout, WriteTimeout: Timeout}
 	var serving sync.WaitGroup
