@@ -22,7 +22,7 @@ const drainPath = "/drain_listeners?inboundonly&graceful&skip_exit"
 // AdminAddress finds Envoy's admin address (host:port): it reads the bootstrap
 // file that the command line names with -c or --config-path.
 func AdminAddress(args []string) (string, error) {
-	path, ok := configPath(args)
+	path, ok := ConfigPath(args)
 	if !ok {
 		return "", errors.New("find envoy's admin address: the command has no --config-path")
 	}
@@ -37,9 +37,9 @@ func AdminAddress(args []string) (string, error) {
 	return address, nil
 }
 
-// configPath returns the value of the last -c or --config-path. Envoy itself
+// ConfigPath returns the value of the last -c or --config-path. Envoy itself
 // takes the value as the next word only; the form with "=" costs nothing.
-func configPath(args []string) (path string, ok bool) {
+func ConfigPath(args []string) (path string, ok bool) {
 	for i, arg := range args {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {

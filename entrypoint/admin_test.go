@@ -28,9 +28,9 @@ func TestConfigPath(t *testing.T) {
 		{"consul-dataplane -config-file /consul/consul-dataplane.json", "", false},
 		{"", "", false},
 	} {
-		got, ok := configPath(strings.Fields(c.command))
+		got, ok := ConfigPath(strings.Fields(c.command))
 		if got != c.want || ok != c.ok {
-			t.Errorf("configPath(%q) = %q, %v, want %q, %v", c.command, got, ok, c.want, c.ok)
+			t.Errorf("ConfigPath(%q) = %q, %v, want %q, %v", c.command, got, ok, c.want, c.ok)
 		}
 	}
 }

@@ -106,8 +106,9 @@ func newTask(t *testing.T, c *testkit.Consul, address, name string, containers .
 	}
 	k.cfg.ConsulHTTPAddr = c.HTTPAddr
 	k.deps = healthsync.Deps{
-		Metadata: metadata,
-		Checks:   k.registrar,
+		AwaitStart: func(context.Context) error { return nil },
+		Metadata:   metadata,
+		Checks:     k.registrar,
 		LogOut: func(ctx context.Context, secret string) error {
 			return consulutil.Logout(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), secret)
 		},

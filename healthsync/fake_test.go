@@ -273,6 +273,8 @@ type rig struct {
 	stop     time.Duration
 	ignore   []string
 	log      *bytes.Buffer
+	// awaitStart is what mesh-init has come to.
+	awaitStart func(context.Context) error
 
 	cancel context.CancelCauseFunc
 	done   chan struct{}
@@ -302,6 +304,8 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 			stop:     30 * time.Second,
 			log:      &bytes.Buffer{},
 			done:     make(chan struct{}),
+
+			awaitStart: func(context.Context) error { return nil },
 		}
 		test(r)
 		if r.cancel != nil {
@@ -334,7 +338,8 @@ func (r *rig) run() {
 	go func() {
 		defer close(r.done)
 		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore}, Deps{
-			Metadata: r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
+			AwaitStart: r.awaitStart,
+			Metadata:   r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
 			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 				return r.servers.do(ctx, w.ID+" with "+token)
 			},

@@ -58,6 +58,9 @@ type Options struct {
 type Deps struct {
 	Metadata Metadata
 	Checks   Checks
+	// AwaitStart returns nil when mesh-init has registered the task and written its
+	// files, and an error when it has failed.
+	AwaitStart func(context.Context) error
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
@@ -82,6 +85,14 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
+	}
+	switch err := s.AwaitStart(ctx); {
+	case err != nil && ctx.Err() != nil:
+		// mesh-init takes back what it did, when it is not done.
+		s.Log.Info("stopped before the task was registered", logkey.Reason, context.Cause(ctx))
+		return nil
+	case err != nil:
+		return err
 	}
 	if err := s.start(ctx); err != nil && ctx.Err() == nil {
 		return err

@@ -224,8 +224,12 @@ func (s *scene) tokens() []string {
 // wantNothing checks that nothing remains after a failure.
 func (s *scene) wantNothing() {
 	s.t.Helper()
-	if entries, err := os.ReadDir(s.dir); err == nil && len(entries) > 0 {
-		s.t.Errorf("files left behind: %v", entries)
+	entries, _ := os.ReadDir(s.dir)
+	for _, e := range entries {
+		// TestMeshInitReportsItsOutcome has its text.
+		if e.Name() != workload.FileStatus || !strings.Contains(string(s.file(e.Name())), `"outcome":"failed"`) {
+			s.t.Errorf("file left behind: %s", e.Name())
+		}
 	}
 	services, err := s.admin().Agent().Services()
 	if err != nil {

@@ -79,6 +79,8 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	start := time.Now()
 	if err := r.run(ctx); err != nil {
 		r.undo(ctx)
+		// After the token's logout, which a volume that hangs must not prevent.
+		r.reportFailure(ctx, err)
 		return err
 	}
 	r.Log.Info("task is ready for the mesh", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID, logkey.Elapsed, time.Since(start))
@@ -107,6 +109,8 @@ type run struct {
 	written []string
 	// resumed is set when token is an earlier run's.
 	resumed bool
+	// wasReady is set when an earlier run of the task succeeded.
+	wasReady bool
 }
 
 // step is one thing that mesh-init does.
@@ -123,8 +127,8 @@ func (r *run) steps() []step {
 	return []step{
 		{"check bootstrap directory", r.checkDir, ""},
 		{"check gRPC address", r.checkGRPC, ""},
-		{"prepare local agent client", r.prepareAgent, "does the consul-client container write the files that CONSUL_CACERT and the like name?"},
 		{"read task metadata", r.readMetadata, "only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later"},
+		{"prepare local agent client", r.prepareAgent, "does the consul-client container write the files that CONSUL_CACERT and the like name?"},
 		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, ""},
@@ -134,6 +138,7 @@ func (r *run) steps() []step {
 		{"finish copying program", r.finishCopy, ""},
 		{"write bootstrap", r.writeBootstrap, ""},
 		{"write token", r.writeToken, ""},
+		{"write status", r.reportReady, ""},
 	}
 }
 
@@ -143,6 +148,7 @@ func (r *run) run(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.name, context.Cause(ctx))
 		}
 		start := time.Now()
+		r.reportStep(s.name)
 		if err := s.do(ctx); err != nil {
 			remedy := s.remedy
 			if consulutil.Status(err) == http.StatusForbidden {

@@ -56,8 +56,8 @@ func TestRerunKeepsTheTokenThatTheProxyPresents(t *testing.T) {
 	if tokens := s.tokens(); len(tokens) != 1 {
 		t.Errorf("tokens = %v, want one", tokens)
 	}
-	if entries, err := os.ReadDir(s.dir); err != nil || len(entries) != 3 {
-		t.Errorf("files = %v, %v, want bootstrap, token and program", entries, err)
+	if entries, err := os.ReadDir(s.dir); err != nil || len(entries) != 4 {
+		t.Errorf("files = %v, %v, want bootstrap, token, program and status", entries, err)
 	}
 }
 

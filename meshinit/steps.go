@@ -23,7 +23,7 @@ func (r *run) local() retry.Policy {
 }
 
 func (r *run) checkDir(context.Context) error {
-	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary); err != nil {
+	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary, workload.FileStatus); err != nil {
 		return &cli.UsageError{Err: err}
 	}
 	return nil
@@ -44,7 +44,7 @@ func (r *run) prepareAgent(ctx context.Context) error {
 	})
 }
 
-// readMetadata retries whatever comes: the endpoint of a starting task may
+// readMetadata retries after every error: the endpoint of a starting task may
 // answer errors or documents without a task for a moment.
 func (r *run) readMetadata(ctx context.Context) error {
 	always := func(error) retry.Class { return retry.Retry }
@@ -56,6 +56,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	r.findEarlierRun()
 	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
 	return nil
 }

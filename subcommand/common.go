@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -60,10 +61,11 @@ func splitNames(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// runWrapped starts the command given by the arguments and passes it to
-// control, whose result is the exit code. Signals are queued from here on, so
-// that one that arrives before the child's start is not lost.
-func runWrapped(inv *cli.Invocation, level string, control func(*supervise.Process, <-chan os.Signal) int) error {
+// runWrapped waits at the gate, if there is one, starts the command given by the
+// arguments and passes it to control, whose result is the exit code. Signals are
+// queued from here on, so that one that arrives before the child's start is not
+// lost.
+func runWrapped(inv *cli.Invocation, level string, gate *meshinit.Gate, control func(*supervise.Process, <-chan os.Signal) int) error {
 	signals := supervise.Subscribe()
 	defer signals.Stop()
 	limitRuntime(inv, wrapperGCPercent)
@@ -72,6 +74,9 @@ func runWrapped(inv *cli.Invocation, level string, control func(*supervise.Proce
 	}
 	if len(inv.Args) == 0 {
 		return cli.Usagef("command is required: name the program to run after the flags")
+	}
+	if err := pass(gate, inv, signals.C()); err != nil {
+		return err
 	}
 	child, err := supervise.Start(supervise.Command{Args: inv.Args}, inv.Log)
 	if err != nil {

@@ -18,12 +18,17 @@ const defaultKillGrace = 10 * time.Second
 
 func envoyEntrypointCommand() cli.Command {
 	var level, ignore string
-	var killGrace time.Duration
+	var killGrace, limit time.Duration
 	return cli.Command{
 		Synopsis: "Run Envoy and end it after the applications",
 		Usage:    "envoy-entrypoint [flags] [--] command [args...]",
 		Help: `
-Runs the command, Envoy, as its child. On TERM, Envoy drains its inbound
+Runs the command, Envoy, as its child. When -c or --config-path names an
+envoy-bootstrap.json, it first waits until mesh-init of the same task has written
+it; ECS need not order the two. When mesh-init fails, this command ends with its
+message and exit code 3, and so it does on TERM during the wait.
+
+On TERM, Envoy drains its inbound
 listeners and keeps running until the task metadata shows every application
 container as stopped; then it gets TERM. The same drain starts before TERM, as
 soon as ECS wants the task to stop. Every other signal reaches Envoy at once.
@@ -45,9 +50,13 @@ Example:
 			logLevelFlag(fs, &level)
 			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that Envoy does not wait for, such as log routers")
 			fs.DurationVar(&killGrace, "kill-grace", defaultKillGrace, "time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
+			startTimeoutFlag(fs, &limit)
 		},
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			return runWrapped(inv, level, func(child *supervise.Process, signals <-chan os.Signal) int {
+			if err := checkStartTimeout(limit); err != nil {
+				return err
+			}
+			return runWrapped(inv, level, envoyGate(inv, limit), func(child *supervise.Process, signals <-chan os.Signal) int {
 				return entrypoint.RunEnvoy(ctx, entrypoint.Envoy{
 					Child:     child,
 					Signals:   signals,
@@ -62,7 +71,7 @@ Example:
 	}
 }
 
-// envoyDrain is nil when the command does not tell Envoy's admin address: it
+// envoyDrain is nil when the command does not lead to Envoy's admin address: it
 // may be another proxy that drains by itself.
 func envoyDrain(command []string, log hclog.Logger) func(context.Context) error {
 	address, err := entrypoint.AdminAddress(command)

@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -17,16 +18,17 @@ import (
 const healthSyncGCPercent = 50
 
 func healthSyncCommand() cli.Command {
-	var stopTimeout time.Duration
+	var stopTimeout, limit time.Duration
 	var ignore string
 	return cli.Command{
 		Synopsis: "Copy the ECS health of containers into Consul checks",
 		Usage:    "health-sync [flags]",
 		Help: `
-Reads the task metadata every second and writes the ECS health of each
+Waits until mesh-init of the same task has registered it, then reads the task
+metadata every second and writes the ECS health of each
 container in healthSyncContainers to its Consul check: passing for HEALTHY,
 critical for everything else. Only changes are written, and a refresh every
-10 s; without news the check turns critical by itself after 30 s.
+10 s; without an update the check turns critical by itself after 30 s.
 
 On TERM or INT all checks become critical and stay so, then the task's tokens
 are logged out: service-token, and client-token unless client-token.owner
@@ -39,8 +41,9 @@ When the agent refuses connections for 5 s after TERM, the services are taken ou
 of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
 
 The exit code is 0 when every check was left critical, also when a logout
-failed; 1 for a wrong call or configuration; 3 when the task metadata could
-not be read in 3 minutes or a check may still be passing.
+failed; 1 for a wrong call or configuration; 3 when mesh-init failed,
+with its message, when -start-timeout has passed, when the task metadata could not
+be read in 3 minutes or when a check may still be passing.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON         configuration
@@ -52,6 +55,7 @@ Example:
   $ consul-ecs health-sync -stop-timeout 60s`,
 		Flags: func(fs *flag.FlagSet) {
 			stopTimeoutFlag(fs, &stopTimeout)
+			startTimeoutFlag(fs, &limit)
 			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that are no applications, such as log routers; as for envoy-entrypoint")
 		},
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
@@ -63,13 +67,16 @@ Example:
 			if err := checkStopTimeout(stopTimeout); err != nil {
 				return err
 			}
+			if err := checkStartTimeout(limit); err != nil {
+				return err
+			}
 			limitRuntime(inv, healthSyncGCPercent)
-			return healthSync(ctx, inv, healthsync.Options{StopTimeout: stopTimeout, Ignore: ignored(inv, ignore)})
+			return healthSync(ctx, inv, limit, healthsync.Options{StopTimeout: stopTimeout, Ignore: ignored(inv, ignore)})
 		},
 	}
 }
 
-func healthSync(ctx context.Context, inv *cli.Invocation, o healthsync.Options) error {
+func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o healthsync.Options) error {
 	cfg, registrars, err := readConfig(inv)
 	if err != nil {
 		return err
@@ -86,6 +93,12 @@ func healthSync(ctx context.Context, inv *cli.Invocation, o healthsync.Options) 
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
 		Checks:   registrars(client),
+		AwaitStart: func(ctx context.Context) error {
+			if limit == 0 {
+				return nil
+			}
+			return meshinit.Gate{Dir: cfg.BootstrapDir, Metadata: metadata, Limit: limit, Log: inv.Log}.Wait(ctx)
+		},
 		// The servers' client is made when it is needed: health does not depend on
 		// it.
 		LogOut: func(ctx context.Context, secret string) error {

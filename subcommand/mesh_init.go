@@ -38,7 +38,10 @@ Runs once at the start of a task: logs in to Consul (if consulLogin is enabled),
 registers the service and its proxy with the Consul client agent, and writes
 envoy-bootstrap.json, service-token and a copy of this program to bootstrapDir.
 
-A failure or TERM leaves no token and no file behind. Exit codes: 1 for a wrong
+mesh-init.json there reports progress, success or failure of this task's mesh-init to
+envoy-entrypoint, health-sync and app-entrypoint -await-proxy, which wait for it.
+
+A failure or TERM leaves no token and no other file behind. Exit codes: 1 for a wrong
 configuration or volume, 2 when Consul or AWS refuses, 3 when time ran out.
 
 Environment:

@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 func TestMeshInitRefusesAWrongCall(t *testing.T) {
@@ -148,7 +149,7 @@ func TestTERMAfterLogin(t *testing.T) {
 		if n := logins(); n != 0 {
 			t.Errorf("%d tokens left after %s", n, sig)
 		}
-		if files, err := os.ReadDir(dir); err != nil || len(files) != 0 {
+		if files, err := os.ReadDir(dir); err != nil || len(files) != 1 || files[0].Name() != workload.FileStatus {
 			t.Errorf("files left after %s: %v, %v", sig, files, err)
 		}
 	}

@@ -120,7 +120,7 @@ func task(appDesired, appKnown, router string) string {
 		container("consul-client", "NORMAL", "STOPPED", "RUNNING") + "," +
 		container("sidecar-proxy", "NORMAL", "STOPPED", "RUNNING") + "," +
 		container("consul-ecs-health-sync", "NORMAL", "STOPPED", "RUNNING") + "," +
-		container("consul-ecs-mesh-init", "NORMAL", "RUNNING", "STOPPED") + "," +
+		`{"Name":"consul-ecs-mesh-init","Type":"NORMAL","DesiredStatus":"RUNNING","KnownStatus":"STOPPED","ExitCode":0},` +
 		container("~internal~ecs~pause", "CNI_PAUSE", "RESOURCES_PROVISIONED", "RESOURCES_PROVISIONED") + `]}`
 }
 

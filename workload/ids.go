@@ -28,6 +28,8 @@ const (
 	FileClientTokenOwner = "client-token.owner"
 	// FileBootstrap is what Envoy starts from.
 	FileBootstrap = "envoy-bootstrap.json"
+	// FileStatus is how far mesh-init has come, for the containers that wait for it.
+	FileStatus = "mesh-init.json"
 	// FileBinary is the copy of this program for the other containers.
 	FileBinary = "consul-ecs"
 	// FileCACert verifies the Consul servers' RPC, FileHTTPSCACert their HTTPS.

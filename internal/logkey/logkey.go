@@ -23,6 +23,7 @@ const (
 	Fields      = "fields"
 	GIDs        = "gids"
 	Leader      = "leader"
+	Missing     = "missing"
 	Namespace   = "namespace"
 	Next        = "next_in"
 	Node        = "node"

@@ -1,0 +1,194 @@
+package meshinit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"path/filepath"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	// gatePause lies between two looks at the volume and the proxy.
+	gatePause = 20 * time.Millisecond
+	// unknownTaskPause and taskPause lie between two reads of the metadata, before
+	// and after the first valid answer.
+	unknownTaskPause = 250 * time.Millisecond
+	taskPause        = time.Second
+	// dialLimit bounds one connection to the proxy.
+	dialLimit = time.Second
+	// gateLogPause lies between two log lines of one wait.
+	gateLogPause = 10 * time.Second
+)
+
+// Gate is what a container of the task waits for before its work: the success of
+// mesh-init, or a proxy that accepts connections. ECS starts the container without
+// waiting, because each dependsOn condition costs up to 5 s.
+type Gate struct {
+	// Dir is the bootstrap directory, with the status that mesh-init writes.
+	Dir string
+	// Metadata reads the task. A status that belongs to another task does not count.
+	Metadata Metadata
+	// Proxy is the host:port of listeners of the proxy. If there are any, the gate
+	// opens when all of them accept connections, and of mesh-init only the failure
+	// counts.
+	Proxy []string
+	// Limit is how long mesh-init may stay at one step, and the whole wait may take
+	// once mesh-init has succeeded.
+	Limit time.Duration
+	Log   hclog.Logger
+}
+
+// Wait returns nil when the gate is open. It returns an error when mesh-init has
+// failed, with its message, when the limit has passed, and when ctx ends.
+func (g Gate) Wait(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	w := waiter{Gate: g, start: time.Now(), progress: time.Now(), tasks: make(chan workload.Task)}
+	go w.readTasks(ctx)
+	tick := time.NewTicker(gatePause)
+	defer tick.Stop()
+	for {
+		if open, err := w.look(ctx); open || err != nil {
+			return err
+		}
+		if err := w.noteMissing(time.Now()); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			// mesh-init may have succeeded since the last look: then its token and its
+			// registration are the caller's to take back.
+			if open, _ := w.look(ctx); open {
+				return nil
+			}
+			return fmt.Errorf("wait for the start of the task: %w", context.Cause(ctx))
+		case w.task = <-w.tasks:
+		case <-tick.C:
+		}
+	}
+}
+
+// waiter is one wait at a gate.
+type waiter struct {
+	Gate
+	start time.Time
+	// tasks delivers valid metadata answers, and task is the last one.
+	tasks chan workload.Task
+	task  workload.Task
+	// status is the last one of this task, and progress when it came.
+	status   status
+	progress time.Time
+	// missing is what the gate waits for, and logged when that was last logged.
+	missing string
+	logged  time.Time
+}
+
+// readTasks reads the metadata until ctx ends. A failed read means nothing.
+func (w *waiter) readTasks(ctx context.Context) {
+	pause := unknownTaskPause
+	for {
+		if task, err := w.Metadata.Task(ctx); err == nil {
+			pause = taskPause
+			select {
+			case w.tasks <- task:
+			case <-ctx.Done():
+			}
+		}
+		if retry.Sleep(ctx, pause) != nil {
+			return
+		}
+	}
+}
+
+// look reports whether the gate is open, or why it never will be.
+func (w *waiter) look(ctx context.Context) (open bool, err error) {
+	w.missing = w.readOwnStatus()
+	switch w.status.Outcome {
+	case failed:
+		return false, fmt.Errorf("mesh-init failed: %s", w.status.Message)
+	case ready:
+		open = true
+	default:
+		if open, err = w.meshInitEnded(); err != nil {
+			return false, err
+		}
+	}
+	if len(w.Proxy) > 0 {
+		open = w.proxyAccepts(ctx)
+	}
+	if open && !w.logged.IsZero() {
+		w.Log.Info("wait is over", logkey.Elapsed, time.Since(w.start).Round(time.Millisecond))
+	}
+	return open, nil
+}
+
+// readOwnStatus updates the status and returns what is missing.
+func (w *waiter) readOwnStatus() string {
+	s, err := readStatus(w.Dir)
+	path := filepath.Join(w.Dir, workload.FileStatus)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return path + ", which mesh-init writes"
+	case err != nil:
+		return err.Error()
+	case w.task.TaskARN == "":
+		return "task metadata, to compare with " + path
+	case s.Task != w.task.TaskARN:
+		return path + " of this task, it has that of " + s.Task
+	case s != w.status:
+		w.status, w.progress = s, time.Now()
+	}
+	return "mesh-init: " + s.Message
+}
+
+// meshInitEnded judges by ECS's word a mesh-init that left no outcome: one of an
+// earlier version, or one that could not write it.
+func (w *waiter) meshInitEnded() (open bool, err error) {
+	for _, c := range w.task.Containers {
+		if c.Name != workload.ContainerMeshInit || c.KnownStatus != workload.StatusStopped || c.ExitCode == nil {
+			continue
+		}
+		if *c.ExitCode != 0 {
+			return false, fmt.Errorf("mesh-init failed: container %s has exit code %d, its log has the reason", c.Name, *c.ExitCode)
+		}
+		return true, nil
+	}
+	return false, nil
+}
+
+// proxyAccepts reports whether every listener accepts a connection.
+func (w *waiter) proxyAccepts(ctx context.Context) bool {
+	dialer := net.Dialer{Timeout: dialLimit}
+	for _, address := range w.Proxy {
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			if w.status.Outcome == ready {
+				w.missing = "the proxy's listener: " + err.Error()
+			}
+			return false
+		}
+		conn.Close()
+	}
+	return true
+}
+
+// noteMissing logs what is missing, and gives up when nothing has changed for the
+// limit.
+func (w *waiter) noteMissing(now time.Time) error {
+	if elapsed := now.Sub(w.progress); elapsed >= w.Limit {
+		return fmt.Errorf("gave up after %s: still missing: %s", now.Sub(w.start).Round(time.Millisecond), w.missing)
+	}
+	if w.logged.IsZero() || now.Sub(w.logged) >= gateLogPause {
+		w.Log.Info("waiting", logkey.Missing, w.missing, logkey.Elapsed, now.Sub(w.start).Round(time.Millisecond))
+		w.logged = now
+	}
+	return nil
+}

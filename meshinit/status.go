@@ -1,0 +1,96 @@
+package meshinit
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// modeStatus lets every container of the task read the status, which holds no
+// secret.
+const modeStatus = 0o644
+
+// outcome is how far mesh-init has come.
+type outcome string
+
+const (
+	starting outcome = "starting"
+	ready    outcome = "ready"
+	failed   outcome = "failed"
+)
+
+// status is what mesh-init tells the other containers of its task, in
+// workload.FileStatus. The volume may have one of an earlier task.
+type status struct {
+	// Task is the ARN of the task that it is about.
+	Task    string  `json:"task"`
+	Outcome outcome `json:"outcome"`
+	// Message is the step under way, or why mesh-init failed.
+	Message string `json:"message,omitempty"`
+}
+
+// readStatus returns the status in dir.
+func readStatus(dir string) (status, error) {
+	path := filepath.Join(dir, workload.FileStatus)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return status{}, err
+	}
+	var s status
+	if err := json.Unmarshal(data, &s); err != nil {
+		return status{}, fmt.Errorf("parse %s: %w", path, err)
+	}
+	return s, nil
+}
+
+// report writes the status, unless an earlier run of the task was ready: its
+// containers run, and a second run changes nothing for them.
+func (r *run) report(o outcome, message string) error {
+	if r.task.TaskARN == "" || r.wasReady {
+		return nil
+	}
+	data, err := json.Marshal(status{r.task.TaskARN, o, message})
+	if err != nil {
+		return err
+	}
+	return volume.Write(filepath.Join(r.Config.BootstrapDir, workload.FileStatus), append(data, '\n'), modeStatus, volume.KeepGroup)
+}
+
+// reportStep names the step under way to the containers that wait. It is no
+// reason to fail: the status that counts is the last one.
+func (r *run) reportStep(name string) {
+	if err := r.report(starting, name); err != nil {
+		r.Log.Debug("status was not written", logkey.Step, name, logkey.Error, err)
+	}
+}
+
+func (r *run) reportReady(context.Context) error { return r.report(ready, "") }
+
+// reportFailure ends the wait of the other containers. A run that failed before it
+// knew its task asks once more for it.
+func (r *run) reportFailure(ctx context.Context, failure error) {
+	var err error
+	if r.task.TaskARN == "" {
+		if r.task, err = r.Metadata.Task(context.WithoutCancel(ctx)); err == nil {
+			r.findEarlierRun()
+		}
+	}
+	if err == nil {
+		err = r.report(failed, failure.Error())
+	}
+	if err != nil {
+		r.Log.Warn("the containers that wait for this one were not notified of its failure", logkey.Error, err)
+	}
+}
+
+// findEarlierRun looks for an earlier run of the same task.
+func (r *run) findEarlierRun() {
+	s, err := readStatus(r.Config.BootstrapDir)
+	r.wasReady = err == nil && s.Task == r.task.TaskARN && s.Outcome == ready
+}

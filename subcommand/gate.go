@@ -1,0 +1,74 @@
+package subcommand
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/entrypoint"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// startTimeoutFlag declares the limit of the wait at a gate.
+func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
+	fs.DurationVar(limit, "start-timeout", retry.StartLimit, "give up after this `duration` without progress of mesh-init; 0 does not wait")
+}
+
+func checkStartTimeout(limit time.Duration) error {
+	if limit < 0 {
+		return cli.Usagef("-start-timeout %s: want 0 or more", limit)
+	}
+	return nil
+}
+
+// envoyGate is mesh-init's success, if the command starts from a bootstrap that
+// mesh-init writes; else nil. Without task metadata there is no ECS task, and no
+// mesh-init.
+func envoyGate(inv *cli.Invocation, limit time.Duration) *meshinit.Gate {
+	path, ok := entrypoint.ConfigPath(inv.Args)
+	if !ok || filepath.Base(path) != workload.FileBootstrap || inv.Getenv(tmds.EnvVar) == "" || limit == 0 {
+		return nil
+	}
+	return &meshinit.Gate{Dir: filepath.Dir(path), Metadata: tmds.New(inv.Getenv(tmds.EnvVar)), Limit: limit}
+}
+
+// appGate is a proxy that accepts connections; nil when that is not asked for.
+func appGate(inv *cli.Invocation, dir, proxy string, limit time.Duration) *meshinit.Gate {
+	listeners := splitNames(proxy)
+	if len(listeners) == 0 || limit == 0 {
+		return nil
+	}
+	return &meshinit.Gate{Dir: dir, Metadata: tmds.New(inv.Getenv(tmds.EnvVar)), Proxy: listeners, Limit: limit}
+}
+
+// pass waits at the gate. A signal that asks the program to end does so at once;
+// any other has no receiver yet and is dropped.
+func pass(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal) error {
+	if gate == nil {
+		return nil
+	}
+	gate.Log = inv.Log
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	opened := make(chan error, 1)
+	go func() { opened <- gate.Wait(ctx) }()
+	for {
+		select {
+		case err := <-opened:
+			return err
+		case sig := <-signals:
+			switch sig {
+			case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP:
+				return fmt.Errorf("wait for the start of the task: %w", &cli.SignalError{Signal: sig})
+			}
+		}
+	}
+}
