@@ -1,5 +1,7 @@
 package config
 
+import "slices"
+
 // Keys of consulLogin.meta that consul-ecs sets: clean-up finds the tokens of
 // stopped tasks by them, so no configuration may replace them.
 const (
@@ -45,6 +47,9 @@ func inert(cfg *Config) []Finding {
 	}
 	if s := cfg.Service; s != nil {
 		reserved("$.service.meta", s.Meta, "services", MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource)
+	}
+	for container := range cfg.HealthSync.Startup {
+		warn(!slices.Contains(cfg.HealthSyncContainers, container), field("$.healthSync.startup", container), "no effect: the container is not in healthSyncContainers")
 	}
 	if g := cfg.Gateway; g != nil {
 		const gateway = "no effect in a gateway task"

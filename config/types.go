@@ -28,7 +28,8 @@ type Config struct {
 	ConsulLogin      ConsulLogin `json:"consulLogin"`
 	// HealthSyncContainers are the containers whose ECS health becomes a
 	// Consul TTL check. Exclusive with Service.Checks.
-	HealthSyncContainers []string `json:"healthSyncContainers" check:"unique"`
+	HealthSyncContainers []string   `json:"healthSyncContainers" check:"unique"`
+	HealthSync           HealthSync `json:"healthSync"`
 	// Service is nil when the document has none.
 	Service *Service `json:"service" check:"notnull,open"`
 	// Proxy is never nil after Parse: an absent block means its defaults.
@@ -56,6 +57,16 @@ type ConsulLogin struct {
 	// ServerIDHeaderValue is signed into both requests against replay.
 	ServerIDHeaderValue string `json:"serverIdHeaderValue"`
 }
+
+// HealthSync is how health-sync judges HealthSyncContainers.
+type HealthSync struct {
+	// Startup is, by container, what counts as passing until ECS has its first
+	// result: StartupTCP, or the path of an HTTP GET. Absent: nothing.
+	Startup map[string]string `json:"startup" check:"probe"`
+}
+
+// StartupTCP is the word for a connection to the service's port.
+const StartupTCP = "tcp"
 
 // Service is the application's registration.
 type Service struct {

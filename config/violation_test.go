@@ -92,6 +92,7 @@ func TestSchemaViolations(t *testing.T) {
 		"name with a dash at the end": {service(`"name":"api-"`), []string{`$.service.name: must be empty or a name of a-z, 0-9, "-" and "_" that starts and ends with a letter or digit, not "api-"`}},
 		"tag twice":                   {service(`"tags":["a","b","a"]`), []string{`$.service.tags[2]: must not repeat item 0`}},
 		"container twice":             {in(`"healthSyncContainers":["app","app"]`), []string{`$.healthSyncContainers[1]: must not repeat item 0`}},
+		"startup word":                {in(`"healthSyncContainers":["app"],"healthSync":{"startup":{"app":"grpc"}}`), []string{`$.healthSync.startup.app: must be "tcp" or a path that begins with "/", not "grpc"`}},
 		"null tag":                    {service(`"tags":[null]`), []string{`$.service.tags[0]: must be a string, not null`}},
 		"tags as a string":            {service(`"tags":"a,b"`), []string{`$.service.tags: must be a list of strings, not a string`}},
 		"number as meta":              {service(`"meta":{"a":1}`), []string{`$.service.meta.a: must be a string, not a number`}},
@@ -121,7 +122,7 @@ func TestSchemaViolations(t *testing.T) {
 		"gateway kind":         {in(`"gateway":{"kind":"api-gateway"}`), []string{`$.gateway.kind: must be mesh-gateway, not "api-gateway"`}},
 		"gateway port":         {in(`"gateway":{"kind":"mesh-gateway","lanAddress":{"port":99999}}`), []string{`$.gateway.lanAddress.port: must be an integer from 0 to 65535, not 99999`}},
 		"everything at once": {`{"logLevel":"x","service":{"port":"http","name":"A"},"consulLogin":{"enabled":"yes"},"bogus":1}`, []string{
-			`$.bogus: unknown field; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSyncContainers, logJSON, logLevel, proxy, service`,
+			`$.bogus: unknown field; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSync, healthSyncContainers, logJSON, logLevel, proxy, service`,
 			`$.bootstrapDir: is required; must be a string that is not empty`,
 			`$.consulLogin.enabled: must be true or false, not a string`,
 			`$.logLevel: must be one of TRACE, DEBUG, INFO, WARN, ERROR, not "x"`,
@@ -136,7 +137,7 @@ func TestUnknownFieldsAreRejectedWhereTheyAlwaysWere(t *testing.T) {
 		doc  string
 		want []string
 	}{
-		"root": {in(`"loglevel":"INFO"`), []string{`$.loglevel: unknown field; did you mean "logLevel"?; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSyncContainers, logJSON, logLevel, proxy, service`}},
+		"root": {in(`"loglevel":"INFO"`), []string{`$.loglevel: unknown field; did you mean "logLevel"?; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSync, healthSyncContainers, logJSON, logLevel, proxy, service`}},
 		"consulLogin": {in(`"consulLogin":{"extraLoginFlags":["-x"]}`), []string{
 			`$.consulLogin.extraLoginFlags: unknown field: removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint and serverIdHeaderValue; allowed: enabled, includeEntity, meta, method, region, serverIdHeaderValue, stsEndpoint`}},
 		"weights":        {service(`"weights":{"passing":1,"warning":1,"critical":1}`), []string{`$.service.weights.critical: unknown field; allowed: passing, warning`}},
@@ -145,7 +146,7 @@ func TestUnknownFieldsAreRejectedWhereTheyAlwaysWere(t *testing.T) {
 		"gateway":        {in(`"gateway":{"kind":"mesh-gateway","port":1}`), []string{`$.gateway.port: unknown field; allowed: kind, lanAddress, meta, name, namespace, partition, proxy, tags, wanAddress`}},
 		"LAN address":    {in(`"gateway":{"kind":"mesh-gateway","lanAddress":{"prot":1}}`), []string{`$.gateway.lanAddress.prot: unknown field; did you mean "port"?; allowed: address, port`}},
 		"WAN address":    {in(`"gateway":{"kind":"mesh-gateway","wanAddress":{"":1}}`), []string{`$.gateway.wanAddress[""]: unknown field; allowed: address, port`}},
-		"of agentless":   {in(`"transparentProxy":{}`), []string{`$.transparentProxy: unknown field: belongs to the agentless configuration, which has consulServers at its root; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSyncContainers, logJSON, logLevel, proxy, service`}},
+		"of agentless":   {in(`"transparentProxy":{}`), []string{`$.transparentProxy: unknown field: belongs to the agentless configuration, which has consulServers at its root; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSync, healthSyncContainers, logJSON, logLevel, proxy, service`}},
 		"not valid name": {in(`"gateway":{"kind":"mesh-gateway","lanAddress":{"a.b":1,"1":2}}`), []string{`$.gateway.lanAddress["1"]: unknown field; allowed: address, port`, `$.gateway.lanAddress["a.b"]: unknown field; allowed: address, port`}},
 	})
 }
@@ -235,6 +236,8 @@ func TestWarnings(t *testing.T) {
 		"empty settings":            {in(`"consulHTTPAddr":"","consulCACertFile":null,"consulLogin":{"method":"","meta":{}}`), nil},
 		"gateway": {in(`"healthSyncContainers":["app"],"service":{"port":1},"proxy":{},"gateway":{"kind":"mesh-gateway","wanAddress":{"port":443},"lanAddress":{"port":8444}}`), []string{
 			`$.gateway.wanAddress.port: no effect without wanAddress.address`, `$.healthSyncContainers` + gateway, `$.proxy` + gateway + `; use gateway.proxy`, `$.service` + gateway}},
+		"startup": {in(`"healthSyncContainers":["app"],"healthSync":{"startup":{"app":"tcp","side":"/health"}}`), []string{
+			`$.healthSync.startup.side: no effect: the container is not in healthSyncContainers`}},
 		"reserved keys of login meta": {in(`"consulLogin":{"enabled":true,"meta":{"consul.hashicorp.com/cluster":"c","consul.hashicorp.com/task-id":"t"}}`), []string{
 			`$.consulLogin.meta["consul.hashicorp.com/cluster"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`,
 			`$.consulLogin.meta["consul.hashicorp.com/task-id"]: no effect: consul-ecs sets this key itself, so that tokens of stopped tasks can be found`}},

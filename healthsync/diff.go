@@ -1,6 +1,7 @@
 package healthsync
 
 import (
+	"slices"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -21,14 +22,17 @@ const (
 	stopped observation = workload.StatusStopped
 	// missing: a valid answer does not list the container.
 	missing observation = "MISSING"
+	// listening: as none, but the container serves, which healthSync.startup of the
+	// configuration lets count until ECS has a result. Only observe makes it.
+	listening observation = "LISTENING"
 	// stopping: the task ends. Only drain makes this observation.
 	stopping observation = "STOPPING"
 )
 
-// status is the Consul status of an observation. Everything but HEALTHY is
-// critical: missing knowledge is never good news.
+// status is the Consul status of an observation. Everything but HEALTHY, and what
+// the user lets count before it, is critical: missing knowledge is never good news.
 func (o observation) status() string {
-	if o == healthy {
+	if o == healthy || o == listening {
 		return api.HealthPassing
 	}
 	return api.HealthCritical
@@ -41,6 +45,8 @@ func (o observation) output(container string) string {
 	switch o {
 	case none:
 		return name + "has no ECS health status"
+	case listening:
+		return name + "serves at its port and has no ECS health status yet"
 	case missing:
 		return name + "is not in the task metadata"
 	case stopped:
@@ -52,8 +58,9 @@ func (o observation) output(container string) string {
 	}
 }
 
-// observe looks one container up in a valid metadata answer.
-func observe(containers []workload.Container, name string) observation {
+// observe looks one container up in a valid metadata answer. serving are the
+// containers that serve, of those for which that counts.
+func observe(containers []workload.Container, name string, serving []string) observation {
 	for i := range containers {
 		c := &containers[i]
 		if c.Name != name {
@@ -62,7 +69,13 @@ func observe(containers []workload.Container, name string) observation {
 		if c.KnownStatus == string(stopped) || c.DesiredStatus == string(stopped) {
 			return stopped
 		}
-		return observation(c.Health.Status)
+		if c.Health.Status == "" && slices.Contains(serving, name) {
+			return listening
+		}
+		if seen := observation(c.Health.Status); seen != listening {
+			return seen
+		}
+		return none // no word of ECS
 	}
 	return missing
 }
@@ -87,10 +100,10 @@ type change struct {
 // diff compares a valid metadata answer with what was last written, by check
 // ID, and returns the writes to make in the order of checks. It returns nil
 // when there is nothing to do, which is the case on nine ticks of ten.
-func diff(now time.Time, checks []workload.SyncCheck, containers []workload.Container, last map[string]written) []change {
+func diff(now time.Time, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
-		seen := observe(containers, check.Container)
+		seen := observe(containers, check.Container, serving)
 		before, ok := last[check.ID]
 		switch {
 		case !ok:

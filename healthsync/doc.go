@@ -1,7 +1,7 @@
 // Package healthsync copies the ECS health of a task's containers into Consul
 // TTL checks, and takes the task out of traffic when it ends.
 //
-// Flow: 1. wait for the service token and the first metadata answer; 2. each
+// Flow: 1. wait for mesh-init, the service token and the first metadata answer; 2. each
 // second read the metadata and let diff say which checks to write: those that
 // changed and those whose TTL wants a refresh; 3. write them; 4. on SIGTERM or
 // SIGINT write critical for all checks, with retries, or deregister the services

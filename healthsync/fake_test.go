@@ -275,6 +275,7 @@ type rig struct {
 	log      *bytes.Buffer
 	// awaitStart is what mesh-init has come to.
 	awaitStart func(context.Context) error
+	serves     func(ctx context.Context, port int, path string) error
 
 	cancel context.CancelCauseFunc
 	done   chan struct{}
@@ -339,6 +340,7 @@ func (r *rig) run() {
 		defer close(r.done)
 		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore}, Deps{
 			AwaitStart: r.awaitStart,
+			Serves:     r.serves,
 			Metadata:   r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
 			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 				return r.servers.do(ctx, w.ID+" with "+token)

@@ -61,6 +61,9 @@ type Deps struct {
 	// AwaitStart returns nil when mesh-init has registered the task and written its
 	// files, and an error when it has failed.
 	AwaitStart func(context.Context) error
+	// Serves returns nil when the task serves at the port of loopback now: accepts a
+	// connection, or, with a path, answers an HTTP GET with a 2xx status.
+	Serves func(ctx context.Context, port int, path string) error
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
@@ -85,6 +88,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
+		startup:   newStartup(o.Config, d.Serves),
 	}
 	switch err := s.AwaitStart(ctx); {
 	case err != nil && ctx.Err() != nil:
@@ -124,6 +128,7 @@ type syncer struct {
 	last      map[string]written
 	failing   map[string]retry.Class
 	unsettled map[string]time.Time
+	startup   startup
 	// blind says that the last metadata read failed.
 	blind bool
 	// clientEnded says that the Consul client's container has stopped, while we

@@ -17,10 +17,11 @@ func (s *syncer) loop(ctx context.Context) {
 		<-ctx.Done()
 		return
 	}
-	tick := time.NewTicker(Tick)
-	defer tick.Stop()
 	s.pass(ctx, s.first.Containers)
 	s.first = workload.Task{}
+	pause := s.startup.pause()
+	tick := time.NewTicker(pause)
+	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
@@ -33,6 +34,10 @@ func (s *syncer) loop(ctx context.Context) {
 		}
 		if s.noteFetch(err); err == nil {
 			s.pass(ctx, task.Containers)
+		}
+		if next := s.startup.pause(); next != pause {
+			pause = next
+			tick.Reset(pause)
 		}
 	}
 }
@@ -53,8 +58,9 @@ func (s *syncer) noteFetch(err error) {
 
 // pass brings the checks in line with a valid metadata answer.
 func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
+	serving := s.startup.serving(ctx, containers)
 	now := time.Now()
-	changes := diff(now, s.w.SyncChecks, containers, s.last)
+	changes := diff(now, s.w.SyncChecks, containers, serving, s.last)
 	if len(changes) == 0 {
 		return
 	}

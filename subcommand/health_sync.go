@@ -3,6 +3,10 @@ package subcommand
 import (
 	"context"
 	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -29,6 +33,9 @@ metadata every second and writes the ECS health of each
 container in healthSyncContainers to its Consul check: passing for HEALTHY,
 critical for everything else. Only changes are written, and a refresh every
 10 s; without an update the check turns critical by itself after 30 s.
+
+With healthSync.startup, a container that serves at service.port is passing, too,
+until its ECS health check has its first result.
 
 On TERM or INT all checks become critical and stay so, then the task's tokens
 are logged out: service-token, and client-token unless client-token.owner
@@ -99,6 +106,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 			}
 			return meshinit.Gate{Dir: cfg.BootstrapDir, Metadata: metadata, Limit: limit, Log: inv.Log}.Wait(ctx)
 		},
+		Serves: serves,
 		// The servers' client is made when it is needed: health does not depend on
 		// it.
 		LogOut: func(ctx context.Context, secret string) error {
@@ -118,4 +126,32 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 		Classify: consulutil.Classify,
 		Log:      inv.Log,
 	})
+}
+
+// serves looks at a port of loopback, with a path by HTTP.
+func serves(ctx context.Context, port int, path string) error {
+	address := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
+	if path == "" {
+		var dialer net.Dialer
+		conn, err := dialer.DialContext(ctx, "tcp", address)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+path, nil)
+	if err != nil {
+		return err
+	}
+	// Not the default transport: a proxy from the environment must not come between,
+	// nor an idle connection stay open. A redirect is no 2xx status.
+	resp, err := (&http.Transport{DisableKeepAlives: true}).RoundTrip(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 {
+		return fmt.Errorf("GET %s: status %d", req.URL, resp.StatusCode)
+	}
+	return nil
 }

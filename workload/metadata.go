@@ -11,6 +11,8 @@ import (
 
 // Values of the metadata endpoint that we act on.
 const (
+	// StatusRunning is the status of a container that has started.
+	StatusRunning = "RUNNING"
 	// StatusStopped is the last status of a container.
 	StatusStopped = "STOPPED"
 	// HealthHealthy is the only good container health.
