@@ -186,7 +186,9 @@ func (w *waiter) noteMissing(now time.Time) error {
 	if elapsed := now.Sub(w.progress); elapsed >= w.Limit {
 		return fmt.Errorf("gave up after %s: still missing: %s", now.Sub(w.start).Round(time.Millisecond), w.missing)
 	}
-	if w.logged.IsZero() || now.Sub(w.logged) >= gateLogPause {
+	// The first line waits for the metadata, if that answers, to name the true reason.
+	first := w.logged.IsZero() && (w.task.TaskARN != "" || now.Sub(w.start) >= taskPause)
+	if first || !w.logged.IsZero() && now.Sub(w.logged) >= gateLogPause {
 		w.Log.Info("waiting", logkey.Missing, w.missing, logkey.Elapsed, now.Sub(w.start).Round(time.Millisecond))
 		w.logged = now
 	}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -15,11 +16,11 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// local is the policy towards what is in the same task, with this run's limit.
+// local is the policy towards what is in the same task, with this run's limit. The
+// agent starts at the same time, and every pause delays the task's first request: it
+// is asked every 20 ms until it listens, and soon again while it joins.
 func (r *run) local() retry.Policy {
-	p := retry.LocalAgent()
-	p.Limit = r.Limit
-	return p
+	return retry.Policy{Base: 50 * time.Millisecond, Max: 250 * time.Millisecond, Unreachable: 20 * time.Millisecond, Limit: r.Limit}
 }
 
 func (r *run) checkDir(context.Context) error {

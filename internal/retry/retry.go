@@ -61,6 +61,9 @@ type Policy struct {
 	// Constant keeps every pause at Base +-20 % instead of doubling with full
 	// jitter.
 	Constant bool
+	// Unreachable shortens the pauses after connections that were not made to at most
+	// this, for a peer in the same task; zero does not.
+	Unreachable time.Duration
 	// Limit bounds the whole operation; zero leaves that to the context.
 	Limit time.Duration
 }
@@ -96,7 +99,11 @@ func (p Policy) Pause(attempt int) time.Duration {
 func (p Policy) pause(class Class, attempt int) time.Duration {
 	switch class {
 	case Unreachable:
-		return upperHalf(doubled(unreachableBase, unreachableMax, attempt))
+		pause := doubled(unreachableBase, unreachableMax, attempt)
+		if p.Unreachable > 0 {
+			pause = min(pause, p.Unreachable)
+		}
+		return upperHalf(pause)
 	case NotYet:
 		return upperHalf(doubled(notYetBase, notYetMax, attempt))
 	case NoFile:

@@ -157,6 +157,10 @@ func TestPauseOfAClassIsBounded(t *testing.T) {
 			if got := Remote().pause(c.class, c.attempt); got < c.min || got > c.max {
 				t.Fatalf("class %d, attempt %d: pause %s, want %s to %s", c.class, c.attempt, got, c.min, c.max)
 			}
+			peer := Policy{Base: time.Second, Max: time.Second, Unreachable: 20 * time.Millisecond}
+			if got := peer.pause(c.class, c.attempt); c.class == Unreachable && (got < 10*time.Millisecond || got > 20*time.Millisecond) {
+				t.Fatalf("attempt %d in the same task: pause %s", c.attempt, got)
+			}
 		}
 	}
 }
