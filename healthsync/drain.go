@@ -170,7 +170,7 @@ func (w *criticalWrite) once(ctx context.Context) error {
 	return err
 }
 
-// refused says that nobody listens at the agent's address or socket.
+// refused reports that no process listens at the agent's address or socket.
 func refused(err error) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT)
 }

@@ -39,7 +39,7 @@ func (l *lab) task(t *testing.T) {
 	network := "--network=container:" + pause
 	l.Run(t, "run", "-d", "--label", l.ID, network, consul, "agent", "-dev", "-log-level=warn")
 
-	const binary, bootstrap = "consul/consul-ecs 0755 ", "consul/envoy-bootstrap.json "
+	const binary, bootstrap, status = "consul/consul-ecs 0755 ", "consul/envoy-bootstrap.json ", "consul/mesh-init.json 0644 "
 	owner := func(of string) string { return "consul 0755 " + of }
 	for i, c := range []struct {
 		name, first string // who mounts the volume first
@@ -50,17 +50,17 @@ func (l *lab) task(t *testing.T) {
 		want        []string
 	}{
 		{"ours first", l.image, "5996", nil, false, "5995",
-			[]string{owner("5996:5996"), binary + "5996:5996", bootstrap + "0444 5996:5996"}},
+			[]string{owner("5996:5996"), binary + "5996:5996", bootstrap + "0444 5996:5996", status + "5996:5996"}},
 		{"ours first, mesh-init as root", l.image, "0", nil, false, "5995",
-			[]string{owner("5996:5996"), binary + "0:0", bootstrap + "0444 0:0"}},
+			[]string{owner("5996:5996"), binary + "0:0", bootstrap + "0444 0:0", status + "0:0"}},
 		{"empty, mesh-init as root", "", "0", nil, false, "5995",
-			[]string{owner("0:0"), binary + "0:0", bootstrap + "0444 0:0"}},
+			[]string{owner("0:0"), binary + "0:0", bootstrap + "0444 0:0", status + "0:0"}},
 		{"theirs first, mesh-init as root", proxy, "0", nil, false, "5995",
-			[]string{owner("1000:1000"), binary + "0:0", bootstrap + "0444 0:0", "consul/theirs 0644 1000:1000"}},
+			[]string{owner("1000:1000"), binary + "0:0", bootstrap + "0444 0:0", status + "0:0", "consul/theirs 0644 1000:1000"}},
 		{"a token, ours first", l.image, "5996:5996", nil, true, "5995:5996",
-			[]string{owner("5996:5996"), binary + "5996:5996", bootstrap + "0640 5996:5996"}},
+			[]string{owner("5996:5996"), binary + "5996:5996", bootstrap + "0640 5996:5996", status + "5996:5996"}},
 		{"a token, theirs first", proxy, "0", []string{"-file-group", "consul-ecs"}, true, "5995:5996",
-			[]string{owner("1000:1000"), binary + "0:0", bootstrap + "0640 0:5996", "consul/theirs 0644 1000:1000"}},
+			[]string{owner("1000:1000"), binary + "0:0", bootstrap + "0640 0:5996", status + "0:0", "consul/theirs 0644 1000:1000"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

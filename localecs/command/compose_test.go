@@ -47,7 +47,7 @@ func TestExampleIsUpToDate(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	const warning = "localecs compose: warning: ../hello-mesh/web.json: $.containerDefinitions[1].restartPolicy.restartAttemptPeriod: "
-	if !strings.HasPrefix(got.stderr, warning) || strings.Count(got.stderr, "\n") != 2 {
+	if !strings.HasPrefix(got.stderr, warning) || strings.Count(got.stderr, "\n") != 4 {
 		t.Errorf("warnings %s", got.stderr)
 	}
 	made, err := os.ReadFile(file)
