@@ -76,13 +76,13 @@ func TestEndToEndChecksCanFail(t *testing.T) {
 - start: [api-1]
 - await: {service: api, passing: 1, within: 60s}
 - kill: {task: api-1, container: consul-client, process: consul}
-- await: {task: api-1, stopped: true, within: 20s}
+- await: {task: api-1, stopped: true, within: 40s}
 `, func(t *testing.T, name, text string) string {
 			if name == "api.json" {
 				return withoutHealthSync(t, text)
 			}
 			return text
-		}, []string{"step 4: await task api-1 to stop by itself within 20s: still in Consul after ", "of iam-ecs-service-token"}},
+		}, []string{"step 4: await task api-1 to stop by itself within 40s: still in Consul after ", "of iam-ecs-service-token"}},
 		"an agent that does not leave": {`
 - start: [api-1]
 - await: {service: api, passing: 1, within: 60s}
