@@ -2,6 +2,7 @@ package clientagent
 
 import (
 	"context"
+	"errors"
 	"os"
 	"syscall"
 	"time"
@@ -13,21 +14,19 @@ import (
 
 // attend stays with the agent until it ends and returns its exit code. The
 // first TERM or INT starts the end; every later one changes nothing, because
-// consul takes a second one as an order to die at once.
+// consul takes a second one as an order to end at once.
 func (r *run) attend(ctx context.Context, child Child) int {
-	ctx, stopWaiting := context.WithCancel(ctx)
-	defer stopWaiting()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	ended := make(chan int, 1)
 	go func() { ended <- child.Wait() }()
-	stopped := make(chan struct{})
-	now, alone := serving, false
+	now, known := serving, stage{}
+	changes := make(chan stage)
 	var wake <-chan time.Time
 	for {
 		select {
 		case code := <-ended:
-			r.left = now == leaving && code == 0
-			r.logEnd(now, code)
-			return code
+			return r.ended(now, code)
 		case sig := <-r.Signals:
 			if !ends(sig) {
 				r.send(child.Signal, sig)
@@ -36,29 +35,53 @@ func (r *run) attend(ctx context.Context, child Child) int {
 			if now == serving {
 				r.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
 				r.told, now = time.Now(), waiting
-				go r.awaitSiblings(ctx, stopped)
+				cancel = r.await(ctx, changes, stage{alone: true}, r.awaitSiblings)
 			}
-		case <-stopped:
-			stopped, alone = nil, true
+		case known = <-changes:
 		case <-wake:
 		}
-		if now == serving {
-			continue
-		}
 		since := time.Since(r.told)
-		if next := r.schedule.next(now, since, alone); next != now {
-			stopWaiting()
-			now = next
+		if then := next(r.budget, now, since, known); then != now {
+			cancel()
+			if now = then; now == leaving {
+				cancel = r.await(ctx, changes, stage{alone: true, left: true}, r.awaitLeft)
+			}
 			r.enter(now, child)
 		}
 		wake = nil
-		if rest, bounded := r.schedule.rest(now, since); bounded {
-			wake = time.After(rest)
+		if at, bounded := deadline(r.budget, now); bounded {
+			wake = time.After(at - since)
 		}
 	}
 }
 
-// logEnd says how the agent ended: without our word, it says itself why.
+// ended records how the agent ended. A second TERM makes its exit code 1, though it
+// has left.
+func (r *run) ended(p phase, code int) int {
+	if p == exiting && code == 1 {
+		code = 0
+	}
+	r.left = (p == leaving || p == exiting) && code == 0
+	r.logEnd(p, code)
+	return code
+}
+
+// await sends then when wait has succeeded.
+func (r *run) await(ctx context.Context, changes chan<- stage, then stage, wait func(context.Context) error) context.CancelFunc {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		if wait(ctx) != nil {
+			return
+		}
+		select {
+		case changes <- then:
+		case <-ctx.Done():
+		}
+	}()
+	return cancel
+}
+
+// logEnd logs how the agent ended; one that was not asked to has logged why itself.
 func (r *run) logEnd(p phase, code int) {
 	if p == serving || p == waiting {
 		r.Log.Error("consul agent exited unexpectedly; see its last lines", logkey.ExitCode, code)
@@ -67,12 +90,15 @@ func (r *run) logEnd(p phase, code int) {
 	r.Log.Info("agent ended", logkey.ExitCode, code)
 }
 
-// enter does what a phase begins with.
+// enter does what a phase starts with.
 func (r *run) enter(p phase, child Child) {
 	since := time.Since(r.told).Round(time.Millisecond)
 	switch p {
 	case leaving:
-		r.Log.Info("telling the agent to leave", logkey.Elapsed, since)
+		r.Log.Info("asking the agent to leave", logkey.Elapsed, since)
+		r.send(child.Signal, syscall.SIGTERM)
+	case exiting:
+		r.Log.Info("the servers know that the agent has left, terminating it", logkey.Elapsed, since)
 		r.send(child.Signal, syscall.SIGTERM)
 	case killed:
 		r.Log.Warn("agent has not left in time, killing it", logkey.Elapsed, since)
@@ -86,11 +112,34 @@ func (r *run) send(signal func(syscall.Signal) error, sig os.Signal) {
 	}
 }
 
-// awaitSiblings closes stopped when all other containers have.
-func (r *run) awaitSiblings(ctx context.Context, stopped chan<- struct{}) {
+// awaitSiblings returns nil when all other containers have stopped.
+func (r *run) awaitSiblings(ctx context.Context) error {
 	siblings := func(t workload.Task) []workload.Container { return t.Siblings(r.Ignore) }
-	if _, err := tmds.AwaitStopped(ctx, r.Log, r.Metadata.Task, tmds.AwaitPause, siblings); err == nil {
+	_, err := tmds.AwaitStopped(ctx, r.Log, r.Metadata.Task, tmds.AwaitPause, siblings)
+	if err == nil {
 		r.Log.Info("all other containers have stopped")
-		close(stopped)
+	}
+	return err
+}
+
+// awaitLeft returns nil exitDelay after the servers have removed the node of the
+// leaving agent. With an error the agent ends by itself.
+func (r *run) awaitLeft(ctx context.Context) error {
+	id, err := r.nodeID()
+	if err == nil && (id == "" || r.Config.ConsulHTTPAddr == "") {
+		err = errors.New("its node ID or the servers' address is not known")
+	}
+	if err == nil {
+		err = r.NodeRemoved(ctx, id, r.token.Secret)
+	}
+	if err != nil {
+		r.Log.Debug("cannot observe that the servers know of the agent's leave", logkey.Node, id, logkey.Error, err)
+		return err
+	}
+	select {
+	case <-time.After(exitDelay):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

@@ -21,6 +21,9 @@ type Ports struct {
 	// Deregister takes a node with all its services out of the servers' catalog,
 	// by its ID; a node that is not there is no error.
 	Deregister func(ctx context.Context, nodeID, secret string) error
+	// NodeRemoved returns nil when the servers have removed a node from their
+	// catalog, by its ID; an error when that cannot be observed.
+	NodeRemoved func(ctx context.Context, nodeID, secret string) error
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
 	// Signals are those sent to us, from before Run.
@@ -56,7 +59,7 @@ type Child interface {
 // *retry.PermanentError (refused) or anything else (gave up, or a signal).
 // Whatever it is, the tokens of this run and of an earlier one are logged out.
 func Run(ctx context.Context, o Options, p Ports) error {
-	r := &run{Options: o, Ports: p, schedule: plan(o.StopTimeout)}
+	r := &run{Options: o, Ports: p, budget: workload.NewStopBudget(o.StopTimeout)}
 	code, err := r.run(ctx)
 	r.end(ctx)
 	if err == nil && code != cli.ExitOK {
@@ -69,7 +72,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 type run struct {
 	Options
 	Ports
-	schedule schedule
+	budget workload.StopBudget
 
 	task workload.Task
 	// address is where the agent binds.
@@ -78,14 +81,14 @@ type run struct {
 	session Session
 	// token is this run's, or before the login that of an earlier run.
 	token consulutil.Token
-	// writing says that the volume has proven fit, so that there may be files
+	// writing reports that the volume has been checked, so that there may be files
 	// of ours.
 	writing bool
 	// command is the agent's.
 	command []string
 	// started is when the agent was, and told when the first TERM or INT came.
 	started, told time.Time
-	// left says that the agent left when it was told to.
+	// left reports that the agent left when it was asked to.
 	left bool
 }
 
@@ -125,5 +128,5 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 }
 
-// ends reports whether the signal wants us to end.
+// ends reports whether the signal asks for the end.
 func ends(sig os.Signal) bool { return sig == syscall.SIGTERM || sig == syscall.SIGINT }

@@ -5,11 +5,11 @@
 // Flow: 1. check everything that costs no token; 2. read the task metadata; 3.
 // log in, wait until the token is known everywhere, write marker and token; 4.
 // write the agent's configuration and start it; 5. on TERM wait for the other
-// containers, tell the agent to leave, wait for that; 6. deregister an agent that
-// died, and log out, on every path.
+// containers, let the agent leave, end it as soon as the servers know; 6. deregister
+// an agent that died, and log out, on every path.
 //
 // Owns: client-token and its marker, the agent's process, the order at the end.
 // Never does: reach Consul through the agent, or take unreadable metadata for
 // stopped containers.
-// Start reading at: Run, then schedule.next.
+// Start reading at: Run, then next.
 package clientagent

@@ -85,7 +85,7 @@ func (r *run) logoutService(ctx context.Context) {
 // logout when no signal has asked for the end, since KILL may then come any time.
 func (r *run) logOutTime() time.Duration {
 	if r.told.IsZero() {
-		return min(consulutil.LogoutLimit, r.schedule.done)
+		return min(consulutil.LogoutLimit, r.budget.ClientLogout)
 	}
-	return r.schedule.done - time.Since(r.told)
+	return r.budget.ClientLogout - time.Since(r.told)
 }

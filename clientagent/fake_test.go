@@ -99,7 +99,10 @@ type session struct {
 	login, replicated error
 	logout            func(secret string) error
 	deregister        error
-	params            consulutil.LoginParams
+	// removed is how long the servers take to remove the node; 0 means that they
+	// cannot be asked.
+	removed time.Duration
+	params  consulutil.LoginParams
 }
 
 var errHang = errors.New("hang")
@@ -134,6 +137,20 @@ func (s *session) Deregister(ctx context.Context, id, secret string) error {
 	return answer(ctx, s.deregister)
 }
 
+// NodeRemoved is not the login's, but with its token.
+func (s *session) NodeRemoved(ctx context.Context, id, secret string) error {
+	if s.removed == 0 {
+		return errFault
+	}
+	select {
+	case <-time.After(s.removed):
+		s.add("removed %s for %s", id, secret)
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 func answer(ctx context.Context, err error) error {
 	if errors.Is(err, errHang) {
 		<-ctx.Done()
@@ -147,9 +164,12 @@ type child struct {
 	*history
 	// leave is how long after TERM it ends, with code; never when negative.
 	leave time.Duration
-	code  int
-	once  sync.Once
-	ended chan int
+	// stubborn makes a second TERM change nothing; else it ends with 1.
+	stubborn bool
+	leaving  bool
+	code     int
+	once     sync.Once
+	ended    chan int
 }
 
 func (c *child) Wait() int {
@@ -162,9 +182,13 @@ func (c *child) end(code int) { c.once.Do(func() { c.ended <- code }) }
 
 func (c *child) Signal(sig syscall.Signal) error {
 	c.add("signal %s", sig)
-	if sig == syscall.SIGTERM && c.leave >= 0 {
+	switch {
+	case sig == syscall.SIGTERM && c.leaving && !c.stubborn:
+		c.end(1)
+	case sig == syscall.SIGTERM && c.leave >= 0:
 		time.AfterFunc(c.leave, func() { c.end(c.code) })
 	}
+	c.leaving = c.leaving || sig == syscall.SIGTERM
 	return nil
 }
 
@@ -241,7 +265,8 @@ func (r *rig) run() {
 			Metadata: r.metadata,
 			Session:  func(workload.Task, hclog.Logger) Session { return r.session },
 
-			Deregister: r.session.Deregister,
+			Deregister:  r.session.Deregister,
+			NodeRemoved: r.session.NodeRemoved,
 			Start: func(args []string) (Child, error) {
 				if r.startErr != nil {
 					return nil, r.startErr

@@ -179,3 +179,67 @@ func TestServersOutOfReachLeaveTimeForTheToken(t *testing.T) {
 		}
 	})
 }
+
+// TestAgentEndsWhenTheServersKnowOfItsLeave: consul would stay for its propagation
+// delay of 3 s. An agent that had ended before the servers knew would fail.
+func TestAgentEndsWhenTheServersKnowOfItsLeave(t *testing.T) {
+	t.Parallel()
+	const end = "log out secret-1"
+	for name, tt := range map[string]struct {
+		removed time.Duration
+		change  func(*rig)
+		code    int
+		want    []string
+	}{
+		"the servers know soon": {removed: 800 * time.Millisecond, want: []string{
+			"800ms removed id-1 for secret-1", "1.3s signal terminated", "1.3s agent ended 1", "1.3s deregister id-1 with secret-1", "1.3s " + end}},
+		"the servers know late": {removed: 2800 * time.Millisecond, want: []string{
+			"2.8s removed id-1 for secret-1", "3s agent ended 0", "3s deregister id-1 with secret-1", "3s " + end}},
+		"the servers do not know": {removed: time.Hour, want: []string{
+			"3s agent ended 0", "3s deregister id-1 with secret-1", "3s " + end}},
+		"the servers cannot be asked": {want: []string{
+			"3s agent ended 0", "3s deregister id-1 with secret-1", "3s " + end}},
+		"the address of the servers is not known": {
+			removed: time.Second, change: func(r *rig) { r.options.Config.ConsulHTTPAddr = "" }, want: []string{
+				"3s agent ended 0", "3s " + end}},
+		"the second TERM changes nothing": {
+			removed: time.Second, change: func(r *rig) { r.child.stubborn, r.child.leave = true, -1 }, code: 137, want: []string{
+				"1s removed id-1 for secret-1", "1.5s signal terminated", "27.5s signal killed to the group", "27.5s agent ended 137",
+				"27.5s deregister id-1 with secret-1", "27.5s " + end}},
+		"the agent fails after the second TERM": {
+			removed: time.Second, change: func(r *rig) { r.child.code, r.child.stubborn, r.child.leave = 2, true, 2*time.Second }, code: 2, want: []string{
+				"1s removed id-1 for secret-1", "1.5s signal terminated", "2s agent ended 2", "2s deregister id-1 with secret-1", "2s " + end}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			orphan(t, nil, func(r *rig) {
+				r.session.removed = tt.removed
+				if tt.change != nil {
+					tt.change(r)
+				}
+				r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
+				r.signals <- syscall.SIGTERM
+				if code := cli.ExitCode(r.wait()); code != tt.code {
+					t.Errorf("exit code %d, want %d", code, tt.code)
+				}
+				r.wantHistory(append([]string{"0s signal terminated"}, tt.want...)...)
+			})
+		})
+	}
+}
+
+// TestServersAreNotAskedBeforeTheLeave: a node that is removed while other containers
+// run would end the agent that they need.
+func TestServersAreNotAskedBeforeTheLeave(t *testing.T) {
+	t.Parallel()
+	orphan(t, nil, func(r *rig) {
+		r.session.removed = time.Second
+		r.signals <- syscall.SIGTERM
+		r.pass(10 * time.Second)
+		r.wantHistory()
+		r.stop("web", "sidecar-proxy", "consul-ecs-health-sync")
+		r.pass(time.Second)
+		r.wantHistory("10.25s signal terminated")
+		r.wait()
+	})
+}

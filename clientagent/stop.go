@@ -12,45 +12,48 @@ type phase int
 const (
 	serving phase = iota // no TERM yet
 	waiting              // TERM came; other containers may need the agent
-	leaving              // the agent was told to leave
-	killed               // it did not
+	leaving              // the agent got TERM, and leaves
+	exiting              // its leave is known to the servers; it got a second TERM
+	killed               // it did not end
 )
 
-// schedule says how long after TERM each phase ends at the latest.
-type schedule struct {
-	// siblings is for the other containers, leave for the agent, done for the
-	// logout.
-	siblings, leave, done time.Duration
+// exitDelay lies between the removal of the agent's node from the catalog, which
+// proves that the servers know of its leave, and the second TERM. The agent repeats
+// its leave every 200 ms to some of its peers meanwhile; the servers pass it on, too.
+// Without a second TERM consul stays for 3 s (serf's LeavePropagateDelay), whether
+// anything is left to do or not.
+const exitDelay = 500 * time.Millisecond
+
+// stage is what is known about the end besides the time.
+type stage struct {
+	// alone: all other containers have stopped.
+	alone bool
+	// left: the servers have known of the leave for exitDelay.
+	left bool
 }
 
-// plan shares the stop timeout out. A leave takes consul 3 to 4 s and has 7.5:
-// an agent that has not left stays in the catalog as failed, while a token that
-// was not logged out is the controller's.
-func plan(stop time.Duration) schedule {
-	reserve := min(workload.LeaveReserve, stop)
-	return schedule{siblings: stop - reserve, leave: stop - reserve/4, done: stop - reserve/20}
-}
-
-// rest is how long the phase may yet last, that long after TERM; bounded is
-// false when no time ends it.
-func (s schedule) rest(p phase, since time.Duration) (rest time.Duration, bounded bool) {
+// deadline is when the phase ends at the latest, counted from TERM; bounded is false
+// when no time ends it.
+func deadline(b workload.StopBudget, p phase) (at time.Duration, bounded bool) {
 	switch p {
 	case waiting:
-		return s.siblings - since, true
-	case leaving:
-		return s.leave - since, true
+		return b.Leave, true
+	case leaving, exiting:
+		return b.KillAgent, true
 	}
 	return 0, false
 }
 
-// next is the phase after p, that long after TERM; alone says that all other
-// containers are known to have stopped. There is no way back.
-func (s schedule) next(p phase, since time.Duration, alone bool) phase {
-	switch {
-	case p == waiting && (alone || since >= s.siblings):
+// next is the phase after p, that long after TERM. There is no way back.
+func next(b workload.StopBudget, p phase, since time.Duration, s stage) phase {
+	at, bounded := deadline(b, p)
+	switch over := bounded && since >= at; {
+	case p == waiting && (s.alone || over):
 		return leaving
-	case p == leaving && since >= s.leave:
+	case over:
 		return killed
+	case p == leaving && s.left:
+		return exiting
 	}
 	return p
 }

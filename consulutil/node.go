@@ -6,10 +6,14 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
+
+// nodePause lies between two reads of AwaitNodeRemoved.
+const nodePause = 200 * time.Millisecond
 
 // ErrNodeChanged is returned for a node that is not what was read any more; read it
 // again. Classify gives retry.Retry for it.
@@ -32,6 +36,31 @@ func DeregisterNode(ctx context.Context, c *api.Client, id, partition, secret st
 		return &retry.PermanentError{Err: fmt.Errorf(`read node %s: Consul hides it from the token; give the token a policy with: node_prefix "" { policy = "write" }`, id)}
 	}
 	return nil
+}
+
+// AwaitNodeRemoved returns nil when the node with that ID has been removed from the
+// catalog, which held it at the call. A node that is not there, or hidden from the
+// token, at the call is an error: its removal cannot be observed.
+//
+// It polls: a blocking query does not return when its node is removed.
+func AwaitNodeRemoved(ctx context.Context, c *api.Client, id, partition, secret string) error {
+	options := (&api.QueryOptions{Token: secret, Partition: partition}).WithContext(ctx)
+	for seen := false; ; seen = true {
+		found, meta, err := c.Catalog().NodeServiceList(id, options)
+		switch present := found != nil && found.Node != nil && found.Node.ID == id; {
+		case err != nil:
+			return fmt.Errorf("read node %s: %w", id, err)
+		case !present && seen && !meta.ResultsFilteredByACLs:
+			return nil
+		case !present:
+			return fmt.Errorf("read node %s: not in the catalog, or hidden from the token", id)
+		}
+		select {
+		case <-time.After(nodePause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 // RemoveNode removes a node that was read before from the catalog, with all of its

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
@@ -149,5 +150,61 @@ func TestDeregisterNodeReadsNoOtherNode(t *testing.T) {
 	}
 	if want := []string{"GET /v1/catalog/node-services/" + id}; !slices.Equal(asked, want) {
 		t.Errorf("asked %q, want %q", asked, want)
+	}
+}
+
+func TestAwaitNodeRemoved(t *testing.T) {
+	t.Parallel()
+	admin := client(t, secured, secured.Token)
+	anonymous := client(t, secured, "")
+	id := uuid.New().String()
+	addNode(t, admin, "node-awaited", id)
+	read := grant(t, admin, `node_prefix "node-awaited" { policy = "read" }`)
+	result := make(chan error, 1)
+	go func() { result <- AwaitNodeRemoved(t.Context(), anonymous, id, "", read) }()
+
+	// A change of the node wakes the query up and is no removal.
+	for _, service := range []string{"one", "two"} {
+		_, err := admin.Catalog().Register(&api.CatalogRegistration{
+			Node: "node-awaited", ID: id, Address: "192.0.2.1", Service: &api.AgentService{ID: service, Service: service}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-result:
+			t.Fatalf("returned %v while the node is there", err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if _, err := admin.Catalog().Deregister(&api.CatalogDeregistration{Node: "node-awaited"}, nil); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-result:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("the removal was not noticed")
+	}
+}
+
+// TestAwaitNodeRemovedNeedsTheNode: what is not there, or hidden, at the call, proves
+// no removal.
+func TestAwaitNodeRemovedNeedsTheNode(t *testing.T) {
+	t.Parallel()
+	admin := client(t, secured, secured.Token)
+	id := uuid.New().String()
+	addNode(t, admin, "node-hidden", id)
+	for name, tt := range map[string]struct{ id, secret string }{
+		"absent": {uuid.New().String(), secured.Token},
+		"hidden": {id, grant(t, admin, `node_prefix "another" { policy = "read" }`)},
+	} {
+		if err := AwaitNodeRemoved(t.Context(), client(t, secured, ""), tt.id, "", tt.secret); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if err := AwaitNodeRemoved(t.Context(), newClient(t, Options{Address: "127.0.0.1:1"}), id, "", ""); Classify(err) != retry.Unreachable {
+		t.Errorf("without a server: %v", err)
 	}
 }

@@ -26,19 +26,18 @@ const (
 )
 
 // drain takes the task out of traffic: critical for all checks, then the
-// logouts, inside the stop timeout less a margin of a tenth. It knows no
-// other status than critical, and nothing runs after it.
+// logouts, inside the stop timeout. It knows no other status than critical, and
+// nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
-	start := time.Now()
-	budget := s.stop - s.stop/10
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget)
+	start, budget := time.Now(), workload.NewStopBudget(s.stop)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
-	criticals := budget
+	criticals := budget.HealthSync
 	if s.cfg.ConsulLogin.Enabled {
-		criticals = budget * 2 / 3
+		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)
-	s.awaitApplications(ctx, s.stop-workload.LogOutReserve-time.Since(start))
+	s.awaitApplications(ctx, budget.ServiceLogout-time.Since(start))
 	s.logOutAll(ctx)
 	return err
 }

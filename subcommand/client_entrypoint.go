@@ -36,9 +36,11 @@ CA certificates and the agent's configuration to the volume, and runs
 "consul agent" as its child.
 
 On TERM or INT the agent stays until all other containers have stopped, at most
-until 10 s before the stop timeout ends. Then it leaves, and the token is logged
-out last, and service-token if health-sync has not. Every other way out logs the token out too and removes client-token
-and client-token.owner; the CA certificates stay.
+until 10 s before the stop timeout ends. Then it leaves, and ends as soon as the
+servers at -consul-http-addr have removed its node, after 3 to 4 s when they cannot be
+asked. The token is logged out last, and service-token if health-sync has not done so.
+Every other way out logs the token out too and removes client-token and
+client-token.owner; the CA certificates stay.
 
 An agent that dies is taken out of the catalog with its services, unless it has
 run for a minute and its container has a restartPolicy: when ECS starts it again
@@ -158,6 +160,13 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 				return err
 			}
 			return consulutil.DeregisterNode(ctx, client, nodeID, options.Agent.Partition, secret)
+		},
+		NodeRemoved: func(ctx context.Context, nodeID, secret string) error {
+			client, err := servers()
+			if err != nil {
+				return err
+			}
+			return consulutil.AwaitNodeRemoved(ctx, client, nodeID, options.Agent.Partition, secret)
 		},
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(supervise.Command{Args: args}, inv.Log)

@@ -6,19 +6,54 @@ import (
 	"time"
 )
 
-// The end of a task. Every container has its stop timeout between TERM and
-// KILL; those that need each other share it out by these, which is why they
-// stand in one place.
-const (
-	// DefaultStopTimeout is ECS's own default of a container's stopTimeout.
-	DefaultStopTimeout = 30 * time.Second
-	// LeaveReserve is how long before KILL the agent leaves at the latest, and
-	// logs out its own token after that.
-	LeaveReserve = 10 * time.Second
-	// LogOutReserve is how long before KILL the service token is logged out at
-	// the latest: while the agent is still there.
-	LogOutReserve = 12 * time.Second
-)
+// DefaultStopTimeout is ECS's own default of a container's stopTimeout.
+const DefaultStopTimeout = 30 * time.Second
+
+// StopBudget is how the containers of a task share the time between TERM and KILL.
+// All times count from TERM, and each is a limit: what is done earlier ends earlier.
+type StopBudget struct {
+	// MinDelay is how long an automatic shutdown delay lasts at least, MaxDelay at
+	// most.
+	MinDelay, MaxDelay time.Duration
+	// Criticals is when health-sync stops trying to write critical, so that time is
+	// left for the logouts.
+	Criticals time.Duration
+	// ServiceLogout is when health-sync logs the service token out although
+	// applications may still run: before the agent leaves.
+	ServiceLogout time.Duration
+	// HealthSync is when health-sync ends.
+	HealthSync time.Duration
+	// Leave is when the agent leaves although other containers still run.
+	Leave time.Duration
+	// KillAgent is when an agent that has not left is killed.
+	KillAgent time.Duration
+	// ClientLogout is when client-entrypoint stops trying to log its tokens out.
+	ClientLogout time.Duration
+}
+
+// NewStopBudget divides a stop timeout. A leave takes consul 3 to 4 s and has 7.5 of
+// 30: an agent that has not left stays in the catalog as failed, while the controller
+// removes a token that was not logged out.
+func NewStopBudget(stop time.Duration) StopBudget {
+	const (
+		minDelay, maxDelay = time.Second, 5 * time.Second
+		logoutReserve      = 12 * time.Second
+		leaveReserve       = 10 * time.Second
+		exitReserve        = 3 * time.Second
+	)
+	healthSync := stop - min(exitReserve, stop/10)
+	reserve := min(leaveReserve, stop)
+	return StopBudget{
+		MinDelay:      min(minDelay, stop/6),
+		MaxDelay:      min(maxDelay, stop/6),
+		Criticals:     healthSync * 2 / 3,
+		ServiceLogout: max(0, stop-logoutReserve),
+		HealthSync:    healthSync,
+		Leave:         stop - reserve,
+		KillAgent:     stop - reserve/4,
+		ClientLogout:  stop - reserve/20,
+	}
+}
 
 // Applications are the containers of the task definition that are neither ours
 // nor named in ignore, in the metadata's order. A shutdown waits for them.
@@ -55,8 +90,8 @@ func (t Task) Restartable(name string) bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.RestartCount != nil })
 }
 
-// Ended reports whether the container has stopped for good. One that is not listed
-// has not: it may go by another name.
+// Ended reports whether the container has stopped and will not be restarted. One that is not
+// listed has not: it may have another name.
 func (t Task) Ended(name string) bool {
 	return slices.ContainsFunc(t.Containers, func(c Container) bool { return c.Name == name && c.Stopped() })
 }

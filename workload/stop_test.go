@@ -49,13 +49,53 @@ func TestRunningNamesWhatHasNotStopped(t *testing.T) {
 	}
 }
 
-// The logout of the service token comes before the agent leaves, and the agent
-// has time for its leave and its own logout.
-func TestTheEndOfATaskIsInOrder(t *testing.T) {
+func TestStopBudget(t *testing.T) {
 	t.Parallel()
-	logOut, leave := workload.DefaultStopTimeout-workload.LogOutReserve, workload.DefaultStopTimeout-workload.LeaveReserve
-	if logOut != 18*time.Second || leave != 20*time.Second {
-		t.Errorf("log-out after %s, leave after %s", logOut, leave)
+	const ms = time.Millisecond
+	for stop, want := range map[time.Duration]workload.StopBudget{
+		30 * time.Second: {
+			MinDelay: time.Second, MaxDelay: 5 * time.Second,
+			Criticals: 18 * time.Second, ServiceLogout: 18 * time.Second, HealthSync: 27 * time.Second,
+			Leave: 20 * time.Second, KillAgent: 27500 * ms, ClientLogout: 29500 * ms,
+		},
+		120 * time.Second: {
+			MinDelay: time.Second, MaxDelay: 5 * time.Second,
+			Criticals: 78 * time.Second, ServiceLogout: 108 * time.Second, HealthSync: 117 * time.Second,
+			Leave: 110 * time.Second, KillAgent: 117500 * ms, ClientLogout: 119500 * ms,
+		},
+		10 * time.Second: {
+			MinDelay: time.Second, MaxDelay: 10 * time.Second / 6,
+			Criticals: 6 * time.Second, HealthSync: 9 * time.Second,
+			KillAgent: 7500 * ms, ClientLogout: 9500 * ms,
+		},
+		2 * time.Second: {
+			MinDelay: 2 * time.Second / 6, MaxDelay: 2 * time.Second / 6,
+			Criticals: 1200 * ms, HealthSync: 1800 * ms,
+			KillAgent: 1500 * ms, ClientLogout: 1900 * ms,
+		},
+	} {
+		if d := cmp.Diff(want, workload.NewStopBudget(stop)); d != "" {
+			t.Errorf("%s: -want +got:\n%s", stop, d)
+		}
+	}
+}
+
+// The service token is logged out before the agent leaves, the agent has time for its
+// leave, and everything ends before KILL, whatever the stop timeout is.
+func TestStopBudgetIsInOrder(t *testing.T) {
+	t.Parallel()
+	for stop := time.Second; stop <= 10*time.Minute; stop += 700 * time.Millisecond {
+		b := workload.NewStopBudget(stop)
+		for _, order := range [][]time.Duration{
+			{0, b.MinDelay, b.MaxDelay, stop / 2},
+			{0, b.ServiceLogout, b.Leave, b.KillAgent, b.ClientLogout, stop - 1},
+			{0, b.Criticals, b.HealthSync, stop - 1},
+			{b.ServiceLogout, b.HealthSync},
+		} {
+			if !slices.IsSorted(order) {
+				t.Errorf("%s: %v of %+v", stop, order, b)
+			}
+		}
 	}
 }
 
