@@ -13,9 +13,9 @@ import (
 	"strings"
 )
 
-// drainPath makes Envoy tell the peers of its inbound connections to go away
+// drainPath makes Envoy ask the peers of its inbound connections to go away
 // ("connection: close", GOAWAY). Without graceful the listeners close at once
-// and refuse peers that have not heard of our end yet; without skip_exit they
+// and refuse peers that do not know of our end yet; without skip_exit they
 // close after Envoy's --drain-time-s, while the application may still drain.
 const drainPath = "/drain_listeners?inboundonly&graceful&skip_exit"
 
@@ -87,22 +87,33 @@ func parseAdmin(bootstrap []byte) (string, error) {
 // once. The function obeys its context and has no timeout of its own.
 func Drainer(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+address+drainPath, nil)
-		if err != nil {
+		if _, err := askAdmin(ctx, http.MethodPost, address, drainPath); err != nil {
 			return fmt.Errorf("drain inbound listeners: %w", err)
-		}
-		// Not the default transport: a proxy from the environment must not
-		// come between, nor an idle connection stay open.
-		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-		resp, err := client.Do(req)
-		if err != nil {
-			return fmt.Errorf("drain inbound listeners: %w", err)
-		}
-		defer resp.Body.Close()
-		body, _ := io.ReadAll(io.LimitReader(resp.Body, 200))
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("drain inbound listeners: envoy answered %s: %s", resp.Status, strings.TrimSpace(string(body)))
 		}
 		return nil
 	}
+}
+
+// adminAnswerLimit bounds what is read of an answer.
+const adminAnswerLimit = 64 << 10
+
+// askAdmin returns the answer of Envoy's admin endpoint.
+func askAdmin(ctx context.Context, method, address, path string) ([]byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, "http://"+address+path, nil)
+	if err != nil {
+		return nil, err
+	}
+	// Not the default transport: a proxy from the environment must not
+	// come between, nor an idle connection stay open.
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, adminAnswerLimit))
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("envoy answered %s: %.200s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	return body, err
 }

@@ -11,6 +11,8 @@ import (
 type appConfig struct {
 	// delay holds the first TERM back, if it is not zero.
 	delay time.Duration
+	// watched ends the delay when callers have gone.
+	watched bool
 	// compat never delivers the first TERM when there is no delay.
 	compat bool
 }
@@ -19,14 +21,14 @@ type appConfig struct {
 type appState int
 
 const (
-	appServing  appState = iota // no TERM yet
-	appDelaying                 // TERM is held back
-	appTold                     // TERM was delivered
+	appServing   appState = iota // no TERM yet
+	appDelaying                  // TERM is held back
+	appDelivered                 // TERM was delivered
 )
 
 // policy holds the first TERM back for the delay, then delivers it to the
 // process group. Everything else goes to the process at once, a second TERM
-// included: whoever sends it does not want to wait.
+// included: its sender does not want to wait.
 func (c appConfig) policy(s appState, e event) (appState, []action) {
 	switch e := e.(type) {
 	case signalled:
@@ -34,9 +36,13 @@ func (c appConfig) policy(s appState, e event) (appState, []action) {
 			return c.firstTerm()
 		}
 		return s, []action{forward(e)}
+	case callersGone:
+		if s == appDelaying {
+			return appDelivered, []action{info("callers have gone, terminating the application"), terminate{}}
+		}
 	case woke:
 		if s == appDelaying {
-			return appTold, []action{info("shutdown delay is over, terminating the application"), terminate{}}
+			return appDelivered, []action{info("shutdown delay is over, terminating the application"), terminate{}}
 		}
 	}
 	return s, nil
@@ -44,11 +50,15 @@ func (c appConfig) policy(s appState, e event) (appState, []action) {
 
 func (c appConfig) firstTerm() (appState, []action) {
 	switch {
+	case c.watched:
+		return appDelaying, []action{
+			info("got TERM, holding it back until callers have gone", logkey.Delay, c.delay), wake{c.delay}, awaitCallersGone{},
+		}
 	case c.delay > 0:
 		return appDelaying, []action{info("got TERM, holding it back", logkey.Delay, c.delay), wake{c.delay}}
 	case c.compat:
-		return appTold, []action{info("got TERM, not delivered: -compat without -shutdown-delay")}
+		return appDelivered, []action{info("got TERM, not delivered: -compat without -shutdown-delay")}
 	default:
-		return appTold, []action{info("got TERM, terminating the application"), terminate{}}
+		return appDelivered, []action{info("got TERM, terminating the application"), terminate{}}
 	}
 }

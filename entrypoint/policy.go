@@ -17,10 +17,11 @@ type (
 	signalled struct{ signal syscall.Signal }
 	// woke reports that the time of the last wake action has come.
 	woke struct{}
-	// taskStopping and appsStopped are the results of awaitTaskStopping and
-	// awaitAppsStopped.
+	// taskStopping, appsStopped and callersGone are the results of the await
+	// actions of the same name.
 	taskStopping struct{}
 	appsStopped  struct{}
+	callersGone  struct{}
 )
 
 func (started) event()      {}
@@ -28,6 +29,7 @@ func (signalled) event()    {}
 func (woke) event()         {}
 func (taskStopping) event() {}
 func (appsStopped) event()  {}
+func (callersGone) event()  {}
 
 // action is the output of a policy.
 type action interface{ action() }
@@ -41,9 +43,11 @@ type (
 	// drain asks Envoy to drain its inbound listeners, until that has worked.
 	drain struct{}
 	// awaitTaskStopping reads the task's metadata until ECS wants the task to
-	// stop, awaitAppsStopped until no application runs. Each replaces the other.
+	// stop, awaitAppsStopped until no application runs; awaitCallersGone asks Envoy
+	// until no caller is left. Each replaces the one before.
 	awaitTaskStopping struct{}
 	awaitAppsStopped  struct{}
+	awaitCallersGone  struct{}
 	// wake asks for a woke event; it replaces an earlier one.
 	wake struct{ after time.Duration }
 	// note is a log line.
@@ -60,6 +64,7 @@ func (kill) action()              {}
 func (drain) action()             {}
 func (awaitTaskStopping) action() {}
 func (awaitAppsStopped) action()  {}
+func (awaitCallersGone) action()  {}
 func (wake) action()              {}
 func (note) action()              {}
 

@@ -25,6 +25,8 @@ func show(acts []action) string {
 			words = append(words, "await task")
 		case awaitAppsStopped:
 			words = append(words, "await apps")
+		case awaitCallersGone:
+			words = append(words, "await callers")
 		case wake:
 			words = append(words, "wake "+a.after.String())
 		}
@@ -115,9 +117,22 @@ func TestAppPolicy(t *testing.T) {
 			{woke{}, "TERM"},
 			{intr(), "forward interrupt"},
 		}},
-		{"weakness 6: delay 0 delivers TERM at once", appConfig{}, []step{
+		{"delay 0 delivers TERM at once", appConfig{}, []step{
 			{term(), "TERM"},
 			{term(), "forward terminated"},
+		}},
+		{"callers end an automatic delay", appConfig{delay: 5 * time.Second, watched: true}, []step{
+			{term(), "wake 5s, await callers"},
+			{term(), "forward terminated"},
+			{callersGone{}, "TERM"},
+			{woke{}, ""},
+		}},
+		{"an automatic delay ends while callers still call", appConfig{delay: 5 * time.Second, watched: true}, []step{
+			{callersGone{}, ""},
+			{term(), "wake 5s, await callers"},
+			{intr(), "forward interrupt"},
+			{woke{}, "TERM"},
+			{callersGone{}, ""},
 		}},
 		{"-compat swallows TERM without a delay", appConfig{compat: true}, []step{
 			{term(), ""},

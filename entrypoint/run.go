@@ -73,6 +73,8 @@ type App struct {
 	Signals <-chan os.Signal
 	// Delay holds the first TERM back, if it is not zero.
 	Delay time.Duration
+	// Callers, if not nil, ends the delay when they have gone.
+	Callers *Callers
 	// Compat never delivers the first TERM when there is no Delay, as
 	// v0.6 did.
 	Compat bool
@@ -81,9 +83,9 @@ type App struct {
 
 // RunApp supervises an application until it ends and returns its exit code.
 func RunApp(ctx context.Context, a App) int {
-	config := appConfig{delay: a.Delay, compat: a.Compat}
+	config := appConfig{delay: a.Delay, watched: a.Callers != nil, compat: a.Compat}
 	var state appState
-	l := &loop{child: a.Child, signals: a.Signals, log: a.Log}
+	l := &loop{child: a.Child, signals: a.Signals, log: a.Log, callers: a.Callers}
 	return l.run(ctx, func(ev event) (acts []action) {
 		state, acts = config.policy(state, ev)
 		return acts
@@ -98,8 +100,9 @@ type loop struct {
 	metadata Metadata
 	drain    func(context.Context) error
 	ignore   []string
+	callers  *Callers
 
-	events    chan event         // from metadata
+	events    chan event         // from awaits
 	wake      <-chan time.Time   // nil when nothing is due
 	stopAwait context.CancelFunc // of the last await
 }
@@ -146,6 +149,8 @@ func (l *loop) do(ctx context.Context, a action) {
 		l.await(ctx, taskStopping{}, l.awaitTaskStopping)
 	case awaitAppsStopped:
 		l.await(ctx, appsStopped{}, l.awaitAppsStopped)
+	case awaitCallersGone:
+		l.await(ctx, callersGone{}, func(ctx context.Context) error { return l.callers.await(ctx, l.log) })
 	case wake:
 		l.wake = time.After(a.after)
 	case note:

@@ -2,20 +2,30 @@ package subcommand
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"time"
 
+	"github.com/meshtask/consul-ecs/awsutil/tmds"
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/supervise"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
+// appOptions are the flags of app-entrypoint.
+type appOptions struct {
+	level, dir, proxy, admin string
+	delay                    shutdownDelay
+	stop, limit              time.Duration
+	compat                   bool
+}
+
 func appEntrypointCommand() cli.Command {
-	var level, dir, proxy string
-	var delay, stop, limit time.Duration
-	var compat bool
+	o := appOptions{delay: shutdownDelay{auto: true}}
 	return cli.Command{
 		Synopsis: "Run an application and delay its shutdown",
 		Usage:    "app-entrypoint [flags] [--] command [args...]",
@@ -26,50 +36,97 @@ ports of upstreams that the application needs at once. ECS need not order the tw
 When mesh-init fails, this command ends with its message and exit code 3, and so
 it does on TERM during the wait.
 
-The first TERM is held back
-for the shutdown delay, so that the application serves until its peers
-know that the task ends; then it goes to the application's process group.
-Every other signal, a second TERM included, reaches the application at once.
-A delay that does not end before the container's stop timeout is warned about:
-ECS kills the application before it gets TERM.
+The first TERM is held back until callers have gone, so that none is refused; then it
+goes to the application's process group. Every other signal, a second TERM included,
+reaches the application at once.
+
+By default (-shutdown-delay auto), callers have gone when the public listener of the
+task's Envoy has seen no new connection and no new request of the mesh for 0.5 s, and
+at least 1.25 s after TERM: so long may it take until callers know what health-sync,
+which gets its TERM at the same time, has written to Consul. Connections that stay open
+and probes do not count. After 5 s, or a sixth of the stop timeout if that is less, TERM
+is delivered in any case. In a task without a proxy it is delivered at once. Callers
+that come in another way than through the proxy are not seen: give a time for them.
+
+A time does not depend on callers. One that does not end before the container's stop
+timeout is warned about: ECS kills the application before it gets TERM.
 The exit code is the application's, 128+n when signal n killed it, or 1 when it
 could not be started.
 
 Example:
   $ consul-ecs app-entrypoint -shutdown-delay 10s /app/server --port 9090`,
-		Flags: func(fs *flag.FlagSet) {
-			logLevelFlag(fs, &level)
-			fs.DurationVar(&delay, "shutdown-delay", 0, "time the first TERM is held back, such as 10s; 0 delivers it at once")
-			stopTimeoutFlag(fs, &stop)
-			fs.StringVar(&proxy, "await-proxy", "", "before the start, wait until these `addresses` of the proxy, <host>:<port> separated by commas, accept connections; usually 127.0.0.1:20000")
-			fs.StringVar(&dir, "dir", defaultDir, "the shared volume's `directory`, where -await-proxy finds out that mesh-init has failed")
-			startTimeoutFlag(fs, &limit)
-			fs.BoolVar(&compat, "compat", false, "without a delay, never deliver the first TERM, as v0.6 did")
-		},
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			if delay < 0 {
-				return cli.Usagef("-shutdown-delay %s: want 0 or more", delay)
-			}
-			if err := checkStopTimeout(stop); err != nil {
-				return err
-			}
-			if err := checkStartTimeout(limit); err != nil {
-				return err
-			}
-			return runWrapped(inv, level, appGate(inv, dir, proxy, limit), func(child *supervise.Process, signals <-chan os.Signal) int {
-				if delay >= stop {
-					// No refusal: version 0.6 started, and does not have -stop-timeout.
-					inv.Log.Warn("-shutdown-delay does not fit into -stop-timeout: ECS kills the application before it gets TERM, unless the container's stopTimeout is longer; then set -stop-timeout to it",
-						logkey.Delay, delay, logkey.StopTimeout, stop)
-				}
-				return entrypoint.RunApp(ctx, entrypoint.App{
-					Child:   child,
-					Signals: signals,
-					Delay:   delay,
-					Compat:  compat,
-					Log:     inv.Log,
-				})
-			})
-		},
+		Flags: o.declare,
+		Run:   o.run,
 	}
+}
+
+func (o *appOptions) declare(fs *flag.FlagSet) {
+	logLevelFlag(fs, &o.level)
+	fs.Var(&o.delay, "shutdown-delay", "how long the first TERM is held back: auto, or a `time` such as 10s; 0 delivers it at once")
+	fs.StringVar(&o.admin, "envoy-admin-addr", bootstrap.DefaultAdminBind, "Envoy's admin `address`, for -shutdown-delay auto")
+	stopTimeoutFlag(fs, &o.stop)
+	fs.StringVar(&o.proxy, "await-proxy", "", "before the start, wait until these `addresses` of the proxy, <host>:<port> separated by commas, accept connections; usually 127.0.0.1:20000")
+	fs.StringVar(&o.dir, "dir", defaultDir, "the shared volume's `directory`, where -await-proxy finds out that mesh-init has failed")
+	startTimeoutFlag(fs, &o.limit)
+	fs.BoolVar(&o.compat, "compat", false, "without -shutdown-delay, or with 0, never deliver the first TERM, as v0.6 did")
+}
+
+func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := checkStopTimeout(o.stop); err != nil {
+		return err
+	}
+	if err := checkStartTimeout(o.limit); err != nil {
+		return err
+	}
+	return runWrapped(inv, o.level, appGate(inv, o.dir, o.proxy, o.limit), func(child *supervise.Process, signals <-chan os.Signal) int {
+		if o.delay.fixed >= o.stop {
+			// No refusal: version 0.6 started, and does not have -stop-timeout.
+			inv.Log.Warn("-shutdown-delay does not fit into -stop-timeout: ECS kills the application before it gets TERM, unless the container's stopTimeout is longer; then set -stop-timeout to it",
+				logkey.Delay, o.delay.fixed, logkey.StopTimeout, o.stop)
+		}
+		app := entrypoint.App{Child: child, Signals: signals, Delay: o.delay.fixed, Compat: o.compat, Log: inv.Log}
+		if o.delay.auto && (o.delay.given || !o.compat) {
+			budget := workload.NewStopBudget(o.stop)
+			app.Delay, app.Callers = budget.MaxDelay, callers(inv, o.admin, budget.MinDelay)
+		}
+		return entrypoint.RunApp(ctx, app)
+	})
+}
+
+// callers are those of the Envoy with that admin address.
+func callers(inv *cli.Invocation, admin string, minDelay time.Duration) *entrypoint.Callers {
+	c := &entrypoint.Callers{Calls: entrypoint.Calls(admin), MinDelay: minDelay}
+	if uri := inv.Getenv(tmds.EnvVar); uri != "" {
+		c.Metadata = tmds.New(uri)
+	}
+	return c
+}
+
+// shutdownDelay is the value of -shutdown-delay: a time, or auto.
+type shutdownDelay struct {
+	auto, given bool
+	fixed       time.Duration
+}
+
+const delayAuto = "auto"
+
+func (d *shutdownDelay) String() string {
+	if d.auto {
+		return delayAuto
+	}
+	return d.fixed.String()
+}
+
+// Set implements flag.Value.
+func (d *shutdownDelay) Set(s string) error {
+	if s == delayAuto {
+		*d = shutdownDelay{auto: true, given: true}
+		return nil
+	}
+	fixed, err := time.ParseDuration(s)
+	if err != nil || fixed < 0 {
+		return errors.New("want auto, or a time of 0 or more such as 10s")
+	}
+	*d = shutdownDelay{fixed: fixed, given: true}
+	return nil
 }

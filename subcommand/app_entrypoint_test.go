@@ -46,14 +46,15 @@ func TestAppEntrypointChecksTheShutdownDelay(t *testing.T) {
 		flags []string
 		want  string // no warning when empty
 	}{
-		"negative":                {[]string{"-shutdown-delay=-1s"}, "-shutdown-delay -1s: want 0 or more"},
+		"negative":                {[]string{"-shutdown-delay=-1s"}, "want auto, or a time of 0 or more"},
 		"stop timeout too short":  {[]string{"-stop-timeout=1ms"}, "-stop-timeout 1ms: want at least 1s"},
 		"beyond ECS's default":    {[]string{"-shutdown-delay=40s"}, warning},
 		"as long as the default":  {[]string{"-shutdown-delay=30s"}, warning},
 		"within the default":      {[]string{"-shutdown-delay=29s"}, ""},
 		"within the stop timeout": {[]string{"-shutdown-delay=40s", "-stop-timeout=1m"}, ""},
 		"beyond the stop timeout": {[]string{"-shutdown-delay=20s", "-stop-timeout=10s"}, warning},
-		"no delay":                {nil, ""},
+		"the default":             {nil, ""},
+		"automatic":               {[]string{"-shutdown-delay=auto", "-stop-timeout=1s"}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +108,9 @@ func TestAppEntrypoint(t *testing.T) {
 		{"INT before TERM", []string{"-shutdown-delay", "1h"}, []syscall.Signal{intr}, 42},
 		{"INT during the delay", []string{"-shutdown-delay", "1h"}, []syscall.Signal{term, intr}, 42},
 		{"INT after TERM swallowed by -compat", []string{"-compat"}, []syscall.Signal{term, intr}, 42},
-		{"weakness 6: delay 0 delivers TERM", nil, []syscall.Signal{term}, 55},
+		{"delay 0 delivers TERM", []string{"-shutdown-delay", "0s"}, []syscall.Signal{term}, 55},
+		{"without a proxy TERM is delivered at once", nil, []syscall.Signal{term}, 55},
+		{"the same with -compat and an automatic delay", []string{"-compat", "-shutdown-delay", "auto"}, []syscall.Signal{term}, 55},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

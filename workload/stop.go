@@ -36,7 +36,7 @@ type StopBudget struct {
 // removes a token that was not logged out.
 func NewStopBudget(stop time.Duration) StopBudget {
 	const (
-		minDelay, maxDelay = time.Second, 5 * time.Second
+		minDelay, maxDelay = 1250 * time.Millisecond, 5 * time.Second
 		logoutReserve      = 12 * time.Second
 		leaveReserve       = 10 * time.Second
 		exitReserve        = 3 * time.Second
@@ -78,6 +78,13 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 		}
 	}
 	return found
+}
+
+// Proxied reports whether a proxy of the task runs, through which callers may come.
+func (t Task) Proxied() bool {
+	return slices.ContainsFunc(t.Containers, func(c Container) bool {
+		return (c.Name == ContainerSidecarProxy || c.Name == ContainerDataplane) && !c.Stopped()
+	})
 }
 
 // Lists reports whether the task has a container of that name.

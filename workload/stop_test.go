@@ -54,17 +54,17 @@ func TestStopBudget(t *testing.T) {
 	const ms = time.Millisecond
 	for stop, want := range map[time.Duration]workload.StopBudget{
 		30 * time.Second: {
-			MinDelay: time.Second, MaxDelay: 5 * time.Second,
+			MinDelay: 1250 * ms, MaxDelay: 5 * time.Second,
 			Criticals: 18 * time.Second, ServiceLogout: 18 * time.Second, HealthSync: 27 * time.Second,
 			Leave: 20 * time.Second, KillAgent: 27500 * ms, ClientLogout: 29500 * ms,
 		},
 		120 * time.Second: {
-			MinDelay: time.Second, MaxDelay: 5 * time.Second,
+			MinDelay: 1250 * ms, MaxDelay: 5 * time.Second,
 			Criticals: 78 * time.Second, ServiceLogout: 108 * time.Second, HealthSync: 117 * time.Second,
 			Leave: 110 * time.Second, KillAgent: 117500 * ms, ClientLogout: 119500 * ms,
 		},
 		10 * time.Second: {
-			MinDelay: time.Second, MaxDelay: 10 * time.Second / 6,
+			MinDelay: 1250 * ms, MaxDelay: 10 * time.Second / 6,
 			Criticals: 6 * time.Second, HealthSync: 9 * time.Second,
 			KillAgent: 7500 * ms, ClientLogout: 9500 * ms,
 		},
@@ -123,6 +123,24 @@ func TestEnded(t *testing.T) {
 	for name, want := range map[string]bool{"ended": true, "stopping": false, "may be restarted": false, "not listed": false} {
 		if got := task.Ended(name); got != want {
 			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}
+
+func TestProxied(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		container workload.Container
+		want      bool
+	}{
+		"Envoy":         {workload.Container{Name: "sidecar-proxy", DesiredStatus: "STOPPED", KnownStatus: "RUNNING"}, true},
+		"dataplane":     {workload.Container{Name: "consul-dataplane", KnownStatus: "RUNNING"}, true},
+		"ended":         {workload.Container{Name: "sidecar-proxy", DesiredStatus: "STOPPED", KnownStatus: "STOPPED"}, false},
+		"another proxy": {workload.Container{Name: "nginx", KnownStatus: "RUNNING"}, false},
+	} {
+		task := workload.Task{Containers: []workload.Container{{Name: "web", KnownStatus: "RUNNING"}, tt.container}}
+		if got := task.Proxied(); got != tt.want {
+			t.Errorf("%s: %t, want %t", name, got, tt.want)
 		}
 	}
 }

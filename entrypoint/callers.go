@@ -1,0 +1,138 @@
+package entrypoint
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+const (
+	// quietTime is how long no caller must have been seen.
+	quietTime = 500 * time.Millisecond
+	// callersPause lies between two looks at Envoy, callersTimeout bounds one.
+	callersPause   = 100 * time.Millisecond
+	callersTimeout = time.Second
+)
+
+// callsPath selects the counters that only callers in the mesh can change: TLS
+// handshakes, which Consul's listener for callers alone asks for, and its HTTP
+// requests, HTTP/2 and gRPC included. Probes that connect without a certificate change
+// neither, nor do connections that stay open without a new request.
+const callsPath = `/stats?filter=^(listener\..*\.ssl\.handshake|http\.public_listener\.downstream_rq_total)$`
+
+// Calls returns a function that counts what callers have asked the Envoy with that
+// admin address (host:port) for: connections, and requests where Envoy sees them. It
+// is an error when Envoy has no listener for callers.
+func Calls(address string) func(context.Context) (uint64, error) {
+	return func(ctx context.Context) (uint64, error) {
+		ctx, cancel := context.WithTimeout(ctx, callersTimeout)
+		defer cancel()
+		stats, err := askAdmin(ctx, http.MethodGet, address, callsPath)
+		if err == nil && len(stats) == 0 {
+			err = errors.New("it has no listener for callers")
+		}
+		if err != nil {
+			return 0, fmt.Errorf("count envoy's callers: %w", err)
+		}
+		return sumStats(stats)
+	}
+}
+
+// sumStats adds the values of lines such as "name: 1".
+func sumStats(stats []byte) (sum uint64, err error) {
+	lines := bufio.NewScanner(bytes.NewReader(stats))
+	for lines.Scan() {
+		_, value, _ := strings.Cut(lines.Text(), ": ")
+		n, err := strconv.ParseUint(value, 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("count envoy's callers: %q is no counter", lines.Text())
+		}
+		sum += n
+	}
+	return sum, lines.Err()
+}
+
+// Callers is how an automatic shutdown delay observes the callers.
+type Callers struct {
+	// Calls is a counter that grows with each connection and request of a caller.
+	Calls func(context.Context) (uint64, error)
+	// Metadata shows whether the task has a proxy; nil when there is none.
+	Metadata Metadata
+	// MinDelay is how long callers need to learn of a change in Consul.
+	MinDelay time.Duration
+}
+
+// quiet is what is known of the callers, in times since TERM.
+type quiet struct {
+	calls uint64
+	// since is when the calls were last seen to change.
+	since time.Duration
+}
+
+// observe takes a new count.
+func (q quiet) observe(calls uint64, at time.Duration) quiet {
+	if calls != q.calls {
+		return quiet{calls, at}
+	}
+	return q
+}
+
+// gone reports whether callers have gone: all had the time to learn of the end, and
+// none has called since for the quiet time. Calls that go on for longer than minDelay
+// show that the change is late, so the quiet time starts with the last of them.
+func (q quiet) gone(minDelay, at time.Duration) bool {
+	return at >= minDelay && at-q.since >= quietTime
+}
+
+// await returns nil when callers have gone, or when the task has no proxy through
+// which they could come. Where that cannot be found out it returns with ctx only.
+func (c Callers) await(ctx context.Context, log hclog.Logger) error {
+	start := time.Now()
+	calls, err := c.Calls(ctx)
+	if err != nil {
+		if !c.proxied(ctx) {
+			log.Info("the task has no proxy, so there are no callers to wait for")
+			return nil
+		}
+		log.Warn("envoy cannot be asked for its callers, waiting for the whole shutdown delay unless that changes", logkey.Error, err)
+	}
+	q := quiet{calls, time.Since(start)}
+	tick := time.NewTicker(callersPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		calls, err := c.Calls(ctx)
+		at := time.Since(start)
+		if err != nil {
+			q.since = at // not a quiet time
+			continue
+		}
+		if q = q.observe(calls, at); q.gone(c.MinDelay, at) {
+			log.Info("no caller for a while", logkey.Elapsed, at.Round(time.Millisecond))
+			return nil
+		}
+	}
+}
+
+// proxied reports whether the task has a proxy, as far as is known: unreadable
+// metadata proves nothing.
+func (c Callers) proxied(ctx context.Context) bool {
+	if c.Metadata == nil {
+		return false
+	}
+	task, err := c.Metadata.Task(ctx)
+	return err != nil || task.Proxied()
+}
