@@ -114,6 +114,8 @@ type place struct {
 	address string
 	// dataDir and caFile are paths.
 	dataDir, caFile string
+	// grpc is the port of its xDS.
+	grpc int
 }
 
 // document returns the agent's configuration. Without a token ACLs stay off.
@@ -126,7 +128,7 @@ func (a Agent) document(p place, token string) document {
 		BindAddr:          p.address,
 		AdvertiseAddr:     p.address,
 		ClientAddr:        loopback,
-		Ports:             ports{GRPC: workload.AgentGRPCPort},
+		Ports:             ports{GRPC: p.grpc},
 		RetryJoin:         a.RetryJoin,
 		LeaveOnTerminate:  true,
 

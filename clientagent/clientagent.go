@@ -24,6 +24,9 @@ type Ports struct {
 	// NodeRemoved returns nil when the servers have removed a node from their
 	// catalog, by its ID; an error when that cannot be observed.
 	NodeRemoved func(ctx context.Context, nodeID, secret string) error
+	// Joined asks the agent once, and returns nil when it has joined a cluster that
+	// has a leader.
+	Joined func(context.Context) error
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
 	// Signals are those sent to us, from before Run.
@@ -86,6 +89,8 @@ type run struct {
 	writing bool
 	// command is the agent's.
 	command []string
+	// heldPort is the port of an agent's xDS that is held back, or 0.
+	heldPort int
 	// started is when the agent was, and told when the first TERM or INT came.
 	started, told time.Time
 	// left reports that the agent left when it was asked to.
@@ -102,6 +107,11 @@ func (r *run) run(ctx context.Context) (code int, err error) {
 	}
 	r.started = time.Now()
 	r.Log.Info("agent started", logkey.Address, r.address)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if r.heldPort != 0 {
+		go r.holdXDS(ctx, r.heldPort)
+	}
 	return r.attend(ctx, child), nil
 }
 

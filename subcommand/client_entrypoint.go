@@ -20,6 +20,9 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
+// agentHTTP is where an agent's HTTP API is unless the user's HCL changes it.
+const agentHTTP = "http://127.0.0.1:8500"
+
 // defaultDir is where every task definition of version 0.6 mounts its volume.
 const defaultDir = "/consul"
 
@@ -143,6 +146,10 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	servers := func() (*api.Client, error) {
 		return consulutil.NewClient(consulutil.Options{Address: options.Config.ConsulHTTPAddr, CAFile: options.ServerCAFile()})
 	}
+	local, err := consulutil.NewClient(consulutil.Options{Address: agentHTTP})
+	if err != nil {
+		return err
+	}
 	return clientagent.Run(ctx, options, clientagent.Ports{
 		Metadata: metadata,
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
@@ -168,6 +175,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			}
 			return consulutil.AwaitNodeRemoved(ctx, client, nodeID, options.Agent.Partition, secret)
 		},
+		Joined: func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(supervise.Command{Args: args}, inv.Log)
 		},
