@@ -9,29 +9,29 @@ import (
 // Excuse is a loss that an event of the schedule explains.
 type Excuse struct {
 	What What
-	// Task is whose loss it is; empty is anybody's.
+	// Task is the task that has the loss; empty is any task.
 	Task string
 	// From and To are the window, both included.
 	From, To time.Duration
-	// Event is what explains it, and Rule by what.
+	// Event and Rule explain it.
 	Event string
 	Rule  Rule
 }
 
-// Excuses is what the schedule may cost, by the rules. How late news are has to be
-// known before what waits for them.
+// Excuses returns what the schedule may cost, by the rules. The delays of updates come
+// first: other windows depend on them.
 func Excuses(s Schedule, w World, rules []Rule) []Excuse {
 	var all []Excuse
-	for _, news := range []bool{false, true} {
+	for _, dependent := range []bool{false, true} {
 		for _, e := range s.Events {
 			task, on := e.Target(w, s)
 			for _, r := range rules {
-				if r.News != news || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer || !r.together(e, s, w) {
+				if r.UntilUpdated != dependent || !r.about(e, task, w) || r.On != "" && r.On != on || e.For < r.Longer || !r.together(e, s, w) {
 					continue
 				}
 				excuse := r.excuse(e)
-				if news {
-					if by := after(all, e.At, excuse.To, NewsBound, isNews(w, excuse.Task)); by > excuse.To && by != Forever {
+				if dependent {
+					if by := after(all, e.At, excuse.To, UpdateBound, delaysUpdates(w, excuse.Task)); by > excuse.To && by != Forever {
 						excuse.To = by + connecting // by then its network may be gone
 					}
 				}
@@ -80,21 +80,21 @@ const (
 // of down: it cannot, or its task has ended and the server does not know.
 func silent(e, down Event, s Schedule, w World) bool {
 	_, on := e.Target(w, s)
-	begun, still := e.At <= down.End()+leading, e.End() >= down.End()
+	started, still := e.At <= down.End()+leading, e.End() >= down.End()
 	switch e.Kind() {
 	case "partition":
-		return begun && still && on != AnotherTask
+		return started && still && on != AnotherTask
 	case "freeze", "slow":
-		return begun && still && (on == string(Agent) || on == AgentContainer)
+		return started && still && (on == string(Agent) || on == AgentContainer)
 	case "kill", "oom", "stop", "spot":
-		return begun && e.At >= down.At-leaving && on != string(HealthSync)
+		return started && e.At >= down.At-leaving && on != string(HealthSync)
 	}
 	return false
 }
 
 func (r Rule) excuse(e Event) Excuse {
 	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Rule: r}
-	if names := e.Tasks(); len(names) > 0 && !r.Everybody {
+	if names := e.Tasks(); len(names) > 0 && !r.AllTasks {
 		x.Task = names[0]
 	}
 	if r.Alone {
@@ -109,20 +109,20 @@ func (r Rule) excuse(e Event) Excuse {
 	return x
 }
 
-// newsBy is when callers have heard at the latest of what happened to a task.
-func newsBy(all []Excuse, w World, at, bound time.Duration, task string) time.Duration {
-	return after(all, at, at+bound, bound, isNews(w, task))
+// updatedBy returns when callers know at the latest what happened to a task.
+func updatedBy(all []Excuse, w World, at, bound time.Duration, task string) time.Duration {
+	return after(all, at, at+bound, bound, delaysUpdates(w, task))
 }
 
-// isNews picks what holds up the news of a task on their way to callers.
-func isNews(w World, task string) func(Excuse) bool {
+// delaysUpdates selects the excuses that delay the updates about a task to its callers.
+func delaysUpdates(w World, task string) func(Excuse) bool {
 	return func(e Excuse) bool {
-		return e.What == NewsLate && (e.Task == "" || e.Task == task || e.Task == w.Entry())
+		return e.What == UpdatesLate && (e.Task == "" || e.Task == task || e.Task == w.Entry())
 	}
 }
 
-// after is when something has come that is due by a time: bound later than each
-// excuse that it runs into since at.
+// after returns when something that is due at by has happened at the latest: bound
+// after each excuse that it meets since at.
 func after(all []Excuse, at, by, bound time.Duration, counts func(Excuse) bool) time.Duration {
 	for again := true; again && by != Forever; {
 		again = false
@@ -151,9 +151,9 @@ func excused(all []Excuse, what What, task string, from, to time.Duration) (Excu
 	return Excuse{}, false
 }
 
-// String tells it in a line.
+// String describes the excuse in a line.
 func (e Excuse) String() string {
-	to := "for good"
+	to := "permanently"
 	if e.To != Forever {
 		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
 	}

@@ -16,8 +16,7 @@ type Fault struct {
 	For time.Duration `yaml:"for,omitempty" zero:"want how long it lasts, or no such key for the rest of the run"`
 
 	Endpoint *Endpoint `yaml:"endpoint,omitempty"`
-	// Kill is a kill -9.
-	Kill *Process `yaml:"kill,omitempty"`
+	Kill     *Kill     `yaml:"kill,omitempty"`
 	// OOM ends a container as the kernel does when its memory is used up.
 	OOM *Process `yaml:"oom,omitempty"`
 	// Freeze stops processes without ending them (SIGSTOP), Slow lets them run a
@@ -58,7 +57,7 @@ const (
 type Endpoint struct {
 	// Name is that of the endpoint.
 	Name string `yaml:"name"`
-	// Task is whose metadata, credentials or protection; empty is everybody's.
+	// Task is whose metadata, credentials or protection; empty is that of all tasks.
 	Task string `yaml:"task,omitempty"`
 	// Share is how many of the requests fare so, drawn by the schedule's seed: more
 	// than 0, at most 1; 0 stands for all.
@@ -91,12 +90,25 @@ const (
 	Error     = "error"     // an error document with status 200
 )
 
+// Kill sends Signal into Container of Task, as kill(1) would: to the processes
+// of the program Process, or to the container's first one. Without a container
+// everything in the task is killed, as by the failure of its machine.
+type Kill struct {
+	Task      string `yaml:"task"`
+	Container string `yaml:"container,omitempty"`
+	// Process is the last element of a program's path. Below an init or a
+	// supervisor the program is not the container's first process.
+	Process string `yaml:"process,omitempty"`
+	// Signal is a name such as KILL, the default, or a number.
+	Signal string `yaml:"signal,omitempty"`
+}
+
 // Process is a container of a task, or the processes of one program in it.
 type Process struct {
 	Task      string `yaml:"task"`
 	Container string `yaml:"container"`
-	// Process is the last element of a program's path; empty is the container's
-	// first process for a kill, all of them otherwise.
+	// Process is the last element of a program's path; empty is all processes of
+	// the container.
 	Process string `yaml:"process,omitempty"`
 }
 
@@ -114,7 +126,7 @@ type Partition struct {
 	From string `yaml:"from"`
 }
 
-// Whom a task may be kept from besides another task.
+// What a task may be partitioned from, besides another task.
 const (
 	Server = "server"
 	All    = "all"
@@ -127,7 +139,7 @@ type Link struct {
 	KBits int `yaml:"kbits"`
 }
 
-// Tasks are whom the fault is about; none when it is about all.
+// Tasks returns the targets of the fault; none when it has all tasks.
 func (f Fault) Tasks() []string {
 	var names []string
 	add := func(name string) {
@@ -156,7 +168,7 @@ func (f Fault) Tasks() []string {
 	return names
 }
 
-// Kind is the name of the kind that is set, as in a scenario file; empty for none.
+// Kind returns the name of the kind that is set, as in a scenario file; empty for none.
 func (f Fault) Kind() string {
 	for _, k := range f.kinds() {
 		if k.set {
@@ -171,7 +183,7 @@ type kind struct {
 	set  bool
 }
 
-// kinds says which kinds are set.
+// kinds lists all kinds, and which are set.
 func (f Fault) kinds() [9]kind {
 	return [...]kind{
 		{"endpoint", f.Endpoint != nil}, {"kill", f.Kill != nil}, {"oom", f.OOM != nil}, {"freeze", f.Freeze != nil}, {"slow", f.Slow != nil},
@@ -179,19 +191,24 @@ func (f Fault) kinds() [9]kind {
 	}
 }
 
-// Process is whom a fault of processes is about; nil for another fault.
-func (f Fault) Process() *Process { return cmp.Or(f.Kill, f.OOM, f.Freeze, f.Slow) }
+// Process returns the target of a fault of processes, and nil for another fault.
+func (f Fault) Process() *Process {
+	if k := f.Kill; k != nil {
+		return &Process{Task: k.Task, Container: k.Container, Process: k.Process}
+	}
+	return cmp.Or(f.OOM, f.Freeze, f.Slow)
+}
 
-// Momentary reports whether it happens in a moment, without an end of its own.
+// Momentary reports whether the fault has no duration.
 func (f Fault) Momentary() bool { return f.Kill != nil || f.OOM != nil || f.Spot != nil }
 
-// String tells it in a line, without its times.
+// String describes the fault in a line, without its times.
 func (f Fault) String() string {
 	switch {
 	case f.Endpoint != nil:
 		return f.Endpoint.String()
 	case f.Kill != nil:
-		return "kill -9 " + f.Kill.String()
+		return f.Kill.command() + f.Process().String()
 	case f.OOM != nil:
 		return "out of memory: " + f.OOM.String()
 	case f.Freeze != nil:
@@ -210,11 +227,22 @@ func (f Fault) String() string {
 	return "nothing"
 }
 
-func (p Process) String() string {
-	return strings.TrimSpace(p.Task + "/" + p.Container + " " + p.Process)
+// command returns the command line of the kill, up to its target.
+func (k Kill) command() string { return "kill -" + cmp.Or(k.Signal, "9") + " " }
+
+// String describes the kill in a few words.
+func (k Kill) String() string {
+	if k.Container == "" {
+		return "kill everything in " + k.Task
+	}
+	return "kill " + k.Container + " in " + k.Task
 }
 
-// String tells it in a line.
+func (p Process) String() string {
+	return strings.Trim(p.Task+"/"+p.Container+" "+p.Process, "/ ")
+}
+
+// String describes the fault in a line.
 func (e Endpoint) String() string {
 	text := e.Name
 	if e.Task != "" {

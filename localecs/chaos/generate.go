@@ -26,9 +26,9 @@ const (
 	recovery = 8 * time.Second
 )
 
-// Generate draws a schedule. The same dice and world give the same one for ever. Of
-// each service that is called at least one instance is left alone at any time,
-// since nobody can promise an answer without one.
+// Generate draws a schedule, always the same for the same dice and world. Of each
+// called service at least one instance is undisturbed at any time, since without one
+// no answer can be expected.
 func Generate(dice Dice, length time.Duration, w World) Schedule {
 	kinds := kinds(w)
 	g := &generator{rand: dice, world: w, made: Schedule{For: length}}
@@ -133,7 +133,7 @@ func (g *generator) process(e *Event, kind string, task Task) {
 	}
 	switch kind {
 	case "kill":
-		e.Fault = &Fault{Kill: p}
+		e.Fault = &Fault{Kill: &Kill{Task: p.Task, Container: p.Container, Process: p.Process}}
 	case "oom":
 		e.Fault = &Fault{OOM: p}
 	case "freeze":

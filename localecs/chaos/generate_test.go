@@ -11,8 +11,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// A seed that somebody has written down must give the same schedule for ever.
-func TestASeedGivesTheSameScheduleForEver(t *testing.T) {
+// A seed always gives the same schedule.
+func TestASeedAlwaysGivesTheSameSchedule(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
 	for _, seed := range []uint64{1, 2, 3, 20261121} {
@@ -85,7 +85,7 @@ func TestEndpointsMisbehaveInEveryWay(t *testing.T) {
 	}
 }
 
-func TestAWorldSaysWhatMayHappen(t *testing.T) {
+func TestKindsOfAWorld(t *testing.T) {
 	t.Parallel()
 	w := hello()
 	w.Kinds = []string{"kill", "server", "endpoint"}
@@ -116,15 +116,15 @@ func TestSound(t *testing.T) {
 		"a replacement is there":           {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(30*s, "api-3")}, true},
 		"a replacement is not yet":         {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), stop(2*s, "api-2"), stop(15*s, "api-3")}, false},
 		"it starts while there is none":    {[]Event{replaced(stop(s, "api-1"), "api-r1", "api-1"), {At: 2 * s, For: 10 * s, Fault: &Fault{Server: Down}}, stop(4*s, "api-2"), stop(30*s, "api-3")}, false},
-		"troubled one after the other":     {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(16*s, s, "api-3")}, true},
-		"all troubled":                     {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(9*s, s, "api-3")}, false},
+		"disrupted one after the other":    {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(16*s, s, "api-3")}, true},
+		"all disrupted":                    {[]Event{frozen(s, 5*s, "api-1"), frozen(2*s, 5*s, "api-2"), frozen(9*s, s, "api-3")}, false},
 		"the entry":                        {[]Event{stop(s, "web")}, false},
 		"the entry's young agent":          {[]Event{killed(s, "web", "consul-client", "consul")}, false},
 		"the entry's older agent":          {[]Event{killed(61*s, "web", "consul-client", "consul")}, true},
 		"its agent that was killed before": {[]Event{killed(61*s, "web", "consul-client", "consul"), killed(90*s, "web", "consul-client", "")}, false},
 		"one frozen twice":                 {[]Event{frozen(s, 5*s, "api-1"), frozen(5*s, 5*s, "api-1")}, false},
 		"the dead":                         {[]Event{stop(s, "api-1"), killed(2*s, "api-1", "api", "")}, false},
-		"nobody":                           {[]Event{stop(s, "db")}, false},
+		"unknown":                          {[]Event{stop(s, "db")}, false},
 		"deaf":                             {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(4*s, "api-1")}, false},
 		"hears":                            {[]Event{{At: s, For: 3 * s, Unhealthy: "api-1"}, stop(6*s, "api-1")}, true},
 	} {
@@ -134,7 +134,7 @@ func TestSound(t *testing.T) {
 	}
 }
 
-func TestScheduleTellsItself(t *testing.T) {
+func TestScheduleString(t *testing.T) {
 	t.Parallel()
 	s := Schedule{For: time.Minute, Events: []Event{
 		replaced(killed(1500*time.Millisecond, "api-1", "sidecar-proxy", "envoy"), "api-r1", "api-1"),

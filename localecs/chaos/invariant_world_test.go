@@ -24,7 +24,7 @@ func schedule(events ...Event) Schedule {
 }
 
 func kill(at time.Duration, task, container, program string) Event {
-	return Event{At: at, Fault: &Fault{Kill: &Process{Task: task, Container: container, Process: program}}}
+	return Event{At: at, Fault: &Fault{Kill: &Kill{Task: task, Container: container, Process: program}}}
 }
 
 func freeze(at, long time.Duration, task, container string) Event {

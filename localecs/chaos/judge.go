@@ -27,14 +27,14 @@ const (
 	Latched = "no instance in traffic after its TERM"
 	// NothingLeft: no token or service is left after the bound.
 	NothingLeft = "nothing left"
-	// Serves: whoever starts or has been troubled is in the traffic within a bound.
+	// Serves: a task that starts or was disrupted is in the traffic within a bound.
 	Serves = "every task serves again"
 	// NotForNothing: no instance leaves the traffic, and no task ends, without a
 	// reason.
 	NotForNothing = "nothing ends for nothing"
 )
 
-// String tells it in a line.
+// String describes the violation in a line.
 func (v Violation) String() string {
 	return strings.TrimSpace(fmt.Sprintf("%.2fs %s", v.At.Seconds(), v.Task)) + ": " + v.Invariant + ": " + v.Text
 }
@@ -47,9 +47,9 @@ type Verdict struct {
 	Excused map[string]int
 }
 
-// lateNews is the name of what explains a request to a task that had ended, of
-// which nobody could hear.
-const lateNews = "stop: news of its end came late"
+// lateUpdate is the name of the explanation of a request to a task that had ended
+// before its callers could know.
+const lateUpdate = "stop: the update about its end was late"
 
 // Check names the invariants that the run has broken.
 func Check(s Schedule, w World, rules []Rule, o Observed) Verdict {
@@ -79,9 +79,9 @@ func (j *judge) report(invariant, task string, at time.Duration, format string, 
 	j.found = append(j.found, Violation{invariant, task, at, fmt.Sprintf(format, args...)})
 }
 
-// newsBy is when callers have heard at the latest, on this machine.
-func (j *judge) newsBy(at, bound time.Duration, task string) time.Duration {
-	by := newsBy(j.excuses, j.world, at, bound, task)
+// updatedBy is when callers have heard at the latest, on this machine.
+func (j *judge) updatedBy(at, bound time.Duration, task string) time.Duration {
+	by := updatedBy(j.excuses, j.world, at, bound, task)
 	if by == Forever {
 		return by
 	}
@@ -89,7 +89,7 @@ func (j *judge) newsBy(at, bound time.Duration, task string) time.Duration {
 }
 
 // requests looks for those that have failed without an excuse: one of the
-// schedule's, or a task that has ended while news were late.
+// schedule's, or a task that ended while updates were late.
 func (j *judge) requests() {
 	for _, r := range j.seen.Requests {
 		if r.Error == "" {
@@ -100,24 +100,24 @@ func (j *judge) requests() {
 			j.excused[e.Rule.Name()]++
 			continue
 		}
-		if j.untold(r) {
-			j.excused[lateNews]++
+		if j.unaware(r) {
+			j.excused[lateUpdate]++
 			continue
 		}
 		j.report(NoRequestFails, "", r.Start, "after %s: %s", (r.End - r.Start).Round(time.Millisecond), strings.TrimSpace(r.Error))
 	}
 }
 
-// untold reports whether the request met a task that had ended, of which its callers
-// could not know: news were late, not just on their way. Until its application has
-// stopped a task answers, whoever calls it.
-func (j *judge) untold(r Request) bool {
+// unaware reports whether the request met a task that had ended, of which its callers
+// could not know: updates were late, not only under way. A task answers every caller
+// until its application has stopped.
+func (j *judge) unaware(r Request) bool {
 	for _, l := range j.seen.Tasks {
-		if l.Term == Never || j.silent(l)-NewsBound-j.seen.slack(r.Start, r.End) > r.End {
+		if l.Term == Never || j.silent(l)-UpdateBound-j.seen.slack(r.Start, r.End) > r.End {
 			continue
 		}
-		late := newsBy(j.excuses, j.world, l.Term, NewsBound, l.Task) > l.Term+NewsBound
-		if late && r.Start-connecting <= j.newsBy(l.Term, NewsBound, l.Task) {
+		late := updatedBy(j.excuses, j.world, l.Term, UpdateBound, l.Task) > l.Term+UpdateBound
+		if late && r.Start-connecting <= j.updatedBy(l.Term, UpdateBound, l.Task) {
 			return true
 		}
 	}
@@ -170,7 +170,7 @@ func (j *judge) unable(l Life) {
 		if u.from >= l.Term {
 			continue // that is for latched
 		}
-		by := j.newsBy(u.from, HealthBound, l.Task)
+		by := j.updatedBy(u.from, HealthBound, l.Task)
 		for _, in := range j.seen.inTraffic(l.Task) {
 			if from := max(in.from, by); from < min(in.to, u.to, l.Term, j.seen.Ended) && in.to > u.from {
 				j.report(NoneUnable, l.Task, from, "%s at %.2fs, and Consul sends it traffic until %s", u.why, u.from.Seconds(), moment(in.to))
@@ -184,7 +184,7 @@ func (j *judge) latched(l Life) {
 	if l.Term == Never {
 		return
 	}
-	by := j.newsBy(l.Term, HealthBound, l.Task)
+	by := j.updatedBy(l.Term, HealthBound, l.Task)
 	for _, in := range j.seen.inTraffic(l.Task) {
 		if from := max(in.from, by); from < min(in.to, j.seen.Ended) {
 			j.report(Latched, l.Task, from, "it was asked to stop at %.2fs, and Consul sends it traffic from %.2fs until %s", l.Term.Seconds(), in.from.Seconds(), moment(in.to))
@@ -197,7 +197,7 @@ func (j *judge) latched(l Life) {
 func (j *judge) serves(l Life) {
 	in := j.seen.inTraffic(l.Task)
 	late := func(e Excuse) bool {
-		return (e.What == StartsLate || e.What == NewsLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.Entry())
+		return (e.What == StartsLate || e.What == UpdatesLate || e.What == OutOfTraffic) && (e.Task == "" || e.Task == l.Task || e.Task == j.world.Entry())
 	}
 	by := after(j.excuses, l.Started, l.Started+ServeBound, ServeBound, late)
 	if by != Forever {
@@ -220,18 +220,18 @@ func (j *judge) left(l Life) {
 		if left.Task != l.Task || l.Stopped == Never {
 			continue
 		}
-		// Nobody tries for ever to log out, or to leave: the stop timeout ends it.
-		told, away := j.reachable(l)
-		by := max(l.Stopped, told)
+		// The stop timeout bounds the attempts to log out and to leave.
+		reachable, away := j.reachable(l)
+		by := max(l.Stopped, reachable)
 		if by != Forever {
 			by += Bound(left.What) + j.seen.slack(l.Term, l.Stopped)
 		}
 		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
 		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
-		// When all leave at once, nobody may be there to pass on that one did.
+		// When all leave at once, no agent may remain to pass on that one left.
 		alone := l.Term >= j.seen.Healed
 		_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)
-		ok = ok || left.What == AgentFails && (away || alone || lost) || told > l.Term+LogOutBound
+		ok = ok || left.What == AgentFails && (away || alone || lost) || reachable > l.Term+LogOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}
@@ -257,8 +257,8 @@ func (j *judge) unanswered(l Life) bool {
 	})
 }
 
-// reachable is when the servers could be reached again at the latest after they
-// could not while the task ended; away says that there was such a time. An agent
+// reachable returns when the servers were reachable again at the latest, after they
+// were not while the task ended; away reports that there was such a time. An agent
 // tries once to leave.
 func (j *judge) reachable(l Life) (by time.Duration, away bool) {
 	by = l.Term
@@ -277,7 +277,7 @@ func gone(at time.Duration) string {
 	return fmt.Sprintf("gone at %.2fs", at.Seconds())
 }
 
-// moment is a time for people.
+// moment returns a time as text.
 func moment(at time.Duration) string {
 	if at == Forever {
 		return "the end"

@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 		"unhealthy for a moment": {schedule(), with(well(), func(o *Observed) {
 			o.States = append([]State{{20 * s, "api-1", "api", true, "is UNHEALTHY"}, {22 * s, "api-1", "api", false, "is HEALTHY"}}, o.States...)
 		}), nil},
-		"unhealthy while nobody can tell": {schedule(partition(15*s, 10*s, "api-1", Server)), with(well(), func(o *Observed) {
+		"unhealthy while the server is out of reach": {schedule(partition(15*s, 10*s, "api-1", Server)), with(well(), func(o *Observed) {
 			o.States = append([]State{{20 * s, "api-1", "api", true, "is UNHEALTHY"}, {30 * s, "api-1", "api", false, "is HEALTHY"}}, o.States...)
 		}), nil},
 
@@ -71,7 +71,7 @@ func TestCheck(t *testing.T) {
 		"a token is left": {schedule(stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", 36 * s}}
 		}), []string{"35.00s api-1: nothing left: token 1, which was stopped at 20.00s: gone at 36.00s"}},
-		"a token is left of whom nobody logs out": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
+		"a token is left of whom no process logs out": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {
 			o.Left = []Leftover{{"api-1", ServiceToken, "token 1", Never}}
 		}), nil},
 		"another token is left of it": {schedule(kill(s, "api-1", "consul-ecs-health-sync", ""), stop(10*s, "api-1")), with(ended(10*s, 20*s, 10*s), func(o *Observed) {

@@ -50,8 +50,8 @@ type Turn struct {
 type State struct {
 	At              time.Duration
 	Task, Container string
-	// Unable says that the container cannot serve from here on: it has STOPPED or
-	// is UNHEALTHY. Why is which.
+	// Unable: the container cannot serve from At on, because it is STOPPED or
+	// UNHEALTHY, which is in Why.
 	Unable bool
 	Why    string
 }
@@ -71,7 +71,7 @@ type Leftover struct {
 type Lag struct{ At, By time.Duration }
 
 // hops is how many processes take turns between an instance's end and the last
-// caller who has heard of it: ECS, health-sync, agent, server, agent, Envoy.
+// caller that learns of it: ECS, health-sync, agent, server, agent, Envoy.
 const hops = 6
 
 // slack is how much later things may be that happen between two moments, since

@@ -11,6 +11,8 @@ import (
 type Setting struct {
 	// Containers are those of each task, by name; none where they are not known.
 	Containers map[string][]string
+	// CheckSignal reports why a signal's name or number is not one.
+	CheckSignal func(string) error
 	// NoLinks: tasks share the host's network, and have no links to cut or to slow.
 	NoLinks bool
 }
@@ -66,11 +68,11 @@ func (f Fault) valueProblems(add func(string, ...any), w Setting) {
 		if p.Task == "" {
 			add(".task: want a task")
 		}
-		containers, known := w.Containers[p.Task]
-		if containers == nil && p.Container == "" {
+		containers := w.Containers[p.Task]
+		if containers == nil && p.Container == "" && f.Kill == nil {
 			add(".container: want a container")
 		}
-		if known && containers != nil && !slices.Contains(containers, p.Container) {
+		if containers != nil && !slices.Contains(containers, p.Container) && (p.Container != "" || f.Kill == nil) {
 			add(".container: %q: want one of %s", p.Container, strings.Join(containers, ", "))
 		}
 	}
@@ -78,6 +80,10 @@ func (f Fault) valueProblems(add func(string, ...any), w Setting) {
 		add(".process: memory ends the whole container")
 	}
 	switch {
+	case f.Kill != nil:
+		for _, problem := range f.Kill.Problems(w.CheckSignal) {
+			add(".%s", problem)
+		}
 	case f.Endpoint != nil:
 		f.Endpoint.problems(add)
 	case f.Spot != nil && f.Spot.Task == "":
@@ -94,6 +100,25 @@ func (f Fault) valueProblems(add func(string, ...any), w Setting) {
 			add(".kbits: %d: want %d or more", f.Link.KBits, minKBits)
 		}
 	}
+}
+
+// Problems returns the mistakes in the kill's values, each after its key.
+// checkSignal reports why a signal's name or number is not one.
+func (k Kill) Problems(checkSignal func(string) error) []string {
+	var problems []string
+	if k.Container == "" && k.Process+k.Signal != "" {
+		problems = append(problems, "container: process and signal need one: without it everything in the task is killed")
+	}
+	if strings.Contains(k.Process, "/") {
+		problems = append(problems, fmt.Sprintf("process: %q: want the program's name without its directory", k.Process))
+	}
+	if k.Signal == "" {
+		return problems
+	}
+	if err := checkSignal(k.Signal); err != nil {
+		problems = append(problems, "signal: "+err.Error())
+	}
+	return problems
 }
 
 // minKBits is what a packet of full size still fits into.

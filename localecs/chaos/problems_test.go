@@ -1,6 +1,7 @@
 package chaos_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -15,7 +16,7 @@ func TestWithoutLinksAndDefinitions(t *testing.T) {
 	faults := []chaos.Fault{
 		{Partition: &chaos.Partition{Task: "api", From: chaos.All}},
 		{Link: &chaos.Link{Task: "api", KBits: 8}},
-		{Kill: &chaos.Process{Task: "api", Container: "not known here"}},
+		{Kill: &chaos.Kill{Task: "api", Container: "not known here"}},
 		{Freeze: &chaos.Process{Task: "api"}},
 	}
 	var got []string
@@ -33,13 +34,20 @@ func TestWithoutLinksAndDefinitions(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	t.Parallel()
-	world := chaos.Setting{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}}}
+	world := chaos.Setting{Containers: map[string][]string{"api": {"app", "proxy"}, "web": {"app"}}, CheckSignal: func(s string) error {
+		if s == "NONE" {
+			return errors.New("signal NONE")
+		}
+		return nil
+	}}
 	app := &chaos.Process{Task: "api", Container: "app"}
+	kill := &chaos.Kill{Task: "api", Container: "app", Process: "envoy", Signal: "HUP"}
 	for name, test := range map[string]struct {
 		fault chaos.Fault
 		want  []string
 	}{
-		"kill":              {fault: chaos.Fault{At: time.Second, Kill: app}},
+		"kill":              {fault: chaos.Fault{At: time.Second, Kill: kill}},
+		"kill all":          {fault: chaos.Fault{Kill: &chaos.Kill{Task: "api"}}},
 		"freeze for a time": {fault: chaos.Fault{For: time.Second, Freeze: app}},
 		"server":            {fault: chaos.Fault{Server: chaos.Down}},
 		"partition":         {fault: chaos.Fault{Partition: &chaos.Partition{Task: "api", From: chaos.Server}}},
@@ -47,14 +55,16 @@ func TestProblems(t *testing.T) {
 		"nothing": {chaos.Fault{}, []string{
 			"faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got nothing else",
 		}},
-		"two kinds": {chaos.Fault{Kill: app, Server: chaos.Down}, []string{
+		"two kinds": {chaos.Fault{Kill: kill, Server: chaos.Down}, []string{
 			"faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got kill, server, nothing else",
 		}},
 		"times":          {chaos.Fault{At: -1, For: time.Second, OOM: app}, []string{"faults[0].at: -1ns: want 0 or later", "faults[0].for: oom is over in a moment"}},
-		"who":            {chaos.Fault{Kill: &chaos.Process{Task: "db", Container: "app"}}, []string{`faults[0].kill: there is no task "db"`}},
+		"who":            {chaos.Fault{Kill: &chaos.Kill{Task: "db", Container: "app"}}, []string{`faults[0].kill: there is no task "db"`}},
 		"all are none":   {chaos.Fault{Link: &chaos.Link{Task: chaos.All, KBits: 8}}, []string{`faults[0].link: there is no task "all"`}},
 		"server is none": {chaos.Fault{Partition: &chaos.Partition{Task: chaos.Server, From: chaos.All}}, []string{`faults[0].partition: there is no task "server"`}},
 		"all's metadata": {chaos.Fault{Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: chaos.All, Hang: true}}, []string{`faults[0].endpoint: there is no task "all"`}},
+		"kill of what":   {chaos.Fault{Kill: &chaos.Kill{Signal: "NONE"}}, []string{"faults[0].kill.task: want a task", "faults[0].kill.container: process and signal need one: without it everything in the task is killed", "faults[0].kill.signal: signal NONE"}},
+		"a path":         {chaos.Fault{Kill: &chaos.Kill{Task: "api", Container: "ap", Process: "/bin/x"}}, []string{`faults[0].kill.container: "ap": want one of app, proxy`, `faults[0].kill.process: "/bin/x": want the program's name without its directory`}},
 		"container":      {chaos.Fault{Slow: &chaos.Process{Task: "api", Container: "ap"}}, []string{`faults[0].slow.container: "ap": want one of app, proxy`}},
 		"server's state": {chaos.Fault{Server: "gone"}, []string{`faults[0].server: "gone": want down, frozen or slow`}},
 		"oneself":        {chaos.Fault{Partition: &chaos.Partition{Task: "api", From: "api"}}, []string{"faults[0].partition.from: api cannot be kept from itself"}},

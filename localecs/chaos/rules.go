@@ -18,9 +18,9 @@ const (
 	TaskEnds What = "the task ends"
 	// OutOfTraffic: Consul sends no traffic to the task.
 	OutOfTraffic What = "the task is out of traffic"
-	// NewsLate: what happens to the task reaches its callers after the window.
-	NewsLate What = "news of it come late"
-	// Unreachable: whoever ends the task cannot reach the servers, or does not run:
+	// UpdatesLate: callers learn of what happens to the task after the window.
+	UpdatesLate What = "updates about it are late"
+	// Unreachable: the process that ends the task cannot reach the servers, or does not run:
 	// logging out and leaving come after the window, or never.
 	Unreachable What = "servers out of reach"
 	// StartsLate: a task that starts in the window does so after it, or fails.
@@ -32,18 +32,18 @@ const (
 	Service      What = "its services stay"
 	AgentFails   What = "its agent is failed"
 	// LoginToken: the token of a login in the window stays, as its answer may not
-	// arrive, and nobody knows of the token.
+	// arrive, and then no process knows the token.
 	LoginToken What = "the token of a login stays"
-	// LeaveLost: the servers may never hear that the agent of a task which ends in
+	// LeaveLost: the servers may never learn that the agent of a task which ends in
 	// the window has left, and have it as failed.
 	LeaveLost What = "that its agent has left is lost"
 )
 
 // Bounds of what costs nothing.
 const (
-	// NewsBound is how long callers may go on calling an instance that cannot
+	// UpdateBound is how long callers may go on calling an instance that cannot
 	// answer: the promise of examples/rolling-update about a killed Envoy.
-	NewsBound = time.Second
+	UpdateBound = time.Second
 	// HealthBound is how long an instance that ECS has as UNHEALTHY, or that is
 	// stopping, may be passing: health-sync looks every second, and writes.
 	HealthBound = 3 * time.Second
@@ -78,10 +78,10 @@ func Bound(what What) time.Duration {
 	return TokenBound
 }
 
-// Rule says what a kind of fault may cost. What no rule names costs nothing.
+// Rule defines what a kind of fault may cost. Without a rule it may cost nothing.
 type Rule struct {
 	// Kind is that of events; On, if any, is what it hits: a role, a part of one,
-	// from whom a task is kept, an endpoint. At is Entry or Instance, or both.
+	// what a task is partitioned from, an endpoint. At is Entry or Instance, or both.
 	Kind, On, At string
 	What         What
 	// The window begins with the fault and ends Late after it; AtMost, if any, is
@@ -94,41 +94,41 @@ type Rule struct {
 	// Alone, of a server that starts again, wants an agent that does not answer it then,
 	// and has the window begin with that.
 	Alone bool
-	// Everybody says that the loss is every task's, not only of the one that is hit.
-	Everybody bool
-	// News lets the window last until callers can have heard, Forever for ever.
-	News, Forever bool
-	// Reason says why, Source where that is documented.
+	// AllTasks: the loss may be any task's, not only the target's.
+	AllTasks bool
+	// UntilUpdated extends the window until callers can know, Forever without end.
+	UntilUpdated, Forever bool
+	// Reason is why, Source where that is documented.
 	Reason, Source string
 }
 
 // connecting is how long after a fault requests may fail that did not meet it:
-// Envoy gives a connection that was begun under it up five seconds later
+// Envoy gives a connection that was opened under it up five seconds later
 // (connect_timeout), and with it fails every request that waits for that instance
-// on the same thread; what has piled up is begun in the first seconds after.
+// on the same thread; queued requests are sent in the first seconds after.
 const connecting = 8 * time.Second
 
 // checkTTL is the TTL of health-sync's checks.
 const checkTTL = 30 * time.Second
 
-// Whom a rule is about: the task that the traffic enters, or one that it calls.
+// The target of a rule: the task that the traffic enters, or one that it calls.
 const (
 	Entry    = "entry"
 	Instance = "instance"
 )
 
-// Rules are all there is to excuse.
+// Rules returns the product's rules.
 func Rules() []Rule {
 	return slices.Concat(agentRules(), deathRules("kill"), deathRules("oom"), pauseRules(), worldRules(), lifeRules())
 }
 
 const (
-	demo     = "examples/rolling-update"
-	death    = "COMPATIBILITY.md, what the death of an agent means"
-	ttl      = "COMPATIBILITY.md, TTL of 30 s"
-	essence  = "essential in the task definition"
-	noServer = "nobody can tell the servers meanwhile"
-	lostWord = "its word may go by an agent that is cut off, and gossip says it once"
+	demo      = "examples/rolling-update"
+	death     = "COMPATIBILITY.md, what the death of an agent means"
+	ttl       = "COMPATIBILITY.md, TTL of 30 s"
+	essence   = "essential in the task definition"
+	noServer  = "the servers cannot be updated meanwhile"
+	lostLeave = "its message may go to an agent that is cut off, and gossip sends it once"
 )
 
 // agentRules are about the agent's death below a client-entrypoint that lives.
@@ -138,7 +138,7 @@ func agentRules() []Rule {
 		{Kind: kind, On: string(Agent), What: AgentFails, Forever: true, Reason: "it did not leave; the servers forget it after 15 minutes", Source: death},
 		{Kind: kind, On: string(Agent), What: TaskEnds, AtMost: 13 * s, Reason: "in its first minute ECS does not start it again; before, its token is logged out, for 10 s where no server answers", Source: death},
 		{Kind: kind, On: string(Agent), What: OutOfTraffic, Late: 15 * s, Reason: "its node is taken out of the catalog, or it starts again", Source: death},
-		{Kind: kind, On: string(Agent), At: Entry, What: NewsLate, Late: 15 * s, Reason: "its Envoy hears nothing until it has started again", Source: death},
+		{Kind: kind, On: string(Agent), At: Entry, What: UpdatesLate, Late: 15 * s, Reason: "its Envoy gets no updates until the agent has started again", Source: death},
 	}
 }
 
@@ -149,18 +149,18 @@ func deathRules(kind string) []Rule {
 		{Kind: kind, On: AgentContainer, What: AgentFails, Forever: true, Reason: "it did not leave", Source: death},
 		{Kind: kind, On: AgentContainer, What: TaskEnds, AtMost: 3 * s, Reason: "in its first minute ECS does not start it again", Source: death},
 		{Kind: kind, On: AgentContainer, What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds the agent failed", Source: death},
-		{Kind: kind, On: AgentContainer, What: NewsLate, Late: 20 * s, Reason: "nobody takes its node out of the catalog; gossip finds the agent failed after some seconds", Source: death},
+		{Kind: kind, On: AgentContainer, What: UpdatesLate, Late: 20 * s, Reason: "its node stays in the catalog; gossip finds the agent failed after some seconds", Source: death},
 		{Kind: kind, On: AgentContainer, What: Service, Forever: true, Reason: "the servers remove them after 15 minutes", Source: death},
-		{Kind: kind, On: AgentContainer, What: ClientToken, Forever: true, Reason: "whoever logs it out was killed", Source: death},
-		{Kind: kind, On: string(HealthSync), What: ServiceToken, Forever: true, Reason: "whoever logs it out was killed; the ACL controller removes it", Source: demo},
-		{Kind: kind, On: string(HealthSync), What: OutOfTraffic, Forever: true, Reason: "nobody refreshes its checks", Source: ttl},
-		{Kind: kind, On: string(HealthSync), What: NewsLate, Late: 31 * s, Reason: "its checks pass until their TTL runs out", Source: ttl},
-		{Kind: kind, On: string(HealthSync), With: Agent, What: NewsLate, Late: 2*checkTTL + s, Reason: "the agent that starts again takes its checks up as they were, for another TTL", Source: ttl + "; Consul keeps the state of checks"},
+		{Kind: kind, On: AgentContainer, What: ClientToken, Forever: true, Reason: "the process that logs it out was killed", Source: death},
+		{Kind: kind, On: string(HealthSync), What: ServiceToken, Forever: true, Reason: "the process that logs it out was killed; the ACL controller removes it", Source: demo},
+		{Kind: kind, On: string(HealthSync), What: OutOfTraffic, Forever: true, Reason: "its checks are not refreshed", Source: ttl},
+		{Kind: kind, On: string(HealthSync), What: UpdatesLate, Late: 31 * s, Reason: "its checks pass until their TTL runs out", Source: ttl},
+		{Kind: kind, On: string(HealthSync), With: Agent, What: UpdatesLate, Late: 2*checkTTL + s, Reason: "the agent that starts again takes its checks up as they were, for another TTL", Source: ttl + "; Consul keeps the state of checks"},
 	}
 	for _, role := range []Role{Application, Proxy} {
 		on := string(role)
 		rules = append(rules,
-			Rule{Kind: kind, On: on, At: Instance, What: RequestFails, Late: NewsBound, News: true, Reason: "callers learn of it a moment later", Source: demo},
+			Rule{Kind: kind, On: on, At: Instance, What: RequestFails, Late: UpdateBound, UntilUpdated: true, Reason: "callers learn of it a moment later", Source: demo},
 			Rule{Kind: kind, On: on, What: TaskEnds, AtMost: 3 * s, Reason: "its container is essential", Source: essence},
 			Rule{Kind: kind, On: on, What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: essence})
 	}
@@ -171,19 +171,19 @@ func deathRules(kind string) []Rule {
 func pauseRules() []Rule {
 	s := time.Second
 	return []Rule{
-		{Kind: "freeze", On: string(Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s, Longer: 4 * s, News: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
+		{Kind: "freeze", On: string(Application), At: Instance, What: RequestFails, Late: s, AtMost: 12 * s, Longer: 4 * s, UntilUpdated: true, Reason: "requests time out until its health check has failed and callers know", Source: "interval and timeout of its healthCheck"},
 		{Kind: "freeze", On: string(Application), At: Entry, What: RequestFails, Late: s, Longer: 4 * s, Reason: "requests enter by it", Source: "no other way in"},
 		{Kind: "freeze", On: string(Application), What: OutOfTraffic, Late: 15 * s, Longer: 2 * s, Reason: "its health check fails", Source: "timeout of its healthCheck"},
 		{Kind: "freeze", On: string(Proxy), What: RequestFails, Late: connecting, Longer: 4 * s, Reason: "requests time out; the kernel still accepts connections, so no check sees it", Source: "checks of mesh-init are TCP"},
-		{Kind: "freeze", On: string(Proxy), What: NewsLate, Late: 2 * s, Reason: "it does not read what its agent tells it", Source: "xDS"},
-		{Kind: "freeze", On: string(Agent), What: NewsLate, Late: 15 * s, Reason: noServer, Source: "registration goes to the agent"},
+		{Kind: "freeze", On: string(Proxy), What: UpdatesLate, Late: 2 * s, Reason: "it does not read its agent's updates", Source: "xDS"},
+		{Kind: "freeze", On: string(Agent), What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(Agent), What: OutOfTraffic, Late: 20 * s, Longer: 2 * s, Reason: "gossip finds the agent failed until it answers again", Source: "Consul's gossip"},
-		{Kind: "freeze", On: string(HealthSync), What: NewsLate, Late: 3 * s, Reason: "it sees nothing meanwhile", Source: "health-sync"},
+		{Kind: "freeze", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it sees nothing meanwhile", Source: "health-sync"},
 		{Kind: "freeze", On: string(Agent), What: Unreachable, Late: 15 * s, Reason: "it cannot leave meanwhile", Source: "registration goes to the agent"},
 		{Kind: "freeze", On: string(HealthSync), What: Unreachable, Late: 3 * s, Reason: "it cannot log out meanwhile", Source: "health-sync"},
-		{Kind: "slow", On: string(Agent), What: NewsLate, Late: 10 * s, Reason: "it does everything five times later", Source: "registration goes to the agent"},
-		{Kind: "slow", On: string(HealthSync), What: NewsLate, Late: 3 * s, Reason: "it does everything five times later", Source: "health-sync"},
-		{Kind: "slow", On: string(Proxy), What: NewsLate, Late: 3 * s, Reason: "it does everything five times later", Source: "xDS"},
+		{Kind: "slow", On: string(Agent), What: UpdatesLate, Late: 10 * s, Reason: "it does everything five times later", Source: "registration goes to the agent"},
+		{Kind: "slow", On: string(HealthSync), What: UpdatesLate, Late: 3 * s, Reason: "it does everything five times later", Source: "health-sync"},
+		{Kind: "slow", On: string(Proxy), What: UpdatesLate, Late: 3 * s, Reason: "it does everything five times later", Source: "xDS"},
 	}
 }
 
@@ -192,28 +192,28 @@ func worldRules() []Rule {
 	s := time.Second
 	const gossip = "COMPATIBILITY.md, gossip finds it failed after some seconds"
 	rules := []Rule{
-		{Kind: "server", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
-		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "partition", On: "server", What: Unreachable, Late: 3 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
-		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "nobody can log out", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
+		{Kind: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "partition", On: "server", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
+		{Kind: "partition", On: "all", What: Unreachable, Late: 3 * s, Reason: "logout is not possible", Source: "COMPATIBILITY.md, within the stop timeout"},
 		{Kind: "link", What: Unreachable, Late: 6 * s, Reason: "it waits behind requests", Source: "TCP"},
-		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "who waits for other containers cannot see their end", Source: "COMPATIBILITY.md, what the client-entrypoint does"},
+		{Kind: "endpoint", On: "metadata", What: Unreachable, Late: 4 * s, Reason: "a container that waits for others cannot see their end", Source: "COMPATIBILITY.md, what the client-entrypoint does"},
 		{Kind: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "server", What: OutOfTraffic, Late: 30 * s, Reason: "a server that comes back knows agents when they have joined", Source: "Consul's gossip"},
 		{Kind: "server", On: "down", Alone: true, What: RequestFails, Late: 30 * s, Reason: "it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again", Source: "Consul: reconcileReaped"},
-		{Kind: "partition", On: "server", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
+		{Kind: "partition", On: "server", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
 		{Kind: "partition", On: "server", What: StartsLate, Late: 15 * s, Reason: "nothing can log in or register", Source: "COMPATIBILITY.md, retried for 3 minutes"},
 		{Kind: "partition", On: "server", What: OutOfTraffic, Late: 30 * s, Reason: "gossip may find its agent failed", Source: "Consul's gossip"},
-		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: connecting, AtMost: 30 * s, News: true, Reason: "gossip finds its agent failed", Source: gossip},
+		{Kind: "partition", On: "all", At: Instance, What: RequestFails, Late: connecting, AtMost: 30 * s, UntilUpdated: true, Reason: "gossip finds its agent failed", Source: gossip},
 		{Kind: "partition", On: "all", At: Entry, What: RequestFails, Late: connecting, Reason: "requests enter by it", Source: "no other way in"},
-		{Kind: "partition", On: "all", What: NewsLate, Late: 15 * s, Reason: noServer, Source: "all news go by the server"},
+		{Kind: "partition", On: "all", What: UpdatesLate, Late: 15 * s, Reason: noServer, Source: "all updates go through the server"},
 		{Kind: "partition", On: "all", What: OutOfTraffic, Late: 30 * s, Reason: "gossip finds its agent failed", Source: gossip},
-		{Kind: "partition", On: "all", Everybody: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and says so until they deny it", Source: "Consul's gossip"},
-		{Kind: "partition", On: "server", Everybody: true, What: LeaveLost, Late: 30 * s, Reason: lostWord, Source: "Consul's gossip"},
-		{Kind: "partition", On: "all", Everybody: true, What: LeaveLost, Late: 30 * s, Reason: lostWord, Source: "Consul's gossip"},
-		{Kind: "partition", On: AnotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "nobody but the two can see it", Source: "Consul asks agents by way of others"},
+		{Kind: "partition", On: "all", AllTasks: true, What: OutOfTraffic, Late: 15 * s, Longer: 4 * s, Reason: "an agent that was cut off has found the others failed, and reports it until they refute it", Source: "Consul's gossip"},
+		{Kind: "partition", On: "server", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
+		{Kind: "partition", On: "all", AllTasks: true, What: LeaveLost, Late: 30 * s, Reason: lostLeave, Source: "Consul's gossip"},
+		{Kind: "partition", On: AnotherTask, At: Entry, What: RequestFails, Late: connecting, Reason: "only the two can see it", Source: "Consul asks agents by way of others"},
 		{Kind: "link", What: RequestFails, Late: connecting, Longer: 2 * s, Reason: "more is asked than its link carries", Source: "TCP"},
-		{Kind: "link", What: NewsLate, Late: 6 * s, Reason: "news wait behind requests", Source: "TCP"},
+		{Kind: "link", What: UpdatesLate, Late: 6 * s, Reason: "updates wait behind requests", Source: "TCP"},
 		{Kind: "link", What: OutOfTraffic, Late: 20 * s, Reason: "gossip waits behind requests", Source: "Consul's gossip"},
 	}
 	const unanswered = "its answer does not come; the ACL controller removes the token"
@@ -227,7 +227,7 @@ func worldRules() []Rule {
 	}
 	return append(rules,
 		Rule{Kind: "endpoint", On: "metadata", What: StartsLate, Late: 10 * s, Reason: "a task that starts reads it", Source: "COMPATIBILITY.md, metadata is retried"},
-		Rule{Kind: "endpoint", On: "metadata", What: NewsLate, Late: 4 * s, Reason: "no news is not news", Source: "health-sync: an invalid answer changes nothing"},
+		Rule{Kind: "endpoint", On: "metadata", What: UpdatesLate, Late: 4 * s, Reason: "an invalid answer is ignored", Source: "health-sync: an invalid answer changes nothing"},
 		Rule{Kind: "endpoint", On: "metadata", What: OutOfTraffic, Late: 4 * s, Longer: 17 * s, Reason: "the TTL runs out by itself", Source: ttl})
 }
 
@@ -239,11 +239,11 @@ func lifeRules() []Rule {
 		{Kind: "stop", What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: "ECS"},
 		{Kind: "spot", What: TaskEnds, AtMost: 3 * s, Reason: "it was asked to", Source: "ECS"},
 		{Kind: "spot", What: OutOfTraffic, Forever: true, Reason: "its task ends", Source: "ECS"},
-		{Kind: "unhealthy", What: OutOfTraffic, Late: 15 * s, Reason: "it says so", Source: "interval and retries of its healthCheck"},
+		{Kind: "unhealthy", What: OutOfTraffic, Late: 15 * s, Reason: "its health check fails", Source: "interval and retries of its healthCheck"},
 	}
 }
 
-// RuleTable is the rules as a table in Markdown, for the documentation. Kinds of
+// RuleTable returns the rules as a table in Markdown, for the documentation. Kinds of
 // the same cost share a row.
 func RuleTable() string {
 	var b strings.Builder
@@ -260,7 +260,7 @@ func RuleTable() string {
 			continue
 		}
 		of := strings.Trim(r.On+", "+r.At, ", ")
-		if r.Everybody {
+		if r.AllTasks {
 			of += ", of every task"
 		}
 		if r.With != "" {
@@ -275,12 +275,12 @@ func RuleTable() string {
 	return b.String()
 }
 
-// Name is the rule's in a line.
+// Name describes the rule in a line.
 func (r Rule) Name() string {
 	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason
 }
 
-// window is what there is to say of it for people.
+// window describes the window of the rule.
 func (r Rule) window() string {
 	var parts []string
 	add := func(is bool, format string, args ...any) {
@@ -288,11 +288,11 @@ func (r Rule) window() string {
 			parts = append(parts, fmt.Sprintf(format, args...))
 		}
 	}
-	add(r.Forever, "for good")
+	add(r.Forever, "permanently")
 	add(r.Alone, "from its end on")
 	add(r.Late > 0, "%s after", r.Late)
 	add(r.AtMost > 0, "at most %s", r.AtMost)
-	add(r.News, "as long as news are late")
+	add(r.UntilUpdated, "until updates arrive")
 	add(r.Longer > 0, "only if it lasts %s", r.Longer)
 	return strings.Join(parts, "; ")
 }

@@ -18,13 +18,13 @@ import (
 func TestExcuses(t *testing.T) {
 	t.Parallel()
 	dead := []string{ // health-sync, at 10 s
-		"api-1 its services' token stays, 10.00s for good: whoever logs it out was killed; the ACL controller removes it",
-		"api-1 the task is out of traffic, 10.00s for good: nobody refreshes its checks",
-		"api-1 news of it come late, 10.00s to 41.00s: its checks pass until their TTL runs out",
+		"api-1 its services' token stays, 10.00s permanently: the process that logs it out was killed; the ACL controller removes it",
+		"api-1 the task is out of traffic, 10.00s permanently: its checks are not refreshed",
+		"api-1 updates about it are late, 10.00s to 41.00s: its checks pass until their TTL runs out",
 	}
 	agent := func(task string, at float64) []string {
 		return []string{
-			fmt.Sprintf("%s its agent is failed, %.2fs for good: it did not leave; the servers forget it after 15 minutes", task, at),
+			fmt.Sprintf("%s its agent is failed, %.2fs permanently: it did not leave; the servers forget it after 15 minutes", task, at),
 			fmt.Sprintf("%s the task ends, %.2fs to %.2fs: in its first minute ECS does not start it again; before, its token is logged out, for 10 s where no server answers", task, at, at+13),
 			fmt.Sprintf("%s the task is out of traffic, %.2fs to %.2fs: its node is taken out of the catalog, or it starts again", task, at, at+15),
 		}
@@ -35,18 +35,18 @@ func TestExcuses(t *testing.T) {
 	}{
 		"an Envoy": {[]Event{kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
-			"api-1 the task is out of traffic, 10.00s for good: its task ends",
+			"api-1 the task is out of traffic, 10.00s permanently: its task ends",
 			"api-1 a request fails, 10.00s to 11.00s: callers learn of it a moment later",
 		}},
 		"an Envoy, and the server is away": {[]Event{server(5*s, 10*s), kill(10*s, "api-1", "sidecar-proxy", "envoy")}, []string{
-			" news of it come late, 5.00s to 30.00s: nobody can tell the servers meanwhile",
-			" servers out of reach, 5.00s to 18.00s: nobody can log out",
+			" updates about it are late, 5.00s to 30.00s: the servers cannot be updated meanwhile",
+			" servers out of reach, 5.00s to 18.00s: logout is not possible",
 			" tasks start late, 5.00s to 30.00s: nothing can log in or register",
 			" the task is out of traffic, 5.00s to 45.00s: a server that comes back knows agents when they have joined",
 			" a request fails, 15.00s to 45.00s: it asks the agents that it knew one after the other; if it leads before, it takes all out of the catalog until they register again",
 			" the token of a login stays, 5.00s to 16.00s: its answer does not come; the ACL controller removes the token",
 			"api-1 the task ends, 10.00s to 13.00s: its container is essential",
-			"api-1 the task is out of traffic, 10.00s for good: its task ends",
+			"api-1 the task is out of traffic, 10.00s permanently: its task ends",
 			"api-1 a request fails, 10.00s to 39.00s: callers learn of it a moment later",
 		}},
 		"a health-sync": {[]Event{kill(10*s, "api-1", "consul-ecs-health-sync", "")}, dead},
@@ -54,10 +54,10 @@ func TestExcuses(t *testing.T) {
 			kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(20*s, "api-2", "consul-client", "consul"), kill(41*s, "api-1", "consul-client", "consul"),
 		}, append(slices.Clone(dead), append(agent("api-2", 20), agent("api-1", 41)...)...)},
 		"a health-sync and its agent": {[]Event{kill(10*s, "api-1", "consul-ecs-health-sync", ""), kill(39*s, "api-1", "consul-client", "consul")},
-			append(append(slices.Clone(dead), "api-1 news of it come late, 10.00s to 71.00s: the agent that starts again takes its checks up as they were, for another TTL"), agent("api-1", 39)...)},
+			append(append(slices.Clone(dead), "api-1 updates about it are late, 10.00s to 71.00s: the agent that starts again takes its checks up as they were, for another TTL"), agent("api-1", 39)...)},
 		"an application for a short time": {[]Event{freeze(10*s, time.Second, "api-1", "api")}, nil},
 		"a partition of two callees":      {[]Event{partition(10*s, 5*s, "api-1", "api-2")}, nil},
-		"a partition from the entry":      {[]Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: nobody but the two can see it"}},
+		"a partition from the entry":      {[]Event{partition(10*s, 5*s, "api-1", "web")}, []string{"api-1 a request fails, 10.00s to 23.00s: only the two can see it"}},
 		"an endpoint for a short time":    {[]Event{endpoint(10*s, 5*s, Protection)}, nil},
 		"who asks the servers for a token": {[]Event{endpoint(10*s, 5*s, STS)}, []string{
 			" the token of a login stays, 10.00s to 16.00s: its answer does not come; the ACL controller removes the token",

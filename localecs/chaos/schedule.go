@@ -19,7 +19,7 @@ type Schedule struct {
 	Seed uint64
 }
 
-// Event is a fault, or a piece of ordinary life: exactly one of Fault, Stop and
+// Event is a fault, or an event of normal operation: exactly one of Fault, Stop and
 // Unhealthy is set.
 type Event struct {
 	// At is when it begins, from the beginning of the schedule, and For how long
@@ -28,7 +28,7 @@ type Event struct {
 	Fault   *Fault
 	// Stop is a task that is asked to stop, as in a deployment.
 	Stop string
-	// Unhealthy is a task whose application says that it is.
+	// Unhealthy is a task whose application reports that it is.
 	Unhealthy string
 	// By, if any, is a task like Instead that is started at the same time, in the
 	// place of one that ends.
@@ -38,7 +38,7 @@ type Event struct {
 // End is when it is over; a moment's end is its beginning.
 func (e Event) End() time.Duration { return e.At + e.For }
 
-// String tells it in a line.
+// String describes the event in a line.
 func (e Event) String() string {
 	text := fmt.Sprintf("%6.2fs ", e.At.Seconds())
 	switch {
@@ -67,7 +67,7 @@ func (s Schedule) String() string {
 	return b.String()
 }
 
-// Kind is that of the fault or of the piece of life.
+// Kind returns the kind of the fault or of the other event.
 func (e Event) Kind() string {
 	switch {
 	case e.Stop != "":
@@ -78,7 +78,7 @@ func (e Event) Kind() string {
 	return e.Fault.Kind()
 }
 
-// process is whom a fault of processes is about; nil for another event.
+// process returns the target of a fault of processes; nil for another event.
 func (e Event) process() *Process {
 	if e.Fault == nil {
 		return nil
@@ -86,7 +86,7 @@ func (e Event) process() *Process {
 	return e.Fault.Process()
 }
 
-// Tasks are whom it is about; none when it is about all or nobody.
+// Tasks returns the targets; none when it has all tasks or none.
 func (e Event) Tasks() []string {
 	switch {
 	case e.Stop != "":
@@ -98,7 +98,7 @@ func (e Event) Tasks() []string {
 }
 
 // Target is the task that it hits, and what of it: a role, AgentContainer, from
-// whom it is kept; of others the endpoint, or what the server is.
+// what it is partitioned; of others the endpoint, or the state of the server.
 func (e Event) Target(w World, s Schedule) (task Task, on string) {
 	if e.Fault != nil {
 		on = e.Fault.Server
@@ -127,7 +127,7 @@ func (e Event) Target(w World, s Schedule) (task Task, on string) {
 	return task, on
 }
 
-// AnotherTask is whom a task is kept from, as a target.
+// AnotherTask is the other side of a partition, as a target.
 const AnotherTask = "another task"
 
 // AgentContainer is the agent with client-entrypoint, as a target.

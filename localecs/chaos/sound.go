@@ -8,9 +8,9 @@ import (
 // instance is a task in the course of a schedule.
 type instance struct {
 	task Task
-	// It can be counted on from ready until gone, but for the troubled times.
+	// The instance serves from ready until gone, except in the disrupted times.
 	ready, gone time.Duration
-	troubled    []span
+	disrupted   []span
 }
 
 type span struct{ from, to time.Duration }
@@ -33,7 +33,7 @@ func instances(s Schedule, w World) []instance {
 	return all
 }
 
-// readyBy is when a task that is started then can be counted on.
+// readyBy returns when a task that is started at a time serves.
 func readyBy(s Schedule, at time.Duration) time.Duration {
 	ready := at + readiness
 	for _, e := range s.Events {
@@ -44,7 +44,7 @@ func readyBy(s Schedule, at time.Duration) time.Duration {
 	return ready
 }
 
-// follow notes what the schedule does to the instance.
+// follow records what the schedule does to the instance.
 func (i *instance) follow(s Schedule, w World) {
 	name := i.task.Name
 	for _, e := range s.Events {
@@ -55,7 +55,7 @@ func (i *instance) follow(s Schedule, w World) {
 		case e.lethal(w, s, s.age(w, name, e.At)):
 			i.gone = min(i.gone, e.At)
 		case e.Kind() != "endpoint" && (e.Kind() != "partition" || e.Fault.Partition.Task == name):
-			i.troubled = append(i.troubled, span{e.At, e.End() + recovery})
+			i.disrupted = append(i.disrupted, span{e.At, e.End() + recovery})
 		}
 	}
 }
@@ -77,7 +77,7 @@ func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 
 // serves reports whether the instance can be counted on all the time between.
 func (i instance) serves(at time.Duration) bool {
-	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.troubled, func(t span) bool { return at >= t.from && at < t.to })
+	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.disrupted, func(t span) bool { return at >= t.from && at < t.to })
 }
 
 // Sound reports whether the schedule leaves an instance of each service alone at any
@@ -91,7 +91,7 @@ func (s Schedule) Sound(w World) bool {
 				return false
 			}
 		}
-		if e.Unhealthy != "" && !s.hears(e) || s.twice(e) {
+		if e.Unhealthy != "" && !s.switchable(e) || s.twice(e) {
 			return false
 		}
 		moments = append(moments, e.At)
@@ -155,12 +155,12 @@ func (e Event) object() string {
 	return ""
 }
 
-// hears reports whether an application can be told to be unhealthy, and to be well
-// again: nothing else happens to its processes at the time.
-func (s Schedule) hears(told Event) bool {
+// switchable reports whether an application can be made unhealthy, and healthy again:
+// nothing else happens to its processes at the time.
+func (s Schedule) switchable(change Event) bool {
 	return !slices.ContainsFunc(s.Events, func(e Event) bool {
-		other := e.process() != nil || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != told.At
-		return other && slices.Contains(e.Tasks(), told.Unhealthy) && e.At <= told.End()+time.Second && e.End() >= told.At-time.Second
+		other := e.process() != nil || e.Kind() == "stop" || e.Kind() == "spot" || e.Unhealthy != "" && e.At != change.At
+		return other && slices.Contains(e.Tasks(), change.Unhealthy) && e.At <= change.End()+time.Second && e.End() >= change.At-time.Second
 	})
 }
 

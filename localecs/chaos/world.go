@@ -26,14 +26,14 @@ type World struct {
 	Kinds     []string
 }
 
-// Task is a task that is there from the beginning.
+// Task is a task that exists from the beginning.
 type Task struct {
 	Name, Family string
 	// Entry is the task that the traffic enters: one that must live.
 	Entry      bool
 	Containers []Container
-	// Fail and Heal, if any, are URLs inside the task which make its application
-	// say that it is unhealthy, and well again.
+	// Fail and Heal, if any, are URLs inside the task that make its application
+	// unhealthy and healthy.
 	Fail, Heal string
 }
 
@@ -44,7 +44,7 @@ type Container struct {
 	// Program is the last element of the path of the program that does its work,
 	// below what supervises it.
 	Program string
-	// Essential ends the task with it; Restarts says that ECS starts it again
+	// Essential ends the task with it; with Restarts ECS starts it again
 	// once it has run for RestartAge.
 	Essential, Restarts bool
 }

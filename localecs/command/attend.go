@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"slices"
 	"sync"
 
 	"github.com/hashicorp/go-hclog"
@@ -30,10 +29,9 @@ func Scenario(dir string, log hclog.Logger) func(*scenario.LiveRun) (leave func(
 	}
 }
 
-// Region does the same for a region without a scenario, that of a command, which is
-// about to start the tasks that are planned: nil where others start them. end is called
+// Region does the same for a region without a run, that of a command. end is called
 // when all its tasks were stopped; leave is to be called when nothing runs any more.
-func Region(command, name string, planned []string, r *cluster.Region, dir string, end func(), log hclog.Logger) (leave func()) {
+func Region(command, name string, r *cluster.Region, dir string, end func(), log hclog.Logger) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var draining sync.WaitGroup
 	drain := sync.OnceFunc(func() {
@@ -44,30 +42,11 @@ func Region(command, name string, planned []string, r *cluster.Region, dir strin
 			end()
 		})
 	})
-	closeSocket := serve(control.ServerOptions{Command: command, Name: name, Directory: dir, World: control.New(control.RegionOptions{Region: r, Planned: toCome(planned, r), End: drain})}, log)
+	closeSocket := serve(control.ServerOptions{Command: command, Name: name, Directory: dir, World: control.New(control.RegionOptions{Region: r, End: drain})}, log)
 	return func() {
 		cancel()
 		draining.Wait()
 		closeSocket()
-	}
-}
-
-// toCome are those of the planned tasks that have not begun. What has begun is not
-// asked for again: the region forgets tasks an hour after their end.
-func toCome(planned []string, r *cluster.Region) func() []string {
-	if planned == nil {
-		return nil
-	}
-	var mu sync.Mutex
-	planned = slices.Clone(planned)
-	return func() []string {
-		mu.Lock()
-		defer mu.Unlock()
-		begun := r.Tasks()
-		planned = slices.DeleteFunc(planned, func(name string) bool {
-			return slices.ContainsFunc(begun, func(b cluster.Begun) bool { return b.Name == name })
-		})
-		return slices.Clone(planned)
 	}
 }
 

@@ -64,7 +64,7 @@ scenario DIR/x: consul: every scenario has a Consul server: want its image, one 
 scenario DIR/x: steps[0]: start: task "web" is not in tasks
 scenario DIR/x: steps[1]: await: there is no traffic by then
 scenario DIR/x: steps[1]: await: within: want a duration such as 60s: every wait has an end`},
-		"a definition without its image": {[]string{"DIR/x"}, given{"x": goodDefinition}, `this is missing; add these flags, or say it in localecs.yaml beside the definition:
+		"a definition without its image": {[]string{"DIR/x"}, given{"x": goodDefinition}, `this is missing; add these flags, or the same in localecs.yaml beside the definition:
   -image 'i=host'
       programs for a
 PROGRAM is a name on PATH or a path of this machine, host is all that it has installed; -image '*=host' is for all images`},

@@ -64,7 +64,7 @@ func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, 
 	}
 	plan, warnings, err := scenario.Prepare(scene, values, f.network)
 	if err == nil && f.docker == "" { // an engine may have other images
-		warnings = append(warnings, plan.Strangers()...)
+		warnings = append(warnings, plan.MissingImages()...)
 	}
 	return scene, plan, warnings, err
 }

@@ -123,7 +123,7 @@ consul: {image: consul}
 	for want, text := range map[string]string{
 		"step 2: await service api to be steady within 50s: ECS deployment circuit breaker: tasks failed to start.": head +
 			"services: {api: {definition: bad.json, count: 1, circuitBreaker: {enable: true}}}\nsteps:\n- start: [api]\n- await: {service: api, steady: true, within: 50s}\n",
-		"step 2: kill everything in api-2: service api has not started a task api-2 so far": head +
+		"step 2: kill everything in api-2: service api has not started task api-2 yet": head +
 			"services: {api: {definition: good.json, count: 0}}\nsteps:\n- start: [api]\n- kill: {task: api-2}\n",
 		"api-1: ended by itself: EssentialContainerExited: Essential container in task exited": head +
 			"services: {api: {definition: done.json, count: 1}}\ntasks: {web: good.json}\nsteps:\n- start: [web, api]\n" +

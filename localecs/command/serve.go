@@ -193,7 +193,7 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options con
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	if r := server.Region(); r != nil {
-		defer Region("serve", "serve", nil, r, options.Cluster.Dir, end, inv.Log)()
+		defer Region("serve", "serve", r, options.Cluster.Dir, end, inv.Log)()
 	}
 	if err := f.print(out, server.Exports()); err != nil {
 		return errors.Join(err, server.Close())

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
@@ -35,20 +34,17 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	}
 	defer giveBack()
 	_, terminal := Of(inv.Stdout)
-	attended := func(r *cluster.Region) func() {
-		return Region("run", plan.Name(), plan.Tasks(), r, dir.Name(), func() {}, inv.Log)
-	}
-	outcome, err := plan.Run(ctx, scenario.PlainOptions{
-		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: attended,
+	report, err := Run(ctx, plan, scenario.Options{
+		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: Scenario(dir.Name(), inv.Log),
 		Colour: terminal && !f.json && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
 	if err != nil {
 		return err
 	}
-	if err := outcome.Write(out, f.json); err != nil {
+	if err := report.Write(out, f.json); err != nil {
 		return context.Cause(ctx) // what out made of it
 	}
-	if len(outcome.Failures) > 0 {
+	if len(report.Failures) > 0 {
 		return &cli.ExitError{Code: cli.ExitRefused}
 	}
 	return nil
@@ -62,7 +58,7 @@ func (f *runFlags) stopping(stderr io.Writer) {
 }
 
 // prepareTasks looks at everything that was given before anything is touched.
-func (f *runFlags) prepareTasks(paths []string) (*scenario.PlainPlan, []string, error) {
+func (f *runFlags) prepareTasks(paths []string) (*scenario.Plan, []string, error) {
 	if _, err := f.orders(); err != nil {
 		return nil, nil, err
 	}

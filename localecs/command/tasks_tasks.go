@@ -45,10 +45,10 @@ func (f *Flags) Add(fs *flag.FlagSet) {
 
 // Prepare plans a run of the definitions. vars are the variables of images; with
 // engine, those that nothing is said about are a container engine's.
-func (f *Flags) Prepare(paths []string, vars map[string]string, mode network.Mode, engine bool) (*scenario.PlainPlan, []string, error) {
+func (f *Flags) Prepare(paths []string, vars map[string]string, mode network.Mode, engine bool) (*scenario.Plan, []string, error) {
 	s := f.sources
 	s.Vars, s.Network, s.EngineImages = vars, mode, engine
-	return scenario.PreparePlain(paths, s)
+	return scenario.PrepareDefinitions(paths, s)
 }
 
 func pairFlag(of map[string]string) func(string) error {

@@ -97,6 +97,17 @@ func TestTaskDefinitionsRunAlone(t *testing.T) {
 	}
 }
 
+// The page that shows the run is written, and named in the report.
+func TestTaskDefinitionsHaveATimeline(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	e := runAlone(t, definitionFile(t, "echo one"), nil, "-dir", dir)
+	path := filepath.Join(dir, "job", "timeline.html")
+	if page, err := os.ReadFile(path); err != nil || !strings.Contains(string(page), "<svg") || !slices.Contains(e.lines, "Timeline: "+path) {
+		t.Errorf("timeline: %v; output:\n%s", err, strings.Join(e.lines, "\n"))
+	}
+}
+
 // TestTaskDefinitionsAsObjects: what a program reads of a run.
 func TestTaskDefinitionsAsObjects(t *testing.T) {
 	t.Parallel()

@@ -13,7 +13,7 @@ import (
 
 // What a fault does to a container is no surprise, and to an essential one its
 // task's end is not, either.
-func TestFaultsAreForeseen(t *testing.T) {
+func TestEffectsOfFaultsAreExpected(t *testing.T) {
 	t.Parallel()
 	no := false
 	def := &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "app"}, {Name: "sync", Essential: &no}}}
@@ -23,8 +23,9 @@ func TestFaultsAreForeseen(t *testing.T) {
 		mayEnd bool
 		killed []string
 	}{
-		{chaos.Fault{Kill: of("app")}, true, []string{"app"}},
-		{chaos.Fault{Kill: of("sync")}, false, []string{"sync"}},
+		{chaos.Fault{Kill: &chaos.Kill{Task: "web", Container: "app"}}, true, []string{"app"}},
+		{chaos.Fault{Kill: &chaos.Kill{Task: "web", Container: "sync", Signal: "HUP"}}, false, []string{"sync"}},
+		{chaos.Fault{Kill: &chaos.Kill{Task: "web"}}, true, []string{"app", "sync"}},
 		{chaos.Fault{OOM: of("app")}, true, []string{"app"}},
 		{chaos.Fault{Freeze: of("app")}, true, []string{"app"}},
 		{chaos.Fault{Slow: of("app")}, false, nil},
@@ -32,9 +33,9 @@ func TestFaultsAreForeseen(t *testing.T) {
 		{chaos.Fault{Server: chaos.Down}, false, nil},
 		{chaos.Fault{Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Hang: true}}, false, nil},
 	} {
-		tasks := scenario.NewRoster()
+		tasks := scenario.NewTaskSet()
 		tasks.Add(scenario.Task{Name: "web", Definition: def})
-		scenario.Acts{Tasks: tasks}.Foresee(c.fault)
+		scenario.FaultInjector{Tasks: tasks}.Expect(c.fault)
 		web := tasks.Task("web")
 		if diff := cmp.Diff(c.killed, web.Killed); diff != "" || web.MayEnd != c.mayEnd {
 			t.Errorf("%s: may end %v, killed (-want +got):\n%s", c.fault, web.MayEnd, diff)
@@ -58,7 +59,7 @@ func TestFaultsOfTheServer(t *testing.T) {
 	t.Parallel()
 	var s server
 	for _, state := range []string{chaos.Down, chaos.Frozen, chaos.Slowed} {
-		end, err := scenario.Acts{Server: &s}.Begin(chaos.Fault{Server: state})
+		end, err := scenario.FaultInjector{Server: &s}.Begin(chaos.Fault{Server: state})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,14 +74,14 @@ func TestFaultsOfTheServer(t *testing.T) {
 
 func TestATaskThatHasNotStartedIsMissed(t *testing.T) {
 	t.Parallel()
-	tasks := scenario.NewRoster()
+	tasks := scenario.NewTaskSet()
 	tasks.Add(scenario.Task{Name: "web", Definition: &taskdef.TaskDefinition{}})
 	web := &chaos.Process{Task: "web", Container: "app"}
 	for _, f := range []chaos.Fault{
-		{Kill: web}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
+		{Kill: &chaos.Kill{Task: "web"}}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
 		{Partition: &chaos.Partition{Task: "web", From: chaos.All}}, {Link: &chaos.Link{Task: "web", KBits: 8}},
 	} {
-		if end, err := (scenario.Acts{Tasks: tasks}).Begin(f); !errors.Is(err, scenario.ErrMissed) || end != nil {
+		if end, err := (scenario.FaultInjector{Tasks: tasks}).Begin(f); !errors.Is(err, scenario.ErrMissed) || end != nil {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

@@ -60,7 +60,7 @@ func TestIdentity(t *testing.T) {
 		{"no identity", server(t, "", tls.RequireAnyClientCert), "", ""},
 		{"open to all", server(t, spiffe, tls.NoClientCert), spiffe, ErrServed.Error()},
 		{"no TLS", plain.Listener.Addr().String(), "", "it does not speak TLS: "},
-		{"nobody", "127.0.0.1:1", "", "refused"},
+		{"nothing listens", "127.0.0.1:1", "", "refused"},
 	} {
 		got, err := Identity(t.Context(), new(net.Dialer).DialContext, c.address)
 		if got != c.want || (err == nil) != (c.problem == "") || err != nil && !strings.Contains(err.Error(), c.problem) {

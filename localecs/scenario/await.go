@@ -1,37 +1,56 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
+// await waits until the condition of a step holds, or a task has ended unexpectedly:
+// the condition will not hold then.
 func (r *runner) await(ctx context.Context, a file.Await) error {
 	ctx, cancel := context.WithTimeout(ctx, a.Within)
 	defer cancel()
 	if a.Stopped {
 		r.tasks.MayEnd(a.Task)
 	}
-	ctx, release := r.whileTasksRun(ctx)
-	defer release()
-	if err := r.awaited(ctx, a); err != nil {
-		if errors.Is(err, context.DeadlineExceeded) {
-			err = r.blamed(err, a)
+	answered := r.answered()
+	err := Until(ctx, func() (bool, error) {
+		holds, soFar, err := r.holds(ctx, a, answered)
+		r.showSoFar(soFar)
+		if holds || err != nil {
+			return holds, err
 		}
+		return false, r.unexpectedEnd()
+	})
+	switch {
+	case err != nil:
+	case a.Steady:
+		err = r.reportService(a.Service)
+	case a.Stopped:
+		err = r.stopped(ctx, a)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = r.blocked(err, a)
+	}
+	if err != nil {
 		return fmt.Errorf("await %s within %s: %w", a, a.Within, err)
 	}
 	return nil
 }
 
-// blamed adds to an error, for each running task that the wait is about, the
-// container that holds it up and its last line.
-func (r *runner) blamed(err error, a file.Await) error {
-	for _, t := range r.tasks.Begun() {
+// blocked adds to an error, for each running task that the wait is about, the
+// container that blocks it and its last line.
+func (r *runner) blocked(err error, a file.Await) error {
+	for _, t := range r.tasks.Started() {
 		if t.Ended() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
 			continue
 		}
@@ -42,85 +61,85 @@ func (r *runner) blamed(err error, a file.Await) error {
 	return err
 }
 
-// awaited waits until it has come or ctx has ended.
-func (r *runner) awaited(ctx context.Context, a file.Await) error {
+// holds reports whether a condition holds and, if there is a measure, how far it is.
+// answered is how many requests had been answered before the step.
+func (r *runner) holds(ctx context.Context, a file.Await, answered int) (holds bool, soFar string, err error) {
 	switch {
 	case a.Steady:
-		return r.awaitSteady(ctx, a.Service, file.Leaves{})
+		return r.steady(ctx, a.Service, file.Leaves{})
 	case a.Service != "":
-		return r.watch.Until(ctx, func(c Checks) bool { return r.passing(c, a.Service) >= a.Passing })
+		checks, current := r.watch.Now()
+		n := r.passing(checks, a.Service)
+		return current && n >= a.Passing, fmt.Sprintf("%d of %d", n, a.Passing), nil
 	case len(a.Logins) > 0:
-		return Until(ctx, func() (bool, error) {
-			missing, err := r.look.Missing(ctx, a.Logins)
-			return missing == "", err
-		})
+		missing, err := r.look.Missing(ctx, a.Logins)
+		return missing == "", missing, err
 	case a.FaultsOver:
-		return Until(ctx, func() (bool, error) { return r.faults.Open() == 0, nil })
+		n := r.faults.Open()
+		return n == 0, fmt.Sprintf("%d to come or to end", n), nil
 	case a.Task == "":
-		return r.awaitRequests(ctx, a.Requests)
-	case a.Stopped:
-		return r.awaitStopped(ctx, a)
-	case a.Restarts > 0:
-		return Until(ctx, func() (bool, error) { return r.tasks.Task(a.Task).Restarts(a.Container) >= a.Restarts, nil })
-	case a.Tokens != nil:
-		return Until(ctx, func() (bool, error) {
-			n, err := r.tokens(ctx, a.Task)
-			return n == *a.Tokens, err
-		})
+		n := r.answered() - answered
+		return n >= a.Requests, fmt.Sprintf("%d of %d", n, a.Requests), nil
 	}
-	id := r.task(a.Task).ID()
-	return r.watch.Until(ctx, func(c Checks) bool {
-		if a.InTraffic != nil {
-			return c.InTraffic(id) == *a.InTraffic
-		}
-		return c.Status(id, a.Container) == a.Status
-	})
+	return r.taskHolds(ctx, a, r.tasks.Task(a.Task))
 }
 
-// awaitStopped waits for a task that ends by itself.
-func (r *runner) awaitStopped(ctx context.Context, a file.Await) error {
-	task := r.task(a.Task)
-	select {
-	case <-task.Done():
-	case <-ctx.Done():
-		return context.Cause(ctx)
+// taskHolds is holds for the conditions of a task.
+func (r *runner) taskHolds(ctx context.Context, a file.Await, t Task) (holds bool, soFar string, err error) {
+	switch {
+	case a.Stopped:
+		return done(t), "is " + t.View().KnownStatus, nil
+	case a.Restarts > 0:
+		n := t.Restarts(a.Container)
+		return n >= a.Restarts, fmt.Sprintf("%d of %d", n, a.Restarts), nil
+	case a.Tokens != nil:
+		n, err := r.tokens(ctx, a.Task)
+		return n == *a.Tokens, "", err
 	}
-	if v := task.View(); a.StopCode != "" && v.StopCode != a.StopCode {
+	checks, current := r.watch.Now()
+	if a.InTraffic != nil {
+		n := checks.Count(t.ID())
+		soFar = fmt.Sprintf("%d checks passing, %d critical", n[api.HealthPassing], n[api.HealthCritical])
+		return current && checks.InTraffic(t.ID()) == *a.InTraffic, soFar, nil
+	}
+	status := checks.Status(t.ID(), a.Container)
+	return current && status == a.Status, cmp.Or(strings.TrimSuffix("is "+status, "is "), "not in Consul"), nil
+}
+
+// stopped judges a task whose end was awaited.
+func (r *runner) stopped(ctx context.Context, a file.Await) error {
+	if v := r.task(a.Task).View(); a.StopCode != "" && v.StopCode != a.StopCode {
 		return fmt.Errorf("it stopped with %s", r.whyEnded(a.Task, v))
 	}
 	return r.cleared(ctx, a.Task, a.Leaves())
 }
 
-// whileTasksRun ends the context when a started task ends whose end no step
-// has brought about: what is awaited will not come then.
-func (r *runner) whileTasksRun(parent context.Context) (ctx context.Context, release func()) {
-	ctx, cancel := context.WithCancelCause(parent)
-	var watching sync.WaitGroup
-	if r.observer != nil {
-		return ctx, func() { cancel(context.Canceled) } // it is the observer's to judge
-	}
-	for _, t := range r.tasks.Begun() {
-		if t.Service != "" || t.MayEnd {
-			continue
-		}
-		watching.Go(func() {
-			select {
-			case <-t.Done():
-				if r.tasks.Task(t.Name).MayEnd { // by a fault since
-					return
-				}
-				cancel(fmt.Errorf("task %s ended by itself: %s", t.Name, r.whyEnded(t.Name, t.View())))
-			case <-ctx.Done():
-			}
-		})
-	}
-	return ctx, func() {
-		cancel(context.Canceled)
-		watching.Wait()
+// done reports whether a task has ended.
+func done(t Task) bool {
+	select {
+	case <-t.Done():
+		return true
+	default:
+		return false
 	}
 }
 
-// whyEnded is why a task has ended.
+// unexpectedEnd returns an error if a task has ended that no step or fault has ended.
+// With an observer that is the observer's to judge.
+func (r *runner) unexpectedEnd() error {
+	if r.observer != nil {
+		return nil
+	}
+	for _, t := range r.tasks.Started() {
+		// MayEnd is read after Done: a fault sets it before it ends the task.
+		if t.Service == "" && done(t) && !r.tasks.Task(t.Name).MayEnd {
+			return fmt.Errorf("task %s ended by itself: %s", t.Name, r.whyEnded(t.Name, t.View()))
+		}
+	}
+	return nil
+}
+
+// whyEnded returns why a task has ended.
 func (r *runner) whyEnded(name string, v scheduler.View) string {
 	return WhyEnded(v, func(container string) string { return cluster.LastLine(r.cluster.LogFile(name, container)) })
 }
@@ -128,20 +147,12 @@ func (r *runner) whyEnded(name string, v scheduler.View) string {
 // passing counts the tasks of a service that Consul sends traffic to.
 func (r *runner) passing(checks Checks, service string) int {
 	n := 0
-	for _, t := range r.tasks.Begun() {
+	for _, t := range r.tasks.Started() {
 		if t.Definition.Family == service && checks.InTraffic(t.ID()) {
 			n++
 		}
 	}
 	return n
-}
-
-func (r *runner) awaitRequests(ctx context.Context, n int) error {
-	before, _, _ := r.traffic.Totals()
-	return Until(ctx, func() (bool, error) {
-		now, _, _ := r.traffic.Totals()
-		return now-before >= n, nil
-	})
 }
 
 // tokens counts the login tokens of a task.

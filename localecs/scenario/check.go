@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// judge judges the run, or has the observer see the rest of it; err is that of the
+// judge judges the run, or has the observer record the rest of it; err is that of the
 // steps.
 func (r *runner) judge(ctx context.Context, err error) {
 	switch {
@@ -16,12 +16,12 @@ func (r *runner) judge(ctx context.Context, err error) {
 	}
 }
 
-// check judges the scenario's promises after the last step.
+// check judges the scenario's checks after the last step.
 func (r *runner) check(ctx context.Context) {
 	for _, problem := range Requests(r.phases, r.file.Checks) {
 		r.fail("%s", problem)
 	}
-	found, err := r.leaving.Surprises(ctx)
+	found, err := r.leaving.Unexpected(ctx)
 	if err != nil {
 		r.fail("%v", err)
 	}
@@ -29,7 +29,7 @@ func (r *runner) check(ctx context.Context) {
 		r.fail("left in Consul: %s", what)
 	}
 	r.checkAgents(ctx)
-	for _, t := range r.tasks.Begun() {
+	for _, t := range r.tasks.Started() {
 		v := t.View()
 		if t.Service != "" && t.Ended() {
 			r.fail("%s: ended by itself: %s", t.Name, r.whyEnded(t.Name, v))
@@ -42,7 +42,7 @@ func (r *runner) check(ctx context.Context) {
 
 // checkAgents judges the agents of tasks whose end no step has awaited.
 func (r *runner) checkAgents(ctx context.Context) {
-	for _, t := range r.tasks.Begun() {
+	for _, t := range r.tasks.Started() {
 		if !r.file.Checks.AgentsLeft || t.Judged || !t.HasAgent() {
 			continue
 		}
@@ -56,18 +56,25 @@ func (r *runner) checkAgents(ctx context.Context) {
 	}
 }
 
-// report sums up.
+// report returns the report of a run that was judged.
 func (r *runner) report() *Report {
-	begun := r.tasks.Begun()
+	started := r.tasks.Started()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	rep := &Report{
-		Name: r.file.Name, StopOrder: r.file.StopOrder, Tasks: len(begun),
-		Failures: nonNil(r.failures), Left: r.leaving.Left(), Elapsed: time.Since(r.begun), LogDir: r.cluster.LogDir(),
+		Name: r.file.Name, StopOrder: r.file.StopOrder, Tasks: len(started),
+		Failures: nonNil(r.failures), Elapsed: time.Since(r.started), LogDir: r.cluster.LogDir(),
 	}
+	if r.plan.alone != nil {
+		var failures []string
+		rep.Ended, failures = r.ends(r.plan)
+		rep.Failures = append(rep.Failures, failures...)
+		return rep
+	}
+	rep.Left = r.leaving.Left()
 	for _, p := range r.phases {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)
-		rep.Phases = append(rep.Phases, NewPhase(p))
+		rep.Phases = append(rep.Phases, p.judged())
 	}
 	if _, rep.Faults = r.faults.Now(); rep.Faults > 0 {
 		rep.Seed = r.file.Seed

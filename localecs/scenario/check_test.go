@@ -39,7 +39,7 @@ func TestPrepareReportsEveryMistakeAtOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tasks := plan.roster()
+	tasks := plan.taskSet()
 	if api, web := tasks.Task("api"), tasks.Task("web"); api.Task != nil || api.Service != "" || api.Definition != web.Definition || api.Application() != "a" {
 		t.Errorf("got %+v and %+v", api, web)
 	}

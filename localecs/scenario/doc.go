@@ -1,14 +1,14 @@
 // Package scenario runs task definitions with a real Consul server, steps, traffic and faults, and
 // judges the result; or task definitions alone, without a server.
 //
-// Flow: 1. Prepare, or PreparePlain, reads the definitions and finds every program; 2. Run opens a
+// Flow: 1. Prepare, or PrepareDefinitions, reads the definitions and finds every program; 2. Run opens a
 // cluster and starts the Consul server; 3. the steps start and stop tasks, send traffic and wait
-// for conditions; 4. a Schedule begins and ends faults, and a Watcher notes what Consul knows and
-// when; 5. every observation is an Event, which Lines, Objects and Live show and a Recording
+// for conditions; 4. a Schedule begins and ends faults, and a Watcher follows the checks in
+// Consul; 5. every observation is an Event, which Lines, Objects and Live show and a Recording
 // keeps; 6. checks are judged; a Trial repeats all this under random faults.
 //
 // Owns: the steps, the verdict, the names and form of events, the terminal, the meaning of
 // "in traffic" and of "nothing left".
-// Never does: know how ECS orders containers, or retry a request.
-// Start reading at: Run and steps.go; plan.go for tasks without a scenario.
+// Never: know how ECS orders containers, or retry a request.
+// Start reading at: Run and steps.go; definitions.go for tasks without a scenario.
 package scenario

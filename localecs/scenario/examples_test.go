@@ -17,12 +17,14 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// follower notes what is told and closes come when all of it has been.
+// follower records events and closes come when all of it has been.
 type follower struct {
 	t    *testing.T
 	come chan struct{}
@@ -59,20 +61,20 @@ func (f *follower) Event(e scenario.Event) {
 func (f *follower) Follow(func() view.State) (end func()) { return func() {} }
 
 // run runs definitions and asks them to stop when the follower has seen all.
-func run(t *testing.T, f *follower, s scenario.Sources, paths ...string) (*scenario.PlainOutcome, string) {
+func run(t *testing.T, f *follower, s scenario.Sources, paths ...string) (*scenario.Report, string) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
 	s.Network = network.AWSVPC
-	p, _, err := scenario.PreparePlain(paths, s)
+	p, _, err := scenario.PrepareDefinitions(paths, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	out, err := p.Run(ctx, scenario.PlainOptions{Dir: dir, Stop: f.come, Progress: f, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})
+	out, err := p.Run(ctx, scenario.Options{Dir: dir, Stop: f.come, Progress: f, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +125,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("failures: %q", out.Failures)
 			}
 			var codes []string
-			for _, c := range out.Tasks[0].Containers {
+			for _, c := range out.Ended[0].Containers {
 				if c.ExitCode == nil {
 					t.Errorf("%s never ran: %s", c.Name, c.Reason)
 					continue
@@ -137,9 +139,6 @@ func TestExamples(t *testing.T) {
 				if !slices.Contains(f.output, line) {
 					t.Errorf("no %q in %q", line, f.output)
 				}
-			}
-			if page, err := os.ReadFile(filepath.Join(dir, "timeline.html")); err != nil || !strings.Contains(string(page), "<svg") || out.Picture != filepath.Join(dir, "timeline.html") {
-				t.Errorf("picture %q: %v", out.Picture, err)
 			}
 			lastMetadata(t, filepath.Join(dir, "logs", name, "metadata.json"))
 		})
@@ -206,7 +205,7 @@ func TestTasksSideBySide(t *testing.T) {
 }
 
 // A container that waits for what never comes is named, with what it waits for.
-func TestWhoWaitsForEverIsNamed(t *testing.T) {
+func TestContainersThatNeverStartAreReported(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "slow.json")
 	if err := os.WriteFile(path, []byte(`{"family": "slow", "networkMode": "awsvpc", "containerDefinitions": [
@@ -225,7 +224,7 @@ func TestWhoWaitsForEverIsNamed(t *testing.T) {
 }
 
 // When the run is given up, nothing is waited for.
-func TestGivingUpIsAtOnce(t *testing.T) {
+func TestCancelKillsAtOnce(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
@@ -238,7 +237,7 @@ func TestGivingUpIsAtOnce(t *testing.T) {
 	if err := all.Set("*=sleep"); err != nil {
 		t.Fatal(err)
 	}
-	p, _, err := scenario.PreparePlain([]string{path}, scenario.Sources{Images: all, Network: network.AWSVPC})
+	p, _, err := scenario.PrepareDefinitions([]string{path}, scenario.Sources{Images: all, Network: network.AWSVPC})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,12 +249,54 @@ func TestGivingUpIsAtOnce(t *testing.T) {
 		<-f.come
 		cancel(enough)
 	}()
-	begun := time.Now()
-	out, err := p.Run(ctx, scenario.PlainOptions{Dir: t.TempDir(), Progress: f, Log: hclog.NewNullLogger()})
+	started := time.Now()
+	out, err := p.Run(ctx, scenario.Options{Dir: t.TempDir(), Progress: f, Log: hclog.NewNullLogger()})
 	if out != nil || !errors.Is(err, enough) {
 		t.Errorf("got %v, %v", out, err)
 	}
-	if took := time.Since(begun); took > time.Minute {
+	if took := time.Since(started); took > time.Minute {
 		t.Errorf("took %s", took)
+	}
+}
+
+// A task that a container starts runs beside those of the definitions, which wait
+// for its end.
+func TestTasksStartedByContainersAreAwaited(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "job.json")
+	if err := os.WriteFile(path, []byte(`{"family": "job", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "job", "image": "any", "command": ["sh", "-c", "trap 'exit 0' TERM; echo ready; i=0; while [ $i -lt 30 ]; do sleep 0.1; i=$((i+1)); done; exit 5"]}]}`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var all scenario.Flags
+	if err := all.Set("*=host"); err != nil {
+		t.Fatal(err)
+	}
+	p, _, err := scenario.PrepareDefinitions([]string{path}, scenario.Sources{Images: all, Network: network.AWSVPC})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := follow(t, "job/job RUNNING")
+	var running *scenario.LiveRun
+	attend := func(r *scenario.LiveRun) func() { running = r; return func() {} }
+	go func() {
+		<-f.come
+		_, err := running.Region().Plane().RunTask(running.Region().Call(), shapes.RunTaskInput{
+			TaskDefinition: "job", LaunchType: shapes.Fargate, NetworkConfiguration: file.Network(),
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}()
+	out, err := p.Run(t.Context(), scenario.Options{Dir: t.TempDir(), Progress: f, Attend: attend, Log: hclog.NewNullLogger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Ended) != 2 || out.Tasks != 2 || len(out.Failures) != 2 || out.Failures[0] != "job exited with 5" || !strings.HasSuffix(out.Failures[1], "/job exited with 5") {
+		t.Errorf("got %+v", out)
 	}
 }

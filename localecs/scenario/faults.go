@@ -1,18 +1,27 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// disturbed carries out the steps under the faults of the file and its steps, and
-// waits until the server takes writes again: the checks ask it.
-func (r *runner) disturbed(ctx context.Context, consul *cluster.Running) error {
-	acts := Acts{Cluster: r.cluster, Tasks: r.tasks, Server: consul, Seed: r.file.Seed}
-	r.mu.Lock() // somebody may be looking on
-	r.faults = NewSchedule(acts.Begin, r.faultTold)
+// runSteps carries out the steps under the faults of the file and its steps, and
+// waits until the server takes writes again, which the checks need.
+func (r *runner) runSteps(ctx context.Context, consul *cluster.Running) error {
+	acts := FaultInjector{Cluster: r.cluster, Tasks: r.tasks, Server: consul, Seed: r.file.Seed}
+	r.mu.Lock() // state reads it
+	r.faults = NewSchedule(acts.Begin, r.faultChanged)
 	r.mu.Unlock()
 	steps, release := r.live.Until(ctx)
 	defer release()
@@ -22,16 +31,284 @@ func (r *runner) disturbed(ctx context.Context, consul *cluster.Running) error {
 		return err
 	}
 	for _, f := range never {
-		r.fail("fault at %s: %s: the last step was done before", f.At, f)
+		r.fail("fault at %s: %s: the last step ended before", f.At, f)
 	}
 	return AwaitLeader(ctx, r.look.Client, consul)
 }
 
-// faultTold tells that a fault has begun or is over, and notes one that was not
-// made: what follows proves nothing then.
-func (r *runner) faultTold(e FaultEvent) {
+// faultChanged reports that a fault has started or is over. One that could not start
+// is a failure: what follows proves nothing then.
+func (r *runner) faultChanged(e FaultEvent) {
 	if e.Err != nil && !(r.file.Checks.FaultsMayMiss && errors.Is(e.Err, ErrMissed)) {
 		r.fail("fault at %s: %s: %v", e.Fault.At, e.Fault, e.Err)
 	}
-	r.tell(e.Told())
+	r.emit(e.Event())
+}
+
+// ErrMissed means that a fault came too early or too late: its task, container or
+// program does not exist.
+var ErrMissed = errors.New("the target of the fault does not exist")
+
+// Server is the Consul server, such as cluster.Running.
+type Server interface {
+	Down() (up func() error, err error)
+	Freeze() (end func() error, err error)
+	Slow() (end func() error, err error)
+}
+
+// FaultInjector starts the faults of a run.
+type FaultInjector struct {
+	Cluster *cluster.Cluster
+	Tasks   *TaskSet
+	Server  Server
+	// Seed draws the requests that a share selects.
+	Seed uint64
+}
+
+// Begin starts a fault. end is nil for a momentary one.
+func (a FaultInjector) Begin(f chaos.Fault) (end func() error, err error) {
+	a.Expect(f)
+	switch {
+	case f.Endpoint != nil:
+		over := a.Cluster.Disturb(*f.Endpoint, a.Seed)
+		return func() error { over(); return nil }, nil
+	case f.Server == chaos.Down:
+		return a.Server.Down()
+	case f.Server == chaos.Frozen:
+		return a.Server.Freeze()
+	case f.Server == chaos.Slowed:
+		return a.Server.Slow()
+	}
+	return a.task(f)
+}
+
+// Expect records what a fault may cause: that a container has to be killed, and that
+// ECS ends a task.
+func (a FaultInjector) Expect(f chaos.Fault) {
+	if f.Spot != nil {
+		a.Tasks.MayEnd(f.Spot.Task)
+	}
+	if p := f.Process(); p != nil && f.Slow == nil { // slow processes still stop in time
+		a.Tasks.MayKill(p.Task, p.Container)
+	}
+}
+
+// task starts a fault of a task.
+func (a FaultInjector) task(f chaos.Fault) (end func() error, err error) {
+	name := f.Tasks()[0]
+	t := a.Tasks.Task(name).Task
+	if t == nil {
+		return nil, fmt.Errorf("%w: task %s has not started", ErrMissed, name)
+	}
+	switch {
+	case f.Partition != nil:
+		end, err = a.partition(t, f.Partition.From)
+	case f.Link != nil:
+		end, err = t.Limit(f.Link.KBits)
+	default:
+		end, err = processes(t, f)
+	}
+	// Processes come and go; a network lasts as long as its task.
+	if err != nil && (t.View().KnownStatus == scheduler.StatusStopped || f.Partition == nil && f.Link == nil) {
+		err = fmt.Errorf("%w: %w", ErrMissed, err)
+	}
+	return end, err
+}
+
+// processes starts a fault of processes. They may not exist.
+func processes(t *cluster.Task, f chaos.Fault) (end func() error, err error) {
+	switch {
+	case f.Kill != nil:
+		return nil, kill(t, *f.Kill)
+	case f.OOM != nil:
+		return nil, t.OOM(f.OOM.Container)
+	case f.Freeze != nil:
+		return t.Freeze(f.Freeze.Container, f.Freeze.Process)
+	case f.Slow != nil:
+		return t.Slow(f.Slow.Container, f.Slow.Process)
+	}
+	return nil, t.Interrupt()
+}
+
+// kill sends a signal into a task. Without a container it ends the task as the
+// failure of its machine does.
+func kill(t *cluster.Task, k chaos.Kill) error {
+	if k.Container == "" {
+		t.KillAll()
+		return nil
+	}
+	return t.Kill(k.Container, k.Process, signalOf(k))
+}
+
+// signalOf returns the signal of a kill that was validated.
+func signalOf(k chaos.Kill) syscall.Signal {
+	signal, _ := runtime.ParseSignal(cmp.Or(k.Signal, "KILL"))
+	return signal
+}
+
+func (a FaultInjector) partition(t *cluster.Task, from string) (end func() error, err error) {
+	switch from {
+	case chaos.Server:
+		return a.Cluster.PartitionFromServices(t)
+	case chaos.All:
+		return a.Cluster.PartitionFromAll(t)
+	}
+	other := a.Tasks.Task(from).Task
+	if other == nil {
+		return nil, fmt.Errorf("%w: task %s has not started", ErrMissed, from)
+	}
+	return a.Cluster.Partition(t, other)
+}
+
+// FaultEvent reports that a fault has started, or is over.
+type FaultEvent struct {
+	Fault chaos.Fault
+	Over  bool
+	// Err is why it did not begin, or not end.
+	Err error
+}
+
+// Event returns the event for Progress.
+func (e FaultEvent) Event() Event {
+	event := Event{Kind: KindFault, Detail: e.Fault.String(), Text: e.Fault.String()}
+	switch {
+	case e.Over:
+		event.Kind, event.Text = KindFaultOver, "over: "+event.Text
+	case e.Fault.For > 0 && e.Err == nil:
+		event.Text += fmt.Sprintf(" for %s", e.Fault.For)
+	}
+	if tasks := e.Fault.Tasks(); len(tasks) > 0 {
+		event.Task = tasks[0]
+	}
+	if e.Err != nil {
+		event.Error = e.Err.Error()
+		event.Text += ": " + event.Error
+	}
+	return event
+}
+
+// Schedule carries out faults.
+type Schedule struct {
+	begin func(chaos.Fault) (end func() error, err error)
+	emit  func(FaultEvent)
+	stop  chan struct{}
+	once  sync.Once
+	work  sync.WaitGroup
+
+	mu    sync.Mutex
+	open  int // faults that have not started, or will end
+	never []chaos.Fault
+	now   []chaos.Fault // that last, in the order of their beginning
+	made  int
+}
+
+// NewSchedule returns a schedule without faults. begin starts one and returns its end,
+// nil for a momentary one; emit is called for both, concurrently.
+func NewSchedule(begin func(chaos.Fault) (end func() error, err error), emit func(FaultEvent)) *Schedule {
+	return &Schedule{begin: begin, emit: emit, stop: make(chan struct{})}
+}
+
+// Add schedules faults: their times count from now on. It must not follow End.
+func (s *Schedule) Add(faults []chaos.Fault) {
+	now := time.Now()
+	ordered := slices.SortedStableFunc(slices.Values(faults), func(a, b chaos.Fault) int { return cmp.Compare(a.At, b.At) })
+	s.count(len(ordered))
+	s.work.Go(func() { s.carryOut(now, ordered) })
+}
+
+// Open returns how many faults have not started yet, or will end before the run does.
+func (s *Schedule) Open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.open
+}
+
+// Now returns the present lasting faults, and how many faults have started so far. A
+// nil Schedule has none.
+func (s *Schedule) Now() (now []chaos.Fault, made int) {
+	if s == nil {
+		return nil, 0
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.now), s.made
+}
+
+// End ends every fault, and returns when all are over, with those whose time had
+// not come: they never start. It may be called again.
+func (s *Schedule) End() (never []chaos.Fault) {
+	s.once.Do(func() { close(s.stop) })
+	s.work.Wait()
+	return s.never
+}
+
+func (s *Schedule) count(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open += n
+}
+
+// carryOut begins faults that are in the order of their times.
+func (s *Schedule) carryOut(start time.Time, faults []chaos.Fault) {
+	for i, f := range faults {
+		if !s.sleep(start.Add(f.At)) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.never = append(s.never, faults[i:]...)
+			return
+		}
+		end, err := s.begin(f)
+		s.note(f, err, end != nil)
+		s.emit(FaultEvent{Fault: f, Err: err})
+		switch {
+		case err != nil || end == nil:
+			s.count(-1)
+		case f.For == 0:
+			s.count(-1)
+			s.work.Go(func() { s.last(f, end, nil) })
+		default:
+			s.work.Go(func() { s.last(f, end, time.After(f.For)); s.count(-1) })
+		}
+	}
+}
+
+// note records a fault that has started, unless with an error.
+func (s *Schedule) note(f chaos.Fault, err error, lasts bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		s.made++
+	}
+	if err == nil && lasts {
+		s.now = append(s.now, f)
+	}
+}
+
+// sleep waits until then, or is false when all are to end.
+func (s *Schedule) sleep(then time.Time) bool {
+	select {
+	case <-time.After(time.Until(then)):
+	case <-s.stop:
+	}
+	select {
+	case <-s.stop:
+		return false
+	default:
+		return true
+	}
+}
+
+// last ends a fault when it is due, or all are to end.
+func (s *Schedule) last(f chaos.Fault, end func() error, due <-chan time.Time) {
+	select {
+	case <-due:
+	case <-s.stop:
+	}
+	err := end()
+	s.mu.Lock()
+	if i := slices.Index(s.now, f); i >= 0 {
+		s.now = slices.Delete(s.now, i, i+1)
+	}
+	s.mu.Unlock()
+	s.emit(FaultEvent{Fault: f, Over: true, Err: err})
 }

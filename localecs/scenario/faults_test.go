@@ -18,18 +18,18 @@ import (
 // A scenario whose faults were not made proves nothing, unless it says so.
 func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 	t.Parallel()
-	kill := chaos.Fault{At: time.Second, Kill: &chaos.Process{Task: "web", Container: "app"}}
+	kill := chaos.Fault{At: time.Second, Kill: &chaos.Kill{Task: "web", Container: "app"}}
 	hang := chaos.Fault{For: 3 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Hang: true}}
 	missed := errors.Join(ErrMissed, errors.New("it has ended"))
 	for _, c := range []struct {
-		event   FaultEvent
-		mayMiss bool
-		failure string
-		told    Event
+		event    FaultEvent
+		mayMiss  bool
+		failure  string
+		reported Event
 	}{
 		{FaultEvent{Fault: hang}, false, "", Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
 		{FaultEvent{Fault: hang, Over: true}, false, "", Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
-		{FaultEvent{Fault: kill, Err: missed}, false, "fault at 1s: kill -9 web/app: there was nothing to disturb\nit has ended",
+		{FaultEvent{Fault: kill, Err: missed}, false, "fault at 1s: kill -9 web/app: the target of the fault does not exist\nit has ended",
 			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
 		{FaultEvent{Fault: kill, Err: missed}, true, "",
 			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
@@ -37,11 +37,11 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 			Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
 		out := &recorder{}
-		r := &runner{file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out, record: NewRecording()}
-		r.faultTold(c.event)
+		r := &runner{plan: &Plan{}, file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out, record: NewRecording()}
+		r.faultChanged(c.event)
 		got := out.events[0]
 		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
-		if diff := cmp.Diff(c.told, got); diff != "" {
+		if diff := cmp.Diff(c.reported, got); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if got := strings.Join(r.failures, "; "); got != c.failure {
@@ -52,14 +52,14 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 
 func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
-	r := &runner{tasks: NewRoster(), file: &file.Scenario{}, out: &recorder{}, record: NewRecording()}
+	r := &runner{plan: &Plan{}, tasks: NewTaskSet(), file: &file.Scenario{}, out: &recorder{}, record: NewRecording()}
 	looked := make(chan struct{})
 	r.faults = NewSchedule(func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(FaultEvent) {})
 	defer r.faults.End()
 	over := file.Await{FaultsOver: true, Within: testkit.Patience}
 	r.faults.Add([]chaos.Fault{{For: 50 * time.Millisecond, Server: chaos.Down}, {Server: chaos.Slowed}})
-	if got := r.soFar(doing{step: file.Step{Await: &over}}, nil); got != "2 to come or to end" {
-		t.Errorf("so far %q", got)
+	if holds, got, _ := r.holds(t.Context(), over, 0); holds || got != "2 to come or to end" {
+		t.Errorf("holds %v, so far %q", holds, got)
 	}
 	close(looked)
 	if err := r.await(context.Background(), over); err != nil {

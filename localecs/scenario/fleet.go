@@ -17,17 +17,17 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Options are what a fleet is made of.
+// FleetOptions are what a fleet is made of.
 type FleetOptions struct {
 	Cluster cluster.Options
 	API     file.API
 	// Files are the task definitions, by the names of their files.
 	Files map[string]*taskdef.TaskDefinition
-	// Expected is told of tasks that no step starts, before they begin; the plane
+	// Expected is called for a task that no step starts, before it starts; the plane
 	// waits for it.
 	Expected func(name string, l controlplane.Launch)
-	// Joined gets them when they have begun, or why it could not be,
-	// before anything else happens to it.
+	// Joined is called when such a task has started or failed to, before anything
+	// else happens to it.
 	Joined func(cluster.Begun)
 	Log    hclog.Logger
 }
@@ -43,12 +43,12 @@ type Fleet struct {
 	started   map[string]int                // tasks of a service so far
 }
 
-// Open makes the region, with the cluster that tasks are in.
+// Open opens the region and the cluster of the tasks.
 func Open(o FleetOptions) (*Fleet, error) {
 	f := &Fleet{options: o, revisions: map[string]string{}, asked: map[string]chan cluster.Begun{}, started: map[string]int{}}
 	var err error
 	f.region, err = cluster.OpenRegion(cluster.RegionOptions{
-		Cluster: o.Cluster, Throttle: o.API.Throttle, Lag: o.API.Lag.Record(), Name: f.name, Began: f.began, SkipWarnings: true, Log: o.Log,
+		Cluster: o.Cluster, Throttle: o.API.Throttle, Lag: o.API.Lag.Record(), Name: f.name, Began: f.launched, SkipWarnings: true, Log: o.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -66,20 +66,20 @@ func Open(o FleetOptions) (*Fleet, error) {
 	return f, nil
 }
 
-// Cluster is where the tasks run.
+// Cluster returns where the tasks run.
 func (f *Fleet) Cluster() *cluster.Cluster { return f.region.Cluster() }
 
-// Region is the fleet's ECS.
+// Region returns the fleet's ECS.
 func (f *Fleet) Region() *cluster.Region { return f.region }
 
-// Close kills everything and gives it back.
+// Close kills all tasks and releases what they held.
 func (f *Fleet) Close() error { return f.region.Close() }
 
-// name is the one in the scenario, or the next of a service.
+// name returns the task's name in the scenario, or the next of its service.
 func (f *Fleet) name(l controlplane.Launch) string {
 	f.mu.Lock()
 	asked := f.asked[l.Reference] != nil
-	name := l.Definition.Family + "-" + l.ID // of one that a container has started
+	name := l.Definition.Family + "-" + l.ID // a container has started it
 	if l.Service != "" && !asked {
 		f.started[l.Service]++
 		name = fmt.Sprintf("%s-%d", l.Service, f.started[l.Service])
@@ -93,7 +93,7 @@ func (f *Fleet) name(l controlplane.Launch) string {
 }
 
 // began hands a task to who waits for it.
-func (f *Fleet) began(b cluster.Begun) {
+func (f *Fleet) launched(b cluster.Begun) {
 	f.mu.Lock()
 	waiting := f.asked[b.Reference]
 	f.mu.Unlock()
@@ -123,9 +123,9 @@ func (f *Fleet) Run(name string, t file.Task) (*cluster.Task, error) {
 	if t.Service != "" {
 		in.Group = "service:" + t.Service
 	}
-	begun := make(chan cluster.Begun, 1)
+	started := make(chan cluster.Begun, 1)
 	f.mu.Lock()
-	f.asked[name] = begun
+	f.asked[name] = started
 	f.mu.Unlock()
 	defer func() {
 		f.mu.Lock()
@@ -135,11 +135,11 @@ func (f *Fleet) Run(name string, t file.Task) (*cluster.Task, error) {
 	if _, err := f.region.Plane().RunHere(f.region.Call(), t.Service, in); err != nil {
 		return nil, err
 	}
-	b := <-begun
+	b := <-started
 	return b.Task, b.Err
 }
 
-// revision is what is registered of a file: once, until it is deployed.
+// revision returns the revision registered for a file, once, until it is deployed.
 func (f *Fleet) revision(name string) (string, error) {
 	f.mu.Lock()
 	known := f.revisions[name]
@@ -150,7 +150,7 @@ func (f *Fleet) revision(name string) (string, error) {
 	return f.register(name)
 }
 
-// register makes the next revision of a file's family.
+// register registers the next revision of a file's family.
 func (f *Fleet) register(name string) (string, error) {
 	document, err := json.Marshal(f.options.Files[name])
 	if err != nil {
@@ -170,4 +170,69 @@ func (f *Fleet) register(name string) (string, error) {
 func (f *Fleet) Stop(taskID string) error {
 	_, err := f.region.Plane().StopTask(f.region.Call(), shapes.StopTaskInput{Cluster: f.options.Cluster.Name, Task: taskID})
 	return err
+}
+
+// Create creates a service, which starts its tasks in the background.
+func (f *Fleet) Create(name string, s file.Service) error {
+	revision, err := f.revision(s.Definition)
+	if err != nil {
+		return err
+	}
+	_, err = f.region.Services().CreateService(f.region.Call(), s.Input(name, f.options.Cluster.Name, revision))
+	return err
+}
+
+// Scale sets a service's desired count.
+func (f *Fleet) Scale(name string, count int) error {
+	return f.update(shapes.ServiceInput{Service: name, DesiredCount: &count})
+}
+
+// Deploy starts a deployment of the file's next revision, or, without a file, of
+// what the service runs already.
+func (f *Fleet) Deploy(name, definition string) error {
+	in := shapes.ServiceInput{Service: name, ForceNewDeployment: definition == ""}
+	if definition != "" {
+		revision, err := f.register(definition)
+		if err != nil {
+			return err
+		}
+		in.TaskDefinition = revision
+	}
+	return f.update(in)
+}
+
+func (f *Fleet) update(in shapes.ServiceInput) error {
+	in.Cluster = f.options.Cluster.Name
+	_, err := f.region.Services().UpdateService(f.region.Call(), in)
+	return err
+}
+
+// Delete deletes a service with its tasks.
+func (f *Fleet) Delete(name string) error {
+	_, err := f.region.Services().DeleteService(f.region.Call(), shapes.DeleteServiceInput{Cluster: f.options.Cluster.Name, Service: name, Force: true})
+	return err
+}
+
+// Service describes a service.
+func (f *Fleet) Service(name string) (shapes.Service, error) {
+	out, err := f.region.Services().DescribeServices(f.region.Call(), shapes.DescribeServicesInput{Cluster: f.options.Cluster.Name, Services: []string{name}})
+	if err != nil {
+		return shapes.Service{}, err
+	}
+	if len(out.Services) == 0 {
+		return shapes.Service{}, fmt.Errorf("service %s does not exist", name)
+	}
+	return out.Services[0], nil
+}
+
+// SoFar describes the state of a service in a few words.
+func SoFar(s shapes.Service) string {
+	text := fmt.Sprintf("%d of %d running", s.RunningCount, s.DesiredCount)
+	if s.PendingCount > 0 {
+		text += fmt.Sprintf(", %d pending", s.PendingCount)
+	}
+	if len(s.Deployments) > 1 {
+		text += fmt.Sprintf(", %d deployments", len(s.Deployments))
+	}
+	return text
 }

@@ -10,19 +10,19 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// TestForetold: of tokens those of its methods, of agents those that failed.
-func TestForetold(t *testing.T) {
+// TestSplitDeclared: of tokens those of its methods, of agents those that failed.
+func TestSplitDeclared(t *testing.T) {
 	t.Parallel()
 	service, client := Leftover{Token: "1", Method: "services"}, Leftover{Token: "2", Method: "clients"}
 	instance := Leftover{Service: "api-1234"}
 	failed, alive := Leftover{Agent: "n", State: "failed"}, Leftover{Agent: "n", State: "alive"}
-	leaves := file.Leaves{Tokens: map[string]string{"services": "nobody logs out"}}
+	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
 	dead := file.Leaves{Agent: "it was killed"}
 	for _, c := range []struct {
-		name       string
-		found      []Leftover
-		leaves     file.Leaves
-		told, rest []Leftover
+		name           string
+		found          []Leftover
+		leaves         file.Leaves
+		reported, rest []Leftover
 	}{
 		{"nothing", nil, file.Leaves{}, nil, nil},
 		{"nothing foretold", []Leftover{service, instance, failed}, file.Leaves{}, nil, []Leftover{service, instance, failed}},
@@ -30,17 +30,17 @@ func TestForetold(t *testing.T) {
 		{"one that may yet", []Leftover{alive}, dead, nil, []Leftover{alive}},
 		{"of one method", []Leftover{service, client, instance}, leaves, []Leftover{service}, []Leftover{client, instance}},
 	} {
-		told, rest := Foretold(c.found, c.leaves)
+		reported, rest := splitDeclared(c.found, c.leaves)
 		same := cmp.AllowUnexported(Leftover{})
-		if cmp.Diff(c.told, told, same) != "" || cmp.Diff(c.rest, rest, same) != "" {
-			t.Errorf("%s: foretold %v, rest %v; want %v and %v", c.name, told, rest, c.told, c.rest)
+		if cmp.Diff(c.reported, reported, same) != "" || cmp.Diff(c.rest, rest, same) != "" {
+			t.Errorf("%s: foretold %v, rest %v; want %v and %v", c.name, reported, rest, c.reported, c.rest)
 		}
 	}
 }
 
 // A service may be left longer than a token, and an agent be alive longer than
 // failed.
-func TestWhatIsLeftHasItsTime(t *testing.T) {
+func TestLimitsOfLeftovers(t *testing.T) {
 	t.Parallel()
 	token, service := Leftover{Token: "1", Method: "m"}, Leftover{Service: "api-1234"}
 	for _, c := range []struct {

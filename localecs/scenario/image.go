@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,8 +15,100 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// own is the directory for programs that have no place of their own. It is
-// the first on PATH: a stand-in wins over what the machine has of that name.
+// All is the image name that stands for every image that has no flag.
+const All = "*"
+
+// Host among an image's programs is everything that this machine has installed.
+const Host = "host"
+
+// Flags are the images that the command line defines. The zero value defines none.
+type Flags struct {
+	// programs are by image, as they were given; so are the commands.
+	programs, entrypoints, commands map[string][]string
+}
+
+// Set takes NAME=PROGRAM[,PROGRAM...]. A PROGRAM is Host, the name of one on PATH,
+// or a path of this machine, a directory too; ":PATH" after it is its path in the
+// container.
+func (f *Flags) Set(text string) error {
+	name, list, ok := strings.Cut(text, "=")
+	programs := strings.Split(list, ",")
+	switch {
+	case !ok || name == "":
+		return fmt.Errorf("want IMAGE=PROGRAM[,PROGRAM...], such as %s=%s, got %q", "nginx:1.27", Host, text)
+	case slices.Contains(programs, ""):
+		return fmt.Errorf("%s: a program is missing; %s stands for all that this machine has installed", name, Host)
+	}
+	return put(&f.programs, name, programs)
+}
+
+// SetEntrypoint takes NAME=WORDS, the image's ENTRYPOINT.
+func (f *Flags) SetEntrypoint(text string) error { return setWords(&f.entrypoints, text) }
+
+// SetCommand takes NAME=WORDS, the image's CMD.
+func (f *Flags) SetCommand(text string) error { return setWords(&f.commands, text) }
+
+// Names are the images that the flags name, but for All.
+func (f *Flags) Names() []string {
+	var names []string
+	for _, of := range []map[string][]string{f.programs, f.entrypoints, f.commands} {
+		for name := range of {
+			if name != All {
+				names = append(names, name)
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// given returns the value of a flag for an image, or for all.
+func given(of map[string][]string, image string) ([]string, bool) {
+	words, ok := of[image]
+	if !ok {
+		words, ok = of[All]
+	}
+	return words, ok
+}
+
+func setWords(of *map[string][]string, text string) error {
+	name, line, ok := strings.Cut(text, "=")
+	if !ok || name == "" {
+		return fmt.Errorf(`want IMAGE=WORDS, such as nginx:1.27="nginx -g pid", got %q`, text)
+	}
+	words, err := split(line)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return put(of, name, words)
+}
+
+func put(of *map[string][]string, name string, words []string) error {
+	if *of == nil {
+		*of = map[string][]string{}
+	}
+	if _, twice := (*of)[name]; twice {
+		return fmt.Errorf("%s is given twice", name)
+	}
+	(*of)[name] = words
+	return nil
+}
+
+// split takes words with spaces between them, or a JSON array where a word has
+// spaces itself.
+func split(line string) ([]string, error) {
+	if strings.HasPrefix(strings.TrimSpace(line), "[") {
+		var words []string
+		if err := json.Unmarshal([]byte(line), &words); err != nil {
+			return nil, errors.New(`want words, or a JSON array of them such as ["sh","-c","date"]`)
+		}
+		return words, nil
+	}
+	return strings.Fields(line), nil
+}
+
+// own is the directory of programs without a place. It is the first on PATH: a
+// stand-in wins over a program of that name on this machine.
 const own = "/localecs/bin"
 
 // searched are the directories of programs in a container.
@@ -38,7 +131,7 @@ func (f *Flags) Knows(name string) bool {
 	return ok
 }
 
-// Image is what the flags say of an image, on top of base, which may be empty. The
+// Image returns an image as the flags define it, on top of base, which may be empty. The
 // first program is its CMD unless there is one, or an ENTRYPOINT. The error has all
 // that is not on this machine.
 func (f *Flags) Image(name string, base runtime.Image) (runtime.Image, error) {
@@ -73,7 +166,7 @@ func (f *Flags) Image(name string, base runtime.Image) (runtime.Image, error) {
 	return i, errors.Join(errs...)
 }
 
-// place puts what a word says into the image. program is its path in the container
+// place adds what a word stands for to the image. program is its path in the container
 // if it is a program.
 func place(i *runtime.Image, word string) (program string, err error) {
 	if word == Host {
@@ -109,8 +202,8 @@ func place(i *runtime.Image, word string) (program string, err error) {
 	return places[0], nil
 }
 
-// hidden are programs for which there is no place: in a directory of this machine,
-// which nobody may write, and where there is none of that name.
+// hidden returns an error for programs that would lie in a directory of this machine,
+// which is read-only and has none of that name.
 func hidden(i runtime.Image) error {
 	var errs []error
 	for _, target := range slices.Sorted(maps.Keys(i.Programs)) {
@@ -120,7 +213,7 @@ func hidden(i runtime.Image) error {
 				continue
 			}
 			if _, err := os.Stat(path.Join(of, strings.TrimPrefix(target, dir))); err != nil {
-				errs = append(errs, fmt.Errorf("-image %s: %s: %s is this machine's and read-only; leave the place away, and the program comes first on PATH", i.Name, target, dir))
+				errs = append(errs, fmt.Errorf("-image %s: %s: %s is this machine's and read-only; without a place the program comes first on PATH", i.Name, target, dir))
 			}
 		}
 	}

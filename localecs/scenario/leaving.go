@@ -13,21 +13,20 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// slow is how long a task that clears up by itself takes at most.
+// slow is how long a task takes at most to clear up, if all works.
 const slow = 300 * time.Millisecond
 
-// Watch is one run's look at what its tasks leave.
+// Watch waits until Consul holds nothing of stopped tasks.
 type Watch struct {
-	Tasks *Roster
+	Tasks *TaskSet
 	Look  Look
-	// Tell tells who follows the run.
-	Tell func(Event)
+	Emit  func(Event)
 
 	mu   sync.Mutex
 	left []ReportedLeftover
 }
 
-// Left is what is left and a step has foretold.
+// Left returns what remains as steps have declared.
 func (w *Watch) Left() []ReportedLeftover {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,24 +34,24 @@ func (w *Watch) Left() []ReportedLeftover {
 }
 
 // Cleared waits until nothing of a stopped task is left in Consul but what its
-// step says.
+// step declares.
 func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) error {
 	t := w.Tasks.Task(name)
 	since, remains, patience := time.Now(), "", slow
 	if t.Dead() {
-		patience = 0 // nobody in it can clear up
+		patience = 0 // nothing in it can clear up
 	}
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		found, err := w.Look.LeftBy(ctx, t.Task, t.HasAgent())
-		told, rest := Foretold(found, leaves)
+		declared, rest := splitDeclared(found, leaves)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0 && len(leaves.Tokens) == 0 && leaves.Agent == "":
 			w.leftNothing(name)
 			return nil
 		case err == nil && len(rest) == 0:
-			return w.leftAsTold(name, told, leaves)
+			return w.reportRemaining(name, declared, leaves)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s (%w)", Still(took, rest, err), context.Cause(ctx))
 		case took > Limit(rest):
@@ -60,7 +59,7 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 		}
 		if text := Sum(rest); err == nil && text != remains && time.Since(since) > patience {
 			remains = text
-			w.Tell(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
+			w.Emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
 		}
 		select {
 		case <-tick.C:
@@ -78,34 +77,45 @@ func (w *Watch) leftNothing(name string) {
 	if w.Look.Checks.AgentsLeft && hasAgent {
 		text += ", its agent has left"
 	}
-	w.Tell(Event{Kind: view.KindCleared, Task: name, Text: text})
+	w.Emit(Event{Kind: view.KindCleared, Task: name, Text: text})
 }
 
-// leftAsTold tells of what stays. It has to be there: what a step says is exact.
-func (w *Watch) leftAsTold(name string, stays []Leftover, leaves file.Leaves) error {
+// reportRemaining reports what remains as declared. All of it has to remain: a step
+// is exact.
+func (w *Watch) reportRemaining(name string, stays []Leftover, leaves file.Leaves) error {
 	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
 		if !slices.ContainsFunc(stays, func(l Leftover) bool { return l.Method == method }) {
-			return fmt.Errorf("no token of %s is left of it, but the step says that one is: %s", method, leaves.Tokens[method])
+			return fmt.Errorf("no token of %s is left of it, but its step declares one: %s", method, leaves.Tokens[method])
 		}
 	}
 	if leaves.Agent != "" && !slices.ContainsFunc(stays, func(l Leftover) bool { return l.Agent != "" }) {
-		return fmt.Errorf("its agent has left, but the step says that it fails: %s", leaves.Agent)
+		return fmt.Errorf("its agent has left, but its step declares that it fails: %s", leaves.Agent)
 	}
 	for _, s := range stays {
 		l := ReportedLeftover{Task: name, What: s.String(), Reason: Reason(s, leaves)}
 		w.mu.Lock() // tasks may be stopped side by side
 		w.left = append(w.left, l)
 		w.mu.Unlock()
-		w.Tell(Event{Kind: KindLeft, Task: name, Detail: l.Reason, Text: "left: " + l.String()})
+		w.Emit(Event{Kind: KindLeft, Task: name, Detail: l.Reason, Text: "left: " + l.String()})
 	}
 	return nil
 }
 
-// Surprises are what Consul still holds at the end and no step has foretold.
-func (w *Watch) Surprises(ctx context.Context) ([]Leftover, error) {
+// Unexpected returns what Consul still holds at the end and no step has declared.
+func (w *Watch) Unexpected(ctx context.Context) ([]Leftover, error) {
 	found, err := w.Look.Left(ctx, "")
-	told := w.Left()
+	declared := w.Left()
 	return slices.DeleteFunc(found, func(l Leftover) bool {
-		return slices.ContainsFunc(told, func(known ReportedLeftover) bool { return known.What == l.String() })
+		return slices.ContainsFunc(declared, func(known ReportedLeftover) bool { return known.What == l.String() })
 	}), err
+}
+
+// cleared waits until nothing of a stopped task is left in Consul but what its
+// step declares, unless an observer judges that.
+func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
+	r.tasks.Change(name, func(t *Task) { t.Judged = true })
+	if r.observer != nil {
+		return nil
+	}
+	return r.leaving.Cleared(ctx, name, leaves)
 }

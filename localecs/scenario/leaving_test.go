@@ -12,36 +12,36 @@ import (
 
 // What a step says about what stays is exact: it is wrong when there is nothing,
 // too.
-func TestWhatIsForetoldHasToBeThere(t *testing.T) {
+func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	t.Parallel()
 	service, failed := Leftover{Token: "1", Method: "services"}, Leftover{Agent: "n", State: "failed"}
-	leaves := file.Leaves{Tokens: map[string]string{"services": "nobody logs out"}}
+	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
 	dead := file.Leaves{Agent: "it was killed"}
-	var told []Event
-	w := &Watch{Tell: func(e Event) { told = append(told, e) }}
-	const want = "no token of services is left of it, but the step says that one is: nobody logs out"
-	if err := w.leftAsTold("api-1", nil, leaves); err == nil || err.Error() != want || len(told) != 0 {
-		t.Errorf("got %v, told %+v; want %s", err, told, want)
+	var reported []Event
+	w := &Watch{Emit: func(e Event) { reported = append(reported, e) }}
+	const want = "no token of services is left of it, but its step declares one: no process logs out"
+	if err := w.reportRemaining("api-1", nil, leaves); err == nil || err.Error() != want || len(reported) != 0 {
+		t.Errorf("got %v, reported %+v; want %s", err, reported, want)
 	}
-	const lives = "its agent has left, but the step says that it fails: it was killed"
-	if err := w.leftAsTold("api-1", nil, dead); err == nil || err.Error() != lives {
+	const lives = "its agent has left, but its step declares that it fails: it was killed"
+	if err := w.reportRemaining("api-1", nil, dead); err == nil || err.Error() != lives {
 		t.Errorf("got %v; want %s", err, lives)
 	}
 	for leftover, leaves := range map[Leftover]file.Leaves{service: leaves, failed: dead} {
-		if err := w.leftAsTold("api-1", []Leftover{leftover}, leaves); err != nil {
+		if err := w.reportRemaining("api-1", []Leftover{leftover}, leaves); err != nil {
 			t.Error(err)
 		}
 	}
 	left := w.Left()
 	slices.SortFunc(left, func(a, b ReportedLeftover) int { return strings.Compare(b.What, a.What) })
 	if diff := cmp.Diff([]ReportedLeftover{
-		{Task: "api-1", What: "token 1 of services", Reason: "nobody logs out"}, {Task: "api-1", What: "agent n, which is failed", Reason: "it was killed"},
+		{Task: "api-1", What: "token 1 of services", Reason: "no process logs out"}, {Task: "api-1", What: "agent n, which is failed", Reason: "it was killed"},
 	}, left); diff != "" {
 		t.Errorf("left (-want +got):\n%s", diff)
 	}
-	slices.SortFunc(told, func(a, b Event) int { return strings.Compare(b.Text, a.Text) })
-	if len(told) != 2 || told[0].Kind != KindLeft || told[0].Task != "api-1" || told[0].Text != "left: token 1 of services, as nobody logs out" {
-		t.Errorf("told %+v", told)
+	slices.SortFunc(reported, func(a, b Event) int { return strings.Compare(b.Text, a.Text) })
+	if len(reported) != 2 || reported[0].Kind != KindLeft || reported[0].Task != "api-1" || reported[0].Text != "left: token 1 of services, as no process logs out" {
+		t.Errorf("reported %+v", reported)
 	}
 }
 

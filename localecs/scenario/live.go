@@ -11,13 +11,14 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// ErrEnded means that who attends the run has ended it.
+// ErrEnded means that End has ended the run.
 var ErrEnded = errors.New("ended by localecs stop -all: all tasks have stopped, and nothing was judged")
 
-// Run is a run. It may be used also when the run has ended.
+// LiveRun is a run for those who control it from outside. It may be used also when
+// the run has ended.
 type LiveRun struct {
 	file   *file.Scenario
-	tasks  *Roster
+	tasks  *TaskSet
 	region *cluster.Region
 	// ended is closed by End.
 	ended chan struct{}
@@ -28,12 +29,12 @@ type LiveRun struct {
 	watch *Watcher // nil before there is a server
 }
 
-// New is the run of a scenario with those tasks in a region.
-func NewLiveRun(f *file.Scenario, tasks *Roster, r *cluster.Region) *LiveRun {
+// NewLiveRun returns the run of a scenario with those tasks in a region.
+func NewLiveRun(f *file.Scenario, tasks *TaskSet, r *cluster.Region) *LiveRun {
 	return &LiveRun{file: f, tasks: tasks, region: r, ended: make(chan struct{})}
 }
 
-// HasConsul notes that there is a server, with its management token.
+// HasConsul records that the server is ready, with its management token.
 func (r *LiveRun) HasConsul(watch *Watcher, token string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -46,10 +47,10 @@ func (r *LiveRun) Name() string { return r.file.Name }
 // Region is the run's ECS.
 func (r *LiveRun) Region() *cluster.Region { return r.region }
 
-// MayEnd notes that the end of a task is no surprise from now on.
+// MayEnd declares that a task may end from now on.
 func (r *LiveRun) MayEnd(task string) { r.tasks.MayEnd(task) }
 
-// Planned are the tasks and services that may still begin.
+// Planned returns the tasks and services that may still start.
 func (r *LiveRun) Planned() []string {
 	names := slices.Collect(maps.Keys(r.file.Tasks))
 	names = slices.AppendSeq(names, maps.Keys(r.file.Services))
@@ -70,7 +71,7 @@ func (r *LiveRun) Consul() (address, token string, passing map[string]int, ok bo
 	}
 	checks, _ := watch.Now()
 	passing = map[string]int{}
-	for _, t := range r.tasks.Begun() {
+	for _, t := range r.tasks.Started() {
 		if checks.InTraffic(t.ID()) {
 			passing[t.Definition.Family]++
 		}
@@ -105,10 +106,11 @@ func (r *LiveRun) Until(parent context.Context) (ctx context.Context, release fu
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// Drain stops all tasks in order and waits until they have stopped.
-func (r *LiveRun) Drain(ctx context.Context) error {
-	if err := r.region.Drain(ctx, "localecs stop -all"); err != nil {
-		return err
-	}
-	return ErrEnded
+// stopAll is the reason of the end of tasks that End stops.
+const stopAll = "localecs stop -all"
+
+// Drain stops all tasks in order and waits until they have stopped. An empty reason
+// is AWS's default.
+func (r *LiveRun) Drain(ctx context.Context, reason string) error {
+	return r.region.Drain(ctx, reason)
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // waiting is a scenario in its second step for as long as now says.
-func stillWaiting(begun time.Time) view.State {
-	return view.State{Scenario: "hello", Begun: begun, Step: view.Step{
-		Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Begun: begun, Within: 90 * time.Second,
+func stillWaiting(started time.Time) view.State {
+	return view.State{Scenario: "hello", Begun: started, Step: view.Step{
+		Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Begun: started, Within: 90 * time.Second,
 	}}
 }
 
@@ -82,16 +82,16 @@ func TestLiveShowsTheBlockAndLeavesOnlyLines(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openWindow(70, 12)
 		live := w.live()
-		begun := time.Now()
-		e := Event{Time: begun, Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING", Text: "RUNNING"}
+		started := time.Now()
+		e := Event{Time: started, Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING", Text: "RUNNING"}
 		live.Event(e)
-		end := live.Follow(func() view.State { return stillWaiting(begun) })
+		end := live.Follow(func() view.State { return stillWaiting(started) })
 		w.shows(t, "   0.00s  web        web                    RUNNING", "")
 		pass(3 * time.Second)
 		const event, rule = "   0.00s  web        web                    RUNNING", "── hello, 3.0 s ─────────────────────────────────────────────────────"
 		w.shows(t, event, rule, "step 2 of 3: await 2 passing instances of api (1 of 2), 3.0 s of 90 s")
 
-		// Within the same frame: events and the log of somebody else.
+		// Within the same frame: events and the log of another writer.
 		live.Event(e)
 		fmt.Fprintf(live.Beside(io.Discard), "[WARN] something\n")
 		w.shows(t, event, event, "[WARN] something", rule, "step 2 of 3: await 2 passing instances of api (1 of 2), 3.0 s of 90 s")
@@ -110,7 +110,7 @@ func TestLiveShowsTheBlockAndLeavesOnlyLines(t *testing.T) {
 		}
 
 		// The next scenario has a block of its own.
-		end = live.Follow(func() view.State { return stillWaiting(begun) })
+		end = live.Follow(func() view.State { return stillWaiting(started) })
 		pass(time.Second)
 		w.shows(t, "report", "step 2 of 3: await 2 passing insta… (1 of 2), 5.0 s of 90 s")
 		end()
@@ -140,8 +140,8 @@ func TestLiveDrawsAFewTimesASecond(t *testing.T) {
 			Out:  writer(func([]byte) { writes.Add(1) }),
 			Size: func() (int, int, bool) { return 80, 24, true },
 		})
-		begun := time.Now()
-		end := live.Follow(func() view.State { return stillWaiting(begun) })
+		started := time.Now()
+		end := live.Follow(func() view.State { return stillWaiting(started) })
 		pass(5*time.Second + time.Millisecond)
 		end()
 		if n := writes.Load(); n < 20 || n > 5*framesPerSecond+1 {
@@ -150,9 +150,9 @@ func TestLiveDrawsAFewTimesASecond(t *testing.T) {
 	})
 }
 
-// Whoever makes events is the simulator, which must go on when the terminal is
+// Events come from the simulator, which must go on when the terminal is
 // stopped with Ctrl-S.
-func TestNobodyWaitsForTheTerminal(t *testing.T) {
+func TestEventsDoNotWaitForTheTerminal(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		stopped := make(chan struct{})
@@ -178,8 +178,8 @@ func TestLiveDrawsNothingWhileTheTerminalIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := openWindow(80, 5)
 		live := w.live()
-		begun := time.Now()
-		end := live.Follow(func() view.State { return stillWaiting(begun) })
+		started := time.Now()
+		end := live.Follow(func() view.State { return stillWaiting(started) })
 		pass(time.Second)
 		live.Aside(func() { fmt.Fprint(w, "[1]+  Stopped\n$ bg\n$ ") })
 		w.take(true)
@@ -193,8 +193,8 @@ func TestLiveDrawsNothingWhileTheTerminalIsAway(t *testing.T) {
 		end()
 		w.shows(t, "[1]+  Stopped", "$ bg", "$ fg", "")
 
-		// Without a word: what somebody else has written since is left alone.
-		end = live.Follow(func() view.State { return stillWaiting(begun) })
+		// Without a word: what another program has written since is left alone.
+		end = live.Follow(func() view.State { return stillWaiting(started) })
 		pass(time.Second)
 		w.take(true)
 		fmt.Fprint(w, "\n\n$ ")

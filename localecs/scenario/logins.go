@@ -12,9 +12,8 @@ import (
 // awsIAM is the type of the auth methods by which tasks log in.
 const awsIAM = "aws-iam"
 
-// Redirect tells each new aws-iam auth method where the simulated STS and IAM
-// are, as an operator does whose Consul servers reach AWS by endpoints of their
-// own. It goes on until ctx ends.
+// Redirect sets the simulated STS and IAM as endpoints of each new aws-iam auth
+// method, as operators do for private endpoints of AWS, until ctx ends.
 func Redirect(ctx context.Context, client *api.Client, awsEndpoint string) {
 	const pause = 100 * time.Millisecond // a refusal, or a server that is away
 	var index uint64
@@ -52,8 +51,8 @@ func redirected(m *api.ACLAuthMethod) bool {
 	return endpoint != ""
 }
 
-// Missing is the first of the auth methods by which tasks cannot log in yet, and
-// why; empty when they can by all.
+// Missing returns the first of the auth methods by which tasks cannot log in yet, and
+// why; empty if they can log in by all.
 func (l Look) Missing(ctx context.Context, methods []string) (string, error) {
 	q := (&api.QueryOptions{}).WithContext(ctx)
 	// To read one that does not exist is an error in the server's log.
@@ -70,7 +69,7 @@ func (l Look) Missing(ctx context.Context, methods []string) (string, error) {
 		case err != nil:
 			return "", fmt.Errorf("read auth method %s: %w", name, err)
 		case m != nil && m.Type == awsIAM && !redirected(m):
-			return name + " does not know where STS is", nil
+			return name + " has no STS endpoint", nil
 		}
 		rules, _, err := l.Client.ACL().BindingRuleList(name, q)
 		if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// A method that somebody makes learns where the simulated AWS is, and keeps all
+// A new method learns where the simulated AWS is, and keeps all
 // else; one that has an endpoint, or is of another type, stays as it is.
 func TestNewAuthMethodsAreRedirected(t *testing.T) {
 	t.Parallel()

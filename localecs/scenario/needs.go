@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -16,99 +17,96 @@ import (
 // maxBytes is far more than ECS takes of an environment file.
 const maxBytes = 1 << 20
 
-// users are the containers of each image, as people call them.
-func (p *PlainPlan) users() map[string][]string {
+// users returns the containers of each image.
+func (d *definitions) users() map[string][]string {
 	users := map[string][]string{}
-	for _, t := range p.tasks {
+	for _, t := range d.tasks {
 		for _, c := range t.def.ContainerDefinitions {
-			users[c.Image] = append(users[c.Image], p.called(t, c.Name))
+			users[c.Image] = append(users[c.Image], d.called(t, c.Name))
 		}
 	}
 	return users
 }
 
-// called is a container's name, after that of its task where there are several.
-func (p *PlainPlan) called(t plainTask, container string) string {
-	if len(p.tasks) == 1 {
-		return container
-	}
-	return t.name + "/" + container
+// called is Plan.called.
+func (d *definitions) called(t definition, container string) string {
+	return label(len(d.tasks), t.name, container)
 }
 
-// findImages finds what the images are made of. A flag about an image that nobody
-// uses is perhaps a typing error.
-func (p *PlainPlan) findImages(s Sources) (warnings []string, err error) {
-	users := p.users()
-	wanted := *p.setting
+// findImages finds the programs of the images. A flag about an image that no
+// container uses may be a typing error.
+func (d *definitions) findImages() (warnings []string, err error) {
+	users := d.users()
+	wanted := *d.setting
 	wanted.Images = map[string]*file.Image{}
-	for name, i := range p.setting.Images {
+	for name, i := range d.setting.Images {
 		if users[name] != nil {
 			wanted.Images[name] = i
 		}
 	}
-	images, err := wanted.HostImages(s.Vars)
+	images, err := wanted.HostImages(d.Vars)
 	errs := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		if s.EngineImages && !s.Images.Knows(name) && p.setting.Images[name] == nil {
-			continue // the engine's
+		if d.EngineImages && !d.Images.Knows(name) && d.setting.Images[name] == nil {
+			continue // the engine has it
 		}
-		i, err := s.Images.Image(name, images[name])
+		i, err := d.Images.Image(name, images[name])
 		images[name] = i
 		errs = append(errs, err)
 	}
-	for _, name := range s.Images.Names() {
+	for _, name := range d.Images.Names() {
 		if users[name] == nil {
 			warnings = append(warnings, fmt.Sprintf("no container is of the image %s: the definitions have %s", name, strings.Join(slices.Sorted(maps.Keys(users)), ", ")))
 		}
 	}
-	p.images = images
+	d.images = images
 	return warnings, errors.Join(errs...)
 }
 
 // findFiles reads the environment files.
-func (p *PlainPlan) findFiles(s Sources) error {
-	texts, err := p.setting.EnvironmentFileTexts()
+func (d *definitions) findFiles() error {
+	texts, err := d.setting.EnvironmentFileTexts()
 	errs := []error{err}
-	for _, arn := range slices.Sorted(maps.Keys(s.EnvironmentFiles)) {
-		data, err := textfile.Read(s.EnvironmentFiles[arn], maxBytes)
+	for _, arn := range slices.Sorted(maps.Keys(d.EnvironmentFiles)) {
+		data, err := textfile.Read(d.EnvironmentFiles[arn], maxBytes)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("-environment-file %s: %w", arn, err))
 		}
 		texts[arn] = string(data)
 	}
-	p.environmentFiles = texts
+	d.environmentFiles = texts
 	return errors.Join(errs...)
 }
 
-// missing is everything that the tasks need and nobody has given, with the flag
-// for each.
-func (p *PlainPlan) missing(s Sources) error {
+// missing returns an error with everything that the tasks need and was not given,
+// with the flag for each.
+func (d *definitions) missing() error {
 	var errs []error
 	n := &needs{}
-	if !s.EngineImages {
-		p.missingImages(s, n)
+	if !d.EngineImages {
+		d.missingImages(n)
 	}
-	for _, t := range p.tasks {
+	for _, t := range d.tasks {
 		for _, c := range t.def.ContainerDefinitions {
-			errs = append(errs, p.missingOf(n, t, c))
+			errs = append(errs, d.missingOf(n, t, c))
 		}
 	}
 	return errors.Join(append(errs, n.error())...)
 }
 
-// missingImages notes images without programs, and containers without a command.
-func (p *PlainPlan) missingImages(s Sources, n *needs) {
-	idle := map[string][]string{} // containers that run what the image says, by image
-	for _, t := range p.tasks {
+// missingImages collects images without programs, and containers without a command.
+func (d *definitions) missingImages(n *needs) {
+	idle := map[string][]string{} // containers without a command, by image
+	for _, t := range d.tasks {
 		for _, c := range t.def.ContainerDefinitions {
-			if len(p.images[c.Image].Argv(c.EntryPoint, c.Command)) == 0 {
-				idle[c.Image] = append(idle[c.Image], p.called(t, c.Name))
+			if len(d.images[c.Image].Argv(c.EntryPoint, c.Command)) == 0 {
+				idle[c.Image] = append(idle[c.Image], d.called(t, c.Name))
 			}
 		}
 	}
-	users := p.users()
+	users := d.users()
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		known := s.Images.Knows(name) || p.setting.Images[name] != nil
+		known := d.Images.Knows(name) || d.setting.Images[name] != nil
 		switch {
 		case !known && idle[name] != nil:
 			n.add("-image", name, "PROGRAM,"+Host, "programs for "+strings.Join(users[name], ", ")+"; "+strings.Join(idle[name], ", ")+" runs the first one, as the definition leaves that to the image")
@@ -120,24 +118,24 @@ func (p *PlainPlan) missingImages(s Sources, n *needs) {
 	}
 }
 
-// missingOf notes what a container's variables lack. An error is about a value that
-// is there and does not fit.
-func (p *PlainPlan) missingOf(n *needs, t plainTask, c taskdef.Container) error {
+// missingOf collects what a container's variables lack. The error is about a value
+// that was given and does not fit.
+func (d *definitions) missingOf(n *needs, t definition, c taskdef.Container) error {
 	var errs []error
 	for _, f := range c.EnvironmentFiles {
-		if _, ok := p.environmentFiles[f.Value]; !ok {
-			n.add("-environment-file", f.Value, "FILE", "variables of "+p.called(t, c.Name))
+		if _, ok := d.environmentFiles[f.Value]; !ok {
+			n.add("-environment-file", f.Value, "FILE", "variables of "+d.called(t, c.Name))
 		}
 	}
 	for _, secret := range c.Secrets {
 		_, err := cluster.Secret(secret.ValueFrom, func(name string) (string, bool) {
-			value, ok := p.setting.Secrets[name]
+			value, ok := d.setting.Secrets[name]
 			return value, ok
 		})
-		absent, is := errors.AsType[*cluster.NoValueError](err)
+		absent, ok := errors.AsType[*cluster.NoValueError](err)
 		switch {
-		case is:
-			n.secret(absent.Name, jsonKey(secret.ValueFrom), p.called(t, c.Name)+"'s "+secret.Name)
+		case ok:
+			n.secret(absent.Name, jsonKey(secret.ValueFrom), d.called(t, c.Name)+"'s "+secret.Name)
 		case err != nil:
 			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w", t.path, c.Name, secret.Name, err))
 		}
@@ -145,10 +143,70 @@ func (p *PlainPlan) missingOf(n *needs, t plainTask, c taskdef.Container) error 
 	return errors.Join(errs...)
 }
 
-// jsonKey is what a valueFrom takes out of a secret; empty for all of it.
+// jsonKey returns the key that a valueFrom takes out of a secret; empty for all of it.
 func jsonKey(valueFrom string) string {
 	if parts := strings.Split(valueFrom, ":"); len(parts) == 10 {
 		return parts[7]
 	}
 	return ""
+}
+
+// needs are what was not given, in the order of discovery.
+type needs struct{ list []need }
+
+// need is one of them: its flag, and what needs it.
+type need struct {
+	flag, name, value string
+	keys              []string // of a secret
+	why               []string
+}
+
+func (n *needs) add(flag, name, value, why string) {
+	for i, old := range n.list {
+		if old.flag == flag && old.name == name {
+			n.list[i].why = append(old.why, why)
+			return
+		}
+	}
+	n.list = append(n.list, need{flag: flag, name: name, value: value, why: []string{why}})
+}
+
+// secret adds a secret, of which a key is asked for, or all.
+func (n *needs) secret(name, key, why string) {
+	n.add("-secret", name, "VALUE", why)
+	for i, of := range n.list {
+		if of.flag == "-secret" && of.name == name && key != "" && !slices.Contains(of.keys, key) {
+			n.list[i].keys = append(of.keys, key)
+		}
+	}
+}
+
+// error names all of them with their flags, as a shell takes them.
+func (n *needs) error() error {
+	if len(n.list) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	b.WriteString("this is missing; add these flags, or the same in " + SettingName + " beside the definition:")
+	for _, of := range n.list {
+		value := of.value
+		if len(of.keys) > 0 {
+			value = object(of.keys)
+		}
+		fmt.Fprintf(&b, "\n  %s '%s=%s'\n      %s", of.flag, of.name, value, strings.Join(of.why, "; "))
+	}
+	if slices.ContainsFunc(n.list, func(of need) bool { return of.flag == "-image" }) {
+		b.WriteString("\nPROGRAM is a name on PATH or a path of this machine, host is all that it has installed; -image '*=host' is for all images")
+	}
+	return errors.New(b.String())
+}
+
+// object is a JSON object with these keys.
+func object(keys []string) string {
+	values := map[string]string{}
+	for _, k := range keys {
+		values[k] = "VALUE"
+	}
+	text, _ := json.Marshal(values) // strings can be encoded
+	return string(text)
 }

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
@@ -129,7 +127,7 @@ func TestARunWithoutTrafficShowsNothing(t *testing.T) {
 	}
 }
 
-func TestWhatIsLeftIsSeenToGo(t *testing.T) {
+func TestLeftoversAreSeenToDisappear(t *testing.T) {
 	t.Parallel()
 	r, _, c, client := observedWorld(t)
 	r.Event(Event{Time: observedAt(0), Kind: KindTrafficBegin})
@@ -171,29 +169,15 @@ func TestWhatIsLeftIsSeenToGo(t *testing.T) {
 	}
 }
 
-func TestTrafficIsSeenToTurn(t *testing.T) {
+func TestTrafficTurnsAreRecorded(t *testing.T) {
 	t.Parallel()
-	r, _, c, client := observedWorld(t)
-	r.Event(Event{Time: time.Now(), Kind: KindTrafficBegin})
-	r.Event(Event{Time: time.Now(), Kind: KindTask, Task: "api-1", TaskID: "1234"})
-	c.set(func(c *observedConsul) {
-		c.checks = []api.HealthCheck{{Node: "n", CheckID: "x", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}}
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
-	defer cancel()
-	var watching sync.WaitGroup
-	watching.Go(func() { r.Watch(ctx, client) })
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for turned := func() int { return len(r.Observed(time.Now()).Traffic) }; turned() < 2 && ctx.Err() == nil; <-tick.C {
-		if turned() == 1 {
-			c.set(func(c *observedConsul) { c.checks[0].Status = "critical" })
-		}
+	r, _, _, _ := observedWorld(t)
+	r.Event(Event{Time: observedAt(-1), Kind: KindTask, Task: "api-1", TaskID: "1234"})
+	r.Event(Event{Time: observedAt(0), Kind: KindTrafficBegin})
+	r.Event(Event{Time: observedAt(1), Kind: view.KindInTraffic, Task: "api-1", Status: "in"})
+	r.Event(Event{Time: observedAt(3), Kind: view.KindInTraffic, Task: "api-1", Status: "out"})
+	want := []chaos.Turn{{At: time.Second, Task: "api-1", In: true}, {At: 3 * time.Second, Task: "api-1"}}
+	if d := cmp.Diff(want, r.Observed(observedAt(9)).Traffic); d != "" {
+		t.Errorf("(-want +got):\n%s", d)
 	}
-	got := r.Observed(time.Now()).Traffic
-	if len(got) < 2 || !got[0].In || got[1].In || got[1].At < got[0].At {
-		t.Errorf("turns %+v, want in and out", got)
-	}
-	cancel()
-	watching.Wait()
 }

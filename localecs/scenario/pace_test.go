@@ -11,10 +11,10 @@ import (
 func TestUntil(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		asked, begun := 0, time.Now()
+		asked, started := 0, time.Now()
 		err := Until(t.Context(), func() (bool, error) { asked++; return asked == 4, nil })
-		if err != nil || time.Since(begun) != 60*time.Millisecond {
-			t.Errorf("%v after %s, want three ticks", err, time.Since(begun))
+		if err != nil || time.Since(started) != 60*time.Millisecond {
+			t.Errorf("%v after %s, want three ticks", err, time.Since(started))
 		}
 		broken := errors.New("broken")
 		if err := Until(t.Context(), func() (bool, error) { return false, broken }); err != broken {
@@ -35,13 +35,13 @@ func TestClockBeginsWithItsFirstStep(t *testing.T) {
 		var c Clock
 		s := func(n int) *time.Duration { d := time.Duration(n) * time.Second; return &d }
 		<-time.After(time.Minute)
-		begun := time.Now()
+		started := time.Now()
 		for _, step := range []struct {
 			at   *time.Duration
 			want time.Duration
 		}{{nil, 0}, {s(2), 2 * time.Second}, {nil, 2 * time.Second}, {s(5), 5 * time.Second}, {s(1), 5 * time.Second}} {
-			if err := c.Await(t.Context(), step.at); err != nil || time.Since(begun) != step.want {
-				t.Errorf("%v: %v after %s, want %s", step.at, err, time.Since(begun), step.want)
+			if err := c.Await(t.Context(), step.at); err != nil || time.Since(started) != step.want {
+				t.Errorf("%v: %v after %s, want %s", step.at, err, time.Since(started), step.want)
 			}
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -66,7 +66,7 @@ func TestPaintIsQuietWhenNothingHasChanged(t *testing.T) {
 }
 
 // A row that this terminal takes to be longer than we do stays one row.
-func TestPaintSurvivesAnotherOpinionOfWidth(t *testing.T) {
+func TestPaintSurvivesOtherCharacterWidths(t *testing.T) {
 	t.Parallel()
 	term := vt.New(10, 6)
 	var p painter
@@ -82,8 +82,8 @@ func TestPaintSurvivesAnotherOpinionOfWidth(t *testing.T) {
 }
 
 // Whatever happens to the terminal, at the end it has the lines and nothing
-// else: windows of any size, that change at any time, and somebody who types.
-func TestNothingOfTheBlockIsLeft(t *testing.T) {
+// else: windows of any size, that change at any time, and typed text.
+func TestBlockIsRemovedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 1))

@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// Report is the outcome of a scenario.
+// Report is the outcome of a run.
 type Report struct {
 	Name string `json:"name"`
 	// StopOrder is file.StopReverse or file.StopAtOnce.
@@ -24,11 +24,13 @@ type Report struct {
 	Answered int           `json:"answered"`
 	Failed   int           `json:"failed"`
 	Slowest  time.Duration `json:"slowest_ns"`
-	Phases   []JudgedPhase `json:"phases,omitempty"`
+	Phases   []Phase       `json:"phases,omitempty"`
 	// Faults is how many were made; Seed has drawn the requests that they struck.
 	Faults int    `json:"faults,omitempty"`
 	Seed   uint64 `json:"seed,omitempty"`
-	// Left is what stays in Consul because a step has said so.
+	// Ended is how the tasks of a run without a Consul server have ended.
+	Ended []TaskEnd `json:"ended,omitempty"`
+	// Left is what remains in Consul, as steps declare.
 	Left []ReportedLeftover `json:"left,omitempty"`
 	// Elapsed is the time of the whole run so far.
 	Elapsed time.Duration `json:"elapsed_ns"`
@@ -39,32 +41,13 @@ type Report struct {
 	History *view.RecordedRun `json:"history,omitempty"`
 }
 
-// Phase is a judged phase of the traffic.
-type JudgedPhase struct {
-	Phase
-	// Verdict is "passed" or "FAILED", empty for a phase that has no limits.
-	Verdict string `json:"verdict,omitempty"`
-}
-
-// NewPhase judges a phase.
-func NewPhase(p Phase) JudgedPhase {
-	switch {
-	case !p.Limits.Say():
-		return JudgedPhase{Phase: p}
-	case p.Problem() == "":
-		return JudgedPhase{Phase: p, Verdict: passed}
-	default:
-		return JudgedPhase{Phase: p, Verdict: failed}
-	}
-}
-
 // Verdicts.
 const (
 	passed = "passed"
 	failed = "FAILED"
 )
 
-// Leftover is something of a task that stays in Consul, as a step has said.
+// ReportedLeftover is something of a task that remains in Consul, as a step declares.
 type ReportedLeftover struct {
 	Task string `json:"task"`
 	// What names it, Reason is the step's.
@@ -72,14 +55,15 @@ type ReportedLeftover struct {
 	Reason string `json:"reason"`
 }
 
-// String is what is left and why.
+// String describes what is left and why.
 func (l ReportedLeftover) String() string {
 	return fmt.Sprintf("%s, as %s", l.What, l.Reason)
 }
 
-// Text is the report for people.
+// Text returns the report as text.
 func (r *Report) Text() string {
 	var b strings.Builder
+	b.WriteString(endTable(r.Ended))
 	b.WriteString(phaseTable(r.Phases))
 	b.WriteByte('\n')
 	if len(r.Phases) > 0 {
@@ -91,12 +75,16 @@ func (r *Report) Text() string {
 	for _, l := range r.Left {
 		fmt.Fprintf(&b, "Left by %s: %s\n", l.Task, l)
 	}
-	fmt.Fprintf(&b, "Logs: %s\n", r.LogDir)
+	logs, verdict := "Logs", "all checks passed"
+	if r.Ended != nil {
+		logs, verdict = "Logs and metadata", "all essential containers ended well"
+	}
+	fmt.Fprintf(&b, "%s: %s\n", logs, r.LogDir)
 	if r.Picture != "" {
 		fmt.Fprintf(&b, "Timeline: %s\n", r.Picture)
 	}
 	if len(r.Failures) == 0 {
-		fmt.Fprintf(&b, "%s: all checks passed in %s\n", r.Name, r.Elapsed.Round(100*time.Millisecond))
+		fmt.Fprintf(&b, "%s: %s in %s\n", r.Name, verdict, r.Elapsed.Round(100*time.Millisecond))
 	}
 	for _, f := range r.Failures {
 		fmt.Fprintf(&b, "%s: FAILED: %s\n", r.Name, strings.ReplaceAll(f, "\n", "\n  "))
@@ -104,8 +92,8 @@ func (r *Report) Text() string {
 	return b.String()
 }
 
-// phaseTable shows the phases where there is more than a total to tell.
-func phaseTable(phases []JudgedPhase) string {
+// phaseTable shows the phases, unless the totals suffice.
+func phaseTable(phases []Phase) string {
 	if len(phases) == 0 || len(phases) == 1 && phases[0].Verdict == "" {
 		return ""
 	}
@@ -122,7 +110,7 @@ func phaseTable(phases []JudgedPhase) string {
 	return b.String()
 }
 
-// Write prints the report: text for people, one JSON object for machines.
+// Write prints the report as text or as one JSON object.
 func (r *Report) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(struct {

@@ -15,15 +15,15 @@ import (
 )
 
 // phase is a judged phase whose slowest request took 12 ms.
-func phase(name string, answered, failed int, l file.Limits) JudgedPhase {
-	return NewPhase(Phase{Name: name, Answered: answered, Failed: failed, Slowest: 12 * time.Millisecond, First: "EOF", Limits: l})
+func phase(name string, answered, failed int, l file.Limits) Phase {
+	return (Phase{Name: name, Answered: answered, Failed: failed, Slowest: 12 * time.Millisecond, First: "EOF", Limits: l}).judged()
 }
 
 func full() *Report {
 	return &Report{
 		Name: "rolling-update", StopOrder: "reverse", Tasks: 8,
 		Answered: 2249, Failed: 31, Slowest: 12 * time.Millisecond,
-		Phases: []JudgedPhase{phase("orderly", 2198, 0, file.Exactly(0)), phase("Envoy killed", 50, 31, file.Exactly(0)), phase("phase 3", 1, 0, file.Limits{})},
+		Phases: []Phase{phase("orderly", 2198, 0, file.Exactly(0)), phase("Envoy killed", 50, 31, file.Exactly(0)), phase("phase 3", 1, 0, file.Limits{})},
 		Left:   []ReportedLeftover{{Task: "api-4", What: "token 9f61 of iam-ecs-service-token", Reason: "its health-sync was killed; the ACL controller removes it"}},
 		Faults: 31, Seed: 7,
 		LogDir: "/logs", Elapsed: 121660 * time.Millisecond,
@@ -56,7 +56,7 @@ rolling-update: FAILED: two
 // One phase without limits has nothing to add to the totals.
 func TestTextOfAPlainScenario(t *testing.T) {
 	t.Parallel()
-	r := &Report{Name: "x", Answered: 5, Slowest: time.Millisecond, Phases: []JudgedPhase{phase("phase 1", 5, 0, file.Limits{})}, LogDir: "/logs", Elapsed: 1520 * time.Millisecond}
+	r := &Report{Name: "x", Answered: 5, Slowest: time.Millisecond, Phases: []Phase{phase("phase 1", 5, 0, file.Limits{})}, LogDir: "/logs", Elapsed: 1520 * time.Millisecond}
 	const want = "\nRequests: 5 answered, 0 failed, slowest 1ms\nLogs: /logs\nx: all checks passed in 1.5s\n"
 	if diff := cmp.Diff(want, r.Text()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

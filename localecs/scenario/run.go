@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,40 +16,45 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// Options say where a scenario runs.
+// Options are where and how a plan runs.
 type Options struct {
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
 	// Docker is localecs.Options'.
-	Docker string
-	// Progress is told what happens.
+	Docker   string
 	Progress Progress
 	// StopOrder replaces the scenario's; empty leaves it.
 	StopOrder string
 	// Seed replaces the scenario's; nil leaves it.
 	Seed *uint64
-	// Record keeps what is seen, for pictures; nil for a run of which none is wanted.
+	// Record records the run for its timeline; nil for a run without one.
 	Record *Recording
 	// Observer, if any, judges the run in place of the scenario's checks.
 	Observer *Recorder
-	// Attend, if any, is handed the run once there is a cluster; leave is called when
-	// nothing runs any more.
+	// Attend, if any, is called with the run once there is a cluster; leave is called
+	// when nothing runs any more.
 	Attend func(*LiveRun) (leave func())
+	// Stop, when it is closed, stops all tasks in order in a run without a Consul server.
+	Stop <-chan struct{}
+	// Colour marks which container a line of output is from.
+	Colour bool
 	Log    hclog.Logger
 }
 
-// runner carries out one scenario.
+// runner carries out one plan.
 type runner struct {
-	file  *file.Scenario
-	tasks *Roster
+	plan  *Plan
+	file  *file.Scenario // the plan's, with what Options replace
+	tasks *TaskSet
 	out   Progress
 	// observer is nil when the checks judge.
 	observer *Recorder
 	record   *Recording
-	news     *News
-	begun    time.Time
+	notifier *Notifier
+	started  time.Time
 	clock    Clock
 	fleet    *Fleet
 	cluster  *cluster.Cluster // the fleet's
@@ -58,70 +64,90 @@ type runner struct {
 	traffic  *TrafficStream // nil between the phases
 	phases   []Phase
 	reached  map[string]bool // URLs that have answered traffic
-	// shown is the traffic for who follows the run, from another goroutine.
+	// shown is the traffic for Progress, in another goroutine.
 	shown atomic.Pointer[TrafficStream]
 
 	live    *LiveRun
 	leaving *Watch
+	prefix  map[string]string // of lines of output, by task and container
 
 	mu       sync.Mutex // guards what follows, and watch
-	now      doing
+	now      view.Step
 	failures []string
 }
 
-// Run carries out the scenario and judges it. The report tells what failed;
-// the error is about the scenario not being runnable at all. Everything it
-// started is gone when it returns.
+// Run carries out the plan and judges it. The report has what failed; the error is
+// about a plan that could not be carried out. When ctx ends, everything is killed and
+// the error is the cause. Everything it started is gone when it returns.
 func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 	r := p.runner(o)
-	f := r.file
 	fleet, err := p.open(r, o)
 	if err != nil {
 		return nil, err
 	}
 	cluster := fleet.Cluster()
-	r.fleet, r.cluster, r.live = fleet, cluster, NewLiveRun(f, r.tasks, fleet.Region())
+	r.fleet, r.cluster, r.live = fleet, cluster, NewLiveRun(r.file, r.tasks, fleet.Region())
 	defer r.attended(o)()
 	defer func() {
 		if closeErr := fleet.Close(); closeErr != nil {
-			rep, err = nil, errors.Join(err, fmt.Errorf("give back what the scenario held: %w", closeErr))
+			rep, err = nil, errors.Join(err, fmt.Errorf("release what the run held: %w", closeErr))
 		}
 	}()
-	r.tell(Event{Kind: KindScenario, Text: fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)})
-
-	r.beginOther("start the Consul server")
+	r.emit(Event{Kind: KindScenario, Text: r.title()})
 	defer o.Progress.Follow(r.state)()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
 	defer cancel(context.Canceled)
 	watching.Go(func() { r.guard(ctx, cancel, cluster.Lost(), cluster.Err) })
-	consul, err := r.startConsul(ctx)
-	if err != nil {
-		return nil, r.why(ctx, err)
+	if p.alone != nil {
+		err = r.runAlone(ctx, p.alone, o.Stop)
+	} else {
+		err = r.runScenario(ctx, cancel, &watching)
 	}
-	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
-	r.lookOn(ctx, &watching)
-
-	err = r.disturbed(ctx, consul)
-	r.endTraffic(file.EndTraffic{})
-	if r.live.Ended() {
-		return nil, r.why(ctx, r.drain(ctx))
-	}
-	r.judge(ctx, err)
-	if why := r.why(ctx, nil); why != nil {
-		return nil, why
-	}
-	if host.Fault(err) {
+	if err := r.why(ctx, err); err != nil {
 		return nil, err
-	}
-	if err != nil {
-		r.fail("%v", err)
 	}
 	return r.report(), nil
 }
 
-// runner is ready to begin.
+// title describes the run in a line.
+func (r *runner) title() string {
+	f := r.file
+	if r.plan.alone != nil {
+		return fmt.Sprintf("%s: logs and metadata in %s", f.Name, r.cluster.LogDir())
+	}
+	return fmt.Sprintf("scenario %s: %s, stop order %s, Consul server at %s", f.Name, f.Size(), f.StopOrder, f.Consul.Address)
+}
+
+// runScenario starts the Consul server, carries out the steps and judges the result.
+// A step that fails is a failure of the run; the error is about a run that could not
+// be carried out.
+func (r *runner) runScenario(ctx context.Context, cancel context.CancelCauseFunc, watching *sync.WaitGroup) error {
+	r.beginOther("start the Consul server")
+	consul, err := r.startConsul(ctx)
+	if err != nil {
+		return err
+	}
+	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
+	r.lookOn(ctx, watching)
+	err = r.runSteps(ctx, consul)
+	r.endTraffic(file.EndTraffic{})
+	if r.live.Ended() {
+		r.beginOther("stop all tasks")
+		return cmp.Or(r.live.Drain(ctx, stopAll), ErrEnded)
+	}
+	r.judge(ctx, err)
+	if host.Fault(err) {
+		return err
+	}
+	if err != nil {
+		r.fail("%v", err)
+	}
+	return nil
+}
+
+// runner returns a runner of the plan.
 func (p *Plan) runner(o Options) *runner {
 	f := *p.file
 	if o.StopOrder != "" {
@@ -134,15 +160,15 @@ func (p *Plan) runner(o Options) *runner {
 		o.Record = NewRecording()
 	}
 	r := &runner{
-		file: &f, out: o.Progress, observer: o.Observer, record: o.Record, begun: time.Now(),
-		tasks: p.roster(), reached: map[string]bool{},
+		plan: p, file: &f, prefix: p.prefixes(o.Colour), out: o.Progress, observer: o.Observer, record: o.Record, started: time.Now(),
+		tasks: p.taskSet(), reached: map[string]bool{},
 	}
-	r.news = NewNews(r.tasks, r.record, r.tell)
-	r.record.Start(f.Name, f.StopOrder, r.begun)
+	r.notifier = NewNotifier(r.tasks, r.record, r.emit)
+	r.record.Start(f.Name, f.StopOrder, r.started)
 	return r
 }
 
-// attended lets others look on, until leave.
+// attended gives others access to the run, until leave.
 func (r *runner) attended(o Options) (leave func()) {
 	if o.Attend == nil {
 		return func() {}
@@ -150,38 +176,36 @@ func (r *runner) attended(o Options) (leave func()) {
 	return o.Attend(r.live)
 }
 
-// drain stops all tasks in order.
-func (r *runner) drain(ctx context.Context) error {
-	r.beginOther("stop all tasks")
-	return r.live.Drain(ctx)
-}
-
-// lookOn follows what Consul knows until ctx ends.
+// lookOn follows the state of Consul until ctx ends.
 func (r *runner) lookOn(ctx context.Context, watching *sync.WaitGroup) {
 	watching.Go(func() { r.watch.Run(ctx) })
-	watching.Go(func() { FollowTokens(ctx, r.look.Client, r.news.TokenChanged) })
+	watching.Go(func() { FollowTokens(ctx, r.look.Client, r.notifier.TokenChanged) })
 	watching.Go(func() { Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
 	if r.observer != nil {
 		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
 	}
 }
 
-// open makes what tasks run in.
+// open opens the region that tasks run in.
 func (p *Plan) open(r *runner, o Options) (*Fleet, error) {
 	f := r.file
+	var output func(task, container string, line []byte)
+	if p.alone != nil {
+		output = r.output
+	}
 	return Open(FleetOptions{
 		Cluster: cluster.Options{
 			Name: f.Cluster, Region: f.Region, Account: f.Account,
 			Network: p.network, Subnet: f.Subnet,
 			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			Docker: o.Docker, Dir: o.Dir, Images: p.images, Roles: f.IdentityRoles(), Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
-			Observe: r.news.ClusterChanged, Log: o.Log,
+			Docker: o.Docker, Dir: o.Dir, Images: p.images, Roles: p.roles, Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
+			Observe: r.notifier.ClusterChanged, Output: output, Log: o.Log,
 		},
 		API: f.API, Files: p.defs.Files, Expected: r.expect, Joined: r.joined, Log: o.Log,
 	})
 }
 
-// guard ends the run when something ends that it cannot do without.
+// guard ends the run when something ends that it needs.
 func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ended <-chan struct{}, why func() error) {
 	select {
 	case <-ended:
@@ -190,8 +214,8 @@ func (r *runner) guard(ctx context.Context, cancel context.CancelCauseFunc, ende
 	}
 }
 
-// why is the reason behind err: somebody has killed what all containers hang
-// on, or has ended the run.
+// why returns the cause of err: the process that all containers depend on has exited,
+// or the run was ended.
 func (r *runner) why(ctx context.Context, err error) error {
 	if lost := r.cluster.Err(); lost != nil {
 		return lost
@@ -208,12 +232,12 @@ func (r *runner) fail(format string, args ...any) {
 	r.failures = append(r.failures, fmt.Sprintf(format, args...))
 }
 
-// serverEnded is why the Consul server is gone.
+// serverEnded returns why the Consul server has exited.
 func (r *runner) serverEnded(s *cluster.Running) error {
 	if lost := r.cluster.Err(); lost != nil {
 		return lost
 	}
-	return fmt.Errorf("the Consul server has ended: %s (log: %s)", cluster.LastLine(s.LogFile), s.LogFile)
+	return fmt.Errorf("consul server exited unexpectedly: %s (log: %s)", cluster.LastLine(s.LogFile), s.LogFile)
 }
 
 func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
@@ -223,14 +247,14 @@ func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 		return nil, err
 	}
 	r.look = Look{Client: client, Checks: r.file.Checks}
-	r.tell(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
+	r.emit(Event{Kind: KindConsul, Address: r.file.Consul.Address, Text: "leader elected, ACLs on, default deny"})
 	r.mu.Lock()
 	r.watch = NewWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
 		checks, _ := r.watch.Now()
-		r.news.CheckChanged(at, c, status, checks)
+		r.notifier.CheckChanged(at, c, status, checks)
 	})
 	r.mu.Unlock()
-	r.leaving = &Watch{Tasks: r.tasks, Look: r.look, Tell: r.tell}
+	r.leaving = &Watch{Tasks: r.tasks, Look: r.look, Emit: r.emit}
 	r.live.HasConsul(r.watch, token)
 	return running, nil
 }

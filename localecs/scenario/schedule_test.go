@@ -47,11 +47,11 @@ func schedule(d *diary) *scenario.Schedule {
 			}
 			return nil
 		}, nil
-	}, func(e scenario.FaultEvent) { d.note("told: %s, over: %v, %v", e.Fault, e.Over, e.Err) })
+	}, func(e scenario.FaultEvent) { d.note("reported: %s, over: %v, %v", e.Fault, e.Over, e.Err) })
 }
 
 func kill(at time.Duration, task string) chaos.Fault {
-	return chaos.Fault{At: at, Kill: &chaos.Process{Task: task, Container: "c"}}
+	return chaos.Fault{At: at, Kill: &chaos.Kill{Task: task, Container: "c"}}
 }
 
 func hang(at, last time.Duration, task string) chaos.Fault {
@@ -76,13 +76,13 @@ func TestFaultsBeginAndEndAtTheirTimes(t *testing.T) {
 		s.End()
 		s.End() // does nothing
 		want := []string{
-			"1 sts of sticky hangs begins", "1 told: sts of sticky hangs, over: false, <nil>",
-			"2 told: kill -9 gone/c, over: false, it has ended",
-			"2.000000001 kill c", "2.000000001 told: kill -9 c/c, over: false, <nil>",
+			"1 sts of sticky hangs begins", "1 reported: sts of sticky hangs, over: false, <nil>",
+			"2 reported: kill -9 gone/c, over: false, it has ended",
+			"2.000000001 kill c", "2.000000001 reported: kill -9 c/c, over: false, <nil>",
 			"2.1 3 open",
-			"3 kill a", "3 told: kill -9 a/c, over: false, <nil>", "3 kill b", "3 told: kill -9 b/c, over: false, <nil>",
+			"3 kill a", "3 reported: kill -9 a/c, over: false, <nil>", "3 kill b", "3 reported: kill -9 b/c, over: false, <nil>",
 			"3.1 1 open",
-			"5 sts of sticky hangs ends", "5 told: sts of sticky hangs, over: true, stuck",
+			"5 sts of sticky hangs ends", "5 reported: sts of sticky hangs, over: true, stuck",
 			"5.1 0 open",
 		}
 		if diff := cmp.Diff(want, d.lines); diff != "" {
@@ -115,8 +115,8 @@ func TestAllEndWithTheRun(t *testing.T) {
 			ended[line] = true
 		}
 		for _, want := range []string{
-			"2.5 told: sts of rest hangs, over: true, <nil>",
-			"2.5 told: sts of long hangs, over: true, <nil>",
+			"2.5 reported: sts of rest hangs, over: true, <nil>",
+			"2.5 reported: sts of long hangs, over: true, <nil>",
 		} {
 			if !ended[want] {
 				t.Errorf("no %q in %q", want, d.lines)

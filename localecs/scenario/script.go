@@ -14,8 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// Limits of a script's waits. Whoever starts or comes back is judged by package
-// chaos; these end a run in which it does not.
+// Limits of a script's waits. Package chaos judges how long tasks take to start or
+// recover; these end a run in which they do not.
 const (
 	startLimit = 3 * time.Minute
 	calmLimit  = 2 * time.Minute
@@ -23,7 +23,7 @@ const (
 	calm = 2
 )
 
-// Script is the scenario of a schedule: start all, send traffic, the schedule's
+// Script returns the scenario of a schedule: start all, send traffic, the schedule's
 // events at their times, wait until everything serves again, stop all.
 func (s *Setting) Script(sched chaos.Schedule) *file.Scenario {
 	scene := *s.scene
@@ -57,7 +57,7 @@ func serving(tasks []string, within time.Duration) []file.Step {
 	return steps
 }
 
-// cast names the tasks: those of the beginning, and all. Replacements are added to
+// cast returns the names of the initial tasks, and of all. Replacements are added to
 // tasks.
 func (s *Setting) cast(sched chaos.Schedule, tasks map[string]file.Task) (first, all []string) {
 	for _, t := range s.World.Tasks {
@@ -78,8 +78,8 @@ func (s *Setting) cast(sched chaos.Schedule, tasks map[string]file.Task) (first,
 	return first, all
 }
 
-// acts are the steps of the events, in the order of time: all faults at once, which
-// have times of their own, then ordinary life.
+// acts returns the steps of the events, in the order of time: one with all faults,
+// which have their own times, then the other events.
 func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 	begin := time.Duration(0)
 	var steps []file.Step
@@ -105,8 +105,8 @@ func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 	return steps
 }
 
-// YAML is a schedule as part of a scenario file: it takes the place of its seed,
-// tasks and steps.
+// YAML returns a schedule as part of a scenario file: it replaces seed, tasks and
+// steps.
 func (s *Setting) YAML(sched chaos.Schedule) (string, error) {
 	scene := s.Script(sched)
 	var b strings.Builder

@@ -13,21 +13,21 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// expect makes place for a task that begins without a step of its own.
+// expect adds a task that no step starts.
 func (r *runner) expect(name string, l controlplane.Launch) {
 	r.tasks.Add(Task{Name: name, Definition: l.Definition, Service: l.Service})
 }
 
-// joined takes a task in that has begun so.
+// joined records a task that no step has started.
 func (r *runner) joined(b cluster.Begun) {
 	if b.Err != nil {
 		r.fail("start %s: %v", b.Name, b.Err)
 		return
 	}
-	r.began(b.Name, b.Task)
+	r.taskStarted(b.Name, b.Task)
 }
 
-// changeService carries out a step about an ECS service.
+// changeService carries out a step that scales or deploys a service.
 func (r *runner) changeService(s file.Step) (err error) {
 	name := ""
 	switch {
@@ -39,7 +39,7 @@ func (r *runner) changeService(s file.Step) (err error) {
 	if err != nil {
 		return fmt.Errorf("%s: %w", s, err)
 	}
-	return r.tellService(name)
+	return r.reportService(name)
 }
 
 // create creates a service.
@@ -47,18 +47,18 @@ func (r *runner) create(name string) error {
 	if err := r.fleet.Create(name, r.file.Services[name]); err != nil {
 		return fmt.Errorf("start service %s: %w", name, err)
 	}
-	return r.tellService(name)
+	return r.reportService(name)
 }
 
-// tellService tells what is wanted of a service now.
-func (r *runner) tellService(name string) error {
+// reportService reports the desired and actual state of a service.
+func (r *runner) reportService(name string) error {
 	s, err := r.fleet.Service(name)
 	if err != nil {
 		return err
 	}
 	_, definition, _ := strings.Cut(s.TaskDefinition, "/")
 	text := fmt.Sprintf("service %s: %d tasks of %s wanted, %s", name, s.DesiredCount, definition, SoFar(s))
-	r.tell(Event{Kind: KindService, Service: name, Text: text})
+	r.emit(Event{Kind: KindService, Service: name, Text: text})
 	return nil
 }
 
@@ -67,33 +67,34 @@ func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) er
 	if err := r.fleet.Delete(name); err != nil {
 		return err
 	}
-	return r.awaitSteady(ctx, name, leaves)
-}
-
-// awaitSteady waits until a service is as it is to be, and nothing is left of
-// the tasks that it has stopped.
-func (r *runner) awaitSteady(ctx context.Context, name string, leaves file.Leaves) error {
 	err := Until(ctx, func() (bool, error) {
-		if err := r.clearStopped(ctx, name, leaves); err != nil {
-			return false, err
-		}
-		s, err := r.fleet.Service(name)
-		if err != nil {
-			return false, err
-		}
-		steady, err := s.Steady()
-		return steady && !r.stopping(name), err
+		steady, _, err := r.steady(ctx, name, leaves)
+		return steady, err
 	})
 	if err != nil {
 		return err
 	}
-	return r.tellService(name)
+	return r.reportService(name)
 }
 
-// stopping reports whether tasks of a service are stopping, or have not been looked
-// at since.
+// steady reports whether a service has reached its desired state, and nothing is left
+// in Consul of the tasks that it has stopped.
+func (r *runner) steady(ctx context.Context, name string, leaves file.Leaves) (steady bool, soFar string, err error) {
+	if err := r.clearStopped(ctx, name, leaves); err != nil {
+		return false, "", err
+	}
+	s, err := r.fleet.Service(name)
+	if err != nil {
+		return false, "", err
+	}
+	steady, err = s.Steady()
+	return steady && !r.stopping(name), SoFar(s), err
+}
+
+// stopping reports whether tasks of a service are stopping, or have stopped and were
+// not judged.
 func (r *runner) stopping(service string) bool {
-	for _, t := range r.tasks.Begun() {
+	for _, t := range r.tasks.Started() {
 		if t.Service == service && !t.Judged && t.View().DesiredStatus == scheduler.StatusStopped {
 			return true
 		}
@@ -103,32 +104,19 @@ func (r *runner) stopping(service string) bool {
 
 // clearStopped waits until nothing is left of a service's stopped tasks.
 func (r *runner) clearStopped(ctx context.Context, service string, leaves file.Leaves) error {
-	begun := r.tasks.Begun()
-	errs := make([]error, len(begun))
+	started := r.tasks.Started()
+	errs := make([]error, len(started))
 	var all sync.WaitGroup
-	for i, t := range begun {
-		if t.Service != service || t.Judged {
+	for i, t := range started {
+		if t.Service != service || t.Judged || !done(t) {
 			continue
 		}
-		select {
-		case <-t.Done():
-			all.Go(func() {
-				if err := r.cleared(ctx, t.Name, leaves); err != nil {
-					errs[i] = fmt.Errorf("%s: %w", t.Name, err)
-				}
-			})
-		default:
-		}
+		all.Go(func() {
+			if err := r.cleared(ctx, t.Name, leaves); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", t.Name, err)
+			}
+		})
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// serviceSoFar says how far a service is.
-func (r *runner) serviceSoFar(name string) string {
-	s, err := r.fleet.Service(name)
-	if err != nil {
-		return err.Error()
-	}
-	return SoFar(s)
 }

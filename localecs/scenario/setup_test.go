@@ -56,7 +56,7 @@ func TestAuthMethodsBind(t *testing.T) {
 		t.Errorf("policy %+v, %v", policy, err)
 	}
 	for name, wrong := range map[string]file.AuthMethod{"neither": {Name: "x"}, "both": {Name: "x", BindService: "web", BindRules: rules}} {
-		if _, err := SetUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: say either bindService or bindRules" {
+		if _, err := SetUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: want either bindService or bindRules" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -25,7 +25,7 @@ func flagsOf(t *testing.T, flags ...[2]string) *Flags {
 	return f
 }
 
-func TestFlagsSayWhatTheyWant(t *testing.T) {
+func TestFlagsReportMistakes(t *testing.T) {
 	t.Parallel()
 	f := flagsOf(t, [2]string{"-image", "twice=sh"})
 	for _, c := range []struct {
@@ -46,7 +46,7 @@ func TestFlagsSayWhatTheyWant(t *testing.T) {
 	}
 }
 
-func TestImagesAreWhatFlagsSay(t *testing.T) {
+func TestImagesFollowFlags(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	server := filepath.Join(dir, "server")
@@ -117,7 +117,7 @@ func TestHostIsWhatThisMachineHas(t *testing.T) {
 	}
 }
 
-func TestWhatThisMachineDoesNotHaveIsNamedAtOnce(t *testing.T) {
+func TestMissingProgramsAreReportedTogether(t *testing.T) {
 	t.Parallel()
 	_, err := flagsOf(t, [2]string{"-image", "i=no-such-program,/no/such/file,sh:bin/sh,./nor-this"}).Image("i", runtime.Image{})
 	want := `-image i: no-such-program: no program of that name is on PATH; give its path, ./no-such-program for one that lies here
@@ -133,7 +133,7 @@ func TestNoProgramCanLieInADirectoryOfTheHost(t *testing.T) {
 	t.Parallel()
 	f := flagsOf(t, [2]string{"-image", "a=sh:/usr/bin/no-such-program,host"}, [2]string{"-image", "b=sh:/usr/bin/env,host,sh:/opt-2/x"})
 	_, err := f.Image("a", runtime.Image{})
-	if want := "-image a: /usr/bin/no-such-program: /usr/bin is this machine's and read-only; leave the place away, and the program comes first on PATH"; err == nil || err.Error() != want {
+	if want := "-image a: /usr/bin/no-such-program: /usr/bin is this machine's and read-only; without a place the program comes first on PATH"; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
 	if _, err := f.Image("b", runtime.Image{}); err != nil {

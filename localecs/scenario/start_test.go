@@ -151,7 +151,7 @@ func TestServerComesBack(t *testing.T) {
 		if err := end(); err != nil {
 			t.Fatalf("end of %s: %v", c.name, err)
 		}
-		if err := WaitLeader(ctx, client, running.Done()); err != nil {
+		if err := AwaitLeader(ctx, client, running); err != nil {
 			t.Fatalf("after %s: %v", c.name, err)
 		}
 		if got, err := read(testkit.Patience); got != "v" || err != nil {

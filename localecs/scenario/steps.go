@@ -1,18 +1,19 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
-	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
@@ -40,10 +41,10 @@ func (r *runner) steps(ctx context.Context) error {
 	return nil
 }
 
-// because adds to an error the task that is stopping without having been asked:
-// a refused connection has its reason there.
+// because adds to an error any task that is stopping unexpectedly: it may be the
+// reason of a refused connection.
 func (r *runner) because(err error) error {
-	for _, t := range r.tasks.Begun() {
+	for _, t := range r.tasks.Started() {
 		if t.Ended() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
 			err = fmt.Errorf("%w; task %s ended by itself: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
 		}
@@ -54,7 +55,7 @@ func (r *runner) because(err error) error {
 func (r *runner) step(ctx context.Context, s file.Step) error {
 	for _, name := range s.Tasks() {
 		if of := r.file.ServiceOf(name); of != "" && r.task(name) == nil {
-			return fmt.Errorf("%s: service %s has not started a task %s so far", s, of, name)
+			return fmt.Errorf("%s: service %s has not started task %s yet", s, of, name)
 		}
 	}
 	switch {
@@ -83,16 +84,10 @@ func (r *runner) step(ctx context.Context, s file.Step) error {
 	}
 }
 
-// pause waits, and fails when a task ends that no step has brought to its end.
+// pause waits, and fails if a task ends unexpectedly meanwhile.
 func (r *runner) pause(ctx context.Context, d time.Duration) error {
-	ctx, release := r.whileTasksRun(ctx)
-	defer release()
-	select {
-	case <-time.After(d):
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
+	end := time.Now().Add(d)
+	return Until(ctx, func() (bool, error) { return !time.Now().Before(end), r.unexpectedEnd() })
 }
 
 func (r *runner) start(names []string) error {
@@ -107,54 +102,37 @@ func (r *runner) start(names []string) error {
 		if err != nil {
 			return fmt.Errorf("start %s: %w", name, err)
 		}
-		r.began(name, task)
+		r.taskStarted(name, task)
 	}
 	return nil
 }
 
-// began notes a task that has begun.
-func (r *runner) began(name string, task *cluster.Task) {
+// began notes a task that has started.
+func (r *runner) taskStarted(name string, task *cluster.Task) {
 	r.tasks.Begin(name, task)
 	r.record.Begin(r.tasks.Task(name))
-	r.tell(Event{Kind: KindTask, Task: name, TaskID: task.ID(), Address: task.IP(), Text: "task " + task.ID() + " at " + task.IP()})
+	text := "task " + task.ID() + " at " + task.IP()
+	if r.plan.alone != nil {
+		text += fmt.Sprintf(", %s.%s.local", r.tasks.Task(name).Definition.Family, r.file.Cluster)
+	}
+	r.emit(Event{Kind: KindTask, Task: name, TaskID: task.ID(), Address: task.IP(), Text: text})
 }
 
-// task is a task that has begun; nil for one that has not.
+// task returns a task that has started; nil for one that has not.
 func (r *runner) task(name string) *cluster.Task { return r.tasks.Task(name).Task }
 
-// kill sends a signal into a container. ECS ends the task of an essential one,
-// which is then no surprise; nor is that it had to be killed.
-func (r *runner) kill(k file.Kill) error {
-	signal, process := syscall.SIGKILL, "its first process"
-	if k.Signal != "" {
-		signal, _ = runtime.ParseSignal(k.Signal) // the file was checked
-	}
-	if k.Process != "" {
-		process = k.Process
-	}
-	if k.Container == "" {
-		return r.killAll(k.Task)
-	}
+// kill carries out a step. That ECS ends the task of an essential container is no
+// failure then, nor is that the container had to be killed.
+func (r *runner) kill(k chaos.Kill) error {
 	r.tasks.MayKill(k.Task, k.Container)
-	name := unix.SignalName(signal)
-	r.tell(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + process})
-	if err := r.task(k.Task).Kill(k.Container, k.Process, signal); err != nil {
+	name, target := unix.SignalName(signalOf(k)), cmp.Or(k.Process, "its first process")
+	if k.Container == "" {
+		target = "everything in it"
+	}
+	r.emit(Event{Kind: view.KindKill, Task: k.Task, Container: k.Container, Detail: name, Text: name + " to " + target})
+	if err := kill(r.task(k.Task), k); err != nil {
 		return fmt.Errorf("kill in %s: %w", k.Task, err)
 	}
-	return nil
-}
-
-// killAll kills everything in a task at once, as the death of what it runs on
-// does.
-func (r *runner) killAll(name string) error {
-	r.tasks.Change(name, func(t *Task) {
-		t.MayEnd = true
-		for _, c := range t.Definition.ContainerDefinitions {
-			t.Killed = append(t.Killed, c.Name)
-		}
-	})
-	r.tell(Event{Kind: view.KindKill, Task: name, Detail: unix.SignalName(syscall.SIGKILL), Text: "SIGKILL to everything in it"})
-	r.task(name).KillAll()
 	return nil
 }
 
@@ -163,8 +141,10 @@ func (r *runner) killAll(name string) error {
 func (r *runner) stop(ctx context.Context, s file.Stop) error {
 	errs := make([]error, len(s.Tasks))
 	var all sync.WaitGroup
+	var done atomic.Int64
 	for i, name := range s.Tasks {
 		all.Go(func() {
+			defer func() { r.showSoFar(fmt.Sprintf("%d of %d", done.Add(1), len(s.Tasks))) }()
 			if err := r.stopOne(ctx, name, s.Background, s.Leaves()); err != nil {
 				errs[i] = fmt.Errorf("stop %s: %w", name, err)
 			}
@@ -192,4 +172,43 @@ func (r *runner) stopOne(ctx context.Context, name string, background bool, leav
 		return ctx.Err()
 	}
 	return r.cleared(ctx, name, leaves)
+}
+
+// pollInterval is how often Until polls.
+const pollInterval = 20 * time.Millisecond
+
+// Until polls until a condition holds, polling fails, or ctx ends.
+func Until(ctx context.Context, holds func() (bool, error)) error {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		if ok, err := holds(); ok || err != nil {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// Clock counts the times of the steps, from when the first step that has one is
+// reached.
+type Clock struct{ started time.Time }
+
+// Await waits for a step's time; nil is now.
+func (c *Clock) Await(ctx context.Context, at *time.Duration) error {
+	if at == nil {
+		return nil
+	}
+	if c.started.IsZero() {
+		c.started = time.Now()
+	}
+	select {
+	case <-time.After(time.Until(c.started.Add(*at))):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

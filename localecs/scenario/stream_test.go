@@ -16,24 +16,24 @@ func TestLongSilencesAreBroken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		out := Lines(&b, &b)
-		begun := time.Now()
+		started := time.Now()
 		var step atomic.Value
-		step.Store(stillWaiting(begun).Step)
+		step.Store(stillWaiting(started).Step)
 		end := out.Follow(func() view.State {
-			return view.State{Scenario: "hello", Begun: begun, Step: step.Load().(view.Step)}
+			return view.State{Scenario: "hello", Begun: started, Step: step.Load().(view.Step)}
 		})
-		news := func() {
-			out.Event(Event{Seconds: Seconds(time.Since(begun)), Kind: view.KindStatus, Task: "web", Text: "RUNNING"})
+		event := func() {
+			out.Event(Event{Seconds: Seconds(time.Since(started)), Kind: view.KindStatus, Task: "web", Text: "RUNNING"})
 		}
-		pass(21 * time.Second) // 10 and 20 s are told
-		news()
+		pass(21 * time.Second) // 10 and 20 s are reported
+		event()
 		pass(9 * time.Second)
-		news() // nor is there a silence yet
+		event() // nor is there a silence yet
 		step.Store(view.Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
 		pass(9 * time.Second)
 		step.Store(view.Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
 		pass(11 * time.Second)
-		step.Store(view.Step{Text: "start the Consul server", Begun: begun})
+		step.Store(view.Step{Text: "start the Consul server", Begun: started})
 		pass(10 * time.Second)
 		step.Store(view.Step{})
 		pass(time.Minute)
@@ -55,8 +55,8 @@ func TestSilenceAsAnObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
 		out := Objects(&b, &b)
-		begun := time.Now()
-		end := out.Follow(func() view.State { return stillWaiting(begun) })
+		started := time.Now()
+		end := out.Follow(func() view.State { return stillWaiting(started) })
 		pass(11 * time.Second)
 		end()
 		var e Event
@@ -67,7 +67,7 @@ func TestSilenceAsAnObject(t *testing.T) {
 			Time: e.Time, Seconds: 10, Scenario: "hello", Kind: KindWaiting, Step: 2, Steps: 3, TookSeconds: 10, WithinSeconds: 90,
 			SoFar: "1 of 2", Text: "still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s",
 		}
-		if e != want || !e.Time.Equal(begun.Add(10*time.Second)) {
+		if e != want || !e.Time.Equal(started.Add(10*time.Second)) {
 			t.Errorf("got %+v, want %+v", e, want)
 		}
 	})

@@ -11,16 +11,16 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// Outcome is what came of one scenario among several.
+// Outcome is the result of one scenario of several.
 type Outcome struct {
 	// Name and StopOrder are the scenario's.
 	Name, StopOrder string
-	// Report is nil when it could not be run: Err says why.
+	// Report is nil when the scenario could not be run, for the reason Err.
 	Report *Report
 	Err    error
 }
 
-// Code is the outcome's exit code.
+// Code returns the outcome's exit code.
 func (o Outcome) Code() int {
 	switch {
 	case o.Err != nil:
@@ -31,7 +31,7 @@ func (o Outcome) Code() int {
 	return cli.ExitOK
 }
 
-// Code is the worst exit code: 3 could not be run, 2 a check failed, 1 usage.
+// Code returns the highest exit code: 3 could not be run, 2 a check failed, 1 usage.
 func Code(outcomes []Outcome) int {
 	worst := cli.ExitOK
 	for _, o := range outcomes {
@@ -40,7 +40,7 @@ func Code(outcomes []Outcome) int {
 	return worst
 }
 
-// line is an outcome in a summary.
+// line is the JSON form of an outcome.
 type line struct {
 	Name      string  `json:"name"`
 	StopOrder string  `json:"stop_order"`
@@ -106,7 +106,7 @@ func summaryText(lines []line) string {
 	return fmt.Sprintf("%s\n%s%d of %d passed\n", &table, &why, good, len(lines))
 }
 
-// shortened is text on one line of bearable length.
+// shortened returns text on one line, cut at maxWhy.
 func shortened(text string) string {
 	runes := []rune(strings.Join(strings.Fields(text), " "))
 	if len(runes) > maxWhy {

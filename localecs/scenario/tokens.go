@@ -7,10 +7,10 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-// tokensEvery is how often the server is asked for tokens, which it does not tell of
-// by itself. An answer takes it a millisecond; when it takes longer, it is asked less
-// often, so that looking on is a small part of its work. tokensLimit bounds an answer: it
-// may be frozen.
+// tokensEvery is how often the server is asked for tokens, which have no blocking
+// query. The pause is at least tokensShare times the last answer's time, so that the
+// queries are a small part of the server's load. tokensLimit bounds an answer: the
+// server may be frozen.
 const (
 	tokensEvery = 200 * time.Millisecond
 	tokensShare = 20
@@ -26,11 +26,11 @@ type Token struct {
 	description string
 }
 
-// Of reports whether it is that task's.
+// Of reports whether the task has logged in for it.
 func (t Token) Of(taskID string) bool { return HasTask(t.description, taskID) }
 
-// FollowTokens tells of each new login token and, about tokensEvery late, of its end,
-// until ctx ends. What cannot be found out is asked next time.
+// FollowTokens reports each new login token and, about tokensEvery late, its end,
+// until ctx ends. A failed query is repeated the next time.
 func FollowTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t Token, gone bool)) {
 	known, pause := map[string]Token{}, tokensEvery
 	for {
@@ -56,7 +56,7 @@ func FollowTokens(ctx context.Context, client *api.Client, changed func(at time.
 	}
 }
 
-// tokensBetween tells what differs.
+// tokensBetween reports the differences.
 func tokensBetween(old, now map[string]Token, changed func(t Token, gone bool)) {
 	for id, t := range now {
 		if _, known := old[id]; !known {
@@ -70,7 +70,7 @@ func tokensBetween(old, now map[string]Token, changed func(t Token, gone bool)) 
 	}
 }
 
-// tokens are the login tokens that there are, by accessor.
+// tokens returns the login tokens by accessor.
 func tokens(ctx context.Context, client *api.Client) (map[string]Token, error) {
 	ctx, cancel := context.WithTimeout(ctx, tokensLimit)
 	defer cancel()

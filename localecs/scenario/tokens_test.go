@@ -34,30 +34,30 @@ func TestTokensAreFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	type news struct {
+	type change struct {
 		Accessor, Method string
 		Of, Gone         bool
 	}
-	var got []news
+	var got []change
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
-	begun := time.Now()
+	started := time.Now()
 	var following sync.WaitGroup
 	following.Go(func() {
 		FollowTokens(ctx, client, func(at time.Time, token Token, gone bool) {
-			got = append(got, news{token.Accessor, token.Method, token.Of("1234") && !token.Of("5678"), gone})
+			got = append(got, change{token.Accessor, token.Method, token.Of("1234") && !token.Of("5678"), gone})
 			if gone {
 				cancel()
 			} else {
 				answer.Store("")
 			}
-			if created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !gone && !at.Equal(created) || gone && at.Before(begun) {
+			if created := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC); !gone && !at.Equal(created) || gone && at.Before(started) {
 				t.Errorf("gone %t at %s", gone, at)
 			}
 		})
 	})
 	following.Wait()
-	want := []news{{"a1", "services", true, false}, {"a1", "services", true, true}}
+	want := []change{{"a1", "services", true, false}, {"a1", "services", true, true}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}

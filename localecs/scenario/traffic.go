@@ -4,9 +4,13 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // requestTimeout bounds one request of the traffic; longer is a failure.
@@ -15,14 +19,14 @@ const requestTimeout = 10 * time.Second
 // FirstAnswerLimit bounds the wait for the first answer.
 const FirstAnswerLimit = 10 * time.Second
 
-// Stream sends requests at a steady rate until it is stopped. Each request has
-// a connection of its own and is never retried, so every loss counts.
+// TrafficStream sends requests at a steady rate until it is stopped. Each request has
+// its own connection and is never retried, so every loss counts.
 type TrafficStream struct {
 	client    *http.Client
 	url       string
 	onFailure func(Failure)
-	// Each, if any, is told of every request that counts, by several goroutines at
-	// once. It is set before Start.
+	// Each, if any, is called for every request that counts, concurrently. It is set
+	// before Start.
 	Each func(Request)
 	// end and done are set by Start.
 	end  context.CancelFunc
@@ -50,8 +54,7 @@ type Request struct {
 	Answer     string
 }
 
-// New prepares requests to url. onFailure is told of each loss, by several
-// goroutines at once.
+// New prepares requests to url. onFailure is called for each loss, concurrently.
 func New(url string, dial DialFunc, onFailure func(Failure)) *TrafficStream {
 	return &TrafficStream{
 		client: &http.Client{
@@ -63,9 +66,8 @@ func New(url string, dial DialFunc, onFailure func(Failure)) *TrafficStream {
 	}
 }
 
-// AwaitFirst asks until the first answer: a moment passes between Consul's
-// knowing an instance and the caller's proxy knowing it, and that is start-up,
-// not loss. Nothing is counted.
+// AwaitFirst repeats a request until the first answer: the caller's proxy learns of an
+// instance a moment after Consul, and that is startup, not loss. Nothing is counted.
 func (s *TrafficStream) AwaitFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, FirstAnswerLimit)
 	defer cancel()
@@ -84,7 +86,7 @@ func (s *TrafficStream) AwaitFirst(ctx context.Context) error {
 	}
 }
 
-// Start begins the steady rate, in requests a second.
+// Start starts the steady rate, in requests a second.
 func (s *TrafficStream) Start(ctx context.Context, rate int) {
 	ctx, s.end = context.WithCancel(ctx)
 	s.done = make(chan struct{})
@@ -117,7 +119,7 @@ func (s *TrafficStream) run(ctx context.Context, every time.Duration) {
 	}
 }
 
-// request is not bound to the traffic's context: what was sent is waited for.
+// request is independent of the traffic's context: requests under way are completed.
 func (s *TrafficStream) request() (answer string, err error) {
 	resp, err := s.client.Get(s.url)
 	if err != nil {
@@ -167,19 +169,127 @@ func (s *TrafficStream) setRate(rate int) {
 	s.rate = rate
 }
 
-// Rate is in requests a second; 0 before Start and after Stop.
+// Rate returns the requests a second; 0 before Start and after Stop.
 func (s *TrafficStream) Rate() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.rate
 }
 
-// URL is what is asked.
+// URL returns what is requested.
 func (s *TrafficStream) URL() string { return s.url }
 
-// Totals are the requests finished so far.
+// Totals returns the requests finished so far.
 func (s *TrafficStream) Totals() (answered, failed int, slowest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.answered, s.failed, s.slowest
+}
+
+// Phase is the result of the traffic between its start and its end.
+type Phase struct {
+	Name     string `json:"name"`
+	Answered int    `json:"answered"`
+	Failed   int    `json:"failed"`
+	// Slowest is the longest request's time, a failed one's included.
+	Slowest time.Duration `json:"slowest_ns"`
+	// First is the text of the first loss, empty when there was none.
+	First string `json:"first_failure,omitempty"`
+	// Limits are what the phase was judged by.
+	Limits file.Limits `json:"limits"`
+	// Verdict is passed or FAILED, empty for a phase that has no limits.
+	Verdict string `json:"verdict,omitempty"`
+}
+
+// judged returns the phase with its verdict.
+func (p Phase) judged() Phase {
+	switch {
+	case !p.Limits.IsSet():
+	case p.Problem() == "":
+		p.Verdict = passed
+	default:
+		p.Verdict = failed
+	}
+	return p
+}
+
+// Problem returns why the phase has failed; empty if it passed. A phase without any
+// answer proves nothing and has failed as well.
+func (p Phase) Problem() string {
+	switch {
+	case p.Limits.Max != nil && p.Failed > *p.Limits.Max:
+		return fmt.Sprintf("%d of %d requests failed; %s may. First: %s", p.Failed, p.Answered+p.Failed, p.Limits, p.First)
+	case p.Limits.Min != nil && p.Failed < *p.Limits.Min:
+		return fmt.Sprintf("%d of %d requests failed; %s must", p.Failed, p.Answered+p.Failed, p.Limits)
+	case p.Limits.IsSet() && p.Answered == 0:
+		return "no request was answered"
+	}
+	return ""
+}
+
+// Phase is the traffic so far as a phase of that name.
+func (s *TrafficStream) Phase(name string, l file.Limits) Phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return Phase{Name: name, Answered: s.answered, Failed: s.failed, Slowest: s.slowest, First: s.first, Limits: l}
+}
+
+// maxReported is how many lost requests are reported one by one.
+const maxReported = 10
+
+func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
+	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.task(t.Task).IP(), fmt.Sprint(t.Port)))
+	var lost atomic.Int64
+	r.traffic = New(url, r.cluster.Dial, func(f Failure) {
+		e := Event{Time: f.At, Kind: KindRequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}
+		n := lost.Add(1)
+		if n == maxReported {
+			e.Text += " (more are counted only)"
+		}
+		if n <= maxReported {
+			r.emit(e)
+		}
+	})
+	r.traffic.Each = func(q Request) {
+		r.record.Request(q)
+		if r.observer != nil {
+			q.Answer = "" // it keeps all of them
+			r.observer.Request(q)
+		}
+	}
+	r.shown.Store(r.traffic)
+	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)
+	// From the first answer on everything counts, in later phases too.
+	if !r.reached[url] {
+		start := time.Now()
+		if err := r.traffic.AwaitFirst(ctx); err != nil {
+			return fmt.Errorf("traffic: no answer from %s within %s: %w", url, FirstAnswerLimit, err)
+		}
+		r.reached[url] = true
+		rate = fmt.Sprintf("first answer after %s; now %s", time.Since(start).Round(time.Millisecond), rate)
+	}
+	r.emit(Event{Kind: KindTrafficBegin, Task: t.Task, Address: url, Text: rate})
+	r.traffic.Start(ctx, t.Rate)
+	return nil
+}
+
+// endTraffic ends the phase of the traffic, if there is one, and judges it.
+func (r *runner) endTraffic(e file.EndTraffic) {
+	if r.traffic == nil {
+		return
+	}
+	r.traffic.Stop()
+	name := e.Name
+	if name == "" {
+		name = fmt.Sprintf("phase %d", len(r.phases)+1)
+	}
+	p := r.traffic.Phase(name, e.Limits())
+	r.traffic = nil
+	r.phases = append(r.phases, p)
+	text := fmt.Sprintf("%s ended: %d answered, %d failed", p.Name, p.Answered, p.Failed)
+	if problem := p.Problem(); problem != "" {
+		r.fail("%s: %s", p.Name, problem)
+		text += ": FAILED"
+	}
+	r.emit(Event{Kind: KindTrafficEnd, Phase: p.Name, Text: text})
 }

@@ -23,8 +23,8 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	var told atomic.Int64
-	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) { told.Add(1) })
+	var reported atomic.Int64
+	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) { reported.Add(1) })
 	var each, bad atomic.Int64
 	tr.Each = func(r Request) {
 		each.Add(1)
@@ -53,10 +53,10 @@ func TestTrafficSeesEveryLoss(t *testing.T) {
 		t.Errorf("slowest %s", slowest)
 	}
 	if int(each.Load()) != answered+failed || int(bad.Load()) != failed {
-		t.Errorf("told of %d requests, %d of them failed; counted %d and %d", each.Load(), bad.Load(), answered, failed)
+		t.Errorf("reported of %d requests, %d of them failed; counted %d and %d", each.Load(), bad.Load(), answered, failed)
 	}
-	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(told.Load()) != failed {
-		t.Errorf("%d requests arrived: counted %d answered, %d failed, told of %d", total, answered, failed, told.Load())
+	if total := int(n.Load()); answered+failed != total || failed != total/4 || int(reported.Load()) != failed {
+		t.Errorf("%d requests arrived: counted %d answered, %d failed, reported of %d", total, answered, failed, reported.Load())
 	}
 }
 
@@ -66,7 +66,7 @@ func TestTrafficSeesRefusedAndCutConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { // one connection is cut, then nobody listens
+	go func() { // one connection is cut, then nothing listens
 		if c, err := l.Accept(); err == nil {
 			c.Close()
 		}

@@ -16,16 +16,16 @@ type Trial struct {
 	Prepare func(*file.Scenario) (*Plan, error)
 	// Options are those of each run; its Observer is the trial's.
 	Options Options
-	// Rules say what may be lost; New sets the product's.
+	// Rules define what may be lost; NewTrial sets the product's.
 	Rules []chaos.Rule
 }
 
-// New makes a trial of a setting.
+// NewTrial returns a trial of a setting.
 func NewTrial(s *Setting, prepare func(*file.Scenario) (*Plan, error)) *Trial {
 	return &Trial{Setting: s, Prepare: prepare, Rules: chaos.Rules()}
 }
 
-// Result is what came of a run.
+// Result is the result of a run.
 type Result struct {
 	chaos.Verdict
 	Schedule chaos.Schedule
@@ -33,7 +33,8 @@ type Result struct {
 	Observed chaos.Observed
 }
 
-// Run runs a schedule and judges it. The error is about a run that could not be.
+// Run runs a schedule and judges it. The error is about a run that could not be
+// carried out.
 func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) {
 	script := t.Script(sched)
 	plan, err := t.Prepare(script)
@@ -53,14 +54,14 @@ func (t *Trial) Run(ctx context.Context, sched chaos.Schedule) (*Result, error) 
 	for _, text := range rep.Failures {
 		r.Violations = append(r.Violations, chaos.Violation{Invariant: chaos.Serves, At: r.Observed.Ended, Text: text})
 	}
-	rep.Failures = nil
+	rep.Failures = []string{}
 	for _, v := range r.Violations {
 		rep.Failures = append(rep.Failures, v.String())
 	}
 	return r, nil
 }
 
-// observing says what the recorder has to look for.
+// observing returns what the recorder looks for.
 func (t *Trial) observing(sched chaos.Schedule, excuses []chaos.Excuse) RecorderOptions {
 	o := RecorderOptions{
 		Methods:  map[string]chaos.What{},
@@ -92,7 +93,7 @@ func (t *Trial) observing(sched chaos.Schedule, excuses []chaos.Excuse) Recorder
 }
 
 // Shrink looks for a shorter schedule that breaks one of the invariants that the
-// result has broken, by running at most so many, and says how many it has run.
+// result has broken, with at most budget runs. tried is how many it has run.
 func (t *Trial) Shrink(ctx context.Context, r *Result, budget int) (shortest chaos.Schedule, tried int) {
 	broken := map[string]bool{}
 	for _, v := range r.Violations {

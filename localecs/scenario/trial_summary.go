@@ -14,7 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// Summary is what there is to say of a seed.
+// Summary is the result of a seed.
 type Summary struct {
 	Time time.Time `json:"time"`
 	Kind view.Kind `json:"kind"`
@@ -37,7 +37,7 @@ type Summary struct {
 	LogDir   string  `json:"log_dir"`
 }
 
-// Violation is an invariant.Violation for machines.
+// Violation is a chaos.Violation in JSON form.
 type Violation struct {
 	Invariant string  `json:"invariant"`
 	Task      string  `json:"task,omitempty"`
@@ -45,7 +45,7 @@ type Violation struct {
 	Text      string  `json:"text"`
 }
 
-// Summary is what there is to say of a seed's schedule.
+// Summary returns the result of a seed's schedule.
 func (r *Result) Summary(seed uint64) Summary {
 	v := Summary{
 		Time: time.Now(), Kind: KindChaos, Seed: seed, Kinds: map[string]int{},
@@ -62,7 +62,7 @@ func (r *Result) Summary(seed uint64) Summary {
 	return v
 }
 
-// Line is the verdict in a line.
+// Line returns the verdict in a line.
 func (v Summary) Line() string {
 	verdict := "passed"
 	if len(v.Violations) > 0 {
@@ -71,11 +71,11 @@ func (v Summary) Line() string {
 	return fmt.Sprintf("seed %-20d %3d events  %6d answered  %4d failed  %6.1fs  %s\n", v.Seed, len(v.Events), v.Answered, v.Failed, v.Seconds, verdict)
 }
 
-// violationsTold is how many of an invariant people are told of: a broken proxy
-// costs hundreds of requests. Machines get all.
-const violationsTold = 10
+// maxViolations is how many of an invariant Text lists: a broken proxy costs hundreds
+// of requests. The JSON form has all.
+const maxViolations = 10
 
-// Text is the verdict for people.
+// Text returns the verdict as text.
 func (v Summary) Text() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nChaos, seed %d: seconds after the traffic began\n", v.Seed)
@@ -85,14 +85,14 @@ func (v Summary) Text() string {
 	for _, name := range slices.Sorted(maps.Keys(v.Excused)) {
 		fmt.Fprintf(&b, "%d lost requests are explained by %s\n", v.Excused[name], name)
 	}
-	told := map[string]int{}
+	count := map[string]int{}
 	for _, x := range v.Violations {
-		if told[x.Invariant]++; told[x.Invariant] <= violationsTold {
+		if count[x.Invariant]++; count[x.Invariant] <= maxViolations {
 			fmt.Fprintf(&b, "VIOLATED at %.2fs: %s: %s\n", x.Seconds, strings.TrimSpace(x.Task+" "+x.Invariant), x.Text)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(told)) {
-		if more := told[name] - violationsTold; more > 0 {
+	for _, name := range slices.Sorted(maps.Keys(count)) {
+		if more := count[name] - maxViolations; more > 0 {
 			fmt.Fprintf(&b, "VIOLATED %d times more: %s\n", more, name)
 		}
 	}
@@ -102,7 +102,7 @@ func (v Summary) Text() string {
 	return b.String()
 }
 
-// Write prints the verdict: text for people, one JSON object for machines.
+// Write prints the verdict as text or as one JSON object.
 func (v Summary) Write(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(w).Encode(v)
@@ -124,7 +124,7 @@ type Totals struct {
 	Violated []uint64 `json:"violated"`
 }
 
-// Add counts a verdict in.
+// Add adds a verdict.
 func (t *Totals) Add(v Summary) {
 	if t.Kinds == nil {
 		t.Kinds = map[string]int{}
@@ -156,11 +156,11 @@ func (t *Totals) Write(w io.Writer, asJSON bool) error {
 	return err
 }
 
-// stream keeps the schedules of a seed apart from whatever else is drawn by it.
-// Another number is another schedule for every seed there is.
+// stream separates the schedules of a seed from other draws. Another number gives
+// another schedule for every seed.
 const stream = 0x6368616f73
 
-// Generate draws the schedule of a seed for the setting: the same one for ever.
+// Generate draws the schedule of a seed for the setting, always the same one.
 func (s *Setting) Generate(seed uint64, length time.Duration) chaos.Schedule {
 	made := chaos.Generate(rand.New(rand.NewPCG(seed, stream)), length, s.World)
 	made.Seed = seed

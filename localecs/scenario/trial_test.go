@@ -68,7 +68,7 @@ func TestTakeReadsTheWorld(t *testing.T) {
 	}
 }
 
-func TestTakeSaysWhatIsMissing(t *testing.T) {
+func TestTakeReportsWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	f, err := file.Load(filepath.Join(testkit.Root(), "examples", "chaos"))
 	if err != nil {
@@ -92,7 +92,7 @@ func TestAScheduleCanBePutIntoAScenarioFile(t *testing.T) {
 	s := setting(t, "chaos")
 	sched := chaos.Schedule{For: 30 * time.Second, Events: []chaos.Event{
 		{At: time.Second, For: 2500 * time.Millisecond, Unhealthy: "api-2"},
-		{At: 2 * time.Second, Fault: &chaos.Fault{Kill: &chaos.Process{Task: "api-1", Container: "sidecar-proxy", Process: "envoy"}}, By: "api-r1", Instead: "api-1"},
+		{At: 2 * time.Second, Fault: &chaos.Fault{Kill: &chaos.Kill{Task: "api-1", Container: "sidecar-proxy", Process: "envoy"}}, By: "api-r1", Instead: "api-1"},
 		{At: 10 * time.Second, Stop: "api-3"},
 	}}
 	text, err := s.YAML(sched)
@@ -196,6 +196,6 @@ func TestManyViolationsAreCounted(t *testing.T) {
 	}
 	got := v.Text()
 	if n := strings.Count(got, ": no request fails: 503\n"); n != 10 || !strings.HasSuffix(got, "VIOLATED 2 times more: no request fails\n") {
-		t.Errorf("told %d times:\n%s", n, got)
+		t.Errorf("reported %d times:\n%s", n, got)
 	}
 }

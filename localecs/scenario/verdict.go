@@ -18,7 +18,7 @@ func Requests(phases []Phase, c file.Checks) (failures []string) {
 	answered, free := 0, Phase{}
 	for _, p := range phases {
 		answered += p.Answered
-		if !p.Limits.Say() {
+		if !p.Limits.IsSet() {
 			free.Answered, free.Failed = free.Answered+p.Answered, free.Failed+p.Failed
 			if free.First == "" {
 				free.First = p.First
@@ -34,9 +34,8 @@ func Requests(phases []Phase, c file.Checks) (failures []string) {
 	return failures
 }
 
-// Disorder lists what an orderly task must not show at its end: a container that
-// never ran, that had to be killed or, when exits have to be clean, that has
-// failed. What a step has killed is spared.
+// Disorder lists containers that never ran, that had to be killed or, with clean,
+// that have failed. Those that a step or fault has killed are not listed.
 func Disorder(v scheduler.View, killed []string, clean bool) []string {
 	var problems []string
 	for _, c := range v.Containers {
@@ -56,9 +55,8 @@ func Disorder(v scheduler.View, killed []string, clean bool) []string {
 	return problems
 }
 
-// FirstFailed is the container of a task that was the first to end with another
-// code than 0; nil when none did. One that never started may have a code, too:
-// ECS gives it 143.
+// FirstFailed returns the container that was the first to exit with a code other than
+// 0; nil if none did. One that never started may have a code, too: ECS gives it 143.
 func FirstFailed(v scheduler.View) *scheduler.ContainerView {
 	var first *scheduler.ContainerView
 	for i, c := range v.Containers {
@@ -69,7 +67,7 @@ func FirstFailed(v scheduler.View) *scheduler.ContainerView {
 	return first
 }
 
-// Blocker is the container that holds up a task's start, and how; empty when none
+// Blocker returns the container that blocks a task's start, and how; empty if none
 // does. It is the first that has failed, else one that another waits for, else one
 // that is not healthy.
 func Blocker(def *taskdef.TaskDefinition, v scheduler.View) (container, how string) {
@@ -100,8 +98,8 @@ func healthy(c scheduler.ContainerView) bool {
 	return c.Health != nil && c.Health.Status == scheduler.HealthHealthy
 }
 
-// WhyEnded is ECS's reason for a task's end, then the first container that
-// failed with its last word, which lastWord finds.
+// WhyEnded returns ECS's reason for a task's end, then the first container that
+// failed with its last line, which lastWord returns.
 func WhyEnded(v scheduler.View, lastWord func(container string) string) string {
 	why := Brief(v.StopCode + ": " + v.StoppedReason)
 	first := FirstFailed(v)
@@ -111,7 +109,7 @@ func WhyEnded(v scheduler.View, lastWord func(container string) string) string {
 	return fmt.Sprintf("%s; %s exited with %d: %s", why, first.Name, *first.ExitCode, lastWord(first.Name))
 }
 
-// Brief is a reason without the engine's words, also after its stop code.
+// Brief returns a reason without the engine's wording, also after its stop code.
 func Brief(reason string) string {
 	code, rest, ok := strings.Cut(reason, ": ")
 	if code == scheduler.StopTaskFailedToStart && ok {

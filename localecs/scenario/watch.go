@@ -20,10 +20,7 @@ type Watcher struct {
 
 	mu     sync.Mutex // held for reading and replacing the fields below only
 	checks Checks
-	// stale says that the server was lost: the checks are those of before, or will
-	// not hold.
-	stale bool
-	wake  chan struct{} // closed and replaced at every change
+	stale  bool // the server was lost since, or has not found all agents again
 }
 
 // Checks is every check by node and ID. It is replaced, never changed.
@@ -35,7 +32,7 @@ const StatusGone = "gone"
 // NewWatcher makes a watcher; changed is called for each check whose status
 // changed, with StatusGone when it disappeared.
 func NewWatcher(client *api.Client, changed func(time.Time, *api.HealthCheck, string)) *Watcher {
-	return &Watcher{client: client, changed: changed, checks: Checks{}, wake: make(chan struct{})}
+	return &Watcher{client: client, changed: changed, checks: Checks{}}
 }
 
 // lookAgain is how long the watcher waits for a server that it has lost.
@@ -52,9 +49,9 @@ func (w *Watcher) Run(ctx context.Context) {
 		if err != nil {
 			w.lose()
 		} else {
-			w.update(time.Now(), checks, w.isStale() && !w.knowsNodes(checks))
+			w.update(time.Now(), checks, !w.current() && !w.knowsNodes(checks))
 		}
-		if !w.isStale() {
+		if w.current() {
 			index = meta.LastIndex
 			continue
 		}
@@ -72,10 +69,9 @@ func (w *Watcher) lose() {
 	w.stale = true
 }
 
-func (w *Watcher) isStale() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.stale
+func (w *Watcher) current() bool {
+	_, current := w.Now()
+	return current
 }
 
 // knowsNodes reports whether the server's gossip knows the nodes of the checks. A
@@ -100,8 +96,6 @@ func (w *Watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
 	w.mu.Lock()
 	old := w.checks
 	w.checks, w.stale = now, stale
-	close(w.wake)
-	w.wake = make(chan struct{})
 	w.mu.Unlock()
 	for id, c := range now {
 		if before := old[id]; before == nil || before.Status != c.Status {
@@ -115,29 +109,12 @@ func (w *Watcher) update(at time.Time, checks api.HealthChecks, stale bool) {
 	}
 }
 
-// Until waits until ok holds for the present checks, asking again at every
-// change. What was so when the server was lost does not count.
-func (w *Watcher) Until(ctx context.Context, ok func(Checks) bool) error {
-	for {
-		w.mu.Lock()
-		checks, stale, wake := w.checks, w.stale, w.wake
-		w.mu.Unlock()
-		if !stale && ok(checks) {
-			return nil
-		}
-		select {
-		case <-wake:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
-// Now returns the present checks and a channel that is closed when they change.
-func (w *Watcher) Now() (Checks, <-chan struct{}) {
+// Now returns the present checks. They are not current when they are those before
+// the server was lost, or will not hold.
+func (w *Watcher) Now() (checks Checks, current bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.checks, w.wake
+	return w.checks, !w.stale
 }
 
 // InTraffic reports whether Consul sends traffic to the task: it has a proxy, and

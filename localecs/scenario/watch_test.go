@@ -67,34 +67,19 @@ func TestStatusOfAContainersCheck(t *testing.T) {
 	}
 }
 
-func TestWatcherTellsChangesOnly(t *testing.T) {
+func TestWatcherReportsChangesOnly(t *testing.T) {
 	t.Parallel()
-	var told []string
-	w := NewWatcher(nil, func(_ time.Time, c *api.HealthCheck, status string) { told = append(told, c.CheckID+" "+status) })
+	var reported []string
+	w := NewWatcher(nil, func(_ time.Time, c *api.HealthCheck, status string) {
+		reported = append(reported, c.CheckID+" "+status)
+	})
 	w.update(watchedAt(0), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
 	w.update(watchedAt(1), api.HealthChecks{{Node: "n", CheckID: "a", Status: "critical"}}, false)
 	w.update(watchedAt(2), api.HealthChecks{{Node: "n", CheckID: "a", Status: "passing"}}, false)
 	w.update(watchedAt(3), nil, false)
 	want := "a critical, a passing, a gone"
-	if got := strings.Join(told, ", "); got != want {
-		t.Errorf("told %q, want %q", got, want)
-	}
-}
-
-func TestWatcherUntilWakesAtAChange(t *testing.T) {
-	t.Parallel()
-	w := NewWatcher(nil, func(time.Time, *api.HealthCheck, string) {})
-	looks := make(chan int, 10)
-	done := make(chan error)
-	go func() {
-		done <- w.Until(t.Context(), func(c Checks) bool { looks <- len(c); return len(c) == 1 })
-	}()
-	if n := <-looks; n != 0 {
-		t.Errorf("first look saw %d checks", n)
-	}
-	w.update(watchedAt(0), api.HealthChecks{{Node: "n", CheckID: "a"}}, false)
-	if err := <-done; err != nil {
-		t.Error(err)
+	if got := strings.Join(reported, ", "); got != want {
+		t.Errorf("reported %q, want %q", got, want)
 	}
 }
 
@@ -150,7 +135,7 @@ func (c *consul) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // A server that is back takes the nodes that its gossip has not found again out of
 // the catalog: until it knows all that it has, nothing of what it says is awaited.
-func TestUntilDoesNotTrustAServerThatWasLost(t *testing.T) {
+func TestChecksOfALostServerAreNotCurrent(t *testing.T) {
 	t.Parallel()
 	c := &consul{nodes: []string{"Web", "api"}, members: []string{"web", "api"}}
 	fake := httptest.NewServer(c)
@@ -165,8 +150,11 @@ func TestUntilDoesNotTrustAServerThatWasLost(t *testing.T) {
 	running.Go(func() { w.Run(ctx) })
 	defer running.Wait()
 	defer cancel()
-	both := func(c Checks) bool { return len(c) == 2 }
-	if err := w.Until(ctx, both); err != nil {
+	both := func() (bool, error) {
+		checks, current := w.Now()
+		return current && len(checks) == 2, nil
+	}
+	if err := Until(ctx, both); err != nil {
 		t.Fatal(err)
 	}
 	for _, lost := range []struct {
@@ -178,14 +166,12 @@ func TestUntilDoesNotTrustAServerThatWasLost(t *testing.T) {
 	} {
 		c.change(lost.do)
 		testkit.Eventually(t, "the watcher looks", c.hears)
-		now, cancel := context.WithCancel(ctx)
-		cancel()
-		if err := w.Until(now, both); err == nil {
+		if trusted, _ := both(); trusted {
 			t.Errorf("%s: trusted", lost.why)
 		}
 	}
 	c.change(func() { c.members = []string{"web", "api"} })
-	if err := w.Until(ctx, both); err != nil {
+	if err := Until(ctx, both); err != nil {
 		t.Error(err)
 	}
 }

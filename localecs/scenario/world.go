@@ -14,11 +14,11 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// minInstances is how many tasks of a service that is called there are at the
-// least: one may be troubled and two may end, and one is left.
+// minInstances is how many tasks a called service has at least: one may be disrupted
+// and two may end, and one is left.
 const minInstances = 4
 
-// Setting is what a trial takes from a scenario: all but its steps.
+// Setting is the part of a scenario that a trial uses: all but its steps.
 type Setting struct {
 	World chaos.World
 	// scene has the tasks of the world, and no steps.
@@ -29,9 +29,9 @@ type Setting struct {
 // Name is the scenario's.
 func (s *Setting) Name() string { return s.scene.Name }
 
-// Take reads a scenario that somebody has written for its own sake. Its first
-// traffic step is the trial's, and posts to URLs that end in /fail and /ok are how
-// an application is told to be unhealthy.
+// Take derives the setting from a scenario that was not written for trials. Its first
+// traffic step is the trial's, and posts to URLs that end in /fail and /ok make an
+// application unhealthy and healthy.
 func Take(f *file.Scenario) (*Setting, error) {
 	read, _, err := file.Read(f)
 	if err != nil {
@@ -75,7 +75,7 @@ func postURL(s file.Step) string {
 	return s.Post.URL
 }
 
-// add makes a task known.
+// add adds a task to the world.
 func (s *Setting) add(name string, def *taskdef.TaskDefinition, fails map[string]string) {
 	t := chaos.Task{Name: name, Family: def.Family, Entry: name == s.traffic.Task, Containers: containersOf(def)}
 	if url := fails[def.Family]; url != "" {
@@ -84,8 +84,8 @@ func (s *Setting) add(name string, def *taskdef.TaskDefinition, fails map[string
 	s.World.Tasks = append(s.World.Tasks, t)
 }
 
-// fill adds tasks of services that are called until there are enough, and leaves
-// out those that are too many: a scenario may have tasks for its later steps.
+// fill adds tasks of called services until there are enough, and removes excess ones:
+// a scenario may have tasks for its later steps.
 func (s *Setting) fill(defs map[string]*taskdef.TaskDefinition, fails map[string]string) error {
 	count := map[string]int{}
 	s.World.Tasks = slices.DeleteFunc(s.World.Tasks, func(t chaos.Task) bool {
@@ -115,7 +115,7 @@ func (s *Setting) fill(defs map[string]*taskdef.TaskDefinition, fails map[string
 	return nil
 }
 
-// containersOf are those that keep running.
+// containersOf returns the containers that keep running.
 func containersOf(def *taskdef.TaskDefinition) []chaos.Container {
 	var all []chaos.Container
 	for _, c := range def.ContainerDefinitions {
@@ -134,8 +134,7 @@ func containersOf(def *taskdef.TaskDefinition) []chaos.Container {
 	return all
 }
 
-// roleOf is a container's role by its name; that of the application is not known
-// by it.
+// roleOf returns a container's role by its name; any other name is an application.
 func roleOf(name string) (role chaos.Role, known bool) {
 	switch name {
 	case workload.ContainerConsulClient:
@@ -150,7 +149,7 @@ func roleOf(name string) (role chaos.Role, known bool) {
 	return chaos.Application, false
 }
 
-// programOf is the name of the program that does the container's work.
+// programOf returns the name of the program that does the container's work.
 func programOf(role chaos.Role, c taskdef.Container) string {
 	switch {
 	case role == chaos.Agent:

@@ -15,7 +15,7 @@ import (
 
 // Definitions are those of a scenario.
 type Definitions struct {
-	// Files are what the files say, by their names in the scenario.
+	// Files are the files' contents, by their names in the scenario.
 	Files map[string]*taskdef.TaskDefinition
 	// Tasks are those of the scenario's tasks, with their commands.
 	Tasks map[string]*taskdef.TaskDefinition
@@ -32,16 +32,16 @@ func (d Definitions) Containers() map[string][]string {
 	return names
 }
 
-// Read reads all definitions. The error has all that is wrong with all of them,
-// and with the steps about their containers; the warnings are for people to read.
+// Read reads all definitions. The error has all mistakes in them, and in the steps
+// about their containers.
 func Read(f *Scenario) (d Definitions, warnings []string, err error) {
 	read, warnings, readErr := readFiles(f)
 	defs, err := ofTasks(f, read)
 	return Definitions{read, defs}, warnings, errors.Join(readErr, err, containerProblems(f, defs), serviceProblems(f, read))
 }
 
-// ofTasks are the tasks' definitions, with commands of their own. One that
-// could not be read has been told of.
+// ofTasks returns the tasks' definitions, with commands of the scenario. One that
+// could not be read was reported.
 func ofTasks(f *Scenario, read map[string]*taskdef.TaskDefinition) (map[string]*taskdef.TaskDefinition, error) {
 	defs := map[string]*taskdef.TaskDefinition{}
 	var errs []error
@@ -106,9 +106,9 @@ func roleName(arn string) string {
 	return name
 }
 
-// Strangers are warnings about images that the scenario does not have. An engine may
-// have them.
-func (d Definitions) Strangers(f *Scenario) (warnings []string) {
+// MissingImages returns warnings about images that the scenario does not have. An
+// engine may have them.
+func (d Definitions) MissingImages(f *Scenario) (warnings []string) {
 	for _, name := range slices.Sorted(maps.Keys(d.Files)) {
 		for _, c := range d.Files[name].ContainerDefinitions {
 			if f.Images[c.Image] == nil {
@@ -143,8 +143,8 @@ func served(f *Scenario) map[string]string {
 	return names
 }
 
-// serviceProblems are definitions that services cannot run: theirs are tasks of
-// Fargate. One that could not be read has been told of.
+// serviceProblems reports definitions that services cannot run: theirs are tasks of
+// Fargate. One that could not be read was reported.
 func serviceProblems(f *Scenario, read map[string]*taskdef.TaskDefinition) error {
 	var errs []error
 	used := served(f)
@@ -157,8 +157,8 @@ func serviceProblems(f *Scenario, read map[string]*taskdef.TaskDefinition) error
 	return errors.Join(errs...)
 }
 
-// containerProblems are the steps that name a container which their task does
-// not have. A definition that could not be read has been told of.
+// containerProblems reports steps that name a container which their task does not
+// have. A definition that could not be read was reported.
 func containerProblems(f *Scenario, defs map[string]*taskdef.TaskDefinition) error {
 	var errs []error
 	for i, s := range f.Steps {

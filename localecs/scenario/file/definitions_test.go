@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
 // scenario is one with the task definition good.json.
@@ -22,7 +24,7 @@ func scenario(t *testing.T, tasks map[string]Task, steps ...Step) *Scenario {
 	return &Scenario{Dir: dir, Account: "1", Roles: map[string]Role{"r": {}}, Tasks: tasks, Steps: steps}
 }
 
-func TestReadTellsEveryMistake(t *testing.T) {
+func TestReadReportsEveryMistake(t *testing.T) {
 	t.Parallel()
 	f := scenario(t, map[string]Task{
 		"web":  {Definition: "good.json"},
@@ -30,9 +32,9 @@ func TestReadTellsEveryMistake(t *testing.T) {
 		"db":   {Definition: "good.json", Commands: map[string][]string{"a": {"y"}, "d": {"y"}, "c": {"y"}}},
 		"none": {Definition: "none.json"},
 	},
-		Step{Kill: &Kill{Task: "web", Container: "a"}},
-		Step{Kill: &Kill{Task: "web", Container: "c"}},
-		Step{Kill: &Kill{Task: "none", Container: "c"}},
+		Step{Kill: &chaos.Kill{Task: "web", Container: "a"}},
+		Step{Kill: &chaos.Kill{Task: "web", Container: "c"}},
+		Step{Kill: &chaos.Kill{Task: "none", Container: "c"}},
 		Step{Await: &Await{Task: "api", Container: "c"}},
 		Step{Await: &Await{Task: "web", Container: "b", Restarts: 1}},
 		Step{Await: &Await{Task: "web", Container: "a", Restarts: 1}},
@@ -60,12 +62,12 @@ func TestReadTellsEveryMistake(t *testing.T) {
 	}
 }
 
-// An image that is not there is told before the task fails to start for it.
-func TestImagesOfNobodyAreTold(t *testing.T) {
+// A missing image is reported before the task fails to start for it.
+func TestMissingImagesAreReported(t *testing.T) {
 	t.Parallel()
 	f := scenario(t, map[string]Task{"web": {Definition: "good.json"}})
 	d, _, err := Read(f)
-	warnings := d.Strangers(f)
+	warnings := d.MissingImages(f)
 	for i := range warnings {
 		warnings[i] = strings.ReplaceAll(warnings[i], f.Dir, "DIR")
 	}
@@ -77,7 +79,7 @@ func TestImagesOfNobodyAreTold(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	f.Images = map[string]*Image{"i": {}}
-	if warnings := d.Strangers(f); len(warnings) > 0 {
+	if warnings := d.MissingImages(f); len(warnings) > 0 {
 		t.Errorf("got %q", warnings)
 	}
 }

@@ -5,12 +5,13 @@ import (
 	"slices"
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
 // world is what faults may be about. Containers are nil for a task whose
 // definition was not read; that a service starts a task shows in its name only.
 func (s *Scenario) world(containers map[string][]string) chaos.Setting {
-	w := chaos.Setting{Containers: map[string][]string{}}
+	w := chaos.Setting{Containers: map[string][]string{}, CheckSignal: checkSignal}
 	for name := range s.Tasks {
 		w.Containers[name] = containers[name]
 	}
@@ -26,6 +27,12 @@ func (s *Scenario) world(containers map[string][]string) chaos.Setting {
 		}
 	}
 	return w
+}
+
+// checkSignal reports why text is not a signal.
+func checkSignal(text string) error {
+	_, err := runtime.ParseSignal(text)
+	return err
 }
 
 // faultProblems looks at a step's faults, and at whether there are any to await.

@@ -34,14 +34,14 @@ func TestAScheduleIsRead(t *testing.T) {
 	}
 	want := []chaos.Fault{
 		{At: 2 * time.Second, For: time.Minute, Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Status: 429, Share: 0.25}},
-		{Kill: &chaos.Process{Task: "web", Container: "app", Process: "envoy"}},
+		{Kill: &chaos.Kill{Task: "web", Container: "app", Process: "envoy"}},
 	}
 	if diff := cmp.Diff(want, s.Faults); diff != "" || s.Seed != 1<<64-1 {
 		t.Errorf("seed %d, faults (-want +got):\n%s", s.Seed, diff)
 	}
 	want = []chaos.Fault{
 		{At: 500 * time.Millisecond, For: 2 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Skew: -20 * time.Minute}},
-		{Kill: &chaos.Process{Task: "web", Container: "ap"}},
+		{Kill: &chaos.Kill{Task: "web", Container: "ap"}},
 	}
 	if diff := cmp.Diff(want, s.Steps[1].Faults); diff != "" {
 		t.Errorf("a step's faults (-want +got):\n%s", diff)

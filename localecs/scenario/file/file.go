@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	_ "embed"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,8 +28,8 @@ const (
 	StopAtOnce = "at-once"
 )
 
-// Scenario is a scenario file: what `localecs run` must know beyond the task
-// definitions, then what shall happen and what must be true at the end.
+// Scenario is a scenario file: what tasks need besides their definitions, the steps,
+// and the checks at the end.
 type Scenario struct {
 	// Name is also the directory of its logs.
 	Name    string `yaml:"name"`
@@ -65,7 +66,7 @@ type Scenario struct {
 	// Seed draws the requests that a fault's share strikes; the same seed draws
 	// the same.
 	Seed uint64 `yaml:"seed"`
-	// Faults begin at their times after the first step has begun.
+	// Faults start at their times, counted from the first step.
 	Faults []chaos.Fault `yaml:"faults"`
 	Steps  []Step        `yaml:"steps"`
 	Checks Checks        `yaml:"checks"`
@@ -142,8 +143,8 @@ func (t *Task) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Checks are judged after the last step.
 type Checks struct {
-	// FailedRequests is how many may fail of the phases that say nothing
-	// themselves, MinRequests how many there must have been in all.
+	// FailedRequests is how many may fail of the phases without limits of their own,
+	// MinRequests how many must be answered in all.
 	FailedRequests int `yaml:"failedRequests"`
 	MinRequests    int `yaml:"minRequests"`
 	// NoTokensOf lists auth methods none of whose tokens may be left.
@@ -161,7 +162,7 @@ type Checks struct {
 	FaultsMayMiss bool `yaml:"faultsMayMiss"`
 }
 
-// maxBytes is far more than a person writes.
+// maxBytes is far more than a scenario has.
 const maxBytes = 1 << 20
 
 // Load reads the scenario at path, a file or a directory with FileName in it,
@@ -244,3 +245,9 @@ func foreign(data []byte) func(keys []string) string {
 		return "this is a task definition, which ECS takes as JSON: `yq -o=json` converts it, and localecs run takes that as it is"
 	}
 }
+
+//go:embed schema.json
+var document string
+
+// JSON is the schema, draft 2020-12.
+func JSON() string { return document }

@@ -136,10 +136,10 @@ faults: [{for: 1s}]
 		`environmentFiles: "web.env": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
 		`environmentFiles["arn:aws:s3:::b/x.env"]: want a file`,
 		`steps[17]: stop: want a list of tasks`,
-		`steps[17]: stop: leavesTokens: auth method "m" is not in checks.noTokensOf: nobody looks for its tokens`,
+		`steps[17]: stop: leavesTokens: auth method "m" is not in checks.noTokensOf`,
 		`steps[17]: stop: leavesTokens["m"]: want the reason, which the report shows`,
 		`steps[18]: kill: task "two" is not running by then`,
-		`steps[18]: kill: process and signal need container: without one it is kill -9 of everything`,
+		`steps[18]: kill: container: process and signal need one: without it everything in the task is killed`,
 		`steps[18]: kill: process: "/bin/x": want the program's name without its directory`,
 		`steps[18]: kill: signal: signal "SIGNONE" is unknown`,
 		`steps[20]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
@@ -153,7 +153,7 @@ faults: [{for: 1s}]
 		`steps[26]: endTraffic: name: "a" is an earlier phase's`,
 		`steps[26]: endTraffic: maxFailed 1 is less than minFailed 2`,
 		`steps[28]: endTraffic: want true, or a mapping with name, failed, maxFailed, minFailed`,
-		`steps[29]: await: what is awaited of a task needs task`,
+		`steps[29]: await: container, status, restarts, tokens, inTraffic, stopped and stopCode need task`,
 		`steps[30]: await: passing and steady need service`,
 		`steps[31]: await: task needs one of: container with status; container with restarts; tokens; inTraffic; stopped`,
 		`steps[31]: await: restarts needs container, and 1 or more`,
@@ -161,19 +161,19 @@ faults: [{for: 1s}]
 		`steps[31]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
 		`steps[32]: await: restarts needs container, and 1 or more`,
 		`steps[33]: await: stopCode, leavesTokens and agentFails need stopped`,
-		`steps[33]: await: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
-		`steps[34]: await: what is awaited of a task needs task`,
+		`steps[33]: await: agentFails needs checks.agentsLeft: true`,
+		`steps[34]: await: container, status, restarts, tokens, inTraffic, stopped and stopCode need task`,
 		`steps[34]: await: tokens: checks.noTokensOf names no auth method: there is nothing to count`,
-		`steps[35]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
+		`steps[35]: stop: agentFails needs checks.agentsLeft: true`,
 		`faults[0]: want exactly one of endpoint, kill, oom, freeze, slow, spot, server, partition, link; got nothing else`,
 		`steps[36]: await: there is no traffic by then`,
 		`steps[36]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[37]: faults: want a list of faults`,
 		`steps[38]: faults: faults[0].kill: there is no task "db"`,
 		`steps[38]: faults: faults[1].at: -1s: want 0 or later`,
-		`steps[41]: stop: agentFails: checks.agentsLeft is not true: nobody looks at agents`,
+		`steps[41]: stop: agentFails needs checks.agentsLeft: true`,
 		`steps[41]: stop: at: 4s: want a time from the first step that has one, and not before the last`,
-		`steps[41]: stop: what stays is for a step to say that awaits the end, not for one in the background`,
+		`steps[41]: stop: leavesTokens and agentFails need a step that waits for the end: this one has background`,
 		`steps[43]: stop: at: -1s: want a time from the first step that has one, and not before the last`,
 		`steps[43]: stop: task "four" is not running by then`, // the one in the background may still have been
 	}
@@ -235,7 +235,7 @@ steps:
 - traffic: {task: a, port: 80, rate: 1}
 - endTraffic: {minFailed: 1, maxFailed: 3}
 - stop: [a]
-- stop: {tasks: [c], leavesTokens: {m: nobody logs out}}
+- stop: {tasks: [c], leavesTokens: {m: no process logs out}}
 checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 `))
 	if err != nil {
@@ -267,7 +267,7 @@ checks: {noTokensOf: [m], agentsLeft: true, cleanExits: true}
 	if diff := cmp.Diff(&Stop{Tasks: []string{"a"}}, s.Steps[9].Stop); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, LeavesTokens: map[string]string{"m": "nobody logs out"}}, s.Steps[10].Stop); diff != "" {
+	if diff := cmp.Diff(&Stop{Tasks: []string{"c"}, LeavesTokens: map[string]string{"m": "no process logs out"}}, s.Steps[10].Stop); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -9,10 +10,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Image says which programs a container of an image sees, and the image's
+// Image is the programs that a container of an image sees, and the image's
 // defaults. Nothing else of this machine is visible inside.
 type Image struct {
 	// Programs are host programs by their path in the container. ${name}
@@ -93,4 +97,61 @@ func volumeDir(path, owner string) (runtime.Dir, error) {
 		return runtime.Dir{}, fmt.Errorf("%q: want an absolute path", path)
 	}
 	return runtime.Dir{Path: path, UID: int(u), GID: int(g)}, nil
+}
+
+// HostImages are the scenario's images with their variables filled in. What this
+// machine does not have, or what lacks something it needs, is all named in the error.
+func (s *Scenario) HostImages(vars map[string]string) (map[string]runtime.Image, error) {
+	images := map[string]runtime.Image{}
+	var errs []error
+	var resolver runtime.Resolver
+	for name, i := range s.Images {
+		of, missing := i.Host(name, s.Dir, vars, &resolver)
+		images[name], errs = of, append(errs, missing...)
+	}
+	return images, joinSorted(errs)
+}
+
+// EnvironmentFileTexts are the contents of the scenario's environment files, by
+// ARN. Files that cannot be read are all named in the error.
+func (s *Scenario) EnvironmentFileTexts() (map[string]string, error) {
+	texts := map[string]string{}
+	var errs []error
+	for arn, path := range s.EnvironmentFiles {
+		data, err := textfile.Read(s.inDir(path), maxBytes)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("environmentFiles[%q]: %w", arn, err))
+		}
+		texts[arn] = string(data)
+	}
+	return texts, joinSorted(errs)
+}
+
+// inDir is a path of the scenario file: relative ones start at its directory.
+func (s *Scenario) inDir(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(s.Dir, path)
+}
+
+// joinSorted joins what a map has produced, in a lasting order.
+func joinSorted(errs []error) error {
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// AWS returns the scenario's account, in its region.
+func (s *Scenario) AWS() shapes.Account { return shapes.Account{Region: s.Region, ID: s.Account} }
+
+// IdentityRoles returns the scenario's IAM roles. The key "consul-ecs/web" is role web
+// with path /consul-ecs/.
+func (s *Scenario) IdentityRoles() []iam.Role {
+	var roles []iam.Role
+	for name, r := range s.Roles {
+		role := iam.RoleOf(name, s.AWS())
+		role.Tags, role.Actions = r.Tags, r.Actions
+		roles = append(roles, role)
+	}
+	return roles
 }

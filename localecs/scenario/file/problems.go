@@ -119,7 +119,7 @@ func (s *Scenario) settingProblems() []error {
 	return errs
 }
 
-// behaviourProblems looks at what changes the simulator, for all who run tasks.
+// behaviourProblems checks the settings of the simulator.
 func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 	// Not a number is in no range.
 	if s.TimeScale != 0 && !(s.TimeScale >= minTimeScale && s.TimeScale <= maxTimeScale) {

@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 )
 
-// Find is the host path of a program: variables filled in, relative paths from
-// dir. The error says what to do about a program that cannot be run.
+// Find returns the host path of a program: variables filled in, relative paths from
+// dir. The error has a remedy for a program that cannot be run.
 func Find(host, dir string, vars map[string]string) (string, error) {
 	path, used, err := expand(host, dir, vars)
 	if err != nil {
@@ -32,7 +32,7 @@ func Path(host, dir string, vars map[string]string) (string, error) {
 	return path, err
 }
 
-// expand fills variables in, and says which were used.
+// expand fills variables in, and returns the used ones.
 func expand(host, dir string, vars map[string]string) (path string, used []string, err error) {
 	var missing []error
 	path = os.Expand(host, func(name string) string {
@@ -49,7 +49,7 @@ func expand(host, dir string, vars map[string]string) (path string, used []strin
 	return path, used, errors.Join(missing...)
 }
 
-// remedy says how a variable gets its value.
+// remedy describes how a variable gets its value.
 func remedy(name string) string {
 	flag := fmt.Sprintf("-var %s=PATH", name)
 	switch name {
@@ -61,7 +61,7 @@ func remedy(name string) string {
 	return "give " + flag
 }
 
-// executable says why a file cannot be a program.
+// executable returns why a file cannot be a program.
 func executable(path string) error {
 	st, err := os.Stat(path)
 	var pathError *fs.PathError

@@ -76,7 +76,7 @@ func TestTheExamplesAreValid(t *testing.T) {
 	}
 }
 
-func TestWhatTheSchemaRefuses(t *testing.T) {
+func TestSchemaRefusals(t *testing.T) {
 	t.Parallel()
 	s := compiled(t)
 	const head = "name: x\ntasks: {a: a.json}\n"
@@ -106,7 +106,8 @@ func TestWhatTheSchemaRefuses(t *testing.T) {
 		head + "tasks: {a: {definiton: a.json}}\n",
 		head + "faults: [{at: 1s}]\n",
 		head + "faults: [{server: gone}]\n",
-		head + "faults: [{kill: {task: a}}]\n",
+		head + "faults: [{kill: {container: a}}]\n",
+		head + "faults: [{freeze: {task: a}}]\n",
 		head + "faults: [{endpoint: {name: s3, hang: true}}]\n",
 		head + "faults: [{endpoint: {name: sts}}]\n",
 		head + "faults: [{endpoint: {name: sts, hang: true, cut: true}}]\n",

@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
-	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// stepsProblems follows the steps: what each needs must have been done before.
+// stepsProblems checks the steps in order: what each needs must precede it.
 func (s *Scenario) stepsProblems() []error {
 	var errs []error
 	p := progress{running: map[string]bool{}, phases: map[string]bool{}, faults: len(s.Faults) > 0}
@@ -24,7 +23,7 @@ func (s *Scenario) stepsProblems() []error {
 	return errs
 }
 
-// progress is what the steps so far have begun. A task is in running once it
+// progress is what the steps so far have started. A task is in running once it
 // was started, with false once it was stopped.
 type progress struct {
 	running map[string]bool
@@ -67,60 +66,67 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	return errs
 }
 
-// leavesProblems looks at whether anybody looks for what is to stay.
+// leavesProblems reports what is expected to remain and is not looked for.
 func (s *Scenario) leavesProblems(l Leaves, add func(string, ...any)) {
 	for _, method := range slices.Sorted(maps.Keys(l.Tokens)) {
 		if !slices.Contains(s.Checks.NoTokensOf, method) {
-			add("leavesTokens: auth method %q is not in checks.noTokensOf: nobody looks for its tokens", method)
+			add("leavesTokens: auth method %q is not in checks.noTokensOf", method)
 		}
 		if l.Tokens[method] == "" {
 			add("leavesTokens[%q]: want the reason, which the report shows", method)
 		}
 	}
 	if l.Agent != "" && !s.Checks.AgentsLeft {
-		add("agentFails: checks.agentsLeft is not true: nobody looks at agents")
+		add("agentFails needs checks.agentsLeft: true")
 	}
 }
 
-// taskProblems looks at which tasks and services there are by now. A task of a
-// service may be there as soon as its service is.
+// taskProblems reports tasks and services that have not started by this step, or have
+// ended. A task of a service may exist as soon as its service does.
 func (s *Scenario) taskProblems(step Step, p *progress, add func(string, ...any)) {
-	ends := step.Stop != nil && !step.Stop.Background || step.Await != nil && step.Await.Stopped
 	for _, name := range step.Tasks() {
-		if of := s.ServiceOf(name); of != "" {
-			if !p.running[of] || step.Start != nil {
-				add("task %q: its service does not run by then", name)
-			}
-			continue
-		}
-		_, known := s.Tasks[name]
-		what := "task"
-		if _, service := s.Services[name]; service {
-			known, what = step.Start != nil || step.Stop != nil, "service"
-		}
-		running, started := p.running[name]
-		switch {
-		case !known && what == "service":
-			add("%q is a service, not a task: its tasks are called %s-1, %s-2 and so on", name, name, name)
-		case !known:
-			add("task %q is not in tasks", name)
-		case step.Start != nil && started:
-			add("%s %q was started before", what, name)
-		case step.Start == nil && !running:
-			add("%s %q is not running by then", what, name)
-		}
-		if step.Start != nil || started {
-			p.running[name] = step.Start != nil || !ends && running
+		if of := s.ServiceOf(name); of == "" {
+			s.targetProblem(name, step, p, add)
+		} else if !p.running[of] || step.Start != nil {
+			add("task %q: its service does not run by then", name)
 		}
 	}
-	if name, about := step.service(); about {
-		switch _, known := s.Services[name]; {
-		case !known:
-			add("service %q is not in services", name)
-		case !p.running[name]:
-			add("service %q is not running by then", name)
-		}
+	name, about := step.service()
+	if _, known := s.Services[name]; about && !known {
+		add("service %q is not in services", name)
+	} else if about && !p.running[name] {
+		add("service %q is not running by then", name)
 	}
+}
+
+// targetProblem checks a task or service that the step names, and records what the
+// step does to it.
+func (s *Scenario) targetProblem(name string, step Step, p *progress, add func(string, ...any)) {
+	_, task := s.Tasks[name]
+	_, service := s.Services[name]
+	what := "task"
+	if service {
+		what = "service"
+	}
+	running, started := p.running[name]
+	switch starts := step.Start != nil; {
+	case service && !starts && step.Stop == nil:
+		add("%q is a service, not a task: its tasks are called %s-1, %s-2 and so on", name, name, name)
+	case !task && !service:
+		add("task %q is not in tasks", name)
+	case starts && started:
+		add("%s %q was started before", what, name)
+	case !starts && !running:
+		add("%s %q is not running by then", what, name)
+	}
+	if step.Start != nil || started {
+		p.running[name] = step.Start != nil || !step.ends() && running
+	}
+}
+
+// ends reports whether the tasks of the step have ended after it.
+func (s Step) ends() bool {
+	return s.Stop != nil && !s.Stop.Background || s.Await != nil && s.Await.Stopped
 }
 
 // service is the ECS service that the step is about.
@@ -206,43 +212,30 @@ func (s Step) Tasks() []string {
 	return s.Start
 }
 
-// valueProblems looks at each value by itself.
+// valueProblems checks the values of a step.
 func (s Step) valueProblems(add func(string, ...any)) {
-	port := func(n int) {
-		if n < 1 || n > 65535 {
-			add("port: %d: want 1 to 65535", n)
-		}
-	}
-	address := func(text string) {
-		if u, err := url.Parse(text); err != nil || u.Scheme != "http" || u.Host == "" {
-			add("url: %q: want one such as http://127.0.0.1:9090/path", text)
-		}
-	}
 	switch {
-	case s.Stop != nil && len(s.Stop.Tasks) == 0:
-		add("want a list of tasks")
-	case s.Stop != nil && s.Stop.Background && (s.Stop.LeavesTokens != nil || s.Stop.AgentFails != ""):
-		add("what stays is for a step to say that awaits the end, not for one in the background")
+	case s.Stop != nil:
+		s.Stop.problems(add)
 	case s.Scale != nil && s.Scale.Count < 0:
 		add("count: %d: want 0 or more", s.Scale.Count)
 	case s.Kill != nil:
-		s.Kill.problems(add)
+		for _, problem := range s.Kill.Problems(checkSignal) {
+			add("%s", problem)
+		}
 	case s.Await != nil:
 		s.Await.problems(add)
 	case s.MTLS != nil:
-		port(s.MTLS.Port)
+		portProblem(s.MTLS.Port, add)
 		if s.MTLS.Service == "" {
 			add("service: must not be empty")
 		}
 	case s.Get != nil:
-		address(s.Get.URL)
+		urlProblem(s.Get.URL, add)
 	case s.Post != nil:
-		address(s.Post.URL)
+		urlProblem(s.Post.URL, add)
 	case s.Traffic != nil:
-		port(s.Traffic.Port)
-		if s.Traffic.Rate < 1 || s.Traffic.Rate > 1000 {
-			add("rate: %d: want 1 to 1000 requests a second", s.Traffic.Rate)
-		}
+		s.Traffic.problems(add)
 	case s.EndTraffic != nil:
 		s.EndTraffic.problems(add)
 	case s.Pause < 0, s.Pause > maxPause:
@@ -250,15 +243,31 @@ func (s Step) valueProblems(add func(string, ...any)) {
 	}
 }
 
-func (k *Kill) problems(add func(string, ...any)) {
-	if k.Container == "" && k.Process+k.Signal != "" {
-		add("process and signal need container: without one it is kill -9 of everything")
+func portProblem(port int, add func(string, ...any)) {
+	if port < 1 || port > 65535 {
+		add("port: %d: want 1 to 65535", port)
 	}
-	if strings.Contains(k.Process, "/") {
-		add("process: %q: want the program's name without its directory", k.Process)
+}
+
+func urlProblem(text string, add func(string, ...any)) {
+	if u, err := url.Parse(text); err != nil || u.Scheme != "http" || u.Host == "" {
+		add("url: %q: want one such as http://127.0.0.1:9090/path", text)
 	}
-	if _, err := runtime.ParseSignal(k.Signal); k.Signal != "" && err != nil {
-		add("signal: %w", err)
+}
+
+func (s *Stop) problems(add func(string, ...any)) {
+	switch {
+	case len(s.Tasks) == 0:
+		add("want a list of tasks")
+	case s.Background && (s.LeavesTokens != nil || s.AgentFails != ""):
+		add("leavesTokens and agentFails need a step that waits for the end: this one has background")
+	}
+}
+
+func (t *Traffic) problems(add func(string, ...any)) {
+	portProblem(t.Port, add)
+	if t.Rate < 1 || t.Rate > 1000 {
+		add("rate: %d: want 1 to 1000 requests a second", t.Rate)
 	}
 }
 
@@ -272,22 +281,28 @@ func (a *Await) problems(add func(string, ...any)) {
 	if a.Service == "" && (a.Passing != 0 || a.Steady) {
 		add("passing and steady need service")
 	}
-	switch {
-	case a.Task != "":
+	if a.Task != "" {
 		a.taskProblems(add)
-	case a.aboutTask():
-		add("what is awaited of a task needs task")
+	} else if a.check() || a.Restarts != 0 || a.Tokens != nil || a.InTraffic != nil || a.Stopped || a.aboutEnd() {
+		add("container, status, restarts, tokens, inTraffic, stopped and stopCode need task")
 	}
 	if a.Within <= 0 {
 		add("within: want a duration such as 60s: every wait has an end")
 	}
 }
 
-// taskProblems are those of waiting for something of a task.
+// check reports whether the status of a health check is awaited.
+func (a *Await) check() bool { return a.Status != "" || a.Container != "" && a.Restarts == 0 }
+
+// aboutEnd reports whether a field is set that belongs to the end of a task.
+func (a *Await) aboutEnd() bool {
+	return a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != ""
+}
+
+// taskProblems checks what is awaited of a task.
 func (a *Await) taskProblems(add func(string, ...any)) {
 	restarts := a.Restarts != 0
-	check := a.Status != "" || a.Container != "" && !restarts
-	if count(check, restarts, a.Tokens != nil, a.InTraffic != nil, a.Stopped) != 1 {
+	if count(a.check(), restarts, a.Tokens != nil, a.InTraffic != nil, a.Stopped) != 1 {
 		add("task needs one of: container with status; container with restarts; tokens; inTraffic; stopped")
 	}
 	if restarts && (a.Container == "" || a.Restarts < 0) {
@@ -296,8 +311,11 @@ func (a *Await) taskProblems(add func(string, ...any)) {
 	if a.Tokens != nil && *a.Tokens < 0 {
 		add("tokens: %d: want 0 or more", *a.Tokens)
 	}
-	if check && (a.Container == "" || !slices.Contains([]string{"passing", "warning", "critical"}, a.Status)) {
+	if a.check() && (a.Container == "" || !slices.Contains([]string{"passing", "warning", "critical"}, a.Status)) {
 		add("task needs container, and status passing, warning or critical")
+	}
+	if !a.Stopped && a.aboutEnd() {
+		add("stopCode, leavesTokens and agentFails need stopped")
 	}
 	codes := []string{
 		scheduler.StopEssentialContainerExited, scheduler.StopTaskFailedToStart, scheduler.StopUserInitiated,
@@ -306,15 +324,6 @@ func (a *Await) taskProblems(add func(string, ...any)) {
 	if a.StopCode != "" && !slices.Contains(codes, a.StopCode) {
 		add("stopCode: %q: want one of %s", a.StopCode, strings.Join(codes, ", "))
 	}
-	if !a.Stopped && (a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != "") {
-		add("stopCode, leavesTokens and agentFails need stopped")
-	}
-}
-
-// aboutTask reports whether a field is set that is about a task.
-func (a *Await) aboutTask() bool {
-	return a.Container != "" || a.Status != "" || a.Restarts != 0 || a.Tokens != nil || a.InTraffic != nil ||
-		a.Stopped || a.StopCode != "" || a.LeavesTokens != nil || a.AgentFails != ""
 }
 
 func (e *EndTraffic) problems(add func(string, ...any)) {

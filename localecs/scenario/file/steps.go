@@ -1,6 +1,8 @@
 package file
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
@@ -15,13 +17,13 @@ type Step struct {
 	Start []string `yaml:"start,omitempty"`
 	Stop  *Stop    `yaml:"stop,omitempty"`
 	// Scale and Deploy change services, and do not wait until they have.
-	Scale  *Scale  `yaml:"scale,omitempty"`
-	Deploy *Deploy `yaml:"deploy,omitempty"`
-	Kill   *Kill   `yaml:"kill,omitempty"`
-	Await  *Await  `yaml:"await,omitempty"`
-	MTLS   *MTLS   `yaml:"mtls,omitempty"`
-	Get    *Get    `yaml:"get,omitempty"`
-	Post   *Post   `yaml:"post,omitempty"`
+	Scale  *Scale      `yaml:"scale,omitempty"`
+	Deploy *Deploy     `yaml:"deploy,omitempty"`
+	Kill   *chaos.Kill `yaml:"kill,omitempty"`
+	Await  *Await      `yaml:"await,omitempty"`
+	MTLS   *MTLS       `yaml:"mtls,omitempty"`
+	Get    *Get        `yaml:"get,omitempty"`
+	Post   *Post       `yaml:"post,omitempty"`
 	// Faults begin at their times after the step, while the next ones go on.
 	Faults []chaos.Fault `yaml:"faults,omitempty"`
 	// Traffic begins a phase, EndTraffic judges it.
@@ -71,8 +73,8 @@ func (s *Stop) UnmarshalYAML(unmarshal func(any) error) error {
 	return unmarshal((*mapping)(s))
 }
 
-// Leaves is what stays in Consul of a task that has ended, as its step says, each
-// with the reason.
+// Leaves is what remains in Consul of a task that has ended, as its step declares,
+// each with the reason.
 type Leaves struct {
 	// Tokens are by auth method.
 	Tokens map[string]string
@@ -80,29 +82,16 @@ type Leaves struct {
 	Agent string
 }
 
-// Leaves is what stays of the tasks.
+// Leaves returns what remains of the tasks.
 func (s Stop) Leaves() Leaves { return Leaves{s.LeavesTokens, s.AgentFails} }
 
-// Leaves is what stays of a task that has stopped.
+// Leaves returns what remains of a task that has stopped.
 func (a Await) Leaves() Leaves { return Leaves{a.LeavesTokens, a.AgentFails} }
-
-// Kill sends Signal into Container of Task, as kill(1) would: to the processes
-// of the program Process, or to the container's first one. Without a container it
-// is kill -9 of everything in the task.
-type Kill struct {
-	Task      string `yaml:"task"`
-	Container string `yaml:"container,omitempty"`
-	// Process is the last element of a program's path. Below an init or a
-	// supervisor the program is not the container's first process.
-	Process string `yaml:"process,omitempty"`
-	// Signal is a name such as KILL, the default, or a number.
-	Signal string `yaml:"signal,omitempty"`
-}
 
 // Await waits for one condition: Passing instances of Service in Consul, the
 // ECS service Service to be Steady, Logins, Requests answered since the step began, or, of Task, one of: Status of the check of
 // Container; Restarts of Container; Tokens; InTraffic; Stopped. Or FaultsOver:
-// every fault has begun by then, and all that have an end of their own are over.
+// every fault has started by then, and all that have an end are over.
 type Await struct {
 	Service string `yaml:"service,omitempty"`
 	Passing int    `yaml:"passing,omitempty"`
@@ -167,8 +156,8 @@ type Traffic struct {
 	Rate int    `yaml:"rate"`
 }
 
-// EndTraffic ends the traffic after the requests under way, and says how many
-// of them may have failed: true, which leaves that to Checks, or a mapping.
+// EndTraffic ends the traffic after the requests under way, with limits for those
+// that failed: true, which leaves that to Checks, or a mapping.
 type EndTraffic struct {
 	// Name is the phase's in the report.
 	Name string `yaml:"name,omitempty"`
@@ -199,4 +188,102 @@ func (e *EndTraffic) Limits() Limits {
 		return Exactly(*e.Failed)
 	}
 	return Limits{Min: e.MinFailed, Max: e.MaxFailed}
+}
+
+// String describes the step in a few words, without its limit.
+func (s Step) String() string {
+	switch {
+	case s.Start != nil:
+		return "start " + strings.Join(s.Start, ", ")
+	case s.Stop != nil:
+		return "stop " + strings.Join(s.Stop.Tasks, ", ")
+	case s.Scale != nil:
+		return fmt.Sprintf("scale %s to %d", s.Scale.Service, s.Scale.Count)
+	case s.Deploy != nil:
+		return strings.TrimSuffix("deploy "+s.Deploy.Service+" with "+s.Deploy.Definition, " with ")
+	case s.Kill != nil:
+		return s.Kill.String()
+	case s.Await != nil:
+		return "await " + s.Await.String()
+	case s.MTLS != nil:
+		return fmt.Sprintf("look whether port %d of %s is %s in mTLS", s.MTLS.Port, s.MTLS.Task, s.MTLS.Service)
+	case s.Get != nil:
+		return fmt.Sprintf("get %s in %s", s.Get.URL, s.Get.Task)
+	case s.Post != nil:
+		return fmt.Sprintf("post %s in %s", s.Post.URL, s.Post.Task)
+	case s.Faults != nil:
+		return fmt.Sprintf("begin a schedule of %d faults", len(s.Faults))
+	case s.Traffic != nil:
+		return fmt.Sprintf("send %d requests a second to port %d of %s", s.Traffic.Rate, s.Traffic.Port, s.Traffic.Task)
+	case s.EndTraffic != nil:
+		return strings.TrimSuffix("end the traffic: "+s.EndTraffic.Name, ": ")
+	case s.Pause > 0:
+		return "pause " + s.Pause.String()
+	}
+	return "do nothing"
+}
+
+// String describes what is awaited, without its limit.
+func (a Await) String() string {
+	switch {
+	case a.Steady:
+		return "service " + a.Service + " to be steady"
+	case a.Service != "":
+		return fmt.Sprintf("%d passing instances of %s", a.Passing, a.Service)
+	case len(a.Logins) > 0:
+		return "logins by " + strings.Join(a.Logins, " and ")
+	case a.Stopped:
+		return "task " + a.Task + " to stop by itself"
+	case a.InTraffic != nil && *a.InTraffic:
+		return "task " + a.Task + " to be in traffic"
+	case a.InTraffic != nil:
+		return "task " + a.Task + " to be out of traffic"
+	case a.Tokens != nil:
+		return fmt.Sprintf("%d tokens of task %s", *a.Tokens, a.Task)
+	case a.Restarts > 0:
+		return fmt.Sprintf("%d restarts of container %s in %s", a.Restarts, a.Container, a.Task)
+	case a.Task != "":
+		return fmt.Sprintf("check of container %s in %s to be %s", a.Container, a.Task, a.Status)
+	case a.FaultsOver:
+		return "the end of all faults"
+	default:
+		return fmt.Sprintf("%d answered requests", a.Requests)
+	}
+}
+
+// Size describes the size of the scenario.
+func (s *Scenario) Size() string {
+	text := fmt.Sprintf("%d tasks", len(s.Tasks))
+	if n := len(s.Services); n > 0 {
+		text += fmt.Sprintf(" and %d services", n)
+	}
+	return text
+}
+
+// Limits bound how many requests of a phase may fail. The zero value has no limits.
+type Limits struct {
+	// Min and Max are included; nil means that there is none.
+	Min *int `json:"min_failed,omitempty"`
+	Max *int `json:"max_failed,omitempty"`
+}
+
+// Exactly returns the Limits that n requests fail.
+func Exactly(n int) Limits { return Limits{Min: &n, Max: &n} }
+
+// IsSet reports whether there are any limits.
+func (l Limits) IsSet() bool { return l.Min != nil || l.Max != nil }
+
+// String returns how many may fail, for a table.
+func (l Limits) String() string {
+	switch {
+	case l.Min != nil && l.Max != nil && *l.Min == *l.Max:
+		return fmt.Sprint(*l.Max)
+	case l.Min != nil && l.Max != nil:
+		return fmt.Sprintf("%d to %d", *l.Min, *l.Max)
+	case l.Max != nil:
+		return fmt.Sprintf("at most %d", *l.Max)
+	case l.Min != nil:
+		return fmt.Sprintf("at least %d", *l.Min)
+	}
+	return "-"
 }

@@ -19,10 +19,9 @@ import (
 
 // Unmarshal reads one YAML document into a struct, over what is in it. Unknown
 // keys, bare numbers for durations and everything that is no YAML are errors with
-// their place; all unknown keys are reported at once. A field's tag zero says what to
-// do instead of writing a duration of 0, where that would mean what no key means.
-// foreign reports what is wrong with
-// a document that is something else altogether, by its keys; empty is nothing.
+// their place; all unknown keys are reported at once. A field's tag zero has advice
+// against a duration of 0, where that would mean the same as no key. foreign reports,
+// by its keys, that a document is something else altogether; empty if it is not.
 func Unmarshal[T any](data []byte, into *T, foreign func(keys []string) string) error {
 	if err := textfile.Check(data); err != nil {
 		return err
@@ -79,7 +78,7 @@ func syntaxError(err error) error {
 	return errors.New(text)
 }
 
-// describe is what a person calls a type.
+// describe returns the name of a type in YAML.
 func describe(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.String:

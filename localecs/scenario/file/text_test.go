@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 )
 
-func TestStepsSayWhatTheyDo(t *testing.T) {
+func TestStepsDescribeThemselves(t *testing.T) {
 	t.Parallel()
 	said := map[string]bool{}
 	yes, no := true, false
@@ -27,13 +27,13 @@ func TestStepsSayWhatTheyDo(t *testing.T) {
 		{Step{Scale: &Scale{Service: "api", Count: 3}}, "scale api to 3"},
 		{Step{Deploy: &Deploy{Service: "api"}}, "deploy api"},
 		{Step{Deploy: &Deploy{Service: "api", Definition: "api-2.json"}}, "deploy api with api-2.json"},
-		{Step{Kill: &Kill{Task: "api-1"}}, "kill everything in api-1"},
+		{Step{Kill: &chaos.Kill{Task: "api-1"}}, "kill everything in api-1"},
 		{Step{MTLS: &MTLS{Task: "api-1", Port: 20000, Service: "api"}}, "look whether port 20000 of api-1 is api in mTLS"},
 		{Step{Post: &Post{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "post http://127.0.0.1:1/x in api-1"},
 		{Step{Traffic: &Traffic{Task: "web", Port: 8080, Rate: 20}}, "send 20 requests a second to port 8080 of web"},
 		{Step{EndTraffic: &EndTraffic{}}, "end the traffic"},
 		{Step{EndTraffic: &EndTraffic{Name: "orderly"}}, "end the traffic: orderly"},
-		{Step{Kill: &Kill{Task: "api-1", Container: "sidecar-proxy"}}, "kill sidecar-proxy in api-1"},
+		{Step{Kill: &chaos.Kill{Task: "api-1", Container: "sidecar-proxy"}}, "kill sidecar-proxy in api-1"},
 		{Step{Get: &Get{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "get http://127.0.0.1:1/x in api-1"},
 		{Step{Await: &Await{Task: "api-1", InTraffic: &yes}}, "await task api-1 to be in traffic"},
 		{Step{Await: &Await{Task: "api-1", InTraffic: &no}}, "await task api-1 to be out of traffic"},

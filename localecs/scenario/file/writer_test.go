@@ -104,7 +104,7 @@ func (w *writer) of(t reflect.Type) node {
 	case reflect.Struct:
 		return w.ref(t)
 	}
-	w.t.Fatalf("%s: nobody has said what this is in a schema", t)
+	w.t.Fatalf("%s: no schema for this type", t)
 	return nil
 }
 

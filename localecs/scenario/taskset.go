@@ -12,22 +12,21 @@ import (
 
 // Task is one task.
 type Task struct {
-	// Task is nil until it begins.
+	// Task is nil until it starts.
 	*cluster.Task
 	Name       string
 	Definition *taskdef.TaskDefinition
-	// Service is an ECS service that replaces the task when it ends; empty when
-	// nobody does.
+	// Service is an ECS service that replaces the task when it ends; empty for none.
 	Service string
-	// MayEnd says that a step has brought its end about, or awaits it; Judged
-	// that a step has looked at what is left of it.
+	// MayEnd: a step or fault has ended the task, or a step awaits its end. Judged: a
+	// step has looked at what is left of it.
 	MayEnd, Judged bool
 	// Killed are the containers that a step has sent a signal to.
 	Killed []string
 }
 
-// Ended reports whether the task has ended, or is about to, and neither a step nor
-// its service has brought that about.
+// Ended reports whether the task has ended, or is about to, without a step or its
+// service having ended it.
 func (t Task) Ended() bool {
 	v := t.View()
 	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
@@ -59,33 +58,33 @@ func (t Task) Application() string {
 	return t.Definition.ContainerDefinitions[len(t.Definition.ContainerDefinitions)-1].Name
 }
 
-// Roster is all tasks. It is safe for concurrent use.
-type Roster struct {
+// TaskSet is all tasks of a run. It is safe for concurrent use.
+type TaskSet struct {
 	mu    sync.Mutex
 	tasks map[string]*Task
 	names []string // in the order of their start
 }
 
-// New returns an empty Roster.
-func NewRoster() *Roster { return &Roster{tasks: map[string]*Task{}} }
+// NewTaskSet returns an empty TaskSet.
+func NewTaskSet() *TaskSet { return &TaskSet{tasks: map[string]*Task{}} }
 
-// Add makes place for a task that has not begun.
-func (r *Roster) Add(t Task) {
+// Add adds a task that has not started.
+func (r *TaskSet) Add(t Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tasks[t.Name] = &t
 }
 
-// Begin notes that a task has begun.
-func (r *Roster) Begin(name string, task *cluster.Task) {
+// Begin records that a task has started.
+func (r *TaskSet) Begin(name string, task *cluster.Task) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.tasks[name].Task = task
 	r.names = append(r.names, name)
 }
 
-// Change changes what is known of a task, if there is one of that name.
-func (r *Roster) Change(name string, change func(*Task)) {
+// Change calls change with the task of that name, if there is one.
+func (r *TaskSet) Change(name string, change func(*Task)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if t := r.tasks[name]; t != nil {
@@ -93,35 +92,37 @@ func (r *Roster) Change(name string, change func(*Task)) {
 	}
 }
 
-// MayEnd notes that a task's end is no surprise from now on.
-func (r *Roster) MayEnd(name string) { r.Change(name, func(t *Task) { t.MayEnd = true }) }
+// MayEnd declares that a task may end from now on.
+func (r *TaskSet) MayEnd(name string) { r.Change(name, func(t *Task) { t.MayEnd = true }) }
 
-// MayKill notes that it is no surprise when a container is killed. ECS ends the
-// task of an essential one.
-func (r *Roster) MayKill(name, container string) {
+// MayKill records that a container is killed by a step or a fault, or, when container
+// is empty, all of them. ECS ends the task of an essential one.
+func (r *TaskSet) MayKill(name, container string) {
 	r.Change(name, func(t *Task) {
-		t.Killed = append(t.Killed, container)
-		if c := t.Definition.Container(container); c != nil && c.IsEssential() {
-			t.MayEnd = true
+		for _, c := range t.Definition.ContainerDefinitions {
+			if container == "" || c.Name == container {
+				t.Killed = append(t.Killed, c.Name)
+				t.MayEnd = t.MayEnd || c.IsEssential()
+			}
 		}
 	})
 }
 
-// Task is how a task is now; its own Task is nil for one that has not begun.
-func (r *Roster) Task(name string) (t Task) {
+// Task returns a copy of a task; its own Task is nil for one that has not started.
+func (r *TaskSet) Task(name string) (t Task) {
 	r.Change(name, func(known *Task) { t = known.clone() })
 	return t
 }
 
-// clone is a copy that nobody changes.
+// clone returns a copy that shares nothing with the set.
 func (t *Task) clone() Task {
 	c := *t
 	c.Killed = slices.Clone(t.Killed)
 	return c
 }
 
-// Begun are the tasks that have begun, in that order, as they are now.
-func (r *Roster) Begun() []Task {
+// Started returns copies of the tasks that have started, in that order.
+func (r *TaskSet) Started() []Task {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := make([]Task, 0, len(r.names))
@@ -131,10 +132,9 @@ func (r *Roster) Begun() []Task {
 	return all
 }
 
-// Of finds the task that a service in Consul belongs to; empty when it is
-// nobody's.
-func (r *Roster) Of(serviceID string) Task {
-	for _, t := range r.Begun() {
+// Of returns the task that a service in Consul belongs to; empty if none does.
+func (r *TaskSet) Of(serviceID string) Task {
+	for _, t := range r.Started() {
 		if HasTask(serviceID, t.ID()) {
 			return t
 		}

@@ -21,17 +21,17 @@ func definition(family string, containers ...string) *taskdef.TaskDefinition {
 
 func TestTasksAreInTheOrderOfTheirStart(t *testing.T) {
 	t.Parallel()
-	r := scenario.NewRoster()
+	r := scenario.NewTaskSet()
 	for _, name := range []string{"a", "b", "c"} {
 		r.Add(scenario.Task{Name: name, Definition: definition(name, name)})
 	}
-	if len(r.Begun()) != 0 || r.Task("a").Task != nil || r.Task("d").Name != "" {
-		t.Errorf("before they begin: %+v", r.Begun())
+	if len(r.Started()) != 0 || r.Task("a").Task != nil || r.Task("d").Name != "" {
+		t.Errorf("before they begin: %+v", r.Started())
 	}
 	r.Begin("c", &cluster.Task{})
 	r.Begin("a", &cluster.Task{})
 	var names []string
-	for _, task := range r.Begun() {
+	for _, task := range r.Started() {
 		names = append(names, task.Name)
 	}
 	if d := cmp.Diff([]string{"c", "a"}, names); d != "" {
@@ -39,12 +39,12 @@ func TestTasksAreInTheOrderOfTheirStart(t *testing.T) {
 	}
 }
 
-// What is handed out stays as it was, whoever changes the task meanwhile.
-func TestCopiesDoNotChange(t *testing.T) {
+// A copy does not change with the task.
+func TestCopiesAreIndependent(t *testing.T) {
 	t.Parallel()
-	r := scenario.NewRoster()
+	r := scenario.NewTaskSet()
 	r.Add(scenario.Task{Name: "a", Definition: definition("a", "x")})
-	r.Change("nobody", func(*scenario.Task) { t.Error("there is no such task") })
+	r.Change("unknown", func(*scenario.Task) { t.Error("there is no such task") })
 	before := r.Task("a")
 	var changing sync.WaitGroup
 	for range 10 {
@@ -59,7 +59,7 @@ func TestCopiesDoNotChange(t *testing.T) {
 	}
 }
 
-func TestWhatIsInATask(t *testing.T) {
+func TestApplicationAndAgentOfATask(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		def         *taskdef.TaskDefinition

@@ -10,9 +10,70 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
+
+// setUpLimit bounds the start and the setup of the server.
+const setUpLimit = 60 * time.Second
+
+// StartServer starts the server in a cluster's VPC and sets up what the scenario needs
+// in it. The client has the management token, which is token. The secrets of the
+// created tokens are added to the cluster's.
+func StartServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, token string) (*cluster.Running, *api.Client, error) {
+	running, err := vpc.StartService(ctx, cluster.Service{
+		Name: "consul-server", Image: c.Image, Args: args(c), Address: c.Address, Ports: Ports(), Dirs: []string{"/consul/data"},
+		Files: map[string]string{configFile: config(token)},
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("start consul server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
+	client, err := consulutil.NewClient(consulutil.Options{
+		Address: Address(c), Token: token,
+		Timeout: time.Minute, DialContext: vpc.Dial,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := AwaitLeader(ctx, client, running); err != nil {
+		return nil, nil, err
+	}
+	secrets, err := SetUp(ctx, c, client, vpc.AWSEndpoint())
+	if err != nil {
+		return nil, nil, fmt.Errorf("set up consul: %w", err)
+	}
+	for name, value := range secrets {
+		vpc.PutSecret(name, value)
+	}
+	return running, client, nil
+}
+
+// Address returns the server's HTTP API, in the cluster's network.
+func Address(c *file.Consul) string { return "http://" + c.Address + ":8500" }
+
+// AwaitLeader waits until the server takes ACL writes, also after it was down. It
+// gives up when ctx or the server has ended.
+func AwaitLeader(ctx context.Context, client *api.Client, running *cluster.Running) error {
+	ctx, cancel := context.WithTimeout(ctx, setUpLimit)
+	defer cancel()
+	err := Until(ctx, func() (bool, error) {
+		select {
+		case <-running.Done():
+			return false, errors.New("it ended")
+		default:
+		}
+		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+		return err == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("wait for consul server: %w: %s (log: %s)", err, cluster.LastLine(running.LogFile), running.LogFile)
+	}
+	return nil
+}
 
 // configFile is where the server finds its configuration.
 const configFile = "/consul/config/server.json"
@@ -55,28 +116,8 @@ func Ports() []network.Port {
 	return append(all, network.Port{Number: 8301, Protocol: "udp"}, network.Port{Number: 8302, Protocol: "udp"})
 }
 
-// WaitLeader waits until the server takes ACL writes. It gives up when ctx ends
-// or the server has.
-func WaitLeader(ctx context.Context, client *api.Client, ended <-chan struct{}) error {
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, _, err := client.ACL().TokenReadSelf((&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ended:
-			return errors.New("it ended")
-		case <-ctx.Done():
-			return err
-		case <-tick.C:
-		}
-	}
-}
-
-// SetUp makes what the scenario wants in Consul. Secrets of the tokens it makes
-// are returned by the name they have in the task definitions.
+// SetUp creates the auth methods, tokens and config entries of the scenario. It
+// returns the tokens' secrets by their names in the task definitions.
 func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint string) (map[string]string, error) {
 	secrets := map[string]string{}
 	w := (&api.WriteOptions{}).WithContext(ctx)
@@ -111,11 +152,11 @@ func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint 
 	return secrets, nil
 }
 
-// createAuthMethod makes an auth method that asks the simulated STS and IAM, and
+// createAuthMethod creates an auth method that asks the simulated STS and IAM, and
 // its binding rule.
 func createAuthMethod(m file.AuthMethod, client *api.Client, w *api.WriteOptions, awsEndpoint string) error {
 	if (m.BindService == "") == (m.BindRules == "") {
-		return errors.New("say either bindService or bindRules")
+		return errors.New("want either bindService or bindRules")
 	}
 	_, _, err := client.ACL().AuthMethodCreate(&api.ACLAuthMethod{
 		Name: m.Name,

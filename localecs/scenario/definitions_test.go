@@ -48,8 +48,8 @@ const (
 func TestAllThatIsMissingIsNamedWithItsFlag(t *testing.T) {
 	t.Parallel()
 	dir := writeFile(t, map[string]string{"shop.json": shop, "job.json": job})
-	_, _, err := PreparePlain([]string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC})
-	want := `this is missing; add these flags, or say it in localecs.yaml beside the definition:
+	_, _, err := PrepareDefinitions([]string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC})
+	want := `this is missing; add these flags, or the same in localecs.yaml beside the definition:
   -image 'mysql:8=PROGRAM,host'
       programs for shop/db; shop/db runs the first one, as the definition leaves that to the image
   -image 'web:1=PROGRAM,host'
@@ -68,12 +68,12 @@ PROGRAM is a name on PATH or a path of this machine, host is all that it has ins
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	// An engine has the images, and their commands.
-	_, _, err = PreparePlain([]string{filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC, EngineImages: true})
+	_, _, err = PrepareDefinitions([]string{filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC, EngineImages: true})
 	if err != nil {
 		t.Error(err)
 	}
-	_, _, err = PreparePlain([]string{filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC, Images: images(t, "*=host")})
-	want = `this is missing; add these flags, or say it in localecs.yaml beside the definition:
+	_, _, err = PrepareDefinitions([]string{filepath.Join(dir, "job.json")}, Sources{Network: network.AWSVPC, Images: images(t, "*=host")})
+	want = `this is missing; add these flags, or the same in localecs.yaml beside the definition:
   -cmd 'web:1=PROGRAM ARGUMENT...'
       what job runs, as the definition leaves that to the image`
 	if err == nil || err.Error() != want {
@@ -96,15 +96,15 @@ roles: {team/other: {}}
 		Secrets: map[string]string{"arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf": `{"root": "r", "web": "w"}`},
 	}
 	paths := []string{filepath.Join(dir, "shop.json"), filepath.Join(dir, "job.json"), filepath.Join(dir, "job.json")}
-	p, warnings, err := PreparePlain(paths, s)
+	p, warnings, err := PrepareDefinitions(paths, s)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]string{"no container is of the image mysql:9: the definitions have mysql:8, web:1"}, warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if p.Name() != "shop+job+job-2" || p.setting.Region != "eu-west-1" || p.setting.Account != "222222222222" {
-		t.Errorf("%s in %s of %s", p.Name(), p.setting.Region, p.setting.Account)
+	if p.Name() != "shop+job+job-2" || p.file.Region != "eu-west-1" || p.file.Account != "222222222222" {
+		t.Errorf("%s in %s of %s", p.Name(), p.file.Region, p.file.Account)
 	}
 	if got := p.environmentFiles["arn:aws:s3:::b/web.env"]; got != "A=1\n" {
 		t.Errorf("environment file %q", got)
@@ -116,7 +116,7 @@ roles: {team/other: {}}
 		t.Errorf("roles (-want +got):\n%s", diff)
 	}
 	s.Secrets["arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf"] = `{"root": "r"}`
-	if _, _, err := PreparePlain(paths, s); err == nil || !strings.Contains(err.Error(), "container web, secret PASSWORD: unable to retrieve secret from asm: retrieved secret from Secrets Manager did not contain json key web") {
+	if _, _, err := PrepareDefinitions(paths, s); err == nil || !strings.Contains(err.Error(), "container web, secret PASSWORD: unable to retrieve secret from asm: retrieved secret from Secrets Manager did not contain json key web") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -133,12 +133,12 @@ func TestTasksHaveNames(t *testing.T) {
 		{[]string{"night=" + file, file, "day=" + file}, "night+job+day"},
 		{[]string{filepath.Join(dir, "a=b.json")}, "job"},
 	} {
-		p, _, err := PreparePlain(c.paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
-		if err != nil || p.Name() != c.want || p.setting.Region != "eu-west-1" {
+		p, _, err := PrepareDefinitions(c.paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
+		if err != nil || p.Name() != c.want || p.file.Region != "eu-west-1" {
 			t.Errorf("%q: got %v, %v", c.paths, p, err)
 		}
 	}
-	_, _, err := PreparePlain([]string{"=" + file, ".x=" + file}, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
+	_, _, err := PrepareDefinitions([]string{"=" + file, ".x=" + file}, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
 	if want := `".x": want letters, digits, _ . and -: it is the name of a directory`; err == nil || err.Error() != want {
 		t.Errorf("got %v", err)
 	}
@@ -149,22 +149,22 @@ func TestSettingsOfTwoPlacesNeedAChoice(t *testing.T) {
 	a := writeFile(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-1\n"})
 	b := writeFile(t, map[string]string{"job.json": job, "localecs.yaml": "region: eu-west-2\n"})
 	paths := []string{filepath.Join(a, "job.json"), filepath.Join(b, "job.json")}
-	_, _, err := PreparePlain(paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
-	if err == nil || !strings.HasSuffix(err.Error(), "localecs.yaml: say with -images which one counts") {
+	_, _, err := PrepareDefinitions(paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh")})
+	if err == nil || !strings.HasSuffix(err.Error(), "localecs.yaml: choose one with -images") {
 		t.Errorf("got %v", err)
 	}
-	p, _, err := PreparePlain(paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh"), Setting: filepath.Join(b, "localecs.yaml")})
-	if err != nil || p.setting.Region != "eu-west-2" {
+	p, _, err := PrepareDefinitions(paths, Sources{Network: network.AWSVPC, Images: images(t, "*=sh"), Setting: filepath.Join(b, "localecs.yaml")})
+	if err != nil || p.file.Region != "eu-west-2" {
 		t.Errorf("got %v, %v", p, err)
 	}
 	c := writeFile(t, map[string]string{"job.json": job})
-	p, _, err = PreparePlain([]string{filepath.Join(c, "job.json")}, Sources{Network: network.Host, Images: images(t, "*=sh")})
-	if err != nil || p.setting.Subnet != "127.42.0.0/24" {
+	p, _, err = PrepareDefinitions([]string{filepath.Join(c, "job.json")}, Sources{Network: network.Host, Images: images(t, "*=sh")})
+	if err != nil || p.file.Subnet != "127.42.0.0/24" {
 		t.Errorf("host networking: %v, %v", p, err)
 	}
 }
 
-func TestDefinitionsAreKnownByWhatIsInThem(t *testing.T) {
+func TestDefinitionsAreRecognisedByContent(t *testing.T) {
 	t.Parallel()
 	dir := writeFile(t, map[string]string{
 		"a.json": job, "described.json": `{"taskDefinition": {}}`, "list.json": `[{"name": "a"}]`, "no-extension": job,

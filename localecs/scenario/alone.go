@@ -1,0 +1,249 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/view"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// prefixes returns what precedes the lines of each task's containers, of one width.
+func (p *Plan) prefixes(colour bool) map[string]string {
+	called, width := map[string]string{}, 0
+	var order []string
+	for _, task := range p.alone {
+		for _, c := range p.defs.Tasks[task].ContainerDefinitions {
+			key := task + "/" + c.Name
+			called[key] = p.called(task, c.Name)
+			order = append(order, key)
+			width = max(width, len(called[key]))
+		}
+	}
+	for i, key := range order {
+		prefix := fmt.Sprintf("%-*s | ", width, called[key])
+		if colour { // cyan, yellow, green, magenta, blue: red is for errors
+			prefix = fmt.Sprintf("\x1b[%dm%s\x1b[0m", [...]int{36, 33, 32, 35, 34}[i%5], prefix)
+		}
+		called[key] = prefix
+	}
+	return called
+}
+
+// output is the cluster's observer of lines. A task that a container has started is
+// not among the prefixes.
+func (r *runner) output(task, container string, line []byte) {
+	prefix, known := r.prefix[task+"/"+container]
+	if !known {
+		prefix = task + "/" + container + " | "
+	}
+	r.emit(Event{Kind: KindOutput, Task: task, Container: container, Text: strings.TrimRight(string(line), "\r\n"), Prefix: prefix})
+}
+
+// runAlone starts the tasks of a plan without a Consul server and waits until all
+// have ended. It stops them in order when stop is closed, or End is called.
+func (r *runner) runAlone(ctx context.Context, tasks []string, stop <-chan struct{}) error {
+	if err := r.start(tasks); err != nil {
+		return err
+	}
+	for i := 0; i < len(r.tasks.Started()); i++ {
+		t := r.tasks.Started()[i]
+		if t.Service != "" {
+			continue // its service would replace it
+		}
+		select {
+		case <-t.Done():
+		case <-stop:
+			return r.live.Drain(ctx, "")
+		case <-r.live.ended:
+			return r.live.Drain(ctx, stopAll)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// waiting is the step that a run without a Consul server shows: what its containers
+// wait for.
+func (r *runner) waiting(p *Plan) view.Step {
+	var open []string
+	for _, t := range r.tasks.Started() {
+		for _, c := range t.View().Containers {
+			if why := waiting(c, t.Definition.Container(c.Name)); why != "" {
+				open = append(open, p.called(t.Name, c.Name)+" "+why)
+			}
+		}
+	}
+	if len(open) == 0 {
+		return view.Step{}
+	}
+	return view.Step{Text: "await " + strings.Join(open, ", "), Begun: r.started}
+}
+
+// waiting describes what a container waits for; empty for one that has started or
+// ended.
+func waiting(v scheduler.ContainerView, c *taskdef.Container) string {
+	switch {
+	case v.KnownStatus == scheduler.StatusStopped:
+		return ""
+	case v.DesiredStatus == scheduler.StatusStopped:
+		return "is stopping"
+	case v.KnownStatus != scheduler.StatusRunning:
+		return strings.TrimSuffix("waits for "+dependencies(c), " for ")
+	case v.Health != nil && v.Health.Status == scheduler.HealthStarting:
+		return "has no health yet"
+	case v.Health != nil && v.Health.Status == scheduler.HealthUnhealthy:
+		return "is UNHEALTHY"
+	}
+	return ""
+}
+
+// dependencies lists what a container's start depends on.
+func dependencies(c *taskdef.Container) string {
+	var on []string
+	for _, d := range c.DependsOn {
+		on = append(on, d.ContainerName+" "+d.Condition)
+	}
+	return strings.Join(on, " and ")
+}
+
+// TaskEnd is how a task has ended.
+type TaskEnd struct {
+	Task          string         `json:"task"`
+	TaskID        string         `json:"task_id"`
+	StopCode      string         `json:"stop_code"`
+	StoppedReason string         `json:"stopped_reason"`
+	Containers    []ContainerEnd `json:"containers"`
+}
+
+// ContainerEnd is how a container has ended.
+type ContainerEnd struct {
+	Name      string `json:"name"`
+	Essential bool   `json:"essential"`
+	// ExitCode is nil for a container that never ran, perhaps for Reason.
+	ExitCode *int   `json:"exit_code"`
+	Reason   string `json:"reason,omitempty"`
+	// Health is the last one; empty without a health check or a result.
+	Health string `json:"health,omitempty"`
+	// Seconds since the run began; nil when it did not happen.
+	StartedSeconds *float64 `json:"started_seconds,omitempty"`
+	EndedSeconds   *float64 `json:"ended_seconds,omitempty"`
+}
+
+// ends returns how the tasks of a run without a Consul server have ended, and what
+// was wrong with it.
+func (r *runner) ends(p *Plan) (ends []TaskEnd, failures []string) {
+	for _, t := range r.tasks.Started() {
+		v := t.View()
+		end := TaskEnd{Task: t.Name, TaskID: t.ID(), StopCode: v.StopCode, StoppedReason: v.StoppedReason}
+		for _, c := range v.Containers {
+			def := t.Definition.Container(c.Name)
+			if on := dependencies(def); c.StartedAt.IsZero() && c.Reason == "" && on != "" {
+				c.Reason = "it waited for " + on
+			}
+			end.Containers = append(end.Containers, r.containerEnd(c))
+			if why := failure(c, v.StoppingAt, stopTimeout(def), p.stopCode(c.Image)); why != "" {
+				failures = append(failures, p.called(t.Name, c.Name)+" "+why)
+			}
+		}
+		ends = append(ends, end)
+	}
+	return ends, failures
+}
+
+func (r *runner) containerEnd(c scheduler.ContainerView) ContainerEnd {
+	end := ContainerEnd{Name: c.Name, Essential: c.Essential, ExitCode: c.ExitCode, Reason: c.Reason}
+	if c.Health != nil {
+		end.Health = c.Health.Status
+	}
+	since := func(t time.Time) *float64 {
+		if t.IsZero() {
+			return nil
+		}
+		s := Seconds(t.Sub(r.started))
+		return &s
+	}
+	end.StartedSeconds, end.EndedSeconds = since(c.StartedAt), since(c.FinishedAt)
+	return end
+}
+
+// killed is the exit code of a container that SIGKILL has ended.
+const killed = 128 + 9
+
+// failure returns what was wrong with a container's end; empty when nothing was. Only
+// essential ones are judged. One that ECS has stopped may end by its stop signal,
+// whose exit code is bySignal.
+func failure(c scheduler.ContainerView, stopping time.Time, stopTimeout, bySignal int) string {
+	stopped := !stopping.IsZero() && !c.FinishedAt.Before(stopping)
+	switch {
+	case !c.Essential:
+		return ""
+	case c.StartedAt.IsZero() || c.ExitCode == nil:
+		return strings.TrimSuffix("never ran: "+Brief(c.Reason), ": ")
+	case *c.ExitCode == 0 || stopped && *c.ExitCode == bySignal:
+		return ""
+	case stopped && *c.ExitCode == killed:
+		return fmt.Sprintf("had to be killed: it still ran %d s (stopTimeout) after its stop signal; "+
+			"a program that is a container's first process gets SIGTERM only if it handles it, or with initProcessEnabled", stopTimeout)
+	case c.Reason != "":
+		return fmt.Sprintf("exited with %d: %s", *c.ExitCode, c.Reason)
+	}
+	return fmt.Sprintf("exited with %d", *c.ExitCode)
+}
+
+func stopTimeout(c *taskdef.Container) int {
+	if c.StopTimeout != nil {
+		return *c.StopTimeout
+	}
+	return taskdef.DefaultStopTimeout
+}
+
+// stopCode returns the exit code of a container that its stop signal has ended.
+func (p *Plan) stopCode(image string) int {
+	signal, err := p.images[image].Signal()
+	if err != nil {
+		return 0
+	}
+	return 128 + int(signal)
+}
+
+// endTable shows how the containers of tasks have ended.
+func endTable(tasks []TaskEnd) string {
+	width := len("container")
+	for _, t := range tasks {
+		for _, c := range t.Containers {
+			width = max(width, len(c.Name))
+		}
+	}
+	var b strings.Builder
+	for _, t := range tasks {
+		fmt.Fprintf(&b, "\n%s: %s: %s\n  %-*s  essential  started  ended    exit  health\n", t.Task, t.StopCode, Brief(t.StoppedReason), width, "container")
+		for _, c := range t.Containers {
+			essential := ""
+			if c.Essential {
+				essential = "yes"
+			}
+			row := fmt.Sprintf("  %-*s  %-9s  %-7s  %-7s  %-4s  %s", width, c.Name, essential, moment(c.StartedSeconds), moment(c.EndedSeconds), code(c.ExitCode), c.Health)
+			b.WriteString(strings.TrimRight(row, " ") + "\n")
+		}
+	}
+	return b.String()
+}
+
+func moment(seconds *float64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.2f s", *seconds)
+}
+
+func code(exit *int) string {
+	if exit == nil {
+		return "-"
+	}
+	return fmt.Sprint(*exit)
+}

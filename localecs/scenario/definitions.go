@@ -1,0 +1,240 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
+	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// SettingName is the file beside a task definition that takes the place of flags.
+const SettingName = "localecs.yaml"
+
+// Sources are what tasks need besides their definitions.
+type Sources struct {
+	Images Flags
+	// EngineImages: a container engine has the images, so none is missing.
+	EngineImages bool
+	// Secrets are values by the names that environment.Secret looks for.
+	Secrets map[string]string
+	// EnvironmentFiles are paths by ARN.
+	EnvironmentFiles map[string]string
+	// Setting is a scenario file, or its directory, of which everything is used but
+	// tasks, steps, faults, checks and the Consul server. Empty is SettingName beside
+	// the definitions, if it exists.
+	Setting string
+	// Vars are the variables of its images.
+	Vars    map[string]string
+	Network network.Mode
+}
+
+// definitions are task definitions that run without a Consul server, while what
+// they need is collected.
+type definitions struct {
+	Sources
+	setting *file.Scenario
+	tasks   []definition
+	images  map[string]runtime.Image
+	roles   []iam.Role
+	// environmentFiles are their contents, by ARN.
+	environmentFiles map[string]string
+}
+
+// definition is a task to run.
+type definition struct {
+	name, path string
+	def        *taskdef.TaskDefinition
+}
+
+// named takes NAME=FILE apart; the name is empty for a file alone.
+func named(argument string) (name, path string) {
+	name, path, ok := strings.Cut(argument, "=")
+	if !ok || strings.Contains(name, "/") {
+		return "", argument
+	}
+	return name, path
+}
+
+// IsDefinition reports whether a file, or NAME=FILE, is a task definition, and no
+// scenario. A JSON file is one also when it is broken, or not there.
+func IsDefinition(argument string) bool {
+	_, path := named(argument)
+	json := filepath.Ext(path) == ".json"
+	st, err := os.Stat(path)
+	if err != nil {
+		return json
+	}
+	if !st.Mode().IsRegular() {
+		return false
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return json
+	}
+	text := strings.TrimSpace(string(data))
+	if LooksLikeDefinition(data) || !json {
+		return LooksLikeDefinition(data)
+	}
+	return !strings.Contains(text, `"tasks"`) && !strings.Contains(text, `"images"`)
+}
+
+// LooksLikeDefinition reports whether a document looks like a task definition.
+func LooksLikeDefinition(data []byte) bool {
+	text := strings.TrimSpace(string(data))
+	return strings.HasPrefix(text, "{") && (strings.Contains(text, `"containerDefinitions"`) || strings.Contains(text, `"taskDefinition"`))
+}
+
+// PrepareDefinitions reads task definitions, files or NAME=FILE, and finds
+// everything that their tasks need. They run without a Consul server, all from the
+// start, until all have ended. The error has all mistakes and all that is missing.
+// Nothing was started or written when it returns.
+func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []string, err error) {
+	d := &definitions{Sources: s}
+	if d.setting, err = s.setting(paths); err != nil {
+		return nil, nil, err
+	}
+	warnings, err = d.read(paths)
+	if err != nil {
+		return nil, warnings, err
+	}
+	d.locate()
+	d.findRoles()
+	more, err := d.findImages()
+	warnings = append(warnings, more...)
+	fileErr := d.findFiles()
+	d.setting.Secrets = merged(d.setting.Secrets, s.Secrets)
+	if err := errors.Join(s.Network.CheckSubnet(d.setting.Subnet), err, fileErr, d.missing()); err != nil {
+		return nil, warnings, err
+	}
+	return d.plan(), warnings, nil
+}
+
+// merged returns the values of both maps; those of b win.
+func merged(a, b map[string]string) map[string]string {
+	all := map[string]string{}
+	maps.Copy(all, a)
+	maps.Copy(all, b)
+	return all
+}
+
+// plan returns the plan of a run without a Consul server.
+func (d *definitions) plan() *Plan {
+	f := *d.setting
+	f.Tasks, f.Services, f.Steps, f.Faults, f.Checks, f.Consul = map[string]file.Task{}, nil, nil, nil, file.Checks{}, file.Consul{}
+	p := &Plan{
+		file: &f, network: d.Network, images: d.images, roles: d.roles, environmentFiles: d.environmentFiles,
+		defs: file.Definitions{Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{}},
+	}
+	for _, t := range d.tasks {
+		f.Tasks[t.name] = file.Task{Definition: t.path}
+		p.defs.Files[t.path], p.defs.Tasks[t.name] = t.def, t.def
+		p.alone = append(p.alone, t.name)
+	}
+	f.Name = strings.Join(p.alone, "+")
+	return p
+}
+
+// setting loads the file with everything else.
+func (s Sources) setting(paths []string) (*file.Scenario, error) {
+	path := s.Setting
+	if path == "" {
+		for _, argument := range paths {
+			_, definition := named(argument)
+			beside := filepath.Join(filepath.Dir(definition), SettingName)
+			if _, err := os.Stat(beside); err != nil || beside == path {
+				continue
+			}
+			if path != "" {
+				return nil, fmt.Errorf("there is a %s and a %s: choose one with -images", path, beside)
+			}
+			path = beside
+		}
+	}
+	setting := file.Default()
+	if path != "" {
+		var err error
+		if setting, err = file.LoadSetting(path); err != nil {
+			return nil, err
+		}
+	}
+	if s.Network == network.Host && setting.Subnet == file.Default().Subnet { // which is for the other
+		setting.Subnet = "127.42.0.0/24"
+	}
+	return setting, nil
+}
+
+// read reads the definitions and names their tasks.
+func (d *definitions) read(paths []string) (warnings []string, err error) {
+	var errs []error
+	count := map[string]int{}
+	warned := map[string]bool{}
+	for _, argument := range paths {
+		name, path := named(argument)
+		def, more, err := runtime.Load(path)
+		if !warned[path] {
+			warnings = append(warnings, more...)
+		}
+		warned[path] = true
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		switch {
+		case name == "":
+			name = def.Family
+		case !file.NamesDirectory(name):
+			errs = append(errs, fmt.Errorf("%q: want letters, digits, _ . and -: it is the name of a directory", name))
+		}
+		if count[name]++; count[name] > 1 {
+			name = fmt.Sprintf("%s-%d", name, count[name])
+		}
+		d.tasks = append(d.tasks, definition{name: name, path: path, def: def})
+	}
+	return warnings, errors.Join(errs...)
+}
+
+// locate takes account and region from the definitions where the settings have
+// none: containers see their own.
+func (d *definitions) locate() {
+	usual := file.Default()
+	for _, t := range d.tasks {
+		for _, arn := range []string{t.def.TaskRoleARN, t.def.ExecutionRoleARN} {
+			if parts := strings.Split(arn, ":"); len(parts) == 6 && d.setting.Account == usual.Account {
+				d.setting.Account = parts[4]
+			}
+		}
+		for _, c := range t.def.ContainerDefinitions {
+			if c.LogConfiguration == nil || d.setting.Region != usual.Region {
+				continue
+			}
+			if region := c.LogConfiguration.Options["awslogs-region"]; region != "" {
+				d.setting.Region = region
+			}
+		}
+	}
+}
+
+// findRoles makes the tasks' roles: those of the settings, and ones without tags or
+// actions for the rest.
+func (d *definitions) findRoles() {
+	d.roles = d.setting.IdentityRoles()
+	for _, t := range d.tasks {
+		if t.def.TaskRoleARN == "" {
+			continue
+		}
+		role := iam.RoleOf(t.def.TaskRoleARN, d.setting.AWS())
+		t.def.TaskRoleARN = role.ARN()
+		if !slices.ContainsFunc(d.roles, func(r iam.Role) bool { return r.ARN() == role.ARN() }) {
+			d.roles = append(d.roles, role)
+		}
+	}
+}

@@ -1,0 +1,242 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/localecs/chaos"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
+)
+
+// Leftover is something that Consul still holds of a task.
+type Leftover struct {
+	// Token is a login token's accessor ID and Method its auth method, or Service
+	// is a service's ID, or Agent is an agent's name and State its state.
+	Token, Method, Service, Agent, State string
+	// of has the task's ID in it.
+	of string
+}
+
+// Of reports whether it belongs to the task.
+func (l Leftover) Of(taskID string) bool { return HasTask(l.of, taskID) }
+
+// String names it.
+func (l Leftover) String() string {
+	switch {
+	case l.Token != "":
+		return fmt.Sprintf("token %s of %s", l.Token, l.Method)
+	case l.Agent != "":
+		return fmt.Sprintf("agent %s, which is %s", l.Agent, l.State)
+	}
+	return "service " + l.Service
+}
+
+// Sum counts leftovers in a few words, without failed agents: these remain.
+func Sum(all []Leftover) string {
+	tokens, services, agents := 0, 0, 0
+	for _, l := range all {
+		switch {
+		case l.Token != "":
+			tokens++
+		case l.Service != "":
+			services++
+		case l.State != AgentFailed:
+			agents++
+		}
+	}
+	var parts []string
+	for _, part := range []struct {
+		n    int
+		what string
+	}{{tokens, "token"}, {services, "service"}, {agents, "agent"}} {
+		switch {
+		case part.n == 1:
+			parts = append(parts, "1 "+part.what)
+		case part.n > 1:
+			parts = append(parts, fmt.Sprintf("%d %ss", part.n, part.what))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Left lists what Consul still holds of a task: services and login tokens. An
+// empty taskID means of any task: then only the given services and methods
+// count.
+func Left(ctx context.Context, client *api.Client, taskID string, methods, services []string) ([]Leftover, error) {
+	q := consistent().WithContext(ctx)
+	var found []Leftover
+	tokens, _, err := client.ACL().TokenList(q)
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	for _, t := range tokens {
+		if slices.Contains(methods, t.AuthMethod) && HasTask(t.Description, taskID) {
+			found = append(found, Leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
+		}
+	}
+	for _, name := range services {
+		instances, _, err := client.Catalog().Service(name, "", q)
+		if err != nil {
+			return nil, fmt.Errorf("list service %s: %w", name, err)
+		}
+		for _, s := range instances {
+			if HasTask(s.ServiceID, taskID) {
+				found = append(found, Leftover{Service: s.ServiceID, of: s.ServiceID})
+			}
+		}
+	}
+	return found, nil
+}
+
+// consistent returns options for a read that waits until the server has caught up:
+// one that was killed shows its past while it starts again.
+func consistent() *api.QueryOptions { return &api.QueryOptions{RequireConsistent: true} }
+
+// HasTask reports whether a text of Consul, an ID or a token's description, belongs
+// to the task.
+func HasTask(text, taskID string) bool { return strings.Contains(text, taskID) }
+
+// States of an agent, as the server has them by gossip.
+const (
+	AgentUnknown = "unknown"
+	AgentAlive   = "alive"
+	AgentLeaving = "leaving"
+	AgentLeft    = "left"
+	AgentFailed  = "failed"
+)
+
+// Agent returns the agent at an address as the server knows it: its name and state. Of
+// several it is one that has not left. One that the server does not know is
+// AgentUnknown, and named after its address.
+func Agent(ctx context.Context, client *api.Client, address string) (Leftover, error) {
+	var members []*api.AgentMember
+	q := (&api.QueryOptions{}).WithContext(ctx)
+	if _, err := client.Raw().Query("/v1/agent/members", &members, q); err != nil {
+		return Leftover{}, fmt.Errorf("list agents: %w", err)
+	}
+	return agentAt(address, members), nil
+}
+
+func agentAt(address string, members []*api.AgentMember) Leftover {
+	found := Leftover{Agent: "at " + address, State: AgentUnknown}
+	for _, m := range members {
+		if m.Addr == address && (found.State == AgentUnknown || found.State == AgentLeft) {
+			found = Leftover{Agent: m.Name, State: stateOf(m.Status)}
+		}
+	}
+	return found
+}
+
+// stateOf returns a state by its number in the API.
+func stateOf(status int) string {
+	switch status {
+	case 1:
+		return AgentAlive
+	case 2:
+		return AgentLeaving
+	case 3:
+		return AgentLeft
+	case 4:
+		return AgentFailed
+	}
+	return AgentUnknown
+}
+
+// Look asks a server what it holds, one query at a time.
+type Look struct {
+	Client *api.Client
+	// Checks select what is looked for.
+	Checks file.Checks
+}
+
+// Wanted reports whether anything is looked for of a task, with an agent or without.
+func (l Look) Wanted(hasAgent bool) bool {
+	return len(l.Checks.NoTokensOf) > 0 || len(l.Checks.NoServices) > 0 || l.Checks.AgentsLeft && hasAgent
+}
+
+// Left returns what is left of a task, or of all when taskID is empty.
+func (l Look) Left(ctx context.Context, taskID string) ([]Leftover, error) {
+	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
+	defer cancel()
+	return Left(ctx, l.Client, taskID, l.Checks.NoTokensOf, l.Checks.NoServices)
+}
+
+// LeftBy returns what is left of a task, including its agent, if that has not left.
+func (l Look) LeftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]Leftover, error) {
+	found, err := l.Left(ctx, task.ID())
+	if err != nil || !l.Checks.AgentsLeft || !hasAgent {
+		return found, err
+	}
+	agent, err := l.Agent(ctx, task)
+	if err == nil && agent.State != AgentLeft {
+		found = append(found, agent)
+	}
+	return found, err
+}
+
+// Agent returns the state of the task's agent.
+func (l Look) Agent(ctx context.Context, task *cluster.Task) (Leftover, error) {
+	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
+	defer cancel()
+	return Agent(ctx, l.Client, task.IP())
+}
+
+// Limit returns how long something may remain of a stopped task.
+func Limit(rest []Leftover) time.Duration {
+	token := func(l Leftover) bool { return l.Token != "" }
+	failed := func(l Leftover) bool { return l.State == AgentFailed }
+	switch {
+	case len(rest) == 0 || slices.ContainsFunc(rest, token):
+		return chaos.TokenBound
+	case slices.ContainsFunc(rest, failed):
+		return chaos.AgentBound
+	}
+	return chaos.ServiceBound
+}
+
+// Still describes what remains after a time, or why that is not known.
+func Still(took time.Duration, rest []Leftover, err error) string {
+	what := joinLeftovers(rest)
+	if err != nil {
+		what = err.Error()
+	}
+	return fmt.Sprintf("still in Consul after %s: %s", took.Round(time.Second), what)
+}
+
+// Reason returns the reason that a step declares for something that remains; empty for
+// none.
+func Reason(l Leftover, leaves file.Leaves) string {
+	switch {
+	case l.Agent == "":
+		return leaves.Tokens[l.Method]
+	case l.State == AgentFailed:
+		return leaves.Agent
+	}
+	return ""
+}
+
+// splitDeclared separates what may remain from everything else.
+func splitDeclared(found []Leftover, leaves file.Leaves) (declared, rest []Leftover) {
+	for _, l := range found {
+		if Reason(l, leaves) != "" {
+			declared = append(declared, l)
+		} else {
+			rest = append(rest, l)
+		}
+	}
+	return declared, rest
+}
+
+func joinLeftovers(all []Leftover) string {
+	names := make([]string, len(all))
+	for i, l := range all {
+		names[i] = l.String()
+	}
+	return strings.Join(names, ", ")
+}
