@@ -228,15 +228,19 @@ func (j *judge) left(l Life) {
 		}
 		_, ok := excused(j.excuses, left.What, l.Task, 0, l.Stopped)
 		ok = ok || (left.What == ServiceToken || left.What == ClientToken) && j.unanswered(l)
-		// When all leave at once, no agent may remain to pass on that one left.
-		alone := l.Term >= j.seen.Healed
-		_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)
-		ok = ok || left.What == AgentFails && (away || alone || lost) || reachable > l.Term+LogOutBound
+		ok = ok || left.What == AgentFails && (away || j.leaveLost(l)) || reachable > l.Term+LogOutBound
 		if left.Gone <= by || ok || j.seen.Ended < by {
 			continue
 		}
 		j.report(NothingLeft, l.Task, by, "%s, which was stopped at %.2fs: %s", left.Name, l.Stopped.Seconds(), gone(left.Gone))
 	}
+}
+
+// leaveLost reports whether the servers may not learn that the task's agent has left.
+// When all leave at once, no agent may remain to pass that on.
+func (j *judge) leaveLost(l Life) bool {
+	_, lost := excused(j.excuses, LeaveLost, l.Task, l.Term, l.Stopped)
+	return lost || l.Term >= j.seen.Healed
 }
 
 // unanswered reports whether a login of the task may have had no answer: those at

@@ -65,25 +65,15 @@ func (f Fault) problems(w Setting) []string {
 
 func (f Fault) valueProblems(add func(string, ...any), w Setting) {
 	if p := f.Process(); p != nil {
-		if p.Task == "" {
-			add(".task: want a task")
-		}
-		containers := w.Containers[p.Task]
-		if containers == nil && p.Container == "" && f.Kill == nil {
-			add(".container: want a container")
-		}
-		if containers != nil && !slices.Contains(containers, p.Container) && (p.Container != "" || f.Kill == nil) {
-			add(".container: %q: want one of %s", p.Container, strings.Join(containers, ", "))
-		}
-	}
-	if f.OOM != nil && f.OOM.Process != "" {
-		add(".process: memory ends the whole container")
+		f.processProblems(*p, w, add)
 	}
 	switch {
 	case f.Kill != nil:
 		for _, problem := range f.Kill.Problems(w.CheckSignal) {
 			add(".%s", problem)
 		}
+	case f.OOM != nil && f.OOM.Process != "":
+		add(".process: memory ends the whole container")
 	case f.Endpoint != nil:
 		f.Endpoint.problems(add)
 	case f.Spot != nil && f.Spot.Task == "":
@@ -93,12 +83,32 @@ func (f Fault) valueProblems(add func(string, ...any), w Setting) {
 	case f.Partition != nil:
 		f.Partition.problems(add)
 	case f.Link != nil:
-		if f.Link.Task == "" {
-			add(".task: want a task")
-		}
-		if f.Link.KBits < minKBits {
-			add(".kbits: %d: want %d or more", f.Link.KBits, minKBits)
-		}
+		f.Link.problems(add)
+	}
+}
+
+// processProblems checks the target of a fault of processes. A kill may have no
+// container.
+func (f Fault) processProblems(p Process, w Setting, add func(string, ...any)) {
+	if p.Task == "" {
+		add(".task: want a task")
+	}
+	containers := w.Containers[p.Task]
+	switch {
+	case p.Container == "" && f.Kill != nil:
+	case p.Container == "" && containers == nil:
+		add(".container: want a container")
+	case containers != nil && !slices.Contains(containers, p.Container):
+		add(".container: %q: want one of %s", p.Container, strings.Join(containers, ", "))
+	}
+}
+
+func (l Link) problems(add func(string, ...any)) {
+	if l.Task == "" {
+		add(".task: want a task")
+	}
+	if l.KBits < minKBits {
+		add(".kbits: %d: want %d or more", l.KBits, minKBits)
 	}
 }
 
@@ -147,15 +157,24 @@ func (e Endpoint) problems(add func(string, ...any)) {
 	if e.Share < 0 || e.Share > 1 || e.Share != e.Share {
 		add(".share: %v: want more than 0, at most 1", e.Share)
 	}
-	set := 0
-	for _, is := range []bool{e.Slow != 0, e.Hang, e.Status != 0, e.Cut, e.Wrong != "", e.Skew != 0, e.NoTags} {
-		if is {
-			set++
-		}
-	}
-	if set != 1 {
+	if e.effects() != 1 {
 		add(": want exactly one of slow, hang, status, cut, wrong, skew, noTags")
 	}
+	e.effectProblems(add)
+}
+
+// effects counts the effects that are set.
+func (e Endpoint) effects() int {
+	n := 0
+	for _, set := range []bool{e.Slow != 0, e.Hang, e.Status != 0, e.Cut, e.Wrong != "", e.Skew != 0, e.NoTags} {
+		if set {
+			n++
+		}
+	}
+	return n
+}
+
+func (e Endpoint) effectProblems(add func(string, ...any)) {
 	if e.Slow < 0 {
 		add(".slow: %s: want how late the answer is", e.Slow)
 	}

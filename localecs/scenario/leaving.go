@@ -47,9 +47,6 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 		found, err := w.Look.LeftBy(ctx, t.Task, t.HasAgent())
 		declared, rest := splitDeclared(found, leaves)
 		switch took := time.Since(since); {
-		case err == nil && len(rest) == 0 && len(leaves.Tokens) == 0 && leaves.Agent == "":
-			w.leftNothing(name)
-			return nil
 		case err == nil && len(rest) == 0:
 			return w.reportRemaining(name, declared, leaves)
 		case ctx.Err() != nil:
@@ -83,6 +80,10 @@ func (w *Watch) leftNothing(name string) {
 // reportRemaining reports what remains as declared. All of it has to remain: a step
 // is exact.
 func (w *Watch) reportRemaining(name string, stays []Leftover, leaves file.Leaves) error {
+	if len(leaves.Tokens) == 0 && leaves.Agent == "" {
+		w.leftNothing(name)
+		return nil
+	}
 	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
 		if !slices.ContainsFunc(stays, func(l Leftover) bool { return l.Method == method }) {
 			return fmt.Errorf("no token of %s is left of it, but its step declares one: %s", method, leaves.Tokens[method])
