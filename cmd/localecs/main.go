@@ -12,11 +12,6 @@ import (
 )
 
 func main() {
-	host.Main()
-	docker.Main()
-	// The first stage of a container is this program, too.
-	if runtime.InitMain() {
-		return
-	}
+	host.Dispatch(append(docker.Roles(), runtime.Role())...)
 	os.Exit(command.Main(os.Args[1:]))
 }

@@ -30,10 +30,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	docker.Main()
-	if runtime.InitMain() {
-		return
-	}
+	host.Dispatch(append(docker.Roles(), runtime.Role())...)
 	if filepath.Base(os.Args[0]) == "helper" {
 		os.Exit(program(os.Args[1:]))
 	}

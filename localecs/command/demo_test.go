@@ -18,12 +18,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	docker.Main()
-	if runtime.InitMain() {
-		return
-	}
-	host.Main()
-	if host.Inside() { // what call started for somebody who is not root
+	host.Dispatch(append(docker.Roles(), runtime.Role())...)
+	if host.Inside() { // what call started for a user who is not root
 		os.Exit(Main(os.Args[1:]))
 	}
 	switch filepath.Base(os.Args[0]) {

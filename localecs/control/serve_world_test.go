@@ -31,9 +31,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if runtime.InitMain() {
-		return
-	}
+	host.Dispatch(runtime.Role())
 	if inside() {
 		os.Exit(insideProgram())
 	}

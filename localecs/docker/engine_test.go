@@ -22,7 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Main()
+	host.Dispatch(Roles()...)
 	roles := dockerengine.Roles()
 	roles["run"] = run
 	testkit.RunRole(roles)

@@ -7,27 +7,22 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // pausePath is the program of pause containers: this binary.
 const pausePath = "/localecs-pause"
 
-// Main turns a process that this package started into what it is meant to be, and
-// does not return then: the watcher, or a pause container's program. For any other
-// process it returns at once. It is among the first lines of main, and of TestMain
-// where containers are tested.
-func Main() {
-	switch {
-	case os.Args[0] == Argv0 && len(os.Args) == 3:
-		os.Exit(RemoveRemains(os.Args[1], os.Args[2]))
-	case os.Args[0] == pausePath:
-		pauseMain()
-	}
+// Roles are those of the processes that this package starts, for host.Dispatch: the watcher, and
+// the program of pause containers.
+func Roles() []host.Role {
+	return []host.Role{{Name: argv0Watcher, Run: removeRemains}, {Name: pausePath, Run: keepNamespaces}}
 }
 
-// pauseMain keeps namespaces open. Where containers share its pid namespace it is
+// keepNamespaces is the program of pause containers. Where containers share its pid namespace it is
 // PID 1, and reaps.
-func pauseMain() {
+func keepNamespaces([]string) int {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	children := make(chan os.Signal, 1)
 	signal.Notify(children, syscall.SIGCHLD)
@@ -38,4 +33,5 @@ func pauseMain() {
 			}
 		}
 	}
+	return 0
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// Argv0 marks a process as a watcher; it is for Main then.
-const Argv0 = "localecs-docker-watcher"
+// argv0Watcher is the name of watcher processes.
+const argv0Watcher = "localecs-docker-watcher"
 
 // Watcher is a process that outlives this one, however it ends, until it has
 // removed the containers.
@@ -35,7 +35,7 @@ type Watcher struct {
 // Watch starts a watcher of what has the label in the engine at the address.
 func Watch(address, label string) (*Watcher, error) {
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Args = []string{Argv0, address, label}
+	cmd.Args = []string{argv0Watcher, address, label}
 	cmd.Env = []string{}
 	// Ctrl-C is for this process.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -75,9 +75,13 @@ func (w *Watcher) PID() int { return w.process.Process.Pid }
 // it is killed.
 func (w *Watcher) Done() <-chan struct{} { return w.done }
 
-// Main waits for the end of the simulator, which is that of standard input, and then
-// removes what is left. It returns an exit code.
-func RemoveRemains(address, label string) int {
+// removeRemains waits for the end of the simulator, which is that of standard input, and then
+// removes what is left. Its arguments are an engine's address and a label.
+func removeRemains(args []string) int {
+	if len(args) != 2 {
+		return 1
+	}
+	address, label := args[0], args[1]
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
 	_, _ = io.Copy(io.Discard, os.Stdin)
 	api, err := client.NewClientWithOpts(client.WithHost(address), client.WithAPIVersionNegotiation())

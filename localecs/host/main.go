@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a child is called says how far it is.
+// The names of the child of Run: before and after its IDs are mapped.
 const (
 	argv0Waiting = "localecs-rootless-waiting"
 	argv0Inside  = "localecs-rootless"
@@ -24,40 +24,29 @@ const inheritFD = 4
 // selfExe is this binary, also after its file was replaced.
 const selfExe = "/proc/self/exe"
 
-// Main makes a child of Run what it is to be; in any other process it does
-// nothing. It comes before everything else in main.
-func Main() {
-	switch os.Args[0] {
-	case argv0Waiting:
-		os.Exit(wait())
-	case argv0Inside:
-		tie()
-	}
-}
-
 // Inside reports whether this process is a child of Run.
 func Inside() bool { return os.Args[0] == argv0Inside }
 
-// Inherited is the file that Run was given for this child. It was given none
-// when nothing is there.
+// Inherited returns the file that Run passed to this child, which fails at its first use if there
+// was none.
 func Inherited() *os.File {
 	unix.CloseOnExec(inheritFD)
 	return os.NewFile(inheritFD, "inherited")
 }
 
-// wait waits until this process has IDs and executes the program once more:
-// who has no user ID loses all capabilities at exec, and root gets them back.
-func wait() int {
-	if !heard() {
+// wait waits until this process has IDs and executes the program once more: a process without a
+// user ID loses all capabilities at exec, and root gets them back.
+func wait(args []string) int {
+	if !released() {
 		return 1
 	}
-	_ = syscall.Exec(selfExe, append([]string{argv0Inside}, os.Args[1:]...), syscall.Environ())
+	_ = syscall.Exec(selfExe, append([]string{argv0Inside}, args...), syscall.Environ())
 	return 1
 }
 
-// heard waits for the parent's word to go on. Without it the parent has ended,
-// or could not map and says so.
-func heard() bool {
+// released waits until the parent writes to the pipe. It is false when the parent has exited, or
+// could not map IDs, which the parent reports.
+func released() bool {
 	for {
 		n, err := unix.Read(lifeFD, make([]byte, 1))
 		if !errors.Is(err, unix.EINTR) {
@@ -66,14 +55,13 @@ func heard() bool {
 	}
 }
 
-// tie ends this process when its parent does. The wish to be killed then is for
-// one that is stopped, which hears of nothing else. It comes too late when the
-// parent has ended before, and the kernel forgets it with its thread, and when an
-// exec gives capabilities, as wait's does; so one that runs watches the pipe, too.
+// tie ends this process when its parent does. PR_SET_PDEATHSIG covers a stopped process, which
+// cannot watch the pipe. The pipe covers a parent that exited before, one whose thread ended, and
+// an exec that gains capabilities, as that of wait: after these the kernel sends no signal.
 func tie() {
 	unix.CloseOnExec(lifeFD)
 	_ = unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0)
-	if !heard() {
+	if !released() {
 		os.Exit(1)
 	}
 	go func() {

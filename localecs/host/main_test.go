@@ -16,9 +16,9 @@ import (
 )
 
 // The test binary plays the program: role run calls Run with the role that
-// follows, which begins in Main then.
+// follows, which begins in Dispatch then.
 func TestMain(m *testing.M) {
-	Main()
+	Dispatch(Role{"host-test-other", nil}, Role{"host-test-code", func(args []string) int { return len(args) }})
 	testkit.RunRole(map[string]func([]string) int{
 		testkit.UserRole: testkit.PlayUser,
 		"run":            playRun,

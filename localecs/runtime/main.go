@@ -12,28 +12,26 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// Main turns a process that the runtime started into what it is meant to be,
-// and does not return then. For any other process it returns false at once.
-// The first line of main, and of TestMain where containers are tested.
-func StageMain() bool {
-	if os.Args[0] != Argv0 {
-		return false
-	}
+// Role is that of the processes that this package starts, for host.Dispatch. The first argument,
+// if there is one, is the word of a helper; without one the process becomes a container.
+func Role() host.Role { return host.Role{Name: Argv0, Run: stage} }
+
+func stage(args []string) int {
 	runtime.LockOSThread()
 	switch {
-	case len(os.Args) > 1 && os.Args[1] == WordAnchor:
+	case len(args) > 0 && args[0] == WordAnchor:
 		anchor()
-		os.Exit(0)
-	case len(os.Args) > 1 && os.Args[1] == WordSpawner:
-		os.Exit(runSpawner())
-	case len(os.Args) > 3 && os.Args[1] == wordSupervise:
-		os.Exit(supervise(os.Args[2], os.Args[3:]))
-	default:
-		os.Exit(startContainer())
+		return 0
+	case len(args) > 0 && args[0] == WordSpawner:
+		return runSpawner()
+	case len(args) > 2 && args[0] == wordSupervise:
+		return supervise(args[1], args[2:])
 	}
-	return true
+	return startContainer()
 }
 
 // anchor is the first process of the namespace that holds all containers. It

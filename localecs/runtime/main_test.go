@@ -16,9 +16,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if InitMain() {
-		return
-	}
+	host.Dispatch(Role())
 	if filepath.Base(os.Args[0]) == "helper" {
 		os.Exit(helper(os.Args[1:]))
 	}

@@ -15,12 +15,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// InitMain turns this process into a container's first stage when it was
-// started as one, and does not return then; otherwise it returns false at
-// once. It is the first line of main, and of TestMain in packages that start
-// containers.
-func InitMain() (handled bool) { return StageMain() }
-
 // Options configure a Runtime.
 type Options struct {
 	// Images are what Pull knows, by name.

@@ -199,7 +199,7 @@ func (p *pipes) handshake(config Config) (warnings []string, err error) {
 	}
 	warnings, report, ended := ParseStatus(status)
 	if ended {
-		return nil, errors.Join(errors.New("container init exited before reporting its status: it was killed, or runtime.InitMain is not the first line of main"), writeErr)
+		return nil, errors.Join(errors.New("container init exited before reporting its status: it was killed, or host.Dispatch(runtime.Role()) is not the first line of main"), writeErr)
 	}
 	if report != nil {
 		return nil, report

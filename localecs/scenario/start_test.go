@@ -22,9 +22,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if runtime.InitMain() {
-		return
-	}
+	host.Dispatch(runtime.Role())
 	os.Exit(testkit.Main(m))
 }
 
