@@ -69,7 +69,7 @@ scenario DIR/x: steps[1]: await: within: want a duration such as 60s: every wait
       programs for a
 PROGRAM is a name on PATH or a path of this machine, host is all that it has installed; -image '*=host' is for all images`},
 		"definitions for a scenario":  {[]string{"DIR"}, given{"x.json": goodDefinition}, "there is no scenario.yaml in DIR; its task definitions run with: localecs run DIR/x.json"},
-		"a definition and a scenario": {[]string{"DIR/x", "DIR"}, given{"x": goodDefinition, "scenario.yaml": scene("")}, "DIR/x is a task definition and other arguments are not: run scenarios by themselves"},
+		"a definition and a scenario": {[]string{"DIR/x", "DIR"}, given{"x": goodDefinition, "scenario.yaml": scene("")}, "DIR/x is a task definition and other arguments are not: run scenarios separately"},
 		"missing definition":          {[]string{"DIR"}, given{"scenario.yaml": scene("")}, "read task definition: DIR/definition.json: no such file or directory"},
 		"cut definition": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": goodDefinition[:40]},
 			"task definition DIR/definition.json: line 1, column 41: unexpected end of JSON input: something is cut off, or a bracket is not closed"},
@@ -161,7 +161,7 @@ func TestBadFlagsAndDirectoriesAreRefused(t *testing.T) {
 		"flag":              {[]string{"-nosuch", "DIR"}, "localecs run: flag provided but not defined: -nosuch\n"},
 		"variable":          {[]string{"-var", "x", "DIR"}, `localecs run: invalid value "x" for flag -var: want name=value, got "x"` + "\n"},
 		"log level":         {[]string{"-log-level", "loud", "DIR"}, `localecs run: log level "loud": want TRACE, DEBUG, INFO, WARN or ERROR` + "\n"},
-		"foreign directory": {[]string{"-dir", "DIR/state", "DIR"}, `localecs run: -dir: DIR/state/s holds "thesis", which no run has made: name another directory` + "\n"},
+		"foreign directory": {[]string{"-dir", "DIR/state", "DIR"}, `localecs run: -dir: DIR/state/s contains "thesis", which is not of a run: name another directory` + "\n"},
 		"file":              {[]string{"-dir", "DIR/definition.json", "DIR"}, "localecs run: -dir: mkdir DIR/definition.json: not a directory\n"},
 	} {
 		dir := files.write(t)

@@ -29,15 +29,15 @@ type chaosFlags struct {
 func (c *chaosFlags) add(fs *flag.FlagSet) {
 	usual := usualChaos()
 	fs.Func("chaos", "run a random schedule of faults in place of the scenario's steps: `seed` is a number, or random for one that is printed", c.setSeed)
-	fs.DurationVar(&c.length, "for", usual.length, "with -chaos: how `long` faults go on")
-	fs.IntVar(&c.runs, "runs", usual.runs, "with -chaos: run so `many` seeds one after the other, beginning with that one")
-	fs.IntVar(&c.shrink, "shrink", usual.shrink, "with -chaos: run a failing seed up to so `many` times again for a shorter schedule")
+	fs.DurationVar(&c.length, "for", usual.length, "with -chaos: how `long` faults occur")
+	fs.IntVar(&c.runs, "runs", usual.runs, "with -chaos: run this `number` of seeds one after the other, starting with that one")
+	fs.IntVar(&c.shrink, "shrink", usual.shrink, "with -chaos: run a failing seed up to this `number` of times again to find a shorter schedule")
 }
 
-// usualChaos is what the flags are when they are not given.
+// usualChaos has the defaults.
 func usualChaos() chaosFlags { return chaosFlags{length: time.Minute, runs: 1, shrink: 12} }
 
-// missed reports whether there are flags that go with -chaos, and no -chaos.
+// missed reports whether flags that require -chaos were given without it.
 func (c *chaosFlags) missed() bool { return !c.given && *c != usualChaos() }
 
 // setSeed takes the value of -chaos. 0 and "random" are any.
@@ -52,8 +52,7 @@ func (c *chaosFlags) setSeed(text string) (err error) {
 	return nil
 }
 
-// first is the seed of the first run. A random one has a length that can be
-// typed.
+// first is the seed of the first run. A random one is short enough to type.
 func (c *chaosFlags) first() uint64 {
 	if c.seed != 0 {
 		return c.seed
@@ -61,23 +60,22 @@ func (c *chaosFlags) first() uint64 {
 	return rand.Uint64N(1e9) + 1
 }
 
-// maxChaos is far more than schedules are good for.
+// maxChaos limits -for.
 const maxChaos = time.Hour
 
-// chaosSetting reads what the trials take from the scenario, and looks whether
-// they can be run.
+// chaosSetting reads the scenario and checks whether it can be run.
 func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, error) {
 	switch {
 	case len(paths) != 1:
-		return nil, nil, errors.New("-chaos wants one scenario")
+		return nil, nil, errors.New("-chaos takes one scenario")
 	case f.seed != nil:
-		return nil, nil, errors.New("-chaos has a seed: leave -seed away")
+		return nil, nil, errors.New("-chaos and -seed are mutually exclusive")
 	case f.chaos.length < time.Second || f.chaos.length > maxChaos:
 		return nil, nil, fmt.Errorf("-for: %s: want 1s to %s", f.chaos.length, maxChaos)
 	case f.chaos.runs < 1 || f.chaos.shrink < 0:
 		return nil, nil, errors.New("want -runs of 1 or more and -shrink of 0 or more")
 	case f.stopOrder == bothOrders:
-		return nil, nil, errors.New("-chaos wants one -stop-order")
+		return nil, nil, errors.New("-chaos and -stop-order both are mutually exclusive")
 	}
 	values, err := f.vars.Found()
 	if err != nil {
@@ -118,7 +116,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenari
 	}
 	if f.chaos.runs > 1 {
 		if err := totals.Write(out, f.json); err != nil {
-			return context.Cause(ctx) // what out made of it
+			return context.Cause(ctx) // the write error
 		}
 	}
 	if len(totals.Violated) > 0 {
@@ -127,10 +125,10 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenari
 	return nil
 }
 
-// runSeed runs one, and when it fails again, shorter, in a directory beside.
+// runSeed runs one seed. If it fails, it looks for a shorter schedule in another directory.
 func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial, dir string, number uint64) (v scenario.Summary, err error) {
 	err = inStateDir(dir, func() error {
-		t.Options.Dir, t.Options.Attend = dir, Scenario(dir, t.Options.Log)
+		t.Options.Dir, t.Options.Attend = dir, serveScenario(dir, t.Options.Log)
 		events, err := f.quiet(&t, dir)
 		if err != nil {
 			return err
@@ -147,12 +145,12 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial,
 		v = result.Summary(number)
 		if f.chaos.runs == 1 {
 			if err := result.Report.Write(out, f.json); err != nil {
-				return context.Cause(ctx) // what out made of it
+				return context.Cause(ctx) // the write error
 			}
 		}
 		if f.chaos.runs > 1 && !f.json {
 			if _, err := io.WriteString(out, v.Line()); err != nil {
-				return context.Cause(ctx) // what out made of it
+				return context.Cause(ctx) // the write error
 			}
 		}
 		if len(v.Violations) == 0 || f.chaos.shrink == 0 {
@@ -161,18 +159,17 @@ func (f *runFlags) runSeed(ctx context.Context, out io.Writer, t scenario.Trial,
 		return inStateDir(dir+"-again", func() error { return f.shorter(ctx, t, dir+"-again", result, &v) })
 	})
 	if v.Seed != 0 && (f.chaos.runs == 1 || f.json || len(v.Violations) > 0) {
-		// What was found is said, also when the search for a shorter one was cut off.
+		// The result is written even if the search for a shorter schedule was interrupted.
 		if v.Write(out, f.json) != nil {
-			return v, context.Cause(ctx) // what out made of it
+			return v, context.Cause(ctx) // the write error
 		}
 	}
 	return v, err
 }
 
-// shorter looks for a shorter schedule, and notes the shortest so far also when it
-// was cut off.
+// shorter looks for a shorter schedule, and records the shortest so far even if it is interrupted.
 func (f *runFlags) shorter(ctx context.Context, t scenario.Trial, dir string, r *scenario.Result, v *scenario.Summary) error {
-	t.Options.Dir, t.Options.Record, t.Options.Attend = dir, nil, Scenario(dir, t.Options.Log)
+	t.Options.Dir, t.Options.Record, t.Options.Attend = dir, nil, serveScenario(dir, t.Options.Log)
 	shortest, tried := t.Shrink(ctx, r, f.chaos.shrink)
 	text, err := t.YAML(shortest)
 	v.Shortest, v.Reruns = text, tried
@@ -182,7 +179,7 @@ func (f *runFlags) shorter(ctx context.Context, t scenario.Trial, dir string, r 
 	return err
 }
 
-// quiet sends the events of one of several runs to a file among its logs.
+// quiet sends the events to a file among the logs if there are several runs.
 func (f *runFlags) quiet(t *scenario.Trial, dir string) (io.Closer, error) {
 	if f.chaos.runs == 1 {
 		return io.NopCloser(nil), nil
@@ -198,7 +195,7 @@ func (f *runFlags) quiet(t *scenario.Trial, dir string) (io.Closer, error) {
 	return events, nil
 }
 
-// inStateDir does something in a state directory of its own.
+// inStateDir calls do while it holds the state directory.
 func inStateDir(path string, do func() error) error {
 	dir, err := openStateDir(path)
 	if err != nil {

@@ -137,10 +137,10 @@ func TestChaosRefusesWhatItCannotDo(t *testing.T) {
 		"a seed that is none": {[]string{"-chaos", "x"}, "want a number from 0 to 2^64-1, or random"},
 		"too long":            {[]string{"-chaos", "1", "-for", "2h"}, "-for: 2h0m0s: want 1s to 1h0m0s"},
 		"no runs":             {[]string{"-chaos", "1", "-runs", "0"}, "want -runs of 1 or more"},
-		"both orders":         {[]string{"-chaos", "1", "-stop-order", "both"}, "-chaos wants one -stop-order"},
-		"two seeds":           {[]string{"-chaos", "1", "-seed", "2"}, "-chaos has a seed: leave -seed away"},
-		"no seed":             {[]string{"-runs", "3"}, "-for, -runs and -shrink are for -chaos"},
-		"two scenarios":       {[]string{"-chaos", "1", example("chaos")}, "-chaos wants one scenario"},
+		"both orders":         {[]string{"-chaos", "1", "-stop-order", "both"}, "-chaos and -stop-order both are mutually exclusive"},
+		"two seeds":           {[]string{"-chaos", "1", "-seed", "2"}, "-chaos and -seed are mutually exclusive"},
+		"no seed":             {[]string{"-runs", "3"}, "-for, -runs and -shrink require -chaos"},
+		"two scenarios":       {[]string{"-chaos", "1", example("chaos")}, "-chaos takes one scenario"},
 	} {
 		got := call(t, append(append(append([]string{"run"}, vars...), c.args...), example("chaos"))...)
 		if got.code != 1 || !strings.Contains(got.stderr, c.want) {

@@ -28,9 +28,9 @@ func TestContainerThatIsMeant(t *testing.T) {
 		{task("-init", "app"), "", "app", ""},
 		{task("web", "proxy"), "", "web", ""},
 		{task("web", "proxy"), "proxy", "proxy", ""},
-		{task("-web", "proxy", "log"), "", "", "web-1 has several containers: name one of them with -container: proxy, log"},
-		{task("-web"), "", "", "no container of web-1 runs: RUNNING"},
-		{task("-web", "proxy"), "web", "", "container web of web-1 does not run"},
+		{task("-web", "proxy", "log"), "", "", "web-1 has several running containers: select one with -container: proxy, log"},
+		{task("-web"), "", "", "no container of web-1 is running: RUNNING"},
+		{task("-web", "proxy"), "web", "", "container web of web-1 is not running"},
 		{task("web", "proxy"), "prxy", "", "no container prxy; did you mean proxy?"},
 	} {
 		got, err := choose(tt.task, tt.name)

@@ -31,28 +31,27 @@ func composeCommand() cli.Command {
 		Synopsis: "Write a docker compose file from task definitions",
 		Usage:    "compose [flags] [NAME=]FILE...",
 		Help: `
-Writes a file with which docker compose runs tasks of these definitions, each
-named by its family or by NAME; the same file may be given with several names.
-What a definition asks for and compose cannot do is told in a warning, and in a
-comment of the file.
+Writes a file with which docker compose runs tasks of these definitions, each named by
+its family or by NAME; a file may be given several times with different names. Settings
+that compose cannot express are reported by warnings, and in a comment of the file.
 
-A task becomes a service of its name, which has the task's network and address
-and does nothing else, and a service NAME-CONTAINER for each container in that
-network. The service endpoints, localecs endpoints, is ECS and AWS to them: task
-metadata, credentials, task protection, STS, IAM, and of the ECS API what reads
-tasks. When an essential container exits, it stops the task's other containers.
+A task becomes a service of its name, which only holds the task's network and address,
+and a service NAME-CONTAINER for each container in that network. The service endpoints,
+localecs endpoints, serves them task metadata, credentials, task protection, STS, IAM,
+and the operations of the ECS API that read tasks. When an essential container exits, it
+stops the task's other containers.
 
-Images are replaced by variables, CONSUL_IMAGE for hashicorp/consul:1.20.1, and
-LOCALECS_IMAGE for localecs; values of secrets are variables of the secrets'
-names. Ports are not published, and nothing but ECS is added: put a Consul server,
-ports and what tasks wait for into a second compose file. DOCKER_SOCKET is the
-engine's socket; CONSUL_HTTP_ADDR and CONSUL_HTTP_TOKEN are a Consul server whose
-auth methods are told where STS and IAM are.
+Images are replaced by variables, such as CONSUL_IMAGE for hashicorp/consul:1.20.1, and
+LOCALECS_IMAGE for localecs; values of secrets are variables of the secrets' names. Ports
+are not published, and there is no Consul server: put these, and dependencies of tasks,
+into a second compose file. DOCKER_SOCKET is the engine's socket; CONSUL_HTTP_ADDR and
+CONSUL_HTTP_TOKEN select a Consul server whose auth methods get the addresses of STS and
+IAM.
 
-All files are at 169.254.170.2 of one network of the engine, so one such project
-runs at a time. It needs docker-compose 1.29 or any docker compose.
+All such projects use 169.254.170.2 in one network of the engine, so only one can run at
+a time. It needs docker-compose 1.29 or any docker compose.
 
-Exit status: 0 done, 1 usage or a definition that ECS would refuse.
+Exit status: 0 done; 1 usage or a definition that ECS would refuse.
 
 Example:
   $ localecs compose -o compose.yaml -setting scenario.yaml web.json api-1=api.json api-2=api.json
@@ -60,8 +59,8 @@ Example:
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.output, "o", "", "`file` to write (default stdout); paths in it are relative to its directory")
-			fs.StringVar(&f.setting, "setting", "", "scenario `directory or file` with account, region, cluster and roles; containers see it")
-			fs.BoolVar(&f.startInterval, "start-interval", true, "check health in start periods by the usual interval, as ECS does; docker-compose 1 and engines before 25.0 do so anyhow, and refuse files that say it")
+			fs.StringVar(&f.setting, "setting", "", "scenario `directory or file` with account, region, cluster and roles; containers can read it")
+			fs.BoolVar(&f.startInterval, "start-interval", true, "check health in start periods by the regular interval, as ECS does; docker-compose 1 and engines before 25.0 always do so, and refuse files with this setting")
 		},
 		Run: f.run,
 	}
@@ -90,8 +89,8 @@ func (f *composeFlags) run(_ context.Context, inv *cli.Invocation) error {
 	return writeFile(f.output, text)
 }
 
-// writeFile replaces a file as a whole. Of what is none, /dev/stdout or a pipe, it
-// must not take the place: that is written to.
+// writeFile replaces a regular file atomically, and writes to any other, such as /dev/stdout or a
+// pipe.
 func writeFile(path string, text []byte) error {
 	st, err := os.Lstat(path)
 	if err != nil || st.Mode().IsRegular() {
@@ -105,7 +104,7 @@ func writeFile(path string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// header says where the file comes from.
+// header is the comment with the command line.
 func (f *composeFlags) header(args []string) string {
 	line := "Made by: localecs compose"
 	if f.output != "" {
@@ -118,10 +117,10 @@ func (f *composeFlags) header(args []string) string {
 		line += " -start-interval=false"
 	}
 	return line + " " + strings.Join(args, " ") + `
-Make it again when a task definition changes; put what is yours into another file.`
+Generate it again when a task definition changes; put other settings into another file.`
 }
 
-// read finds everything that is wrong with the definitions at once.
+// read reads the arguments. The error has the mistakes of all of them.
 func (f *composeFlags) read(args []string) (o compose.Options, warnings []string, err error) {
 	if len(args) == 0 {
 		return o, nil, errors.New("name a task definition: localecs compose FILE")
@@ -150,7 +149,7 @@ func (f *composeFlags) read(args []string) (o compose.Options, warnings []string
 	return o, warnings, errors.Join(errs...)
 }
 
-// settingFile is the file that a container can be given.
+// settingFile returns the setting as a file, which a container can mount.
 func settingFile(path string) (string, error) {
 	st, err := os.Stat(path)
 	if err != nil {
@@ -162,8 +161,8 @@ func settingFile(path string) (string, error) {
 	return path, nil
 }
 
-// relative is a path as seen from the output's directory. Both are made absolute
-// first: from /srv, or from ../srv, nothing relative can be told.
+// relative returns a path relative to the output's directory. Both are made absolute first, because
+// filepath.Rel cannot relate a relative path to an absolute one, or to one above the working directory.
 func (f *composeFlags) relative(path string) (string, error) {
 	if filepath.IsAbs(path) || path == "" {
 		return path, nil
@@ -179,8 +178,8 @@ func (f *composeFlags) relative(path string) (string, error) {
 	return filepath.Rel(from, to)
 }
 
-// namedTasks loads the definitions of arguments [NAME=]FILE. A file that is named
-// twice is read, and complained of, once.
+// namedTasks loads the definitions of arguments [NAME=]FILE. A file that is given twice is read, and
+// its errors are reported, once.
 func namedTasks(args []string) (tasks []compose.FileTask, warnings []string, err error) {
 	var errs []error
 	loaded := map[string]*taskdef.TaskDefinition{}

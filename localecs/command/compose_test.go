@@ -105,7 +105,7 @@ func TestBadComposeInputIsRefusedCompletely(t *testing.T) {
 		"twice":           {[]string{"compose", "DIR/good.json", "web=DIR/good.json"}, []string{"DIR/good.json: there are two tasks web; name them, NAME=FILE"}},
 		"names":           {[]string{"compose", "-o", "DIR/out.yaml", "Web=DIR/good.json", "w_=DIR/good.json"}, []string{`DIR/good.json: task name "Web": want `, `DIR/good.json: task name "w_": want `}},
 		"no setting":      {[]string{"compose", "-setting", "DIR/none", "DIR/good.json"}, []string{"-setting: stat DIR/none: no such file or directory"}},
-		"endpoints":       {[]string{"endpoints", "-setting", "DIR/none"}, []string{"read scenario: DIR/none: no such file or directory", "name a task and its definition: localecs endpoints NAME=FILE"}},
+		"endpoints":       {[]string{"endpoints", "-setting", "DIR/none"}, []string{"read scenario: DIR/none: no such file or directory", "want a task and its definition: localecs endpoints NAME=FILE"}},
 		"ready":           {[]string{"endpoints", "-ready", "-listen", "80"}, []string{`-listen "80": want host:port or :port`}},
 		"log level":       {[]string{"endpoints", "-log-level", "loud", "DIR/good.json"}, []string{"loud"}},
 		"pause something": {[]string{"pause", "now"}, []string{"now"}},

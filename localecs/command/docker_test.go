@@ -90,8 +90,8 @@ func TestDockerRuntimeRefused(t *testing.T) {
 	}{
 		{[]string{"run", "-runtime", "podman", scene}, 1, `-runtime: "podman": want process or docker`},
 		{[]string{"serve", "-runtime", "podman"}, 1, `-runtime: "podman": want process or docker`},
-		{[]string{"run", "-runtime", "docker", "-network", "host", scene}, 1, "-runtime docker: tasks have networks of their own: leave -network host out"},
-		{[]string{"serve", "-runtime", "docker", "-simulated"}, 1, "-runtime: tasks have no containers with -simulated: leave one of them out"},
+		{[]string{"run", "-runtime", "docker", "-network", "host", scene}, 1, "-runtime docker and -network host are mutually exclusive"},
+		{[]string{"serve", "-runtime", "docker", "-simulated"}, 1, "-runtime and -simulated are mutually exclusive"},
 	} {
 		if got := call(t, tt.args...); got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
 			t.Errorf("%v: %+v", tt.args, got)

@@ -38,36 +38,34 @@ type endpointsFlags struct {
 func Endpoints() cli.Command {
 	f := &endpointsFlags{}
 	return cli.Command{
-		Synopsis: "Be ECS and AWS to the containers of a docker compose project",
+		Synopsis: "Serve task metadata, credentials, STS, IAM and ECS to a compose project",
 		Usage:    "endpoints [flags] NAME=FILE...",
 		Help: `
-Serves what containers find on ECS to those of a docker compose project whose file
+Serves the endpoints of ECS to the containers of a docker compose project whose file
 localecs compose has written: task metadata, statistics, credentials and task
-protection at -listen; STS, IAM, and ListTasks and DescribeTasks of ECS, at
--aws-listen. NAME=FILE are the tasks and their definitions, as in that file, where
-this runs as the service endpoints. It asks the Docker engine, whose socket it
-needs, for the containers' states, and answers in ECS's form.
+protection at -listen; STS, IAM, and ListTasks and DescribeTasks of ECS at -aws-listen.
+NAME=FILE are the tasks and their definitions, as in that file, which runs this command
+as its service endpoints. The states of containers come from the Docker engine, whose
+socket is needed.
 
-Each start of a task's first container, NAME, is a new task with an ID of its own.
-A task is desired to be STOPPED when an essential container of it has ended, or as
-soon as the engine is asked to stop one of its containers, as docker compose stop
-does. In the first case, unless -stop-tasks=false, this stops the task's other
-containers, each after those that depend on it.
+Each start of a task's first container, NAME, is a new task with a new ID. The desired
+status of a task is STOPPED when an essential container has exited, or as soon as the
+engine is asked to stop one of its containers, as docker compose stop does. In the first
+case, unless -stop-tasks=false, this command stops the task's other containers, each after
+those that depend on it.
 
-With CONSUL_HTTP_ADDR each auth method of type aws-iam in Consul that does not know
-where STS and IAM are is told -aws-url; CONSUL_HTTP_TOKEN needs acl = "write".
+With CONSUL_HTTP_ADDR it sets -aws-url in each auth method of type aws-iam in Consul that
+has no address of STS and IAM; CONSUL_HTTP_TOKEN needs acl = "write".
 
-With -await it serves nothing, but waits until tasks can log in to Consul by these
-auth methods. With -ready it asks whether another one serves on this machine, as a
-health check.
+With -await it serves nothing, but waits until tasks can log in to Consul by these auth
+methods. With -ready it checks whether another process serves -listen, as a health check.
 
 Environment:
   DOCKER_HOST          the engine (default unix:///var/run/docker.sock)
   CONSUL_HTTP_ADDR, CONSUL_HTTP_TOKEN and others    a Consul server
 
-Exit status: 0 after TERM or Ctrl-C, and with -await and -ready when it is so; 1
-usage; 2 -ready: nobody serves; 3 the engine cannot be asked, or -await: it has not
-come true within -within.
+Exit status: 0 after TERM or Ctrl-C, and if -await or -ready succeeds; 1 usage; 2 -ready:
+-listen is not served; 3 the engine cannot be reached, or -await timed out after -within.
 
 Example, outside of the project's containers:
   $ localecs endpoints -project shop -listen 127.0.0.1:8070 -aws-listen 127.0.0.1:8071 web=web.json
@@ -83,12 +81,12 @@ func (f *endpointsFlags) declare(fs *flag.FlagSet) {
 	fs.StringVar(&f.aws, "aws-listen", fmt.Sprintf(":%d", compose.AWSPort), "`address` of STS, IAM and ECS")
 	fs.StringVar(&f.awsURL, "aws-url", fmt.Sprintf("http://%s:%d", compose.EndpointsService, compose.AWSPort), "`URL` of -aws-listen for Consul servers, without a path")
 	fs.StringVar(&f.engine, "engine", "", "`URL` of the Docker engine (default $DOCKER_HOST, or its socket)")
-	fs.StringVar(&f.project, "project", "", "`name` of the docker compose project (default the one of the container that this runs in)")
+	fs.StringVar(&f.project, "project", "", "`name` of the docker compose project (default that of the container in which this command runs)")
 	fs.StringVar(&f.setting, "setting", "", "scenario `directory or file` with account, region, cluster and roles")
-	fs.BoolVar(&f.stopsTasks, "stop-tasks", true, "stop the other containers of a task whose essential container has ended")
-	fs.StringVar(&f.await, "await", "", "wait for these auth methods, `NAME,...`, and serve nothing")
+	fs.BoolVar(&f.stopsTasks, "stop-tasks", true, "stop the other containers of a task whose essential container has exited")
+	fs.StringVar(&f.await, "await", "", "wait until logins by these auth methods work, `NAME,...`, and exit")
 	fs.DurationVar(&f.within, "within", 3*time.Minute, "how long -await waits")
-	fs.BoolVar(&f.ready, "ready", false, "ask whether -listen is served, and serve nothing")
+	fs.BoolVar(&f.ready, "ready", false, "check whether -listen is served, and exit")
 	fs.StringVar(&f.level, "log-level", "INFO", "TRACE, DEBUG, INFO, WARN or ERROR")
 	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }
@@ -107,12 +105,12 @@ func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	err := f.serve(ctx, inv)
 	if end, ok := errors.AsType[*cli.SignalError](err); ok && end != nil {
-		return nil // which is how it is to end
+		return nil // the regular end
 	}
 	return err
 }
 
-// askReady is the health check.
+// askReady implements -ready.
 func (f *endpointsFlags) askReady(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil {
@@ -126,7 +124,7 @@ func (f *endpointsFlags) askReady(ctx context.Context) error {
 	return conn.Close()
 }
 
-// awaitLogins waits until tasks can log in.
+// awaitLogins implements -await.
 func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) error {
 	client, err := consulutil.NewClient(consulutil.Options{Timeout: 10 * time.Second})
 	if err != nil {
@@ -153,7 +151,7 @@ func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) e
 			if end, ok := errors.AsType[*cli.SignalError](context.Cause(ctx)); ok {
 				return end
 			}
-			return fmt.Errorf("wait %s for logins: %s", f.within, before)
+			return fmt.Errorf("wait for logins: timed out after %s: %s", f.within, before)
 		}
 	}
 }
@@ -198,7 +196,7 @@ func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	return errors.Join(context.Cause(ctx), closeAll())
 }
 
-// read finds everything that is wrong with the command line and its files.
+// read reads the arguments and files. The error has the mistakes of all of them.
 func (f *endpointsFlags) read(inv *cli.Invocation) (*file.Scenario, []compose.Definition, error) {
 	var errs []error
 	setting := file.Default()
@@ -209,7 +207,7 @@ func (f *endpointsFlags) read(inv *cli.Invocation) (*file.Scenario, []compose.De
 		}
 	}
 	if len(inv.Args) == 0 {
-		errs = append(errs, errors.New("name a task and its definition: localecs endpoints NAME=FILE"))
+		errs = append(errs, errors.New("want a task and its definition: localecs endpoints NAME=FILE"))
 	}
 	tasks, _, err := namedTasks(inv.Args)
 	var definitions []compose.Definition
@@ -241,14 +239,14 @@ func (f *endpointsFlags) listenAll(handlers map[string]http.Handler) (closeAll f
 	return closeAll, nil
 }
 
-// Pause is `localecs pause`, which holds a task's network.
+// Pause is `localecs pause`.
 func Pause() cli.Command {
 	return cli.Command{
-		Synopsis: "Do nothing until TERM, as the container that holds a task's network",
+		Synopsis: "Pause container: hold a task's network namespace until SIGTERM",
 		Usage:    "pause",
 		Help: `
-Waits for TERM, or Ctrl-C, and does nothing else. localecs compose writes files in
-which it is a task's first container, whose network the others share.
+Waits for TERM, or Ctrl-C. In the files of localecs compose it is a task's first
+container, whose network namespace the others share.
 
 Exit status: 0 after TERM, 1 usage.
 
@@ -266,5 +264,5 @@ Example:
 	}
 }
 
-// ends are the signals that end a command.
+// endpointSignals end the commands endpoints and pause.
 func endpointSignals() []os.Signal { return []os.Signal{syscall.SIGTERM, syscall.SIGINT} }

@@ -5,8 +5,18 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
+	"os"
+	"os/signal"
 	"slices"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/control"
@@ -27,14 +37,14 @@ func execCommand() cli.Command {
 		Help: `
 Runs a command in a running container, as docker exec does: with the container's
 programs, user, environment, working directory, read-only root and network. TASK is as
-for localecs ps. Without -container it is the task's only container, or the one that is
-named like its family.
+for localecs ps. The default of -container is the task's only running container, or the
+one that is named like its family.
 
-Its output is what this command writes, and its exit status that of this command.
-SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. Standard input is empty without -i.
+Output and exit status are the command's. SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed
+on. Standard input is empty without -i.
 
-Exit status: the command's, 128+n after signal n, 127 when the container has no such
-program, 126 when it is no program, 125 when it could not be tried.
+Exit status: the command's; 128+n after signal n; 127 if the container has no such
+program; 126 if it cannot be executed; 125 after any other error.
 
 Examples:
   $ localecs exec web -- id -u
@@ -42,9 +52,9 @@ Examples:
   $ localecs exec -i web -- tee /tmp/in < file`,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
-			fs.StringVar(&f.container, "container", "", "run it in the container of that `name`")
-			fs.BoolVar(&f.input, "i", false, "pass standard input on")
-			fs.BoolVar(&f.terminal, "t", false, "give it a terminal of its own; this one has to be a terminal")
+			fs.StringVar(&f.container, "container", "", "run in the container of this `name`")
+			fs.BoolVar(&f.input, "i", false, "pass standard input")
+			fs.BoolVar(&f.terminal, "t", false, "allocate a terminal; standard input and output have to be one")
 			fs.BoolVar(&f.both, "it", false, "-i and -t")
 		},
 		Run: f.run,
@@ -56,14 +66,13 @@ func (f *execFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		inv.Args = slices.Delete(inv.Args, 1, 2)
 	}
 	if len(inv.Args) < 2 {
-		return failed(inv, "exec", runtime.CodeFailed, errors.New("want a task, and a command to run in it"))
+		return failed(inv, "exec", runtime.CodeFailed, errors.New("want a task and a command to run in it"))
 	}
 	code, err := f.attach(ctx, inv)
 	return failed(inv, "exec", code, err)
 }
 
-// failed is the end of a command whose exit status is another's: an error of its own
-// is told here.
+// failed ends a command whose exit status is another program's, and prints its own error.
 func failed(inv *cli.Invocation, command string, code int, err error) error {
 	if err != nil {
 		fmt.Fprintf(inv.Stderr, "localecs %s: %v\n", command, err)
@@ -88,7 +97,7 @@ func (f *execFlags) attach(ctx context.Context, inv *cli.Invocation) (code int, 
 		return runtime.CodeFailed, err
 	}
 	terminal := f.terminal || f.both
-	io, err := openStreams(inv, Options{Input: f.input || f.both, Terminal: terminal})
+	io, err := openStreams(inv, streamOptions{Input: f.input || f.both, Terminal: terminal})
 	if err != nil {
 		return runtime.CodeFailed, err
 	}
@@ -98,7 +107,7 @@ func (f *execFlags) attach(ctx context.Context, inv *cli.Invocation) (code int, 
 	}, io.Session)
 }
 
-// choose is the container that is meant.
+// choose returns the container of that name, or the default.
 func choose(t control.Task, name string) (string, error) {
 	var all, runs []string
 	for _, c := range t.Containers {
@@ -111,15 +120,218 @@ func choose(t control.Task, name string) (string, error) {
 	case name != "" && !slices.Contains(all, name):
 		return "", control.NoSuch("container", name, all)
 	case name != "" && !slices.Contains(runs, name):
-		return "", fmt.Errorf("container %s of %s does not run", name, t.Name)
+		return "", fmt.Errorf("container %s of %s is not running", name, t.Name)
 	case name != "":
 		return name, nil
 	case len(runs) == 0:
-		return "", fmt.Errorf("no container of %s runs: %s", t.Name, t.Status())
+		return "", fmt.Errorf("no container of %s is running: %s", t.Name, t.Status())
 	case len(runs) == 1:
 		return runs[0], nil
 	case slices.Contains(runs, t.Family):
 		return t.Family, nil
 	}
-	return "", fmt.Errorf("%s has several containers: name one of them with -container: %s", t.Name, strings.Join(runs, ", "))
+	return "", fmt.Errorf("%s has several running containers: select one with -container: %s", t.Name, strings.Join(runs, ", "))
+}
+
+// streamOptions select the streams of a process.
+type streamOptions struct {
+	// Input passes standard input through a pipe, so that this process keeps what the other does
+	// not read. Own passes standard input itself. Without either it is empty.
+	Input, Own bool
+	// Terminal allocates a terminal, and puts this one into raw mode.
+	Terminal bool
+}
+
+// streams are those of a process to run.
+type streams struct {
+	runtime.Session
+	closers []func() // called in reverse order
+}
+
+// drainLimit bounds the wait for output after the process has exited: its descendants may hold the
+// terminal open.
+const drainLimit = 300 * time.Millisecond
+
+// openStreams makes the streams, which Close releases.
+func openStreams(inv *cli.Invocation, o streamOptions) (s *streams, err error) {
+	s = &streams{}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	s.forward()
+	if o.Terminal {
+		return s, s.terminal(inv, o.Input)
+	}
+	if s.Stdin, err = s.input(inv.Stdin, o); err != nil {
+		return s, err
+	}
+	if s.Stdout, err = s.output(inv.Stdout); err != nil {
+		return s, err
+	}
+	s.Stderr, err = s.output(inv.Stderr)
+	return s, err
+}
+
+// Close releases the streams. It must be called when the process has exited.
+func (s *streams) Close() {
+	for i := len(s.closers) - 1; i >= 0; i-- {
+		s.closers[i]()
+	}
+	s.closers = nil
+}
+
+func (s *streams) later(do func()) { s.closers = append(s.closers, do) }
+
+// forward passes signals to the process.
+func (s *streams) forward() {
+	caught := make(chan os.Signal, 16)
+	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGWINCH)
+	signals, done := make(chan syscall.Signal, 16), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case c := <-caught:
+				if number, ok := c.(syscall.Signal); ok {
+					select {
+					case signals <- number:
+					default: // the process does not take them
+					}
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	s.Signals = signals
+	s.later(func() {
+		signal.Stop(caught)
+		close(done)
+	})
+}
+
+// input returns a file to read from.
+func (s *streams) input(from io.Reader, o streamOptions) (*os.File, error) {
+	if f, ok := from.(*os.File); ok && o.Own {
+		return f, nil
+	}
+	if !o.Input && !o.Own {
+		null, err := os.Open(os.DevNull)
+		if err == nil {
+			s.later(func() { null.Close() })
+		}
+		return null, err
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	go func() {
+		_, _ = io.Copy(write, from) // until the process closes its end
+		write.Close()
+	}()
+	s.later(func() { read.Close() })
+	return read, nil
+}
+
+// output returns a file to write to.
+func (s *streams) output(to io.Writer) (*os.File, error) {
+	if f, ok := to.(*os.File); ok {
+		return f, nil
+	}
+	read, write, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	var copying sync.WaitGroup
+	copying.Go(func() { _, _ = io.Copy(to, read) })
+	s.later(func() {
+		write.Close()
+		_ = read.SetReadDeadline(time.Now().Add(drainLimit))
+		copying.Wait()
+		read.Close()
+	})
+	return write, nil
+}
+
+var errNoTerminal = errors.New("-t: standard input and output must be a terminal")
+
+// terminal allocates a terminal for the process and copies between it and this one.
+func (s *streams) terminal(inv *cli.Invocation, input bool) error {
+	in, isFile := inv.Stdin.(*os.File)
+	out, isFileToo := inv.Stdout.(*os.File)
+	if !isFile || !isFileToo || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+		return errNoTerminal
+	}
+	window, theirs, err := openPTY()
+	if err != nil {
+		return fmt.Errorf("allocate a terminal: %w", err)
+	}
+	resize(window, out)
+	before, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		window.Close()
+		theirs.Close()
+		return err
+	}
+	s.Stdin, s.Stdout, s.Stderr, s.Session.Terminal = theirs, theirs, theirs, true
+	resized := make(chan os.Signal, 1)
+	signal.Notify(resized, unix.SIGWINCH)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-resized:
+				resize(window, out)
+			case <-done:
+				return
+			}
+		}
+	}()
+	if input {
+		go func() { _, _ = io.Copy(window, in) }() // until this process exits
+	}
+	var copying sync.WaitGroup
+	copying.Go(func() { _, _ = io.Copy(out, window) })
+	s.later(func() {
+		theirs.Close()
+		_ = window.SetReadDeadline(time.Now().Add(drainLimit))
+		copying.Wait()
+		window.Close()
+		signal.Stop(resized)
+		close(done)
+		_ = term.Restore(int(in.Fd()), before)
+	})
+	return nil
+}
+
+// openPTY allocates a terminal. Reads of its other side, the window, have deadlines.
+func openPTY() (window, theirs *os.File, err error) {
+	blocking, theirs, err := pty.Open()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer blocking.Close()
+	fd, err := unix.FcntlInt(blocking.Fd(), unix.F_DUPFD_CLOEXEC, 0)
+	if err == nil {
+		err = unix.SetNonblock(fd, true)
+	}
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fd), "window"), theirs, nil
+}
+
+// resize gives a window the size of a terminal, if that has one.
+func resize(window, as *os.File) {
+	width, height, err := term.GetSize(int(as.Fd()))
+	raw, noConn := window.SyscallConn()
+	if err != nil || noConn != nil {
+		return
+	}
+	_ = raw.Control(func(fd uintptr) {
+		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
+	})
 }

@@ -287,7 +287,7 @@ func TestRootlessRunLeavesNothing(t *testing.T) {
 		"SIGINT group":           "localecs run: stopped by signal interrupt",
 		"SIGTERM":                "localecs run: stopped by signal terminated",
 		"SIGKILL":                "",
-		"kill localecs-rootless": "localecs run: the process in the user namespace was ended by signal killed; nothing of it is left",
+		"kill localecs-rootless": "localecs run: the process in the user namespace was ended by signal killed; nothing of it remains",
 		"kill anchor":            "(localecs-container-init anchor), on which all containers hang, has ended",
 	} {
 		t.Run(what, func(t *testing.T) {

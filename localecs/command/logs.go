@@ -1,15 +1,19 @@
 package command
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/control"
@@ -28,18 +32,17 @@ func logsCommand() cli.Command {
 		Synopsis: "Print the output of a task's containers",
 		Usage:    "logs [flags] TASK [CONTAINER]",
 		Help: `
-Prints what a task's containers have written to their standard output and error, or
-one container. TASK is as for localecs ps; consul-server is the run's Consul server.
-Of several containers each line begins with the container's name, one container
-after the other; with -f lines come as they are written.
+Prints what a task's containers, or one of them, have written to standard output and
+error. TASK is as for localecs ps; consul-server is the run's Consul server. With several
+containers each line starts with the container's name, one container after the other;
+with -f lines come as they are written.
 
 It also works for a run that has ended: the logs stay below -dir until the next run
 there. With -f it ends when the task has stopped, or the run.
 
-There are no times of lines, since none are kept: -since and -timestamps of docker
-do not exist here.
+Logs have no timestamps, so there is no -since and no -timestamps.
 
-Exit status: 0, 1 usage or no such task, 3 no run has been there.
+Exit status: 0; 1 usage or no such task; 3 there was no run.
 
 Examples:
   $ localecs logs web
@@ -47,8 +50,8 @@ Examples:
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
-			fs.BoolVar(&f.follow, "f", false, "go on with what is written from now on, until the task has stopped")
-			fs.IntVar(&f.tail, "tail", -1, "begin with the last `N` lines of each container; negative is all")
+			fs.BoolVar(&f.follow, "f", false, "follow the output until the task has stopped")
+			fs.IntVar(&f.tail, "tail", -1, "start with the last `N` lines of each container; all if negative")
 			fs.BoolVar(&f.json, "json", false, "write each line as an object with task, container and line")
 		},
 		Run: run(f.run),
@@ -57,7 +60,7 @@ Examples:
 
 func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if len(inv.Args) < 1 || len(inv.Args) > 2 {
-		return cli.Usagef("want a task, and perhaps one of its containers")
+		return cli.Usagef("want a task and optionally one of its containers")
 	}
 	task, container := inv.Args[0], ""
 	if len(inv.Args) == 2 {
@@ -76,7 +79,7 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		files, err = former(f.dir, task)
 	}
 	if err == nil {
-		files, err = only(files, task, container)
+		files, err = ofContainer(files, container)
 	}
 	if err != nil {
 		return err
@@ -90,24 +93,24 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return p.Follow(ctx, over)
 }
 
-// present are the logs of a task of a run that goes on.
+// present returns the logs of a task of a current run.
 func present(dir string, s control.State, word string) ([]Log, error) {
 	t, err := s.One(word)
 	if err == nil {
 		return inTask(filepath.Join(dir, "logs"), t.Name)
 	}
-	if files, missing := inTask(filepath.Join(dir, "logs"), word); missing == nil { // a service's, or older than an hour
+	if files, missing := inTask(filepath.Join(dir, "logs"), word); missing == nil { // the Consul server's, or of a task that stopped over an hour ago
 		return files, nil
 	}
 	return nil, usage(err)
 }
 
-// former are the logs of a task of a run that has ended, below dir.
+// former returns the logs of a task of a run below dir that has ended.
 func former(dir, task string) ([]Log, error) {
 	dirs := []string{dir}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil, fmt.Errorf("no run has been below %s: %w", dir, err)
+		return nil, fmt.Errorf("there was no run below %s: %w", dir, err)
 	}
 	for _, e := range entries {
 		dirs = append(dirs, filepath.Join(dir, e.Name()))
@@ -124,18 +127,18 @@ func former(dir, task string) ([]Log, error) {
 	}
 	switch {
 	case len(with) > 1:
-		return nil, usage(fmt.Errorf("%d runs below %s have had a task %s: name one with -dir %s", len(with), dir, task, strings.Join(with, " or -dir ")))
+		return nil, usage(fmt.Errorf("%d runs below %s had a task %s: name one with -dir %s", len(with), dir, task, strings.Join(with, " or -dir ")))
 	case len(with) == 1:
 		return files, nil
 	case len(names) == 0:
-		return nil, fmt.Errorf("no run has been below %s", dir)
+		return nil, fmt.Errorf("there was no run below %s", dir)
 	}
 	return nil, usage(control.NoSuch("task", task, names))
 }
 
-// taskNames are the tasks that have logs.
+// taskNames returns the tasks that have logs.
 func taskNames(logs string) (names []string) {
-	entries, _ := os.ReadDir(logs) // of what does not exist there are none
+	entries, _ := os.ReadDir(logs) // none if it does not exist
 	for _, e := range entries {
 		if name, isLog := strings.CutSuffix(e.Name(), ".log"); isLog || e.IsDir() {
 			names = append(names, name)
@@ -144,7 +147,7 @@ func taskNames(logs string) (names []string) {
 	return names
 }
 
-// inTask are the logs of a task, or of a service of the network.
+// inTask returns the logs of a task, or of the Consul server.
 func inTask(logs, task string) ([]Log, error) {
 	if task != filepath.Base(task) {
 		return nil, fs.ErrNotExist
@@ -170,8 +173,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// only leaves the log of one container, if one is named.
-func only(files []Log, task, container string) ([]Log, error) {
+// ofContainer returns the log of one container, or all if none is named.
+func ofContainer(files []Log, container string) ([]Log, error) {
 	if container == "" {
 		return files, nil
 	}
@@ -185,7 +188,7 @@ func only(files []Log, task, container string) ([]Log, error) {
 	return nil, usage(control.NoSuch("container", container, names))
 }
 
-// until closes over when a task has stopped, or the run is over.
+// until closes over when a task has stopped, or the run has ended.
 func until(ctx context.Context, c *control.Client, task string) (over chan struct{}, stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	over = make(chan struct{})
@@ -198,5 +201,132 @@ func until(ctx context.Context, c *control.Client, task string) (over chan struc
 	return over, func() {
 		cancel()
 		<-over
+	}
+}
+
+// Log is the log of a container.
+type Log struct {
+	Task, Container, Path string
+}
+
+// Printer prints logs, once.
+type Printer struct {
+	Out  io.Writer
+	Logs []Log
+	// JSON writes each line as an object.
+	JSON bool
+	// Tail is the number of lines of each log to start with; all if it is negative.
+	Tail int
+
+	open []*source
+}
+
+// source is an open log.
+type source struct {
+	Log
+	file *os.File
+	rest []byte // of a line that has not ended
+}
+
+// Follow prints what the logs contain, and what is added until over is closed.
+func (p *Printer) Follow(ctx context.Context, over <-chan struct{}) error {
+	defer p.close()
+	tick := time.NewTicker(pollPeriod)
+	defer tick.Stop()
+	for last := false; ; {
+		if err := p.more(last); err != nil || last {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-over:
+			last = true
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// All prints what the logs contain.
+func (p *Printer) All() error {
+	defer p.close()
+	return p.more(true)
+}
+
+// more prints new lines. With last it includes those that have not ended.
+func (p *Printer) more(last bool) error {
+	tail := p.Tail
+	if p.open != nil {
+		tail = -1
+	}
+	for i, l := range p.Logs {
+		if i == len(p.open) {
+			file, err := os.Open(l.Path)
+			if err != nil {
+				return err
+			}
+			p.open = append(p.open, &source{Log: l, file: file})
+		}
+		if err := p.from(p.open[i], tail, last); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// from prints the last new lines of one log, all if tail is negative.
+func (p *Printer) from(s *source, tail int, last bool) error {
+	var kept [][]byte
+	for r := bufio.NewReader(s.file); ; {
+		part, err := r.ReadBytes('\n')
+		s.rest = append(s.rest, part...)
+		if err != nil && err != io.EOF {
+			return fmt.Errorf("read %s: %w", s.Path, err)
+		}
+		if err == nil || last && len(s.rest) > 0 {
+			line := bytes.TrimSuffix(s.rest, []byte("\n"))
+			s.rest = nil
+			kept = append(kept, line)
+		}
+		if tail >= 0 && len(kept) > tail {
+			kept = kept[1:]
+		}
+		if tail < 0 || err == io.EOF {
+			for _, line := range kept {
+				if err := p.line(s.Log, line); err != nil {
+					return err
+				}
+			}
+			kept = nil
+		}
+		if err == io.EOF {
+			return nil
+		}
+	}
+}
+
+func (p *Printer) line(l Log, text []byte) error {
+	if p.JSON {
+		return writeJSON(p.Out, struct {
+			Task      string `json:"task"`
+			Container string `json:"container"`
+			Line      string `json:"line"`
+		}{l.Task, l.Container, string(text)})
+	}
+	prefix := ""
+	if len(p.Logs) > 1 {
+		width := 0
+		for _, l := range p.Logs {
+			width = max(width, len(l.Container))
+		}
+		prefix = fmt.Sprintf("%-*s | ", width, l.Container)
+	}
+	_, err := fmt.Fprintf(p.Out, "%s%s\n", prefix, text)
+	return err
+}
+
+func (p *Printer) close() {
+	for _, s := range p.open {
+		s.file.Close()
 	}
 }

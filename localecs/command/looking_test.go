@@ -127,7 +127,7 @@ func TestRunIsLookedIntoFromAnotherShell(t *testing.T) {
 		t.Errorf("after stop: %+v", web)
 	}
 	_, said := l.ask(1, "wait", "-healthy", "web")
-	if want := "localecs wait: web is STOPPED (UserInitiated: Task stopped by user)\nside said last:\n  one\n  two\n  bye\n"; said != want {
+	if want := "localecs wait: web is STOPPED (UserInitiated: Task stopped by user)\nside: last output:\n  one\n  two\n  bye\n"; said != want {
 		t.Errorf("wait for what has stopped: %q", said)
 	}
 	l.says("working\n", "logs", "job") // and has its trap
@@ -165,13 +165,13 @@ func TestNamesThatThereAreNot(t *testing.T) {
 		{[]string{"ps", "wbe"}, 1, "localecs ps: no task wbe; did you mean web?\n"},
 		{[]string{"logs", "joob"}, 1, "localecs logs: no task joob; did you mean job?\n"},
 		{[]string{"logs", "web", "ap"}, 1, "localecs logs: no container ap; did you mean app?\n"},
-		{[]string{"logs"}, 1, "localecs logs: want a task, and perhaps one of its containers\n"},
+		{[]string{"logs"}, 1, "localecs logs: want a task and optionally one of its containers\n"},
 		{[]string{"stop", "jo"}, 1, "localecs stop: no task jo; did you mean job?\n"},
-		{[]string{"stop"}, 1, "localecs stop: want names of tasks, or -all\n"},
+		{[]string{"stop"}, 1, "localecs stop: want task names, or -all\n"},
 		{[]string{"wait", "-healthy", "jbo"}, 1, "localecs wait: no task jbo; did you mean job?\n"},
 		{[]string{"wait", "-healthy", "job"}, 1, "localecs wait: job has no health check: wait for -running\n"},
-		{[]string{"wait", "-steady", "web"}, 1, "localecs wait: no service web; there is none so far\n"},
-		{[]string{"wait", "-healthy", "-running", "job"}, 1, "localecs wait: -running, -healthy, -stopped, -steady and -passing: give one of them\n"},
+		{[]string{"wait", "-steady", "web"}, 1, "localecs wait: no service web; there are none yet\n"},
+		{[]string{"wait", "-healthy", "-running", "job"}, 1, "localecs wait: -running, -healthy, -stopped, -steady and -passing are mutually exclusive\n"},
 	} {
 		if _, said := l.ask(tt.code, tt.args...); said != tt.want {
 			t.Errorf("%q says %q, want %q", tt.args, said, tt.want)
@@ -186,7 +186,7 @@ func TestNamesThatThereAreNot(t *testing.T) {
 	} {
 		limit, said, want := 10*time.Millisecond, "", "so"
 		for ; said != want && limit < testkit.Patience; limit *= 4 { // within which the run has to tell how it is
-			want = fmt.Sprintf("localecs wait: not within %s; %s\n", limit, tt.want)
+			want = fmt.Sprintf("localecs wait: timed out after %s; %s\n", limit, tt.want)
 			_, said = l.ask(1, append([]string{"wait", "-timeout", limit.String()}, tt.args...)...)
 		}
 		if said != want {

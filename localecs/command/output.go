@@ -5,21 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"os/signal"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
 const (
-	// capacity is how many bytes may wait for the reader before lines are dropped.
+	// capacity is the number of bytes that are buffered before lines are dropped.
 	capacity = 1 << 20
-	// patience is how long output is waited for once the run has ended.
+	// patience bounds the wait for the reader after the end of the run.
 	patience = 2 * time.Second
 )
 
-// Watch returns a context that is canceled when out cannot be written, and the writer
-// to use in place of out.
+// Watch returns a context that is canceled when out cannot be written, and the writer to use in its
+// place.
 func Watch(ctx context.Context, out io.Writer) (context.Context, *Writer) {
 	// Otherwise the first write after "| head" would kill this process like kill -9.
 	signal.Ignore(syscall.SIGPIPE)
@@ -27,31 +33,30 @@ func Watch(ctx context.Context, out io.Writer) (context.Context, *Writer) {
 	return ctx, New(ctx, out, func(err error) { cancel(fmt.Errorf("standard output cannot be written: %w", err)) })
 }
 
-// Writer writes in a goroutine of its own. It is safe for concurrent use.
+// Writer writes in another goroutine. It is safe for concurrent use.
 type Writer struct {
 	to    io.Writer
 	ended <-chan struct{}
 	fail  func(error)
 
 	mu sync.Mutex
-	// next is what the goroutine writes next; nil when nothing waits.
+	// next is written next; nil if nothing waits.
 	next    *batch
-	writing bool // the goroutine runs
-	lost    bool // the reader has used up patience
+	writing bool // the goroutine is running
+	lost    bool // the reader did not read within patience
 	err     error
 }
 
-// batch is what is written at once.
+// batch is the text of one write.
 type batch struct {
 	text []byte
-	// dropped is how many lines came after text and were dropped; note makes a line
-	// of it.
+	// dropped is the number of lines dropped after text; note makes a line of it.
 	dropped int
 	note    func(dropped int) []byte
 	written chan struct{} // closed afterwards
 }
 
-// close puts the note about dropped lines after the text.
+// close appends the note about dropped lines.
 func (b *batch) close() {
 	if b.dropped > 0 {
 		b.text = append(b.text, b.note(b.dropped)...)
@@ -59,15 +64,14 @@ func (b *batch) close() {
 	}
 }
 
-// New returns a writer to out. It calls fail with each error of out, and waits for the
-// reader only a short time once ctx has ended.
+// New returns a writer to out. It calls fail with each error of out. After the end of ctx it waits
+// for the reader only for patience.
 func New(ctx context.Context, out io.Writer, fail func(error)) *Writer {
 	return &Writer{to: out, ended: ctx.Done(), fail: fail}
 }
 
-// Lossy returns a writer to the same output that never blocks. Lines for which there
-// is no room are dropped, and note makes the line that takes their place; without a
-// line nothing does.
+// Lossy returns a writer to the same output that never blocks. It drops lines beyond capacity, and
+// writes the line that note returns, if any, in their place.
 func (w *Writer) Lossy(note func(dropped int) []byte) io.Writer { return lossy{w, note} }
 
 type lossy struct {
@@ -133,7 +137,7 @@ func (w *Writer) await(b *batch) error {
 	return w.err
 }
 
-// batch returns the one that is written next, and has it written.
+// batch returns the batch to append to, and starts its write.
 func (w *Writer) batch() *batch {
 	if w.next == nil {
 		w.next = &batch{written: make(chan struct{})}
@@ -145,7 +149,7 @@ func (w *Writer) batch() *batch {
 	return w.next
 }
 
-// write writes batches until there is none.
+// write writes batches until none is left.
 func (w *Writer) write() {
 	for {
 		w.mu.Lock()
@@ -166,4 +170,47 @@ func (w *Writer) write() {
 		}
 		close(b.written)
 	}
+}
+
+// Stderr makes inv write and log to standard error without blocking, until restore is called, which
+// waits until everything has been written. If the reader has stopped reading, restore changes
+// nothing: further output may be lost, and does not delay the end of the process.
+func Stderr(ctx context.Context, inv *cli.Invocation, level string, json bool) (restore func(), err error) {
+	stderr, log := inv.Stderr, inv.Log
+	w := New(ctx, stderr, func(error) {}) // it cannot be reported
+	inv.Stderr = w.Lossy(func(dropped int) []byte {
+		const text = "lines were dropped, since standard error was not read in time"
+		if json {
+			return fmt.Appendf(nil, `{"@level":"warn","@message":"%s","dropped":%d}`+"\n", text, dropped)
+		}
+		return fmt.Appendf(nil, "localecs: %d %s\n", dropped, text)
+	})
+	restore = func() {
+		if w.Flush() == nil {
+			inv.Stderr, inv.Log = stderr, log
+		}
+	}
+	if err := inv.UseLogger(level, json); err != nil {
+		restore()
+		return nil, err
+	}
+	return restore, nil
+}
+
+// Append opens a file or pipe for appending lines without blocking. Errors and dropped lines are
+// logged.
+func Append(ctx context.Context, path string, log hclog.Logger) (lines io.Writer, closeFile func(), err error) {
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	w := New(ctx, file, func(err error) { log.Warn("lines were not written", logkey.Path, path, logkey.Error, err) })
+	lines = w.Lossy(func(dropped int) []byte {
+		log.Warn("lines were dropped, since the file was not read in time", logkey.Path, path, logkey.Dropped, dropped)
+		return nil
+	})
+	return lines, func() {
+		_ = w.Flush() // has been logged
+		file.Close()
+	}, nil
 }

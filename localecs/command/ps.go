@@ -27,18 +27,18 @@ func psCommand() cli.Command {
 		Synopsis: "List the tasks of a run, with their containers",
 		Usage:    "ps [flags] [TASK...]",
 		Help: `
-Lists the tasks of the localecs run or serve that goes on in the directory -dir or
-right below it, their containers, and ECS services: status, health, since when,
-exit codes, addresses. Tasks that have stopped are listed with -all, for an hour. A
-TASK is a name, an ARN, an ID or its beginning, a service or a family.
+Lists the tasks of the running localecs run or serve in -dir or right below it, their
+containers, and ECS services: status, health, age, exit codes and addresses. -all adds
+tasks that stopped within the last hour. A TASK is a name, an ARN, an ID or a prefix of
+one, a service or a family.
 
-With -json it is one object with name, command, version, directory, tasks,
+With -json the output is one object with name, command, version, directory, tasks,
 services, planned and consul. A task has name, id, taskArn, taskDefinitionArn,
 family, cluster, service, lastStatus, desiredStatus, healthStatus, address,
-startedAt, stoppedAt, stopCode, stoppedReason and containers, in the words of the
+startedAt, stoppedAt, stopCode, stoppedReason and containers, with the values of the
 ECS API; a container without a health check has no healthStatus.
 
-Exit status: 0, 1 usage or no such task, 3 nothing runs there.
+Exit status: 0; 1 usage or no such task; 3 no run.
 
 Examples:
   $ localecs ps
@@ -47,9 +47,9 @@ Examples:
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
-			fs.BoolVar(&f.all, "all", false, "list tasks that have stopped, too")
+			fs.BoolVar(&f.all, "all", false, "list stopped tasks, too")
 			fs.BoolVar(&f.json, "json", false, "write one JSON object")
-			fs.BoolVar(&f.quiet, "q", false, "write IDs of tasks only")
+			fs.BoolVar(&f.quiet, "q", false, "write task IDs only")
 		},
 		Run: run(f.run),
 	}
@@ -57,7 +57,7 @@ Examples:
 
 func (f *psFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.json && f.quiet {
-		return cli.Usagef("-q and -json: give one of them")
+		return cli.Usagef("-q and -json are mutually exclusive")
 	}
 	_, s, err := f.now(ctx)
 	if err != nil {
@@ -81,18 +81,18 @@ func (f *psFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return err
 }
 
-// chosen are the tasks to list.
+// chosen returns the tasks to list.
 func (f *psFlags) chosen(s control.State, words []string) ([]control.Task, error) {
 	tasks := s.Tasks
 	if len(words) > 0 {
 		tasks = nil
-		for _, word := range words {
-			found := s.Named(word)
-			if len(found) == 0 {
-				return nil, s.Unknown(word)
-			}
-			tasks = append(tasks, found...)
+	}
+	for _, word := range words {
+		found := s.Named(word)
+		if len(found) == 0 {
+			return nil, s.Unknown(word)
 		}
+		tasks = append(tasks, found...)
 	}
 	if f.all {
 		return tasks, nil
@@ -100,7 +100,7 @@ func (f *psFlags) chosen(s control.State, words []string) ([]control.Task, error
 	return slices.DeleteFunc(tasks, control.Task.Stopped), nil
 }
 
-// table shows tasks and services to people.
+// table formats tasks and services.
 func table(s control.State, now time.Time) []byte {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 8, 2, ' ', 0)
@@ -121,14 +121,14 @@ func table(s control.State, now time.Time) []byte {
 	}
 	w.Flush()
 	if len(s.Tasks) == 0 {
-		fmt.Fprintf(&b, "no task runs at present; localecs ps -all lists those that have stopped\n")
+		fmt.Fprintf(&b, "no task is running; localecs ps -all lists stopped tasks\n")
 	}
 	return unpadded(b.Bytes())
 }
 
 func row(w io.Writer, cells ...string) { fmt.Fprintln(w, strings.Join(cells, "\t")) }
 
-// unpadded takes blanks off the ends of lines.
+// unpadded removes spaces at the ends of lines.
 func unpadded(text []byte) []byte {
 	lines := bytes.Split(text, []byte("\n"))
 	for i := range lines {
@@ -137,11 +137,11 @@ func unpadded(text []byte) []byte {
 	return bytes.Join(lines, []byte("\n"))
 }
 
-// since is how long ago something ended, else began.
-func since(began, ended, now time.Time) string {
+// since is the time since something ended, else since it started.
+func since(started, ended, now time.Time) string {
 	at := ended
 	if at.IsZero() {
-		at = began
+		at = started
 	}
 	if at.IsZero() {
 		return ""

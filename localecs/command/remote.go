@@ -7,33 +7,38 @@ import (
 	"flag"
 	"io"
 	"os"
+	"sync"
 	"syscall"
 
+	"github.com/hashicorp/go-hclog"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// Commands are the commands by name.
+// Commands returns the commands about a run that goes on, by name.
 func Commands() map[string]cli.Command {
 	return map[string]cli.Command{"ps": psCommand(), "logs": logsCommand(), "wait": waitCommand(), "stop": stopCommand(), "exec": execCommand(), "visit": visitCommand()}
 }
 
-// defaultDir is -dir of localecs run.
-const defaultDir = ".localecs"
+// runsDir is where `localecs run` keeps its runs by default.
+const runsDir = ".localecs"
 
-// place says which run is meant.
+// place selects a run by its directory.
 type place struct{ dir string }
 
 func (p *place) add(fs *flag.FlagSet) {
-	fs.StringVar(&p.dir, "dir", defaultDir, "`directory` of the run, or the one above it: -dir of localecs run or serve")
+	fs.StringVar(&p.dir, "dir", runsDir, "`directory` of the run, or the one above it: -dir of localecs run or serve")
 }
 
-// dial finds the run.
 func (p *place) dial(ctx context.Context) (*control.Client, error) {
 	return control.Dial(ctx, p.dir, cli.Version())
 }
 
-// now finds the run and asks it how it is.
+// now finds the run and reads its state.
 func (p *place) now(ctx context.Context) (*control.Client, control.State, error) {
 	c, err := p.dial(ctx)
 	if err != nil {
@@ -43,32 +48,31 @@ func (p *place) now(ctx context.Context) (*control.Client, control.State, error)
 	return c, s, err
 }
 
-// run is what all commands have: Ctrl-C ends them, and errors are for people.
+// run wraps a command: signals end it, and errors are printed as text.
 func run(do func(context.Context, *cli.Invocation) error) func(context.Context, *cli.Invocation) error {
 	return func(ctx context.Context, inv *cli.Invocation) error {
 		ctx, stop := cli.SignalContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		err := do(ctx, inv)
 		if end, ok := errors.AsType[*cli.SignalError](err); ok {
-			return &cli.ExitError{Code: signalled(end.Signal)}
+			return &cli.ExitError{Code: signalCode(end.Signal)}
 		}
-		if code := (*cli.ExitError)(nil); err == nil || errors.As(err, &code) {
+		if _, ok := errors.AsType[*cli.ExitError](err); err == nil || ok {
 			return err
 		}
 		return &cli.Plain{Err: err}
 	}
 }
 
-// signalled is the code of a command that a signal has ended, as shells have it.
-func signalled(s os.Signal) int {
-	number, ok := s.(syscall.Signal)
-	if !ok {
-		return cli.ExitUnknown
+// signalCode is the exit code of a command that a signal ended, as in shells.
+func signalCode(s os.Signal) int {
+	if number, ok := s.(syscall.Signal); ok {
+		return 128 + int(number)
 	}
-	return 128 + int(number)
+	return cli.ExitUnknown
 }
 
-// usage makes an error one of usage.
+// usage turns an error into one of usage.
 func usage(err error) error {
 	if err == nil {
 		return nil
@@ -77,3 +81,55 @@ func usage(err error) error {
 }
 
 func writeJSON(out io.Writer, v any) error { return json.NewEncoder(out).Encode(v) }
+
+// serveScenario returns scenario.Options.Attend of a run in dir: it serves the control socket.
+func serveScenario(dir string, log hclog.Logger) func(*scenario.LiveRun) (stop func()) {
+	return func(l *scenario.LiveRun) func() {
+		consul := func() *control.Consul {
+			address, token, passing, ok := l.Consul()
+			if !ok {
+				return nil
+			}
+			return &control.Consul{Address: address, Token: token, Passing: passing}
+		}
+		return serve(control.ServerOptions{Command: "run", Name: l.Name(), Directory: dir, World: &control.RegionWorld{
+			Region: l.Region(), MayEnd: l.MayEnd, Planned: l.Planned, OnEnd: l.End, Consul: consul,
+		}}, log)
+	}
+}
+
+// serveRegion serves the control socket of a region without a run, that of the command. end is
+// called when all tasks have stopped on request. stop must be called when nothing runs any more.
+func serveRegion(command string, r *cluster.Region, dir string, end func(), log hclog.Logger) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var draining sync.WaitGroup
+	drain := sync.OnceFunc(func() {
+		draining.Go(func() {
+			if err := r.Drain(ctx, "localecs stop -all"); err != nil && ctx.Err() == nil {
+				log.Warn("tasks were not stopped in order", logkey.Error, err)
+			}
+			end()
+		})
+	})
+	closeSocket := serve(control.ServerOptions{Command: command, Name: command, Directory: dir, World: &control.RegionWorld{Region: r, OnEnd: drain}}, log)
+	return func() {
+		cancel()
+		draining.Wait()
+		closeSocket()
+	}
+}
+
+// serve serves a control socket until stop. Without one the run goes on.
+func serve(o control.ServerOptions, log hclog.Logger) (stop func()) {
+	o.Version = cli.Version()
+	s, err := control.Serve(o)
+	if err != nil {
+		log.Warn("localecs ps, logs -f, wait, exec and stop cannot reach this run", logkey.Error, err)
+		return func() {}
+	}
+	return func() {
+		if err := s.Close(); err != nil {
+			log.Warn("last state of the run was not written, or its control socket was not removed", logkey.Error, err)
+		}
+	}
+}

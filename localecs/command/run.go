@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strconv"
 	"syscall"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // runFlags are the flags of `localecs run`.
@@ -36,41 +38,40 @@ type runFlags struct {
 }
 
 const runHelp = `
-Runs task definitions as ECS would, side by side, until all tasks have ended. Images
-are programs of this machine: -image says which, and everything that is missing is
-named at once, with its flag; localecs.yaml beside a definition says the same without
-flags. What containers write is on stdout, with their names before it. Ctrl-C stops
-the tasks in ECS's order, a second one at once. There is no Consul server: that takes
-a scenario.
+Runs task definitions as ECS would, side by side, until all tasks have stopped. Images
+are programs of this machine: -image or a file localecs.yaml beside the definition names
+them, and one error lists everything that is missing, with its flag. The output of
+containers is on stdout, after their names. Ctrl-C stops the tasks in ECS's order, a
+second one at once. There is no Consul server: that takes a scenario.
 
 Or runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and the
-tasks as ECS would, each task in a network namespace of its own, carries out the
+tasks as ECS would, each task in its own network namespace, carries out the
 steps and judges the checks. Progress goes to stdout, one line per event; each
 container's output goes to a file below -dir, and at the end a page that shows the run,
 timeline.html, beside the logs. On a terminal a block
-below the events shows how everything is now; in a pipe a line every 10 s of
-silence says what is waited for. NO_COLOR is honoured. With -json each event is an
+below the events shows the current state; in a pipe, after 10 s without events, a line
+reports what the run waits for. NO_COLOR is honoured. With -json each event is an
 object with time, seconds, scenario, kind, text and what belongs to the kind
 (step, task, container, status, detail ...), and the last one is the report;
 docs/localecs/reference.md has the table.
 
 Several scenarios run one after the other, and a summary comes last. Mistakes in
-any of them are told before the first begins.
+any of them are reported before the first starts.
 
 Programs named ${consul} and ${envoy} in the scenario come from -var, else from
 .tools/bin, else from PATH; ${bin} is the directory of this program.
 
-On a host that cannot give network namespaces, -network host makes all tasks
-share the host's network. Warnings say what tasks lose by it; the scenario's
-subnet has to be in 127.0.0.0/8, and a port can be had by one task.
+On a host without network namespaces, -network host makes all tasks share the host's
+network. Warnings list what tasks lose by it; the scenario's subnet has to be in
+127.0.0.0/8, and only one task can use a port.
 
 With -runtime docker the same tasks run in containers of a Docker engine; an image
-that the scenario does not define is the engine's, pulled when it has none. Network,
+that the scenario does not define is the engine's, which pulls it if needed. Network,
 metadata, credentials and faults are the same. It needs root on the engine's host.
 
-Needs Linux. Without root it runs in a user namespace; containers have users of
-their own then only with newuidmap, newgidmap and a range in /etc/subuid and
-/etc/subgid. Whatever it starts ends with it, also after kill -9. Ctrl-C ends
+Needs Linux. Without root it runs in a user namespace; containers have
+other users then only with newuidmap, newgidmap and a range in /etc/subuid and
+/etc/subgid. Everything it starts ends with it, also after kill -9. Ctrl-C ends
 a scenario at once, without an orderly stop and without a verdict.
 
 With -chaos a random schedule of faults takes the place of the steps: all tasks
@@ -99,15 +100,15 @@ func runCommand() cli.Command {
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")
-			fs.Var(&f.mode, "progress", "how to show progress: `mode` is live (a block below the events says how everything is now), plain (events only) or auto: live on a terminal")
+			fs.Var(&f.mode, "progress", "progress `mode`: live (events, and the current state below them), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
-			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
 			f.runtime.Add(fs)
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			f.chaos.add(fs)
 			f.tasks.Add(fs)
-			fs.BoolVar(&f.check, "check", false, "say what is wrong or missing, and run nothing")
-			fs.Func("seed", "replace the scenarios' seed, which draws the requests that faults strike, by `number`", f.takeSeed)
+			fs.BoolVar(&f.check, "check", false, "validate and exit")
+			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
 		Removed: map[string]string{"picture": "timeline.html beside the logs shows the run"},
@@ -126,10 +127,10 @@ func (f *runFlags) takeSeed(text string) error {
 
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.json && f.mode == live {
-		return cli.Usagef("-progress live is for people, -json for machines: give one of them")
+		return cli.Usagef("-progress live and -json are mutually exclusive")
 	}
 	if f.chaos.missed() {
-		return cli.Usagef("-for, -runs and -shrink are for -chaos: give its seed, or random")
+		return cli.Usagef("-for, -runs and -shrink require -chaos")
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
@@ -189,7 +190,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	}
 	if len(jobs) > 1 {
 		if err := scenario.WriteSummary(out, f.json, outcomes); err != nil {
-			return context.Cause(ctx) // what out made of it
+			return context.Cause(ctx) // the write error
 		}
 	}
 	if code := scenario.Code(outcomes); code != cli.ExitOK {
@@ -198,15 +199,15 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	return nil
 }
 
-// ready says what preparing has found, and whether there is something to run here:
-// not when it failed, was all that was asked for, or another process has run it.
+// ready prints warnings, and reports whether there is something to run here: not after an error,
+// with -check, or if a child in a user namespace has run it.
 func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goOn bool, _ error) {
 	if err == nil && !f.check {
 		if done, err := WithoutRoot(inv, f.network, f.docker, nil); done || err != nil {
-			return false, err // the run inside has given the warnings
+			return false, err // the child has printed the warnings
 		}
 	}
-	f.warn(inv, "task definition has a doubtful setting", warnings)
+	f.warn(inv, "task definition warning", warnings)
 	if _, missing := errors.AsType[*host.MissingError](err); missing {
 		return false, err
 	}
@@ -214,7 +215,7 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goO
 		return false, &cli.UsageError{Err: err}
 	}
 	if !f.check {
-		f.warn(inv, "tasks have less than on ECS", f.network.Lost())
+		f.warn(inv, "not available in this network mode", f.network.Lost())
 	}
 	return !f.check, nil
 }
@@ -228,18 +229,18 @@ func ends() []os.Signal {
 	return list
 }
 
-// runJobs runs one after the other and writes each report. The error ends all
-// of them; of several, one that cannot be run does not.
+// runJobs runs one job after the other and writes each report. A job that cannot be run is an error
+// if it is the only one.
 func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow scenario.Progress) ([]scenario.Outcome, error) {
 	var outcomes []scenario.Outcome
 	for _, j := range jobs {
-		r, err := Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: Scenario(j.dir.Name(), inv.Log), Log: inv.Log})
+		r, err := Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: serveScenario(j.dir.Name(), inv.Log), Log: inv.Log})
 		switch {
 		case err != nil && (len(jobs) == 1 || ctx.Err() != nil):
 			return nil, err
 		case err == nil:
 			if err := r.Write(out, f.json); err != nil {
-				return nil, context.Cause(ctx) // what out made of it
+				return nil, context.Cause(ctx) // the write error
 			}
 		}
 		outcomes = append(outcomes, scenario.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
@@ -247,7 +248,7 @@ func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job,
 	return outcomes, nil
 }
 
-// warn says what is accepted and perhaps not meant. message is for a log.
+// warn prints warnings, or logs them with the message.
 func (f *runFlags) warn(inv *cli.Invocation, message string, warnings []string) {
 	warn(inv, "run", f.json, message, warnings)
 }
@@ -259,6 +260,101 @@ func warn(inv *cli.Invocation, command string, json bool, message string, warnin
 			inv.Log.Warn(message, logkey.Reason, w)
 		case inv.Log.IsWarn():
 			fmt.Fprintf(inv.Stderr, "localecs %s: warning: %s\n", command, w)
+		}
+	}
+}
+
+// job is a run of a scenario.
+type job struct {
+	plan  *scenario.Plan
+	order string   // stopOrder
+	dir   *os.File // its state directory, locked
+}
+
+// bothOrders is the -stop-order that runs each scenario twice.
+const bothOrders = "both"
+
+// jobs reads and checks all scenarios. The error has the mistakes of all of them.
+func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err error) {
+	if len(paths) == 0 {
+		return nil, nil, errors.New("want task definitions, or a scenario directory or file")
+	}
+	orders, err := f.orders()
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := f.vars.Found()
+	if err != nil {
+		return nil, nil, err
+	}
+	var errs []error
+	named := map[string]string{}
+	for _, path := range paths {
+		scene, plan, more, err := f.load(path, values)
+		warnings = append(warnings, more...)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if other, taken := named[scene.Name]; taken {
+			errs = append(errs, fmt.Errorf("%s and %s are both named %s: one would overwrite the other's logs", other, path, scene.Name))
+		}
+		named[scene.Name] = path
+		for _, order := range orders {
+			if order == "" {
+				order = scene.StopOrder
+			}
+			jobs = append(jobs, job{plan: plan, order: order})
+		}
+	}
+	return jobs, warnings, errors.Join(errs...)
+}
+
+func (f *runFlags) load(path string, values map[string]string) (*file.Scenario, *scenario.Plan, []string, error) {
+	scene, err := file.Load(path)
+	if err != nil {
+		return nil, nil, nil, Hint(path, err)
+	}
+	plan, warnings, err := scenario.Prepare(scene, values, f.network)
+	if err == nil && f.docker == "" { // the engine may have other images
+		warnings = append(warnings, plan.MissingImages()...)
+	}
+	return scene, plan, warnings, err
+}
+
+// orders are the stop orders to run each scenario with; "" is its own.
+func (f *runFlags) orders() ([]string, error) {
+	switch f.stopOrder {
+	case "", file.StopReverse, file.StopAtOnce:
+		return []string{f.stopOrder}, nil
+	case bothOrders:
+		return []string{file.StopReverse, file.StopAtOnce}, nil
+	}
+	return nil, fmt.Errorf("-stop-order: %q: want %s, %s or %s", f.stopOrder, file.StopReverse, file.StopAtOnce, bothOrders)
+}
+
+// claim opens the directory of each job, or none. The logs of the last run stay until this one can
+// start.
+func (f *runFlags) claim(jobs []job) error {
+	for i, j := range jobs {
+		name := j.plan.Name()
+		if f.stopOrder == bothOrders {
+			name += "-" + j.order
+		}
+		dir, err := openStateDir(filepath.Join(f.dir, name))
+		if err != nil {
+			closeAll(jobs)
+			return err
+		}
+		jobs[i].dir = dir
+	}
+	return nil
+}
+
+func closeAll(jobs []job) {
+	for _, j := range jobs {
+		if j.dir != nil {
+			j.dir.Close()
 		}
 	}
 }

@@ -15,7 +15,7 @@ func schemaCommand() cli.Command {
 		Usage:    "schema",
 		Help: `
 Prints the JSON Schema (2020-12) of scenario files, with which editors check them
-and complete keys. localecs run says more about what is wrong with one.
+and complete keys. localecs run -check reports more mistakes.
 
 Examples:
   $ localecs schema > scenario.schema.json

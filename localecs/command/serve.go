@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/control"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 	"github.com/meshtask/consul-ecs/localecs/host"
@@ -49,35 +50,34 @@ func serveCommand() cli.Command {
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
 		Help: `
-Starts an empty cluster "default" and serves the ECS API in front of it, services
-and their deployments included, and STS and IAM. On stdout are the exports with which the aws command line and AWS's SDKs
-call it; on stderr is a line for each new version of a task. Tasks run as with
-localecs run: as processes of this machine, each task in a network of its own.
+Starts an empty cluster "default" and serves its ECS API, including services and their
+deployments, with STS and IAM. Exports for the aws command line and AWS's SDKs are on
+stdout, and a line for each new version of a task on stderr. Tasks run as with localecs
+run: as processes of this machine, each task in its own network.
 
-What an image runs is in a scenario file, of which -images takes images, roles,
-secrets, account, region and subnet. A task with another image stops with
-CannotPullContainerError.
+A scenario file defines the images: -images takes its images, roles, secrets, account,
+region and subnet. A task with another image stops with CannotPullContainerError.
 
-Who can call the API runs programs here, so -listen takes loopback addresses only,
+A caller of the API can run programs here, so -listen takes loopback addresses only,
 and calls are signed with keys that change with each start.
 
 AWS's throttling is on; -throttle=false turns it off. AWS's answers are
-eventually consistent: -lag new=1s,eni=2s,tags=3s,lists=5s,counts=5s makes new
-tasks and services be MISSING for 1 s, interfaces and tags come later, and lists and
-the numbers of tasks that services show be 5 s old.
+eventually consistent: with -lag new=1s,eni=2s,tags=3s,lists=5s,counts=5s new tasks and
+services are MISSING for 1 s, interfaces and tags appear later, and lists and the task
+counts of services are 5 s old.
 
 With -simulated tasks have no processes: they go through the statuses, versions,
-interfaces and times of real ones, services and deployments included. That needs
-no privileges and no images, and tens of thousands of tasks are no burden; -timing
-says how long their steps take. A container runs until it is stopped, or exits
-with 0 where others wait for it to COMPLETE or SUCCEED; its variable
-LOCALECS_SIMULATE, in its definition or an override, has it do something else:
+interfaces and times of real ones, including services and deployments. That needs no
+privileges and no images, and scales to tens of thousands of tasks; -timing sets the
+time of their steps. A container runs until it is stopped, or exits with 0 if others
+wait for it to COMPLETE or SUCCEED; its variable LOCALECS_SIMULATE, in its definition or
+an override, changes that:
 exit=3,after=10s   unhealthy=30s   stop=5s   stop=never   start=REASON
 
-Ctrl-C ends all tasks at once, without an orderly stop, and leaves nothing but
-logs, and in state.json how the tasks were.
+Ctrl-C ends all tasks at once, without an orderly stop, and leaves logs, and the last
+state of the tasks in state.json.
 
-Exit status: 0 after Ctrl-C or SIGTERM, 1 usage, 3 it could not be served.
+Exit status: 0 after Ctrl-C or SIGTERM; 1 usage; 3 it could not be served.
 
 Example:
   $ localecs serve -images examples/hello-mesh > exports &
@@ -85,17 +85,17 @@ Example:
   $ aws ecs list-clusters`,
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.listen, "listen", "127.0.0.1:0", "loopback `address` of the API; port 0 is any that is free")
-			fs.StringVar(&f.images, "images", "", "scenario `directory or file` that says which programs the images run")
+			fs.StringVar(&f.images, "images", "", "scenario `directory or file` that defines the images")
 			fs.StringVar(&f.dir, "dir", filepath.Join(".localecs", "serve"), "`directory` for logs and volumes; it is emptied first, and one localecs at a time may use it")
 			fs.StringVar(&f.events, "events", "", "append each new version of a task to a `file`, as the object that EventBridge delivers, one a line")
 			fs.BoolVar(&f.json, "json", false, "write the exports as one JSON object, and logs as JSON")
 			fs.BoolVar(&f.throttle, "throttle", true, "throttle calls as AWS does")
-			fs.Var(&f.lag, "lag", "how late answers are, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s")
+			fs.Var(&f.lag, "lag", "delay of answers, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
-			fs.TextVar(&f.network, "network", network.AWSVPC, "`how` tasks are connected: awsvpc, each by a network of its own, or host, all by this host's")
+			fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
 			f.runtime.Add(fs)
-			fs.BoolVar(&f.simulated, "simulated", false, "have tasks without processes")
-			fs.Var(&f.timing, "timing", "how long the steps of simulated tasks take, `attach=D,pull=D,start=D,stop=D,detach=D`")
+			fs.BoolVar(&f.simulated, "simulated", false, "simulate tasks without processes")
+			fs.Var(&f.timing, "timing", "time of the steps of simulated tasks, `attach=D,pull=D,start=D,stop=D,detach=D`")
 			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
 		},
 		Run: f.run,
@@ -124,22 +124,22 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	var verdict *cli.ExitError
 	switch {
 	case errors.As(err, &end):
-		return nil // which is how it is to end
+		return nil // the regular end
 	case err == nil || f.json || errors.As(err, &verdict):
 		return err
 	}
 	return &cli.Plain{Err: err}
 }
 
-// agree refuses flags that are for tasks of the other kind.
+// agree refuses flags that are for the other kind of tasks.
 func (f *serveFlags) agree() error {
 	switch {
 	case !f.simulated && f.timing != Usual():
-		return cli.Usagef("-timing: it is for tasks without processes: add -simulated, or leave it out")
+		return cli.Usagef("-timing requires -simulated")
 	case !f.simulated:
 		return nil
 	case f.network != network.AWSVPC:
-		return cli.Usagef("-network: tasks have no network with -simulated: leave one of them out")
+		return cli.Usagef("-network and -simulated are mutually exclusive")
 	}
 	return f.runtime.Simulated()
 }
@@ -183,7 +183,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	return f.until(ctx, inv, options)
 }
 
-// until serves until the context ends, or no task can run any more.
+// until serves until the context ends or no task can run any more.
 func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options control.APIOptions) error {
 	ctx, out := Watch(ctx, inv.Stdout)
 	server, err := control.Open(options)
@@ -193,7 +193,7 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options con
 	ended, end := context.WithCancel(ctx)
 	defer end()
 	if r := server.Region(); r != nil {
-		defer Region("serve", "serve", r, options.Cluster.Dir, end, inv.Log)()
+		defer serveRegion("serve", r, options.Cluster.Dir, end, inv.Log)()
 	}
 	if err := f.print(out, server.Exports()); err != nil {
 		return errors.Join(err, server.Close())
@@ -205,21 +205,21 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options con
 		err = server.Err()
 	}
 	if closeErr := server.Close(); closeErr != nil {
-		return fmt.Errorf("give back what the cluster held: %w", closeErr)
+		return fmt.Errorf("release the cluster: %w", closeErr)
 	}
 	return err
 }
 
-// choose decides what tasks are: processes, which need a directory, or nothing.
+// choose sets up tasks without processes, or the directory of tasks with processes.
 func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeState func() error, err error) {
 	if f.simulated {
 		o.Simulated = &f.timing.Timing
-		if o.Cluster.Subnet == file.Default().Subnet { // which is for few
+		if o.Cluster.Subnet == file.Default().Subnet { // too small
 			o.Cluster.Subnet = simulated.DefaultSubnet
 		}
 		return func() error { return nil }, nil
 	}
-	warn(inv, "serve", f.json, "tasks have less than on ECS", f.network.Lost())
+	warn(inv, "serve", f.json, "not available in this network mode", f.network.Lost())
 	dir, err := openStateDir(f.dir)
 	if err != nil {
 		return nil, err
@@ -228,7 +228,7 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeSt
 	return dir.Close, nil
 }
 
-// prepare reads what tasks are made of.
+// prepare reads the setting and its images.
 func (f *serveFlags) prepare() (*file.Scenario, map[string]runtime.Image, error) {
 	setting := file.Default()
 	if f.network == network.Host {
@@ -241,15 +241,15 @@ func (f *serveFlags) prepare() (*file.Scenario, map[string]runtime.Image, error)
 		}
 	}
 	values, err := f.vars.Found()
-	if err != nil || f.simulated { // which run nothing
+	if err != nil || f.simulated { // without images
 		return setting, nil, err
 	}
 	images, err := setting.HostImages(values)
 	return setting, images, errors.Join(f.network.CheckSubnet(setting.Subnet), err)
 }
 
-// open listens in the host's network: a process in a user namespace has another
-// one, and gets what listens from the process that made it.
+// open listens in the host's network: a process in a user namespace has another one, and inherits the
+// listener from its parent.
 func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool, err error) {
 	if f.simulated {
 		listener, err = net.Listen("tcp", f.listen)
@@ -279,8 +279,8 @@ func (f *serveFlags) open(inv *cli.Invocation) (listener net.Listener, done bool
 	return listener, done, err
 }
 
-// observer writes new versions of tasks to stderr, and to the file of -events. It does
-// not block.
+// observer returns a function that writes new versions of tasks to stderr and to the file of
+// -events without blocking.
 func (f *serveFlags) observer(ctx context.Context, inv *cli.Invocation) (observe func(shapes.Task, time.Time), closeFile func(), err error) {
 	events, closeFile := io.Discard, func() {}
 	if f.events != "" {
@@ -301,7 +301,7 @@ func (f *serveFlags) observer(ctx context.Context, inv *cli.Invocation) (observe
 	}, closeFile, nil
 }
 
-// eventLine is a new version of a task for people.
+// eventLine formats a new version of a task.
 func eventLine(t shapes.Task, at time.Time) string {
 	definition := t.TaskDefinitionARN[strings.LastIndex(t.TaskDefinitionARN, "/")+1:]
 	id := t.TaskARN[strings.LastIndex(t.TaskARN, "/")+1:]
@@ -330,4 +330,67 @@ func (f *serveFlags) print(out io.Writer, variables []control.Variable) error {
 	}
 	_, err := io.WriteString(out, text)
 	return err
+}
+
+// Lag is the value of -lag.
+type Lag struct{ controlplane.Lag }
+
+// String implements flag.Value.
+func (l *Lag) String() string { return "" }
+
+// Set implements flag.Value.
+func (l *Lag) Set(s string) error {
+	return setDurations(s, []duration{{"new", &l.New}, {"eni", &l.Interface}, {"tags", &l.Tags}, {"lists", &l.Lists}, {"counts", &l.Counts}})
+}
+
+// Timing is the value of -timing.
+type Timing struct{ simulated.Timing }
+
+// Usual is long enough to see the statuses of tasks.
+func Usual() Timing {
+	return Timing{simulated.Timing{Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second}}
+}
+
+func (t *Timing) parts() []duration {
+	return []duration{{"attach", &t.Attach}, {"pull", &t.Pull}, {"start", &t.Start}, {"stop", &t.Stop}, {"detach", &t.Detach}}
+}
+
+// String implements flag.Value.
+func (t *Timing) String() string {
+	var parts []string
+	for _, d := range t.parts() {
+		parts = append(parts, d.name+"="+d.to.String())
+	}
+	return strings.Join(parts, ",")
+}
+
+// Set implements flag.Value.
+func (t *Timing) Set(s string) error { return setDurations(s, t.parts()) }
+
+// duration is one part of a flag that has several.
+type duration struct {
+	name string
+	to   *time.Duration
+}
+
+// setDurations reads name=D,name=D. Other durations keep their values.
+func setDurations(s string, known []duration) error {
+	want := []string{}
+	byName := map[string]*time.Duration{}
+	for _, d := range known {
+		want, byName[d.name] = append(want, d.name+"=D"), d.to
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, _ := strings.Cut(part, "=")
+		to := byName[name]
+		if to == nil {
+			return fmt.Errorf("want %s or some of them, got %q", strings.Join(want, ","), part)
+		}
+		d, err := time.ParseDuration(value)
+		if err != nil || d < 0 {
+			return fmt.Errorf("%s: want a duration such as 2s, got %q", name, value)
+		}
+		*to = d
+	}
+	return nil
 }

@@ -214,14 +214,14 @@ func TestServeSimulated(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
-		`-listen: "0.0.0.0:0": want a loopback address such as 127.0.0.1:0: who may call the API runs programs here`: {"-listen", "0.0.0.0:0"},
-		"there is no scenario.yaml in testdata":                                       {"-images", "testdata"},
-		`want new=D,eni=D,tags=D,lists=D,counts=D or some of them, got "x=1s"`:        {"-lag", "new=1s,x=1s"},
-		`eni: want a duration such as 2s, got "soon"`:                                 {"-lag", "eni=soon"},
-		"want attach=D,pull=D,start=D,stop=D,detach=D or some of them, got \"x=1s\"":  {"-simulated", "-timing", "x=1s"},
-		"-timing: it is for tasks without processes: add -simulated, or leave it out": {"-timing", "stop=1s"},
-		"-network: tasks have no network with -simulated: leave one of them out":      {"-simulated", "-network", "host"},
-		"unexpected argument": {"more"},
+		`-listen: "0.0.0.0:0": want a loopback address such as 127.0.0.1:0: a caller of the API can run programs here`: {"-listen", "0.0.0.0:0"},
+		"there is no scenario.yaml in testdata":                                      {"-images", "testdata"},
+		`want new=D,eni=D,tags=D,lists=D,counts=D or some of them, got "x=1s"`:       {"-lag", "new=1s,x=1s"},
+		`eni: want a duration such as 2s, got "soon"`:                                {"-lag", "eni=soon"},
+		"want attach=D,pull=D,start=D,stop=D,detach=D or some of them, got \"x=1s\"": {"-simulated", "-timing", "x=1s"},
+		"-timing requires -simulated":                                                {"-timing", "stop=1s"},
+		"-network and -simulated are mutually exclusive":                             {"-simulated", "-network", "host"},
+		"unexpected argument":                                                        {"more"},
 	} {
 		r := call(t, append([]string{"serve"}, args...)...)
 		if r.code != 1 || r.stdout != "" || !strings.Contains(r.stderr, want) {

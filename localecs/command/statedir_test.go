@@ -56,8 +56,8 @@ func TestStateDirRefusesWhatIsNotItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		named:                     `holds "control", which no run has made`,
-		dir:                       `holds "file", which no run has made`,
+		named:                     `contains "control", which is not of a run`,
+		dir:                       `contains "file", which is not of a run`,
 		file:                      "-dir: mkdir " + file + ": not a directory",
 		filepath.Join(file, "x"):  "-dir: mkdir " + file + ": not a directory",
 		"/proc/nothing/can/be/it": "-dir: mkdir /proc/nothing",

@@ -22,19 +22,19 @@ func stopCommand() cli.Command {
 		Synopsis: "Stop tasks in ECS's order, or end a run",
 		Usage:    "stop [flags] TASK... | stop [flags] -all",
 		Help: `
-Asks tasks to stop, as aws ecs stop-task does, and waits until they have: containers
-get their stop signals in reverse dependsOn order, and are killed when their
-stopTimeout is over. A service replaces a task of its own. To a scenario it is no
-surprise that such a task ends, but what it awaits of the task will not come.
+Stops tasks, as aws ecs stop-task does, and waits for them: containers get their stop
+signals in reverse dependsOn order, and are killed after their stopTimeout. A service
+replaces a task that was stopped. A scenario accepts that such a task ends, but steps
+that wait for it fail.
 
-With -all all services are deleted and all tasks stopped in that order, and then
-the run ends: localecs run of a scenario with exit status 3, since nothing was judged,
-of task definitions as when they end by themselves, localecs serve with 0.
+With -all it deletes all services, stops all tasks in that order, and then ends the
+run: localecs run of a scenario with exit status 3, since nothing was judged; of task
+definitions with the status of the tasks; localecs serve with 0.
 
 With -json the tasks are on stdout as in localecs ps -json.
 
-Exit status: 0 they have stopped, 1 usage or no such task, 3 nothing runs there, or
-the run was killed meanwhile.
+Exit status: 0 the tasks have stopped; 1 usage or no such task; 3 no run, or the run was
+killed.
 
 Example:
   $ localecs stop web
@@ -42,7 +42,7 @@ Example:
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
-			fs.BoolVar(&f.all, "all", false, "stop all tasks, and then the run")
+			fs.BoolVar(&f.all, "all", false, "stop all tasks, then end the run")
 			fs.BoolVar(&f.json, "json", false, "write the tasks as one JSON object when they have stopped")
 		},
 		Run: run(f.run),
@@ -51,7 +51,7 @@ Example:
 
 func (f *stopFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.all != (len(inv.Args) == 0) {
-		return cli.Usagef("want names of tasks, or -all")
+		return cli.Usagef("want task names, or -all")
 	}
 	client, s, err := f.now(ctx)
 	if err != nil {
@@ -80,8 +80,7 @@ func (f *stopFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return f.write(inv, last)
 }
 
-// await waits until the tasks have stopped; all, and the run, when there are no
-// IDs.
+// await waits until the tasks with these IDs have stopped, or with -all until the run has ended.
 func (f *stopFlags) await(ctx context.Context, client *control.Client, ids []string) (last control.State, err error) {
 	err = client.Watch(ctx, func(s control.State) bool {
 		last = s
@@ -91,7 +90,7 @@ func (f *stopFlags) await(ctx context.Context, client *control.Client, ids []str
 		return !f.all && len(left) == 0
 	})
 	if errors.Is(err, control.ErrGone) {
-		return last, fmt.Errorf("%w before all was stopped in order", err)
+		return last, fmt.Errorf("%w before all tasks were stopped in order", err)
 	}
 	if !f.all {
 		last.Tasks = slices.DeleteFunc(last.Tasks, func(t control.Task) bool { return !slices.Contains(ids, t.ID) })
@@ -99,7 +98,7 @@ func (f *stopFlags) await(ctx context.Context, client *control.Client, ids []str
 	return last, err
 }
 
-// write says what has stopped, as docker stop does.
+// write prints the names of the tasks, as docker stop does.
 func (f *stopFlags) write(inv *cli.Invocation, s control.State) error {
 	if f.json {
 		return writeJSON(inv.Stdout, s)

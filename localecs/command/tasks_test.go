@@ -83,7 +83,7 @@ func TestTaskDefinitionsRunAlone(t *testing.T) {
 	}{
 		"a good end":     {"echo done", nil, 0, "job: all essential containers ended well in ", ""},
 		"a bad end":      {"exit 7", nil, 2, "job: FAILED: job exited with 7", ""},
-		"stopped":        {patient, []syscall.Signal{syscall.SIGINT}, 0, "job: all essential containers ended well in ", "localecs run: stopping the tasks as ECS does; once more kills everything at once\n"},
+		"stopped":        {patient, []syscall.Signal{syscall.SIGINT}, 0, "job: all essential containers ended well in ", "localecs run: stopping the tasks as ECS does; a second signal kills everything at once\n"},
 		"stopped by CI":  {patient, []syscall.Signal{syscall.SIGTERM}, 0, "job: all essential containers ended well in ", "localecs run: stopping the tasks as ECS does"},
 		"stopped, twice": {`trap 'sleep 1; echo deaf' TERM; echo ready; while :; do sleep 0.1; done`, []syscall.Signal{syscall.SIGINT, syscall.SIGINT}, 3, "", "localecs run: stopped by signal interrupt\n"},
 	} {

@@ -3,13 +3,18 @@ package command
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
@@ -34,9 +39,8 @@ func (m *mode) Set(s string) error {
 	return nil
 }
 
-// follower returns what shows the run on out, which replaces inv.Stdout. On a terminal
-// the log goes through it until stop is called; elsewhere neither events nor the log
-// wait for a reader.
+// follower returns the Progress that shows the run on out, which replaces inv.Stdout. On a terminal
+// the log goes through it until stop is called; elsewhere events and log do not block.
 func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Writer) (p scenario.Progress, stop func(), err error) {
 	terminal, is := Of(inv.Stdout)
 	known := !slices.Contains([]string{"", "dumb"}, inv.Getenv("TERM"))
@@ -77,7 +81,7 @@ func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Write
 	}, nil
 }
 
-// onSuspend clears the screen before Ctrl-Z stops us.
+// onSuspend clears the screen before Ctrl-Z stops this process.
 func onSuspend(screen *scenario.Live) (stop func()) {
 	if signal.Ignored(syscall.SIGTSTP) {
 		return func() {}
@@ -86,11 +90,39 @@ func onSuspend(screen *scenario.Live) (stop func()) {
 	signal.Notify(suspended, syscall.SIGTSTP)
 	go func() {
 		for range suspended {
-			screen.Aside(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) // cannot fail: it is our own
+			screen.Aside(func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) }) // cannot fail for this process
 		}
 	}()
 	return func() {
 		signal.Stop(suspended)
 		close(suspended)
 	}
+}
+
+// Of returns w as a file, and reports whether it is a terminal.
+func Of(w io.Writer) (f *os.File, is bool) {
+	f, ok := w.(*os.File)
+	return f, ok && term.IsTerminal(int(f.Fd()))
+}
+
+// usualWidth and usualHeight are used for terminals of unknown size.
+const usualWidth, usualHeight = 80, 24
+
+// Size returns the terminal's size, and reports whether this process is in its foreground.
+func Size(f *os.File) (width, height int, foreground bool) {
+	if f == nil {
+		return usualWidth, usualHeight, true
+	}
+	width, height, err := term.GetSize(int(f.Fd()))
+	if err != nil || width <= 0 || height <= 0 {
+		width, height = usualWidth, usualHeight
+	}
+	ours := unix.Getpgrp()
+	if host.Inside() { // the shell has started the parent
+		ours, _ = unix.Getpgid(os.Getppid()) // an error means that the parent has exited
+	}
+	// It fails for a terminal that does not control this session, which has no background.
+	// Group 0 is in another pid namespace.
+	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
+	return width, height, err != nil || group == 0 || group == ours
 }

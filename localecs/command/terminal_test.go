@@ -104,7 +104,7 @@ func TestProgressFlagRefusesNonsense(t *testing.T) {
 	t.Parallel()
 	for want, args := range map[string][]string{
 		`invalid value "on" for flag -progress: want auto, live, plain`: {"-progress", "on", "x"},
-		"-progress live is for people, -json for machines":              {"-progress", "live", "-json", "x"},
+		"-progress live and -json are mutually exclusive":               {"-progress", "live", "-json", "x"},
 	} {
 		if got := call(t, append([]string{"run"}, args...)...); got.code != cli.ExitUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%v: exit %d, %s, want %q", args, got.code, got.stderr, want)

@@ -11,9 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// runsDir is where `localecs run` keeps its runs by default.
-const runsDir = ".localecs"
-
 func timelineCommand() cli.Command {
 	var page string
 	return cli.Command{

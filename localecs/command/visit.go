@@ -25,25 +25,25 @@ func visitCommand() cli.Command {
 		Usage:    "visit [flags] [--] COMMAND [ARGUMENT...]",
 		Help: `
 Runs a program of this machine, with its files, working directory, environment and
-standard streams, where it reaches the tasks of a run: in the cluster's network, with an
-address of its own. There these names are known, for tasks that run:
+standard streams, in the network of a run's cluster, with an address there. These names
+are resolved there, for running tasks:
 
   web                      a task, a family or an ECS service of the run's cluster
   web.CLUSTER.local        the same of any cluster
   ip-10-42-0-4.ec2.internal
 
-Of a service it is those tasks whose essential containers pass their health checks.
+A service resolves to those tasks whose essential containers pass their health checks.
 
 The environment has AWS_ENDPOINT_URL_ECS, _STS and _IAM, AWS_ACCESS_KEY_ID,
 AWS_SECRET_ACCESS_KEY, AWS_REGION and AWS_DEFAULT_REGION of the run, and, where it has a
-Consul server, CONSUL_HTTP_ADDR and CONSUL_HTTP_TOKEN, which may do everything. Proxies
-are taken out of it. Nothing outside of the cluster is reached, 127.0.0.1 of this machine
-neither, except with -network host.
+Consul server, CONSUL_HTTP_ADDR and CONSUL_HTTP_TOKEN, which has all permissions. Proxy
+variables are removed. Nothing outside of the cluster can be reached, including 127.0.0.1
+of this machine, except with -network host.
 
-SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. When the run ends, it is killed.
+SIGINT, SIGTERM, SIGHUP and SIGQUIT are passed on. The program is killed when the run ends.
 
-Exit status: the program's, 128+n after signal n, 127 when there is no such program,
-126 when it is no program, 125 when it could not be tried.
+Exit status: the program's; 128+n after signal n; 127 if there is no such program; 126 if
+it cannot be executed; 125 after any other error.
 
 Examples:
   $ localecs visit -- curl -fsS http://web:8080/
@@ -75,7 +75,7 @@ func (f *visitFlags) visit(ctx context.Context, inv *cli.Invocation) (code int, 
 	if err != nil {
 		return runtime.CodeFailed, err
 	}
-	io, err := openStreams(inv, Options{Own: true})
+	io, err := openStreams(inv, streamOptions{Own: true})
 	if err != nil {
 		return runtime.CodeFailed, err
 	}
@@ -85,7 +85,7 @@ func (f *visitFlags) visit(ctx context.Context, inv *cli.Invocation) (code int, 
 	}, io.Session)
 }
 
-// program finds a program as a shell does.
+// program finds a program as shells do.
 func program(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if errors.Is(err, exec.ErrNotFound) {
@@ -97,7 +97,7 @@ func program(name string) (string, error) {
 	return filepath.Abs(path)
 }
 
-// umask is that of this process.
+// umask returns that of this process.
 func umask() int {
 	mask := unix.Umask(0o077)
 	unix.Umask(mask)

@@ -61,11 +61,11 @@ func TestExecRunsAsTheContainerDoes(t *testing.T) {
 		{[]string{"-i", "job", "sh", "-c", "exit 3"}, strings.Repeat("more than a pipe holds\n", 10000), 3, "", ""},
 		{[]string{"job", "nosuch"}, "", 127, "", "localecs exec: exec: \"nosuch\": executable file not found in $PATH\n"},
 		{[]string{"job", "/bin"}, "", 126, "", "localecs exec: exec: \"/bin\": stat /bin: is a directory\n"},
-		{[]string{"web", "id"}, "", 125, "", "localecs exec: web has several containers: name one of them with -container: app, side\n"},
+		{[]string{"web", "id"}, "", 125, "", "localecs exec: web has several running containers: select one with -container: app, side\n"},
 		{[]string{"-container", "ap", "web", "id"}, "", 125, "", "localecs exec: no container ap; did you mean app?\n"},
 		{[]string{"jab", "id"}, "", 125, "", "localecs exec: no task jab; did you mean job?\n"},
-		{[]string{"-it", "job", "sh"}, "", 125, "", "localecs exec: -t: standard input and output have to be a terminal\n"},
-		{[]string{"job"}, "", 125, "", "localecs exec: want a task, and a command to run in it\n"},
+		{[]string{"-it", "job", "sh"}, "", 125, "", "localecs exec: -t: standard input and output must be a terminal\n"},
+		{[]string{"job"}, "", 125, "", "localecs exec: want a task and a command to run in it\n"},
 	} {
 		if strings.HasSuffix(tt.stdout, "internal\n") {
 			tt.stdout = strings.Replace(tt.stdout, "10-42-0-4", strings.ReplaceAll(l.state("web").Tasks[0].Address, ".", "-"), 1)
@@ -276,7 +276,7 @@ func TestRootlessRunIsLookedInto(t *testing.T) {
 	l.ask(0, "wait", "-running", "job")
 	d.state = l.dir
 	got := d.asUser(t, "ps")
-	if want := "localecs ps: the run in " + filepath.Join(l.dir, "looking") + " is another user's: be that user (uid 0)\n"; got.code != 3 || got.stderr != want {
+	if want := "localecs ps: the run in " + filepath.Join(l.dir, "looking") + " belongs to another user (uid 0)\n"; got.code != 3 || got.stderr != want {
 		t.Errorf("a run of root's: %+v, want %s", got, want)
 	}
 }

@@ -13,7 +13,7 @@ import (
 )
 
 // A run that is over before it was found once is not waited for.
-func TestWaitIsToldOfARunThatWasTooShort(t *testing.T) {
+func TestWaitReadsTheLastStateOfAShortRun(t *testing.T) {
 	t.Parallel()
 	top := t.TempDir()
 	file := filepath.Join(top, "job", control.EndFile)
@@ -44,7 +44,7 @@ func TestWaitIsToldOfARunThatWasTooShort(t *testing.T) {
 	}{
 		{[]string{"job"}, 0, "3\n", ""},
 		{[]string{"-healthy", "job"}, 1, "", "localecs wait: the run has ended; job is STOPPED"},
-		{[]string{"other"}, 1, "", "localecs wait: the run has ended; no task other; there is job"},
+		{[]string{"other"}, 1, "", "localecs wait: the run has ended; no task other; want one of job"},
 	} {
 		code, stdout, stderr := call(c.args...)
 		if code != c.code || stdout != c.stdout || !strings.HasPrefix(stderr, c.stderr) {
@@ -52,7 +52,7 @@ func TestWaitIsToldOfARunThatWasTooShort(t *testing.T) {
 		}
 	}
 	end(time.Now().Add(-time.Hour)) // another one may be about to begin
-	if code, stdout, stderr := call("-timeout", "300ms", "job"); code != 1 || stdout != "" || !strings.HasPrefix(stderr, "localecs wait: not within 300ms: nothing runs below ") || !strings.HasSuffix(stderr, "; the run in /gone/job had ended before the wait began\n") {
+	if code, stdout, stderr := call("-timeout", "300ms", "job"); code != 1 || stdout != "" || !strings.HasPrefix(stderr, "localecs wait: timed out after 300ms: nothing runs below ") || !strings.HasSuffix(stderr, "; the run in /gone/job had ended before the wait started\n") {
 		t.Errorf("a run of an hour ago: exit code %d, %q, %q", code, stdout, stderr)
 	}
 }

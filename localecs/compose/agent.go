@@ -21,9 +21,9 @@ type Engine interface {
 }
 
 const (
-	// period is how old the state may be when the engine tells of no change.
+	// period is the maximum age of the state without events from the engine.
 	period = time.Second
-	// renewal is how long before its end a key is replaced.
+	// renewal is the time before expiry at which a key is replaced.
 	renewal = time.Hour
 )
 
@@ -34,11 +34,11 @@ type Agent struct {
 	store  *iam.Store
 	log    hclog.Logger
 	wake   chan struct{}
-	// stopsTasks says that tasks whose essential container has ended are stopped.
+	// stopsTasks is set if tasks whose essential container has exited are stopped.
 	stopsTasks bool
 
-	// updating is held from a look at the engine until the state has it: an older
-	// look must not come after a newer one.
+	// updating is held from reading the engine until the state is updated: an older reading must
+	// not replace a newer one.
 	updating sync.Mutex
 
 	mu sync.Mutex
@@ -55,9 +55,8 @@ type grant struct {
 	expires    time.Time
 }
 
-// New makes the agent, which stops tasks or leaves that to others. Definitions name
-// their roles by ARN; those that the store has not are put into it, without tags or
-// rights.
+// NewAgent returns an agent. Definitions name their roles by ARN; roles that are not in the store are
+// added to it, without tags or permissions.
 func NewAgent(e Engine, state *State, store *iam.Store, stopsTasks bool, log hclog.Logger) *Agent {
 	return &Agent{
 		engine: e, state: state, store: store, stopsTasks: stopsTasks, log: log, wake: make(chan struct{}, 1),
@@ -75,7 +74,7 @@ func (a *Agent) Run(ctx context.Context) {
 		if err := a.Update(ctx); err != nil && ctx.Err() == nil {
 			problem = err.Error()
 		}
-		if problem != before && problem != "" { // once, and the state stays as it was
+		if problem != before && problem != "" { // logged once; the state is kept
 			a.log.Warn("project cannot be read", logkey.Error, problem)
 		}
 		before = problem
@@ -92,7 +91,7 @@ func (a *Agent) Run(ctx context.Context) {
 	a.stops.Wait()
 }
 
-// watch wakes Run at each change. Without the engine's word each second must do.
+// watch wakes Run at each change. Without events from the engine Run polls.
 func (a *Agent) watch(ctx context.Context) {
 	for ctx.Err() == nil {
 		err := a.engine.Watch(ctx, func(asked *Asked) {
@@ -104,7 +103,7 @@ func (a *Agent) watch(ctx context.Context) {
 			default:
 			}
 		})
-		a.log.Debug("engine tells of no changes", logkey.Error, err)
+		a.log.Debug("engine event stream ended", logkey.Error, err)
 		select {
 		case <-time.After(period):
 		case <-ctx.Done():
@@ -112,7 +111,7 @@ func (a *Agent) watch(ctx context.Context) {
 	}
 }
 
-// Update looks at the engine now.
+// Update reads the engine.
 func (a *Agent) Update(ctx context.Context) error {
 	a.updating.Lock()
 	defer a.updating.Unlock()
@@ -122,12 +121,12 @@ func (a *Agent) Update(ctx context.Context) error {
 	}
 	now := time.Now()
 	for _, t := range a.state.Update(containers, now) {
-		a.log.Info("task began", logkey.TaskID, t.ID, logkey.ServiceName, t.Name)
+		a.log.Info("task started", logkey.TaskID, t.ID, logkey.ServiceName, t.Name)
 	}
 	return a.issue(now)
 }
 
-// issue gives credentials to the tasks that have a role, and new ones in time.
+// issue issues credentials to tasks with a role, and renews them before they expire.
 func (a *Agent) issue(now time.Time) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -159,7 +158,7 @@ func (a *Agent) issue(now time.Time) error {
 	return nil
 }
 
-// credentials is the ID in the store of a task's credentials.
+// credentials returns the ID of a task's credentials in the store.
 func (a *Agent) credentials(taskName string) (string, bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -167,7 +166,7 @@ func (a *Agent) credentials(taskName string) (string, bool) {
 	return g.id, ok
 }
 
-// stop asks the engine to stop what ECS would stop now.
+// stop asks the engine to stop the containers that ECS would stop now.
 func (a *Agent) stop(ctx context.Context) {
 	for _, id := range a.state.ToStop() {
 		a.mu.Lock()
@@ -177,7 +176,7 @@ func (a *Agent) stop(ctx context.Context) {
 		if busy {
 			continue
 		}
-		a.log.Info("stopping a container of a task whose essential container has ended", logkey.Container, id[:min(len(id), 12)])
+		a.log.Info("stopping a container of a task whose essential container exited", logkey.Container, id[:min(len(id), 12)])
 		a.stops.Go(func() {
 			if err := a.engine.Stop(ctx, id); err != nil && ctx.Err() == nil {
 				a.log.Warn("container was not stopped", logkey.Container, id, logkey.Error, err)

@@ -9,13 +9,13 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// Operations are what the ECS API can tell of a project: its tasks, and those
-// before them for an hour. All others are unknown.
+// Operations returns the operations of the ECS API that a project has. They return its tasks, and
+// former ones for an hour.
 func (s *State) Operations() map[string]controlplane.Operation {
 	return map[string]controlplane.Operation{"ListTasks": controlplane.Op(s.listTasks), "DescribeTasks": controlplane.Op(s.describeTasks)}
 }
 
-// all are the tasks of now and of the last hour.
+// all returns the current tasks and those of the last hour.
 func (s *State) all() []Task {
 	now := s.Tasks()
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (t Task) shape(account shapes.Account, tags bool) shapes.Task {
 	return out
 }
 
-// lastStatus is the API's word for a task that metadata has as NONE.
+// lastStatus is the task's status in the API, which has no NONE.
 func lastStatus(v scheduler.View) string {
 	if v.KnownStatus == scheduler.StatusNone {
 		return "PENDING"

@@ -18,8 +18,7 @@ const (
 	completed = "service_completed_successfully"
 )
 
-// holder is the service that has the task's network, and what else its
-// containers share.
+// holder returns the service that holds the task's network and other shared namespaces.
 func (b *builder) holder(t FileTask) Service {
 	s := Service{
 		Image: simulatorImage, Entrypoint: []string{"/bin/localecs"}, Command: []string{"pause"},
@@ -27,7 +26,7 @@ func (b *builder) holder(t FileTask) Service {
 		DependsOn: map[string]Dependency{EndpointsService: {healthy}},
 		Labels:    map[string]string{TaskLabel: t.Name},
 		Sysctls:   map[string]string{},
-		Init:      t.Definition.PIDMode == "task", // a process must reap the others' orphans
+		Init:      t.Definition.PIDMode == "task", // it reaps orphans of the other containers
 	}
 	if t.Definition.IPCMode == "task" {
 		s.IPC = "shareable"
@@ -42,10 +41,10 @@ func (b *builder) holder(t FileTask) Service {
 	return s
 }
 
-// ofNetwork reports whether a setting is the network namespace's.
+// ofNetwork reports whether a setting is one of the network namespace.
 func ofNetwork(ctl taskdef.SystemControl) bool { return strings.HasPrefix(ctl.Namespace, "net.") }
 
-// container is the service of one container.
+// container returns the service of one container.
 func (b *builder) container(t FileTask, c taskdef.Container) Service {
 	s := Service{
 		Image:       "${" + b.images[c.Image] + ":-" + escape(c.Image) + "}",
@@ -75,7 +74,7 @@ func (b *builder) container(t FileTask, c taskdef.Container) Service {
 	if c.RestartPolicy != nil && c.RestartPolicy.Enabled {
 		s.Restart = "unless-stopped"
 	}
-	for _, u := range c.Ulimits { // Fargate's own may be more than the engine can give
+	for _, u := range c.Ulimits { // without Fargate's defaults, which the engine may refuse
 		s.Ulimits[u.Name] = Ulimit{u.SoftLimit, u.HardLimit}
 	}
 	for _, ctl := range c.SystemControls {
@@ -133,7 +132,7 @@ func linux(s *Service, l *taskdef.LinuxParameters) {
 	}
 }
 
-// dependencies are the container's, and that it shares its task's network.
+// dependencies returns the container's, and that on the holder of its network.
 func dependencies(t FileTask, c taskdef.Container) map[string]Dependency {
 	conditions := map[string]string{
 		taskdef.ConditionStart: started, taskdef.ConditionHealthy: healthy,
@@ -146,7 +145,7 @@ func dependencies(t FileTask, c taskdef.Container) map[string]Dependency {
 	return all
 }
 
-// mounts are the container's; of two at one path the last one counts.
+// mounts returns the container's mounts. The last one at a path counts.
 func mounts(t FileTask, c taskdef.Container) []string {
 	sources := map[string]string{}
 	for _, v := range t.Definition.Volumes {
@@ -170,7 +169,7 @@ func mounts(t FileTask, c taskdef.Container) []string {
 	return list
 }
 
-// healthCheck has ECS's defaults written out, where docker has others.
+// healthCheck writes ECS's defaults explicitly, since docker's differ.
 func (b *builder) healthCheck(h *taskdef.HealthCheck) *HealthCheck {
 	if !h.Enabled() {
 		return nil
@@ -189,15 +188,14 @@ func (b *builder) healthCheck(h *taskdef.HealthCheck) *HealthCheck {
 	}
 	if h.StartPeriod != nil && *h.StartPeriod > 0 {
 		check.StartPeriod = seconds(h.StartPeriod, 0)
-		if b.StartInterval { // ECS knows no other interval, newer engines' is 5s
+		if b.StartInterval { // ECS uses the interval, newer engines 5s
 			check.StartInterval = check.Interval
 		}
 	}
 	return check
 }
 
-// environment is the container's own, and what ECS's agent sets. HOSTNAME is
-// left to the engine.
+// environment returns the container's variables and those of ECS's agent. The engine sets HOSTNAME.
 func (b *builder) environment(t FileTask, c taskdef.Container) map[string]string {
 	agent := cluster.Agent{
 		Host: network.MetadataIP, EndpointID: EndpointID(t.Name, c.Name), Region: b.Region,

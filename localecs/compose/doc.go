@@ -1,5 +1,5 @@
-// Package compose turns task definitions into a docker compose file, and is ECS to the containers of
-// such a project.
+// Package compose turns task definitions into a docker compose file, and serves the endpoints of ECS to
+// the containers of such a project.
 //
 // Flow: 1. NewFile makes the file: a service per task that holds its network, and one per
 // container; 2. `localecs endpoints`, a service of the file, follows the engine: Watch calls back at
@@ -7,8 +7,8 @@
 // credentials, answers metadata, STS, IAM and ECS, and stops a task whose essential container
 // has ended.
 //
-// Owns: names of services, labels and addresses in the file; what a state of the engine
-// means to ECS.
+// Owns: names of services, labels and addresses in the file; the
+// translation of engine states into those of ECS.
 // Never does: listen, or know what docker compose does with the file.
 // Start reading at: NewFile; then Agent.Run and State.Update.
 package compose

@@ -36,9 +36,8 @@ type Project struct {
 	name   string
 }
 
-// Dial finds the engine at host, a URL such as unix:///var/run/docker.sock. The
-// name may be empty: then the project is the one of the container self, the
-// hostname of the process that asks.
+// Dial connects to the engine at host, a URL such as unix:///var/run/docker.sock. If name is empty, the
+// project is that of the container self, the hostname of this process.
 func Dial(ctx context.Context, host, name, self string) (*Project, error) {
 	c, err := client.NewClientWithOpts(client.WithHost(host), client.WithAPIVersionNegotiation())
 	if err != nil {
@@ -57,19 +56,19 @@ func Dial(ctx context.Context, host, name, self string) (*Project, error) {
 	return &Project{client: c, name: name}, nil
 }
 
-// ownProject is the project of a container.
+// ownProject returns the project of a container.
 func ownProject(ctx context.Context, c *client.Client, self string) (string, error) {
-	const remedy = "name the project: -project, as docker compose ls shows it"
+	const remedy = "set -project to a name that docker compose ls lists"
 	got, err := c.ContainerInspect(ctx, self)
 	if errdefs.IsNotFound(err) {
-		return "", fmt.Errorf("find the project: %s is no container of the engine: %s", self, remedy)
+		return "", fmt.Errorf("find the project: the engine has no container %s: %s", self, remedy)
 	}
 	if err != nil {
 		return "", fmt.Errorf("find the project of container %s: %w", self, err)
 	}
 	name := got.Config.Labels[projectLabel]
 	if name == "" {
-		return "", fmt.Errorf("find the project: container %s is of none: %s", self, remedy)
+		return "", fmt.Errorf("find the project: container %s has no label of one: %s", self, remedy)
 	}
 	return name, nil
 }
@@ -77,11 +76,10 @@ func ownProject(ctx context.Context, c *client.Client, self string) (string, err
 // Name is the project's.
 func (p *Project) Name() string { return p.name }
 
-// Close gives up the connection.
+// Close closes the connection.
 func (p *Project) Close() error { return p.client.Close() }
 
-// Containers are those that have a task's label, without those of docker compose
-// run.
+// Containers returns the containers with a task's label, without those of docker compose run.
 func (p *Project) Containers(ctx context.Context) ([]Container, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -110,7 +108,7 @@ func (p *Project) filter() filters.Args {
 	return filters.NewArgs(filters.Arg("label", projectLabel+"="+p.name), filters.Arg("label", TaskLabel))
 }
 
-// read is a container in our words.
+// read converts a container of the engine.
 func read(got container.InspectResponse) Container {
 	c := Container{
 		ID: got.ID, Image: got.Image, RestartCount: got.RestartCount,
@@ -127,7 +125,7 @@ func read(got container.InspectResponse) Container {
 	}
 	for _, n := range got.NetworkSettings.Networks {
 		address, err := netip.ParseAddr(n.IPAddress)
-		if err != nil { // it has none yet, or no longer
+		if err != nil { // not connected
 			continue
 		}
 		gateway, _ := netip.ParseAddr(n.Gateway)
@@ -138,7 +136,7 @@ func read(got container.InspectResponse) Container {
 	return c
 }
 
-// moment is a time of the engine's, which writes the year 1 for none.
+// moment parses a time of the engine, which writes the year 1 for none.
 func moment(text string) time.Time {
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil || t.Year() <= 1 {
@@ -159,8 +157,7 @@ func health(h *container.Health) *Health {
 	return out
 }
 
-// Stop asks the container to stop, with its own signal and time, and returns
-// when it has.
+// Stop stops the container with its own signal and timeout, and waits for it.
 func (p *Project) Stop(ctx context.Context, id string) error {
 	err := p.client.ContainerStop(ctx, id, container.StopOptions{})
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -169,7 +166,7 @@ func (p *Project) Stop(ctx context.Context, id string) error {
 	return nil
 }
 
-// Stats are a container's figures; nil when the engine has none.
+// Stats returns a container's statistics; nil if the engine has none.
 func (p *Project) Stats(ctx context.Context, id string) *metadata.Stats {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -185,14 +182,14 @@ func (p *Project) Stats(ctx context.Context, id string) *metadata.Stats {
 	return &s
 }
 
-// Asked says that the engine was asked to stop a container.
+// Asked is a request to the engine to stop a container.
 type Asked struct {
 	Task, Container string
 	At              time.Time
 }
 
-// Watch calls changed whenever a container of the project may have changed, with
-// what it was asked if that is the change, until ctx ends or the engine goes.
+// Watch calls changed whenever a container of the project may have changed, with the stop request if
+// that is the change, until ctx ends or the engine closes the stream.
 func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
 	filter := p.filter()
 	filter.Add("type", string(events.ContainerEventType))
@@ -212,11 +209,11 @@ func (p *Project) Watch(ctx context.Context, changed func(*Asked)) error {
 	}
 }
 
-// relevant leaves out the health checks themselves, which are many.
+// relevant excludes the events of each health check.
 func relevant(a events.Action) bool { return !strings.HasPrefix(string(a), "exec_") }
 
-// asked is what an event says of a stop: the engine sends the container's own
-// stop signal. Another signal is the user's own, KILL a crash to ECS.
+// asked returns the stop request in an event: the engine sends the container's stop signal. To ECS
+// other signals are no stop, and KILL is a crash.
 func (p *Project) asked(ctx context.Context, m events.Message) *Asked {
 	sent, err := strconv.Atoi(m.Actor.Attributes["signal"])
 	if m.Action != events.ActionKill || err != nil {

@@ -82,8 +82,8 @@ func refused(t *testing.T, e *dockerengine.Engine, network, image string) {
 	for name, c := range map[string]struct{ host, self, want string }{
 		"no engine":    {"unix:///nonexistent.sock", "x", "ask the Docker engine at unix:///nonexistent.sock: "},
 		"no URL":       {"nonsense", "x", "use the Docker engine at nonsense: "},
-		"no container": {e.Host, "nobody", "find the project: nobody is no container of the engine: name the project: -project"},
-		"no project":   {e.Host, alone, "find the project: container " + alone + " is of none: name the project: -project"},
+		"no container": {e.Host, "nobody", "find the project: the engine has no container nobody: set -project"},
+		"no project":   {e.Host, alone, "find the project: container " + alone + " has no label of one: set -project"},
 	} {
 		if _, err := compose.Dial(t.Context(), c.host, "", c.self); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

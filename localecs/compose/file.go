@@ -10,14 +10,13 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// File is a compose file, as far as tasks need it.
+// File is the part of a compose file that tasks need.
 type File struct {
 	Services map[string]Service  `yaml:"services"`
 	Networks map[string]Network  `yaml:"networks"`
 	Volumes  map[string]struct{} `yaml:"volumes,omitempty"`
 
-	// Warnings tell what the definitions ask for and the file cannot say, each
-	// with its place.
+	// Warnings are settings of the definitions that the file cannot express, each with its path.
 	Warnings []string `yaml:"-"`
 }
 
@@ -56,7 +55,7 @@ type Service struct {
 	Labels      map[string]string            `yaml:"labels,omitempty"`
 }
 
-// Dependency says when a service may start.
+// Dependency is a condition for the start of a service.
 type Dependency struct {
 	Condition string `yaml:"condition"`
 }
@@ -77,7 +76,7 @@ type Ulimit struct {
 	Hard int `yaml:"hard"`
 }
 
-// Attachment is a service's place in a network.
+// NetworkAttachment is a service's address in a network.
 type NetworkAttachment struct {
 	IPv4Address string `yaml:"ipv4_address,omitempty"`
 }
@@ -97,7 +96,7 @@ type Subnet struct {
 	Subnet string `yaml:"subnet"`
 }
 
-// YAML is the file, below a comment that says what it is and what it lacks.
+// YAML returns the file, after a comment with the header and the warnings.
 func (f File) YAML(header string) ([]byte, error) {
 	body, err := yaml.MarshalWithOptions(f, yaml.IndentSequence(true), yaml.CustomMarshaler(quote))
 	if err != nil {
@@ -108,7 +107,7 @@ func (f File) YAML(header string) ([]byte, error) {
 		top.WriteString(strings.TrimRight("# "+line, " \n") + "\n")
 	}
 	if len(f.Warnings) > 0 {
-		top.WriteString("#\n# What the task definitions ask for and compose cannot do:\n")
+		top.WriteString("#\n# Settings of the task definitions that compose cannot express:\n")
 		for _, w := range f.Warnings {
 			top.WriteString("#   " + strings.Join(strings.Fields(w), " ") + "\n")
 		}
@@ -116,15 +115,14 @@ func (f File) YAML(header string) ([]byte, error) {
 	return append([]byte(top.String()), body...), nil
 }
 
-// plain is what every version of YAML reads as a string without quotes, besides
-// words.
+// plain matches strings that need no quotes in any version of YAML, except words.
 var plain = regexp.MustCompile(`^[A-Za-z/][A-Za-z0-9_/-]*([.][A-Za-z0-9_/-]+)*$`)
 
-// words are what some version of YAML takes for something else than strings.
+// words are not strings in some version of YAML.
 var words = []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 
-// quote quotes whatever might be taken for a number, a time or a truth: compose
-// has been written with readers of YAML 1.1 and of 1.2.
+// quote quotes strings that YAML 1.1 or 1.2 may read as a number, a time or a boolean: versions of
+// compose use either.
 func quote(s string) ([]byte, error) {
 	if plain.MatchString(s) && !slices.Contains(words, strings.ToLower(s)) {
 		return []byte(s), nil

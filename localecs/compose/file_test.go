@@ -91,10 +91,10 @@ func TestNamesThatClashAreToldTogether(t *testing.T) {
 		{Name: "endpoints", Path: "e.json", Definition: def("x")},
 		{Name: "Web_1", Path: "w.json", Definition: def("x")},
 	}})
-	const want = `ab.json: service a-b is a.json: $.containerDefinitions[1] already; give the task another name, NAME=FILE
-ab.json: $.containerDefinitions[0]: service a-b-c is a.json: $.containerDefinitions[0] already; give the task another name, NAME=FILE
-e.json: service endpoints is that of the endpoints already; give the task another name, NAME=FILE
-w.json: task name "Web_1": want lower-case letters, digits and hyphens; name the task, NAME=FILE`
+	const want = `ab.json: service a-b already exists for a.json: $.containerDefinitions[1]; rename the task, NAME=FILE
+ab.json: $.containerDefinitions[0]: service a-b-c already exists for a.json: $.containerDefinitions[0]; rename the task, NAME=FILE
+e.json: service endpoints already exists for the endpoints; rename the task, NAME=FILE
+w.json: task name "Web_1": want lower-case letters, digits and hyphens; rename the task, NAME=FILE`
 	if err == nil || err.Error() != want {
 		t.Errorf("error (-want +got):\n%s", cmp.Diff(want, err.Error()))
 	}

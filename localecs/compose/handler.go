@@ -11,16 +11,16 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// Stats returns the figures of a container of the engine; nil while it has none.
+// Stats returns the statistics of a container of the engine; nil while it has none.
 type Stats func(ctx context.Context, id string) *metadata.Stats
 
-// TaskHandler is what all the project's tasks find at 169.254.170.2: endpoint and
-// credentials IDs tell them apart.
+// TaskHandler serves all tasks of the project at 169.254.170.2. Endpoint and credentials IDs identify
+// the task.
 func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 	lookup := func(endpointID string) (metadata.Moment, bool) {
 		m, ok := a.state.Lookup(endpointID)
-		// Who asks is running: if the state has it otherwise, the container has begun
-		// just now, maybe in another run of its task.
+		// The caller is running: if the state differs, the container has just started, maybe in
+		// another run of its task.
 		if (!ok || !isRunning(m, endpointID)) && a.Update(ctx) == nil {
 			m, ok = a.state.Lookup(endpointID)
 		}
@@ -41,7 +41,7 @@ func (a *Agent) TaskHandler(ctx context.Context, stats Stats) http.Handler {
 	})
 }
 
-// running reports whether the state has the container of an endpoint ID running.
+// isRunning reports whether the container of an endpoint ID is running.
 func isRunning(m metadata.Moment, endpointID string) bool {
 	for name, c := range m.Facts.Containers {
 		if c.EndpointID == endpointID {
@@ -59,8 +59,7 @@ func taskOf(path string) string {
 	return name
 }
 
-// credentialsHandler knows a task's credentials by the task's name, which stands
-// in the compose file.
+// credentialsHandler serves a task's credentials by the task's name, which is in the compose file.
 func (a *Agent) credentialsHandler(ctx context.Context) http.Handler {
 	inner := iam.Handler(a.store)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

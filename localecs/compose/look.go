@@ -15,13 +15,13 @@ func mac(text string) net.HardwareAddr {
 	return address
 }
 
-// stopped reports whether a container has ended and stays so.
+// stopped reports whether a container has exited and is not restarted.
 func stopped(c Container) bool {
 	return c.Status == "exited" || c.Status == "dead" || c.Status == "removing"
 }
 
-// look is the task as ECS's agent would tell it. What was said before of its end
-// is kept.
+// look returns the task as ECS's agent would report it. What it reported of the task's end before is
+// kept.
 func (t *task) look(now time.Time) scheduler.View {
 	v := t.view
 	v.Containers = nil
@@ -31,7 +31,7 @@ func (t *task) look(now time.Time) scheduler.View {
 			v.StoppingAt = now
 			v.StopCode, v.StoppedReason = t.why()
 		}
-	} else { // also when a user has started a container again
+	} else { // also after a container was started again
 		v.DesiredStatus, v.StoppingAt, v.StopCode, v.StoppedReason = scheduler.StatusRunning, time.Time{}, "", ""
 	}
 	for _, d := range t.Definition.Definition.ContainerDefinitions {
@@ -41,9 +41,8 @@ func (t *task) look(now time.Time) scheduler.View {
 	return v
 }
 
-// stopping reports whether ECS would want the task to be STOPPED: an essential
-// container has ended, or a user stops the project, of which the first sign is
-// that the engine was asked to stop one of the task's containers.
+// stopping reports whether the desired status is STOPPED: an essential container has exited, or the
+// project is being stopped, which starts with a request to stop one of the task's containers.
 func (t *task) stopping() bool {
 	if t.holder.Status != "running" && t.holder.Status != "paused" {
 		return true
@@ -51,8 +50,7 @@ func (t *task) stopping() bool {
 	return t.anyAsked() || t.essentialEnded() != ""
 }
 
-// wasAsked reports whether the engine was asked to stop a container, and no user has
-// started it again since.
+// wasAsked reports whether the engine was asked to stop a container since its last start.
 func (t *task) wasAsked(name string) bool {
 	at, asked := t.asked[name]
 	if name == "" {
@@ -71,7 +69,7 @@ func (t *task) anyAsked() bool {
 	return false
 }
 
-// essentialEnded is the first essential container that has ended, or empty.
+// essentialEnded returns the first essential container that has exited, or "".
 func (t *task) essentialEnded() string {
 	for _, d := range t.Definition.Definition.ContainerDefinitions {
 		if c, ok := t.containers[d.Name]; ok && d.IsEssential() && stopped(c) {
@@ -88,7 +86,7 @@ func (t *task) why() (code, reason string) {
 	return scheduler.StopUserInitiated, "Task stopped by user"
 }
 
-// container is one of the task's.
+// container returns a container of the task.
 func (t *task) container(d taskdef.Container, taskDesired string) scheduler.ContainerView {
 	v := scheduler.ContainerView{
 		Name: d.Name, Image: d.Image, Essential: d.IsEssential(),
@@ -108,7 +106,7 @@ func (t *task) container(d taskdef.Container, taskDesired string) scheduler.Cont
 	case c.StartedAt.IsZero():
 		v.KnownStatus = scheduler.StatusPulled
 		if stopped(c) || taskDesired == scheduler.StatusStopped {
-			v.KnownStatus = scheduler.StatusStopped // it never will run
+			v.KnownStatus = scheduler.StatusStopped // it will not run
 		}
 		return v
 	}
@@ -123,7 +121,7 @@ func (t *task) container(d taskdef.Container, taskDesired string) scheduler.Cont
 	return v
 }
 
-// known is the task's status: NONE until every container runs or has ended.
+// known returns the task's status: NONE until every container is running or has exited.
 func (t *task) known(v *scheduler.View) string {
 	ended, waiting := 0, 0
 	for _, c := range v.Containers {
@@ -159,11 +157,11 @@ func (t *task) known(v *scheduler.View) string {
 	return scheduler.StatusRunning
 }
 
-// healths are the engine's words by ECS's.
+// healths maps the engine's health statuses to ECS's.
 var healths = map[string]string{"healthy": scheduler.HealthHealthy, "unhealthy": scheduler.HealthUnhealthy}
 
-// judge is a container's health as of its last change. An ended container keeps
-// what it had, and so does one whose recovery left the failure's exit code.
+// judge returns a container's health as of its last change. An exited container keeps its health, and
+// a recovered one the exit code of the failure.
 func (t *task) judge(name string, c Container) *scheduler.HealthView {
 	old := t.health[name]
 	if old == nil {
@@ -185,7 +183,7 @@ func (t *task) judge(name string, c Container) *scheduler.HealthView {
 	return &shown
 }
 
-// copyView shares nothing with the task that changes.
+// copyView returns a copy that shares nothing mutable with the task.
 func (t *task) copyView() scheduler.View {
 	v := t.view
 	v.Containers = slices.Clone(v.Containers)

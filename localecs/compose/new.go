@@ -60,7 +60,7 @@ type Options struct {
 // every run, since it stands in the file.
 func EndpointID(task, container string) string { return task + "." + container }
 
-// New makes the file. The error has all that is wrong.
+// NewFile returns the file. The error has all mistakes.
 func NewFile(o Options) (File, error) {
 	b := &builder{Options: o, secrets: map[string]string{}}
 	b.file = File{
@@ -85,29 +85,29 @@ type builder struct {
 	errs []error
 	// images are variables by image, secrets valueFrom by variable.
 	images, secrets map[string]string
-	// by says what a service stands for.
+	// by is the origin of each service.
 	by map[string]string
 }
 
-// add puts a service into the file, whose name may not be another one's.
+// add adds a service with a unique name to the file.
 func (b *builder) add(name, of string, s Service) {
 	if b.by == nil {
 		b.by = map[string]string{}
 	}
 	if other, taken := b.by[name]; taken {
-		b.errs = append(b.errs, fmt.Errorf("%s: service %s is %s already; give the task another name, NAME=FILE", of, name, cmp.Or(other, "that of the endpoints")))
+		b.errs = append(b.errs, fmt.Errorf("%s: service %s already exists for %s; rename the task, NAME=FILE", of, name, cmp.Or(other, "the endpoints")))
 		return
 	}
 	b.by[name], b.file.Services[name] = of, s
 }
 
-// taskName is what a service may be called and a DNS name, too.
+// taskName matches names that are valid for services and in DNS.
 var taskName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // task adds a task's services.
 func (b *builder) task(t FileTask) {
 	if !taskName.MatchString(t.Name) {
-		b.errs = append(b.errs, fmt.Errorf("%s: task name %q: want lower-case letters, digits and hyphens; name the task, NAME=FILE", t.Path, t.Name))
+		b.errs = append(b.errs, fmt.Errorf("%s: task name %q: want lower-case letters, digits and hyphens; rename the task, NAME=FILE", t.Path, t.Name))
 		return
 	}
 	b.warn(t, unexpressed(t.Definition, b.StartInterval))
@@ -124,7 +124,7 @@ func (b *builder) task(t FileTask) {
 
 func serviceName(task, container string) string { return task + "-" + container }
 
-// warn notes what is said of a definition, once for all its tasks.
+// warn adds warnings about a definition, once for all its tasks.
 func (b *builder) warn(t FileTask, notes []string) {
 	for _, n := range notes {
 		if w := t.Path + ": " + n; !slices.Contains(b.file.Warnings, w) {
@@ -136,7 +136,7 @@ func (b *builder) warn(t FileTask, notes []string) {
 // simulatorImage is localecs itself.
 const simulatorImage = "${LOCALECS_IMAGE:-meshtask/localecs:0.7.0}"
 
-// endpoints is the service that all tasks wait for, and that goes last.
+// endpoints returns the service that all tasks wait for, and that stops last.
 func (b *builder) endpoints() Service {
 	s := Service{
 		Image: simulatorImage, Entrypoint: []string{"/bin/localecs"}, Command: []string{"endpoints"}, User: "0:0",
@@ -161,7 +161,7 @@ func (b *builder) endpoints() Service {
 	return s
 }
 
-// dotted marks a relative path as no volume's name.
+// dotted makes a relative path different from the name of a volume.
 func dotted(path string) string {
 	if path[0] == '/' || path[0] == '.' {
 		return escape(path)

@@ -18,20 +18,19 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Container is one of the project's as the engine has it.
+// Container is a container of the project in the engine.
 type Container struct {
-	// ID and Image are the engine's, of which ECS shows both.
+	// ID and Image are the engine's; ECS shows both.
 	ID, Image string
-	// Task and Name are the labels'; Name is empty for the one that holds the
-	// task's network.
+	// Task and Name are from the labels; Name is empty for the holder of the task's network.
 	Task, Name string
 	// Status is created, running, paused, restarting, removing, exited or dead.
 	Status   string
 	ExitCode int
-	// OutOfMemory says that the kernel ended it.
+	// OutOfMemory is set if the kernel killed it.
 	OutOfMemory  bool
 	RestartCount int
-	// Times are zero when they have not come.
+	// Times are zero until they are known.
 	CreatedAt, StartedAt, FinishedAt time.Time
 	// Health is nil without a health check.
 	Health *Health
@@ -39,7 +38,7 @@ type Container struct {
 	Networks []Attachment
 }
 
-// Health is the engine's word on a container.
+// Health is a container's health in the engine.
 type Health struct {
 	// Status is starting, healthy or unhealthy.
 	Status string
@@ -67,11 +66,11 @@ type State struct {
 	cluster cluster.ClusterFacts
 	mu      sync.Mutex
 	tasks   []*task
-	// past are runs that are over, which ECS shows for an hour.
+	// past are former runs, which ECS shows for an hour.
 	past []Task
 }
 
-// keepPast is how long ECS shows a task that has stopped.
+// keepPast is the time for which ECS shows a stopped task.
 const keepPast = time.Hour
 
 // task is one task of the project, and the run of it that is now.
@@ -79,20 +78,19 @@ type task struct {
 	Definition
 	id    string // empty before its first run
 	facts metadata.Facts
-	// holder and containers are the engine's, the latter by name; those that are
-	// removed stay as they were last seen.
+	// holder and containers are the engine's, the latter by name; removed ones keep their last
+	// state.
 	holder     Container
 	containers map[string]Container
 	// asked is when the engine was last asked to stop a container, by name.
 	asked map[string]time.Time
-	// ours says that we stop the containers, as ECS's agent does.
+	// ours is set if this program stops the containers, as ECS's agent does.
 	ours   bool
 	health map[string]*scheduler.HealthView
 	view   scheduler.View
 }
 
-// New makes the state of a project without containers. Container names of the
-// definitions have been checked.
+// NewState returns the state of a project without containers. The definitions are valid.
 func NewState(cluster cluster.ClusterFacts, definitions []Definition) *State {
 	s := &State{cluster: cluster}
 	for _, d := range definitions {
@@ -101,7 +99,7 @@ func NewState(cluster cluster.ClusterFacts, definitions []Definition) *State {
 	return s
 }
 
-// Asked says that the engine was asked at that time to stop a container.
+// Asked records that the engine was asked to stop a container.
 func (s *State) Asked(taskName, container string, at time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,8 +110,8 @@ func (s *State) Asked(taskName, container string, at time.Time) {
 	}
 }
 
-// Update takes what the engine has now and returns the tasks that began with it.
-func (s *State) Update(containers []Container, now time.Time) (began []Task) {
+// Update sets the engine's containers and returns the tasks that have started.
+func (s *State) Update(containers []Container, now time.Time) (newTasks []Task) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, t := range s.tasks {
@@ -125,7 +123,7 @@ func (s *State) Update(containers []Container, now time.Time) (began []Task) {
 			if id := runID(t.holder); id != "" && id != t.id {
 				s.end(t, now)
 				t.begin(id, s.cluster)
-				began = append(began, t.outside())
+				newTasks = append(newTasks, t.outside())
 			}
 		} else {
 			t.holder.Status = "removed"
@@ -138,10 +136,10 @@ func (s *State) Update(containers []Container, now time.Time) (began []Task) {
 		}
 		t.view = t.look(now)
 	}
-	return began
+	return newTasks
 }
 
-// end puts a run that another one replaces into the past.
+// end records the run that another one replaces.
 func (s *State) end(t *task, now time.Time) {
 	s.past = slices.DeleteFunc(s.past, func(old Task) bool { return now.Sub(old.View.StoppedAt) > keepPast })
 	if t.id == "" {
@@ -155,7 +153,7 @@ func (s *State) end(t *task, now time.Time) {
 	s.past = append(s.past, old)
 }
 
-// begin makes the task a new one, of which nothing is known.
+// begin resets the task for a new run.
 func (t *task) begin(id string, cluster cluster.ClusterFacts) {
 	t.id = id
 	t.containers, t.health = map[string]Container{}, map[string]*scheduler.HealthView{}
@@ -168,8 +166,8 @@ func (t *task) begin(id string, cluster cluster.ClusterFacts) {
 	}
 }
 
-// see takes the container of the definition, at index i or gone. One that has
-// not been started since the task began is a former task's.
+// see sets a container of the task, at index i or missing. One that has not been started since the
+// task started belongs to the former run.
 func (t *task) see(name string, containers []Container, i int) {
 	old, known := t.containers[name]
 	switch {
@@ -184,7 +182,7 @@ func (t *task) see(name string, containers []Container, i int) {
 	}
 }
 
-// runID is of one run of a task: each start of its network is another one.
+// runID identifies a run of a task: each start of its holder is a new one.
 func runID(holder Container) string {
 	if holder.StartedAt.IsZero() {
 		return ""
@@ -193,8 +191,7 @@ func runID(holder Container) string {
 	return hex.EncodeToString(sum[:16])
 }
 
-// addressing is the task's address: not the one by which it reaches the
-// endpoints, if it has another.
+// addressing returns the task's address, preferably not that in the endpoints' network.
 func (c Container) addressing(region string) network.Addressing {
 	var best Attachment
 	for _, a := range c.Networks {
@@ -210,7 +207,7 @@ func (c Container) addressing(region string) network.Addressing {
 	}
 }
 
-// Task is a task of the project as others see it.
+// Task is a snapshot of a task of the project.
 type Task struct {
 	Name, ID   string
 	Definition *taskdef.TaskDefinition
@@ -218,14 +215,14 @@ type Task struct {
 	View       scheduler.View
 }
 
-// outside shares nothing that changes.
+// outside returns a snapshot of the task.
 func (t *task) outside() Task {
 	known := t.facts
 	known.Containers = maps.Clone(known.Containers)
 	return Task{Name: t.Name, ID: t.id, Definition: t.Definition.Definition, Facts: known, View: t.copyView()}
 }
 
-// Tasks are those that have begun.
+// Tasks returns the tasks that have started.
 func (s *State) Tasks() []Task {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +235,7 @@ func (s *State) Tasks() []Task {
 	return all
 }
 
-// Lookup is metadata.Options'.
+// Lookup implements metadata.Options.Lookup.
 func (s *State) Lookup(endpointID string) (metadata.Moment, bool) {
 	for _, t := range s.Tasks() {
 		for _, c := range t.Facts.Containers {
@@ -250,8 +247,7 @@ func (s *State) Lookup(endpointID string) (metadata.Moment, bool) {
 	return metadata.Moment{}, false
 }
 
-// ContainerID is the engine's ID of a container that has been started; empty for
-// none.
+// ContainerID returns the engine's ID of a container, "" before it is created.
 func (s *State) ContainerID(taskName, container string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,11 +7,10 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// ToStop are the containers, by ID, that ECS's agent would ask to stop now: of
-// tasks whose essential container has ended by itself, in the reverse order of
-// dependsOn, so each only when those that depend on it have ended, and at last
-// the one that holds the network. A task that a user stops is left to
-// that user. It is for one caller, who stops them.
+// ToStop returns the IDs of the containers that ECS's agent would stop now: of tasks whose essential
+// container has exited by itself, in reverse dependsOn order, so that each stops after those that
+// depend on it, and the holder of the network last. Tasks that the engine was asked to stop are
+// excluded. It is for one caller, which stops the containers.
 func (s *State) ToStop() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -26,7 +25,7 @@ func (s *State) ToStop() []string {
 	return ids
 }
 
-// next are the task's containers that no other needs any more.
+// next returns the task's running containers that no other running one depends on.
 func (t *task) next() (ids []string) {
 	running := map[string]Container{}
 	for name, c := range t.containers {
@@ -45,7 +44,7 @@ func (t *task) next() (ids []string) {
 	return ids
 }
 
-// neededBy reports whether a container that runs depends on this one.
+// neededBy reports whether a running container depends on this one.
 func neededBy(def *taskdef.TaskDefinition, name string, running map[string]Container) bool {
 	for _, d := range def.ContainerDefinitions {
 		if _, runs := running[d.Name]; !runs {

@@ -8,22 +8,21 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// notes collects what is said of a definition.
+// notes are warnings about a definition.
 type notes []string
 
-// add notes what is asked for at a place, and what is there instead.
+// add adds a warning about the setting at a path, if it is used.
 func (n *notes) add(asked bool, path, instead string) {
 	if asked {
 		*n = append(*n, "$."+path+": "+instead)
 	}
 }
 
-// unexpressed lists what a valid definition asks for and the file cannot say,
-// each with its place. The task's own limits of processor and memory, and log
-// drivers, are left out: every definition has them.
+// unexpressed lists the settings of a valid definition that the file cannot express. Limits of the
+// task's processor and memory, and log drivers, are left out: every definition has them.
 func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 	var n notes
-	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has a network of its own, as with awsvpc")
+	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has its own network, as with awsvpc")
 	n.add(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
 	n.add(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")
 	for i, v := range def.Volumes {
@@ -42,9 +41,9 @@ func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 
 func (n *notes) container(path string, c taskdef.Container, startInterval bool) {
 	for i, d := range c.DependsOn {
-		n.add(d.Condition == taskdef.ConditionComplete, fmt.Sprintf("%s.dependsOn[%d].condition", path, i), "COMPLETE: the container does not start when "+d.ContainerName+" exits with another code than 0")
+		n.add(d.Condition == taskdef.ConditionComplete, fmt.Sprintf("%s.dependsOn[%d].condition", path, i), "COMPLETE: the container does not start if "+d.ContainerName+" exits with a code other than 0")
 	}
-	n.add(c.StartTimeout != nil, path+".startTimeout", "compose waits for ever")
+	n.add(c.StartTimeout != nil, path+".startTimeout", "compose has no start timeout")
 	if p := c.RestartPolicy; p != nil && p.Enabled {
 		n.add(len(p.IgnoredExitCodes) > 0, path+".restartPolicy.ignoredExitCodes", "the engine starts the container again after every exit code")
 		n.add(p.RestartAttemptPeriod != nil, path+".restartPolicy.restartAttemptPeriod", "the engine starts the container again at once, and waits longer each time when it runs less than 10 s")
@@ -53,15 +52,15 @@ func (n *notes) container(path string, c taskdef.Container, startInterval bool) 
 		n.add(true, path+".healthCheck.startPeriod", "newer engines check every 5 s in it, whatever the interval")
 	}
 	if l := c.LinuxParameters; l != nil {
-		n.add(l.MaxSwap != nil, path+".linuxParameters.maxSwap", "the engine's own limit stays")
-		n.add(l.Swappiness != nil, path+".linuxParameters.swappiness", "the kernel's stays")
+		n.add(l.MaxSwap != nil, path+".linuxParameters.maxSwap", "the engine's default applies")
+		n.add(l.Swappiness != nil, path+".linuxParameters.swappiness", "the kernel's default applies")
 	}
 	n.add(len(c.EnvironmentFiles) > 0, path+".environmentFiles", "their variables are missing: add env_file in a second compose file")
-	n.add(c.RepositoryCredentials != nil, path+".repositoryCredentials", "the engine pulls with what docker login has")
-	n.add(len(c.ResourceRequirements) > 0, path+".resourceRequirements", "the container has no devices of the host")
+	n.add(c.RepositoryCredentials != nil, path+".repositoryCredentials", "the engine uses the credentials of docker login")
+	n.add(len(c.ResourceRequirements) > 0, path+".resourceRequirements", "the container gets no devices of the host")
 	n.add(c.FirelensConfiguration != nil, path+".firelensConfiguration", "logs go to docker compose logs")
-	n.add(len(c.CredentialSpecs) > 0, path+".credentialSpecs", "the container has none")
-	n.add(len(c.DockerSecurityOptions) > 0, path+".dockerSecurityOptions", "the engine's own stay")
+	n.add(len(c.CredentialSpecs) > 0, path+".credentialSpecs", "they are ignored")
+	n.add(len(c.DockerSecurityOptions) > 0, path+".dockerSecurityOptions", "the engine's defaults apply")
 	n.add(cluster.IsTrue(c.DisableNetworking), path+".disableNetworking", "the container has the task's network")
 	for _, f := range []struct {
 		key   string
@@ -70,7 +69,7 @@ func (n *notes) container(path string, c taskdef.Container, startInterval bool) 
 		{"links", len(c.Links) > 0}, {"hostname", c.Hostname != ""}, {"dnsServers", len(c.DNSServers) > 0},
 		{"dnsSearchDomains", len(c.DNSSearchDomains) > 0}, {"extraHosts", len(c.ExtraHosts) > 0},
 	} {
-		n.add(f.asked, path+"."+f.key, "containers that share a task's network have none of their own")
+		n.add(f.asked, path+"."+f.key, "not available to containers that share a task's network")
 	}
 	n.add(c.LogConfiguration != nil && strings.HasPrefix(c.LogConfiguration.LogDriver, "awsfirelens"), path+".logConfiguration", "logs go to docker compose logs")
 }

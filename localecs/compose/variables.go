@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// imageVariables are the variables by which images are replaced, by image:
-// CONSUL_IMAGE for hashicorp/consul:1.20.1. Where two images would have the same,
-// the whole names make them, with their tags if that is what differs.
+// imageVariables returns the names of the variables that replace images, by image: CONSUL_IMAGE for
+// hashicorp/consul:1.20.1. Images with the same last part get the whole name, with the tag if needed.
 func imageVariables(tasks []FileTask) map[string]string {
 	var images []string
 	for _, t := range tasks {
@@ -35,7 +34,7 @@ func imageVariables(tasks []FileTask) map[string]string {
 			}
 		}
 	}
-	for n, i := range images { // which differ in nothing but punctuation
+	for n, i := range images { // those that differ only in punctuation
 		if names[i] == "" {
 			names[i] = fmt.Sprintf("%s_%d_IMAGE", variable(i), n+1)
 		}
@@ -43,7 +42,7 @@ func imageVariables(tasks []FileTask) map[string]string {
 	return names
 }
 
-// repository is the image without tag and digest.
+// repository returns the image without tag and digest.
 func repository(image string) string {
 	image, _, _ = strings.Cut(image, "@")
 	if i := strings.LastIndex(image, ":"); i > strings.LastIndex(image, "/") {
@@ -54,7 +53,7 @@ func repository(image string) string {
 
 func lastPart(name string) string { return name[strings.LastIndex(name, "/")+1:] }
 
-// variable is a text as the name of a variable.
+// variable converts a text to the name of a variable.
 func variable(text string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -71,8 +70,8 @@ func variable(text string) string {
 	return name
 }
 
-// secretVariable is the variable that has the value behind a valueFrom: the
-// secret's or parameter's own name, with the json-key if one is taken out.
+// secretVariable returns the variable with the value of a valueFrom: the name of the secret or
+// parameter, with the JSON key if there is one.
 func (b *builder) secretVariable(valueFrom string) string {
 	name := valueFrom
 	if parts := strings.Split(valueFrom, ":"); len(parts) > 5 && parts[0] == "arn" {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Condition is what is waited for.
+// Condition is a state that `localecs wait` waits for.
 type Condition string
 
-// The conditions.
+// The conditions of tasks: Running, Healthy and Stopped; and of services: Steady and Passing.
 const (
 	Running Condition = "running"
 	Healthy Condition = "healthy"
@@ -19,190 +19,176 @@ const (
 	Passing Condition = "passing"
 )
 
-// OfTasks reports whether it is about tasks; others are about services.
+// OfTasks reports whether the condition is one of tasks.
 func (c Condition) OfTasks() bool { return c == Running || c == Healthy || c == Stopped }
 
-// Wish is one name that is to be as the Condition says.
-type Wish struct {
+// Target is a task or service that has to reach a condition.
+type Target struct {
 	Condition
 	Name string
-	// Count is how many instances are wanted, for passing.
+	// Count is the number of instances that Passing requires.
 	Count int
 }
 
-// Parse reads names, and numbers of instances where they may be.
-func Parse(c Condition, words []string) ([]Wish, error) {
-	var wishes []Wish
+// ParseTargets reads names, and for Passing NAME=NUMBER.
+func ParseTargets(c Condition, words []string) ([]Target, error) {
+	var targets []Target
 	for _, word := range words {
-		w := Wish{Condition: c, Name: word, Count: 1}
+		t := Target{Condition: c, Name: word, Count: 1}
 		if name, number, ok := strings.Cut(word, "="); ok && c == Passing {
 			n, err := strconv.Atoi(number)
 			if err != nil || n < 1 {
 				return nil, fmt.Errorf("%q: want SERVICE=NUMBER, of 1 or more", word)
 			}
-			w.Name, w.Count = name, n
+			t.Name, t.Count = name, n
 		}
-		wishes = append(wishes, w)
+		targets = append(targets, t)
 	}
-	return wishes, nil
+	return targets, nil
 }
 
-// answer is how a wish stands.
-type answer struct {
+// result is the standing of one target.
+type result struct {
 	met bool
-	// never says that it cannot come true any more.
+	// never is set when the target cannot be met any more.
 	never bool
-	// text is how it is, for people, when it is not met.
+	// text describes a target that is not met.
 	text string
-	// task is the one that it hangs on.
+	// task is the one that keeps it from being met, if known.
 	task *Task
 }
 
-// Outcome is how all of them stand.
-type Outcome []answer
+// Outcome is the standing of all targets.
+type Outcome []result
 
-// Judge says how the wishes stand in a state.
-func Judge(wishes []Wish, s State) (all Outcome) {
-	for _, w := range wishes {
-		a := w.judge(s)
-		a.never = a.never && !a.met
-		all = append(all, a)
+// Judge compares targets with a state.
+func Judge(targets []Target, s State) (all Outcome) {
+	for _, t := range targets {
+		r := t.judge(s)
+		// After the end of the run nothing changes any more.
+		r.never = !r.met && (r.never || s.Ended)
+		all = append(all, r)
 	}
 	return all
 }
 
-// Met reports whether all have come true.
+// Met reports whether all targets are met.
 func (o Outcome) Met() bool {
-	return len(o) > 0 && !slices.ContainsFunc(o, func(a answer) bool { return !a.met })
+	return len(o) > 0 && !slices.ContainsFunc(o, func(r result) bool { return !r.met })
 }
 
-// Over reports whether there is no need to look again.
+// Over reports whether waiting longer is useless.
 func (o Outcome) Over() bool {
-	return o.Met() || slices.ContainsFunc(o, func(a answer) bool { return a.never })
+	return o.Met() || slices.ContainsFunc(o, func(r result) bool { return r.never })
 }
 
-// Text says of all that is not met how it is; why comes first, unless it is empty.
-func (o Outcome) Text(why string) string {
+// Text describes all targets that are not met, after the reason unless that is empty.
+func (o Outcome) Text(reason string) string {
 	var parts []string
-	if why != "" {
-		parts = append(parts, why)
+	if reason != "" {
+		parts = append(parts, reason)
 	}
-	for _, a := range o {
-		if !a.met {
-			parts = append(parts, a.text)
+	for _, r := range o {
+		if !r.met {
+			parts = append(parts, r.text)
 		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// Blame is a container whose log may say why; empty when there is none.
+// Blame is a container whose log may explain an outcome; empty if there is none.
 type Blame struct{ Task, Container string }
 
-// Blame is the first that something hangs on.
+// Blame returns the container that keeps the first target from being met.
 func (o Outcome) Blame() Blame {
-	for _, a := range o {
-		if a.met || a.task == nil {
+	for _, r := range o {
+		if r.met || r.task == nil {
 			continue
 		}
-		if c := culprit(*a.task); c != "" {
-			return Blame{a.task.Name, c}
+		if c := culprit(*r.task); c != "" {
+			return Blame{r.task.Name, c}
 		}
 	}
 	return Blame{}
 }
 
-// culprit is the container that is why a task is not as it is to be: of those that
-// have failed the first, else one that is unhealthy, or not healthy so far, or has
-// not come to run.
+// culprit is the container that keeps a task from its condition: the first that failed, else one
+// that is unhealthy, one that is not healthy yet, or the one whose exit ended the task.
 func culprit(t Task) string {
-	var failed *Container
-	for i, c := range t.Containers {
-		if c.ExitCode != nil && *c.ExitCode != 0 && !c.StartedAt.IsZero() && (failed == nil || c.FinishedAt.Before(failed.FinishedAt)) {
-			failed = &t.Containers[i]
-		}
-	}
-	if failed != nil {
-		return failed.Name
-	}
-	for _, status := range []string{"UNHEALTHY", "UNKNOWN"} {
-		for _, c := range t.Containers {
-			if c.HealthStatus == status && !c.StartedAt.IsZero() {
-				return c.Name
+	first := func(is func(Container) bool) (found *Container) {
+		for i, c := range t.Containers {
+			if !c.StartedAt.IsZero() && is(c) && (found == nil || c.FinishedAt.Before(found.FinishedAt)) {
+				found = &t.Containers[i]
 			}
 		}
+		return found
 	}
-	if c := t.Decider(); c != nil {
-		return c.Name
+	for _, c := range []*Container{
+		first(func(c Container) bool { return c.ExitCode != nil && *c.ExitCode != 0 }),
+		first(func(c Container) bool { return c.HealthStatus == "UNHEALTHY" }),
+		first(func(c Container) bool { return c.HealthStatus == "UNKNOWN" }),
+		t.Decider(),
+	} {
+		if c != nil {
+			return c.Name
+		}
 	}
 	return ""
 }
 
-func (w Wish) judge(s State) answer {
-	switch w.Condition {
+func (t Target) judge(s State) result {
+	switch t.Condition {
 	case Steady:
-		return w.steady(s)
+		return t.steady(s)
 	case Passing:
-		return w.passing(s)
+		return t.passing(s)
 	}
-	tasks := s.Named(w.Name)
-	if len(tasks) == 0 {
-		return w.unknown(s)
-	}
-	all := answer{met: true}
+	tasks := s.Named(t.Name)
 	for i := range tasks {
-		a := w.task(tasks[i])
-		if !a.met {
-			a.task = &tasks[i]
-			a.never = a.never || s.Ended
-			return a
+		if r := t.task(tasks[i]); !r.met {
+			r.task = &tasks[i]
+			return r
 		}
 	}
-	return all
-}
-
-// unknown is about a task that there is not: a plan reports whether it may come.
-func (w Wish) unknown(s State) answer {
-	a := answer{text: s.Unknown(w.Name).Error(), never: s.Ended}
-	if !s.HasPlan() || slices.Contains(s.Planned, w.Name) {
-		return a
+	if len(tasks) > 0 {
+		return result{met: true}
 	}
-	// A service's tasks get numbers.
-	if service, number, ok := cutLast(w.Name, "-"); ok {
-		_, err := strconv.Atoi(number)
-		known := slices.Contains(s.Planned, service) || slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == service })
-		if err == nil && known {
-			return a
+	r := result{text: s.Unknown(t.Name).Error(), never: s.HasPlan()}
+	for _, name := range []string{t.Name, serviceOf(t.Name)} {
+		if slices.Contains(s.Planned, name) || slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name }) {
+			r.never = false // it may still start
 		}
 	}
-	if slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == w.Name }) {
-		return a // it has not started a task so far
-	}
-	a.never = true
-	return a
+	return r
 }
 
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
+// serviceOf returns the service whose tasks have names like this one, SERVICE-NUMBER.
+func serviceOf(task string) string {
+	i := strings.LastIndex(task, "-")
+	if _, err := strconv.Atoi(task[i+1:]); err != nil || i < 0 {
+		return task
 	}
-	return s, "", false
+	return task[:i]
 }
 
-// task judges a wish about one task.
-func (w Wish) task(t Task) answer {
-	switch w.Condition {
+// task judges the target by one task.
+func (t Target) task(of Task) result {
+	r := result{text: describe(of), never: of.Stopping()}
+	switch t.Condition {
 	case Stopped:
-		return answer{met: t.Stopped(), text: describe(t)}
+		r.met, r.never = of.Stopped(), false
 	case Running:
-		return answer{met: !t.StartedAt.IsZero(), text: describe(t), never: t.Stopping()}
+		r.met = !of.StartedAt.IsZero()
+	case Healthy:
+		r.met = of.Healthy()
+		if len(of.Checked()) == 0 && of.LastStatus == "RUNNING" {
+			r.text, r.never = of.Name+" has no health check: wait for -running", true
+		}
 	}
-	if len(t.Checked()) == 0 && t.LastStatus == "RUNNING" {
-		return answer{text: t.Name + " has no health check: wait for -running", never: true}
-	}
-	return answer{met: t.Healthy(), text: describe(t), never: t.Stopping()}
+	return r
 }
 
-// describe says how a task is.
+// describe returns a task's status and the containers that explain it.
 func describe(t Task) string {
 	text := t.Name + " is " + t.Status()
 	if t.Stopping() {
@@ -225,23 +211,22 @@ func describe(t Task) string {
 	return text
 }
 
-func (w Wish) steady(s State) answer {
+func (t Target) steady(s State) result {
 	var names []string
 	for _, v := range s.Services {
-		if v.Name == w.Name {
+		if v.Name == t.Name {
 			text := fmt.Sprintf("service %s: %d of %d running, %d pending, %s", v.Name, v.RunningCount, v.DesiredCount, v.PendingCount, v.Standing())
-			return answer{met: v.Steady, never: v.Failed != "" || s.Ended, text: text, task: ailing(s, v.Name)}
+			return result{met: v.Steady, never: v.Failed != "", text: text, task: ailing(s, v.Name)}
 		}
 		names = append(names, v.Name)
 	}
-	if s.HasPlan() && !slices.Contains(s.Planned, w.Name) {
-		return answer{text: NoSuch("service", w.Name, names).Error(), never: true}
+	if s.HasPlan() && !slices.Contains(s.Planned, t.Name) {
+		return result{text: NoSuch("service", t.Name, names).Error(), never: true}
 	}
-	return answer{text: fmt.Sprintf("service %s does not exist so far", w.Name), never: s.Ended}
+	return result{text: fmt.Sprintf("service %s does not exist yet", t.Name)}
 }
 
-// ailing is the last task of a service that has stopped by itself or is not
-// healthy.
+// ailing is the last task of a service that failed or is not healthy.
 func ailing(s State, service string) *Task {
 	for i, t := range slices.Backward(s.Tasks) {
 		if t.Service == service && t.StopCode != "ServiceSchedulerInitiated" && culprit(t) != "" {
@@ -251,19 +236,19 @@ func ailing(s State, service string) *Task {
 	return nil
 }
 
-func (w Wish) passing(s State) answer {
+func (t Target) passing(s State) result {
+	if s.Consul == nil && s.Command == "serve" {
+		return result{text: "localecs serve has no Consul server: -passing is for localecs run", never: true}
+	}
 	if s.Consul == nil {
-		if s.Command == "serve" {
-			return answer{text: "there is no Consul server in localecs serve: -passing is for localecs run", never: true}
-		}
-		return answer{text: "there is no Consul server so far", never: s.Ended}
+		return result{text: "the Consul server has not started yet"}
 	}
-	n := s.Consul.Passing[w.Name]
-	a := answer{met: n >= w.Count, text: fmt.Sprintf("Consul sends traffic to %d of %d instances of %s", n, w.Count, w.Name), never: s.Ended}
-	for i, t := range s.Tasks {
-		if t.Family == w.Name && !t.Healthy() {
-			a.task = &s.Tasks[i]
+	n := s.Consul.Passing[t.Name]
+	r := result{met: n >= t.Count, text: fmt.Sprintf("Consul sends traffic to %d of %d instances of %s", n, t.Count, t.Name)}
+	for i, task := range s.Tasks {
+		if task.Family == t.Name && !task.Healthy() {
+			r.task = &s.Tasks[i]
 		}
 	}
-	return a
+	return r
 }

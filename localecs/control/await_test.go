@@ -64,7 +64,7 @@ func TestJudge(t *testing.T) {
 		{control.Running, "good", met, ""},
 		{control.Running, "new", "", "new is PENDING (app PENDING)"},
 		{control.Running, "gone", met, ""},
-		{control.Running, "late", "", "late has not been started so far"},
+		{control.Running, "late", "", "late has not started yet"},
 		{control.Running, "goood", never, "no task goood; did you mean good?"},
 		{control.Running, "api", met, ""},
 		{control.Running, "slow", "", "no task slow; did you mean shop?"},
@@ -83,17 +83,17 @@ func TestJudge(t *testing.T) {
 		{control.Steady, "api", met, ""},
 		{control.Steady, "slow", "", "service slow: 0 of 2 running, 1 pending, not steady"},
 		{control.Steady, "bad", never, "service bad: 0 of 1 running, 0 pending, failed: circuit breaker"},
-		{control.Steady, "shop", "", "service shop does not exist so far"},
+		{control.Steady, "shop", "", "service shop does not exist yet"},
 		{control.Steady, "apy", never, "no service apy; did you mean api?"},
 		{control.Passing, "web=2", met, ""},
 		{control.Passing, "web=3", "", "Consul sends traffic to 2 of 3 instances of web"},
 		{control.Passing, "api", "", "Consul sends traffic to 0 of 1 instances of api"},
 	} {
-		wishes, err := control.Parse(tt.condition, []string{tt.name})
+		targets, err := control.ParseTargets(tt.condition, []string{tt.name})
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := control.Judge(wishes, state())
+		o := control.Judge(targets, state())
 		got := ""
 		switch {
 		case o.Met():
@@ -113,7 +113,7 @@ func TestNothingComesAfterTheEnd(t *testing.T) {
 	s := state()
 	s.Ended = true
 	for condition, name := range map[control.Condition]string{control.Running: "late", control.Healthy: "ill", control.Stopped: "good", control.Steady: "shop", control.Passing: "api"} {
-		if o := control.Judge([]control.Wish{{Condition: condition, Name: name, Count: 1}}, s); !o.Over() || o.Met() {
+		if o := control.Judge([]control.Target{{Condition: condition, Name: name, Count: 1}}, s); !o.Over() || o.Met() {
 			t.Errorf("%s %s: %q", condition, name, o.Text("the run has ended"))
 		}
 	}
@@ -123,7 +123,7 @@ func TestServeHasNeitherPlanNorConsul(t *testing.T) {
 	t.Parallel()
 	s := control.State{Command: "serve"}
 	for condition, want := range map[control.Condition]bool{control.Running: false, control.Steady: false, control.Passing: true} {
-		if o := control.Judge([]control.Wish{{Condition: condition, Name: "web", Count: 1}}, s); o.Over() != want {
+		if o := control.Judge([]control.Target{{Condition: condition, Name: "web", Count: 1}}, s); o.Over() != want {
 			t.Errorf("%s: %v, %q", condition, o.Over(), o.Text(""))
 		}
 	}
@@ -131,19 +131,19 @@ func TestServeHasNeitherPlanNorConsul(t *testing.T) {
 
 func TestAllOfThem(t *testing.T) {
 	t.Parallel()
-	wishes := []control.Wish{{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"}, {Condition: control.Healthy, Name: "young"}}
-	o := control.Judge(wishes, state())
-	const want = "not within 1s; ill is RUNNING (app UNHEALTHY); young is RUNNING (app UNKNOWN)"
-	if o.Met() || o.Over() || o.Text("not within 1s") != want {
-		t.Errorf("met %v, over %v, %q", o.Met(), o.Over(), o.Text("not within 1s"))
+	targets := []control.Target{{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"}, {Condition: control.Healthy, Name: "young"}}
+	o := control.Judge(targets, state())
+	const want = "timed out after 1s; ill is RUNNING (app UNHEALTHY); young is RUNNING (app UNKNOWN)"
+	if o.Met() || o.Over() || o.Text("timed out after 1s") != want {
+		t.Errorf("met %v, over %v, %q", o.Met(), o.Over(), o.Text("timed out after 1s"))
 	}
 	if diff := cmp.Diff(control.Blame{Task: "ill", Container: "app"}, o.Blame()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if o := control.Judge(wishes[:1], state()); o.Blame() != (control.Blame{}) || o.Text("") != "" {
+	if o := control.Judge(targets[:1], state()); o.Blame() != (control.Blame{}) || o.Text("") != "" {
 		t.Errorf("nothing is wrong: %+v %q", o.Blame(), o.Text(""))
 	}
-	if o := control.Judge([]control.Wish{{Condition: control.Steady, Name: "bad"}}, state()); o.Blame() != (control.Blame{}) {
+	if o := control.Judge([]control.Target{{Condition: control.Steady, Name: "bad"}}, state()); o.Blame() != (control.Blame{}) {
 		t.Errorf("%+v", o.Blame())
 	}
 }
@@ -155,13 +155,13 @@ func TestParse(t *testing.T) {
 		"web=x": `"web=x": want SERVICE=NUMBER, of 1 or more`,
 		"web=":  `"web=": want SERVICE=NUMBER, of 1 or more`,
 	} {
-		if _, err := control.Parse(control.Passing, []string{word}); err == nil || err.Error() != want {
+		if _, err := control.ParseTargets(control.Passing, []string{word}); err == nil || err.Error() != want {
 			t.Errorf("%s: %v", word, err)
 		}
 	}
-	wishes, err := control.Parse(control.Running, []string{"a=b"})
-	if err != nil || wishes[0].Name != "a=b" {
-		t.Errorf("%v, %v", wishes, err)
+	targets, err := control.ParseTargets(control.Running, []string{"a=b"})
+	if err != nil || targets[0].Name != "a=b" {
+		t.Errorf("%v, %v", targets, err)
 	}
 }
 
@@ -169,10 +169,10 @@ func FuzzParse(f *testing.F) {
 	f.Add("web=2")
 	f.Add("=")
 	f.Fuzz(func(t *testing.T, word string) {
-		wishes, err := control.Parse(control.Passing, []string{word})
-		if err == nil && (len(wishes) != 1 || wishes[0].Count < 1) {
-			t.Errorf("%q: %+v", word, wishes)
+		targets, err := control.ParseTargets(control.Passing, []string{word})
+		if err == nil && (len(targets) != 1 || targets[0].Count < 1) {
+			t.Errorf("%q: %+v", word, targets)
 		}
-		control.Judge(wishes, control.State{Command: "run"}).Text("")
+		control.Judge(targets, control.State{Command: "run"}).Text("")
 	})
 }

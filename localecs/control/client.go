@@ -9,18 +9,23 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/volume"
 )
 
-// Client speaks with one run.
+// Client is a client of one run's control socket.
 type Client struct {
-	// Directory is the run's.
+	// Directory is the run's state directory.
 	Directory string
 	version   string
 	http      *http.Client
 }
 
-// Dial returns a client of the one run below a directory. The error is a
-// *NoneError when there is none. version is this program's.
+// Dial returns a client of the only run below a directory. The error is a *NoneError if there is
+// none. version is this program's.
 func Dial(ctx context.Context, dir, version string) (*Client, error) {
 	found, err := Find(ctx, dir)
 	if err != nil {
@@ -34,10 +39,10 @@ func Dial(ctx context.Context, dir, version string) (*Client, error) {
 	}}}, nil
 }
 
-// ErrGone means that the run has ended.
+// ErrGone is returned when the run has ended.
 var ErrGone = errors.New("the run has ended")
 
-// State is how the run is now.
+// State returns the run's current state.
 func (c *Client) State(ctx context.Context) (s State, err error) {
 	body, err := c.call(ctx, http.MethodGet, "state", nil)
 	if err != nil {
@@ -47,9 +52,8 @@ func (c *Client) State(ctx context.Context) (s State, err error) {
 	return s, json.NewDecoder(body).Decode(&s)
 }
 
-// Watch calls see with the state, and again when it has changed, until see
-// returns true or the context ends. The last one has Ended; what comes instead of
-// it, when the run was killed, is ErrGone.
+// Watch calls see with the state, and again after each change, until see returns true or the
+// context ends. The last state has Ended; if the run was killed, Watch returns ErrGone instead.
 func (c *Client) Watch(ctx context.Context, see func(State) (done bool)) error {
 	body, err := c.call(ctx, http.MethodGet, "watch", nil)
 	if err != nil {
@@ -72,13 +76,13 @@ func (c *Client) Watch(ctx context.Context, see func(State) (done bool)) error {
 
 // Stop asks tasks to stop, by their IDs, and does not wait.
 func (c *Client) Stop(ctx context.Context, taskIDs ...string) error {
-	return c.tell(ctx, "stop", stopRequest{taskIDs})
+	return c.post(ctx, "stop", stopRequest{taskIDs})
 }
 
 // End asks the run to stop all tasks and to end, and does not wait.
-func (c *Client) End(ctx context.Context) error { return c.tell(ctx, "end", nil) }
+func (c *Client) End(ctx context.Context) error { return c.post(ctx, "end", nil) }
 
-func (c *Client) tell(ctx context.Context, what string, in any) error {
+func (c *Client) post(ctx context.Context, what string, in any) error {
 	body, err := c.call(ctx, http.MethodPost, what, in)
 	if err != nil {
 		return err
@@ -86,7 +90,7 @@ func (c *Client) tell(ctx context.Context, what string, in any) error {
 	return body.Close()
 }
 
-// call returns the body of a good answer.
+// call returns the body of a successful response.
 func (c *Client) call(ctx context.Context, method, what string, in any) (io.ReadCloser, error) {
 	r, err := c.request(ctx, method, what, in)
 	if err != nil {
@@ -118,11 +122,53 @@ func (c *Client) request(ctx context.Context, method, what string, in any) (*htt
 	return r, nil
 }
 
-// refused is why the run has not done what it was asked for.
+// refused is the error in a response.
 func refused(what string, answer *http.Response) error {
 	var why refusal
 	if err := json.NewDecoder(answer.Body).Decode(&why); err != nil {
-		return fmt.Errorf("%s: the run answers %s", what, answer.Status)
+		return fmt.Errorf("%s: the run answered %s", what, answer.Status)
 	}
 	return errors.New(why.Error)
+}
+
+// EndFile holds the last State of a run that has ended, in its directory: a short run may end
+// before a client has connected.
+const EndFile = "state.json"
+
+// clockTick is how far file times may be behind the clock: a tick of the slowest kernel.
+const clockTick = 10 * time.Millisecond
+
+// leave writes EndFile.
+func (s *Server) leave() error {
+	text, err := json.Marshal(s.now(true))
+	if err != nil {
+		return err
+	}
+	return volume.Write(filepath.Join(s.Directory, EndFile), append(text, '\n'), 0o644, volume.KeepGroup)
+}
+
+// Ended returns the last State of the run in dir or right below it that ended last, or nil if none
+// has ended since then.
+func Ended(dir string, since time.Time) (*State, error) {
+	found, last := "", since.Add(-clockTick)
+	for _, d := range places(dir) {
+		if st, err := os.Stat(filepath.Join(d, EndFile)); err == nil && st.ModTime().After(last) {
+			found, last = d, st.ModTime()
+		}
+	}
+	if found == "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(filepath.Join(found, EndFile))
+	if errors.Is(err, os.ErrNotExist) { // the next run has started
+		return nil, nil
+	}
+	var s State
+	if err == nil {
+		err = json.Unmarshal(text, &s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read last state of a run: %w", err)
+	}
+	return &s, nil
 }

@@ -1,4 +1,4 @@
-// Package control lets other programs look into a running cluster and act on it: by a Unix socket in the
+// Package control lets other programs inspect and control a running cluster: by a Unix socket in the
 // directory of its logs, or by the ECS API on a loopback address.
 //
 // Flow: 1. Listen makes the socket; 2. Serve answers on it what a World knows, HTTP with JSON; 3.

@@ -33,13 +33,13 @@ func TestWordsForTasks(t *testing.T) {
 		{"aaaa2222", []string{"aaaa2222"}, ""},
 		{"arn:bbbb1111", []string{"bbbb1111"}, ""},
 		{"bbbb", []string{"bbbb1111"}, ""},
-		{"xyz", nil, "no task xyz; there is api-1, api-2, api-3, job, late"},
-		{"aaaa", []string{"aaaa1111", "aaaa2222"}, "aaaa is several tasks: name one of api-1, api-2"},
-		{"api", []string{"aaaa2222", "bbbb1111"}, "api is several tasks: name one of api-2, api-3"},
-		{"shop", []string{"aaaa2222", "bbbb1111"}, "shop is several tasks: name one of api-2, api-3"},
+		{"xyz", nil, "no task xyz; want one of api-1, api-2, api-3, job, late"},
+		{"aaaa", []string{"aaaa1111", "aaaa2222"}, `"aaaa" matches several tasks: name one of api-1, api-2`},
+		{"api", []string{"aaaa2222", "bbbb1111"}, `"api" matches several tasks: name one of api-2, api-3`},
+		{"shop", []string{"aaaa2222", "bbbb1111"}, `"shop" matches several tasks: name one of api-2, api-3`},
 		{"batch", []string{"cccc2222"}, ""},
 		{"job", []string{"cccc2222"}, ""},
-		{"late", nil, "late has not been started so far"},
+		{"late", nil, "late has not started yet"},
 		{"api-33", nil, "no task api-33; did you mean api-3?"},
 	} {
 		var ids []string
@@ -60,10 +60,10 @@ func TestWordsForTasks(t *testing.T) {
 func TestNoSuch(t *testing.T) {
 	t.Parallel()
 	for want, known := range map[string][]string{
-		"no task web; there is none so far": nil,
+		"no task web; there are none yet": nil,
 		"no task web; did you mean wbe?":    {"api", "wbe"},
-		"no task web; there is a1, a2":      {"a2", "a1", "a2"},
-		"no task web; there is 01x, 02x, 03x, 04x, 05x, 06x, 07x, 08x, 09x, 10x, 11x, 12x, ...": {"01x", "02x", "03x", "04x", "05x", "06x", "07x", "08x", "09x", "10x", "11x", "12x", "13x"},
+		"no task web; want one of a1, a2":      {"a2", "a1", "a2"},
+		"no task web; want one of 01x, 02x, 03x, 04x, 05x, 06x, 07x, 08x, 09x, 10x, 11x, 12x, ...": {"01x", "02x", "03x", "04x", "05x", "06x", "07x", "08x", "09x", "10x", "11x", "12x", "13x"},
 	} {
 		if got := control.NoSuch("task", "web", known).Error(); got != want {
 			t.Errorf("got %q, want %q", got, want)

@@ -16,29 +16,28 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// World is what a Server shows and acts on. It is used concurrently, and also
-// after the cluster has ended.
+// World is what a Server shows and controls. It is used concurrently, and also after the cluster
+// has ended.
 type World interface {
-	// State is how everything is now, without what the Server knows itself.
+	// State returns the current state; the Server adds what ServerOptions hold.
 	State() State
-	// Stop asks a task to stop, in ECS's order, by its ID.
+	// Stop asks the task with an ID to stop, in ECS's order.
 	Stop(taskID string) error
 	// End stops all tasks in ECS's order and ends the run. It does not wait.
 	End()
-	// Attach runs a process in a container, and Visit one of this machine in the
-	// cluster's network, until it ends or the context does; code is that of package
-	// session.
+	// Attach runs a process in a container, and Visit one of this machine in the cluster's
+	// network, until the process or the context ends. code is as in runtime.Session.
 	Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error)
 	Visit(ctx context.Context, r Request, s runtime.Session) (code int, err error)
 }
 
-// Options say who serves.
+// ServerOptions configure a Server.
 type ServerOptions struct {
 	// Command is run or serve, Name the scenario's.
 	Command, Name string
-	// Version is the program's: others are refused.
+	// Version is the program's; clients of other versions are refused.
 	Version string
-	// Directory is where the socket is, and logs.
+	// Directory holds the socket and logs.
 	Directory string
 	World     World
 }
@@ -53,13 +52,13 @@ type Server struct {
 	closed  error
 }
 
-// period is how often it is looked whether the state has changed.
+// period is the interval at which watch compares states.
 const period = 50 * time.Millisecond
 
-// versionHeader is the program's version, on both ways.
+// versionHeader is the program's version, in requests and responses.
 const versionHeader = "Localecs-Version"
 
-// Serve answers in the socket of o.Directory until Close.
+// Serve serves on a socket in o.Directory until Close.
 func Serve(o ServerOptions) (*Server, error) {
 	l, err := Listen(o.Directory)
 	if err != nil {
@@ -67,22 +66,22 @@ func Serve(o ServerOptions) (*Server, error) {
 	}
 	s := &Server{ServerOptions: o, closing: make(chan struct{})}
 	s.http = &http.Server{Handler: s.handler(), ReadHeaderTimeout: 10 * time.Second}
-	s.serving.Go(func() { _ = s.http.Serve(l) }) // what ends it is Close
+	s.serving.Go(func() { _ = s.http.Serve(l) }) // until Close
 	return s, nil
 }
 
-// Close tells those who follow how all has ended, and leaves that in EndFile in the
-// socket's place. To be called when nothing runs any more. Further calls do nothing.
+// Close sends the last state to watching clients, and replaces the socket by EndFile. It must be
+// called when nothing runs any more. Further calls do nothing.
 func (s *Server) Close() error {
 	s.once.Do(func() {
-		err := s.leave() // while there is the socket still: one of them is there
+		err := s.leave() // before the socket goes, so that one of them always exists
 		if gone := os.Remove(filepath.Join(s.Directory, SocketName)); !errors.Is(gone, fs.ErrNotExist) {
 			err = errors.Join(err, gone)
 		}
 		close(s.closing)
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		if s.http.Shutdown(ctx) != nil { // somebody does not take what it is told
+		if s.http.Shutdown(ctx) != nil { // a client does not read
 			err = errors.Join(err, s.http.Close())
 		}
 		s.serving.Wait()
@@ -112,17 +111,17 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// refusal is the body of an answer that is none.
+// refusal is the body of an error response.
 type refusal struct {
 	Error string `json:"error"`
 }
 
 func refuse(w http.ResponseWriter, status int, err error) {
 	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // an error means that nobody listens
+	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // an error means that the client has gone
 }
 
-// now is how everything is.
+// now returns the complete state.
 func (s *Server) now(ended bool) State {
 	state := s.World.State()
 	state.Name, state.Command, state.Version, state.Directory = s.Name, s.Command, s.Version, s.Directory
@@ -131,11 +130,10 @@ func (s *Server) now(ended bool) State {
 }
 
 func (s *Server) state(w http.ResponseWriter, _ *http.Request) {
-	_ = json.NewEncoder(w).Encode(s.now(false)) // an error means that nobody listens
+	_ = json.NewEncoder(w).Encode(s.now(false)) // an error means that the client has gone
 }
 
-// watch sends the state, one a line, each time it has changed, and how it was at
-// the end.
+// watch sends the state, one per line, at each change and at the end of the run.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	var last []byte
 	send := func(ended bool) error {
@@ -157,13 +155,13 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		case <-r.Context().Done():
 			return
 		case <-s.closing:
-			_ = send(true) // an error means that nobody listens
+			_ = send(true) // an error means that the client has gone
 			return
 		}
 	}
 }
 
-// stopRequest is about tasks by their IDs.
+// stopRequest names tasks by ID.
 type stopRequest struct {
 	Tasks []string `json:"tasks"`
 }

@@ -18,41 +18,40 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Request is what is to be run, besides its streams.
+// Request is a process to run; a session adds its streams.
 type Request struct {
 	Argv []string `json:"argv"`
-	// TaskID and Container say where: for Attach.
+	// TaskID and Container are for Attach.
 	TaskID    string `json:"taskId,omitempty"`
 	Container string `json:"container,omitempty"`
-	// Terminal says that the streams are a terminal that no other process has.
+	// Terminal is set if the streams are a terminal that no other process uses.
 	Terminal bool `json:"terminal,omitempty"`
-	// Path is the program, absolute; Directory, Env and Umask are those of who asks:
-	// for Visit.
+	// Path is the program, absolute; Directory, Env and Umask are the caller's: for Visit.
 	Path      string   `json:"path,omitempty"`
 	Directory string   `json:"directory,omitempty"`
 	Env       []string `json:"env,omitempty"`
 	Umask     int      `json:"umask,omitempty"`
 }
 
-// A session begins as a request that the server answers with 101. Then the client
-// sends one byte with its three descriptors, and after that words; the server sends
-// its last word. When one of them closes the connection, the other gives up.
+// A session starts as a request that the server answers with 101. Then the client sends one byte
+// with its three descriptors, and after that signals; the server sends one exit. When one side
+// closes the connection, the other gives up.
 
-// word is what a client says.
-type word struct {
+// signalMessage is sent by clients.
+type signalMessage struct {
 	Signal int `json:"signal"`
 }
 
-// lastWord is what the server says.
-type lastWord struct {
+// exitMessage is sent by the server.
+type exitMessage struct {
 	Code  int    `json:"code"`
 	Error string `json:"error,omitempty"`
 }
 
-// streams is how many descriptors there are.
+// streams is the number of descriptors.
 const streams = 3
 
-// handshakeLimit is how long the descriptors may take.
+// handshakeLimit bounds the transfer of the descriptors.
 const handshakeLimit = 10 * time.Second
 
 // session runs a session for a client.
@@ -80,30 +79,30 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(contex
 	signals := make(chan syscall.Signal, 16)
 	go func() {
 		defer cancel()
-		for words := json.NewDecoder(conn); ; {
-			var said word
-			if words.Decode(&said) != nil {
+		for messages := json.NewDecoder(conn); ; {
+			var m signalMessage
+			if messages.Decode(&m) != nil {
 				return
 			}
 			select {
-			case signals <- syscall.Signal(said.Signal):
+			case signals <- syscall.Signal(m.Signal):
 			case <-ctx.Done():
 				return
 			}
 		}
 	}()
-	var last lastWord
-	last.Code, err = run(ctx, in, runtime.Session{
+	var exit exitMessage
+	exit.Code, err = run(ctx, in, runtime.Session{
 		Argv: in.Argv, Stdin: files[0], Stdout: files[1], Stderr: files[2], Terminal: in.Terminal, Signals: signals,
 	})
 	if err != nil {
-		last.Error = err.Error()
+		exit.Error = err.Error()
 	}
 	_ = conn.SetWriteDeadline(time.Now().Add(handshakeLimit))
-	_ = json.NewEncoder(conn).Encode(last) // an error means that the client has gone
+	_ = json.NewEncoder(conn).Encode(exit) // an error means that the client has gone
 }
 
-// handshake lets the client begin, and takes its descriptors.
+// handshake accepts the session and receives its descriptors.
 func handshake(conn net.Conn) ([]*os.File, error) {
 	unixConn, ok := conn.(*net.UnixConn)
 	if !ok {
@@ -131,7 +130,7 @@ func handshake(conn net.Conn) ([]*os.File, error) {
 	return files, conn.SetDeadline(time.Time{})
 }
 
-// received are the descriptors in a control message.
+// received returns the descriptors in a control message.
 func received(rights []byte) (files []*os.File, err error) {
 	messages, err := unix.ParseSocketControlMessage(rights)
 	for _, m := range messages {
@@ -162,23 +161,23 @@ func (c *Client) Visit(ctx context.Context, r Request, s runtime.Session) (code 
 }
 
 func (c *Client) session(ctx context.Context, what string, in Request, s runtime.Session) (code int, err error) {
-	conn, err := c.begin(ctx, what, in)
+	conn, err := c.start(ctx, what, in)
 	if err != nil {
 		return runtime.CodeFailed, err
 	}
 	defer conn.Close()
 	rights := unix.UnixRights(int(s.Stdin.Fd()), int(s.Stdout.Fd()), int(s.Stderr.Fd()))
 	if _, _, err := conn.WriteMsgUnix([]byte{0}, rights, nil); err != nil {
-		return runtime.CodeFailed, fmt.Errorf("pass the streams on: %w", err)
+		return runtime.CodeFailed, fmt.Errorf("pass streams to the run: %w", err)
 	}
 	ended := make(chan struct{})
 	defer close(ended)
 	go func() {
-		words := json.NewEncoder(conn)
+		messages := json.NewEncoder(conn)
 		for {
 			select {
 			case signal, ok := <-s.Signals:
-				if !ok || words.Encode(word{int(signal)}) != nil {
+				if !ok || messages.Encode(signalMessage{int(signal)}) != nil {
 					return
 				}
 			case <-ctx.Done():
@@ -189,20 +188,20 @@ func (c *Client) session(ctx context.Context, what string, in Request, s runtime
 			}
 		}
 	}()
-	var last lastWord
-	switch err := json.NewDecoder(conn).Decode(&last); {
+	var exit exitMessage
+	switch err := json.NewDecoder(conn).Decode(&exit); {
 	case ctx.Err() != nil:
 		return runtime.CodeFailed, context.Cause(ctx)
 	case err != nil:
 		return runtime.CodeFailed, ErrGone
-	case last.Error != "":
-		return last.Code, errors.New(last.Error)
+	case exit.Error != "":
+		return exit.Code, errors.New(exit.Error)
 	}
-	return last.Code, nil
+	return exit.Code, nil
 }
 
-// begin asks for a session, and returns once the server waits for the streams.
-func (c *Client) begin(ctx context.Context, what string, in Request) (*net.UnixConn, error) {
+// start requests a session and returns once the server waits for the streams.
+func (c *Client) start(ctx context.Context, what string, in Request) (*net.UnixConn, error) {
 	r, err := c.request(ctx, http.MethodPost, what, in)
 	if err != nil {
 		return nil, err
@@ -215,7 +214,7 @@ func (c *Client) begin(ctx context.Context, what string, in Request) (*net.UnixC
 		conn.Close()
 		return nil, fmt.Errorf("%w (%w)", ErrGone, cause(err))
 	}
-	// It says nothing after this answer until it has the streams.
+	// The server sends nothing after this response until it has the streams.
 	answer, err := http.ReadResponse(bufio.NewReader(conn), r)
 	if err == nil && answer.StatusCode != http.StatusSwitchingProtocols {
 		err = refused(what, answer)

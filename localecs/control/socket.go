@@ -13,19 +13,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// SocketName is the socket in the directory of a run.
+// SocketName is the name of the socket in the directory of a run.
 const SocketName = "control"
 
-// Listen makes the socket in a run's directory. Only its owner may connect. A
-// file of that name is replaced: the directory is its user's alone.
+// Listen creates the socket in a run's directory. Only its owner may connect. A file of that name is
+// replaced: the directory belongs to the user alone.
 func Listen(dir string) (net.Listener, error) {
 	at, path, err := short(dir)
 	if err != nil {
-		return nil, fmt.Errorf("make control socket: %w", err)
+		return nil, fmt.Errorf("create control socket: %w", err)
 	}
 	defer at.Close()
 	if err := os.Remove(filepath.Join(dir, SocketName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("make control socket: %w", err)
+		return nil, fmt.Errorf("create control socket: %w", err)
 	}
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) (err error) {
 		// The file gets the mode that the socket has when it is bound.
@@ -33,14 +33,14 @@ func Listen(dir string) (net.Listener, error) {
 	}}
 	l, err := config.Listen(context.Background(), "unix", path)
 	if err != nil {
-		return nil, fmt.Errorf("make control socket in %s: %w", dir, cause(err))
+		return nil, fmt.Errorf("create control socket in %s: %w", dir, cause(err))
 	}
 	l.(*net.UnixListener).SetUnlinkOnClose(false) // by a path that ends with at
 	return l, nil
 }
 
-// short is a path of a directory's socket that is short enough for the kernel,
-// which takes 107 bytes, as long as at is open.
+// short returns a path of a directory's socket within the kernel's limit of 107 bytes. It is valid
+// while at is open.
 func short(dir string) (at *os.File, path string, err error) {
 	at, err = os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func short(dir string) (at *os.File, path string, err error) {
 	return at, fmt.Sprintf("/proc/self/fd/%d/%s", at.Fd(), SocketName), nil
 }
 
-// cause is the system's error: the path in the others is nobody's.
+// cause is the system's error: the path in the wrapping errors is that of short.
 func cause(err error) error {
 	if number, ok := errors.AsType[syscall.Errno](err); ok {
 		return number
@@ -71,14 +71,14 @@ func connect(ctx context.Context, dir string) (*net.UnixConn, error) {
 	return c.(*net.UnixConn), nil
 }
 
-// NoneError means that nothing runs below a directory.
+// NoneError reports that no run is below a directory.
 type NoneError struct {
 	Dir string
-	// Killed are directories of runs that did not end by themselves.
+	// Killed are directories of runs that were killed.
 	Killed []string
 }
 
-// Error says what to do.
+// Error implements error, with the remedy.
 func (e *NoneError) Error() string {
 	text := "nothing runs below " + e.Dir + ": start localecs run or localecs serve there, or name its directory with -dir"
 	for _, dir := range e.Killed {
@@ -87,8 +87,8 @@ func (e *NoneError) Error() string {
 	return text
 }
 
-// Find is the directory of the one run below dir: dir itself or one in it. The
-// error is a *NoneError when there is none.
+// Find returns the directory of the only run in dir or right below it. The error is a *NoneError if
+// there is none.
 func Find(ctx context.Context, dir string) (string, error) {
 	alive, killed, err := look(ctx, dir)
 	switch {
@@ -109,7 +109,7 @@ func Find(ctx context.Context, dir string) (string, error) {
 	return "", &NoneError{Dir: dir, Killed: killed}
 }
 
-// look finds the runs in dir and right below it.
+// look finds runs in dir and right below it.
 func look(ctx context.Context, dir string) (alive, killed []string, err error) {
 	for _, d := range places(dir) {
 		c, failed := connect(ctx, d)
@@ -120,16 +120,16 @@ func look(ctx context.Context, dir string) (alive, killed []string, err error) {
 		case errors.Is(failed, unix.ECONNREFUSED):
 			killed = append(killed, d)
 		case errors.Is(failed, fs.ErrPermission) && isSocket(d):
-			err = fmt.Errorf("the run in %s is another user's: be that user (%s)", d, ownerOf(d))
+			err = fmt.Errorf("the run in %s belongs to another user (%s)", d, ownerOf(d))
 		}
 	}
 	return alive, killed, err
 }
 
-// places are where runs may be: dir, and what is right below it.
+// places are dir and the directories right below it.
 func places(dir string) []string {
 	dirs := []string{dir}
-	entries, _ := os.ReadDir(dir) // of one that does not exist there is nothing
+	entries, _ := os.ReadDir(dir) // none if it does not exist
 	for _, e := range entries {
 		if e.IsDir() {
 			dirs = append(dirs, filepath.Join(dir, e.Name()))

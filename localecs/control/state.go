@@ -1,29 +1,35 @@
 package control
 
-import "time"
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
 
-// State is how a run is at one moment.
+	"github.com/meshtask/consul-ecs/internal/nearest"
+)
+
+// State is a snapshot of a run.
 type State struct {
-	// Name is the scenario's; Command is run or serve.
+	// Name is that of the scenario; Command is run or serve.
 	Name    string `json:"name"`
 	Command string `json:"command"`
-	// Version is that of the program.
+	// Version is the program's.
 	Version string `json:"version"`
-	// Directory has its logs and volumes.
+	// Directory holds its logs and volumes.
 	Directory string `json:"directory"`
-	// Tasks are in the order of their start, stopped ones included for an hour.
+	// Tasks are in the order of their start, with stopped ones for an hour.
 	Tasks    []Task    `json:"tasks"`
 	Services []Service `json:"services"`
-	// Planned are tasks and services of the run that have not begun; nil where
-	// nobody has a plan.
+	// Planned are tasks and services that have not started; nil if that is unknown.
 	Planned []string `json:"planned"`
-	// Consul is nil before there is a server, or without one.
+	// Consul is nil until there is a server.
 	Consul *Consul `json:"consul,omitempty"`
-	// Ended says that nothing runs any more.
+	// Ended is set in the last state of a run.
 	Ended bool `json:"ended,omitempty"`
 }
 
-// Task is a task in the words of the ECS API.
+// Task is a task with the names and values of the ECS API.
 type Task struct {
 	Name              string      `json:"name"`
 	ID                string      `json:"id"`
@@ -53,7 +59,7 @@ type Container struct {
 	HealthStatus string    `json:"healthStatus,omitempty"`
 	StartedAt    time.Time `json:"startedAt,omitzero"`
 	FinishedAt   time.Time `json:"finishedAt,omitzero"`
-	// ExitCode is nil while it runs and when it never did.
+	// ExitCode is nil until it has exited.
 	ExitCode     *int   `json:"exitCode,omitempty"`
 	Reason       string `json:"reason,omitempty"`
 	RestartCount int    `json:"restartCount,omitempty"`
@@ -66,8 +72,8 @@ type Service struct {
 	DesiredCount int    `json:"desiredCount"`
 	RunningCount int    `json:"runningCount"`
 	PendingCount int    `json:"pendingCount"`
-	// Steady says that its one deployment is complete and has all its tasks; Failed
-	// why that will not be.
+	// Steady is set when its only deployment is complete and has all its tasks; Failed is why that
+	// cannot happen.
 	Steady bool   `json:"steady"`
 	Failed string `json:"failed,omitempty"`
 }
@@ -76,23 +82,23 @@ type Service struct {
 type Consul struct {
 	// Address is its HTTP API in the cluster's network.
 	Address string `json:"address"`
-	// Token may do everything; it is for visitors.
+	// Token has all permissions; it is for localecs visit.
 	Token string `json:"-"`
 	// Passing is how many instances of each service Consul sends traffic to.
 	Passing map[string]int `json:"passing"`
 }
 
-// HasPlan reports whether all that may begin is known: in a scenario, unless its tasks
+// HasPlan reports whether all tasks that may start are known: in a scenario, unless its tasks
 // start others.
 func (s State) HasPlan() bool { return s.Planned != nil }
 
-// Stopped reports whether the task is over.
+// Stopped reports whether the task has stopped.
 func (t Task) Stopped() bool { return t.LastStatus == "STOPPED" }
 
-// Stopping reports whether it is over, or is to be.
+// Stopping reports whether it has stopped or is desired to stop.
 func (t Task) Stopping() bool { return t.Stopped() || t.DesiredStatus == "STOPPED" }
 
-// Status is its last status for people, and that it is to stop.
+// Status is its last status as text, with ", stopping" while it stops.
 func (t Task) Status() string {
 	if t.Stopping() && !t.Stopped() {
 		return t.LastStatus + ", stopping"
@@ -100,7 +106,7 @@ func (t Task) Status() string {
 	return t.LastStatus
 }
 
-// Why is why it has stopped, or is to.
+// Why is its stop code and reason.
 func (t Task) Why() string {
 	if t.StopCode == "" {
 		return t.StoppedReason
@@ -108,7 +114,7 @@ func (t Task) Why() string {
 	return t.StopCode + ": " + t.StoppedReason
 }
 
-// Standing says for people whether it is steady.
+// Standing is its deployment's standing as text.
 func (v Service) Standing() string {
 	switch {
 	case v.Failed != "":
@@ -119,39 +125,25 @@ func (v Service) Standing() string {
 	return "not steady"
 }
 
-// Checked are the containers whose checks make the task healthy: the essential
-// ones that have a check, else all that have one.
+// Checked are the containers that decide the task's health: the essential ones with a health
+// check, else all with one.
 func (t Task) Checked() []Container {
-	var essential, all []Container
-	for _, c := range t.Containers {
-		if c.HealthStatus == "" {
-			continue
-		}
-		all = append(all, c)
-		if c.Essential {
-			essential = append(essential, c)
-		}
+	checked := slices.DeleteFunc(slices.Clone(t.Containers), func(c Container) bool { return c.HealthStatus == "" })
+	if slices.ContainsFunc(checked, func(c Container) bool { return c.Essential }) {
+		return slices.DeleteFunc(checked, func(c Container) bool { return !c.Essential })
 	}
-	if len(essential) > 0 {
-		return essential
-	}
-	return all
+	return checked
 }
 
 // Healthy reports whether the task runs and all of Checked are HEALTHY. It is false
 // without any check.
 func (t Task) Healthy() bool {
 	checked := t.Checked()
-	for _, c := range checked {
-		if c.HealthStatus != "HEALTHY" {
-			return false
-		}
-	}
-	return len(checked) > 0 && t.LastStatus == "RUNNING" && !t.Stopping()
+	ill := func(c Container) bool { return c.HealthStatus != "HEALTHY" }
+	return len(checked) > 0 && !slices.ContainsFunc(checked, ill) && t.LastStatus == "RUNNING" && !t.Stopping()
 }
 
-// Decider is the container whose end has ended the task, or would have: the first
-// of the essential ones that has ended. It is nil before.
+// Decider is the essential container that exited first, or nil.
 func (t Task) Decider() *Container {
 	var first *Container
 	for i, c := range t.Containers {
@@ -160,4 +152,79 @@ func (t Task) Decider() *Container {
 		}
 	}
 	return first
+}
+
+// minPrefix is the shortest part of a task ID that is accepted.
+const minPrefix = 4
+
+// Named returns the tasks that a word selects: the one of that name, ID or ARN; else those whose ID
+// starts with it; else those of the service or family of that name that are not stopping, or the
+// last one if all are.
+func (s State) Named(word string) []Task {
+	for _, t := range slices.Backward(s.Tasks) { // a name may be used again
+		if t.Name == word || t.ID == word || t.TaskARN == word {
+			return []Task{t}
+		}
+	}
+	var byID, group []Task
+	for _, t := range s.Tasks {
+		if len(word) >= minPrefix && strings.HasPrefix(t.ID, word) {
+			byID = append(byID, t)
+		}
+		if t.Service == word || t.Family == word {
+			group = append(group, t)
+		}
+	}
+	if len(byID) > 0 {
+		return byID
+	}
+	alive := slices.DeleteFunc(slices.Clone(group), Task.Stopping)
+	if len(alive) == 0 && len(group) > 0 {
+		return group[len(group)-1:]
+	}
+	return alive
+}
+
+// One returns the only task that a word selects.
+func (s State) One(word string) (Task, error) {
+	switch found := s.Named(word); len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return Task{}, s.Unknown(word)
+	default:
+		return Task{}, fmt.Errorf("%q matches several tasks: name one of %s", word, strings.Join(names(found), ", "))
+	}
+}
+
+// Unknown is the error about a word that selects no task.
+func (s State) Unknown(word string) error {
+	if slices.Contains(s.Planned, word) {
+		return fmt.Errorf("%s has not started yet", word)
+	}
+	return NoSuch("task", word, append(names(s.Tasks), s.Planned...))
+}
+
+func names(tasks []Task) (all []string) {
+	for _, t := range tasks {
+		all = append(all, t.Name)
+	}
+	return all
+}
+
+// NoSuch is the error about an unknown name. It suggests known ones.
+func NoSuch(kind, word string, known []string) error {
+	slices.Sort(known)
+	known = slices.Compact(known)
+	switch near := nearest.Key(word, known); {
+	case near != "":
+		return fmt.Errorf("no %s %s; did you mean %s?", kind, word, near)
+	case len(known) == 0:
+		return fmt.Errorf("no %s %s; there are none yet", kind, word)
+	}
+	const many = 12
+	if len(known) > many {
+		known = append(known[:many:many], "...")
+	}
+	return fmt.Errorf("no %s %s; want one of %s", kind, word, strings.Join(known, ", "))
 }

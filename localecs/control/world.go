@@ -1,46 +1,41 @@
 package control
 
 import (
+	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// Options are a region, and what its owner knows besides. What is nil is not
-// there.
-type RegionOptions struct {
+// RegionWorld is the World of a region. All fields but Region and OnEnd are optional.
+type RegionWorld struct {
 	Region *cluster.Region
-	// MayEnd is told of a task before it is asked to stop.
+	// MayEnd is called with a task's name before it is asked to stop.
 	MayEnd func(task string)
-	// Planned are tasks and services that may still begin.
+	// Planned returns tasks and services that may still start.
 	Planned func() []string
-	// Consul is the server that tasks are in.
+	// Consul returns the server that tasks register with, nil before there is one.
 	Consul func() *Consul
-	// End stops all and ends the run.
-	End func()
+	// OnEnd implements End.
+	OnEnd func()
 }
 
-// World implements control.World.
-type RegionWorld struct{ RegionOptions }
-
-// New returns the world of a region.
-func New(o RegionOptions) *RegionWorld { return &RegionWorld{o} }
-
-// State implements control.World.
+// State implements World.
 func (w *RegionWorld) State() State {
 	s := State{Tasks: []Task{}, Services: []Service{}}
 	for _, b := range w.Region.Tasks() {
-		s.Tasks = append(s.Tasks, w.task(b))
+		s.Tasks = append(s.Tasks, task(b))
 	}
 	for _, v := range w.Region.Services().All(time.Now()) {
 		s.Services = append(s.Services, service(v))
 	}
 	if w.Planned != nil {
-		s.Planned = []string{}
-		s.Planned = slices.DeleteFunc(append(s.Planned, w.Planned()...), func(name string) bool {
+		s.Planned = slices.DeleteFunc(append([]string{}, w.Planned()...), func(name string) bool {
 			return slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name })
 		})
 	}
@@ -50,8 +45,7 @@ func (w *RegionWorld) State() State {
 	return s
 }
 
-// task is a task that has begun.
-func (w *RegionWorld) task(b cluster.Begun) Task {
+func task(b cluster.Begun) Task {
 	t := Task{
 		Name: b.Name, ID: b.ID, Cluster: b.Cluster, Service: b.Service, Family: b.Definition.Family,
 		TaskDefinitionARN: b.Definition.TaskDefinitionARN, Containers: []Container{},
@@ -66,23 +60,19 @@ func (w *RegionWorld) task(b cluster.Begun) Task {
 	t.LastStatus, t.DesiredStatus, t.HealthStatus = v.LastStatus(), v.DesiredStatus, v.HealthStatus()
 	t.StartedAt, t.StoppedAt, t.StopCode, t.StoppedReason = v.StartedAt, v.StoppedAt, v.StopCode, v.StoppedReason
 	for _, c := range v.Containers {
-		t.Containers = append(t.Containers, container(c))
+		shown := Container{
+			Name: c.Name, Image: c.Image, Essential: c.Essential, LastStatus: c.LastStatus(),
+			StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, ExitCode: c.ExitCode, Reason: c.Reason,
+		}
+		if c.Health != nil {
+			shown.HealthStatus = c.HealthStatus()
+		}
+		if c.RestartCount != nil {
+			shown.RestartCount = *c.RestartCount
+		}
+		t.Containers = append(t.Containers, shown)
 	}
 	return t
-}
-
-func container(c scheduler.ContainerView) Container {
-	shown := Container{
-		Name: c.Name, Image: c.Image, Essential: c.Essential, LastStatus: c.LastStatus(),
-		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt, ExitCode: c.ExitCode, Reason: c.Reason,
-	}
-	if c.Health != nil {
-		shown.HealthStatus = c.HealthStatus()
-	}
-	if c.RestartCount != nil {
-		shown.RestartCount = *c.RestartCount
-	}
-	return shown
 }
 
 func service(v shapes.Service) Service {
@@ -97,7 +87,7 @@ func service(v shapes.Service) Service {
 	return shown
 }
 
-// find is a task that has begun.
+// find returns a task by its ID.
 func (w *RegionWorld) find(taskID string) (cluster.Begun, error) {
 	for _, b := range w.Region.Tasks() {
 		if b.ID == taskID {
@@ -107,7 +97,7 @@ func (w *RegionWorld) find(taskID string) (cluster.Begun, error) {
 	return cluster.Begun{}, NoSuch("task", taskID, nil)
 }
 
-// Stop implements control.World.
+// Stop implements World.
 func (w *RegionWorld) Stop(taskID string) error {
 	b, err := w.find(taskID)
 	if err != nil {
@@ -119,5 +109,49 @@ func (w *RegionWorld) Stop(taskID string) error {
 	return w.Region.Stop(b, "")
 }
 
-// End implements control.World.
-func (w *RegionWorld) End() { w.RegionOptions.End() }
+// End implements World.
+func (w *RegionWorld) End() { w.OnEnd() }
+
+// Attach implements World.
+func (w *RegionWorld) Attach(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
+	b, err := w.find(r.TaskID)
+	if err == nil && b.Task == nil {
+		err = b.Err
+	}
+	if err != nil {
+		return runtime.CodeFailed, err
+	}
+	return b.Task.Attach(ctx, r.Container, s)
+}
+
+// Visit implements World.
+func (w *RegionWorld) Visit(ctx context.Context, r Request, s runtime.Session) (code int, err error) {
+	own := w.Region.Environment()
+	if w.Consul != nil {
+		if c := w.Consul(); c != nil {
+			own = append(own, "CONSUL_HTTP_ADDR="+c.Address, "CONSUL_HTTP_TOKEN="+c.Token)
+		}
+	}
+	return w.Region.Cluster().Visitors().Visit(ctx, cluster.Visitor{
+		Session: s, Path: r.Path, Dir: r.Directory, Env: environment(r.Env, own), Umask: r.Umask,
+	})
+}
+
+// environment is the caller's with the run's own variables, and without those that lead elsewhere:
+// to other credentials, or to proxies, which the cluster's network does not reach.
+func environment(callers, own []string) []string {
+	removed := []string{
+		"AWS_SESSION_TOKEN", "AWS_PROFILE", "AWS_DEFAULT_PROFILE", "AWS_ENDPOINT_URL",
+		"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "CONSUL_HTTP_SSL", "CONSUL_NAMESPACE", "CONSUL_PARTITION",
+	}
+	name := func(variable string) string {
+		name, _, _ := strings.Cut(variable, "=")
+		return name
+	}
+	for _, v := range own {
+		removed = append(removed, name(v))
+	}
+	return append(slices.DeleteFunc(slices.Clone(callers), func(v string) bool {
+		return slices.Contains(removed, strings.ToUpper(name(v)))
+	}), own...)
+}
