@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -58,15 +58,15 @@ type Child interface {
 }
 
 // Run runs the agent until it ends. The result is its exit code as a
-// *cli.ExitError (nil for 0), or why it was not started: a *cli.UsageError, a
+// *exit.CodeError (nil for 0), or why it was not started: a *exit.UsageError, a
 // *retry.PermanentError (refused) or anything else (gave up, or a signal).
 // Whatever it is, the tokens of this run and of an earlier one are logged out.
 func Run(ctx context.Context, o Options, p Ports) error {
 	r := &run{Options: o, Ports: p, budget: workload.NewStopBudget(o.StopTimeout)}
 	code, err := r.run(ctx)
 	r.end(ctx)
-	if err == nil && code != cli.ExitOK {
-		err = &cli.ExitError{Code: code}
+	if err == nil && code != exit.CodeOK {
+		err = &exit.CodeError{Code: code}
 	}
 	return err
 }
@@ -103,7 +103,7 @@ func (r *run) run(ctx context.Context) (code int, err error) {
 	}
 	child, err := r.Start(r.command)
 	if err != nil {
-		return 0, &cli.UsageError{Err: err}
+		return 0, &exit.UsageError{Err: err}
 	}
 	r.started = time.Now()
 	r.Log.Info("agent started", logkey.Address, r.address)
@@ -132,7 +132,7 @@ func (r *run) prepare(ctx context.Context) error {
 		case sig := <-r.Signals:
 			if ends(sig) && r.told.IsZero() {
 				r.told = time.Now()
-				cancel(&cli.SignalError{Signal: sig})
+				cancel(&exit.SignalError{Signal: sig})
 			}
 		}
 	}

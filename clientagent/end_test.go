@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // serve starts a client-entrypoint whose agent runs for an hour.
@@ -226,7 +227,7 @@ func TestAgentThatDiesWhileOthersAreWaitedFor(t *testing.T) {
 		r.signals <- syscall.SIGTERM
 		r.pass(5 * sec)
 		r.child.end(139)
-		var exit *cli.ExitError
+		var exit *exit.CodeError
 		if err := r.wait(); !errors.As(err, &exit) || exit.Code != 139 {
 			t.Errorf("error = %v", err)
 		}

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -62,7 +62,7 @@ func (r *run) check(context.Context) error {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	r.writing = true
 	if len(r.Agent.RetryJoin) == 0 {
@@ -103,7 +103,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return cli.Remedy(err, "read task metadata", "only ECS answers there: check the ECS agent and network rules on its host; without network mode awsvpc name the address with -bind-addr")
+		return consulutil.Remedy(err, "read task metadata", "only ECS answers there: check the ECS agent and network rules on its host; without network mode awsvpc name the address with -bind-addr")
 	}
 	r.Log = r.Log.With(logkey.TaskID, r.task.ID(), logkey.ClusterARN, r.task.ClusterARN())
 	return nil

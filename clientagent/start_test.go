@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -221,7 +222,7 @@ func TestSignalDuringTheStart(t *testing.T) {
 					r.pass(sec)
 					r.signals <- sig
 					err := r.wait()
-					var signal *cli.SignalError
+					var signal *exit.SignalError
 					if !errors.As(err, &signal) || signal.Signal != sig || cli.ExitCode(err) != 3 {
 						t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 					}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -131,7 +131,7 @@ func checkAddress(address string) error {
 
 // usage is a mistake in the configuration, which no retry can correct.
 func usage(format string, args ...any) error {
-	return &retry.PermanentError{Err: cli.Usagef(format, args...)}
+	return &retry.PermanentError{Err: exit.Usagef(format, args...)}
 }
 
 // awaitFile is an error of a file that another container may write.

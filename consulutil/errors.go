@@ -3,11 +3,13 @@ package consulutil
 import (
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"strings"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -121,4 +123,15 @@ func classifyTransport(err error) retry.Class {
 		return retry.Unreachable
 	}
 	return retry.Retry
+}
+
+// Remedy adds what was done and what to check to an error that lasted until the
+// limit. Every other error is returned unchanged: a signal, a refusal, nil.
+func Remedy(err error, what, remedy string) error {
+	var gaveUp *retry.GaveUpError
+	var signal *exit.SignalError
+	if remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
+		return err
+	}
+	return fmt.Errorf("%s: %w (%s)", what, err, remedy)
 }

@@ -12,9 +12,11 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -157,5 +159,29 @@ func TestWrongSchemeIsPermanent(t *testing.T) {
 				t.Errorf("error = %v, class %v, want permanent", err, Classify(err))
 			}
 		})
+	}
+}
+
+// A refusal has its own remedy, a signal needs none.
+func TestRemedyIsAddedWhenRetriesEnd(t *testing.T) {
+	t.Parallel()
+	fault := errors.New("fault")
+	for _, tt := range []struct {
+		err    error
+		remedy string
+		want   string
+	}{
+		{&retry.GaveUpError{Attempts: 1, Err: fault}, "look there", "log in: gave up after 1 attempt in 0s: fault (look there)"},
+		{&retry.GaveUpError{Attempts: 1, Err: fault}, "", "gave up after 1 attempt in 0s: fault"},
+		{&retry.GaveUpError{Attempts: 2, Err: &exit.SignalError{Signal: syscall.SIGTERM}}, "look there", "gave up after 2 attempts in 0s: stopped by signal terminated"},
+		{&retry.PermanentError{Err: fault}, "look there", "fault"},
+	} {
+		got := Remedy(tt.err, "log in", tt.remedy)
+		if got.Error() != tt.want || !errors.Is(got, tt.err) {
+			t.Errorf("%v, want %s", got, tt.want)
+		}
+	}
+	if got := Remedy(nil, "log in", "look there"); got != nil {
+		t.Errorf("nil became %v", got)
 	}
 }

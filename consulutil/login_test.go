@@ -18,7 +18,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -260,7 +260,7 @@ func TestWaitReplicatedGivesUp(t *testing.T) {
 func TestWaitReplicatedStopsForASignal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
-		signal := &cli.SignalError{Signal: syscall.SIGTERM}
+		signal := &exit.SignalError{Signal: syscall.SIGTERM}
 		time.AfterFunc(time.Second+time.Millisecond, func() { cancel(signal) })
 		took, _, err := lagging(t, ctx, -1, 403, "token does not exist: ACL not found")
 		if !errors.Is(err, signal) || took != time.Second+time.Millisecond {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -63,7 +62,7 @@ func (s *Session) Login(ctx context.Context, p LoginParams) (Token, error) {
 		return err
 	})
 	if err != nil {
-		return Token{}, cli.Remedy(err, "log in", loginRemedy(err))
+		return Token{}, Remedy(err, "log in", loginRemedy(err))
 	}
 	text := "logged in"
 	if token.Secret == p.Previous {
@@ -145,7 +144,7 @@ func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
 		}
 		return nil
 	})
-	return cli.Remedy(err, "wait for token replication", "check the health of the Consul servers")
+	return Remedy(err, "wait for token replication", "check the health of the Consul servers")
 }
 
 // Logout logs a token out, with retries until the deadline of ctx; one without a

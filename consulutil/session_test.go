@@ -18,6 +18,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -240,7 +241,7 @@ func TestSessionGivesUpOnACLObjectsThatNeverAppear(t *testing.T) {
 			return api.StatusError{Code: 403, Body: `ACL not found: auth method "iam" not found`}
 		})
 		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
-		if cli.ExitCode(err) != cli.ExitUnknown || !strings.Contains(err.Error(), "consulLogin.method") {
+		if cli.ExitCode(err) != exit.CodeUnknown || !strings.Contains(err.Error(), "consulLogin.method") {
 			t.Errorf("exit %d: %v", cli.ExitCode(err), err)
 		}
 	})
@@ -278,7 +279,7 @@ func TestSessionStopsAtARefusal(t *testing.T) {
 		})
 		begin := time.Now()
 		_, err := s.Login(t.Context(), LoginParams{Method: "iam"})
-		if cli.ExitCode(err) != cli.ExitRefused || time.Since(begin) != 0 {
+		if cli.ExitCode(err) != exit.CodeRefused || time.Since(begin) != 0 {
 			t.Errorf("exit %d after %s: %v", cli.ExitCode(err), time.Since(begin), err)
 		}
 	})

@@ -21,7 +21,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
@@ -222,7 +222,7 @@ func (k *task) start() {
 func (k *task) term() (time.Duration, error) {
 	k.t.Helper()
 	began := time.Now()
-	k.signal(&cli.SignalError{Signal: syscall.SIGTERM})
+	k.signal(&exit.SignalError{Signal: syscall.SIGTERM})
 	select {
 	case err := <-k.result:
 		return time.Since(began), err

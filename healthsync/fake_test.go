@@ -17,7 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -359,7 +359,7 @@ func (r *rig) pass(d time.Duration) {
 // term stops the run and returns how long the drain took and its error.
 func (r *rig) term() (time.Duration, error) {
 	at := time.Now()
-	r.cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+	r.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 	<-r.done
 	return r.ended.Sub(at), r.err
 }

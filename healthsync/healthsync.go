@@ -8,7 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -164,7 +164,7 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 		w, err := workload.New(s.cfg, task)
 		if err != nil {
 			// As in mesh-init: a mistake in the configuration.
-			return &retry.PermanentError{Err: &cli.UsageError{Err: err}}
+			return &retry.PermanentError{Err: &exit.UsageError{Err: err}}
 		}
 		s.w, s.first, s.known = w, task, true
 		s.Log = s.Log.With(logkey.TaskID, w.TaskID)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -44,9 +44,9 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case noToken(err):
-		return cli.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
 	default:
-		return cli.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
+		return exit.Usagef("login is enabled but the service token cannot be read: %w (running as uid %d, gid %d): run this container as mesh-init's user or with the file's group, or see mesh-init's -file-group",
 			err, os.Geteuid(), os.Getegid())
 	}
 }

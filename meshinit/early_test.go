@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
@@ -65,7 +66,7 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 	}
 	s.requests.after = func(r *http.Request) {
 		if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") {
-			cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+			cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 		}
 	}
 	ended := make(chan error, 1)
@@ -74,7 +75,7 @@ func TestHungVolumeDoesNotKeepTheToken(t *testing.T) {
 		return strings.Contains(s.log.String(), "logged in") && len(s.tokens()) == 0
 	})
 	close(release)
-	var signal *cli.SignalError
+	var signal *exit.SignalError
 	if err := <-ended; !errors.As(err, &signal) {
 		t.Errorf("error = %v, want the signal as cause", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -28,13 +28,13 @@ func (r *run) writeBootstrap(ctx context.Context) error {
 	}
 	grpc, err := r.GRPC.resolve(ctx)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	data, err := bootstrap.Generate(bootstrap.Params{
 		Proxy: r.proxy, ProxyID: r.workload.Proxy.ID, Token: token, GRPC: grpc, ReadyBind: r.ReadyBind, Env: r.Env,
 	})
 	if err != nil {
-		return &cli.UsageError{Err: fmt.Errorf("generate the bootstrap of proxy %q: %w", r.workload.Proxy.ID, err)}
+		return &exit.UsageError{Err: fmt.Errorf("generate the bootstrap of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
 	path := filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap)
 	if token == "" {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
@@ -128,7 +129,7 @@ func (w *wait) wantOpen(limit time.Duration) {
 func (w *wait) wantError(limit time.Duration, texts ...string) {
 	w.t.Helper()
 	err := w.result(limit)
-	for _, problem := range differs(err, cli.ExitUnknown, texts) {
+	for _, problem := range differs(err, exit.CodeUnknown, texts) {
 		w.t.Error(problem)
 	}
 }
@@ -244,14 +245,14 @@ func TestSignalEndsTheWaitAtOnce(t *testing.T) {
 	t.Parallel()
 	atGate(t, func(*wait) {}, func(w *wait) {
 		w.pass(time.Second)
-		w.cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+		w.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 		w.wantError(0, "stopped by signal terminated")
 	})
 	// Ready since the last look: the caller has a token to log out.
 	atGate(t, func(*wait) {}, func(w *wait) {
 		w.pass(time.Second)
 		w.status(thisTask, "ready", "")
-		w.cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+		w.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 		w.wantOpen(0)
 	})
 }
@@ -355,7 +356,7 @@ func TestMeshInitReportsFailureBeforeItKnowsItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, plainDoc)
 	s.options.GRPC = meshinit.GRPC{Address: "nonsense"}
-	if err := s.run(); cli.ExitCode(err) != cli.ExitUsage {
+	if err := s.run(); cli.ExitCode(err) != exit.CodeUsage {
 		t.Fatalf("error = %v", err)
 	}
 	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, s.taskID) || !strings.Contains(got, `gRPC address \"nonsense\"`) {
@@ -373,7 +374,7 @@ func TestMeshInitReportsTheStepUnderWay(t *testing.T) {
 		data, _ := os.ReadFile(filepath.Join(s.dir, workload.FileStatus))
 		return strings.Contains(string(data), `"outcome":"starting","message":"log in"`)
 	})
-	cancel(&cli.SignalError{Signal: syscall.SIGTERM})
+	cancel(&exit.SignalError{Signal: syscall.SIGTERM})
 	<-ended
 	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, `"outcome":"failed"`) || !strings.Contains(got, "stopped by signal terminated") {
 		t.Errorf("status %s", got)

@@ -11,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -71,7 +70,7 @@ type Agent struct {
 	Token string
 }
 
-// Run makes the task part of the mesh. Errors are a *cli.UsageError (mistake in
+// Run makes the task part of the mesh. Errors are a *exit.UsageError (mistake in
 // the configuration or the volume), a *retry.PermanentError (refused) or
 // anything else (gave up); then no token and no file of this run are left.
 func Run(ctx context.Context, o Options, p Ports) error {
@@ -154,7 +153,7 @@ func (r *run) run(ctx context.Context) error {
 			if consulutil.Status(err) == http.StatusForbidden {
 				remedy = "" // a refusal has its own
 			}
-			return cli.Remedy(err, s.name, remedy)
+			return consulutil.Remedy(err, s.name, remedy)
 		}
 		r.Log.Debug("step finished", logkey.Step, s.name, logkey.Elapsed, time.Since(start))
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/registrar"
@@ -67,7 +68,7 @@ func TestBadInput(t *testing.T) {
 				server = secured
 			}
 			tries := []time.Duration{testkit.Patience} // a refusal ends at once
-			if tt.exit == cli.ExitUnknown {
+			if tt.exit == exit.CodeUnknown {
 				tries = limits()
 			}
 			var problems []string
@@ -186,7 +187,7 @@ func TestSignalAfterLoginLogsOut(t *testing.T) {
 		t.Run(request, func(t *testing.T) {
 			t.Parallel()
 			ctx, cancel := context.WithCancelCause(context.Background())
-			term := &cli.SignalError{Signal: syscall.SIGTERM}
+			term := &exit.SignalError{Signal: syscall.SIGTERM}
 			s := newScene(t, secured, loginDoc)
 			s.requests.after = func(r *http.Request) {
 				if strings.HasPrefix(r.Method+" "+r.URL.Path, request) {
@@ -211,7 +212,7 @@ func TestSignalWhileCopying(t *testing.T) {
 	s := newScene(t, secured, loginDoc)
 	copyProgram := s.ports.CopyProgram
 	s.ports.CopyProgram = func(path string) error {
-		cancel(&cli.SignalError{Signal: syscall.SIGINT})
+		cancel(&exit.SignalError{Signal: syscall.SIGINT})
 		return copyProgram(path)
 	}
 	if err := meshinit.Run(ctx, s.options, s.ports); err == nil {

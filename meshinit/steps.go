@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -25,14 +25,14 @@ func (r *run) local() retry.Policy {
 
 func (r *run) checkDir(context.Context) error {
 	if err := r.secrets().Check(workload.FileBootstrap, workload.FileServiceToken, workload.FileBinary, workload.FileStatus); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	return nil
 }
 
 func (r *run) checkGRPC(context.Context) error {
 	if err := r.GRPC.check(); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	return nil
 }
@@ -65,7 +65,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 func (r *run) describe(context.Context) error {
 	var err error
 	if r.workload, err = workload.New(r.Config, r.task); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 const aclHelp = `
@@ -111,11 +112,11 @@ func aclVerbs() map[string]func(*flag.FlagSet) aclVerb {
 
 func runACL(ctx context.Context, inv *cli.Invocation) error {
 	if len(inv.Args) == 0 {
-		return cli.Usagef("say what to do: can, explain, rules, lint or export; acl --help tells more")
+		return exit.Usagef("say what to do: can, explain, rules, lint or export; acl --help tells more")
 	}
 	verb, ok := aclVerbs()[inv.Args[0]]
 	if !ok {
-		return cli.Usagef("unknown subcommand %q: want can, explain, rules, lint or export", inv.Args[0])
+		return exit.Usagef("unknown subcommand %q: want can, explain, rules, lint or export", inv.Args[0])
 	}
 	fs := flag.NewFlagSet(inv.Args[0], flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
@@ -126,10 +127,10 @@ func runACL(ctx context.Context, inv *cli.Invocation) error {
 		_, err := fmt.Fprintf(inv.Stdout, "Usage: consul-ecs %s\n%s\n", aclCommand().Usage, aclHelp)
 		return err
 	case err != nil:
-		return cli.Usagef("%s: %w", inv.Args[0], err)
+		return exit.Usagef("%s: %w", inv.Args[0], err)
 	}
 	if i := slices.IndexFunc(fs.Args(), func(a string) bool { return strings.HasPrefix(a, "-") && a != "-" }); i >= 0 {
-		return cli.Usagef("%s: %s: flags come before other words", inv.Args[0], fs.Arg(i))
+		return exit.Usagef("%s: %s: flags come before other words", inv.Args[0], fs.Arg(i))
 	}
 	if err := errors.Join(community("-namespace", *namespace), community("-partition", *partition)); err != nil {
 		return err

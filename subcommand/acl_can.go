@@ -16,6 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // aclQuestion are the flags of can and explain.
@@ -54,7 +55,7 @@ func aclExplain(fs *flag.FlagSet) aclVerb {
 	q.declare(fs)
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
 		if q.engine == engineServer {
-			return cli.Usagef("-engine server: the server does not explain; use both")
+			return exit.Usagef("-engine server: the server does not explain; use both")
 		}
 		tree, first := isTerminal(inv.Stdout), true
 		return q.run(ctx, inv, args, func(w io.Writer, r *aclrules.Report, answers []aclrules.Answer) error {
@@ -114,9 +115,9 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 	q.warn(inv, report)
 	switch aclrules.WorstAnswer(answers) {
 	case aclrules.Denied:
-		return &cli.ExitError{Code: cli.ExitRefused}
+		return &exit.CodeError{Code: exit.CodeRefused}
 	case aclrules.Unknown:
-		return &cli.ExitError{Code: cli.ExitUnknown}
+		return &exit.CodeError{Code: exit.CodeUnknown}
 	}
 	return nil
 }
@@ -149,10 +150,10 @@ func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 // wrong at once.
 func (q *aclQuestion) parse(inv *cli.Invocation, args []string) ([]aclrules.Query, error) {
 	if q.engine != engineResolver && q.engine != engineServer && q.engine != engineBoth {
-		return nil, cli.Usagef("-engine %q: want resolver, server or both", q.engine)
+		return nil, exit.Usagef("-engine %q: want resolver, server or both", q.engine)
 	}
 	if len(args)%2 != 0 {
-		return nil, cli.Usagef("%q has no access: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write", args[len(args)-1])
+		return nil, exit.Usagef("%q has no access: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write", args[len(args)-1])
 	}
 	var queries []aclrules.Query
 	var errs []error
@@ -170,10 +171,10 @@ func (q *aclQuestion) parse(inv *cli.Invocation, args []string) ([]aclrules.Quer
 		errs = append(errs, q.parseFile(inv, add))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, &cli.UsageError{Err: err}
+		return nil, &exit.UsageError{Err: err}
 	}
 	if len(queries) == 0 {
-		return nil, cli.Usagef("nothing is asked: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write")
+		return nil, exit.Usagef("nothing is asked: want pairs of RESOURCE[:SEGMENT] and ACCESS, such as service:web write")
 	}
 	return queries, nil
 }

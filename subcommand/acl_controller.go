@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // defaultInterval is how long the controller pauses after a pass, as in 0.6.
@@ -95,7 +96,7 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, f.json)}
 	mistake := func(wrong bool, format string, args ...any) {
 		if wrong {
-			errs = append(errs, cli.Usagef(format, args...))
+			errs = append(errs, exit.Usagef(format, args...))
 		}
 	}
 	if f.cluster != "" {
@@ -117,7 +118,7 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 	_, err = consulutil.NewClient(consulOptions(inv))
 	mistake(err != nil, "%w", err)
 	if err := errors.Join(errs...); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	return nil
 }

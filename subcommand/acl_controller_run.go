@@ -19,6 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -79,7 +80,7 @@ func (f *controllerFlags) listen() (net.Listener, error) {
 	}
 	listener, err := net.Listen("tcp", f.metricsAddr)
 	if err != nil {
-		return nil, cli.Usagef("-metrics-addr: %w", err)
+		return nil, exit.Usagef("-metrics-addr: %w", err)
 	}
 	return listener, nil
 }
@@ -105,7 +106,7 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 	}
 	cluster, err := ecsread.ParseCluster(task.ClusterARN())
 	if err != nil {
-		return place{}, cli.Usagef("%w (from the task metadata): give -cluster", err)
+		return place{}, exit.Usagef("%w (from the task metadata): give -cluster", err)
 	}
 	return place{cluster, task.TaskARN}, nil
 }

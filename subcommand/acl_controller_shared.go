@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/wanted"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // sharedFlags are those that acl-controller and gc have in common: where the
@@ -29,7 +29,7 @@ func (f *sharedFlags) declare(fs *flag.FlagSet) {
 func (f *sharedFlags) check() error {
 	_, err := wanted.PartitionOption(f.partitions, f.partition)
 	if !(f.rate > 0 && f.rate <= 100) {
-		err = errors.Join(err, cli.Usagef("-aws-rate %v: want more than 0, and at most 100", f.rate))
+		err = errors.Join(err, exit.Usagef("-aws-rate %v: want more than 0, and at most 100", f.rate))
 	}
 	return err
 }

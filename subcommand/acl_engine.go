@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // Engines: our reading of the rules, the server's word, and both.
@@ -54,7 +55,7 @@ func (q *aclQuestion) byServer(ctx context.Context, inv *cli.Invocation, queries
 		report := aclrules.NewReport(aclrules.Resolution{Disabled: aclrules.ErrDisabled}, aclrules.Unknown)
 		return report, byRules(report, queries), nil
 	case errors.Is(err, consulutil.ErrNoAuthorize):
-		return nil, nil, &cli.Plain{Err: fmt.Errorf("%w: use -engine resolver", err)}
+		return nil, nil, &exit.Plain{Err: fmt.Errorf("%w: use -engine resolver", err)}
 	case err != nil:
 		return nil, nil, plain(err)
 	}
@@ -88,7 +89,7 @@ func (q *aclQuestion) byBoth(ctx context.Context, inv *cli.Invocation, queries [
 
 // plain is an error for a person, unless it is one of usage.
 func plain(err error) error {
-	var usage *cli.UsageError
+	var usage *exit.UsageError
 	var network *url.Error
 	switch {
 	case errors.As(err, &usage):
@@ -96,17 +97,17 @@ func plain(err error) error {
 	case errors.As(err, &network):
 		err = fmt.Errorf("%w (CONSUL_HTTP_ADDR says where the server is)", err)
 	}
-	return &cli.Plain{Err: err}
+	return &exit.Plain{Err: err}
 }
 
 // ask is the server's word on the subject's token.
 func (q *aclQuestion) ask(ctx context.Context, queries []aclrules.Query) ([]bool, error) {
 	if !q.shown() {
-		return nil, cli.Usagef("-engine %s: the server judges tokens that it is shown: use -token-file or CONSUL_HTTP_TOKEN", q.engine)
+		return nil, exit.Usagef("-engine %s: the server judges tokens that it is shown: use -token-file or CONSUL_HTTP_TOKEN", q.engine)
 	}
 	token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile})
 	if err != nil {
-		return nil, cli.Usagef("-token-file: %w", err)
+		return nil, exit.Usagef("-token-file: %w", err)
 	}
 	server, err := consulutil.NewAuthorizer(consulutil.Options{}, q.datacenter)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 func aclLint(fs *flag.FlagSet) aclVerb {
@@ -32,7 +33,7 @@ func aclLint(fs *flag.FlagSet) aclVerb {
 			}
 		}
 		if len(found) > 0 {
-			return &cli.ExitError{Code: cli.ExitRefused}
+			return &exit.CodeError{Code: exit.CodeRefused}
 		}
 		return nil
 	}
@@ -42,7 +43,7 @@ func aclLint(fs *flag.FlagSet) aclVerb {
 func findings(ctx context.Context, inv *cli.Invocation, from, datacenter string, files []string) ([]aclrules.Finding, error) {
 	switch {
 	case len(files) > 0 && from != "":
-		return nil, cli.Usagef("lint: %s and -from: give files or an export", files[0])
+		return nil, exit.Usagef("lint: %s and -from: give files or an export", files[0])
 	case len(files) > 0:
 		return lintFiles(inv, files)
 	}
@@ -78,7 +79,7 @@ func lintFiles(inv *cli.Invocation, files []string) ([]aclrules.Finding, error) 
 		found = append(found, aclrules.LintNamedText(file, string(text))...)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return nil, &cli.UsageError{Err: err}
+		return nil, &exit.UsageError{Err: err}
 	}
 	return found, nil
 }

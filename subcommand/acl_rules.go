@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 func aclRules(fs *flag.FlagSet) aclVerb {
@@ -18,7 +19,7 @@ func aclRules(fs *flag.FlagSet) aclVerb {
 	asJSON := fs.Bool("json", false, "")
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
 		if len(args) > 0 {
-			return cli.Usagef("rules: unexpected word %q", args[0])
+			return exit.Usagef("rules: unexpected word %q", args[0])
 		}
 		report, err := s.report(ctx, inv)
 		if err != nil {
@@ -26,9 +27,9 @@ func aclRules(fs *flag.FlagSet) aclVerb {
 		}
 		switch refused, disabled := report.Special(); {
 		case refused != nil:
-			return &cli.Plain{Err: &cli.Refused{Err: refused}}
+			return &exit.Plain{Err: &exit.RefusedError{Err: refused}}
 		case disabled != nil:
-			return &cli.Plain{Err: disabled}
+			return &exit.Plain{Err: disabled}
 		}
 		if *asJSON {
 			for _, rule := range report.Merged() {
@@ -38,7 +39,7 @@ func aclRules(fs *flag.FlagSet) aclVerb {
 			_, err = io.WriteString(inv.Stdout, report.HCL())
 		}
 		if err = errors.Join(err, report.Problems()); err != nil {
-			return &cli.Plain{Err: err}
+			return &exit.Plain{Err: err}
 		}
 		return nil
 	}
@@ -48,7 +49,7 @@ func aclExport(fs *flag.FlagSet) aclVerb {
 	datacenter := fs.String("datacenter", "", "")
 	return func(ctx context.Context, inv *cli.Invocation, args []string) error {
 		if len(args) > 0 {
-			return cli.Usagef("export: unexpected word %q: it writes to standard output", args[0])
+			return exit.Usagef("export: unexpected word %q: it writes to standard output", args[0])
 		}
 		export, err := exportServer(ctx, inv, *datacenter)
 		if err != nil {
@@ -75,12 +76,12 @@ func exportServer(ctx context.Context, inv *cli.Invocation, datacenter string) (
 func readExport(file string) (*aclrules.Snapshot, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, cli.Usagef("-from: %w", err)
+		return nil, exit.Usagef("-from: %w", err)
 	}
 	defer f.Close()
 	export, err := aclrules.ReadSnapshot(f)
 	if err != nil {
-		return nil, cli.Usagef("-from %s: %w", file, err)
+		return nil, exit.Usagef("-from %s: %w", file, err)
 	}
 	return export, nil
 }

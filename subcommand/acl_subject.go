@@ -13,6 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // aclSubject are the flags that say whose rights are asked for, and of whom.
@@ -86,7 +87,7 @@ func (s *aclSubject) check() error {
 		errs = append(errs, fmt.Errorf("-default-policy %q: want allow or deny", s.defaultPolicy))
 	}
 	if len(errs) > 0 {
-		return &cli.UsageError{Err: errors.Join(errs...)}
+		return &exit.UsageError{Err: errors.Join(errs...)}
 	}
 	return nil
 }
@@ -156,7 +157,7 @@ func (s *aclSubject) subject() (aclrules.Subject, error) {
 	for _, file := range s.policyFiles {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return subject, cli.Usagef("-policy-file: %w", err)
+			return subject, exit.Usagef("-policy-file: %w", err)
 		}
 		subject.Policies = append(subject.Policies, aclrules.Policy{Name: file, Rules: string(text)})
 	}
@@ -199,7 +200,7 @@ func (s *aclSubject) world(ctx context.Context, inv *cli.Invocation) (world, err
 	if s.tokenFile != "" {
 		own, err := aclReader(inv, consulutil.Options{TokenFile: s.tokenFile}, s.datacenter)
 		if err != nil {
-			return world{}, cli.Usagef("-token-file: %w", err)
+			return world{}, exit.Usagef("-token-file: %w", err)
 		}
 		w.getters.Tokens = shownToken{own, reader}
 	}
@@ -257,7 +258,7 @@ func aclReader(inv *cli.Invocation, o consulutil.Options, datacenter string) (*a
 // does not have.
 func community(what, value string) error {
 	if value != "" && value != "default" {
-		return cli.Usagef("%s %s: %w", what, value, aclrules.ErrEnterprise)
+		return exit.Usagef("%s %s: %w", what, value, aclrules.ErrEnterprise)
 	}
 	return nil
 }

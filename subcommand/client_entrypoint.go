@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
@@ -190,7 +191,7 @@ func (f *clientFlags) options(inv *cli.Invocation) (clientagent.Options, error) 
 		return clientagent.Options{}, err
 	}
 	if f.limit <= 0 {
-		return clientagent.Options{}, cli.Usagef("-start-timeout %s: want more than 0", f.limit)
+		return clientagent.Options{}, exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
 	cfg, err := f.config(inv)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/supervise"
 	"github.com/meshtask/consul-ecs/workload"
@@ -46,7 +47,7 @@ func stopTimeoutFlag(fs *flag.FlagSet, stop *time.Duration) {
 
 func checkStopTimeout(stop time.Duration) error {
 	if stop < minStopTimeout {
-		return cli.Usagef("-stop-timeout %s: want at least %s", stop, minStopTimeout)
+		return exit.Usagef("-stop-timeout %s: want at least %s", stop, minStopTimeout)
 	}
 	return nil
 }
@@ -73,17 +74,17 @@ func runWrapped(inv *cli.Invocation, level string, gate *meshinit.Gate, control 
 		return err
 	}
 	if len(inv.Args) == 0 {
-		return cli.Usagef("command is required: name the program to run after the flags")
+		return exit.Usagef("command is required: name the program to run after the flags")
 	}
 	if err := pass(gate, inv, signals.C()); err != nil {
 		return err
 	}
 	child, err := supervise.Start(supervise.Command{Args: inv.Args}, inv.Log)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
-	if code := control(child, signals.C()); code != cli.ExitOK {
-		return &cli.ExitError{Code: code}
+	if code := control(child, signals.C()); code != exit.CodeOK {
+		return &exit.CodeError{Code: code}
 	}
 	return nil
 }

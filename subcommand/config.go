@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/registrar"
 )
 
@@ -50,15 +51,15 @@ func configCommand() cli.Command {
 		Run: func(_ context.Context, inv *cli.Invocation) error {
 			switch {
 			case len(inv.Args) == 0:
-				return cli.Usagef("want config schema or config validate")
+				return exit.Usagef("want config schema or config validate")
 			case len(inv.Args) > 1:
-				return cli.Usagef("unexpected argument %q", inv.Args[1])
+				return exit.Usagef("unexpected argument %q", inv.Args[1])
 			case inv.Args[0] == "validate":
 				return v.run(inv)
 			case inv.Args[0] != "schema":
-				return cli.Usagef("unknown subcommand %q: want schema or validate", inv.Args[0])
+				return exit.Usagef("unknown subcommand %q: want schema or validate", inv.Args[0])
 			case v != validation{}:
-				return cli.Usagef("schema takes no flags")
+				return exit.Usagef("schema takes no flags")
 			}
 			_, err := inv.Stdout.Write(config.Schema())
 			return err
@@ -94,7 +95,7 @@ func (v validation) run(inv *cli.Invocation) error {
 		_, err = io.WriteString(inv.Stdout, result.String())
 	}
 	if err == nil && !result.Valid {
-		err = &cli.ExitError{Code: cli.ExitUsage}
+		err = &exit.CodeError{Code: exit.CodeUsage}
 	}
 	return err
 }
@@ -111,10 +112,10 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 		doc, err = os.ReadFile(v.file)
 	}
 	if err != nil {
-		return nil, cli.Usagef("read configuration: %w", err)
+		return nil, exit.Usagef("read configuration: %w", err)
 	}
 	if len(bytes.TrimSpace(doc)) == 0 {
-		return nil, cli.Usagef("read configuration: %q is empty", v.file)
+		return nil, exit.Usagef("read configuration: %q is empty", v.file)
 	}
 	return doc, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
@@ -24,7 +25,7 @@ func startTimeoutFlag(fs *flag.FlagSet, limit *time.Duration) {
 
 func checkStartTimeout(limit time.Duration) error {
 	if limit < 0 {
-		return cli.Usagef("-start-timeout %s: want 0 or more", limit)
+		return exit.Usagef("-start-timeout %s: want 0 or more", limit)
 	}
 	return nil
 }
@@ -67,7 +68,7 @@ func pass(gate *meshinit.Gate, inv *cli.Invocation, signals <-chan os.Signal) er
 		case sig := <-signals:
 			switch sig {
 			case syscall.SIGTERM, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGHUP:
-				return fmt.Errorf("wait for the start of the task: %w", &cli.SignalError{Signal: sig})
+				return fmt.Errorf("wait for the start of the task: %w", &exit.SignalError{Signal: sig})
 			}
 		}
 	}

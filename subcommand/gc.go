@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -113,7 +114,7 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 	errs := []error{cli.NoArgs(inv), inv.UseLogger(level, f.json)}
 	mistake := func(wrong bool, format string, args ...any) {
 		if wrong {
-			errs = append(errs, cli.Usagef(format, args...))
+			errs = append(errs, exit.Usagef(format, args...))
 		}
 	}
 	mistake(f.plan == f.apply, "exactly one of -plan, -apply is required")
@@ -127,7 +128,7 @@ func (f *gcFlags) check(inv *cli.Invocation) error {
 	_, err := consulutil.NewClient(consulOptions(inv))
 	mistake(err != nil, "%w", err)
 	if err := errors.Join(errs...); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	return nil
 }
@@ -158,7 +159,7 @@ func (f *gcFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx) // errors of what it cancelled add nothing
 	}
-	return &cli.Plain{Err: err}
+	return &exit.Plain{Err: err}
 }
 
 // cluster looks at one cluster, below its lock if it may delete.
@@ -184,14 +185,14 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 		return err
 	}
 	return refusal(lock.Lead(ctx, func(holder string) error {
-		return &cli.Refused{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
+		return &exit.RefusedError{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
 	}, work))
 }
 
 // refusal gives what Consul refuses the exit code of refusals.
 func refusal(err error) error {
 	if status := consulutil.Status(err); status == http.StatusForbidden || status == http.StatusUnauthorized {
-		return &cli.Refused{Err: err}
+		return &exit.RefusedError{Err: err}
 	}
 	return err
 }

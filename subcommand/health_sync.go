@@ -28,11 +28,10 @@ func healthSyncCommand() cli.Command {
 		Synopsis: "Copy the ECS health of containers into Consul checks",
 		Usage:    "health-sync [flags]",
 		Help: `
-Waits until mesh-init of the same task has registered it, then reads the task
-metadata every second and writes the ECS health of each
-container in healthSyncContainers to its Consul check: passing for HEALTHY,
-critical for everything else. Only changes are written, and a refresh every
-10 s; without an update the check turns critical by itself after 30 s.
+Waits until mesh-init of the same task has registered it, then reads the task metadata
+every second and writes the ECS health of each container in healthSyncContainers to its
+Consul check: passing for HEALTHY, critical for everything else. Only changes are
+written, and a refresh every 10 s; without an update a check turns critical after 30 s.
 
 With healthSync.startup, a container that serves at service.port is passing, too,
 until its ECS health check has its first result.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
@@ -32,10 +33,10 @@ Example:
 				return err
 			}
 			if to == "" {
-				return cli.Usagef("-to is required: name the directory to copy to")
+				return exit.Usagef("-to is required: name the directory to copy to")
 			}
 			if err := volume.CheckDir(to, workload.FileBinary); err != nil {
-				return &cli.UsageError{Err: err}
+				return &exit.UsageError{Err: err}
 			}
 			path := filepath.Join(to, workload.FileBinary)
 			if err := volume.CopySelf(path); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -82,10 +83,10 @@ func (f *meshInitFlags) readyBind() (string, error) {
 		return "", nil
 	}
 	if net.ParseIP(f.readyAddress) == nil {
-		return "", cli.Usagef("-envoy-ready-bind-address %q: want an IP address, with -envoy-ready-bind-port", f.readyAddress)
+		return "", exit.Usagef("-envoy-ready-bind-address %q: want an IP address, with -envoy-ready-bind-port", f.readyAddress)
 	}
 	if f.readyPort < 1 || f.readyPort > 65535 {
-		return "", cli.Usagef("-envoy-ready-bind-port %d: want 1 to 65535, with -envoy-ready-bind-address", f.readyPort)
+		return "", exit.Usagef("-envoy-ready-bind-port %d: want 1 to 65535, with -envoy-ready-bind-address", f.readyPort)
 	}
 	return net.JoinHostPort(f.readyAddress, strconv.Itoa(f.readyPort)), nil
 }
@@ -95,7 +96,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		return err
 	}
 	if f.limit <= 0 {
-		return cli.Usagef("-start-timeout %s: want more than 0", f.limit)
+		return exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
 	cfg, registrars, err := readConfig(inv)
 	if err != nil {
@@ -139,7 +140,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) 
 	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
-		return nil, nil, &cli.UsageError{Err: err}
+		return nil, nil, &exit.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
 		return nil, nil, err
@@ -147,7 +148,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) 
 	logWarnings(inv.Log, warnings)
 	registrars, err := registrar.New(cfg)
 	if err != nil {
-		return nil, nil, &cli.UsageError{Err: err}
+		return nil, nil, &exit.UsageError{Err: err}
 	}
 	return cfg, registrars, nil
 }
@@ -162,10 +163,10 @@ func logWarnings(log hclog.Logger, warnings []config.Finding) {
 func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 	uri := inv.Getenv(tmds.EnvVar)
 	if uri == "" {
-		return nil, cli.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", tmds.EnvVar)
+		return nil, exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", tmds.EnvVar)
 	}
 	if u, err := url.Parse(uri); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, cli.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
+		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
 	}
 	return tmds.New(uri), nil
 }
@@ -240,10 +241,10 @@ func groupID(group string) (int, error) {
 	g, err := user.LookupGroup(group)
 	var unknown user.UnknownGroupError
 	if errors.As(err, &unknown) {
-		return 0, cli.Usagef("-file-group %q: no such group in this container; use the numeric ID", group)
+		return 0, exit.Usagef("-file-group %q: no such group in this container; use the numeric ID", group)
 	}
 	if err != nil {
-		return 0, cli.Usagef("-file-group %q: %w", group, err)
+		return 0, exit.Usagef("-file-group %q: %w", group, err)
 	}
 	return strconv.Atoi(g.Gid)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -143,7 +144,7 @@ func TestTERMAfterLogin(t *testing.T) {
 		), "mesh-init")
 		testkit.Eventually(t, "mesh-init logged in", func() bool { return logins() == 1 })
 		p.Signal(sig)
-		if code := p.Wait(); code != cli.ExitUnknown {
+		if code := p.Wait(); code != exit.CodeUnknown {
 			t.Errorf("exit code after %s = %d, want 3", sig, code)
 		}
 		if n := logins(); n != 0 {

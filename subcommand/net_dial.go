@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // dialTimeout stays below the 5 s after which ECS kills a health check, so
@@ -30,15 +31,15 @@ Example:
 		},
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
 			if len(inv.Args) != 1 {
-				return cli.Usagef("want exactly one argument <host>:<port>, got %d", len(inv.Args))
+				return exit.Usagef("want exactly one argument <host>:<port>, got %d", len(inv.Args))
 			}
 			if timeout <= 0 {
-				return cli.Usagef("-timeout %s: want more than 0", timeout)
+				return exit.Usagef("-timeout %s: want more than 0", timeout)
 			}
 			dialer := net.Dialer{Timeout: timeout}
 			conn, err := dialer.DialContext(ctx, "tcp", inv.Args[0])
 			if err != nil {
-				return &cli.Refused{Err: err}
+				return &exit.RefusedError{Err: err}
 			}
 			conn.Close() // the connection has proved what it was made for
 			return nil

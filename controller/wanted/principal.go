@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -33,7 +33,7 @@ func Principal(cluster, path string, whole bool) (string, error) {
 func accountRoles(cluster string) (string, error) {
 	a, err := arn.Parse(cluster)
 	if err != nil || a.Service != "ecs" || a.AccountID == "" || !strings.HasPrefix(a.Resource, "cluster/") {
-		return "", cli.Usagef("cluster %q: want the ARN of an ECS cluster", cluster)
+		return "", exit.Usagef("cluster %q: want the ARN of an ECS cluster", cluster)
 	}
 	return "arn:" + a.Partition + ":iam::" + a.AccountID + ":role/", nil
 }
@@ -46,15 +46,15 @@ func rolePath(path string, whole bool) (string, error) {
 	case whole && (trimmed == "" || "/"+trimmed+"/" == DefaultRolePath):
 		return "", nil
 	case whole:
-		return "", cli.Usagef("role path %q and trust in the whole account: give -iam-role-path or -trust-whole-account, not both", path)
+		return "", exit.Usagef("role path %q and trust in the whole account: give -iam-role-path or -trust-whole-account, not both", path)
 	case trimmed == "":
-		return "", cli.Usagef("role path %q: it would trust every role of the account; give -iam-role-path %s, or -trust-whole-account if that is what you want", path, DefaultRolePath)
+		return "", exit.Usagef("role path %q: it would trust every role of the account; give -iam-role-path %s, or -trust-whole-account if that is what you want", path, DefaultRolePath)
 	case len(trimmed)+2 > 512:
-		return "", cli.Usagef("role path of %d characters: IAM allows 512", len(trimmed)+2)
+		return "", exit.Usagef("role path of %d characters: IAM allows 512", len(trimmed)+2)
 	case strings.Contains(trimmed, "//"):
-		return "", cli.Usagef("role path %q: it has an empty part", path)
+		return "", exit.Usagef("role path %q: it has an empty part", path)
 	case !regexp.MustCompile(`^[!-)+->@-~]+$`).MatchString(trimmed):
-		return "", cli.Usagef("role path %q: want printable ASCII without spaces, * and ?", path)
+		return "", exit.Usagef("role path %q: want printable ASCII without spaces, * and ?", path)
 	}
 	return trimmed + "/", nil
 }
@@ -74,13 +74,13 @@ func wholeAccount(cluster string) string {
 func PartitionOption(enabled bool, name string) (string, error) {
 	switch {
 	case !enabled && name != "":
-		return "", cli.Usagef("-partition %s: give -partitions-enabled too", name)
+		return "", exit.Usagef("-partition %s: give -partitions-enabled too", name)
 	case !enabled:
 		return "", nil
 	case name == "":
 		return defaultPartition, nil
 	case !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?$`).MatchString(name):
-		return "", cli.Usagef("-partition %q: %w", name, fmt.Errorf("want at most 64 letters, digits and hyphens, not at its ends"))
+		return "", exit.Usagef("-partition %q: %w", name, fmt.Errorf("want at most 64 letters, digits and hyphens, not at its ends"))
 	}
 	return name, nil
 }

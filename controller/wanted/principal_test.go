@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -97,7 +97,7 @@ func TestPrincipalRefuses(t *testing.T) {
 			t.Errorf("%s: got %q, %v; want %q", name, got, err, c.want)
 			continue
 		}
-		var usage *cli.UsageError
+		var usage *exit.UsageError
 		if consulutil.Classify(err) != retry.Permanent || !errors.As(err, &usage) {
 			t.Errorf("%s: %v is no permanent usage error", name, err)
 		}

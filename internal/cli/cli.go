@@ -22,18 +22,10 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/nearest"
 	"github.com/meshtask/consul-ecs/internal/retry"
-)
-
-// Exit codes.
-const (
-	ExitOK      = 0   // done or allowed
-	ExitUsage   = 1   // usage or configuration
-	ExitRefused = 2   // refused, denied or not healthy
-	ExitUnknown = 3   // unknown, unreachable or gave up
-	ExitNoSuch  = 127 // unknown command
 )
 
 // Command is one subcommand, as data.
@@ -90,7 +82,7 @@ func NewLogger(name, level string, json bool, w io.Writer) (hclog.Logger, error)
 	}
 	l := hclog.LevelFromString(level)
 	if l == hclog.NoLevel {
-		return nil, Usagef("log level %q: want TRACE, DEBUG, INFO, WARN or ERROR", level)
+		return nil, exit.Usagef("log level %q: want TRACE, DEBUG, INFO, WARN or ERROR", level)
 	}
 	return hclog.New(&hclog.LoggerOptions{Name: name, Level: l, JSONFormat: json, Output: w}), nil
 }
@@ -104,75 +96,28 @@ type App struct {
 	Removed map[string]string
 }
 
-// UsageError is a mistake in the call or the configuration: exit 1, printed
-// plainly without a log header.
-type UsageError struct{ Err error }
-
-func (e *UsageError) Error() string { return e.Err.Error() }
-func (e *UsageError) Unwrap() error { return e.Err }
-
-// Usagef makes a UsageError.
-func Usagef(format string, args ...any) error {
-	return &UsageError{Err: fmt.Errorf(format, args...)}
-}
-
-// ExitError ends the program with a code and nothing more to say: a child's
-// exit code, or a verdict that is already on stdout.
-type ExitError struct{ Code int }
-
-func (e *ExitError) Error() string { return fmt.Sprintf("exit code %d", e.Code) }
-
-// Plain marks an error for a person at a terminal: it is printed as a usage
-// error is, without a log header. The exit code is that of the error inside.
-type Plain struct{ Err error }
-
-func (e *Plain) Error() string { return e.Err.Error() }
-func (e *Plain) Unwrap() error { return e.Err }
-
-// Refused marks an error as a refusal: exit 2.
-type Refused struct{ Err error }
-
-func (e *Refused) Error() string { return e.Err.Error() }
-func (e *Refused) Unwrap() error { return e.Err }
-
-// ExitCode maps an error to the exit code: nil 0, ExitError its own, usage 1,
+// ExitCode maps an error to the exit code: nil 0, exit.CodeError its own, usage 1,
 // refused or permanent 2, anything else 3.
 func ExitCode(err error) int {
-	var exit *ExitError
-	var usage *UsageError
-	var refused *Refused
+	var code *exit.CodeError
+	var usage *exit.UsageError
+	var refused *exit.RefusedError
 	var permanent *retry.PermanentError
 	switch {
 	case err == nil:
-		return ExitOK
-	case errors.As(err, &exit):
-		return exit.Code
+		return exit.CodeOK
+	case errors.As(err, &code):
+		return code.Code
 	case errors.As(err, &usage):
-		return ExitUsage
+		return exit.CodeUsage
 	case errors.As(err, &refused), errors.As(err, &permanent):
-		return ExitRefused
+		return exit.CodeRefused
 	default:
-		return ExitUnknown
+		return exit.CodeUnknown
 	}
 }
 
-// SignalError is the cause of a context that a signal ended.
-type SignalError struct{ Signal os.Signal }
-
-func (e *SignalError) Error() string { return "stopped by signal " + e.Signal.String() }
-
-// Remedy adds what was done and what to check to an error that lasted until the
-// limit. Every other error stays as it is: a signal, a refusal, nil.
-func Remedy(err error, what, remedy string) error {
-	var gaveUp *retry.GaveUpError
-	var signal *SignalError
-	if remedy == "" || !errors.As(err, &gaveUp) || errors.As(err, &signal) {
-		return err
-	}
-	return fmt.Errorf("%s: %w (%s)", what, err, remedy)
-}
-
-// SignalContext returns a context that ends, with a *SignalError as its cause,
+// SignalContext returns a context that ends, with a *exit.SignalError as its cause,
 // when one of the signals arrives. stop releases the signals.
 func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(parent)
@@ -181,7 +126,7 @@ func SignalContext(parent context.Context, signals ...os.Signal) (ctx context.Co
 	go func() {
 		select {
 		case s := <-ch:
-			cancel(&SignalError{Signal: s})
+			cancel(&exit.SignalError{Signal: s})
 		case <-ctx.Done():
 		}
 	}()
@@ -233,19 +178,19 @@ func (e *entry) Run(args []string) int {
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(inv.Stdout, helpText(e.program, e.cmd, fs))
-		return ExitOK
+		return exit.CodeOK
 	case err != nil:
 		// Not the whole help: the mistake would scroll away.
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n%s %s --help lists the flags\n", e.program, e.name, guess(err, fs, e.cmd.Removed), e.program, e.name)
-		return ExitUsage
+		return exit.CodeUsage
 	}
 	inv.Line, inv.Args = append([]string{e.name}, args...), words
 	err = e.cmd.Run(context.Background(), inv)
-	var exit *ExitError
-	var usage *UsageError
-	var plain *Plain
+	var code *exit.CodeError
+	var usage *exit.UsageError
+	var plain *exit.Plain
 	switch {
-	case err == nil, errors.As(err, &exit):
+	case err == nil, errors.As(err, &code):
 	case errors.As(err, &usage), errors.As(err, &plain):
 		fmt.Fprintf(inv.Stderr, "%s %s: %v\n", e.program, e.name, err)
 	default:
@@ -288,7 +233,7 @@ func guess(err error, fs *flag.FlagSet, removed map[string]string) error {
 // NoArgs refuses positional arguments.
 func NoArgs(inv *Invocation) error {
 	if len(inv.Args) > 0 {
-		return Usagef("unexpected argument %q: this command takes flags only", inv.Args[0])
+		return exit.Usagef("unexpected argument %q: this command takes flags only", inv.Args[0])
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -171,44 +172,20 @@ func TestErrorsBecomeExitCodes(t *testing.T) {
 		says string
 	}{
 		{"nothing", nil, 0, ""},
-		{"usage", Usagef("flag x: %w", fault), 1, "prog echo: flag x: fault\n"},
-		{"wrapped usage", fmt.Errorf("config: %w", Usagef("bad")), 1, "prog echo: config: bad\n"},
+		{"usage", exit.Usagef("flag x: %w", fault), 1, "prog echo: flag x: fault\n"},
+		{"wrapped usage", fmt.Errorf("config: %w", exit.Usagef("bad")), 1, "prog echo: config: bad\n"},
 		{"permanent", fmt.Errorf("log in: %w", &retry.PermanentError{Err: fault}), 2, "[ERROR] prog.echo: command failed: error=\"log in: fault\" exit_code=2"},
-		{"refused", &Refused{Err: fault}, 2, "error=fault"},
+		{"refused", &exit.RefusedError{Err: fault}, 2, "error=fault"},
 		{"gave up", &retry.GaveUpError{Attempts: 3, Err: fault}, 3, "gave up after 3 attempts"},
 		{"anything else", fault, 3, "error=fault"},
-		{"anything else, for people", fmt.Errorf("run: %w", &Plain{Err: fault}), 3, "prog echo: run: fault\n"},
-		{"a refusal, for people", &Plain{Err: &Refused{Err: fault}}, 2, "prog echo: fault\n"},
-		{"a child's code", &ExitError{Code: 42}, 42, ""},
+		{"anything else, for people", fmt.Errorf("run: %w", &exit.Plain{Err: fault}), 3, "prog echo: run: fault\n"},
+		{"a refusal, for people", &exit.Plain{Err: &exit.RefusedError{Err: fault}}, 2, "prog echo: fault\n"},
+		{"a child's code", &exit.CodeError{Code: 42}, 42, ""},
 	} {
 		got := run(echo(c.err), "echo")
 		if got.code != c.code || !strings.Contains(got.stderr, c.says) || (c.says == "" && got.stderr != "") {
 			t.Errorf("%s: got %+v, want exit %d and %q", c.name, got, c.code, c.says)
 		}
-	}
-}
-
-// TestRemedyIsForWhatTimeDidNotMend: a refusal has its own, a signal needs none.
-func TestRemedyIsForWhatTimeDidNotMend(t *testing.T) {
-	t.Parallel()
-	fault := errors.New("fault")
-	for _, tt := range []struct {
-		err    error
-		remedy string
-		want   string
-	}{
-		{&retry.GaveUpError{Attempts: 1, Err: fault}, "look there", "log in: gave up after 1 attempt in 0s: fault (look there)"},
-		{&retry.GaveUpError{Attempts: 1, Err: fault}, "", "gave up after 1 attempt in 0s: fault"},
-		{&retry.GaveUpError{Attempts: 2, Err: &SignalError{Signal: syscall.SIGTERM}}, "look there", "gave up after 2 attempts in 0s: stopped by signal terminated"},
-		{&retry.PermanentError{Err: fault}, "look there", "fault"},
-	} {
-		got := Remedy(tt.err, "log in", tt.remedy)
-		if got.Error() != tt.want || !errors.Is(got, tt.err) {
-			t.Errorf("%v, want %s", got, tt.want)
-		}
-	}
-	if got := Remedy(nil, "log in", "look there"); got != nil {
-		t.Errorf("nil became %v", got)
 	}
 }
 
@@ -238,7 +215,7 @@ func TestSignalContextNamesTheSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ctx.Done()
-	var s *SignalError
+	var s *exit.SignalError
 	if cause := context.Cause(ctx); !errors.As(cause, &s) || s.Signal != syscall.SIGUSR1 {
 		t.Errorf("cause %v, want SIGUSR1", cause)
 	}

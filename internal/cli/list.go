@@ -7,6 +7,7 @@ import (
 
 	mcli "github.com/mitchellh/cli"
 
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
@@ -54,22 +55,22 @@ func list(app App, l line, inv *Invocation) int {
 	switch {
 	case l.version:
 		fmt.Fprintln(inv.Stderr, app.Version) // as in 0.6; the version command writes to stdout
-		return ExitOK
+		return exit.CodeOK
 	case l.help && l.command == "":
 		fmt.Fprint(inv.Stdout, all())
-		return ExitOK
+		return exit.CodeOK
 	case l.help && known:
 		fmt.Fprint(inv.Stdout, one.Help())
-		return ExitOK
+		return exit.CodeOK
 	case known:
 		fmt.Fprintf(inv.Stderr, "%s: the command comes first: %s, then its flags\n\n%s", app.Name, l.command, one.Help())
-		return ExitUsage
+		return exit.CodeUsage
 	default:
 		fmt.Fprint(inv.Stderr, all())
 		if l.command != "" { // last, since the list is long
 			fmt.Fprintf(inv.Stderr, "\n%s: there is no command %q%s\n", app.Name, l.command, suggest(l.command, app))
 		}
-		return ExitNoSuch
+		return exit.CodeNoSuch
 	}
 }
 

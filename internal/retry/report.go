@@ -5,7 +5,14 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+// Keys of log lines, as in package logkey: a package that many import imports none.
+const (
+	keyAttempt = "attempt"
+	keyElapsed = "elapsed"
+	keyRetryIn = "retry_in"
+	keyError   = "error"
 )
 
 // remind is how often a failure that lasts is logged as a warning.
@@ -30,13 +37,13 @@ func (r *report) failed(attempt int, pause time.Duration, err error) {
 		r.warned[c] = now
 		log = r.log.Warn
 	}
-	log(r.what+" failed, retrying", logkey.Attempt, attempt, logkey.Elapsed, now.Sub(r.start).Round(time.Millisecond),
-		logkey.RetryIn, pause.Round(time.Millisecond), logkey.Error, err)
+	log(r.what+" failed, retrying", keyAttempt, attempt, keyElapsed, now.Sub(r.start).Round(time.Millisecond),
+		keyRetryIn, pause.Round(time.Millisecond), keyError, err)
 }
 
 func (r *report) succeeded(attempt int) {
 	if attempt > 1 {
-		r.log.Info(r.what+" succeeded after retries", logkey.Attempt, attempt, logkey.Elapsed, time.Since(r.start).Round(time.Millisecond))
+		r.log.Info(r.what+" succeeded after retries", keyAttempt, attempt, keyElapsed, time.Since(r.start).Round(time.Millisecond))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -120,7 +121,7 @@ func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenari
 		}
 	}
 	if len(totals.Violated) > 0 {
-		return &cli.ExitError{Code: cli.ExitRefused}
+		return &exit.CodeError{Code: exit.CodeRefused}
 	}
 	return nil
 }
@@ -199,7 +200,7 @@ func (f *runFlags) quiet(t *scenario.Trial, dir string) (io.Closer, error) {
 func inStateDir(path string, do func() error) error {
 	dir, err := openStateDir(path)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	defer dir.Close()
 	return do()

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/host"
@@ -92,16 +93,16 @@ func (c *Containers) Engine(inv *cli.Invocation, mode network.Mode) (string, err
 	case c.runtime == Process:
 		return "", nil
 	case c.runtime != Docker:
-		return "", cli.Usagef("-runtime: %q: want %s or %s", c.runtime, Process, Docker)
+		return "", exit.Usagef("-runtime: %q: want %s or %s", c.runtime, Process, Docker)
 	case mode == network.Host:
-		return "", cli.Usagef("-runtime docker and -network host are mutually exclusive")
+		return "", exit.Usagef("-runtime docker and -network host are mutually exclusive")
 	}
 	address := inv.Getenv("DOCKER_HOST")
 	if address == "" {
 		address = docker.DefaultAddress
 	}
 	if err := docker.CheckAddress(address); err != nil {
-		return "", &cli.UsageError{Err: err}
+		return "", &exit.UsageError{Err: err}
 	}
 	return address, nil
 }
@@ -109,7 +110,7 @@ func (c *Containers) Engine(inv *cli.Invocation, mode network.Mode) (string, err
 // Simulated returns an error if the flag was given together with -simulated.
 func (c *Containers) Simulated() error {
 	if c.runtime != Process {
-		return cli.Usagef("-runtime and -simulated are mutually exclusive")
+		return exit.Usagef("-runtime and -simulated are mutually exclusive")
 	}
 	return nil
 }
@@ -147,7 +148,7 @@ func WithoutRoot(inv *cli.Invocation, mode network.Mode, engine string, inherit 
 	case code > 128: // no command returns such a code
 		return true, fmt.Errorf("the process in the user namespace was ended by signal %s; nothing of it remains", syscall.Signal(code-128))
 	}
-	return true, &cli.ExitError{Code: code}
+	return true, &exit.CodeError{Code: code}
 }
 
 // openStateDir creates or empties a directory, and locks it until it is closed or this process ends.

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/localecs/compose"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -69,11 +70,11 @@ Example:
 func (f *composeFlags) run(_ context.Context, inv *cli.Invocation) error {
 	options, warnings, err := f.read(inv.Args)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	made, err := compose.NewFile(options)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	for _, w := range append(warnings, made.Warnings...) {
 		fmt.Fprintln(inv.Stderr, "localecs compose: warning: "+w)

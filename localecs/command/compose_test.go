@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -116,7 +117,7 @@ func TestBadComposeInputIsRefusedCompletely(t *testing.T) {
 		}
 		got := callCompose(nil, args...)
 		said := strings.ReplaceAll(got.stderr, dir, "DIR")
-		if got.code != cli.ExitUsage || got.stdout != "" {
+		if got.code != exit.CodeUsage || got.stdout != "" {
 			t.Errorf("%s: exit code %d, output %q", name, got.code, got.stdout)
 		}
 		for _, line := range c.want {
@@ -192,10 +193,10 @@ func TestEnginesThatCannotBeAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := callCompose(map[string]string{"DOCKER_HOST": "unix:///nonexistent.sock"}, "endpoints", "-listen", "127.0.0.1:0", "-aws-listen", "127.0.0.1:0", "web="+file)
-	if got.code != cli.ExitUnknown || !strings.Contains(got.stderr, "ask the Docker engine at unix:///nonexistent.sock: ") {
+	if got.code != exit.CodeUnknown || !strings.Contains(got.stderr, "ask the Docker engine at unix:///nonexistent.sock: ") {
 		t.Errorf("%+v", got)
 	}
-	if got := callCompose(nil, "endpoints", "-ready", "-listen", "127.0.0.1:1"); got.code != cli.ExitRefused || !strings.Contains(got.stderr, "connection refused") {
+	if got := callCompose(nil, "endpoints", "-ready", "-listen", "127.0.0.1:1"); got.code != exit.CodeRefused || !strings.Contains(got.stderr, "connection refused") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/compose"
@@ -93,7 +94,7 @@ func (f *endpointsFlags) declare(fs *flag.FlagSet) {
 
 func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.level, f.json); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	ctx, stop := cli.SignalContext(ctx, endpointSignals()...)
 	defer stop()
@@ -104,7 +105,7 @@ func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return f.awaitLogins(ctx, inv)
 	}
 	err := f.serve(ctx, inv)
-	if end, ok := errors.AsType[*cli.SignalError](err); ok && end != nil {
+	if end, ok := errors.AsType[*exit.SignalError](err); ok && end != nil {
 		return nil // the regular end
 	}
 	return err
@@ -114,12 +115,12 @@ func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 func (f *endpointsFlags) askReady(ctx context.Context) error {
 	host, port, err := net.SplitHostPort(f.listen)
 	if err != nil {
-		return cli.Usagef("-listen %q: want host:port or :port", f.listen)
+		return exit.Usagef("-listen %q: want host:port or :port", f.listen)
 	}
 	dialer := net.Dialer{Timeout: 2 * time.Second}
 	conn, err := dialer.DialContext(ctx, "tcp", net.JoinHostPort(cmp.Or(host, "127.0.0.1"), port))
 	if err != nil {
-		return &cli.Refused{Err: err}
+		return &exit.RefusedError{Err: err}
 	}
 	return conn.Close()
 }
@@ -128,7 +129,7 @@ func (f *endpointsFlags) askReady(ctx context.Context) error {
 func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) error {
 	client, err := consulutil.NewClient(consulutil.Options{Timeout: 10 * time.Second})
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	ctx, cancel := context.WithTimeout(ctx, f.within)
 	defer cancel()
@@ -148,7 +149,7 @@ func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) e
 		select {
 		case <-time.After(250 * time.Millisecond):
 		case <-ctx.Done():
-			if end, ok := errors.AsType[*cli.SignalError](context.Cause(ctx)); ok {
+			if end, ok := errors.AsType[*exit.SignalError](context.Cause(ctx)); ok {
 				return end
 			}
 			return fmt.Errorf("wait for logins: timed out after %s: %s", f.within, before)
@@ -160,7 +161,7 @@ func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) e
 func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	setting, definitions, err := f.read(inv)
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	self, _ := os.Hostname() // a container's is its ID
 	host := cmp.Or(f.engine, inv.Getenv("DOCKER_HOST"), "unix:///var/run/docker.sock")
@@ -186,7 +187,7 @@ func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	if inv.Getenv("CONSUL_HTTP_ADDR") != "" {
 		client, err := consulutil.NewClient(consulutil.Options{Timeout: 11 * time.Minute}) // longer than a blocking query
 		if err != nil {
-			return errors.Join(&cli.UsageError{Err: err}, closeAll())
+			return errors.Join(&exit.UsageError{Err: err}, closeAll())
 		}
 		redirecting.Go(func() { scenario.Redirect(ctx, client, f.awsURL) })
 	}

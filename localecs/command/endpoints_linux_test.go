@@ -18,6 +18,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/dockerengine"
 )
@@ -112,7 +113,7 @@ func logins(t *testing.T, consul *testkit.Consul, url string, start func(...stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	if code := start("-await", "tasks", "-within", "10ms").Wait(); code != cli.ExitUnknown {
+	if code := start("-await", "tasks", "-within", "10ms").Wait(); code != exit.CodeUnknown {
 		t.Errorf("exit code %d without the method", code)
 	}
 	waiting := start("-await", "tasks", "-within", "1m")

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -77,10 +78,10 @@ func failed(inv *cli.Invocation, command string, code int, err error) error {
 	if err != nil {
 		fmt.Fprintf(inv.Stderr, "localecs %s: %v\n", command, err)
 	}
-	if code == cli.ExitOK {
+	if code == exit.CodeOK {
 		return nil
 	}
-	return &cli.ExitError{Code: code}
+	return &exit.CodeError{Code: code}
 }
 
 func (f *execFlags) attach(ctx context.Context, inv *cli.Invocation) (code int, err error) {

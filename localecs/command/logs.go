@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
@@ -60,7 +61,7 @@ Examples:
 
 func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if len(inv.Args) < 1 || len(inv.Args) > 2 {
-		return cli.Usagef("want a task and optionally one of its containers")
+		return exit.Usagef("want a task and optionally one of its containers")
 	}
 	task, container := inv.Args[0], ""
 	if len(inv.Args) == 2 {

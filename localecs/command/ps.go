@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
@@ -57,7 +58,7 @@ Examples:
 
 func (f *psFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.json && f.quiet {
-		return cli.Usagef("-q and -json are mutually exclusive")
+		return exit.Usagef("-q and -json are mutually exclusive")
 	}
 	_, s, err := f.now(ctx)
 	if err != nil {
@@ -108,7 +109,7 @@ func table(s control.State, now time.Time) []byte {
 	for _, t := range s.Tasks {
 		row(w, t.Name, t.Status(), t.HealthStatus, since(t.StartedAt, t.StoppedAt, now), "", t.Address, t.Why())
 		for _, c := range t.Containers {
-			row(w, "  "+c.Name, c.LastStatus, c.HealthStatus, since(c.StartedAt, c.FinishedAt, now), exit(c), "", restarts(c))
+			row(w, "  "+c.Name, c.LastStatus, c.HealthStatus, since(c.StartedAt, c.FinishedAt, now), exitText(c), "", restarts(c))
 		}
 	}
 	if len(s.Services) > 0 {
@@ -149,7 +150,7 @@ func since(started, ended, now time.Time) string {
 	return now.Sub(at).Truncate(time.Second).String()
 }
 
-func exit(c control.Container) string {
+func exitText(c control.Container) string {
 	if c.ExitCode == nil {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
@@ -102,7 +103,7 @@ func TestTimelineRefusesWrongArguments(t *testing.T) {
 		{[]string{"-html", filepath.Join(o.Dir, "none", "x"), o.Dir}, "no such file or directory"},
 	} {
 		_, err := callTimeline(t, c.args...)
-		var usage *cli.UsageError
+		var usage *exit.UsageError
 		if !errors.As(err, &usage) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want a usage error with %q", c.args, err, c.want)
 		}
@@ -116,8 +117,8 @@ func TestRemovedPictureIsRefusedWithItsReplacement(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"picture", "."}, cli.ExitNoSuch, `there is no command "picture"; it was removed: localecs timeline writes the page of a run`},
-		{[]string{"run", "-picture", "never", "x"}, cli.ExitUsage, "-picture was removed: timeline.html beside the logs shows the run"},
+		{[]string{"picture", "."}, exit.CodeNoSuch, `there is no command "picture"; it was removed: localecs timeline writes the page of a run`},
+		{[]string{"run", "-picture", "never", "x"}, exit.CodeUsage, "-picture was removed: timeline.html beside the logs shows the run"},
 	} {
 		if got := call(t, c.args...); got.code != c.code || !strings.Contains(got.stderr, c.want) {
 			t.Errorf("%v: exit %d, %s, want %q", c.args, got.code, got.stderr, c.want)

@@ -13,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/control"
@@ -54,13 +55,13 @@ func run(do func(context.Context, *cli.Invocation) error) func(context.Context, 
 		ctx, stop := cli.SignalContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
 		err := do(ctx, inv)
-		if end, ok := errors.AsType[*cli.SignalError](err); ok {
-			return &cli.ExitError{Code: signalCode(end.Signal)}
+		if end, ok := errors.AsType[*exit.SignalError](err); ok {
+			return &exit.CodeError{Code: signalCode(end.Signal)}
 		}
-		if _, ok := errors.AsType[*cli.ExitError](err); err == nil || ok {
+		if _, ok := errors.AsType[*exit.CodeError](err); err == nil || ok {
 			return err
 		}
-		return &cli.Plain{Err: err}
+		return &exit.Plain{Err: err}
 	}
 }
 
@@ -69,7 +70,7 @@ func signalCode(s os.Signal) int {
 	if number, ok := s.(syscall.Signal); ok {
 		return 128 + int(number)
 	}
-	return cli.ExitUnknown
+	return exit.CodeUnknown
 }
 
 // usage turns an error into one of usage.
@@ -77,7 +78,7 @@ func usage(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &cli.UsageError{Err: err}
+	return &exit.UsageError{Err: err}
 }
 
 func writeJSON(out io.Writer, v any) error { return json.NewEncoder(out).Encode(v) }

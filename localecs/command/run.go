@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -127,10 +128,10 @@ func (f *runFlags) takeSeed(text string) error {
 
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.json && f.mode == live {
-		return cli.Usagef("-progress live and -json are mutually exclusive")
+		return exit.Usagef("-progress live and -json are mutually exclusive")
 	}
 	if f.chaos.missed() {
-		return cli.Usagef("-for, -runs and -shrink require -chaos")
+		return exit.Usagef("-for, -runs and -shrink require -chaos")
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
@@ -140,20 +141,20 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	err = host.Shortage(f.runAll(ctx, inv))
-	var verdict *cli.ExitError
+	var verdict *exit.CodeError
 	switch {
 	case err == nil || errors.As(err, &verdict):
 		return err
 	case f.json:
 		inv.Log.Error("run failed", logkey.Error, err, logkey.ExitCode, cli.ExitCode(err))
-		return &cli.ExitError{Code: cli.ExitCode(err)}
+		return &exit.CodeError{Code: cli.ExitCode(err)}
 	}
-	return &cli.Plain{Err: err}
+	return &exit.Plain{Err: err}
 }
 
 func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	if paths, err := f.tasks.Definitions(inv.Args, f.scenarioOnly()); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	} else if len(paths) > 0 {
 		return f.runTasks(ctx, inv, paths)
 	}
@@ -173,7 +174,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		return f.runChaos(ctx, inv, seeds)
 	}
 	if err := f.claim(jobs); err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	defer closeAll(jobs)
 	ctx, stop := cli.SignalContext(ctx, ends()...)
@@ -193,8 +194,8 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 			return context.Cause(ctx) // the write error
 		}
 	}
-	if code := scenario.Code(outcomes); code != cli.ExitOK {
-		return &cli.ExitError{Code: code}
+	if code := scenario.Code(outcomes); code != exit.CodeOK {
+		return &exit.CodeError{Code: code}
 	}
 	return nil
 }
@@ -212,7 +213,7 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goO
 		return false, err
 	}
 	if err != nil {
-		return false, &cli.UsageError{Err: err}
+		return false, &exit.UsageError{Err: err}
 	}
 	if !f.check {
 		f.warn(inv, "not available in this network mode", f.network.Lost())

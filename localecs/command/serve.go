@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/control"
@@ -107,7 +108,7 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	if err := control.CheckLoopback(f.listen); err != nil {
-		return cli.Usagef("-listen: %w", err)
+		return exit.Usagef("-listen: %w", err)
 	}
 	err := f.agree()
 	if err != nil {
@@ -120,26 +121,26 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	err = f.serve(ctx, inv)
-	var end *cli.SignalError
-	var verdict *cli.ExitError
+	var end *exit.SignalError
+	var verdict *exit.CodeError
 	switch {
 	case errors.As(err, &end):
 		return nil // the regular end
 	case err == nil || f.json || errors.As(err, &verdict):
 		return err
 	}
-	return &cli.Plain{Err: err}
+	return &exit.Plain{Err: err}
 }
 
 // agree refuses flags that are for the other kind of tasks.
 func (f *serveFlags) agree() error {
 	switch {
 	case !f.simulated && f.timing != Usual():
-		return cli.Usagef("-timing requires -simulated")
+		return exit.Usagef("-timing requires -simulated")
 	case !f.simulated:
 		return nil
 	case f.network != network.AWSVPC:
-		return cli.Usagef("-network and -simulated are mutually exclusive")
+		return exit.Usagef("-network and -simulated are mutually exclusive")
 	}
 	return f.runtime.Simulated()
 }
@@ -147,7 +148,7 @@ func (f *serveFlags) agree() error {
 func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	setting, images, err := f.prepare()
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	listener, done, err := f.open(inv)
 	if done || err != nil {
@@ -170,13 +171,13 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 	closeState, err := f.choose(inv, &options)
 	if err != nil {
 		listener.Close()
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	defer closeState()
 	observe, closeEvents, err := f.observer(ctx, inv)
 	if err != nil {
 		listener.Close()
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	defer closeEvents()
 	options.Observe = observe

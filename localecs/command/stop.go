@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
@@ -51,7 +52,7 @@ Example:
 
 func (f *stopFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if f.all != (len(inv.Args) == 0) {
-		return cli.Usagef("want task names, or -all")
+		return exit.Usagef("want task names, or -all")
 	}
 	client, s, err := f.now(ctx)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
@@ -25,7 +26,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	}
 	dir, err := openStateDir(filepath.Join(f.dir, plan.Name()))
 	if err != nil {
-		return &cli.UsageError{Err: err}
+		return &exit.UsageError{Err: err}
 	}
 	defer dir.Close()
 	stderr := inv.Stderr
@@ -52,7 +53,7 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 		return context.Cause(ctx) // the write error
 	}
 	if len(report.Failures) > 0 {
-		return &cli.ExitError{Code: cli.ExitRefused}
+		return &exit.CodeError{Code: exit.CodeRefused}
 	}
 	return nil
 }
@@ -203,7 +204,7 @@ func Twice(parent context.Context, notify func(), ends ...os.Signal) (ctx contex
 					notify()
 					close(asked)
 				case time.Since(first) > together:
-					cancel(&cli.SignalError{Signal: s})
+					cancel(&exit.SignalError{Signal: s})
 					return
 				}
 			case <-ctx.Done():

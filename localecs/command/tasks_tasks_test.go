@@ -11,7 +11,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/network"
 )
 
@@ -135,7 +135,7 @@ func TestTheSecondSignalIsAnotherOne(t *testing.T) {
 	for ctx.Err() == nil { // those of the first half second count for nothing
 		send()
 	}
-	var s *cli.SignalError
+	var s *exit.SignalError
 	if !errors.As(context.Cause(ctx), &s) || s.Signal != syscall.SIGUSR1 {
 		t.Errorf("cause %v", context.Cause(ctx))
 	}

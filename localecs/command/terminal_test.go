@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/internal/testkit/vt"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
@@ -106,7 +107,7 @@ func TestProgressFlagRefusesNonsense(t *testing.T) {
 		`invalid value "on" for flag -progress: want auto, live, plain`: {"-progress", "on", "x"},
 		"-progress live and -json are mutually exclusive":               {"-progress", "live", "-json", "x"},
 	} {
-		if got := call(t, append([]string{"run"}, args...)...); got.code != cli.ExitUsage || !strings.Contains(got.stderr, want) {
+		if got := call(t, append([]string{"run"}, args...)...); got.code != exit.CodeUsage || !strings.Contains(got.stderr, want) {
 			t.Errorf("%v: exit %d, %s, want %q", args, got.code, got.stderr, want)
 		}
 	}
@@ -265,7 +266,7 @@ func TestInterruptLeavesTheScreenClean(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, code := s.end()
-	if code != cli.ExitUnknown {
+	if code != exit.CodeUnknown {
 		t.Errorf("exit %d, want 3", code)
 	}
 	for _, want := range []string{"leader elected, ACLs on, default deny", "consul-client          RUNNING", "asked to stop (the simulator is ending)", "stopped by signal interrupt"} {

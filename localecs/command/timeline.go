@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
@@ -35,7 +36,7 @@ Examples:
 		Run: func(_ context.Context, inv *cli.Invocation) error {
 			written, err := writePage(inv.Args, page)
 			if err != nil {
-				return &cli.UsageError{Err: err}
+				return &exit.UsageError{Err: err}
 			}
 			_, err = fmt.Fprintln(inv.Stdout, written)
 			return err

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/control"
 )
 
@@ -81,11 +82,11 @@ Example:
 func (f *waitFlags) targets(args []string) ([]control.Target, error) {
 	switch {
 	case len(f.given) > 1:
-		return nil, cli.Usagef("-running, -healthy, -stopped, -steady and -passing are mutually exclusive")
+		return nil, exit.Usagef("-running, -healthy, -stopped, -steady and -passing are mutually exclusive")
 	case len(args) == 0:
-		return nil, cli.Usagef("want the names of tasks or services")
+		return nil, exit.Usagef("want the names of tasks or services")
 	case f.timeout <= 0:
-		return nil, cli.Usagef("-timeout: %s: want more than 0", f.timeout)
+		return nil, exit.Usagef("-timeout: %s: want more than 0", f.timeout)
 	}
 	c := control.Stopped
 	if len(f.given) > 0 {
@@ -120,7 +121,7 @@ func (f *waitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	fmt.Fprintf(inv.Stderr, "localecs wait: %s%s\n", outcome.Text(f.reason(err, s)), logEnd(dir, outcome.Blame()))
-	return &cli.ExitError{Code: cli.ExitUsage}
+	return &exit.CodeError{Code: exit.CodeUsage}
 }
 
 // pollPeriod is the interval of looking for a run, and for new lines of logs.
@@ -183,7 +184,7 @@ func (f *waitFlags) write(inv *cli.Invocation, targets []control.Target, s contr
 	for _, t := range only(targets, s).Tasks {
 		code := "-" // no container of it started
 		if c := t.Decider(); c != nil {
-			code = exit(*c)
+			code = exitText(*c)
 		}
 		if _, err := fmt.Fprintln(inv.Stdout, code); err != nil {
 			return err

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -136,7 +136,7 @@ without-delay, reverse: not run: make network: no root
 func TestCodeIsTheWorst(t *testing.T) {
 	t.Parallel()
 	all := outcomes()
-	usage := Outcome{Err: cli.Usagef("no such file")}
+	usage := Outcome{Err: exit.Usagef("no such file")}
 	for _, c := range []struct {
 		outcomes []Outcome
 		want     int

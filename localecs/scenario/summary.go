@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -26,14 +27,14 @@ func (o Outcome) Code() int {
 	case o.Err != nil:
 		return cli.ExitCode(o.Err)
 	case len(o.Report.Failures) > 0:
-		return cli.ExitRefused
+		return exit.CodeRefused
 	}
-	return cli.ExitOK
+	return exit.CodeOK
 }
 
 // Code returns the highest exit code: 3 could not be run, 2 a check failed, 1 usage.
 func Code(outcomes []Outcome) int {
-	worst := cli.ExitOK
+	worst := exit.CodeOK
 	for _, o := range outcomes {
 		worst = max(worst, o.Code())
 	}
