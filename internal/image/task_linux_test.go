@@ -133,7 +133,7 @@ func (l *lab) closedToken(t *testing.T) {
 	volume := l.layOut(t, "")
 	id := l.Run(t, "create", "--label", l.ID, "--network=none", "--user=5996", "-v", volume.writable(),
 		"-e", `CONSUL_ECS_CONFIG_JSON={"bootstrapDir": "/consul", "consulHTTPAddr": "http://127.0.0.1:1", "consulLogin": {"enabled": true}, "service": {"port": 1}}`,
-		"-e", "ECS_CONTAINER_METADATA_URI_V4=http://"+metadataAddress, l.image, "health-sync")
+		"-e", "ECS_CONTAINER_METADATA_URI_V4=http://"+metadataAddress, l.image, "health-sync", "-start-timeout=0")
 	var token bytes.Buffer
 	if err := writeTar(&token, []entry{{path: "service-token", mode: 0o640, data: []byte("secret")}}, time.Unix(0, 0)); err != nil {
 		t.Fatal(err)
