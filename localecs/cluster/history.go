@@ -87,8 +87,8 @@ func (r *Region) stop(l controlplane.Launch, reason string) error {
 // released, or the context ends. Tasks that are started meanwhile are stopped, too.
 func (r *Region) Drain(ctx context.Context, reason string) error {
 	var errs []error
-	for _, s := range r.Services().All(time.Now()) {
-		_, err := r.Services().DeleteService(r.Call(), shapes.DeleteServiceInput{Cluster: s.ClusterARN, Service: s.ServiceName, Force: true})
+	for _, s := range r.Plane().Services(time.Now()) {
+		_, err := r.Plane().DeleteService(r.Call(), shapes.DeleteServiceInput{Cluster: s.ClusterARN, Service: s.ServiceName, Force: true})
 		errs = append(errs, err)
 	}
 	for {

@@ -48,7 +48,7 @@ type Begun struct {
 // Region is a running local ECS.
 type Region struct {
 	cluster  *Cluster
-	account  *controlplane.Account
+	plane    *controlplane.Plane
 	launcher *launcher
 	aws      shapes.Account
 	key      func() iam.Key
@@ -64,11 +64,11 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 		return nil, err
 	}
 	l := newLauncher(cluster, o)
-	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), account: controlplane.OpenAccount(controlplane.AccountOptions{
-		Region: o.Cluster.Region, ID: o.Cluster.Account, Store: cluster.Identities(), Launcher: l,
-		Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
+	r := &Region{cluster: cluster, launcher: l, aws: o.Cluster.AWS(), plane: controlplane.New(controlplane.Options{
+		Account: o.Cluster.AWS(), Launcher: l, Protections: cluster.Protections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe,
 	})}
-	cluster.ServeECS(r.account.API())
+	r.plane.Start()
+	cluster.ServeECS(r.plane.Handler(cluster.Identities(), o.Log))
 	r.key = sync.OnceValue(func() iam.Key {
 		return cluster.Identities().PutUser(iam.Admin("visitor", r.aws))
 	})
@@ -78,11 +78,8 @@ func OpenRegion(o RegionOptions) (*Region, error) {
 // Cluster is where the tasks run.
 func (r *Region) Cluster() *Cluster { return r.cluster }
 
-// Plane is what the API knows of tasks.
-func (r *Region) Plane() *controlplane.Plane { return r.account.Plane }
-
-// Services are the services of the account.
-func (r *Region) Services() *controlplane.Services { return r.account.Services }
+// Plane is the ECS API of the region.
+func (r *Region) Plane() *controlplane.Plane { return r.plane }
 
 // Tasks are all that have begun, in that order. Those that are over stay for an
 // hour, the last two hundred of them.
@@ -102,7 +99,7 @@ func (r *Region) Environment() []string {
 // Close kills the tasks and gives everything back. Nothing is reported of a task
 // afterwards.
 func (r *Region) Close() error {
-	r.account.Close()
+	r.plane.Close()
 	wait := r.launcher.running.Close()
 	err := r.cluster.Close()
 	wait()

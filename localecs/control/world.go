@@ -31,7 +31,7 @@ func (w *RegionWorld) State() State {
 	for _, b := range w.Region.Tasks() {
 		s.Tasks = append(s.Tasks, task(b))
 	}
-	for _, v := range w.Region.Services().All(time.Now()) {
+	for _, v := range w.Region.Plane().Services(time.Now()) {
 		s.Services = append(s.Services, service(v))
 	}
 	if w.Planned != nil {

@@ -178,7 +178,7 @@ func (f *Fleet) Create(name string, s file.Service) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.region.Services().CreateService(f.region.Call(), s.Input(name, f.options.Cluster.Name, revision))
+	_, err = f.region.Plane().CreateService(f.region.Call(), s.Input(name, f.options.Cluster.Name, revision))
 	return err
 }
 
@@ -203,19 +203,19 @@ func (f *Fleet) Deploy(name, definition string) error {
 
 func (f *Fleet) update(in shapes.ServiceInput) error {
 	in.Cluster = f.options.Cluster.Name
-	_, err := f.region.Services().UpdateService(f.region.Call(), in)
+	_, err := f.region.Plane().UpdateService(f.region.Call(), in)
 	return err
 }
 
 // Delete deletes a service with its tasks.
 func (f *Fleet) Delete(name string) error {
-	_, err := f.region.Services().DeleteService(f.region.Call(), shapes.DeleteServiceInput{Cluster: f.options.Cluster.Name, Service: name, Force: true})
+	_, err := f.region.Plane().DeleteService(f.region.Call(), shapes.DeleteServiceInput{Cluster: f.options.Cluster.Name, Service: name, Force: true})
 	return err
 }
 
 // Service describes a service.
 func (f *Fleet) Service(name string) (shapes.Service, error) {
-	out, err := f.region.Services().DescribeServices(f.region.Call(), shapes.DescribeServicesInput{Cluster: f.options.Cluster.Name, Services: []string{name}})
+	out, err := f.region.Plane().DescribeServices(f.region.Call(), shapes.DescribeServicesInput{Cluster: f.options.Cluster.Name, Services: []string{name}})
 	if err != nil {
 		return shapes.Service{}, err
 	}

@@ -3,7 +3,6 @@ package controlplane_test
 import (
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
@@ -51,6 +50,11 @@ func TestStopBetweenRecordAndLaunch(t *testing.T) {
 	}
 }
 
+func (w *planeWorld) isProtected(arn string) bool {
+	_, protected := w.protections.Until(arn, planeStart)
+	return protected
+}
+
 // What ends takes its protection with it.
 func TestProtectionEndsWithItsTask(t *testing.T) {
 	t.Parallel()
@@ -60,13 +64,13 @@ func TestProtectionEndsWithItsTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	arn := out.Tasks[0].TaskARN
-	if _, err := w.UpdateTaskProtection(w.call(), shapes.TaskProtectionInput{Tasks: []string{arn}, ProtectionEnabled: new(true)}); err != nil || !w.Protected(arn, planeStart) {
+	if _, err := w.UpdateTaskProtection(w.call(), shapes.TaskProtectionInput{Tasks: []string{arn}, ProtectionEnabled: new(true)}); err != nil || !w.isProtected(arn) {
 		t.Fatalf("not protected, %v", err)
 	}
 	w.start(idOf(arn))
 	w.happen(idOf(arn), scheduler.StopRequested{})
 	w.end(idOf(arn), 0)
-	if until := w.until[arn]; !until.Equal(time.Time{}) {
+	if until, _ := w.protections.Until(arn, planeStart); !until.IsZero() {
 		t.Errorf("protected until %s", until)
 	}
 }

@@ -33,30 +33,23 @@ func published() []bucket {
 	}
 }
 
-// Launches returns Fargate's bucket of tasks that are launched, as "AWS Fargate
-// throttling quotas" has it.
-func Launches() *rate.Limiter { return rate.NewLimiter(20, 100) }
-
-// Buckets are AWS's, full at first.
-type Buckets struct{ byOperation map[string]*rate.Limiter }
+// Buckets are AWS's, by operation.
+type Buckets map[string]*rate.Limiter
 
 // NewBuckets returns full buckets.
-func NewBuckets() *Buckets {
-	b := &Buckets{byOperation: map[string]*rate.Limiter{}}
+func NewBuckets() Buckets {
+	b := Buckets{}
 	for _, p := range published() {
 		l := rate.NewLimiter(p.perSecond, p.burst)
 		for _, name := range p.operations {
-			b.byOperation[name] = l
+			b[name] = l
 		}
 	}
 	return b
 }
 
-// take reports whether the operation's bucket has a token, and takes it.
-func (b *Buckets) take(operation string, now time.Time) bool {
-	if b == nil {
-		return true
-	}
-	l := b.byOperation[operation]
+// take takes a token from the operation's bucket, and reports whether it had one.
+func (b Buckets) take(operation string, now time.Time) bool {
+	l := b[operation]
 	return l == nil || l.AllowN(now, 1)
 }

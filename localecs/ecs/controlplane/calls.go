@@ -1,8 +1,8 @@
 package controlplane
 
 import (
+	"cmp"
 	"crypto/rand"
-	"encoding/json"
 	"math/big"
 	"slices"
 	"time"
@@ -11,97 +11,74 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// CreateService makes a service, or answers with the one of that name when all
-// of its input is the same.
-func (s *Services) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
+// CreateService makes a service, or returns the one of that name if all of its
+// input is the same.
+func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
 	if err := checkCreate(in); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
-	run, r, err := s.plane.ForService(orderOf(in, shapes.RunTaskInput{PlatformVersion: latest}), false)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	run := tasksInput(in, shapes.RunTaskInput{PlatformVersion: latest})
+	o, err := p.order(run, origin{})
 	if err != nil {
 		return shapes.ServiceOutput{}, err
 	}
-	cluster := run.Cluster
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if again, err := s.repeated(cluster, in); again != nil || err != nil {
-		return s.output(again, call.Now), err
+	run.Cluster, run.TaskDefinition = o.cluster.name, o.revision.Definition.TaskDefinitionARN
+	if run.LaunchType == "" && len(run.CapacityProviderStrategy) == 0 {
+		run.CapacityProviderStrategy = slices.Clone(o.cluster.strategy)
 	}
-	v := &service{
-		key: key{cluster, in.ServiceName}, status: shapes.Active, first: serviceFingerprint(in),
-		Service:  Service{Name: in.ServiceName, MinHealthy: 100, Max: 200},
-		settings: map[string]shapes.RunTaskInput{}, revisions: map[string]revision{},
+	first := in
+	first.ClientToken = ""
+	v := &Service{
+		Name: in.ServiceName, MinHealthy: 100, Max: 200,
+		cluster: run.Cluster, status: shapes.Active, first: fingerprint(first),
 		propagate: in.PropagateTags, rebalance: enabled, tags: in.Tags, created: call.Now, createdBy: call.Principal,
+	}
+	key, arn := "service "+v.cluster+"/"+in.ClientToken, p.account.Service(v.cluster, v.Name)
+	t, known := p.tokens[key]
+	old := p.services[arn]
+	switch {
+	case known && in.ClientToken != "" && t.service.status == shapes.Active:
+		old = t.service
+	case old == nil || old.status == shapes.Inactive:
+		old = nil
+	case old.status == shapes.Draining:
+		return shapes.ServiceOutput{}, shapes.Invalid("Unable to Start a service that is still Draining.")
+	}
+	switch {
+	case old != nil && old.first != v.first:
+		return shapes.ServiceOutput{}, shapes.Invalid("Creation of service was not idempotent.")
+	case old != nil:
+		return p.output(old, call.Now), nil
 	}
 	if err := v.checkPercentages(in.DeploymentConfiguration); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
 	v.apply(in)
-	v.begin(run, revision{arn: r.ARN, probed: probed(r.Definition)}, call.Now)
-	s.byKey[v.key] = v
+	v.deploy(run, o.revision, call.Now)
+	p.services[arn] = v
 	if in.ClientToken != "" {
-		s.tokens[cluster+"/"+in.ClientToken] = token{fingerprint: v.first, service: v, at: call.Now}
+		p.tokens[key] = token{service: v, at: call.Now}
 	}
-	s.Notify()
-	return s.output(v, call.Now), nil
+	p.notify()
+	return p.output(v, call.Now), nil
 }
 
-// repeated finds what an earlier call has made.
-func (s *Services) repeated(cluster string, in shapes.ServiceInput) (*service, error) {
-	if t, known := s.tokens[cluster+"/"+in.ClientToken]; known && in.ClientToken != "" && t.service.status == shapes.Active {
-		if t.fingerprint != serviceFingerprint(in) {
-			return nil, notIdempotent()
-		}
-		return t.service, nil
-	}
-	switch v := s.byKey[key{cluster, in.ServiceName}]; {
-	case v == nil || v.status == shapes.Inactive:
-		return nil, nil
-	case v.status == shapes.Draining:
-		return nil, shapes.Invalid("Unable to Start a service that is still Draining.")
-	case v.first != serviceFingerprint(in):
-		return nil, notIdempotent()
-	default:
-		return v, nil
-	}
-}
-
-func notIdempotent() error { return shapes.Invalid("Creation of service was not idempotent.") }
-
-// fingerprint tells inputs apart, but for their tokens.
-func serviceFingerprint(in shapes.ServiceInput) string {
-	in.ClientToken = ""
-	text, _ := json.Marshal(in) // cannot fail: it has come out of JSON
-	return string(text)
-}
-
-// orderOf puts what the input says about tasks over what there was.
-func orderOf(in shapes.ServiceInput, run shapes.RunTaskInput) shapes.RunTaskInput {
-	if in.TaskDefinition != "" {
-		run.TaskDefinition = in.TaskDefinition
-	}
+// tasksInput is run with the changes of in that concern tasks.
+func tasksInput(in shapes.ServiceInput, run shapes.RunTaskInput) shapes.RunTaskInput {
 	if in.NetworkConfiguration != nil {
 		run.NetworkConfiguration = withDefaults(in.NetworkConfiguration)
 	}
-	if in.LaunchType != "" {
-		run.LaunchType = in.LaunchType
-	}
 	if in.CapacityProviderStrategy != nil {
-		run.CapacityProviderStrategy = in.CapacityProviderStrategy
-		run.LaunchType = in.LaunchType
+		run.CapacityProviderStrategy, run.LaunchType = in.CapacityProviderStrategy, ""
 	}
-	if in.PlatformVersion != "" {
-		run.PlatformVersion = in.PlatformVersion
-	}
-	if in.EnableECSManagedTags != nil {
-		run.EnableECSManagedTags = *in.EnableECSManagedTags
-	}
-	if in.EnableExecuteCommand != nil {
-		run.EnableExecuteCommand = *in.EnableExecuteCommand
-	}
-	if in.Cluster != "" {
-		run.Cluster = in.Cluster
-	}
+	run.LaunchType = cmp.Or(in.LaunchType, run.LaunchType)
+	run.TaskDefinition = cmp.Or(in.TaskDefinition, run.TaskDefinition)
+	run.PlatformVersion = cmp.Or(in.PlatformVersion, run.PlatformVersion)
+	run.Cluster = cmp.Or(in.Cluster, run.Cluster)
+	run.EnableECSManagedTags = or(in.EnableECSManagedTags, run.EnableECSManagedTags)
+	run.EnableExecuteCommand = or(in.EnableExecuteCommand, run.EnableExecuteCommand)
 	run.PlacementConstraints, run.PlacementStrategy = in.PlacementConstraints, in.PlacementStrategy
 	return run
 }
@@ -109,8 +86,8 @@ func orderOf(in shapes.ServiceInput, run shapes.RunTaskInput) shapes.RunTaskInpu
 // latest is the platform version of services that name none.
 const latest = "LATEST"
 
-// withDefaults is a network configuration with what AWS adds, so that saying it
-// is no change.
+// withDefaults is a network configuration with what AWS adds, so that setting it
+// explicitly is no change.
 func withDefaults(n *shapes.NetworkConfiguration) *shapes.NetworkConfiguration {
 	if n.AWSVPC == nil {
 		return n
@@ -120,45 +97,45 @@ func withDefaults(n *shapes.NetworkConfiguration) *shapes.NetworkConfiguration {
 		vpc.SecurityGroups = []string{}
 	}
 	if vpc.AssignPublicIP == "" {
-		vpc.AssignPublicIP = "DISABLED"
+		vpc.AssignPublicIP = disabled
 	}
 	return &shapes.NetworkConfiguration{AWSVPC: &vpc}
 }
 
-// enabled is what CreateService makes of no availabilityZoneRebalancing.
-const enabled = "ENABLED"
+// Values of several settings. Zone rebalancing is enabled by default.
+const (
+	enabled  = "ENABLED"
+	disabled = "DISABLED"
+)
 
-// apply takes over what needs no new deployment.
-func (v *service) apply(in shapes.ServiceInput) {
+// apply applies what needs no new deployment.
+func (v *Service) apply(in shapes.ServiceInput) {
 	if in.DesiredCount != nil {
 		v.Desired = *in.DesiredCount
 	}
 	if g := in.HealthCheckGracePeriod; g != nil {
 		v.grace, v.Grace = g, time.Duration(*g)*time.Second
 	}
-	if in.PropagateTags != "" {
-		v.propagate = in.PropagateTags
-	}
-	if in.ZoneRebalancing != "" {
-		v.rebalance = in.ZoneRebalancing
-	}
+	v.propagate = cmp.Or(in.PropagateTags, v.propagate)
+	v.rebalance = cmp.Or(in.ZoneRebalancing, v.rebalance)
 	if c := in.DeploymentConfiguration; c != nil {
-		if c.MaximumPercent != nil {
-			v.Max = *c.MaximumPercent
-		}
-		if c.MinimumHealthyPercent != nil {
-			v.MinHealthy = *c.MinimumHealthyPercent
-		}
-		if b := c.CircuitBreaker; b != nil {
-			v.Breaker = Breaker(*b)
-		}
+		v.Max, v.MinHealthy = or(c.MaximumPercent, v.Max), or(c.MinimumHealthyPercent, v.MinHealthy)
+		v.Breaker = or(c.CircuitBreaker, v.Breaker)
 	}
 }
 
-// begin begins a deployment.
-func (v *service) begin(run shapes.RunTaskInput, r revision, now time.Time) {
+// or is *p, or otherwise if p is nil.
+func or[T any](p *T, otherwise T) T {
+	if p == nil {
+		return otherwise
+	}
+	return *p
+}
+
+// deploy starts a deployment.
+func (v *Service) deploy(run shapes.RunTaskInput, r *Revision, now time.Time) {
 	d := NewDeployment(newDeploymentID(), now)
-	v.settings[d.ID], v.revisions[d.ID] = run, r
+	d.run, d.probed = run, probed(r.Definition)
 	v.Began(d)
 }
 
@@ -169,15 +146,15 @@ func newDeploymentID() string {
 	return "ecs-svc/" + n.Add(n, big.NewInt(least)).String()
 }
 
-// UpdateService changes what is wanted. What concerns tasks begins a deployment;
-// the desired count and how deployments go do not.
-func (s *Services) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
+// UpdateService changes a service. Changes of its tasks start a deployment; the
+// desired count and the deployment configuration do not.
+func (p *Plane) UpdateService(call shapes.Call, in shapes.ServiceInput) (shapes.ServiceOutput, error) {
 	if err := checkSettings(in); err != nil {
 		return shapes.ServiceOutput{}, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, err := s.find(in.Cluster, in.Service)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, err := p.service(in.Cluster, in.Service)
 	switch {
 	case err != nil:
 		return shapes.ServiceOutput{}, err
@@ -189,66 +166,43 @@ func (s *Services) UpdateService(call shapes.Call, in shapes.ServiceInput) (shap
 	}
 	in.Cluster = v.cluster
 	d := v.Deployments[0]
-	run := orderOf(in, v.settings[d.ID])
+	run := tasksInput(in, d.run)
 	if in.CapacityProviderStrategy != nil && len(in.CapacityProviderStrategy) == 0 { // back to the launch type
 		run.CapacityProviderStrategy, run.LaunchType = nil, shapes.Fargate
 	}
-	r, err := s.check(run, in.TaskDefinition == "" || in.TaskDefinition == v.revisions[d.ID].arn)
+	o, err := p.order(run, origin{kept: in.TaskDefinition == "" || in.TaskDefinition == d.run.TaskDefinition})
 	if err != nil {
 		return shapes.ServiceOutput{}, err
 	}
-	run.TaskDefinition = r.arn
+	run.TaskDefinition = o.revision.Definition.TaskDefinitionARN
 	v.apply(in)
-	v.allow(in)
-	if in.ForceNewDeployment || !same(run, v.settings[d.ID]) {
-		v.begin(run, *r, call.Now)
+	for _, d := range v.Deployments { // existing tasks remain unchanged
+		d.run.EnableECSManagedTags = or(in.EnableECSManagedTags, d.run.EnableECSManagedTags)
+		d.run.EnableExecuteCommand = or(in.EnableExecuteCommand, d.run.EnableExecuteCommand)
+	}
+	if in.ForceNewDeployment || !same(run, d.run) {
+		v.deploy(run, o.revision, call.Now)
 	} else if in.DesiredCount != nil || in.DeploymentConfiguration != nil {
-		v.Changed()
+		v.steady = false
 		d.Updated = call.Now
 	}
-	s.Notify()
-	return s.output(v, call.Now), nil
-}
-
-// allow takes over what concerns tasks and needs no new deployment: those that
-// are there stay as they are.
-func (v *service) allow(in shapes.ServiceInput) {
-	for id, run := range v.settings {
-		if in.EnableECSManagedTags != nil {
-			run.EnableECSManagedTags = *in.EnableECSManagedTags
-		}
-		if in.EnableExecuteCommand != nil {
-			run.EnableExecuteCommand = *in.EnableExecuteCommand
-		}
-		v.settings[id] = run
-	}
-}
-
-// check resolves a revision that is to be run; a service may keep one that is
-// not active any more.
-func (s *Services) check(run shapes.RunTaskInput, kept bool) (*revision, error) {
-	_, r, err := s.plane.ForService(run, kept)
-	if err != nil {
-		return nil, err
-	}
-	return &revision{arn: r.ARN, probed: probed(r.Definition)}, nil
+	p.notify()
+	return p.output(v, call.Now), nil
 }
 
 // same reports whether tasks of both are alike. Constraints are refused unless they
 // are empty.
 func same(a, b shapes.RunTaskInput) bool {
 	a.PlacementConstraints, a.PlacementStrategy = b.PlacementConstraints, b.PlacementStrategy
-	x, _ := json.Marshal(a) // cannot fail: both have come out of JSON
-	y, _ := json.Marshal(b)
-	return string(x) == string(y)
+	return fingerprint(a) == fingerprint(b)
 }
 
 // DeleteService makes a service DRAINING until its tasks have stopped, then
-// INACTIVE. Force is for one that still wants tasks.
-func (s *Services) DeleteService(call shapes.Call, in shapes.DeleteServiceInput) (shapes.ServiceOutput, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	v, err := s.find(in.Cluster, in.Service)
+// INACTIVE. Force is for one with a desired count.
+func (p *Plane) DeleteService(call shapes.Call, in shapes.DeleteServiceInput) (shapes.ServiceOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	v, err := p.service(in.Cluster, in.Service)
 	switch {
 	case err != nil:
 		return shapes.ServiceOutput{}, err
@@ -258,23 +212,23 @@ func (s *Services) DeleteService(call shapes.Call, in shapes.DeleteServiceInput)
 		return shapes.ServiceOutput{}, shapes.Invalid("The service cannot be stopped while it is scaled above 0.")
 	}
 	v.status, v.Draining, v.Desired = shapes.Draining, true, 0
-	s.Notify()
-	return s.output(v, call.Now), nil
+	p.notify()
+	return p.output(v, call.Now), nil
 }
 
-// find finds a service by name or ARN, those that are not active too.
-func (s *Services) find(cluster, ref string) (*service, error) {
-	name, err := s.plane.ClusterName(cluster)
+// service finds a service by name or ARN, those that are not active too.
+func (p *Plane) service(cluster, ref string) (*Service, error) {
+	c, err := p.cluster(cluster)
 	if err != nil {
 		return nil, err
 	}
 	if ref == "" {
 		return nil, shapes.Client("Service can not be blank.")
 	}
-	if ref, err = s.account.ServiceName(name, ref); err != nil {
+	if ref, err = p.account.ServiceName(c.name, ref); err != nil {
 		return nil, err
 	}
-	if v := s.byKey[key{name, ref}]; v != nil {
+	if v := p.services[p.account.Service(c.name, ref)]; v != nil {
 		return v, nil
 	}
 	return nil, notFound()
@@ -282,20 +236,20 @@ func (s *Services) find(cluster, ref string) (*service, error) {
 
 func notFound() error { return shapes.Errorf(shapes.ServiceNotFound, "Service not found.") }
 
-// checkCreate looks at the input of CreateService alone.
+// checkCreate checks the input of CreateService alone.
 func checkCreate(in shapes.ServiceInput) error {
 	switch {
 	case in.ServiceName == "":
 		return shapes.Client("Service name can not be blank.")
 	case !taskdef.ValidName(in.ServiceName):
 		return shapes.Invalid("Service names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
-	case in.DesiredCount == nil && in.SchedulingStrategy != "DAEMON":
+	case in.DesiredCount == nil && in.SchedulingStrategy != daemon:
 		return shapes.Invalid("The desired count must be specified for a service with the REPLICA scheduling strategy.")
 	}
 	return FirstOf(checkSettings(in), Tags(in.Tags))
 }
 
-// checkSettings looks at what both calls take.
+// checkSettings checks what both calls take.
 func checkSettings(in shapes.ServiceInput) error {
 	c := in.DeploymentConfiguration
 	switch {
@@ -308,20 +262,16 @@ func checkSettings(in shapes.ServiceInput) error {
 	case c != nil && c.MinimumHealthyPercent != nil && (*c.MinimumHealthyPercent < 0 || *c.MinimumHealthyPercent > 100):
 		return shapes.Invalid("minimumHealthyPercent must be between 0 and 100.")
 	}
-	return FirstOf(unserved(in),
-		Enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, "DISABLED"),
-		Enum("propagateTags", []string{in.PropagateTags}, "TASK_DEFINITION", "SERVICE", "NONE"),
-		Enum("schedulingStrategy", []string{in.SchedulingStrategy}, "REPLICA", "DAEMON"))
+	return FirstOf(unsupported(in),
+		Enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, disabled),
+		checkPropagateTags(in.PropagateTags), checkSchedulingStrategy(in.SchedulingStrategy))
 }
 
-// checkPercentages looks at what the percentages will be.
-func (v *service) checkPercentages(c *shapes.DeploymentConfiguration) error {
+// checkPercentages checks the percentages that the service will have.
+func (v *Service) checkPercentages(c *shapes.DeploymentConfiguration) error {
 	upper, lower := v.Max, v.MinHealthy
-	if c != nil && c.MaximumPercent != nil {
-		upper = *c.MaximumPercent
-	}
-	if c != nil && c.MinimumHealthyPercent != nil {
-		lower = *c.MinimumHealthyPercent
+	if c != nil {
+		upper, lower = or(c.MaximumPercent, upper), or(c.MinimumHealthyPercent, lower)
 	}
 	if upper == 100 && lower == 100 {
 		return shapes.Invalid("Both maximumPercent and minimumHealthyPercent cannot be 100 as this will block deployments.")
@@ -329,28 +279,28 @@ func (v *service) checkPercentages(c *shapes.DeploymentConfiguration) error {
 	return nil
 }
 
-// unserved refuses what localecs does not have, rather than ignore it.
-func unserved(in shapes.ServiceInput) error {
-	what := ""
-	switch c := in.DeploymentConfiguration; {
-	case len(in.LoadBalancers) > 0:
-		what = "loadBalancers"
-	case len(in.ServiceRegistries) > 0:
-		what = "serviceRegistries"
-	case in.ServiceConnect != nil && in.ServiceConnect.Enabled:
-		what = "serviceConnectConfiguration"
-	case len(in.VolumeConfigurations) > 0:
-		what = "volumeConfigurations"
-	case len(in.VPCLattice) > 0:
-		what = "vpcLatticeConfigurations"
-	case in.SchedulingStrategy == "DAEMON":
-		what = "the DAEMON schedulingStrategy"
-	case in.DeploymentController != nil && !slices.Contains([]string{"", "ECS"}, in.DeploymentController.Type):
-		what = "a deploymentController other than ECS"
-	case c != nil && !slices.Contains([]string{"", "ROLLING"}, c.Strategy):
-		what = "a deployment strategy other than ROLLING"
-	default:
-		return nil
+// daemon is the scheduling strategy that localecs does not have.
+const daemon = "DAEMON"
+
+// unsupported refuses what localecs does not have, rather than ignore it.
+func unsupported(in shapes.ServiceInput) error {
+	c, of := in.DeploymentConfiguration, in.DeploymentController
+	for _, feature := range []struct {
+		requested bool
+		what      string
+	}{
+		{len(in.LoadBalancers) > 0, "loadBalancers"},
+		{len(in.ServiceRegistries) > 0, "serviceRegistries"},
+		{in.ServiceConnect != nil && in.ServiceConnect.Enabled, "serviceConnectConfiguration"},
+		{len(in.VolumeConfigurations) > 0, "volumeConfigurations"},
+		{len(in.VPCLattice) > 0, "vpcLatticeConfigurations"},
+		{in.SchedulingStrategy == daemon, "the DAEMON schedulingStrategy"},
+		{of != nil && of.Type != "" && of.Type != "ECS", "a deploymentController other than ECS"},
+		{c != nil && c.Strategy != "" && c.Strategy != "ROLLING", "a deployment strategy other than ROLLING"},
+	} {
+		if feature.requested {
+			return shapes.Errorf(shapes.UnsupportedFeature, "localecs does not have %s: leave it out.", feature.what)
+		}
 	}
-	return shapes.Errorf(shapes.UnsupportedFeature, "localecs does not have %s: leave it out.", what)
+	return nil
 }

@@ -38,6 +38,18 @@ func Enum(member string, values []string, allowed ...string) error {
 	return nil
 }
 
+func checkLaunchType(v string) error {
+	return Enum("launchType", []string{v}, "EC2", shapes.Fargate, "EXTERNAL", "MANAGED_INSTANCES")
+}
+
+func checkPropagateTags(v string) error {
+	return Enum("propagateTags", []string{v}, "TASK_DEFINITION", "SERVICE", "NONE")
+}
+
+func checkSchedulingStrategy(v string) error {
+	return Enum("schedulingStrategy", []string{v}, "REPLICA", daemon)
+}
+
 // The limits of tags: how many, and their lengths.
 const (
 	MaxTags     = 50

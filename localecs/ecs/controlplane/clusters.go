@@ -18,7 +18,7 @@ type cluster struct {
 	strategy     []shapes.StrategyItem
 }
 
-// CreateCluster makes a cluster, or answers with the one of that name.
+// CreateCluster makes a cluster, or returns the one of that name.
 func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
 	name := in.ClusterName
 	if name == "" {
@@ -27,10 +27,7 @@ func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shap
 	if !taskdef.ValidName(name) {
 		return shapes.ClusterOutput{}, shapes.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
 	}
-	if err := Tags(in.Tags); err != nil {
-		return shapes.ClusterOutput{}, err
-	}
-	if err := Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy); err != nil {
+	if err := FirstOf(Tags(in.Tags), Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy)); err != nil {
 		return shapes.ClusterOutput{}, err
 	}
 	p.mu.Lock()
@@ -46,7 +43,7 @@ func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shap
 	return shapes.ClusterOutput{Cluster: p.clusterShape(c, []string{"SETTINGS", "TAGS"})}, nil
 }
 
-// DeleteCluster makes a cluster INACTIVE, when nothing of it is left.
+// DeleteCluster makes a cluster INACTIVE, when it has neither services nor tasks.
 func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.ClusterOutput, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +51,10 @@ func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.Clu
 	if err != nil {
 		return shapes.ClusterOutput{}, err
 	}
-	if shape := p.clusterShape(c, nil); shape.RunningTasks+shape.PendingTasks > 0 {
+	switch shape := p.clusterShape(c, nil); {
+	case shape.ActiveServices > 0:
+		return shapes.ClusterOutput{}, shapes.Errorf(shapes.ClusterContainsServices, "The Cluster cannot be deleted while Services are active.")
+	case shape.RunningTasks+shape.PendingTasks > 0:
 		return shapes.ClusterOutput{}, shapes.Errorf(shapes.ClusterContainsTasks, "The Cluster cannot be deleted while Tasks are active.")
 	}
 	c.status = shapes.Inactive
@@ -64,10 +64,10 @@ func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.Clu
 // DescribeClusters finds clusters by name or ARN.
 func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput, error) {
 	out := shapes.DescribeClustersOutput{Clusters: []shapes.Cluster{}, Failures: []shapes.Failure{}}
-	if err := AtMost("clusters", len(in.Clusters), MaxDescribed); err != nil {
-		return out, err
-	}
-	if err := Enum("include", in.Include, "ATTACHMENTS", "CONFIGURATIONS", "SETTINGS", "STATISTICS", "TAGS"); err != nil {
+	err := FirstOf(
+		AtMost("clusters", len(in.Clusters), MaxDescribed),
+		Enum("include", in.Include, "ATTACHMENTS", "CONFIGURATIONS", "SETTINGS", "STATISTICS", "TAGS"))
+	if err != nil {
 		return out, err
 	}
 	refs := in.Clusters
@@ -94,13 +94,8 @@ func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput)
 func (p *Plane) ListClusters(call shapes.Call, in shapes.PageInput) (shapes.ListClustersOutput, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(p.clusters)) {
-		if p.clusters[name].status == shapes.Active {
-			names = append(names, name)
-		}
-	}
-	names, next, err := Page(names, in, "clusters", call.Now, Ascending, func(name string) string { return name })
+	active := func(name string) bool { return p.clusters[name].status == shapes.Active }
+	names, next, err := Page(slices.Sorted(maps.Keys(p.clusters)), active, in, "clusters", call.Now, false, itself)
 	out := shapes.ListClustersOutput{ClusterARNs: []string{}, NextToken: next}
 	for _, name := range names {
 		out.ClusterARNs = append(out.ClusterARNs, p.account.Cluster(name))
@@ -108,7 +103,7 @@ func (p *Plane) ListClusters(call shapes.Call, in shapes.PageInput) (shapes.List
 	return out, err
 }
 
-// clusterShape is the cluster as the API shows it, with what include names.
+// clusterShape is the cluster in the API, with what include names.
 func (p *Plane) clusterShape(c *cluster, include []string) shapes.Cluster {
 	shape := shapes.Cluster{
 		ClusterARN: p.account.Cluster(c.name), ClusterName: c.name, Status: c.status,
@@ -125,6 +120,11 @@ func (p *Plane) clusterShape(c *cluster, include []string) shapes.Cluster {
 			shape.RunningTasks++
 		case shapes.Provisioning, shapes.Pending, shapes.Activating:
 			shape.PendingTasks++
+		}
+	}
+	for _, v := range p.services {
+		if v.cluster == c.name && v.status == shapes.Active {
+			shape.ActiveServices++
 		}
 	}
 	if slices.Contains(include, "TAGS") {

@@ -1,87 +1,29 @@
 package controlplane
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Registry has the task definitions of an account. Its methods are the API's
-// calls; their errors are *ecs.Error.
-type Registry struct {
-	account shapes.Account
-
-	mu       sync.Mutex
-	families map[string]*family
-}
-
-// New returns an empty Registry.
-func NewRegistry(account shapes.Account) *Registry {
-	return &Registry{account: account, families: map[string]*family{}}
-}
-
-// family is all revisions of one name. They begin with 1, and no number is ever
-// used again.
-type family struct{ revisions []*Revision }
-
-// Revision is a registered task definition.
+// Revision is a registered task definition. Definition is replaced when its status
+// changes, never modified: tasks have it, too.
 type Revision struct {
-	Number int
-	ARN    string
-	// Status is ACTIVE, INACTIVE or DELETE_IN_PROGRESS.
-	Status string
-	// Definition must not be changed.
 	Definition *taskdef.TaskDefinition
 	Tags       []shapes.Tag
-	// Compatibilities are the launch types that take it.
-	Compatibilities []string
 
-	attributes   []shapes.NameValue
-	registered   time.Time
-	registeredBy string
-	deregistered time.Time
-	deletedAt    time.Time
-}
-
-// Find finds a revision by family, family:revision or ARN; of a family the
-// latest active one. It is nil when there is none.
-func (g *Registry) Find(ref string) (*Revision, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	r, err := g.find(ref)
-	if r == nil || err != nil {
-		return nil, err
-	}
-	found := *r
-	return &found, nil
-}
-
-// Retag replaces a revision's tags by what change makes of them. It is false for
-// a revision that does not exist.
-func (g *Registry) Retag(ref string, change func([]shapes.Tag) ([]shapes.Tag, error)) (known bool, err error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	r, err := g.find(ref)
-	if r == nil || err != nil {
-		return false, nil
-	}
-	tags, err := change(r.Tags)
-	if err == nil {
-		r.Tags = tags
-	}
-	return true, err
+	attributes []shapes.NameValue
 }
 
 // RegisterTaskDefinition makes the family's next revision.
-func (g *Registry) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
+func (p *Plane) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
 	def, err := readDefinition(in.Document)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
@@ -94,21 +36,14 @@ func (g *Registry) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTa
 		return shapes.TaskDefinitionOutput{}, err
 	}
 	def.Tags = nil
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	f := g.families[def.Family]
-	if f == nil {
-		f = &family{}
-		g.families[def.Family] = f
-	}
-	r := &Revision{
-		Number: len(f.revisions) + 1, Status: shapes.Active, Definition: def, Tags: tags,
-		attributes: requiredAttributes(def), Compatibilities: compatibilities(def),
-		registered: call.Now, registeredBy: call.Principal,
-	}
-	r.ARN = g.account.TaskDefinition(def.Family, r.Number)
-	def.Revision, def.TaskDefinitionARN = r.Number, r.ARN
-	f.revisions = append(f.revisions, r)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	number := len(p.families[def.Family]) + 1 // no number is used again
+	def.Revision, def.TaskDefinitionARN = number, p.account.TaskDefinition(def.Family, number)
+	r := &Revision{Definition: def, Tags: tags, attributes: requiredAttributes(def)}
+	def.Compatibilities = compatibilities(def)
+	def.Status, def.RegisteredBy, def.RegisteredAt = shapes.Active, call.Principal, shapes.At(call.Now).Seconds()
+	p.families[def.Family] = append(p.families[def.Family], r)
 	return shapes.TaskDefinitionOutput{TaskDefinition: r.shape(), Tags: slices.Clone(tags)}, nil
 }
 
@@ -153,57 +88,57 @@ func violations(list []taskdef.Violation) string {
 	return strings.Join(texts, "; ")
 }
 
-// shape is the revision as DescribeTaskDefinition shows it.
+// shape is the revision in DescribeTaskDefinition.
 func (r *Revision) shape() shapes.TaskDefinition {
+	return shapes.TaskDefinition{TaskDefinition: *r.Definition, RequiresAttributes: r.attributes}
+}
+
+// set replaces the definition by a copy that change has modified.
+func (r *Revision) set(change func(*taskdef.TaskDefinition)) {
 	d := *r.Definition
-	d.Status, d.Compatibilities, d.RegisteredBy = r.Status, r.Compatibilities, r.registeredBy
-	d.RegisteredAt = moment(r.registered)
-	d.DeregisteredAt = moment(r.deregistered)
-	d.DeleteRequestedAt = moment(r.deletedAt)
-	return shapes.TaskDefinition{TaskDefinition: d, RequiresAttributes: r.attributes}
+	change(&d)
+	r.Definition = &d
 }
 
-// moment is nothing for a time that has not come.
-func moment(t time.Time) any {
-	if t.IsZero() {
-		return nil
-	}
-	return shapes.At(t).Seconds()
-}
-
-// find finds one by any of its names; without a number the latest active
-// one. It is nil when there is none.
-func (g *Registry) find(ref string) (*Revision, error) {
-	name, number, err := g.account.Revision(ref)
+// revision finds a revision by family, family:revision or ARN; of a family the
+// latest active one. It is nil when there is none.
+func (p *Plane) revision(ref string) (*Revision, error) {
+	name, number, err := p.account.Revision(ref)
 	if err != nil {
 		return nil, err
 	}
-	f := g.families[name]
-	if f == nil {
-		return nil, nil
-	}
+	revisions := p.families[name]
 	if number > 0 {
-		if number > len(f.revisions) {
+		if number > len(revisions) {
 			return nil, nil
 		}
-		return f.revisions[number-1], nil
+		return revisions[number-1], nil
 	}
-	for _, r := range slices.Backward(f.revisions) {
-		if r.Status == shapes.Active {
+	for _, r := range slices.Backward(revisions) {
+		if r.Definition.Status == shapes.Active {
 			return r, nil
 		}
 	}
 	return nil, nil
 }
 
+// definition finds the revision that tasks are to run.
+func (p *Plane) definition(ref string) (*Revision, error) {
+	r, err := p.revision(ref)
+	if err == nil && r == nil {
+		err = shapes.Client("TaskDefinition not found.")
+	}
+	return r, err
+}
+
 // DescribeTaskDefinition shows a revision, of a family the latest active one.
-func (g *Registry) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
+func (p *Plane) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
 	if err := Enum("include", in.Include, "TAGS"); err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	r, err := g.find(in.TaskDefinition)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, err := p.revision(in.TaskDefinition)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
@@ -218,54 +153,58 @@ func (g *Registry) DescribeTaskDefinition(_ shapes.Call, in shapes.TaskDefinitio
 }
 
 // DeregisterTaskDefinition makes a revision INACTIVE. Its tasks run on.
-func (g *Registry) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	_, number, err := g.account.Revision(in.TaskDefinition)
+func (p *Plane) DeregisterTaskDefinition(call shapes.Call, in shapes.TaskDefinitionInput) (shapes.TaskDefinitionOutput, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, number, err := p.account.Revision(in.TaskDefinition)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
 	if number == 0 {
 		return shapes.TaskDefinitionOutput{}, shapes.Client("Revision is missing.")
 	}
-	r, err := g.find(in.TaskDefinition)
+	r, err := p.revision(in.TaskDefinition)
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
 	if r == nil {
 		return shapes.TaskDefinitionOutput{}, shapes.Client("The specified task definition does not exist.")
 	}
-	if r.Status == shapes.Active {
-		r.Status, r.deregistered = shapes.Inactive, call.Now
+	if r.Definition.Status == shapes.Active {
+		r.set(func(d *taskdef.TaskDefinition) {
+			d.Status, d.DeregisteredAt = shapes.Inactive, shapes.At(call.Now).Seconds()
+		})
 	}
 	return shapes.TaskDefinitionOutput{TaskDefinition: r.shape()}, nil
 }
 
 // DeleteTaskDefinitions deletes inactive revisions. They show
 // DELETE_IN_PROGRESS until nothing refers to them: here as long as this runs.
-func (g *Registry) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefinitionsInput) (shapes.DeleteTaskDefinitionsOutput, error) {
+func (p *Plane) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskDefinitionsInput) (shapes.DeleteTaskDefinitionsOutput, error) {
 	out := shapes.DeleteTaskDefinitionsOutput{TaskDefinitions: []shapes.TaskDefinition{}, Failures: []shapes.Failure{}}
 	const limit = 10
 	if err := AtMost("taskDefinitions", len(in.TaskDefinitions), limit); err != nil {
 		return out, err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, ref := range in.TaskDefinitions {
 		fail := func(reason string) { out.Failures = append(out.Failures, shapes.Failure{ARN: ref, Reason: reason}) }
-		_, number, err := g.account.Revision(ref)
+		_, number, err := p.account.Revision(ref)
 		if err != nil {
 			return out, err
 		}
-		r, _ := g.find(ref) // its error is the one above
+		r, _ := p.revision(ref) // its error is the one above
 		switch {
 		case number == 0 || r == nil:
 			fail("The specified task definition does not exist. Specify a valid account, family, revision and try again.")
-		case r.Status == shapes.Active:
+		case r.Definition.Status == shapes.Active:
 			fail("The specified task definition is still in ACTIVE status. Please deregister the target and try again.")
 		default:
-			if r.Status == shapes.Inactive {
-				r.Status, r.deletedAt = shapes.DeleteInProgress, call.Now
+			if r.Definition.Status == shapes.Inactive {
+				r.set(func(d *taskdef.TaskDefinition) {
+					d.Status, d.DeleteRequestedAt = shapes.DeleteInProgress, shapes.At(call.Now).Seconds()
+				})
 			}
 			out.TaskDefinitions = append(out.TaskDefinitions, r.shape())
 		}
@@ -274,7 +213,7 @@ func (g *Registry) DeleteTaskDefinitions(call shapes.Call, in shapes.DeleteTaskD
 }
 
 // ListTaskDefinitions lists revisions of one status, ACTIVE by default.
-func (g *Registry) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListTaskDefinitionsOutput, error) {
+func (p *Plane) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListTaskDefinitionsOutput, error) {
 	out := shapes.ListTaskDefinitionsOutput{ARNs: []string{}}
 	err := errors.Join(
 		Enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, shapes.DeleteInProgress),
@@ -282,55 +221,44 @@ func (g *Registry) ListTaskDefinitions(call shapes.Call, in shapes.ListTaskDefin
 	if err != nil {
 		return out, err
 	}
-	status := in.Status
-	if status == "" {
-		status = shapes.Active
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	status := cmp.Or(in.Status, shapes.Active)
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	var found []*Revision
-	for _, name := range slices.Sorted(maps.Keys(g.families)) {
-		if in.FamilyPrefix != "" && name != in.FamilyPrefix {
-			continue
-		}
-		for _, r := range g.families[name].revisions {
-			if r.Status == status {
-				found = append(found, r)
-			}
+	for _, name := range slices.Sorted(maps.Keys(p.families)) {
+		if in.FamilyPrefix == "" || name == in.FamilyPrefix {
+			found = append(found, p.families[name]...)
 		}
 	}
-	d := Ascending
-	if in.Sort == "DESC" {
+	descending := in.Sort == "DESC"
+	if descending {
 		slices.Reverse(found)
-		d = Descending
 	}
+	listed := func(r *Revision) bool { return r.Definition.Status == status }
 	scope := "revisions " + in.FamilyPrefix + " " + status + " " + in.Sort
-	found, out.NextToken, err = Page(found, in.PageInput, scope, call.Now, d, func(r *Revision) string {
-		return fmt.Sprintf("%s %09d", r.Definition.Family, r.Number)
+	found, out.NextToken, err = Page(found, listed, in.PageInput, scope, call.Now, descending, func(r *Revision) string {
+		return fmt.Sprintf("%s %09d", r.Definition.Family, r.Definition.Revision)
 	})
 	for _, r := range found {
-		out.ARNs = append(out.ARNs, r.ARN)
+		out.ARNs = append(out.ARNs, r.Definition.TaskDefinitionARN)
 	}
 	return out, err
 }
 
 // ListTaskDefinitionFamilies lists families that have an active revision, or
 // none, or all of them, which is the default.
-func (g *Registry) ListTaskDefinitionFamilies(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListFamiliesOutput, error) {
+func (p *Plane) ListTaskDefinitionFamilies(call shapes.Call, in shapes.ListTaskDefinitionsInput) (shapes.ListFamiliesOutput, error) {
 	out := shapes.ListFamiliesOutput{Families: []string{}}
 	if err := Enum("status", []string{in.Status}, shapes.Active, shapes.Inactive, "ALL"); err != nil {
 		return out, err
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var found []string
-	for _, name := range slices.Sorted(maps.Keys(g.families)) {
-		active := slices.ContainsFunc(g.families[name].revisions, func(r *Revision) bool { return r.Status == shapes.Active })
-		if strings.HasPrefix(name, in.FamilyPrefix) && (in.Status == "" || in.Status == "ALL" || active == (in.Status == shapes.Active)) {
-			found = append(found, name)
-		}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	listed := func(name string) bool {
+		active := slices.ContainsFunc(p.families[name], func(r *Revision) bool { return r.Definition.Status == shapes.Active })
+		return strings.HasPrefix(name, in.FamilyPrefix) && (in.Status == "" || in.Status == "ALL" || active == (in.Status == shapes.Active))
 	}
-	found, next, err := Page(found, in.PageInput, "families "+in.FamilyPrefix+" "+in.Status, call.Now, Ascending, func(name string) string { return name })
+	found, next, err := Page(slices.Sorted(maps.Keys(p.families)), listed, in.PageInput, "families "+in.FamilyPrefix+" "+in.Status, call.Now, false, itself)
 	out.Families, out.NextToken = append(out.Families, found...), next
 	return out, err
 }

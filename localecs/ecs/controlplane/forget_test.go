@@ -22,12 +22,12 @@ func (idle) Stop(_, _, _ string) {}
 func TestWhatIsOverIsForgotten(t *testing.T) {
 	t.Parallel()
 	a := shapes.Account{Region: "us-east-1", ID: "123456789012"}
-	s := NewServices(New(Options{Account: a, Launcher: idle{}}), a, Lag{})
+	s := New(Options{Account: a, Launcher: idle{}})
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 	call := func() shapes.Call { return shapes.Call{Now: now, Principal: "me"} }
 	document := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app:1"}]}`
-	if _, err := s.plane.RegisterTaskDefinition(call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)}); err != nil {
+	if _, err := s.RegisterTaskDefinition(call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)}); err != nil {
 		t.Fatal(err)
 	}
 	none := 0
@@ -45,8 +45,8 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 		}
 		s.Look(now)
 	}
-	if v := s.byKey[key{"default", "s0"}]; len(v.settings) != 1 || len(v.revisions) != 1 || len(v.Deployments) != 1 {
-		t.Errorf("of 51 deployments %d settings and %d revisions are held for %d", len(v.settings), len(v.revisions), len(v.Deployments))
+	if v := s.services[a.Service("default", "s0")]; len(v.Deployments) != 1 {
+		t.Errorf("of 51 deployments %d are held", len(v.Deployments))
 	}
 	if _, err := s.DeleteService(call(), shapes.DeleteServiceInput{Service: "s1"}); err != nil {
 		t.Fatal(err)
@@ -58,8 +58,8 @@ func TestWhatIsOverIsForgotten(t *testing.T) {
 	}{{0, 2, 2}, {time.Hour - 1, 2, 2}, {1, 1, 2}, {23 * time.Hour, 1, 0}} {
 		now = now.Add(want.after)
 		s.Look(now)
-		if len(s.byKey) != want.services || len(s.tokens) != want.tokens {
-			t.Errorf("after %s more: %d services, %d tokens", want.after, len(s.byKey), len(s.tokens))
+		if len(s.services) != want.services || len(s.tokens) != want.tokens {
+			t.Errorf("after %s more: %d services, %d tokens", want.after, len(s.services), len(s.tokens))
 		}
 	}
 }

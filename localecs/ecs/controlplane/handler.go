@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -25,7 +26,7 @@ const (
 	contentType  = "application/x-amz-json-1.1"
 )
 
-// Options are what the handler needs to know.
+// HandlerOptions configure the handler.
 type HandlerOptions struct {
 	// Store has the keys of callers, and what they may do.
 	Store  *iam.Store
@@ -33,17 +34,17 @@ type HandlerOptions struct {
 	// Operations are by name.
 	Operations map[string]Operation
 	// Buckets throttle calls; nil throttles none.
-	Buckets *Buckets
+	Buckets Buckets
 	Log     hclog.Logger
 }
 
-// New returns the ECS API.
+// NewHandler returns the ECS API.
 func NewHandler(o HandlerOptions) http.Handler {
 	return &handler{HandlerOptions: o, verifier: iam.Verifier{Store: o.Store, Services: []string{"ecs"}, Regions: []string{o.Region}}}
 }
 
-// Wanted reports whether a request is for the ECS API, where others share its
-// address.
+// Wanted reports whether a request is for the ECS API, which shares its address
+// with others.
 func Wanted(r *http.Request) bool {
 	return strings.HasPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
 }
@@ -70,13 +71,13 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, id, answer)
 }
 
-// Fail answers as the ECS API fails: 429 stands for its throttling, which has
-// status 400; 500 and 503 are what they are.
+// Fail writes a failure of the ECS API: 429 stands for its throttling, which has
+// status 400; 500 and 503 are themselves.
 func Fail(w http.ResponseWriter, status int) {
 	id := uuid.New().String()
 	switch status {
 	case http.StatusTooManyRequests:
-		write(w, http.StatusBadRequest, id, errorBody{Type: shapes.ThrottlingException, Message: "Rate exceeded"})
+		write(w, http.StatusBadRequest, id, errorBody{Type: shapes.ThrottlingException, Message: throttled().Message})
 	case http.StatusServiceUnavailable:
 		write(w, status, id, errorBody{Type: "ServiceUnavailable", Message: "The request has failed due to a temporary failure of the server."})
 	default:
@@ -108,25 +109,23 @@ func (h *handler) answer(r *http.Request, now time.Time) (any, error) {
 			key.Principal.ARN, action, action)
 	}
 	if !h.Buckets.take(name, now) {
-		return nil, shapes.Errorf(shapes.ThrottlingException, "Rate exceeded")
+		return nil, throttled()
 	}
 	return operation(shapes.Call{Now: now, Principal: key.Principal.ARN}, body)
 }
 
-// authentication puts the Query API's words about a signature into those of
-// AWS's JSON services.
+func throttled() *shapes.Error { return shapes.Errorf(shapes.ThrottlingException, "Rate exceeded") }
+
+// authentication translates the codes of the Query API into those of AWS's JSON
+// services.
 func authentication(e *iam.Error) error {
-	codes := map[string]string{
+	code := cmp.Or(map[string]string{
 		"MissingAuthenticationToken": "MissingAuthenticationTokenException",
 		"IncompleteSignature":        "IncompleteSignatureException",
 		"SignatureDoesNotMatch":      "InvalidSignatureException",
 		"InvalidClientTokenId":       "UnrecognizedClientException",
 		"ExpiredToken":               "ExpiredTokenException",
-	}
-	code, known := codes[e.Code]
-	if !known {
-		code = e.Code
-	}
+	}[e.Code], e.Code)
 	return shapes.Errorf(code, "%s", e.Message)
 }
 
@@ -137,7 +136,8 @@ type errorBody struct {
 	ResourceIDs []string `json:"resourceIds,omitzero"`
 }
 
-// problem is an error's status and body. What is no *ecs.Error is our fault.
+// problem is an error's status and body. What is no *shapes.Error is a fault of
+// localecs.
 func problem(err error) (int, errorBody) {
 	if e, ok := errors.AsType[*shapes.Error](err); ok {
 		return http.StatusBadRequest, errorBody{Type: e.Code, Message: e.Message, ResourceIDs: e.ResourceIDs}

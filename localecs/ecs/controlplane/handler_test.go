@@ -47,7 +47,7 @@ type api struct {
 	store   *iam.Store
 	key     iam.Key
 	region  string
-	buckets *controlplane.Buckets
+	buckets controlplane.Buckets
 }
 
 func newAPI(t *testing.T, change func(*api)) *api {

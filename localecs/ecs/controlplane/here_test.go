@@ -3,8 +3,6 @@ package controlplane_test
 import (
 	"testing"
 
-	"golang.org/x/time/rate"
-
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -14,7 +12,10 @@ import (
 // throttles him; the API shows these tasks as all others.
 func TestRunHereTakesWhatIsNotForFargate(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Launches = rate.NewLimiter(0, 0) })
+	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Throttle = true })
+	for range 10 { // the whole bucket
+		w.run(func(in *shapes.RunTaskInput) { in.Count = new(10) })
+	}
 	w.register(`{"family": "bridge", "containerDefinitions": [{"name": "app", "image": "a", "memory": 64, "command": ["x"]}]}`)
 	in := shapes.RunTaskInput{
 		TaskDefinition: "bridge", LaunchType: shapes.Fargate, ReferenceID: "bridge-1", Tags: []shapes.Tag{{Key: "a", Value: "b"}},

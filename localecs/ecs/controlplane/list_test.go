@@ -23,6 +23,9 @@ func TestListTasksFilters(t *testing.T) {
 	web := w.run(func(in *shapes.RunTaskInput) { in.StartedBy = "me" })[0]
 	api := w.run(func(in *shapes.RunTaskInput) { in.TaskDefinition = "api" })[0]
 	w.run(func(in *shapes.RunTaskInput) { in.Cluster, in.LaunchType = "other", "FARGATE" })
+	if _, err := w.CreateService(w.call(), input(func(in *shapes.ServiceInput) { in.ServiceName, in.DesiredCount = "front", new(0) })); err != nil {
+		t.Fatal(err)
+	}
 	served, err := w.RunForService(w.call(), "front", planeInput(func(in *shapes.RunTaskInput) { in.StartedBy, in.Group = "ecs-svc/1", "service:front" }))
 	if err != nil {
 		t.Fatal(err)
@@ -54,6 +57,7 @@ func TestListTasksFilters(t *testing.T) {
 		"InvalidParameterException: maxResults must be between 1 and 100.":                  {PageInput: shapes.PageInput{MaxResults: new(101)}},
 		"InvalidParameterException: Invalid token":                                          {PageInput: shapes.PageInput{NextToken: "x"}},
 		"ClusterNotFoundException: Cluster not found.":                                      {Cluster: "nowhere"},
+		"ServiceNotFoundException: Service not found.":                                      {ServiceName: "back"},
 		"InvalidParameterException: Invalid identifier: Expected a service, got a cluster.": {ServiceName: planeAccount + "cluster/default"},
 	} {
 		_, err := w.ListTasks(w.call(), in)

@@ -13,70 +13,62 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-const (
-	// maxEvents is how many a service keeps.
-	maxEvents = 100
-	// maxBatch is how many tasks one call of the control plane starts.
-	maxBatch = 10
-)
+// maxEvents is how many events a service shows.
+const maxEvents = 100
 
-// Look brings every service one step closer to what is wanted.
-func (s *Services) Look(now time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.forget(now)
-	for _, v := range s.byKey {
+// Look reconciles every service once.
+func (p *Plane) Look(now time.Time) {
+	p.mu.Lock()
+	defer p.unlock()
+	p.sweep(now)
+	for _, v := range p.services {
 		if v.status != shapes.Inactive {
-			s.look(v, now)
+			p.look(v, now)
 		}
 	}
 }
 
-func (s *Services) look(v *service, now time.Time) {
-	call := shapes.Call{Now: now, Principal: v.createdBy}
-	actions := v.Reconcile(s.tasks(v, now), now)
-	for _, stop := range actions.Stop {
-		s.plane.StopForService(call, stop.Task, stop.Reason)
+func (p *Plane) look(v *Service, now time.Time) {
+	actions := v.Reconcile(p.tasksOf(v, now), now)
+	for _, s := range actions.Stop {
+		p.stop(p.tasks[s.Task], scheduler.StopServiceScheduler, s.Reason, now)
 	}
 	for _, text := range actions.Events {
-		v.tell(text, now)
+		v.event(text, now)
 	}
-	s.start(v, call, actions.Start)
-	if v.status == shapes.Draining && !slices.ContainsFunc(s.plane.ServiceTasks(call, v.cluster, v.name), func(t shapes.Task) bool { return t.LastStatus != shapes.Stopped }) {
+	p.start(v, actions.Start, now)
+	if v.Draining && !slices.ContainsFunc(p.serviceRecords(v, now), func(r *Record) bool { return r.Task.LastStatus != shapes.Stopped }) {
 		v.status, v.ended = shapes.Inactive, now
 	}
-	v.forget()
 }
 
 // start starts tasks of the primary deployment. What is refused is tried again
 // at the next look.
-func (s *Services) start(v *service, call shapes.Call, n int) {
+func (p *Plane) start(v *Service, n int, now time.Time) {
 	var ids []string
-	for n > 0 {
-		batch := min(n, maxBatch)
-		n -= batch
-		out, err := s.plane.RunForService(call, v.name, s.order(v, batch))
+	for ; n > 0; n -= maxCount {
+		out, err := p.run(shapes.Call{Now: now, Principal: v.createdBy}, v.input(min(n, maxCount)), origin{service: v.Name})
 		for _, t := range out.Tasks {
 			ids = append(ids, taskID(t.TaskARN))
 		}
 		if err != nil {
 			var refused *shapes.Error
 			if errors.As(err, &refused) && refused.Code != shapes.ThrottlingException {
-				v.tell("(service "+v.name+") was unable to place a task. Reason: "+refused.Message, call.Now)
+				v.event("(service "+v.Name+") was unable to place a task. Reason: "+refused.Message, now)
 			}
 			break
 		}
 	}
 	if len(ids) > 0 {
-		v.tell(v.Started(ids), call.Now)
+		v.event(v.Started(ids), now)
 	}
 }
 
-// order is what the control plane is to run.
-func (s *Services) order(v *service, n int) shapes.RunTaskInput {
-	d := v.Deployments[0].ID
-	in := v.settings[d]
-	in.Count, in.StartedBy, in.Group = &n, d, "service:"+v.name
+// input is RunTask's for n tasks of the primary deployment.
+func (v *Service) input(n int) shapes.RunTaskInput {
+	d := v.Deployments[0]
+	in := d.run
+	in.Count, in.StartedBy, in.Group = &n, d.ID, "service:"+v.Name
 	switch v.propagate {
 	case "SERVICE":
 		in.Tags = slices.DeleteFunc(slices.Clone(v.tags), func(t shapes.Tag) bool { return strings.HasPrefix(t.Key, "aws:") })
@@ -86,8 +78,8 @@ func (s *Services) order(v *service, n int) shapes.RunTaskInput {
 	return in
 }
 
-// tell adds an event; the one that is repeated is told once.
-func (v *service) tell(text string, now time.Time) {
+// event adds an event unless it repeats the last one.
+func (v *Service) event(text string, now time.Time) {
 	if len(v.events) > 0 && v.events[0].Message == text {
 		return
 	}
@@ -95,18 +87,31 @@ func (v *service) tell(text string, now time.Time) {
 	v.events = v.events[:min(len(v.events), maxEvents)]
 }
 
-// tasks are the service's, as plan sees them.
-func (s *Services) tasks(v *service, now time.Time) []Task {
-	var tasks []Task
-	for _, t := range s.plane.ServiceTasks(shapes.Call{Now: now}, v.cluster, v.name) {
-		// A service of the same name may have been deleted before.
-		r, own := v.revisions[t.StartedBy]
-		if !own {
-			continue
+// serviceRecords are all visible tasks of a service, by creation.
+func (p *Plane) serviceRecords(v *Service, now time.Time) []*Record {
+	var found []*Record
+	for _, r := range p.records {
+		if r.Cluster == v.cluster && r.Service == v.Name && r.Visible(now) {
+			found = append(found, r)
 		}
+	}
+	return found
+}
+
+// tasksOf are the service's tasks for Reconcile.
+func (p *Plane) tasksOf(v *Service, now time.Time) []Task {
+	var tasks []Task
+	for _, r := range p.serviceRecords(v, now) {
+		t := &r.Task
+		i := slices.IndexFunc(v.Deployments, func(d *Deployment) bool { return d.ID == t.StartedBy })
+		if i < 0 {
+			continue // of a deleted service with the same name, or run by RunHere
+		}
+		probed := v.Deployments[i].probed
+		_, protected := p.options.Protections.Until(t.TaskARN, now)
 		tasks = append(tasks, Task{
-			ID: taskID(t.TaskARN), Deployment: t.StartedBy, Last: t.LastStatus, Wanted: t.DesiredStatus, StopCode: t.StopCode,
-			Probed: len(r.probed) > 0, Health: health(t, r.probed), Started: t.StartedAt.Time, Protected: s.plane.Protected(t.TaskARN, now),
+			ID: r.ID, Deployment: t.StartedBy, Last: t.LastStatus, Wanted: t.DesiredStatus, StopCode: t.StopCode,
+			Probed: len(probed) > 0, Health: r.health(probed), Started: t.StartedAt.Time, Protected: protected,
 		})
 	}
 	return tasks
@@ -114,11 +119,11 @@ func (s *Services) tasks(v *service, now time.Time) []Task {
 
 // health is that of the containers with health checks: a task's healthStatus is
 // UNKNOWN where an essential container has none.
-func health(t shapes.Task, probed []string) string {
+func (r *Record) health(probed []string) string {
 	var statuses []string
-	for _, c := range t.Containers {
+	for _, c := range r.report.View.Containers {
 		if slices.Contains(probed, c.Name) {
-			statuses = append(statuses, c.HealthStatus)
+			statuses = append(statuses, c.HealthStatus())
 		}
 	}
 	return scheduler.WorstHealth(statuses)

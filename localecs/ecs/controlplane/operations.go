@@ -1,6 +1,13 @@
 package controlplane
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
@@ -8,35 +15,44 @@ import (
 type Operation func(call shapes.Call, body []byte) (any, error)
 
 // Op makes an operation of a function. Members that In does not have are
-// ignored, as AWS does; values of a wrong type are a SerializationException.
+// ignored, as in AWS; values of a wrong type are a SerializationException.
 func Op[In, Out any](f func(shapes.Call, In) (Out, error)) Operation {
 	return func(call shapes.Call, body []byte) (any, error) {
 		var in In
 		if err := decode(body, &in); err != nil {
 			return nil, err
 		}
-		out, err := f(call, in)
-		if err != nil {
-			return nil, err
-		}
-		return out, nil
+		return f(call, in)
 	}
 }
 
-// Operations are all of a Plane. What is not here is unknown, as AWS says it.
+// Handler returns the Plane's API, for the callers that store has.
+func (p *Plane) Handler(store *iam.Store, log hclog.Logger) http.Handler {
+	o := HandlerOptions{Store: store, Region: p.account.Region, Operations: Operations(p), Log: log}
+	if p.options.Throttle {
+		o.Buckets = NewBuckets()
+	}
+	return NewHandler(o)
+}
+
+// Operations are all of a Plane. All others are unknown.
 func Operations(p *Plane) map[string]Operation {
 	return map[string]Operation{
 		"CreateCluster":              Op(p.CreateCluster),
+		"CreateService":              Op(p.CreateService),
 		"DeleteCluster":              Op(p.DeleteCluster),
+		"DeleteService":              Op(p.DeleteService),
 		"DeleteTaskDefinitions":      Op(p.DeleteTaskDefinitions),
 		"DeregisterTaskDefinition":   Op(p.DeregisterTaskDefinition),
 		"DescribeClusters":           Op(p.DescribeClusters),
 		"DescribeContainerInstances": Op(p.DescribeContainerInstances),
+		"DescribeServices":           Op(p.DescribeServices),
 		"DescribeTaskDefinition":     Op(p.DescribeTaskDefinition),
 		"DescribeTasks":              Op(p.DescribeTasks),
 		"GetTaskProtection":          Op(p.GetTaskProtection),
 		"ListClusters":               Op(p.ListClusters),
 		"ListContainerInstances":     Op(p.ListContainerInstances),
+		"ListServices":               Op(p.ListServices),
 		"ListTagsForResource":        Op(p.ListTagsForResource),
 		"ListTaskDefinitionFamilies": Op(p.ListTaskDefinitionFamilies),
 		"ListTaskDefinitions":        Op(p.ListTaskDefinitions),
@@ -47,24 +63,41 @@ func Operations(p *Plane) map[string]Operation {
 		"StopTask":                   Op(p.StopTask),
 		"TagResource":                Op(p.TagResource),
 		"UntagResource":              Op(p.UntagResource),
+		"UpdateService":              Op(p.UpdateService),
 		"UpdateTaskProtection":       Op(p.UpdateTaskProtection),
 	}
 }
 
-// ServiceOperations are those of services, and those of a Plane that have to
-// know of them, too.
-func ServiceOperations(s *Services) map[string]Operation {
-	return map[string]Operation{
-		"CreateService":       Op(s.CreateService),
-		"DeleteCluster":       Op(s.DeleteCluster),
-		"DeleteService":       Op(s.DeleteService),
-		"DescribeClusters":    Op(s.DescribeClusters),
-		"DescribeServices":    Op(s.DescribeServices),
-		"ListServices":        Op(s.ListServices),
-		"ListTagsForResource": Op(s.ListTagsForResource),
-		"ListTasks":           Op(s.ListTasks),
-		"TagResource":         Op(s.TagResource),
-		"UntagResource":       Op(s.UntagResource),
-		"UpdateService":       Op(s.UpdateService),
+// withoutTags is an answer whose tags are empty: its own, and those of the tasks,
+// services and clusters in it.
+func withoutTags(answer any) any {
+	text, err := json.Marshal(answer)
+	if err != nil {
+		return answer // write reports the error
+	}
+	var tree map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if d.Decode(&tree) != nil {
+		return answer
+	}
+	dropTags(tree)
+	for _, member := range tree {
+		list, several := member.([]any)
+		if !several {
+			list = []any{member}
+		}
+		for _, item := range list {
+			if resource, ok := item.(map[string]any); ok {
+				dropTags(resource)
+			}
+		}
+	}
+	return tree
+}
+
+func dropTags(resource map[string]any) {
+	if _, has := resource["tags"]; has {
+		resource["tags"] = []any{}
 	}
 }

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -12,8 +13,8 @@ import (
 // maxOverrides bounds the overrides as JSON, in characters.
 const maxOverrides = 8192
 
-// Override returns the definition with the overrides in it: the same one when
-// there are none. onFargate holds the result against Fargate's rules, too.
+// Override returns the definition with the overrides applied: the same one when
+// there are none. With onFargate Fargate's rules apply, too.
 func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (*taskdef.TaskDefinition, error) {
 	if reflect.ValueOf(o).IsZero() {
 		return def, nil
@@ -30,14 +31,8 @@ func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (
 		}
 		overrideContainer(&d.ContainerDefinitions[i], c)
 	}
-	for _, s := range []struct {
-		to   *string
-		from string
-	}{{&d.CPU, o.CPU}, {&d.Memory, o.Memory}, {&d.TaskRoleARN, o.TaskRoleARN}, {&d.ExecutionRoleARN, o.ExecutionRoleARN}} {
-		if s.from != "" {
-			*s.to = s.from
-		}
-	}
+	d.CPU, d.Memory = cmp.Or(o.CPU, d.CPU), cmp.Or(o.Memory, d.Memory)
+	d.TaskRoleARN, d.ExecutionRoleARN = cmp.Or(o.TaskRoleARN, d.TaskRoleARN), cmp.Or(o.ExecutionRoleARN, d.ExecutionRoleARN)
 	if o.EphemeralStorage != nil {
 		d.EphemeralStorage = &taskdef.EphemeralStorage{SizeInGiB: o.EphemeralStorage.SizeInGiB}
 	}
@@ -52,7 +47,7 @@ func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (
 	return &d, nil
 }
 
-// overrideContainer replaces what is given; of variables those of the same name.
+// overrideContainer replaces what o has; of variables those of the same name.
 func overrideContainer(c *taskdef.Container, o shapes.ContainerOverride) {
 	if o.Command != nil {
 		c.Command = o.Command
@@ -69,9 +64,20 @@ func overrideContainer(c *taskdef.Container, o shapes.ContainerOverride) {
 	if o.EnvironmentFiles != nil {
 		c.EnvironmentFiles = o.EnvironmentFiles
 	}
-	for _, n := range []struct{ to, from **int }{{&c.CPU, &o.CPU}, {&c.Memory, &o.Memory}, {&c.MemoryReservation, &o.MemoryReservation}} {
-		if *n.from != nil {
-			*n.to = *n.from
+	c.CPU, c.Memory = cmp.Or(o.CPU, c.CPU), cmp.Or(o.Memory, c.Memory)
+	c.MemoryReservation = cmp.Or(o.MemoryReservation, c.MemoryReservation)
+}
+
+// shownOverrides are those of a task, which shows every container.
+func shownOverrides(def *taskdef.TaskDefinition, o shapes.Overrides) shapes.Overrides {
+	given := o.Containers
+	o.Containers, o.Accelerators = []shapes.ContainerOverride{}, []struct{}{}
+	for _, c := range def.ContainerDefinitions {
+		shown := shapes.ContainerOverride{Name: c.Name}
+		if i := slices.IndexFunc(given, func(g shapes.ContainerOverride) bool { return g.Name == c.Name }); i >= 0 {
+			shown = given[i]
 		}
+		o.Containers = append(o.Containers, shown)
 	}
+	return o
 }

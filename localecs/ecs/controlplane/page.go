@@ -9,38 +9,24 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// maxPage is the most that a page has, and what it has by default.
+// maxPage is the maximum and the default size of a page.
 const maxPage = 100
 
-// tokenLife is how long a nextToken is good for.
+// tokenLife is how long a nextToken is valid.
 const tokenLife = 24 * time.Hour
 
-// Direction is the order of a list.
-type Direction bool
-
-// Directions.
-const (
-	Ascending  Direction = false
-	Descending Direction = true
-)
-
-// position is what a nextToken says: of which list, after which key, from when.
+// position is the content of a nextToken: its list, the last key, the time.
 type position struct {
 	Of    string `json:"of"`
 	After string `json:"after"`
 	At    int64  `json:"at"`
 }
 
-// Page cuts a page out of items, which are sorted by their keys. Scope tells
-// lists and their filters apart: a token is good for its own only. What comes
-// and goes between two pages neither repeats nor hides anything else.
-func Page[T any](items []T, in shapes.PageInput, scope string, now time.Time, d Direction, key func(T) string) (part []T, next string, err error) {
-	return PageOf(items, func(T) bool { return true }, in, scope, now, d, key)
-}
-
-// PageOf is Page of those items that keep is true for. It looks at no more of
-// them than it has to.
-func PageOf[T any](items []T, keep func(T) bool, in shapes.PageInput, scope string, now time.Time, d Direction, key func(T) string) (part []T, next string, err error) {
+// Page returns a page of the items that keep is true for, and the token of the
+// next one. The items are sorted by their keys. Scope identifies the list with its
+// filters: a token is valid for its own only. What appears or disappears between
+// two pages neither repeats nor hides other items.
+func Page[T any](items []T, keep func(T) bool, in shapes.PageInput, scope string, now time.Time, descending bool, key func(T) string) (part []T, next string, err error) {
 	size := maxPage
 	if in.MaxResults != nil {
 		if size = *in.MaxResults; size < 1 || size > maxPage {
@@ -54,7 +40,7 @@ func PageOf[T any](items []T, keep func(T) bool, in shapes.PageInput, scope stri
 		}
 		items = items[sort.Search(len(items), func(i int) bool {
 			k := key(items[i])
-			return k != after && (k > after) != bool(d)
+			return k != after && (k > after) != descending
 		}):]
 	}
 	for _, item := range items {
@@ -81,3 +67,6 @@ func parseToken(token, scope string, now time.Time) (after string, err error) {
 	}
 	return p.After, nil
 }
+
+// itself is the key of items that are strings.
+func itself(s string) string { return s }

@@ -13,48 +13,60 @@ const (
 	Failed     = "FAILED"
 )
 
-// Service is a service as its scheduler knows it.
+// Service is a service. Its exported fields are what Reconcile uses.
 type Service struct {
 	Name string
-	// Desired is how many tasks there are to be.
+	// Desired is the number of tasks.
 	Desired int
-	// Draining says that the service was deleted: all its tasks go.
+	// Draining means that the service was deleted: all its tasks stop.
 	Draining bool
 	// MinHealthy and Max are percentages of Desired.
 	MinHealthy, Max int
-	Breaker         Breaker
+	Breaker         shapes.CircuitBreaker
 	// Grace is how long after its start an unhealthy task is left alone.
 	Grace time.Duration
 	// Deployments begin with the primary one; there is always one.
 	Deployments []*Deployment
 
 	steady  bool
-	blocked string // why it cannot go on, as an event has said
-}
+	blocked string // why it cannot make progress, in the last event about it
 
-// Breaker is the deployment circuit breaker.
-type Breaker struct{ Enable, Rollback bool }
+	cluster string
+	// status is ACTIVE, DRAINING or INACTIVE.
+	status         string
+	propagate      string
+	rebalance      string // between zones
+	tags           []shapes.Tag
+	grace          *int // nil until a call sets it
+	created, ended time.Time
+	createdBy      string
+	events         []shapes.ServiceEvent // newest first
+	first          string                // fingerprint of CreateService
+}
 
 // Deployment is one version of a service.
 type Deployment struct {
 	// ID is ecs-svc/ and digits.
 	ID string
-	// Rollout is IN_PROGRESS, COMPLETED or FAILED; Reason says more.
+	// Rollout is IN_PROGRESS, COMPLETED or FAILED; Reason is its description.
 	Rollout, Reason  string
 	Created, Updated time.Time
-	// FailedTasks counts tasks that failed before the first one was well; from
+	// FailedTasks counts tasks that failed before the first one was healthy; from
 	// then on it is 0.
 	FailedTasks int
 
-	proven    bool            // a task has been well since the rollout began
+	run    shapes.RunTaskInput // its tasks; TaskDefinition is an ARN
+	probed []string            // the essential containers with a health check
+
+	proven    bool            // a task has been healthy since the rollout began
 	completed bool            // once, so that a rollback may return to it
 	counted   map[string]bool // tasks that have failed
-	healthy   map[string]bool // tasks that have been well
+	healthy   map[string]bool // tasks that have been healthy
 	rounds    int             // of failures to start
 	notBefore time.Time       // when the next task may start
 }
 
-// NewDeployment begins a rollout.
+// NewDeployment returns the start of a rollout.
 func NewDeployment(id string, now time.Time) *Deployment {
 	return &Deployment{
 		ID: id, Rollout: InProgress, Reason: "ECS deployment " + id + " in progress.", Created: now, Updated: now,
@@ -67,7 +79,7 @@ type Task struct {
 	ID, Deployment string
 	// Last and Wanted are the statuses of the API.
 	Last, Wanted, StopCode string
-	// Probed says that the definition has health checks; Health is their result.
+	// Probed means that the definition has health checks; Health is their result.
 	Probed bool
 	Health string
 	// Started is when the task was RUNNING, zero before.
@@ -76,7 +88,7 @@ type Task struct {
 	Protected bool
 }
 
-// live reports whether the task counts at all.
+// live reports whether the task is neither stopping nor stopped.
 func (t Task) live() bool { return t.Wanted == shapes.Running && t.Last != shapes.Stopped }
 
 // Running reports whether the task is in its service's runningCount.
@@ -91,7 +103,7 @@ func (t Task) well() bool { return t.Running() && (!t.Probed || t.Health == "HEA
 // Stop is a task to stop, and the reason that the task will show.
 type Stop struct{ Task, Reason string }
 
-// Actions are what is to be done. Events are for the service's list, oldest
+// Actions are the result of Reconcile. Events are for the service's list, oldest
 // first.
 type Actions struct {
 	Start  int // tasks of the primary deployment
@@ -99,12 +111,8 @@ type Actions struct {
 	Events []string
 }
 
-// Began makes a deployment the primary one. One that has been superseded before
-// it was complete is no aim of a rollback.
+// Began makes a deployment the primary one.
 func (s *Service) Began(d *Deployment) {
 	s.Deployments = append([]*Deployment{d}, s.Deployments...)
 	s.steady = false
 }
-
-// Changed says that the wish has changed: a steady state is to be told again.
-func (s *Service) Changed() { s.steady = false }

@@ -14,13 +14,13 @@ const (
 	maxProtection     = 2880
 )
 
-// GetTaskProtection says which tasks are protected from scale-in.
+// GetTaskProtection returns which tasks are protected from scale-in.
 func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
 	return p.protect(call, in, nil)
 }
 
 // UpdateTaskProtection protects service tasks from scale-in, for two hours
-// unless the call says otherwise, or ends it.
+// unless the call has another time, or ends it.
 func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
 	minutes := protectionMinutes
 	if in.ExpiresInMinutes != nil {
@@ -70,10 +70,10 @@ func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *
 			continue
 		}
 		if until != nil {
-			p.protections.Set(arn, *until)
+			p.options.Protections.Set(arn, *until)
 		}
 		shown := shapes.ProtectedTask{TaskARN: arn}
-		if at, ok := p.protections.Until(arn, call.Now); ok {
+		if at, ok := p.options.Protections.Until(arn, call.Now); ok {
 			shown.ProtectionEnabled, shown.ExpirationDate = true, shapes.At(at)
 		}
 		out.ProtectedTasks = append(out.ProtectedTasks, shown)

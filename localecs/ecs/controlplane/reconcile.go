@@ -32,14 +32,14 @@ func (s *Service) Reconcile(tasks []Task, now time.Time) Actions {
 				r.stop(t, r.scaling())
 			}
 		}
-		r.tellStops()
+		r.stopsEvent()
 		return r.out
 	}
 	r.breaker()
 	r.start()
 	r.shrink()
 	r.replaceUnhealthy()
-	r.tellStops()
+	r.stopsEvent()
 	r.complete()
 	return r.out
 }
@@ -60,7 +60,7 @@ func (r *round) stop(t Task, reason string) {
 	}
 }
 
-func (r *round) tellStops() {
+func (r *round) stopsEvent() {
 	if n := len(r.out.Stop); n > 0 {
 		text := fmt.Sprintf("has stopped %d running tasks:", n)
 		for _, stop := range r.out.Stop {
@@ -227,7 +227,7 @@ func (r *round) shrink() {
 	for _, t := range stops {
 		r.stop(t, r.scaling())
 	}
-	r.tellBlocked(excess > 0 || slices.ContainsFunc(r.of(r.primary, true), func(t Task) bool { return t.Protected }),
+	r.blockedEvent(excess > 0 || slices.ContainsFunc(r.of(r.primary, true), func(t Task) bool { return t.Protected }),
 		len(stops) == 0 && r.out.Start == 0 && r.deadlocked(others))
 }
 
@@ -247,9 +247,9 @@ func (r *round) deadlocked(others []Task) bool {
 	return len(others) > 0 && r.s.upper() <= len(others) && r.s.lower() >= len(others) && r.primary.Rollout == InProgress
 }
 
-// tellBlocked says once why a service cannot go on, and again when it is for
+// blockedEvent says once why a service cannot go on, and again when it is for
 // another reason.
-func (r *round) tellBlocked(protected, deadlocked bool) {
+func (r *round) blockedEvent(protected, deadlocked bool) {
 	why := ""
 	switch {
 	case protected:

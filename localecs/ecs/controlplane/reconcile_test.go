@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 var planStart = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
@@ -119,7 +120,7 @@ func TestServiceKeepsItsDesiredCount(t *testing.T) {
 	w.want("replaced", w.look(), "")
 	w.want("last event", w.events[len(w.events)-1], "(service web) has reached a steady state.")
 	w.Desired = 1
-	w.Changed()
+	w.Steady(false)
 	w.want("scale-in", w.look(), "-t2")
 	w.Desired = 3
 	w.want("scale-out", w.look(), "+2")
@@ -187,13 +188,13 @@ func TestCircuitBreaker(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
-		breaker  controlplane.Breaker
+		breaker  shapes.CircuitBreaker
 		rollout  string // of the primary deployment
 		id, last string
 	}{
-		{"off", controlplane.Breaker{}, controlplane.InProgress, "ecs-svc/2", "(service web) is unable to consistently start tasks successfully. For more information, see the Troubleshooting section of the Amazon ECS Developer Guide."},
-		{"without rollback", controlplane.Breaker{Enable: true}, controlplane.Failed, "ecs-svc/2", "(service web) (deployment ecs-svc/2) deployment failed: tasks failed to start."},
-		{"with rollback", controlplane.Breaker{Enable: true, Rollback: true}, controlplane.Completed, "ecs-svc/1", "(service web) has reached a steady state."},
+		{"off", shapes.CircuitBreaker{}, controlplane.InProgress, "ecs-svc/2", "(service web) is unable to consistently start tasks successfully. For more information, see the Troubleshooting section of the Amazon ECS Developer Guide."},
+		{"without rollback", shapes.CircuitBreaker{Enable: true}, controlplane.Failed, "ecs-svc/2", "(service web) (deployment ecs-svc/2) deployment failed: tasks failed to start."},
+		{"with rollback", shapes.CircuitBreaker{Enable: true, Rollback: true}, controlplane.Completed, "ecs-svc/1", "(service web) has reached a steady state."},
 	} {
 		w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Breaker = c.breaker })
 		w.steady()
@@ -220,7 +221,7 @@ func TestCircuitBreaker(t *testing.T) {
 func TestRollbackThatFailsIsTheEnd(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t, 1, func(s *controlplane.Service) {
-		s.MinHealthy, s.Breaker = 0, controlplane.Breaker{Enable: true, Rollback: true}
+		s.MinHealthy, s.Breaker = 0, shapes.CircuitBreaker{Enable: true, Rollback: true}
 	})
 	w.steady()
 	w.update()

@@ -15,45 +15,33 @@ import (
 // keepStopped is how long a stopped task stays visible.
 const keepStopped = time.Hour
 
-// Report says how a task is now.
+// Report is the state of a task.
 type Report struct {
 	View scheduler.View
 	// Network is nil until the task has an interface.
 	Network *Network
 	// Containers are by name; what is not known yet is empty.
 	Containers map[string]ContainerFacts
-	// Gone says that the task is STOPPED and nothing of it is left.
+	// Gone means that the task is STOPPED and its resources are released.
 	Gone bool
 }
 
 // Network is a task's interface.
 type Network struct{ IP, MAC, PrivateDNSName string }
 
-// ContainerFacts are what a launcher calls a container.
+// ContainerFacts identify a container at the launcher.
 type ContainerFacts struct{ RuntimeID, ImageDigest string }
 
 // Record is one task.
 type Record struct {
+	Launch
 	// Number counts tasks in the order of their creation.
 	Number int
-	// ID is the last part of the ARN.
-	ID string
-	// Service is empty for a standalone task.
-	Cluster, Service, Family string
-	// Task is complete but for what Shape adds: containers, the interface, tags.
-	Task shapes.Task
-	Tags []shapes.Tag
-	// Definition has the overrides in it.
-	Definition *taskdef.TaskDefinition
-	// ContainerARNs are by name.
-	ContainerARNs       map[string]string
+	// Task is complete but for what Shape adds: containers and the interface.
+	Task                shapes.Task
 	InterfaceID, Subnet string
-	Created             time.Time
 
-	report   Report
-	attached time.Time // the interface
-	stopping time.Time // desired STOPPED
-	gone     time.Time // last status STOPPED
+	report Report // the last one
 }
 
 // Key sorts records by creation.
@@ -61,35 +49,35 @@ func (r *Record) Key() string { return fmt.Sprintf("%012d", r.Number) }
 
 // Visible reports whether a call at now still finds the task.
 func (r *Record) Visible(now time.Time) bool {
-	return r.gone.IsZero() || now.Sub(r.gone) < keepStopped
+	return r.Task.StoppedAt.IsZero() || now.Sub(r.Task.StoppedAt.Time) < keepStopped
 }
 
-// Is reports whether there is a task that a call at now finds in a cluster, or in
-// any when it names none.
+// Is reports whether a call at now finds the task in a cluster, or in any when it
+// names none. It is false for a nil Record.
 func (r *Record) Is(cluster string, now time.Time) bool {
 	return r != nil && r.Visible(now) && (cluster == "" || cluster == r.Cluster)
 }
 
-// Apply takes a report over, and reports whether it makes a new version: the last
-// or the desired status has changed. What
-// happens to the interface does not.
+// Apply records a report, and returns whether it makes a new version: the last or
+// the desired status has changed. A change of the interface makes none.
 func (r *Record) Apply(report Report, now time.Time) (changed bool) {
 	r.report = report
-	if report.Network != nil && r.attached.IsZero() {
-		r.attached = now
-		r.Task.Connectivity, r.Task.ConnectivityAt = "CONNECTED", shapes.At(now)
-	}
 	v, t := report.View, &r.Task
+	if report.Network != nil && t.ConnectivityAt.IsZero() {
+		t.Connectivity, t.ConnectivityAt = "CONNECTED", shapes.At(now)
+	}
 	last, desired := t.LastStatus, t.DesiredStatus
 	t.PullStartedAt, t.PullStoppedAt = shapes.At(v.PullStartedAt), shapes.At(v.PullStoppedAt)
 	t.StartedAt, t.ExecutionStoppedAt = shapes.At(v.StartedAt), shapes.At(v.ExecutionStoppedAt)
 	t.HealthStatus = v.HealthStatus()
 	if v.DesiredStatus == scheduler.StatusStopped {
-		r.Stop(v.StopCode, v.StoppedReason, orNow(v.StoppingAt, now))
+		if v.StoppingAt.IsZero() {
+			v.StoppingAt = now
+		}
+		r.Stop(v.StopCode, v.StoppedReason, v.StoppingAt)
 	}
 	t.LastStatus = lastStatus(report)
-	if report.Gone && r.gone.IsZero() {
-		r.gone = now
+	if report.Gone && t.StoppedAt.IsZero() {
 		t.StoppedAt = shapes.At(now)
 	}
 	if last == t.LastStatus && desired == t.DesiredStatus {
@@ -99,26 +87,16 @@ func (r *Record) Apply(report Report, now time.Time) (changed bool) {
 	return true
 }
 
-// Stop makes the desired status STOPPED. Only the first word counts.
+// Stop makes the desired status STOPPED. Only the first call has an effect.
 func (r *Record) Stop(code, reason string, at time.Time) {
-	if r.Task.DesiredStatus == shapes.Stopped {
-		return
+	if r.Task.DesiredStatus != shapes.Stopped {
+		r.Task.DesiredStatus, r.Task.StopCode, r.Task.StoppedReason = shapes.Stopped, code, reason
+		r.Task.StoppingAt = shapes.At(at)
 	}
-	r.Task.DesiredStatus, r.Task.StopCode, r.Task.StoppedReason = shapes.Stopped, code, reason
-	r.Task.StoppingAt = shapes.At(at)
-	r.stopping = at
 }
 
-func orNow(at, now time.Time) time.Time {
-	if at.IsZero() {
-		return now
-	}
-	return at
-}
-
-// lastStatus is the task's, of what its launcher says. The order is that of
-// events of Fargate, which has ACTIVATING, DEACTIVATING and STOPPING only for
-// what has to be registered elsewhere.
+// lastStatus is that of the task. The order is that of Fargate's events, which
+// have ACTIVATING, DEACTIVATING and STOPPING only for what is registered elsewhere.
 func lastStatus(r Report) string {
 	switch {
 	case r.Gone:
@@ -133,15 +111,15 @@ func lastStatus(r Report) string {
 	return shapes.Provisioning
 }
 
-// Shape is the task as an answer at now shows it, tags only when asked for.
+// Shape is the task in an answer at now, with tags if they are requested.
 func (r *Record) Shape(now time.Time, lag Lag, tags bool) shapes.Task {
 	t := r.Task
 	t.Tags = []shapes.Tag{}
-	if tags && now.Sub(r.Created) >= lag.Tags {
-		t.Tags = append(t.Tags, r.Tags...)
+	if tags && now.Sub(t.CreatedAt.Time) >= lag.Tags {
+		t.Tags = append(t.Tags, r.Task.Tags...)
 	}
 	network := r.report.Network
-	if network != nil && now.Sub(r.attached) < lag.Interface {
+	if network != nil && now.Sub(t.ConnectivityAt.Time) < lag.Interface {
 		network = nil
 	}
 	t.Attachments = []shapes.Attachment{r.attachment(network)}
@@ -152,7 +130,7 @@ func (r *Record) Shape(now time.Time, lag Lag, tags bool) shapes.Task {
 	return t
 }
 
-// attachment is the task's interface; network is what is known of it.
+// attachment is the task's interface; network is nil while it is not known.
 func (r *Record) attachment(network *Network) shapes.Attachment {
 	a := shapes.Attachment{ID: r.InterfaceID, Type: "ElasticNetworkInterface", Status: "PRECREATED", Details: []shapes.NameValue{{Name: "subnetId", Value: r.Subnet}}}
 	switch {
@@ -175,7 +153,6 @@ func (r *Record) attachment(network *Network) shapes.Attachment {
 	return a
 }
 
-// container is one container of the task.
 func (r *Record) container(c *taskdef.Container, network *Network) shapes.Container {
 	shape := shapes.Container{
 		ContainerARN: r.ContainerARNs[c.Name], TaskARN: r.Task.TaskARN, Name: c.Name, Image: c.Image,
@@ -199,7 +176,7 @@ func (r *Record) container(c *taskdef.Container, network *Network) shapes.Contai
 	return shape
 }
 
-// number is a decimal, empty for what is not set.
+// decimal is empty for nil.
 func decimal(p *int) string {
 	if p == nil {
 		return ""
@@ -209,19 +186,19 @@ func decimal(p *int) string {
 
 // Matches applies the filters but the status.
 func (r *Record) Matches(in shapes.ListTasksInput) bool {
-	return (in.Family == "" || in.Family == r.Family) &&
+	return (in.Family == "" || in.Family == r.Definition.Family) &&
 		(in.StartedBy == "" || in.StartedBy == r.Task.StartedBy) &&
 		(in.ServiceName == "" || in.ServiceName == r.Service) &&
 		(in.LaunchType == "" || in.LaunchType == r.Task.LaunchType)
 }
 
-// Listed is the desired status that a list from at says the task has; empty for
-// a task that it does not know.
+// Listed is the desired status in a list from at; empty when the list does not
+// have the task.
 func (r *Record) Listed(at, now time.Time) string {
-	switch {
-	case r.Created.After(at), !r.Visible(now):
+	switch stopping := r.Task.StoppingAt; {
+	case r.Task.CreatedAt.After(at), !r.Visible(now):
 		return ""
-	case r.stopping.IsZero(), r.stopping.After(at):
+	case stopping.IsZero(), stopping.After(at):
 		return shapes.Running
 	}
 	return shapes.Stopped

@@ -22,11 +22,16 @@ const id = "0123456789abcdef0123456789abcdef"
 func fresh() *controlplane.Record {
 	cpu := 64
 	return &controlplane.Record{
-		Number: 7, ID: id, Cluster: "default", Service: "web", Family: "shop", InterfaceID: "attachment", Subnet: "subnet-1", Created: recordStart,
-		Tags:          []shapes.Tag{{Key: "a", Value: "b"}},
-		ContainerARNs: map[string]string{"app": "arn-of-app"},
-		Definition:    &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "app", Image: "app:1", CPU: &cpu}}},
-		Task:          shapes.Task{TaskARN: "arn", LastStatus: shapes.Provisioning, DesiredStatus: shapes.Running, Version: 1, StartedBy: "me", LaunchType: "FARGATE"},
+		Number: 7, InterfaceID: "attachment", Subnet: "subnet-1",
+		Launch: controlplane.Launch{
+			ID: id, Cluster: "default", Service: "web",
+			ContainerARNs: map[string]string{"app": "arn-of-app"},
+			Definition:    &taskdef.TaskDefinition{Family: "shop", ContainerDefinitions: []taskdef.Container{{Name: "app", Image: "app:1", CPU: &cpu}}},
+		},
+		Task: shapes.Task{
+			TaskARN: "arn", LastStatus: shapes.Provisioning, DesiredStatus: shapes.Running, Version: 1, StartedBy: "me", LaunchType: "FARGATE",
+			CreatedAt: shapes.At(recordStart), Tags: []shapes.Tag{{Key: "a", Value: "b"}},
+		},
 	}
 }
 

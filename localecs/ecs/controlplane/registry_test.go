@@ -22,11 +22,11 @@ const (
 
 var call = shapes.Call{Now: time.Date(2026, 3, 2, 17, 0, 0, 250e6, time.UTC), Principal: definitionCaller}
 
-func newRegistry() *controlplane.Registry {
-	return controlplane.NewRegistry(shapes.Account{Region: "us-east-1", ID: "123456789012"})
+func newRegistry() *controlplane.Plane {
+	return controlplane.New(controlplane.Options{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}})
 }
 
-func register(t *testing.T, g *controlplane.Registry, document string) shapes.TaskDefinitionOutput {
+func register(t *testing.T, g *controlplane.Plane, document string) shapes.TaskDefinitionOutput {
 	t.Helper()
 	out, err := g.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
 	if err != nil {
@@ -154,9 +154,8 @@ func TestUnknownRevisions(t *testing.T) {
 	testkit.WantError[*shapes.Error](t, err, "ClientException: Revision is missing.")
 	_, err = g.DeleteTaskDefinitions(call, shapes.DeleteTaskDefinitionsInput{TaskDefinitions: make([]string, 11)})
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: taskDefinitions can have at most 10 items.")
-	if r, err := g.Find("nope"); r != nil || err != nil {
-		t.Errorf("%v, %v", r, err)
-	}
+	_, err = g.RunTask(call, shapes.RunTaskInput{TaskDefinition: "nope", LaunchType: shapes.Fargate})
+	testkit.WantError[*shapes.Error](t, err, "ClientException: TaskDefinition not found.")
 }
 
 func TestLists(t *testing.T) {
@@ -218,14 +217,13 @@ func TestDefinitionTags(t *testing.T) {
 	if out := register(t, g, simpleDefinition("web")); len(out.Tags) != 1 || len(out.TaskDefinition.Tags) != 0 {
 		t.Errorf("%+v", out)
 	}
-	known, err := g.Retag("web:1", func([]shapes.Tag) ([]shapes.Tag, error) { return nil, nil })
+	_, err := g.UntagResource(call, shapes.UntagResourceInput{ResourceARN: prefix + "web:1", TagKeys: []string{"team"}})
 	out, describeErr := g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"TAGS"}})
-	if !known || err != nil || describeErr != nil || out.Tags == nil || len(out.Tags) != 0 {
-		t.Errorf("%v, %v, %v, %+v", known, err, describeErr, out.Tags)
+	if err != nil || describeErr != nil || out.Tags == nil || len(out.Tags) != 0 {
+		t.Errorf("%v, %v, %+v", err, describeErr, out.Tags)
 	}
-	if known, _ := g.Retag("web:2", nil); known {
-		t.Error("a revision that does not exist has tags")
-	}
+	_, err = g.UntagResource(call, shapes.UntagResourceInput{ResourceARN: prefix + "web:2"})
+	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and try again.")
 	_, err = g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"tags"}})
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]")
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // failures starts tasks and has them fail, one after the other.
@@ -22,7 +23,7 @@ func (w *planWorld) failures(n int) {
 // more failure does not fail it at once.
 func TestRollbackBeginsWithoutFailures(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Breaker = controlplane.Breaker{Enable: true, Rollback: true} })
+	w := newPlanWorld(t, 1, func(s *controlplane.Service) { s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true} })
 	w.steady()
 	first := w.Deployments[0]
 	w.end("t1")
@@ -51,7 +52,7 @@ func TestRollbackBeginsWithoutFailures(t *testing.T) {
 // evaluated any more.
 func TestCircuitBreakerIsForDeploymentsOfWhichNoTaskRuns(t *testing.T) {
 	t.Parallel()
-	w := newPlanWorld(t, 2, func(s *controlplane.Service) { s.Breaker = controlplane.Breaker{Enable: true, Rollback: true} })
+	w := newPlanWorld(t, 2, func(s *controlplane.Service) { s.Breaker = shapes.CircuitBreaker{Enable: true, Rollback: true} })
 	w.steady()
 	w.update()
 	w.want("new ones", w.look(), "+2")

@@ -1,10 +1,11 @@
 package controlplane
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/google/uuid"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -19,35 +20,27 @@ const (
 	maxSecurityGroups = 5
 )
 
-// clientTokenLife is how long a client token stands for its first call.
-const clientTokenLife = 24 * time.Hour
-
-// idempotent is what a client token stands for.
-type idempotent struct {
-	input string
-	tasks []string // IDs
-	at    time.Time
-}
-
-// order is a checked wish for tasks.
+// order is a checked request for tasks.
 type order struct {
+	origin
 	cluster  *cluster
 	revision *Revision
 	def      *taskdef.TaskDefinition // with overrides
 	count    int
 	// providers are the tasks' capacity providers; none for a launch type.
 	providers []string
-	service   string
 	tags      []shapes.Tag
 	input     shapes.RunTaskInput
 }
 
-// provider is that of the i-th task.
-func (o *order) provider(i int) string {
-	if o.providers == nil {
-		return ""
-	}
-	return o.providers[i]
+// origin is where a request for tasks comes from: a call of the API when it is zero.
+type origin struct {
+	// service is empty for standalone tasks.
+	service string
+	// anywhere accepts definitions that are not for Fargate, and inactive ones.
+	anywhere bool
+	// kept accepts inactive definitions: a service continues with its own.
+	kept bool
 }
 
 // RunTask starts tasks. They are PROVISIONING in the answer.
@@ -58,124 +51,85 @@ func (p *Plane) RunTask(call shapes.Call, in shapes.RunTaskInput) (shapes.TasksO
 	if in.PropagateTags == "SERVICE" {
 		return shapes.TasksOutput{}, shapes.Invalid("propagateTags cannot be SERVICE when running a task.")
 	}
+	p.mu.Lock()
+	defer p.unlock()
 	return p.run(call, in, origin{})
 }
 
-// origin is who starts tasks: somebody who calls the API when it is zero.
-type origin struct {
-	// service is empty for standalone tasks.
-	service string
-	// anywhere takes definitions that are not for Fargate, and inactive ones.
-	anywhere bool
-	// kept takes inactive definitions: a service goes on with its own.
-	kept bool
+// RunHere starts tasks for the process that has this Plane: of a service, or
+// standalone when it is empty, and also of definitions that are not for Fargate.
+// They are not throttled.
+func (p *Plane) RunHere(call shapes.Call, service string, in shapes.RunTaskInput) (shapes.TasksOutput, error) {
+	p.mu.Lock()
+	defer p.unlock()
+	return p.run(call, in, origin{service: service, anywhere: true})
 }
 
 // run starts tasks of a service, or standalone ones.
 func (p *Plane) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes.TasksOutput, error) {
 	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
-	if err := checkRun(in); err != nil {
-		return out, err
-	}
-	p.mu.Lock()
 	o, err := p.order(in, by)
 	if err != nil {
-		p.mu.Unlock()
 		return out, err
 	}
-	again, err := p.repeated(call, o)
-	if err != nil || again != nil {
-		defer p.mu.Unlock()
-		for _, r := range again {
-			out.Tasks = append(out.Tasks, r.Shape(call.Now, p.lag, true))
+	key := "run " + o.cluster.name + "/" + in.ClientToken
+	first, known := p.tokens[key]
+	switch {
+	case in.ClientToken == "" || !known || call.Now.Sub(first.at) >= keepToken:
+	case first.input != fingerprint(in):
+		err := shapes.Errorf(shapes.ConflictException, "The provided clientToken is already in use with a different RunTask request.")
+		for _, id := range first.tasks {
+			err.ResourceIDs = append(err.ResourceIDs, p.account.Task(o.cluster.name, id))
 		}
 		return out, err
+	default:
+		for _, id := range first.tasks {
+			if r := p.tasks[id]; r != nil {
+				out.Tasks = append(out.Tasks, r.Shape(call.Now, p.options.Lag, true))
+			}
+		}
+		return out, nil
 	}
-	if p.launches != nil && !by.anywhere && !p.launches.AllowN(call.Now, o.count) {
-		p.mu.Unlock()
-		return out, shapes.Errorf(shapes.ThrottlingException, "Rate exceeded")
+	if !by.anywhere && !p.launches.AllowN(call.Now, o.count) {
+		return out, throttled()
 	}
-	var launches []Launch
 	var ids []string
 	for i := range o.count {
-		r := p.create(call, o, i)
+		r := p.create(call.Now, o, i)
 		ids = append(ids, r.ID)
 		out.Tasks = append(out.Tasks, r.Shape(call.Now, Lag{}, true))
-		launches = append(launches, p.launch(r, in.ReferenceID))
 	}
 	if in.ClientToken != "" {
-		p.tokens[tokenKey(o)] = idempotent{input: runFingerprint(in), tasks: ids, at: call.Now}
-	}
-	p.mu.Unlock()
-	// The launcher may report before it returns.
-	for _, l := range launches {
-		p.launcher.Launch(l)
-		p.remind(l.ID)
+		p.tokens[key] = token{input: fingerprint(in), tasks: ids, at: call.Now}
 	}
 	return out, nil
 }
 
-// remind asks the launcher again to stop a task that it has just got: another
-// call may have found the record, and asked in vain, before.
-func (p *Plane) remind(id string) {
-	p.mu.Lock()
-	r := p.tasks[id]
-	stopping := r != nil && r.Task.DesiredStatus == shapes.Stopped && r.Task.LastStatus != shapes.Stopped
-	var code, reason string
-	if stopping {
-		code, reason = r.Task.StopCode, r.Task.StoppedReason
-	}
-	p.mu.Unlock()
-	if stopping {
-		p.launcher.Stop(id, code, reason)
-	}
-}
-
-// checkRun looks at the input alone.
-func checkRun(in shapes.RunTaskInput) error {
-	if in.TaskDefinition == "" {
-		return shapes.Client("TaskDefinition can not be blank.")
-	}
-	if in.Count != nil && (*in.Count < 1 || *in.Count > maxCount) {
-		return shapes.Invalid("count must be between 1 and %d.", maxCount)
-	}
-	if len(in.CapacityProviderStrategy) > 0 && in.LaunchType != "" {
-		return shapes.Invalid("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
-	}
-	return FirstOf(
-		Enum("launchType", []string{in.LaunchType}, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES"),
-		Enum("propagateTags", []string{in.PropagateTags}, "TASK_DEFINITION", "SERVICE", "NONE"),
-		Short("startedBy", in.StartedBy, maxStartedBy),
-		Short("clientToken", in.ClientToken, maxClientToken),
-		Tags(in.Tags),
-	)
-}
-
-// order resolves what the input names. A service goes on with a revision that
-// is not active any more.
+// order checks the input and resolves what it names.
 func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
+	if err := checkRun(in); err != nil {
+		return nil, err
+	}
 	c, err := p.cluster(in.Cluster)
 	if err != nil {
 		return nil, err
 	}
-	r, err := p.Find(in.TaskDefinition)
+	r, err := p.definition(in.TaskDefinition)
 	switch {
 	case err != nil:
 		return nil, err
-	case r == nil:
-		return nil, shapes.Client("TaskDefinition not found.")
-	case r.Status != shapes.Active && by == (origin{}):
+	case r.Definition.Status != shapes.Active && by == (origin{}):
 		return nil, shapes.Client("TaskDefinition is inactive")
 	}
-	o := &order{cluster: c, revision: r, count: 1, service: by.service, input: in}
+	o := &order{origin: by, cluster: c, revision: r, count: 1, input: in}
 	if in.Count != nil {
 		o.count = *in.Count
 	}
-	wanted, err := strategyOf(c, in)
+	strategy, err := strategyOf(c, in)
 	if err != nil {
 		return nil, err
 	}
-	o.providers = Spread(wanted, p.placed(c, by.service, in.StartedBy), o.count)
+	o.providers = Spread(strategy, p.placed(c, by.service, in.StartedBy), o.count)
 	if err := checkFargate(r, in); err != nil && !by.anywhere {
 		return nil, err
 	}
@@ -198,21 +152,41 @@ func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	return o, nil
 }
 
-// strategyOf decides who runs the tasks: Fargate, by launch type (which is no
-// strategy) or capacity providers. Without either the cluster's strategy decides,
-// and without that it is EC2, which has no instances here.
+// checkRun checks the input alone.
+func checkRun(in shapes.RunTaskInput) error {
+	if in.TaskDefinition == "" {
+		return shapes.Client("TaskDefinition can not be blank.")
+	}
+	if in.Count != nil && (*in.Count < 1 || *in.Count > maxCount) {
+		return shapes.Invalid("count must be between 1 and %d.", maxCount)
+	}
+	if len(in.CapacityProviderStrategy) > 0 && in.LaunchType != "" {
+		return shapes.Invalid("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
+	}
+	return FirstOf(
+		checkLaunchType(in.LaunchType),
+		checkPropagateTags(in.PropagateTags),
+		Short("startedBy", in.StartedBy, maxStartedBy),
+		Short("clientToken", in.ClientToken, maxClientToken),
+		Tags(in.Tags),
+	)
+}
+
+// strategyOf returns the capacity provider strategy of the tasks, or nil for the
+// launch type FARGATE. Without either the cluster's strategy applies, and without
+// that the tasks are for EC2, which has no instances here.
 func strategyOf(c *cluster, in shapes.RunTaskInput) ([]shapes.StrategyItem, error) {
-	wanted := in.CapacityProviderStrategy
+	strategy := in.CapacityProviderStrategy
 	switch {
 	case in.LaunchType == shapes.Fargate:
 		return nil, nil
-	case in.LaunchType == "" && len(wanted) == 0:
-		wanted = c.strategy
+	case in.LaunchType == "" && len(strategy) == 0:
+		strategy = c.strategy
 	}
-	if len(wanted) == 0 {
+	if len(strategy) == 0 {
 		return nil, shapes.Invalid("No Container Instances were found in your cluster.")
 	}
-	return wanted, Check(c.providers, wanted)
+	return strategy, Check(c.providers, strategy)
 }
 
 // placed are the tasks that a service's deployment has on each capacity provider:
@@ -229,13 +203,13 @@ func (p *Plane) placed(c *cluster, service, deployment string) map[string]int {
 
 func checkFargate(r *Revision, in shapes.RunTaskInput) error {
 	switch {
-	case !slices.Contains(r.Compatibilities, shapes.Fargate):
+	case !slices.Contains(r.Definition.Compatibilities, shapes.Fargate):
 		return shapes.Invalid("Task definition does not support launch_type FARGATE.")
 	case len(in.PlacementConstraints) > 0:
 		return shapes.Invalid("Placement constraints are not supported with FARGATE launch type.")
 	case len(in.PlacementStrategy) > 0:
 		return shapes.Invalid("Placement strategies are not supported with FARGATE launch type.")
-	case !slices.Contains([]string{"", "LATEST", shapes.PlatformVersion}, in.PlatformVersion):
+	case !slices.Contains([]string{"", latest, shapes.PlatformVersion}, in.PlatformVersion):
 		return shapes.Errorf(shapes.PlatformUnknown, "The specified platform does not exist.")
 	}
 	return nil
@@ -261,36 +235,82 @@ func checkNetwork(def *taskdef.TaskDefinition, n *shapes.NetworkConfiguration) e
 	return FirstOf(
 		AtMost("subnets", len(n.AWSVPC.Subnets), maxSubnets),
 		AtMost("securityGroups", len(n.AWSVPC.SecurityGroups), maxSecurityGroups),
-		Enum("assignPublicIp", []string{n.AWSVPC.AssignPublicIP}, "ENABLED", "DISABLED"),
+		Enum("assignPublicIp", []string{n.AWSVPC.AssignPublicIP}, enabled, disabled),
 	)
 }
 
-// repeated finds the tasks of an earlier call with the same client token.
-func (p *Plane) repeated(call shapes.Call, o *order) ([]*Record, error) {
-	first, known := p.tokens[tokenKey(o)]
-	if o.input.ClientToken == "" || !known || call.Now.Sub(first.at) >= clientTokenLife {
-		return nil, nil
+// create makes the record of the i-th task of an order, and has it launched.
+func (p *Plane) create(now time.Time, o *order, i int) *Record {
+	p.created++
+	in := o.input
+	id, cluster := shapes.NewID(), o.cluster.name
+	r := &Record{Number: p.created, InterfaceID: uuid.New().String()}
+	r.Launch = Launch{
+		ID: id, Cluster: cluster, Reference: in.ReferenceID, Service: o.service, Definition: o.def, ContainerARNs: map[string]string{},
+		Report: func(report Report, now time.Time) { p.report(r, report, now) },
 	}
-	if first.input != runFingerprint(o.input) {
-		err := shapes.Errorf(shapes.ConflictException, "The provided clientToken is already in use with a different RunTask request.")
-		for _, id := range first.tasks {
-			err.ResourceIDs = append(err.ResourceIDs, p.account.Task(o.cluster.name, id))
-		}
-		return nil, err
+	if n := in.NetworkConfiguration; n != nil && n.AWSVPC != nil {
+		r.Subnet = n.AWSVPC.Subnets[0]
 	}
-	found := []*Record{}
-	for _, id := range first.tasks {
-		if r := p.tasks[id]; r != nil {
-			found = append(found, r)
-		}
+	for _, c := range o.def.ContainerDefinitions {
+		r.ContainerARNs[c.Name] = p.account.Container(cluster, id, uuid.New().String())
 	}
-	return found, nil
+	storage := 20
+	if e := o.def.EphemeralStorage; e != nil {
+		storage = e.SizeInGiB
+	}
+	r.Task = shapes.Task{
+		Attributes:       []shapes.NameValue{{Name: "ecs.cpu-architecture", Value: architecture(o.def)}},
+		AvailabilityZone: p.account.Region + "a", ClusterARN: p.account.Cluster(cluster),
+		TaskARN: p.account.Task(cluster, id), TaskDefinitionARN: o.revision.Definition.TaskDefinitionARN, Tags: o.tags,
+		CPU: o.def.CPU, Memory: o.def.Memory, CreatedAt: shapes.At(now), EnableExecuteCommand: in.EnableExecuteCommand,
+		DesiredStatus: shapes.Running, LastStatus: shapes.Provisioning, Version: 1,
+		Group: in.Group, StartedBy: in.StartedBy, LaunchType: shapes.Fargate, Overrides: shownOverrides(o.def, in.Overrides),
+		PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux",
+		EphemeralStorage: &shapes.EphemeralStorage{SizeInGiB: storage}, FargateStorage: &shapes.EphemeralStorage{SizeInGiB: storage},
+	}
+	if in.Group == "" {
+		r.Task.Group = "family:" + o.def.Family
+	}
+	if o.providers != nil {
+		r.Task.CapacityProviderName = o.providers[i]
+	}
+	p.tasks[id] = r
+	p.records = append(p.records, r)
+	p.version(r, now)
+	p.handover = append(p.handover, func() {
+		p.options.Launcher.Launch(r.Launch)
+		p.stopEarly(r)
+	})
+	return r
 }
 
-func tokenKey(o *order) string { return o.cluster.name + "/" + o.input.ClientToken }
+// report records the state of a task.
+func (p *Plane) report(r *Record, report Report, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if report.Gone {
+		p.options.Protections.Set(r.Task.TaskARN, time.Time{})
+	}
+	if r.Apply(report, now) {
+		p.version(r, now)
+	}
+}
 
-// fingerprint tells inputs apart.
-func runFingerprint(in shapes.RunTaskInput) string {
-	text, _ := json.Marshal(in) // cannot fail: it has come out of JSON
-	return string(text)
+// stopEarly requests again to stop a task that has just been launched: a call may
+// have found the record before the launcher knew the task.
+func (p *Plane) stopEarly(r *Record) {
+	p.mu.Lock()
+	defer p.unlock()
+	if r.Task.DesiredStatus == shapes.Stopped && r.Task.LastStatus != shapes.Stopped {
+		p.handOverStop(r)
+	}
+}
+
+// architecture is that of the definition.
+func architecture(def *taskdef.TaskDefinition) string {
+	if p := def.RuntimePlatform; p != nil && p.CPUArchitecture == "ARM64" {
+		return "arm64"
+	}
+	return "x86_64"
 }

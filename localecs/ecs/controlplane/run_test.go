@@ -6,8 +6,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/time/rate"
-
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -179,7 +177,7 @@ func TestClientTokens(t *testing.T) {
 
 func TestFargateLaunchesAreThrottled(t *testing.T) {
 	t.Parallel()
-	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Launches = rate.NewLimiter(20, 100) })
+	w := newPlaneWorld(t, func(o *controlplane.Options) { o.Throttle = true })
 	ten := func(in *shapes.RunTaskInput) { in.Count = new(10) }
 	for range 10 {
 		w.run(ten)

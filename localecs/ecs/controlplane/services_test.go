@@ -1,7 +1,6 @@
 package controlplane_test
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"regexp"
@@ -83,7 +82,7 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 	if listed, err := w.ListTasks(w.call(), shapes.ListTasksInput{ServiceName: "web"}); err != nil || len(listed.TaskARNs) != 2 {
 		t.Errorf("listed: %+v, %v", listed, err)
 	}
-	if _, err := w.plane.UpdateTaskProtection(w.call(), shapes.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: new(true)}); err != nil {
+	if _, err := w.UpdateTaskProtection(w.call(), shapes.TaskProtectionInput{Tasks: []string{first}, ProtectionEnabled: new(true)}); err != nil {
 		t.Fatal(err)
 	}
 	w.update(shapes.ServiceInput{DesiredCount: new(1)})
@@ -92,7 +91,7 @@ func TestServiceReplacesTasksAndScales(t *testing.T) {
 	if len(left) != 1 || left[0].TaskARN != first {
 		t.Errorf("left: %+v", left)
 	}
-	stopped, err := w.plane.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{w.order[2]}})
+	stopped, err := w.DescribeTasks(w.call(), shapes.DescribeTasksInput{Tasks: []string{w.order[2]}})
 	want := "Scaling activity initiated by (deployment " + s.Deployments[0].ID + ")"
 	if err != nil || stopped.Tasks[0].StopCode != "ServiceSchedulerInitiated" || stopped.Tasks[0].StoppedReason != want {
 		t.Errorf("stopped: %+v, %v", stopped.Tasks, err)
@@ -163,7 +162,7 @@ func TestServiceGoesOnWithARevisionThatIsInactive(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	w.create(nil)
-	if _, err := w.plane.DeregisterTaskDefinition(w.call(), shapes.TaskDefinitionInput{TaskDefinition: "web:1"}); err != nil {
+	if _, err := w.DeregisterTaskDefinition(w.call(), shapes.TaskDefinitionInput{TaskDefinition: "web:1"}); err != nil {
 		t.Fatal(err)
 	}
 	w.update(shapes.ServiceInput{DesiredCount: new(3)})
@@ -286,13 +285,11 @@ func TestTagsOfServices(t *testing.T) {
 	}
 }
 
-func TestLoopLooksWhenATaskEndsAndEndsWithItsContext(t *testing.T) {
+func TestServicesAreReconciledWhenATaskEndsUntilClose(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, time.Now())
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan struct{})
-		go func() { w.Run(ctx); close(ended) }()
+		w.Start()
 		if _, err := w.CreateService(w.call(), input(nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -305,7 +302,6 @@ func TestLoopLooksWhenATaskEndsAndEndsWithItsContext(t *testing.T) {
 		if got := len(w.running()); got != 2 || len(w.order) != 3 {
 			t.Errorf("after an end: %d of %d tasks run", got, len(w.order))
 		}
-		stop()
-		<-ended
+		w.Close()
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -19,16 +20,16 @@ const (
 // world has services whose tasks are state machines without processes: they run
 // as soon as they are launched, and end when they are asked to.
 type world struct {
-	*controlplane.Services
-	plane *controlplane.Plane
-	t     *testing.T
-	now   time.Time
+	*controlplane.Plane
+	t   *testing.T
+	now time.Time
 
 	mu     sync.Mutex
 	states map[string]*scheduler.Task
 	launch map[string]controlplane.Launch
-	order  []string             // task IDs
-	until  map[string]time.Time // protections
+	order  []string // task IDs
+	// protections are the Plane's.
+	protections *metadata.Protections
 }
 
 func newWorld(t *testing.T, now time.Time) *world {
@@ -39,13 +40,10 @@ func newWorld(t *testing.T, now time.Time) *world {
 // newLateWorld is one whose answers about services are late.
 func newLateWorld(t *testing.T, now time.Time, lag controlplane.Lag) *world {
 	t.Helper()
-	w := &world{t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{}, until: map[string]time.Time{}}
-	a := shapes.Account{Region: "us-east-1", ID: "123456789012"}
-	w.plane = controlplane.New(controlplane.Options{
-		Account: a, Launcher: w, Protections: w,
-		Observe: func(shapes.Task, time.Time) { w.Notify() },
+	w := &world{t: t, now: now, states: map[string]*scheduler.Task{}, launch: map[string]controlplane.Launch{}, protections: metadata.NewProtections()}
+	w.Plane = controlplane.New(controlplane.Options{
+		Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Launcher: w, Protections: w.protections, Lag: lag,
 	})
-	w.Services = controlplane.NewServices(w.plane, a, lag)
 	w.register("web")
 	return w
 }
@@ -79,19 +77,11 @@ func (w *world) end(id string, events ...scheduler.Event) {
 	w.launch[id].Report(r, w.now)
 }
 
-// Set implements controlplane.Protections.
-func (w *world) Set(arn string, until time.Time) { w.until[arn] = until }
-
-// Until implements controlplane.Protections.
-func (w *world) Until(arn string, now time.Time) (time.Time, bool) {
-	return w.until[arn], now.Before(w.until[arn])
-}
-
 func (w *world) call() shapes.Call { return shapes.Call{Now: w.now, Principal: caller} }
 
 func (w *world) register(family string) {
 	w.t.Helper()
-	_, err := w.plane.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
+	_, err := w.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(`{"family": "` + family + `",
 		"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
 		"containerDefinitions": [{"name": "app", "image": "app:1"}], "tags": [{"key": "of", "value": "definition"}]}`)})
 	if err != nil {
@@ -141,7 +131,7 @@ func (w *world) describe(ref string) shapes.Service {
 // running are the service's tasks that are to run, by creation.
 func (w *world) running() []shapes.Task {
 	var tasks []shapes.Task
-	for _, t := range w.plane.ServiceTasks(w.call(), "default", "web") {
+	for _, t := range w.ServiceTasks(w.call(), "default", "web") {
 		if t.DesiredStatus == "RUNNING" {
 			tasks = append(tasks, t)
 		}

@@ -21,7 +21,7 @@ func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.Li
 	out := shapes.ListTasksOutput{TaskARNs: []string{}}
 	err := FirstOf(
 		Enum("desiredStatus", []string{in.DesiredStatus}, "RUNNING", "PENDING", "STOPPED"),
-		Enum("launchType", []string{in.LaunchType}, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES"))
+		checkLaunchType(in.LaunchType))
 	if err != nil {
 		return out, err
 	}
@@ -30,7 +30,6 @@ func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.Li
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sweep(call.Now)
 	c, err := p.cluster(in.Cluster)
 	if err != nil {
 		return out, err
@@ -39,19 +38,21 @@ func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.Li
 		return out, shapes.Invalid("The referenced container instance was not found.")
 	}
 	if in.ServiceName != "" {
-		if in.ServiceName, err = p.account.ServiceName(c.name, in.ServiceName); err != nil {
+		v, err := p.service(in.Cluster, in.ServiceName)
+		if err != nil {
 			return out, err
 		}
+		in.ServiceName = v.Name
 	}
 	if in.DesiredStatus == "" {
 		in.DesiredStatus = shapes.Running
 	}
-	at := call.Now.Add(-p.lag.Lists)
+	at := call.Now.Add(-p.options.Lag.Lists)
 	listed := func(r *Record) bool {
 		return r.Cluster == c.name && r.Matches(in) && r.Listed(at, call.Now) == in.DesiredStatus
 	}
 	scope := strings.Join([]string{"tasks", c.name, in.Family, in.StartedBy, in.ServiceName, in.DesiredStatus, in.LaunchType}, " ")
-	found, next, err := PageOf(p.records, listed, in.PageInput, scope, call.Now, Ascending, (*Record).Key)
+	found, next, err := Page(p.records, listed, in.PageInput, scope, call.Now, false, (*Record).Key)
 	out.NextToken = next
 	for _, r := range found {
 		out.TaskARNs = append(out.TaskARNs, r.Task.TaskARN)
@@ -80,11 +81,11 @@ func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (s
 			return out, err
 		}
 		r := p.task(c, id, call.Now)
-		if r == nil || call.Now.Sub(r.Created) < p.lag.New {
+		if r == nil || call.Now.Sub(r.Task.CreatedAt.Time) < p.options.Lag.New {
 			out.Failures = append(out.Failures, shapes.Failure{ARN: p.account.Task(c.name, id), Reason: shapes.Missing})
 			continue
 		}
-		out.Tasks = append(out.Tasks, r.Shape(call.Now, p.lag, slices.Contains(in.Include, "TAGS")))
+		out.Tasks = append(out.Tasks, r.Shape(call.Now, p.options.Lag, slices.Contains(in.Include, "TAGS")))
 	}
 	return out, nil
 }
@@ -97,8 +98,8 @@ func (p *Plane) task(c *cluster, id string, now time.Time) *Record {
 	return nil
 }
 
-// StopTask asks a task to stop, and takes its tags. One that is stopping already
-// stays as it is.
+// StopTask requests a task to stop, and removes its tags. It does not change a task
+// that is stopping already.
 func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.TaskOutput, error) {
 	if err := Short("reason", in.Reason, maxReason); err != nil {
 		return shapes.TaskOutput{}, err
@@ -107,42 +108,40 @@ func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.Task
 		in.Reason = defaultReason
 	}
 	p.mu.Lock()
+	defer p.unlock()
 	c, err := p.cluster(in.Cluster)
-	var id string
-	if err == nil {
-		id, err = p.account.TaskID(c.name, in.Task)
-	}
 	if err != nil {
-		p.mu.Unlock()
+		return shapes.TaskOutput{}, err
+	}
+	id, err := p.account.TaskID(c.name, in.Task)
+	if err != nil {
 		return shapes.TaskOutput{}, err
 	}
 	r := p.task(c, id, call.Now)
 	if r == nil {
-		p.mu.Unlock()
 		return shapes.TaskOutput{}, shapes.Invalid("The referenced task was not found.")
 	}
-	r.Tags = nil
-	asked := p.askToStop(r, scheduler.StopUserInitiated, in.Reason, call.Now)
-	out := shapes.TaskOutput{Task: r.Shape(call.Now, Lag{}, true)}
-	p.mu.Unlock()
-	if asked {
-		p.launcher.Stop(id, scheduler.StopUserInitiated, in.Reason)
-	}
-	return out, nil
+	r.Task.Tags = nil
+	p.stop(r, scheduler.StopUserInitiated, in.Reason, call.Now)
+	return shapes.TaskOutput{Task: r.Shape(call.Now, Lag{}, true)}, nil
 }
 
-// askToStop makes the desired status STOPPED, and reports whether it was not.
-func (p *Plane) askToStop(r *Record, code, reason string, now time.Time) bool {
-	if r.Task.DesiredStatus == shapes.Stopped {
-		return false
+// stop makes the desired status STOPPED, unless it is already.
+func (p *Plane) stop(r *Record, code, reason string, now time.Time) {
+	if r.Task.DesiredStatus != shapes.Stopped {
+		r.Stop(code, reason, now)
+		r.Task.Version++
+		p.version(r, now)
+		p.handOverStop(r)
 	}
-	r.Stop(code, reason, now)
-	r.Task.Version++
-	p.observe(r.Shape(now, Lag{}, false), now)
-	return true
 }
 
-// StartTask finds none of the container instances that it is to use.
+func (p *Plane) handOverStop(r *Record) {
+	id, code, reason := r.ID, r.Task.StopCode, r.Task.StoppedReason
+	p.handover = append(p.handover, func() { p.options.Launcher.Stop(id, code, reason) })
+}
+
+// StartTask finds none of its container instances.
 func (p *Plane) StartTask(_ shapes.Call, in shapes.StartTaskInput) (shapes.TasksOutput, error) {
 	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
 	if len(in.ContainerInstances) == 0 {
@@ -157,18 +156,14 @@ func (p *Plane) StartTask(_ shapes.Call, in shapes.StartTaskInput) (shapes.Tasks
 	if err != nil {
 		return out, err
 	}
-	r, err := p.Find(in.TaskDefinition)
-	if err != nil {
+	if _, err := p.definition(in.TaskDefinition); err != nil {
 		return out, err
-	}
-	if r == nil {
-		return out, shapes.Client("TaskDefinition not found.")
 	}
 	out.Failures = p.noInstances(c, in.ContainerInstances)
 	return out, nil
 }
 
-// noInstances says of each container instance that it does not exist.
+// noInstances reports each container instance as MISSING.
 func (p *Plane) noInstances(c *cluster, refs []string) []shapes.Failure {
 	failures := []shapes.Failure{}
 	for _, ref := range refs {

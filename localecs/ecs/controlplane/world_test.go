@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -29,16 +30,17 @@ type planeWorld struct {
 	states   map[string]*scheduler.Task
 	stops    []string
 	events   []string
-	until    map[string]time.Time // protections
+	// protections are the Plane's.
+	protections *metadata.Protections
 }
 
 func newPlaneWorld(t *testing.T, change func(*controlplane.Options)) *planeWorld {
 	t.Helper()
 	w := &planeWorld{
-		t: t, now: planeStart, launches: map[string]controlplane.Launch{}, states: map[string]*scheduler.Task{}, until: map[string]time.Time{},
+		t: t, now: planeStart, launches: map[string]controlplane.Launch{}, states: map[string]*scheduler.Task{}, protections: metadata.NewProtections(),
 	}
 	o := controlplane.Options{
-		Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Launcher: w, Protections: w,
+		Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Launcher: w, Protections: w.protections,
 		Observe: func(task shapes.Task, _ time.Time) {
 			w.events = append(w.events, fmt.Sprintf("%d %s/%s", task.Version, task.LastStatus, task.DesiredStatus))
 		},
@@ -56,14 +58,6 @@ func (w *planeWorld) Launch(l controlplane.Launch) { w.launches[l.ID] = l }
 
 // Stop implements controlplane.Launcher.
 func (w *planeWorld) Stop(id, code, reason string) { w.stops = append(w.stops, code+" "+reason) }
-
-// Set implements controlplane.Protections.
-func (w *planeWorld) Set(arn string, until time.Time) { w.until[arn] = until }
-
-// Until implements controlplane.Protections.
-func (w *planeWorld) Until(arn string, now time.Time) (time.Time, bool) {
-	return w.until[arn], now.Before(w.until[arn])
-}
 
 func (w *planeWorld) call() shapes.Call { return shapes.Call{Now: w.now, Principal: planeCaller} }
 

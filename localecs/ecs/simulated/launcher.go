@@ -1,8 +1,8 @@
 package simulated
 
 import (
-	"container/heap"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -17,7 +17,7 @@ import (
 type launcher struct {
 	options LifeOptions
 	log     hclog.Logger
-	news    chan struct{} // there are orders
+	wake    chan struct{} // there are orders
 	stop    chan struct{} // closed by close
 	done    chan struct{} // closed when the goroutine has ended
 
@@ -28,12 +28,21 @@ type launcher struct {
 	addresses *addresses
 	digests   digests
 	tasks     map[string]*entry // by ID, until they are gone
-	due       dueHeap
+}
+
+// entry is a task of the launcher.
+type entry struct {
+	launch     controlplane.Launch
+	task       *Task
+	address    *controlplane.Network // nil where there was none
+	containers map[string]controlplane.ContainerFacts
+	timer      *time.Timer   // advances the task
+	ran, gone  chan struct{} // closed when it has been RUNNING, and when it is STOPPED
 }
 
 func newLauncher(o LifeOptions, a *addresses, log hclog.Logger) *launcher {
 	l := &launcher{
-		options: o, log: log, news: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
+		options: o, log: log, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
 		addresses: a, digests: digests{}, tasks: map[string]*entry{},
 	}
 	go l.run()
@@ -60,18 +69,18 @@ func (l *launcher) Stop(id, code, reason string) {
 	})
 }
 
-// order has the goroutine do something, after all that was ordered before.
+// order queues a function for the goroutine.
 func (l *launcher) order(do func(now time.Time)) {
 	l.mu.Lock()
 	l.orders = append(l.orders, do)
 	l.mu.Unlock()
 	select {
-	case l.news <- struct{}{}:
+	case l.wake <- struct{}{}:
 	default:
 	}
 }
 
-// ask orders something and waits until it is done. It is an error when the
+// ask orders a function and waits until it returns. It is an error when the
 // launcher is closed before.
 func (l *launcher) ask(do func(now time.Time) error) error {
 	answer := make(chan error, 1)
@@ -84,17 +93,14 @@ func (l *launcher) ask(do func(now time.Time) error) error {
 	}
 }
 
-// run is the goroutine: orders as they come, tasks as they are due.
+// run executes the orders.
 func (l *launcher) run() {
 	defer close(l.done)
-	timer := time.NewTimer(0)
-	defer timer.Stop()
 	for {
 		select {
 		case <-l.stop:
 			return
-		case <-l.news:
-		case <-timer.C:
+		case <-l.wake:
 		}
 		l.mu.Lock()
 		orders := l.orders
@@ -103,21 +109,20 @@ func (l *launcher) run() {
 		for _, do := range orders {
 			do(time.Now())
 		}
-		for now := time.Now(); len(l.due) > 0 && !l.due[0].due.After(now); {
-			e := l.due[0]
-			l.report(e, e.task.Advance(now))
-		}
-		if len(l.due) > 0 {
-			timer.Reset(time.Until(l.due[0].due))
-		}
 	}
 }
 
-// launch begins a task. One that cannot be simulated stops as one that failed to
+// launch starts a task. One that cannot be simulated stops as one that failed to
 // start.
 func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	task, err := New(in.Definition, l.options, now)
-	e := &entry{launch: in, task: task, at: -1, containers: map[string]controlplane.ContainerFacts{}}
+	e := &entry{
+		launch: in, task: task, containers: map[string]controlplane.ContainerFacts{},
+		ran: make(chan struct{}), gone: make(chan struct{}),
+	}
+	e.timer = time.AfterFunc(math.MaxInt64, func() {
+		l.order(func(now time.Time) { l.report(e, e.task.Advance(now)) })
+	})
 	var full error
 	if e.address, full = l.addresses.take(); full != nil {
 		err = full
@@ -135,32 +140,38 @@ func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	l.report(e, task.Advance(now))
 }
 
-// report tells the control plane how the task was at each of the moments, and
-// puts it where it is due next.
+// report reports how the task was at each of the moments, and schedules its next one.
 func (l *launcher) report(e *entry, moments []Moment) {
+	ran, gone := false, false
 	for _, m := range moments {
 		r := controlplane.Report{View: m.View, Containers: e.containers, Gone: m.Gone}
 		if m.Attached {
 			r.Network = e.address
 		}
-		e.reached(r)
 		e.launch.Report(r, m.At)
+		gone = m.Gone
+		ran = ran || gone || m.View.KnownStatus == scheduler.StatusRunning
 	}
-	for _, w := range e.satisfied() {
-		close(w)
+	if ran {
+		closeOnce(e.ran)
 	}
-	at, waits := e.task.Next()
-	if len(moments) > 0 && moments[len(moments)-1].Gone {
+	if gone {
+		closeOnce(e.gone)
 		delete(l.tasks, e.launch.ID)
 		l.addresses.give(e.address)
 	}
-	switch e.due = at; {
-	case !waits && e.at >= 0:
-		heap.Remove(&l.due, e.at)
-	case !waits:
-	case e.at >= 0:
-		heap.Fix(&l.due, e.at)
+	if at, waits := e.task.Next(); waits {
+		e.timer.Reset(time.Until(at))
+	} else {
+		e.timer.Stop()
+	}
+}
+
+// closeOnce closes a channel that only this goroutine closes.
+func closeOnce(c chan struct{}) {
+	select {
+	case <-c:
 	default:
-		heap.Push(&l.due, e)
+		close(c)
 	}
 }

@@ -20,18 +20,18 @@ type Timing struct {
 	Stop, Detach time.Duration
 }
 
-// Options are what tasks have in common.
+// LifeOptions are common to all tasks.
 type LifeOptions struct {
 	Timing    Timing
 	Scheduler scheduler.Options
 }
 
-// Moment is how a task was at one time: after something had happened.
+// Moment is the state of a task after a visible change.
 type Moment struct {
 	At   time.Time
 	View scheduler.View
-	// Attached says that the task has had its interface, Gone that nothing of it
-	// is left.
+	// Attached means that the task has had its interface, Gone that its resources
+	// are released.
 	Attached, Gone bool
 }
 
@@ -42,28 +42,26 @@ type Task struct {
 	containers map[string]*container
 
 	pending        []pending // in the order in which they were made
-	goneAt         time.Time
 	attached, gone bool
 
 	shown   scheduler.View
 	moments []Moment // since Advance was called last
 }
 
-// pending is something that is going to happen.
+// pending is a future event; nil is the end of the task.
 type pending struct {
 	at    time.Time
 	event scheduler.Event
 }
 
-// container is what a simulated container needs to know of itself.
+// container is a simulated container.
 type container struct {
 	Behaviour
-	started time.Time // the present run
-	// sick is what SetHealth has said, nil before.
-	sick *bool
+	started time.Time // the current run
+	sick    *bool     // set by SetHealth
 }
 
-// New returns a task that begins at now. The error is about a value of Variable.
+// New returns a task that starts at now. The error is about a value of Variable.
 func New(def *taskdef.TaskDefinition, o LifeOptions, now time.Time) (*Task, error) {
 	t := &Task{timing: o.Timing, containers: make(map[string]*container, len(def.ContainerDefinitions))}
 	// The scheduler knows a task only when its interface is there.
@@ -81,15 +79,14 @@ func New(def *taskdef.TaskDefinition, o LifeOptions, now time.Time) (*Task, erro
 	return t, failed
 }
 
-// Next is when the task has to be advanced again; false when nothing happens to
-// it by itself any more.
+// Next is when the task has to be advanced again; false when it remains as it is
+// without an external event.
 func (t *Task) Next() (time.Time, bool) {
 	next, _, ok := t.next()
 	return next.at, ok
 }
 
-// next is what happens next, and which of the pending it is, if it is one. No
-// event is the end.
+// next is the next event, and which of the pending it is, or -1.
 func (t *Task) next() (next pending, which int, ok bool) {
 	if t.gone {
 		return pending{}, -1, false
@@ -103,14 +100,11 @@ func (t *Task) next() (next pending, which int, ok bool) {
 	if due, waits := t.state.Next(); waits && (!ok || due.Before(next.at)) {
 		next, which, ok = pending{at: due, event: scheduler.Tick{}}, -1, true
 	}
-	if !t.goneAt.IsZero() && (!ok || t.goneAt.Before(next.at)) {
-		next, which, ok = pending{at: t.goneAt}, -1, true
-	}
 	return next, which, ok
 }
 
-// Advance lets happen all that is due at now, and returns how the task was after
-// each thing that could be seen, oldest first.
+// Advance applies all events due at now, and returns the task after each visible
+// change, oldest first.
 func (t *Task) Advance(now time.Time) []Moment {
 	for {
 		next, which, ok := t.next()
@@ -130,7 +124,7 @@ func (t *Task) Advance(now time.Time) []Moment {
 	}
 }
 
-// Stop asks for an orderly stop, and advances. Only the first request counts.
+// Stop requests an orderly stop, and advances. Only the first request counts.
 func (t *Task) Stop(code, reason string, now time.Time) []Moment {
 	before := t.Advance(now)
 	t.apply(scheduler.StopRequested{Code: code, Reason: reason}, now)
@@ -172,12 +166,12 @@ func (t *Task) SetHealth(name string, healthy bool) error {
 	return nil
 }
 
-// apply hands an event to the scheduler, and makes what its actions lead to.
+// apply applies an event to the scheduler's task, and performs the actions.
 func (t *Task) apply(event scheduler.Event, at time.Time) {
 	switch e := event.(type) {
 	case scheduler.Tick:
 		t.arrive(at)
-	case scheduler.Exited: // by whatever it came: the run is over
+	case scheduler.Exited: // the run is over
 		t.pending = slices.DeleteFunc(t.pending, func(p pending) bool {
 			exit, ok := p.event.(scheduler.Exited)
 			return ok && exit.Container == e.Container
@@ -190,7 +184,7 @@ func (t *Task) apply(event scheduler.Event, at time.Time) {
 	t.show(at)
 }
 
-// arrive is the first Tick: the interface is there.
+// arrive is the first Tick: the interface is attached.
 func (t *Task) arrive(at time.Time) {
 	if !t.attached {
 		t.attached = true
@@ -198,7 +192,7 @@ func (t *Task) arrive(at time.Time) {
 	}
 }
 
-// show adds a moment when something can be seen of what has happened.
+// show adds a moment if the view has changed.
 func (t *Task) show(at time.Time) {
 	view := t.state.View()
 	if reflect.DeepEqual(view, t.shown) {
@@ -212,7 +206,7 @@ func (t *Task) later(at time.Time, event scheduler.Event) {
 	t.pending = append(t.pending, pending{at: at, event: event})
 }
 
-// answer is what comes of an action.
+// answer performs an action.
 func (t *Task) answer(action scheduler.Action, now time.Time) {
 	switch a := action.(type) {
 	case scheduler.Pull:
@@ -232,11 +226,11 @@ func (t *Task) answer(action scheduler.Action, now time.Time) {
 		}
 		t.later(now, scheduler.ProbeDone{Container: a.Container, StartedAt: now, Code: code, At: now})
 	case scheduler.TaskStopped:
-		t.goneAt = now.Add(t.timing.Detach)
+		t.later(now.Add(t.timing.Detach), nil)
 	}
 }
 
-// killed is the exit code of what a KILL has ended.
+// killed is the exit code after SIGKILL.
 const killed = 137
 
 func (t *Task) exit(name string, code int, at time.Time) {
@@ -256,7 +250,7 @@ func (t *Task) start(name string, at time.Time) {
 	}
 }
 
-// unhealthy says how a health check at now ends.
+// unhealthy reports whether a health check at now fails.
 func (c *container) unhealthy(now time.Time) bool {
 	if c.sick != nil {
 		return *c.sick

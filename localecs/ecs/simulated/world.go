@@ -1,6 +1,7 @@
 package simulated
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -34,40 +35,35 @@ type Options struct {
 	// Roles are the account's. Tasks may have others, or none: nothing is run
 	// with them.
 	Roles []iam.Role
-	// Throttle applies AWS's token buckets; Lag is how late answers are.
+	// Throttle applies AWS's token buckets; Lag is the delay of answers.
 	Throttle bool
 	Lag      controlplane.Lag
-	// Observe gets each new version of a task; nil for nobody. It must not block,
-	// nor call the World.
+	// Observe receives each new version of a task. It must neither block nor call
+	// the World. It may be nil.
 	Observe func(task shapes.Task, at time.Time)
 	// Log may be nil.
 	Log hclog.Logger
 }
 
-// World is a running ECS without processes, with the empty cluster "default". Its
-// embedded Account has the calls of the API as methods, too.
+// World is a running ECS without processes, with the empty cluster "default".
 type World struct {
-	*controlplane.Account
+	// Plane has the calls of the API as methods.
+	Plane *controlplane.Plane
 	// Key is that of a user who may call everything.
 	Key iam.Key
 	// Identities are the account's roles, users and keys.
 	Identities *iam.Store
 
-	options  Options
+	region   string
 	launcher *launcher
-	aws      http.Handler
+	ecs, aws http.Handler
 }
 
 var errClosed = errors.New("the simulated ECS is closed")
 
 // Open makes a World. The error is about the subnet.
 func Open(o Options) (*World, error) {
-	if o.Region == "" {
-		o.Region = "us-east-1"
-	}
-	if o.Account == "" {
-		o.Account = "123456789012"
-	}
+	o.Region, o.Account = cmp.Or(o.Region, "us-east-1"), cmp.Or(o.Account, "123456789012")
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
@@ -79,26 +75,28 @@ func Open(o Options) (*World, error) {
 	if o.AtOnce {
 		options.Scheduler.StopOrder = scheduler.AllAtOnce
 	}
-	w := &World{options: o, Identities: iam.NewStore(), launcher: newLauncher(options, addresses, o.Log)}
-	w.Key = w.Identities.PutUser(iam.Admin("localecs", shapes.Account{Region: o.Region, ID: o.Account}))
+	account := shapes.Account{Region: o.Region, ID: o.Account}
+	w := &World{region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, addresses, o.Log)}
+	w.Key = w.Identities.PutUser(iam.Admin("localecs", account))
 	for _, r := range o.Roles {
 		w.Identities.PutRole(r)
 	}
-	w.Account = controlplane.OpenAccount(controlplane.AccountOptions{
-		Region: o.Region, ID: o.Account, Store: w.Identities, Launcher: w.launcher, Protections: metadata.NewProtections(),
-		Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe, Log: o.Log,
+	w.Plane = controlplane.New(controlplane.Options{
+		Account: account, Launcher: w.launcher, Protections: metadata.NewProtections(), Throttle: o.Throttle, Lag: o.Lag, Observe: o.Observe,
 	})
+	w.Plane.Start()
+	w.ecs = w.Plane.Handler(w.Identities, o.Log)
 	w.aws = iam.New(iam.Options{Store: w.Identities, Region: o.Region})
 	return w, nil
 }
 
 // Region is where the World is.
-func (w *World) Region() string { return w.options.Region }
+func (w *World) Region() string { return w.region }
 
 // ServeHTTP is the ECS API, and STS and IAM, as tasks and users find them.
 func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 	if controlplane.Wanted(req) {
-		w.API().ServeHTTP(res, req)
+		w.ecs.ServeHTTP(res, req)
 		return
 	}
 	w.aws.ServeHTTP(res, req)
@@ -106,16 +104,16 @@ func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 
 // Close ends the World: nothing happens to a task any more.
 func (w *World) Close() {
-	w.Account.Close()
+	w.Plane.Close()
 	w.launcher.close()
 }
 
-// Group is many tasks alike.
+// Group is a number of equal tasks.
 type Group struct {
-	// Family is registered with one container, app, unless it is already.
+	// Family is registered with one container, app, unless it exists.
 	Family string
 	Count  int
-	// Cluster is made unless it is there; empty is "default".
+	// Cluster is created unless it exists; empty is "default".
 	Cluster string
 	Tags    map[string]string
 	// StartedBy and Overrides are RunTask's.
@@ -154,17 +152,16 @@ func (w *World) Run(g Group) (arns []string, err error) {
 // batch is how many tasks one RunTask starts.
 const batch = 10
 
-// prepare makes what the group needs.
+// prepare creates the cluster and the task definition of the group.
 func (w *World) prepare(call shapes.Call, g Group) error {
 	if _, err := w.Plane.CreateCluster(call, shapes.CreateClusterInput{ClusterName: g.Cluster}); err != nil {
 		return fmt.Errorf("create cluster %q: %w", g.Cluster, err)
 	}
-	known, err := w.Plane.Find(g.Family)
-	if err == nil && known == nil {
-		_, err = w.Plane.RegisterTaskDefinition(call, shapes.RegisterTaskDefinitionInput{Document: []byte(fmt.Sprintf(`{"family": %q,
-			"networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
-			"containerDefinitions": [{"name": "app", "image": "app"}]}`, g.Family))})
+	if _, err := w.Plane.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: g.Family}); err == nil {
+		return nil
 	}
+	err := w.Register(fmt.Sprintf(`{"family": %q, "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "app", "image": "app"}]}`, g.Family))
 	if err != nil {
 		return fmt.Errorf("register %q: %w", g.Family, err)
 	}
@@ -226,7 +223,7 @@ func (w *World) SetHealth(task, container string, healthy bool) error {
 	})
 }
 
-// happen has something happen to a task that is not STOPPED yet.
+// happen changes a task that is not STOPPED yet.
 func (w *World) happen(task string, do func(e *entry, now time.Time) ([]Moment, error)) error {
 	err := w.launcher.ask(func(now time.Time) error {
 		e := w.launcher.tasks[idOf(task)]
@@ -243,7 +240,7 @@ func (w *World) happen(task string, do func(e *entry, now time.Time) ([]Moment, 
 	return nil
 }
 
-// cluster is the one that a task is of.
+// cluster is the name of a task's cluster.
 func (w *World) cluster(task string) (name string, err error) {
 	return name, w.happen(task, func(e *entry, _ time.Time) ([]Moment, error) {
 		name = e.launch.Cluster
@@ -251,21 +248,22 @@ func (w *World) cluster(task string) (name string, err error) {
 	})
 }
 
-// await waits until all tasks have reached a status.
+// await waits until all tasks are STOPPED, or have been RUNNING.
 func (w *World) await(status string, tasks []string) error {
-	var waiting []chan struct{}
+	var waits []chan struct{}
 	err := w.launcher.ask(func(time.Time) error {
 		for _, task := range tasks {
-			if e := w.launcher.tasks[idOf(task)]; e != nil {
-				waits := waiter{status: status, done: make(chan struct{})}
-				e.waiting = append(e.waiting, waits)
-				waiting = append(waiting, waits.done)
-				w.launcher.report(e, nil)
+			switch e := w.launcher.tasks[idOf(task)]; {
+			case e == nil:
+			case status == shapes.Running:
+				waits = append(waits, e.ran)
+			default:
+				waits = append(waits, e.gone)
 			}
 		}
 		return nil
 	})
-	for _, done := range waiting {
+	for _, done := range waits {
 		select {
 		case <-done:
 		case <-w.launcher.done:

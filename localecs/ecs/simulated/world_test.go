@@ -164,7 +164,7 @@ func (w *world) service(desired int, change func(*shapes.ServiceInput)) {
 	if change != nil {
 		change(&in)
 	}
-	_, err := w.Services.CreateService(w.call(), in)
+	_, err := w.Plane.CreateService(w.call(), in)
 	w.must(err)
 }
 
@@ -172,7 +172,7 @@ func (w *world) service(desired int, change func(*shapes.ServiceInput)) {
 func (w *world) steady(within time.Duration) shapes.Service {
 	w.t.Helper()
 	for end := time.Now().Add(within); ; <-time.After(time.Second) {
-		out, err := w.Services.DescribeServices(w.call(), shapes.DescribeServicesInput{Services: []string{"web"}})
+		out, err := w.Plane.DescribeServices(w.call(), shapes.DescribeServicesInput{Services: []string{"web"}})
 		w.must(err)
 		s := out.Services[0]
 		switch {
@@ -194,7 +194,7 @@ func TestServiceOfAThousandTasksIsDeployed(t *testing.T) {
 			in.DeploymentConfiguration = &shapes.DeploymentConfiguration{MaximumPercent: &upper, MinimumHealthyPercent: &lower}
 		})
 		w.steady(time.Minute)
-		_, err := w.Services.UpdateService(w.call(), shapes.ServiceInput{Service: "web", ForceNewDeployment: true})
+		_, err := w.Plane.UpdateService(w.call(), shapes.ServiceInput{Service: "web", ForceNewDeployment: true})
 		w.must(err)
 		s := w.steady(10 * time.Minute)
 		<-time.After(time.Minute) // the last of the old ones are stopping
@@ -213,7 +213,9 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 		w.must(w.Register(probed))
 		w.service(1, nil)
 		w.steady(time.Minute)
-		sick := w.Plane.ServiceTasks(w.call(), "default", "web")[0].TaskARN
+		tasks, err := w.Plane.ListTasks(w.call(), shapes.ListTasksInput{ServiceName: "web"})
+		w.must(err)
+		sick := tasks.TaskARNs[0]
 		w.must(w.SetHealth(sick, "app", false))
 		<-time.After(30 * time.Second)
 		if task := w.describe(sick); task.LastStatus != shapes.Stopped || task.StoppedReason != "Task failed container health checks" {
