@@ -2,7 +2,8 @@ package simulated
 
 import (
 	"fmt"
-	"math"
+	"slices"
+	"sort"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type launcher struct {
 	addresses *addresses
 	digests   digests
 	tasks     map[string]*entry // by ID, until they are gone
+	due       []*entry          // those that wait for a time, the earliest first
 }
 
 // entry is a task of the launcher.
@@ -36,7 +38,7 @@ type entry struct {
 	task       *Task
 	address    *controlplane.Network // nil where there was none
 	containers map[string]controlplane.ContainerFacts
-	timer      *time.Timer   // advances the task
+	due        time.Time
 	ran, gone  chan struct{} // closed when it has been RUNNING, and when it is STOPPED
 }
 
@@ -93,14 +95,17 @@ func (l *launcher) ask(do func(now time.Time) error) error {
 	}
 }
 
-// run executes the orders.
+// run executes orders, and advances tasks when they are due.
 func (l *launcher) run() {
 	defer close(l.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
 	for {
 		select {
 		case <-l.stop:
 			return
 		case <-l.wake:
+		case <-timer.C:
 		}
 		l.mu.Lock()
 		orders := l.orders
@@ -108,6 +113,12 @@ func (l *launcher) run() {
 		l.mu.Unlock()
 		for _, do := range orders {
 			do(time.Now())
+		}
+		for now := time.Now(); len(l.due) > 0 && !l.due[0].due.After(now); {
+			l.report(l.due[0], l.due[0].task.Advance(now))
+		}
+		if len(l.due) > 0 {
+			timer.Reset(time.Until(l.due[0].due))
 		}
 	}
 }
@@ -120,9 +131,6 @@ func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 		launch: in, task: task, containers: map[string]controlplane.ContainerFacts{},
 		ran: make(chan struct{}), gone: make(chan struct{}),
 	}
-	e.timer = time.AfterFunc(math.MaxInt64, func() {
-		l.order(func(now time.Time) { l.report(e, e.task.Advance(now)) })
-	})
 	var full error
 	if e.address, full = l.addresses.take(); full != nil {
 		err = full
@@ -160,10 +168,12 @@ func (l *launcher) report(e *entry, moments []Moment) {
 		delete(l.tasks, e.launch.ID)
 		l.addresses.give(e.address)
 	}
+	if i := slices.Index(l.due, e); i >= 0 {
+		l.due = slices.Delete(l.due, i, i+1)
+	}
 	if at, waits := e.task.Next(); waits {
-		e.timer.Reset(time.Until(at))
-	} else {
-		e.timer.Stop()
+		e.due = at
+		l.due = slices.Insert(l.due, sort.Search(len(l.due), func(i int) bool { return l.due[i].due.After(at) }), e)
 	}
 }
 
