@@ -124,37 +124,39 @@ func (t *task) container(d taskdef.Container, taskDesired string) scheduler.Cont
 // known returns the task's status: NONE until every container is running or has exited.
 func (t *task) known(v *scheduler.View) string {
 	ended, waiting := 0, 0
+	var started, finished time.Time // the last ones
 	for _, c := range v.Containers {
+		started = latest(started, c.StartedAt)
 		switch c.KnownStatus {
 		case scheduler.StatusStopped:
 			ended++
-			if c.Essential && (v.ExecutionStoppedAt.IsZero() || c.FinishedAt.Before(v.ExecutionStoppedAt)) && !c.FinishedAt.IsZero() {
+			finished = latest(finished, c.FinishedAt)
+			if c.Essential && !c.FinishedAt.IsZero() && (v.ExecutionStoppedAt.IsZero() || c.FinishedAt.Before(v.ExecutionStoppedAt)) {
 				v.ExecutionStoppedAt = c.FinishedAt
-			}
-			if c.FinishedAt.After(v.StoppedAt) {
-				v.StoppedAt = c.FinishedAt
 			}
 		case scheduler.StatusNone, scheduler.StatusPulled:
 			waiting++
 		}
 	}
-	gone := v.DesiredStatus == scheduler.StatusStopped && ended+waiting == len(v.Containers)
-	switch {
-	case ended == len(v.Containers) || gone:
+	if ended == len(v.Containers) || v.DesiredStatus == scheduler.StatusStopped && ended+waiting == len(v.Containers) {
+		v.StoppedAt = latest(v.StoppedAt, finished)
 		return scheduler.StatusStopped
-	case waiting > 0 && v.StartedAt.IsZero():
-		v.StoppedAt = time.Time{}
-		return scheduler.StatusNone
-	}
-	if v.StartedAt.IsZero() {
-		for _, c := range v.Containers {
-			if c.StartedAt.After(v.StartedAt) {
-				v.StartedAt = c.StartedAt
-			}
-		}
 	}
 	v.StoppedAt = time.Time{}
+	if v.StartedAt.IsZero() {
+		if waiting > 0 {
+			return scheduler.StatusNone
+		}
+		v.StartedAt = started
+	}
 	return scheduler.StatusRunning
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // healths maps the engine's health statuses to ECS's.

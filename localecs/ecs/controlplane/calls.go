@@ -35,20 +35,10 @@ func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 		cluster: run.Cluster, status: shapes.Active, first: fingerprint(first),
 		propagate: in.PropagateTags, rebalance: enabled, tags: in.Tags, created: call.Now, createdBy: call.Principal,
 	}
-	key, arn := "service "+v.cluster+"/"+in.ClientToken, p.account.Service(v.cluster, v.Name)
-	t, known := p.tokens[key]
-	old := p.services[arn]
-	switch {
-	case known && in.ClientToken != "" && t.service.status == shapes.Active:
-		old = t.service
-	case old == nil || old.status == shapes.Inactive:
-		old = nil
-	case old.status == shapes.Draining:
-		return shapes.ServiceOutput{}, shapes.Invalid("Unable to Start a service that is still Draining.")
-	}
-	switch {
-	case old != nil && old.first != v.first:
-		return shapes.ServiceOutput{}, shapes.Invalid("Creation of service was not idempotent.")
+	key := "service " + v.cluster + "/" + in.ClientToken
+	switch old, err := p.existing(v, p.tokens[key]); {
+	case err != nil:
+		return shapes.ServiceOutput{}, err
 	case old != nil:
 		return p.output(old, call.Now), nil
 	}
@@ -57,12 +47,30 @@ func (p *Plane) CreateService(call shapes.Call, in shapes.ServiceInput) (shapes.
 	}
 	v.apply(in)
 	v.deploy(run, o.revision, call.Now)
-	p.services[arn] = v
+	p.services[p.account.Service(v.cluster, v.Name)] = v
 	if in.ClientToken != "" {
 		p.tokens[key] = token{service: v, at: call.Now}
 	}
 	p.notify()
 	return p.output(v, call.Now), nil
+}
+
+// existing returns the service that an earlier call with v's input has made, or nil.
+// The token is the call's, zero if it is unknown.
+func (p *Plane) existing(v *Service, t token) (*Service, error) {
+	old := p.services[p.account.Service(v.cluster, v.Name)]
+	switch {
+	case t.service != nil && t.service.status == shapes.Active:
+		old = t.service
+	case old == nil || old.status == shapes.Inactive:
+		return nil, nil
+	case old.status == shapes.Draining:
+		return nil, shapes.Invalid("Unable to Start a service that is still Draining.")
+	}
+	if old.first != v.first {
+		return nil, shapes.Invalid("Creation of service was not idempotent.")
+	}
+	return old, nil
 }
 
 // tasksInput is run with the changes of in that concern tasks.
