@@ -155,7 +155,7 @@ func bubble(t *testing.T, stopsTasks bool, test func(t *testing.T, r *rig)) {
 	})
 }
 
-// pass lets the bubble's time pass, and everybody do what is due.
+// pass lets the bubble's time pass, and all timers fire.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -189,7 +189,7 @@ func TestChangesAreSeenAtOnce(t *testing.T) {
 		}
 		pass(5 * time.Second)
 		if _, stopped := r.dock.seen(); len(stopped) > 0 {
-			t.Errorf("stopped %v, which somebody else does", stopped)
+			t.Errorf("stopped %v, which another process does", stopped)
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestProject(t *testing.T) {
 		t.Errorf("stats of none %+v", s)
 	}
 
-	e.Run(t, "kill", "-s", "HUP", holder) // nobody asks it to stop
+	e.Run(t, "kill", "-s", "HUP", holder) // no request to stop
 	if err := p.Stop(t.Context(), app); err != nil {
 		t.Fatal(err)
 	}

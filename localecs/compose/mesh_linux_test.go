@@ -63,7 +63,7 @@ func TestComposeExample(t *testing.T) {
 		t.Error("web does not answer by the other instance")
 	}
 
-	// Nobody clears up after those that stop now.
+	// No process cleans up after those that stop now.
 	m.mustDo(t, "stop", "controller-acl-controller")
 	m.mustDo(t, append([]string{"stop"}, m.services(t, "web", "api-1")...)...)
 	for _, task := range []string{"web", "api-1"} {

@@ -213,7 +213,7 @@ func TestEssentialContainerEnds(t *testing.T) {
 	}
 }
 
-func TestSomebodyStopsTheProject(t *testing.T) {
+func TestProjectIsStoppedByAnotherProcess(t *testing.T) {
 	t.Parallel()
 	w := running(t)
 	w.Asked("web", "app", at(6))
@@ -225,7 +225,7 @@ func TestSomebodyStopsTheProject(t *testing.T) {
 	w.end("app", 8, 0)
 	w.look(8)
 	if ids := w.ToStop(); len(ids) > 0 {
-		t.Errorf("stop %v, which somebody else does", ids)
+		t.Errorf("stop %v, which another process does", ids)
 	}
 	w.start("app", 9) // and changes his mind
 	expect(t, "started again", w.look(9).View, map[string]string{"": "RUNNING RUNNING", "init": "RUNNING STOPPED", "envoy": "RUNNING RUNNING", "app": "RUNNING RUNNING", "logs": "RUNNING RUNNING"})

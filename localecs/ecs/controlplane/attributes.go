@@ -15,7 +15,7 @@ const (
 )
 
 // requiredAttributes are what a container instance would need to have, as
-// registration lists it: sorted, each once. It matters to nobody on Fargate, but
+// registration lists it: sorted, each once. Fargate ignores it, but
 // descriptions show it.
 func requiredAttributes(def *taskdef.TaskDefinition) []shapes.NameValue {
 	names := map[string]bool{}

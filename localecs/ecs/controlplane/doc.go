@@ -3,12 +3,11 @@
 // interface runs the tasks, so ten thousand of them need no process.
 //
 // Flow: 1. the handler verifies the signature, takes a token from the call's bucket and decodes
-// the input; 2. a method of Plane or Services checks it as AWS does; 3. RunTask makes records
-// and hands them to the Launcher, which reports how each task is; 4. Service.Reconcile decides
-// which tasks of a service start and stop; 5. answers are made of the records, as late as Lag
-// allows.
+// the input; 2. a method of Plane checks it as AWS does; 3. RunTask makes records and hands them
+// to the Launcher, which reports the state of each task; 4. Service.Reconcile decides which tasks
+// of a service start and stop; 5. answers are made of the records, delayed by Lag.
 //
 // Owns: statuses and versions, revisions, deployments, pages, client tokens, AWS's error texts.
 // Never does: run a task, listen.
-// Start reading at: Plane and OpenAccount, then run.go, record.go and reconcile.go.
+// Start reading at: Plane, then run.go, record.go and reconcile.go.
 package controlplane

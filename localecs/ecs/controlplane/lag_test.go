@@ -11,7 +11,7 @@ import (
 
 // AWS's answers about services are eventually consistent: a new service is not
 // found at once, lists are old, and so are the numbers of tasks.
-func TestAnswersAboutServicesAreAsLateAsLagSays(t *testing.T) {
+func TestAnswersAboutServicesAreDelayedByLag(t *testing.T) {
 	t.Parallel()
 	w := newLateWorld(t, begin, controlplane.Lag{New: 2 * time.Second, Counts: 5 * time.Second, Lists: 10 * time.Second})
 	w.create(nil)

@@ -20,7 +20,7 @@ func TestStatusesAndVersionsFollowThePublishedSequence(t *testing.T) {
 	if _, err := w.StopTask(w.call(), shapes.StopTaskInput{Task: id, Reason: "enough"}); err != nil {
 		t.Fatal(err)
 	}
-	// What the scheduler says meanwhile is no news.
+	// Other states of the scheduler make no version.
 	w.happen(id, scheduler.StopRequested{Code: scheduler.StopUserInitiated, Reason: "enough"})
 	w.end(id, 143)
 	want := []string{
@@ -48,7 +48,7 @@ func TestEssentialExit(t *testing.T) {
 	}
 }
 
-// A Spot interruption is told two minutes before the capacity is gone: the task
+// A Spot interruption is announced two minutes before the capacity is gone: the task
 // still runs.
 func TestSpotInterruption(t *testing.T) {
 	t.Parallel()

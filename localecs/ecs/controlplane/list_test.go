@@ -39,7 +39,7 @@ func TestListTasksFilters(t *testing.T) {
 	}{
 		{"default", shapes.ListTasksInput{}, []string{web, front}},
 		{"stopped", shapes.ListTasksInput{DesiredStatus: "STOPPED"}, []string{api}},
-		{"pending is nobody", shapes.ListTasksInput{DesiredStatus: "PENDING"}, []string{}},
+		{"none is pending", shapes.ListTasksInput{DesiredStatus: "PENDING"}, []string{}},
 		{"family", shapes.ListTasksInput{Family: "api", DesiredStatus: "STOPPED"}, []string{api}},
 		{"started by", shapes.ListTasksInput{StartedBy: "me"}, []string{web}},
 		{"service", shapes.ListTasksInput{ServiceName: "front"}, []string{front}},
@@ -255,7 +255,7 @@ func TestServiceTasks(t *testing.T) {
 	}
 	w.StopForService(w.call(), id, "Scaling activity initiated by (deployment ecs-svc/1)")
 	w.StopForService(w.call(), id, "again")
-	w.StopForService(w.call(), strings.Repeat("0", 32), "nobody")
+	w.StopForService(w.call(), strings.Repeat("0", 32), "no such task")
 	task := w.describe(id)
 	if task.StopCode != "ServiceSchedulerInitiated" || task.StoppedReason != "Scaling activity initiated by (deployment ecs-svc/1)" || len(task.Tags) != 1 {
 		t.Errorf("%+v", task)

@@ -21,7 +21,7 @@ type round struct {
 	out     Actions
 }
 
-// Reconcile looks at all tasks of the service, and says what is to be done. It
+// Reconcile decides on all tasks of the service which to start and to stop. It
 // must see a task that has stopped at least once.
 func (s *Service) Reconcile(tasks []Task, now time.Time) Actions {
 	r := &round{s: s, primary: s.Deployments[0], tasks: tasks, now: now}
@@ -122,7 +122,7 @@ func (r *round) count() {
 	}
 }
 
-// consistently is the round of failures from which an event tells of them.
+// consistently is the number of failed rounds that an event reports.
 const consistently = 3
 
 // forget drops tasks that are not shown any more, and so are not counted again.
@@ -148,7 +148,7 @@ func (d *Deployment) fail(t Task) {
 	}
 }
 
-// ordered reports whether somebody wanted the task to stop.
+// ordered reports whether the stop of the task was requested.
 func ordered(code string) bool {
 	return code == "ServiceSchedulerInitiated" || code == "UserInitiated"
 }
@@ -247,7 +247,7 @@ func (r *round) deadlocked(others []Task) bool {
 	return len(others) > 0 && r.s.upper() <= len(others) && r.s.lower() >= len(others) && r.primary.Rollout == InProgress
 }
 
-// blockedEvent says once why a service cannot go on, and again when it is for
+// blockedEvent reports once why a service is blocked, and again when it is for
 // another reason.
 func (r *round) blockedEvent(protected, deadlocked bool) {
 	why := ""
@@ -284,7 +284,7 @@ func (r *round) replaceUnhealthy() {
 	}
 }
 
-// complete ends a rollout that has all its tasks, and tells a steady state.
+// complete ends a rollout that has all its tasks, and reports a steady state.
 func (r *round) complete() {
 	own, others := r.of(r.primary, false), r.of(r.primary, true)
 	// What never was complete and has no task any more is of no use.

@@ -31,7 +31,7 @@ func newPlanWorld(t *testing.T, desired int, change func(*controlplane.Service))
 	return w
 }
 
-// look reconciles once and does what it says: "+2" started, "-a1" stopped.
+// look reconciles once and executes the actions: "+2" started, "-a1" stopped.
 func (w *planWorld) look() string {
 	w.t.Helper()
 	a := w.Reconcile(w.tasks, w.now)
@@ -138,10 +138,10 @@ func TestScaleInSparesWhatIsProtectedAndPrefersWhatDoesNotRun(t *testing.T) {
 	}
 	w.want("scale-in", w.look(), "-t3")
 	w.want("event", w.events[len(w.events)-2], "(service web) was unable to scale in due to task protection.")
-	told := len(w.events)
+	before := len(w.events)
 	w.want("again", w.look(), "")
-	if len(w.events) != told {
-		t.Errorf("told twice: %q", w.events[told:])
+	if len(w.events) != before {
+		t.Errorf("reported twice: %q", w.events[before:])
 	}
 	w.tasks[0].Protected = false
 	w.want("unprotected", w.look(), "-t1")
@@ -273,7 +273,7 @@ func TestDeploymentWaitsForWhatIsProtected(t *testing.T) {
 	}
 }
 
-func TestTaskThatSomebodyStoppedHasNotFailed(t *testing.T) {
+func TestTaskStoppedOnRequestHasNotFailed(t *testing.T) {
 	t.Parallel()
 	w := newPlanWorld(t, 1, nil)
 	w.look()

@@ -85,7 +85,7 @@ func TestVersionsAndStatuses(t *testing.T) {
 	}
 }
 
-func TestOnlyTheFirstWishToStopCounts(t *testing.T) {
+func TestOnlyTheFirstStopCounts(t *testing.T) {
 	t.Parallel()
 	r := fresh()
 	r.Stop("UserInitiated", "first", at(1))
@@ -98,7 +98,7 @@ func TestOnlyTheFirstWishToStopCounts(t *testing.T) {
 	}
 }
 
-func TestAnswersAreAsLateAsLagSays(t *testing.T) {
+func TestAnswersAreDelayedByLag(t *testing.T) {
 	t.Parallel()
 	r := fresh()
 	r.Apply(report("RUNNING", "RUNNING", nil), at(10))
@@ -114,7 +114,7 @@ func TestAnswersAreAsLateAsLagSays(t *testing.T) {
 		}
 	}
 	if s := r.Shape(at(99), lag, false); len(s.Tags) != 0 {
-		t.Errorf("nobody asked for tags: %v", s.Tags)
+		t.Errorf("tags without a request: %v", s.Tags)
 	}
 }
 
@@ -145,7 +145,7 @@ func TestContainers(t *testing.T) {
 	}
 }
 
-func TestListsAndWhoIsSeen(t *testing.T) {
+func TestListsAndVisibility(t *testing.T) {
 	t.Parallel()
 	r := fresh()
 	r.Stop("UserInitiated", "", at(10))
@@ -163,7 +163,7 @@ func TestListsAndWhoIsSeen(t *testing.T) {
 	}
 	var none *controlplane.Record
 	if !r.Is("", at(30)) || !r.Is("default", at(30)) || r.Is("other", at(30)) || r.Is("default", at(3620)) || none.Is("", recordStart) {
-		t.Error("who is seen")
+		t.Error("visibility")
 	}
 }
 

@@ -67,7 +67,7 @@ func TestRunTaskRefuses(t *testing.T) {
 		_, err := w.RunTask(w.call(), planeInput(change))
 		testkit.WantError[*shapes.Error](t, err, want)
 	}
-	// A cluster without a strategy means EC2, unless the call says otherwise.
+	// A cluster without a strategy means EC2, unless the call names one.
 	_, err := w.RunTask(w.call(), planeInput(func(in *shapes.RunTaskInput) { in.Cluster = "bare" }))
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: No Container Instances were found in your cluster.")
 	if len(w.launches) != 0 || len(w.events) != 0 {

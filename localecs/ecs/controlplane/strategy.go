@@ -51,7 +51,7 @@ func Check(providers []string, items []shapes.StrategyItem) error {
 }
 
 // Spread returns the providers of the next n tasks, where running of each are
-// there already. As many as base says come first; the others go where by weight
+// there already. The base of each comes first; the others go where by weight
 // most are missing, of equals to the one that the strategy names first. A lone
 // provider needs no weight; it is nil without a strategy.
 func Spread(items []shapes.StrategyItem, running map[string]int, n int) []string {

@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Variable is the environment variable of a container that says how it behaves
+// Variable is the environment variable of a container that sets how it behaves
 // when it is simulated, in its definition or in an override.
 const Variable = "LOCALECS_SIMULATE"
 
@@ -94,7 +94,7 @@ func duration(value string) (time.Duration, error) {
 
 // behaviour is that of a container of a definition: one that others wait for to
 // COMPLETE or SUCCEED exits with 0 at once, all others run until they are
-// stopped, unless Variable says otherwise.
+// stopped, unless Variable has another behaviour.
 func behaviour(def *taskdef.TaskDefinition, c *taskdef.Container, stop time.Duration) (Behaviour, error) {
 	b := Behaviour{ExitAfter: never, UnhealthyAfter: never, StopAfter: stop}
 	for i := range def.ContainerDefinitions {

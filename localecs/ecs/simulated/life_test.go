@@ -14,7 +14,7 @@ import (
 
 var begin = time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
 
-// slow is a Timing whose steps can be told apart.
+// slow is a Timing with distinguishable steps.
 func slowLife() simulated.Timing {
 	return simulated.Timing{Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second, Detach: 16 * time.Second}
 }

@@ -73,7 +73,7 @@ func (w *world) describe(task string) shapes.Task {
 	return out.Tasks[0]
 }
 
-// slow is a Timing whose steps can be told apart.
+// slow is a Timing with distinguishable steps.
 func slow() simulated.Timing {
 	return simulated.Timing{Attach: 1 * time.Second, Pull: 2 * time.Second, Start: 4 * time.Second, Stop: 8 * time.Second, Detach: 16 * time.Second}
 }
@@ -225,7 +225,7 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 	})
 }
 
-func TestClosedWorldSaysSo(t *testing.T) {
+func TestClosedWorldReturnsAnError(t *testing.T) {
 	t.Parallel()
 	w, err := simulated.Open(simulated.Options{Timing: slow()})
 	if err != nil {
