@@ -83,13 +83,13 @@ func blank(q Query) Answer {
 }
 
 // special is the reason for every answer about a subject that the server does
-// not let in, or of a server that lets in everybody; nil otherwise.
+// not let in, or of a server that lets in every request; nil otherwise.
 func (r *Report) special() *Reason {
 	switch {
 	case r.found.Refused != nil:
 		return &Reason{Verdict: Denied, Why: r.found.Refused.Error()}
 	case r.found.Disabled != nil:
-		return &Reason{Verdict: Allowed, Why: ErrDisabled.Error() + ": everybody may do everything"}
+		return &Reason{Verdict: Allowed, Why: ErrDisabled.Error() + ": every request is allowed"}
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func WorstAnswer(answers []Answer) Verdict {
 func (r *Report) Problems() error { return errors.Join(r.found.Errors...) }
 
 // Special is why there is nothing to reckon with: the server lets the subject
-// not in at all, or it lets in everybody; nil otherwise.
+// not in at all, or it lets in every request; nil otherwise.
 func (r *Report) Special() (refused, disabled error) { return r.found.Refused, r.found.Disabled }
 
 func (r *Report) missing() []string { return errorTexts(r.found.Errors) }

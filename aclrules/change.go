@@ -148,7 +148,7 @@ func (t *Table) refuseAll(q Query) string {
 			texts = append(texts, r.HCL())
 		}
 	}
-	if t.of(Service).prefix[""] == nil { // nobody speaks for the rest
+	if t.of(Service).prefix[""] == nil { // no rule covers the rest
 		r := Rule{Resource: Service, Prefix: true, Intentions: "deny"}
 		r.Level = t.serviceLevel(r)
 		texts = append(texts, r.HCL())

@@ -3,7 +3,7 @@ package aclrules
 // Decision is the answer to a query.
 type Decision struct {
 	Verdict Verdict
-	// entry decided; nil when the default policy did, or nobody could.
+	// entry decided; nil when the default policy did, or none.
 	entry *entry
 	// because says what an Unknown lacks.
 	because reason
@@ -127,7 +127,7 @@ func (d *Decision) final(q Query) bool {
 	if q.Resource == Intention {
 		return e.segment == q.Segment && q.Segment != "*" && e.intentions >= 0 && e.rules[e.intentions].Rule.Intentions == "deny"
 	}
-	// An entry of operator may answer for mesh; a rule of its own would count
+	// An entry of operator may answer for mesh; its own rule would count
 	// instead. One inside a key's prefix refuses the whole.
 	return e.resource == q.Resource && e.rules[e.level].Rule.Level == "deny"
 }

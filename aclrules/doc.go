@@ -6,7 +6,7 @@
 // lost, and what would turn the answer.
 //
 // Owns: precedence and look-up. A verdict has three values: with rules that
-// nobody could read, an allow may be wrong, and is then unknown.
+// cannot be read, an allow may be wrong, and is then unknown.
 // Never does: I/O, or change a rule: policies are shared.
 // Start reading at: Table.Decide.
 package aclrules

@@ -17,8 +17,8 @@ var (
 	ErrEnterprise    = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
 )
 
-// ErrDisabled means that the server enforces no ACLs: everybody may do
-// everything there.
+// ErrDisabled means that the server enforces no ACLs: every request
+// is allowed there.
 var ErrDisabled = errors.New("ACLs are disabled on the server")
 
 // ErrRefused means that the subject has no rights at all, not even those of the

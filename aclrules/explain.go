@@ -157,7 +157,7 @@ func beaten(e, winner *entry, q Query) string {
 	case winner == nil:
 		return "does not decide alone"
 	case q.Resource.IsScalar():
-		return string(q.Resource) + " has a rule of its own"
+		return string(q.Resource) + " has its own rule"
 	case q.Access == WritePrefix || q.Resource == Intention && q.Segment == "*":
 		if e.verdict(q) == Denied {
 			return "refuses, too"
@@ -177,7 +177,7 @@ func (t *Table) why(q Query, d Decision) string {
 	case d.because == missingRules:
 		return "no rule that could be read applies, and others could not be read"
 	case d.because == missingDefault:
-		return "no rule applies, and the default policy is not known: a token with acl:read is told"
+		return "no rule applies, and the default policy is not known: a token with acl:read can read it"
 	case d.entry != nil:
 		return ""
 	case q.Resource == ACL && t.options.Default == Allowed:

@@ -63,7 +63,7 @@ type Role struct {
 	Grants
 }
 
-// Anonymous is the accessor of the token of whoever shows none.
+// Anonymous is the accessor of the token of requests without one.
 const Anonymous = "00000000-0000-0000-0000-000000000002"
 
 // Token is a token without its secret.

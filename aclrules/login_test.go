@@ -111,7 +111,7 @@ func TestGroupMembership(t *testing.T) {
 }
 
 // What the server's library makes of a key that is not there: a selector that
-// seems to ask for something lets everybody in.
+// seems to ask for something lets every login in.
 func TestSelectorsOfWhatIsNotThere(t *testing.T) {
 	t.Parallel()
 	m := iam().methods["j"]

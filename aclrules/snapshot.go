@@ -84,10 +84,10 @@ func (s *Snapshot) Policy(_ context.Context, l Link) (Policy, error) {
 // Role implements resolver.Roles.
 func (s *Snapshot) Role(_ context.Context, l Link) (Role, error) { return s.role(l) }
 
-// Token implements resolver.Tokens. Nobody's token reads a file.
+// Token implements resolver.Tokens. No token reads a file.
 func (s *Snapshot) Token(_ context.Context, accessor string) (Token, error) {
 	if accessor == "" {
-		return Token{}, errors.New("an export has no token of its own: name one by its accessor")
+		return Token{}, errors.New("an export has no own token: name one by its accessor")
 	}
 	for _, t := range s.Tokens {
 		if t.Accessor == accessor {

@@ -66,7 +66,7 @@ func (s *Snapshot) Lint() []Finding {
 }
 
 // lintTemplates finds templated policies that are more than they seem: they
-// have no text in which somebody would see it.
+// have no text in which it would be visible.
 func (s *Snapshot) lintTemplates(object string, g Grants) []Finding {
 	var found []Finding
 	for _, t := range g.TemplatedPolicies {
@@ -93,12 +93,12 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 	case "policy":
 		granted.Policies = []Link{{Name: b.BindName}}
 		if _, err := s.policy(granted.Policies[0]); errors.Is(err, ErrDangling) {
-			add(Dangling, "policy %q does not exist: nobody gets it", b.BindName)
+			add(Dangling, "policy %q does not exist: no login gets it", b.BindName)
 		}
 	case "role":
 		role, err := s.role(Link{Name: b.BindName})
 		if err != nil {
-			add(Dangling, "role %q does not exist: nobody gets it", b.BindName)
+			add(Dangling, "role %q does not exist: no login gets it", b.BindName)
 		}
 		granted = role.Grants
 	case "templated-policy":

@@ -50,8 +50,8 @@ func TestLintSnapshot(t *testing.T) {
 		{"binding rule b3 of jwt", 0, "root", `every login gets policy "root", which is ` + root},
 		{"binding rule b4 of jwt", 0, "root", `a login that matches gets role "nomad", which is ` + root},
 		{"binding rule b5 of jwt", 0, "root", `every login gets templated policy "builtin/nomad-server", which is ` + root},
-		{"binding rule b6 of jwt", 0, "dangling", `role "gone" does not exist: nobody gets it`},
-		{"binding rule b7 of jwt", 0, "dangling", `policy "gone" does not exist: nobody gets it`},
+		{"binding rule b6 of jwt", 0, "dangling", `role "gone" does not exist: no login gets it`},
+		{"binding rule b7 of jwt", 0, "dangling", `policy "gone" does not exist: no login gets it`},
 		{"binding rule c1 of jwt", 0, "root", `a login that matches gets role "both", which is ` + root},
 		{"binding rule b0 of jwt", 0, "root", `every login gets policy "global-management", which is ` + root},
 	}

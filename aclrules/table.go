@@ -26,7 +26,7 @@ func (v Verdict) String() string { return [...]string{"unknown", "deny", "allow"
 // Options are what Merge must know beside the rules.
 type Options struct {
 	// Default answers where no rule does: Consul's default policy. Unknown when
-	// nobody could say what it is.
+	// it is unknown.
 	Default Verdict
 	// Incomplete says that rules are missing, since they could not be read.
 	Incomplete bool

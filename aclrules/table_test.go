@@ -107,7 +107,7 @@ func TestDefaultPolicy(t *testing.T) {
 		}
 	}
 	x := Merge(rules, Options{}).Explain(query(t, "service:b write"))
-	if x.Verdict != Unknown || x.Why != "no rule applies, and the default policy is not known: a token with acl:read is told" {
+	if x.Verdict != Unknown || x.Why != "no rule applies, and the default policy is not known: a token with acl:read can read it" {
 		t.Errorf("without a default: %s, %q", x.Verdict, x.Why)
 	}
 }

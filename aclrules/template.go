@@ -78,7 +78,7 @@ func Template(templateName, name string) (*ParsedPolicy, error) {
 }
 
 // Render is the policy of a templated policy's text, as a server gives it. Its
-// rules have no lines: nobody has the text at hand.
+// rules have no lines: the text is not at hand.
 func Render(text, name string) (*ParsedPolicy, error) {
 	if err := checkVariable(name); err != nil {
 		return nil, err

@@ -43,7 +43,7 @@ func telemetrySink() object {
 	}
 }
 
-// flushInterval is empty for Envoy's own default. A collector that nobody
+// flushInterval is empty for Envoy's own default. A collector that no client
 // tuned is fed once a minute.
 func (in inputs) flushInterval() string {
 	o := in.opts

@@ -6,7 +6,7 @@ const (
 	MeshGateway  = "mesh-gateway"
 )
 
-// DefaultAdminBind is where Envoy's admin interface listens unless told
+// DefaultAdminBind is where Envoy's admin interface listens by default unless set
 // otherwise, as with Consul's own command.
 const DefaultAdminBind = "127.0.0.1:19000"
 

@@ -34,13 +34,13 @@ func (r *run) attend(ctx context.Context, child Child) int {
 			}
 			if now == serving {
 				r.Log.Info("received signal; the agent leaves after the other containers", logkey.Signal, sig)
-				r.told, now = time.Now(), waiting
+				r.stopRequested, now = time.Now(), waiting
 				cancel = r.await(ctx, changes, stage{alone: true}, r.awaitSiblings)
 			}
 		case known = <-changes:
 		case <-wake:
 		}
-		since := time.Since(r.told)
+		since := time.Since(r.stopRequested)
 		if then := next(r.budget, now, since, known); then != now {
 			cancel()
 			if now = then; now == leaving {
@@ -92,7 +92,7 @@ func (r *run) logEnd(p phase, code int) {
 
 // enter does what a phase starts with.
 func (r *run) enter(p phase, child Child) {
-	since := time.Since(r.told).Round(time.Millisecond)
+	since := time.Since(r.stopRequested).Round(time.Millisecond)
 	switch p {
 	case leaving:
 		r.Log.Info("asking the agent to leave", logkey.Elapsed, since)

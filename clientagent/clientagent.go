@@ -91,8 +91,8 @@ type run struct {
 	command []string
 	// heldPort is the port of an agent's xDS that is held back, or 0.
 	heldPort int
-	// started is when the agent was, and told when the first TERM or INT came.
-	started, told time.Time
+	// started is when the agent was, and stopRequested when the first TERM or INT came.
+	started, stopRequested time.Time
 	// left reports that the agent left when it was asked to.
 	left bool
 }
@@ -130,8 +130,8 @@ func (r *run) prepare(ctx context.Context) error {
 			}
 			return err
 		case sig := <-r.Signals:
-			if ends(sig) && r.told.IsZero() {
-				r.told = time.Now()
+			if ends(sig) && r.stopRequested.IsZero() {
+				r.stopRequested = time.Now()
 				cancel(&exit.SignalError{Signal: sig})
 			}
 		}

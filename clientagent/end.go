@@ -31,7 +31,7 @@ func (r *run) end(ctx context.Context) {
 		r.remove(os.Remove, r.path(workload.FileClientToken))
 	}
 	dir := r.path(workload.DirClient)
-	if r.told.IsZero() { // another run may follow, with the agent's node and services
+	if r.stopRequested.IsZero() { // another run may follow, with the agent's node and services
 		r.remove(os.Remove, filepath.Join(dir, fileAgent), filepath.Join(dir, fileExtra), filepath.Join(dir, fileCA))
 	} else { // the agent's data hold the gossip key and the tokens of services
 		r.remove(os.RemoveAll, dir)
@@ -84,8 +84,8 @@ func (r *run) logoutService(ctx context.Context) {
 // logOutTime bounds what end asks of the servers: by KILL, or by the time of one
 // logout when no signal has asked for the end, since KILL may then come any time.
 func (r *run) logOutTime() time.Duration {
-	if r.told.IsZero() {
+	if r.stopRequested.IsZero() {
 		return min(consulutil.LogoutLimit, r.budget.ClientLogout)
 	}
-	return r.budget.ClientLogout - time.Since(r.told)
+	return r.budget.ClientLogout - time.Since(r.stopRequested)
 }

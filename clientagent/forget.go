@@ -26,11 +26,11 @@ const restartMinimum = time.Minute
 // wants the rest of the time.
 const leftLimit = 3 * time.Second
 
-// forget takes the node of an agent that died out of the catalog. Nobody writes
+// forget takes the node of an agent that died out of the catalog. No process writes
 // its checks any more: peers would call a task that may be ending until gossip
 // finds the agent failed, after some seconds, and its services would stay for
 // reconnectTimeout after that. So would those of an agent that has left, where
-// that did not reach the servers: it is told once, by gossip, to peers which may
+// that did not reach the servers: it is sent once, by gossip, to peers which may
 // be ending, too.
 func (r *run) forget(ctx context.Context) {
 	if !r.orphaned() {
@@ -72,7 +72,7 @@ func (r *run) orphaned() bool {
 	switch {
 	case r.started.IsZero() || r.Config.ConsulHTTPAddr == "":
 		return false
-	case r.told.IsZero() && r.task.Restartable(workload.ContainerConsulClient) && time.Since(r.started) >= restartMinimum:
+	case r.stopRequested.IsZero() && r.task.Restartable(workload.ContainerConsulClient) && time.Since(r.started) >= restartMinimum:
 		r.Log.Info("the agent's services stay in Consul: ECS may restart this container")
 		return false
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Modes of files. Our directory on the volume is for nobody else.
+// Modes of files. Our directory on the volume is for its own user only.
 const (
 	modePrivateDir  = 0o700
 	modePrivate     = 0o600

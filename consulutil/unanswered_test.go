@@ -44,7 +44,7 @@ func TestUnansweredIsALoginThatWasSent(t *testing.T) {
 		want    bool
 	}{
 		"packets are dropped":             {t.Context(), Options{Address: "192.0.2.1:1", DialContext: hang, Timeout: 20 * time.Millisecond}, false},
-		"connection is refused":           {t.Context(), Options{Address: testkit.Nobody(t)}, false},
+		"connection is refused":           {t.Context(), Options{Address: testkit.ClosedAddress(t)}, false},
 		"context has ended before":        {ended, Options{Address: closing.URL}, false},
 		"connection ends in TLS":          {t.Context(), Options{Address: "https://" + hangsUp(t)}, false},
 		"server answers":                  {t.Context(), Options{Address: faulty.URL}, false},

@@ -84,7 +84,7 @@ func parseAdmin(bootstrap []byte) (string, error) {
 
 // Drainer returns a function that asks the Envoy with that admin address
 // (host:port) to drain its inbound listeners. Draining twice is the same as
-// once. The function obeys its context and has no timeout of its own.
+// once. The function obeys its context and has no own timeout.
 func Drainer(address string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if _, err := askAdmin(ctx, http.MethodPost, address, drainPath); err != nil {

@@ -26,7 +26,7 @@ const (
 
 type envoyState struct {
 	phase envoyPhase
-	// draining reports that the drain has begun, perhaps before TERM.
+	// draining reports that the drain has started, perhaps before TERM.
 	draining bool
 }
 

@@ -30,7 +30,7 @@ const (
 )
 
 // status is the Consul status of an observation. Everything but HEALTHY, and what
-// the user lets count before it, is critical: missing knowledge is never good news.
+// the user lets count before it, is critical: missing knowledge never counts as healthy.
 func (o observation) status() string {
 	if o == healthy || o == listening {
 		return api.HealthPassing

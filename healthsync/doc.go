@@ -10,7 +10,7 @@
 //
 // Owns: the checks' status, the latch (no way back to passing after a signal),
 // the logout of service-token and, next to an old client script, client-token.
-// Never does: turn silence into news. A failed metadata read writes nothing
+// Never does: turn silence into a change. A failed metadata read writes nothing
 // and refreshes nothing, so that the TTL runs out by itself.
 // Start reading at: diff, then Run.
 package healthsync

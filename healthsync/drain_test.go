@@ -26,7 +26,7 @@ func running(t *testing.T, test func(*rig)) {
 func (r *rig) wantLogOuts(want ...string) {
 	r.t.Helper()
 	if d := cmp.Diff(want, r.logout.distinct()); d != "" {
-		r.t.Errorf("log-outs (-want +got):\n%s", d)
+		r.t.Errorf("logouts (-want +got):\n%s", d)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestDrainIsImmediateAndOrdered(t *testing.T) {
 	t.Parallel()
 	running(t, func(r *rig) {
 		r.logout.answer = func(string) error {
-			r.wantStatus("app", "critical") // before any log-out
+			r.wantStatus("app", "critical") // before any logout
 			return nil
 		}
 		if took, err := r.term(); err != nil || took != 0 {

@@ -172,7 +172,7 @@ func TestFailureAfterLoginLogsOut(t *testing.T) {
 				t.Errorf("error = %v", err)
 			}
 			if got := s.requests.count("POST /v1/acl/logout"); got != 1 {
-				t.Errorf("%d log-outs, want 1", got)
+				t.Errorf("%d logouts, want 1", got)
 			}
 			s.wantNothing()
 		})

@@ -127,7 +127,7 @@ func (q *aclQuestion) run(ctx context.Context, inv *cli.Invocation, args []strin
 func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 	w := inv.Stderr
 	if token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: q.tokenFile}); q.shown() && err == nil && token == "" {
-		fmt.Fprintln(w, "note: CONSUL_HTTP_TOKEN is not set: these are the rights of whoever shows no token")
+		fmt.Fprintln(w, "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token")
 	}
 	if report == nil {
 		return
@@ -137,7 +137,7 @@ func (q *aclQuestion) warn(inv *cli.Invocation, report *aclrules.Report) {
 	switch {
 	case refused != nil:
 	case disabled != nil:
-		fmt.Fprintf(w, "warning: %v: everybody may do everything there\n", aclrules.ErrDisabled)
+		fmt.Fprintf(w, "warning: %v: every request is allowed there\n", aclrules.ErrDisabled)
 	case problems != nil && !q.json:
 		fmt.Fprintf(w, "not all could be read:\n  %s\n", strings.ReplaceAll(problems.Error(), "\n", "\n  "))
 		if q.engine == engineResolver && q.shown() {

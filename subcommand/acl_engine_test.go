@@ -47,7 +47,7 @@ func aclEngines(t *testing.T, w *aclWorld) {
 			"deny     service:web write  the server says so\nallow    service:api write  the server says so\n", "", 2}},
 		{asked{token: opsSecret, args: "can -engine server key:app/x write-prefix"}, reply{"allow    key:app/x write-prefix  the server says so\n", "", 0}},
 		{asked{args: "can -engine server service:web read"}, reply{
-			"deny     service:web read  the server says so\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of whoever shows no token\n", 2}},
+			"deny     service:web read  the server says so\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
 		// What we cannot read the server knows.
 		{asked{token: opsSecret, args: "can -engine both service:web write service:api write"}, reply{
 			"deny     service:web write  the server says so; our own reading: rules that could not be read may decide otherwise\n" +
@@ -113,7 +113,7 @@ func aclWithoutEndpoint(t *testing.T, w *aclWorld) {
 
 // A server that does not answer makes nothing allowed, and nothing denied.
 func aclUnreachable(t *testing.T, w *aclWorld) {
-	closed := testkit.Nobody(t)
+	closed := testkit.ClosedAddress(t)
 	for _, args := range []string{
 		"can service:web write", "can -engine both service:web write", "can -engine server service:web write", "can -accessor " + opsAccessor + " acl read",
 		"can -token-file @ops.token acl read", "can -login m acl read", "explain acl read", "rules", "lint", "export",
@@ -128,18 +128,18 @@ func aclUnreachable(t *testing.T, w *aclWorld) {
 	w.want(t, asked{token: w.Token, args: "can -datacenter dc1 -engine both -token-file @ops.token service:web write"}, reply{denied, "", 2})
 }
 
-// Without ACLs everybody may do everything: allowed, and said loudly.
+// Without ACLs every request is allowed: allowed, and said loudly.
 func aclDisabled(t *testing.T, w *aclWorld) {
 	open, err := testkit.StartConsul(testkit.ConsulOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer open.Stop()
-	const warning = "warning: ACLs are disabled on the server: everybody may do everything there\n"
+	const warning = "warning: ACLs are disabled on the server: every request is allowed there\n"
 	for _, args := range []string{
 		"can acl write", "can -engine both acl write", "can -engine server acl write", "can -accessor " + opsAccessor + " acl write", "can -login m acl write", "can -token-file @ops.token acl write",
 	} {
-		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args}, reply{"allow    acl write  ACLs are disabled on the server: everybody may do everything\n", warning, 0})
+		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args}, reply{"allow    acl write  ACLs are disabled on the server: every request is allowed\n", warning, 0})
 	}
 	for args, message := range map[string]string{"rules": "the token: ", "lint": "export policies: ", "export": "export policies: "} {
 		w.want(t, asked{address: open.HTTPAddr, token: opsSecret, args: args}, reply{"", "consul-ecs acl: " + message + "ACLs are disabled on the server\n", 3})

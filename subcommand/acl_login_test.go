@@ -67,7 +67,7 @@ func aclJWT(t *testing.T, w *aclWorld) {
 	}
 	got := w.ask(t, asked{token: w.Token, args: "lint"})
 	for _, want := range []string{
-		` of people: selector: "value.teem == \"x\"": value.teem is never there, since the auth method does not read it`, ` of people: dangling: role "gone" does not exist: nobody gets it`,
+		` of people: selector: "value.teem == \"x\"": value.teem is never there, since the auth method does not read it`, ` of people: dangling: role "gone" does not exist: no login gets it`,
 	} {
 		if !strings.Contains(got.out, want) {
 			t.Errorf("lint does not say %s:\n%s", want, got.out)

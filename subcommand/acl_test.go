@@ -184,7 +184,7 @@ func aclSubjects(t *testing.T, w *aclWorld) {
 			"deny     acl read     " + byNoRule + "\nallow    node:n read  by node_prefix \"\" = read, token 0b0b0b01… → service identity \"web\"\n", "", 2}},
 		{asked{token: admin, args: "can operator write"}, reply{out: "allow    operator write  by operator = write, token ADMIN → policy \"global-management\" line 16\n"}},
 		// Nobody's token is the anonymous one, and is said to be.
-		{asked{args: "can service:web read"}, reply{"deny     service:web read  " + byNoRule + "\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of whoever shows no token\n", 2}},
+		{asked{args: "can service:web read"}, reply{"deny     service:web read  " + byNoRule + "\n", "note: CONSUL_HTTP_TOKEN is not set: these are the rights of requests without a token\n", 2}},
 		{asked{token: admin, args: "can -accessor 00000000-0000-0000-0000-000000000002 service:web read"}, reply{"deny     service:web read  " + byNoRule + "\n", "", 2}},
 	} {
 		got := w.ask(t, c.a)

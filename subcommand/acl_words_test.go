@@ -160,7 +160,7 @@ func aclExports(t *testing.T, w *aclWorld) {
 	w.file(t, "eu.json", `{"version":1,"datacenter":"dc2","policies":[{"id":"p","name":"eu","rules":"acl = \"read\"","datacenters":["dc2"]}],"tokens":[{"accessor":"`+opsAccessor+`","policies":[{"id":"p"}]}]}`)
 	w.want(t, asked{address: nowhere, args: "can -from @eu.json -accessor " + opsAccessor + " acl read"}, reply{"allow    acl read  by acl = read, token 0b0b0b01… → policy \"eu\" line 1\n", "", 0})
 	w.want(t, asked{address: nowhere, args: "explain -from @eu.json -datacenter dc1 -accessor " + opsAccessor + " acl read"}, reply{`acl read  UNKNOWN
-  because no rule applies, and the default policy is not known: a token with acl:read is told
+  because no rule applies, and the default policy is not known: a token with acl:read can read it
   note    token 0b0b0b01… → policy "eu": it counts in dc2 only, and this is dc1
   to allow
           add     acl = "read"

@@ -260,7 +260,7 @@ func partitionOf(cfg *config.Config) string {
 	return ""
 }
 
-// splitJoin splits at commas; what has commas of its own needs the flag.
+// splitJoin splits at commas; a value with commas needs the flag.
 func splitJoin(s string) []string {
 	var addresses []string
 	for _, a := range strings.Split(s, ",") {

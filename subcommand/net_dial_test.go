@@ -14,7 +14,7 @@ func TestNetDial(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { l.Close() })
-	nobody := testkit.Nobody(t)
+	nobody := testkit.ClosedAddress(t)
 	for _, c := range []struct {
 		name string
 		args []string

@@ -2,7 +2,7 @@
 // must: nothing sent to us is lost, nothing the child leaves behind stays.
 //
 // Flow: 1. Subscribe queues signals before anything else happens; 2. Start
-// forks the child into a process group of its own; 3. one loop waits for the
+// forks the child into its own process group; 3. one loop waits for the
 // child and reaps every other process that was handed to us; 4. when the child
 // has ended, its group and all adopted descendants are killed; 5. Wait gives
 // the exit code.

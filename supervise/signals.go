@@ -72,7 +72,7 @@ func (s *Signals) pump() {
 }
 
 // enqueue adds sig, unless it is not for the child or only repeats, in a queue
-// that nobody empties, what is waiting already.
+// that is not emptied, what is waiting already.
 func enqueue(queue []os.Signal, sig os.Signal) []os.Signal {
 	if ownSignal(sig) || (len(queue) >= mergeFrom && slices.Contains(queue, sig)) {
 		return queue

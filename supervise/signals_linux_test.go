@@ -36,7 +36,7 @@ func TestDistinctSignalsSentTogetherAllArrive(t *testing.T) {
 	}
 }
 
-// A queue that nobody empties must still take a new kind of signal.
+// A queue that is not emptied must still take a new kind of signal.
 func TestABusyReceiverLosesNoKind(t *testing.T) {
 	t.Parallel()
 	p := testkit.StartProcess(t, testkit.ProcessOptions{}, testkit.SelfArgs("deaf")...)

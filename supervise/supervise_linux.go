@@ -21,7 +21,7 @@ const (
 	// SIGKILL for so long hangs in the kernel; waiting on would not end it.
 	sweepLimit = 2 * time.Second
 	sweepPause = 2 * time.Millisecond
-	// lostCode is the exit code when somebody else reaped the child.
+	// lostCode is the exit code when another process reaped the child.
 	lostCode = 3
 	// lastSignal is the highest signal number on Linux.
 	lastSignal = 64
@@ -34,14 +34,14 @@ type Process struct {
 	done chan struct{}
 
 	// mu is held while children are reaped: as long as the child is not
-	// reaped, its number belongs to nobody else, so no signal can hit a
+	// reaped, its number belongs to no other process, so no signal can hit a
 	// stranger.
 	mu     sync.Mutex
 	reaped bool
 	code   int
 }
 
-// Start runs the command in a process group of its own. The kernel kills the
+// Start runs the command in its own process group. The kernel kills the
 // child when this program dies without having ended it. The error of a program
 // that cannot be started names it and says what to check. One child at a time:
 // the wait loop takes every child of this program.

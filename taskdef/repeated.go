@@ -7,7 +7,7 @@ import (
 )
 
 // repeatedKeys warns about keys that an object has twice: only the last one
-// counts, for the AWS tools as for us, and nobody means that. The document is
+// counts, for the AWS tools as for us, which is never meant. The document is
 // known to be JSON.
 func repeatedKeys(doc []byte) []Warning {
 	dec := json.NewDecoder(bytes.NewReader(doc))

@@ -160,7 +160,7 @@ ensure_aws() {
 }
 
 # ensure_uidmap: newuidmap and newgidmap, with which localecs gives containers
-# users of their own for somebody who is not root. They are of use only where
+# users of their own for users other than root. They are of use only where
 # root has put them, with the set-uid bit.
 ensure_uidmap() {
   [ -x "$bin/newuidmap" ] && [ -x "$bin/newgidmap" ] && return
@@ -317,7 +317,7 @@ if command -v flock >/dev/null; then
 fi
 if [ $# -eq 0 ]; then
   set -- consul envoy staticcheck scalibr
-  # Not everybody can install these, and few tests want them.
+  # Not every user can install these, and few tests want them.
   (ensure_aws) || say "going on without AWS's command line"
   (ensure_uidmap) || say "going on without uidmap"
   (ensure_dockerd) || say "going on without a Docker engine"

@@ -6,7 +6,7 @@ time=${1:-20s}
 grep -rlE '^func Fuzz' --include='*_test.go' . | while read -r file; do
   for target in $(sed -nE 's/^func (Fuzz[A-Za-z0-9]+)\(.*/\1/p' "$file"); do
     echo "==> $(dirname "$file") $target"
-    # In its directory: tools/aclcompare is a module of its own.
+    # In its directory: tools/aclcompare is its own module.
     go test -C "$(dirname "$file")" -run '^$' -fuzz "^$target\$" -fuzztime "$time" .
   done
 done

@@ -59,7 +59,7 @@ func IsTaskID(text string) bool {
 	return true
 }
 
-// lastPart is what follows an ARN's last slash, in memory of its own.
+// lastPart is what follows an ARN's last slash, in its own memory.
 func lastPart(arn string) string {
 	return strings.Clone(arn[strings.LastIndexByte(arn, '/')+1:])
 }

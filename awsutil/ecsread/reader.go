@@ -82,7 +82,7 @@ func (c Counts) Sub(earlier Counts) Counts {
 func (r *Reader) Counts() Counts { return r.meter.counts() }
 
 // List calls each with the ID of every task of the cluster that has the desired
-// status. An error means that the list is not whole, whatever each was told.
+// status. An error means that the list is not whole, whatever each callback got.
 func (r *Reader) List(ctx context.Context, cluster, desiredStatus string, each func(id string)) error {
 	in := &ecs.ListTasksInput{
 		Cluster: aws.String(cluster), DesiredStatus: types.DesiredStatus(desiredStatus), MaxResults: aws.Int32(pageSize),
@@ -145,7 +145,7 @@ type Task struct {
 	// StoppedAt is zero until the task has stopped; StopCode says why it did.
 	StoppedAt time.Time
 	StopCode  string
-	// Tags are the task's; ECS takes them away when somebody stops it.
+	// Tags are the task's; ECS takes them away when it is stopped.
 	Tags map[string]string
 }
 

@@ -7,6 +7,6 @@
 // the resolver's: dangling, unreadable, not found, disabled.
 //
 // Owns: what has been read, for as long as one command runs.
-// Never does: write, or retry: whoever asks is a person.
+// Never does: write, or retry: the caller is a user.
 // Start reading at: Reader.
 package aclread

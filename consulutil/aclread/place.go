@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 )
 
-// Datacenter is the one that answers. Everybody is told.
+// Datacenter is the one that answers. Every token may read it.
 func (r *Reader) Datacenter(ctx context.Context) (string, error) {
 	options := r.options(ctx)
 	options.Datacenter = "" // each knows all of them

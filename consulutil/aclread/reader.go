@@ -16,7 +16,7 @@ import (
 // ErrReader means that the server does not know the token that reads.
 var ErrReader = errors.New("the token of CONSUL_HTTP_TOKEN, which reads, is unknown to the server (wrong, deleted or expired)")
 
-// anonymous is the secret of the token of whoever shows none. With it that token
+// anonymous is the secret of the token of requests without one. With it that token
 // may see what it links to.
 const anonymous = "anonymous"
 
@@ -27,7 +27,7 @@ type Reader struct {
 	policies   memory[aclrules.Policy]
 	roles      memory[aclrules.Role]
 	templates  *got[map[string]string]
-	// byDefault is the default policy, as far as it was told. foreign is whether
+	// byDefault is the default policy, as far as it is known. foreign is whether
 	// another datacenter than the asked server's answers.
 	byDefault string
 	foreign   bool

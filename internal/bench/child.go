@@ -74,7 +74,7 @@ func (c *child) read(r io.ReadCloser) {
 	for scan := bufio.NewScanner(r); scan.Scan(); {
 		select {
 		case c.lines <- line{scan.Text(), time.Now()}:
-		default: // nobody listens to so many
+		default: // the buffer is full
 		}
 	}
 }

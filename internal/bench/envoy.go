@@ -63,7 +63,7 @@ func (s *stage) wrap(t *task, admin string, hold time.Duration) (*child, error) 
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.start([]string{tmds.EnvVar + "=" + t.uri}, s.program, "envoy-entrypoint", "--",
+	c, err := s.start([]string{tmds.EnvVar + "=" + t.uri}, s.program, "envoy-entrypoint", "-start-timeout=0", "--",
 		self, envoyRole, hold.String(), "--config-path", path)
 	if err != nil {
 		return nil, err

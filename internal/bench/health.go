@@ -92,7 +92,7 @@ func (s *stage) follows(c *consul, check string, healthy bool, since time.Time) 
 	return at.Sub(since), err
 }
 
-// writeDirectly is the least a change can take: one write that somebody knows
+// writeDirectly is the least a change can take: one write known
 // to be due.
 func (s *stage) writeDirectly(c *consul, healthy bool) (time.Duration, error) {
 	const id = "bench-floor"

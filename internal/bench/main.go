@@ -26,7 +26,7 @@ const (
 // figureLimit bounds one figure, so that a hanging program ends the run.
 const figureLimit = 10 * time.Minute
 
-// figure is one group of measurements with a setup of its own.
+// figure is one group of measurements with its own setup.
 type figure struct {
 	name, about string
 	run         func(*stage) ([]row, error)

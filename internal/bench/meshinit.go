@@ -112,7 +112,7 @@ func (s *stage) startOnce(c *consul, aws *cloud) (started, error) {
 	r.requests = len(consulRequests)
 	r.waited = busy(append(append(consulRequests, t.reads.take()...), aws.take()...))
 
-	// The peer, which version 0.6 ran as a part of its own work.
+	// The peer, which version 0.6 ran as a part of its work.
 	total, err := s.time([]string{"CONSUL_HTTP_TOKEN=" + c.Token}, testkit.Binary("consul"), "connect", "envoy", "-bootstrap",
 		"-proxy-id", t.proxyID(), "-http-addr", c.address, "-grpc-addr", c.GRPCAddr)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Where our tasks run. Nobody looks it up.
+// Where our tasks run. It is never looked up.
 const (
 	region     = "us-west-2"
 	account    = "111122223333"

@@ -15,7 +15,7 @@ import (
 // the 0.10 modules.
 const uid = 5996
 
-// The names of the image's two users, for whoever writes "user" by name. The
+// The names of the image's two users, for users who write "user" by name. The
 // home is where the user can write.
 const (
 	passwd = "root:x:0:0:root:/:/sbin/nologin\nconsul-ecs:x:5996:5996:consul-ecs:/consul:/sbin/nologin\n"

@@ -284,7 +284,7 @@ func (c *Consul) Stop() {
 }
 
 // FreePorts returns n distinct TCP ports that were free on loopback just now. They
-// are below those that systems give to whoever asks for any, and random: nobody gets
+// are below those that systems give to processes that ask for any, and random: no other process gets
 // one before the caller listens there, other tests that run meanwhile included.
 func FreePorts(n int) ([]int, error) {
 	const lowest, end = 10_000, 32_768
@@ -306,8 +306,8 @@ func FreePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// Nobody is an address that nobody listens at.
-func Nobody(t testing.TB) string {
+// ClosedAddress is a loopback address that refuses connections.
+func ClosedAddress(t testing.TB) string {
 	t.Helper()
 	ports, err := FreePorts(1)
 	if err != nil {

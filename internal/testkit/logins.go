@@ -17,7 +17,7 @@ import (
 )
 
 // Logins make ACL tokens as a login does, with a description of meta: many in a
-// short time, since the auth methods behind them ask nobody.
+// short time, since the auth methods behind them call no server.
 type Logins struct {
 	consul *Consul
 	bearer string

@@ -47,7 +47,7 @@ func AsUser(t testing.TB, subIDs string, args ...string) []string {
 	return SelfArgs(UserRole, append([]string{etc}, args...)...)
 }
 
-// PublicDir is a temporary directory that everybody may look into, unlike
+// PublicDir is a temporary directory that every user may read, unlike
 // that of testing.T.
 func PublicDir(t testing.TB) string {
 	t.Helper()
@@ -66,7 +66,7 @@ func PublicDir(t testing.TB) string {
 	return dir
 }
 
-// PublicCopy copies a program to where everybody may execute it, with its
+// PublicCopy copies a program to where every user may execute it, with its
 // set-uid bit.
 func PublicCopy(t testing.TB, dir, program string) string {
 	t.Helper()

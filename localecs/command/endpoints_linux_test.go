@@ -47,7 +47,7 @@ func TestEndpoints(t *testing.T) {
 	holder := e.Run(t, append(labels, "--network", network, image, "/hello", "api", "0.0.0.0:80")...)
 	app := e.Run(t, append(labels, "--label", "com.meshtask.localecs.container=app", "--network=container:"+holder, image, "/hello", "api", "0.0.0.0:81")...)
 
-	dir, tasks, aws := t.TempDir(), testkit.Nobody(t), testkit.Nobody(t)
+	dir, tasks, aws := t.TempDir(), testkit.ClosedAddress(t), testkit.ClosedAddress(t)
 	for name, text := range map[string]string{"web.json": webDefinition, "scenario.yaml": setting} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

@@ -61,8 +61,8 @@ func TestNoSuch(t *testing.T) {
 	t.Parallel()
 	for want, known := range map[string][]string{
 		"no task web; there are none yet": nil,
-		"no task web; did you mean wbe?":    {"api", "wbe"},
-		"no task web; want one of a1, a2":      {"a2", "a1", "a2"},
+		"no task web; did you mean wbe?":  {"api", "wbe"},
+		"no task web; want one of a1, a2": {"a2", "a1", "a2"},
 		"no task web; want one of 01x, 02x, 03x, 04x, 05x, 06x, 07x, 08x, 09x, 10x, 11x, 12x, ...": {"01x", "02x", "03x", "04x", "05x", "06x", "07x", "08x", "09x", "10x", "11x", "12x", "13x"},
 	} {
 		if got := control.NoSuch("task", "web", known).Error(); got != want {

@@ -1,5 +1,5 @@
 // Package aclcompare holds our ACL rules against those of Consul's server, side
-// by side: the same answers, and at least as fast. It is a module of its own:
+// by side: the same answers, and at least as fast. It is its own module:
 // the server's package is for tests only, and no part of the product.
 //
 // Flow: compare_test.go compares answers, bench_test.go times; `make test` runs

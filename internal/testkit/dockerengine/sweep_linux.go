@@ -79,7 +79,7 @@ func removeGroup(path string) error {
 	})
 	for _, group := range slices.Backward(groups) {
 		if err := os.Remove(group); err != nil && !os.IsNotExist(err) {
-			return err // somebody else's test may be removing it, too
+			return err // another test may be removing it, too
 		}
 	}
 	return nil
