@@ -26,12 +26,22 @@ type Registrar interface {
 	// Proxy returns the registered proxy with Consul's mesh-wide defaults
 	// merged in, for the bootstrap.
 	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
+	Checks
+}
+
+// Checks is the part of a Registrar that changes what Consul makes of the health of
+// a registered workload.
+type Checks interface {
 	// EnsureCheck creates or renews the check and its TTL and sets its status,
 	// registering the workload again if Consul has lost it.
 	EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
 	// SetStatus sets the check's status and restarts its TTL. The error's
 	// class is Gone when Consul does not know the check.
 	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
+	// SetMaintenance makes the proxy, or the gateway, critical for that reason
+	// whatever its checks report, and ends that when the reason is empty. The
+	// error's class is Gone when Consul does not know the proxy.
+	SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error
 }
 
 // Factory returns a generation's registrar that works through the client of the

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -69,6 +70,7 @@ func Run(t *testing.T, s Subject, prefix string) {
 		"ensure sets the status of old ones": ensureSetsStatus,
 		"unregistered proxy is gone":         unknownProxyIsGone,
 		"deregistering removes all, twice":   deregisterRemoves,
+		"maintenance is critical and ends":   maintenance,
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := prefix + "-" + strings.ReplaceAll(name, " ", "-")
@@ -78,6 +80,9 @@ func Run(t *testing.T, s Subject, prefix string) {
 	t.Run("gateway deregistered", func(t *testing.T) {
 		w := Gateway(t, "gateway", prefix+"-gateway-deregistered")
 		deregisterRemoves(t, s, w)
+	})
+	t.Run("gateway in maintenance", func(t *testing.T) {
+		maintenance(t, s, Gateway(t, "gateway", prefix+"-gateway-in-maintenance"))
 	})
 	t.Run("gateway", func(t *testing.T) { gateway(t, s, Gateway(t, "gateway", prefix+"-gateway")) })
 }
@@ -179,6 +184,38 @@ func ensureSetsStatus(t *testing.T, s Subject, w workload.Workload) {
 			t.Fatal(err)
 		}
 		wantCheck(t, s, w.SyncChecks[0].ID, status, status)
+	}
+}
+
+func maintenance(t *testing.T, s Subject, w workload.Workload) {
+	set := func(reason string) error {
+		return s.Registrar.SetMaintenance(context.Background(), s.Token, w, reason)
+	}
+	wantGone(t, set("stopping"))
+	wantGone(t, set(""))
+	register(t, s, w)
+	id := api.ServiceMaintPrefix + w.Proxy.ID
+	for range 2 {
+		for range 2 { // every call is safe to repeat
+			if err := set("stopping"); err != nil {
+				t.Fatal(err)
+			}
+			if status, _, ok := s.Check(t, id); !ok || status != api.HealthCritical {
+				t.Errorf("check %s is %q (exists %v) in maintenance", id, status, ok)
+			}
+		}
+		register(t, s, w)
+		if _, _, ok := s.Check(t, id); !ok {
+			t.Error("a registration ended the maintenance")
+		}
+		for range 2 {
+			if err := set(""); err != nil {
+				t.Fatal(err)
+			}
+			if status, _, ok := s.Check(t, id); ok {
+				t.Errorf("check %s is %q after maintenance", id, status)
+			}
+		}
 	}
 }
 
