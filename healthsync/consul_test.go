@@ -68,13 +68,18 @@ type task struct {
 // does, through address, the agent's.
 func newTask(t *testing.T, c *testkit.Consul, address, name string, containers ...string) *task {
 	t.Helper()
-	c.Require(t)
-	k := &task{t: t, result: make(chan error, 1), cfg: &config.Config{
-		BootstrapDir:         t.TempDir(),
+	return newTaskOf(t, c, address, &config.Config{
 		HealthSyncContainers: containers,
 		Service:              &config.Service{Name: name, Port: 8080},
 		Proxy:                &config.Proxy{PublicListenerPort: 20000},
-	}}
+	})
+}
+
+func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Config) *task {
+	t.Helper()
+	c.Require(t)
+	cfg.BootstrapDir = t.TempDir()
+	k := &task{t: t, result: make(chan error, 1), cfg: cfg}
 	k.management = client(t, consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
 	agent := client(t, consulutil.Options{Address: address})
 	registrars, err := registrar.New(k.cfg)

@@ -23,10 +23,12 @@ const (
 	// unknownTaskLimit bounds the attempt to learn, after SIGTERM, which
 	// checks there are.
 	unknownTaskLimit = 5 * time.Second
+	// gatewayEnd is what a gateway's Envoy has to end after the wait for its callers.
+	gatewayEnd = time.Second
 )
 
-// drain takes the task out of traffic: critical for all checks, then the
-// logouts, inside the stop timeout. It knows no other status than critical, and
+// drain takes the task out of traffic: critical for all checks or for the gateway,
+// then the logouts, inside the stop timeout. It knows no other status than critical, and
 // nothing runs after it.
 func (s *syncer) drain(ended context.Context) error {
 	start, budget := time.Now(), workload.NewStopBudget(s.stop)
@@ -37,12 +39,17 @@ func (s *syncer) drain(ended context.Context) error {
 		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)
-	s.awaitApplications(ctx, budget.ServiceLogout-time.Since(start))
+	limit := budget.ServiceLogout
+	if s.cfg.Gateway != nil {
+		limit = min(limit, budget.MaxDelay+gatewayEnd)
+	}
+	s.awaitApplications(ctx, limit-time.Since(start))
 	s.logOutAll(ctx)
 	return err
 }
 
-// latchCritical writes critical for every check, all at once, within limit.
+// latchCritical writes critical for every check, or for the gateway, all at once,
+// within limit.
 func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	if !s.wanted() {
 		return nil
@@ -56,14 +63,15 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	}
 	if !s.known {
 		if err := s.learn(ctx, unknownTaskLimit); err != nil {
-			return fmt.Errorf("stopped before the checks were known; they end with their ttl: %w", err)
+			return fmt.Errorf("stopped before the task's services were known, which may still be passing: %w", err)
 		}
 	}
-	errs := make([]error, len(s.w.SyncChecks))
-	gone := make([]bool, len(s.w.SyncChecks))
+	writes := s.criticalWrites()
+	errs := make([]error, len(writes))
+	gone := make([]bool, len(writes))
 	var wg sync.WaitGroup
-	for i, check := range s.w.SyncChecks {
-		wg.Go(func() { gone[i], errs[i] = s.writeCritical(ctx, check) })
+	for i, write := range writes {
+		wg.Go(func() { gone[i], errs[i] = write.settled(ctx) })
 	}
 	wg.Wait()
 	err := errors.Join(errs...)
@@ -95,34 +103,49 @@ func (s *syncer) deregister(ctx context.Context) error {
 	return nil
 }
 
-// writeCritical writes one check with retries. gone reports that there is no
-// agent any more.
-func (s *syncer) writeCritical(ctx context.Context, check workload.SyncCheck) (gone bool, err error) {
-	attempt := &criticalWrite{syncer: s, change: change{check: check, seen: stopping}}
-	unsettled := time.Now().Before(s.unsettled[check.ID])
-	if err = attempt.untilDone(ctx); err == nil && unsettled && !attempt.gone {
-		select {
-		case <-time.After(settle):
-			err = attempt.untilDone(ctx)
-		case <-ctx.Done():
-		}
+// criticalWrites are one for each check, or a gateway's only one.
+func (s *syncer) criticalWrites() []*criticalWrite {
+	if s.cfg.Gateway != nil {
+		return []*criticalWrite{{syncer: s, id: s.w.ID, put: func(ctx context.Context) error {
+			return s.setMaintenance(ctx, "task is stopping")
+		}}}
 	}
-	if err != nil {
-		return false, fmt.Errorf("write critical for check %q: %w", check.ID, err)
+	var writes []*criticalWrite
+	for _, check := range s.w.SyncChecks {
+		writes = append(writes, &criticalWrite{syncer: s, id: check.ID, put: func(ctx context.Context) error {
+			return s.write(ctx, change{check: check, seen: stopping})
+		}})
 	}
-	return attempt.gone, nil
+	return writes
 }
 
-// criticalWrite is the last write of one check.
+// criticalWrite is the last write of one check or of a gateway.
 type criticalWrite struct {
 	*syncer
-	change  change
+	id      string // of the check or the gateway
+	put     func(context.Context) error
 	refused time.Time // since when the agent refuses connections
 	gone    bool
 }
 
+// settled writes with retries. gone reports that there is no agent any more.
+func (w *criticalWrite) settled(ctx context.Context) (gone bool, err error) {
+	unsettled := time.Now().Before(w.unsettled[w.id])
+	if err = w.untilDone(ctx); err == nil && unsettled && !w.gone {
+		select {
+		case <-time.After(settle):
+			err = w.untilDone(ctx)
+		case <-ctx.Done():
+		}
+	}
+	if err != nil {
+		return false, fmt.Errorf("write critical for %q: %w", w.id, err)
+	}
+	return w.gone, nil
+}
+
 func (w *criticalWrite) untilDone(ctx context.Context) error {
-	log := w.Log.With(logkey.CheckID, w.change.check.ID)
+	log := w.Log.With(logkey.CheckID, w.id)
 	err := retry.Do(ctx, retry.LocalAgent(), log, "write critical", w.classify, w.once)
 	if w.gone = errors.Is(err, errAgentGone); w.gone {
 		return nil
@@ -152,7 +175,7 @@ func refusal(err error) error {
 }
 
 func (w *criticalWrite) once(ctx context.Context) error {
-	err := w.write(ctx, w.change)
+	err := w.put(ctx)
 	switch {
 	case err == nil:
 		return nil

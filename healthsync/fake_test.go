@@ -62,7 +62,8 @@ type ttlCheck struct {
 type agent struct {
 	mu     sync.Mutex
 	start  time.Time
-	lost   bool // no check can be registered
+	lost   bool   // no check can be registered
+	reason string // of a gateway's maintenance
 	checks map[string]*ttlCheck
 	ops    []op
 	// token is the only one that is accepted; empty accepts all.
@@ -130,6 +131,20 @@ func (a *agent) SetStatus(ctx context.Context, token string, _ workload.Workload
 			return errGone
 		}
 		check.status, check.output, check.at = status, output, time.Now()
+		return nil
+	})
+}
+
+func (a *agent) SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error {
+	status := "critical"
+	if reason == "" {
+		status = "serving"
+	}
+	return a.write(ctx, token, "maintain", w.ID, status, func() error {
+		if a.lost {
+			return errGone
+		}
+		a.reason = reason
 		return nil
 	})
 }

@@ -36,13 +36,15 @@ type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }
 
-// Checks writes to Consul; registrar.Registrar has both. EnsureCheck registers
+// Checks writes to Consul; registrar.Registrar has all of it. EnsureCheck registers
 // the check, or corrects its TTL, and leaves it with the given status; it
 // registers the workload again if Consul has lost it. SetStatus writes the
-// status of an existing check and starts its TTL anew.
+// status of an existing check and starts its TTL anew. SetMaintenance makes a
+// gateway critical for that reason; without a reason it ends that.
 type Checks interface {
 	EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
 	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
+	SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error
 }
 
 // Options say what to synchronise.
@@ -123,8 +125,9 @@ type syncer struct {
 	// first is that answer, for the pass at start.
 	first workload.Task
 
-	// last, failing and unsettled are by check ID. unsettled says until when
-	// the agent may yet apply a passing write that got no answer.
+	// last, failing and unsettled are by check ID, unsettled also by the service ID
+	// of a gateway. It is until when the agent may yet apply a write that puts the
+	// task into traffic and got no answer.
 	last      map[string]written
 	failing   map[string]retry.Class
 	unsettled map[string]time.Time
@@ -136,12 +139,13 @@ type syncer struct {
 	clientEnded bool
 }
 
-// wanted reports whether the configuration asks for checks at all.
+// wanted reports whether there is a status to write at all. A gateway has no checks,
+// but becomes critical at the end.
 func (s *syncer) wanted() bool {
-	return len(s.cfg.HealthSyncContainers) > 0 && s.cfg.Gateway == nil
+	return len(s.cfg.HealthSyncContainers) > 0 || s.cfg.Gateway != nil
 }
 
-// start gets the token and, if there are checks to feed, the workload.
+// start gets the token and, if there is a status to write, the workload.
 func (s *syncer) start(ctx context.Context) error {
 	if err := s.waitForToken(ctx); err != nil {
 		return err
@@ -150,7 +154,15 @@ func (s *syncer) start(ctx context.Context) error {
 		s.Log.Info("no containers to synchronise, waiting for the end of the task")
 		return nil
 	}
-	return s.learn(ctx, retry.StartLimit)
+	if s.cfg.Gateway == nil {
+		return s.learn(ctx, retry.StartLimit)
+	}
+	// No limit: a gateway serves without this, and must not end for want of it.
+	if err := s.learn(ctx, 0); err != nil {
+		return err
+	}
+	s.endMaintenance(ctx)
+	return nil
 }
 
 // learn reads the metadata until an answer makes a workload.

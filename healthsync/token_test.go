@@ -72,7 +72,6 @@ func TestNothingToSynchroniseIdles(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*config.Config){
 		"no containers": func(c *config.Config) { c.HealthSyncContainers = nil },
-		"gateway":       func(c *config.Config) { c.Gateway = &config.Gateway{Kind: "mesh-gateway"} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

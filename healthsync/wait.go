@@ -13,9 +13,9 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// awaitApplications keeps the service token for the applications' last
-// requests, at most for limit: Envoy hears of changes upstream by it. That
-// needs an agent that outlives them, which only client-entrypoint promises.
+// awaitApplications keeps the service token for the last requests of the applications,
+// or of a gateway's callers, at most for limit: Envoy receives changes upstream by it.
+// That needs an agent that outlives them, which only client-entrypoint promises.
 func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	if limit <= 0 || !s.cfg.ConsulLogin.Enabled || !s.reloadToken() || !s.agentStays() {
 		return
@@ -28,7 +28,11 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 		if !s.agentStays() {
 			return nil
 		}
-		return t.Applications(s.ignore)
+		users := t.Applications(s.ignore)
+		if s.cfg.Gateway != nil {
+			users = append(users, t.Proxies()...)
+		}
+		return users
 	})
 	if err != nil {
 		s.Log.Warn("applications are not known to have stopped, logging out all the same", logkey.Container, running, logkey.Elapsed, limit)

@@ -80,12 +80,13 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	return found
 }
 
-// Proxied reports whether a proxy of the task runs, through which callers may come.
-func (t Task) Proxied() bool {
-	return slices.ContainsFunc(t.Containers, func(c Container) bool {
-		return (c.Name == ContainerSidecarProxy || c.Name == ContainerDataplane) && !c.Stopped()
-	})
+// Proxies are the containers through which callers come.
+func (t Task) Proxies() []Container {
+	return t.defined(func(name string) bool { return name == ContainerSidecarProxy || name == ContainerDataplane })
 }
+
+// Proxied reports whether a proxy of the task runs.
+func (t Task) Proxied() bool { return len(Running(t.Proxies())) > 0 }
 
 // Lists reports whether the task has a container of that name.
 func (t Task) Lists(name string) bool {

@@ -1,0 +1,152 @@
+package healthsync
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const gatewayID = "web-0f9de17a"
+
+// inGateway runs a test of a gateway's health-sync with login, whose agent stays.
+func inGateway(t *testing.T, test func(*rig)) {
+	t.Helper()
+	inBubble(t, nil, func(r *rig) {
+		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web"}
+		r.login("service-secret", "client-secret")
+		r.file(workload.FileClientTokenOwner, "x")
+		r.metadata.set(map[string]string{"sidecar-proxy": ""}, nil)
+		test(r)
+	})
+}
+
+// TestGatewayIsCriticalAtTheEnd: it serves from the start, also after an earlier run of
+// the container, and its token outlives its proxy.
+func TestGatewayIsCriticalAtTheEnd(t *testing.T) {
+	t.Parallel()
+	inGateway(t, func(r *rig) {
+		r.agent.reason = "an earlier run was stopped"
+		r.run()
+		r.pass(time.Hour)
+		if r.agent.reason != "" {
+			t.Errorf("in maintenance while it serves: %s", r.agent.reason)
+		}
+		r.wantOps(op{0, "maintain", gatewayID, "serving"})
+		time.AfterFunc(2*sec, func() { r.metadata.stop("sidecar-proxy") })
+		took, err := r.term()
+		if err != nil || took < 2*sec || took > 3*sec {
+			t.Errorf("took %s, %v; want the proxy's 2 s", took, err)
+		}
+		if r.agent.reason == "" {
+			t.Error("not in maintenance after TERM")
+		}
+		r.wantOps(op{time.Hour, "maintain", gatewayID, "critical"})
+		if d := cmp.Diff([]string{"service-secret"}, r.logout.distinct()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestGatewayWhoseProxyStays: ECS may stop the proxy after health-sync.
+func TestGatewayWhoseProxyStays(t *testing.T) {
+	t.Parallel()
+	inGateway(t, func(r *rig) {
+		r.run()
+		r.pass(sec)
+		if took, err := r.term(); err != nil || took < 5*sec || took > 7*sec {
+			t.Errorf("took %s, %v; want 6 s", took, err)
+		}
+		if d := cmp.Diff([]string{"service-secret"}, r.logout.distinct()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestGatewayServesWithoutMetadata: the end of health-sync may be that of the task.
+func TestGatewayServesWithoutMetadata(t *testing.T) {
+	t.Parallel()
+	inGateway(t, func(r *rig) {
+		r.metadata.set(nil, errors.New("unreachable"))
+		r.run()
+		r.pass(time.Hour)
+		select {
+		case <-r.done:
+			t.Fatalf("ended: %v", r.err)
+		default:
+		}
+		r.wantOps()
+		if _, err := r.term(); cli.ExitCode(err) != 3 {
+			t.Errorf("exit code %d for %v, want 3: it may still be passing", cli.ExitCode(err), err)
+		}
+	})
+}
+
+func TestGatewayOfAFailingAgent(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		start, end error // the agent's answers to the writes, the first ten of the end
+		code       int
+	}{
+		"that restarts":               {errRefused, errRefused, 0},
+		"that lost the gateway":       {errGone, errGone, 0},
+		"that fails":                  {errServer, errServer, 0},
+		"that refuses":                {errDenied, errDenied, 3},
+		"that cannot end maintenance": {errDenied, nil, 0},
+		"that does not answer":        {errHang, nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inGateway(t, func(r *rig) {
+				failures := 0
+				r.agent.setAnswer(func(o op) error {
+					if o.Status == "serving" {
+						return tt.start
+					}
+					if failures++; failures > 10 {
+						return nil
+					}
+					return tt.end
+				})
+				r.run()
+				r.pass(time.Minute)
+				r.metadata.stop("sidecar-proxy")
+				if _, err := r.term(); cli.ExitCode(err) != tt.code {
+					t.Errorf("exit code %d for %v, want %d", cli.ExitCode(err), err, tt.code)
+				}
+				if critical := r.agent.reason != ""; critical != (tt.end != errGone && tt.code == 0) {
+					t.Errorf("in maintenance: %t", critical)
+				}
+			})
+		})
+	}
+}
+
+// TestLateAnswerAtStartDoesNotEndTheMaintenance: the agent may apply the two writes in
+// either order.
+func TestLateAnswerAtStartDoesNotEndTheMaintenance(t *testing.T) {
+	t.Parallel()
+	inGateway(t, func(r *rig) {
+		r.agent.late = 500 * time.Millisecond
+		r.agent.setAnswer(func(o op) error {
+			if o.Status == "serving" {
+				return errHang
+			}
+			return nil
+		})
+		r.run()
+		r.pass(sec)
+		r.metadata.stop("sidecar-proxy")
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+		r.pass(time.Minute)
+		if r.agent.reason == "" {
+			t.Error("a write of the start ended the maintenance")
+		}
+	})
+}
