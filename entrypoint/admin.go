@@ -11,6 +11,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/bootstrap"
 )
 
 // drainPath makes Envoy ask the peers of its inbound connections to go away
@@ -19,22 +21,31 @@ import (
 // close after Envoy's --drain-time-s, while the application may still drain.
 const drainPath = "/drain_listeners?inboundonly&graceful&skip_exit"
 
-// AdminAddress finds Envoy's admin address (host:port): it reads the bootstrap
-// file that the command line names with -c or --config-path.
-func AdminAddress(args []string) (string, error) {
+// Proxy is what a bootstrap shows of its Envoy.
+type Proxy struct {
+	// Admin is the admin address, host:port.
+	Admin string
+	// Gateway reports whether callers come for the sake of Envoy itself, and not of an
+	// application.
+	Gateway bool
+}
+
+// ReadBootstrap reads the bootstrap file that the command line names with -c or
+// --config-path.
+func ReadBootstrap(args []string) (Proxy, error) {
 	path, ok := ConfigPath(args)
 	if !ok {
-		return "", errors.New("find envoy's admin address: the command has no --config-path")
+		return Proxy{}, errors.New("find envoy's admin address: the command has no --config-path")
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
-		return "", fmt.Errorf("find envoy's admin address: %w", err)
+		return Proxy{}, fmt.Errorf("find envoy's admin address: %w", err)
 	}
-	address, err := parseAdmin(data)
+	p, err := parseBootstrap(data)
 	if err != nil {
-		return "", fmt.Errorf("find envoy's admin address in %s: %w", path, err)
+		return Proxy{}, fmt.Errorf("find envoy's admin address in %s: %w", path, err)
 	}
-	return address, nil
+	return p, nil
 }
 
 // ConfigPath returns the value of the last -c or --config-path. Envoy itself
@@ -53,9 +64,13 @@ func ConfigPath(args []string) (path string, ok bool) {
 	return path, ok
 }
 
-// parseAdmin reads the admin address from a bootstrap in JSON.
-func parseAdmin(bootstrap []byte) (string, error) {
+// parseBootstrap reads a bootstrap in JSON. A gateway's has the kind where a sidecar's
+// has its service; a service of that name only costs its Envoy the wait for callers.
+func parseBootstrap(text []byte) (Proxy, error) {
 	var doc struct {
+		Node struct {
+			Cluster string `json:"cluster"`
+		} `json:"node"`
 		Admin struct {
 			Address struct {
 				Socket struct {
@@ -65,13 +80,13 @@ func parseAdmin(bootstrap []byte) (string, error) {
 			} `json:"address"`
 		} `json:"admin"`
 	}
-	if err := json.Unmarshal(bootstrap, &doc); err != nil {
-		return "", fmt.Errorf("parse bootstrap: %w", err)
+	if err := json.Unmarshal(text, &doc); err != nil {
+		return Proxy{}, fmt.Errorf("parse bootstrap: %w", err)
 	}
 	socket := doc.Admin.Address.Socket
 	ip := net.ParseIP(socket.Address)
 	if ip == nil || socket.Port == 0 {
-		return "", fmt.Errorf("admin.address.socket_address is %q port %d: want an IP address and a port", socket.Address, socket.Port)
+		return Proxy{}, fmt.Errorf("admin.address.socket_address is %q port %d: want an IP address and a port", socket.Address, socket.Port)
 	}
 	if ip.IsUnspecified() { // bound to every address: take the local one
 		ip = net.IPv6loopback
@@ -79,7 +94,10 @@ func parseAdmin(bootstrap []byte) (string, error) {
 			ip = net.IPv4(127, 0, 0, 1)
 		}
 	}
-	return net.JoinHostPort(ip.String(), strconv.Itoa(int(socket.Port))), nil
+	return Proxy{
+		Admin:   net.JoinHostPort(ip.String(), strconv.Itoa(int(socket.Port))),
+		Gateway: doc.Node.Cluster == bootstrap.MeshGateway,
+	}, nil
 }
 
 // Drainer returns a function that asks the Envoy with that admin address

@@ -39,7 +39,7 @@ func adminJSON(address, port string) string {
 	return `{"admin":{"access_log_path":"/dev/null","address":{"socket_address":{"address":` + address + `,"port_value":` + port + `}}},"node":{}}`
 }
 
-func TestParseAdmin(t *testing.T) {
+func TestParseBootstrap(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, bootstrap, want, wantErr string }{
 		{"loopback", adminJSON(`"127.0.0.1"`, `19000`), "127.0.0.1:19000", ""},
@@ -57,31 +57,31 @@ func TestParseAdmin(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			got, err := parseAdmin([]byte(c.bootstrap))
-			if got != c.want || (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
-				t.Errorf("got %q, %v, want %q, error %q", got, err, c.want, c.wantErr)
+			proxy, err := parseBootstrap([]byte(c.bootstrap))
+			if got := proxy.Admin; got != c.want || proxy.Gateway || (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
+				t.Errorf("got %+v, %v, want %q, error %q", proxy, err, c.want, c.wantErr)
 			}
 		})
 	}
 }
 
-func FuzzParseAdmin(f *testing.F) {
+func FuzzParseBootstrap(f *testing.F) {
 	f.Add([]byte(adminJSON(`"127.0.0.1"`, `19000`)))
 	f.Add([]byte(adminJSON(`"::"`, `1`)))
 	f.Add([]byte(`{}`))
 	f.Fuzz(func(t *testing.T, bootstrap []byte) {
-		address, err := parseAdmin(bootstrap)
+		proxy, err := parseBootstrap(bootstrap)
 		if err != nil {
 			return
 		}
-		host, port, err := net.SplitHostPort(address)
+		host, port, err := net.SplitHostPort(proxy.Admin)
 		if n, perr := strconv.Atoi(port); err != nil || net.ParseIP(host) == nil || perr != nil || n < 1 || n > 65535 {
-			t.Errorf("address %q is not an IP address and a port", address)
+			t.Errorf("address %q is not an IP address and a port", proxy.Admin)
 		}
 	})
 }
 
-func TestAdminAddressSaysWhatIsMissing(t *testing.T) {
+func TestReadBootstrapNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "b.json")
 	for _, c := range []struct {
@@ -95,7 +95,7 @@ func TestAdminAddressSaysWhatIsMissing(t *testing.T) {
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := AdminAddress(c.command); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := ReadBootstrap(c.command); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: error %v, want %q", c.command, err, c.want)
 		}
 	}

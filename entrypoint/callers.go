@@ -23,11 +23,16 @@ const (
 	callersTimeout = time.Second
 )
 
-// callsPath selects the counters that only callers in the mesh can change: TLS
-// handshakes, which Consul's listener for callers alone asks for, and its HTTP
-// requests, HTTP/2 and gRPC included. Probes that connect without a certificate change
-// neither, nor do connections that stay open without a new request.
-const callsPath = `/stats?filter=^(listener\..*\.ssl\.handshake|http\.public_listener\.downstream_rq_total)$`
+// callsPath selects the counters that only callers in the mesh can change. In a
+// sidecar they are TLS handshakes, which Consul's listener for callers alone asks for,
+// and its HTTP requests, HTTP/2 and gRPC included. A mesh gateway passes TLS on: there
+// they are connections less those whose server name leads nowhere, and HTTP requests
+// where it ends TLS for a peer. Probes that connect without a certificate or a server
+// name change none, nor do connections that stay open without a new request.
+const callsPath = `/stats?filter=^(listener\..*\.ssl\.handshake|http\.(public_listener|mesh_gateway_.*)\.downstream_rq_total|tcp\.mesh_gateway_.*\.downstream_cx_(total|no_route))$`
+
+// noRoute ends the name of a counter of connections that are no callers'.
+const noRoute = ".downstream_cx_no_route"
 
 // Calls returns a function that counts what callers have asked the Envoy with that
 // admin address (host:port) for: connections, and requests where Envoy sees them. It
@@ -47,14 +52,17 @@ func Calls(address string) func(context.Context) (uint64, error) {
 	}
 }
 
-// sumStats adds the values of lines such as "name: 1".
+// sumStats adds the values of lines such as "name: 1", and subtracts those of noRoute.
 func sumStats(stats []byte) (sum uint64, err error) {
 	lines := bufio.NewScanner(bytes.NewReader(stats))
 	for lines.Scan() {
-		_, value, _ := strings.Cut(lines.Text(), ": ")
+		name, value, _ := strings.Cut(lines.Text(), ": ")
 		n, err := strconv.ParseUint(value, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("count envoy's callers: %q is no counter", lines.Text())
+		}
+		if strings.HasSuffix(name, noRoute) {
+			n = -n
 		}
 		sum += n
 	}
@@ -65,8 +73,8 @@ func sumStats(stats []byte) (sum uint64, err error) {
 type Callers struct {
 	// Calls is a counter that grows with each connection and request of a caller.
 	Calls func(context.Context) (uint64, error)
-	// Metadata shows whether the task has a proxy; nil when there is none.
-	Metadata Metadata
+	// Proxied reports whether the task has a proxy that runs; nil when it has none.
+	Proxied func(context.Context) bool
 	// MinDelay is how long callers need to learn of a change in Consul.
 	MinDelay time.Duration
 }
@@ -99,7 +107,7 @@ func (c Callers) await(ctx context.Context, log hclog.Logger) error {
 	start := time.Now()
 	calls, err := c.Calls(ctx)
 	if err != nil {
-		if !c.proxied(ctx) {
+		if c.Proxied == nil || !c.Proxied(ctx) {
 			log.Info("the task has no proxy, so there are no callers to wait for")
 			return nil
 		}
@@ -127,12 +135,11 @@ func (c Callers) await(ctx context.Context, log hclog.Logger) error {
 	}
 }
 
-// proxied reports whether the task has a proxy, as far as is known: unreadable
-// metadata proves nothing.
-func (c Callers) proxied(ctx context.Context) bool {
-	if c.Metadata == nil {
-		return false
+// Proxied returns a function that reports whether the task has a proxy that runs, as
+// far as is known: unreadable metadata proves nothing.
+func Proxied(m Metadata) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		task, err := m.Task(ctx)
+		return err != nil || task.Proxied()
 	}
-	task, err := c.Metadata.Task(ctx)
-	return err != nil || task.Proxied()
 }

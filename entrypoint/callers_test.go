@@ -50,7 +50,7 @@ func TestAutomaticDelayEndsWithTheCalls(t *testing.T) {
 		metadata Metadata
 		want     time.Duration // when the application gets TERM
 	}{
-		"nobody calls":                          {every(time.Hour, time.Hour), nil, 1200 * ms},
+		"no caller":                             {every(time.Hour, time.Hour), nil, 1200 * ms},
 		"callers that go at once":               {every(20*ms, 300*ms), nil, 1200 * ms},
 		"callers that go late":                  {every(20*ms, 1500*ms), nil, 2000 * ms},
 		"callers that stay":                     {every(20*ms, time.Hour), nil, 5 * time.Second},
@@ -75,7 +75,10 @@ func TestAutomaticDelayEndsWithTheCalls(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				child := newChild("group terminated")
 				a := App{Child: child, Signals: termAt(0), Delay: 5 * time.Second, Log: hclog.NewNullLogger(),
-					Callers: &Callers{Calls: fakeCalls(tt.calls), Metadata: tt.metadata, MinDelay: 1200 * ms}}
+					Callers: &Callers{Calls: fakeCalls(tt.calls), MinDelay: 1200 * ms}}
+				if tt.metadata != nil {
+					a.Callers.Proxied = Proxied(tt.metadata)
+				}
 				if code := RunApp(t.Context(), a); code != 55 {
 					t.Errorf("exit code %d", code)
 				}
@@ -113,6 +116,7 @@ func TestCallsReadsEnvoysCounters(t *testing.T) {
 		fails  bool
 	}{
 		"an HTTP service": {"http.public_listener.downstream_rq_total: 40\nlistener.10.0.0.1_20000.ssl.handshake: 2\n", 200, 42, false},
+		"a mesh gateway":  {"tcp.mesh_gateway_local.default.downstream_cx_no_route: 2\ntcp.mesh_gateway_local.default.downstream_cx_total: 5\nhttp.mesh_gateway_local_peered.web.downstream_rq_total: 4\n", 200, 7, false},
 		"a new listener":  {"listener.10.0.0.1_20000.ssl.handshake: 0\n", 200, 0, false},
 		"no listener":     {"", 200, 0, true},
 		"an error":        {"listener.x.ssl.handshake: 1\n", 503, 0, true},
@@ -134,5 +138,36 @@ func TestCallsReadsEnvoysCounters(t *testing.T) {
 	}
 	if _, err := Calls("127.0.0.1:1")(t.Context()); err == nil {
 		t.Error("no error without an Envoy")
+	}
+}
+
+// TestGatewayEndsAfterItsCallers: without applications, and with one that stops later,
+// such as a log router.
+func TestGatewayEndsAfterItsCallers(t *testing.T) {
+	t.Parallel()
+	silent := func(time.Duration) (uint64, error) { return 0, errors.New("connection refused") }
+	for name, tt := range map[string]struct {
+		calls   func(time.Duration) (uint64, error)
+		stopped time.Duration // when the last application has stopped
+		want    time.Duration // when Envoy gets TERM
+	}{
+		"no caller":                     {every(time.Hour, time.Hour), 0, 1200 * ms},
+		"callers that go late":          {every(20*ms, 1500*ms), 0, 2000 * ms},
+		"callers that stay":             {every(20*ms, time.Hour), 0, 5 * time.Second},
+		"an Envoy that cannot be asked": {silent, 0, 5 * time.Second},
+		"an application that stays":     {every(time.Hour, time.Hour), 1500 * ms, 1575 * ms},
+		"an application that stays longer than the wait for callers": {every(time.Hour, time.Hour), 8 * time.Second, 8075 * ms},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				child := newChild("group killed") // 10 s after TERM, whatever came before
+				e := envoy(child, termAt(0), stopsAt(0, tt.stopped))
+				e.Callers = &Callers{Calls: fakeCalls(tt.calls), Proxied: func(context.Context) bool { return true }, MinDelay: 1200 * ms}
+				e.MaxDelay = 5 * time.Second
+				RunEnvoy(t.Context(), e)
+				child.check(t, "group terminated at "+tt.want.String(), "group killed at "+(tt.want+10*time.Second).String())
+			})
+		})
 	}
 }

@@ -14,12 +14,16 @@ type envoyConfig struct {
 	// killGrace is the time between TERM and KILL for Envoy; zero leaves KILL
 	// to ECS.
 	killGrace time.Duration
+	// callers is how long a gateway waits for its callers at most; zero when Envoy is
+	// no gateway.
+	callers time.Duration
 }
 
 type envoyPhase int
 
 const (
 	envoyServing  envoyPhase = iota // no TERM yet
+	envoyLeaving                    // TERM is held back until a gateway's callers have gone
 	envoyWaiting                    // TERM is held back until the applications have stopped
 	envoyStopping                   // TERM was passed on
 )
@@ -32,7 +36,8 @@ type envoyState struct {
 
 // policy never forwards TERM. ECS wants Envoy to end, but the applications may
 // still send through it, so Envoy gets TERM when a valid answer lists no
-// application that runs.
+// application that runs. A gateway's callers come for Envoy itself: first they must
+// have gone.
 //
 // It reads metadata before TERM for one reason: ECS stops containers in
 // reverse dependsOn order, so TERM arrives here only after the applications have
@@ -56,11 +61,25 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 			s.draining = true
 			return s, []action{info("task is stopping, draining inbound listeners"), drain{}}
 		}
+	case callersGone:
+		if s.phase == envoyLeaving {
+			return s.await("callers have gone")
+		}
 	case appsStopped:
 		if s.phase == envoyWaiting {
 			return c.stop(s)
 		}
 	case woke:
+		return c.woke(s)
+	}
+	return s, nil
+}
+
+func (c envoyConfig) woke(s envoyState) (envoyState, []action) {
+	switch s.phase {
+	case envoyLeaving:
+		return s.await("the wait for callers is over")
+	case envoyStopping:
 		return s, []action{warn("envoy did not end in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
 	}
 	return s, nil
@@ -68,13 +87,24 @@ func (c envoyConfig) policy(s envoyState, e event) (envoyState, []action) {
 
 // term handles the first TERM.
 func (c envoyConfig) term(s envoyState) (envoyState, []action) {
-	s.phase = envoyWaiting
-	acts := []action{info("got TERM, envoy keeps running until the applications have stopped"), awaitAppsStopped{}}
+	var acts []action
+	if c.callers > 0 {
+		s.phase = envoyLeaving
+		acts = []action{info("got TERM, the gateway keeps running until callers have gone", logkey.Delay, c.callers), wake{c.callers}, awaitCallersGone{}}
+	} else {
+		s, acts = s.await("got TERM")
+	}
 	if c.canDrain && !s.draining {
 		s.draining = true
 		acts = append(acts, drain{})
 	}
 	return s, acts
+}
+
+// await waits for the applications, for that reason.
+func (s envoyState) await(reason string) (envoyState, []action) {
+	s.phase = envoyWaiting
+	return s, []action{info("envoy keeps running until the applications have stopped", logkey.Reason, reason), awaitAppsStopped{}}
 }
 
 func (c envoyConfig) stop(s envoyState) (envoyState, []action) {

@@ -75,6 +75,26 @@ func TestEnvoyPolicy(t *testing.T) {
 			{intr(), "forward interrupt"},
 			{signalled{syscall.SIGQUIT}, "forward quit"},
 		}},
+		{"a gateway's callers go first", envoyConfig{canDrain: true, killGrace: 10 * time.Second, callers: 5 * time.Second}, []step{
+			{started{}, "await task"},
+			{taskStopping{}, "drain"},
+			{callersGone{}, ""},
+			{term(), "wake 5s, await callers"},
+			{taskStopping{}, ""}, // sent before TERM
+			{term(), ""},
+			{intr(), "forward interrupt"},
+			{callersGone{}, "await apps"},
+			{woke{}, ""}, // the end of the wait for callers
+			{appsStopped{}, "TERM, wake 10s"},
+			{woke{}, "KILL"},
+		}},
+		{"a gateway whose callers stay", envoyConfig{callers: 5 * time.Second}, []step{
+			{term(), "wake 5s, await callers"},
+			{appsStopped{}, ""},
+			{woke{}, "await apps"},
+			{callersGone{}, ""},
+			{appsStopped{}, "TERM"},
+		}},
 		{"no drain without an address, no KILL without a grace", envoyConfig{}, []step{
 			{term(), "await apps"},
 			{appsStopped{}, "TERM"},

@@ -56,12 +56,12 @@ func startEnvoy(t *testing.T, app *httptest.Server) realEnvoy {
 	command := []string{bin, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error",
 		"--drain-strategy", "immediate", "--drain-time-s", "1"}
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, command...)
-	admin, err := AdminAddress(command)
+	proxy, err := ReadBootstrap(command)
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := func(port int) string { return fmt.Sprintf("http://127.0.0.1:%d/", port) }
-	e := realEnvoy{admin: admin, inbound: url(ports[1]), outbound: url(ports[2])}
+	e := realEnvoy{admin: proxy.Admin, inbound: url(ports[1]), outbound: url(ports[2])}
 	testkit.Eventually(t, "envoy serves", func() bool {
 		for _, u := range []string{e.inbound, e.outbound} {
 			if status, _, err := get(&http.Transport{}, u); err != nil || status != http.StatusOK {

@@ -50,6 +50,10 @@ type Envoy struct {
 	Drain func(context.Context) error
 	// Ignore names containers that Envoy does not wait for.
 	Ignore []string
+	// Callers, if not nil, are a gateway's: Envoy runs until they have gone, at most
+	// for MaxDelay after TERM.
+	Callers  *Callers
+	MaxDelay time.Duration
 	// KillGrace lies between TERM and KILL for Envoy; 0 leaves KILL to ECS.
 	KillGrace time.Duration
 	Log       hclog.Logger
@@ -58,8 +62,11 @@ type Envoy struct {
 // RunEnvoy supervises Envoy until it ends and returns its exit code.
 func RunEnvoy(ctx context.Context, e Envoy) int {
 	config := envoyConfig{canDrain: e.Drain != nil, killGrace: e.KillGrace}
+	if e.Callers != nil {
+		config.callers = e.MaxDelay
+	}
 	var state envoyState
-	l := &loop{child: e.Child, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore}
+	l := &loop{child: e.Child, signals: e.Signals, log: e.Log, metadata: e.Metadata, drain: e.Drain, ignore: e.Ignore, callers: e.Callers}
 	return l.run(ctx, func(ev event) (acts []action) {
 		state, acts = config.policy(state, ev)
 		return acts

@@ -97,7 +97,7 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 func callers(inv *cli.Invocation, admin string, minDelay time.Duration) *entrypoint.Callers {
 	c := &entrypoint.Callers{Calls: entrypoint.Calls(admin), MinDelay: minDelay}
 	if uri := inv.Getenv(tmds.EnvVar); uri != "" {
-		c.Metadata = tmds.New(uri)
+		c.Proxied = entrypoint.Proxied(tmds.New(uri))
 	}
 	return c
 }

@@ -6,19 +6,24 @@ import (
 	"os"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/supervise"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 const defaultKillGrace = 10 * time.Second
 
+// envoyOptions are the flags of envoy-entrypoint.
+type envoyOptions struct {
+	level, ignore          string
+	killGrace, limit, stop time.Duration
+}
+
 func envoyEntrypointCommand() cli.Command {
-	var level, ignore string
-	var killGrace, limit time.Duration
+	var o envoyOptions
 	return cli.Command{
 		Synopsis: "Run Envoy and end it after the applications",
 		Usage:    "envoy-entrypoint [flags] [--] command [args...]",
@@ -32,6 +37,11 @@ On TERM, Envoy drains its inbound
 listeners and keeps running until the task metadata shows every application
 container as stopped; then it gets TERM. The same drain starts before TERM, as
 soon as ECS wants the task to stop. Every other signal reaches Envoy at once.
+A gateway's callers come for Envoy itself. On TERM, health-sync makes the gateway
+critical in Consul, and Envoy runs until its callers have gone, by the rule of
+app-entrypoint -shutdown-delay auto: no new connection for 0.5 s, and at least 1.25 s
+and at most 5 s, or a sixth of the stop timeout if that is less, after TERM.
+
 The exit code is Envoy's, 128+n when signal n killed it, or 1 when it could not
 be started.
 
@@ -46,38 +56,52 @@ Environment:
 
 Example:
   $ consul-ecs envoy-entrypoint envoy --config-path /consul/envoy-bootstrap.json`,
-		Flags: func(fs *flag.FlagSet) {
-			logLevelFlag(fs, &level)
-			fs.StringVar(&ignore, "ignore-containers", "", "comma-separated `names` of containers that Envoy does not wait for, such as log routers")
-			fs.DurationVar(&killGrace, "kill-grace", defaultKillGrace, "time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
-			startTimeoutFlag(fs, &limit)
-		},
-		Run: func(ctx context.Context, inv *cli.Invocation) error {
-			if err := checkStartTimeout(limit); err != nil {
-				return err
-			}
-			return runWrapped(inv, level, envoyGate(inv, limit), func(child *supervise.Process, signals <-chan os.Signal) int {
-				return entrypoint.RunEnvoy(ctx, entrypoint.Envoy{
-					Child:     child,
-					Signals:   signals,
-					Metadata:  tmds.New(inv.Getenv(tmds.EnvVar)),
-					Drain:     envoyDrain(inv.Args, inv.Log),
-					Ignore:    ignored(inv, ignore),
-					KillGrace: killGrace,
-					Log:       inv.Log,
-				})
-			})
-		},
+		Flags: o.declare,
+		Run:   o.run,
 	}
 }
 
-// envoyDrain is nil when the command does not lead to Envoy's admin address: it
-// may be another proxy that drains by itself.
-func envoyDrain(command []string, log hclog.Logger) func(context.Context) error {
-	address, err := entrypoint.AdminAddress(command)
-	if err != nil {
-		log.Info("envoy will not be asked to drain", logkey.Reason, err)
-		return nil
+func (o *envoyOptions) declare(fs *flag.FlagSet) {
+	logLevelFlag(fs, &o.level)
+	fs.StringVar(&o.ignore, "ignore-containers", "", "comma-separated `names` of containers that Envoy does not wait for, such as log routers")
+	fs.DurationVar(&o.killGrace, "kill-grace", defaultKillGrace, "time Envoy has after TERM until KILL; 0 leaves KILL to ECS")
+	startTimeoutFlag(fs, &o.limit)
+	stopTimeoutFlag(fs, &o.stop)
+}
+
+func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := checkStartTimeout(o.limit); err != nil {
+		return err
 	}
-	return entrypoint.Drainer(address)
+	if err := checkStopTimeout(o.stop); err != nil {
+		return err
+	}
+	return runWrapped(inv, o.level, envoyGate(inv, o.limit), func(child *supervise.Process, signals <-chan os.Signal) int {
+		e := entrypoint.Envoy{
+			Child:     child,
+			Signals:   signals,
+			Metadata:  tmds.New(inv.Getenv(tmds.EnvVar)),
+			Ignore:    ignored(inv, o.ignore),
+			KillGrace: o.killGrace,
+			Log:       inv.Log,
+		}
+		setEnvoyDrain(&e, inv.Args, workload.NewStopBudget(o.stop))
+		return entrypoint.RunEnvoy(ctx, e)
+	})
+}
+
+// setEnvoyDrain leaves the drain out when the command does not lead to Envoy's admin
+// address: it may be another proxy that drains by itself.
+func setEnvoyDrain(e *entrypoint.Envoy, command []string, budget workload.StopBudget) {
+	proxy, err := entrypoint.ReadBootstrap(command)
+	if err != nil {
+		e.Log.Info("envoy will not be asked to drain", logkey.Reason, err)
+		return
+	}
+	e.Drain = entrypoint.Drainer(proxy.Admin)
+	if proxy.Gateway {
+		running := func(context.Context) bool { return true } // it is our child
+		e.Callers = &entrypoint.Callers{Calls: entrypoint.Calls(proxy.Admin), Proxied: running, MinDelay: budget.MinDelay}
+		e.MaxDelay = budget.MaxDelay
+	}
 }
