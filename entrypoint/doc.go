@@ -1,5 +1,5 @@
 // Package entrypoint decides when a signal reaches the wrapped program: Envoy
-// outlives the applications that send through it, and an application may get
+// outlives the applications that send through it, or a gateway's callers, and an application may get
 // its TERM some time after this process does.
 //
 // Flow: 1. a loop collects events: signals, the child's end, a timer, changes of

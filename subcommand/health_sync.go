@@ -43,6 +43,11 @@ service-token until the application containers have stopped, and health-sync
 logs it out after them, or 12 s before the stop timeout ends. When the container
 consul-client stops before them, both tokens are logged out at once.
 
+A gateway has no checks: it serves from the start, and on TERM or INT it is put into
+Consul's maintenance mode, which makes it critical; a later run of the container ends
+that. Its tokens are logged out when Envoy has stopped, at most 1 s after the 5 s that
+envoy-entrypoint gives its callers.
+
 When the agent refuses connections for 5 s after TERM, the services are taken out
 of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
 
