@@ -72,10 +72,7 @@ func (o *appOptions) declare(fs *flag.FlagSet) {
 }
 
 func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := checkStopTimeout(o.stop); err != nil {
-		return err
-	}
-	if err := checkStartTimeout(o.limit); err != nil {
+	if err := checkTimeouts(o.stop, o.limit); err != nil {
 		return err
 	}
 	return runWrapped(inv, o.level, appGate(inv, o.dir, o.proxy, o.limit), func(child *supervise.Process, signals <-chan os.Signal) int {

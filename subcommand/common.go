@@ -52,6 +52,14 @@ func checkStopTimeout(stop time.Duration) error {
 	return nil
 }
 
+// checkTimeouts checks -stop-timeout and -start-timeout.
+func checkTimeouts(stop, start time.Duration) error {
+	if err := checkStopTimeout(stop); err != nil {
+		return err
+	}
+	return checkStartTimeout(start)
+}
+
 // ignored are the containers of -ignore-containers and of the environment.
 func ignored(inv *cli.Invocation, names string) []string {
 	return append(splitNames(names), splitNames(inv.Getenv(ignoreContainersEnv))...)

@@ -70,10 +70,7 @@ func (o *envoyOptions) declare(fs *flag.FlagSet) {
 }
 
 func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := checkStartTimeout(o.limit); err != nil {
-		return err
-	}
-	if err := checkStopTimeout(o.stop); err != nil {
+	if err := checkTimeouts(o.stop, o.limit); err != nil {
 		return err
 	}
 	return runWrapped(inv, o.level, envoyGate(inv, o.limit), func(child *supervise.Process, signals <-chan os.Signal) int {

@@ -43,10 +43,8 @@ service-token until the application containers have stopped, and health-sync
 logs it out after them, or 12 s before the stop timeout ends. When the container
 consul-client stops before them, both tokens are logged out at once.
 
-A gateway has no checks: it serves from the start, and on TERM or INT it is put into
-Consul's maintenance mode, which makes it critical; a later run of the container ends
-that. Its tokens are logged out when Envoy has stopped, at most 1 s after the 5 s that
-envoy-entrypoint gives its callers.
+A gateway is put into Consul's maintenance mode on TERM or INT, until a later run of
+the container. Its token is logged out when Envoy has stopped, after 6 s at most.
 
 When the agent refuses connections for 5 s after TERM, the services are taken out
 of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
@@ -75,10 +73,7 @@ Example:
 			if err := cli.NoArgs(inv); err != nil {
 				return err
 			}
-			if err := checkStopTimeout(stopTimeout); err != nil {
-				return err
-			}
-			if err := checkStartTimeout(limit); err != nil {
+			if err := checkTimeouts(stopTimeout, limit); err != nil {
 				return err
 			}
 			limitRuntime(inv, healthSyncGCPercent)
