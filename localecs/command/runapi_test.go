@@ -91,7 +91,7 @@ func TestScenariosHaveTheECSAPI(t *testing.T) {
 	}
 	for _, want := range []event{
 		{Kind: "kill", Task: "web-2", Text: "SIGKILL to everything in it"},
-		{Kind: "status", Task: "web-3", Text: "RUNNING"}, // in place of web-2
+		{Kind: "status", Task: "web-3", Text: "RUNNING"},  // in place of web-2
 		{Kind: "status", Task: "web-11", Text: "RUNNING"}, // in place of web-10
 		{Kind: "service", Text: "service web: 3 tasks of web:2 wanted, 3 of 3 running"},
 		{Kind: "service", Text: "service web: 0 tasks of web:2 wanted, 0 of 0 running"},
