@@ -113,7 +113,7 @@ func Drainer(address string) func(context.Context) error {
 }
 
 // adminAnswerLimit bounds what is read of an answer.
-const adminAnswerLimit = 64 << 10
+const adminAnswerLimit = 4 << 20
 
 // askAdmin returns the answer of Envoy's admin endpoint.
 func askAdmin(ctx context.Context, method, address, path string) ([]byte, error) {
@@ -129,9 +129,12 @@ func askAdmin(ctx context.Context, method, address, path string) ([]byte, error)
 		return nil, err
 	}
 	defer resp.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(resp.Body, adminAnswerLimit))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, adminAnswerLimit+1))
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("envoy answered %s: %.200s", resp.Status, strings.TrimSpace(string(body)))
+	}
+	if err == nil && len(body) > adminAnswerLimit {
+		err = fmt.Errorf("envoy's answer has more than %d bytes", adminAnswerLimit)
 	}
 	return body, err
 }

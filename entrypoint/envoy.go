@@ -80,6 +80,9 @@ func (c envoyConfig) woke(s envoyState) (envoyState, []action) {
 	case envoyLeaving:
 		return s.await("the wait for callers is over")
 	case envoyStopping:
+		if c.killGrace == 0 { // ECS kills; this wake is of the wait for callers
+			return s, nil
+		}
 		return s, []action{warn("envoy did not end in time, killing it", logkey.Elapsed, c.killGrace), kill{}}
 	}
 	return s, nil

@@ -95,6 +95,12 @@ func TestEnvoyPolicy(t *testing.T) {
 			{callersGone{}, ""},
 			{appsStopped{}, "TERM"},
 		}},
+		{"no KILL without a grace by the wake of the wait for callers", envoyConfig{callers: 5 * time.Second}, []step{
+			{term(), "wake 5s, await callers"},
+			{callersGone{}, "await apps"},
+			{appsStopped{}, "TERM"},
+			{woke{}, ""},
+		}},
 		{"no drain without an address, no KILL without a grace", envoyConfig{}, []step{
 			{term(), "await apps"},
 			{appsStopped{}, "TERM"},

@@ -26,6 +26,11 @@ const (
 	dialLimit = time.Second
 	// gateLogPause lies between two log lines of one wait.
 	gateLogPause = 10 * time.Second
+	// failureTime is how much longer than its limit mesh-init may take to report that a
+	// step failed: it undoes its work first.
+	failureTime = 20 * time.Second
+	// lastReadLimit bounds the read of the metadata when the wait is over before the first.
+	lastReadLimit = time.Second
 )
 
 // Gate is what a container of the task waits for before its work: the success of
@@ -64,8 +69,9 @@ func (g Gate) Wait(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			// mesh-init may have succeeded since the last look: then its token and its
-			// registration are the caller's to take back.
+			// mesh-init may have succeeded since the last look, or before the first: then its
+			// token and its registration are the caller's to take back.
+			w.learnTask(ctx)
 			if open, _ := w.look(ctx); open {
 				return nil
 			}
@@ -105,6 +111,18 @@ func (w *waiter) readTasks(ctx context.Context) {
 		if retry.Sleep(ctx, pause) != nil {
 			return
 		}
+	}
+}
+
+// learnTask reads the task once if it is not known yet, although ctx has ended.
+func (w *waiter) learnTask(ctx context.Context) {
+	if w.task.TaskARN != "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastReadLimit)
+	defer cancel()
+	if task, err := w.Metadata.Task(ctx); err == nil {
+		w.task = task
 	}
 }
 
@@ -183,7 +201,11 @@ func (w *waiter) proxyAccepts(ctx context.Context) bool {
 // noteMissing logs what is missing, and gives up when nothing has changed for the
 // limit.
 func (w *waiter) noteMissing(now time.Time) error {
-	if elapsed := now.Sub(w.progress); elapsed >= w.Limit {
+	limit := w.Limit
+	if w.status.Outcome == starting { // mesh-init's own message is the better one
+		limit += failureTime
+	}
+	if elapsed := now.Sub(w.progress); elapsed >= limit {
 		return fmt.Errorf("gave up after %s: still missing: %s", now.Sub(w.start).Round(time.Millisecond), w.missing)
 	}
 	// The first line waits for the metadata, if that answers, to name the true reason.

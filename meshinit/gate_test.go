@@ -202,11 +202,26 @@ func TestWaitGivesUpWithoutProgress(t *testing.T) {
 			w.pass(50 * time.Second)
 			w.wantClosed()
 		}
-		w.wantError(10*time.Second+2*look, "gave up after 2m40", "mesh-init: register")
+		// The limit, and what mesh-init needs to report the failure itself.
+		w.pass(10 * time.Second)
+		w.wantClosed()
+		w.wantError(20*time.Second+2*look, "gave up after 3m0", "mesh-init: register")
 	})
 	atGate(t, func(w *wait) { w.status(otherTask, "ready", "") }, func(w *wait) {
 		w.metadata.set(errors.New("status 500"))
 		w.wantError(time.Minute+look, "gave up after 1m0s", "task metadata")
+	})
+}
+
+// TERM may come before the first answer of the metadata, to a task that is registered.
+func TestTERMBeforeTheFirstMetadataReadFindsAnOpenGate(t *testing.T) {
+	t.Parallel()
+	atGate(t, func(w *wait) { w.status(thisTask, "ready", ""); w.metadata.set(errors.New("status 500")) }, func(w *wait) {
+		w.pass(100 * time.Millisecond)
+		w.wantClosed()
+		w.metadata.set(nil)
+		w.cancel(&exit.SignalError{Signal: syscall.SIGTERM})
+		w.wantOpen(look)
 	})
 }
 
