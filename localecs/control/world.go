@@ -28,17 +28,20 @@ type RegionWorld struct {
 // State implements World.
 func (w *RegionWorld) State() State {
 	s := State{Tasks: []Task{}, Services: []Service{}}
+	var planned []string
+	if w.Planned != nil {
+		// Before the tasks: one that starts meanwhile is in both, never in neither.
+		planned = append([]string{}, w.Planned()...)
+	}
 	for _, b := range w.Region.Tasks() {
 		s.Tasks = append(s.Tasks, task(b))
 	}
 	for _, v := range w.Region.Plane().Services(time.Now()) {
 		s.Services = append(s.Services, service(v))
 	}
-	if w.Planned != nil {
-		s.Planned = slices.DeleteFunc(append([]string{}, w.Planned()...), func(name string) bool {
-			return slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name })
-		})
-	}
+	s.Planned = slices.DeleteFunc(planned, func(name string) bool {
+		return slices.ContainsFunc(s.Services, func(v Service) bool { return v.Name == name })
+	})
 	if w.Consul != nil {
 		s.Consul = w.Consul()
 	}
