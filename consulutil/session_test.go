@@ -121,7 +121,7 @@ func TestSessionThatIsNotSigned(t *testing.T) {
 	}
 }
 
-// TestTokenThatComesTooLateIsHandedOver: whoever called must be able
+// TestTokenThatComesTooLateIsHandedOver: the caller must be able
 // to log it out.
 func TestTokenThatComesTooLateIsHandedOver(t *testing.T) {
 	t.Parallel()

@@ -119,7 +119,7 @@ func TestDanglingLinks(t *testing.T) {
 func TestUnknownTokens(t *testing.T) {
 	t.Parallel()
 	o := newObjects(t)
-	const nobody = "11111111-0000-4000-8000-00000000000a"
+	const unknown = "11111111-0000-4000-8000-00000000000a"
 	known := o.token(&api.ACLToken{}).AccessorID
 	gone := o.token(&api.ACLToken{})
 	if _, err := o.acl.TokenDelete(gone.AccessorID, nil); err != nil {
@@ -130,12 +130,12 @@ func TestUnknownTokens(t *testing.T) {
 		subject aclrules.Subject
 		refused bool
 	}{
-		"no such accessor":      {testkit.ManagementToken, aclrules.Subject{Token: nobody}, true},
-		"deleted":               {testkit.ManagementToken, aclrules.Subject{Token: gone.AccessorID}, true},
-		"itself deleted":        {gone.SecretID, aclrules.Subject{Self: true}, true},
-		"itself unknown":        {nobody, aclrules.Subject{Self: true}, true},
-		"read by somebody gone": {gone.SecretID, aclrules.Subject{Token: known}, false},
-		"read by nobody":        {nobody, aclrules.Subject{Token: known}, false},
+		"no such accessor":       {testkit.ManagementToken, aclrules.Subject{Token: unknown}, true},
+		"deleted":                {testkit.ManagementToken, aclrules.Subject{Token: gone.AccessorID}, true},
+		"itself deleted":         {gone.SecretID, aclrules.Subject{Self: true}, true},
+		"itself unknown":         {unknown, aclrules.Subject{Self: true}, true},
+		"read by a deleted one":  {gone.SecretID, aclrules.Subject{Token: known}, false},
+		"read by an unknown one": {unknown, aclrules.Subject{Token: known}, false},
 	} {
 		found := resolve(New(client(t, c.reader), ""), c.subject)
 		if c.refused != errors.Is(found.Refused, aclrules.ErrNotFound) || c.refused == (len(found.Errors) > 0) {
