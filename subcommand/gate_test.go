@@ -2,7 +2,6 @@ package subcommand
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,25 +47,14 @@ func (v sharedVolume) gated(listener string) map[string][]string {
 	}
 }
 
-// closedPort is a port of loopback at which no process listens.
-func closedPort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.Close()
-	return l.Addr().String()
-}
-
 func TestWrappersStartTheirProgramWhenTheGateOpens(t *testing.T) {
 	t.Parallel()
 	for name := range (sharedVolume{}).gated("") {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			v := newSharedVolume(t)
-			address := closedPort(t)
-			p := consulECS(t, v.env(), v.gated(address)[name]...)
+			listener := testkit.ReservePort(t)
+			p := consulECS(t, v.env(), v.gated(listener.String())[name]...)
 			v.reads(t, 2)
 			if line, ok := p.Try(); ok {
 				t.Fatalf("started before the gate was open: %q", line)
@@ -77,11 +65,7 @@ func TestWrappersStartTheirProgramWhenTheGateOpens(t *testing.T) {
 				if line, ok := p.Try(); ok {
 					t.Fatalf("started before the proxy: %q", line)
 				}
-				l, err := net.Listen("tcp", address)
-				if err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { l.Close() })
+				listener.Listen()
 			}
 			p.Expect("ready")
 			p.Stdin.Close()
@@ -94,7 +78,7 @@ func TestWrappersEndWithMeshInitsMessage(t *testing.T) {
 	t.Parallel()
 	v := newSharedVolume(t)
 	v.status("failed", "log in: the role is not trusted")
-	for name, args := range v.gated(closedPort(t)) {
+	for name, args := range v.gated(testkit.ReservePort(t).String()) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			command := testkit.SelfArgs("consul-ecs", args...)
@@ -115,7 +99,7 @@ func TestSignalEndsTheWaitOfAWrapper(t *testing.T) {
 			t.Run(fmt.Sprint(name, " ", sig), func(t *testing.T) {
 				t.Parallel()
 				v := newSharedVolume(t)
-				p := consulECS(t, v.env(), v.gated(closedPort(t))[name]...)
+				p := consulECS(t, v.env(), v.gated(testkit.ReservePort(t).String())[name]...)
 				v.reads(t, 2)
 				p.Signal(syscall.SIGUSR1) // dropped: there is no program yet
 				p.Signal(sig)

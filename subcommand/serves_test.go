@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strconv"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func TestServesLooksAtAPortOfLoopback(t *testing.T) {
@@ -14,6 +16,7 @@ func TestServesLooksAtAPortOfLoopback(t *testing.T) {
 	mux.HandleFunc("/ok", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	mux.Handle("/moved", http.RedirectHandler("/ok", http.StatusFound))
 	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
 	port := func() int {
 		u, err := url.Parse(server.URL)
 		if err != nil {
@@ -30,9 +33,9 @@ func TestServesLooksAtAPortOfLoopback(t *testing.T) {
 			t.Errorf("%q: %v, want success %v", path, err, want)
 		}
 	}
-	server.Close()
+	closed := testkit.ReservePort(t).Port
 	for _, path := range []string{"", "/ok"} {
-		if serves(t.Context(), port, path) == nil {
+		if serves(t.Context(), closed, path) == nil {
 			t.Errorf("%q: success at a closed port", path)
 		}
 	}
