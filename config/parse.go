@@ -14,6 +14,10 @@ const (
 	DefaultLogLevel           = "INFO"
 	DefaultPublicListenerPort = 20000
 	DefaultGatewayPort        = 8443
+	DefaultHealthCheckPort    = 22000
+	DefaultServerHTTPPort     = 8501
+	DefaultServerGRPCPort     = 8503
+	DefaultIAMRolePath        = "/consul-ecs/"
 )
 
 //go:embed schema.json

@@ -18,6 +18,7 @@ import (
 //	unique     the list has no item twice
 //	range=a-b  the integer's limits
 //	enum=a|b   the texts that are allowed
+//	only=a     the field belongs to the generation a, agent or agentless, alone
 //
 // Any other word is the name of a format, see formatOf. Formats and enums hold for
 // the values of a list or of a map.
@@ -69,6 +70,7 @@ func ruleOf(tag string) rule {
 			low, high, _ := strings.Cut(value, "-")
 			r.min, _ = strconv.ParseInt(low, 10, 64)
 			r.max, _ = strconv.ParseInt(high, 10, 64)
+		case "only":
 		case "enum":
 			r.enum = strings.Split(value, "|")
 		default:

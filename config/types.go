@@ -22,10 +22,12 @@ type Config struct {
 	LogJSON bool `json:"logJSON"`
 	// ConsulHTTPAddr is the Consul server used for login, replication reads
 	// and logout, with or without a scheme. Empty: the Consul environment.
-	ConsulHTTPAddr string `json:"consulHTTPAddr"`
+	ConsulHTTPAddr string `json:"consulHTTPAddr" check:"only=agent"`
 	// ConsulCACertFile verifies ConsulHTTPAddr. Empty: the Consul environment.
-	ConsulCACertFile string      `json:"consulCACertFile"`
-	ConsulLogin      ConsulLogin `json:"consulLogin"`
+	ConsulCACertFile string `json:"consulCACertFile" check:"only=agent"`
+	// ConsulServers is nil in a document for tasks with an agent.
+	ConsulServers *ConsulServers `json:"consulServers" check:"notnull"`
+	ConsulLogin   ConsulLogin    `json:"consulLogin"`
 	// HealthSyncContainers are the containers whose ECS health becomes a
 	// Consul TTL check. Exclusive with Service.Checks.
 	HealthSyncContainers []string   `json:"healthSyncContainers" check:"unique"`
@@ -36,8 +38,81 @@ type Config struct {
 	Proxy *Proxy `json:"proxy" check:"open"`
 	// Gateway is nil unless the task is a gateway.
 	Gateway *Gateway `json:"gateway" check:"notnull"`
+	// TransparentProxy redirects the traffic of the task's containers.
+	TransparentProxy TransparentProxy `json:"transparentProxy" check:"only=agentless"`
+	// Controller configures the command controller.
+	Controller Controller `json:"controller" check:"only=agentless"`
 	// Generation follows from the document alone.
 	Generation Generation `json:"-"`
+}
+
+// ConsulServers is how a task without an agent reaches the Consul servers.
+type ConsulServers struct {
+	// Hosts is an IP address, a DNS name, or "exec=" and a command that prints IP
+	// addresses. It has no port.
+	Hosts string `json:"hosts" check:"required"`
+	// SkipServerWatch keeps to what Hosts gives: the servers are not asked for their
+	// peers, whose addresses the task may not reach.
+	SkipServerWatch bool           `json:"skipServerWatch"`
+	Defaults        ServerDefaults `json:"defaults" check:"open"`
+	GRPC            ServerGRPC     `json:"grpc" check:"open"`
+	HTTP            ServerHTTP     `json:"http" check:"open"`
+}
+
+// ServerDefaults hold for both protocols unless they have their own.
+type ServerDefaults struct {
+	// TLS is true when absent. HTTP has its own, HTTPS.
+	TLS           bool   `json:"tls"`
+	CACertFile    string `json:"caCertFile"`
+	TLSServerName string `json:"tlsServerName"`
+}
+
+// ServerGRPC is how Envoy reaches the servers' xDS.
+type ServerGRPC struct {
+	// Port is 8503 when absent.
+	Port int `json:"port" check:"range=0-65535"`
+	// TLS is that of Defaults when nil.
+	TLS           *bool  `json:"tls"`
+	CACertFile    string `json:"caCertFile"`
+	TLSServerName string `json:"tlsServerName"`
+}
+
+// ServerHTTP is how everything else reaches the servers.
+type ServerHTTP struct {
+	// Port is 8501 when absent.
+	Port int `json:"port" check:"range=0-65535"`
+	// HTTPS is true when absent; it alone decides, whatever Defaults.TLS is.
+	HTTPS bool `json:"https"`
+	// TLS is accepted and has no effect, as in 0.10.
+	TLS           *bool  `json:"tls"`
+	CACertFile    string `json:"caCertFile"`
+	TLSServerName string `json:"tlsServerName"`
+}
+
+// TransparentProxy redirects all traffic of a service's containers to its proxy.
+type TransparentProxy struct {
+	// Enabled is true when absent, in a document with consulServers; a gateway
+	// ignores it.
+	Enabled              bool      `json:"enabled"`
+	ExcludeInboundPorts  []int     `json:"excludeInboundPorts" check:"unique,range=1-65535"`
+	ExcludeOutboundPorts []int     `json:"excludeOutboundPorts" check:"unique,range=1-65535"`
+	ExcludeOutboundCIDRs []string  `json:"excludeOutboundCIDRs" check:"unique"`
+	ExcludeUIDs          []string  `json:"excludeUIDs" check:"unique"`
+	ConsulDNS            ConsulDNS `json:"consulDNS" check:"notnull"`
+}
+
+// ConsulDNS makes the task's containers resolve names through the proxy.
+type ConsulDNS struct {
+	Enabled bool `json:"enabled"`
+}
+
+// Controller configures the command controller.
+type Controller struct {
+	// IAMRolePath is the path of the roles that may log in; /consul-ecs/ when absent.
+	IAMRolePath       string `json:"iamRolePath"`
+	PartitionsEnabled bool   `json:"partitionsEnabled"`
+	// Partition is default when absent and PartitionsEnabled.
+	Partition string `json:"partition"`
 }
 
 // ConsulLogin configures the login through Consul's aws-iam auth method.
@@ -45,6 +120,8 @@ type ConsulLogin struct {
 	Enabled bool `json:"enabled"`
 	// Method is the auth method; iam-ecs-service-token when absent or empty.
 	Method string `json:"method"`
+	// Datacenter is where the login goes; the servers' own when empty.
+	Datacenter string `json:"datacenter" check:"only=agentless"`
 	// IncludeEntity embeds a signed GetRole or GetUser; true when absent.
 	IncludeEntity bool `json:"includeEntity"`
 	// Meta is added to the token's metadata, except for MetaTaskID and
@@ -77,9 +154,31 @@ type Service struct {
 	EnableTagOverride bool              `json:"enableTagOverride"`
 	Meta              map[string]string `json:"meta"`
 	Weights           *Weights          `json:"weights"`
-	Checks            []Check           `json:"checks"`
+	Checks            []Check           `json:"checks" check:"only=agent"`
 	Namespace         string            `json:"namespace"`
 	Partition         string            `json:"partition"`
+	// NetworkResilience is merged into the service's service-defaults; nil when absent.
+	NetworkResilience *NetworkResilience `json:"networkResilienceConfig" check:"only=agentless"`
+}
+
+// NetworkResilience sets the passive health check of a service's callers.
+type NetworkResilience struct {
+	Enabled bool `json:"enabled" check:"notnull"`
+	// OutlierDetection is Consul's own default when nil.
+	OutlierDetection *OutlierDetection `json:"outlierDetection"`
+}
+
+// OutlierDetection is Envoy's, by the names that Consul has for it. A nil field is
+// left to Consul.
+type OutlierDetection struct {
+	// Interval is in nanoseconds.
+	Interval                           *int `json:"interval" check:"range=0-9223372036854775807"`
+	MaxFailures                        *int `json:"maxFailures" check:"range=1-4294967295"`
+	EnforcingConsecutive5xx            *int `json:"enforcingConsecutive5xx" check:"range=0-100"`
+	Consecutive5xx                     *int `json:"consecutive5xx" check:"range=0-4294967295"`
+	ConsecutiveGatewayFailure          *int `json:"consecutiveGatewayFailure" check:"range=0-4294967295"`
+	EnforcingConsecutiveGatewayFailure *int `json:"enforcingConsecutiveGatewayFailure" check:"range=0-100"`
+	MaxEjectionPercent                 *int `json:"maxEjectionPercent" check:"range=0-100"`
 }
 
 // Weights are DNS weights by health state.
@@ -121,17 +220,33 @@ type Proxy struct {
 	// Config is opaque here and interpreted by Consul and the bootstrap.
 	Config map[string]any `json:"config"`
 	// PublicListenerPort is 20000 when absent or 0.
-	PublicListenerPort int          `json:"publicListenerPort" check:"range=0-65535"`
-	Upstreams          []Upstream   `json:"upstreams"`
-	MeshGateway        *MeshGateway `json:"meshGateway" check:"open"`
-	Expose             *Expose      `json:"expose" check:"open"`
+	PublicListenerPort int `json:"publicListenerPort" check:"range=0-65535"`
+	// HealthCheckPort is where Envoy's readiness is asked for; 22000 when absent or 0.
+	HealthCheckPort int `json:"healthCheckPort" check:"only=agentless,range=0-65535"`
+	// LocalServiceAddress is where the proxy reaches the application; Consul's
+	// default when empty.
+	LocalServiceAddress string `json:"localServiceAddress" check:"only=agentless"`
+	// Mode is ProxyDataplane, also when empty, or ProxyDirect.
+	Mode        string       `json:"mode" check:"only=agentless,enum=dataplane|direct"`
+	Upstreams   []Upstream   `json:"upstreams"`
+	MeshGateway *MeshGateway `json:"meshGateway" check:"open"`
+	Expose      *Expose      `json:"expose" check:"open"`
 }
+
+// Modes of a task's proxy without an agent.
+const (
+	// ProxyDataplane leaves Envoy to the consul-dataplane program.
+	ProxyDataplane = "dataplane"
+	// ProxyDirect runs Envoy below envoy-entrypoint, which reaches the servers.
+	ProxyDirect = "direct"
+)
 
 // Upstream is one destination reachable through a local port.
 type Upstream struct {
 	DestinationType      string         `json:"destinationType" check:"enum=service|prepared_query"`
 	DestinationNamespace string         `json:"destinationNamespace"`
 	DestinationPartition string         `json:"destinationPartition"`
+	DestinationPeer      string         `json:"destinationPeer" check:"only=agentless"`
 	DestinationName      string         `json:"destinationName" check:"required,nonempty"`
 	Datacenter           string         `json:"datacenter"`
 	LocalBindAddress     string         `json:"localBindAddress"`
@@ -161,8 +276,8 @@ type ExposePath struct {
 
 // Gateway makes the task a gateway instead of a service.
 type Gateway struct {
-	// Kind is mesh-gateway, the only gateway of this generation.
-	Kind string `json:"kind" check:"required,enum=mesh-gateway"`
+	// Kind is mesh-gateway; without an agent also terminating-gateway or api-gateway.
+	Kind string `json:"kind" check:"required,enum=mesh-gateway|terminating-gateway|api-gateway"`
 	// Name is the lower-cased task family when empty.
 	Name       string            `json:"name" check:"name"`
 	LANAddress *Address          `json:"lanAddress"`
@@ -172,6 +287,8 @@ type Gateway struct {
 	Namespace  string            `json:"namespace"`
 	Partition  string            `json:"partition"`
 	Proxy      *GatewayProxy     `json:"proxy" check:"open"`
+	// HealthCheckPort is as that of Proxy.
+	HealthCheckPort int `json:"healthCheckPort" check:"only=agentless,range=0-65535"`
 }
 
 // Address is an address and port; port 0 means 8443.
