@@ -370,7 +370,7 @@ func TestMeshInitReportsItsOutcome(t *testing.T) {
 func TestMeshInitReportsFailureBeforeItKnowsItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, plainDoc)
-	s.options.GRPC = meshinit.GRPC{Address: "nonsense"}
+	s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "nonsense"}}
 	if err := s.run(); cli.ExitCode(err) != exit.CodeUsage {
 		t.Fatalf("error = %v", err)
 	}

@@ -89,8 +89,8 @@ func (r *run) deregister(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deregisterLimit)
 	defer cancel()
-	if err := r.agent.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
-		r.Log.Warn("registration was not taken back; it goes when the agent leaves", logkey.Error, err)
+	if err := r.consul.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
+		r.Log.Warn("registration was not taken back", logkey.Error, err)
 		return
 	}
 	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)

@@ -120,13 +120,12 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
-		GRPC:      grpcFromEnv(inv.Getenv),
-		Env:       environ(),
-		ReadyBind: ready,
+		Proxy:     meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()},
+		Place:     meshinit.InTask(),
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
-		Agent:       func() (meshinit.Agent, error) { return localAgent(registrars) },
+		Consul:      func() (meshinit.Consul, error) { return localAgent(registrars) },
 		Servers:     func() (*api.Client, error) { return consulutil.NewClient(serverOptions(cfg)) },
 		Bearer:      bearer(cfg),
 		CopyProgram: volume.CopySelf,
@@ -177,13 +176,13 @@ func serverOptions(cfg *config.Config) consulutil.Options {
 }
 
 // localAgent is the agent of the Consul environment.
-func localAgent(registrars registrar.Factory) (meshinit.Agent, error) {
+func localAgent(registrars registrar.Factory) (meshinit.Consul, error) {
 	client, err := consulutil.NewClient(consulutil.Options{})
 	if err != nil {
-		return meshinit.Agent{}, err
+		return meshinit.Consul{}, err
 	}
 	token, err := consulutil.EffectiveToken(consulutil.Options{})
-	return meshinit.Agent{Registrar: registrars(client), Token: token}, err
+	return meshinit.Consul{Registrar: registrars(client), Token: token}, err
 }
 
 // bearer signs with credentials fetched anew: a bearer is wanted once, or again
