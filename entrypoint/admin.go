@@ -96,7 +96,7 @@ func parseBootstrap(text []byte) (Proxy, error) {
 	}
 	return Proxy{
 		Admin:   net.JoinHostPort(ip.String(), strconv.Itoa(int(socket.Port))),
-		Gateway: doc.Node.Cluster == bootstrap.MeshGateway,
+		Gateway: bootstrap.IsGateway(doc.Node.Cluster),
 	}, nil
 }
 
