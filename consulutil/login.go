@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -20,6 +22,20 @@ type Token struct {
 	// Roles are the names of the roles that the token takes permissions from,
 	// separated by commas; a service identity is no role.
 	Roles string
+	// Created and Expires are by the servers' clock; Expires is zero for a token that
+	// does not expire.
+	Created, Expires time.Time
+}
+
+// RenewAt returns when to log in again: after 60 to 70 % of the token's life, so that
+// the tokens of a fleet are not renewed together and several attempts fit into the
+// rest. It is zero for a token that does not expire.
+func (t Token) RenewAt() time.Time {
+	if t.Expires.IsZero() {
+		return time.Time{}
+	}
+	life := max(0, t.Expires.Sub(t.Created))
+	return t.Created.Add(life*6/10 + rand.N(life/10+1))
 }
 
 // Explain marks the refusal of a request that carries the token, right after the
@@ -96,7 +112,20 @@ func newToken(t *api.ACLToken) Token {
 	for _, r := range t.Roles {
 		roles = append(roles, r.Name)
 	}
-	return Token{Accessor: t.AccessorID, Secret: t.SecretID, Roles: strings.Join(roles, ",")}
+	token := Token{Accessor: t.AccessorID, Secret: t.SecretID, Roles: strings.Join(roles, ","), Created: t.CreateTime}
+	if t.ExpirationTime != nil {
+		token.Expires = *t.ExpirationTime
+	}
+	return token
+}
+
+// ReadToken returns what Consul knows about the token of a secret, its life above all.
+func ReadToken(ctx context.Context, c *api.Client, secret string) (Token, error) {
+	token, _, err := c.ACL().TokenReadSelf((&api.QueryOptions{Token: secret}).WithContext(ctx))
+	if err != nil {
+		return Token{}, fmt.Errorf("read the token: %w", err)
+	}
+	return newToken(token), nil
 }
 
 // resume returns the token of p.Previous, or none if Consul does not have it or
