@@ -34,7 +34,9 @@ func Apply(tables []Table) error {
 }
 
 // Remove takes the rules away, if there are any. A second run of mesh-init needs that
-// to reach Consul: its connections would go to a proxy that may not run.
+// to reach Consul: its connections would go to a proxy that may not run. A first run
+// learns from it, before it registers anything, whether Apply has the right to change
+// rules. The error is permanent, like that of Apply.
 func Remove() error {
 	return replace("stop redirecting traffic to the proxy", nil)
 }

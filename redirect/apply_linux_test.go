@@ -43,7 +43,7 @@ func tables(t *testing.T) []redirect.Table {
 func TestOutboundConnections(t *testing.T) {
 	t.Parallel()
 	n := newNetworks(t)
-	listen(t, ":15001", "proxy")
+	listenProxy(t, ":15001")
 	listen(t, ":8080", "application")
 	listen(t, "127.0.0.1:8600", "DNS over TCP")
 	listenUDP(t, "127.0.0.1:8600", "DNS over UDP")
@@ -51,16 +51,16 @@ func TestOutboundConnections(t *testing.T) {
 	check(t, redirect.Apply(tables(t)))
 
 	for _, address := range []string{outsideIPv4 + ":80", "198.51.100.7:443", taskIPv4 + ":8080", "[" + outsideIPv6 + "]:80", "[2001:db8::1]:443"} {
-		n.want("proxy", application, "tcp", address)
-		n.want("proxy", 0, "tcp", address)
+		n.want("proxy for "+address, application, "tcp", address)
+		n.want("proxy for "+address, 0, "tcp", address)
 	}
 	for _, uid := range []int{5995, 5996, 1400, 1450, 1499, 1600} {
 		n.want("outside", uid, "tcp", outsideIPv4+":80")
 		n.want("outside", uid, "tcp", "["+outsideIPv6+"]:80")
 	}
 	for _, uid := range []int{1399, 1500, 5994, 5997} {
-		n.want("proxy", uid, "tcp", outsideIPv4+":80")
-		n.want("proxy", uid, "tcp", "["+outsideIPv6+"]:80")
+		n.want("proxy for "+outsideIPv4+":80", uid, "tcp", outsideIPv4+":80")
+		n.want("proxy for ["+outsideIPv6+"]:80", uid, "tcp", "["+outsideIPv6+"]:80")
 	}
 	for _, address := range []string{outsideIPv4 + ":5432", "10.9.1.1:80", "169.254.170.2:80", "[" + outsideIPv6 + "]:5432", "[fd09:1::1]:80"} {
 		n.want("outside", application, "tcp", address)
@@ -176,11 +176,17 @@ func TestMissingCapabilityNamesWhatTheContainerNeeds(t *testing.T) {
 func TestUnwritableFileNamesWhatTheContainerNeeds(t *testing.T) {
 	t.Parallel()
 	newNetworks(t) // keeps the thread, whose user changes
-	path := filepath.Join(t.TempDir(), "hosts")
+	path := filepath.Join(testkit.PublicDir(t), "hosts")
 	check(t, os.WriteFile(path, nil, 0o644))
 	asUser(application, func() {
 		testkit.WantError[*retry.PermanentError](t, redirect.WriteHosts(path, []string{"127.65.0.1 api"}),
 			"open "+path+": permission denied: this container needs user 0, and readonlyRootFilesystem must not be true")
+	})
+	check(t, redirect.WriteHosts(path, []string{"127.65.0.1 api"}))
+	asUser(application, func() {
+		if err := redirect.WriteHosts(path, []string{"127.65.0.1 api"}); err != nil {
+			t.Errorf("another container has written the lines already: %v", err)
+		}
 	})
 }
 

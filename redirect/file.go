@@ -11,11 +11,10 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// edit changes a file that cannot be replaced, because it is a mount. Several containers
-// may edit the same file at once, so it is locked; one call writes the new text, so a
-// reader does not find the file empty.
+// edit changes a file that cannot be replaced, because it is a mount. A file that needs
+// no change needs no right to write it: another container of the task has made it.
 func edit(path string, change func(string) string) error {
-	err := editLocked(path, change)
+	err := editIfNeeded(path, change)
 	switch {
 	case err == nil:
 		return nil
@@ -25,12 +24,17 @@ func edit(path string, change func(string) string) error {
 	return &retry.PermanentError{Err: err}
 }
 
-func editLocked(path string, change func(string) string) (err error) {
+func editIfNeeded(path string, change func(string) string) error {
+	text, err := os.ReadFile(path)
+	if err != nil || change(string(text)) == string(text) {
+		return err
+	}
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close() // also unlocks
+	// Containers of a task may share the file.
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
 		return fmt.Errorf("lock %s: %w", path, err)
 	}
@@ -38,17 +42,14 @@ func editLocked(path string, change func(string) string) (err error) {
 	if err != nil {
 		return err
 	}
-	text := change(string(old))
-	if text == string(old) {
-		return nil
-	}
-	if err := overwrite(f, text); err != nil {
+	if err := overwrite(f, change(string(old))); err != nil {
 		_ = overwrite(f, string(old)) // a disk that is full had room for it
 		return err
 	}
 	return nil
 }
 
+// overwrite writes the text with one call, so that a reader does not find the file empty.
 func overwrite(f *os.File, text string) error {
 	if _, err := f.WriteAt([]byte(text), 0); err != nil {
 		return err

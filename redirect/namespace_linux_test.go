@@ -1,8 +1,11 @@
 package redirect_test
 
 import (
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"runtime"
 	"strings"
@@ -85,7 +88,21 @@ func up(t *testing.T, handle *netlink.Handle, name string, addresses ...string) 
 // listen answers connections, in the thread's namespace, with the name.
 func listen(t *testing.T, address, name string) {
 	t.Helper()
-	l, err := net.Listen("tcp", address)
+	serve(t, "tcp", address, func(net.Conn) string { return name })
+}
+
+// listenProxy answers as a proxy that learns from the kernel where connections went,
+// which is how Envoy picks the upstream.
+func listenProxy(t *testing.T, address string) {
+	t.Helper()
+	for _, network := range []string{"tcp4", "tcp6"} {
+		serve(t, network, address, func(conn net.Conn) string { return "proxy for " + originalDestination(conn) })
+	}
+}
+
+func serve(t *testing.T, network, address string, answer func(net.Conn) string) {
+	t.Helper()
+	l, err := net.Listen(network, address)
 	check(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
@@ -94,10 +111,42 @@ func listen(t *testing.T, address, name string) {
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(conn, name)
+			_, _ = io.WriteString(conn, answer(conn))
 			_ = conn.Close()
 		}
 	}()
+}
+
+// originalDestination is where the client connected to before the kernel translated it,
+// or the error.
+func originalDestination(conn net.Conn) string {
+	raw, err := conn.(*net.TCPConn).SyscallConn()
+	if err != nil {
+		return err.Error()
+	}
+	var destination netip.AddrPort
+	failed := raw.Control(func(fd uintptr) {
+		if local := conn.LocalAddr().(*net.TCPAddr).AddrPort(); local.Addr().Is6() {
+			var info *unix.IPv6MTUInfo // begins with a socket address
+			if info, err = unix.GetsockoptIPv6MTUInfo(int(fd), unix.IPPROTO_IPV6, unix.SO_ORIGINAL_DST); err == nil {
+				destination = netip.AddrPortFrom(netip.AddrFrom16(info.Addr.Addr), ntohs(info.Addr.Port))
+			}
+			return
+		}
+		var mreq *unix.IPv6Mreq // as long as a socket address, and a word longer
+		if mreq, err = unix.GetsockoptIPv6Mreq(int(fd), unix.IPPROTO_IP, unix.SO_ORIGINAL_DST); err == nil {
+			sockaddr := mreq.Multiaddr[:]
+			destination = netip.AddrPortFrom(netip.AddrFrom4([4]byte(sockaddr[4:8])), binary.BigEndian.Uint16(sockaddr[2:]))
+		}
+	})
+	if err := errors.Join(failed, err); err != nil {
+		return err.Error()
+	}
+	return destination.String()
+}
+
+func ntohs(n uint16) uint16 {
+	return binary.BigEndian.Uint16(binary.NativeEndian.AppendUint16(nil, n))
 }
 
 // listenUDP answers packets with the name.
