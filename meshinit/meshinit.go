@@ -29,6 +29,8 @@ type Options struct {
 	Env map[string]string
 	// ReadyBind is IP:port of Envoy's readiness listener; none when empty.
 	ReadyBind string
+	// Region is AWS_REGION; empty when it is not set.
+	Region string
 	// Limit bounds each wait: for metadata, for a login, for the local agent.
 	Limit time.Duration
 }

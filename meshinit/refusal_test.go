@@ -95,11 +95,7 @@ func unreachableAgent(s *scene) {
 		if err != nil {
 			return meshinit.Agent{}, err
 		}
-		registrars, err := registrar.New(s.options.Config)
-		if err != nil {
-			return meshinit.Agent{}, err
-		}
-		return meshinit.Agent{Registrar: registrars(client)}, nil
+		return meshinit.Agent{Registrar: registrar.New(s.options.Config)(client)}, nil
 	}
 }
 
