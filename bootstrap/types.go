@@ -41,6 +41,15 @@ type Proxy struct {
 	Config map[string]any
 	// AccessLogs is nil when none are configured (answer: Proxy.AccessLogs).
 	AccessLogs *AccessLogs
+
+	// What follows is for the redirection of traffic, and no part of a bootstrap.
+
+	// OutboundListenerPort is where outbound traffic goes; 0 stands for Consul's
+	// default (answer: Proxy.TransparentProxy.OutboundListenerPort).
+	OutboundListenerPort int
+	// ExposedPorts are the listeners of exposed paths, which callers outside the mesh
+	// reach (answer: Proxy.Expose.Paths).
+	ExposedPorts []int
 }
 
 // AccessLogs are the mesh-wide access log settings of proxy-defaults as far as

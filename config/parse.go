@@ -34,7 +34,7 @@ func Schema() []byte { return []byte(schemaJSON) }
 //
 // A document with consulServers describes the agentless architecture, whose
 // type this version does not have: Parse returns what is valid of the fields
-// that both have in common, and Generation is Agentless. registrar.New refuses it.
+// that both have in common, and Generation is Agentless.
 func Parse(doc []byte) (*Config, []Finding, error) {
 	root, err := checkSyntax(doc)
 	if err != nil {

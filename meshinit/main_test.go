@@ -135,10 +135,7 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrars, err := registrar.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registrars := registrar.New(cfg)
 	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: meshinit.AgentProxy{}, Place: meshinit.InTask(), Limit: testkit.Patience}
 	s.ports = meshinit.Ports{
 		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),

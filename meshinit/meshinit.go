@@ -26,6 +26,8 @@ type Options struct {
 	FileGroup int
 	// Proxy makes the files that the proxy starts from.
 	Proxy ProxyFiles
+	// Region is AWS_REGION; empty when it is not set.
+	Region string
 	// Limit bounds each wait: for metadata, for a login, for Consul.
 	Limit time.Duration
 	// Place describes where the task registers, in remedies.

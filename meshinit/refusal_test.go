@@ -95,11 +95,7 @@ func unreachableAgent(s *scene) {
 		if err != nil {
 			return meshinit.Consul{}, err
 		}
-		registrars, err := registrar.New(s.options.Config)
-		if err != nil {
-			return meshinit.Consul{}, err
-		}
-		return meshinit.Consul{Registrar: registrars(client)}, nil
+		return meshinit.Consul{Registrar: registrar.New(s.options.Config)(client)}, nil
 	}
 }
 

@@ -64,7 +64,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 
 func (r *run) describe(context.Context) error {
 	var err error
-	if r.workload, err = workload.New(r.Config, r.task); err != nil {
+	if r.workload, err = workload.New(r.Config, r.task, r.Region); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	return nil

@@ -14,7 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/registrar"
 )
 
 const configHelp = `
@@ -120,12 +119,11 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 	return doc, nil
 }
 
-// judge also asks the registrar, because a valid document may be for another
-// version of this program.
+// judge also refuses a valid document that the commands do not run with.
 func judge(doc []byte) verdict {
 	cfg, warnings, err := config.Parse(doc)
-	if err == nil {
-		_, err = registrar.New(cfg)
+	if err == nil && cfg.ConsulServers != nil {
+		err = errAgentless
 	}
 	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
 	var invalid *config.InvalidError

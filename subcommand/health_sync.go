@@ -87,7 +87,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	if err != nil {
 		return err
 	}
-	o.Config = cfg
+	o.Config, o.Region = cfg, inv.Getenv("AWS_REGION")
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err

@@ -70,14 +70,11 @@ func newSyncedTask(t *testing.T, c *testkit.Consul, service string) syncedTask {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := workload.New(cfg, known)
+	w, err := workload.New(cfg, known, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrars, err := registrar.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	registrars := registrar.New(cfg)
 	if err := registrars(client).Register(t.Context(), "", w); err != nil {
 		t.Fatal(err)
 	}

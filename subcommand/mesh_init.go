@@ -122,6 +122,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		FileGroup: group,
 		Proxy:     meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()},
 		Place:     meshinit.InTask(),
+		Region:    inv.Getenv("AWS_REGION"),
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
@@ -145,12 +146,15 @@ func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) 
 		return nil, nil, err
 	}
 	logWarnings(inv.Log, warnings)
-	registrars, err := registrar.New(cfg)
-	if err != nil {
-		return nil, nil, &exit.UsageError{Err: err}
+	if cfg.ConsulServers != nil {
+		return nil, nil, &exit.UsageError{Err: errAgentless}
 	}
-	return cfg, registrars, nil
+	return cfg, registrar.New(cfg), nil
 }
+
+// errAgentless is for configurations that the commands do not run with yet.
+var errAgentless = errors.New("consulServers is set, but this version runs with a Consul client agent in the task: " +
+	"remove consulServers, run a consul-client container and set consulHTTPAddr")
 
 func logWarnings(log hclog.Logger, warnings []config.Finding) {
 	for _, w := range warnings {

@@ -68,8 +68,17 @@ const (
 // AgentGRPCPort is where the task's Consul client serves xDS.
 const AgentGRPCPort = 8502
 
-// SyncCheckName is the Consul name of every check that health-sync feeds.
+// SyncCheckName is the Consul name of every check that health-sync feeds through an
+// agent.
 const SyncCheckName = "consul ecs synced"
+
+// Consul names and type of the checks that health-sync feeds without an agent: one for
+// each container, and one for each service, which aggregates them.
+const (
+	CatalogCheckName   = "Consul ECS health check synced"
+	AggregateCheckName = "Consul dataplane readiness"
+	CatalogCheckType   = "consul-ecs-health-check"
+)
 
 // ServiceID is the ID of a service or gateway: "<name>-<task ID>".
 func ServiceID(name, taskID string) string { return name + "-" + taskID }
@@ -80,10 +89,15 @@ func ProxyName(name string) string { return name + "-sidecar-proxy" }
 // ProxyID is the ID of the sidecar proxy of a service ID.
 func ProxyID(serviceID string) string { return serviceID + "-sidecar-proxy" }
 
-// CheckID is the ID of the check that mirrors a container's ECS health.
+// CheckID is the ID of the check that mirrors a container's ECS health through an
+// agent.
 func CheckID(serviceID, container string) string {
 	return serviceID + "-" + container + "-consul-ecs"
 }
+
+// CatalogCheckID is the ID of the check that mirrors a container's ECS health without
+// an agent. The aggregate of a service is that of ContainerDataplane.
+func CatalogCheckID(serviceID, container string) string { return serviceID + "-" + container }
 
 // LoginMeta is what a login records in its token: the user's keys, and the
 // task's ID and the cluster's ARN, which the user's cannot replace.
