@@ -66,7 +66,10 @@ func (d *decoder) value(path string, to reflect.Value, r rule, depth int) {
 		return
 	}
 	token, kind := d.token(), to.Kind()
-	if token == json.Delim('{') && (kind == reflect.Pointer || kind == reflect.Struct || kind == reflect.Map) {
+	if kind == reflect.Pointer {
+		kind = to.Type().Elem().Kind()
+	}
+	if token == json.Delim('{') && (kind == reflect.Struct || kind == reflect.Map) {
 		d.object(path, to, r, depth)
 		return
 	}

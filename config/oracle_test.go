@@ -356,7 +356,7 @@ func (g generator) object(s *jsonschema.Schema) map[string]any {
 
 func FuzzDecoderAgreesWithTheOracle(f *testing.F) {
 	schemas := []*jsonschema.Schema{Agent: oracle(f, Agent), Agentless: oracle(f, Agentless)}
-	for _, name := range []string{"extensive.json", "nested-nulls.json"} {
+	for _, name := range []string{"extensive.json", "nested-nulls.json", "agentless-everything.json", "agentless-nested-nulls.json"} {
 		doc, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)
