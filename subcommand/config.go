@@ -14,7 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/registrar"
 )
 
 const configHelp = `
@@ -23,19 +22,22 @@ editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
-its JSON path. With -json it prints
-{"valid": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
-warnings or not; 1 not valid or not readable.
+its JSON path, and the generation of which the configuration is: agentless with
+consulServers at its root, agent without. What is not valid is compared with the
+generation that its fields point at. With -json it prints
+{"valid": ..., "generation": ..., "violations": [...], "warnings": [...]}. Exit
+codes: 0 valid, warnings or not; 1 not valid or not readable.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON  the configuration, without -file
+  CONSUL_ECS_GENERATION   agent or agentless: what it must be; unset: either
 
 Example:
   $ consul-ecs config schema > consul-ecs.schema.json
   $ echo '{"bootstrapDir": "/consul", "service": {"port": "80"}}' |
       consul-ecs config validate -file -
   violation $.service.port: must be an integer from 0 to 65535, not a string
-  not valid`
+  not valid (agent)`
 
 func configCommand() cli.Command {
 	var v validation
@@ -75,7 +77,9 @@ type validation struct {
 
 // verdict is what config validate -json prints.
 type verdict struct {
-	Valid      bool             `json:"valid"`
+	Valid bool `json:"valid"`
+	// Generation is empty when the document is not JSON.
+	Generation string           `json:"generation,omitempty"`
 	Violations []config.Finding `json:"violations"`
 	Warnings   []config.Finding `json:"warnings"`
 }
@@ -85,7 +89,10 @@ func (v validation) run(inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	result := judge(doc)
+	result, err := judge(doc, inv.Getenv(config.GenerationEnvVar))
+	if err != nil {
+		return err
+	}
 	if v.json {
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
@@ -120,25 +127,22 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 	return doc, nil
 }
 
-// judge also asks the registrar, because a valid document may be for another
-// version of this program.
-func judge(doc []byte) verdict {
-	cfg, warnings, err := config.Parse(doc)
-	if err == nil {
-		_, err = registrar.New(cfg)
-	}
+func judge(doc []byte, generation string) (verdict, error) {
+	cfg, warnings, err := config.ParseAs(doc, generation)
 	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
-	var invalid *config.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		result.Violations = invalid.Violations
-	case err != nil:
-		result.Violations = append(result.Violations, config.Finding{Path: "$", Message: err.Error()})
+	if err == nil {
+		result.Generation = cfg.GenerationName()
+		return result, nil
 	}
-	return result
+	invalid, ok := errors.AsType[*config.InvalidError](err)
+	if !ok {
+		return verdict{}, &exit.UsageError{Err: err}
+	}
+	result.Generation, result.Violations = invalid.GenerationName(), invalid.Violations
+	return result, nil
 }
 
-// String has one line per finding and the verdict last.
+// String has one line per finding and the verdict last, with the generation.
 func (v verdict) String() string {
 	var b strings.Builder
 	for _, x := range v.Violations {
@@ -150,6 +154,10 @@ func (v verdict) String() string {
 	if !v.Valid {
 		b.WriteString("not ")
 	}
-	b.WriteString("valid\n")
+	b.WriteString("valid")
+	if v.Generation != "" {
+		b.WriteString(" (" + v.Generation + ")")
+	}
+	b.WriteString("\n")
 	return b.String()
 }
