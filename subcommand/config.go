@@ -22,11 +22,10 @@ editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
-its JSON path, and the generation of which the configuration is: agentless with
-consulServers at its root, agent without. What is not valid is compared with the
-generation that its fields point at. With -json it prints
-{"valid": ..., "generation": ..., "violations": [...], "warnings": [...]}. Exit
-codes: 0 valid, warnings or not; 1 not valid or not readable.
+its JSON path, and the generation that it took the configuration for: agentless
+with consulServers at its root, else agent. With -json it prints {"valid": ...,
+"generation": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
+warnings or not; 1 not valid or not readable.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON  the configuration, without -file
@@ -77,11 +76,10 @@ type validation struct {
 
 // verdict is what config validate -json prints.
 type verdict struct {
-	Valid bool `json:"valid"`
-	// Generation is empty when the document is not JSON.
-	Generation string           `json:"generation,omitempty"`
-	Violations []config.Finding `json:"violations"`
-	Warnings   []config.Finding `json:"warnings"`
+	Valid          bool             `json:"valid"`
+	GenerationName string           `json:"generation,omitempty"` // empty for what is not JSON
+	Violations     []config.Finding `json:"violations"`
+	Warnings       []config.Finding `json:"warnings"`
 }
 
 func (v validation) run(inv *cli.Invocation) error {
@@ -130,15 +128,13 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 func judge(doc []byte, generation string) (verdict, error) {
 	cfg, warnings, err := config.ParseAs(doc, generation)
 	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
-	if err == nil {
-		result.Generation = cfg.GenerationName()
-		return result, nil
-	}
-	invalid, ok := errors.AsType[*config.InvalidError](err)
-	if !ok {
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		result.GenerationName, result.Violations = invalid.GenerationName(), invalid.Violations
+	} else if err != nil {
 		return verdict{}, &exit.UsageError{Err: err}
+	} else {
+		result.GenerationName = cfg.GenerationName()
 	}
-	result.Generation, result.Violations = invalid.GenerationName(), invalid.Violations
 	return result, nil
 }
 
@@ -155,9 +151,8 @@ func (v verdict) String() string {
 		b.WriteString("not ")
 	}
 	b.WriteString("valid")
-	if v.Generation != "" {
-		b.WriteString(" (" + v.Generation + ")")
+	if v.GenerationName != "" {
+		b.WriteString(" (" + v.GenerationName + ")")
 	}
-	b.WriteString("\n")
-	return b.String()
+	return b.String() + "\n"
 }
