@@ -22,19 +22,21 @@ editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
-its JSON path. With -json it prints
-{"valid": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
+its JSON path, and the generation that it took the configuration for: agentless
+with consulServers at its root, else agent. With -json it prints {"valid": ...,
+"generation": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
 warnings or not; 1 not valid or not readable.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON  the configuration, without -file
+  CONSUL_ECS_GENERATION   agent or agentless: what it must be; unset: either
 
 Example:
   $ consul-ecs config schema > consul-ecs.schema.json
   $ echo '{"bootstrapDir": "/consul", "service": {"port": "80"}}' |
       consul-ecs config validate -file -
   violation $.service.port: must be an integer from 0 to 65535, not a string
-  not valid`
+  not valid (agent)`
 
 func configCommand() cli.Command {
 	var v validation
@@ -74,9 +76,10 @@ type validation struct {
 
 // verdict is what config validate -json prints.
 type verdict struct {
-	Valid      bool             `json:"valid"`
-	Violations []config.Finding `json:"violations"`
-	Warnings   []config.Finding `json:"warnings"`
+	Valid          bool             `json:"valid"`
+	GenerationName string           `json:"generation,omitempty"` // empty for what is not JSON
+	Violations     []config.Finding `json:"violations"`
+	Warnings       []config.Finding `json:"warnings"`
 }
 
 func (v validation) run(inv *cli.Invocation) error {
@@ -84,7 +87,10 @@ func (v validation) run(inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	result := judge(doc)
+	result, err := judge(doc, inv.Getenv(config.GenerationEnvVar))
+	if err != nil {
+		return err
+	}
 	if v.json {
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
@@ -119,24 +125,20 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 	return doc, nil
 }
 
-// judge also refuses a valid document that the commands do not run with.
-func judge(doc []byte) verdict {
-	cfg, warnings, err := config.Parse(doc)
-	if err == nil && cfg.ConsulServers != nil {
-		err = errAgentless
-	}
+func judge(doc []byte, generation string) (verdict, error) {
+	cfg, warnings, err := config.ParseAs(doc, generation)
 	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
-	var invalid *config.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		result.Violations = invalid.Violations
-	case err != nil:
-		result.Violations = append(result.Violations, config.Finding{Path: "$", Message: err.Error()})
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		result.GenerationName, result.Violations = invalid.GenerationName(), invalid.Violations
+	} else if err != nil {
+		return verdict{}, &exit.UsageError{Err: err}
+	} else {
+		result.GenerationName = cfg.GenerationName()
 	}
-	return result
+	return result, nil
 }
 
-// String has one line per finding and the verdict last.
+// String has one line per finding and the verdict last, with the generation.
 func (v verdict) String() string {
 	var b strings.Builder
 	for _, x := range v.Violations {
@@ -148,6 +150,9 @@ func (v verdict) String() string {
 	if !v.Valid {
 		b.WriteString("not ")
 	}
-	b.WriteString("valid\n")
-	return b.String()
+	b.WriteString("valid")
+	if v.GenerationName != "" {
+		b.WriteString(" (" + v.GenerationName + ")")
+	}
+	return b.String() + "\n"
 }
