@@ -114,9 +114,12 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		status{unavailable, err.Error()}.write(w)
 		return
 	}
-	defer s.conn.Close()
 	var watch sync.WaitGroup
-	watch.Go(func() { end(r.outdated(ctx, s.address, s.token)) })
+	watch.Go(func() {
+		end(r.outdated(ctx, s.address, s.token))
+		// The transport sees the end of ctx only when it has something to send.
+		s.conn.Close()
+	})
 	got, err := s.forward(w, req.WithContext(ctx), func() { r.report.established(s.address) })
 	cause := context.Cause(ctx)
 	end(nil)

@@ -255,15 +255,21 @@ func TestTLSVerifiesTheServer(t *testing.T) {
 func TestRefusedCertificateNamesTheRemedy(t *testing.T) {
 	t.Parallel()
 	srv, pool := startTLSServer(t)
-	plain := startServer(t, echoing("plain"))
+	plain := testkit.ReservePort(t)
+	l := plain.Listen()
+	go func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			conn.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // as a gRPC server does: its empty settings
+		}
+	}()
 	tests := map[string]struct {
 		address string
 		config  *tls.Config
 		want    string
 	}{
 		"other CA":   {address(srv), &tls.Config{RootCAs: x509.NewCertPool()}, "correct the CA certificates (CONSUL_GRPC_CACERT_PEM or caCertFile) or tlsServerName"},
-		"other name": {address(srv), &tls.Config{RootCAs: pool, ServerName: "other.internal"}, "valid for example.com, not other.internal: correct the CA"},
-		"no TLS":     {address(plain), &tls.Config{RootCAs: pool}, "correct consulServers.grpc.port or set consulServers.grpc.tls to false"},
+		"other name": {address(srv), &tls.Config{RootCAs: pool, ServerName: "other.internal"}, "not other.internal: correct the CA"},
+		"no TLS":     {plain.String(), &tls.Config{RootCAs: pool}, "correct consulServers.grpc.port or set consulServers.grpc.tls to false"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
