@@ -20,7 +20,7 @@ func house() arch.House {
 			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "shared"}},
 			{
 				Name:     "flows",
-				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission", "broker"},
+				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "xdsrelay", "controller", "admission", "broker"},
 				Among:    arch.Never, Interface: 3,
 				Uses: []string{"ports", "nouns", "shared"},
 			},
