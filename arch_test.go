@@ -26,7 +26,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "ports",
-				Packages: []string{"registrar", "consulutil", "awsutil", "supervise"},
+				Packages: []string{"registrar", "consulutil", "awsutil", "envoy", "supervise"},
 				Among:    arch.Downwards,
 				Uses:     []string{"nouns", "shared"},
 			},
