@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -36,7 +35,7 @@ func (r *run) writeBootstrap(ctx context.Context) error {
 	if err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("generate the bootstrap of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
-	path := filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap)
+	path := r.path(workload.FileBootstrap)
 	if token == "" {
 		return r.note(path, volume.Write(path, data, modePublicBootstrap, volume.KeepGroup))
 	}
@@ -71,7 +70,7 @@ func (r *run) note(path string, err error) error {
 // startCopy starts to copy this program, which takes long and needs no other step,
 // while the requests are sent.
 func (r *run) startCopy(context.Context) error {
-	path := filepath.Join(r.Config.BootstrapDir, workload.FileBinary)
+	path := r.path(workload.FileBinary)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		// One that is there already is in use: it is replaced, never removed.
 		r.written = append(r.written, path)

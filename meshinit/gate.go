@@ -168,16 +168,19 @@ func (w *waiter) readOwnStatus() string {
 }
 
 // meshInitEnded judges by ECS's word a mesh-init that left no outcome: one of an
-// earlier version, or one that could not write it.
+// earlier version, or one that could not write it. ECS could not start one that stopped
+// without an exit code.
 func (w *waiter) meshInitEnded() (open bool, err error) {
 	for _, c := range w.task.Containers {
-		if c.Name != workload.ContainerMeshInit || c.KnownStatus != workload.StatusStopped || c.ExitCode == nil {
-			continue
-		}
-		if *c.ExitCode != 0 {
+		switch {
+		case c.Name != workload.ContainerMeshInit || c.KnownStatus != workload.StatusStopped:
+		case c.ExitCode == nil:
+			return false, fmt.Errorf("mesh-init failed: ECS did not start container %s, the stopped task's containers[].reason has the cause", c.Name)
+		case *c.ExitCode != 0:
 			return false, fmt.Errorf("mesh-init failed: container %s has exit code %d, its log has the reason", c.Name, *c.ExitCode)
+		default:
+			return true, nil
 		}
-		return true, nil
 	}
 	return false, nil
 }

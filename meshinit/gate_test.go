@@ -41,11 +41,16 @@ func (e *endpoint) Task(context.Context) (workload.Task, error) {
 	return e.task, e.err
 }
 
-// meshInitEnds makes ECS report the end of mesh-init's container.
+// meshInitEnds makes ECS report the end of mesh-init's container, without an exit code
+// if it is negative.
 func (e *endpoint) meshInitEnds(code int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.task.Containers = []workload.Container{{Name: workload.ContainerMeshInit, DesiredStatus: "RUNNING", KnownStatus: "STOPPED", ExitCode: &code}}
+	c := workload.Container{Name: workload.ContainerMeshInit, DesiredStatus: "RUNNING", KnownStatus: "STOPPED", ExitCode: &code}
+	if code < 0 {
+		c.ExitCode = nil
+	}
+	e.task.Containers = []workload.Container{c}
 }
 
 func (e *endpoint) set(err error) {
@@ -190,6 +195,17 @@ func TestExitCodeOfMeshInitCountsWithoutAStatus(t *testing.T) {
 	}
 	atGate(t, func(w *wait) { w.status(thisTask, "failed", "its own message"); w.metadata.meshInitEnds(3) }, func(w *wait) {
 		w.wantError(time.Second, "its own message")
+	})
+}
+
+// ECS reports no exit code of a container that it could not start.
+func TestMeshInitThatECSCouldNotStartEndsTheWait(t *testing.T) {
+	t.Parallel()
+	atGate(t, func(*wait) {}, func(w *wait) {
+		w.pass(5 * time.Second)
+		w.wantClosed()
+		w.metadata.meshInitEnds(-1)
+		w.wantError(time.Second, "ECS did not start container consul-ecs-mesh-init", "containers[].reason")
 	})
 }
 
