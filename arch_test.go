@@ -26,7 +26,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "ports",
-				Packages: []string{"registrar", "consulutil", "awsutil", "supervise", "redirect"},
+				Packages: []string{"registrar", "consulutil", "awsutil", "envoy", "supervise", "redirect"},
 				Among:    arch.Downwards,
 				Uses:     []string{"nouns", "shared"},
 			},

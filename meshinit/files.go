@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -29,7 +28,7 @@ func (r *run) writeProxyFiles(ctx context.Context) error {
 		return &exit.UsageError{Err: fmt.Errorf("prepare the start of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
 	for _, f := range files {
-		path := filepath.Join(r.Config.BootstrapDir, f.Name)
+		path := r.path(f.Name)
 		if f.Secret {
 			err = r.writeSecret(path, f.Data, modePublicBootstrap)
 		} else {
@@ -70,7 +69,7 @@ func (r *run) note(path string, err error) error {
 // startCopy starts to copy this program, which takes long and needs no other step,
 // while the requests are sent.
 func (r *run) startCopy(context.Context) error {
-	path := filepath.Join(r.Config.BootstrapDir, workload.FileBinary)
+	path := r.path(workload.FileBinary)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		// One that is there already is in use: it is replaced, never removed.
 		r.written = append(r.written, path)

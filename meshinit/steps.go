@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -73,7 +72,7 @@ func (r *run) describe(context.Context) error {
 // register notes first whether there is something to take back later: a task
 // with a bootstrap was registered by an earlier run, and its Envoy may run.
 func (r *run) register(ctx context.Context) error {
-	_, err := os.Lstat(filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap))
+	_, err := os.Lstat(r.path(workload.FileBootstrap))
 	r.registering = errors.Is(err, fs.ErrNotExist)
 	err = retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
 	if err != nil {

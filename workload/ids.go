@@ -2,6 +2,7 @@ package workload
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
 )
@@ -84,10 +85,17 @@ const (
 func ServiceID(name, taskID string) string { return name + "-" + taskID }
 
 // ProxyName is the service name of the sidecar proxy of the service name.
-func ProxyName(name string) string { return name + "-sidecar-proxy" }
+func ProxyName(name string) string { return name + proxySuffix }
+
+// proxySuffix ends the name and the ID of every sidecar proxy. No other ID ends so:
+// those end with a task's ID.
+const proxySuffix = "-sidecar-proxy"
 
 // ProxyID is the ID of the sidecar proxy of a service ID.
-func ProxyID(serviceID string) string { return serviceID + "-sidecar-proxy" }
+func ProxyID(serviceID string) string { return serviceID + proxySuffix }
+
+// IsProxyID reports whether the ID is a sidecar proxy's.
+func IsProxyID(id string) bool { return strings.HasSuffix(id, proxySuffix) }
 
 // CheckID is the ID of the check that mirrors a container's ECS health through an
 // agent.
