@@ -318,4 +318,6 @@ type Address struct {
 // GatewayProxy carries the gateway's opaque proxy configuration.
 type GatewayProxy struct {
 	Config map[string]any `json:"config"`
+	// Mode is as that of Proxy.
+	Mode string `json:"mode" check:"only=agentless,enum=dataplane|direct"`
 }

@@ -77,6 +77,8 @@ type LoginParams struct {
 	Bearer string
 	// Partition is the auth method's, Consul Enterprise only.
 	Partition string
+	// Datacenter is where the login goes; the server's own when empty.
+	Datacenter string
 	// Meta goes into the token's description.
 	Meta map[string]string
 	// Previous is the secret that an earlier login of the same container left, or
@@ -92,7 +94,7 @@ func Login(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 	var sent atomic.Bool
 	ctx, cancel := untilSent(ctx, &sent)
 	defer cancel()
-	opts := (&api.WriteOptions{Partition: p.Partition}).WithContext(ctx)
+	opts := (&api.WriteOptions{Partition: p.Partition, Datacenter: p.Datacenter}).WithContext(ctx)
 	params := &api.ACLLoginParams{AuthMethod: p.Method, BearerToken: p.Bearer, Meta: p.Meta}
 	token, _, err := c.ACL().Login(params, opts)
 	if err != nil {

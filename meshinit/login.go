@@ -49,9 +49,10 @@ func (r *run) login(ctx context.Context) error {
 
 func (r *run) loginParams() consulutil.LoginParams {
 	return consulutil.LoginParams{
-		Method:    r.Config.ConsulLogin.Method,
-		Partition: r.workload.Partition,
-		Meta:      workload.LoginMeta(r.Config, r.task),
+		Method:     r.Config.ConsulLogin.Method,
+		Partition:  r.workload.Partition,
+		Datacenter: r.Config.ConsulLogin.Datacenter,
+		Meta:       workload.LoginMeta(r.Config, r.task),
 	}
 }
 

@@ -98,7 +98,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if f.limit <= 0 {
 		return exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
-	cfg, registrars, err := readConfig(inv)
+	cfg, place, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
-		Proxy:     meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()},
-		Place:     meshinit.InTask(),
+		Proxy:     place.proxyFiles(inv, cfg, meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
+		Place:     place.Place,
 		Region:    inv.Getenv("AWS_REGION"),
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
-		Consul:      func() (meshinit.Consul, error) { return localAgent(registrars) },
-		Servers:     func() (*api.Client, error) { return consulutil.NewClient(serverOptions(cfg)) },
+		Consul:      place.consul,
+		Servers:     func() (*api.Client, error) { return consulutil.NewClient(place.logins) },
 		Bearer:      bearer(cfg),
 		CopyProgram: volume.CopySelf,
 		Log:         inv.Log,
@@ -135,26 +135,20 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 }
 
 // readConfig parses the configuration, sets up the logger that it asks for, logs
-// its warnings, and refuses one that this version does not run with.
-func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) {
-	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
+// its warnings, and returns where its tasks register.
+func readConfig(inv *cli.Invocation) (*config.Config, place, error) {
+	cfg, warnings, err := config.ParseAs([]byte(inv.Getenv(config.EnvVar)), inv.Getenv(config.GenerationEnvVar))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
-		return nil, nil, &exit.UsageError{Err: err}
+		return nil, place{}, &exit.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
-		return nil, nil, err
+		return nil, place{}, err
 	}
 	logWarnings(inv.Log, warnings)
-	if cfg.ConsulServers != nil {
-		return nil, nil, &exit.UsageError{Err: errAgentless}
-	}
-	return cfg, registrar.New(cfg), nil
+	p, err := placeOf(inv, cfg, registrar.New(cfg))
+	return cfg, p, err
 }
-
-// errAgentless is for configurations that the commands do not run with yet.
-var errAgentless = errors.New("consulServers is set, but this version runs with a Consul client agent in the task: " +
-	"remove consulServers, run a consul-client container and set consulHTTPAddr")
 
 func logWarnings(log hclog.Logger, warnings []config.Finding) {
 	for _, w := range warnings {
@@ -172,21 +166,6 @@ func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
 	}
 	return tmds.New(uri), nil
-}
-
-// serverOptions lead to the Consul servers, for login and logout.
-func serverOptions(cfg *config.Config) consulutil.Options {
-	return consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile}
-}
-
-// localAgent is the agent of the Consul environment.
-func localAgent(registrars registrar.Factory) (meshinit.Consul, error) {
-	client, err := consulutil.NewClient(consulutil.Options{})
-	if err != nil {
-		return meshinit.Consul{}, err
-	}
-	token, err := consulutil.EffectiveToken(consulutil.Options{})
-	return meshinit.Consul{Registrar: registrars(client), Token: token}, err
 }
 
 // bearer signs with credentials fetched anew: a bearer is wanted once, or again

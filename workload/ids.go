@@ -29,6 +29,12 @@ const (
 	FileClientTokenOwner = "client-token.owner"
 	// FileBootstrap is what Envoy starts from.
 	FileBootstrap = "envoy-bootstrap.json"
+	// FileDataplane is what consul-dataplane starts from, FileGRPCCACert verifies the
+	// servers' gRPC for it.
+	FileDataplane  = "consul-dataplane.json"
+	FileGRPCCACert = "consul-grpc-ca-cert.pem"
+	// FileRelay is what the relay between Envoy and the servers starts from.
+	FileRelay = "xds-relay.json"
 	// FileStatus is how far mesh-init has come, for the containers that wait for it.
 	FileStatus = "mesh-init.json"
 	// FileBinary is the copy of this program for the other containers.
@@ -66,7 +72,8 @@ const (
 	TagNamespace      = "consul.hashicorp.com.namespace"
 )
 
-// AgentGRPCPort is where the task's Consul client serves xDS.
+// AgentGRPCPort is where the task's Consul client serves xDS or, without an agent,
+// the relay to the servers.
 const AgentGRPCPort = 8502
 
 // SyncCheckName is the Consul name of every check that health-sync feeds through an
