@@ -119,6 +119,11 @@ func startRelay(t *testing.T, c Config) *relay {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return serve(t, c, l)
+}
+
+func serve(t *testing.T, c Config, l net.Listener) *relay {
+	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	r := &relay{address: l.Addr().String(), log: &logText{}, stop: stop, ended: make(chan error, 1)}
 	c.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: io.MultiWriter(r.log, t.Output())})
@@ -147,23 +152,34 @@ func startServer(t *testing.T, handler http.HandlerFunc) *httptest.Server {
 	return srv
 }
 
-// call is a stream of a client.
+// call is a stream of a client, which ends with the test.
 type call struct {
-	t      *testing.T
-	send   *io.PipeWriter
-	cancel context.CancelFunc
-	resp   *http.Response
+	t    *testing.T
+	send *io.PipeWriter
+	resp *http.Response
 }
 
 // open opens a stream and waits for the answer's header.
 func (r *relay) open(t *testing.T, path string) *call {
 	t.Helper()
-	c := &call{t: t}
 	body, send := io.Pipe()
-	c.send = send
-	ctx, cancel := context.WithCancel(t.Context())
-	c.cancel = cancel
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+r.address+path, body)
+	resp, err := r.request(t, path, body)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &call{t: t, send: send, resp: resp}
+}
+
+// try opens a stream that need not succeed.
+func (r *relay) try(t *testing.T) {
+	request := r.request(t, deltaPath, http.NoBody)
+	go request()
+}
+
+// request returns a function that opens a stream, over a connection of its own.
+func (r *relay) request(t *testing.T, path string, body io.Reader) func() (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.address+path, body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,15 +187,8 @@ func (r *relay) open(t *testing.T, path string) *call {
 	req.Header.Set("Te", "trailers")
 	transport := &http.Transport{Protocols: new(http.Protocols)}
 	transport.Protocols.SetUnencryptedHTTP2(true)
-	if c.resp, err = transport.RoundTrip(req); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		cancel()
-		c.resp.Body.Close()
-		transport.CloseIdleConnections()
-	})
-	return c
+	t.Cleanup(transport.CloseIdleConnections)
+	return func() (*http.Response, error) { return transport.RoundTrip(req) }
 }
 
 // receive reads n bytes.

@@ -275,12 +275,7 @@ func TestRefusedCertificateNamesTheRemedy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := startRelay(t, Config{Servers: newServers(tc.address), TLS: tc.config})
-			go func() {
-				req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.address+deltaPath, http.NoBody)
-				transport := &http.Transport{Protocols: new(http.Protocols)}
-				transport.Protocols.SetUnencryptedHTTP2(true)
-				transport.RoundTrip(req)
-			}()
+			r.try(t)
 			r.logged(t, tc.want)
 		})
 	}
@@ -336,4 +331,24 @@ func TestRemovedServerEndsItsStream(t *testing.T) {
 		t.Errorf("failed %v, want none", got)
 	}
 	r.logged(t, fmt.Sprintf("[INFO]  ended the xDS stream, envoy opens another: address=%s", address(first)))
+}
+
+// A server that answers nothing, not even pings, is left after 40 s.
+func TestFrozenServerIsLeft(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	frozen, srv := testkit.ReservePort(t), startServer(t, echoing("one"))
+	frozen.Listen()
+	set := newServers(frozen.String(), address(srv))
+	r := startRelay(t, Config{Servers: set})
+	start := time.Now()
+	if got := r.open(t, deltaPath).status().code; got != "14" {
+		t.Errorf("status %s, want 14", got)
+	}
+	if took := time.Since(start); took < 39*time.Second || took > 50*time.Second {
+		t.Errorf("left after %s, want about 40 s", took)
+	}
+	if got := r.open(t, deltaPath).receive(3); got != "one" {
+		t.Errorf("got %q, want the other server", got)
+	}
 }

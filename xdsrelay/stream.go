@@ -37,26 +37,32 @@ func methods() []string {
 	return []string{service + "DeltaAggregatedResources", service + "StreamAggregatedResources"}
 }
 
-// newTransport connects without a proxy: servers are in the same network.
+// newTransport speaks HTTP/2 without asking for it, also over TLS: Consul's gRPC port
+// negotiates no protocol (ALPN), which would mean HTTP/1 to net/http. There is no proxy:
+// servers are in the same network.
 func newTransport(config *tls.Config) *http.Transport {
 	var protocols http.Protocols
-	protocols.SetHTTP2(config != nil)
-	protocols.SetUnencryptedHTTP2(config == nil)
-	return &http.Transport{
+	protocols.SetUnencryptedHTTP2(true)
+	t := &http.Transport{
 		Protocols:          &protocols,
-		TLSClientConfig:    config,
 		DisableCompression: true,
 		HTTP2: &http.HTTP2Config{
 			MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window,
 			SendPingTimeout: pingAfter, PingTimeout: pingLimit,
 		},
 	}
+	if config != nil {
+		config = config.Clone()
+		config.NextProtos = []string{"h2"} // for servers that insist
+		t.DialContext = (&tls.Dialer{Config: config}).DialContext
+	}
+	return t
 }
 
 // stream is a connection to one server, for one stream of Envoy.
 type stream struct {
 	address, token string
-	scheme         string
+	tls            bool
 	conn           *http.ClientConn
 }
 
@@ -65,10 +71,7 @@ type stream struct {
 func (r *Relay) open(ctx context.Context) (*stream, error) {
 	policy := retry.Remote()
 	policy.Limit = 0
-	s := &stream{scheme: "http"}
-	if r.config.TLS != nil {
-		s.scheme = "https"
-	}
+	s := &stream{tls: r.config.TLS != nil}
 	err := retry.Do(ctx, policy, r.config.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
 		known := r.config.Servers.Addresses()
 		if len(known) == 0 {
@@ -76,7 +79,7 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 		}
 		ctx, cancel := context.WithTimeout(ctx, dialLimit)
 		defer cancel()
-		conn, err := r.transport.NewClientConn(ctx, s.scheme, known[0])
+		conn, err := r.transport.NewClientConn(ctx, "http", known[0])
 		if err != nil {
 			r.config.Servers.Failed(known[0])
 			return fmt.Errorf("connect to Consul server %s: %w%s", known[0], err, advice(err))
@@ -125,14 +128,17 @@ func advice(err error) string {
 // a status there is an error, and Envoy has got none.
 func (s *stream) forward(w http.ResponseWriter, req *http.Request, established func()) (status, error) {
 	out := req.Clone(req.Context())
-	out.URL = &url.URL{Scheme: s.scheme, Host: s.address, Path: req.URL.Path}
+	out.URL = &url.URL{Scheme: "http", Host: s.address, Path: req.URL.Path}
 	out.Host, out.RequestURI = s.address, ""
 	out.Header.Del(tokenHeader)
 	if s.token != "" {
 		out.Header.Set(tokenHeader, s.token)
 	}
 	resp, err := s.conn.RoundTrip(out)
-	if err != nil {
+	switch {
+	case err != nil && !s.tls:
+		return status{}, fmt.Errorf("open xDS stream: %w: if the server's port is one for TLS, set consulServers.grpc.tls to true", err)
+	case err != nil:
 		return status{}, fmt.Errorf("open xDS stream: %w", err)
 	}
 	defer resp.Body.Close()
