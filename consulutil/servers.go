@@ -108,6 +108,13 @@ func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
+// GRPCFailed makes the server with that gRPC address the last one to be tried.
+func (s *Servers) GRPCFailed(address string, err error) {
+	if a, parseErr := netip.ParseAddrPort(address); parseErr == nil {
+		s.failed(a.Addr(), err)
+	}
+}
+
 // Changed returns a channel that is closed when other servers are known, or another
 // one serves. Take the channel first and GRPCAddresses then, so that no change is
 // missed.

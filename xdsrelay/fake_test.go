@@ -3,6 +3,7 @@ package xdsrelay
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"net/http"
@@ -32,13 +33,16 @@ func newServers(addresses ...string) *servers {
 	return &servers{addresses: addresses, changed: make(chan struct{})}
 }
 
-func (s *servers) Addresses() []string {
+func (s *servers) GRPCAddresses(context.Context) ([]string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Clone(s.addresses)
+	if len(s.addresses) == 0 {
+		return nil, errors.New("no address of a Consul server is known")
+	}
+	return slices.Clone(s.addresses), nil
 }
 
-func (s *servers) Failed(address string) {
+func (s *servers) GRPCFailed(address string, _ error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.failed = append(s.failed, address)

@@ -35,12 +35,12 @@ var (
 
 // Servers are the Consul servers. Methods may be called concurrently.
 type Servers interface {
-	// Addresses returns host:port of each server's gRPC port, the one to use first.
-	// It is empty while none is known.
-	Addresses() []string
-	// Failed reports that a server did not serve: another one is to come first.
-	Failed(address string)
-	// Changed returns a channel that is closed at the next change of Addresses.
+	// GRPCAddresses returns host:port of each server's gRPC port, the one to use first;
+	// an error while none is known.
+	GRPCAddresses(ctx context.Context) ([]string, error)
+	// GRPCFailed reports that a server did not serve: another one is to come first.
+	GRPCFailed(address string, err error)
+	// Changed returns a channel that is closed at the next change of them.
 	Changed() <-chan struct{}
 }
 
@@ -134,7 +134,7 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.config.Log.Info("ended the xDS stream, envoy opens another", logkey.Address, s.address, logkey.Reason, cause)
 		status{unavailable, cause.Error()}.write(w)
 	default:
-		r.config.Servers.Failed(s.address)
+		r.config.Servers.GRPCFailed(s.address, err)
 		r.report.failed(hclog.Warn, s.address, err.Error())
 		status{unavailable, err.Error()}.write(w)
 	}
@@ -154,7 +154,7 @@ func (r *Relay) ended(address string, got status) {
 	default:
 		r.report.failed(hclog.Warn, address, text)
 	}
-	r.config.Servers.Failed(address)
+	r.config.Servers.GRPCFailed(address, errors.New(text))
 }
 
 // outdated waits until the stream must end, because its server was removed or its token
@@ -165,7 +165,7 @@ func (r *Relay) outdated(ctx context.Context, address, token string) error {
 	defer tick.Stop()
 	for {
 		changed := r.config.Servers.Changed()
-		if known := r.config.Servers.Addresses(); len(known) > 0 && !slices.Contains(known, address) {
+		if known, err := r.config.Servers.GRPCAddresses(ctx); err == nil && !slices.Contains(known, address) {
 			return errServerRemoved
 		}
 		select {

@@ -73,15 +73,15 @@ func (r *Relay) open(ctx context.Context) (*stream, error) {
 	policy.Limit = 0
 	s := &stream{tls: r.config.TLS != nil}
 	err := retry.Do(ctx, policy, r.config.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
-		known := r.config.Servers.Addresses()
-		if len(known) == 0 {
-			return errors.New("no address of a Consul server is known: check consulServers.hosts")
+		known, err := r.config.Servers.GRPCAddresses(ctx)
+		if err != nil {
+			return err
 		}
 		ctx, cancel := context.WithTimeout(ctx, dialLimit)
 		defer cancel()
 		conn, err := r.transport.NewClientConn(ctx, "http", known[0])
 		if err != nil {
-			r.config.Servers.Failed(known[0])
+			r.config.Servers.GRPCFailed(known[0], err)
 			return fmt.Errorf("connect to Consul server %s: %w%s", known[0], err, advice(err))
 		}
 		token, err := r.config.Token()
