@@ -22,17 +22,40 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// bubble is Servers with a transport of no sockets, for time that does not pass.
+// bubble is Servers with a transport of no sockets, for a clock of its own.
 type bubble struct {
 	*Servers
 	client *api.Client
+
+	world sync.Mutex
 	// peers is the answer about them; empty for a fault.
 	peers string
 	// down are the hosts that cannot be reached.
 	down []string
-	// asked is when peers was asked for, since the start.
-	asked       []time.Duration
+	// requests is when peers was asked for, since the start.
+	requests    []time.Duration
 	discoveries int
+}
+
+// change sets what the servers are from now on.
+func (b *bubble) change(peers string, down ...string) {
+	b.world.Lock()
+	defer b.world.Unlock()
+	b.peers, b.down = peers, down
+}
+
+// asked is when peers was asked for, since the start.
+func (b *bubble) asked() []time.Duration {
+	b.world.Lock()
+	defer b.world.Unlock()
+	return slices.Clone(b.requests)
+}
+
+// discovered is how often hosts was resolved.
+func (b *bubble) discovered() int {
+	b.world.Lock()
+	defer b.world.Unlock()
+	return b.discoveries
 }
 
 // inBubble runs a test of Run beside it.
@@ -40,19 +63,23 @@ func inBubble(t *testing.T, skip bool, test func(t *testing.T, b *bubble)) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &bubble{peers: `["10.0.0.1:8300","10.0.0.2:8300"]`}
-		b.Servers = newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "consul.example.com", SkipServerWatch: skip, HTTP: config.ServerHTTP{Port: 8500}}})
+		b.Servers = newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: "consul.example.com", SkipServerWatch: skip, HTTP: config.ServerHTTP{Port: 8500}, GRPC: config.ServerGRPC{Port: 8503}}})
 		b.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
+			b.world.Lock()
+			defer b.world.Unlock()
 			b.discoveries++
 			return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
 		}
 		start := time.Now()
 		b.transport = &failover{servers: b.Servers, scheme: "http", next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+			b.world.Lock()
+			defer b.world.Unlock()
 			if slices.Contains(b.down, r.URL.Hostname()) {
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
 			}
 			status, body := http.StatusOK, `"x"`
 			if r.URL.Path == "/v1/status/peers" {
-				b.asked = append(b.asked, time.Since(start))
+				b.requests = append(b.requests, time.Since(start))
 				if body = b.peers; body == "" {
 					status, body = http.StatusInternalServerError, "fault"
 				}
@@ -80,6 +107,8 @@ func (b *bubble) request(t *testing.T) {
 
 func (b *bubble) wantSet(t *testing.T, want ...string) {
 	t.Helper()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var got []string
 	for _, a := range b.set {
 		got = append(got, a.String())
@@ -92,23 +121,23 @@ func (b *bubble) wantSet(t *testing.T, want ...string) {
 func TestRunAsksForPeersAfterTheFirstRequestAndThenRarely(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, b *bubble) {
 		<-time.After(time.Hour)
-		if len(b.asked) > 0 {
-			t.Errorf("asked after %s, before any request", b.asked)
+		if len(b.asked()) > 0 {
+			t.Errorf("asked after %s, before any request", b.asked())
 		}
 		for range 100 {
 			b.request(t)
 		}
 		b.wantSet(t, "10.0.0.1", "10.0.0.2")
-		if len(b.asked) != 1 {
-			t.Fatalf("asked %d times, want once", len(b.asked))
+		if len(b.asked()) != 1 {
+			t.Fatalf("asked %d times, want once", len(b.asked()))
 		}
 		<-time.After(time.Hour)
 		synctest.Wait()
-		if n := len(b.asked); n < 10 || n > 16 {
+		if n := len(b.asked()); n < 10 || n > 16 {
 			t.Errorf("asked %d times within an hour", n)
 		}
-		if b.discoveries != 1 {
-			t.Errorf("%d discoveries of hosts, want 1", b.discoveries)
+		if b.discovered() != 1 {
+			t.Errorf("%d discoveries of hosts, want 1", b.discovered())
 		}
 	})
 }
@@ -117,21 +146,22 @@ func TestRequestThatFailsOverBringsTheRefreshForward(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, b *bubble) {
 		b.request(t)
 		<-time.After(time.Minute)
-		b.down, b.peers = []string{"10.0.0.1"}, `["10.0.0.2:8300","10.0.0.3:8300"]`
+		const peers = `["10.0.0.2:8300","10.0.0.3:8300"]`
+		b.change(peers, "10.0.0.1")
 		b.request(t)
 		b.wantSet(t, "10.0.0.2", "10.0.0.3")
-		if len(b.asked) != 2 || b.asked[1] != time.Minute {
-			t.Errorf("asked after %s, want 0s and 1m", b.asked)
+		if len(b.asked()) != 2 || b.asked()[1] != time.Minute {
+			t.Errorf("asked after %s, want 0s and 1m", b.asked())
 		}
-		b.down = []string{"10.0.0.1", "10.0.0.2"} // at once: the next refresh comes after a pause
+		b.change(peers, "10.0.0.1", "10.0.0.2") // at once: the next refresh comes after a pause
 		b.request(t)
-		if len(b.asked) != 2 {
-			t.Errorf("asked after %s, without a pause", b.asked)
+		if len(b.asked()) != 2 {
+			t.Errorf("asked after %s, without a pause", b.asked())
 		}
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		if len(b.asked) != 3 || b.asked[2] != 70*time.Second {
-			t.Errorf("asked after %s, want 70s at last", b.asked)
+		if len(b.asked()) != 3 || b.asked()[2] != 70*time.Second {
+			t.Errorf("asked after %s, want 70s at last", b.asked())
 		}
 	})
 }
@@ -139,13 +169,13 @@ func TestRequestThatFailsOverBringsTheRefreshForward(t *testing.T) {
 func TestFailedRefreshIsRepeatedAndChangesNothing(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, b *bubble) {
 		for _, fault := range []string{"", "[]", `["server-1:8300"]`} {
-			b.peers = fault
+			b.change(fault)
 			b.request(t)
 			<-time.After(37 * time.Second)
 		}
 		synctest.Wait()
 		b.wantSet(t, "10.0.0.1")
-		if n := len(b.asked); n < 3 {
+		if n := len(b.asked()); n < 3 {
 			t.Errorf("asked %d times within 111 s", n)
 		}
 	})
@@ -154,21 +184,22 @@ func TestFailedRefreshIsRepeatedAndChangesNothing(t *testing.T) {
 // Behind a load balancer the peers' addresses may be out of reach.
 func TestServerThatAnswersStaysThoughItIsNoPeer(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, b *bubble) {
-		b.peers, b.down = `["172.16.0.1:8300"]`, []string{"172.16.0.1"}
+		const peers = `["172.16.0.1:8300"]`
+		b.change(peers, "172.16.0.1")
 		b.request(t)
 		b.wantSet(t, "10.0.0.1", "172.16.0.1")
 		b.request(t)
-		b.down = append(b.down, "10.0.0.1")
+		b.change(peers, "172.16.0.1", "10.0.0.1")
 		if err := leader(b.client); Classify(err) != retry.Unreachable {
 			t.Errorf("got %v", err)
 		}
-		b.down = b.down[:1]
+		b.change(peers, "172.16.0.1")
 		b.request(t)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
 		b.wantSet(t, "10.0.0.1", "172.16.0.1")
-		if len(b.asked) != 2 {
-			t.Errorf("asked after %s, want again after the outage", b.asked)
+		if len(b.asked()) != 2 {
+			t.Errorf("asked after %s, want again after the outage", b.asked())
 		}
 	})
 }
@@ -178,16 +209,17 @@ func TestSkipServerWatchNeverAsksForPeers(t *testing.T) {
 		b.request(t)
 		<-time.After(time.Hour)
 		b.request(t)
-		if len(b.asked) != 0 || b.discoveries != 1 {
-			t.Errorf("asked after %s, %d discoveries", b.asked, b.discoveries)
+		if len(b.asked()) != 0 || b.discovered() != 1 {
+			t.Errorf("asked after %s, %d discoveries", b.asked(), b.discovered())
 		}
 		b.lookup = func(context.Context, string, string) ([]netip.Addr, error) {
 			return []netip.Addr{netip.MustParseAddr("10.0.0.8"), netip.MustParseAddr("10.0.0.9")}, nil
 		}
-		b.down = []string{"10.0.0.1"}
+		b.change("", "10.0.0.1")
 		b.request(t)
-		if len(b.asked) != 0 || len(b.set) != 2 || slices.Contains(b.set, netip.MustParseAddr("10.0.0.1")) {
-			t.Errorf("asked after %s, servers %v", b.asked, b.set)
+		addresses, err := b.GRPCAddresses(t.Context())
+		if slices.Sort(addresses); err != nil || len(b.asked()) != 0 || !slices.Equal(addresses, []string{"10.0.0.8:8503", "10.0.0.9:8503"}) {
+			t.Errorf("asked after %s, servers %q, %v", b.asked(), addresses, err)
 		}
 	})
 }
