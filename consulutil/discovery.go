@@ -36,6 +36,9 @@ func (s *Servers) discover(ctx context.Context) ([]netip.Addr, error) {
 		return []netip.Addr{a.Unmap()}, nil
 	}
 	found, err := s.lookup(ctx, "ip", hosts)
+	if err == nil && len(found) == 0 {
+		err = fmt.Errorf("lookup %s: no address", hosts)
+	}
 	if err != nil {
 		return nil, &classed{fmt.Errorf("consulServers.hosts: %w", err), retry.Unreachable}
 	}

@@ -45,6 +45,7 @@ func TestDiscover(t *testing.T) {
 		"IPv6":           {"2001:db8::1", []string{"2001:db8::1"}, "", 0},
 		"name":           {"consul.example.com", []string{"192.0.2.7", "2001:db8::7"}, "", 0},
 		"unknown name":   {"missing.example.com", nil, "consulServers.hosts: lookup missing.example.com: no such host", retry.Unreachable},
+		"empty name":     {"empty.example.com", nil, "consulServers.hosts: lookup empty.example.com: no address", retry.Unreachable},
 		"command":        {"exec=echo 192.0.2.1  192.0.2.2 192.0.2.1", []string{"192.0.2.1", "192.0.2.2"}, "", 0},
 		"quotes, a zone": {"exec=" + script(t, `echo '"192.0.2.1" "fe80::1%eth0"'; echo "'2001:db8::1'"`), []string{"192.0.2.1", "fe80::1%eth0", "2001:db8::1"}, "", 0},
 		"arguments":      {"exec=" + script(t, `test "$*" = "-q addrs provider=aws tag_key=\"a" && echo 192.0.2.3`) + ` -q addrs provider=aws tag_key="a`, []string{"192.0.2.3"}, "", 0},
@@ -59,6 +60,9 @@ func TestDiscover(t *testing.T) {
 			t.Parallel()
 			s := newServers(t, ServersOptions{Config: config.ConsulServers{Hosts: tt.hosts}})
 			s.lookup = func(_ context.Context, network, host string) ([]netip.Addr, error) {
+				if host == "empty.example.com" {
+					return nil, nil
+				}
 				if network != "ip" || host != "consul.example.com" {
 					return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
 				}

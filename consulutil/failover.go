@@ -4,12 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // failover sends each request to the current server. A request that got no
@@ -46,20 +47,32 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 		case err == nil:
 			f.servers.served(server, len(tried) > 1)
 			return resp, nil
-		case errors.Is(ctx.Err(), context.Canceled):
+		case ctx.Err() != nil && !timedOut(ctx): // the caller's end says nothing about the server
 			return nil, err
 		}
 		f.servers.failed(server, err)
-		if last == nil || Classify(err).Retryable() || !Classify(last).Retryable() {
-			last = err // a certificate that one server lacks is no reason to stop
-		}
-		switch {
-		case sent && !repeatable(r):
+		if !mayGoOn(r, sent) {
 			return nil, err
-		case ctx.Err() != nil, r.Body != nil && r.GetBody == nil:
-			return nil, last
+		}
+		// A certificate that one server lacks is no reason for the caller to stop.
+		if last == nil || Classify(err).Retryable() || !Classify(last).Retryable() {
+			last = err
 		}
 	}
+}
+
+// timedOut reports whether the request's time is over. http.Client may end a request a
+// moment before its context ends, by a way of its own.
+func timedOut(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return ok && !time.Now().Before(deadline)
+}
+
+// mayGoOn reports whether another server may get a request that a server has not
+// answered.
+func mayGoOn(r *http.Request, sent bool) bool {
+	ctx := r.Context()
+	return ctx.Err() == nil && !timedOut(ctx) && (r.Body == nil || r.GetBody != nil) && (!sent || repeatable(r))
 }
 
 // send reports, too, whether the server may have got the request.
@@ -85,11 +98,26 @@ func (f *failover) send(r *http.Request, server netip.Addr, again bool) (*http.R
 		return resp, true, nil
 	}
 	// http.Client does this only to an error that nothing wraps.
-	var record tls.RecordHeaderError
-	if errors.As(err, &record) && string(record.RecordHeader[:]) == "HTTP/" {
+	record, mismatch := errors.AsType[tls.RecordHeaderError](err)
+	if mismatch && string(record.RecordHeader[:]) == "HTTP/" {
 		err = http.ErrSchemeMismatch
 	}
-	return nil, sent.Load(), fmt.Errorf("server %s: %w", u.Host, err)
+	return nil, sent.Load(), &serverError{u.Host, err}
+}
+
+// serverError is a request to one server that was not answered.
+type serverError struct {
+	server string
+	err    error
+}
+
+func (e *serverError) Error() string { return "server " + e.server + ": " + e.err.Error() }
+func (e *serverError) Unwrap() error { return e.err }
+
+// Timeout makes the error of http.Client report one too: it asks its direct cause.
+func (e *serverError) Timeout() bool {
+	timeout, ok := errors.AsType[net.Error](e.err)
+	return ok && timeout.Timeout()
 }
 
 // cannotServe reports whether another server may give a better answer: this one is

@@ -7,6 +7,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
 	"net/netip"
 	"slices"
 	"strings"
@@ -94,6 +96,64 @@ func TestUnansweredLoginOfServers(t *testing.T) {
 		if err := logIn(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})})); Unanswered(err) != tt.want {
 			t.Errorf("Unanswered = %v: %v", !tt.want, err)
 		}
+	}
+}
+
+// The end of an idle connection is not the end of a connection that had the request.
+func TestLoginGoesOnFromADeadIdleConnection(t *testing.T) {
+	t.Parallel()
+	s := (&fleet{port: 8500, servers: make([]*httptest.Server, 2)}).inOrder(t, ServersOptions{})
+	s.transport = &failover{servers: s, scheme: "http", next: testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		if r.URL.Host == "127.0.0.2:8500" {
+			return &http.Response{StatusCode: 200, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"SecretID":"s"}`))}, nil
+		}
+		trace := httptrace.ContextClientTrace(r.Context())
+		trace.GetConn(r.URL.Host)
+		trace.GotConn(httptrace.GotConnInfo{})
+		trace.GetConn(r.URL.Host) // nothing could be written
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("refused")}
+	})}
+	if err := logIn(newClient(t, Options{Servers: s})); err != nil {
+		t.Error(err)
+	}
+}
+
+// An answer that was on its way when the server failed another request.
+func TestLateAnswerDoesNotBringAServerBack(t *testing.T) {
+	t.Parallel()
+	arrived, release := make(chan struct{}), make(chan struct{})
+	f := newFleet(t, false, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/status/leader" {
+			w.WriteHeader(503)
+			return
+		}
+		close(arrived)
+		<-release
+		w.Write([]byte("{}"))
+	}, answer(200, `"x"`))
+	s := f.inOrder(t, ServersOptions{})
+	c := newClient(t, Options{Servers: s})
+	late := make(chan error)
+	go func() { late <- readToken(c) }()
+	<-arrived
+	if err := leader(c); Status(err) != 503 {
+		t.Error(err)
+	}
+	if err := leader(c); err != nil {
+		t.Error(err)
+	}
+	changed := s.Changed()
+	close(release)
+	if err := <-late; err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-changed:
+		t.Error("the late answer was reported as a change")
+	default:
+	}
+	if got, err := s.GRPCAddresses(t.Context()); err != nil || !slices.Equal(got, []string{"127.0.0.2:8503", "127.0.0.1:8503"}) {
+		t.Errorf("addresses %q, %v", got, err)
 	}
 }
 
@@ -213,7 +273,6 @@ func TestCertificateOfOneServerIsNoReasonToStop(t *testing.T) {
 		return ServersOptions{Config: c, HTTPSCAPEM: ca}
 	}
 	good := answer(200, `"x"`)
-	// One server's TLS ends in the handshake: it speaks HTTP.
 	f := newFleet(t, true, good)
 	ca := f.caPEM(t)
 	if err := leader(newClient(t, Options{Servers: f.inOrder(t, options(f, ca))})); err != nil {
@@ -252,17 +311,26 @@ func TestServerWithAnotherNameIsPassedOver(t *testing.T) {
 	}
 }
 
+// Without skipServerWatch hosts may be one address, of a server that is gone: the
+// others stay known.
 func TestServersAreDiscoveredAgainWhenNoneIsThere(t *testing.T) {
 	t.Parallel()
-	f := newFleet(t, false, nil, nil, answer(200, `"x"`))
-	s := f.inOrder(t, ServersOptions{})
-	s.set = s.set[:2]
-	s.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{address(3)}, nil }
-	if err := leader(newClient(t, Options{Servers: s})); err != nil {
-		t.Fatal(err)
-	}
-	if got, err := s.GRPCAddresses(t.Context()); err != nil || !slices.Equal(got, []string{"127.0.0.3:8503"}) {
-		t.Errorf("addresses %q, %v, want only what hosts gives", got, err)
+	for skip, want := range map[bool][]string{
+		true:  {"127.0.0.3:8503"},
+		false: {"127.0.0.3:8503", "127.0.0.1:8503", "127.0.0.2:8503"},
+	} {
+		f := newFleet(t, false, nil, nil, answer(200, `"x"`))
+		c := f.config("consul.example.com")
+		c.SkipServerWatch = skip
+		s := f.inOrder(t, ServersOptions{Config: c})
+		s.set = s.set[:2]
+		s.lookup = func(context.Context, string, string) ([]netip.Addr, error) { return []netip.Addr{address(3)}, nil }
+		if err := leader(newClient(t, Options{Servers: s})); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.GRPCAddresses(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("skipServerWatch %v: addresses %q, %v, want %q", skip, got, err, want)
+		}
 	}
 }
 

@@ -154,6 +154,9 @@ func resume(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 func untilSent(ctx context.Context, sent *atomic.Bool) (context.Context, context.CancelFunc) {
 	loose, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
+	if ctx.Err() != nil {
+		cancel() // AfterFunc calls it some time
+	}
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		sent.Store(true)
 		stop()

@@ -42,7 +42,8 @@ type ServersOptions struct {
 
 // Servers are the Consul servers as a task without an agent sees them: their
 // addresses, which of them is in use, and how connections to them are secured. It is
-// safe for concurrent use.
+// safe for concurrent use. All of it is HTTP: grpc-go would add 5.9 MB to the program
+// and 5 MB to its memory, connect-go 3.7 MB and 3 MB.
 type Servers struct {
 	config      config.ConsulServers
 	https, grpc ServerTLS
@@ -56,8 +57,9 @@ type Servers struct {
 	transport http.RoundTripper // nil until the CA file is there
 	// set has the current server first, and those that failed last at the end.
 	set        []netip.Addr
-	serving    netip.Addr // answered last; invalid when none did since a discovery
-	failure    error      // the last server's
+	serving    netip.Addr // answered last
+	lost       bool       // since then no server could be reached
+	failure    error      // the last one
 	discovered time.Time
 	changed    chan struct{} // closed by the next change
 }
@@ -182,7 +184,7 @@ func (s *Servers) await(ctx context.Context) error {
 }
 
 // rediscover adds what hosts stands for to the known servers, or replaces them by it
-// when the servers are not to be asked. Those that are concurrent share one discovery.
+// when the servers are not asked for their peers. Concurrent calls share one discovery.
 func (s *Servers) rediscover(ctx context.Context) error {
 	select {
 	case s.turn <- struct{}{}:
@@ -218,7 +220,7 @@ func (s *Servers) untried(ctx context.Context, tried []netip.Addr) (netip.Addr, 
 		return a, true
 	}
 	s.mu.Lock()
-	s.serving = netip.Addr{} // the next answer is worth a refresh
+	s.lost = true // the next answer is worth a refresh
 	s.mu.Unlock()
 	if err := s.rediscover(ctx); err != nil {
 		s.log.Debug("Consul servers were not discovered again", logkey.Error, err)
@@ -256,16 +258,21 @@ func (s *Servers) served(server netip.Addr, failedOver bool) {
 		s.set = slices.Insert(slices.Delete(s.set, i, i+1), 0, server)
 	}
 	// The answer of a server that meanwhile failed another request changes nothing.
-	if server == s.serving || len(s.set) == 0 || server != s.set[0] {
+	if server == s.serving && !s.lost || len(s.set) == 0 || server != s.set[0] {
 		return
 	}
-	if s.failure == nil {
+	switch {
+	case s.failure == nil:
 		s.log.Debug("reached a Consul server", logkey.Address, server)
-	} else {
+	case server == s.serving:
+		s.log.Info("reached the Consul server again", logkey.Address, server, logkey.Reason, s.failure)
+	default:
 		s.log.Info("moved to another Consul server", logkey.Address, server, logkey.Reason, s.failure)
 	}
-	s.serving, s.failure = server, nil
-	s.notify()
+	if server != s.serving {
+		s.notify()
+	}
+	s.serving, s.lost, s.failure = server, false, nil
 	select {
 	case s.stale <- struct{}{}:
 	default:

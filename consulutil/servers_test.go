@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/pem"
 	"fmt"
+	"io"
+	"log"
 	"math"
 	"net"
 	"net/http"
@@ -48,6 +50,7 @@ func newFleet(t *testing.T, secure bool, handlers ...http.HandlerFunc) *fleet {
 			continue
 		}
 		s.Listener = listeners[i]
+		s.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that clients refuse
 		s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 			if state == http.StateNew {
 				f.mu.Lock()
@@ -263,7 +266,10 @@ func TestClientsShareOneConnection(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(f.requests()); n != 10 || f.conns != 1 {
+	n := len(f.requests())
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n != 10 || f.conns != 1 {
 		t.Errorf("%d requests over %d connections, want 10 over 1", n, f.conns)
 	}
 }
