@@ -83,7 +83,7 @@ Example:
 }
 
 func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o healthsync.Options) error {
-	cfg, place, err := readConfig(inv)
+	cfg, consul, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
@@ -92,13 +92,13 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	if err != nil {
 		return err
 	}
-	client, err := consulutil.NewClient(place.clients)
+	client, err := consulutil.NewClient(consul.clients)
 	if err != nil {
 		return err
 	}
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
-		Checks:   place.registrar(client),
+		Checks:   consul.registrar(client),
 		AwaitStart: func(ctx context.Context) error {
 			if limit == 0 {
 				return nil
@@ -109,14 +109,14 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 		// The servers' client is made when it is needed: health does not depend on
 		// it.
 		LogOut: func(ctx context.Context, secret string) error {
-			servers, err := consulutil.NewClient(place.logins)
+			servers, err := consulutil.NewClient(consul.logins)
 			if err != nil {
 				return err
 			}
 			return consulutil.Logout(ctx, servers, secret)
 		},
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
-			servers, err := consulutil.NewClient(place.logins)
+			servers, err := consulutil.NewClient(consul.logins)
 			if err != nil {
 				return err
 			}

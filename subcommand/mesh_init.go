@@ -98,7 +98,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if f.limit <= 0 {
 		return exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
-	cfg, place, err := readConfig(inv)
+	cfg, consul, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
-		Proxy:     place.proxyFiles(inv, cfg, meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
-		Place:     place.Place,
+		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
+		Place:     consul.Place,
 		Region:    inv.Getenv("AWS_REGION"),
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
-		Consul:      place.consul,
-		Servers:     func() (*api.Client, error) { return consulutil.NewClient(place.logins) },
+		Consul:      consul.consul,
+		Servers:     func() (*api.Client, error) { return consulutil.NewClient(consul.logins) },
 		Bearer:      bearer(cfg),
 		CopyProgram: volume.CopySelf,
 		Log:         inv.Log,
@@ -136,18 +136,18 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 
 // readConfig parses the configuration, sets up the logger that it asks for, logs
 // its warnings, and returns where its tasks register.
-func readConfig(inv *cli.Invocation) (*config.Config, place, error) {
+func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	cfg, warnings, err := config.ParseAs([]byte(inv.Getenv(config.EnvVar)), inv.Getenv(config.GenerationEnvVar))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
-		return nil, place{}, &exit.UsageError{Err: err}
+		return nil, access{}, &exit.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
-		return nil, place{}, err
+		return nil, access{}, err
 	}
 	logWarnings(inv.Log, warnings)
-	p, err := placeOf(inv, cfg, registrar.New(cfg))
-	return cfg, p, err
+	a, err := accessOf(inv, cfg, registrar.New(cfg))
+	return cfg, a, err
 }
 
 func logWarnings(log hclog.Logger, warnings []config.Finding) {

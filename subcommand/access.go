@@ -18,9 +18,9 @@ const (
 	grpcCAPEMEnv  = "CONSUL_GRPC_CACERT_PEM"
 )
 
-// place is where the tasks of a configuration register. Besides registrar.New, only
-// placeOf tells a task with an agent from one without.
-type place struct {
+// access is how the tasks of a configuration reach Consul. Besides registrar.New, only
+// accessOf tells a task with an agent from one without.
+type access struct {
 	meshinit.Place
 	registrar registrar.Factory
 	// clients lead to where tasks register, logins to where they log in and out.
@@ -29,9 +29,9 @@ type place struct {
 	servers *consulutil.Servers
 }
 
-func placeOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Factory) (place, error) {
+func accessOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Factory) (access, error) {
 	if cfg.ConsulServers == nil {
-		return place{
+		return access{
 			Place:     meshinit.InTask(),
 			registrar: registrars,
 			logins:    consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile},
@@ -39,7 +39,7 @@ func placeOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Facto
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), inv.Getenv(grpcCAPEMEnv), inv.Log)
 	o := consulutil.Options{Servers: servers}
-	return place{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers}, err
+	return access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers}, err
 }
 
 func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logger) (*consulutil.Servers, error) {
@@ -51,19 +51,19 @@ func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logg
 }
 
 // consul is where the task registers, by the Consul environment.
-func (p place) consul() (meshinit.Consul, error) {
-	client, err := consulutil.NewClient(p.clients)
+func (a access) consul() (meshinit.Consul, error) {
+	client, err := consulutil.NewClient(a.clients)
 	if err != nil {
 		return meshinit.Consul{}, err
 	}
-	token, err := consulutil.EffectiveToken(p.clients)
-	return meshinit.Consul{Registrar: p.registrar(client), Token: token}, err
+	token, err := consulutil.EffectiveToken(a.clients)
+	return meshinit.Consul{Registrar: a.registrar(client), Token: token}, err
 }
 
 // proxyFiles are what the proxy starts from. agent is for a task with an agent.
-func (p place) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy) meshinit.ProxyFiles {
-	if p.servers == nil {
+func (a access) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshinit.AgentProxy) meshinit.ProxyFiles {
+	if a.servers == nil {
 		return agent
 	}
-	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: p.servers.GRPCTLS(), Env: agent.Env}
+	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: a.servers.GRPCTLS(), Env: agent.Env}
 }
