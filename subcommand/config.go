@@ -17,8 +17,7 @@ import (
 )
 
 const configHelp = `
-config schema prints the JSON Schema (draft-07) of CONSUL_ECS_CONFIG_JSON, for
-editors.
+config schema prints the configuration's JSON Schema (draft-07), for editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
