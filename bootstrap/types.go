@@ -1,9 +1,11 @@
 package bootstrap
 
+import "github.com/meshtask/consul-ecs/config"
+
 // Kinds of proxies a bootstrap can be made for, as Consul writes them.
 const (
 	ConnectProxy       = "connect-proxy"
-	MeshGateway        = "mesh-gateway"
+	MeshGateway        = config.KindMeshGateway
 	TerminatingGateway = "terminating-gateway"
 	APIGateway         = "api-gateway"
 )

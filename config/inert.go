@@ -87,7 +87,7 @@ func (ws *warnings) gateway(cfg *Config, transparent bool) {
 	ws.add(cfg.Proxy != nil, "$.proxy", gateway+"; use gateway.proxy")
 	ws.add(len(cfg.HealthSyncContainers) > 0, "$.healthSyncContainers", gateway)
 	ws.add(transparent && cfg.TransparentProxy.Enabled, "$.transparentProxy", gateway)
-	if g.Kind == "mesh-gateway" {
+	if g.Kind == KindMeshGateway {
 		ws.add(g.WANAddress != nil && g.WANAddress.Address == "" && g.WANAddress.Port != 0, "$.gateway.wanAddress.port", "no effect without wanAddress.address")
 		return
 	}

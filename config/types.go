@@ -309,6 +309,9 @@ type Gateway struct {
 	HealthCheckPort int `json:"healthCheckPort" check:"only=agentless,range=0-65535"`
 }
 
+// KindMeshGateway is the kind of gateway that both generations have.
+const KindMeshGateway = "mesh-gateway"
+
 // Address is an address and port; port 0 means 8443.
 type Address struct {
 	Address string `json:"address"`

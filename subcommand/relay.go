@@ -15,6 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/entrypoint"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
 	"github.com/meshtask/consul-ecs/xdsrelay"
@@ -57,7 +58,7 @@ func relayXDS(ctx context.Context, inv *cli.Invocation) (end func(), err error) 
 	running.Go(func() { servers.Run(ctx) })
 	running.Go(func() {
 		if err := relay.Serve(ctx, listener); err != nil {
-			inv.Log.Error("xDS relay ended, Envoy keeps the configuration it has", "error", err)
+			inv.Log.Error("xDS relay ended, Envoy keeps the configuration it has", logkey.Error, err)
 		}
 	})
 	return func() { cancel(); running.Wait() }, nil
