@@ -81,16 +81,56 @@ func observe(containers []workload.Container, name string, serving []string) obs
 	return missing
 }
 
-// written is the last observation of a check that the agent accepted.
+// judge returns the observation that decides about a check, and the container that it is
+// about. An aggregate is as bad as its proxy or, when that is well, as the first other
+// container that is not.
+func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []workload.Container, serving []string) (string, observation) {
+	if !check.Aggregate {
+		return check.Container, observe(containers, check.Container, serving)
+	}
+	proxy := proxyOf(containers)
+	seen := observe(containers, proxy, serving)
+	if seen.status() != api.HealthPassing {
+		return proxy, seen
+	}
+	for _, other := range checks {
+		if other.Aggregate {
+			continue
+		}
+		if bad := observe(containers, other.Container, serving); bad.status() != api.HealthPassing {
+			return other.Container, bad
+		}
+	}
+	return proxy, seen
+}
+
+// proxyOf is the name of the proxy's container in a task without an agent.
+func proxyOf(containers []workload.Container) string {
+	for _, name := range proxyNames() {
+		if slices.ContainsFunc(containers, func(c workload.Container) bool { return c.Name == name }) {
+			return name
+		}
+	}
+	return workload.ContainerDataplane
+}
+
+func proxyNames() []string {
+	return []string{workload.ContainerDataplane, workload.ContainerSidecarProxy}
+}
+
+// written is the last observation of a check that Consul accepted.
 type written struct {
-	seen observation
-	at   time.Time
+	container string
+	seen      observation
+	at        time.Time
 }
 
 // change is one write to make.
 type change struct {
 	check workload.SyncCheck
-	seen  observation
+	// container is the one that was observed; for an aggregate, the one that decides.
+	container string
+	seen      observation
 	// previous is the observation written before; first says there was none.
 	previous observation
 	first    bool
@@ -102,7 +142,7 @@ type change struct {
 // update is the change for the registrar.
 func (c change) update() registrar.Update {
 	return registrar.Update{
-		Check: c.check, Status: c.seen.status(), Output: c.seen.output(c.check.Container),
+		Check: c.check, Status: c.seen.status(), Output: c.seen.output(c.container),
 		First: c.first, Refresh: c.refresh,
 	}
 }
@@ -114,17 +154,17 @@ func (c change) update() registrar.Update {
 func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
-		seen := observe(containers, check.Container, serving)
+		container, seen := judge(check, checks, containers, serving)
 		before, ok := last[check.ID]
 		switch {
 		case !ok:
-			changes = append(changes, change{check: check, seen: seen, first: true})
-		case before.seen != seen:
-			changes = append(changes, change{check: check, seen: seen, previous: before.seen})
+			changes = append(changes, change{check: check, container: container, seen: seen, first: true})
+		case before.seen != seen || before.container != container:
+			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen})
 		case now.Sub(before.at) >= refresh-Tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not
 			// put the refresh off by a whole one.
-			changes = append(changes, change{check: check, seen: seen, previous: seen, refresh: true})
+			changes = append(changes, change{check: check, container: container, seen: seen, previous: seen, refresh: true})
 		}
 	}
 	return changes

@@ -1,6 +1,7 @@
 package healthsync
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,10 +41,16 @@ func (s *syncer) drain(ended context.Context) error {
 	}
 	err := s.latchCritical(ctx, criticals)
 	limit := budget.ServiceLogout
+	if s.atServers {
+		limit = budget.Deregister
+	}
 	if s.cfg.Gateway != nil {
 		limit = min(limit, budget.MaxDelay+gatewayEnd)
 	}
 	s.awaitApplications(ctx, limit-time.Since(start))
+	if s.atServers && s.known {
+		err = errors.Join(err, s.deregister(ctx))
+	}
 	s.logOutAll(ctx)
 	return err
 }
@@ -84,12 +91,13 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// deregister takes the services of an agent that is gone out of the catalog. One
-// that left has done so, one that died has not; and client-entrypoint leaves the
-// services of one that ECS may restart, which ECS does not do once the task stops.
+// deregister takes the services out of the servers' catalog: those of a task without an
+// agent, and those of an agent that is gone. An agent that left has done so, one that
+// died has not; and client-entrypoint leaves the services of one that ECS may restart,
+// which ECS does not do once the task stops.
 func (s *syncer) deregister(ctx context.Context) error {
 	err := errors.New("consulHTTPAddr is not set, so the servers cannot be asked")
-	if s.cfg.ConsulHTTPAddr != "" {
+	if s.atServers || s.cfg.ConsulHTTPAddr != "" {
 		err = refusal(retry.Do(ctx, retry.Remote(), s.Log, "deregister services", s.Classify, func(ctx context.Context) error {
 			ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 			defer cancel()
@@ -97,32 +105,51 @@ func (s *syncer) deregister(ctx context.Context) error {
 		}))
 	}
 	if err != nil {
+		if s.atServers {
+			return fmt.Errorf("deregister services, which stay in Consul until the controller removes them: %w", err)
+		}
 		return fmt.Errorf("agent is gone, and its services may still be passing in Consul: %w", err)
 	}
-	s.Log.Info("agent is gone, deregistered the services at the servers", logkey.ServiceID, s.w.ID)
+	s.Log.Info("deregistered the services at the servers", logkey.ServiceID, s.w.ID)
 	return nil
 }
 
-// criticalWrites are one for each check, or a gateway's only one.
+// criticalWrites are one for each check, for a gateway without checks its only one, and
+// without an agent one for all checks, since they are in one place.
 func (s *syncer) criticalWrites() []*criticalWrite {
-	if s.cfg.Gateway != nil {
-		return []*criticalWrite{{syncer: s, id: s.w.ID, put: func(ctx context.Context) error {
+	if s.checkless() {
+		return []*criticalWrite{{syncer: s, ids: []string{s.w.ID}, put: func(ctx context.Context) error {
 			return s.setMaintenance(ctx, "task is stopping")
 		}}}
 	}
+	checks := slices.Collect(slices.Chunk(s.w.SyncChecks, 1))
+	if s.atServers {
+		checks = [][]workload.SyncCheck{s.w.SyncChecks}
+	}
 	var writes []*criticalWrite
-	for _, check := range s.w.SyncChecks {
-		writes = append(writes, &criticalWrite{syncer: s, id: check.ID, put: func(ctx context.Context) error {
-			return s.write(ctx, change{check: check, seen: stopping})[0].Err
-		}})
+	for _, together := range checks {
+		w := &criticalWrite{syncer: s}
+		var changes []change
+		for _, check := range together {
+			w.ids = append(w.ids, check.ID)
+			changes = append(changes, change{check: check, container: check.Container, seen: stopping})
+		}
+		w.put = func(ctx context.Context) error {
+			var errs []error
+			for _, result := range s.write(ctx, changes...) {
+				errs = append(errs, result.Err)
+			}
+			return cmp.Or(errs...)
+		}
+		writes = append(writes, w)
 	}
 	return writes
 }
 
-// criticalWrite is the last write of one check or of a gateway.
+// criticalWrite is the last write of checks or of a gateway.
 type criticalWrite struct {
 	*syncer
-	id      string // of the check or the gateway
+	ids     []string // of the checks or the gateway
 	put     func(context.Context) error
 	refused time.Time // since when the agent refuses connections
 	gone    bool
@@ -130,7 +157,7 @@ type criticalWrite struct {
 
 // settled writes with retries. gone reports that there is no agent any more.
 func (w *criticalWrite) settled(ctx context.Context) (gone bool, err error) {
-	unsettled := time.Now().Before(w.unsettled[w.id])
+	unsettled := slices.ContainsFunc(w.ids, func(id string) bool { return time.Now().Before(w.unsettled[id]) })
 	if err = w.untilDone(ctx); err == nil && unsettled && !w.gone {
 		select {
 		case <-time.After(settle):
@@ -139,13 +166,13 @@ func (w *criticalWrite) settled(ctx context.Context) (gone bool, err error) {
 		}
 	}
 	if err != nil {
-		return false, fmt.Errorf("write critical for %q: %w", w.id, err)
+		return false, fmt.Errorf("write critical for %q: %w", w.ids, err)
 	}
 	return w.gone, nil
 }
 
 func (w *criticalWrite) untilDone(ctx context.Context) error {
-	log := w.Log.With(logkey.CheckID, w.id)
+	log := w.Log.With(logkey.CheckID, w.ids)
 	err := retry.Do(ctx, retry.LocalAgent(), log, "write critical", w.classify, w.once)
 	if w.gone = errors.Is(err, errAgentGone); w.gone {
 		return nil
@@ -182,7 +209,7 @@ func (w *criticalWrite) once(ctx context.Context) error {
 	case w.Classify(err) == retry.Gone:
 		// No check and no service, not even now: nothing can take traffic.
 		return nil
-	case !refused(err):
+	case !refused(err) || w.atServers:
 		w.refused = time.Time{}
 	case w.refused.IsZero():
 		w.refused = time.Now()

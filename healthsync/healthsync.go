@@ -53,6 +53,9 @@ type Options struct {
 	Ignore []string
 	// Region is AWS_REGION; empty when it is not set.
 	Region string
+	// AtServers is set in a task without an agent: its registration is in the servers'
+	// catalog, where it stays until Deregister, and Checks lead there.
+	AtServers bool
 }
 
 // Deps are the ports that Run acts through.
@@ -69,7 +72,8 @@ type Deps struct {
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
 	// Deregister takes the workload out of the servers' catalog; one that is
-	// not there is no error. It is not called without consulHTTPAddr.
+	// not there is no error. With an agent it is called when that is gone, and not
+	// without consulHTTPAddr.
 	Deregister func(ctx context.Context, token string, w workload.Workload) error
 	// Classify judges errors of Checks, LogOut and Deregister. An unknown check
 	// is retry.Gone.
@@ -87,6 +91,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		stop:      o.StopTimeout,
 		ignore:    o.Ignore,
 		region:    o.Region,
+		atServers: o.AtServers,
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
@@ -118,6 +123,8 @@ type syncer struct {
 	stop   time.Duration
 	ignore []string
 	region string
+	// atServers is as in Options.
+	atServers bool
 
 	token string
 	// w is known once the first valid metadata answer came.
@@ -140,11 +147,14 @@ type syncer struct {
 	clientEnded bool
 }
 
-// wanted reports whether there is a status to write at all. A gateway has no checks,
-// but becomes critical at the end.
+// wanted reports whether there is a status to write at all. A gateway with an agent has
+// no checks, but becomes critical at the end; without an agent each proxy has one.
 func (s *syncer) wanted() bool {
-	return len(s.cfg.HealthSyncContainers) > 0 || s.cfg.Gateway != nil
+	return len(s.cfg.HealthSyncContainers) > 0 || s.cfg.Gateway != nil || s.atServers
 }
+
+// checkless reports whether the task is a gateway that has no checks to write.
+func (s *syncer) checkless() bool { return s.cfg.Gateway != nil && !s.atServers }
 
 // start gets the token and, if there is a status to write, the workload.
 func (s *syncer) start(ctx context.Context) error {
@@ -155,7 +165,7 @@ func (s *syncer) start(ctx context.Context) error {
 		s.Log.Info("no containers to synchronise, waiting for the end of the task")
 		return nil
 	}
-	if s.cfg.Gateway == nil {
+	if !s.checkless() {
 		return s.learn(ctx, retry.StartLimit)
 	}
 	// No limit: a gateway serves without this, and must not end for want of it.

@@ -47,7 +47,7 @@ func (s *syncer) loop(ctx context.Context) {
 func (s *syncer) noteFetch(err error) {
 	switch {
 	case err != nil && !s.blind:
-		s.Log.Warn("task metadata unreadable, checks are left to their ttl", logkey.Error, err)
+		s.Log.Warn("task metadata unreadable, checks are not updated", logkey.Error, err)
 	case err != nil:
 		s.Log.Debug("task metadata still unreadable", logkey.Error, err)
 	case s.blind:
@@ -102,18 +102,18 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 		s.Log.Info("check write works again", logkey.CheckID, id)
 		delete(s.failing, id)
 	}
-	s.last[id] = written{seen: c.seen, at: now}
+	s.last[id] = written{container: c.container, seen: c.seen, at: now}
 	if now.Before(s.unsettled[id]) {
 		s.repeatAtNextTick(id)
 	}
 	if c.refresh {
 		return
 	}
-	log := s.Log.With(logkey.CheckID, id, logkey.Container, c.check.Container)
+	log := s.Log.With(logkey.CheckID, id, logkey.Container, c.container)
 	if !c.first { // otherwise only Consul knows
 		log = log.With(logkey.Previous, c.previous.status())
 	}
-	log.Info("check status changed", logkey.Status, c.seen.status(), logkey.Reason, c.seen.output(c.check.Container))
+	log.Info("check status changed", logkey.Status, c.seen.status(), logkey.Reason, c.seen.output(c.container))
 }
 
 func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
@@ -137,6 +137,6 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 // repeatAtNextTick makes what is written due for a refresh.
 func (s *syncer) repeatAtNextTick(id string) {
 	if last, ok := s.last[id]; ok {
-		s.last[id] = written{seen: last.seen}
+		s.last[id] = written{container: last.container, seen: last.seen}
 	}
 }

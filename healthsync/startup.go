@@ -2,7 +2,6 @@ package healthsync
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,23 +18,53 @@ const (
 	servesTimeout = 500 * time.Millisecond
 )
 
-// startup are the containers for which serving at the service's port counts as
-// passing until ECS has its first result. That result ends it for the rest of this
+// startup are the containers for which serving counts as passing until ECS has its
+// first result: those of healthSync.startup at the service's port, and without an agent
+// the proxy by its readiness listener. That result ends it for the rest of this
 // process, whatever ECS reports later: a check that lost its result is critical.
 type startup struct {
-	port   int
 	serves func(ctx context.Context, port int, path string) error
-	// pending are the paths, or config.StartupTCP, of containers without a result.
-	pending map[string]string
+	// pending are the containers without a result.
+	pending map[string]*probe
 	// waiting reports that one of them runs and did not serve at the last look.
 	waiting bool
 }
 
+// probe is how a container is asked.
+type probe struct {
+	port int
+	path string // empty for a connection alone
+	// tolerated failures in a row do not count after a success: where ECS never has a
+	// result, one late answer must not take the task out of traffic.
+	tolerated, failures int
+	served              bool
+}
+
+// readyPath is where Envoy's readiness listener answers.
+const readyPath = "/ready"
+
+// readyTolerance is how often the proxy may fail to answer in time.
+const readyTolerance = 2
+
 func newStartup(cfg *config.Config, serves func(context.Context, int, string) error) startup {
-	s := startup{serves: serves, pending: maps.Clone(cfg.HealthSync.Startup)}
-	maps.DeleteFunc(s.pending, func(container, _ string) bool { return !slices.Contains(cfg.HealthSyncContainers, container) })
-	if cfg.Service != nil {
-		s.port = cfg.Service.Port
+	s := startup{serves: serves, pending: map[string]*probe{}}
+	for container, how := range cfg.HealthSync.Startup {
+		if !slices.Contains(cfg.HealthSyncContainers, container) || cfg.Service == nil {
+			continue
+		}
+		s.pending[container] = &probe{port: cfg.Service.Port}
+		if strings.HasPrefix(how, "/") {
+			s.pending[container].path = how
+		}
+	}
+	if cfg.ConsulServers != nil {
+		port := cfg.Proxy.HealthCheckPort
+		if cfg.Gateway != nil {
+			port = cfg.Gateway.HealthCheckPort
+		}
+		for _, name := range proxyNames() {
+			s.pending[name] = &probe{port: port, path: readyPath, tolerated: readyTolerance}
+		}
 	}
 	return s
 }
@@ -49,13 +78,13 @@ func (s *startup) serving(ctx context.Context, containers []workload.Container) 
 	}
 	var found []string
 	for _, c := range containers {
-		how, pending := s.pending[c.Name]
+		p, pending := s.pending[c.Name]
 		switch {
 		case !pending:
 		case c.Health.Status != "":
 			delete(s.pending, c.Name)
 		case c.KnownStatus != workload.StatusRunning || c.DesiredStatus != workload.StatusRunning:
-		case s.serve(ctx, how):
+		case s.serve(ctx, p):
 			found = append(found, c.Name)
 		default:
 			s.waiting = true
@@ -64,14 +93,16 @@ func (s *startup) serving(ctx context.Context, containers []workload.Container) 
 	return found
 }
 
-func (s *startup) serve(ctx context.Context, how string) bool {
+// serve asks a container, and reports whether it counts as serving.
+func (s *startup) serve(ctx context.Context, p *probe) bool {
 	ctx, cancel := context.WithTimeout(ctx, servesTimeout)
 	defer cancel()
-	path := ""
-	if strings.HasPrefix(how, "/") {
-		path = how
+	if s.serves(ctx, p.port, p.path) == nil {
+		p.served, p.failures = true, 0
+		return true
 	}
-	return s.serves(ctx, s.port, path) == nil
+	p.failures++
+	return p.served && p.failures <= p.tolerated
 }
 
 // pause is the time until the next look.

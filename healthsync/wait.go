@@ -17,7 +17,11 @@ import (
 // or of a gateway's callers, at most for limit: Envoy receives changes upstream by it.
 // That needs an agent that outlives them, which only client-entrypoint promises.
 func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
-	if limit <= 0 || !s.cfg.ConsulLogin.Enabled || !s.reloadToken() || !s.agentStays() {
+	switch {
+	case limit <= 0:
+		return
+	case s.atServers: // the registration, too, stays for as long as Envoy serves
+	case !s.cfg.ConsulLogin.Enabled || !s.reloadToken() || !s.agentStays():
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
@@ -25,11 +29,11 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	log := s.Log.With(logkey.Reason, "their last requests need the service token")
 	running, err := tmds.AwaitStopped(ctx, log, s.fetch, tmds.AwaitPause, func(t workload.Task) []workload.Container {
 		s.clientEnded = t.Ended(workload.ContainerConsulClient)
-		if !s.agentStays() {
+		if !s.atServers && !s.agentStays() {
 			return nil
 		}
 		users := t.Applications(s.ignore)
-		if s.cfg.Gateway != nil {
+		if s.cfg.Gateway != nil || s.atServers {
 			users = append(users, t.Proxies()...)
 		}
 		return users

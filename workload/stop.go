@@ -21,6 +21,9 @@ type StopBudget struct {
 	// ServiceLogout is when health-sync logs the service token out although
 	// applications may still run: before the agent leaves.
 	ServiceLogout time.Duration
+	// Deregister is when health-sync removes a task without an agent from the catalog
+	// although its proxy may still run.
+	Deregister time.Duration
 	// HealthSync is when health-sync ends.
 	HealthSync time.Duration
 	// Leave is when the agent leaves although other containers still run.
@@ -40,6 +43,7 @@ func NewStopBudget(stop time.Duration) StopBudget {
 		logoutReserve      = 12 * time.Second
 		leaveReserve       = 10 * time.Second
 		exitReserve        = 3 * time.Second
+		deregisterReserve  = 4 * time.Second
 	)
 	healthSync := stop - min(exitReserve, stop/10)
 	reserve := min(leaveReserve, stop)
@@ -48,6 +52,7 @@ func NewStopBudget(stop time.Duration) StopBudget {
 		MaxDelay:      min(maxDelay, stop/6),
 		Criticals:     healthSync * 2 / 3,
 		ServiceLogout: max(0, stop-logoutReserve),
+		Deregister:    healthSync - min(deregisterReserve, healthSync/3),
 		HealthSync:    healthSync,
 		Leave:         stop - reserve,
 		KillAgent:     stop - reserve/4,
