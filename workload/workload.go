@@ -8,12 +8,15 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 )
 
-// loopback is where a proxy's listener is checked from the same task.
-const loopback = "127.0.0.1"
+const (
+	// loopback is where a proxy's listener is checked from the same task.
+	loopback = "127.0.0.1"
+	// meshGateway is the kind of gateway that has addresses of its own.
+	meshGateway = "mesh-gateway"
+)
 
 // New returns what the task is in Consul. It fails if the task's family is needed
 // as a name and Consul does not take it, or if the metadata does not name the
@@ -92,7 +95,7 @@ func (w *Workload) setGateway(g *config.Gateway, t Task) error {
 	w.Tags = g.Tags
 	w.Meta = w.meta(g.Meta)
 	w.Proxy = Proxy{Name: w.Name, ID: w.ID, Port: config.DefaultGatewayPort}
-	if g.Kind == bootstrap.MeshGateway { // no other kind has addresses of its own
+	if g.Kind == meshGateway {
 		if g.LANAddress != nil {
 			// A port counts without an address, but is no tagged address then.
 			w.Proxy.Address, w.Proxy.Port = g.LANAddress.Address, g.LANAddress.Port
