@@ -21,8 +21,9 @@ func IsGateway(kind string) bool {
 const DefaultAdminBind = "127.0.0.1:19000"
 
 // Proxy is what only Consul knows of a registered proxy. One answer of
-// GET /v1/agent/service/<proxy ID>, asked after the registration, has all of
-// it: the agent has merged proxy-defaults and service-defaults by then, the
+// GET /v1/agent/service/<proxy ID>, or of /v1/health/service/<proxy name> with
+// merge-central-config, asked after the registration, has all of
+// it: Consul has merged proxy-defaults and service-defaults by then, the
 // access logs included.
 type Proxy struct {
 	// Kind is ConnectProxy or the kind of a gateway (answer: Kind).
@@ -33,7 +34,7 @@ type Proxy struct {
 	// Destination is the service behind a sidecar proxy and empty for a
 	// gateway (answer: Proxy.DestinationServiceName).
 	Destination string
-	// Datacenter is the agent's (answer: Datacenter).
+	// Datacenter is the agent's or the node's (answer: Datacenter).
 	Datacenter string
 	// Namespace and Partition are the answer's or, where it has none, those
 	// the proxy was registered with. Empty means "default".

@@ -1,6 +1,7 @@
 package consulutil
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -58,7 +59,7 @@ func withoutMissing(ids []string, failed api.TxnErrors) ([]string, error) {
 		}
 	}
 	if len(present) == len(ids) {
-		return nil, fmt.Errorf("the transaction failed without a cause")
+		return nil, errors.New("the transaction failed without a cause")
 	}
 	return present, nil
 }

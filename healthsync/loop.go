@@ -96,7 +96,7 @@ func (s *syncer) record(ctx context.Context, now time.Time, c change, result reg
 		return
 	}
 	if result.Restored {
-		s.Log.Warn("Consul had lost the check, registered it again", logkey.CheckID, id)
+		s.Log.Warn("consul had lost the check, registered it again", logkey.CheckID, id)
 	}
 	if _, failed := s.failing[id]; failed {
 		s.Log.Info("check write works again", logkey.CheckID, id)

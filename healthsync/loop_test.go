@@ -288,6 +288,9 @@ func TestAgentThatLostItsStateIsRepaired(t *testing.T) {
 		r.pass(5 * sec)
 		r.wantOps(op{10 * sec, "set", "app", "passing"}, op{10 * sec, "ensure", "app", "passing"})
 		r.wantStatus("app", "passing")
+		if n := r.logged("consul had lost the check, registered it again"); n != 1 {
+			t.Errorf("%d lines about the repair:\n%s", n, r.log)
+		}
 		r.term()
 	})
 }

@@ -32,10 +32,10 @@ var errEntryChanged = errors.New("the entry was changed at the same time")
 
 // EnsureResilience gives the service-defaults of the workload the passive health check
 // of its configuration, if they have none: any other setting stays, and so does the
-// check that an operator or another task has set. unsupported are the settings of the
-// configuration that the servers do not know and do not have then. The token needs
-// service:write for the service. It is safe to repeat; the error of a lost race is one
-// of those that are worth it.
+// check that an operator or another task has set. It is the caller who looks at
+// r.Enabled. unsupported are the settings of the configuration that the servers do not
+// know and do not have then. The token needs service:write for the service. It is safe
+// to repeat; the error of a lost race is one of those that are worth it.
 func EnsureResilience(ctx context.Context, client *api.Client, token string, w workload.Workload, r config.NetworkResilience) (unsupported []string, err error) {
 	what := fmt.Sprintf("set passive health check in service-defaults %q", w.Name)
 	entries := client.ConfigEntries()
