@@ -170,7 +170,7 @@ func (w *clusterWorld) services() []string {
 // leader is who holds the cluster's lock, or "".
 func (w *clusterWorld) leader() string {
 	w.t.Helper()
-	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, ""), nil)
+	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, "", ""), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}
