@@ -38,10 +38,8 @@ const (
 
 // LockOptions are what a Lock needs.
 type LockOptions struct {
-	// Consul makes the lock's own client, whose requests are short, by NewClient; nil
-	// is consulutil.NewClient.
-	Consul    consulutil.Options
-	NewClient func(consulutil.Options) (*api.Client, error)
+	// Consul makes the lock's own client, whose requests are short.
+	Consul consulutil.Options
 	// Cluster is the ARN of the cluster. Partition is that of the controller's
 	// objects, empty without Consul Enterprise; the key is in the default partition,
 	// as the controller's may not exist yet. Name is that of wanted.State: controllers of
@@ -73,10 +71,7 @@ func NewLock(o LockOptions) (*Lock, error) {
 	if o.Partition != "" {
 		o.Consul.Partition, o.Consul.Namespace = "default", "default"
 	}
-	if o.NewClient == nil {
-		o.NewClient = consulutil.NewClient
-	}
-	client, err := o.NewClient(o.Consul)
+	client, err := consulutil.NewClient(o.Consul)
 	return &Lock{LockOptions: o, key: LockKey(o.Cluster, o.Partition, o.Name), client: client}, err
 }
 

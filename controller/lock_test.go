@@ -35,6 +35,9 @@ func TestLockKey(t *testing.T) {
 	if got, want := LockKey(arn, "team", ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/leader"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
+	if got, want := LockKey(arn, "team", "agentless"), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/agentless/leader"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
 }
 
 func isLost(err error) bool {

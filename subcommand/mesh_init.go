@@ -134,18 +134,28 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	})
 }
 
-// readConfig parses the configuration, sets up the logger that it asks for, logs
-// its warnings, and refuses one that this version does not run with.
-func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) {
+// parseConfig parses the configuration, sets up the logger that it asks for, and logs
+// its warnings.
+func parseConfig(inv *cli.Invocation) (*config.Config, error) {
 	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
-		return nil, nil, &exit.UsageError{Err: err}
+		return nil, &exit.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	logWarnings(inv.Log, warnings)
+	return cfg, nil
+}
+
+// readConfig is parseConfig for the containers of a task, and refuses a configuration
+// that this version does not run them with.
+func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) {
+	cfg, err := parseConfig(inv)
+	if err != nil {
+		return nil, nil, err
+	}
 	registrars, err := registrar.New(cfg)
 	if err != nil {
 		return nil, nil, &exit.UsageError{Err: err}

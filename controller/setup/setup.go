@@ -53,7 +53,9 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
 		s.logNotes([]wanted.Note{{Text: wanted.NoteNoACLs}})
 		state = s.Wanted.WithoutACLs()
-		changes, err = s.ensure(ctx, state)
+		var more Changes
+		more, err = s.ensure(ctx, state)
+		changes = append(changes, more...)
 	}
 	if err == nil && state.Anonymous != nil {
 		// Tests of hashicorp's Terraform modules wait for this text.
