@@ -69,3 +69,28 @@ func TestEnterpriseNamespaces(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", d)
 	}
 }
+
+// TestEnterpriseClusterNode: services on the cluster's node are read in each namespace,
+// and the node is not read again when they have gone.
+func TestEnterpriseClusterNode(t *testing.T) {
+	t.Parallel()
+	ecs := &fakeECS{}
+	ecs.stop(task1)
+	consul := &enterprise{fakeConsul: populated(t, []string{task1})}
+	c := inMemory(t, consul, ecs)
+	c.Partition, c.Leftovers.Node = "edge", "node-"+task1
+	r, err := once(t, c)
+	if err != nil || len(r.Deleted) != 4 || r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
+		t.Fatalf("report %+v, %v", r, err)
+	}
+	want := []string{
+		"GET /catalog/node-services/node-" + task1 + " edge/default", "GET /catalog/node-services/node-" + task1 + " edge/default",
+		"GET /catalog/node-services/node-" + task1 + " edge/shop", "GET /catalog/node-services/node-" + task1 + " edge/shop",
+		"GET /namespaces edge/", "PUT /catalog/deregister edge/shop", "PUT /catalog/deregister edge/shop",
+	}
+	got := slices.DeleteFunc(consul.seen, func(s string) bool { return strings.Contains(s, " /acl/token") })
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+}
