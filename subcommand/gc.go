@@ -29,8 +29,8 @@ controller do continuously, and needs none: for clusters that were deleted, or b
 controller.
 
   -plan    shows the plan and changes nothing
-  -apply   shows it and then deletes. It takes the lock of the cluster's
-           controller; while one runs, it does nothing and ends with 2
+  -apply   shows it and then deletes. It takes the locks of the cluster's
+           controllers; while one runs, it does nothing and ends with 2
 
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
 ID, is dead when it is still unknown a minute later, and its youngest token is five

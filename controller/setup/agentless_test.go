@@ -11,6 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -258,5 +259,24 @@ func TestTwoAgentlessControllersShareTheMethod(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got.Config); diff != "" {
 		t.Errorf("config (-want +got):\n%s", diff)
+	}
+}
+
+// TestAgentlessNeedsTheRuleForNodes: with the documented policy setup is complete, and
+// without its rule for nodes the error names that.
+func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
+	t.Parallel()
+	const nodes = `node_prefix "" { policy = "write" }`
+	l := newLab(t)
+	rules := strings.Replace(documented(t), nodes, "", 1)
+	refused, _ := client(t, tokenFor(t, l.name+"-refused", rules), nil)
+	_, err := (&Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.NewNullLogger()}).Ensure(t.Context())
+	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "create node "+l.name+": ") || !strings.Contains(err.Error(), "a policy with: "+nodes) {
+		t.Errorf("got %v", err)
+	}
+	allowed, _ := client(t, tokenFor(t, l.name+"-allowed", documented(t)), nil)
+	changes := mustEnsure(t, &Setup{Client: allowed, Wanted: l.agentless(t), Log: hclog.NewNullLogger()})
+	if diff := cmp.Diff("node "+l.name+" created", text(changes)); diff != "" {
+		t.Errorf("changes (-want +got):\n%s", diff)
 	}
 }
