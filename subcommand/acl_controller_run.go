@@ -45,9 +45,8 @@ type controllerVariant struct {
 	// name is that of the wanted state.
 	name   string
 	wanted func(wanted.Options) (wanted.State, error)
-	// leftovers are what tasks leave; those on the cluster's node if clusterNode is set.
-	leftovers   cleanup.Leftovers
-	clusterNode bool
+	// leftovers are what tasks leave.
+	leftovers cleanup.Leftovers
 	// rolePath is how users call the option.
 	rolePath string
 	// consul reaches the servers.
@@ -149,9 +148,6 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 	tasks, err := ecsReader(ctx, at.cluster, f.rate)
 	if err != nil {
 		return nil, err
-	}
-	if v.clusterNode {
-		v.leftovers.Node = at.cluster.ARN
 	}
 	s := &setup.Setup{Client: client, Wanted: state, Log: inv.Log}
 	return controller.New(controller.Options{

@@ -73,9 +73,8 @@ func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) 
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
 		name: wanted.AgentlessName, wanted: wanted.Agentless, rolePath: "controller.iamRolePath",
-		leftovers:   cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: workload.SourceValue},
-		clusterNode: true,
-		consul:      agentlessOptions(inv, cfg.ConsulServers),
+		leftovers: cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: workload.SourceValue, ClusterNode: true},
+		consul:    agentlessOptions(inv, cfg.ConsulServers),
 	})
 }
 

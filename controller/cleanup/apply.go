@@ -146,8 +146,8 @@ func (a *applying) addNodes() {
 		a.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
 	}
 	delete(a.nodes, nodeKey(Item{})) // the tokens'
-	// The cluster's own node stays for its next tasks.
-	delete(a.nodes, nodeKey(Item{Node: a.Leftovers.Node, Place: Place{Partition: a.Partition}}))
+	// The cluster's own node stays for its next tasks, which have no agents.
+	delete(a.nodes, nodeKey(Item{Node: a.Cluster.ARN, Place: Place{Partition: a.Partition}}))
 }
 
 func nodeKey(i Item) string {

@@ -16,9 +16,10 @@ type Leftovers struct {
 	Methods []string
 	// Source is the value of "source" in a service's meta.
 	Source string
-	// Node is the node that has the services of all tasks, registered without agents;
-	// empty if each task's are on the node of its own agent.
-	Node string
+	// ClusterNode means that the services of all tasks are on one node, registered
+	// without agents, whose name is the cluster's ARN; else each task's are on the node
+	// of its own agent.
+	ClusterNode bool
 }
 
 // Place is where something is in Consul Enterprise; both are empty otherwise.

@@ -167,7 +167,7 @@ func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFi
 // unless no service has changed. A service that could not be read is missing in
 // the list, which is read again by the next pass.
 func (c *Cleaner) readServices(ctx context.Context, p Place, l *list[Service]) error {
-	if c.Leftovers.Node != "" {
+	if c.Leftovers.ClusterNode {
 		return c.readNode(ctx, p, l)
 	}
 	filter := fmt.Sprintf("ServiceMeta[%q] == %q", workload.MetaSource, c.Leftovers.Source)
@@ -225,11 +225,11 @@ func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string)
 	return ours, foreign, hidden(answer, err)
 }
 
-// readNode reads the services on the node that has those of all tasks, unless nothing
+// readNode reads the services on the cluster's node, unless nothing
 // on it has changed. A blocking query would answer with all of them at its end, changed
 // or not; the index of a list without any costs next to nothing.
 func (c *Cleaner) readNode(ctx context.Context, p Place, l *list[Service]) error {
-	node, none, read := c.Leftovers.Node, p.read(), list[Service]{at: c.now()}
+	node, none, read := c.Cluster.ARN, p.read(), list[Service]{at: c.now()}
 	none.Filter = `ID == ""`
 	_, meta, err := c.Consul.Catalog().NodeServiceList(node, none.WithContext(ctx))
 	if err = hidden(meta, err); err == nil {

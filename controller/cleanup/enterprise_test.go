@@ -77,16 +77,17 @@ func TestEnterpriseClusterNode(t *testing.T) {
 	ecs := &fakeECS{}
 	ecs.stop(task1)
 	consul := &enterprise{fakeConsul: populated(t, []string{task1})}
+	consul.register(clusterARN, "api", "api-"+task1, map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": shop(t).TaskARN(task1)})
 	c := inMemory(t, consul, ecs)
-	c.Partition, c.Leftovers.Node = "edge", "node-"+task1
+	c.Partition, c.Leftovers.ClusterNode = "edge", true
 	r, err := once(t, c)
-	if err != nil || len(r.Deleted) != 4 || r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
+	if err != nil || len(r.Deleted) != 3 || r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
 		t.Fatalf("report %+v, %v", r, err)
 	}
 	want := []string{
-		"GET /catalog/node-services/node-" + task1 + " edge/default", "GET /catalog/node-services/node-" + task1 + " edge/default",
-		"GET /catalog/node-services/node-" + task1 + " edge/shop", "GET /catalog/node-services/node-" + task1 + " edge/shop",
-		"GET /namespaces edge/", "PUT /catalog/deregister edge/shop", "PUT /catalog/deregister edge/shop",
+		"GET /catalog/node-services/" + clusterARN + " edge/default", "GET /catalog/node-services/" + clusterARN + " edge/default",
+		"GET /catalog/node-services/" + clusterARN + " edge/shop", "GET /catalog/node-services/" + clusterARN + " edge/shop",
+		"GET /namespaces edge/", "PUT /catalog/deregister edge/shop",
 	}
 	got := slices.DeleteFunc(consul.seen, func(s string) bool { return strings.Contains(s, " /acl/token") })
 	slices.Sort(got)

@@ -147,7 +147,8 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 		}
 		return names
 	}
-	kind, name := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
+	parts := strings.SplitN(path, "/", 3) // a node may have a slash
+	kind, name := parts[0]+"/"+parts[1], parts[2]
 	list := []serviceEntry{}
 	for _, s := range f.services {
 		if kind == "catalog/service" && s.name == name && ours(s) || kind == "catalog/node-services" && s.Node == name {
