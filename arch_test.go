@@ -20,13 +20,13 @@ func house() arch.House {
 			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "shared"}},
 			{
 				Name:     "flows",
-				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "controller", "admission", "broker"},
+				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "xdsrelay", "controller", "admission", "broker"},
 				Among:    arch.Never, Interface: 3,
 				Uses: []string{"ports", "nouns", "shared"},
 			},
 			{
 				Name:     "ports",
-				Packages: []string{"registrar", "consulutil", "awsutil", "supervise"},
+				Packages: []string{"registrar", "consulutil", "awsutil", "envoy", "supervise", "redirect"},
 				Among:    arch.Downwards,
 				Uses:     []string{"nouns", "shared"},
 			},

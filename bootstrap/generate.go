@@ -37,7 +37,8 @@ func Generate(p Params) ([]byte, error) {
 
 // inputs are Params with every text parsed and every default applied.
 type inputs struct {
-	proxyID, token       string
+	proxyID, nodeName    string
+	token                string
 	cluster, source      string
 	datacenter           string
 	namespace, partition string
@@ -51,7 +52,7 @@ type inputs struct {
 
 func resolve(p Params, bad *violations) inputs {
 	in := inputs{
-		proxyID: p.ProxyID, token: p.Token, caPEM: p.GRPC.CAPEM,
+		proxyID: p.ProxyID, nodeName: p.NodeName, token: p.Token, caPEM: p.GRPC.CAPEM,
 		datacenter: p.Proxy.Datacenter,
 		namespace:  orDefault(p.Proxy.Namespace, "default"),
 		partition:  orDefault(p.Proxy.Partition, "default"),
@@ -59,18 +60,18 @@ func resolve(p Params, bad *violations) inputs {
 	if p.ProxyID == "" {
 		bad.add("proxy ID", "must not be empty")
 	}
-	switch p.Proxy.Kind {
-	case ConnectProxy:
+	switch kind := p.Proxy.Kind; {
+	case kind == ConnectProxy:
 		in.cluster, in.source = p.Proxy.Destination, p.Proxy.Destination
 		if p.Proxy.Destination == "" {
 			bad.add("proxy.DestinationServiceName", "must not be empty for a %s", ConnectProxy)
 		}
-	case MeshGateway:
+	case IsGateway(kind):
 		// The kind, not the name: the command does so under "-gateway mesh",
 		// and dashboards group gateways by it.
-		in.cluster, in.source = MeshGateway, p.Proxy.Service
+		in.cluster, in.source = kind, p.Proxy.Service
 	default:
-		bad.add("kind", "must be %s or %s, not %q", ConnectProxy, MeshGateway, p.Proxy.Kind)
+		bad.add("kind", "must be %s, %s, %s or %s, not %q", ConnectProxy, MeshGateway, TerminatingGateway, APIGateway, kind)
 	}
 	in.agent = agentEndpoint(p.GRPC, bad)
 	admin, err := parseSocket(orDefault(p.AdminBind, DefaultAdminBind))
@@ -119,11 +120,11 @@ func (in inputs) document() object {
 }
 
 func (in inputs) node() object {
-	return object{
-		"cluster":  in.cluster,
-		"id":       in.proxyID,
-		"metadata": object{"namespace": in.namespace, "partition": in.partition},
+	metadata := object{"namespace": in.namespace, "partition": in.partition}
+	if in.nodeName != "" {
+		metadata["node_name"] = in.nodeName
 	}
+	return object{"cluster": in.cluster, "id": in.proxyID, "metadata": metadata}
 }
 
 // runtimeLayers lifts Envoy's limit for regular expressions: Consul's
@@ -144,10 +145,24 @@ func (in inputs) dynamicResources() object {
 		"ads_config": object{
 			"api_type":              "DELTA_GRPC",
 			"transport_api_version": "V3",
-			"grpc_services": object{
-				"initial_metadata": list{object{"key": "x-consul-token", "value": in.token}},
-				"envoy_grpc":       object{"cluster_name": agentName},
-			},
+			"grpc_services":         in.xdsService(),
 		},
 	}
+}
+
+// xdsService is how Envoy opens its stream. A relay adds the token, and what it passes
+// on may be a server's refusal for now: Envoy must not wait for its 30 s then, which is
+// the longest pause by default, but ask again for another server. Envoy has the setting
+// from 1.26 on.
+func (in inputs) xdsService() object {
+	if in.nodeName == "" {
+		return object{
+			"initial_metadata": list{object{"key": "x-consul-token", "value": in.token}},
+			"envoy_grpc":       object{"cluster_name": agentName},
+		}
+	}
+	return object{"envoy_grpc": object{
+		"cluster_name": agentName,
+		"retry_policy": object{"retry_back_off": object{"base_interval": "0.25s", "max_interval": "5s"}},
+	}}
 }

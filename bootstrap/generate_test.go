@@ -84,7 +84,7 @@ func TestNothingButJSONWhateverTheValues(t *testing.T) {
 // everyWrong is the error's text: one line per value, in the order of reading.
 const everyWrong = `generate Envoy bootstrap: invalid values
   proxy ID: must not be empty
-  kind: must be connect-proxy or mesh-gateway, not "ingress-gateway"
+  kind: must be connect-proxy, mesh-gateway, terminating-gateway or api-gateway, not "ingress-gateway"
   gRPC address: must be <IP address>:<port>; "consul.internal" is not an IP address
   admin bind address: must be <IP address>:<port>, not "19000"
   proxy-defaults.AccessLogs.JSONFormat: must be a JSON object: is null

@@ -3,16 +3,9 @@ package bootstrap
 import (
 	"bytes"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -20,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hashicorp/consul/api"
 
@@ -50,7 +42,8 @@ func run(m *testing.M) int {
 }
 
 func start(dir string) error {
-	if err := writeCerts(dir); err != nil {
+	tls, err := testkit.ServeGRPCOverTLS(dir)
+	if err != nil {
 		return err
 	}
 	caFile = filepath.Join(dir, "ca.pem")
@@ -62,58 +55,8 @@ func start(dir string) error {
 	if plain, err = testkit.StartConsul(testkit.ConsulOptions{}); err != nil {
 		return err
 	}
-	secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: fmt.Sprintf(
-		"tls { grpc { ca_file = %q cert_file = %q key_file = %q } }\n",
-		caFile, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))})
+	secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: tls})
 	return err
-}
-
-// writeCerts makes ca.pem, cert.pem (for a name nobody dials) and key.pem.
-func writeCerts(dir string) error {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return err
-	}
-	ca := certificate(1, "test CA")
-	ca.IsCA, ca.BasicConstraintsValid, ca.KeyUsage = true, true, x509.KeyUsageCertSign
-	leaf := certificate(2, "server.dc1.consul")
-	leaf.DNSNames = []string{"server.dc1.consul"}
-	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-	if err != nil {
-		return err
-	}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
-	if err != nil {
-		return err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return err
-	}
-	for _, f := range []struct {
-		name, kind string
-		der        []byte
-	}{{"ca.pem", "CERTIFICATE", caDER}, {"cert.pem", "CERTIFICATE", leafDER}, {"key.pem", "PRIVATE KEY", keyDER}} {
-		block := pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der})
-		if err := os.WriteFile(filepath.Join(dir, f.name), block, 0o600); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func certificate(serial int64, name string) *x509.Certificate {
-	return &x509.Certificate{
-		SerialNumber: big.NewInt(serial),
-		Subject:      pkix.Name{CommonName: name},
-		NotBefore:    time.Now().Add(-time.Hour),
-		NotAfter:     time.Now().Add(24 * time.Hour),
-	}
 }
 
 // call makes one request to the agent and decodes the answer into out.

@@ -2,9 +2,17 @@ package bootstrap
 
 // Kinds of proxies a bootstrap can be made for, as Consul writes them.
 const (
-	ConnectProxy = "connect-proxy"
-	MeshGateway  = "mesh-gateway"
+	ConnectProxy       = "connect-proxy"
+	MeshGateway        = "mesh-gateway"
+	TerminatingGateway = "terminating-gateway"
+	APIGateway         = "api-gateway"
 )
+
+// IsGateway reports whether a proxy of the kind has callers of its own and no
+// application behind it.
+func IsGateway(kind string) bool {
+	return kind == MeshGateway || kind == TerminatingGateway || kind == APIGateway
+}
 
 // DefaultAdminBind is where Envoy's admin interface listens by default unless set
 // otherwise, as with Consul's own command.
@@ -15,7 +23,7 @@ const DefaultAdminBind = "127.0.0.1:19000"
 // it: the agent has merged proxy-defaults and service-defaults by then, the
 // access logs included.
 type Proxy struct {
-	// Kind is ConnectProxy or MeshGateway (answer: Kind).
+	// Kind is ConnectProxy or the kind of a gateway (answer: Kind).
 	Kind string
 	// Service is the proxy's own service name, for a gateway the gateway's
 	// (answer: Service).
@@ -33,6 +41,15 @@ type Proxy struct {
 	Config map[string]any
 	// AccessLogs is nil when none are configured (answer: Proxy.AccessLogs).
 	AccessLogs *AccessLogs
+
+	// What follows is for the redirection of traffic, and no part of a bootstrap.
+
+	// OutboundListenerPort is where outbound traffic goes; 0 stands for Consul's
+	// default (answer: Proxy.TransparentProxy.OutboundListenerPort).
+	OutboundListenerPort int
+	// ExposedPorts are the listeners of exposed paths, which callers outside the mesh
+	// reach (answer: Proxy.Expose.Paths).
+	ExposedPorts []int
 }
 
 // AccessLogs are the mesh-wide access log settings of proxy-defaults as far as
@@ -56,6 +73,10 @@ type Params struct {
 	// ProxyID is the service ID of the proxy; Consul's xDS server finds the
 	// registration by it.
 	ProxyID string
+	// NodeName is the catalog node of a proxy that is registered with the servers
+	// alone: they find the registration by it. Empty for a proxy of an agent. With
+	// it, GRPC is a relay on loopback, which adds the token: Token is not used.
+	NodeName string
 	// Token is the secret ID of the ACL token Envoy presents to Consul. It
 	// ends up in the file. Empty without ACLs.
 	Token string

@@ -27,6 +27,10 @@ type Ports struct {
 	// Joined asks the agent once, and returns nil when it has joined a cluster that
 	// has a leader.
 	Joined func(context.Context) error
+	// Missing compares what the task's Envoy has with what the agent whose xDS is at that
+	// address has for it. It describes what the agent lacks, empty for nothing; an error
+	// means that Envoy cannot be asked.
+	Missing func(ctx context.Context, agent string) (missing string, err error)
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
 	// Signals are those sent to us, from before Run.
@@ -101,6 +105,20 @@ func (r *run) run(ctx context.Context) (code int, err error) {
 	if err := r.prepare(ctx); err != nil {
 		return 0, err
 	}
+	for range portAttempts {
+		if code, err = r.serve(ctx); err != nil || !r.lostPort(code) {
+			break
+		}
+		r.Log.Warn("consul agent exited at its start; the port of its xDS may have been taken, starting it again with another", logkey.ExitCode, code)
+		if err = r.configure(ctx); err != nil {
+			break
+		}
+	}
+	return code, err
+}
+
+// serve runs the agent, and returns its exit code.
+func (r *run) serve(ctx context.Context) (code int, err error) {
 	child, err := r.Start(r.command)
 	if err != nil {
 		return 0, &exit.UsageError{Err: err}

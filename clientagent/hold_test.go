@@ -1,16 +1,22 @@
 package clientagent
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"net"
+	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -40,30 +46,101 @@ func TestSettleTimeOutlastsTheAgentsPauses(t *testing.T) {
 	}
 }
 
-func TestXDSIsHeldBackUntilTheAgentHasSettled(t *testing.T) {
+func TestXDSIsHeldBackUntilTheAgentHasWhatEnvoyHas(t *testing.T) {
 	t.Parallel()
-	for name, tt := range map[string]struct{ joins, want time.Duration }{
-		"at once":    {0, 5 * time.Second},
-		"later":      {2 * time.Second, 11 * time.Second},
-		"very late":  {time.Minute, holdLimit},
-		"not at all": {time.Hour, holdLimit},
+	const never = time.Hour
+	for name, tt := range map[string]struct {
+		joins, complete time.Duration // after the start
+		envoy           error
+		want            time.Duration
+		log             string
+	}{
+		"at once":                     {0, 0, nil, 0, "[INFO]  agent serves Envoy again, and has all that Envoy has: elapsed=0s"},
+		"soon":                        {sec, 3 * sec, nil, 3 * sec, "[INFO]  agent serves Envoy again, and has all that Envoy has: elapsed=3s"},
+		"later than an agent settles": {0, 20 * sec, nil, 20 * sec, "[INFO]  agent serves Envoy again, and has all that Envoy has: elapsed=20s"},
+		"what is gone from the mesh":  {0, never, nil, 30 * sec, "[WARN]  agent serves Envoy again, and Envoy loses what is not in the mesh any more: elapsed=30s missing=\"Listener api\""},
+		"Envoy cannot be asked":       {0, never, errFault, 5 * sec, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=5s reason=500"},
+		"joined later":                {2 * sec, never, errFault, 11 * sec, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=11s reason=500"},
+		"joined very late":            {time.Minute, never, errFault, holdLimit, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=3m0s reason=500"},
+		"never joined":                {never, never, nil, holdLimit, "[WARN]  agent serves Envoy again, and it is not known whether it has all that Envoy has: elapsed=3m0s reason=\"the agent is not known to have joined\""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				start := time.Now()
-				r := &run{Ports: Ports{Log: hclog.NewNullLogger(), Joined: func(context.Context) error {
+				r, log := logging()
+				r.Joined = func(context.Context) error {
 					if time.Since(start) < tt.joins {
 						return errors.New("no leader")
 					}
 					return nil
-				}}}
-				r.awaitSettled(t.Context(), start)
+				}
+				r.Missing = func(_ context.Context, agent string) (string, error) {
+					if time.Since(start) < tt.complete && tt.envoy == nil {
+						return "Listener api", nil
+					}
+					return "", tt.envoy
+				}
+				r.awaitView(t.Context(), "127.0.0.1:1", start)
 				if took := time.Since(start); took != tt.want {
 					t.Errorf("Envoy is served after %s, want %s", took, tt.want)
 				}
+				if got := strings.TrimSpace(log.String()); got != tt.log {
+					t.Errorf("log: %s\nwant: %s", got, tt.log)
+				}
 			})
 		})
+	}
+}
+
+// logging is a run whose log a test reads.
+func logging() (*run, *bytes.Buffer) {
+	log := &bytes.Buffer{}
+	return &run{Ports: Ports{Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}}, log
+}
+
+// TestHoldEndsWithTheAgent: its end is no reason to say that it serves.
+func TestHoldEndsWithTheAgent(t *testing.T) {
+	t.Parallel()
+	for name, joined := range map[string]error{"joined": nil, "not joined": errFault} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				r, log := logging()
+				r.Joined = func(context.Context) error { return joined }
+				r.Missing = func(context.Context, string) (string, error) { return "Listener api", nil }
+				ctx, cancel := context.WithTimeout(t.Context(), sec)
+				defer cancel()
+				r.awaitView(ctx, "127.0.0.1:1", time.Now())
+				if log.Len() != 0 {
+					t.Errorf("log: %s", log)
+				}
+			})
+		})
+	}
+}
+
+// TestAgentWithAnotherPortIsNotWaitedFor: the user's configuration may move xDS.
+func TestAgentWithAnotherPortIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	r, log := logging()
+	address := testkit.ClosedAddress(t)
+	if r.awaitListener(t.Context(), address, 200*time.Millisecond) {
+		t.Error("an agent that does not listen is taken for one that does")
+	}
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "[WARN]") || !strings.Contains(got, "address="+address) {
+		t.Errorf("log: %s", got)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	log.Reset()
+	if r.awaitListener(ctx, address, testkit.Patience) || log.Len() != 0 {
+		t.Errorf("after the end of the agent: log: %s", log)
+	}
+	served, _ := echo(t)
+	if !r.awaitListener(t.Context(), served, testkit.Patience) {
+		t.Error("an agent that listens is not found")
 	}
 }
 
@@ -128,26 +205,102 @@ func isTimeout(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-// TestOnlyAnAgentThatStartsAgainIsHeldBack: a first one has nothing to take away.
+// TestOnlyAnAgentThatStartsAgainIsHeldBack: a first one has nothing to take away, and
+// neither has one that finds the data of another task's agent, which it must not use.
 func TestOnlyAnAgentThatStartsAgainIsHeldBack(t *testing.T) {
 	t.Parallel()
-	for name, again := range map[string]bool{"first": false, "again": true} {
+	for name, tt := range map[string]struct {
+		node, task string
+		held       bool
+	}{
+		"first":              {"", "", false},
+		"again":              {"id-1\n", taskARN, true},
+		"without data":       {"", taskARN, false},
+		"another task":       {"id-1\n", taskARN + "1", false},
+		"an earlier version": {"id-1\n", "", false},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			inBubble(t, func(r *rig) {
-				o := &run{Options: r.options}
-				if again {
-					r.hasNode("id-1\n")
+				o := &run{Options: r.options, task: workload.Task{TaskARN: taskARN}}
+				if err := o.makeDir(); err != nil {
+					t.Fatal(err)
 				}
-				if err := errors.Join(o.makeDir(), o.configure(t.Context())); err != nil {
+				if tt.node != "" {
+					r.hasNode(tt.node)
+				}
+				if tt.task != "" {
+					if err := os.MkdirAll(r.options.path("consul-client/data"), 0o700); err != nil {
+						t.Fatal(err)
+					}
+					r.put("consul-client/data/task-arn", tt.task)
+				}
+				if err := errors.Join(o.ownData(t.Context()), o.configure(t.Context())); err != nil {
 					t.Fatal(err)
 				}
 				var document document
 				if err := json.Unmarshal([]byte(r.file("consul-client/agent.json")), &document); err != nil {
 					t.Fatal(err)
 				}
-				if port := document.Ports.GRPC; (port != workload.AgentGRPCPort) != again || port == 0 || (o.heldPort == port) != again {
+				if port := document.Ports.GRPC; (port != workload.AgentGRPCPort) != tt.held || port == 0 || (o.heldPort == port) != tt.held {
 					t.Errorf("xDS on port %d, held back %d", port, o.heldPort)
+				}
+				if got := r.file("consul-client/data/task-arn"); got != taskARN {
+					t.Errorf("task %q", got)
+				}
+				if id, err := o.nodeID(); err != nil || (id != "") != tt.held {
+					t.Errorf("node ID %q, %v", id, err)
+				}
+			})
+		})
+	}
+}
+
+// TestAgentWhosePortIsTakenGetsAnother: but one that goes on to end is not kept alive.
+func TestAgentWhosePortIsTakenGetsAnother(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		runs   time.Duration
+		codes  []int
+		again  bool
+		starts int
+	}{
+		"once":                {sec, []int{1, 0}, true, 2},
+		"always":              {sec, []int{1, 1, 1, 1}, true, 3},
+		"killed":              {sec, []int{137}, true, 1},
+		"after it had served": {time.Minute, []int{1}, true, 1},
+		"of a first agent":    {sec, []int{1}, false, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inBubble(t, func(r *rig) {
+				if tt.again {
+					r.hasNode("id-1\n")
+					r.put("consul-client/data/task-arn", taskARN)
+				}
+				var ports []int
+				r.onStart = func() {
+					var document document
+					if err := json.Unmarshal([]byte(r.file("consul-client/agent.json")), &document); err != nil {
+						t.Error(err)
+					}
+					code := tt.codes[len(ports)]
+					ports = append(ports, document.Ports.GRPC)
+					agent := &child{history: r.history, ended: make(chan int, 1)}
+					time.AfterFunc(tt.runs, func() { agent.end(code) })
+					r.child = agent
+				}
+				r.run()
+				err := r.wait()
+				if want := tt.codes[tt.starts-1]; cli.ExitCode(err) != want || len(ports) != tt.starts {
+					t.Errorf("exit code %d after %d starts, want %d after %d", cli.ExitCode(err), len(ports), want, tt.starts)
+				}
+				slices.Sort(ports)
+				if distinct := slices.Compact(slices.Clone(ports)); len(distinct) != tt.starts {
+					t.Errorf("ports %v", ports)
+				}
+				if got := r.logged("starting it again with another"); got != max(tt.starts-1, 0) && got != tt.starts {
+					t.Errorf("%d log lines", got)
 				}
 			})
 		})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -41,6 +42,7 @@ func (r *run) steps(ctx context.Context) error {
 		r.login,
 		r.waitReplicated,
 		r.writeToken,
+		r.ownData,
 		r.configure,
 	} {
 		if ctx.Err() != nil {
@@ -161,6 +163,30 @@ func (r *run) writeToken(context.Context) error {
 		return nil
 	}
 	return r.secrets().Write(r.path(workload.FileClientToken), []byte(r.token.Secret), modeCompatToken)
+}
+
+// fileTask in an agent's data directory names the task that it is about.
+const fileTask = "task-arn"
+
+// ownData removes the data of another task's agent, which a volume of the host may have:
+// that agent's node ID, services and tokens are not ours.
+func (r *run) ownData(context.Context) error {
+	data := filepath.Join(r.path(workload.DirClient), dirData)
+	path := filepath.Join(data, fileTask)
+	owner, err := os.ReadFile(path)
+	switch {
+	case err == nil && string(owner) == r.task.TaskARN:
+		return nil
+	case err == nil, errors.Is(err, fs.ErrNotExist):
+		err = os.RemoveAll(data)
+	}
+	if err == nil {
+		err = os.Mkdir(data, modePrivateDir)
+	}
+	if err != nil {
+		return fmt.Errorf("prepare the agent's data directory: %w", err)
+	}
+	return volume.Write(path, []byte(r.task.TaskARN), modePrivate, volume.KeepGroup)
 }
 
 // configure writes the agent's files. The user's come last: they win.

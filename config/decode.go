@@ -21,17 +21,24 @@ const maxDepth = 100
 type decoder struct {
 	doc []byte
 	dec *json.Decoder
+	// generation is the one whose fields are allowed.
+	generation Generation
+	// signs are the generations of the fields that one generation alone has.
+	signs map[string]bool
 	// malformed are violations at which the rest may be misread.
 	malformed, violations, warnings []Finding
 }
 
-// decode stores doc in to, a pointer to a struct. What is absent, null or not
-// allowed keeps the value it has.
-func decode(doc []byte, to any) *decoder {
-	d := &decoder{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc))}
+// decode reads doc as a document of that generation. What is absent, null or not
+// allowed is left at its zero value, or true if that is the field's default.
+func decode(doc []byte, g Generation) (*Config, *decoder) {
+	d := &decoder{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), generation: g, signs: map[string]bool{}}
 	d.dec.UseNumber()
-	d.value("$", reflect.ValueOf(to).Elem(), rule{notNull: true}, 0)
-	return d
+	cfg := &Config{Generation: g}
+	root := reflect.ValueOf(cfg).Elem()
+	preset(root, g)
+	d.value("$", root, rule{notNull: true}, 0)
+	return cfg, d
 }
 
 func (d *decoder) violate(path, format string, args ...any) {
@@ -59,7 +66,10 @@ func (d *decoder) value(path string, to reflect.Value, r rule, depth int) {
 		return
 	}
 	token, kind := d.token(), to.Kind()
-	if token == json.Delim('{') && (kind == reflect.Pointer || kind == reflect.Struct || kind == reflect.Map) {
+	if kind == reflect.Pointer {
+		kind = to.Type().Elem().Kind()
+	}
+	if token == json.Delim('{') && (kind == reflect.Struct || kind == reflect.Map) {
 		d.object(path, to, r, depth)
 		return
 	}
@@ -99,6 +109,12 @@ func (d *decoder) untyped(path string, token json.Token, depth int) any {
 // opaque object everything may.
 func scalar(to reflect.Value, r rule, v any) bool {
 	switch to.Kind() {
+	case reflect.Pointer:
+		elem := reflect.New(to.Type().Elem())
+		if scalar(elem.Elem(), r, v) {
+			to.Set(elem)
+			return true
+		}
 	case reflect.String:
 		if text, ok := v.(string); ok && r.admits(text) {
 			to.SetString(text)
@@ -144,8 +160,9 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 	if to.Kind() == reflect.Pointer {
 		to.Set(reflect.New(to.Type().Elem()))
 		to = to.Elem()
+		preset(to, d.generation)
 	}
-	isMap, known, given := to.Kind() == reflect.Map, fieldsOf(to), map[string]bool{}
+	isMap, known, given := to.Kind() == reflect.Map, fieldsOf(to, d.generation), map[string]bool{}
 	if isMap {
 		to.Set(reflect.MakeMap(to.Type()))
 	}
@@ -156,7 +173,9 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 			d.malform(at, "given twice; keep one")
 		}
 		given[name] = true
-		if f, ok := known[name]; ok {
+		f, ok := known[name]
+		d.signs[f.rule.only] = true
+		if ok && !f.rule.foreign {
 			d.value(at, f.to, f.rule, depth+1)
 			continue
 		}
@@ -173,7 +192,7 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 	}
 	d.token()
 	for name, f := range known {
-		if f.rule.required && !given[name] {
+		if f.rule.required && !f.rule.foreign && !given[name] {
 			d.violate(field(path, name), "is required; must be %s", f.rule.allowed(f.to.Type()))
 		}
 	}
@@ -189,24 +208,37 @@ func (d *decoder) list(path string, to reflect.Value, r rule, depth int) {
 	}
 	d.token()
 	to.Set(items)
-	if texts, ok := items.Interface().([]string); ok && r.unique && len(d.violations) == before {
-		for i, text := range texts {
-			if first := slices.Index(texts, text); first < i {
-				d.violate(item(path, i), "must not repeat item %d", first)
-				return
-			}
+	if !r.unique || len(d.violations) > before {
+		return
+	}
+	first := map[any]int{}
+	for i := range items.Len() {
+		v := items.Index(i).Interface()
+		if at, repeats := first[v]; repeats {
+			d.violate(item(path, i), "must not repeat item %d", at)
+			return
 		}
+		first[v] = i
 	}
 }
 
 // unknown records a field that its object does not have.
 func (d *decoder) unknown(at, name string, known map[string]structField, open bool) {
+	if f, ok := known[name]; ok {
+		d.foreign(at, f.rule.only, open)
+		return
+	}
 	names := make([]string, 0, len(known))
-	for name := range known {
-		names = append(names, name)
+	for name, f := range known {
+		if !f.rule.foreign {
+			names = append(names, name)
+		}
 	}
 	slices.Sort(names)
-	text := hint(at)
+	text := ""
+	if at == "$.consulLogin.extraLoginFlags" {
+		text = ": removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint and serverIdHeaderValue"
+	}
 	if near := nearest.Key(name, names); text == "" && near != "" {
 		text = `; did you mean "` + near + `"?`
 	}
@@ -217,13 +249,15 @@ func (d *decoder) unknown(at, name string, known map[string]structField, open bo
 	}
 }
 
-// hint explains a field that other versions have. The key is its path.
-func hint(path string) string {
-	switch path {
-	case "$.consulLogin.extraLoginFlags":
-		return ": removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint and serverIdHeaderValue"
-	case "$.controller", "$.transparentProxy", "$.consulLogin.datacenter":
-		return ": belongs to the agentless configuration, which has consulServers at its root"
+// foreign records a field that the object has in the other generation only.
+func (d *decoder) foreign(at, only string, open bool) {
+	text := "belongs to a task with a Consul client agent (no consulServers); remove it"
+	if only == Agentless.String() {
+		text = "belongs to a task without a Consul client agent (with consulServers); remove it"
 	}
-	return ""
+	if open {
+		d.warnings = append(d.warnings, Finding{at, "ignored: " + text})
+	} else {
+		d.violate(at, "%s", text)
+	}
 }

@@ -20,7 +20,14 @@ type Finding struct {
 
 // InvalidError is a document that cannot be used. It names every violation at
 // once, sorted by path.
-type InvalidError struct{ Violations []Finding }
+type InvalidError struct {
+	Violations []Finding
+	generation string
+}
+
+// GenerationName returns the generation whose fields the document was compared
+// with, agent or agentless, for output. It is empty for what is not JSON.
+func (e *InvalidError) GenerationName() string { return e.generation }
 
 // Error begins with "invalid config: " and has one line per violation.
 func (e *InvalidError) Error() string {

@@ -20,10 +20,19 @@ import (
 )
 
 // schemaID is the $id of schema.json.
-const schemaID = "urn:consul-ecs:config:agent"
+const schemaID = "urn:consul-ecs:config"
 
-// oracle is schema.json in a complete implementation of JSON Schema.
-func oracle(t testing.TB) *jsonschema.Schema {
+// generations are what the tests of this package go through.
+func generations() []Generation { return []Generation{Agent, Agentless} }
+
+// oracle is the part of schema.json for a generation, in a complete implementation of
+// JSON Schema.
+func oracle(t testing.TB, g Generation) *jsonschema.Schema {
+	t.Helper()
+	return compile(t, schemaID+"#/definitions/"+g.String())
+}
+
+func compile(t testing.TB, location string) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(strings.NewReader(schemaJSON))
 	if err != nil {
@@ -42,7 +51,7 @@ func oracle(t testing.TB) *jsonschema.Schema {
 	if err := c.AddResource(schemaID, doc); err != nil {
 		t.Fatal(err)
 	}
-	s, err := c.Compile(schemaID)
+	s, err := c.Compile(location)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -62,8 +71,24 @@ func complaints(t testing.TB, schema *jsonschema.Schema, doc any) []string {
 		t.Fatal(err)
 	}
 	lines := leaves(invalid, doc)
+	// Ours compares the items of a list only when each is right by itself.
+	lines = slices.DeleteFunc(lines, func(line string) bool {
+		list, repeats := strings.CutSuffix(line, "]: must not repeat")
+		list = list[:strings.LastIndexByte(list, '[')+1]
+		return repeats && slices.ContainsFunc(lines, func(l string) bool {
+			return strings.HasPrefix(l, list) && strings.HasSuffix(l, ": must be")
+		})
+	})
 	slices.Sort(lines)
 	return slices.Compact(lines)
+}
+
+// deref follows references. A schema that is one has nothing else.
+func deref(s *jsonschema.Schema) *jsonschema.Schema {
+	for s.Ref != nil {
+		s = s.Ref
+	}
+	return s
 }
 
 func leaves(e *jsonschema.ValidationError, doc any) []string {
@@ -94,9 +119,6 @@ func leaves(e *jsonschema.ValidationError, doc any) []string {
 			lines = append(lines, field(path, name)+": unknown field")
 		}
 	case *kind.UniqueItems:
-		if !allStrings(doc) {
-			break // ours compares the items of a list only when each is right by itself
-		}
 		lines = append(lines, item(path, k.Duplicates[1])+": must not repeat")
 	default:
 		lines = append(lines, path+": must be")
@@ -104,19 +126,19 @@ func leaves(e *jsonschema.ValidationError, doc any) []string {
 	return lines
 }
 
-func allStrings(list any) bool {
-	return !slices.ContainsFunc(list.([]any), func(v any) bool { _, ok := v.(string); return !ok })
-}
-
 // ours is the same from our own decoder.
-func ours(t testing.TB, doc any) []string {
+func ours(t testing.TB, g Generation, doc any) []string {
 	t.Helper()
 	text, err := json.Marshal(doc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for _, v := range decode(text, new(Config)).violations {
+	_, found := decode(text, g)
+	for _, v := range found.violations {
+		if strings.HasPrefix(v.Message, "belongs to") {
+			v.Message = "unknown field"
+		}
 		for _, kind := range []string{"is required", "unknown field", "must not repeat", "must be", v.Message} {
 			if strings.HasPrefix(v.Message, kind) {
 				lines = append(lines, v.Path+": "+kind)
@@ -128,11 +150,11 @@ func ours(t testing.TB, doc any) []string {
 	return lines
 }
 
-func compare(t testing.TB, schema *jsonschema.Schema, doc any) {
+func compare(t testing.TB, schema *jsonschema.Schema, g Generation, doc any) {
 	t.Helper()
-	if diff := cmp.Diff(complaints(t, schema, doc), ours(t, doc)); diff != "" {
+	if diff := cmp.Diff(complaints(t, schema, doc), ours(t, g, doc)); diff != "" {
 		text, _ := json.Marshal(doc)
-		t.Fatalf("%s\n-oracle +ours:\n%s", text, diff)
+		t.Fatalf("%s: %s\n-oracle +ours:\n%s", g, text, diff)
 	}
 }
 
@@ -144,7 +166,7 @@ func TestSchemaUsesOnlyWhatTheTypesExpress(t *testing.T) {
 		t.Fatal(err)
 	}
 	known := []string{"$schema", "$id", "description", "title", "type", "enum", "minimum", "maximum", "minLength",
-		"pattern", "format", "items", "uniqueItems", "properties", "required", "additionalProperties"}
+		"pattern", "format", "items", "uniqueItems", "properties", "required", "additionalProperties", "$ref"}
 	var walk func(path string, s map[string]any)
 	walk = func(path string, s map[string]any) {
 		for keyword, v := range s {
@@ -158,6 +180,8 @@ func TestSchemaUsesOnlyWhatTheTypesExpress(t *testing.T) {
 				for name, p := range v.(map[string]any) {
 					walk(path+"."+name, p.(map[string]any))
 				}
+			case keyword == "$ref" && len(s) > 1:
+				t.Errorf("%s: keywords beside $ref are ignored", path)
 			case keyword == "items", keyword == "additionalProperties" && v != false && v != true:
 				walk(path+"."+keyword, v.(map[string]any))
 			case keyword == "required":
@@ -169,7 +193,9 @@ func TestSchemaUsesOnlyWhatTheTypesExpress(t *testing.T) {
 			}
 		}
 	}
-	walk("$", root)
+	for name, s := range root["definitions"].(map[string]any) {
+		walk(name+" $", s.(map[string]any))
+	}
 }
 
 // corners are values at the edges of the keywords' meaning.
@@ -177,8 +203,8 @@ func corners() []any {
 	var values []any
 	for _, text := range []string{`null`, `true`, `false`, `0`, `-0`, `1`, `1.0`, `10e-1`, `0.5`, `-1`, `65535`, `65536`, `6.5535e4`, `65535.0000001`,
 		`2147483647`, `2147483648`, `1e300`, `1E-300`, `""`, `"a"`, `"A"`, `"ä"`, `"a-"`, `"a_b-1"`, `"\u0000"`, `"a\n"`, `"10s"`, `"+1.5h"`, `"-1s"`, `"1"`, `"+0"`,
-		`"9999999999h"`, `"1µs"`, `"1m30s"`, `"http"`, `"HTTP2"`, `"DEBUG"`, `"debug"`, `"passing"`, `"service"`, `"local"`, `"mesh-gateway"`,
-		`[]`, `[null]`, `["a"]`, `["a","a"]`, `["a","b","b","a"]`, `[1,1.0]`, `[{"a":[1]},{"a":[1.0]}]`, `[[],{}]`, `[1,1,"a","a"]`,
+		`"9999999999h"`, `"1µs"`, `"1m30s"`, `"http"`, `"HTTP2"`, `"DEBUG"`, `"debug"`, `"passing"`, `"service"`, `"local"`, `"mesh-gateway"`, `"api-gateway"`, `"direct"`,
+		`[]`, `[null]`, `["a"]`, `["a","a"]`, `["a","b","b","a"]`, `[1,1.0]`, `[{"a":[1]},{"a":[1.0]}]`, `[[],{}]`, `[1,1,"a","a"]`, `[80,443,443]`, `[0,0]`,
 		`{}`, `{"a":1}`, `{"a":"b"}`, `{"a":["b"]}`, `{"a":null}`, `{"mode":"local"}`, `{"":0}`, `{"passing":1,"warning":0}`, `{"port":8443}`} {
 		d := json.NewDecoder(strings.NewReader(text))
 		d.UseNumber()
@@ -191,51 +217,67 @@ func corners() []any {
 	return values
 }
 
-// Every corner at every place of the schema.
+// Every corner at every place of the schema, and at every place of the other
+// generation's.
 func TestDecoderAgreesWithTheOracleEverywhere(t *testing.T) {
 	t.Parallel()
-	schema := oracle(t)
-	places, cases := 0, 0
-	var visit func(s *jsonschema.Schema, wrap func(any) any)
-	visit = func(s *jsonschema.Schema, wrap func(any) any) {
-		places++
-		for _, v := range corners() {
-			compare(t, schema, wrap(v))
-			cases++
+	for _, g := range generations() {
+		schema := oracle(t, g)
+		places, cases := 0, 0
+		var visit func(s *jsonschema.Schema, wrap func(any) any)
+		visit = func(s *jsonschema.Schema, wrap func(any) any) {
+			places++
+			s = deref(s)
+			for _, v := range corners() {
+				compare(t, schema, g, wrap(v))
+				cases++
+			}
+			for name, p := range s.Properties {
+				visit(p, func(v any) any { return wrap(map[string]any{name: v}) })
+			}
+			if items, ok := s.Items.(*jsonschema.Schema); ok {
+				visit(items, func(v any) any { return wrap([]any{v}) })
+			}
+			if values, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
+				visit(values, func(v any) any { return wrap(map[string]any{"a b": v}) })
+			}
 		}
-		for name, p := range s.Properties {
-			visit(p, func(v any) any { return wrap(map[string]any{name: v}) })
+		for _, places := range generations() {
+			visit(oracle(t, places), func(v any) any { return v })
 		}
-		if items, ok := s.Items.(*jsonschema.Schema); ok {
-			visit(items, func(v any) any { return wrap([]any{v}) })
+		if places < 200 || cases < 10_000 {
+			t.Errorf("%s: only %d cases at %d places", g, cases, places)
 		}
-		if values, ok := s.AdditionalProperties.(*jsonschema.Schema); ok {
-			visit(values, func(v any) any { return wrap(map[string]any{"a b": v}) })
-		}
-	}
-	visit(schema, func(v any) any { return v })
-	if places < 100 || cases < 5000 {
-		t.Errorf("only %d cases at %d places", cases, places)
 	}
 }
 
-// Whole documents, mostly valid, with a few faults at a time.
+// Whole documents, mostly valid, with a few faults at a time. The whole schema has
+// the verdict of the part for the document's generation.
 func TestDecoderAgreesWithTheOracleOnGeneratedDocuments(t *testing.T) {
 	t.Parallel()
-	schema := oracle(t)
-	valid, invalid := 0, 0
-	for seed := range uint64(3000) {
-		g := generator{rand.New(rand.NewPCG(seed, 1)), corners(), []float64{0, 0.02, 0.1}[seed%3]}
-		doc := g.value(schema)
-		compare(t, schema, doc)
-		if schema.Validate(doc) == nil {
-			valid++
-		} else {
-			invalid++
+	whole := compile(t, schemaID)
+	for _, g := range generations() {
+		schema := oracle(t, g)
+		valid, invalid := 0, 0
+		for seed := range uint64(2000) {
+			gen := generator{rand.New(rand.NewPCG(seed, 1)), corners(), []float64{0, 0.02, 0.1}[seed%3]}
+			doc := gen.value(schema)
+			compare(t, schema, g, doc)
+			ok := schema.Validate(doc) == nil
+			if ok {
+				valid++
+			} else {
+				invalid++
+			}
+			if object, _ := doc.(map[string]any); ok || g == Agentless && object["consulServers"] != nil {
+				if wholly := whole.Validate(doc) == nil; wholly != ok {
+					t.Errorf("%s: %v: the whole schema's verdict is %v, that of its part %v", g, doc, wholly, ok)
+				}
+			}
 		}
-	}
-	if valid < 500 || invalid < 500 {
-		t.Errorf("%d valid and %d invalid documents prove little", valid, invalid)
+		if valid < 300 || invalid < 300 {
+			t.Errorf("%s: %d valid and %d invalid documents prove little", g, valid, invalid)
+		}
 	}
 }
 
@@ -250,6 +292,7 @@ type generator struct {
 func (g generator) pick(values ...any) any { return values[g.IntN(len(values))] }
 
 func (g generator) value(s *jsonschema.Schema) any {
+	s = deref(s)
 	if g.Float64() < g.faults {
 		return g.pick(g.corners...)
 	}
@@ -305,15 +348,15 @@ func (g generator) object(s *jsonschema.Schema) map[string]any {
 		object["some key"] = g.value(values)
 	default:
 		if g.Float64() < g.faults {
-			object["bogus"] = g.pick(g.corners...)
+			object[g.pick("bogus", "checks", "consulHTTPAddr", "controller", "datacenter", "destinationPeer", "healthCheckPort").(string)] = g.pick(g.corners...)
 		}
 	}
 	return object
 }
 
 func FuzzDecoderAgreesWithTheOracle(f *testing.F) {
-	schema := oracle(f)
-	for _, name := range []string{"extensive.json", "nested-nulls.json"} {
+	schemas := []*jsonschema.Schema{Agent: oracle(f, Agent), Agentless: oracle(f, Agentless)}
+	for _, name := range []string{"extensive.json", "nested-nulls.json", "agentless-everything.json", "agentless-nested-nulls.json"} {
 		doc, err := os.ReadFile(filepath.Join("testdata", name))
 		if err != nil {
 			f.Fatal(err)
@@ -329,13 +372,18 @@ func FuzzDecoderAgreesWithTheOracle(f *testing.F) {
 	}
 	f.Add([]byte(`{"bootstrapDir":"/c","proxy":{"upstreams":[{"localBindPort":0,"x":1}]},"gateway":{"kind":"mesh-gateway","tags":["a","a"]}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		if _, err := checkSyntax(text); err != nil || len(decode(text, new(Config)).malformed) > 0 {
+		if _, err := checkSyntax(text); err != nil {
+			return
+		}
+		if _, found := decode(text, Agent); len(found.malformed) > 0 {
 			return
 		}
 		doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		compare(t, schema, doc)
+		for _, g := range generations() {
+			compare(t, schemas[g], g, doc)
+		}
 	})
 }

@@ -3,10 +3,17 @@ package config
 import (
 	"cmp"
 	_ "embed"
+	"encoding/json"
+	"fmt"
 )
 
-// EnvVar is the environment variable that holds the document.
-const EnvVar = "CONSUL_ECS_CONFIG_JSON"
+const (
+	// EnvVar is the environment variable that holds the document.
+	EnvVar = "CONSUL_ECS_CONFIG_JSON"
+	// GenerationEnvVar is the environment variable in which an operator states the
+	// generation that the document must have: agent, agentless, or nothing.
+	GenerationEnvVar = "CONSUL_ECS_GENERATION"
+)
 
 // Defaults of the document.
 const (
@@ -32,33 +39,72 @@ func Schema() []byte { return []byte(schemaJSON) }
 // wrong with the document is an *InvalidError; then the warnings are of unknown
 // fields only, because one may be the misspelt name of a required one.
 //
-// A document with consulServers describes the agentless architecture, whose
-// type this version does not have: Parse returns what is valid of the fields
-// that both have in common, and Generation is Agentless. registrar.New refuses it.
-func Parse(doc []byte) (*Config, []Finding, error) {
+// A document is Agentless if and only if its root has the key consulServers.
+func Parse(doc []byte) (*Config, []Finding, error) { return ParseAs(doc, "") }
+
+// ParseAs is Parse for the value of GenerationEnvVar: a document of the other
+// generation is invalid. Another value than agent, agentless and "" is an error
+// that is no *InvalidError.
+func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
+	if generation != "" && generation != Agent.String() && generation != Agentless.String() {
+		return nil, nil, fmt.Errorf("%s is %q: want %s or %s, or leave it unset: the document has consulServers or not",
+			GenerationEnvVar, generation, Agent, Agentless)
+	}
 	root, err := checkSyntax(doc)
 	if err != nil {
 		return nil, nil, err
 	}
-	cfg := &Config{ConsulLogin: ConsulLogin{IncludeEntity: true}}
-	found := decode(doc, cfg)
+	cfg, found := read(doc, root, generation)
+	reject := func(violations []Finding) error {
+		return &InvalidError{Violations: sorted(violations), generation: cfg.Generation.String()}
+	}
 	if len(found.malformed) > 0 {
-		return nil, nil, &InvalidError{Violations: sorted(found.malformed)}
+		return nil, nil, reject(found.malformed)
 	}
+	checkPairs(cfg, found)
+	if len(found.violations) > 0 {
+		return nil, sorted(found.warnings), reject(found.violations)
+	}
+	warnings := append(found.warnings, inert(cfg, root)...)
+	applyDefaults(cfg)
+	return cfg, sorted(warnings), nil
+}
+
+// read decodes the document as the generation that it is of. A document without
+// consulServers that is not valid may be meant for either: it is compared with the
+// one whose own fields or values it has, first of all agent.
+func read(doc []byte, root map[string]json.RawMessage, generation string) (*Config, *decoder) {
+	own, want := Agent, Agent
 	if _, ok := root["consulServers"]; ok {
-		cfg.Generation = Agentless
-		applyDefaults(cfg)
-		return cfg, nil, nil
+		own = Agentless
 	}
+	if generation == Agentless.String() {
+		want = Agentless
+	}
+	if generation != "" && want != own {
+		cfg, found := decode(doc, want)
+		found.violate("$", "is %s by its fields, but %s is %s; change one of the two", own, GenerationEnvVar, want)
+		return cfg, found
+	}
+	cfg, found := decode(doc, own)
+	if own == Agentless || generation != "" || len(found.violations) == 0 || found.signs[Agent.String()] {
+		return cfg, found
+	}
+	other, violations := decode(doc, Agentless)
+	if found.signs[Agentless.String()] || other.Gateway != nil && other.Gateway.Kind != cfg.Gateway.Kind {
+		return other, violations
+	}
+	return cfg, found
+}
+
+// checkPairs records settings that exclude each other.
+func checkPairs(cfg *Config, found *decoder) {
 	if len(cfg.HealthSyncContainers) > 0 && cfg.Service != nil && len(cfg.Service.Checks) > 0 && cfg.Gateway == nil {
 		found.violate("$.service.checks", "cannot be used together with healthSyncContainers; keep one of the two")
 	}
-	if len(found.violations) > 0 {
-		return nil, sorted(found.warnings), &InvalidError{Violations: sorted(found.violations)}
+	if c := cfg.Controller; c.Partition != "" && !c.PartitionsEnabled {
+		found.violate("$.controller.partition", "needs controller.partitionsEnabled; set that to true, or remove the partition")
 	}
-	warnings := append(found.warnings, inert(cfg)...)
-	applyDefaults(cfg)
-	return cfg, sorted(warnings), nil
 }
 
 func applyDefaults(cfg *Config) {
@@ -75,4 +121,33 @@ func applyDefaults(cfg *Config) {
 			}
 		}
 	}
+	if s := cfg.ConsulServers; s != nil {
+		s.GRPC.Port = cmp.Or(s.GRPC.Port, DefaultServerGRPCPort)
+		s.HTTP.Port = cmp.Or(s.HTTP.Port, DefaultServerHTTPPort)
+		applyAgentlessDefaults(cfg)
+	}
+}
+
+func applyAgentlessDefaults(cfg *Config) {
+	cfg.Proxy.HealthCheckPort = cmp.Or(cfg.Proxy.HealthCheckPort, DefaultHealthCheckPort)
+	c, t := &cfg.Controller, &cfg.TransparentProxy
+	c.IAMRolePath = cmp.Or(c.IAMRolePath, DefaultIAMRolePath)
+	if c.PartitionsEnabled {
+		c.Partition = cmp.Or(c.Partition, "default")
+	}
+	if g := cfg.Gateway; g != nil {
+		g.HealthCheckPort = cmp.Or(g.HealthCheckPort, DefaultHealthCheckPort)
+		t.Enabled = false
+	}
+	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled
+	if cfg.Service == nil || cfg.Service.NetworkResilience == nil {
+		return
+	}
+	n := cfg.Service.NetworkResilience
+	if n.OutlierDetection == nil {
+		n.OutlierDetection = &OutlierDetection{Interval: new(10_000_000_000), MaxFailures: new(5)}
+	}
+	o := n.OutlierDetection
+	o.EnforcingConsecutiveGatewayFailure = cmp.Or(o.EnforcingConsecutiveGatewayFailure, new(100))
+	o.MaxEjectionPercent = cmp.Or(o.MaxEjectionPercent, new(50))
 }

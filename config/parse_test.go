@@ -198,33 +198,6 @@ func TestIncludeEntityIsTrueUnlessTurnedOff(t *testing.T) {
 	}
 }
 
-func TestAgentlessDocumentIsNotHeldAgainstThisSchema(t *testing.T) {
-	t.Parallel()
-	tests := map[string]struct {
-		doc  string
-		want config.Config
-	}{
-		"usual": {`{"bootstrapDir":"/consul","logLevel":"DEBUG","consulServers":{"hosts":"h"},"controller":{},"transparentProxy":{"enabled":false}}`,
-			config.Config{BootstrapDir: "/consul", LogLevel: "DEBUG"}},
-		"wrong types":          {`{"bootstrapDir":1,"logLevel":"loud","logJSON":true,"consulServers":null}`, config.Config{LogLevel: "INFO", LogJSON: true}},
-		"lower-case log level": {`{"logLevel":"debug","consulServers":{}}`, config.Config{LogLevel: "INFO"}},
-	}
-	for name, tt := range tests {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			want := tt.want
-			want.Generation = config.Agentless
-			want.ConsulLogin, want.Proxy = defaults().ConsulLogin, defaults().Proxy
-			if diff := cmp.Diff(&want, mustParse(t, tt.doc)); diff != "" {
-				t.Errorf("-want +got:\n%s", diff)
-			}
-		})
-	}
-	if cfg := mustParse(t, `{"bootstrapDir":"/consul"}`); cfg.Generation != config.Agent {
-		t.Errorf("without consulServers: got generation %v", cfg.Generation)
-	}
-}
-
 func TestInvalidErrorHasOneLinePerViolation(t *testing.T) {
 	t.Parallel()
 	_, _, _, err := parse(`{"logLevel":"info","bootstrapDir":""}`)
@@ -251,11 +224,11 @@ func BenchmarkParse(b *testing.B) {
 }
 
 func FuzzParse(f *testing.F) {
-	for _, name := range []string{"extensive.json", "nested-nulls.json"} {
+	for _, name := range []string{"extensive.json", "nested-nulls.json", "agentless-everything.json", "agentless-nested-nulls.json"} {
 		f.Add([]byte(read(f, name)))
 	}
 	for _, doc := range []string{``, `{}`, `[1]`, `null`, `{"bootstrapDir":"/c"}{}`, `{"bootstrapDir":"/c","service":{"port":1.0}}`,
-		`{"bootstrapDir":"/c","service":{"PORT":1,"port":2e3}}`, `{"a":1,"a":2}`, `{"consulServers":[]}`, `{"bootstrapDir":"/c","proxy":{"config":{"x":1e400}}}`} {
+		`{"bootstrapDir":"/c","service":{"PORT":1,"port":2e3}}`, `{"a":1,"a":2}`, `{"consulServers":[]}`, `{"bootstrapDir":"/c","consulServers":{"hosts":""},"gateway":{"kind":"api-gateway"}}`, `{"bootstrapDir":"/c","proxy":{"config":{"x":1e400}}}`} {
 		f.Add([]byte(doc))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {

@@ -19,14 +19,20 @@ import (
 //	range=a-b  the integer's limits
 //	enum=a|b   the texts that are allowed
 //	only=a     the field belongs to the generation a, agent or agentless, alone
+//	default=true  the truth value is true when the field is absent or null
 //
-// Any other word is the name of a format, see formatOf. Formats and enums hold for
-// the values of a list or of a map.
+// Any other word is the name of a format, see formatOf. Formats, enums and ranges
+// hold for the values of a list or of a map. With a generation before it, as in
+// agent:open, a rule holds in documents of that generation alone.
 type rule struct {
-	required, notNull, open, unique bool
-	min, max                        int64
-	enum                            []string
-	format                          string
+	required, notNull, open, unique, defaultTrue bool
+	min, max                                     int64
+	enum                                         []string
+	format                                       string
+	// only is the generation that has the field, or empty for both; foreign is set
+	// when it is not the document's.
+	only    string
+	foreign bool
 }
 
 // structField is a field of a struct that a document sets, with its rule.
@@ -36,27 +42,47 @@ type structField struct {
 }
 
 // fieldsOf returns the fields of a struct by their names in a document.
-func fieldsOf(v reflect.Value) map[string]structField {
+func fieldsOf(v reflect.Value, g Generation) map[string]structField {
 	if v.Kind() != reflect.Struct {
 		return nil
 	}
 	known := map[string]structField{}
 	for f, to := range v.Fields() {
 		if name := f.Tag.Get("json"); name != "-" {
-			known[name] = structField{to, ruleOf(f.Tag.Get("check"))}
+			known[name] = structField{to, ruleOf(f.Tag.Get("check"), g)}
 		}
 	}
 	return known
 }
 
-// elem is the rule of the values of a list or of a map.
-func (r rule) elem() rule {
-	return rule{notNull: true, open: r.open, enum: r.enum, format: r.format}
+// preset makes the truth values of a struct, and of those in it, true that are so
+// when a document does not have them.
+func preset(v reflect.Value, g Generation) {
+	for _, f := range fieldsOf(v, g) {
+		switch {
+		case f.rule.foreign:
+		case f.rule.defaultTrue:
+			f.to.SetBool(true)
+		default:
+			preset(f.to, g)
+		}
+	}
 }
 
-func ruleOf(tag string) rule {
+// elem is the rule of the values of a list or of a map.
+func (r rule) elem() rule {
+	return rule{notNull: true, open: r.open, min: r.min, max: r.max, enum: r.enum, format: r.format}
+}
+
+func ruleOf(tag string, g Generation) rule {
 	var r rule
 	for option := range strings.SplitSeq(tag, ",") {
+		if in, held, ok := strings.Cut(option, ":"); ok {
+			if in != g.String() {
+				continue
+			}
+			option = held
+		}
 		switch name, value, _ := strings.Cut(option, "="); name {
 		case "required":
 			r.required, r.notNull = true, true
@@ -71,6 +97,9 @@ func ruleOf(tag string) rule {
 			r.min, _ = strconv.ParseInt(low, 10, 64)
 			r.max, _ = strconv.ParseInt(high, 10, 64)
 		case "only":
+			r.only, r.foreign = value, value != g.String()
+		case "default":
+			r.defaultTrue = value == "true"
 		case "enum":
 			r.enum = strings.Split(value, "|")
 		default:
@@ -125,6 +154,8 @@ func ValidName(name string) bool {
 // allowed describes the values that a field of this type takes.
 func (r rule) allowed(typ reflect.Type) string {
 	switch typ.Kind() {
+	case reflect.Pointer:
+		return r.allowed(typ.Elem())
 	case reflect.String:
 		if len(r.enum) == 1 {
 			return r.enum[0]
@@ -138,8 +169,11 @@ func (r rule) allowed(typ reflect.Type) string {
 	case reflect.Bool:
 		return "true or false"
 	case reflect.Slice:
-		if typ.Elem().Kind() == reflect.String {
+		switch typ.Elem().Kind() {
+		case reflect.String:
 			return "a list of strings"
+		case reflect.Int:
+			return "a list of integers"
 		}
 		return "a list of objects"
 	case reflect.Map:

@@ -11,6 +11,14 @@ const (
 	Agentless
 )
 
+// String returns the name that check tags and GenerationEnvVar have for it.
+func (g Generation) String() string {
+	if g == Agentless {
+		return "agentless"
+	}
+	return "agent"
+}
+
 // Config is a validated CONSUL_ECS_CONFIG_JSON document with every default
 // applied.
 type Config struct {
@@ -26,14 +34,15 @@ type Config struct {
 	// ConsulCACertFile verifies ConsulHTTPAddr. Empty: the Consul environment.
 	ConsulCACertFile string `json:"consulCACertFile" check:"only=agent"`
 	// ConsulServers is nil in a document for tasks with an agent.
-	ConsulServers *ConsulServers `json:"consulServers" check:"notnull"`
+	ConsulServers *ConsulServers `json:"consulServers" check:"only=agentless,required"`
 	ConsulLogin   ConsulLogin    `json:"consulLogin"`
 	// HealthSyncContainers are the containers whose ECS health becomes a
 	// Consul TTL check. Exclusive with Service.Checks.
 	HealthSyncContainers []string   `json:"healthSyncContainers" check:"unique"`
 	HealthSync           HealthSync `json:"healthSync"`
-	// Service is nil when the document has none.
-	Service *Service `json:"service" check:"notnull,open"`
+	// Service is nil when the document has none, which means port 0 and the name of
+	// the task family.
+	Service *Service `json:"service" check:"notnull,agent:open"`
 	// Proxy is never nil after Parse: an absent block means its defaults.
 	Proxy *Proxy `json:"proxy" check:"open"`
 	// Gateway is nil unless the task is a gateway.
@@ -45,6 +54,9 @@ type Config struct {
 	// Generation follows from the document alone.
 	Generation Generation `json:"-"`
 }
+
+// GenerationName returns agent or agentless, for output.
+func (c *Config) GenerationName() string { return c.Generation.String() }
 
 // ConsulServers is how a task without an agent reaches the Consul servers.
 type ConsulServers struct {
@@ -62,14 +74,14 @@ type ConsulServers struct {
 // ServerDefaults hold for both protocols unless they have their own.
 type ServerDefaults struct {
 	// TLS is true when absent. HTTP has its own, HTTPS.
-	TLS           bool   `json:"tls"`
+	TLS           bool   `json:"tls" check:"default=true"`
 	CACertFile    string `json:"caCertFile"`
 	TLSServerName string `json:"tlsServerName"`
 }
 
 // ServerGRPC is how Envoy reaches the servers' xDS.
 type ServerGRPC struct {
-	// Port is 8503 when absent.
+	// Port is 8503 when absent or 0.
 	Port int `json:"port" check:"range=0-65535"`
 	// TLS is that of Defaults when nil.
 	TLS           *bool  `json:"tls"`
@@ -79,10 +91,10 @@ type ServerGRPC struct {
 
 // ServerHTTP is how everything else reaches the servers.
 type ServerHTTP struct {
-	// Port is 8501 when absent.
+	// Port is 8501 when absent or 0.
 	Port int `json:"port" check:"range=0-65535"`
 	// HTTPS is true when absent; it alone decides, whatever Defaults.TLS is.
-	HTTPS bool `json:"https"`
+	HTTPS bool `json:"https" check:"default=true"`
 	// TLS is accepted and has no effect, as in 0.10.
 	TLS           *bool  `json:"tls"`
 	CACertFile    string `json:"caCertFile"`
@@ -91,9 +103,9 @@ type ServerHTTP struct {
 
 // TransparentProxy redirects all traffic of a service's containers to its proxy.
 type TransparentProxy struct {
-	// Enabled is true when absent, in a document with consulServers; a gateway
-	// ignores it.
-	Enabled              bool      `json:"enabled"`
+	// Enabled is true when absent, in a document with consulServers, and false for a
+	// gateway whatever the document has.
+	Enabled              bool      `json:"enabled" check:"default=true"`
 	ExcludeInboundPorts  []int     `json:"excludeInboundPorts" check:"unique,range=1-65535"`
 	ExcludeOutboundPorts []int     `json:"excludeOutboundPorts" check:"unique,range=1-65535"`
 	ExcludeOutboundCIDRs []string  `json:"excludeOutboundCIDRs" check:"unique"`
@@ -103,15 +115,17 @@ type TransparentProxy struct {
 
 // ConsulDNS makes the task's containers resolve names through the proxy.
 type ConsulDNS struct {
+	// Enabled is false without TransparentProxy.Enabled whatever the document has.
 	Enabled bool `json:"enabled"`
 }
 
 // Controller configures the command controller.
 type Controller struct {
-	// IAMRolePath is the path of the roles that may log in; /consul-ecs/ when absent.
+	// IAMRolePath is the path of the roles that may log in; /consul-ecs/ when absent
+	// or empty.
 	IAMRolePath       string `json:"iamRolePath"`
 	PartitionsEnabled bool   `json:"partitionsEnabled"`
-	// Partition is default when absent and PartitionsEnabled.
+	// Partition is "default" when absent, and empty without PartitionsEnabled.
 	Partition string `json:"partition"`
 }
 
@@ -123,7 +137,7 @@ type ConsulLogin struct {
 	// Datacenter is where the login goes; the servers' own when empty.
 	Datacenter string `json:"datacenter" check:"only=agentless"`
 	// IncludeEntity embeds a signed GetRole or GetUser; true when absent.
-	IncludeEntity bool `json:"includeEntity"`
+	IncludeEntity bool `json:"includeEntity" check:"default=true"`
 	// Meta is added to the token's metadata, except for MetaTaskID and
 	// MetaCluster.
 	Meta map[string]string `json:"meta"`
@@ -164,21 +178,25 @@ type Service struct {
 // NetworkResilience sets the passive health check of a service's callers.
 type NetworkResilience struct {
 	Enabled bool `json:"enabled" check:"notnull"`
-	// OutlierDetection is Consul's own default when nil.
+	// OutlierDetection is never nil after Parse: an absent block means an interval of
+	// 10 s and 5 failures.
 	OutlierDetection *OutlierDetection `json:"outlierDetection"`
 }
 
 // OutlierDetection is Envoy's, by the names that Consul has for it. A nil field is
-// left to Consul.
+// left to Consul. Parse applies every default, so that who merges it sends what is
+// not nil and nothing else.
 type OutlierDetection struct {
 	// Interval is in nanoseconds.
-	Interval                           *int `json:"interval" check:"range=0-9223372036854775807"`
-	MaxFailures                        *int `json:"maxFailures" check:"range=1-4294967295"`
-	EnforcingConsecutive5xx            *int `json:"enforcingConsecutive5xx" check:"range=0-100"`
-	Consecutive5xx                     *int `json:"consecutive5xx" check:"range=0-4294967295"`
-	ConsecutiveGatewayFailure          *int `json:"consecutiveGatewayFailure" check:"range=0-4294967295"`
+	Interval                  *int `json:"interval" check:"range=0-9223372036854775807"`
+	MaxFailures               *int `json:"maxFailures" check:"range=1-4294967295"`
+	EnforcingConsecutive5xx   *int `json:"enforcingConsecutive5xx" check:"range=0-100"`
+	Consecutive5xx            *int `json:"consecutive5xx" check:"range=0-4294967295"`
+	ConsecutiveGatewayFailure *int `json:"consecutiveGatewayFailure" check:"range=0-4294967295"`
+	// EnforcingConsecutiveGatewayFailure is 100 when absent.
 	EnforcingConsecutiveGatewayFailure *int `json:"enforcingConsecutiveGatewayFailure" check:"range=0-100"`
-	MaxEjectionPercent                 *int `json:"maxEjectionPercent" check:"range=0-100"`
+	// MaxEjectionPercent is 50 when absent.
+	MaxEjectionPercent *int `json:"maxEjectionPercent" check:"range=0-100"`
 }
 
 // Weights are DNS weights by health state.
@@ -277,7 +295,7 @@ type ExposePath struct {
 // Gateway makes the task a gateway instead of a service.
 type Gateway struct {
 	// Kind is mesh-gateway; without an agent also terminating-gateway or api-gateway.
-	Kind string `json:"kind" check:"required,enum=mesh-gateway|terminating-gateway|api-gateway"`
+	Kind string `json:"kind" check:"required,agent:enum=mesh-gateway,agentless:enum=mesh-gateway|terminating-gateway|api-gateway"`
 	// Name is the lower-cased task family when empty.
 	Name       string            `json:"name" check:"name"`
 	LANAddress *Address          `json:"lanAddress"`
@@ -300,4 +318,6 @@ type Address struct {
 // GatewayProxy carries the gateway's opaque proxy configuration.
 type GatewayProxy struct {
 	Config map[string]any `json:"config"`
+	// Mode is as that of Proxy.
+	Mode string `json:"mode" check:"only=agentless,enum=dataplane|direct"`
 }

@@ -119,7 +119,7 @@ func TestSchemaViolations(t *testing.T) {
 		"no mesh gateway mode": {upstream(`"destinationName":"db","localBindPort":1,"meshGateway":{}`), []string{`$.proxy.upstreams[0].meshGateway.mode: is required; must be one of none, local, remote`}},
 		"opaque config":        {in(`"proxy":{"config":"{}"}`), []string{`$.proxy.config: must be an object, not a string`}},
 		"no gateway kind":      {in(`"gateway":{}`), []string{`$.gateway.kind: is required; must be mesh-gateway`}},
-		"gateway kind":         {in(`"gateway":{"kind":"api-gateway"}`), []string{`$.gateway.kind: must be mesh-gateway, not "api-gateway"`}},
+		"gateway kind":         {in(`"gateway":{"kind":"ingress-gateway"}`), []string{`$.gateway.kind: must be mesh-gateway, not "ingress-gateway"`}},
 		"gateway port":         {in(`"gateway":{"kind":"mesh-gateway","lanAddress":{"port":99999}}`), []string{`$.gateway.lanAddress.port: must be an integer from 0 to 65535, not 99999`}},
 		"everything at once": {`{"logLevel":"x","service":{"port":"http","name":"A"},"consulLogin":{"enabled":"yes"},"bogus":1}`, []string{
 			`$.bogus: unknown field; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSync, healthSyncContainers, logJSON, logLevel, proxy, service`,
@@ -142,11 +142,11 @@ func TestUnknownFieldsAreRejectedWhereTheyAlwaysWere(t *testing.T) {
 			`$.consulLogin.extraLoginFlags: unknown field: removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint and serverIdHeaderValue; allowed: enabled, includeEntity, meta, method, region, serverIdHeaderValue, stsEndpoint`}},
 		"weights":        {service(`"weights":{"passing":1,"warning":1,"critical":1}`), []string{`$.service.weights.critical: unknown field; allowed: passing, warning`}},
 		"check":          {check(`"ttI":"1s"`), []string{`$.service.checks[1].ttI: unknown field; did you mean "ttl"?; allowed: aliasNode, aliasService, args, body, checkId, failuresBeforeCritical, grpc, grpcUseTls, h2ping, h2pingUseTls, header, http, interval, method, name, notes, status, successBeforePassing, tcp, timeout, tlsServerName, tlsSkipVerify, ttl, udp`}},
-		"upstream":       {upstream(`"destinationName":"db","localBindPort":1,"destinationPeer":"x"`), []string{`$.proxy.upstreams[0].destinationPeer: unknown field; did you mean "destinationName"?; allowed: config, datacenter, destinationName, destinationNamespace, destinationPartition, destinationType, localBindAddress, localBindPort, meshGateway`}},
+		"upstream":       {upstream(`"destinationName":"db","localBindPort":1,"destinationHost":"x"`), []string{`$.proxy.upstreams[0].destinationHost: unknown field; did you mean "destinationName"?; allowed: config, datacenter, destinationName, destinationNamespace, destinationPartition, destinationType, localBindAddress, localBindPort, meshGateway`}},
 		"gateway":        {in(`"gateway":{"kind":"mesh-gateway","port":1}`), []string{`$.gateway.port: unknown field; allowed: kind, lanAddress, meta, name, namespace, partition, proxy, tags, wanAddress`}},
 		"LAN address":    {in(`"gateway":{"kind":"mesh-gateway","lanAddress":{"prot":1}}`), []string{`$.gateway.lanAddress.prot: unknown field; did you mean "port"?; allowed: address, port`}},
 		"WAN address":    {in(`"gateway":{"kind":"mesh-gateway","wanAddress":{"":1}}`), []string{`$.gateway.wanAddress[""]: unknown field; allowed: address, port`}},
-		"of agentless":   {in(`"transparentProxy":{}`), []string{`$.transparentProxy: unknown field: belongs to the agentless configuration, which has consulServers at its root; allowed: bootstrapDir, consulCACertFile, consulHTTPAddr, consulLogin, gateway, healthSync, healthSyncContainers, logJSON, logLevel, proxy, service`}},
+		"of agentless":   {in(`"consulHTTPAddr":"h","transparentProxy":{}`), []string{`$.transparentProxy: belongs to a task without a Consul client agent (with consulServers); remove it`}},
 		"not valid name": {in(`"gateway":{"kind":"mesh-gateway","lanAddress":{"a.b":1,"1":2}}`), []string{`$.gateway.lanAddress["1"]: unknown field; allowed: address, port`, `$.gateway.lanAddress["a.b"]: unknown field; allowed: address, port`}},
 	})
 }

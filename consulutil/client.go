@@ -41,6 +41,9 @@ type Options struct {
 	// Partition and Namespace are those of requests that name none (Consul
 	// Enterprise).
 	Partition, Namespace string
+	// Servers replaces Address, CAFile, CAPEM and DialContext for a task without an
+	// agent. All clients of it share their connections.
+	Servers *Servers
 	// DialContext replaces the network dialer, for a server in another network
 	// namespace.
 	DialContext func(ctx context.Context, network, address string) (net.Conn, error)
@@ -69,41 +72,25 @@ func NewClient(o Options) (*api.Client, error) {
 func newConfig(o Options) (*api.Config, error) {
 	c := api.DefaultConfig()
 	c.Address = cmp.Or(o.Address, c.Address)
+	if o.Servers != nil {
+		c.Address = o.Servers.url()
+	}
 	c.Partition, c.Namespace = cmp.Or(o.Partition, c.Partition), cmp.Or(o.Namespace, c.Namespace)
 	c.WaitTime = o.WaitTime
-	if o.CAFile != "" {
-		c.TLSConfig.CAFile = o.CAFile
-	}
-	if o.CAPEM != "" {
-		c.TLSConfig.CAPem, c.TLSConfig.CAFile, c.TLSConfig.CAPath = []byte(o.CAPEM), "", ""
-	}
-	if o.DialContext != nil {
-		c.Transport.DialContext = o.DialContext
-	}
 	if err := checkAddress(c.Address); err != nil {
 		return nil, err
 	}
 	if err := useTokens(c, o); err != nil {
 		return nil, err
 	}
-	err := useTLS(c)
-	if err == nil {
-		c.HttpClient, err = api.NewHttpClient(c.Transport, c.TLSConfig)
-	}
-	switch {
-	case err != nil && o.CAPEM != "":
-		return nil, usage("consul client for %s: CA certificates: %w", c.Address, err)
-	case err != nil:
-		return nil, awaitFile("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task the consul-client container may not have written it yet", c.Address, err)
-	}
-	c.HttpClient.Timeout = RequestTimeout
-	if o.Timeout > 0 {
-		c.HttpClient.Timeout = o.Timeout
+	transport, err := newTransport(c, o)
+	if err != nil {
+		return nil, err
 	}
 	if o.Wrap != nil {
-		c.HttpClient.Transport = o.Wrap(c.HttpClient.Transport)
+		transport = o.Wrap(transport)
 	}
-	c.HttpClient.Transport = streaming{c.HttpClient.Transport}
+	c.HttpClient = &http.Client{Transport: streaming{transport}, Timeout: cmp.Or(o.Timeout, RequestTimeout)}
 	// Here and not in the API client, which would replace this HTTP client and
 	// its timeout.
 	if path, ok := strings.CutPrefix(c.Address, "unix://"); ok {
@@ -113,6 +100,27 @@ func newConfig(o Options) (*api.Config, error) {
 		c.Address = "localhost"
 	}
 	return c, nil
+}
+
+// newTransport is what the client's requests go through.
+func newTransport(c *api.Config, o Options) (http.RoundTripper, error) {
+	if o.Servers != nil {
+		return o.Servers.connect()
+	}
+	if o.DialContext != nil {
+		c.Transport.DialContext = o.DialContext
+	}
+	err := ServerTLS{CAPEM: o.CAPEM, CAFile: o.CAFile}.configure(&c.TLSConfig)
+	if err == nil {
+		_, err = api.NewHttpClient(c.Transport, c.TLSConfig)
+	}
+	switch {
+	case err != nil && o.CAPEM != "":
+		return nil, usage("consul client for %s: CA certificates: %w", c.Address, err)
+	case err != nil:
+		return nil, awaitFile("consul client for %s: %w: correct consulCACertFile, CONSUL_CACERT and the like; in a task the consul-client container may not have written it yet", c.Address, err)
+	}
+	return c.Transport, nil
 }
 
 // checkAddress refuses what could never be dialled, which would look like a
@@ -164,23 +172,6 @@ func useTokens(c *api.Config, o Options) error {
 	case o.TokenFile != "":
 		return awaitFile("read token file: %s is empty", file)
 	}
-	return nil
-}
-
-// useTLS replaces the CA file by its content, so that its absence is an
-// fs.ErrNotExist that names the path.
-func useTLS(c *api.Config) error {
-	if c.TLSConfig.CAFile == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(c.TLSConfig.CAFile)
-	if err != nil {
-		return fmt.Errorf("read CA file: %w", err)
-	}
-	if !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") {
-		return fmt.Errorf("read CA file: %s holds no PEM certificate", c.TLSConfig.CAFile)
-	}
-	c.TLSConfig.CAPem, c.TLSConfig.CAFile = pem, ""
 	return nil
 }
 

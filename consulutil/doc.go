@@ -6,9 +6,10 @@
 // 3. Logout destroys it; 4. Classify returns what waiting can change about an
 // error, Advise what the user can do about refusals; 5. Session is the login of one
 // container with retries, from the token of a previous run to the wait for
-// replication.
+// replication; 6. Servers finds the servers of a task without an agent, and its clients
+// fail over between them.
 //
-// Owns: api.NewClient, login and logout, error classes.
+// Owns: api.NewClient, login and logout, error classes, the choice of a server.
 // Never does: choose a limit for a flow.
 // Start reading at: NewClient, then Classify.
 package consulutil

@@ -60,6 +60,19 @@ func notBootstrapped(err error) bool {
 	return Status(err) == http.StatusForbidden && strings.Contains(Reason(err), "ACL system must be bootstrapped")
 }
 
+// unknownService reports whether a catalog request names a service, or a check of one,
+// that the node does not have. Its status is that of a server's fault.
+func unknownService(err error) bool {
+	reason := Reason(err)
+	return Status(err) == http.StatusInternalServerError &&
+		(strings.Contains(reason, "Unknown service ID") || strings.Contains(reason, "Unknown check ID") ||
+			strings.Contains(reason, "Missing service registration"))
+}
+
+// WithClass returns an error that Classify gives that class: what its text alone does
+// not tell, because it depends on the object.
+func WithClass(err error, class retry.Class) error { return &classed{err, class} }
+
 // classed is an error whose class depends on what it is about.
 type classed struct {
 	error
@@ -85,7 +98,7 @@ func Classify(err error) retry.Class {
 	switch code := Status(err); {
 	case code == 0:
 		return classifyTransport(err)
-	case code == http.StatusNotFound:
+	case code == http.StatusNotFound, unknownService(err):
 		return retry.Gone
 	case code == http.StatusTooManyRequests:
 		return retry.Retry

@@ -5,10 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -20,6 +22,20 @@ type Token struct {
 	// Roles are the names of the roles that the token takes permissions from,
 	// separated by commas; a service identity is no role.
 	Roles string
+	// Created and Expires are by the servers' clock; Expires is zero for a token that
+	// does not expire.
+	Created, Expires time.Time
+}
+
+// RenewAt returns when to log in again: after 60 to 70 % of the token's life, so that
+// the tokens of a fleet are not renewed together and several attempts fit into the
+// rest. It is zero for a token that does not expire.
+func (t Token) RenewAt() time.Time {
+	if t.Expires.IsZero() {
+		return time.Time{}
+	}
+	life := max(0, t.Expires.Sub(t.Created))
+	return t.Created.Add(life*6/10 + rand.N(life/10+1))
 }
 
 // Explain marks the refusal of a request that carries the token, right after the
@@ -61,6 +77,8 @@ type LoginParams struct {
 	Bearer string
 	// Partition is the auth method's, Consul Enterprise only.
 	Partition string
+	// Datacenter is where the login goes; the server's own when empty.
+	Datacenter string
 	// Meta goes into the token's description.
 	Meta map[string]string
 	// Previous is the secret that an earlier login of the same container left, or
@@ -76,7 +94,7 @@ func Login(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 	var sent atomic.Bool
 	ctx, cancel := untilSent(ctx, &sent)
 	defer cancel()
-	opts := (&api.WriteOptions{Partition: p.Partition}).WithContext(ctx)
+	opts := (&api.WriteOptions{Partition: p.Partition, Datacenter: p.Datacenter}).WithContext(ctx)
 	params := &api.ACLLoginParams{AuthMethod: p.Method, BearerToken: p.Bearer, Meta: p.Meta}
 	token, _, err := c.ACL().Login(params, opts)
 	if err != nil {
@@ -96,7 +114,20 @@ func newToken(t *api.ACLToken) Token {
 	for _, r := range t.Roles {
 		roles = append(roles, r.Name)
 	}
-	return Token{Accessor: t.AccessorID, Secret: t.SecretID, Roles: strings.Join(roles, ",")}
+	token := Token{Accessor: t.AccessorID, Secret: t.SecretID, Roles: strings.Join(roles, ","), Created: t.CreateTime}
+	if t.ExpirationTime != nil {
+		token.Expires = *t.ExpirationTime
+	}
+	return token
+}
+
+// ReadToken returns what Consul knows about the token of a secret, its life above all.
+func ReadToken(ctx context.Context, c *api.Client, secret string) (Token, error) {
+	token, _, err := c.ACL().TokenReadSelf((&api.QueryOptions{Token: secret}).WithContext(ctx))
+	if err != nil {
+		return Token{}, fmt.Errorf("read the token: %w", err)
+	}
+	return newToken(token), nil
 }
 
 // resume returns the token of p.Previous, or none if Consul does not have it or
@@ -123,6 +154,9 @@ func resume(ctx context.Context, c *api.Client, p LoginParams) (Token, error) {
 func untilSent(ctx context.Context, sent *atomic.Bool) (context.Context, context.CancelFunc) {
 	loose, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
+	if ctx.Err() != nil {
+		cancel() // AfterFunc calls it some time
+	}
 	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		sent.Store(true)
 		stop()

@@ -15,6 +15,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	testkit.RunRole(map[string]func([]string) int{"reaped": reapedRole})
 	secured, open = testkit.Servers()
 	os.Exit(testkit.Main(m, secured.Stop, open.Stop))
 }

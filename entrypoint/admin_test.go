@@ -2,12 +2,10 @@ package entrypoint
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 )
@@ -35,52 +33,6 @@ func TestConfigPath(t *testing.T) {
 	}
 }
 
-func adminJSON(address, port string) string {
-	return `{"admin":{"access_log_path":"/dev/null","address":{"socket_address":{"address":` + address + `,"port_value":` + port + `}}},"node":{}}`
-}
-
-func TestParseBootstrap(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ name, bootstrap, want, wantErr string }{
-		{"loopback", adminJSON(`"127.0.0.1"`, `19000`), "127.0.0.1:19000", ""},
-		{"every address", adminJSON(`"0.0.0.0"`, `19000`), "127.0.0.1:19000", ""},
-		{"IPv6", adminJSON(`"::1"`, `19001`), "[::1]:19001", ""},
-		{"every IPv6 address", adminJSON(`"::"`, `19001`), "[::1]:19001", ""},
-		{"own address", adminJSON(`"10.0.1.23"`, `19000`), "10.0.1.23:19000", ""},
-		{"none", `{"node":{}}`, "", "want an IP address and a port"},
-		{"pipe", `{"admin":{"address":{"pipe":{"path":"/tmp/x"}}}}`, "", "want an IP address and a port"},
-		{"port 0", adminJSON(`"127.0.0.1"`, `0`), "", "want an IP address and a port"},
-		{"port too high", adminJSON(`"127.0.0.1"`, `65536`), "", "parse bootstrap"},
-		{"host name", adminJSON(`"localhost/x"`, `19000`), "", "want an IP address and a port"},
-		{"YAML", "admin:\n  address: {}\n", "", "parse bootstrap"},
-		{"empty", "", "", "parse bootstrap"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			proxy, err := parseBootstrap([]byte(c.bootstrap))
-			if got := proxy.Admin; got != c.want || proxy.Gateway || (err == nil) != (c.wantErr == "") || (err != nil && !strings.Contains(err.Error(), c.wantErr)) {
-				t.Errorf("got %+v, %v, want %q, error %q", proxy, err, c.want, c.wantErr)
-			}
-		})
-	}
-}
-
-func FuzzParseBootstrap(f *testing.F) {
-	f.Add([]byte(adminJSON(`"127.0.0.1"`, `19000`)))
-	f.Add([]byte(adminJSON(`"::"`, `1`)))
-	f.Add([]byte(`{}`))
-	f.Fuzz(func(t *testing.T, bootstrap []byte) {
-		proxy, err := parseBootstrap(bootstrap)
-		if err != nil {
-			return
-		}
-		host, port, err := net.SplitHostPort(proxy.Admin)
-		if n, perr := strconv.Atoi(port); err != nil || net.ParseIP(host) == nil || perr != nil || n < 1 || n > 65535 {
-			t.Errorf("address %q is not an IP address and a port", proxy.Admin)
-		}
-	})
-}
-
 func TestReadBootstrapNamesWhatIsMissing(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "b.json")
@@ -90,7 +42,7 @@ func TestReadBootstrapNamesWhatIsMissing(t *testing.T) {
 	}{
 		{[]string{"envoy"}, "the command has no --config-path"},
 		{[]string{"envoy", "-c", path + ".none"}, "no such file"},
-		{[]string{"envoy", "-c", path}, "find envoy's admin address in " + path},
+		{[]string{"envoy", "-c", path}, "find envoy's admin address: " + path},
 	} {
 		if err := os.WriteFile(path, []byte("{}"), 0o600); err != nil {
 			t.Fatal(err)

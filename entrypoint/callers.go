@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -41,7 +42,7 @@ func Calls(address string) func(context.Context) (uint64, error) {
 	return func(ctx context.Context) (uint64, error) {
 		ctx, cancel := context.WithTimeout(ctx, callersTimeout)
 		defer cancel()
-		stats, err := askAdmin(ctx, http.MethodGet, address, callsPath)
+		stats, err := envoy.Ask(ctx, http.MethodGet, address, callsPath)
 		if err == nil && len(stats) == 0 {
 			err = errors.New("it has no listener for callers")
 		}

@@ -162,7 +162,7 @@ func TestGatewayEndsAfterItsCallers(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				child := newChild("group killed") // 10 s after TERM, whatever came before
-				e := envoy(child, termAt(0), stopsAt(0, tt.stopped))
+				e := envoyOf(child, termAt(0), stopsAt(0, tt.stopped))
 				e.Callers = &Callers{Calls: fakeCalls(tt.calls), Proxied: func(context.Context) bool { return true }, MinDelay: 1200 * ms}
 				e.MaxDelay = 5 * time.Second
 				RunEnvoy(t.Context(), e)

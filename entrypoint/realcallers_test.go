@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -258,7 +259,7 @@ func TestRealEnvoyShowsWhenCallersHaveGone(t *testing.T) {
 				return nil
 			})
 			go repeat(t.Context(), 30*ms, func() error {
-				askAdmin(t.Context(), http.MethodGet, p.admin, "/stats/prometheus")
+				envoy.Ask(t.Context(), http.MethodGet, p.admin, "/stats/prometheus")
 				return nil
 			})
 			for seed := range uint64(3) {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -58,7 +59,7 @@ func startMeshGateway(t *testing.T) meshGateway {
 	}
 	command := []string{bin, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error"}
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, command...)
-	if p, err := ReadBootstrap(command); err != nil || p != (Proxy{Admin: g.admin, Gateway: true}) {
+	if p, err := ReadBootstrap(command); err != nil || p.Admin != g.admin || !p.Gateway {
 		t.Errorf("bootstrap read as %+v, %v", p, err)
 	}
 	testkit.Eventually(t, "the gateway leads to the service", func() bool { return g.call() == nil })
@@ -152,7 +153,7 @@ func TestRealMeshGatewayShowsWhenCallersHaveGone(t *testing.T) {
 				c.Close()
 			}
 		},
-		func() { askAdmin(t.Context(), http.MethodGet, g.admin, "/stats/prometheus") },
+		func() { envoy.Ask(t.Context(), http.MethodGet, g.admin, "/stats/prometheus") },
 	} {
 		go repeat(t.Context(), 30*ms, func() error { probe(); return nil })
 	}

@@ -107,7 +107,7 @@ func termAt(after time.Duration) <-chan os.Signal {
 	return send(map[time.Duration]syscall.Signal{after: syscall.SIGTERM})
 }
 
-func envoy(child *fakeChild, signals <-chan os.Signal, m Metadata) Envoy {
+func envoyOf(child *fakeChild, signals <-chan os.Signal, m Metadata) Envoy {
 	return Envoy{Child: child, Signals: signals, Metadata: m, KillGrace: 10 * time.Second, Log: hclog.NewNullLogger()}
 }
 
@@ -118,7 +118,7 @@ func TestEnvoyEndsWithin150msOfTheLastApplication(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			child := newChild("group terminated")
 			m := stopsAt(5*time.Second, 9*time.Second+phase)
-			if code := RunEnvoy(t.Context(), envoy(child, termAt(5*time.Second), m)); code != 55 {
+			if code := RunEnvoy(t.Context(), envoyOf(child, termAt(5*time.Second), m)); code != 55 {
 				t.Errorf("exit code %d, want 55", code)
 			}
 			if late := time.Since(child.start) - 9*time.Second - phase; late < 0 || late > 150*time.Millisecond {
@@ -142,7 +142,7 @@ func TestNoValidAnswerNeverEndsEnvoy(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				child := newChild("")
 				time.AfterFunc(time.Hour, func() { child.exit <- 0 })
-				RunEnvoy(t.Context(), envoy(child, termAt(time.Second), m))
+				RunEnvoy(t.Context(), envoyOf(child, termAt(time.Second), m))
 				child.check(t)
 				if got := time.Since(child.start); got != time.Hour {
 					t.Errorf("ended after %s, want 1h", got)
@@ -163,7 +163,7 @@ func TestNoBusyLoopWhileEnvoyDrains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("")
 		m := stopsAt(0, 0)
-		e := envoy(child, termAt(time.Second), m)
+		e := envoyOf(child, termAt(time.Second), m)
 		e.KillGrace = 0
 		time.AfterFunc(24*time.Hour, func() { child.exit <- 0 })
 		RunEnvoy(t.Context(), e)
@@ -180,7 +180,7 @@ func TestTermBeforeTheStartIsHeard(t *testing.T) {
 		child := newChild("group terminated")
 		signals := make(chan os.Signal, 1)
 		signals <- syscall.SIGTERM
-		RunEnvoy(t.Context(), envoy(child, signals, stopsAt(0, 0)))
+		RunEnvoy(t.Context(), envoyOf(child, signals, stopsAt(0, 0)))
 		child.check(t, "group terminated at 0s")
 	})
 }
@@ -193,7 +193,7 @@ func TestHangingMetadataDelaysNoExit(t *testing.T) {
 			time.Second:             syscall.SIGTERM,
 			1500 * time.Millisecond: syscall.SIGINT, // in the middle of a read
 		})
-		e := envoy(child, signals, hangs())
+		e := envoyOf(child, signals, hangs())
 		e.Drain = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
 		RunEnvoy(t.Context(), e)
 		if got := time.Since(child.start); got != 1500*time.Millisecond {
@@ -206,7 +206,7 @@ func TestEnvoyDeafToTermIsKilled(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		child := newChild("group killed")
-		RunEnvoy(t.Context(), envoy(child, termAt(time.Second), stopsAt(0, 0)))
+		RunEnvoy(t.Context(), envoyOf(child, termAt(time.Second), stopsAt(0, 0)))
 		child.check(t, "group terminated at 1s", "group killed at 11s")
 	})
 }
@@ -214,7 +214,7 @@ func TestEnvoyDeafToTermIsKilled(t *testing.T) {
 // drainable is an Envoy whose drain requests are recorded; answer decides about
 // the n-th, counted from 1.
 func drainable(child *fakeChild, signals <-chan os.Signal, m Metadata, answer func(ctx context.Context, n int) error) (Envoy, *[]time.Duration) {
-	e := envoy(child, signals, m)
+	e := envoyOf(child, signals, m)
 	asked := &[]time.Duration{}
 	e.Drain = func(ctx context.Context) error {
 		*asked = append(*asked, time.Since(child.start))
@@ -286,7 +286,7 @@ func TestIdleReadsOncePerSecondAndOnlyForTheDrain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			child := newChild("")
 			m := stopsAt(2*time.Hour, 2*time.Hour)
-			e := envoy(child, nil, m)
+			e := envoyOf(child, nil, m)
 			e.Drain = c.drain
 			time.AfterFunc(time.Hour+time.Millisecond, func() { child.exit <- 0 })
 			RunEnvoy(t.Context(), e)

@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -126,18 +127,20 @@ func TestConsulOldTTLIsReplacedAndRefreshesAreQuiet(t *testing.T) {
 	}
 }
 
-// counting counts the writes of existing checks that were accepted.
+// counting counts the refreshes that were accepted.
 type counting struct {
 	healthsync.Checks
-	writes *atomic.Int32
+	refreshes *atomic.Int32
 }
 
-func (c counting) SetStatus(ctx context.Context, token string, w workload.Workload, check workload.SyncCheck, status, output string) error {
-	err := c.Checks.SetStatus(ctx, token, w, check, status, output)
-	if err == nil {
-		c.writes.Add(1)
+func (c counting) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+	results := c.Checks.Set(ctx, token, w, updates)
+	for i, r := range results {
+		if r.Err == nil && updates[i].Refresh {
+			c.refreshes.Add(1)
+		}
 	}
-	return err
+	return results
 }
 
 func TestConsulLostStateIsRepaired(t *testing.T) {

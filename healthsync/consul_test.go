@@ -82,11 +82,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	k := &task{t: t, result: make(chan error, 1), cfg: cfg}
 	k.management = client(t, consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
 	agent := client(t, consulutil.Options{Address: address})
-	registrars, err := registrar.New(k.cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	k.registrar = registrars(agent)
+	k.registrar = registrar.New(k.cfg)(agent)
 	k.answer(http.StatusOK, nil)
 	endpoint := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(int(k.status.Load()))
@@ -95,11 +91,12 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	t.Cleanup(endpoint.Close)
 	metadata := tmds.New(endpoint.URL)
 	var first workload.Task
+	var err error
 	testkit.Eventually(t, "the metadata can be read", func() bool {
 		first, err = metadata.Task(t.Context())
 		return err == nil
 	})
-	if k.w, err = workload.New(k.cfg, first); err != nil {
+	if k.w, err = workload.New(k.cfg, first, ""); err != nil {
 		t.Fatal(err)
 	}
 	if c.Token != "" {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -93,14 +94,24 @@ type change struct {
 	// previous is the observation written before; first says there was none.
 	previous observation
 	first    bool
-	// refresh repeats what is written to keep the TTL from running out.
+	// refresh repeats what is written: a TTL must not run out, and Consul may have
+	// lost the check.
 	refresh bool
 }
 
+// update is the change for the registrar.
+func (c change) update() registrar.Update {
+	return registrar.Update{
+		Check: c.check, Status: c.seen.status(), Output: c.seen.output(c.check.Container),
+		First: c.first, Refresh: c.refresh,
+	}
+}
+
 // diff compares a valid metadata answer with what was last written, by check
-// ID, and returns the writes to make in the order of checks. It returns nil
-// when there is nothing to do, which is the case on nine ticks of ten.
-func diff(now time.Time, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
+// ID, and returns the writes to make in the order of checks; refresh is the time
+// between two writes of the same. It returns nil when there is nothing to do, which is
+// the case on nine ticks of ten.
+func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
 		seen := observe(containers, check.Container, serving)
@@ -110,7 +121,7 @@ func diff(now time.Time, checks []workload.SyncCheck, containers []workload.Cont
 			changes = append(changes, change{check: check, seen: seen, first: true})
 		case before.seen != seen:
 			changes = append(changes, change{check: check, seen: seen, previous: before.seen})
-		case now.Sub(before.at) >= Refresh-Tick/2:
+		case now.Sub(before.at) >= refresh-Tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not
 			// put the refresh off by a whole one.
 			changes = append(changes, change{check: check, seen: seen, previous: seen, refresh: true})

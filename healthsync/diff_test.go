@@ -133,7 +133,7 @@ func TestDiff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got := diff(now, []workload.SyncCheck{a, b}, tc.containers, nil, tc.last)
+			got := diff(now, 10*time.Second, []workload.SyncCheck{a, b}, tc.containers, nil, tc.last)
 			if d := cmp.Diff(tc.want, got, cmp.AllowUnexported(change{})); d != "" {
 				t.Errorf("(-want +got):\n%s", d)
 			}
@@ -147,7 +147,7 @@ func TestDiffAllocatesNothingOnAQuietTick(t *testing.T) {
 	containers := []workload.Container{{Name: "app", Health: workload.Health{Status: "HEALTHY"}}}
 	last := map[string]written{"id": {seen: healthy, at: now}}
 	allocs := testing.AllocsPerRun(100, func() {
-		if diff(now, []workload.SyncCheck{check}, containers, nil, last) != nil {
+		if diff(now, 10*time.Second, []workload.SyncCheck{check}, containers, nil, last) != nil {
 			t.Fatal("a quiet tick wants a write")
 		}
 	})

@@ -113,7 +113,7 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 	var writes []*criticalWrite
 	for _, check := range s.w.SyncChecks {
 		writes = append(writes, &criticalWrite{syncer: s, id: check.ID, put: func(ctx context.Context) error {
-			return s.write(ctx, change{check: check, seen: stopping})
+			return s.write(ctx, change{check: check, seen: stopping})[0].Err
 		}})
 	}
 	return writes

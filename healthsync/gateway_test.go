@@ -126,6 +126,30 @@ func TestGatewayOfAFailingAgent(t *testing.T) {
 	}
 }
 
+// TestRefusedEndOfMaintenanceIsRepeated: with the token of the file, which a new login of
+// mesh-init replaces.
+func TestRefusedEndOfMaintenanceIsRepeated(t *testing.T) {
+	t.Parallel()
+	inGateway(t, func(r *rig) {
+		r.agent.reason = "an earlier run was stopped"
+		r.agent.token = "new-secret"
+		r.run()
+		r.pass(time.Hour)
+		if r.agent.reason == "" {
+			t.Error("out of maintenance without a token that the agent takes")
+		}
+		r.file(workload.FileServiceToken, "new-secret")
+		r.pass(2 * sec)
+		if r.agent.reason != "" {
+			t.Errorf("in maintenance: %s", r.agent.reason)
+		}
+		r.metadata.stop("sidecar-proxy")
+		if _, err := r.term(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestLateAnswerAtStartDoesNotEndTheMaintenance: the agent may apply the two writes in
 // either order.
 func TestLateAnswerAtStartDoesNotEndTheMaintenance(t *testing.T) {

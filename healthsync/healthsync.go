@@ -11,15 +11,13 @@ import (
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
 const (
 	// Tick is how often the task metadata is read.
 	Tick = time.Second
-	// Refresh is how often a check whose status stays is written again: a
-	// third of its TTL (registrar.TTL), so that two refreshes may be lost.
-	Refresh = 10 * time.Second
 
 	// fetchTimeout and writeTimeout bound one read and one write. A write
 	// includes the agent's attempt to tell the servers.
@@ -36,15 +34,14 @@ type Metadata interface {
 	Task(context.Context) (workload.Task, error)
 }
 
-// Checks writes to Consul; registrar.Registrar has all of it. EnsureCheck registers
-// the check, or corrects its TTL, and leaves it with the given status; it
-// registers the workload again if Consul has lost it. SetStatus writes the
-// status of an existing check and starts its TTL anew. SetMaintenance makes a
-// gateway critical for that reason; without a reason it ends that.
+// Checks writes to Consul; registrar.Registrar has all of it. Set gives checks their
+// statuses, with a result for each, and registers again what Consul has lost.
+// SetMaintenance makes a gateway critical for that reason; without a reason it ends
+// that. Refresh is how often a check whose status stays is written again.
 type Checks interface {
-	EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
-	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
+	Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result
 	SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error
+	Refresh() time.Duration
 }
 
 // Options say what to synchronise.
@@ -54,6 +51,8 @@ type Options struct {
 	StopTimeout time.Duration
 	// Ignore names containers that are no applications, such as log routers.
 	Ignore []string
+	// Region is AWS_REGION; empty when it is not set.
+	Region string
 }
 
 // Deps are the ports that Run acts through.
@@ -87,6 +86,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		cfg:       o.Config,
 		stop:      o.StopTimeout,
 		ignore:    o.Ignore,
+		region:    o.Region,
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
@@ -117,6 +117,7 @@ type syncer struct {
 	cfg    *config.Config
 	stop   time.Duration
 	ignore []string
+	region string
 
 	token string
 	// w is known once the first valid metadata answer came.
@@ -173,7 +174,7 @@ func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
 		if err != nil {
 			return err
 		}
-		w, err := workload.New(s.cfg, task)
+		w, err := workload.New(s.cfg, task, s.region)
 		if err != nil {
 			// As in mesh-init: a mistake in the configuration.
 			return &retry.PermanentError{Err: &exit.UsageError{Err: err}}

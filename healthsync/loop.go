@@ -2,12 +2,12 @@ package healthsync
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -60,20 +60,14 @@ func (s *syncer) noteFetch(err error) {
 func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	serving := s.startup.serving(ctx, containers)
 	now := time.Now()
-	changes := diff(now, s.w.SyncChecks, containers, serving, s.last)
+	changes := diff(now, s.Checks.Refresh(), s.w.SyncChecks, containers, serving, s.last)
 	if len(changes) == 0 {
 		return
 	}
-	errs := make([]error, len(changes))
-	var wg sync.WaitGroup
-	for i, c := range changes {
-		wg.Go(func() { errs[i] = s.write(ctx, c) })
-	}
-	wg.Wait()
 	denied := false
-	for i, c := range changes {
-		s.record(ctx, now, c, errs[i])
-		denied = denied || errs[i] != nil && s.Classify(errs[i]) == retry.Permanent
+	for i, result := range s.write(ctx, changes...) {
+		s.record(ctx, now, changes[i], result)
+		denied = denied || result.Err != nil && s.Classify(result.Err) == retry.Permanent
 	}
 	if denied {
 		// The token file may have been replaced by a new login.
@@ -81,31 +75,28 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	}
 }
 
-// write makes one change. A check that the agent does not know, because it
-// lost its state, is registered again; so is every check that this run has not
-// written yet, because one of an older version would have a TTL of years.
-func (s *syncer) write(ctx context.Context, c change) error {
+// write makes the changes, and has a result for each.
+func (s *syncer) write(ctx context.Context, changes ...change) []registrar.Result {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	status, output := c.seen.status(), c.seen.output(c.check.Container)
-	if !c.first {
-		err := s.Checks.SetStatus(ctx, s.token, s.w, c.check, status, output)
-		if err == nil || s.Classify(err) != retry.Gone {
-			return err
-		}
-		s.Log.Warn("agent does not know the check, registering it again", logkey.CheckID, c.check.ID)
+	updates := make([]registrar.Update, len(changes))
+	for i, c := range changes {
+		updates[i] = c.update()
 	}
-	return s.Checks.EnsureCheck(ctx, s.token, s.w, c.check, status, output)
+	return s.Checks.Set(ctx, s.token, s.w, updates)
 }
 
 // record remembers the outcome of a write. A failed one is not remembered, so
 // the next diff asks for it again; it is logged when it starts to fail, when
 // the kind of failure changes, and when it works again.
-func (s *syncer) record(ctx context.Context, now time.Time, c change, err error) {
+func (s *syncer) record(ctx context.Context, now time.Time, c change, result registrar.Result) {
 	id := c.check.ID
-	if err != nil {
-		s.recordFailure(ctx, c, err)
+	if result.Err != nil {
+		s.recordFailure(ctx, c, result.Err)
 		return
+	}
+	if result.Restored {
+		s.Log.Warn("Consul had lost the check, registered it again", logkey.CheckID, id)
 	}
 	if _, failed := s.failing[id]; failed {
 		s.Log.Info("check write works again", logkey.CheckID, id)

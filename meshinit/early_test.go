@@ -21,7 +21,7 @@ func TestWrongGRPCAddressCostsNoToken(t *testing.T) {
 	t.Parallel()
 	for _, address := range []string{"consul", "consul:", ":8502", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:grpc", "unix://", "tcp://127.0.0.1:8502", "http://127.0.0.1:8502/"} {
 		s := newScene(t, secured, loginDoc)
-		s.options.GRPC = meshinit.GRPC{Address: address}
+		s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: address}}
 		err := s.run()
 		if cli.ExitCode(err) != 1 || !strings.Contains(err.Error(), `"`+address+`" (CONSUL_GRPC_ADDR): want <host>:<port>`) {
 			t.Errorf("%s: exit %d: %v", address, cli.ExitCode(err), err)

@@ -1,14 +1,13 @@
 package meshinit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
-	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/volume"
 	"github.com/meshtask/consul-ecs/workload"
@@ -21,26 +20,25 @@ const (
 	modePublicBootstrap = 0o444
 )
 
-func (r *run) writeBootstrap(ctx context.Context) error {
-	token := r.token.Secret
-	if token == "" {
-		token = r.agent.Token
-	}
-	grpc, err := r.GRPC.resolve(ctx)
+// writeProxyFiles writes what the proxy starts from.
+func (r *run) writeProxyFiles(ctx context.Context) error {
+	token := cmp.Or(r.token.Secret, r.consul.Token)
+	files, err := r.Proxy.Files(ctx, r.workload, r.proxy, token)
 	if err != nil {
-		return &exit.UsageError{Err: err}
+		return &exit.UsageError{Err: fmt.Errorf("prepare the start of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
-	data, err := bootstrap.Generate(bootstrap.Params{
-		Proxy: r.proxy, ProxyID: r.workload.Proxy.ID, Token: token, GRPC: grpc, ReadyBind: r.ReadyBind, Env: r.Env,
-	})
-	if err != nil {
-		return &exit.UsageError{Err: fmt.Errorf("generate the bootstrap of proxy %q: %w", r.workload.Proxy.ID, err)}
+	for _, f := range files {
+		path := r.path(f.Name)
+		if f.Secret {
+			err = r.writeSecret(path, f.Data, modePublicBootstrap)
+		} else {
+			err = r.note(path, volume.Write(path, f.Data, modePublicBootstrap, volume.KeepGroup))
+		}
+		if err != nil {
+			return err
+		}
 	}
-	path := filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap)
-	if token == "" {
-		return r.note(path, volume.Write(path, data, modePublicBootstrap, volume.KeepGroup))
-	}
-	return r.writeSecret(path, data, modePublicBootstrap)
+	return nil
 }
 
 func (r *run) writeToken(context.Context) error {
@@ -71,7 +69,7 @@ func (r *run) note(path string, err error) error {
 // startCopy starts to copy this program, which takes long and needs no other step,
 // while the requests are sent.
 func (r *run) startCopy(context.Context) error {
-	path := filepath.Join(r.Config.BootstrapDir, workload.FileBinary)
+	path := r.path(workload.FileBinary)
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 		// One that is there already is in use: it is replaced, never removed.
 		r.written = append(r.written, path)

@@ -46,7 +46,8 @@ type Gate struct {
 	// counts.
 	Proxy []string
 	// Limit is how long mesh-init may stay at one step, and the whole wait may take
-	// once mesh-init has succeeded.
+	// once mesh-init has succeeded. A status of success that lacks only the metadata to
+	// compare it with is waited for without a limit.
 	Limit time.Duration
 	Log   hclog.Logger
 }
@@ -92,6 +93,9 @@ type waiter struct {
 	// status is the last one of this task, and progress when it came.
 	status   status
 	progress time.Time
+	// unproven reports that the status is one of success, and the task is not known:
+	// it is this task's, which runs, or one that an earlier task has left.
+	unproven bool
 	// missing is what the gate waits for, and logged when that was last logged.
 	missing string
 	logged  time.Time
@@ -151,6 +155,7 @@ func (w *waiter) look(ctx context.Context) (open bool, err error) {
 // readOwnStatus updates the status and returns what is missing.
 func (w *waiter) readOwnStatus() string {
 	s, err := readStatus(w.Dir)
+	w.unproven = err == nil && s.Outcome == ready && w.task.TaskARN == ""
 	path := filepath.Join(w.Dir, workload.FileStatus)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -168,16 +173,19 @@ func (w *waiter) readOwnStatus() string {
 }
 
 // meshInitEnded judges by ECS's word a mesh-init that left no outcome: one of an
-// earlier version, or one that could not write it.
+// earlier version, or one that could not write it. ECS could not start one that stopped
+// without an exit code.
 func (w *waiter) meshInitEnded() (open bool, err error) {
 	for _, c := range w.task.Containers {
-		if c.Name != workload.ContainerMeshInit || c.KnownStatus != workload.StatusStopped || c.ExitCode == nil {
-			continue
-		}
-		if *c.ExitCode != 0 {
+		switch {
+		case c.Name != workload.ContainerMeshInit || c.KnownStatus != workload.StatusStopped:
+		case c.ExitCode == nil:
+			return false, fmt.Errorf("mesh-init failed: ECS did not start container %s, the stopped task's containers[].reason has the cause", c.Name)
+		case *c.ExitCode != 0:
 			return false, fmt.Errorf("mesh-init failed: container %s has exit code %d, its log has the reason", c.Name, *c.ExitCode)
+		default:
+			return true, nil
 		}
-		return true, nil
 	}
 	return false, nil
 }
@@ -199,13 +207,15 @@ func (w *waiter) proxyAccepts(ctx context.Context) bool {
 }
 
 // noteMissing logs what is missing, and gives up when nothing has changed for the
-// limit.
+// limit. A container of a running task that ECS starts again while its metadata cannot be
+// read waits on: its end would mend nothing, and may be that of the task.
 func (w *waiter) noteMissing(now time.Time) error {
 	limit := w.Limit
 	if w.status.Outcome == starting { // mesh-init's own message is the better one
 		limit += failureTime
 	}
-	if elapsed := now.Sub(w.progress); elapsed >= limit {
+	waitsOn := w.unproven && len(w.Proxy) == 0
+	if elapsed := now.Sub(w.progress); elapsed >= limit && !waitsOn {
 		return fmt.Errorf("gave up after %s: still missing: %s", now.Sub(w.start).Round(time.Millisecond), w.missing)
 	}
 	// The first line waits for the metadata, if that answers, to name the true reason.

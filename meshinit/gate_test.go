@@ -41,11 +41,16 @@ func (e *endpoint) Task(context.Context) (workload.Task, error) {
 	return e.task, e.err
 }
 
-// meshInitEnds makes ECS report the end of mesh-init's container.
+// meshInitEnds makes ECS report the end of mesh-init's container, without an exit code
+// if it is negative.
 func (e *endpoint) meshInitEnds(code int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.task.Containers = []workload.Container{{Name: workload.ContainerMeshInit, DesiredStatus: "RUNNING", KnownStatus: "STOPPED", ExitCode: &code}}
+	c := workload.Container{Name: workload.ContainerMeshInit, DesiredStatus: "RUNNING", KnownStatus: "STOPPED", ExitCode: &code}
+	if code < 0 {
+		c.ExitCode = nil
+	}
+	e.task.Containers = []workload.Container{c}
 }
 
 func (e *endpoint) set(err error) {
@@ -193,6 +198,17 @@ func TestExitCodeOfMeshInitCountsWithoutAStatus(t *testing.T) {
 	})
 }
 
+// ECS reports no exit code of a container that it could not start.
+func TestMeshInitThatECSCouldNotStartEndsTheWait(t *testing.T) {
+	t.Parallel()
+	atGate(t, func(*wait) {}, func(w *wait) {
+		w.pass(5 * time.Second)
+		w.wantClosed()
+		w.metadata.meshInitEnds(-1)
+		w.wantError(time.Second, "ECS did not start container consul-ecs-mesh-init", "containers[].reason")
+	})
+}
+
 func TestWaitGivesUpWithoutProgress(t *testing.T) {
 	t.Parallel()
 	atGate(t, func(*wait) {}, func(w *wait) {
@@ -207,7 +223,7 @@ func TestWaitGivesUpWithoutProgress(t *testing.T) {
 		w.wantClosed()
 		w.wantError(20*time.Second+2*look, "gave up after 3m0", "mesh-init: register")
 	})
-	atGate(t, func(w *wait) { w.status(otherTask, "ready", "") }, func(w *wait) {
+	atGate(t, func(w *wait) { w.status(otherTask, "starting", "") }, func(w *wait) {
 		w.metadata.set(errors.New("status 500"))
 		w.wantError(time.Minute+look, "gave up after 1m0s", "task metadata")
 	})
@@ -225,14 +241,19 @@ func TestTERMBeforeTheFirstMetadataReadFindsAnOpenGate(t *testing.T) {
 	})
 }
 
+// However long that takes: the task runs, unless an earlier one has left the status.
 func TestGateOpensAfterAMetadataOutage(t *testing.T) {
 	t.Parallel()
-	atGate(t, func(w *wait) { w.status(thisTask, "ready", ""); w.metadata.set(errors.New("status 500")) }, func(w *wait) {
-		w.pass(30 * time.Second)
-		w.wantClosed()
-		w.metadata.set(nil)
-		w.wantOpen(250 * time.Millisecond)
-	})
+	outage := func(task string, test func(*wait)) {
+		atGate(t, func(w *wait) { w.status(task, "ready", ""); w.metadata.set(errors.New("status 500")) }, func(w *wait) {
+			w.pass(time.Hour)
+			w.wantClosed()
+			w.metadata.set(nil)
+			test(w)
+		})
+	}
+	outage(thisTask, func(w *wait) { w.wantOpen(250 * time.Millisecond) })
+	outage(otherTask, func(w *wait) { w.wantError(250*time.Millisecond, "gave up after 1h0m0", "of this task") })
 }
 
 func TestWaitLogsWhatIsMissingEveryTenSeconds(t *testing.T) {
@@ -370,7 +391,7 @@ func TestMeshInitReportsItsOutcome(t *testing.T) {
 func TestMeshInitReportsFailureBeforeItKnowsItsTask(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, plainDoc)
-	s.options.GRPC = meshinit.GRPC{Address: "nonsense"}
+	s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "nonsense"}}
 	if err := s.run(); cli.ExitCode(err) != exit.CodeUsage {
 		t.Fatalf("error = %v", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -48,9 +49,10 @@ func (r *run) login(ctx context.Context) error {
 
 func (r *run) loginParams() consulutil.LoginParams {
 	return consulutil.LoginParams{
-		Method:    r.Config.ConsulLogin.Method,
-		Partition: r.workload.Partition,
-		Meta:      workload.LoginMeta(r.Config, r.task),
+		Method:     r.Config.ConsulLogin.Method,
+		Partition:  r.workload.Partition,
+		Datacenter: r.Config.ConsulLogin.Datacenter,
+		Meta:       workload.LoginMeta(r.Config, r.task),
 	}
 }
 
@@ -63,17 +65,22 @@ func (r *run) waitReplicated(ctx context.Context) error {
 
 // undo reverts what a failed run has done that outlives it. It works after
 // the end of ctx. The token comes before the files, since a volume that hangs
-// must not keep it, and after the registration, which needs it.
+// must not keep it, and after the registration, which needs it. Files of a task that was
+// ready are in use, and so is a token that is in one of them.
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	r.deregister(ctx)
-	if r.token.Secret != "" && !r.resumed {
+	inUse := r.wasReady && slices.Contains(r.written, r.path(workload.FileBootstrap))
+	if r.token.Secret != "" && !r.resumed && !inUse {
 		consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
 	}
 	copied, cancel := context.WithTimeout(ctx, copyLimit)
 	defer cancel()
 	// Its error does not matter, but the copy must not write after the removal.
 	_ = r.finishCopy(copied)
+	if r.wasReady {
+		return
+	}
 	for _, path := range r.written {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			r.Log.Error("file of a failed start was not removed", logkey.Path, path, logkey.Error, err)
@@ -89,13 +96,14 @@ func (r *run) deregister(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, deregisterLimit)
 	defer cancel()
-	if err := r.agent.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
-		r.Log.Warn("registration was not taken back; it goes when the agent leaves", logkey.Error, err)
+	if err := r.consul.Registrar.Deregister(ctx, r.token.Secret, r.workload); err != nil {
+		r.Log.Warn("registration was not taken back", logkey.Error, err)
 		return
 	}
 	r.Log.Info("deregistered", logkey.ServiceID, r.workload.ID, logkey.ProxyID, r.workload.Proxy.ID)
 }
 
-func (r *run) tokenPath() string {
-	return filepath.Join(r.Config.BootstrapDir, workload.FileServiceToken)
-}
+func (r *run) tokenPath() string { return r.path(workload.FileServiceToken) }
+
+// path is where a file of the task is.
+func (r *run) path(name string) string { return filepath.Join(r.Config.BootstrapDir, name) }

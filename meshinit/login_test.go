@@ -34,7 +34,7 @@ func TestLoginParams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := workload.New(cfg, task)
+		w, err := workload.New(cfg, task, "")
 		if err != nil {
 			t.Fatal(err)
 		}

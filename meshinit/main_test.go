@@ -135,19 +135,16 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	registrars, err := registrar.New(cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Limit: testkit.Patience}
+	registrars := registrar.New(cfg)
+	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: meshinit.AgentProxy{}, Place: meshinit.InTask(), Limit: testkit.Patience}
 	s.ports = meshinit.Ports{
 		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),
-		Agent: func() (meshinit.Agent, error) {
+		Consul: func() (meshinit.Consul, error) {
 			client, err := consulutil.NewClient(consulutil.Options{Address: front.URL})
 			if err != nil {
-				return meshinit.Agent{}, err
+				return meshinit.Consul{}, err
 			}
-			return meshinit.Agent{Registrar: registrars(client)}, nil
+			return meshinit.Consul{Registrar: registrars(client)}, nil
 		},
 		Servers: func() (*api.Client, error) {
 			return consulutil.NewClient(consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile})

@@ -12,6 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -23,28 +24,61 @@ type Options struct {
 	// FileGroup is the group ID of files that hold a token;
 	// volume.GroupOfDir leaves it to the directory.
 	FileGroup int
-	// GRPC is how Envoy will reach the agent.
-	GRPC GRPC
-	// Env is what statsd addresses in the proxy configuration may refer to.
-	Env map[string]string
-	// ReadyBind is IP:port of Envoy's readiness listener; none when empty.
-	ReadyBind string
-	// Limit bounds each wait: for metadata, for a login, for the local agent.
+	// Proxy makes the files that the proxy starts from.
+	Proxy ProxyFiles
+	// Region is AWS_REGION; empty when it is not set.
+	Region string
+	// Limit bounds each wait: for metadata, for a login, for Consul.
 	Limit time.Duration
+	// Place describes where the task registers, in remedies.
+	Place Place
+}
+
+// Place is where tasks register: the agent in the task, or the Consul servers.
+type Place struct {
+	// Policy has the pauses between attempts there, without a limit.
+	Policy retry.Policy
+	// ClientRemedy and Remedy are what to check when no client for it could be made,
+	// and when it does not answer.
+	ClientRemedy, Remedy string
+}
+
+// InTask is a Consul client agent in the task. It starts at the same time, and every
+// pause delays the task's first request: it is asked every 20 ms until it listens, and
+// soon again while it joins.
+func InTask() Place {
+	return Place{
+		Policy:       retry.Policy{Base: 50 * time.Millisecond, Max: 250 * time.Millisecond, Unreachable: 20 * time.Millisecond},
+		ClientRemedy: "does the consul-client container write the files that CONSUL_CACERT and the like name?",
+		Remedy:       "is the consul-client container running, and has it joined the datacenter?",
+	}
+}
+
+// AtServers is the Consul servers, for a task without an agent.
+func AtServers() Place {
+	return Place{
+		Policy:       retry.Remote(),
+		ClientRemedy: "check consulServers and the CA files that it names",
+		Remedy:       "check consulServers.hosts and http, and that this task can reach the Consul servers",
+	}
 }
 
 // Ports are how the flow reaches the world.
 type Ports struct {
 	Metadata Metadata
-	// Agent returns the local agent. It is called until it succeeds, because
-	// the agent's container may still be writing the CA file; a permanent error
-	// ends that.
-	Agent func() (Agent, error)
+	// Consul returns where the task registers. It is called until it succeeds, because
+	// another container may still be writing the CA file; a permanent error ends that.
+	Consul func() (Consul, error)
 	// Servers returns a client for the address that logins go to, again until
 	// it succeeds.
 	Servers func() (*api.Client, error)
 	// Bearer signs a login for now; nil when logins are off.
 	Bearer func(context.Context, workload.Task) (string, error)
+	// SetDefaults merges what the configuration has of the service's defaults into
+	// Consul's, and Redirect sends the traffic of the task's containers through the
+	// proxy; nil when that is not asked for.
+	SetDefaults func(ctx context.Context, token string, w workload.Workload) error
+	Redirect    func(ctx context.Context, w workload.Workload, p bootstrap.Proxy) error
 	// CopyProgram puts this program at the path for the other containers, or
 	// leaves the path as it was.
 	CopyProgram func(path string) error
@@ -63,10 +97,10 @@ type Registrar interface {
 	Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error)
 }
 
-// Agent is the local agent.
-type Agent struct {
+// Consul is where the task registers.
+type Consul struct {
 	Registrar Registrar
-	// Token is the environment's, which Envoy presents when logins are off.
+	// Token is the environment's, which the proxy presents when logins are off.
 	Token string
 }
 
@@ -91,7 +125,7 @@ type run struct {
 	Options
 	Ports
 
-	agent    Agent
+	consul   Consul
 	task     workload.Task
 	workload workload.Workload
 	// session and token are set by the login.
@@ -125,17 +159,19 @@ type step struct {
 func (r *run) steps() []step {
 	return []step{
 		{"check bootstrap directory", r.checkDir, ""},
-		{"check gRPC address", r.checkGRPC, ""},
+		{"check proxy settings", r.checkProxy, ""},
 		{"read task metadata", r.readMetadata, "only ECS answers there: check the ECS agent and network rules on its host; on Fargate, platform 1.4.0 or later"},
-		{"prepare local agent client", r.prepareAgent, "does the consul-client container write the files that CONSUL_CACERT and the like name?"},
+		{"prepare Consul client", r.prepareClient, r.Place.ClientRemedy},
 		{"describe workload", r.describe, ""},
 		{"start copying program", r.startCopy, ""},
 		{"log in", r.login, ""},
 		{"wait for token replication", r.waitReplicated, ""},
-		{"register", r.register, "is the consul-client container running, and has it joined the datacenter?"},
-		{"read proxy", r.readProxy, "is the consul-client container running?"},
+		{"register", r.register, r.Place.Remedy},
+		{"read proxy", r.readProxy, r.Place.Remedy},
+		{"set service defaults", r.setDefaults, r.Place.Remedy},
+		{"redirect traffic", r.redirect, ""},
 		{"finish copying program", r.finishCopy, ""},
-		{"write bootstrap", r.writeBootstrap, ""},
+		{"write proxy files", r.writeProxyFiles, ""},
 		{"write token", r.writeToken, ""},
 		{"write status", r.reportReady, ""},
 	}

@@ -56,7 +56,7 @@ func TestBadInput(t *testing.T) {
 		{"check that the agent refuses", `{"bootstrapDir":"DIR","service":{"name":"web","port":1,"checks":[{"name":"nothing to do"}]}}`, false, nil, 2, []string{`register service "web-`, "Invalid check"}},
 		{"bootstrap setting of no sense", strings.Replace(loginDoc, `"proxy":{}`, `"proxy":{"config":{"envoy_prometheus_bind_addr":"nonsense"}}`, 1), true, nil, 1, []string{"envoy_prometheus_bind_addr", "sidecar-proxy"}},
 		{"CA of the gRPC address is missing", loginDoc, true, func(s *scene) {
-			s.options.GRPC = meshinit.GRPC{Address: "https://127.0.0.1:8503", CAFile: "/nonexistent"}
+			s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: "https://127.0.0.1:8503", CAFile: "/nonexistent"}}
 		}, 1, []string{"CA of the gRPC address", "/nonexistent"}},
 		{"program cannot be copied", loginDoc, true, func(s *scene) { s.ports.CopyProgram = func(string) error { return errors.New("copy: disk full") } }, 3, []string{"disk full"}},
 	}
@@ -90,16 +90,12 @@ func TestBadInput(t *testing.T) {
 }
 
 func unreachableAgent(s *scene) {
-	s.ports.Agent = func() (meshinit.Agent, error) {
+	s.ports.Consul = func() (meshinit.Consul, error) {
 		client, err := consulutil.NewClient(consulutil.Options{Address: "127.0.0.1:1"})
 		if err != nil {
-			return meshinit.Agent{}, err
+			return meshinit.Consul{}, err
 		}
-		registrars, err := registrar.New(s.options.Config)
-		if err != nil {
-			return meshinit.Agent{}, err
-		}
-		return meshinit.Agent{Registrar: registrars(client)}, nil
+		return meshinit.Consul{Registrar: registrar.New(s.options.Config)(client)}, nil
 	}
 }
 

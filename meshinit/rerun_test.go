@@ -1,6 +1,7 @@
 package meshinit_test
 
 import (
+	"errors"
 	"net/http"
 	"os"
 	"strings"
@@ -36,6 +37,49 @@ func TestFailedRerunKeepsTheFirstRun(t *testing.T) {
 	}
 	if tokens := s.tokens(); len(tokens) != 1 {
 		t.Errorf("tokens = %v, want the first run's", tokens)
+	}
+}
+
+// A second run that fails between its files leaves those that are there to the task's
+// Envoy and health-sync, which may start again, and the token in them: its own, too, where
+// the first run's is of no use any more.
+func TestRerunThatFailsBetweenItsFilesRemovesNone(t *testing.T) {
+	t.Parallel()
+	for name, loggedOut := range map[string]bool{"with the first run's token": false, "with its own token": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, secured, loginDoc)
+			s.mustRun()
+			if loggedOut {
+				if _, err := s.admin().ACL().Logout(&api.WriteOptions{Token: string(s.file(workload.FileServiceToken))}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			registered := make(chan struct{})
+			s.requests.spoil = func(_ http.ResponseWriter, r *http.Request) bool {
+				if r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/agent/service/") {
+					close(registered)
+				}
+				return false
+			}
+			s.ports.CopyProgram = func(string) error {
+				<-registered // after the login, which reads the token
+				path := s.dir + "/" + workload.FileServiceToken
+				return errors.Join(os.Remove(path), os.MkdirAll(path+"/in the way", 0o755))
+			}
+			if err := s.run(); err == nil {
+				t.Fatal("no error")
+			}
+			s.file(workload.FileBinary)
+			tokens := s.tokens()
+			if len(tokens) != 1 {
+				t.Fatalf("tokens = %v, want one", tokens)
+			}
+			token, _, err := s.admin().ACL().TokenRead(tokens[0], nil)
+			if err != nil || !strings.Contains(string(s.file(workload.FileBootstrap)), token.SecretID) {
+				t.Errorf("the bootstrap does not have the token that is there: %v", err)
+			}
+		})
 	}
 }
 

@@ -202,7 +202,7 @@ func TestRequests(t *testing.T) {
 func TestReadyListenerIsInTheBootstrap(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, `{"bootstrapDir":"DIR","service":{"name":"web","port":80}}`)
-	s.options.ReadyBind = "127.0.0.1:22000"
+	s.options.Proxy = meshinit.AgentProxy{ReadyBind: "127.0.0.1:22000"}
 	s.mustRun()
 	if text := string(s.file(workload.FileBootstrap)); !strings.Contains(text, "envoy_ready_listener") || !strings.Contains(text, "22000") {
 		t.Errorf("no ready listener in\n%s", text)
@@ -269,7 +269,7 @@ func TestGRPCAddress(t *testing.T) {
 	t.Parallel()
 	for address, want := range map[string]string{"": `"port_value": 8502`, "127.0.0.9:8599": `"address": "127.0.0.9"`} {
 		s := newScene(t, open, `{"bootstrapDir":"DIR"}`)
-		s.options.GRPC = meshinit.GRPC{Address: address}
+		s.options.Proxy = meshinit.AgentProxy{GRPC: meshinit.GRPC{Address: address}}
 		s.mustRun()
 		if got := string(s.file(workload.FileBootstrap)); !strings.Contains(got, want) {
 			t.Errorf("address %q: bootstrap has no %s", address, want)
@@ -281,8 +281,8 @@ func TestGRPCAddress(t *testing.T) {
 func TestTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, open, `{"bootstrapDir":"DIR"}`)
-	agent := s.ports.Agent
-	s.ports.Agent = func() (meshinit.Agent, error) {
+	agent := s.ports.Consul
+	s.ports.Consul = func() (meshinit.Consul, error) {
 		a, err := agent()
 		a.Token = "from-the-environment"
 		return a, err

@@ -59,7 +59,7 @@ func (r *run) report(o outcome, message string) error {
 	if err != nil {
 		return err
 	}
-	return volume.Write(filepath.Join(r.Config.BootstrapDir, workload.FileStatus), append(data, '\n'), modeStatus, volume.KeepGroup)
+	return volume.Write(r.path(workload.FileStatus), append(data, '\n'), modeStatus, volume.KeepGroup)
 }
 
 // reportStep names the step under way to the containers that wait. It is no

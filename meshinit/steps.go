@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -16,11 +14,12 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// local is the policy towards what is in the same task, with this run's limit. The
-// agent starts at the same time, and every pause delays the task's first request: it
-// is asked every 20 ms until it listens, and soon again while it joins.
-func (r *run) local() retry.Policy {
-	return retry.Policy{Base: 50 * time.Millisecond, Max: 250 * time.Millisecond, Unreachable: 20 * time.Millisecond, Limit: r.Limit}
+// local is the policy towards what is in the same task, with this run's limit.
+func (r *run) local() retry.Policy { return r.limited(InTask().Policy) }
+
+func (r *run) limited(p retry.Policy) retry.Policy {
+	p.Limit = r.Limit
+	return p
 }
 
 func (r *run) checkDir(context.Context) error {
@@ -30,17 +29,17 @@ func (r *run) checkDir(context.Context) error {
 	return nil
 }
 
-func (r *run) checkGRPC(context.Context) error {
-	if err := r.GRPC.check(); err != nil {
+func (r *run) checkProxy(context.Context) error {
+	if err := r.Proxy.Check(); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	return nil
 }
 
-func (r *run) prepareAgent(ctx context.Context) error {
-	return retry.Do(ctx, r.local(), r.Log, "prepare local agent client", consulutil.Classify, func(context.Context) error {
+func (r *run) prepareClient(ctx context.Context) error {
+	return retry.Do(ctx, r.local(), r.Log, "prepare Consul client", consulutil.Classify, func(context.Context) error {
 		var err error
-		r.agent, err = r.Agent()
+		r.consul, err = r.Consul()
 		return err
 	})
 }
@@ -64,7 +63,7 @@ func (r *run) readMetadata(ctx context.Context) error {
 
 func (r *run) describe(context.Context) error {
 	var err error
-	if r.workload, err = workload.New(r.Config, r.task); err != nil {
+	if r.workload, err = workload.New(r.Config, r.task, r.Region); err != nil {
 		return &exit.UsageError{Err: err}
 	}
 	return nil
@@ -73,9 +72,9 @@ func (r *run) describe(context.Context) error {
 // register notes first whether there is something to take back later: a task
 // with a bootstrap was registered by an earlier run, and its Envoy may run.
 func (r *run) register(ctx context.Context) error {
-	_, err := os.Lstat(filepath.Join(r.Config.BootstrapDir, workload.FileBootstrap))
+	_, err := os.Lstat(r.path(workload.FileBootstrap))
 	r.registering = errors.Is(err, fs.ErrNotExist)
-	err = retry.Do(ctx, r.local(), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
+	err = retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
 	if err != nil {
 		return err
 	}
@@ -84,11 +83,11 @@ func (r *run) register(ctx context.Context) error {
 }
 
 func (r *run) registerOnce(ctx context.Context) error {
-	return r.token.Explain(r.agent.Registrar.Register(ctx, r.token.Secret, r.workload))
+	return r.token.Explain(r.consul.Registrar.Register(ctx, r.token.Secret, r.workload))
 }
 
-// readProxy registers again when the agent does not have the proxy: it was
-// restarted since the registration.
+// readProxy registers again when Consul does not have the proxy: the agent was
+// restarted since the registration, or the server that answered is behind.
 func (r *run) readProxy(ctx context.Context) error {
 	classify := func(err error) retry.Class {
 		if class := consulutil.ClassifyNewToken(err); class != retry.Gone {
@@ -96,17 +95,33 @@ func (r *run) readProxy(ctx context.Context) error {
 		}
 		return retry.Retry
 	}
-	return retry.Do(ctx, r.local(), r.Log, "read proxy", classify, func(ctx context.Context) error {
+	return retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "read proxy", classify, func(ctx context.Context) error {
 		var err error
-		r.proxy, err = r.agent.Registrar.Proxy(ctx, r.token.Secret, r.workload)
+		r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload)
 		if consulutil.Classify(err) == retry.Gone {
 			if err := r.registerOnce(ctx); err != nil {
-				return fmt.Errorf("agent has lost the registration: %w", err)
+				return fmt.Errorf("Consul has lost the registration: %w", err)
 			}
-			if r.proxy, err = r.agent.Registrar.Proxy(ctx, r.token.Secret, r.workload); err == nil {
-				r.Log.Warn("agent had lost the registration, registered again", logkey.ProxyID, r.workload.Proxy.ID)
+			if r.proxy, err = r.consul.Registrar.Proxy(ctx, r.token.Secret, r.workload); err == nil {
+				r.Log.Warn("Consul had lost the registration, registered again", logkey.ProxyID, r.workload.Proxy.ID)
 			}
 		}
 		return err
 	})
+}
+
+func (r *run) setDefaults(ctx context.Context) error {
+	if r.SetDefaults == nil {
+		return nil
+	}
+	return retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "set service defaults", consulutil.ClassifyNewToken, func(ctx context.Context) error {
+		return r.SetDefaults(ctx, r.token.Secret, r.workload)
+	})
+}
+
+func (r *run) redirect(ctx context.Context) error {
+	if r.Redirect == nil {
+		return nil
+	}
+	return r.Redirect(ctx, r.workload, r.proxy)
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
@@ -57,23 +59,54 @@ func (a *agent) Proxy(ctx context.Context, token string, w workload.Workload) (b
 	return effectiveProxy(s, w), nil
 }
 
-// EnsureCheck writes the status separately, because an agent that already has
+// Refresh is a third of the TTL, so that two refreshes may be lost.
+func (a *agent) Refresh() time.Duration { return TTL / 3 }
+
+// Set writes all checks at once, so that one that hangs does not cost another its TTL.
+func (a *agent) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
+	results := make([]Result, len(updates))
+	var wg sync.WaitGroup
+	for i, u := range updates {
+		wg.Go(func() { results[i] = a.set(ctx, token, w, u) })
+	}
+	wg.Wait()
+	return results
+}
+
+// set also registers the check when the caller has not written it yet, because one of
+// an older version would have a TTL of years.
+func (a *agent) set(ctx context.Context, token string, w workload.Workload, u Update) Result {
+	if !u.First {
+		err := a.setStatus(ctx, token, w, u)
+		if err == nil || consulutil.Classify(err) != retry.Gone {
+			return Result{Err: err}
+		}
+	}
+	restored, err := a.ensureCheck(ctx, token, w, u)
+	return Result{Err: err, Restored: err == nil && (restored || !u.First)}
+}
+
+// ensureCheck creates or renews the check and its TTL. restored reports that the
+// workload was registered again.
+//
+// It writes the status separately, because an agent that already has
 // the check keeps its old status over the one in the registration. It cannot
 // be asked for a check's TTL (definitions of TTL checks read back empty), so
 // the check is registered without looking.
-func (a *agent) EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error {
-	err := a.registerCheck(ctx, token, w, c, status)
+func (a *agent) ensureCheck(ctx context.Context, token string, w workload.Workload, u Update) (restored bool, err error) {
+	err = a.registerCheck(ctx, token, w, u.Check, u.Status)
 	if consulutil.Classify(err) == retry.Gone {
 		// The agent lost the service, with its checks: it restarted.
 		if err := a.Register(ctx, token, w); err != nil {
-			return err
+			return false, err
 		}
-		err = a.registerCheck(ctx, token, w, c, status)
+		restored = true
+		err = a.registerCheck(ctx, token, w, u.Check, u.Status)
 	}
 	if err != nil {
-		return err
+		return restored, err
 	}
-	return a.SetStatus(ctx, token, w, c, status, output)
+	return restored, a.setStatus(ctx, token, w, u)
 }
 
 func (a *agent) registerCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status string) error {
@@ -85,9 +118,9 @@ func (a *agent) registerCheck(ctx context.Context, token string, w workload.Work
 	return nil
 }
 
-func (a *agent) SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error {
-	if err := a.client.Agent().UpdateTTLOpts(c.ID, output, status, query(ctx, token, w)); err != nil {
-		return refusal(fmt.Sprintf("set check %q to %s", c.ID, status), w.Name, err)
+func (a *agent) setStatus(ctx context.Context, token string, w workload.Workload, u Update) error {
+	if err := a.client.Agent().UpdateTTLOpts(u.Check.ID, u.Output, u.Status, query(ctx, token, w)); err != nil {
+		return refusal(fmt.Sprintf("set check %q to %s", u.Check.ID, u.Status), w.Name, err)
 	}
 	return nil
 }
@@ -117,8 +150,12 @@ func refusal(what, service string, err error) error {
 	case anonymous(consulutil.Reason(err)):
 		return &consulutil.RefusedError{Op: what, Err: err, Remedy: "no token was sent: set consulLogin.enabled to true or give this container CONSUL_HTTP_TOKEN"}
 	default:
-		return &consulutil.RefusedError{Op: what, Err: err, Remedy: fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, workload.TagServiceName, service)}
+		return &consulutil.RefusedError{Op: what, Err: err, Remedy: identityRemedy(service)}
 	}
+}
+
+func identityRemedy(service string) string {
+	return fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, workload.TagServiceName, service)
 }
 
 // anonymous reports whether a refusal is of a request without a token, in the words

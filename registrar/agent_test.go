@@ -27,14 +27,13 @@ func TestRequests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	factory, err := New(&config.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := factory(client)
+	r := New(&config.Config{})(client)
 	ctx := context.Background()
 	w := workload.Workload{ID: "web-1", Name: "web", Namespace: "ns", Partition: "part", Proxy: workload.Proxy{ID: "web-1-sidecar-proxy"}}
-	c := workload.SyncCheck{ID: "c1"}
+	set := func(u Update) error { return r.Set(ctx, "tok", w, []Update{u})[0].Err }
+	update := Update{Check: workload.SyncCheck{ID: "c1"}, Status: "critical", Output: "out"}
+	first := update
+	first.First = true
 	steps := []struct {
 		name string
 		do   func() error
@@ -45,8 +44,8 @@ func TestRequests(t *testing.T) {
 			return r.Register(ctx, "", workload.Workload{Gateway: "mesh-gateway", ID: "gw-1", Proxy: workload.Proxy{ID: "gw-1"}})
 		}, []string{"PUT /v1/agent/service/register "}},
 		{"proxy", func() error { _, err := r.Proxy(ctx, "tok", w); return err }, []string{"GET /v1/agent/service/web-1-sidecar-proxy?ns=ns&partition=part tok"}},
-		{"set", func() error { return r.SetStatus(ctx, "tok", w, c, "critical", "out") }, []string{"PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
-		{"ensure", func() error { return r.EnsureCheck(ctx, "tok", w, c, "passing", "out") }, []string{"PUT /v1/agent/check/register tok", "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
+		{"set", func() error { return set(update) }, []string{"PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
+		{"set for the first time", func() error { return set(first) }, []string{"PUT /v1/agent/check/register tok", "PUT /v1/agent/check/update/c1?ns=ns&partition=part tok"}},
 	}
 	for _, s := range steps {
 		got = nil

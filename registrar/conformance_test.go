@@ -2,7 +2,6 @@ package registrar_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -41,11 +40,7 @@ func client(t *testing.T, c *testkit.Consul, token string) *api.Client {
 
 func agentRegistrar(t *testing.T, c *testkit.Consul) registrar.Registrar {
 	t.Helper()
-	factory, err := registrar.New(&config.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return factory(client(t, c, ""))
+	return registrar.New(&config.Config{})(client(t, c, ""))
 }
 
 // agentSubject is the agent implementation on a real agent.
@@ -85,24 +80,10 @@ func TestAgentConformsWithACLs(t *testing.T) {
 	registrartest.Run(t, agentSubject(t, secured.Require(t)), "acl")
 }
 
-func TestAgentlessIsRefused(t *testing.T) {
-	t.Parallel()
-	_, err := registrar.New(&config.Config{Generation: config.Agentless})
-	var unsupported *registrar.UnsupportedError
-	if !errors.As(err, &unsupported) {
-		t.Fatalf("error = %v", err)
-	}
-	for _, want := range []string{"consulServers", "client agent", "consulHTTPAddr"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("error %q does not name %s", err, want)
-		}
-	}
-}
-
 // TestRefusalNamesTheRemedy: 403 at registration is a missing identity.
 func TestRefusalNamesTheRemedy(t *testing.T) {
 	t.Parallel()
-	w := registrartest.Service(t, "denied", "t1")
+	w := registrartest.Subject{}.Service(t, "denied", "t1")
 	token, _, err := client(t, secured.Require(t), secured.Token).ACL().TokenCreate(&api.ACLToken{
 		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "other"}},
 	}, nil)
@@ -139,15 +120,18 @@ func TestServiceTokenIsEnough(t *testing.T) {
 	}
 	s := agentSubject(t, secured)
 	s.Token = token.SecretID
-	w := registrartest.Service(t, "web", "identity")
+	w := s.Service(t, "web", "identity")
 	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.Registrar.Proxy(context.Background(), s.Token, w); err != nil {
 		t.Error(err)
 	}
-	if err := s.Registrar.EnsureCheck(context.Background(), s.Token, w, w.SyncChecks[0], "passing", ""); err != nil {
-		t.Error(err)
+	for _, first := range []bool{true, false} {
+		update := registrar.Update{Check: w.SyncChecks[0], Status: "passing", First: first}
+		if r := s.Registrar.Set(context.Background(), s.Token, w, []registrar.Update{update})[0]; r.Err != nil {
+			t.Error(r.Err)
+		}
 	}
 }
 
@@ -156,7 +140,7 @@ func TestServiceTokenIsEnough(t *testing.T) {
 func TestOldTTLIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := agentSubject(t, open.Require(t))
-	w := registrartest.Service(t, "web", "old-ttl")
+	w := s.Service(t, "web", "old-ttl")
 	if err := s.Registrar.Register(context.Background(), "", w); err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +155,9 @@ func TestOldTTLIsReplaced(t *testing.T) {
 		}
 	}
 	reregister("100000h")
-	if err := s.Registrar.EnsureCheck(context.Background(), "", w, w.SyncChecks[0], "passing", "ok"); err != nil {
-		t.Fatal(err)
+	update := registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "ok", First: true}
+	if r := s.Registrar.Set(context.Background(), "", w, []registrar.Update{update})[0]; r.Err != nil {
+		t.Fatal(r.Err)
 	}
 	status, _, _ := s.Check(t, id)
 	if status != "passing" {
@@ -198,7 +183,7 @@ func TestListenerCheckTurnsGreenSoon(t *testing.T) {
 	w, err := workload.New(&config.Config{
 		Service: &config.Service{Name: name, Port: 9090},
 		Proxy:   &config.Proxy{PublicListenerPort: port},
-	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/soon"})
+	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/soon"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +234,7 @@ func TestUDPCheckArrives(t *testing.T) {
 	w, err := workload.New(&config.Config{
 		Service: &config.Service{Name: "udp", Checks: []config.Check{{CheckID: "udp-check", Name: "u", UDP: "127.0.0.1:9", Interval: "10s", Timeout: "1s"}}},
 		Proxy:   &config.Proxy{PublicListenerPort: 20000},
-	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/udp"})
+	}, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/udp"}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -285,7 +270,7 @@ func TestProxyHasMeshWideDefaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := agentSubject(t, consul)
-	w := registrartest.Service(t, "defaults", "t1")
+	w := s.Service(t, "defaults", "t1")
 	if err := s.Registrar.Register(context.Background(), "", w); err != nil {
 		t.Fatal(err)
 	}
@@ -319,7 +304,7 @@ func TestAliasOfAServiceWithoutChecks(t *testing.T) {
 		w, err := workload.New(&config.Config{
 			Service: &config.Service{Name: "alias", Port: 9090},
 			Proxy:   &config.Proxy{PublicListenerPort: 20000},
-		}, workload.Task{TaskARN: fmt.Sprintf("arn:aws:ecs:us-west-2:123456789012:task/default/a%d", i)})
+		}, workload.Task{TaskARN: fmt.Sprintf("arn:aws:ecs:us-west-2:123456789012:task/default/a%d", i)}, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,11 +2,12 @@
 // checks there.
 //
 // Flow: 1. New picks the implementation by the configuration's generation,
-// once; 2. Register writes the service and its proxy; 3. Proxy reads back what
-// Consul made of the proxy; 4. EnsureCheck and SetStatus keep the TTL checks.
+// once: the local agent, or the servers' catalog; 2. Register writes the service and
+// its proxy; 3. Proxy reads back what Consul made of the proxy; 4. Set keeps the checks.
 //
-// Owns: how a workload looks as a registration; that generations differ.
-// Never does: retry, or log. Errors are for consulutil.Classify.
-// Start reading at: Registrar; then agent.go (requests) and translate.go
-// (bodies).
+// Owns: how a workload looks as a registration; that generations differ; the passive
+// health check in a service's service-defaults (resilience.go).
+// Never does: wait, or log. Errors are for consulutil.Classify.
+// Start reading at: Registrar; then agent.go and catalog.go (requests), translate.go
+// and entries.go (bodies).
 package registrar

@@ -2,7 +2,6 @@ package registrar
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -11,8 +10,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// TTL is how long a check that health-sync feeds keeps its status without an
-// update; then Consul makes it critical.
+// TTL is how long a check that health-sync feeds through an agent keeps its status
+// without an update; then the agent makes it critical.
 const TTL = 30 * time.Second
 
 // Registrar is a place where workloads are registered. token authorises the
@@ -32,39 +31,45 @@ type Registrar interface {
 // Checks is the part of a Registrar that changes what Consul makes of the health of
 // a registered workload.
 type Checks interface {
-	// EnsureCheck creates or renews the check and its TTL and sets its status,
-	// registering the workload again if Consul has lost it.
-	EnsureCheck(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
-	// SetStatus sets the check's status and restarts its TTL. The error's
-	// class is Gone when Consul does not know the check.
-	SetStatus(ctx context.Context, token string, w workload.Workload, c workload.SyncCheck, status, output string) error
+	// Set gives checks of the workload their statuses, and starts their TTLs anew. It
+	// registers again what Consul has lost: the checks, or the workload. There is a
+	// result for each update, in their order.
+	Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result
 	// SetMaintenance makes the proxy, or the gateway, critical for that reason
 	// whatever its checks report, and ends that when the reason is empty. The
 	// error's class is Gone when Consul does not know the proxy.
 	SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error
+	// Refresh is how often Set has to repeat a status that stays.
+	Refresh() time.Duration
 }
 
-// Factory returns a generation's registrar that works through the client of the
-// local agent.
+// Update is the status that a check of a workload is to have.
+type Update struct {
+	Check          workload.SyncCheck
+	Status, Output string
+	// First is set when the caller's process has not written the check yet: another
+	// version may have registered it.
+	First bool
+	// Refresh is set when the caller has written the same before.
+	Refresh bool
+}
+
+// Result is the outcome of an Update.
+type Result struct {
+	Err error
+	// Restored reports that Consul had lost the check, or the workload, and that it is
+	// registered again.
+	Restored bool
+}
+
+// Factory returns a generation's registrar. client is that of the local agent, or
+// without an agent that of the servers.
 type Factory func(client *api.Client) Registrar
 
-// New returns the factory for the configuration's generation, or an
-// *UnsupportedError for one that this version does not run with.
-func New(cfg *config.Config) (Factory, error) {
-	switch cfg.Generation {
-	case config.Agent:
-		return func(client *api.Client) Registrar { return &agent{client: client} }, nil
-	case config.Agentless:
-		return nil, &UnsupportedError{}
+// New returns the factory for the configuration's generation.
+func New(cfg *config.Config) Factory {
+	if cfg.Generation == config.Agentless {
+		return newCatalog
 	}
-	return nil, fmt.Errorf("unknown generation %d", cfg.Generation)
-}
-
-// UnsupportedError reports a configuration for a later generation.
-type UnsupportedError struct{}
-
-func (*UnsupportedError) Error() string {
-	return "consulServers is set, but this version runs with a Consul client agent in the task: " +
-		"remove consulServers, run a consul-client container and set consulHTTPAddr, " +
-		"or use an image that supports tasks without an agent"
+	return func(client *api.Client) Registrar { return &agent{client: client} }
 }

@@ -48,15 +48,7 @@ func proxyRegistration(w workload.Workload) *api.AgentServiceRegistration {
 		Meta:              w.Meta,
 		EnableTagOverride: w.EnableTagOverride,
 		Weights:           weights(w.Weights),
-		Proxy: &api.AgentServiceConnectProxyConfig{
-			DestinationServiceName: w.Name,
-			DestinationServiceID:   w.ID,
-			LocalServicePort:       w.Port,
-			Config:                 p.Config,
-			Upstreams:              upstreams(p.Upstreams),
-			MeshGateway:            meshGateway(p.MeshGateway),
-			Expose:                 expose(p.Expose),
-		},
+		Proxy:             sidecar(w),
 		Checks: api.AgentServiceChecks{
 			listenerCheck("Proxy Public Listener", p.ListenerCheck),
 			{Name: "Destination Alias", AliasService: w.ID, Status: aliasStatus(serviceChecks(w))},
@@ -64,6 +56,25 @@ func proxyRegistration(w workload.Workload) *api.AgentServiceRegistration {
 		Namespace: w.Namespace,
 		Partition: w.Partition,
 	}
+}
+
+// sidecar is how the proxy of a service is set up.
+func sidecar(w workload.Workload) *api.AgentServiceConnectProxyConfig {
+	p := w.Proxy
+	c := &api.AgentServiceConnectProxyConfig{
+		DestinationServiceName: w.Name,
+		DestinationServiceID:   w.ID,
+		LocalServiceAddress:    p.LocalServiceAddress,
+		LocalServicePort:       w.Port,
+		Config:                 p.Config,
+		Upstreams:              upstreams(p.Upstreams),
+		MeshGateway:            meshGateway(p.MeshGateway),
+		Expose:                 expose(p.Expose),
+	}
+	if w.Transparent {
+		c.Mode = api.ProxyModeTransparent
+	}
+	return c
 }
 
 func gatewayRegistration(w workload.Workload) *api.AgentServiceRegistration {
@@ -169,7 +180,7 @@ func checkRegistration(w workload.Workload, c workload.SyncCheck, status string)
 		ID:                c.ID,
 		Name:              c.Name,
 		Notes:             c.Notes,
-		ServiceID:         w.ID,
+		ServiceID:         c.ServiceID,
 		AgentServiceCheck: api.AgentServiceCheck{TTL: TTL.String(), Status: status},
 		Namespace:         w.Namespace,
 		Partition:         w.Partition,
@@ -188,6 +199,7 @@ func upstreams(us []config.Upstream) []api.Upstream {
 	for _, u := range us {
 		out = append(out, api.Upstream{
 			DestinationType:      api.UpstreamDestType(u.DestinationType),
+			DestinationPeer:      u.DestinationPeer,
 			DestinationNamespace: u.DestinationNamespace,
 			DestinationPartition: u.DestinationPartition,
 			DestinationName:      u.DestinationName,
@@ -221,8 +233,8 @@ func expose(e *config.Expose) api.ExposeConfig {
 	return out
 }
 
-// effectiveProxy is what the agent answered, for the bootstrap. Consul CE does
-// not answer namespace and partition.
+// effectiveProxy is what Consul answered, for the bootstrap. Consul CE does not
+// answer namespace and partition.
 func effectiveProxy(s *api.AgentService, w workload.Workload) bootstrap.Proxy {
 	p := bootstrap.Proxy{
 		Kind:       string(s.Kind),
@@ -236,6 +248,12 @@ func effectiveProxy(s *api.AgentService, w workload.Workload) bootstrap.Proxy {
 	}
 	p.Destination = s.Proxy.DestinationServiceName
 	p.Config = s.Proxy.Config
+	if t := s.Proxy.TransparentProxy; t != nil {
+		p.OutboundListenerPort = t.OutboundListenerPort
+	}
+	for _, path := range s.Proxy.Expose.Paths {
+		p.ExposedPorts = append(p.ExposedPorts, path.ListenerPort)
+	}
 	if l := s.Proxy.AccessLogs; l != nil {
 		p.AccessLogs = &bootstrap.AccessLogs{
 			Enabled: l.Enabled, Type: string(l.Type), Path: l.Path,

@@ -60,7 +60,7 @@ func TestRegistrationsGolden(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w, err := workload.New(cfg, task())
+			w, err := workload.New(cfg, task(), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -81,7 +81,7 @@ func TestRegistrationsGolden(t *testing.T) {
 func TestCheckRegistrationGolden(t *testing.T) {
 	t.Parallel()
 	w := workload.Workload{ID: "web-1", Namespace: "ns", Partition: "part"}
-	c := workload.SyncCheck{ID: "web-1-app-consul-ecs", Container: "app", Name: "consul ecs synced", Notes: "notes"}
+	c := workload.SyncCheck{ID: "web-1-app-consul-ecs", ServiceID: "web-1", Container: "app", Name: "consul ecs synced", Notes: "notes"}
 	got, err := json.MarshalIndent(checkRegistration(w, c, "passing"), "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestCheckConstruction(t *testing.T) {
 		if err != nil {
 			got = []string{"refused"}
 		} else {
-			w, err := workload.New(cfg, task())
+			w, err := workload.New(cfg, task(), "")
 			if err != nil {
 				t.Fatal(err)
 			}

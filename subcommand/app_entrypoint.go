@@ -75,7 +75,7 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := checkTimeouts(o.stop, o.limit); err != nil {
 		return err
 	}
-	return runWrapped(inv, o.level, appGate(inv, o.dir, o.proxy, o.limit), func(child *supervise.Process, signals <-chan os.Signal) int {
+	control := func(child *supervise.Process, signals <-chan os.Signal) int {
 		if o.delay.fixed >= o.stop {
 			// No refusal: version 0.6 started, and does not have -stop-timeout.
 			inv.Log.Warn("-shutdown-delay does not fit into -stop-timeout: ECS kills the application before it gets TERM, unless the container's stopTimeout is longer; then set -stop-timeout to it",
@@ -87,7 +87,8 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 			app.Delay, app.Callers = budget.MaxDelay, callers(inv, o.admin, budget.MinDelay)
 		}
 		return entrypoint.RunApp(ctx, app)
-	})
+	}
+	return wrapped{level: o.level, gate: appGate(inv, o.dir, o.proxy, o.limit), control: control}.run(inv)
 }
 
 // callers are those of the Envoy with that admin address.

@@ -14,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/clientagent"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -177,6 +178,13 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			return consulutil.AwaitNodeRemoved(ctx, client, nodeID, options.Agent.Partition, secret)
 		},
 		Joined: func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
+		Missing: func(ctx context.Context, agent string) (string, error) {
+			proxy, err := envoy.ReadBootstrap(filepath.Join(options.Config.BootstrapDir, workload.FileBootstrap))
+			if err != nil {
+				return "", err
+			}
+			return envoy.Missing(ctx, proxy, agent)
+		},
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(supervise.Command{Args: args}, inv.Log)
 		},

@@ -31,7 +31,7 @@ func TestClientEntrypointRefusesAWrongCall(t *testing.T) {
 		"unknown group":           {nil, []string{"-file-group=no-such-group"}, "use the numeric ID"},
 		"bad level":               {nil, []string{"-log-level=LOUD"}, `log level "LOUD"`},
 		"bad configuration":       {map[string]string{"CONSUL_ECS_CONFIG_JSON": "{}"}, nil, "$.bootstrapDir"},
-		"agentless, nothing else": {map[string]string{"CONSUL_ECS_CONFIG_JSON": `{"consulServers":{"hosts":"h"}}`}, nil, "consulServers is set"},
+		"agentless, nothing else": {map[string]string{"CONSUL_ECS_CONFIG_JSON": `{"bootstrapDir":"/c","consulServers":{"hosts":"h"}}`}, nil, "consulServers is set"},
 		"not in a task":           {map[string]string{"ECS_CONTAINER_METADATA_URI_V4": ""}, nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
 		"missing volume":          {nil, []string{"-dir=/nonexistent"}, "directory /nonexistent does not exist"},
 		"no servers":              {nil, []string{"-acls"}, "ACLs need -consul-http-addr"},

@@ -70,28 +70,44 @@ func splitNames(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
 }
 
-// runWrapped waits at the gate, if there is one, starts the command given by the
-// arguments and passes it to control, whose result is the exit code. Signals are
-// queued from here on, so that one that arrives before the child's start is not
-// lost.
-func runWrapped(inv *cli.Invocation, level string, gate *meshinit.Gate, control func(*supervise.Process, <-chan os.Signal) int) error {
+// wrapped is a program that runs below this one.
+type wrapped struct {
+	level string
+	// gate is what the program waits for; nil for nothing.
+	gate *meshinit.Gate
+	// before starts what the program needs, and returns its end; nil for nothing.
+	before func() (end func(), err error)
+	// control attends to the program, and returns the exit code.
+	control func(*supervise.Process, <-chan os.Signal) int
+}
+
+// run waits at the gate and starts the command given by the arguments. Signals are
+// queued from here on, so that one that arrives before the child's start is not lost.
+func (w wrapped) run(inv *cli.Invocation) error {
 	signals := supervise.Subscribe()
 	defer signals.Stop()
 	limitRuntime(inv, wrapperGCPercent)
-	if err := inv.UseLogger(level, false); err != nil {
+	if err := inv.UseLogger(w.level, false); err != nil {
 		return err
 	}
 	if len(inv.Args) == 0 {
 		return exit.Usagef("command is required: name the program to run after the flags")
 	}
-	if err := pass(gate, inv, signals.C()); err != nil {
+	if err := pass(w.gate, inv, signals.C()); err != nil {
 		return err
+	}
+	if w.before != nil {
+		end, err := w.before()
+		if err != nil {
+			return err
+		}
+		defer end()
 	}
 	child, err := supervise.Start(supervise.Command{Args: inv.Args}, inv.Log)
 	if err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	if code := control(child, signals.C()); code != exit.CodeOK {
+	if code := w.control(child, signals.C()); code != exit.CodeOK {
 		return &exit.CodeError{Code: code}
 	}
 	return nil

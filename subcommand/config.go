@@ -14,28 +14,28 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/registrar"
 )
 
 const configHelp = `
-config schema prints the JSON Schema (draft-07) of CONSUL_ECS_CONFIG_JSON, for
-editors.
+config schema prints the configuration's JSON Schema (draft-07), for editors.
 
 config validate checks a configuration as mesh-init would, without a task or a
 Consul: it prints every violation and every setting without effect, each with
-its JSON path. With -json it prints
-{"valid": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
+its JSON path, and the generation that it took the configuration for: agentless
+with consulServers at its root, else agent. With -json it prints {"valid": ...,
+"generation": ..., "violations": [...], "warnings": [...]}. Exit codes: 0 valid,
 warnings or not; 1 not valid or not readable.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON  the configuration, without -file
+  CONSUL_ECS_GENERATION   agent or agentless: what it must be; unset: either
 
 Example:
   $ consul-ecs config schema > consul-ecs.schema.json
   $ echo '{"bootstrapDir": "/consul", "service": {"port": "80"}}' |
       consul-ecs config validate -file -
   violation $.service.port: must be an integer from 0 to 65535, not a string
-  not valid`
+  not valid (agent)`
 
 func configCommand() cli.Command {
 	var v validation
@@ -75,9 +75,10 @@ type validation struct {
 
 // verdict is what config validate -json prints.
 type verdict struct {
-	Valid      bool             `json:"valid"`
-	Violations []config.Finding `json:"violations"`
-	Warnings   []config.Finding `json:"warnings"`
+	Valid          bool             `json:"valid"`
+	GenerationName string           `json:"generation,omitempty"` // empty for what is not JSON
+	Violations     []config.Finding `json:"violations"`
+	Warnings       []config.Finding `json:"warnings"`
 }
 
 func (v validation) run(inv *cli.Invocation) error {
@@ -85,7 +86,10 @@ func (v validation) run(inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	result := judge(doc)
+	result, err := judge(doc, inv.Getenv(config.GenerationEnvVar))
+	if err != nil {
+		return err
+	}
 	if v.json {
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
@@ -120,25 +124,20 @@ func (v validation) read(inv *cli.Invocation) ([]byte, error) {
 	return doc, nil
 }
 
-// judge also asks the registrar, because a valid document may be for another
-// version of this program.
-func judge(doc []byte) verdict {
-	cfg, warnings, err := config.Parse(doc)
-	if err == nil {
-		_, err = registrar.New(cfg)
-	}
+func judge(doc []byte, generation string) (verdict, error) {
+	cfg, warnings, err := config.ParseAs(doc, generation)
 	result := verdict{Valid: err == nil, Violations: []config.Finding{}, Warnings: append([]config.Finding{}, warnings...)}
-	var invalid *config.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		result.Violations = invalid.Violations
-	case err != nil:
-		result.Violations = append(result.Violations, config.Finding{Path: "$", Message: err.Error()})
+	if invalid, ok := errors.AsType[*config.InvalidError](err); ok {
+		result.GenerationName, result.Violations = invalid.GenerationName(), invalid.Violations
+	} else if err != nil {
+		return verdict{}, &exit.UsageError{Err: err}
+	} else {
+		result.GenerationName = cfg.GenerationName()
 	}
-	return result
+	return result, nil
 }
 
-// String has one line per finding and the verdict last.
+// String has one line per finding and the verdict last, with the generation.
 func (v verdict) String() string {
 	var b strings.Builder
 	for _, x := range v.Violations {
@@ -150,6 +149,9 @@ func (v verdict) String() string {
 	if !v.Valid {
 		b.WriteString("not ")
 	}
-	b.WriteString("valid\n")
-	return b.String()
+	b.WriteString("valid")
+	if v.GenerationName != "" {
+		b.WriteString(" (" + v.GenerationName + ")")
+	}
+	return b.String() + "\n"
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
-// callConfig runs "consul-ecs config ..." as a process would.
-func callConfig(env, stdin string, words ...string) (code int, stdout, stderr string) {
+// callConfig runs "consul-ecs config ..." with that configuration.
+func callConfig(doc, stdin string, words ...string) (code int, stdout, stderr string) {
+	return callConfigIn(map[string]string{"CONSUL_ECS_CONFIG_JSON": doc}, stdin, words...)
+}
+
+// callConfigIn runs "consul-ecs config ..." as a process would.
+func callConfigIn(env map[string]string, stdin string, words ...string) (code int, stdout, stderr string) {
 	app := cli.App{Name: "consul-ecs", Commands: map[string]cli.Command{"config": configCommand()}}
-	getenv := func(name string) string {
-		if name == "CONSUL_ECS_CONFIG_JSON" {
-			return env
-		}
-		return ""
-	}
+	getenv := func(name string) string { return env[name] }
 	var out, errs bytes.Buffer
 	code = cli.Main(app, append([]string{"config"}, words...), getenv, strings.NewReader(stdin), &out, &errs)
 	return code, out.String(), errs.String()
@@ -40,21 +40,21 @@ func TestConfigValidate(t *testing.T) {
 		code             int
 		stdout, stderr   string
 	}{
-		{"valid in the environment", good, ``, []string{"validate"}, 0, "valid\n", ""},
-		{"valid in a file", ``, ``, []string{"validate", "-file", file}, 0, "valid\n", ""},
-		{"valid on standard input", ``, good, []string{"validate", "-file=-"}, 0, "valid\n", ""},
+		{"valid in the environment", good, ``, []string{"validate"}, 0, "valid (agent)\n", ""},
+		{"valid in a file", ``, ``, []string{"validate", "-file", file}, 0, "valid (agent)\n", ""},
+		{"valid on standard input", ``, good, []string{"validate", "-file=-"}, 0, "valid (agent)\n", ""},
 		{"warnings", `{"bootstrapDir":"/consul","service":{"port":1,"Name":"x"},"consulLogin":{"region":"r"}}`, ``, []string{"validate"}, 0,
-			"warning $.consulLogin.region: no effect while consulLogin.enabled is not true\nwarning $.service.Name: unknown field, ignored; did you mean \"name\"?\nvalid\n", ""},
+			"warning $.consulLogin.region: no effect while consulLogin.enabled is not true\nwarning $.service.Name: unknown field, ignored; did you mean \"name\"?\nvalid (agent)\n", ""},
 		{"violations", `{"logLevel":"info","service":{"port":"80"}}`, ``, []string{"validate"}, 1,
 			"violation $.bootstrapDir: is required; must be a string that is not empty\n" +
 				"violation $.logLevel: must be one of TRACE, DEBUG, INFO, WARN, ERROR, not \"info\"\n" +
-				"violation $.service.port: must be an integer from 0 to 65535, not a string\nnot valid\n", ""},
+				"violation $.service.port: must be an integer from 0 to 65535, not a string\nnot valid (agent)\n", ""},
 		{"misspelt name of a required field", `{"bootstrapDir":"/consul","service":{"ports":80}}`, ``, []string{"validate"}, 1,
 			"violation $.service.port: is required; must be an integer from 0 to 65535\n" +
-				"warning $.service.ports: unknown field, ignored; did you mean \"port\"?\nnot valid\n", ""},
+				"warning $.service.ports: unknown field, ignored; did you mean \"port\"?\nnot valid (agent)\n", ""},
 		{"violations as JSON", `{"bootstrapDir":"<>"} x`, ``, []string{"validate", "-json"}, 1,
 			"{\n  \"valid\": false,\n  \"violations\": [\n    {\n      \"path\": \"$\",\n      \"message\": \"line 1, column 23: only one JSON object is allowed: invalid character 'x' after top-level value\"\n    }\n  ],\n  \"warnings\": []\n}\n", ""},
-		{"valid as JSON", good, ``, []string{"validate", "-json"}, 0, "{\n  \"valid\": true,\n  \"violations\": [],\n  \"warnings\": []\n}\n", ""},
+		{"valid as JSON", good, ``, []string{"validate", "-json"}, 0, "{\n  \"valid\": true,\n  \"generation\": \"agent\",\n  \"violations\": [],\n  \"warnings\": []\n}\n", ""},
 		{"unset", ``, ``, []string{"validate"}, 1,
 			"violation $: CONSUL_ECS_CONFIG_JSON is unset or empty: want a JSON object with at least bootstrapDir\nnot valid\n", ""},
 		{"empty input", good, " \n", []string{"validate", "-file", "-"}, 1, "", "consul-ecs config: read configuration: \"-\" is empty\n"},
@@ -83,11 +83,28 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-func TestConfigValidateRefusesAgentless(t *testing.T) {
+func TestConfigValidateReportsTheGeneration(t *testing.T) {
 	t.Parallel()
-	code, stdout, _ := callConfig(`{"bootstrapDir":"/consul","consulServers":{"hosts":"h"}}`, ``, "validate")
-	if code != 1 || !strings.HasPrefix(stdout, "violation $: consulServers is set") || !strings.HasSuffix(stdout, "\nnot valid\n") {
-		t.Errorf("got %d, %q", code, stdout)
+	const agent, agentless = `{"bootstrapDir":"/consul"}`, `{"bootstrapDir":"/consul","consulServers":{"hosts":"h"},"service":{"port":1}}`
+	tests := map[string]struct {
+		doc, generation string
+		code            int
+		stdout, stderr  string
+	}{
+		"agentless":        {agentless, "", 0, "valid (agentless)\n", ""},
+		"stated":           {agentless, "agentless", 0, "valid (agentless)\n", ""},
+		"without servers":  {`{"bootstrapDir":"/consul","controller":{}}`, "", 1, "violation $.consulServers: is required; must be an object\nnot valid (agentless)\n", ""},
+		"stated otherwise": {agent, "agentless", 1, "violation $: is agent by its fields, but CONSUL_ECS_GENERATION is agentless; change one of the two\nviolation $.consulServers: is required; must be an object\nnot valid (agentless)\n", ""},
+		"stated wrongly":   {agent, "0.10", 1, "", "consul-ecs config: CONSUL_ECS_GENERATION is \"0.10\": want agent or agentless, or leave it unset: the document has consulServers or not\n"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := callConfigIn(map[string]string{"CONSUL_ECS_CONFIG_JSON": tt.doc, "CONSUL_ECS_GENERATION": tt.generation}, ``, "validate")
+			if code != tt.code || stdout != tt.stdout || stderr != tt.stderr {
+				t.Errorf("got %d, %q, %q\nwant %d, %q, %q", code, stdout, stderr, tt.code, tt.stdout, tt.stderr)
+			}
+		})
 	}
 }
 

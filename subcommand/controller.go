@@ -1,12 +1,8 @@
 package subcommand
 
 import (
-	"cmp"
 	"context"
 	"flag"
-	"net"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -68,26 +64,19 @@ func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) 
 	if cfg.ConsulServers == nil {
 		return exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent", config.EnvVar)
 	}
-	f.rolePath = cmp.Or(cfg.Controller.IAMRolePath, config.DefaultIAMRolePath)
+	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), "", inv.Log)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go servers.Run(ctx)
+	f.rolePath = cfg.Controller.IAMRolePath
 	f.partitions, f.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
 		name: wanted.AgentlessName, wanted: wanted.Agentless, rolePath: "controller.iamRolePath",
 		leftovers: cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: workload.SourceValue, ClusterNode: true},
-		consul:    agentlessOptions(inv, cfg.ConsulServers),
+		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
-}
-
-// agentlessOptions are those of a client of the configuration's servers.
-func agentlessOptions(inv *cli.Invocation, servers *config.ConsulServers) consulutil.Options {
-	o := consulutil.Options{Timeout: consulTimeout}
-	address := net.JoinHostPort(servers.Hosts, strconv.Itoa(cmp.Or(servers.HTTP.Port, config.DefaultServerHTTPPort)))
-	if !servers.HTTP.HTTPS {
-		o.Address = "http://" + address
-		return o
-	}
-	o.Address = "https://" + address
-	o.CAFile = cmp.Or(servers.HTTP.CACertFile, servers.Defaults.CACertFile)
-	o.CAPEM = strings.TrimSpace(inv.Getenv("CONSUL_HTTPS_CACERT_PEM"))
-	return o
 }

@@ -73,7 +73,7 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := checkTimeouts(o.stop, o.limit); err != nil {
 		return err
 	}
-	return runWrapped(inv, o.level, envoyGate(inv, o.limit), func(child *supervise.Process, signals <-chan os.Signal) int {
+	control := func(child *supervise.Process, signals <-chan os.Signal) int {
 		e := entrypoint.Envoy{
 			Child:     child,
 			Signals:   signals,
@@ -84,7 +84,13 @@ func (o *envoyOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		}
 		setEnvoyDrain(&e, inv.Args, workload.NewStopBudget(o.stop))
 		return entrypoint.RunEnvoy(ctx, e)
-	})
+	}
+	return wrapped{
+		level:   o.level,
+		gate:    envoyGate(inv, o.limit),
+		before:  func() (func(), error) { return relayXDS(ctx, inv) },
+		control: control,
+	}.run(inv)
 }
 
 // setEnvoyDrain leaves the drain out when the command does not lead to Envoy's admin

@@ -83,22 +83,22 @@ Example:
 }
 
 func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o healthsync.Options) error {
-	cfg, registrars, err := readConfig(inv)
+	cfg, consul, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
-	o.Config = cfg
+	o.Config, o.Region = cfg, inv.Getenv("AWS_REGION")
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
 	}
-	client, err := consulutil.NewClient(consulutil.Options{})
+	client, err := consulutil.NewClient(consul.clients)
 	if err != nil {
 		return err
 	}
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
-		Checks:   registrars(client),
+		Checks:   consul.registrar(client),
 		AwaitStart: func(ctx context.Context) error {
 			if limit == 0 {
 				return nil
@@ -109,14 +109,14 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 		// The servers' client is made when it is needed: health does not depend on
 		// it.
 		LogOut: func(ctx context.Context, secret string) error {
-			servers, err := consulutil.NewClient(serverOptions(cfg))
+			servers, err := consulutil.NewClient(consul.logins)
 			if err != nil {
 				return err
 			}
 			return consulutil.Logout(ctx, servers, secret)
 		},
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
-			servers, err := consulutil.NewClient(serverOptions(cfg))
+			servers, err := consulutil.NewClient(consul.logins)
 			if err != nil {
 				return err
 			}

@@ -98,7 +98,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if f.limit <= 0 {
 		return exit.Usagef("-start-timeout %s: want more than 0", f.limit)
 	}
-	cfg, registrars, err := readConfig(inv)
+	cfg, consul, err := readConfig(inv)
 	if err != nil {
 		return err
 	}
@@ -120,14 +120,14 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
-		GRPC:      grpcFromEnv(inv.Getenv),
-		Env:       environ(),
-		ReadyBind: ready,
+		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
+		Place:     consul.Place,
+		Region:    inv.Getenv("AWS_REGION"),
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
-		Agent:       func() (meshinit.Agent, error) { return localAgent(registrars) },
-		Servers:     func() (*api.Client, error) { return consulutil.NewClient(serverOptions(cfg)) },
+		Consul:      consul.consul,
+		Servers:     func() (*api.Client, error) { return consulutil.NewClient(consul.logins) },
 		Bearer:      bearer(cfg),
 		CopyProgram: volume.CopySelf,
 		Log:         inv.Log,
@@ -137,7 +137,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 // parseConfig parses the configuration, sets up the logger that it asks for, and logs
 // its warnings.
 func parseConfig(inv *cli.Invocation) (*config.Config, error) {
-	cfg, warnings, err := config.Parse([]byte(inv.Getenv(config.EnvVar)))
+	cfg, warnings, err := config.ParseAs([]byte(inv.Getenv(config.EnvVar)), inv.Getenv(config.GenerationEnvVar))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
 		return nil, &exit.UsageError{Err: err}
@@ -149,18 +149,15 @@ func parseConfig(inv *cli.Invocation) (*config.Config, error) {
 	return cfg, nil
 }
 
-// readConfig is parseConfig for the containers of a task, and refuses a configuration
-// that this version does not run them with.
-func readConfig(inv *cli.Invocation) (*config.Config, registrar.Factory, error) {
+// readConfig is parseConfig for the containers of a task, and returns how that reaches
+// Consul.
+func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	cfg, err := parseConfig(inv)
 	if err != nil {
-		return nil, nil, err
+		return nil, access{}, err
 	}
-	registrars, err := registrar.New(cfg)
-	if err != nil {
-		return nil, nil, &exit.UsageError{Err: err}
-	}
-	return cfg, registrars, nil
+	a, err := accessOf(inv, cfg, registrar.New(cfg))
+	return cfg, a, err
 }
 
 func logWarnings(log hclog.Logger, warnings []config.Finding) {
@@ -179,21 +176,6 @@ func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
 	}
 	return tmds.New(uri), nil
-}
-
-// serverOptions lead to the Consul servers, for login and logout.
-func serverOptions(cfg *config.Config) consulutil.Options {
-	return consulutil.Options{Address: cfg.ConsulHTTPAddr, CAFile: cfg.ConsulCACertFile}
-}
-
-// localAgent is the agent of the Consul environment.
-func localAgent(registrars registrar.Factory) (meshinit.Agent, error) {
-	client, err := consulutil.NewClient(consulutil.Options{})
-	if err != nil {
-		return meshinit.Agent{}, err
-	}
-	token, err := consulutil.EffectiveToken(consulutil.Options{})
-	return meshinit.Agent{Registrar: registrars(client), Token: token}, err
 }
 
 // bearer signs with credentials fetched anew: a bearer is wanted once, or again

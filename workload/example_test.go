@@ -27,6 +27,15 @@ func ExampleCheckID() {
 	// Output: web-0f9de17a-app-consul-ecs
 }
 
+func ExampleCatalogCheckID() {
+	id := workload.ServiceID("web", "0f9de17a")
+	fmt.Println(workload.CatalogCheckID(id, "app"))
+	fmt.Println(workload.CatalogCheckID(workload.ProxyID(id), workload.ContainerDataplane))
+	// Output:
+	// web-0f9de17a-app
+	// web-0f9de17a-sidecar-proxy-consul-dataplane
+}
+
 func ExampleLoginMeta() {
 	cfg := &config.Config{ConsulLogin: config.ConsulLogin{Meta: map[string]string{"team": "red"}}}
 	task := workload.Task{Cluster: "mesh", TaskARN: "arn:aws:ecs:eu-west-1:111122223333:task/mesh/0f9de17a"}
@@ -45,7 +54,7 @@ func ExampleNew() {
 		TaskARN: "arn:aws:ecs:eu-west-1:111122223333:task/mesh/0f9de17a",
 		Family:  "Web",
 	}
-	w, err := workload.New(cfg, task)
+	w, err := workload.New(cfg, task, "")
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -2,6 +2,7 @@ package workload
 
 import (
 	"maps"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
 )
@@ -28,6 +29,12 @@ const (
 	FileClientTokenOwner = "client-token.owner"
 	// FileBootstrap is what Envoy starts from.
 	FileBootstrap = "envoy-bootstrap.json"
+	// FileDataplane is what consul-dataplane starts from, FileGRPCCACert verifies the
+	// servers' gRPC for it.
+	FileDataplane  = "consul-dataplane.json"
+	FileGRPCCACert = "consul-grpc-ca-cert.pem"
+	// FileRelay is what the relay between Envoy and the servers starts from.
+	FileRelay = "xds-relay.json"
 	// FileStatus is how far mesh-init has come, for the containers that wait for it.
 	FileStatus = "mesh-init.json"
 	// FileBinary is the copy of this program for the other containers.
@@ -70,25 +77,47 @@ const (
 	TagGatewayKind    = "consul.hashicorp.com.gateway-kind"
 )
 
-// AgentGRPCPort is where the task's Consul client serves xDS.
+// AgentGRPCPort is where the task's Consul client serves xDS or, without an agent,
+// the relay to the servers.
 const AgentGRPCPort = 8502
 
-// SyncCheckName is the Consul name of every check that health-sync feeds.
+// SyncCheckName is the Consul name of every check that health-sync feeds through an
+// agent.
 const SyncCheckName = "consul ecs synced"
+
+// Consul names and type of the checks that health-sync feeds without an agent: one for
+// each container, and one for each service, which aggregates them.
+const (
+	CatalogCheckName   = "Consul ECS health check synced"
+	AggregateCheckName = "Consul dataplane readiness"
+	CatalogCheckType   = "consul-ecs-health-check"
+)
 
 // ServiceID is the ID of a service or gateway: "<name>-<task ID>".
 func ServiceID(name, taskID string) string { return name + "-" + taskID }
 
 // ProxyName is the service name of the sidecar proxy of the service name.
-func ProxyName(name string) string { return name + "-sidecar-proxy" }
+func ProxyName(name string) string { return name + proxySuffix }
+
+// proxySuffix ends the name and the ID of every sidecar proxy. No other ID ends so:
+// those end with a task's ID.
+const proxySuffix = "-sidecar-proxy"
 
 // ProxyID is the ID of the sidecar proxy of a service ID.
-func ProxyID(serviceID string) string { return serviceID + "-sidecar-proxy" }
+func ProxyID(serviceID string) string { return serviceID + proxySuffix }
 
-// CheckID is the ID of the check that mirrors a container's ECS health.
+// IsProxyID reports whether the ID is a sidecar proxy's.
+func IsProxyID(id string) bool { return strings.HasSuffix(id, proxySuffix) }
+
+// CheckID is the ID of the check that mirrors a container's ECS health through an
+// agent.
 func CheckID(serviceID, container string) string {
 	return serviceID + "-" + container + "-consul-ecs"
 }
+
+// CatalogCheckID is the ID of the check that mirrors a container's ECS health without
+// an agent. The aggregate of a service is that of ContainerDataplane.
+func CatalogCheckID(serviceID, container string) string { return serviceID + "-" + container }
 
 // LoginMeta is what a login records in its token: the user's keys, and the
 // task's ID and the cluster's ARN, which the user's cannot replace.

@@ -52,7 +52,17 @@ type Workload struct {
 	// Region is the AWS region of the task ARN.
 	Region string
 
-	// Gateway is the gateway kind ("mesh-gateway") or empty for a service.
+	// Node is the catalog's node for all tasks of the cluster, the cluster's ARN, and
+	// Address the task's IP address. Both are empty in a task with an agent, which is
+	// the node.
+	Node, Address string
+	// Locality is nil in a task with an agent, for a gateway, and without AWS_REGION.
+	Locality *Locality
+	// Transparent reports that the traffic of the task's containers is redirected to
+	// the proxy.
+	Transparent bool
+
+	// Gateway is the gateway kind, such as "mesh-gateway", or empty for a service.
 	Gateway string
 	// Namespace and Partition are Consul Enterprise coordinates.
 	Namespace, Partition string
@@ -67,27 +77,44 @@ type Workload struct {
 	EnableTagOverride bool
 	Weights           *config.Weights
 	// Checks are the user's native checks, SyncChecks those that health-sync
-	// feeds; at most one of the two is set.
+	// feeds, with an aggregate last for each service; at most one of the two is set.
 	Checks     []config.Check
 	SyncChecks []SyncCheck
 
 	Proxy Proxy
 }
 
-// SyncCheck is a TTL check that mirrors one container's ECS health.
+// Locality is where a task runs.
+type Locality struct {
+	// Region is an AWS region, Zone an availability zone of it.
+	Region, Zone string
+}
+
+// SyncCheck mirrors one container's ECS health. It is a TTL check in a task with an
+// agent.
 type SyncCheck struct {
 	// ID is the Consul check ID, Container the ECS container's name.
 	ID, Container string
 	Name, Notes   string
+	// ServiceID is the service that the check belongs to: the workload's or the
+	// proxy's.
+	ServiceID string
+	// Aggregate marks the check that is passing only while the container and those of
+	// all other checks are healthy. Its container is the proxy's: ContainerDataplane,
+	// or ContainerSidecarProxy with proxy.mode direct, where Task.Proxies finds both.
+	Aggregate bool
 }
 
 // Proxy is the sidecar's, or the gateway's, own registration.
 type Proxy struct {
 	// Name and ID equal the Workload's for a gateway.
 	Name, ID string
-	// Address is set for a gateway with a LAN address only.
+	// Address is set for a mesh gateway with a LAN address only.
 	Address string
 	Port    int
+	// LocalServiceAddress is where the proxy reaches the application; Consul's
+	// default when empty.
+	LocalServiceAddress string
 	// LAN and WAN are a gateway's tagged addresses; nil when not configured.
 	LAN, WAN *config.Address
 	// ListenerCheck is the host:port that proves the proxy is listening.

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 )
 
@@ -16,8 +17,9 @@ const loopback = "127.0.0.1"
 
 // New returns what the task is in Consul. It fails if the task's family is needed
 // as a name and Consul does not take it, or if the metadata does not name the
-// cluster.
-func New(cfg *config.Config, t Task) (Workload, error) {
+// cluster or, without an agent, the task's address. region is AWS_REGION, which may be
+// empty.
+func New(cfg *config.Config, t Task, region string) (Workload, error) {
 	w := Workload{
 		TaskID:     t.ID(),
 		TaskARN:    t.TaskARN,
@@ -32,6 +34,13 @@ func New(cfg *config.Config, t Task) (Workload, error) {
 		err = w.setGateway(cfg.Gateway, t)
 	} else {
 		err = w.setService(cfg, t)
+	}
+	switch {
+	case err != nil:
+	case cfg.ConsulServers == nil:
+		w.setAgentChecks(cfg)
+	default:
+		err = w.setCatalog(cfg, t, region)
 	}
 	if err != nil {
 		return Workload{}, fmt.Errorf("describe workload: %w", err)
@@ -56,25 +65,18 @@ func (w *Workload) setService(cfg *config.Config, t Task) error {
 	w.EnableTagOverride = s.EnableTagOverride
 	w.Weights = s.Weights
 	w.Checks = s.Checks
-	for _, container := range cfg.HealthSyncContainers {
-		w.SyncChecks = append(w.SyncChecks, SyncCheck{
-			ID:        CheckID(w.ID, container),
-			Container: container,
-			Name:      SyncCheckName,
-			Notes:     fmt.Sprintf("Mirrors the ECS health check of the essential container %q.", container),
-		})
-	}
 	p := cfg.Proxy
 	w.Proxy = Proxy{
-		Name:          ProxyName(w.Name),
-		ID:            ProxyID(w.ID),
-		Port:          p.PublicListenerPort,
-		ListenerCheck: net.JoinHostPort(loopback, strconv.Itoa(p.PublicListenerPort)),
-		HasConfig:     true,
-		Config:        p.Config,
-		Upstreams:     p.Upstreams,
-		MeshGateway:   p.MeshGateway,
-		Expose:        p.Expose,
+		Name:                ProxyName(w.Name),
+		ID:                  ProxyID(w.ID),
+		Port:                p.PublicListenerPort,
+		LocalServiceAddress: p.LocalServiceAddress,
+		ListenerCheck:       net.JoinHostPort(loopback, strconv.Itoa(p.PublicListenerPort)),
+		HasConfig:           true,
+		Config:              p.Config,
+		Upstreams:           p.Upstreams,
+		MeshGateway:         p.MeshGateway,
+		Expose:              p.Expose,
 	}
 	return nil
 }
@@ -90,12 +92,14 @@ func (w *Workload) setGateway(g *config.Gateway, t Task) error {
 	w.Tags = g.Tags
 	w.Meta = w.meta(g.Meta)
 	w.Proxy = Proxy{Name: w.Name, ID: w.ID, Port: config.DefaultGatewayPort}
-	if g.LANAddress != nil {
-		// A port counts without an address, but is no tagged address then.
-		w.Proxy.Address, w.Proxy.Port = g.LANAddress.Address, g.LANAddress.Port
-		w.Proxy.LAN = tagged(g.LANAddress)
+	if g.Kind == bootstrap.MeshGateway { // no other kind has addresses of its own
+		if g.LANAddress != nil {
+			// A port counts without an address, but is no tagged address then.
+			w.Proxy.Address, w.Proxy.Port = g.LANAddress.Address, g.LANAddress.Port
+			w.Proxy.LAN = tagged(g.LANAddress)
+		}
+		w.Proxy.WAN = tagged(g.WANAddress)
 	}
-	w.Proxy.WAN = tagged(g.WANAddress)
 	w.Proxy.ListenerCheck = net.JoinHostPort(listenerHost(w.Proxy.Address, t), strconv.Itoa(w.Proxy.Port))
 	if g.Proxy != nil {
 		w.Proxy.HasConfig, w.Proxy.Config = true, g.Proxy.Config

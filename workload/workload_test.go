@@ -50,7 +50,7 @@ func TestGoldenWorkloads(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			w, err := workload.New(in(t, tt.fields), metadata(t, tt.task))
+			w, err := workload.New(in(t, tt.fields), metadata(t, tt.task), "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -66,7 +66,7 @@ func TestGoldenWorkloads(t *testing.T) {
 // The IDs are what running clusters know; literal on purpose.
 func TestNewKeepsTheNamesOf06(t *testing.T) {
 	t.Parallel()
-	w, err := workload.New(in(t, `,"service":{"port":9090},"healthSyncContainers":["app"]`), metadata(t, "running"))
+	w, err := workload.New(in(t, `,"service":{"port":9090},"healthSyncContainers":["app"]`), metadata(t, "running"), "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,7 +78,7 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 		Meta: map[string]string{"task-id": "0f9de17a6465404e8b1b2356dc13c2f8", "task-arn": fargateARN, "source": "consul-ecs"},
 		SyncChecks: []workload.SyncCheck{{
 			ID: id + "-app-consul-ecs", Container: "app", Name: "consul ecs synced",
-			Notes: `Mirrors the ECS health check of the essential container "app".`,
+			Notes: `Mirrors the ECS health check of the essential container "app".`, ServiceID: id,
 		}},
 		Proxy: workload.Proxy{Name: "product-api-sidecar-proxy", ID: id + "-sidecar-proxy", Port: 20000, ListenerCheck: "127.0.0.1:20000", HasConfig: true},
 	}
@@ -90,7 +90,7 @@ func TestNewKeepsTheNamesOf06(t *testing.T) {
 func TestDefaultNamesAreLowerCase(t *testing.T) {
 	t.Parallel()
 	for _, fields := range []string{``, `,"service":{"port":1,"name":""}`, `,"gateway":{"kind":"mesh-gateway"}`, `,"gateway":{"kind":"mesh-gateway","name":null}`} {
-		w, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: "Product-API"})
+		w, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: "Product-API"}, "")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -106,18 +106,18 @@ func TestFamiliesThatAreNoServiceName(t *testing.T) {
 		for setting, fields := range map[string]string{
 			"service.name": ``, "gateway.name": `,"gateway":{"kind":"mesh-gateway"}`,
 		} {
-			_, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: family})
+			_, err := workload.New(in(t, fields), workload.Task{TaskARN: fargateARN, Family: family}, "")
 			if err == nil || !strings.HasPrefix(err.Error(), "describe workload: task family ") || !strings.HasSuffix(err.Error(), ": set "+setting) {
 				t.Errorf("%q: got %v", family, err)
 			}
 		}
 		named := `,"service":{"port":1,"name":"api"}`
-		if w, err := workload.New(in(t, named), workload.Task{TaskARN: fargateARN, Family: family}); err != nil || w.Name != "api" {
+		if w, err := workload.New(in(t, named), workload.Task{TaskARN: fargateARN, Family: family}, ""); err != nil || w.Name != "api" {
 			t.Errorf("%q with service.name: got %q, %v", family, w.Name, err)
 		}
 	}
 	for _, family := range []string{"a", "7", "a_b-c", strings.Repeat("a", 255)} {
-		if _, err := workload.New(in(t, ``), workload.Task{TaskARN: fargateARN, Family: family}); err != nil {
+		if _, err := workload.New(in(t, ``), workload.Task{TaskARN: fargateARN, Family: family}, ""); err != nil {
 			t.Errorf("%q: %v", family, err)
 		}
 	}
@@ -125,7 +125,7 @@ func TestFamiliesThatAreNoServiceName(t *testing.T) {
 
 func TestNewNeedsTheCluster(t *testing.T) {
 	t.Parallel()
-	_, err := workload.New(in(t, ``), workload.Task{TaskARN: "arn:aws:ecs:us-west-2:1:task/id", Family: "api"})
+	_, err := workload.New(in(t, ``), workload.Task{TaskARN: "arn:aws:ecs:us-west-2:1:task/id", Family: "api"}, "")
 	if want := "describe workload: the task metadata names no cluster"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -155,7 +155,7 @@ func TestGatewayListenerCheck(t *testing.T) {
 			if tt.lan != "" {
 				fields = `,"gateway":{"kind":"mesh-gateway","lanAddress":` + tt.lan + `}`
 			}
-			w, err := workload.New(in(t, fields), tt.task)
+			w, err := workload.New(in(t, fields), tt.task, "")
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -172,7 +172,7 @@ func TestGatewayListenerCheck(t *testing.T) {
 func TestUserMetaCannotReplaceOursAndIsNotChanged(t *testing.T) {
 	t.Parallel()
 	cfg := in(t, `,"service":{"port":1,"meta":{"source":"mine","a":"b"}}`)
-	w, err := workload.New(cfg, metadata(t, "running"))
+	w, err := workload.New(cfg, metadata(t, "running"), "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 
 // variant is hello-mesh without a controller and with other steps, in a directory
 // of its own. change gets each file's text by its name.
-func variant(t *testing.T, steps string, change func(name, text string) string) string {
+func variant(t testing.TB, steps string, change func(name, text string) string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, name := range []string{"scenario.yaml", "web.json", "api.json"} {

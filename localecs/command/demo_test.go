@@ -43,7 +43,7 @@ type result struct {
 	stdout, stderr string
 }
 
-func call(t *testing.T, args ...string) result {
+func call(t testing.TB, args ...string) result {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	code := cli.Main(App(), args, func(string) string { return "" }, strings.NewReader(""), &stdout, &stderr)
@@ -51,7 +51,7 @@ func call(t *testing.T, args ...string) result {
 }
 
 // programs returns -var flags for what hello-mesh runs.
-func programs(t *testing.T) []string {
+func programs(t testing.TB) []string {
 	t.Helper()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")

@@ -8,6 +8,8 @@ package registrartest
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,19 +25,23 @@ import (
 // Subject is a registrar under test and the way to look behind it.
 type Subject struct {
 	Registrar registrar.Registrar
+	// Servers makes the workloads those of tasks without an agent.
+	Servers *config.ConsulServers
 	// Token may register any workload.
 	Token string
 	// Check returns what Consul holds of a check; ok is false when nothing.
 	Check func(t *testing.T, id string) (status, output string, ok bool)
 	// Forget removes a service and its checks, as an agent that lost its
-	// state would.
+	// state, or an operator, would.
 	Forget func(t *testing.T, serviceID string)
 }
 
-// Service is a workload with a sidecar and one synced check.
-func Service(t testing.TB, name, taskID string) workload.Workload {
+// Service is a workload with a sidecar whose first synced check is that of the container
+// app.
+func (s Subject) Service(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
 	return build(t, &config.Config{
+		ConsulServers:        s.Servers,
 		Service:              &config.Service{Name: name, Port: 9090, Tags: []string{"a"}},
 		Proxy:                &config.Proxy{PublicListenerPort: 20000, Config: map[string]any{"envoy_prometheus_bind_addr": "0.0.0.0:9102"}},
 		HealthSyncContainers: []string{"app"},
@@ -43,14 +49,17 @@ func Service(t testing.TB, name, taskID string) workload.Workload {
 }
 
 // Gateway is a mesh gateway.
-func Gateway(t testing.TB, name, taskID string) workload.Workload {
+func (s Subject) Gateway(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
-	return build(t, &config.Config{Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}}, taskID)
+	return build(t, &config.Config{ConsulServers: s.Servers, Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}}, taskID)
 }
 
 func build(t testing.TB, cfg *config.Config, taskID string) workload.Workload {
 	t.Helper()
-	w, err := workload.New(cfg, workload.Task{TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/" + taskID, Family: "family"})
+	w, err := workload.New(cfg, workload.Task{
+		TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/default/" + taskID, Family: "family",
+		Containers: []workload.Container{{Networks: []workload.Network{{IPv4Addresses: []string{"10.0.0.9"}}}}},
+	}, "us-west-2")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,30 +70,33 @@ func build(t testing.TB, cfg *config.Config, taskID string) workload.Workload {
 // with prefix, so that subjects can share a server.
 func Run(t *testing.T, s Subject, prefix string) {
 	for name, test := range map[string]func(*testing.T, Subject, workload.Workload){
-		"proxy can be read back":             proxyReadBack,
-		"new check is critical":              newCheckIsCritical,
-		"registering again keeps status":     registerKeepsStatus,
-		"status and output are set":          statusIsSet,
-		"unknown check is gone":              unknownCheckIsGone,
-		"ensure creates a lost service":      ensureAfterLoss,
-		"ensure sets the status of old ones": ensureSetsStatus,
-		"unregistered proxy is gone":         unknownProxyIsGone,
-		"deregistering removes all, twice":   deregisterRemoves,
-		"maintenance is critical and ends":   maintenance,
+		"proxy can be read back":           proxyReadBack,
+		"new check is critical":            newCheckIsCritical,
+		"registering again keeps status":   registerKeepsStatus,
+		"status and output are set":        statusIsSet,
+		"refreshing keeps status":          refreshKeepsStatus,
+		"first write sets an old one":      firstWriteSets,
+		"first write finds a lost service": firstWriteRestores,
+		"refresh finds a lost service":     refreshRestores,
+		"change finds a lost service":      changeRestores,
+		"results are in order":             resultsAreInOrder,
+		"unregistered proxy is gone":       unknownProxyIsGone,
+		"deregistering removes all, twice": deregisterRemoves,
+		"maintenance is critical and ends": maintenance,
 	} {
 		t.Run(name, func(t *testing.T) {
 			id := prefix + "-" + strings.ReplaceAll(name, " ", "-")
-			test(t, s, Service(t, "web", id))
+			test(t, s, s.Service(t, "web", id))
 		})
 	}
 	t.Run("gateway deregistered", func(t *testing.T) {
-		w := Gateway(t, "gateway", prefix+"-gateway-deregistered")
+		w := s.Gateway(t, "gateway", prefix+"-gateway-deregistered")
 		deregisterRemoves(t, s, w)
 	})
 	t.Run("gateway in maintenance", func(t *testing.T) {
-		maintenance(t, s, Gateway(t, "gateway", prefix+"-gateway-in-maintenance"))
+		maintenance(t, s, s.Gateway(t, "gateway", prefix+"-gateway-in-maintenance"))
 	})
-	t.Run("gateway", func(t *testing.T) { gateway(t, s, Gateway(t, "gateway", prefix+"-gateway")) })
+	t.Run("gateway", func(t *testing.T) { gateway(t, s, s.Gateway(t, "gateway", prefix+"-gateway")) })
 }
 
 func register(t *testing.T, s Subject, w workload.Workload) {
@@ -92,6 +104,16 @@ func register(t *testing.T, s Subject, w workload.Workload) {
 	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// set writes one check, and returns whether it was restored.
+func set(t *testing.T, s Subject, w workload.Workload, u registrar.Update) bool {
+	t.Helper()
+	results := s.Registrar.Set(context.Background(), s.Token, w, []registrar.Update{u})
+	if len(results) != 1 || results[0].Err != nil {
+		t.Fatalf("results = %+v", results)
+	}
+	return results[0].Restored
 }
 
 func wantCheck(t *testing.T, s Subject, id, status, output string) {
@@ -125,14 +147,16 @@ func proxyReadBack(t *testing.T, s Subject, w workload.Workload) {
 
 func newCheckIsCritical(t *testing.T, s Subject, w workload.Workload) {
 	register(t, s, w)
-	wantCheck(t, s, w.SyncChecks[0].ID, "critical", "")
+	for _, c := range w.SyncChecks {
+		if status, _, ok := s.Check(t, c.ID); !ok || status != "critical" {
+			t.Errorf("check %s is %s (exists %v)", c.ID, status, ok)
+		}
+	}
 }
 
 func registerKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
 	register(t, s, w)
-	if err := s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], "passing", "fine"); err != nil {
-		t.Fatal(err)
-	}
+	set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "fine"})
 	register(t, s, w)
 	wantCheck(t, s, w.SyncChecks[0].ID, "passing", "fine")
 }
@@ -156,34 +180,74 @@ func deregisterRemoves(t *testing.T, s Subject, w workload.Workload) {
 func statusIsSet(t *testing.T, s Subject, w workload.Workload) {
 	register(t, s, w)
 	for _, status := range []string{"passing", "critical", "passing"} {
-		if err := s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], status, "is "+status); err != nil {
-			t.Fatal(err)
+		if set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, Output: "is " + status}) {
+			t.Error("a check that was there counts as restored")
 		}
 		wantCheck(t, s, w.SyncChecks[0].ID, status, "is "+status)
 	}
 }
 
-func unknownCheckIsGone(t *testing.T, s Subject, w workload.Workload) {
-	wantGone(t, s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], "passing", ""))
-}
-
-func ensureAfterLoss(t *testing.T, s Subject, w workload.Workload) {
+func refreshKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
 	register(t, s, w)
-	s.Forget(t, w.ID)
-	wantGone(t, s.Registrar.SetStatus(context.Background(), s.Token, w, w.SyncChecks[0], "passing", ""))
-	if err := s.Registrar.EnsureCheck(context.Background(), s.Token, w, w.SyncChecks[0], "passing", "back"); err != nil {
-		t.Fatal(err)
+	u := registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "fine"}
+	set(t, s, w, u)
+	u.Refresh = true
+	for range 2 {
+		if set(t, s, w, u) {
+			t.Error("a check that was there counts as restored")
+		}
+		wantCheck(t, s, u.Check.ID, "passing", "fine")
 	}
-	wantCheck(t, s, w.SyncChecks[0].ID, "passing", "back")
 }
 
-func ensureSetsStatus(t *testing.T, s Subject, w workload.Workload) {
+func firstWriteSets(t *testing.T, s Subject, w workload.Workload) {
 	register(t, s, w)
 	for _, status := range []string{"passing", "critical"} {
-		if err := s.Registrar.EnsureCheck(context.Background(), s.Token, w, w.SyncChecks[0], status, status); err != nil {
-			t.Fatal(err)
+		if set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, Output: status, First: true}) {
+			t.Error("a check that was there counts as restored")
 		}
 		wantCheck(t, s, w.SyncChecks[0].ID, status, status)
+	}
+}
+
+func firstWriteRestores(t *testing.T, s Subject, w workload.Workload) {
+	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back", First: true})
+}
+
+func refreshRestores(t *testing.T, s Subject, w workload.Workload) {
+	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back", Refresh: true})
+}
+
+func changeRestores(t *testing.T, s Subject, w workload.Workload) {
+	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back"})
+}
+
+// restores loses the workload again and again, the first time before it was registered.
+func restores(t *testing.T, s Subject, w workload.Workload, u registrar.Update) {
+	for range 2 {
+		if !set(t, s, w, u) {
+			t.Error("not reported as restored")
+		}
+		wantCheck(t, s, u.Check.ID, "passing", "back")
+		if _, err := s.Registrar.Proxy(context.Background(), s.Token, w); err != nil {
+			t.Errorf("the proxy is not back: %v", err)
+		}
+		s.Forget(t, w.Proxy.ID)
+		s.Forget(t, w.ID)
+	}
+}
+
+func resultsAreInOrder(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	var updates []registrar.Update
+	for i, c := range w.SyncChecks {
+		updates = append(updates, registrar.Update{Check: c, Status: "passing", Output: fmt.Sprint(i)})
+	}
+	if results := s.Registrar.Set(context.Background(), s.Token, w, updates); !slices.Equal(results, make([]registrar.Result, len(updates))) {
+		t.Errorf("results = %+v", results)
+	}
+	for i, c := range w.SyncChecks {
+		wantCheck(t, s, c.ID, "passing", fmt.Sprint(i))
 	}
 }
 

@@ -1,0 +1,101 @@
+package consulutil
+
+import (
+	"cmp"
+	"crypto/tls"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// ServerTLS is how one protocol's connections to Consul servers are secured.
+type ServerTLS struct {
+	Enabled bool
+	// CAPEM is the text, and CAFile the path, of the CA certificates. At most one of
+	// them is set; without both, the system's certificates count.
+	CAPEM, CAFile string
+	// ServerName is the name in the servers' certificates; the address that is dialled
+	// when empty.
+	ServerName string
+}
+
+// httpTLS is the protection of HTTP. The environment fills what is empty.
+func httpTLS(c config.ConsulServers, pem string) ServerTLS {
+	return newServerTLS(c, c.HTTP.HTTPS, pem, c.HTTP.CACertFile, c.HTTP.TLSServerName)
+}
+
+// grpcTLS is the protection of gRPC.
+func grpcTLS(c config.ConsulServers, pem string) ServerTLS {
+	on := c.Defaults.TLS
+	if c.GRPC.TLS != nil {
+		on = *c.GRPC.TLS
+	}
+	return newServerTLS(c, on, pem, c.GRPC.CACertFile, c.GRPC.TLSServerName)
+}
+
+// newServerTLS puts a protocol's own values over the defaults of c.
+func newServerTLS(c config.ConsulServers, on bool, pem, file, name string) ServerTLS {
+	if !on {
+		return ServerTLS{}
+	}
+	t := ServerTLS{Enabled: true, CAPEM: strings.TrimSpace(pem), ServerName: cmp.Or(name, c.Defaults.TLSServerName)}
+	if t.CAPEM == "" {
+		t.CAFile = cmp.Or(file, c.Defaults.CACertFile)
+	}
+	if _, command := execCommand(c.Hosts); t.ServerName == "" && !command {
+		t.ServerName = c.Hosts
+	}
+	return t
+}
+
+// Config is the configuration of a connection's TLS, nil when it has none. It reads
+// the CA file; an error of that is NoFile for Classify, since another container may
+// write it later.
+func (t ServerTLS) Config() (*tls.Config, error) {
+	if !t.Enabled {
+		return nil, nil
+	}
+	var c api.TLSConfig
+	if err := t.configure(&c); err != nil {
+		return nil, t.explain(err)
+	}
+	secured, err := api.SetupTLSConfig(&c)
+	if err != nil {
+		return nil, t.explain(err)
+	}
+	return secured, nil
+}
+
+// explain is an error of the CA certificates with its class and remedy.
+func (t ServerTLS) explain(err error) error {
+	if t.CAPEM != "" {
+		return usage("CA certificates of the Consul servers: %w: correct CONSUL_HTTPS_CACERT_PEM or CONSUL_GRPC_CACERT_PEM", err)
+	}
+	return awaitFile("CA certificates of the Consul servers: %w: correct caCertFile of consulServers, or CONSUL_CACERT and the like", err)
+}
+
+// configure puts t over c. The CA file is replaced by its content, so that its
+// absence is an fs.ErrNotExist that names the path.
+func (t ServerTLS) configure(c *api.TLSConfig) error {
+	c.Address = cmp.Or(t.ServerName, c.Address)
+	if t.CAPEM != "" {
+		c.CAPem, c.CAFile, c.CAPath = []byte(t.CAPEM), "", ""
+		return nil
+	}
+	c.CAFile = cmp.Or(t.CAFile, c.CAFile)
+	if c.CAFile == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(c.CAFile)
+	if err != nil {
+		return fmt.Errorf("read CA file: %w", err)
+	}
+	if !strings.Contains(string(pem), "-----BEGIN CERTIFICATE-----") {
+		return fmt.Errorf("read CA file: %s holds no PEM certificate", c.CAFile)
+	}
+	c.CAPem, c.CAFile = pem, ""
+	return nil
+}

@@ -1,0 +1,144 @@
+package meshinit
+
+import (
+	"context"
+	"net"
+	"path/filepath"
+	"strconv"
+
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+const (
+	loopback = "127.0.0.1"
+	// dataplaneDNSPort is where consul-dataplane answers DNS on loopback.
+	dataplaneDNSPort = 8600
+)
+
+// ProxyFiles makes the files that the container of the proxy starts from.
+type ProxyFiles interface {
+	// Check refuses what Files would refuse, as far as the settings alone show it. It
+	// does no I/O.
+	Check() error
+	// Files returns the files for a proxy that presents token; empty without ACLs.
+	Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error)
+}
+
+// File is a file of the bootstrap directory.
+type File struct {
+	Name string
+	Data []byte
+	// Secret says that only the proxy's group may read it.
+	Secret bool
+}
+
+// AgentProxy is for an Envoy that gets its configuration from the agent in the task.
+type AgentProxy struct {
+	// GRPC is how Envoy will reach the agent.
+	GRPC GRPC
+	// ReadyBind is IP:port of Envoy's readiness listener; none when empty.
+	ReadyBind string
+	// Env is what statsd addresses in the proxy configuration may refer to.
+	Env map[string]string
+}
+
+// Check refuses a gRPC address that no bootstrap can hold.
+func (a AgentProxy) Check() error { return a.GRPC.check() }
+
+// Files returns Envoy's bootstrap, which holds the token.
+func (a AgentProxy) Files(ctx context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
+	grpc, err := a.GRPC.resolve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := bootstrap.Generate(bootstrap.Params{
+		Proxy: p, ProxyID: w.Proxy.ID, Token: token, GRPC: grpc, ReadyBind: a.ReadyBind, Env: a.Env,
+	})
+	return []File{{Name: workload.FileBootstrap, Data: data, Secret: token != ""}}, err
+}
+
+// ServersProxy is for a proxy that gets its configuration from the Consul servers.
+type ServersProxy struct {
+	Config *config.Config
+	// HTTPSCAPEM are the CA certificates of the servers' HTTPS in PEM; empty to use the
+	// file that the configuration names.
+	HTTPSCAPEM string
+	// GRPC is how the connections to the servers' gRPC are secured.
+	GRPC consulutil.ServerTLS
+	// Env is as in AgentProxy.
+	Env map[string]string
+}
+
+// Check accepts everything: the configuration has been validated.
+func (ServersProxy) Check() error { return nil }
+
+// Files returns what consul-dataplane starts from, or with proxy.mode direct, Envoy and
+// the relay to the servers.
+func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
+	mode, readyPort := proxyMode(s.Config)
+	if mode == config.ProxyDirect {
+		return s.direct(w, p, token, readyPort)
+	}
+	return s.dataplane(w, token, readyPort)
+}
+
+// proxyMode returns proxy.mode and healthCheckPort of the service or the gateway.
+func proxyMode(cfg *config.Config) (mode string, readyPort int) {
+	switch g := cfg.Gateway; {
+	case g == nil:
+		return cfg.Proxy.Mode, cfg.Proxy.HealthCheckPort
+	case g.Proxy == nil:
+		return "", g.HealthCheckPort
+	default:
+		return g.Proxy.Mode, g.HealthCheckPort
+	}
+}
+
+// direct is for Envoy below envoy-entrypoint, whose relay presents the token: the
+// bootstrap has none.
+func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token string, readyPort int) ([]File, error) {
+	relay := bootstrap.Relay{Servers: *s.Config.ConsulServers, HTTPSCAPEM: s.HTTPSCAPEM, GRPCCAPEM: s.GRPC.CAPEM}
+	if s.Config.ConsulLogin.Enabled {
+		relay.TokenFile = filepath.Join(s.Config.BootstrapDir, workload.FileServiceToken)
+	} else {
+		relay.Token = token
+	}
+	settings, err := relay.JSON()
+	if err != nil {
+		return nil, err
+	}
+	text, err := bootstrap.Generate(bootstrap.Params{
+		Proxy: p, ProxyID: w.Proxy.ID, NodeName: w.Node, Env: s.Env,
+		GRPC:      bootstrap.GRPC{Address: net.JoinHostPort(loopback, strconv.Itoa(workload.AgentGRPCPort))},
+		ReadyBind: net.JoinHostPort(loopback, strconv.Itoa(readyPort)),
+	})
+	return []File{
+		{Name: workload.FileRelay, Data: settings, Secret: relay.Token != ""},
+		{Name: workload.FileBootstrap, Data: text},
+	}, err
+}
+
+func (s ServersProxy) dataplane(w workload.Workload, token string, readyPort int) ([]File, error) {
+	servers := s.Config.ConsulServers
+	d := bootstrap.Dataplane{
+		Hosts: servers.Hosts, GRPCPort: servers.GRPC.Port, SkipServerWatch: servers.SkipServerWatch,
+		NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace, Partition: w.Partition,
+		Token: token, ReadyPort: readyPort, LogLevel: s.Config.LogLevel,
+	}
+	var files []File
+	if s.GRPC.Enabled {
+		d.TLS = &bootstrap.DataplaneTLS{CAFile: s.GRPC.CAFile, ServerName: s.GRPC.ServerName}
+		if s.GRPC.CAPEM != "" {
+			d.TLS.CAFile = filepath.Join(s.Config.BootstrapDir, workload.FileGRPCCACert)
+			files = append(files, File{Name: workload.FileGRPCCACert, Data: []byte(s.GRPC.CAPEM)})
+		}
+	}
+	if s.Config.TransparentProxy.Enabled && s.Config.TransparentProxy.ConsulDNS.Enabled {
+		d.DNSPort = dataplaneDNSPort
+	}
+	text, err := d.JSON()
+	return append(files, File{Name: workload.FileDataplane, Data: text, Secret: token != ""}), err
+}

@@ -1,0 +1,156 @@
+package redirect
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// The users and ports that task definitions and Consul agree on.
+const (
+	// ProxyUID is the user of the proxy's container. Its connections leave the task.
+	ProxyUID = 5995
+	// HealthSyncUID is the user of health-sync, which must reach Consul and ECS while
+	// the proxy does not run.
+	HealthSyncUID = 5996
+	// OutboundPort is where Consul has the proxy listen for redirected connections.
+	OutboundPort = 15001
+	// DNSPort is where the proxy answers DNS queries.
+	DNSPort = 8600
+)
+
+// taskEndpoint serves the task's metadata and AWS credentials. Applications need
+// both before the proxy serves and after it has stopped.
+var taskEndpoint = netip.MustParsePrefix("169.254.170.2/32")
+
+// Proxy is what Consul made of the task's proxy, as far as rules depend on it.
+type Proxy struct {
+	// Config is the merged opaque configuration.
+	Config map[string]any
+	// PublicPort is the registered port of the proxy.
+	PublicPort int
+	// OutboundPort is the merged TransparentProxy.OutboundListenerPort; 0 is OutboundPort.
+	OutboundPort int
+	// ReadyPort is where the proxy's readiness is asked for; 0 is none.
+	ReadyPort int
+	// ExposePorts are the listener ports of the merged Expose.Paths.
+	ExposePorts []int
+}
+
+// Settings are all that the rules depend on.
+type Settings struct {
+	// ProxyUID is the user whose connections are not redirected, because they are the
+	// proxy's.
+	ProxyUID uint32
+	// InboundPort and OutboundPort are those of the proxy's listeners.
+	InboundPort, OutboundPort int
+	// ExcludeInboundPorts reach the program that listens there.
+	ExcludeInboundPorts []int
+	// ExcludeOutboundPorts, ExcludeOutbound and ExcludeUIDs leave the task without the
+	// proxy: connections to these ports, to these addresses, of these users.
+	ExcludeOutboundPorts []int
+	ExcludeOutbound      []netip.Prefix
+	ExcludeUIDs          []UIDs
+	// DNSPort is where queries to 127.0.0.1:53 go; 0 leaves them alone.
+	DNSPort int
+	// IPv6 adds the same rules for IPv6.
+	IPv6 bool
+}
+
+// UIDs is a range of user IDs, both ends included.
+type UIDs struct{ First, Last uint32 }
+
+// String is the range as the configuration has it.
+func (u UIDs) String() string {
+	if u.First == u.Last {
+		return strconv.FormatUint(uint64(u.First), 10)
+	}
+	return fmt.Sprintf("%d-%d", u.First, u.Last)
+}
+
+// NewSettings computes the settings of a service's task. IPv6 is left to the caller:
+// see HasIPv6. The error is permanent and names the setting to change.
+func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
+	ports, err := bootstrap.ReadPorts(p.Config)
+	if err != nil {
+		return Settings{}, &retry.PermanentError{Err: fmt.Errorf("redirect traffic to the proxy: %w", err)}
+	}
+	s := Settings{
+		ProxyUID:             ProxyUID,
+		InboundPort:          p.PublicPort,
+		OutboundPort:         OutboundPort,
+		ExcludeInboundPorts:  portSet(c.ExcludeInboundPorts, []int{p.ReadyPort, ports.Prometheus, ports.Stats}, p.ExposePorts),
+		ExcludeOutboundPorts: portSet(c.ExcludeOutboundPorts),
+		ExcludeOutbound:      []netip.Prefix{taskEndpoint},
+		ExcludeUIDs:          []UIDs{{First: HealthSyncUID, Last: HealthSyncUID}},
+	}
+	if ports.Public != 0 {
+		s.InboundPort = ports.Public
+	}
+	if p.OutboundPort != 0 {
+		s.OutboundPort = p.OutboundPort
+	}
+	if c.ConsulDNS.Enabled {
+		s.DNSPort = DNSPort
+	}
+	for _, raw := range c.ExcludeOutboundCIDRs {
+		prefix, err := parsePrefix(raw)
+		if err != nil {
+			return Settings{}, invalid("excludeOutboundCIDRs", err)
+		}
+		s.ExcludeOutbound = append(s.ExcludeOutbound, prefix)
+	}
+	for _, raw := range c.ExcludeUIDs {
+		uids, err := parseUIDs(raw)
+		if err != nil {
+			return Settings{}, invalid("excludeUIDs", err)
+		}
+		s.ExcludeUIDs = append(s.ExcludeUIDs, uids)
+	}
+	return s, nil
+}
+
+func invalid(setting string, err error) error {
+	return &retry.PermanentError{Err: exit.Usagef("transparentProxy.%s: %w", setting, err)}
+}
+
+// portSet is the ports of all lists in order, each once. A port of 0 is not configured.
+func portSet(lists ...[]int) []int {
+	ports := slices.Concat(lists...)
+	slices.Sort(ports)
+	return slices.DeleteFunc(slices.Compact(ports), func(port int) bool { return port == 0 })
+}
+
+// parsePrefix reads a CIDR block or one address. Bits behind the prefix are cleared.
+func parsePrefix(raw string) (netip.Prefix, error) {
+	if addr, err := netip.ParseAddr(raw); err == nil && addr.Zone() == "" {
+		return netip.PrefixFrom(addr, addr.BitLen()), nil
+	}
+	prefix, err := netip.ParsePrefix(raw)
+	if err != nil {
+		return netip.Prefix{}, fmt.Errorf("%q is not a CIDR block such as 10.0.0.0/8, or an address", raw)
+	}
+	return prefix.Masked(), nil
+}
+
+// parseUIDs reads a user ID or a range such as 1000-1999. Names are refused: mesh-init
+// does not know the users of other containers' images.
+func parseUIDs(raw string) (UIDs, error) {
+	low, high, isRange := strings.Cut(raw, "-")
+	if !isRange {
+		high = low
+	}
+	first, lowErr := strconv.ParseUint(low, 10, 32)
+	last, highErr := strconv.ParseUint(high, 10, 32)
+	if lowErr != nil || highErr != nil || first > last {
+		return UIDs{}, fmt.Errorf("%q is not a user ID such as 1000, or a range such as 1000-1999", raw)
+	}
+	return UIDs{First: uint32(first), Last: uint32(last)}, nil
+}

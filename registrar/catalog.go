@@ -1,0 +1,225 @@
+package registrar
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// catalogRefresh is how often a task looks whether its checks are as it wrote them.
+const catalogRefresh = 30 * time.Second
+
+// catalog registers in the catalog of the Consul servers, on one node for all tasks of
+// a cluster.
+type catalog struct {
+	client  *api.Client
+	refresh time.Duration
+}
+
+// newCatalog draws the refresh, so that tasks that start together do not ask together
+// for ever.
+func newCatalog(client *api.Client) Registrar {
+	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5)}
+}
+
+func (c *catalog) Register(ctx context.Context, token string, w workload.Workload) error {
+	return c.register(ctx, token, w, nil)
+}
+
+// register reads first, because a registration sets its checks. Updates win over what
+// is read.
+func (c *catalog) register(ctx context.Context, token string, w workload.Workload, updates []Update) error {
+	ids := make([]string, len(w.SyncChecks))
+	for i, check := range w.SyncChecks {
+		ids[i] = check.ID
+	}
+	known, err := c.read(ctx, token, w, false, ids)
+	if err != nil {
+		return err
+	}
+	for _, u := range updates {
+		known[u.Check.ID] = health{u.Status, u.Output}
+	}
+	if !w.IsGateway() {
+		if err := c.put(ctx, token, serviceEntry(w, known)); err != nil {
+			return catalogRefusal(fmt.Sprintf("register service %q", w.ID), w, err)
+		}
+	}
+	if err := c.put(ctx, token, proxyEntry(w, known)); err != nil {
+		return catalogRefusal(fmt.Sprintf("register proxy %q", w.Proxy.ID), w, err)
+	}
+	return nil
+}
+
+// Deregister removes the proxy first: a service without its proxy takes no traffic.
+func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workload) error {
+	ids := []string{w.Proxy.ID}
+	if !w.IsGateway() {
+		ids = append(ids, w.ID)
+	}
+	var errs []error
+	for _, id := range ids {
+		if err := c.remove(ctx, token, w, api.CatalogDeregistration{ServiceID: id}); err != nil {
+			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Proxy asks for the instances of the proxy's service. Asked for those of the node,
+// Consul would merge the defaults into every service of the cluster.
+func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error) {
+	what := fmt.Sprintf("read proxy %q", w.Proxy.ID)
+	q := query(ctx, token, w)
+	q.MergeCentralConfig = true
+	q.Filter = fmt.Sprintf("Service.ID == %q and Node.Node == %q", w.Proxy.ID, w.Node)
+	found, meta, err := c.client.Health().Service(w.Proxy.Name, "", false, q)
+	switch {
+	case err != nil:
+		return bootstrap.Proxy{}, catalogRefusal(what, w, err)
+	case len(found) == 0 && meta.ResultsFilteredByACLs:
+		return bootstrap.Proxy{}, &retry.PermanentError{Err: fmt.Errorf("%s: Consul hides it from the token: %s", what, identityRemedy(w.Name))}
+	case len(found) == 0:
+		return bootstrap.Proxy{}, consulutil.WithClass(fmt.Errorf("%s: it is not in the catalog", what), retry.Gone)
+	}
+	s := found[0].Service
+	s.Datacenter = found[0].Node.Datacenter
+	return effectiveProxy(s, w), nil
+}
+
+func (c *catalog) Refresh() time.Duration { return c.refresh }
+
+// Set writes all checks in one request. What is only to be refreshed is read first and
+// written when it differs: a write costs the servers far more than a read, and nothing
+// expires here.
+func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
+	var refreshed []string
+	for _, u := range updates {
+		if u.Refresh {
+			refreshed = append(refreshed, u.Check.ID)
+		}
+	}
+	known, readErr := c.read(ctx, token, w, true, refreshed)
+	results := make([]Result, len(updates))
+	var pending []int
+	lost := false
+	for i, u := range updates {
+		have, ok := known[u.Check.ID]
+		switch {
+		case u.Refresh && readErr != nil:
+			results[i].Err = readErr
+		case u.Refresh && have == health{u.Status, u.Output}:
+		default:
+			pending = append(pending, i)
+			lost = lost || u.Refresh && !ok
+		}
+	}
+	if len(pending) == 0 {
+		return results
+	}
+	writes := make([]Update, len(pending))
+	for i, p := range pending {
+		writes[i] = updates[p]
+	}
+	restored, err := c.write(ctx, token, w, writes)
+	for _, p := range pending {
+		results[p] = Result{Err: err, Restored: err == nil && (restored || lost)}
+	}
+	return results
+}
+
+// write sets checks, and registers the workload again, with them, when its service or
+// proxy is not in the catalog. Consul then refuses the checks of both.
+func (c *catalog) write(ctx context.Context, token string, w workload.Workload, updates []Update) (restored bool, err error) {
+	e := entry(w)
+	for _, u := range updates {
+		e.Checks = append(e.Checks, checkEntry(w, u.Check, health{u.Status, u.Output}))
+	}
+	err = c.put(ctx, token, e)
+	switch {
+	case err == nil:
+		return false, nil
+	case consulutil.Classify(err) == retry.Gone:
+		return true, c.register(ctx, token, w, updates)
+	}
+	return false, catalogRefusal(fmt.Sprintf("set %d checks of %q", len(updates), w.ID), w, err)
+}
+
+// SetMaintenance reads before it ends a maintenance, because there is rarely one.
+func (c *catalog) SetMaintenance(ctx context.Context, token string, w workload.Workload, reason string) error {
+	if reason != "" {
+		e := entry(w)
+		e.Checks = api.HealthChecks{maintenanceEntry(w, reason)}
+		if err := c.put(ctx, token, e); err != nil {
+			return catalogRefusal(fmt.Sprintf("start maintenance of proxy %q", w.Proxy.ID), w, err)
+		}
+		return nil
+	}
+	what := fmt.Sprintf("end maintenance of proxy %q", w.Proxy.ID)
+	id := maintenanceID(w)
+	known, err := c.read(ctx, token, w, false, []string{id, workload.CatalogCheckID(w.Proxy.ID, workload.ContainerDataplane)})
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	if len(known) == 0 {
+		return consulutil.WithClass(fmt.Errorf("%s: it is not in the catalog", what), retry.Gone)
+	}
+	if _, ok := known[id]; !ok {
+		return nil
+	}
+	if err := c.remove(ctx, token, w, api.CatalogDeregistration{CheckID: id}); err != nil {
+		return catalogRefusal(what, w, err)
+	}
+	return nil
+}
+
+// read returns what checks of the task report, without those that the catalog does not
+// have. stale allows the answer of a server that is behind.
+func (c *catalog) read(ctx context.Context, token string, w workload.Workload, stale bool, ids []string) (map[string]health, error) {
+	q := query(ctx, token, w)
+	q.AllowStale = stale
+	found, err := consulutil.ReadChecks(c.client, w.Node, ids, q)
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[string]health, len(found))
+	for _, check := range found {
+		known[check.CheckID] = health{check.Status, check.Output}
+	}
+	return known, nil
+}
+
+func (c *catalog) put(ctx context.Context, token string, e *api.CatalogRegistration) error {
+	_, err := c.client.Catalog().Register(e, (&api.WriteOptions{Token: token}).WithContext(ctx))
+	return err
+}
+
+// remove takes a service or a check off the node. One that is not there is no error.
+func (c *catalog) remove(ctx context.Context, token string, w workload.Workload, d api.CatalogDeregistration) error {
+	d.Node, d.Namespace, d.Partition = w.Node, w.Namespace, w.Partition
+	_, err := c.client.Catalog().Deregister(&d, (&api.WriteOptions{Token: token}).WithContext(ctx))
+	if err != nil && consulutil.Classify(err) == retry.Gone {
+		return nil
+	}
+	return err
+}
+
+// catalogRefusal is refusal for requests to the servers. A task registers on a node
+// that only the controller may create; it may start later than the task.
+func catalogRefusal(what string, w workload.Workload, err error) error {
+	reason := consulutil.Reason(err)
+	if consulutil.Status(err) == http.StatusForbidden && strings.Contains(reason, "node:write") && !anonymous(reason) {
+		return consulutil.WithClass(fmt.Errorf("%s: %w: node %q is not in the catalog; the controller (consul-ecs controller) creates it and may not be that far yet", what, err, w.Node), retry.NotYet)
+	}
+	return refusal(what, w.Name, err)
+}

@@ -1,0 +1,71 @@
+package workload
+
+import (
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// setAgentChecks adds the TTL checks of a service. A gateway has none: the agent checks
+// its listener.
+func (w *Workload) setAgentChecks(cfg *config.Config) {
+	if w.IsGateway() {
+		return
+	}
+	for _, container := range cfg.HealthSyncContainers {
+		w.SyncChecks = append(w.SyncChecks, SyncCheck{
+			ID:        CheckID(w.ID, container),
+			Container: container,
+			Name:      SyncCheckName,
+			Notes:     containerNotes(container),
+			ServiceID: w.ID,
+		})
+	}
+}
+
+// setCatalog adds what is registered without an agent only: the node, the task's
+// address, and checks that nothing but health-sync makes passing.
+func (w *Workload) setCatalog(cfg *config.Config, t Task, region string) error {
+	var err error
+	if w.Address, err = t.NodeIP(); err != nil {
+		return err
+	}
+	w.Node = w.ClusterARN
+	if w.IsGateway() {
+		w.SyncChecks = []SyncCheck{aggregate(w.ID)}
+		return nil
+	}
+	w.Transparent = cfg.TransparentProxy.Enabled
+	if region != "" {
+		w.Locality = &Locality{Region: region, Zone: t.AvailabilityZone}
+	}
+	for _, container := range cfg.HealthSyncContainers {
+		if container == ContainerDataplane {
+			continue // the aggregate has its ID
+		}
+		w.SyncChecks = append(w.SyncChecks, SyncCheck{
+			ID:        CatalogCheckID(w.ID, container),
+			Container: container,
+			Name:      CatalogCheckName,
+			Notes:     containerNotes(container),
+			ServiceID: w.ID,
+		})
+	}
+	w.SyncChecks = append(w.SyncChecks, aggregate(w.ID), aggregate(w.Proxy.ID))
+	return nil
+}
+
+func aggregate(serviceID string) SyncCheck {
+	return SyncCheck{
+		ID:        CatalogCheckID(serviceID, ContainerDataplane),
+		Container: ContainerDataplane,
+		Name:      AggregateCheckName,
+		Notes:     "Passing while the proxy's container and all containers of healthSyncContainers are healthy in ECS.",
+		ServiceID: serviceID,
+		Aggregate: true,
+	}
+}
+
+func containerNotes(container string) string {
+	return fmt.Sprintf("Mirrors the ECS health check of the essential container %q.", container)
+}

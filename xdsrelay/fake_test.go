@@ -1,0 +1,261 @@
+package xdsrelay
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// deltaPath is the method that Envoy calls.
+const deltaPath = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
+
+// servers is a set of servers of which the failed one goes to the end.
+type servers struct {
+	mu        sync.Mutex
+	addresses []string
+	failed    []string
+	changed   chan struct{}
+}
+
+func newServers(addresses ...string) *servers {
+	return &servers{addresses: addresses, changed: make(chan struct{})}
+}
+
+func (s *servers) GRPCAddresses(context.Context) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.addresses) == 0 {
+		return nil, errors.New("no address of a Consul server is known")
+	}
+	return slices.Clone(s.addresses), nil
+}
+
+func (s *servers) GRPCFailed(address string, _ error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failed = append(s.failed, address)
+	if i := slices.Index(s.addresses, address); i >= 0 {
+		s.addresses = append(slices.Delete(s.addresses, i, i+1), address)
+	}
+}
+
+func (s *servers) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *servers) set(addresses ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.addresses = addresses
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+func (s *servers) failures() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.failed)
+}
+
+// token is what a token file has.
+type token struct {
+	mu     sync.Mutex
+	secret string
+	err    error
+}
+
+func (f *token) read() (string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.secret, f.err
+}
+
+func (f *token) set(secret string, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.secret, f.err = secret, err
+}
+
+// logText is what was logged.
+type logText struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logText) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logText) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.buf.String(), text)
+}
+
+// relay is a running Relay.
+type relay struct {
+	address string
+	log     *logText
+	stop    context.CancelFunc
+	ended   chan error
+}
+
+// startRelay runs a Relay until the end of the test.
+func startRelay(t *testing.T, c Config) *relay {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serve(t, c, l)
+}
+
+func serve(t *testing.T, c Config, l net.Listener) *relay {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	r := &relay{address: l.Addr().String(), log: &logText{}, stop: stop, ended: make(chan error, 1)}
+	c.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: io.MultiWriter(r.log, t.Output())})
+	if c.Token == nil {
+		c.Token = (&token{secret: "secret"}).read
+	}
+	go func() {
+		defer close(r.ended)
+		r.ended <- New(c).Serve(ctx, l)
+	}()
+	t.Cleanup(func() {
+		stop()
+		<-r.ended
+	})
+	return r
+}
+
+// startServer runs a server of plaintext HTTP/2.
+func startServer(t *testing.T, handler http.HandlerFunc) *httptest.Server {
+	t.Helper()
+	srv := httptest.NewUnstartedServer(handler)
+	srv.Config.Protocols = new(http.Protocols)
+	srv.Config.Protocols.SetUnencryptedHTTP2(true)
+	srv.Start()
+	t.Cleanup(srv.Close)
+	return srv
+}
+
+// call is a stream of a client, which ends with the test.
+type call struct {
+	t    *testing.T
+	send *io.PipeWriter
+	resp *http.Response
+}
+
+// open opens a stream and waits for the answer's header.
+func (r *relay) open(t *testing.T, path string) *call {
+	t.Helper()
+	body, send := io.Pipe()
+	resp, err := r.request(t, path, body)()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &call{t: t, send: send, resp: resp}
+}
+
+// try opens a stream that need not succeed.
+func (r *relay) try(t *testing.T) {
+	request := r.request(t, deltaPath, http.NoBody)
+	go request()
+}
+
+// request returns a function that opens a stream, over a connection of its own.
+func (r *relay) request(t *testing.T, path string, body io.Reader) func() (*http.Response, error) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.address+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/grpc")
+	req.Header.Set("Te", "trailers")
+	transport := &http.Transport{Protocols: new(http.Protocols)}
+	transport.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(transport.CloseIdleConnections)
+	return func() (*http.Response, error) { return transport.RoundTrip(req) }
+}
+
+// receive reads n bytes.
+func (c *call) receive(n int) string {
+	c.t.Helper()
+	buf := make([]byte, n)
+	if _, err := io.ReadFull(c.resp.Body, buf); err != nil {
+		c.t.Fatal(err)
+	}
+	return string(buf)
+}
+
+// status reads to the end of the answer.
+func (c *call) status() status {
+	c.t.Helper()
+	if got, ok := readStatus(c.resp.Header); ok {
+		return got
+	}
+	if _, err := io.Copy(io.Discard, c.resp.Body); err != nil {
+		c.t.Fatal(err)
+	}
+	got, ok := readStatus(c.resp.Trailer)
+	if !ok {
+		c.t.Fatal("no status")
+	}
+	return got
+}
+
+// refusing answers each stream with a status at once.
+func refusing(got status) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		w.Header().Set(statusHeader, got.code)
+		w.Header().Set(messageHeader, got.message)
+	}
+}
+
+// echoing begins with the name and the token, sends back what it gets, and ends with OK.
+func echoing(name string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+		control := http.NewResponseController(w)
+		io.WriteString(w, name+" "+req.Header.Get("X-Consul-Token")+"\n")
+		control.Flush()
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := req.Body.Read(buf)
+			w.Write(buf[:n])
+			control.Flush()
+			if err != nil {
+				break
+			}
+		}
+		w.Header().Set(http.TrailerPrefix+"Grpc-Status", "0")
+		w.Header().Set(http.TrailerPrefix+"Grpc-Message", "all%20sent")
+		w.Header().Set(http.TrailerPrefix+"X-Other", "value")
+	}
+}
+
+func address(srv *httptest.Server) string { return srv.Listener.Addr().String() }
+
+// logged waits for a line of the log.
+func (r *relay) logged(t *testing.T, text string) {
+	t.Helper()
+	testkit.Eventually(t, "logged "+text, func() bool { return r.log.count(text) > 0 })
+}

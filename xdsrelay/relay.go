@@ -1,0 +1,185 @@
+package xdsrelay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+const (
+	// tokenPoll is how often the token is compared with the stream's.
+	tokenPoll = 5 * time.Second
+	// tokenOverlap is how long a new token may be unknown to the server that is asked
+	// next: servers replicate tokens. The old one must be valid for as long as both
+	// take together.
+	tokenOverlap = 2 * time.Second
+	// shutdownLimit bounds the end of Serve. Streams end at once.
+	shutdownLimit = time.Second
+)
+
+var (
+	errServerRemoved = errors.New("the server is no longer one of the Consul servers")
+	errTokenChanged  = errors.New("the token was renewed")
+)
+
+// Servers are the Consul servers. Methods may be called concurrently.
+type Servers interface {
+	// GRPCAddresses returns host:port of each server's gRPC port, the one to use first;
+	// an error while none is known.
+	GRPCAddresses(ctx context.Context) ([]string, error)
+	// GRPCFailed reports that a server did not serve: another one is to come first.
+	GRPCFailed(address string, err error)
+	// Changed returns a channel that is closed at the next change of them.
+	Changed() <-chan struct{}
+}
+
+// Config is what a Relay works with.
+type Config struct {
+	Servers Servers
+	// TLS verifies the servers; nil for plaintext. Without a ServerName, a server's
+	// certificate must be valid for its address.
+	TLS *tls.Config
+	// Token returns the secret ID of the ACL token that is valid now, empty without
+	// ACLs. It is asked for each stream and every few seconds.
+	Token func() (string, error)
+	Log   hclog.Logger
+}
+
+// Relay relays Envoy's xDS streams to Consul servers.
+type Relay struct {
+	config    Config
+	transport *http.Transport
+	report    report
+}
+
+// New returns a Relay that is not started: Serve does it.
+func New(c Config) *Relay {
+	return &Relay{config: c, transport: newTransport(c.TLS), report: report{log: c.Log}}
+}
+
+// Serve relays the streams of the listener's connections until ctx ends; then it
+// returns nil, and all streams have ended. It closes the listener. The listener must be
+// on loopback, since whoever reaches it uses the token.
+func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	srv := &http.Server{
+		Handler:     r,
+		Protocols:   &protocols,
+		HTTP2:       &http.HTTP2Config{MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window},
+		BaseContext: func(net.Listener) context.Context { return ctx },
+		ErrorLog:    r.config.Log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
+	}
+	var stopping sync.WaitGroup
+	stopping.Go(func() {
+		<-ctx.Done() // the handlers' contexts, too
+		limited, done := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+		defer done()
+		_ = srv.Shutdown(limited) // what does not end in time is closed
+		_ = srv.Close()
+	})
+	err := srv.Serve(l)
+	stopped := ctx.Err() != nil
+	cancel()
+	stopping.Wait()
+	if stopped {
+		return nil
+	}
+	return fmt.Errorf("accept xDS connections on %s: %w", l.Addr(), err)
+}
+
+// ServeHTTP relays one stream until it ends.
+func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if !slices.Contains(methods(), req.URL.Path) {
+		status{unimplemented, "only aggregated discovery is relayed"}.write(w)
+		return
+	}
+	ctx, end := context.WithCancelCause(req.Context())
+	s, err := r.open(ctx)
+	if err != nil { // Envoy or the relay ends
+		end(nil)
+		status{unavailable, err.Error()}.write(w)
+		return
+	}
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		end(r.outdated(ctx, s.address, s.token))
+		// The transport sees the end of ctx only when it has something to send.
+		s.conn.Close()
+	})
+	got, err := s.forward(w, req.WithContext(ctx), func() { r.report.established(s.address) })
+	cause := context.Cause(ctx)
+	end(nil)
+	watch.Wait()
+
+	switch {
+	case err == nil:
+		r.ended(s.address, got)
+	case req.Context().Err() != nil:
+		r.config.Log.Debug("envoy ended its xDS stream", logkey.Address, s.address)
+	case errors.Is(cause, errServerRemoved) || errors.Is(cause, errTokenChanged):
+		r.config.Log.Info("ended the xDS stream, envoy opens another", logkey.Address, s.address, logkey.Reason, cause)
+		status{unavailable, cause.Error()}.write(w)
+	default:
+		r.config.Servers.GRPCFailed(s.address, err)
+		r.report.failed(hclog.Warn, s.address, err.Error())
+		status{unavailable, err.Error()}.write(w)
+	}
+}
+
+// ended handles the status with which a server ended a stream. No other server takes a
+// token that one has refused; anything else may be this server's problem alone.
+func (r *Relay) ended(address string, got status) {
+	text := fmt.Sprintf("status %s: %s", got.code, got.message)
+	switch got.code {
+	case unauthenticated, permissionDenied:
+		r.report.failed(hclog.Warn, address, text+": the task's token must exist in Consul and grant service:write on the service of the proxy; "+
+			"check whether it was deleted, and the binding rules of the auth method")
+		return
+	case exhausted: // so servers share the load
+		r.report.failed(hclog.Info, address, text)
+	default:
+		r.report.failed(hclog.Warn, address, text)
+	}
+	r.config.Servers.GRPCFailed(address, errors.New(text))
+}
+
+// outdated waits until the stream must end, because its server was removed or its token
+// replaced, and returns why; nil when ctx ends. A token that cannot be read and an
+// empty set of servers change nothing.
+func (r *Relay) outdated(ctx context.Context, address, token string) error {
+	tick := time.NewTicker(tokenPoll)
+	defer tick.Stop()
+	for {
+		changed := r.config.Servers.Changed()
+		if known, err := r.config.Servers.GRPCAddresses(ctx); err == nil && !slices.Contains(known, address) {
+			return errServerRemoved
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+			continue
+		case <-tick.C:
+		}
+		if now, err := r.config.Token(); err == nil && now != token {
+			if retry.Sleep(ctx, tokenOverlap) != nil {
+				return nil
+			}
+			return errTokenChanged
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package xdsrelay
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+const (
+	// dialLimit bounds the connection to one server, its TLS handshake included.
+	dialLimit = 10 * time.Second
+	// pingAfter is the silence after which a server has to answer a ping within
+	// pingLimit. Consul closes connections with more than one ping in 15 s.
+	pingAfter = 30 * time.Second
+	pingLimit = 10 * time.Second
+	// frameSize and window bound what is buffered in each direction. Messages are
+	// larger; they pass in parts.
+	frameSize = 16 << 10
+	window    = 256 << 10
+)
+
+const tokenHeader = "X-Consul-Token"
+
+// methods are Envoy's, of which Consul serves the first.
+func methods() []string {
+	const service = "/envoy.service.discovery.v3.AggregatedDiscoveryService/"
+	return []string{service + "DeltaAggregatedResources", service + "StreamAggregatedResources"}
+}
+
+// newTransport speaks HTTP/2 without asking for it, also over TLS: Consul's gRPC port
+// negotiates no protocol (ALPN), which would mean HTTP/1 to net/http. There is no proxy:
+// servers are in the same network.
+func newTransport(config *tls.Config) *http.Transport {
+	var protocols http.Protocols
+	protocols.SetUnencryptedHTTP2(true)
+	t := &http.Transport{
+		Protocols:          &protocols,
+		DisableCompression: true,
+		HTTP2: &http.HTTP2Config{
+			MaxReadFrameSize: frameSize, MaxReceiveBufferPerConnection: window, MaxReceiveBufferPerStream: window,
+			SendPingTimeout: pingAfter, PingTimeout: pingLimit,
+		},
+	}
+	if config != nil {
+		config = config.Clone()
+		config.NextProtos = []string{"h2"} // for servers that insist
+		t.DialContext = (&tls.Dialer{Config: config}).DialContext
+	}
+	return t
+}
+
+// stream is a connection to one server, for one stream of Envoy.
+type stream struct {
+	address, token string
+	tls            bool
+	conn           *http.ClientConn
+}
+
+// open connects to a server. Envoy's stream waits meanwhile, for as long as no server
+// can be reached; the error is that of ctx.
+func (r *Relay) open(ctx context.Context) (*stream, error) {
+	policy := retry.Remote()
+	policy.Limit = 0
+	s := &stream{tls: r.config.TLS != nil}
+	err := retry.Do(ctx, policy, r.config.Log, "connect Envoy with a Consul server", classify, func(ctx context.Context) error {
+		known, err := r.config.Servers.GRPCAddresses(ctx)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, dialLimit)
+		defer cancel()
+		conn, err := r.transport.NewClientConn(ctx, "http", known[0])
+		if err != nil {
+			r.config.Servers.GRPCFailed(known[0], err)
+			return fmt.Errorf("connect to Consul server %s: %w%s", known[0], err, advice(err))
+		}
+		token, err := r.config.Token()
+		if err != nil {
+			conn.Close()
+			return fmt.Errorf("read the task's token: %w", err)
+		}
+		s.address, s.token, s.conn = known[0], token, conn
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// classify never gives up: servers are replaced, and certificates renewed.
+func classify(err error) retry.Class {
+	var op *net.OpError
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return retry.NoFile
+	case errors.As(err, &op) && op.Op == "dial":
+		return retry.Unreachable
+	}
+	return retry.Retry
+}
+
+// advice is what to do about a connection that was refused by one of its ends.
+func advice(err error) string {
+	var certificate *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	switch {
+	case errors.As(err, &certificate):
+		return ": correct the CA certificates (CONSUL_GRPC_CACERT_PEM or caCertFile) or tlsServerName of consulServers"
+	case errors.As(err, &record):
+		return ": the port serves no TLS; correct consulServers.grpc.port or set consulServers.grpc.tls to false"
+	}
+	return ""
+}
+
+// forward passes Envoy's request on and the server's answer back, and returns the
+// status that ended the answer. established is called when the server answers. Without
+// a status there is an error, and Envoy has got none.
+func (s *stream) forward(w http.ResponseWriter, req *http.Request, established func()) (status, error) {
+	out := req.Clone(req.Context())
+	out.URL = &url.URL{Scheme: "http", Host: s.address, Path: req.URL.Path}
+	out.Host, out.RequestURI = s.address, ""
+	out.Header.Del(tokenHeader)
+	if s.token != "" {
+		out.Header.Set(tokenHeader, s.token)
+	}
+	resp, err := s.conn.RoundTrip(out)
+	switch {
+	case err != nil && !s.tls:
+		return status{}, fmt.Errorf("open xDS stream: %w: if the server's port is one for TLS, set consulServers.grpc.tls to true", err)
+	case err != nil:
+		return status{}, fmt.Errorf("open xDS stream: %w", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return status{}, fmt.Errorf("open xDS stream: HTTP status %s: consulServers.grpc.port is not that of gRPC", resp.Status)
+	}
+	maps.Copy(w.Header(), resp.Header)
+	if got, ok := readStatus(resp.Header); ok { // and nothing follows
+		return got, nil
+	}
+	established()
+	if err := pass(w, resp.Body); err != nil {
+		return status{}, fmt.Errorf("read xDS stream: %w", err)
+	}
+	got, ok := readStatus(resp.Trailer)
+	if !ok {
+		return status{}, errors.New("read xDS stream: it ended without a status")
+	}
+	for name, values := range resp.Trailer {
+		w.Header()[http.TrailerPrefix+name] = values
+	}
+	return got, nil
+}
+
+// pass writes what body has as it comes, after the header.
+func pass(w http.ResponseWriter, body io.Reader) error {
+	control := http.NewResponseController(w)
+	buf := make([]byte, frameSize)
+	for {
+		if err := control.Flush(); err != nil {
+			return err
+		}
+		n, err := body.Read(buf)
+		if n > 0 {
+			if _, err := w.Write(buf[:n]); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
