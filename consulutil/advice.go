@@ -9,7 +9,7 @@ import (
 )
 
 // WithoutPartitions is the advice for a server that has no admin partitions.
-const WithoutPartitions = "admin partitions need Consul Enterprise; leave out -partitions-enabled, CONSUL_PARTITION and CONSUL_NAMESPACE"
+const WithoutPartitions = "admin partitions need Consul Enterprise; leave out -partitions-enabled (controller.partitionsEnabled), CONSUL_PARTITION and CONSUL_NAMESPACE"
 
 // needing is an error of a request that needs an ACL rule.
 type needing struct {

@@ -26,17 +26,53 @@ type ListMeta struct {
 // grow with the number of tasks. An element may have more fields than T. An error
 // of each ends the request with it. meta is set before each is called.
 func Stream[T any](ctx context.Context, meta *ListMeta, each func(T) error) context.Context {
+	return StreamOf(ctx, meta, "", each)
+}
+
+// StreamOf is Stream for an answer that is an object: the list is its field of that
+// name, and the API client gets nothing of the other fields either.
+func StreamOf[T any](ctx context.Context, meta *ListMeta, field string, each func(T) error) context.Context {
 	return context.WithValue(ctx, sinkKey{}, sink(func(r *http.Response) error {
 		// Both are zero when the answer has none.
 		meta.Date, _ = http.ParseTime(r.Header.Get("Date"))
 		meta.Index, _ = strconv.ParseUint(r.Header.Get("X-Consul-Index"), 10, 64)
-		return decodeEach(r.Body, each)
+		d := json.NewDecoder(r.Body)
+		if field == "" {
+			return decodeEach(d, each)
+		}
+		return decodeField(d, field, each)
 	}))
 }
 
+// decodeField reads a JSON object with a list in a field, or null.
+func decodeField[T any](d *json.Decoder, field string, each func(T) error) error {
+	start, err := d.Token()
+	switch {
+	case err != nil:
+		return err
+	case start == nil:
+		return nil
+	case start != json.Delim('{'):
+		return fmt.Errorf("want an object, got %v", start)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err == nil && name == field {
+			err = decodeEach(d, each)
+		} else if err == nil {
+			var other json.RawMessage
+			err = d.Decode(&other)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	_, err = d.Token() // an answer that was cut off has no end
+	return err
+}
+
 // decodeEach reads a JSON list, or null.
-func decodeEach[T any](body io.Reader, each func(T) error) error {
-	d := json.NewDecoder(body)
+func decodeEach[T any](d *json.Decoder, each func(T) error) error {
 	start, err := d.Token()
 	switch {
 	case err != nil:

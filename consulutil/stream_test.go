@@ -18,6 +18,11 @@ type named struct{ Name string }
 // stream reads a list from a server that answers body, and returns the names.
 func stream(t *testing.T, status int, body string, stop error) (names []string, meta ListMeta, err error) {
 	t.Helper()
+	return streamOf(t, "", status, body, stop)
+}
+
+func streamOf(t *testing.T, field string, status int, body string, stop error) (names []string, meta ListMeta, err error) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Consul-Index", "42")
 		w.Header().Set("Date", "Mon, 02 Mar 2026 12:00:00 GMT")
@@ -26,7 +31,7 @@ func stream(t *testing.T, status int, body string, stop error) (names []string, 
 	}))
 	t.Cleanup(server.Close)
 	c := newClient(t, Options{Address: server.URL})
-	ctx := Stream(t.Context(), &meta, func(n named) error {
+	ctx := StreamOf(t.Context(), &meta, field, func(n named) error {
 		names = append(names, n.Name)
 		return stop
 	})
@@ -56,6 +61,24 @@ func TestStreamOfABrokenAnswer(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"", "[", `[{"Name":"a"}`, `[{"Name":"a"},`, `{"Name":"a"}`, `[{"Name":"a"}}`, `[1]`, `"a"`} {
 		if names, _, err := stream(t, 200, body, nil); err == nil {
+			t.Errorf("%s: names %v and no error", body, names)
+		}
+	}
+}
+
+func TestStreamOf(t *testing.T) {
+	t.Parallel()
+	for body, want := range map[string][]string{
+		`{"Node":{"Services":[{"Name":"x"}]},"Services":[{"Name":"a"},{"Name":"b"}],"More":1}`: {"a", "b"},
+		`{"Services":null}`: nil, `{"Services":[]}`: nil, `{"Node":null}`: nil, "null": nil, "{}": nil,
+	} {
+		names, meta, err := streamOf(t, "Services", 200, body, nil)
+		if err != nil || !slices.Equal(names, want) || meta.Index != 42 {
+			t.Errorf("%s: names %v, meta %+v, %v", body, names, meta, err)
+		}
+	}
+	for _, body := range []string{"", "{", `{"Services"`, `{"Services":[{"Name":"a"}`, `{"Services":[{"Name":"a"}]`, `{"Services":{}}`, `{"Node":`, `[{"Name":"a"}]`, `"a"`} {
+		if names, _, err := streamOf(t, "Services", 200, body, nil); err == nil {
 			t.Errorf("%s: names %v and no error", body, names)
 		}
 	}

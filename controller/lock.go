@@ -42,8 +42,9 @@ type LockOptions struct {
 	Consul consulutil.Options
 	// Cluster is the ARN of the cluster. Partition is that of the controller's
 	// objects, empty without Consul Enterprise; the key is in the default partition,
-	// as the controller's may not exist yet.
-	Cluster, Partition string
+	// as the controller's may not exist yet. Name is that of wanted.State: controllers of
+	// different names do not exclude each other.
+	Cluster, Partition, Name string
 	// Holder is the value of the key: it names the leader for operators.
 	Holder string
 	Log    hclog.Logger
@@ -71,15 +72,18 @@ func NewLock(o LockOptions) (*Lock, error) {
 		o.Consul.Partition, o.Consul.Namespace = "default", "default"
 	}
 	client, err := consulutil.NewClient(o.Consul)
-	return &Lock{LockOptions: o, key: LockKey(o.Cluster, o.Partition), client: client}, err
+	return &Lock{LockOptions: o, key: LockKey(o.Cluster, o.Partition, o.Name), client: client}, err
 }
 
 // LockKey is the KV key of a cluster's lock, see LockOptions.
-func LockKey(cluster, partition string) string {
-	if partition != "" {
-		cluster += "/" + partition
+func LockKey(cluster, partition, name string) string {
+	key := wanted.KeyPrefix + "controller/" + cluster
+	for _, part := range []string{partition, name} {
+		if part != "" {
+			key += "/" + part
+		}
 	}
-	return wanted.KeyPrefix + "controller/" + cluster + "/leader"
+	return key + "/leader"
 }
 
 // Lead waits for the lock, calls lead while this process holds it, and releases it.

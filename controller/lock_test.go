@@ -29,10 +29,13 @@ const undelayed = lockDelay - 2*time.Second
 func TestLockKey(t *testing.T) {
 	t.Parallel()
 	const arn = "arn:aws:ecs:us-west-2:111122223333:cluster/mesh"
-	if got, want := LockKey(arn, ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/leader"; got != want {
+	if got, want := LockKey(arn, "", ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/leader"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := LockKey(arn, "team"), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/leader"; got != want {
+	if got, want := LockKey(arn, "team", ""), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/leader"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got, want := LockKey(arn, "team", "agentless"), "consul-ecs/controller/arn:aws:ecs:us-west-2:111122223333:cluster/mesh/team/agentless/leader"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -72,7 +75,7 @@ func TestReleasedLockIsTakenAtOnce(t *testing.T) {
 	if took := time.Since(ended); took > undelayed {
 		t.Errorf("the second led %s after the end of the first", took)
 	}
-	pair, _, err := admin(t).KV().Get(LockKey(cluster, ""), nil)
+	pair, _, err := admin(t).KV().Get(LockKey(cluster, "", ""), nil)
 	if err != nil || pair == nil || pair.Session != "" || len(pair.Value) > 0 {
 		t.Errorf("%+v, %v: want a key without a holder", pair, err)
 	}
@@ -199,7 +202,7 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 func TestLeadRefused(t *testing.T) {
 	t.Parallel()
 	c, cluster := admin(t), uniqueCluster(t)
-	key := LockKey(cluster, "")
+	key := LockKey(cluster, "", "")
 	for name, tt := range map[string]struct{ rules, want, rule string }{
 		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
 		"session": {`key_prefix "" { policy = "write" }`, "make the leader's session", `session_prefix "" { policy = "write" }`},
@@ -276,7 +279,7 @@ func TestLeadStoppedWhileItTakesTheLock(t *testing.T) {
 	if err == nil || ctx.Err() == nil {
 		t.Fatalf("got %v", err)
 	}
-	pair, _, err := admin(t).KV().Get(LockKey(cluster, ""), nil)
+	pair, _, err := admin(t).KV().Get(LockKey(cluster, "", ""), nil)
 	if err != nil || pair == nil {
 		t.Fatalf("the key was never locked: %v, %v", pair, err)
 	}

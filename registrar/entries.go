@@ -22,7 +22,7 @@ func entry(w workload.Workload) *api.CatalogRegistration {
 // nodeEntry also has what Consul needs to make the node, as it does without ACLs.
 func nodeEntry(w workload.Workload, s *api.AgentService, checks api.HealthChecks) *api.CatalogRegistration {
 	e := entry(w)
-	e.Address, e.NodeMeta = w.Address, map[string]string{"synthetic-node": "true"}
+	e.Address, e.NodeMeta = w.Address, map[string]string{workload.NodeMetaSynthetic: "true"}
 	e.Service, e.Checks = s, checks
 	return e
 }

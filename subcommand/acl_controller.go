@@ -62,11 +62,15 @@ Example:
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
 			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			return f.run(ctx, inv)
+			return f.run(ctx, inv, controllerVariant{
+				wanted: wanted.Agent, leftovers: agentLeftovers(), rolePath: "-iam-role-path",
+				consul: consulOptions(inv),
+			})
 		},
 	}
 }
 
+// controllerFlags are the options of a controller, those of its configuration included.
 type controllerFlags struct {
 	sharedFlags
 	rolePath             string
@@ -79,20 +83,25 @@ type controllerFlags struct {
 
 func (f *controllerFlags) declare(fs *flag.FlagSet) {
 	f.sharedFlags.declare(fs)
+	f.declareOperation(fs)
 	fs.StringVar(&f.rolePath, "iam-role-path", wanted.DefaultRolePath, "`path` of the IAM roles that may log in")
-	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of -iam-role-path")
+	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default INFO)")
+	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
+}
+
+// declareOperation declares what no configuration has.
+func (f *controllerFlags) declareOperation(fs *flag.FlagSet) {
+	fs.BoolVar(&f.whole, "trust-whole-account", false, "let every IAM role of the account log in, instead of those of the role path")
 	fs.StringVar(&f.cluster, "cluster", "", "`ARN` of the ECS cluster, outside of a task of it (default the task's)")
 	fs.StringVar(&f.metricsAddr, "metrics-addr", "", "serve /metrics and /healthz at this `address`, host:port or :port (default not at all)")
 	fs.DurationVar(&f.interval, "interval", defaultInterval, "pause between passes while there is something to do; up to three times as long otherwise")
-	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default INFO)")
-	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }
 
 // anyCluster stands for the cluster until it is known.
 const anyCluster = "arn:aws:ecs:us-east-1:000000000000:cluster/any"
 
 // check returns every mistake that can be found without a request.
-func (f *controllerFlags) check(inv *cli.Invocation) error {
+func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error {
 	errs := []error{cli.NoArgs(inv), inv.UseLogger(f.level, f.json)}
 	mistake := func(wrong bool, format string, args ...any) {
 		if wrong {
@@ -108,14 +117,14 @@ func (f *controllerFlags) check(inv *cli.Invocation) error {
 		mistake(inv.Getenv(tmds.EnvVar) != "" && err != nil, "%w", err)
 	}
 	_, err := wanted.Principal(anyCluster, f.rolePath, f.whole)
-	mistake(err != nil, "-iam-role-path: %w", err)
+	mistake(err != nil, "%s: %w", v.rolePath, err)
 	errs = append(errs, f.sharedFlags.check())
 	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)
 	if f.metricsAddr != "" {
 		_, _, err := net.SplitHostPort(f.metricsAddr)
 		mistake(err != nil, "-metrics-addr %q: want host:port or :port", f.metricsAddr)
 	}
-	_, err = consulutil.NewClient(consulOptions(inv))
+	_, err = consulutil.NewClient(v.consul)
 	mistake(err != nil, "%w", err)
 	if err := errors.Join(errs...); err != nil {
 		return &exit.UsageError{Err: err}

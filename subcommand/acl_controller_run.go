@@ -36,10 +36,25 @@ type place struct {
 	cluster ecsread.Cluster
 	// holder is what other controllers read of it: its task's ARN, or its host.
 	holder string
+	// address is the task's IP address, empty outside of one.
+	address string
 }
 
-func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if err := f.check(inv); err != nil {
+// controllerVariant is what the controllers of the two generations differ in.
+type controllerVariant struct {
+	// name is that of the wanted state.
+	name   string
+	wanted func(wanted.Options) (wanted.State, error)
+	// leftovers are what tasks leave.
+	leftovers cleanup.Leftovers
+	// rolePath is how users call the option.
+	rolePath string
+	// consul reaches the servers.
+	consul consulutil.Options
+}
+
+func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation, v controllerVariant) error {
+	if err := f.check(inv, v); err != nil {
 		return err
 	}
 	listener, err := f.listen()
@@ -51,7 +66,7 @@ func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	if err == nil {
-		err = f.work(ctx, inv, at, listener)
+		err = f.work(ctx, inv, v, at, listener)
 	}
 	if ctx.Err() != nil {
 		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
@@ -61,9 +76,9 @@ func (f *controllerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 }
 
 // work is what follows once the place is known.
-func (f *controllerFlags) work(ctx context.Context, inv *cli.Invocation, at place, listener net.Listener) error {
+func (f *controllerFlags) work(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place, listener net.Listener) error {
 	inv.Log = inv.Log.With(logkey.ClusterARN, at.cluster.ARN)
-	c, err := f.controller(ctx, inv, at)
+	c, err := f.controller(ctx, inv, v, at)
 	if err != nil {
 		return err
 	}
@@ -90,7 +105,7 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 	if flag != "" {
 		host, _ := os.Hostname() // informational only
 		cluster, err := ecsread.ParseCluster(flag)
-		return place{cluster, fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
+		return place{cluster: cluster, holder: fmt.Sprintf("process %d of %s", os.Getpid(), host)}, err
 	}
 	metadata, err := metadataClient(inv)
 	if err != nil {
@@ -108,25 +123,25 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 	if err != nil {
 		return place{}, exit.Usagef("%w (from the task metadata): give -cluster", err)
 	}
-	return place{cluster, task.TaskARN}, nil
+	address, _ := task.NodeIP() // the cluster's node can do without
+	return place{cluster, task.TaskARN, address}, nil
 }
 
 // controller wires one.
-func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, at place) (*controller.Controller, error) {
-	state, err := wanted.Agent(wanted.Options{
-		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.adminPartition(),
+func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
+	state, err := v.wanted(wanted.Options{
+		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.adminPartition(), Address: at.address,
 	})
 	if err != nil {
 		return nil, err
 	}
 	metrics := controller.NewMetrics(cli.Version())
-	o := consulOptions(inv)
-	o.Wrap = metrics.Transport
-	client, err := consulutil.NewClient(o)
+	v.consul.Wrap = metrics.Transport
+	client, err := consulutil.NewClient(v.consul)
 	if err != nil {
 		return nil, err
 	}
-	lock, err := f.lock(o, at, inv.Log)
+	lock, err := f.lock(at, controller.LockOptions{Consul: v.consul, Name: v.name, Log: inv.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +155,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, a
 		Lock:  lock,
 		Setup: s,
 		Cleaner: cleanup.New(cleanup.Options{
-			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: agentLeftovers(),
+			Consul: client, ECS: tasks, Cluster: at.cluster, Partition: f.adminPartition(), Log: inv.Log, Leftovers: v.leftovers,
 			EnsureNamespaces: func(ctx context.Context, names []string) error {
 				_, err := s.EnsureNamespaces(ctx, names)
 				return err

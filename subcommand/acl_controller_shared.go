@@ -4,15 +4,13 @@ import (
 	"errors"
 	"flag"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
-// sharedFlags are those that acl-controller and gc have in common: where the
+// sharedFlags are those that the controllers and gc have in common: where the
 // cluster's leftovers are, and how fast ECS may be asked.
 type sharedFlags struct {
 	partition  string
@@ -23,6 +21,10 @@ type sharedFlags struct {
 func (f *sharedFlags) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&f.partitions, "partitions-enabled", false, "the cluster has an admin partition and namespaces (Consul Enterprise)")
 	fs.StringVar(&f.partition, "partition", "", "admin partition of the cluster (Consul Enterprise; default \"default\")")
+	f.declareRate(fs)
+}
+
+func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
 	fs.Float64Var(&f.rate, "aws-rate", ecsread.DefaultRate, "calls of the ECS API a second, at most")
 }
 
@@ -40,9 +42,8 @@ func (f *sharedFlags) adminPartition() string {
 	return partition
 }
 
-// lock is the lock of the cluster's controllers.
-func (f *sharedFlags) lock(o consulutil.Options, at place, log hclog.Logger) (*controller.Lock, error) {
-	return controller.NewLock(controller.LockOptions{
-		Consul: o, Cluster: at.cluster.ARN, Partition: f.adminPartition(), Holder: at.holder, Log: log,
-	})
+// lock is a lock of the cluster's controllers.
+func (f *sharedFlags) lock(at place, o controller.LockOptions) (*controller.Lock, error) {
+	o.Cluster, o.Partition, o.Holder = at.cluster.ARN, f.adminPartition(), at.holder
+	return controller.NewLock(o)
 }

@@ -343,15 +343,15 @@ func TestACLControllerMistakes(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"partition without partitions":   {meta, []string{"-partition", "team"}, []string{"-partition team: give -partitions-enabled too"}},
-		"partition's name":               {meta, []string{"-partitions-enabled", "-partition", `a" { }`}, []string{`-partition "a\" { }": want at most 64 letters`}},
+		"partition without partitions":   {meta, []string{"-partition", "team"}, []string{`partition "team": give -partitions-enabled`}},
+		"partition's name":               {meta, []string{"-partitions-enabled", "-partition", `a" { }`}, []string{`partition "a\" { }": want at most 64 letters`}},
 		"no cluster":                     {"ECS_CONTAINER_METADATA_URI_V4=", nil, []string{"run this in a task of the ECS cluster, or give -cluster"}},
 		"whole account by an empty path": {meta, []string{"-iam-role-path", ""}, []string{"or -trust-whole-account if that is what you want"}},
 		"path and whole account":         {meta, []string{"-iam-role-path", "/x/", "-trust-whole-account"}, []string{"not both"}},
 		"Consul's address":               {"CONSUL_HTTP_ADDR=https://", []string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"want <host>:<port>"}},
 		"CA text":                        {"CONSUL_CACERT_PEM=x", []string{"-cluster", "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}, []string{"consul client for"}},
 		"everything": {meta, []string{"-cluster", "mesh", "-interval", "1ms", "-aws-rate", "-1", "-metrics-addr", "9102", "-log-level", "LOUD", "-iam-role-path", "//", "-partition", "x", "y"}, []string{
-			`unexpected argument "y"`, `log level "LOUD"`, `cluster "mesh": want arn:`, "role path", "-partition x", "-interval 1ms: want 1s to 1h", "-aws-rate -1: want more than 0", `-metrics-addr "9102": want host:port or :port`,
+			`unexpected argument "y"`, `log level "LOUD"`, `cluster "mesh": want arn:`, "role path", `partition "x"`, "-interval 1ms: want 1s to 1h", "-aws-rate -1: want more than 0", `-metrics-addr "9102": want host:port or :port`,
 		}},
 		"address in no network": {meta, []string{"-metrics-addr", "192.0.2.1:9102"}, []string{"-metrics-addr: listen tcp 192.0.2.1:9102"}},
 	} {

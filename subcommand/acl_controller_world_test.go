@@ -29,6 +29,10 @@ type clusterWorld struct {
 	admin *api.Client
 	ecs   *ecstest.ECS
 	arn   string
+	// methods are the auth methods of the tasks' tokens, rules how many binding rules
+	// they have.
+	methods []string
+	rules   int
 
 	mu     sync.Mutex
 	agents []string // of AWS's requests
@@ -37,12 +41,18 @@ type clusterWorld struct {
 
 func newClusterWorld(t *testing.T) *clusterWorld {
 	t.Helper()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	return newClusterWorldOf(t, testkit.ConsulOptions{ACL: true})
+}
+
+func newClusterWorldOf(t *testing.T, o testkit.ConsulOptions) *clusterWorld {
+	t.Helper()
+	c, err := testkit.StartConsul(o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Require(t).Stop)
-	w := &clusterWorld{Consul: c, t: t, ecs: ecstest.New(t, ecstest.Options{}), arn: "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"}
+	w := &clusterWorld{Consul: c, t: t, ecs: ecstest.New(t, ecstest.Options{}), arn: "arn:aws:ecs:us-east-1:123456789012:cluster/mesh",
+		methods: []string{"iam-ecs-client-token", "iam-ecs-service-token"}, rules: 2}
 	w.admin = w.client(c.Token)
 	w.aws = httptest.NewServer(http.HandlerFunc(func(res http.ResponseWriter, req *http.Request) {
 		w.mu.Lock()
@@ -92,7 +102,7 @@ func (w *clusterWorld) logIn(sts *awstest.AWS, id string) (secrets []string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	for _, name := range []string{"iam-ecs-client-token", "iam-ecs-service-token"} {
+	for _, name := range w.methods {
 		token, err := consulutil.Login(w.t.Context(), w.client(""), consulutil.LoginParams{
 			Method: name, Bearer: bearer, Meta: map[string]string{"consul.hashicorp.com/task-id": id, "consul.hashicorp.com/cluster": w.arn},
 		})
@@ -117,7 +127,7 @@ func (w *clusterWorld) knows(secret string) bool {
 // operator sets the endpoints of the auth methods, once they are there.
 func (w *clusterWorld) operator(sts *awstest.AWS) {
 	w.t.Helper()
-	for _, name := range []string{"iam-ecs-client-token", "iam-ecs-service-token"} {
+	for _, name := range w.methods {
 		var method *api.ACLAuthMethod
 		testkit.Eventually(w.t, name+" is there", func() bool {
 			var err error
@@ -131,18 +141,27 @@ func (w *clusterWorld) operator(sts *awstest.AWS) {
 	}
 	testkit.Eventually(w.t, "binding rules are there", func() bool {
 		rules, _, err := w.admin.ACL().BindingRuleList("", nil)
-		return err == nil && len(rules) == 2
+		return err == nil && len(rules) == w.rules
 	})
 }
 
-// leave registers what a task of each ID has in Consul: a service and its proxy.
+// leave registers what a task of each ID has in Consul: a service and its proxy, on a
+// node of its own.
 func (w *clusterWorld) leave(ids ...string) {
+	w.t.Helper()
+	for _, id := range ids {
+		w.leaveOn("node-"+id, id)
+	}
+}
+
+// leaveOn does the same on one node.
+func (w *clusterWorld) leaveOn(node string, ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {
 		meta := map[string]string{"source": "consul-ecs", "task-id": id, "task-arn": strings.Replace(w.arn, ":cluster/", ":task/", 1) + "/" + id}
 		for _, suffix := range []string{"", "-sidecar-proxy"} {
 			_, err := w.admin.Catalog().Register(&api.CatalogRegistration{
-				Node: "node-" + id, Address: "10.0.0.1", SkipNodeUpdate: false,
+				Node: node, Address: "10.0.0.1", SkipNodeUpdate: true,
 				Service: &api.AgentService{ID: "web-" + id + suffix, Service: "web" + suffix, Meta: meta},
 			}, nil)
 			if err != nil {
@@ -170,7 +189,7 @@ func (w *clusterWorld) services() []string {
 // leader is who holds the cluster's lock, or "".
 func (w *clusterWorld) leader() string {
 	w.t.Helper()
-	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, ""), nil)
+	pair, _, err := w.admin.KV().Get(controller.LockKey(w.arn, "", ""), nil)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -13,7 +13,9 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -22,13 +24,13 @@ import (
 const gcHelp = `
 Finds what dead tasks left in Consul - ACL tokens, services with their proxies,
 nodes - and shows the plan: what would be deleted, on which evidence, and which
-tasks that do not run keep theirs, and why. It does once what acl-controller does
-continuously, and needs none: for clusters that were deleted, or before one has a
+tasks that do not run keep theirs, and why. It does once what acl-controller and
+controller do continuously, and needs none: for clusters that were deleted, or before one has a
 controller.
 
   -plan    shows the plan and changes nothing
-  -apply   shows it and then deletes. It takes the lock of the cluster's
-           controller; while one runs, it does nothing and ends with 2
+  -apply   shows it and then deletes. It takes the locks of the cluster's
+           controllers; while one runs, it does nothing and ends with 2
 
 A task is dead when ECS shows it as STOPPED. One that ECS does not know, by its own
 ID, is dead when it is still unknown a minute later, and its youngest token is five
@@ -180,13 +182,18 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 	if f.plan {
 		return refusal(work(ctx))
 	}
-	lock, err := f.lock(options, at, inv.Log)
-	if err != nil {
-		return err
-	}
-	return refusal(lock.Lead(ctx, func(holder string) error {
+	standby := func(holder string) error {
 		return &exit.RefusedError{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
-	}, work))
+	}
+	for _, name := range []string{"", wanted.AgentlessName} {
+		lock, err := f.lock(at, controller.LockOptions{Consul: options, Name: name, Log: inv.Log})
+		if err != nil {
+			return err
+		}
+		locked := work
+		work = func(ctx context.Context) error { return lock.Lead(ctx, standby, locked) }
+	}
+	return refusal(work(ctx))
 }
 
 // refusal gives what Consul refuses the exit code of refusals.

@@ -22,6 +22,7 @@ func commands() map[string]cli.Command {
 		"app-entrypoint":    appEntrypointCommand(),
 		"client-entrypoint": clientEntrypointCommand(),
 		"config":            configCommand(),
+		"controller":        controllerCommand(),
 		"envoy-entrypoint":  envoyEntrypointCommand(),
 		"gc":                gcCommand(),
 		"health-sync":       healthSyncCommand(),

@@ -134,18 +134,28 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	})
 }
 
-// readConfig parses the configuration, sets up the logger that it asks for, logs
-// its warnings, and returns where its tasks register.
-func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
+// parseConfig parses the configuration, sets up the logger that it asks for, and logs
+// its warnings.
+func parseConfig(inv *cli.Invocation) (*config.Config, error) {
 	cfg, warnings, err := config.ParseAs([]byte(inv.Getenv(config.EnvVar)), inv.Getenv(config.GenerationEnvVar))
 	if err != nil {
 		logWarnings(inv.Log, warnings)
-		return nil, access{}, &exit.UsageError{Err: err}
+		return nil, &exit.UsageError{Err: err}
 	}
 	if err := inv.UseLogger(cfg.LogLevel, cfg.LogJSON); err != nil {
-		return nil, access{}, err
+		return nil, err
 	}
 	logWarnings(inv.Log, warnings)
+	return cfg, nil
+}
+
+// readConfig is parseConfig for the containers of a task, and returns how that reaches
+// Consul.
+func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
+	cfg, err := parseConfig(inv)
+	if err != nil {
+		return nil, access{}, err
+	}
 	a, err := accessOf(inv, cfg, registrar.New(cfg))
 	return cfg, a, err
 }

@@ -56,6 +56,10 @@ const (
 	SourceValue = "consul-ecs"
 )
 
+// NodeMetaSynthetic is the key of the node meta that marks, with the value "true", the
+// node of a cluster's services that are registered without an agent.
+const NodeMetaSynthetic = "synthetic-node"
+
 // Keys of the login meta, by which clean-up finds the tokens of stopped tasks.
 const (
 	LoginMetaTaskID  = config.MetaTaskID
@@ -70,6 +74,7 @@ const (
 	ClientAuthMethod  = "iam-ecs-client-token"
 	TagServiceName    = "consul.hashicorp.com.service-name"
 	TagNamespace      = "consul.hashicorp.com.namespace"
+	TagGatewayKind    = "consul.hashicorp.com.gateway-kind"
 )
 
 // AgentGRPCPort is where the task's Consul client serves xDS or, without an agent,

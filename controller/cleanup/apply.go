@@ -121,7 +121,8 @@ func (a *applying) note(i Item, err error) {
 	fields := []any{logkey.TaskID, i.Task, logkey.Evidence, i.Evidence}
 	switch i.Kind {
 	case KindToken:
-		a.Log.Info("deleted a dead task's token", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
+		// Tests of hashicorp's Terraform modules wait for this text.
+		a.Log.Info("token deleted successfully", append(fields, logkey.Accessor, i.Accessor, logkey.AuthMethod, i.Method)...)
 	case KindService:
 		a.Log.Info("deregistered a dead task's service", append(fields, logkey.ServiceID, i.Service, logkey.Node, i.Node)...)
 	default:
@@ -145,6 +146,8 @@ func (a *applying) addNodes() {
 		a.nodes[nodeKey(i)] = pendingNode{Item{Kind: KindNode, Task: i.Task, Node: i.Node, Place: Place{Partition: i.Partition}, Reason: i.Reason, Evidence: i.Evidence}, a.now()}
 	}
 	delete(a.nodes, nodeKey(Item{})) // the tokens'
+	// The cluster's own node stays for its next tasks, which have no agents.
+	delete(a.nodes, nodeKey(Item{Node: a.Cluster.ARN, Place: Place{Partition: a.Partition}}))
 }
 
 func nodeKey(i Item) string {

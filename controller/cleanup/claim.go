@@ -16,6 +16,10 @@ type Leftovers struct {
 	Methods []string
 	// Source is the value of "source" in a service's meta.
 	Source string
+	// ClusterNode means that the services of all tasks are on one node, registered
+	// without agents, whose name is the cluster's ARN; else each task's are on the node
+	// of its own agent.
+	ClusterNode bool
 }
 
 // Place is where something is in Consul Enterprise; both are empty otherwise.
@@ -98,6 +102,12 @@ func (l Leftovers) method(name string) string {
 type serviceEntry struct {
 	Node, ServiceID string
 	ServiceMeta     map[string]string
+}
+
+// nodeService is what is read of a service in the list of a node's.
+type nodeService struct {
+	ID   string
+	Meta map[string]string
 }
 
 // foreign reports whether a service that is not ours looks like one: its task is not

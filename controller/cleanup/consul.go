@@ -167,6 +167,9 @@ func (c *Cleaner) listTokens(ctx context.Context, p Place, filter api.ACLTokenFi
 // unless no service has changed. A service that could not be read is missing in
 // the list, which is read again by the next pass.
 func (c *Cleaner) readServices(ctx context.Context, p Place, l *list[Service]) error {
+	if c.Leftovers.ClusterNode {
+		return c.readNode(ctx, p, l)
+	}
 	filter := fmt.Sprintf("ServiceMeta[%q] == %q", workload.MetaSource, c.Leftovers.Source)
 	options := p.read()
 	options.Filter = filter
@@ -220,6 +223,40 @@ func (c *Cleaner) readService(ctx context.Context, p Place, name, filter string)
 		return nil
 	})))
 	return ours, foreign, hidden(answer, err)
+}
+
+// readNode reads the services on the cluster's node, unless nothing
+// on it has changed. A blocking query would answer with all of them at its end, changed
+// or not; the index of a list without any costs next to nothing.
+func (c *Cleaner) readNode(ctx context.Context, p Place, l *list[Service]) error {
+	node, none, read := c.Cluster.ARN, p.read(), list[Service]{at: c.now()}
+	none.Filter = `ID == ""`
+	_, meta, err := c.Consul.Catalog().NodeServiceList(node, none.WithContext(ctx))
+	if err = hidden(meta, err); err == nil {
+		if l.fresh(meta.LastIndex, c.now()) {
+			return nil
+		}
+		read.index = meta.LastIndex
+		all, streamed := p.read(), consulutil.ListMeta{}
+		all.Filter = fmt.Sprintf("Meta[%q] == %q", workload.MetaSource, c.Leftovers.Source)
+		_, meta, err = c.Consul.Catalog().NodeServiceList(node, all.WithContext(consulutil.StreamOf(ctx, &streamed, "Services", func(e nodeService) error {
+			entry := serviceEntry{Node: node, ServiceID: e.ID, ServiceMeta: e.Meta}
+			if s, ok := c.Leftovers.service(entry, c.Cluster); ok && e.Meta[workload.MetaTaskID] == s.Task {
+				s.Place = p
+				read.ours = append(read.ours, s)
+			} else if entry.foreign(c.Cluster) {
+				read.foreign++
+			}
+			return nil
+		})))
+		err = hidden(meta, err)
+	}
+	if err != nil {
+		*l = list[Service]{}
+		return fmt.Errorf("read services of node %s: %w", node, err)
+	}
+	*l = read
+	return nil
 }
 
 // inParallel calls do for each item, n at a time, until the context ends.

@@ -69,3 +69,29 @@ func TestEnterpriseNamespaces(t *testing.T) {
 		t.Errorf("requests (-want +got):\n%s", d)
 	}
 }
+
+// TestEnterpriseClusterNode: services on the cluster's node are read in each namespace,
+// and the node is not read again when they have gone.
+func TestEnterpriseClusterNode(t *testing.T) {
+	t.Parallel()
+	ecs := &fakeECS{}
+	ecs.stop(task1)
+	consul := &enterprise{fakeConsul: populated(t, []string{task1})}
+	consul.register(clusterARN, "api", "api-"+task1, map[string]string{"source": "consul-ecs", "task-id": task1, "task-arn": shop(t).TaskARN(task1)})
+	c := inMemory(t, consul, ecs)
+	c.Partition, c.Leftovers.ClusterNode = "edge", true
+	r, err := once(t, c)
+	if err != nil || len(r.Deleted) != 3 || r.Deleted[0].Place != (Place{Partition: "edge", Namespace: "shop"}) {
+		t.Fatalf("report %+v, %v", r, err)
+	}
+	want := []string{
+		"GET /catalog/node-services/" + clusterARN + " edge/default", "GET /catalog/node-services/" + clusterARN + " edge/default",
+		"GET /catalog/node-services/" + clusterARN + " edge/shop", "GET /catalog/node-services/" + clusterARN + " edge/shop",
+		"GET /namespaces edge/", "PUT /catalog/deregister edge/shop",
+	}
+	got := slices.DeleteFunc(consul.seen, func(s string) bool { return strings.Contains(s, " /acl/token") })
+	slices.Sort(got)
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("requests (-want +got):\n%s", d)
+	}
+}

@@ -147,7 +147,8 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 		}
 		return names
 	}
-	kind, name := path[:strings.LastIndexByte(path, '/')], path[strings.LastIndexByte(path, '/')+1:]
+	parts := strings.SplitN(path, "/", 3) // a node may have a slash
+	kind, name := parts[0]+"/"+parts[1], parts[2]
 	list := []serviceEntry{}
 	for _, s := range f.services {
 		if kind == "catalog/service" && s.name == name && ours(s) || kind == "catalog/node-services" && s.Node == name {
@@ -162,8 +163,14 @@ func (f *fakeConsul) read(path string, r *http.Request) any {
 	case kind == "catalog/node-services" && f.nodes[name] == "":
 		return nil
 	case kind == "catalog/node-services":
-		slices.SortFunc(list, func(a, b serviceEntry) int { return strings.Compare(a.ServiceID, b.ServiceID) })
-		return map[string]any{"Node": map[string]any{"Node": name, "ModifyIndex": 1}, "Services": list}
+		services := []nodeService{}
+		for _, s := range list {
+			if r.URL.Query().Get("filter") != `ID == ""` {
+				services = append(services, nodeService{s.ServiceID, s.ServiceMeta})
+			}
+		}
+		slices.SortFunc(services, func(a, b nodeService) int { return strings.Compare(a.ID, b.ID) })
+		return map[string]any{"Node": map[string]any{"Node": name, "ModifyIndex": 1}, "Services": services}
 	}
 	return list
 }

@@ -77,6 +77,8 @@ func (e *enterprise) answer(r *http.Request, body []byte) (int, []byte) {
 		return e.put(path, place, body)
 	case path == "/v1/acl/binding-rules":
 		return 200, e.list("/v1/acl/binding-rule/", place, func(o map[string]any) bool { return o["AuthMethod"] == q.Get("authmethod") })
+	case path == "/v1/catalog/nodes":
+		return 200, bytes.ReplaceAll(e.list("/v1/catalog/register", place, func(map[string]any) bool { return true }), []byte(`"NodeMeta":`), []byte(`"Meta":`))
 	case path == "/v1/namespaces":
 		return 200, e.list("/v1/namespace/", place, func(map[string]any) bool { return true })
 	}
@@ -95,7 +97,7 @@ func (e *enterprise) put(path, place string, body []byte) (int, []byte) {
 	}
 	name, _ := o["Name"].(string)
 	if path == "/v1/acl/binding-rule" {
-		name = fmt.Sprint(o["AuthMethod"])
+		name = fmt.Sprint(o["AuthMethod"], " ", o["BindName"])
 	}
 	if strings.Count(path, "/") == 2 || path == "/v1/acl/policy" || path == "/v1/acl/role" || path == "/v1/acl/auth-method" || path == "/v1/acl/binding-rule" {
 		path += "/" + name
@@ -154,17 +156,14 @@ func (e *enterprise) take() string {
 func TestEnterprise(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
-	state, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath, Partition: "ecs"})
+	agent, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath, Partition: "ecs"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Setup{Client: c, Wanted: state, Log: hclog.NewNullLogger()}
-	mustEnsure(t, s)
-	testkit.Golden(t, "enterprise.golden", []byte(e.take()))
-	mustEnsure(t, s)
-	if log := e.take(); strings.Contains(log, "PUT ") {
-		t.Errorf("a second start writes:\n%s", log)
-	}
+	s := &Setup{Client: c, Wanted: agent, Log: hclog.NewNullLogger()}
+	setsUpOnce(t, e, s, "enterprise.golden")
+	other, client := newEnterprise(t)
+	setsUpOnce(t, other, &Setup{Client: client, Wanted: agentless(t, wanted.Options{Partition: "ecs"}), Log: hclog.NewNullLogger()}, "enterprise-agentless.golden")
 
 	names := []string{"web", "default", "api", "web", ""}
 	changes, err := s.EnsureNamespaces(t.Context(), names)
@@ -172,6 +171,17 @@ func TestEnterprise(t *testing.T) {
 		t.Fatalf("%v:\n%s", err, text(changes))
 	}
 	testkit.Golden(t, "namespaces.golden", []byte(e.take()))
+}
+
+// setsUpOnce compares the first setup with a golden file; a second one writes nothing.
+func setsUpOnce(t *testing.T, e *enterprise, s *Setup, golden string) {
+	t.Helper()
+	mustEnsure(t, s)
+	testkit.Golden(t, golden, []byte(e.take()))
+	mustEnsure(t, s)
+	if log := e.take(); strings.Contains(log, "PUT ") {
+		t.Errorf("%s: a second start writes:\n%s", golden, log)
+	}
 }
 
 // TestNamespacesCostTwoReads: the old program read five times or more

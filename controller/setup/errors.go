@@ -106,6 +106,8 @@ func (s *Setup) rule(o wanted.Object) string {
 		return wanted.KeyRule
 	case kindSession:
 		return wanted.SessionRule
+	case wanted.KindNode:
+		return `node_prefix "" { policy = "write" }`
 	case kindAgent:
 		return `agent_prefix "" { policy = "read" }`
 	}

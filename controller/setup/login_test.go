@@ -91,54 +91,53 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 	return read
 }
 
-// laterGeneration is another generation's state, as data only: roles with and
-// without a policy, and rules distinguished by selectors.
-func laterGeneration(l lab) wanted.State {
-	s := wanted.State{
-		Cluster: cluster(1), Keys: wanted.Keys + l.name + "/",
-		Policies: []wanted.Policy{{Name: l.policy(), Description: "API Gateway token Policy", Rules: `mesh = "read"` + "\n" + `node_prefix "" { policy = "read" }`}},
-		Roles: []wanted.Role{
-			{Name: l.name + "-api", Description: "API Gateway Role for ECS", Policies: []string{l.policy()}},
-			{Name: l.name + "-terminating", Description: "Terminating Gateway Role for ECS"},
-		},
-		Methods: []wanted.AuthMethod{{
-			Name: l.serviceMethod(), Description: "AWS IAM auth method for ECS service tokens",
-			Principals: []string{trusted(1, "consul-ecs/")},
-			EntityTags: []string{"consul.hashicorp.com.gateway-kind", wanted.TagNamespace, wanted.TagServiceName},
-		}},
+// agentless is the state of the lab's cluster without agents.
+func (l lab) agentless(t *testing.T) wanted.State {
+	t.Helper()
+	s := agentless(t, wanted.Options{})
+	s.Anonymous = nil
+	s.Keys += l.name + "/"
+	for i := range s.Policies {
+		s.Policies[i].Name = l.name + s.Policies[i].Name
 	}
-	for kind, role := range map[string]string{"api-gateway": "-api", "terminating-gateway": "-terminating"} {
-		s.Rules = append(s.Rules, wanted.BindingRule{
-			Method: l.serviceMethod(), Description: "Bind a Consul role from IAM role tag for ECS based " + kind,
-			Selector: `entity_tags["consul.hashicorp.com.gateway-kind"] == "` + kind + `"`, BindType: api.BindingRuleBindTypeRole, BindName: l.name + role,
-		})
+	for i, r := range s.Roles {
+		s.Roles[i].Name = l.name + r.Name
+		for j := range r.Policies {
+			r.Policies[j] = l.name + r.Policies[j]
+		}
 	}
+	s.Methods[0].Name = l.serviceMethod()
+	for i, r := range s.Rules {
+		s.Rules[i].Method = l.serviceMethod()
+		if r.BindType == api.BindingRuleBindTypeRole {
+			s.Rules[i].BindName = l.name + r.BindName
+		}
+	}
+	s.Node.Name = l.name
 	return s
 }
 
-// TestGenerationIsData: another generation needs no other code, and shares the
-// service method with ours.
-func TestGenerationIsData(t *testing.T) {
+// TestGenerationsShareTheServiceMethod: two controllers of one cluster, while its tasks
+// change the generation.
+func TestGenerationsShareTheServiceMethod(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
-	s := &Setup{Client: management(t), Wanted: laterGeneration(l), Log: hclog.NewNullLogger()}
-	s.Wanted.Policies[0].Name += "-later"
-	s.Wanted.Roles[0].Policies = []string{s.Wanted.Policies[0].Name}
-	if changes := mustEnsure(t, s); len(changes) != 7 {
+	mustEnsure(t, l.setup(t, management(t), wanted.Options{}))
+	s := &Setup{Client: management(t), Wanted: l.agentless(t), Log: hclog.NewNullLogger()}
+	if changes := mustEnsure(t, s); len(changes) != 11 {
 		t.Errorf("changes:\n%s", text(changes))
 	}
 	if again := mustEnsure(t, s); len(again) > 0 {
 		t.Errorf("a second start changes:\n%s", text(again))
 	}
-	if again := mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)})); len(again) > 0 {
-		t.Errorf("ours changes what the later one made:\n%s", text(again))
+	if again := mustEnsure(t, l.setup(t, management(t), wanted.Options{})); len(again) > 0 {
+		t.Errorf("acl-controller changes what the other made:\n%s", text(again))
 	}
 	rules, _, err := management(t).ACL().BindingRuleList(l.serviceMethod(), nil)
-	if err != nil || len(rules) != 3 {
+	if err != nil || len(rules) != 4 {
 		t.Fatalf("%d rules, %v", len(rules), err)
 	}
-	own := slices.IndexFunc(rules, func(r *api.ACLBindingRule) bool { return r.BindName == l.name+"-api" })
+	own := slices.IndexFunc(rules, func(r *api.ACLBindingRule) bool { return r.BindName == l.name+wanted.APIGatewayRole })
 	rules[own].Selector = "" // every task would be an API gateway
 	if _, _, err := management(t).ACL().BindingRuleUpdate(rules[own], nil); err != nil {
 		t.Fatal(err)

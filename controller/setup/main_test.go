@@ -49,6 +49,12 @@ func (r *recorder) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
+// wrap puts the recorder before a client's transport.
+func (r *recorder) wrap(next http.RoundTripper) http.RoundTripper {
+	r.next = next
+	return r
+}
+
 // close gives the connections back: the server allows 200 of one address.
 func (r *recorder) close() { r.next.(*http.Transport).CloseIdleConnections() }
 
@@ -73,7 +79,7 @@ func client(t testing.TB, token string, answer func(*http.Request) (*http.Respon
 	r := &recorder{answer: answer}
 	c, err := consulutil.NewClient(consulutil.Options{
 		Address: secured.HTTPAddr, Token: token,
-		Wrap: func(next http.RoundTripper) http.RoundTripper { r.next = next; return r },
+		Wrap: r.wrap,
 	})
 	if err != nil {
 		t.Fatal(err)

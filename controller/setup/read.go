@@ -29,7 +29,7 @@ func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Foun
 	failed = failures{}
 	found = wanted.Found{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
-		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
+		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{}, Nodes: map[string]*api.Node{},
 	}
 	if state.Partition != "" {
 		o := wanted.Object{Kind: wanted.KindPartition, Name: state.Partition}
@@ -70,6 +70,9 @@ func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Foun
 		}
 		found.Anonymous, _ = get(ctx, s, failed, wanted.Object{Kind: wanted.KindToken, Name: wanted.AnonymousToken}, p.Scope, wanted.AnonymousToken, acl.TokenRead)
 	}
+	if n := state.Node; n != nil {
+		file(ctx, s, found, failed, found.Nodes, wanted.Object{Kind: wanted.KindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
+	}
 	return found, failed
 }
 
@@ -84,6 +87,17 @@ func file[V any](ctx context.Context, s *Setup, found wanted.Found, failed failu
 	if ok {
 		into[name] = v
 	}
+}
+
+// readNode reads a node without its services: those of all the cluster's tasks may be
+// on it.
+func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.QueryMeta, error) {
+	q.Filter = fmt.Sprintf("Node == %q", name)
+	nodes, meta, err := s.Client.Catalog().Nodes(q)
+	if err != nil || len(nodes) == 0 {
+		return nil, meta, err
+	}
+	return nodes[0], meta, nil
 }
 
 func (s *Setup) readNamespaces(ctx context.Context) (found wanted.FoundNamespaces, failed failures) {

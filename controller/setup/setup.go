@@ -25,6 +25,8 @@ type Setup struct {
 	// logged are the notes that were logged: once is enough for one process.
 	mu     sync.Mutex
 	logged map[wanted.Note]struct{}
+	// anonymous makes the line about the anonymous token one.
+	anonymous sync.Once
 }
 
 // Change is one write that was made.
@@ -43,15 +45,30 @@ type Changes []Change
 // time, and with nothing to do only reads. It returns what was changed beside a
 // joined error of what failed; objects that do not need a failed one are ensured all
 // the same. A *retry.PermanentError in it means that Consul refuses the token or has
-// no ACLs. Everything else may be retried, also an object that only an operator can
-// correct, such as an auth method of another type.
+// no ACLs, unless these are optional. Everything else may be retried, also an object
+// that only an operator can correct, such as an auth method of another type.
 func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	state, hereErr := s.here(ctx)
-	changes, err := s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
+	changes, err := s.ensure(ctx, state)
+	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
+		s.logNotes([]wanted.Note{{Text: wanted.NoteNoACLs}})
+		state = s.Wanted.WithoutACLs()
+		var more Changes
+		more, err = s.ensure(ctx, state)
+		changes = append(changes, more...)
+	}
+	if err == nil && state.Anonymous != nil {
+		// Tests of hashicorp's Terraform modules wait for this text.
+		s.anonymous.Do(func() { s.Log.Info("Successfully configured the anonymous token") })
+	}
+	return changes, consulutil.Advise(errors.Join(hereErr, err))
+}
+
+func (s *Setup) ensure(ctx context.Context, state wanted.State) (Changes, error) {
+	return s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
 		found, failed := s.read(ctx, state)
 		return state.Compare(found), failed
 	})
-	return changes, consulutil.Advise(errors.Join(hereErr, err))
 }
 
 // EnsureNamespaces creates the Enterprise namespaces that running tasks name, and

@@ -47,6 +47,8 @@ func (s *Setup) writer(ctx context.Context, w wanted.Write) (put func() error, m
 			_, err := s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.Encode()}, options)
 			return err
 		}, nil
+	case *api.CatalogRegistration:
+		return func() error { _, err := s.Client.Catalog().Register(v, options); return err }, nil
 	case *api.ACLPolicy:
 		return putter(w, v, options, acl.PolicyCreate, acl.PolicyUpdate),
 			indexes(v, v.Name, read, acl.PolicyReadByName, func(p *api.ACLPolicy) uint64 { return p.ModifyIndex })

@@ -5,107 +5,38 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Names of the objects of the agent generation.
+// Names of the objects that only the agent generation has.
 const (
-	ClientPolicy    = "consul-ecs-client-policy"
-	ClientRole      = "consul-ecs-client-role"
-	ClientMethod    = workload.ClientAuthMethod
-	ServiceMethod   = workload.ServiceAuthMethod
-	AnonymousPolicy = "anonymous-token-policy"
-	// CrossNamespacePolicy lets the tasks of an Enterprise partition see the
-	// services of its other namespaces.
-	CrossNamespacePolicy = "cross-namespace-read"
+	ClientPolicy = "consul-ecs-client-policy"
+	ClientRole   = "consul-ecs-client-role"
+	ClientMethod = workload.ClientAuthMethod
 )
-
-// Tags of a task's IAM role.
-const (
-	TagServiceName = workload.TagServiceName
-	TagNamespace   = workload.TagNamespace
-)
-
-const (
-	// KeyPrefix is the KV prefix of everything that controllers keep in Consul.
-	KeyPrefix = "consul-ecs/"
-	// Keys is the KV prefix of setup.
-	Keys = KeyPrefix + "setup/"
-
-	// KeyRule is the ACL rule that keys below KeyPrefix need.
-	KeyRule = `key_prefix "` + KeyPrefix + `" { policy = "write" }`
-	// SessionRule is the ACL rule that sessions need, and so locks.
-	SessionRule = `session_prefix "" { policy = "write" }`
-
-	defaultPartition = "default"
-	defaultNamespace = "default"
-)
-
-// Options vary the state by where the controller runs.
-type Options struct {
-	// Cluster is the ARN of its ECS cluster.
-	Cluster string
-	// RolePath and WholeAccount define which IAM roles may log in, see Principal.
-	RolePath     string
-	WholeAccount bool
-	// Partition is the Enterprise admin partition; empty turns partitions and
-	// namespaces off.
-	Partition string
-}
 
 // Agent is the state of the agent generation. Its error is a usage error that
 // names every mistake in o.
 func Agent(o Options) (State, error) {
-	principal, err := Principal(o.Cluster, o.RolePath, o.WholeAccount)
+	s, err := common(o)
 	if err != nil {
 		return State{}, err
 	}
-	scope, global := Scope{}, Scope{}
-	if o.Partition != "" {
-		scope = Scope{Partition: o.Partition, Namespace: defaultNamespace}
-		global = Scope{Partition: defaultPartition, Namespace: defaultNamespace}
+	scope := s.Rules[0].Scope
+	s.Policies = []Policy{{
+		Name: ClientPolicy, Description: "Consul Client Token Policy for ECS",
+		Rules: clientRules(o.Partition), Scope: scope,
+	}}
+	s.Roles = []Role{{
+		Name: ClientRole, Description: "Consul Client Token Role for ECS",
+		Policies: []string{ClientPolicy}, Scope: scope,
+	}}
+	client := AuthMethod{
+		Name: ClientMethod, Description: "AWS IAM auth method for ECS client tokens",
+		Principals: s.Methods[0].Principals, Scope: scope,
 	}
-	s := State{
-		Cluster:   o.Cluster,
-		Partition: o.Partition,
-		Keys:      Keys,
-		Policies: []Policy{{
-			Name: ClientPolicy, Description: "Consul Client Token Policy for ECS",
-			Rules: clientRules(o.Partition), Scope: scope,
-		}},
-		Roles: []Role{{
-			Name: ClientRole, Description: "Consul Client Token Role for ECS",
-			Policies: []string{ClientPolicy}, Scope: scope,
-		}},
-		Methods: []AuthMethod{
-			{
-				Name: ClientMethod, Description: "AWS IAM auth method for ECS client tokens",
-				Principals: []string{principal}, Scope: scope,
-			},
-			{
-				Name: ServiceMethod, Description: "AWS IAM auth method for ECS service tokens",
-				Principals: []string{principal}, EntityTags: []string{TagServiceName, TagNamespace}, Scope: scope,
-			},
-		},
-		Rules: []BindingRule{
-			{
-				Method: ClientMethod, Description: "Bind a policy for Consul clients on ECS",
-				BindType: api.BindingRuleBindTypeRole, BindName: ClientRole, Scope: scope,
-			},
-			{
-				Method: ServiceMethod, Description: "Bind a service identity from IAM role tag for ECS",
-				BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + TagServiceName + "}", Scope: scope,
-			},
-		},
-		Anonymous: &Anonymous{Policy{
-			// Consul on Kubernetes has the same policy, by this description.
-			Name: AnonymousPolicy, Description: "Anonymous token Policy",
-			Rules: anonymousRules(o.Partition), Scope: global, Shared: true,
-		}},
-	}
-	if o.Partition != "" {
-		s.Methods[1].NamespaceRules = []api.ACLAuthMethodNamespaceRule{{
-			Selector:      `entity_tags["` + TagNamespace + `"] != ""`,
-			BindNamespace: "${entity_tags." + TagNamespace + "}",
-		}}
-	}
+	s.Methods = append([]AuthMethod{client}, s.Methods...)
+	s.Rules = append([]BindingRule{{
+		Method: ClientMethod, Description: "Bind a policy for Consul clients on ECS",
+		BindType: api.BindingRuleBindTypeRole, BindName: ClientRole, Scope: scope,
+	}}, s.Rules...)
 	return s, nil
 }
 
@@ -123,29 +54,6 @@ service_prefix "" {
     policy = "write"
   }
   namespace_prefix "" {
-    service_prefix "" {
-      policy = "read"
-    }
-  }
-}`
-}
-
-const readRules = `node_prefix "" {
-  policy = "read"
-}
-service_prefix "" {
-  policy = "read"
-}`
-
-func anonymousRules(partition string) string {
-	if partition == "" {
-		return readRules
-	}
-	return `partition_prefix "" {
-  namespace_prefix "" {
-    node_prefix "" {
-      policy = "read"
-    }
     service_prefix "" {
       policy = "read"
     }

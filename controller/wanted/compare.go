@@ -25,11 +25,12 @@ type Found struct {
 	// Records are the records of all controllers by KV key; nil was not read,
 	// and no method is touched without.
 	Records map[string][]byte
+	Nodes   map[string]*api.Node
 }
 
 // Write is one write. Value is what to write: *api.ACLPolicy, *api.ACLRole,
 // *api.ACLAuthMethod, *api.ACLBindingRule, *api.ACLToken, *api.Partition,
-// *api.Namespace or Record.
+// *api.Namespace, *api.CatalogRegistration or Record.
 type Write struct {
 	Object
 	Value any
@@ -82,6 +83,9 @@ func (s State) Compare(f Found) Plan {
 	if s.Anonymous != nil {
 		p.policy(s.Anonymous.Policy, f, nil)
 		p.anonymous(s.Anonymous.Policy, f)
+	}
+	if s.Node != nil {
+		p.node(*s.Node, f, all)
 	}
 	return p
 }

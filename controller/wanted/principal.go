@@ -46,9 +46,9 @@ func rolePath(path string, whole bool) (string, error) {
 	case whole && (trimmed == "" || "/"+trimmed+"/" == DefaultRolePath):
 		return "", nil
 	case whole:
-		return "", exit.Usagef("role path %q and trust in the whole account: give -iam-role-path or -trust-whole-account, not both", path)
+		return "", exit.Usagef("role path %q and trust in the whole account: give the path or -trust-whole-account, not both", path)
 	case trimmed == "":
-		return "", exit.Usagef("role path %q: it would trust every role of the account; give -iam-role-path %s, or -trust-whole-account if that is what you want", path, DefaultRolePath)
+		return "", exit.Usagef("role path %q: it would trust every role of the account; give one such as %s, or -trust-whole-account if that is what you want", path, DefaultRolePath)
 	case len(trimmed)+2 > 512:
 		return "", exit.Usagef("role path of %d characters: IAM allows 512", len(trimmed)+2)
 	case strings.Contains(trimmed, "//"):
@@ -69,18 +69,18 @@ func wholeAccount(cluster string) string {
 	return roles + "*"
 }
 
-// PartitionOption checks the Enterprise flags against each other and returns
+// PartitionOption checks the Enterprise options against each other and returns
 // the partition to use: empty when partitions are off.
 func PartitionOption(enabled bool, name string) (string, error) {
 	switch {
 	case !enabled && name != "":
-		return "", exit.Usagef("-partition %s: give -partitions-enabled too", name)
+		return "", exit.Usagef("partition %q: give -partitions-enabled, or controller.partitionsEnabled in the configuration, too", name)
 	case !enabled:
 		return "", nil
 	case name == "":
 		return defaultPartition, nil
 	case !regexp.MustCompile(`^[a-zA-Z0-9]([a-zA-Z0-9-]{0,62}[a-zA-Z0-9])?$`).MatchString(name):
-		return "", exit.Usagef("-partition %q: %w", name, fmt.Errorf("want at most 64 letters, digits and hyphens, not at its ends"))
+		return "", exit.Usagef("partition %q: %w", name, fmt.Errorf("want at most 64 letters, digits and hyphens, not at its ends"))
 	}
 	return name, nil
 }

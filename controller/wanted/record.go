@@ -86,5 +86,6 @@ const (
 	NoteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"
 	NoteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
 	NoteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
+	NoteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
 	NoteForeign    = "shared policy has other rules than ours and stays as it is"
 )

@@ -15,6 +15,7 @@ const (
 	KindRule      Kind = "binding rule"
 	KindToken     Kind = "token"
 	KindRecord    Kind = "record"
+	KindNode      Kind = "node"
 )
 
 // Object names one object. A binding rule has no name: its method and its description
@@ -36,6 +37,12 @@ type Scope struct{ Partition, Namespace string }
 type State struct {
 	// Cluster is the ARN of the controller's cluster: the name of its Record.
 	Cluster string
+	// Name distinguishes the controllers of one cluster, which run side by side while
+	// its tasks change the generation; empty for the agent generation.
+	Name string
+	// ACLsOptional means that servers without ACLs are no error: what needs none is
+	// wanted of them all the same.
+	ACLsOptional bool
 	// Partition is the admin partition that the cluster is assigned to; empty
 	// without Enterprise partitions.
 	Partition string
@@ -48,6 +55,17 @@ type State struct {
 	// Anonymous is what the anonymous token gets, in the primary datacenter;
 	// nil wants nothing of it.
 	Anonymous *Anonymous
+	// Node is the node of all tasks' services; nil wants none.
+	Node *Node
+}
+
+// Node is a wanted node of the catalog. Its address and its mark as a node without an
+// agent are ours, and everything else in it the operator's.
+type Node struct {
+	Name string
+	// Address is an IP address; an empty one is any.
+	Address string
+	Scope   Scope
 }
 
 // Policy is a wanted ACL policy. Its rules are ours and are corrected;
@@ -108,7 +126,12 @@ func (s State) LockKey() string { return s.keys() + "lock" }
 func (s State) RecordPrefix() string { return s.keys() + "trust/" }
 
 // RecordKey is the KV key of the controller's own record.
-func (s State) RecordKey() string { return s.RecordPrefix() + s.Cluster }
+func (s State) RecordKey() string {
+	if s.Name == "" {
+		return s.RecordPrefix() + s.Cluster
+	}
+	return s.RecordPrefix() + s.Cluster + "/" + s.Name
+}
 
 // keys are apart for each partition, since its methods are.
 func (s State) keys() string {
@@ -132,4 +155,9 @@ func (s State) KeyScope() Scope {
 func (s State) ForSecondary() State {
 	s.Anonymous = nil
 	return s
+}
+
+// WithoutACLs is the state of servers without ACLs.
+func (s State) WithoutACLs() State {
+	return State{Cluster: s.Cluster, Name: s.Name, Partition: s.Partition, Keys: s.Keys, Node: s.Node}
 }

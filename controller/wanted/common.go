@@ -1,0 +1,113 @@
+package wanted
+
+import (
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Names of the objects that both generations have.
+const (
+	ServiceMethod   = workload.ServiceAuthMethod
+	AnonymousPolicy = "anonymous-token-policy"
+	// CrossNamespacePolicy lets the tasks of an Enterprise partition see the
+	// services of its other namespaces.
+	CrossNamespacePolicy = "cross-namespace-read"
+)
+
+// Tags of a task's IAM role.
+const (
+	TagServiceName = workload.TagServiceName
+	TagNamespace   = workload.TagNamespace
+)
+
+const (
+	// KeyPrefix is the KV prefix of everything that controllers keep in Consul.
+	KeyPrefix = "consul-ecs/"
+	// Keys is the KV prefix of setup.
+	Keys = KeyPrefix + "setup/"
+
+	// KeyRule is the ACL rule that keys below KeyPrefix need.
+	KeyRule = `key_prefix "` + KeyPrefix + `" { policy = "write" }`
+	// SessionRule is the ACL rule that sessions need, and so locks.
+	SessionRule = `session_prefix "" { policy = "write" }`
+
+	defaultPartition = "default"
+	defaultNamespace = "default"
+)
+
+// Options vary the state by where the controller runs.
+type Options struct {
+	// Cluster is the ARN of its ECS cluster.
+	Cluster string
+	// RolePath and WholeAccount define which IAM roles may log in, see Principal.
+	RolePath     string
+	WholeAccount bool
+	// Partition is the Enterprise admin partition; empty turns partitions and
+	// namespaces off.
+	Partition string
+	// Address is the IP address of the controller's task, for the cluster's node;
+	// empty outside of a task. Agent does not use it.
+	Address string
+}
+
+// common is what both generations want: the auth method of services with the rule that
+// binds a service's identity, and the anonymous token.
+func common(o Options) (State, error) {
+	principal, err := Principal(o.Cluster, o.RolePath, o.WholeAccount)
+	if err != nil {
+		return State{}, err
+	}
+	scope, global := Scope{}, Scope{}
+	if o.Partition != "" {
+		scope = Scope{Partition: o.Partition, Namespace: defaultNamespace}
+		global = Scope{Partition: defaultPartition, Namespace: defaultNamespace}
+	}
+	s := State{
+		Cluster:   o.Cluster,
+		Partition: o.Partition,
+		Keys:      Keys,
+		Methods: []AuthMethod{{
+			Name: ServiceMethod, Description: "AWS IAM auth method for ECS service tokens",
+			Principals: []string{principal}, EntityTags: []string{TagServiceName, TagNamespace}, Scope: scope,
+		}},
+		Rules: []BindingRule{{
+			Method: ServiceMethod, Description: "Bind a service identity from IAM role tag for ECS",
+			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + TagServiceName + "}", Scope: scope,
+		}},
+		Anonymous: &Anonymous{Policy{
+			// Consul on Kubernetes has the same policy, by this description.
+			Name: AnonymousPolicy, Description: "Anonymous token Policy",
+			Rules: anonymousRules(o.Partition), Scope: global, Shared: true,
+		}},
+	}
+	if o.Partition != "" {
+		s.Methods[0].NamespaceRules = []api.ACLAuthMethodNamespaceRule{{
+			Selector:      `entity_tags["` + TagNamespace + `"] != ""`,
+			BindNamespace: "${entity_tags." + TagNamespace + "}",
+		}}
+	}
+	return s, nil
+}
+
+const readRules = `node_prefix "" {
+  policy = "read"
+}
+service_prefix "" {
+  policy = "read"
+}`
+
+func anonymousRules(partition string) string {
+	if partition == "" {
+		return readRules
+	}
+	return `partition_prefix "" {
+  namespace_prefix "" {
+    node_prefix "" {
+      policy = "read"
+    }
+    service_prefix "" {
+      policy = "read"
+    }
+  }
+}`
+}

@@ -1,0 +1,82 @@
+package subcommand
+
+import (
+	"context"
+	"flag"
+	"syscall"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/controller/cleanup"
+	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+func controllerCommand() cli.Command {
+	var f controllerFlags
+	return cli.Command{
+		Synopsis: "Set Consul up for a cluster without agents, and remove what dead tasks left",
+		Usage:    "controller [flags]",
+		Help: `
+Is acl-controller for tasks that run without a Consul client agent. It registers the
+cluster's node, on which all tasks have their services, and creates, and corrects when
+they change, the auth method by which the tasks log in, its binding rules, the policies
+and roles of gateways and the anonymous token's policy. Then it looks for tokens and
+services of tasks that have ended, and removes them: only with proof, which it logs. A
+task that ECS shows, or may show, keeps everything. Where Consul has no ACLs it
+registers the node and removes services.
+
+The role path, partitions and log level are those of the configuration. The token of
+CONSUL_HTTP_TOKEN, the task role, retries, TERM and exit codes are those of
+acl-controller, see acl-controller --help; both may run for a cluster that has tasks of
+both kinds.
+
+Environment:
+  CONSUL_ECS_CONFIG_JSON         the configuration, with consulServers
+  CONSUL_HTTP_TOKEN              the token, or a file's in CONSUL_HTTP_TOKEN_FILE
+  CONSUL_HTTPS_CACERT_PEM        CA certificates of the servers, as text
+  ECS_CONTAINER_METADATA_URI_V4  set by ECS, for the cluster and the node's address
+  AWS_REGION and the rest        the AWS SDK's; the region is the cluster's
+
+Example:
+  $ CONSUL_HTTP_TOKEN=... CONSUL_ECS_CONFIG_JSON='{"bootstrapDir": "/consul",
+      "consulServers": {"hosts": "consul.example.com"}, "controller": {}}' \
+      consul-ecs controller -metrics-addr :9102`,
+		Flags: func(fs *flag.FlagSet) {
+			f.declareOperation(fs)
+			f.declareRate(fs)
+		},
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			return runController(ctx, inv, f)
+		},
+	}
+}
+
+func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) error {
+	cfg, err := parseConfig(inv)
+	if err != nil {
+		return err
+	}
+	if cfg.ConsulServers == nil {
+		return exit.Usagef("%s has no consulServers: add it, or run acl-controller for tasks with a Consul client agent", config.EnvVar)
+	}
+	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), "", inv.Log)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go servers.Run(ctx)
+	f.rolePath = cfg.Controller.IAMRolePath
+	f.partitions, f.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
+	f.level, f.json = cfg.LogLevel, cfg.LogJSON
+	return f.run(ctx, inv, controllerVariant{
+		name: wanted.AgentlessName, wanted: wanted.Agentless, rolePath: "controller.iamRolePath",
+		leftovers: cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: workload.SourceValue, ClusterNode: true},
+		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
+	})
+}
