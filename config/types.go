@@ -247,6 +247,9 @@ type Proxy struct {
 	// Mode is ProxyDataplane, also when empty, or ProxyDirect.
 	Mode        string       `json:"mode" check:"only=agentless,enum=dataplane|direct"`
 	Upstreams   []Upstream   `json:"upstreams"`
+	// NamedUpstreams gives each upstream a loopback address and a name in the hosts
+	// files of the task's containers.
+	NamedUpstreams bool `json:"namedUpstreams" check:"only=agentless"`
 	MeshGateway *MeshGateway `json:"meshGateway" check:"open"`
 	Expose      *Expose      `json:"expose" check:"open"`
 }

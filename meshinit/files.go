@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -27,7 +28,9 @@ func (r *run) writeProxyFiles(ctx context.Context) error {
 	if err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("prepare the start of proxy %q: %w", r.workload.Proxy.ID, err)}
 	}
+	stale := proxyFileNames()
 	for _, f := range files {
+		stale = slices.DeleteFunc(stale, func(name string) bool { return name == f.Name })
 		path := r.path(f.Name)
 		if f.Secret {
 			err = r.writeSecret(path, f.Data, modePublicBootstrap)
@@ -36,6 +39,11 @@ func (r *run) writeProxyFiles(ctx context.Context) error {
 		}
 		if err != nil {
 			return err
+		}
+	}
+	for _, name := range stale { // of another task, on a host's volume
+		if err := os.Remove(r.path(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("remove a stale file: %w", err)
 		}
 	}
 	return nil

@@ -75,14 +75,22 @@ type Ports struct {
 	// Bearer signs a login for now; nil when logins are off.
 	Bearer func(context.Context, workload.Task) (string, error)
 	// SetDefaults merges what the configuration has of the service's defaults into
-	// Consul's, and Redirect sends the traffic of the task's containers through the
-	// proxy; nil when that is not asked for.
+	// Consul's; nil when it has none.
 	SetDefaults func(ctx context.Context, token string, w workload.Workload) error
-	Redirect    func(ctx context.Context, w workload.Workload, p bootstrap.Proxy) error
+	// Redirect changes the task's network; nil when nothing is to be changed.
+	Redirect Redirection
 	// CopyProgram puts this program at the path for the other containers, or
 	// leaves the path as it was.
 	CopyProgram func(path string) error
 	Log         hclog.Logger
+}
+
+// Redirection leads the traffic of the task's containers to the proxy.
+type Redirection interface {
+	// Prepare takes back what an earlier run did. Its error is of a container that may
+	// not change the network, which so ends before anything is registered.
+	Prepare() error
+	Apply(p bootstrap.Proxy) error
 }
 
 // Metadata is the task metadata endpoint.
@@ -169,10 +177,10 @@ func (r *run) steps() []step {
 		{"register", r.register, r.Place.Remedy},
 		{"read proxy", r.readProxy, r.Place.Remedy},
 		{"set service defaults", r.setDefaults, r.Place.Remedy},
-		{"redirect traffic", r.redirect, ""},
 		{"finish copying program", r.finishCopy, ""},
 		{"write proxy files", r.writeProxyFiles, ""},
 		{"write token", r.writeToken, ""},
+		{"redirect traffic", r.redirect, ""}, // no request to Consul comes after it
 		{"write status", r.reportReady, ""},
 	}
 }

@@ -5,12 +5,18 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/workload"
 )
+
+// proxyFileNames are all that Files may return.
+func proxyFileNames() []string {
+	return []string{workload.FileBootstrap, workload.FileRelay, workload.FileDataplane, workload.FileGRPCCACert, workload.FileHosts}
+}
 
 const (
 	loopback = "127.0.0.1"
@@ -70,6 +76,8 @@ type ServersProxy struct {
 	GRPC consulutil.ServerTLS
 	// Env is as in AgentProxy.
 	Env map[string]string
+	// Hosts are lines for the hosts files of the task's containers.
+	Hosts []string
 }
 
 // Check accepts everything: the configuration has been validated.
@@ -78,11 +86,19 @@ func (ServersProxy) Check() error { return nil }
 // Files returns what consul-dataplane starts from, or with proxy.mode direct, Envoy and
 // the relay to the servers.
 func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
-	mode, readyPort := proxyMode(s.Config)
-	if mode == config.ProxyDirect {
-		return s.direct(w, p, token, readyPort)
+	var files []File
+	if len(s.Hosts) > 0 {
+		files = append(files, File{Name: workload.FileHosts, Data: []byte(strings.Join(s.Hosts, "\n") + "\n")})
 	}
-	return s.dataplane(w, token, readyPort)
+	mode, readyPort := proxyMode(s.Config)
+	var more []File
+	var err error
+	if mode == config.ProxyDirect {
+		more, err = s.direct(w, p, token, readyPort)
+	} else {
+		more, err = s.dataplane(w, token, readyPort)
+	}
+	return append(files, more...), err
 }
 
 // proxyMode returns proxy.mode and healthCheckPort of the service or the gateway.

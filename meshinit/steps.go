@@ -33,6 +33,9 @@ func (r *run) checkProxy(context.Context) error {
 	if err := r.Proxy.Check(); err != nil {
 		return &exit.UsageError{Err: err}
 	}
+	if r.Redirect != nil {
+		return r.Redirect.Prepare()
+	}
 	return nil
 }
 
@@ -119,9 +122,9 @@ func (r *run) setDefaults(ctx context.Context) error {
 	})
 }
 
-func (r *run) redirect(ctx context.Context) error {
+func (r *run) redirect(context.Context) error {
 	if r.Redirect == nil {
 		return nil
 	}
-	return r.Redirect(ctx, r.workload, r.proxy)
+	return r.Redirect.Apply(r.proxy)
 }

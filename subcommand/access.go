@@ -1,15 +1,24 @@
 package subcommand
 
 import (
+	"context"
+	"sync"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/redirect"
 	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
 )
+
+// regionEnv is where ECS and the user name the task's region.
+const regionEnv = "AWS_REGION"
 
 // Environment variables with the CA certificates of the servers, for tasks without an
 // agent.
@@ -27,6 +36,8 @@ type access struct {
 	clients, logins consulutil.Options
 	// servers is nil in a task with an agent.
 	servers *consulutil.Servers
+	// hosts are the lines for hosts files that name the upstreams.
+	hosts []string
 }
 
 func accessOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Factory) (access, error) {
@@ -38,8 +49,15 @@ func accessOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Fact
 		}, nil
 	}
 	servers, err := newServers(*cfg.ConsulServers, inv.Getenv(httpsCAPEMEnv), inv.Getenv(grpcCAPEMEnv), inv.Log)
+	if err != nil {
+		return access{}, err
+	}
 	o := consulutil.Options{Servers: servers}
-	return access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers}, err
+	a := access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers}
+	if cfg.Proxy.NamedUpstreams {
+		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
+	}
+	return a, err
 }
 
 func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logger) (*consulutil.Servers, error) {
@@ -48,6 +66,37 @@ func newServers(c config.ConsulServers, httpsPEM, grpcPEM string, log hclog.Logg
 		return nil, &exit.UsageError{Err: err}
 	}
 	return servers, nil
+}
+
+// setDefaults merges the passive health check of the configuration into the service's
+// defaults; nil when it has none.
+func (a access) setDefaults(cfg *config.Config, log hclog.Logger) func(context.Context, string, workload.Workload) error {
+	if cfg.Gateway != nil || cfg.Service == nil || cfg.Service.NetworkResilience == nil || !cfg.Service.NetworkResilience.Enabled {
+		return nil
+	}
+	return func(ctx context.Context, token string, w workload.Workload) error {
+		client, err := consulutil.NewClient(a.clients)
+		if err != nil {
+			return err
+		}
+		unsupported, err := registrar.EnsureResilience(ctx, client, token, w, *cfg.Service.NetworkResilience)
+		if err == nil && len(unsupported) > 0 {
+			log.Warn("the Consul servers do not know settings of networkResilienceConfig, which are left out", logkey.Fields, unsupported)
+		}
+		return err
+	}
+}
+
+// watchServers keeps the servers' addresses up to date until stop is called. That does
+// not depend on ctx, whose end begins the last requests of a task.
+func (a access) watchServers(ctx context.Context) (stop func()) {
+	if a.servers == nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var running sync.WaitGroup
+	running.Go(func() { a.servers.Run(ctx) })
+	return func() { cancel(); running.Wait() }
 }
 
 // consul is where the task registers, by the Consul environment.
@@ -65,5 +114,5 @@ func (a access) proxyFiles(inv *cli.Invocation, cfg *config.Config, agent meshin
 	if a.servers == nil {
 		return agent
 	}
-	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: a.servers.GRPCTLS(), Env: agent.Env}
+	return meshinit.ServersProxy{Config: cfg, HTTPSCAPEM: inv.Getenv(httpsCAPEMEnv), GRPC: a.servers.GRPCTLS(), Env: agent.Env, Hosts: a.hosts}
 }

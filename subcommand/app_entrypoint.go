@@ -88,7 +88,12 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		}
 		return entrypoint.RunApp(ctx, app)
 	}
-	return wrapped{level: o.level, gate: appGate(inv, o.dir, o.proxy, o.limit), control: control}.run(inv)
+	return wrapped{
+		level:   o.level,
+		gate:    appGate(inv, o.dir, o.proxy, o.limit),
+		before:  func() (func(), error) { return func() {}, nameUpstreams(o.dir) },
+		control: control,
+	}.run(inv)
 }
 
 // callers are those of the Envoy with that admin address.

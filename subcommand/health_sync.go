@@ -87,7 +87,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	if err != nil {
 		return err
 	}
-	o.Config, o.Region = cfg, inv.Getenv("AWS_REGION")
+	o.Config, o.Region, o.AtServers = cfg, inv.Getenv(regionEnv), consul.servers != nil
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
@@ -96,9 +96,11 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	if err != nil {
 		return err
 	}
+	checks := consul.registrar(client)
+	defer consul.watchServers(ctx)()
 	return healthsync.Run(ctx, o, healthsync.Deps{
 		Metadata: metadata,
-		Checks:   consul.registrar(client),
+		Checks:   checks,
 		AwaitStart: func(ctx context.Context) error {
 			if limit == 0 {
 				return nil
@@ -116,6 +118,9 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 			return consulutil.Logout(ctx, servers, secret)
 		},
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
+			if consul.servers != nil {
+				return checks.Deregister(ctx, token, w)
+			}
 			servers, err := consulutil.NewClient(consul.logins)
 			if err != nil {
 				return err

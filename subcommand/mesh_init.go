@@ -116,19 +116,22 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	}
 	ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	defer consul.watchServers(ctx)()
 	return meshinit.Run(ctx, meshinit.Options{
 		Config:    cfg,
 		Compat:    f.compat,
 		FileGroup: group,
 		Proxy:     consul.proxyFiles(inv, cfg, meshinit.AgentProxy{GRPC: grpcFromEnv(inv.Getenv), ReadyBind: ready, Env: environ()}),
 		Place:     consul.Place,
-		Region:    inv.Getenv("AWS_REGION"),
+		Region:    inv.Getenv(regionEnv),
 		Limit:     f.limit,
 	}, meshinit.Ports{
 		Metadata:    metadata,
 		Consul:      consul.consul,
 		Servers:     func() (*api.Client, error) { return consulutil.NewClient(consul.logins) },
 		Bearer:      bearer(cfg),
+		SetDefaults: consul.setDefaults(cfg, inv.Log),
+		Redirect:    consul.redirection(cfg, inv.Log),
 		CopyProgram: volume.CopySelf,
 		Log:         inv.Log,
 	})
@@ -156,6 +159,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	if err != nil {
 		return nil, access{}, err
 	}
+	inv.Log.Info("read the configuration", logkey.Generation, cfg.GenerationName())
 	a, err := accessOf(inv, cfg, registrar.New(cfg))
 	return cfg, a, err
 }

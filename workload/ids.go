@@ -35,6 +35,8 @@ const (
 	FileGRPCCACert = "consul-grpc-ca-cert.pem"
 	// FileRelay is what the relay between Envoy and the servers starts from.
 	FileRelay = "xds-relay.json"
+	// FileHosts has the lines for the hosts files of the task's containers.
+	FileHosts = "upstream-hosts"
 	// FileStatus is how far mesh-init has come, for the containers that wait for it.
 	FileStatus = "mesh-init.json"
 	// FileBinary is the copy of this program for the other containers.
