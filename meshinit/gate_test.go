@@ -1,10 +1,10 @@
 package meshinit_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/meshinit"
@@ -291,65 +292,63 @@ func TestSignalEndsTheWaitAtOnce(t *testing.T) {
 	})
 }
 
-// proxyGate is a gate in front of a listener that a test opens.
-func proxyGate(t *testing.T, metadata meshinit.Metadata, listeners ...string) (dir string, gate meshinit.Gate, log *lines) {
-	log = &lines{}
-	dir = t.TempDir()
-	return dir, meshinit.Gate{
-		Dir: dir, Metadata: metadata, Proxy: listeners, Limit: testkit.Patience,
-		Log: hclog.New(&hclog.LoggerOptions{Output: log}),
-	}, log
-}
-
-func listen(t *testing.T, address string) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", address)
-	if err != nil {
+// The status that mesh-init writes, from its own side.
+func TestMeshInitReportsItsOutcome(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, loginDoc)
+	task := "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID
+	if err := os.WriteFile(filepath.Join(s.dir, workload.FileStatus), []byte(`{"task":"`+otherTask+`","outcome":"ready"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { l.Close() })
-	return l
-}
-
-func TestGateOpensWhenAllListenersOfTheProxyAccept(t *testing.T) {
-	t.Parallel()
-	first, second := listen(t, "127.0.0.1:0"), listen(t, "127.0.0.1:0")
-	address := second.Addr().String()
-	second.Close()
-	_, gate, log := proxyGate(t, &endpoint{err: errors.New("no metadata")}, first.Addr().String(), address)
-	ended := make(chan error, 1)
-	go func() { ended <- gate.Wait(t.Context()) }()
-	testkit.Eventually(t, "the wait is logged", func() bool { return strings.Contains(log.String(), "waiting") })
-	select {
-	case err := <-ended:
-		t.Fatalf("open without the second listener: %v", err)
-	default:
-	}
-	listen(t, address)
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
-}
-
-func TestProxyGateHeedsFailureOnly(t *testing.T) {
-	t.Parallel()
-	closed := listen(t, "127.0.0.1:0")
-	closed.Close()
-	dir, gate, log := proxyGate(t, &endpoint{task: workload.Task{TaskARN: thisTask}}, closed.Addr().String())
-	write := func(outcome, message string) {
-		doc := fmt.Sprintf(`{"task":%q,"outcome":%q,"message":%q}`, thisTask, outcome, message)
-		if err := os.WriteFile(filepath.Join(dir, workload.FileStatus), []byte(doc), 0o600); err != nil {
-			t.Fatal(err)
+	wantStatus := func(want string) {
+		t.Helper()
+		if got := bytes.TrimSpace(s.file(workload.FileStatus)); string(got) != want {
+			t.Errorf("status %s, want %s", got, want)
 		}
+		s.wantMode(workload.FileStatus, 0o644)
 	}
-	write("ready", "")
-	short := gate
-	short.Limit = 500 * time.Millisecond
-	if err := short.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), closed.Addr().String()) {
-		t.Errorf("error = %v, want the listener's address\n%s", err, log)
+	copyProgram := s.ports.CopyProgram
+	s.ports.CopyProgram = func(path string) error { return errors.New("disk full") }
+	if s.run() == nil {
+		t.Fatal("no error")
 	}
-	write("failed", "log in: refused")
-	if err := gate.Wait(t.Context()); err == nil || !strings.Contains(err.Error(), "log in: refused") {
-		t.Errorf("error = %v, want mesh-init's", err)
+	wantStatus(`{"task":"` + task + `","outcome":"failed","message":"disk full"}`)
+	s.ports.CopyProgram = copyProgram
+	s.mustRun()
+	wantStatus(`{"task":"` + task + `","outcome":"ready"}`)
+	// The task runs: a later run's failure is not its end.
+	s.ports.CopyProgram = func(path string) error { return errors.New("disk full") }
+	if s.run() == nil {
+		t.Fatal("no error")
+	}
+	wantStatus(`{"task":"` + task + `","outcome":"ready"}`)
+}
+
+func TestMeshInitReportsFailureBeforeItKnowsItsTask(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, plainDoc)
+	s.options.GRPC = meshinit.GRPC{Address: "nonsense"}
+	if err := s.run(); cli.ExitCode(err) != exit.CodeUsage {
+		t.Fatalf("error = %v", err)
+	}
+	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, s.taskID) || !strings.Contains(got, `gRPC address \"nonsense\"`) {
+		t.Errorf("status %s", got)
+	}
+}
+
+func TestMeshInitReportsTheStepUnderWay(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, strings.Replace(loginDoc, trusting, "nope", 1))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- meshinit.Run(ctx, s.options, s.ports) }()
+	testkit.Eventually(t, "the status has the step", func() bool {
+		data, _ := os.ReadFile(filepath.Join(s.dir, workload.FileStatus))
+		return strings.Contains(string(data), `"outcome":"starting","message":"log in"`)
+	})
+	cancel(&exit.SignalError{Signal: syscall.SIGTERM})
+	<-ended
+	if got := string(s.file(workload.FileStatus)); !strings.Contains(got, `"outcome":"failed"`) || !strings.Contains(got, "stopped by signal terminated") {
+		t.Errorf("status %s", got)
 	}
 }
