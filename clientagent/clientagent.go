@@ -27,10 +27,10 @@ type Ports struct {
 	// Joined asks the agent once, and returns nil when it has joined a cluster that
 	// has a leader.
 	Joined func(context.Context) error
-	// Missing compares what the task's Envoy has with what the agent whose xDS is at that
-	// address has for it. It describes what the agent lacks, empty for nothing; an error
-	// means that Envoy cannot be asked.
-	Missing func(ctx context.Context, agent string) (missing string, err error)
+	// Missing compares what the Envoy of that bootstrap file has with what the agent whose
+	// xDS is at that address has for it. It describes what the agent lacks, empty for
+	// nothing; an error means that Envoy cannot be asked.
+	Missing func(ctx context.Context, bootstrap, agent string) (missing string, err error)
 	// Start starts the agent.
 	Start func(args []string) (Child, error)
 	// Signals are those sent to us, from before Run.

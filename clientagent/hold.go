@@ -115,7 +115,7 @@ func (r *run) awaitView(parent context.Context, agent string, start time.Time) {
 	if poll(ctx, r.Joined) == nil {
 		v.joined = time.Since(start)
 		for ctx.Err() == nil {
-			v.missing, v.err = r.Missing(ctx, agent)
+			v.missing, v.err = r.Missing(ctx, r.path(workload.FileBootstrap), agent)
 			v.age = time.Since(start) - v.joined
 			if v.served() || retry.Sleep(ctx, viewPause) != nil {
 				break

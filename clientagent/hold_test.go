@@ -16,6 +16,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/cli"
 
 	"github.com/hashicorp/go-hclog"
@@ -75,7 +76,10 @@ func TestXDSIsHeldBackUntilTheAgentHasWhatEnvoyHas(t *testing.T) {
 					}
 					return nil
 				}
-				r.Missing = func(_ context.Context, agent string) (string, error) {
+				r.Missing = func(_ context.Context, bootstrap, agent string) (string, error) {
+					if bootstrap != "/consul/envoy-bootstrap.json" || agent != "127.0.0.1:1" {
+						t.Errorf("asked for the Envoy of %s and the agent at %s", bootstrap, agent)
+					}
 					if time.Since(start) < tt.complete && tt.envoy == nil {
 						return "Listener api", nil
 					}
@@ -96,7 +100,7 @@ func TestXDSIsHeldBackUntilTheAgentHasWhatEnvoyHas(t *testing.T) {
 // logging is a run whose log a test reads.
 func logging() (*run, *bytes.Buffer) {
 	log := &bytes.Buffer{}
-	return &run{Ports: Ports{Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}}, log
+	return &run{Options: Options{Config: &config.Config{BootstrapDir: "/consul"}}, Ports: Ports{Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}}, log
 }
 
 // TestHoldEndsWithTheAgent: its end is no reason to say that it serves.
@@ -108,7 +112,7 @@ func TestHoldEndsWithTheAgent(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r, log := logging()
 				r.Joined = func(context.Context) error { return joined }
-				r.Missing = func(context.Context, string) (string, error) { return "Listener api", nil }
+				r.Missing = func(context.Context, string, string) (string, error) { return "Listener api", nil }
 				ctx, cancel := context.WithTimeout(t.Context(), sec)
 				defer cancel()
 				r.awaitView(ctx, "127.0.0.1:1", time.Now())

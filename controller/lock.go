@@ -191,6 +191,9 @@ func (l *Lock) openSession(ctx context.Context) error {
 
 // lock attempts to lock the key for about lockWait, or until the context ends. The
 // channel is nil if the key was not locked, and closed when the lock is lost.
+//
+// The key is acquired before api.Lock finds that its session has it, and watches it: of
+// a refusal api.Lock has only the text.
 func (l *Lock) lock(ctx context.Context) (<-chan struct{}, error) {
 	lock, err := l.client.LockOpts(&api.LockOptions{
 		Key: l.key, Value: []byte(l.Holder), Session: l.session,
@@ -204,15 +207,19 @@ func (l *Lock) lock(ctx context.Context) (<-chan struct{}, error) {
 		err      error
 	}
 	done := make(chan result, 1)
+	pair := &api.KVPair{Key: l.key, Value: []byte(l.Holder), Session: l.session, Flags: api.LockFlagValue}
 	go func() {
-		unlocked, err := lock.Lock(ctx.Done())
-		done <- result{unlocked, err}
+		var r result
+		if _, _, r.err = l.client.KV().Acquire(pair, nil); r.err == nil {
+			r.unlocked, r.err = lock.Lock(ctx.Done())
+		}
+		done <- r
 	}()
 	var r result
 	select {
 	case r = <-done:
 	case <-ctx.Done():
-		// api.Lock has no context; its requests end with the client's timeout.
+		// Without the context, as in api.Lock, requests end with the client's timeout.
 		select {
 		case <-done:
 		case <-time.After(acquireGrace):
@@ -220,10 +227,6 @@ func (l *Lock) lock(ctx context.Context) (<-chan struct{}, error) {
 		return nil, nil
 	}
 	if r.err != nil {
-		// api.Lock turns Consul's answer into text: the same request has its status.
-		if _, _, again := l.client.KV().Acquire(l.pair(), l.write(ctx)); again != nil {
-			r.err = again
-		}
 		return nil, fmt.Errorf("lock %q: %w", l.key, explain(r.err, wanted.KeyRule))
 	}
 	return r.unlocked, nil
@@ -246,10 +249,6 @@ func (l *Lock) release(ctx context.Context) {
 	if err != nil {
 		l.Log.Warn("the leader's lock was not released; it expires with its session", logkey.Remaining, 2*lockTTL+lockDelay, logkey.Error, err)
 	}
-}
-
-func (l *Lock) pair() *api.KVPair {
-	return &api.KVPair{Key: l.key, Value: []byte(l.Holder), Session: l.session, Flags: api.LockFlagValue}
 }
 
 func (l *Lock) write(ctx context.Context) *api.WriteOptions {

@@ -31,8 +31,8 @@ func put(t *testing.T, consul *testkit.Consul, path, body string) {
 }
 
 // startProxy registers a service with a proxy, starts its Envoy with mesh-init's
-// bootstrap, and returns what that shows.
-func startProxy(t *testing.T, consul *testkit.Consul) Proxy {
+// bootstrap, and returns that file and what it shows.
+func startProxy(t *testing.T, consul *testkit.Consul) (bootstrapFile string, p Proxy) {
 	t.Helper()
 	bin := testkit.RequireBinary(t, "envoy")
 	ports, err := testkit.FreePorts(3)
@@ -62,7 +62,7 @@ func startProxy(t *testing.T, consul *testkit.Consul) Proxy {
 		t.Fatal(err)
 	}
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true}, bin, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
-	p, err := ReadBootstrap(path)
+	p, err = ReadBootstrap(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func startProxy(t *testing.T, consul *testkit.Consul) Proxy {
 		r, err := readResources(t.Context(), p.Admin)
 		return err == nil && len(r[listenerType]) == 2 && len(r[endpointType]) == 1
 	})
-	return p
+	return path, p
 }
 
 // TestRealAgentHasWhatItsEnvoyHas: and the agent that does not know a part of it, since
@@ -85,14 +85,14 @@ func TestRealAgentHasWhatItsEnvoyHas(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(consul.Require(t).Stop)
-			p := startProxy(t, consul)
-			if missing, err := Missing(t.Context(), p, consul.GRPCAddr); missing != "" || err != nil {
+			path, p := startProxy(t, consul)
+			if missing, err := Missing(t.Context(), path, consul.GRPCAddr); missing != "" || err != nil {
 				t.Errorf("missing: %q, %v; want nothing", missing, err)
 			}
 
 			bare := p
 			bare.ID = "bare-sidecar-proxy"
-			missing, err := Missing(t.Context(), bare, consul.GRPCAddr)
+			missing, err := lacks(t.Context(), bare, consul.GRPCAddr)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,21 +102,21 @@ func TestRealAgentHasWhatItsEnvoyHas(t *testing.T) {
 
 			refused := p
 			refused.ID = "unknown-sidecar-proxy"
-			if missing, err = Missing(t.Context(), refused, consul.GRPCAddr); err != nil || missing != "ask the agent for Listener resources: the agent does not have them yet" {
+			if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || missing != "ask the agent for Listener resources: the agent does not have them yet" {
 				t.Errorf("proxy that the agent does not know: missing %q, %v", missing, err)
 			}
 			if options.ACL {
 				refused = p
 				refused.Token = ""
-				if missing, err = Missing(t.Context(), refused, consul.GRPCAddr); err != nil || !strings.Contains(missing, "gRPC status 7") {
+				if missing, err = lacks(t.Context(), refused, consul.GRPCAddr); err != nil || !strings.Contains(missing, "gRPC status 7") {
 					t.Errorf("proxy without a token: missing %q, %v; want that permission is denied", missing, err)
 				}
 			}
-			if missing, err = Missing(t.Context(), p, testkit.ClosedAddress(t)); err != nil || !strings.Contains(missing, "connection refused") {
+			if missing, err = lacks(t.Context(), p, testkit.ClosedAddress(t)); err != nil || !strings.Contains(missing, "connection refused") {
 				t.Errorf("no agent: missing %q, %v", missing, err)
 			}
 			p.Admin = testkit.ClosedAddress(t)
-			if missing, err = Missing(t.Context(), p, consul.GRPCAddr); err == nil {
+			if missing, err = lacks(t.Context(), p, consul.GRPCAddr); err == nil {
 				t.Errorf("no Envoy: missing %q and no error", missing)
 			}
 		})

@@ -177,14 +177,8 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			}
 			return consulutil.AwaitNodeRemoved(ctx, client, nodeID, options.Agent.Partition, secret)
 		},
-		Joined: func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
-		Missing: func(ctx context.Context, agent string) (string, error) {
-			proxy, err := envoy.ReadBootstrap(filepath.Join(options.Config.BootstrapDir, workload.FileBootstrap))
-			if err != nil {
-				return "", err
-			}
-			return envoy.Missing(ctx, proxy, agent)
-		},
+		Joined:  func(ctx context.Context) error { return consulutil.HasLeader(ctx, local) },
+		Missing: envoy.Missing,
 		Start: func(args []string) (clientagent.Child, error) {
 			return supervise.Start(supervise.Command{Args: args}, inv.Log)
 		},

@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -13,7 +14,8 @@ import (
 
 // Shortage turns an error that means "there are no more of these" into a
 // *MissingError that names the limit. Other errors stay as they are. kinds are
-// those of the namespaces that were to be made: net, pid, mnt, uts, ipc.
+// those of the namespaces that were to be made: net, pid, mnt, uts, ipc. A file for which
+// there is no space is on a disk that is full.
 func Shortage(err error, kinds ...string) error {
 	need, instead := "", ""
 	_, known := errors.AsType[*MissingError](err)
@@ -27,12 +29,19 @@ func Shortage(err error, kinds ...string) error {
 		need, instead = "room for another open file", "raise sysctl fs.file-max"
 	case errors.Is(err, unix.EAGAIN):
 		need, instead = "room for another process", "raise pids.max of its control group, or the user's limit (ulimit -u)"
-	case errors.Is(err, unix.ENOSPC) && len(kinds) > 0:
+	case errors.Is(err, unix.ENOSPC) && len(kinds) > 0 && !AboutFile(err):
 		need, instead = "room for another namespace", "raise "+lowest(kinds, readLimit)
 	default:
 		return err
 	}
 	return &MissingError{Need: need, Instead: instead, Err: err}
+}
+
+// AboutFile reports whether the error is one of a file, and not of a process that could
+// not be started or of another system call.
+func AboutFile(err error) bool {
+	file, ok := errors.AsType[*fs.PathError](err)
+	return ok && file.Op != "fork/exec"
 }
 
 // Refused turns an error that means "not you" or "not this kernel" into a

@@ -13,12 +13,12 @@ import (
 func TestShortageNamesTheLimit(t *testing.T) {
 	t.Parallel()
 	for errno, want := range map[unix.Errno]string{
-		unix.EMFILE: "open x: too many open files: the host lacks room for another open file; raise the hard limit (ulimit -Hn): a task needs one, and four for each container",
-		unix.ENFILE: "open x: too many open files in system: the host lacks room for another open file; raise sysctl fs.file-max",
-		unix.EAGAIN: "open x: resource temporarily unavailable: the host lacks room for another process; raise pids.max of its control group, or the user's limit (ulimit -u)",
-		unix.ENOSPC: "open x: no space left on device: the host lacks room for another namespace; raise sysctl user.max_",
+		unix.EMFILE: "fork/exec x: too many open files: the host lacks room for another open file; raise the hard limit (ulimit -Hn): a task needs one, and four for each container",
+		unix.ENFILE: "fork/exec x: too many open files in system: the host lacks room for another open file; raise sysctl fs.file-max",
+		unix.EAGAIN: "fork/exec x: resource temporarily unavailable: the host lacks room for another process; raise pids.max of its control group, or the user's limit (ulimit -u)",
+		unix.ENOSPC: "fork/exec x: no space left on device: the host lacks room for another namespace; raise sysctl user.max_",
 	} {
-		err := Shortage(fmt.Errorf("start: %w", &os.PathError{Op: "open", Path: "x", Err: errno}), "pid", "mnt")
+		err := Shortage(fmt.Errorf("start: %w", &os.PathError{Op: "fork/exec", Path: "x", Err: errno}), "pid", "mnt")
 		var missing *MissingError
 		if !errors.As(err, &missing) || !errors.Is(err, errno) || !strings.HasPrefix(err.Error(), "start: "+want) {
 			t.Errorf("%v, want %s", err, want)
@@ -32,8 +32,13 @@ func TestShortageNamesTheLimit(t *testing.T) {
 	if missing := Shortage(unix.EMFILE); Shortage(missing) != missing {
 		t.Error("what is explained was explained again")
 	}
+	for _, full := range []error{&os.PathError{Op: "mkdir", Path: "x", Err: unix.ENOSPC}, &os.PathError{Op: "open", Path: "x", Err: unix.ENOSPC}} {
+		if err := Shortage(full, "mnt"); err != full {
+			t.Errorf("a full disk became %v", err)
+		}
+	}
 	if err := Shortage(unix.ENOSPC); err != unix.ENOSPC {
-		t.Errorf("a full disk became %v", err)
+		t.Errorf("what is no namespace became %v", err)
 	}
 }
 

@@ -89,6 +89,8 @@ type Report struct {
 	Errno syscall.Errno
 	// Host: only the host can be why, neither definition nor image.
 	Host bool
+	// File: it is about a file, see host.AboutFile.
+	File bool
 }
 
 // Error is the step and the system's words.

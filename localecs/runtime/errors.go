@@ -34,6 +34,8 @@ func hostFault(err error) error {
 	switch {
 	case !reported:
 		return host.Shortage(err, "pid", "mnt", "uts", "ipc")
+	case report.Host && report.File:
+		return host.Refused(host.Shortage(err))
 	case report.Host:
 		return host.Refused(host.Shortage(err, "mnt"))
 	}

@@ -107,8 +107,8 @@ func warn(text string) {
 
 // fail reports an error to the runtime. 127 is for readers of the
 // process instead of the report.
-func fail(name string, host bool, err error) int {
-	report := Report{Step: name, Text: err.Error(), Host: host}
+func fail(name string, hostOnly bool, err error) int {
+	report := Report{Step: name, Text: err.Error(), Host: hostOnly, File: host.AboutFile(err)}
 	errors.As(err, &report.Errno)
 	b, _ := json.Marshal(report)
 	_, _ = unix.Write(statusFD, b)
