@@ -6,10 +6,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -41,9 +44,9 @@ type Gate struct {
 	Dir string
 	// Metadata reads the task. A status that belongs to another task does not count.
 	Metadata Metadata
-	// Proxy is the host:port of listeners of the proxy. If there are any, the gate
-	// opens when all of them accept connections, and of mesh-init only the failure
-	// counts.
+	// Proxy is the host:port of listeners of the proxy, or http://host:port/path of what
+	// answers 200 when it is ready. If there are any, the gate opens when all of them
+	// accept connections or answer, and of mesh-init only the failure counts.
 	Proxy []string
 	// Limit is how long mesh-init may stay at one step, and the whole wait may take
 	// once mesh-init has succeeded. A status of success that lacks only the metadata to
@@ -192,18 +195,31 @@ func (w *waiter) meshInitEnded() (open bool, err error) {
 
 // proxyAccepts reports whether every listener accepts a connection.
 func (w *waiter) proxyAccepts(ctx context.Context) bool {
-	dialer := net.Dialer{Timeout: dialLimit}
 	for _, address := range w.Proxy {
-		conn, err := dialer.DialContext(ctx, "tcp", address)
-		if err != nil {
+		if err := accepts(ctx, address); err != nil {
 			if w.status.Outcome == ready {
 				w.missing = "the proxy's listener: " + err.Error()
 			}
 			return false
 		}
-		conn.Close()
 	}
 	return true
+}
+
+// accepts returns nil when there is a listener at the address, or 200 from the URL.
+func accepts(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	if rest, ok := strings.CutPrefix(address, "http://"); ok {
+		host, path, _ := strings.Cut(rest, "/")
+		_, err := envoy.Ask(ctx, http.MethodGet, host, "/"+path)
+		return err
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // noteMissing logs what is missing, and gives up when nothing has changed for the

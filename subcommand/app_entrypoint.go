@@ -65,7 +65,7 @@ func (o *appOptions) declare(fs *flag.FlagSet) {
 	fs.Var(&o.delay, "shutdown-delay", "how long the first TERM is held back: auto, or a `time` such as 10s; 0 delivers it at once")
 	fs.StringVar(&o.admin, "envoy-admin-addr", bootstrap.DefaultAdminBind, "Envoy's admin `address`, for -shutdown-delay auto")
 	stopTimeoutFlag(fs, &o.stop)
-	fs.StringVar(&o.proxy, "await-proxy", "", "before the start, wait until these `addresses` of the proxy, <host>:<port> separated by commas, accept connections; usually 127.0.0.1:20000")
+	fs.StringVar(&o.proxy, "await-proxy", "", "before the start, wait until these `addresses` of the proxy, separated by commas, accept connections, <host>:<port>, or answer 200, http://<host>:<port>/<path>; usually 127.0.0.1:20000, without an agent http://127.0.0.1:22000/ready")
 	fs.StringVar(&o.dir, "dir", defaultDir, "the shared volume's `directory`, where -await-proxy finds out that mesh-init has failed")
 	startTimeoutFlag(fs, &o.limit)
 	fs.BoolVar(&o.compat, "compat", false, "without -shutdown-delay, or with 0, never deliver the first TERM, as v0.6 did")
