@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/internal/nearest"
 )
@@ -18,11 +19,13 @@ import (
 type binder struct {
 	// template is set for CloudFormation: other keys, values that it computes,
 	// numbers and booleans that may be strings and the reverse.
-	template   bool
+	template bool
+	// locate turns a path into that of the document.
+	locate     func(path string) string
 	violations []Violation
 	warnings   []Warning
-	// blank and unknown are those of a subject.
-	blank   map[string]bool
+	// written and unknown are those of a subject.
+	written map[string]string
 	unknown []string
 }
 
@@ -67,22 +70,14 @@ func (b *binder) bindStruct(v reflect.Value, n *Node, path string) {
 		b.wrongType(path, "an object", n)
 		return
 	}
-	fields := fieldsByKey(v.Type())
-	spelled := map[string]string{}
-	for key := range fields {
-		if b.template {
-			spelled[templateKey(key)] = key
-		} else {
-			spelled[key] = key
-		}
-	}
+	fields := fieldsByKey(v.Type(), b.template)
 	for _, written := range slices.Sorted(slices.Values(n.Keys())) {
-		key, known := spelled[written]
+		f, known := fields[written]
 		if !known {
-			b.warnings = append(b.warnings, unknownKey(path, written, slices.Sorted(maps.Keys(spelled))))
+			b.warnings = append(b.warnings, unknownKey(b.locate(path), written, slices.Sorted(maps.Keys(fields))))
 			continue
 		}
-		b.bind(v.Field(fields[key]), n.Get(written), path+"."+key)
+		b.bind(v.Field(f.index), n.Get(written), path+"."+f.key)
 	}
 }
 
@@ -129,9 +124,7 @@ func (b *binder) bindScalar(v reflect.Value, n *Node, path string) {
 	case string:
 		if v.Kind() == reflect.String {
 			v.SetString(value)
-			if value == "" {
-				b.blank[strings.TrimPrefix(path, "$.")] = true
-			}
+			b.written[strings.TrimPrefix(path, "$.")] = value
 			return
 		}
 	case bool:
@@ -184,7 +177,7 @@ func (b *binder) wrongType(path, want string, n *Node) {
 		message += `; a list of containers goes into {"family": ..., "containerDefinitions": [...]}`
 	}
 	b.violations = append(b.violations,
-		Violation{Code: CodeType, Severity: Error, Path: path, Message: message})
+		Violation{Code: CodeType, Severity: Error, Path: b.locate(path), Message: message})
 }
 
 func unknownKey(path, key string, known []string) Warning {
@@ -210,12 +203,34 @@ func describeType(k reflect.Kind) string {
 	}
 }
 
-// fieldsByKey maps the JSON keys of a struct to its field numbers.
-func fieldsByKey(t reflect.Type) map[string]int {
-	fields := make(map[string]int, t.NumField())
+// field is a member of a struct: its number and its key in the ECS API.
+type field struct {
+	index int
+	key   string
+}
+
+type fieldTable struct {
+	of       reflect.Type
+	template bool
+}
+
+// fieldTables has what fieldsByKey has returned, by fieldTable.
+var fieldTables sync.Map
+
+// fieldsByKey maps the keys of a struct, as they are written, to its fields.
+func fieldsByKey(t reflect.Type, template bool) map[string]field {
+	if known, ok := fieldTables.Load(fieldTable{t, template}); ok {
+		return known.(map[string]field)
+	}
+	fields := make(map[string]field, t.NumField())
 	for i := range t.NumField() {
 		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		fields[key] = i
+		written := key
+		if template {
+			written = templateKey(key)
+		}
+		fields[written] = field{i, key}
 	}
+	fieldTables.Store(fieldTable{t, template}, fields)
 	return fields
 }

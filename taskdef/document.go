@@ -119,7 +119,7 @@ func findResource(root *Node, name string) (string, error) {
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError.
 func (d *Document) Refresh() error {
-	b := binder{template: d.format == formatTemplate, blank: map[string]bool{}}
+	b := binder{template: d.format == formatTemplate, locate: d.locate, written: map[string]string{}}
 	d.Definition = &TaskDefinition{}
 	if d.Task == nil || d.Task.IsNull() {
 		b.wrongType("$", describeType(reflect.Struct), nil)
@@ -129,24 +129,18 @@ func (d *Document) Refresh() error {
 	if d.described() {
 		b.bind(reflect.ValueOf(&d.Definition.Tags).Elem(), d.Root.Get("tags"), "$.tags")
 	}
-	d.Warnings = slices.Clone(d.repeated)
-	for _, w := range b.warnings {
-		d.Warnings = append(d.Warnings, Warning{Path: d.locate(w.Path), Message: w.Message})
-	}
+	d.Warnings = slices.Concat(d.repeated, b.warnings)
 	for _, key := range d.Root.Keys() {
 		if d.described() && key != "tags" && key != "taskDefinition" {
 			d.Warnings = append(d.Warnings, unknownKey("$", key, []string{"tags", "taskDefinition"}))
 		}
 	}
 	if len(b.violations) > 0 {
-		for i := range b.violations {
-			b.violations[i].Path = d.locate(b.violations[i].Path)
-		}
 		return &InvalidError{Violations: b.violations}
 	}
 	d.Definition.SetDefaults()
 	d.subject = subject{
-		TaskDefinition: d.Definition, size: len(d.Task.compact(nil)), blank: b.blank, unknown: append(b.unknown, d.elsewhere()...),
+		TaskDefinition: d.Definition, size: len(d.Task.compact(nil)), written: b.written, unknown: append(b.unknown, d.elsewhere()...),
 	}
 	return nil
 }
@@ -162,7 +156,7 @@ func (d *Document) elsewhere() []string {
 	if d.format != formatContainers {
 		return nil
 	}
-	keys := slices.Sorted(maps.Keys(fieldsByKey(reflect.TypeFor[TaskDefinition]())))
+	keys := slices.Sorted(maps.Keys(fieldsByKey(reflect.TypeFor[TaskDefinition](), false)))
 	return slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
 }
 

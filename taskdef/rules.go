@@ -120,10 +120,16 @@ type subject struct {
 	// size is the length of the definition without blanks, in bytes; 0 without a
 	// document.
 	size int
-	// blank has the paths of members that are given as ""; nil without a document.
-	blank map[string]bool
+	// written has the texts of the document by their paths; nil without a document.
+	written map[string]string
 	// unknown has the paths of values that are known at deployment only.
 	unknown []string
+}
+
+// blank reports whether a member is given as "".
+func (d *subject) blank(path string) bool {
+	text, given := d.written[path]
+	return given && text == ""
 }
 
 // inScope reports whether a rule is about this definition.
@@ -145,6 +151,10 @@ func (d *TaskDefinition) Validate() []Violation { return (&subject{TaskDefinitio
 // validate applies every rule.
 func (d *subject) validate() []Violation {
 	var found []Violation
+	own := make([]string, len(d.ContainerDefinitions))
+	for i := range own {
+		own[i] = fmt.Sprintf("containerDefinitions[%d]", i)
+	}
 	for _, rule := range Rules() {
 		if !d.inScope(rule.Scope) {
 			continue
@@ -155,13 +165,12 @@ func (d *subject) validate() []Violation {
 			})
 		}
 		for i := range d.ContainerDefinitions {
-			own := fmt.Sprintf("containerDefinitions[%d]", i)
-			if rule.each == nil || d.depends(rule.Members, own) {
+			if rule.each == nil || d.depends(rule.Members, own[i]) {
 				continue
 			}
 			c := &d.ContainerDefinitions[i]
 			rule.each(d, c, func(path string, values ...any) {
-				found = append(found, rule.violation("$."+own+path, map[string]string{"container": c.Name}, values))
+				found = append(found, rule.violation("$."+own[i]+path, map[string]string{"container": c.Name}, values))
 			})
 		}
 	}
@@ -171,6 +180,9 @@ func (d *subject) validate() []Violation {
 // depends reports whether a rule reads an unknown value: a member itself or
 // something that it is part of.
 func (d *subject) depends(members []string, container string) bool {
+	if len(d.unknown) == 0 {
+		return false
+	}
 	for _, member := range members {
 		if strings.HasPrefix(member, ".") {
 			member = container + member

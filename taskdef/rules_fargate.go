@@ -17,13 +17,13 @@ var fargateRules = []Rule{
 		}},
 	{Code: "fargate-cpu", Scope: OnFargate, Members: []string{"cpu"}, Text: "Fargate requires that 'cpu' be defined at the task level.",
 		Fix: "set cpu, such as 256", task: func(d *subject, report report) {
-			if d.CPU == "" && !d.blank["cpu"] {
+			if d.CPU == "" && !d.blank("cpu") {
 				report("cpu")
 			}
 		}},
 	{Code: "fargate-memory", Scope: OnFargate, Members: []string{"memory"}, Text: "Fargate requires that 'memory' be defined at the task level.",
 		Fix: "set memory, such as 512", task: func(d *subject, report report) {
-			if d.Memory == "" && !d.blank["memory"] {
+			if d.Memory == "" && !d.blank("memory") {
 				report("memory")
 			}
 		}},

@@ -10,10 +10,17 @@ const maxPort = 65535
 
 // portRules are about port mappings.
 var portRules = []Rule{
-	{Code: "port-protocol", Members: []string{".portMappings[*].protocol"}, Text: enumText, Wording: Ours, Fix: enumFix,
-		each: eachMapping("protocol", func(_ *subject, p PortMapping, report report) {
-			oneOf(report, "", p.Protocol, "tcp", "udp")
-		})},
+	{Code: "port-protocol", Severity: Warn, Members: []string{"containerDefinitions[*].portMappings[*].protocol"},
+		Text: "Protocol '{protocol}' is registered as tcp.", Wording: Ours, Fix: "write tcp or udp; http is an appProtocol", task: func(d *subject, report report) {
+			for i, c := range d.ContainerDefinitions {
+				for j := range c.PortMappings {
+					path := fmt.Sprintf("containerDefinitions[%d].portMappings[%d].protocol", i, j)
+					if p := d.written[path]; p != "" && p != "tcp" && p != "udp" {
+						report(path, p)
+					}
+				}
+			}
+		}},
 	{Code: "port-container", Members: []string{".portMappings[*].containerPort", ".portMappings[*].containerPortRange"},
 		Text: "Invalid 'containerPort' setting for container '{container}'.", Fix: "take 1 to 65535",
 		each: eachMapping("containerPort", func(_ *subject, p PortMapping, report report) {

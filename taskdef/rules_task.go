@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
+	"sync"
 )
 
 const (
@@ -43,13 +43,13 @@ var taskRules = []Rule{
 		Fix: "write the ARN of an IAM role, or leave it out", task: checkRoles},
 	{Code: "task-cpu", Members: []string{"cpu"}, Text: "Invalid 'cpu' setting for task.",
 		Fix: "write CPU units such as 256, or vCPUs such as .25 vCPU", task: func(d *subject, report report) {
-			if _, ok := d.CPUUnits(); !ok && (d.CPU != "" || d.blank["cpu"]) {
+			if _, ok := d.CPUUnits(); !ok && (d.CPU != "" || d.blank("cpu")) {
 				report("cpu")
 			}
 		}},
 	{Code: "task-memory", Members: []string{"memory"}, Text: "Invalid 'memory' setting for task.", Wording: Ours,
 		Fix: "write MiB such as 512, or GB such as 0.5 GB", task: func(d *subject, report report) {
-			if _, ok := d.MemoryMiB(); !ok && (d.Memory != "" || d.blank["memory"]) {
+			if _, ok := d.MemoryMiB(); !ok && (d.Memory != "" || d.blank("memory")) {
 				report("memory")
 			}
 		}},
@@ -164,11 +164,11 @@ var proxyRules = []Rule{
 		}},
 	{Code: "proxy-property", Members: []string{"proxyConfiguration.properties[*].value"},
 		Text: "ProxyConfiguration properties value cannot be null.", Fix: `give it a value, "" if need be`, task: func(d *subject, report report) {
-			if d.ProxyConfiguration == nil || d.blank == nil {
+			if d.ProxyConfiguration == nil || d.written == nil {
 				return
 			}
 			for i, p := range d.ProxyConfiguration.Properties {
-				if path := fmt.Sprintf("proxyConfiguration.properties[%d].value", i); p.Value == "" && !d.blank[path] {
+				if path := fmt.Sprintf("proxyConfiguration.properties[%d].value", i); p.Value == "" && !d.blank(path) {
 					report(path)
 				}
 			}
@@ -188,18 +188,19 @@ func (d *subject) sum(of func(c Container) *int) int {
 
 func checkRoles(d *subject, report report) {
 	for _, role := range [][2]string{{"executionRoleArn", d.ExecutionRoleARN}, {"taskRoleArn", d.TaskRoleARN}} {
-		if path, value := role[0], role[1]; value != "" && !validRole(value) || d.blank[path] {
+		if path, value := role[0], role[1]; value != "" && !validRole(value) || d.blank(path) {
 			report(path)
 		}
 	}
 }
 
+var rolePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(arn:aws[a-z-]*:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
+})
+
 // validRole takes a role's ARN or its name.
 func validRole(role string) bool {
-	if strings.HasPrefix(role, "arn:") {
-		return regexp.MustCompile(`^arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]+$`).MatchString(role)
-	}
-	return regexp.MustCompile(`^[\w+=,.@/-]{1,512}$`).MatchString(role)
+	return rolePattern().MatchString(role)
 }
 
 func checkContainerNames(d *subject, report report) {

@@ -48,7 +48,7 @@ var ownRejections = []rejection{
 	{"cycle through volumesFrom", webTask, []string{second + `.volumesFrom = [{"sourceContainer": "app"}]`}, "depends-on-cycle", "Container dependencies should not have a cycle"},
 	{"link to itself", hostTask, []string{app + `.links = ["app:me"]`}, "links-cycle", "Container links should not have a cycle"},
 	{"link to nothing", hostTask, []string{app + `.links = ["nope:x"]`}, "links-exist", "Invalid 'links' setting. Unknown container: 'nope'."},
-	{"protocol", webTask, []string{app + `.portMappings[0].protocol = "sctp"`}, "port-protocol", "'sctp' is not one of [tcp, udp]."},
+	{"protocol", webTask, []string{app + `.portMappings[0].protocol = "sctp"`}, "port-protocol", "Protocol 'sctp' is registered as tcp."},
 	{"container port missing", webTask, []string{"-" + app + ".portMappings[0].containerPort"}, "port-container", "Invalid 'containerPort' setting for container 'app'."},
 	{"container port", webTask, []string{app + `.portMappings[0].containerPort = 65536`}, "port-container", "Invalid 'containerPort' setting for container 'app'."},
 	{"host port", hostTask, []string{app + `.portMappings = [{"containerPort": 80, "hostPort": 65536}]`}, "port-host", "Invalid 'hostPort' setting for container 'app'."},

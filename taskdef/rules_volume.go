@@ -40,7 +40,7 @@ var volumeRules = []Rule{
 	{Code: "volume-source-path", Members: []string{"volumes[*].host.sourcePath"}, Text: "host.sourcePath should not be blank.",
 		Fix: "write a path of the host, or leave sourcePath out for an empty directory of the task", task: func(d *subject, report report) {
 			for i := range d.Volumes {
-				if path := fmt.Sprintf("volumes[%d].host.sourcePath", i); d.blank[path] {
+				if path := fmt.Sprintf("volumes[%d].host.sourcePath", i); d.blank(path) {
 					report(path)
 				}
 			}
