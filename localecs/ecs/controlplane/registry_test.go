@@ -84,7 +84,7 @@ func TestRegistrationRefuses(t *testing.T) {
 		`{"family": "a", "containerDefinitions": []}`:                           "ClientException: Container list cannot be empty.",
 		`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`: "ClientException: Container.image should not be null or empty.",
 		`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": "d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`: "ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit nofile",
-		`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, "volumesFrom": [{"sourceContainer": "c"}]}]}`: "ClientException: Role is not valid; Invalid 'volumesFrom' setting. Unknown container: 'c'.",
+		`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, "volumesFrom": [{"sourceContainer": "c"}]}]}`:                                 "ClientException: Role is not valid; Invalid 'volumesFrom' setting. Unknown container: 'c'.",
 		`{"family": 1}`: "SerializationException: $.family: must be a string, but is the number 1",
 		`[]`:            "SerializationException: $: must be an object, but is a list; a list of containers goes into {\"family\": ..., \"containerDefinitions\": [...]}",
 		`{`:             "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a bracket is not closed",
