@@ -8,81 +8,89 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
-// binder puts decoded JSON into the types and collects all that does not fit.
+// binder puts a document into the types and collects all that does not fit.
 // encoding/json would stop at the first wrong type, match keys of any case and
-// say nothing of unknown ones.
+// not report unknown ones. Paths are those of the ECS API.
 type binder struct {
+	// template is set for CloudFormation: other keys, values that it computes,
+	// numbers and booleans that may be strings and the reverse.
+	template bool
+	// locate turns a path into that of the document.
+	locate     func(path string) string
 	violations []Violation
 	warnings   []Warning
+	// written and unknown are those of a subject.
+	written map[string]string
+	unknown []string
 }
 
-// bind stores raw in v. null counts as absent, as in the ECS API.
-func (b *binder) bind(v reflect.Value, raw any, path string) {
-	if raw == nil {
+// bind stores n in v. null counts as absent, as in the ECS API.
+func (b *binder) bind(v reflect.Value, n *Node, path string) {
+	if n == nil || n.IsNull() || b.template && b.computed(n, path) {
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		b.bind(v.Elem(), raw, path)
+		b.bind(v.Elem(), n, path)
 	case reflect.Struct:
-		b.bindStruct(v, raw, path)
+		b.bindStruct(v, n, path)
 	case reflect.Slice:
-		b.bindSlice(v, raw, path)
+		b.bindSlice(v, n, path)
 	case reflect.Map:
-		b.bindMap(v, raw, path)
+		b.bindMap(v, n, path)
 	case reflect.Interface:
-		v.Set(reflect.ValueOf(raw))
+		v.Set(reflect.ValueOf(n.value()))
 	default:
-		b.bindScalar(v, raw, path)
+		b.bindScalar(v, n, path)
 	}
 }
 
-func (b *binder) bindStruct(v reflect.Value, raw any, path string) {
-	object, ok := raw.(map[string]any)
-	if !ok {
-		b.wrongType(path, "an object", raw)
+// computed reports whether CloudFormation computes the value. Such a value is
+// unknown, except that AWS::NoValue is absent.
+func (b *binder) computed(n *Node, path string) bool {
+	keys := n.Keys()
+	function := slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, "Fn::") })
+	if !function && (len(keys) != 1 || keys[0] != "Ref") {
+		return false
+	}
+	if ref := n.Get("Ref"); ref == nil || ref.scalar != `"AWS::NoValue"` {
+		b.unknown = append(b.unknown, strings.TrimPrefix(path, "$."))
+	}
+	return true
+}
+
+func (b *binder) bindStruct(v reflect.Value, n *Node, path string) {
+	if !n.IsObject() {
+		b.wrongType(path, "an object", n)
 		return
 	}
-	fields := fieldsByKey(v.Type())
-	for _, key := range slices.Sorted(maps.Keys(object)) {
-		index, known := fields[key]
+	fields := fieldsByKey(v.Type(), b.template)
+	for _, written := range slices.Sorted(slices.Values(n.Keys())) {
+		f, known := fields[written]
 		if !known {
-			b.unknownKey(path, key, slices.Sorted(maps.Keys(fields)))
+			b.warnings = append(b.warnings, unknownKey(b.locate(path), written, slices.Sorted(maps.Keys(fields))))
 			continue
 		}
-		b.bind(v.Field(index), object[key], path+"."+key)
+		b.bind(v.Field(f.index), n.Get(written), path+"."+f.key)
 	}
 }
 
-// bindWrapper takes what stands beside "taskDefinition" in a describe answer.
-func (b *binder) bindWrapper(d *TaskDefinition, outer map[string]any) {
-	for _, key := range slices.Sorted(maps.Keys(outer)) {
-		switch key {
-		case "taskDefinition":
-		case "tags":
-			b.bind(reflect.ValueOf(&d.Tags).Elem(), outer[key], "$.tags")
-		default:
-			b.unknownKey("$", key, []string{"tags", "taskDefinition"})
-		}
-	}
-}
-
-func (b *binder) bindSlice(v reflect.Value, raw any, path string) {
-	list, ok := raw.([]any)
-	if !ok {
-		b.wrongType(path, "a list", raw)
+func (b *binder) bindSlice(v reflect.Value, n *Node, path string) {
+	if !n.list {
+		b.wrongType(path, "a list", n)
 		return
 	}
-	out := reflect.MakeSlice(v.Type(), len(list), len(list))
-	for i, item := range list {
+	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
+	for i, item := range n.items {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		if item == nil {
-			b.wrongType(at, describeType(out.Index(i).Kind()), nil)
+		if item.IsNull() {
+			b.wrongType(at, describeType(out.Index(i).Kind()), item)
 			continue
 		}
 		b.bind(out.Index(i), item, at)
@@ -90,26 +98,33 @@ func (b *binder) bindSlice(v reflect.Value, raw any, path string) {
 	v.Set(out)
 }
 
-func (b *binder) bindMap(v reflect.Value, raw any, path string) {
-	object, ok := raw.(map[string]any)
-	if !ok {
-		b.wrongType(path, "an object", raw)
+func (b *binder) bindMap(v reflect.Value, n *Node, path string) {
+	if !n.IsObject() {
+		b.wrongType(path, "an object", n)
 		return
 	}
-	out := reflect.MakeMapWithSize(v.Type(), len(object))
-	for _, key := range slices.Sorted(maps.Keys(object)) {
+	out := reflect.MakeMapWithSize(v.Type(), len(n.members))
+	for _, key := range slices.Sorted(slices.Values(n.Keys())) {
 		item := reflect.New(v.Type().Elem()).Elem()
-		b.bind(item, object[key], fmt.Sprintf("%s[%q]", path, key))
+		b.bind(item, n.Get(key), fmt.Sprintf("%s[%q]", path, key))
 		out.SetMapIndex(reflect.ValueOf(key), item)
 	}
 	v.Set(out)
 }
 
-func (b *binder) bindScalar(v reflect.Value, raw any, path string) {
-	switch value := raw.(type) {
+func (b *binder) bindScalar(v reflect.Value, n *Node, path string) {
+	var value any
+	if n.scalar != "" {
+		value = n.value()
+	}
+	if b.template {
+		value = convert(v.Kind(), value)
+	}
+	switch value := value.(type) {
 	case string:
 		if v.Kind() == reflect.String {
 			v.SetString(value)
+			b.written[strings.TrimPrefix(path, "$.")] = value
 			return
 		}
 	case bool:
@@ -119,42 +134,58 @@ func (b *binder) bindScalar(v reflect.Value, raw any, path string) {
 		}
 	case json.Number:
 		// ECS integers are 32 bits wide, also ulimits.
-		if n, err := strconv.ParseInt(value.String(), 10, 32); err == nil && v.Kind() == reflect.Int {
-			v.SetInt(n)
+		if i, err := strconv.ParseInt(value.String(), 10, 32); err == nil && v.Kind() == reflect.Int {
+			v.SetInt(i)
 			return
 		}
 	}
-	b.wrongType(path, describeType(v.Kind()), raw)
+	b.wrongType(path, describeType(v.Kind()), n)
 }
 
-func (b *binder) wrongType(path, want string, raw any) {
+// convert does what CloudFormation does: it takes "80" for 80, "true" for true,
+// and the reverse.
+func convert(kind reflect.Kind, value any) any {
+	text, isText := value.(string)
+	switch {
+	case kind == reflect.Int && isText:
+		return json.Number(text)
+	case kind == reflect.Bool && (text == "true" || text == "false"):
+		return text == "true"
+	case kind == reflect.String && !isText && value != nil:
+		return fmt.Sprint(value)
+	}
+	return value
+}
+
+func (b *binder) wrongType(path, want string, n *Node) {
 	got := "null"
-	switch value := raw.(type) {
-	case map[string]any:
+	switch {
+	case n == nil || n.IsNull():
+	case n.IsObject():
 		got = "an object"
-	case []any:
+	case n.list:
 		got = "a list"
-	case string:
-		got = "the string " + strconv.Quote(value)
-	case bool:
-		got = strconv.FormatBool(value)
-	case json.Number:
-		got = "the number " + value.String()
+	case strings.HasPrefix(n.scalar, `"`):
+		got = "the string " + strconv.Quote(n.value().(string))
+	case n.scalar == "true" || n.scalar == "false":
+		got = n.scalar
+	default:
+		got = "the number " + n.scalar
 	}
 	message := "must be " + want + ", but is " + got
 	if path == "$" && got == "a list" {
 		message += `; a list of containers goes into {"family": ..., "containerDefinitions": [...]}`
 	}
 	b.violations = append(b.violations,
-		Violation{Code: CodeType, Severity: Error, Path: path, Message: message})
+		Violation{Code: CodeType, Severity: Error, Path: b.locate(path), Message: message})
 }
 
-func (b *binder) unknownKey(path, key string, known []string) {
+func unknownKey(path, key string, known []string) Warning {
 	message := "unknown key, ignored"
 	if near := nearest.Key(key, known); near != "" {
 		message += "; did you mean " + strconv.Quote(near) + "?"
 	}
-	b.warnings = append(b.warnings, Warning{Path: path + "." + key, Message: message})
+	return Warning{Path: path + "." + key, Message: message}
 }
 
 func describeType(k reflect.Kind) string {
@@ -172,12 +203,34 @@ func describeType(k reflect.Kind) string {
 	}
 }
 
-// fieldsByKey maps the JSON keys of a struct to its field numbers.
-func fieldsByKey(t reflect.Type) map[string]int {
-	fields := make(map[string]int, t.NumField())
+// field is a member of a struct: its number and its key in the ECS API.
+type field struct {
+	index int
+	key   string
+}
+
+type fieldTable struct {
+	of       reflect.Type
+	template bool
+}
+
+// fieldTables has what fieldsByKey has returned, by fieldTable.
+var fieldTables sync.Map
+
+// fieldsByKey maps the keys of a struct, as they are written, to its fields.
+func fieldsByKey(t reflect.Type, template bool) map[string]field {
+	if known, ok := fieldTables.Load(fieldTable{t, template}); ok {
+		return known.(map[string]field)
+	}
+	fields := make(map[string]field, t.NumField())
 	for i := range t.NumField() {
 		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		fields[key] = i
+		written := key
+		if template {
+			written = templateKey(key)
+		}
+		fields[written] = field{i, key}
 	}
+	fieldTables.Store(fieldTable{t, template}, fields)
 	return fields
 }

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Defaults of ECS in the units of the task definition.
@@ -45,8 +46,8 @@ func (c *Container) setDefaults(networkMode string) {
 	emptyList(&c.PortMappings)
 	for i := range c.PortMappings {
 		p := &c.PortMappings[i]
-		if p.Protocol == "" {
-			p.Protocol = "tcp"
+		if p.Protocol != "udp" {
+			p.Protocol = "tcp" // also in place of http and the like
 		}
 		if p.HostPort == nil && p.ContainerPort != nil && networkMode == "awsvpc" {
 			orElse(&p.HostPort, *p.ContainerPort)
@@ -84,9 +85,13 @@ func (d *TaskDefinition) CPUUnits() (int, bool) { return quantity(d.CPU, "vcpu")
 // number.
 func (d *TaskDefinition) MemoryMiB() (int, bool) { return quantity(d.Memory, "gb") }
 
+var quantityPattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(\d{0,9}\.?\d{0,3}) ?([a-z]*)$`)
+})
+
 // quantity reads "1024", or "1 vCPU" and "2GB" where one unit is 1024.
 func quantity(s, unit string) (int, bool) {
-	m := regexp.MustCompile(`^(\d{0,9}\.?\d{0,3}) ?([a-z]*)$`).FindStringSubmatch(strings.ToLower(s))
+	m := quantityPattern().FindStringSubmatch(strings.ToLower(s))
 	if m == nil {
 		return 0, false
 	}

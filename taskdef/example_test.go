@@ -6,8 +6,8 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-func ExampleTaskDefinition_Validate() {
-	d, warnings, err := taskdef.Parse([]byte(`{
+func ExampleDocument_Validate() {
+	d, err := taskdef.Parse([]byte(`{
 		"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"],
 		"cpu": "0.25 vCPU", "memory": "4 GB",
 		"containerDefinitions": [
@@ -19,7 +19,7 @@ func ExampleTaskDefinition_Validate() {
 		fmt.Println(err)
 		return
 	}
-	for _, w := range warnings {
+	for _, w := range d.Warnings {
 		fmt.Println(w)
 	}
 	for _, v := range d.Validate() {

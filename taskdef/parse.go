@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"regexp"
 	"strings"
 
@@ -37,64 +36,34 @@ func (e *InvalidError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Parse reads a task definition as `aws ecs register-task-definition
-// --cli-input-json` takes it, or as describe-task-definition prints it, and
-// fills in the defaults. Unknown keys and keys given twice are warnings. The
-// error is a *textfile.Fault, or an *InvalidError that lists every value of a
-// wrong type.
-// Whether ECS would accept the definition is Validate's business.
-func Parse(doc []byte) (*TaskDefinition, []Warning, error) {
-	tree, err := decode(doc)
-	if err != nil {
-		return nil, nil, err
-	}
-	b := binder{warnings: repeatedKeys(doc)}
-	d := &TaskDefinition{}
-	if inner, wrapped := described(tree); tree == nil || wrapped && inner == nil {
-		b.wrongType("$", describeType(reflect.Struct), nil)
-	} else if wrapped {
-		b.bind(reflect.ValueOf(d).Elem(), inner, "$.taskDefinition")
-		b.bindWrapper(d, tree.(map[string]any))
-	} else {
-		b.bind(reflect.ValueOf(d).Elem(), tree, "$")
-	}
-	if len(b.violations) > 0 {
-		return nil, b.warnings, &InvalidError{Violations: b.violations}
-	}
-	d.SetDefaults()
-	return d, b.warnings, nil
-}
-
-// decode turns a document into maps, lists, strings, numbers and booleans.
-func decode(doc []byte) (any, error) {
+// checkJSON reports what keeps a document from being JSON.
+func checkJSON(doc []byte, f format) error {
 	if err := textfile.Check(doc); err != nil {
-		return nil, err
+		return err
 	}
 	var raw json.RawMessage
-	if err := json.Unmarshal(doc, &raw); err != nil {
-		var syntax *json.SyntaxError
-		if !errors.As(err, &syntax) {
-			return nil, fmt.Errorf("read task definition: %w", err)
-		}
-		return nil, locate(doc, int(syntax.Offset), syntax.Error())
+	err := json.Unmarshal(doc, &raw)
+	var syntax *json.SyntaxError
+	switch {
+	case err == nil:
+		return nil
+	case !errors.As(err, &syntax):
+		return fmt.Errorf("read task definition: %w", err)
 	}
-	dec := json.NewDecoder(bytes.NewReader(doc))
-	dec.UseNumber()
-	var tree any
-	if err := dec.Decode(&tree); err != nil {
-		return nil, fmt.Errorf("read task definition: %w", err)
-	}
-	return tree, nil
+	return locate(doc, int(syntax.Offset), syntax.Error(), f)
 }
 
 // locate turns the number of bytes read into a line and a column. The byte
 // that is wrong is the last one read, except at the end of the document.
-func locate(doc []byte, offset int, message string) error {
+func locate(doc []byte, offset int, message string, f format) error {
 	at := offset - 1
 	if strings.HasPrefix(message, "unexpected end") {
 		at = len(doc)
 	}
-	if looksLikeYAML(doc) {
+	switch yaml := looksLikeYAML(doc); {
+	case yaml && f == formatTemplate:
+		return textfile.At(doc, at, "this looks like YAML, but only JSON is read; `cfn-flip` converts a template")
+	case yaml:
 		return textfile.At(doc, at, "this looks like YAML, but ECS takes JSON; `yq -o=json` converts it")
 	}
 	return textfile.At(doc, at, message+advice(doc, at))
@@ -126,17 +95,4 @@ func looksLikeYAML(doc []byte) bool {
 		}
 	}
 	return false
-}
-
-// described finds the definition inside a describe-task-definition answer.
-func described(tree any) (any, bool) {
-	outer, ok := tree.(map[string]any)
-	if !ok {
-		return nil, false
-	}
-	inner, ok := outer["taskDefinition"]
-	if _, plain := outer["containerDefinitions"]; plain {
-		return nil, false
-	}
-	return inner, ok
 }

@@ -1,6 +1,7 @@
 package taskdef
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -33,7 +34,7 @@ func TestParseSyntaxErrors(t *testing.T) {
 		{"---\n", "line 1, column 2: this looks like YAML, but ECS takes JSON; `yq -o=json` converts it"},
 		{"hello", "line 1, column 1: invalid character 'h' looking for beginning of value"},
 	} {
-		_, _, err := Parse([]byte(tt.doc))
+		_, err := Parse([]byte(tt.doc))
 		var syntax *textfile.Fault
 		if !errors.As(err, &syntax) || err.Error() != tt.want {
 			t.Errorf("%q: %v, want %s", tt.doc, err, tt.want)
@@ -43,7 +44,7 @@ func TestParseSyntaxErrors(t *testing.T) {
 
 func TestParseWarnsOfRepeatedKeys(t *testing.T) {
 	t.Parallel()
-	d, warnings, err := Parse([]byte(`{"family": "a", "cpu": "1", "family": "b", "containerDefinitions": [{"name": "x"},
+	d, err := Parse([]byte(`{"family": "a", "cpu": "1", "family": "b", "containerDefinitions": [{"name": "x"},
 		{"name": "a", "environment": [{"name": "A"}], "image": "i", "environment": [], "dockerLabels": {"l": "1", "m": "", "l": "1"}}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -53,17 +54,17 @@ func TestParseWarnsOfRepeatedKeys(t *testing.T) {
 		{"$.containerDefinitions[1].environment", "key given twice, the last one counts"},
 		{"$.containerDefinitions[1].dockerLabels.l", "key given twice, the last one counts"},
 	}
-	if diff := cmp.Diff(want, warnings); diff != "" {
+	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if d.Family != "b" || len(d.ContainerDefinitions[1].Environment) != 0 {
-		t.Errorf("not the last one: %+v", d)
+	if d.Definition.Family != "b" || len(d.Definition.ContainerDefinitions[1].Environment) != 0 {
+		t.Errorf("not the last one: %+v", d.Definition)
 	}
 }
 
 func TestParseTypeErrorsAllAtOnce(t *testing.T) {
 	t.Parallel()
-	_, _, err := Parse([]byte(`{"family": 1, "cpu": 256, "containerDefinitions": [
+	_, err := Parse([]byte(`{"family": 1, "cpu": 256, "containerDefinitions": [
 		{"name": "a", "essential": "true", "memory": 1.5, "environment": {"A": "B"},
 		 "dockerLabels": {"x": 1}, "portMappings": [{"containerPort": "80"}, null], "stopTimeout": 99999999999}, []],
 		"ephemeralStorage": "x"}`))
@@ -87,7 +88,7 @@ func TestParseTypeErrorsAllAtOnce(t *testing.T) {
 // A bare list of containers is what people have at hand from Terraform.
 func TestParseContainerListSaysWhatToDo(t *testing.T) {
 	t.Parallel()
-	_, _, err := Parse([]byte(`[{"name": "a"}]`))
+	_, err := Parse([]byte(`[{"name": "a"}]`))
 	want := "$: must be an object, but is a list; a list of containers goes into " +
 		`{"family": ..., "containerDefinitions": [...]}`
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -97,7 +98,7 @@ func TestParseContainerListSaysWhatToDo(t *testing.T) {
 
 func TestParseUnknownKeysAreWarnings(t *testing.T) {
 	t.Parallel()
-	d, warnings, err := Parse([]byte(`{"Family": "x", "family": "web", "zzzzzz": null, "containerDefinitions": [
+	d, err := Parse([]byte(`{"Family": "x", "family": "web", "zzzzzz": null, "containerDefinitions": [
 		{"name": "a", "image": "i", "healthcheck": {}, "entrypoint": [], "comand": ["x"], "environment": [{"nmae": "x"}]}]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -110,42 +111,42 @@ func TestParseUnknownKeysAreWarnings(t *testing.T) {
 		{"$.containerDefinitions[0].healthcheck", `unknown key, ignored; did you mean "healthCheck"?`},
 		{"$.zzzzzz", "unknown key, ignored"},
 	}
-	if diff := cmp.Diff(want, warnings); diff != "" {
+	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if d.Family != "web" || d.ContainerDefinitions[0].HealthCheck != nil {
-		t.Errorf("an unknown key was taken: %+v", d)
+	if d.Definition.Family != "web" || d.Definition.ContainerDefinitions[0].HealthCheck != nil {
+		t.Errorf("an unknown key was taken: %+v", d.Definition)
 	}
 }
 
 func TestParseDescribeForm(t *testing.T) {
 	t.Parallel()
-	d, warnings, err := Parse([]byte(`{"taskDefinition": {"taskDefinitionArn": "arn:x", "family": "web", "revision": 7,
+	d, err := Parse([]byte(`{"taskDefinition": {"taskDefinitionArn": "arn:x", "family": "web", "revision": 7,
 		"status": "ACTIVE", "registeredAt": 1772471321.5, "compatibilities": ["EC2"],
 		"requiresAttributes": [{"name": "ecs.capability.x"}], "containerDefinitions": [], "tga": 1}, "tags": [{"key": "k", "value": "v"}], "tag": []}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.Family != "web" || d.Revision != 7 || d.TaskDefinitionARN != "arn:x" || d.RegisteredAt != json.Number("1772471321.5") ||
-		len(d.Tags) != 1 || d.Tags[0].Value != "v" {
-		t.Errorf("parsed %+v", d)
+	if def := d.Definition; def.Family != "web" || def.Revision != 7 || def.TaskDefinitionARN != "arn:x" ||
+		def.RegisteredAt != json.Number("1772471321.5") || len(def.Tags) != 1 || def.Tags[0].Value != "v" {
+		t.Errorf("parsed %+v", def)
 	}
 	want := []Warning{
 		{"$.taskDefinition.tga", `unknown key, ignored; did you mean "tags"?`},
 		{"$.tag", `unknown key, ignored; did you mean "tags"?`},
 	}
-	if diff := cmp.Diff(want, warnings); diff != "" {
+	if diff := cmp.Diff(want, d.Warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}
-	if _, _, err := Parse([]byte(`{"taskDefinition": {"family": 1}}`)); err == nil || !strings.Contains(err.Error(), "$.taskDefinition.family") {
+	if _, err := Parse([]byte(`{"taskDefinition": {"family": 1}}`)); err == nil || !strings.Contains(err.Error(), "$.taskDefinition.family") {
 		t.Errorf("path of a type error inside the answer: %v", err)
 	}
 }
 
 func TestNullIsNoDefinition(t *testing.T) {
 	t.Parallel()
-	for _, doc := range []string{`null`, `{"taskDefinition": null}`} {
-		if _, _, err := Parse([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), "$: must be an object, but is null (type)") {
+	for doc, path := range map[string]string{`null`: "$", `{"taskDefinition": null}`: "$.taskDefinition"} {
+		if _, err := Parse([]byte(doc)); err == nil || !strings.HasSuffix(err.Error(), "  "+path+": must be an object, but is null (type)") {
 			t.Errorf("%s: %v", doc, err)
 		}
 	}
@@ -153,11 +154,11 @@ func TestNullIsNoDefinition(t *testing.T) {
 
 func TestNullIsAbsent(t *testing.T) {
 	t.Parallel()
-	d, warnings, err := Parse([]byte(`{"family": "f", "cpu": null, "containerDefinitions": [{"name": "a", "essential": null, "healthCheck": null, "environment": null}]}`))
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
+	d, err := Parse([]byte(`{"family": "f", "cpu": null, "containerDefinitions": [{"name": "a", "essential": null, "healthCheck": null, "environment": null}]}`))
+	if err != nil || len(d.Warnings) > 0 {
+		t.Fatal(err, d.Warnings)
 	}
-	if c := d.ContainerDefinitions[0]; !c.IsEssential() || c.HealthCheck != nil || c.Environment == nil {
+	if c := d.Definition.ContainerDefinitions[0]; !c.IsEssential() || c.HealthCheck != nil || c.Environment == nil {
 		t.Errorf("container %+v", c)
 	}
 }
@@ -169,29 +170,22 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, warnings, err := Parse(doc)
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
-	}
+	d := parse(t, doc)
 	if v := d.Validate(); len(v) > 0 {
 		t.Errorf("the mesh module's definition is refused: %v", v)
 	}
-	canonical, err := json.MarshalIndent(d, "", "  ")
+	canonical, err := json.MarshalIndent(d.Definition, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	testkit.Golden(t, "mesh.canonical.json", append(canonical, '\n'))
 
-	again, warnings, err := Parse(canonical)
-	if err != nil || len(warnings) > 0 {
-		t.Fatal(err, warnings)
-	}
-	if diff := cmp.Diff(d, again); diff != "" {
+	if diff := cmp.Diff(d.Definition, parse(t, canonical).Definition); diff != "" {
 		t.Errorf("the canonical form reads differently (-first +second):\n%s", diff)
 	}
 }
 
-// Every key of the types must be unknown to nobody: a field without a tag
+// Every key of the types must be known: a field without a tag
 // would never be filled.
 func TestEveryFieldHasAKey(t *testing.T) {
 	t.Parallel()
@@ -218,25 +212,25 @@ func TestEveryFieldHasAKey(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"", "{}", "{\"a\": 1e999, \"a\": [{}, [1]]}", "[]", "null", `{"taskDefinition": {"family": "x"}}`, `{"taskDefinition": null}`,
-		fargate(app("a", dependsOn("a", "START"), healthCheck)), `{"containerDefinitions": [{"restartPolicy": {}, "portMappings": [{}]}], "cpu": "1e9 vCPU"}`} {
+		webTask, hostTask, `{"containerDefinitions": [{"restartPolicy": {}, "portMappings": [{}]}], "cpu": "1e9 vCPU"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		d, _, err := Parse(doc)
+		d, err := Parse(doc)
 		if err != nil {
 			return
 		}
-		first := d.Validate()
-		canonical, err := json.Marshal(d)
+		d.Validate()
+		if !bytes.Equal(d.Bytes(), doc) {
+			t.Fatalf("an unchanged document is written as %s", d.Bytes())
+		}
+		canonical, err := json.Marshal(d.Definition)
 		if err != nil {
 			t.Fatalf("a parsed definition cannot be written: %v", err)
 		}
-		again, warnings, err := Parse(canonical)
-		if err != nil || len(warnings) > 0 {
-			t.Fatalf("canonical form %s: %v %v", canonical, err, warnings)
-		}
-		if diff := cmp.Diff(first, again.Validate()); diff != "" {
-			t.Fatalf("violations change on the second reading:\n%s", diff)
+		again, err := Parse(canonical)
+		if err != nil || len(again.Warnings) > 0 {
+			t.Fatalf("canonical form %s: %v", canonical, err)
 		}
 	})
 }

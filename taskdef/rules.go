@@ -3,69 +3,234 @@ package taskdef
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
-// Severity tells what ECS does about a violation.
+// Severity is what ECS does about a violation.
 type Severity string
 
 // Severities of a rule.
 const (
-	// Error: registration refuses the definition.
+	// Error means that registration refuses the definition.
 	Error Severity = "error"
-	// Warn: registration takes it, but sources differ or it will not do what
-	// it seems to say.
+	// Warn means that registration accepts it, but its tasks do not work as
+	// written.
 	Warn Severity = "warning"
 )
 
+// Wording is how much of a rule's text is known to be AWS's.
+type Wording string
+
+// Wordings of a rule.
+const (
+	// Exact is AWS's text, word for word.
+	Exact Wording = "exact"
+	// Partial is AWS's text as far as it is known.
+	Partial Wording = "in part"
+	// Ours is a rule that AWS documents without its text.
+	Ours Wording = "ours"
+)
+
+// Rule is one row of the rule table. Text and Fix have placeholders such as
+// {container} for what differs from one violation to the next.
+type Rule struct {
+	// Code names the rule, such as "depends-on-cycle"; stable.
+	Code     string
+	Severity Severity
+	// Scope says which definitions the rule is about.
+	Scope Scope
+	// Members are all that the rule reads, as paths in the definition; one that
+	// begins with a dot is of the same container. When one of them is unknown, the
+	// rule is not applied.
+	Members []string
+	// Text is what AWS answers, see Wording.
+	Text    string
+	Wording Wording
+	// Fix is what to do about it.
+	Fix string
+
+	task func(d *subject, report report)
+	each func(d *subject, c *Container, report report)
+}
+
+// Scope limits a rule to some definitions.
+type Scope string
+
+// Scopes of a rule.
+const (
+	Everywhere Scope = ""
+	OnAWSVPC   Scope = "awsvpc"
+	OnFargate  Scope = "Fargate"
+)
+
+// report takes the place that breaks a rule, inside the container when the rule is
+// about one, and the values of the placeholders in the order in which they
+// first occur in Text and Fix. {container} has its value already.
+type report func(path string, values ...any)
+
 // Violation is one broken rule at one place.
 type Violation struct {
-	// Code names the rule, such as "depends-on-cycle"; stable.
 	Code     string
 	Severity Severity
 	// Path is where, such as $.containerDefinitions[1].dependsOn[0].
 	Path string
 	// Message is AWS's text where it is known.
 	Message string
+	// Fix is what to do about it; empty for a value of the wrong type.
+	Fix string
 }
 
-// String is "path: message (code)".
-func (v Violation) String() string { return fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code) }
-
-// Rule is one row of the rule table.
-type Rule struct {
-	Code     string
-	Severity Severity
-	// Check looks at a definition with defaults filled in and calls report
-	// for every place that breaks the rule.
-	Check func(d *TaskDefinition, report Report)
+// String is "message (path: fix; code)", AWS's words first.
+func (v Violation) String() string {
+	if v.Fix == "" {
+		return fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code)
+	}
+	return fmt.Sprintf("%s (%s: %s; %s)", v.Message, v.Path, v.Fix, v.Code)
 }
-
-// Report takes one place that breaks a rule.
-type Report func(path, format string, args ...any)
 
 // CodeType is the code of a value of the wrong type; Parse reports it.
 const CodeType = "type"
 
-// Rules returns the rule table: every rule of RegisterTaskDefinition
-// that registration checks, in the order of that section.
+// Rules returns every rule of RegisterTaskDefinition.
 func Rules() []Rule {
-	return slices.Concat(structureRules(), containerRules(), dependencyRules(), networkRules(), fargateRules())
+	rules := slices.Concat(taskRules, proxyRules, volumeRules, containerRules, environmentRules, healthRules,
+		logRules, dependencyRules, portRules, awsvpcRules, fargateRules, fargateSettingRules)
+	for i := range rules {
+		r := &rules[i]
+		if r.Severity == "" {
+			r.Severity = Error
+		}
+		if r.Wording == "" {
+			r.Wording = Exact
+		}
+		switch r.Scope {
+		case OnFargate:
+			r.Members = append(slices.Clip(r.Members), "requiresCompatibilities[*]")
+		case OnAWSVPC:
+			r.Members = append(slices.Clip(r.Members), "networkMode")
+		}
+	}
+	return rules
 }
 
-// Validate runs every rule and returns all violations; none means that ECS
-// would register the definition. Warnings are among them, see Severity. Call
-// SetDefaults first on a definition that does not come from Parse.
-func (d *TaskDefinition) Validate() []Violation {
+// subject is what rules look at: the definition with its defaults, and what
+// these hide.
+type subject struct {
+	*TaskDefinition
+	// size is the length of the definition without blanks, in bytes; 0 without a
+	// document.
+	size int
+	// written has the texts of the document by their paths; nil without a document.
+	written map[string]string
+	// unknown has the paths of values that are known at deployment only.
+	unknown []string
+}
+
+// blank reports whether a member is given as "".
+func (d *subject) blank(path string) bool {
+	text, given := d.written[path]
+	return given && text == ""
+}
+
+// inScope reports whether a rule is about this definition.
+func (d *subject) inScope(s Scope) bool {
+	switch s {
+	case OnFargate:
+		return d.IsFargate()
+	case OnAWSVPC:
+		return d.NetworkMode == "awsvpc"
+	default:
+		return true
+	}
+}
+
+// Validate is Document.Validate for a definition that does not come from a document,
+// with its defaults filled in. Rules about how it is written do not apply.
+func (d *TaskDefinition) Validate() []Violation { return (&subject{TaskDefinition: d}).validate() }
+
+// validate applies every rule.
+func (d *subject) validate() []Violation {
 	var found []Violation
+	own := make([]string, len(d.ContainerDefinitions))
+	for i := range own {
+		own[i] = fmt.Sprintf("containerDefinitions[%d]", i)
+	}
 	for _, rule := range Rules() {
-		rule.Check(d, func(path, format string, args ...any) {
-			found = append(found, Violation{
-				Code: rule.Code, Severity: rule.Severity,
-				Path: path, Message: fmt.Sprintf(format, args...),
+		if !d.inScope(rule.Scope) {
+			continue
+		}
+		if rule.task != nil && !d.depends(rule.Members, "") {
+			rule.task(d, func(path string, values ...any) {
+				found = append(found, rule.violation("$."+path, nil, values))
 			})
-		})
+		}
+		for i := range d.ContainerDefinitions {
+			if rule.each == nil || d.depends(rule.Members, own[i]) {
+				continue
+			}
+			c := &d.ContainerDefinitions[i]
+			rule.each(d, c, func(path string, values ...any) {
+				found = append(found, rule.violation("$."+own[i]+path, map[string]string{"container": c.Name}, values))
+			})
+		}
 	}
 	return found
+}
+
+// depends reports whether a rule reads an unknown value: a member itself or
+// something that it is part of.
+func (d *subject) depends(members []string, container string) bool {
+	if len(d.unknown) == 0 {
+		return false
+	}
+	for _, member := range members {
+		if strings.HasPrefix(member, ".") {
+			member = container + member
+		}
+		want := segments(member)
+		for _, path := range d.unknown {
+			got := segments(path)
+			same := func(a, b string) bool { return a == b || a == "*]" && strings.HasSuffix(b, "]") }
+			if len(got) <= len(want) && slices.EqualFunc(want[:len(got)], got, same) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// segments splits a path before every dot and bracket.
+func segments(path string) []string {
+	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' })
+}
+
+func (r Rule) violation(path string, known map[string]string, values []any) Violation {
+	fill := newFiller(r.Text+r.Fix, known, values)
+	return Violation{Code: r.Code, Severity: r.Severity, Path: strings.TrimSuffix(path, "."), Message: fill.Replace(r.Text), Fix: fill.Replace(r.Fix)}
+}
+
+// newFiller replaces the placeholders of a text: those that are known, and the
+// others by the values in turn.
+func newFiller(text string, known map[string]string, values []any) *strings.Replacer {
+	var pairs []string
+	done := map[string]bool{}
+	for {
+		_, rest, found := strings.Cut(text, "{")
+		name, rest, closed := strings.Cut(rest, "}")
+		if !found || !closed {
+			return strings.NewReplacer(pairs...)
+		}
+		text = rest
+		if done[name] {
+			continue
+		}
+		done[name] = true
+		value, ok := known[name]
+		if !ok && len(values) > 0 {
+			value, values = fmt.Sprint(values[0]), values[1:]
+		}
+		pairs = append(pairs, "{"+name+"}", value)
+	}
 }
 
 // IsFargate reports whether the rules of Fargate apply: FARGATE is among
@@ -84,43 +249,33 @@ func (d *TaskDefinition) Container(name string) *Container {
 	return nil
 }
 
-// Table entries are built from these two, so that a rule says only what is
-// wrong with one thing.
-
-// task is a rule about the whole definition.
-func task(code string, check func(d *TaskDefinition, report Report)) Rule {
-	return Rule{Code: code, Severity: Error, Check: check}
-}
-
-// each is a rule about every container; report takes the path inside it.
-func each(code string, check func(d *TaskDefinition, c *Container, report Report)) Rule {
-	return task(code, func(d *TaskDefinition, report Report) {
-		for i := range d.ContainerDefinitions {
-			check(d, &d.ContainerDefinitions[i], func(path, format string, args ...any) {
-				report(fmt.Sprintf("$.containerDefinitions[%d]%s", i, path), format, args...)
-			})
-		}
-	})
-}
-
-// onFargate limits a rule to definitions for Fargate.
-func onFargate(r Rule) Rule {
-	check := r.Check
-	r.Check = func(d *TaskDefinition, report Report) {
-		if d.IsFargate() {
-			check(d, report)
-		}
-	}
-	return r
-}
-
-// warning turns a rule into a warning.
-func warning(r Rule) Rule {
-	r.Severity = Warn
-	return r
-}
-
 func isTrue(p *bool) bool { return p != nil && *p }
 
 // outside reports whether a value is set and not in low..high.
 func outside(p *int, low, high int) bool { return p != nil && (*p < low || *p > high) }
+
+// oneOf reports a value that an enumeration does not have; absent is allowed.
+func oneOf(report report, path, value string, allowed ...string) {
+	if value != "" && !slices.Contains(allowed, value) {
+		report(path, value, strings.Join(allowed, ", "))
+	}
+}
+
+// Words that rules share.
+const (
+	enumText   = "'{value}' is not one of [{allowed}]."
+	enumFix    = "write one of {allowed}"
+	nameFormat = "letters, digits, '_' and '-'"
+)
+
+// ValidName reports whether ECS takes a name of a family, a container, a volume, a
+// cluster or a service: 1 to 255 letters, digits, '_' or '-'.
+func ValidName(s string) bool { return s != "" && len(s) <= maxName && validCharacters(s) }
+
+const maxName = 255
+
+func validCharacters(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return (r < 'A' || r > 'Z') && (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_' && r != '-'
+	})
+}

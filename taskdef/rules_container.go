@@ -3,171 +3,184 @@ package taskdef
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
-// containerRules are section 6.1 as far as it is about containers.
-func containerRules() []Rule {
-	return []Rule{
-		each("container-name", checkName),
-		each("container-image", checkImage),
-		each("container-memory", checkMemory),
-		each("mount-point-volume", checkMountPoints),
-		each("secret-name", checkSecretNames),
-		each("ulimit", checkUlimits),
-		each("restart-policy", checkRestartPolicy),
-		each("granular-timeout", checkTimeouts),
-		each("health-check", checkHealth),
-		warning(each("health-check-long-timeout", func(_ *TaskDefinition, c *Container, report Report) {
-			// Documents give 60, newer ones 120.
-			if h := c.HealthCheck; h != nil && h.Timeout != nil && *h.Timeout > 60 && *h.Timeout <= 120 {
-				report(".healthCheck.timeout", "timeout %d: not every ECS version takes more than 60 seconds", *h.Timeout)
+// containerRules are about one container: names, memory and limits.
+var containerRules = []Rule{
+	{Code: "container-name-blank", Members: []string{".name"}, Text: "Container.name should not be null or empty.", Fix: "give the container a name",
+		each: func(_ *subject, c *Container, report report) {
+			if c.Name == "" {
+				report(".name")
 			}
-		})),
-		each("environment-files", checkEnvironmentFiles),
-		each("log-configuration", checkLogConfiguration),
-	}
+		}},
+	{Code: "container-name", Members: []string{".name"}, Text: "Container.name '{container}' must be 1 to 255 characters of [a-zA-Z0-9_-].",
+		Wording: Ours, Fix: "rename it", each: func(_ *subject, c *Container, report report) {
+			if c.Name != "" && !ValidName(c.Name) {
+				report(".name")
+			}
+		}},
+	{Code: "container-image-blank", Members: []string{".image"}, Text: "Container.image should not be null or empty.", Fix: "name an image",
+		each: func(_ *subject, c *Container, report report) {
+			if c.Image == "" {
+				report(".image")
+			}
+		}},
+	{Code: "container-image-length", Members: []string{".image"}, Text: "Container.image has {length} characters, at most 255 are allowed.",
+		Wording: Ours, Fix: "shorten it", each: func(_ *subject, c *Container, report report) {
+			if n := len(c.Image); n > 255 {
+				report(".image", n)
+			}
+		}},
+	{Code: "container-memory-missing", Members: []string{"memory", ".memory", ".memoryReservation"},
+		Text: "Invalid setting for container '{container}'. At least one of 'memory' or 'memoryReservation' must be specified.",
+		Fix:  "set memory, the hard limit in MiB, or memory of the task", each: func(d *subject, c *Container, report report) {
+			if c.Memory == nil && c.MemoryReservation == nil && d.Memory == "" {
+				report(".memory")
+			}
+		}},
+	{Code: "container-memory-reservation", Members: []string{".memory", ".memoryReservation"},
+		Text: "'memory' must be greater than or equal to 'memoryReservation'", Wording: Partial, Fix: "raise memory to {reservation} or more",
+		each: func(_ *subject, c *Container, report report) {
+			if c.Memory != nil && c.MemoryReservation != nil && *c.Memory < *c.MemoryReservation {
+				report(".memory", *c.MemoryReservation)
+			}
+		}},
+	{Code: "container-memory", Members: []string{"memory", ".memory"}, Text: "The 'memory' setting for container '{container}' is greater than for the task.",
+		Fix: "{limit} MiB are the task's: lower it, or raise memory of the task", each: func(d *subject, c *Container, report report) {
+			if limit, ok := d.MemoryMiB(); ok && c.Memory != nil && *c.Memory > limit {
+				report(".memory", limit)
+			}
+		}},
+	{Code: "ulimit-name", Members: []string{".ulimits[*].name"}, Text: enumText, Wording: Ours, Fix: enumFix,
+		each: func(_ *subject, c *Container, report report) {
+			for i, u := range c.Ulimits {
+				oneOf(report, fmt.Sprintf(".ulimits[%d].name", i), u.Name, "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue",
+					"nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack")
+			}
+		}},
+	{Code: "ulimit", Members: []string{".ulimits[*].name", ".ulimits[*].softLimit", ".ulimits[*].hardLimit"},
+		Text: "Soft limit exceeds hard limit for ulimit {name}", Fix: "lower softLimit to {hard}, or raise hardLimit",
+		each: func(_ *subject, c *Container, report report) {
+			for i, u := range c.Ulimits { // a negative limit is unlimited
+				if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
+					report(fmt.Sprintf(".ulimits[%d]", i), u.Name, u.HardLimit)
+				}
+			}
+		}},
+	{Code: "ulimit-nofile", Severity: Warn, Members: []string{".ulimits[*].name", ".ulimits[*].hardLimit"},
+		Text: "ulimit nofile {hard}: the container cannot start with more than 1048576", Wording: Ours, Fix: "lower it",
+		each: func(_ *subject, c *Container, report report) {
+			for i, u := range c.Ulimits {
+				if u.Name == "nofile" && u.HardLimit > 1<<20 {
+					report(fmt.Sprintf(".ulimits[%d].hardLimit", i), u.HardLimit)
+				}
+			}
+		}},
+	{Code: "restart-attempt-period", Members: []string{".restartPolicy.restartAttemptPeriod"},
+		Text: "The 'restartAttemptPeriod' setting for container '{container}' must be between 60 and 1800.", Fix: "take 60 to 1800 seconds",
+		each: func(_ *subject, c *Container, report report) {
+			if r := c.RestartPolicy; r != nil && outside(r.RestartAttemptPeriod, 60, 1800) {
+				report(".restartPolicy.restartAttemptPeriod")
+			}
+		}},
+	{Code: "restart-exit-codes", Members: []string{".restartPolicy.ignoredExitCodes[*]"},
+		Text: "At most 50 exit codes are allowed.", Wording: Ours, Fix: "remove some", each: func(_ *subject, c *Container, report report) {
+			if r := c.RestartPolicy; r != nil && len(r.IgnoredExitCodes) > 50 {
+				report(".restartPolicy.ignoredExitCodes")
+			}
+		}},
+	{Code: "timeout-low", Members: []string{".startTimeout", ".stopTimeout"}, Wording: Partial,
+		Text: "Granular {which} timeout on container '{container}' must be at least 2 seconds.", Fix: "take 2 seconds or more, or remove it",
+		each: func(_ *subject, c *Container, report report) {
+			if c.StartTimeout != nil && *c.StartTimeout < 2 {
+				report(".startTimeout", "start")
+			}
+			if c.StopTimeout != nil && *c.StopTimeout < 2 {
+				report(".stopTimeout", "stop")
+			}
+		}},
+	{Code: "tmpfs-size", Members: []string{".linuxParameters.tmpfs[*].size"},
+		Text: "The container has an invalid tmpfs size value specified. It must be a non-zero, non-negative integer.", Fix: "set size in MiB",
+		each: func(_ *subject, c *Container, report report) {
+			if c.LinuxParameters == nil {
+				return
+			}
+			for i, t := range c.LinuxParameters.Tmpfs {
+				if t.Size <= 0 {
+					report(fmt.Sprintf(".linuxParameters.tmpfs[%d].size", i))
+				}
+			}
+		}},
+	{Code: "volumes-from", Members: []string{".volumesFrom[*].sourceContainer", "containerDefinitions[*].name"},
+		Text: "Invalid 'volumesFrom' setting. Unknown container: '{name}'.", Fix: "name a container of the task",
+		each: func(d *subject, c *Container, report report) {
+			for i, v := range c.VolumesFrom {
+				if d.Container(v.SourceContainer) == nil {
+					report(fmt.Sprintf(".volumesFrom[%d].sourceContainer", i), v.SourceContainer)
+				}
+			}
+		}},
+	{Code: "repository-credentials-role", Members: []string{"executionRoleArn", ".repositoryCredentials"},
+		Text: "Private repository authentication requires that the task definition specify a value for executionRoleArn.", Fix: needRole,
+		each: func(d *subject, c *Container, report report) {
+			if c.RepositoryCredentials != nil && d.ExecutionRoleARN == "" {
+				report(".repositoryCredentials")
+			}
+		}},
 }
 
-func checkName(_ *TaskDefinition, c *Container, report Report) {
-	switch {
-	case c.Name == "":
-		report(".name", "Container.name should not be null or empty.")
-	case !ValidName(c.Name):
-		report(".name", "Container.name %q must be %s.", c.Name, nameFormat)
-	}
+const needRole = "set executionRoleArn to a role that may do this"
+
+// healthRules are about health checks.
+var healthRules = []Rule{
+	{Code: "health-check-command", Members: []string{".healthCheck.command[0]", ".healthCheck.command[1]"},
+		Text: "Health check of container '{container}' must have a command.", Wording: Ours, Fix: `write ["CMD", "program"], ["CMD-SHELL", "text"] or ["NONE"]`,
+		each: func(_ *subject, c *Container, report report) {
+			h := c.HealthCheck
+			if h != nil && (len(h.Command) == 0 || len(h.Command) == 1 && slices.Contains([]string{"CMD", shellCheck}, h.Command[0])) {
+				report(".healthCheck.command")
+			}
+		}},
+	{Code: "health-check-arguments", Severity: Warn, Members: []string{".healthCheck.command[*]"}, Wording: Ours,
+		Text: "Health check of container '{container}': what follows the first text after CMD-SHELL is ignored.", Fix: "write the whole command as one text",
+		each: func(_ *subject, c *Container, report report) {
+			if h := c.HealthCheck; h != nil && len(h.Command) > 2 && h.Command[0] == shellCheck {
+				report(".healthCheck.command")
+			}
+		}},
+	{Code: "health-check-high", Members: []string{".healthCheck.interval", ".healthCheck.timeout", ".healthCheck.retries", ".healthCheck.startPeriod"},
+		Text: "Health check {member} must be less than or equal to the maximum allowed value {limit} for container '{container}'",
+		Fix:  "lower it", each: func(_ *subject, c *Container, report report) {
+			for _, f := range healthFigures(c) {
+				if f.value != nil && *f.value > f.high {
+					report(".healthCheck."+f.key, f.key, f.high)
+				}
+			}
+		}},
+	{Code: "health-check-low", Members: []string{".healthCheck.interval", ".healthCheck.timeout", ".healthCheck.retries", ".healthCheck.startPeriod"},
+		Text:    "Health check {member} must be greater than or equal to the minimum allowed value {limit} for container '{container}'",
+		Wording: Ours, Fix: "raise it", each: func(_ *subject, c *Container, report report) {
+			for _, f := range healthFigures(c) {
+				if f.value != nil && *f.value < f.low {
+					report(".healthCheck."+f.key, f.key, f.low)
+				}
+			}
+		}},
 }
 
-func checkImage(_ *TaskDefinition, c *Container, report Report) {
-	switch {
-	case c.Image == "":
-		report(".image", "Container.image should not be null or empty.")
-	case len(c.Image) > 255:
-		report(".image", "Container.image has %d characters, at most 255 are allowed.", len(c.Image))
-	}
+const shellCheck = "CMD-SHELL"
+
+type healthFigure struct {
+	key       string
+	value     *int
+	low, high int
 }
 
-func checkMemory(d *TaskDefinition, c *Container, report Report) {
-	limit, taskLimited := d.MemoryMiB()
-	hard, soft := c.Memory, c.MemoryReservation
-	if hard == nil && soft == nil && d.Memory == "" && !d.IsFargate() {
-		report(".memory",
-			"Invalid setting for container '%s'. At least one of 'memory' or 'memoryReservation' must be specified.", c.Name)
-	}
-	if hard != nil && soft != nil && *hard < *soft {
-		report(".memory",
-			"Invalid setting for container '%s'. 'memory' must not be less than 'memoryReservation'.", c.Name)
-	}
-	if taskLimited && hard != nil && *hard > limit {
-		report(".memory", "The 'memory' setting for container '%s' is greater than for the task", c.Name)
-	}
-}
-
-func checkMountPoints(d *TaskDefinition, c *Container, report Report) {
-	for i, m := range c.MountPoints {
-		if !slices.ContainsFunc(d.Volumes, func(v Volume) bool { return v.Name == m.SourceVolume }) {
-			report(fmt.Sprintf(".mountPoints[%d].sourceVolume", i), "Unknown volume '%s'.", m.SourceVolume)
-		}
-	}
-}
-
-func checkSecretNames(_ *TaskDefinition, c *Container, report Report) {
-	taken := map[string]bool{}
-	for _, e := range c.Environment {
-		taken[e.Name] = true
-	}
-	for i, s := range c.Secrets {
-		if taken[s.Name] {
-			report(fmt.Sprintf(".secrets[%d].name", i),
-				"The secret name must be unique and not shared with any new or existing environment variables set on the container, such as '%s'.", s.Name)
-		}
-		taken[s.Name] = true
-	}
-}
-
-// checkUlimits takes a negative limit for unlimited.
-func checkUlimits(_ *TaskDefinition, c *Container, report Report) {
-	for i, u := range c.Ulimits {
-		oneOf(report, fmt.Sprintf(".ulimits[%d].name", i), u.Name, "core", "cpu", "data", "fsize", "locks", "memlock", "msgqueue",
-			"nice", "nofile", "nproc", "rss", "rtprio", "rttime", "sigpending", "stack")
-		if u.HardLimit >= 0 && (u.SoftLimit > u.HardLimit || u.SoftLimit < 0) {
-			report(fmt.Sprintf(".ulimits[%d]", i), "Soft limit exceeds hard limit for ulimit %s", u.Name)
-		}
-	}
-}
-
-func checkRestartPolicy(_ *TaskDefinition, c *Container, report Report) {
-	r := c.RestartPolicy
-	if r == nil {
-		return
-	}
-	if outside(r.RestartAttemptPeriod, 60, 1800) {
-		report(".restartPolicy.restartAttemptPeriod",
-			"the 'restartAttemptPeriod' setting for container '%s' must be between 60 and 1800", c.Name)
-	}
-	if len(r.IgnoredExitCodes) > 50 {
-		report(".restartPolicy.ignoredExitCodes", "At most 50 exit codes are allowed.")
-	}
-}
-
-func checkTimeouts(_ *TaskDefinition, c *Container, report Report) {
-	if c.StartTimeout != nil && *c.StartTimeout < 2 {
-		report(".startTimeout", "Granular start timeout on container '%s' must be at least 2 seconds.", c.Name)
-	}
-	if c.StopTimeout != nil && *c.StopTimeout < 2 {
-		report(".stopTimeout", "Granular stop timeout on container '%s' must be at least 2 seconds.", c.Name)
-	}
-}
-
-// checkHealth applies the ranges of section 2.1.
-func checkHealth(_ *TaskDefinition, c *Container, report Report) {
+// healthFigures are the numbers of a health check with what ECS allows.
+func healthFigures(c *Container) []healthFigure {
 	h := c.HealthCheck
 	if h == nil {
-		return
+		return nil
 	}
-	switch n := len(h.Command); {
-	case n == 0:
-		report(".healthCheck.command", "Health check of container '%s' must have a command.", c.Name)
-	case n == 1 && (h.Command[0] == "CMD" || h.Command[0] == "CMD-SHELL"):
-		report(".healthCheck.command", "Health check of container '%s' must have a command after %s.", c.Name, h.Command[0])
-	}
-	for _, r := range []struct {
-		key       string
-		value     *int
-		low, high int
-	}{
-		{"interval", h.Interval, 5, 300},
-		{"timeout", h.Timeout, 2, 120},
-		{"retries", h.Retries, 1, 10},
-		{"startPeriod", h.StartPeriod, 0, 300},
-	} {
-		if outside(r.value, r.low, r.high) {
-			report(".healthCheck."+r.key, "Health check %s of container '%s' must be between %d and %d.",
-				r.key, c.Name, r.low, r.high)
-		}
-	}
-}
-
-func checkEnvironmentFiles(_ *TaskDefinition, c *Container, report Report) {
-	if len(c.EnvironmentFiles) > 10 {
-		report(".environmentFiles", "At most 10 environment files are allowed.")
-	}
-	for i, f := range c.EnvironmentFiles {
-		if path := fmt.Sprintf(".environmentFiles[%d]", i); f.Type != "s3" {
-			report(path+".type", "%q is not one of [\"s3\"].", f.Type)
-		} else if p := strings.SplitN(f.Value, ":", 4); len(p) < 4 || p[0] != "arn" || p[2] != "s3" || !strings.HasSuffix(f.Value, ".env") {
-			report(path+".value", "Environment file must be the ARN of an S3 object whose name ends in .env, but is %q.", f.Value)
-		}
-	}
-}
-
-func checkLogConfiguration(_ *TaskDefinition, c *Container, report Report) {
-	l := c.LogConfiguration
-	switch {
-	case l == nil:
-	case l.LogDriver == "":
-		report(".logConfiguration.logDriver", "logDriver should not be null or empty.")
-	case l.LogDriver == "awslogs" && (l.Options["awslogs-region"] == "" || l.Options["awslogs-group"] == ""):
-		report(".logConfiguration.options", "Log driver awslogs requires options: awslogs-region, awslogs-group")
-	}
+	return []healthFigure{{"interval", h.Interval, 5, 300}, {"timeout", h.Timeout, 2, 60}, {"retries", h.Retries, 1, 10}, {"startPeriod", h.StartPeriod, 0, 300}}
 }

@@ -34,47 +34,68 @@ func (c *Container) Edges() []Edge {
 	return edges
 }
 
-// dependencyRules are section 6.2.
-func dependencyRules() []Rule {
-	return []Rule{
-		each("depends-on-condition", func(_ *TaskDefinition, c *Container, report Report) {
+// dependencyRules are about dependsOn and what counts like it.
+var dependencyRules = []Rule{
+	{Code: "depends-on-condition", Members: []string{".dependsOn[*].condition"}, Text: enumText, Wording: Ours, Fix: enumFix,
+		each: func(_ *subject, c *Container, report report) {
 			for i, dep := range c.DependsOn {
-				oneOf(report, fmt.Sprintf(".dependsOn[%d].condition", i), dep.Condition,
-					ConditionStart, ConditionComplete, ConditionSuccess, ConditionHealthy)
+				if dep.Condition == "" {
+					dep.Condition = "null"
+				}
+				oneOf(report, fmt.Sprintf(".dependsOn[%d].condition", i), dep.Condition, ConditionStart, ConditionComplete, ConditionSuccess, ConditionHealthy)
 			}
-		}),
-		each("depends-on-exists", func(d *TaskDefinition, c *Container, report Report) {
-			for _, e := range c.Edges() {
-				if d.Container(e.To) == nil {
-					report("."+e.Key, "Cannot depend on container + '%s' because it does not exist", e.To)
+		}},
+	{Code: "depends-on-exists", Members: []string{".dependsOn[*].containerName", "containerDefinitions[*].name"},
+		Text: "Cannot depend on container + '{name}' because it does not exist", Fix: "name a container of the task",
+		each: eachDependency(".containerName", func(target *Container, _ string) bool { return target == nil })},
+	{Code: "depends-on-essential", Members: dependencyMembers("essential"), Fix: "set essential to false in '{name}', or take START or HEALTHY",
+		Text: "A dependency container with SUCCESS or COMPLETE condition cannot be an essential container",
+		each: eachDependency("", func(target *Container, condition string) bool {
+			return target != nil && (condition == ConditionSuccess || condition == ConditionComplete) && target.IsEssential()
+		})},
+	{Code: "depends-on-health-check", Members: dependencyMembers("healthCheck.command[0]"), Fix: "give '{name}' a healthCheck, or take START",
+		Text: "A dependency container with HEALTHY condition must have health check configured",
+		each: eachDependency("", func(target *Container, condition string) bool {
+			return target != nil && condition == ConditionHealthy && !target.HealthCheck.Enabled()
+		})},
+	{Code: "links-exist", Members: []string{".links[*]", "containerDefinitions[*].name"}, Text: "Invalid 'links' setting. Unknown container: '{name}'.", Wording: Ours,
+		Fix: "name a container of the task", each: func(d *subject, c *Container, report report) {
+			for i, link := range c.Links {
+				if name, _, _ := strings.Cut(link, ":"); d.Container(name) == nil {
+					report(fmt.Sprintf(".links[%d]", i), name)
 				}
 			}
-		}),
-		each("depends-on-essential", func(d *TaskDefinition, c *Container, report Report) {
-			for i, dep := range c.DependsOn {
-				target := d.Container(dep.ContainerName)
-				ends := dep.Condition == ConditionSuccess || dep.Condition == ConditionComplete
-				if target != nil && ends && target.IsEssential() {
-					report(fmt.Sprintf(".dependsOn[%d]", i),
-						"A dependency container with SUCCESS or COMPLETE condition cannot be an essential container")
-				}
+		}},
+	{Code: "links-cycle", Members: edgeMembers, Text: "Container links should not have a cycle", Fix: "{cycle}: remove a link",
+		task: func(d *subject, report report) { checkCycles(d, true, report) }},
+	{Code: "depends-on-cycle", Members: edgeMembers, Text: "Container dependencies should not have a cycle", Wording: Ours, Fix: "{cycle}: remove a dependency",
+		task: func(d *subject, report report) { checkCycles(d, false, report) }},
+}
+
+var edgeMembers = []string{
+	"containerDefinitions[*].name", "containerDefinitions[*].dependsOn[*].containerName",
+	"containerDefinitions[*].links[*]", "containerDefinitions[*].volumesFrom[*].sourceContainer",
+}
+
+func dependencyMembers(target string) []string {
+	return []string{".dependsOn[*].containerName", ".dependsOn[*].condition", "containerDefinitions[*].name", "containerDefinitions[*]." + target}
+}
+
+// eachDependency reports a member of every dependency that is wrong. The target is
+// nil when it does not exist.
+func eachDependency(member string, wrong func(target *Container, condition string) bool) func(*subject, *Container, report) {
+	return func(d *subject, c *Container, report report) {
+		for i, dep := range c.DependsOn {
+			if wrong(d.Container(dep.ContainerName), dep.Condition) {
+				report(fmt.Sprintf(".dependsOn[%d]%s", i, member), dep.ContainerName)
 			}
-		}),
-		each("depends-on-health-check", func(d *TaskDefinition, c *Container, report Report) {
-			for i, dep := range c.DependsOn {
-				target := d.Container(dep.ContainerName)
-				if target != nil && dep.Condition == ConditionHealthy && !target.HealthCheck.Enabled() {
-					report(fmt.Sprintf(".dependsOn[%d]", i),
-						"A dependency container with HEALTHY condition must have health check configured")
-				}
-			}
-		}),
-		task("depends-on-cycle", checkCycles),
+		}
 	}
 }
 
-// checkCycles reports every container that closes a cycle, once per cycle.
-func checkCycles(d *TaskDefinition, report Report) {
+// checkCycles reports the cycles that consist of links only, or the others: each
+// once.
+func checkCycles(d *subject, links bool, report report) {
 	const visiting, done = 1, 2
 	state := map[string]int{}
 	var walk func(c *Container, trail []Edge)
@@ -82,12 +103,14 @@ func checkCycles(d *TaskDefinition, report Report) {
 		state[c.Name] = visiting
 		for _, e := range c.Edges() {
 			target := d.Container(e.To)
-			switch {
+			switch trail := append(slices.Clone(trail), e); {
 			case target == nil || state[e.To] == done:
 			case state[e.To] == visiting:
-				reportCycle(append(slices.Clone(trail), e), report)
+				if names, onlyLinks := cycle(trail); onlyLinks == links {
+					report("containerDefinitions", names)
+				}
 			default:
-				walk(target, append(slices.Clone(trail), e))
+				walk(target, trail)
 			}
 		}
 		state[c.Name] = done
@@ -99,20 +122,14 @@ func checkCycles(d *TaskDefinition, report Report) {
 	}
 }
 
-// reportCycle names the containers of the cycle that the last edge closes.
-func reportCycle(trail []Edge, report Report) {
+// cycle names the containers of the cycle that the last edge closes.
+func cycle(trail []Edge) (names string, onlyLinks bool) {
 	last := trail[len(trail)-1]
 	start := slices.IndexFunc(trail, func(e Edge) bool { return e.From == last.To })
-	cycle := trail[start:]
-	names := []string{last.To}
-	onlyLinks := true
-	for _, e := range cycle {
-		names = append(names, e.To)
+	names, onlyLinks = last.To, true
+	for _, e := range trail[start:] {
+		names += " -> " + e.To
 		onlyLinks = onlyLinks && e.Key == "links"
 	}
-	what := "Container dependencies"
-	if onlyLinks {
-		what = "Container links"
-	}
-	report("$.containerDefinitions", "%s should not have a cycle: %s", what, strings.Join(names, " -> "))
+	return names, onlyLinks
 }

@@ -92,12 +92,12 @@ PROGRAM is a name on PATH or a path of this machine, host is all that it has ins
 			    {"name": "b", "image": "i", "portMappings": [{"containerPort": 80, "hostPort": 8080}]}]}`},
 			`warning: DIR/definition.json: $.family: key given twice, the last one counts
 localecs run: warning: DIR/definition.json: $.containerDefinitions[0].enviroment: unknown key, ignored; did you mean "environment"?
-localecs run: task definition DIR/definition.json: $.family: Family "my web" must be 1 to 255 letters, digits, '_' or '-'. (family-name)
-task definition DIR/definition.json: $.containerDefinitions[0].dependsOn: Cannot depend on container + 'c' because it does not exist (depends-on-exists)
-task definition DIR/definition.json: $.containerDefinitions[0].dependsOn[0]: A dependency container with SUCCESS or COMPLETE condition cannot be an essential container (depends-on-essential)
-task definition DIR/definition.json: $.containerDefinitions[1].portMappings[0].hostPort: When networkMode=awsvpc, the host ports and container ports in port mappings must match. (host-port)
-task definition DIR/definition.json: $.memory: No Fargate configuration exists for given values: 256 CPU, 4096 memory. Valid memory for this CPU: 512 1024 2048. (fargate-size)
-task definition DIR/definition.json: $.containerDefinitions[0].stopTimeout: Tasks using the Fargate launch type must have a container stop timeout of less than 120 seconds. (fargate-timeout)`},
+localecs run: task definition DIR/definition.json: Family contains invalid characters. ($.family: use letters, digits, '_' and '-'; family-characters)
+task definition DIR/definition.json: Cannot depend on container + 'c' because it does not exist ($.containerDefinitions[0].dependsOn[1].containerName: name a container of the task; depends-on-exists)
+task definition DIR/definition.json: A dependency container with SUCCESS or COMPLETE condition cannot be an essential container ($.containerDefinitions[0].dependsOn[0]: set essential to false in 'b', or take START or HEALTHY; depends-on-essential)
+task definition DIR/definition.json: When networkMode=awsvpc, the host ports and container ports in port mappings must match. ($.containerDefinitions[1].portMappings[0].hostPort: remove hostPort; port-match)
+task definition DIR/definition.json: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS documentation for the valid values. ($.memory: the next valid size is cpu 512 with memory 4096; fargate-size)
+task definition DIR/definition.json: Tasks using the Fargate launch type must have a container stop timeout of less than 120 seconds. ($.containerDefinitions[0].stopTimeout: take 2 to 120 seconds; fargate-timeout)`},
 		"role that the scenario does not have": {[]string{"DIR"}, given{"scenario.yaml": scene(""), "definition.json": strings.Replace(goodDefinition, `{`, `{"taskRoleArn": "arn:aws:iam::123456789012:role/none", `, 1)},
 			"task definition DIR/definition.json: taskRoleArn arn:aws:iam::123456789012:role/none is not among the scenario's roles: add roles: {none: {}}, and its account"},
 		"programs": {[]string{"-var", "mine=DIR/none", "DIR/x"}, given{"definition.json": goodDefinition, "data": "", "sub/x": "", "x": `name: s

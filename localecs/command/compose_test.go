@@ -101,7 +101,7 @@ func TestBadComposeInputIsRefusedCompletely(t *testing.T) {
 			`scenario DIR/x.yaml: line 1, column 1: unknown key "nmae"; did you mean "name"?`,
 			"task definition DIR/yaml.json: line 1, column 3: this looks like YAML, but ECS takes JSON; `yq -o=json` converts it",
 			"read task definition: DIR/none.json: no such file or directory",
-			"$.containerDefinitions[0].dependsOn: Cannot depend on container + 'b' because it does not exist",
+			"Cannot depend on container + 'b' because it does not exist ($.containerDefinitions[0].dependsOn[0].containerName",
 		}},
 		"twice":           {[]string{"compose", "DIR/good.json", "web=DIR/good.json"}, []string{"DIR/good.json: there are two tasks web; name them, NAME=FILE"}},
 		"names":           {[]string{"compose", "-o", "DIR/out.yaml", "Web=DIR/good.json", "w_=DIR/good.json"}, []string{`DIR/good.json: task name "Web": want `, `DIR/good.json: task name "w_": want `}},

@@ -25,7 +25,7 @@ func parsed(t *testing.T, args ...string) (*Flags, error) {
 	return &f, fs.Parse(args)
 }
 
-const definition = `{"family": "job", "networkMode": "awsvpc", "containerDefinitions": [{"name": "job", "image": "job:1", "memory": 64,
+const definition = `{"family": "job", "networkMode": "awsvpc", "executionRoleArn": "arn:aws:iam::123456789012:role/execution", "containerDefinitions": [{"name": "job", "image": "job:1", "memory": 64,
 	"secrets": [{"name": "KEY", "valueFrom": "/key"}], "environmentFiles": [{"type": "s3", "value": "arn:aws:s3:::b/a.env"}]}]}`
 
 // files writes some and returns their directory.

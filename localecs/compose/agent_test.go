@@ -130,12 +130,12 @@ type rig struct {
 
 func newRig(t *testing.T, stopsTasks bool) *rig {
 	t.Helper()
-	def, _, err := taskdef.Parse([]byte(definition))
+	doc, err := taskdef.Parse([]byte(definition))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{dock: newDock(), store: iam.NewStore(), log: &lines{}}
-	r.state = compose.NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []compose.Definition{{Name: "web", Definition: def}})
+	r.state = compose.NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []compose.Definition{{Name: "web", Definition: doc.Definition}})
 	r.Agent = compose.NewAgent(r.dock, r.state, r.store, stopsTasks, hclog.New(&hclog.LoggerOptions{Output: r.log, DisableTime: true}))
 	return r
 }

@@ -18,11 +18,11 @@ import (
 
 func parse(t *testing.T, document string) *taskdef.TaskDefinition {
 	t.Helper()
-	def, _, err := taskdef.Parse([]byte(document))
+	doc, err := taskdef.Parse([]byte(document))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return def
+	return doc.Definition
 }
 
 func everything(t *testing.T) *taskdef.TaskDefinition {

@@ -37,11 +37,11 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	def, _, err := taskdef.Parse([]byte(definition))
+	doc, err := taskdef.Parse([]byte(definition))
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []Definition{{"web", def}})}
+	w := &world{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []Definition{{"web", doc.Definition}})}
 	w.set("", func(c *Container) {
 		c.Status, c.StartedAt = "running", at(0)
 		c.Networks = []Attachment{

@@ -31,20 +31,20 @@ func Read(path string) (def *taskdef.TaskDefinition, warnings []string, err erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("read task definition: %w", err)
 	}
-	def, unknown, err := taskdef.Parse(data)
+	doc, err := taskdef.Parse(data)
 	if err != nil {
 		return nil, nil, fmt.Errorf("task definition %s: %w", path, err)
 	}
-	for _, w := range unknown {
+	for _, w := range doc.Warnings {
 		warnings = append(warnings, path+": "+w.String())
 	}
 	var errs []error
-	for _, v := range def.Validate() {
+	for _, v := range doc.Validate() {
 		if v.Severity == taskdef.Error {
 			errs = append(errs, fmt.Errorf("task definition %s: %s", path, v))
 		} else {
 			warnings = append(warnings, path+": "+v.String())
 		}
 	}
-	return def, warnings, errors.Join(errs...)
+	return doc.Definition, warnings, errors.Join(errs...)
 }

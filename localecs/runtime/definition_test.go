@@ -19,15 +19,15 @@ func TestLoadSaysEverythingAtOnce(t *testing.T) {
 		"rules": {
 			`{"family": "web", "networkMode": "bridge", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "4096", "cpuu": "1",
 			  "containerDefinitions": [{"name": "a", "image": "i", "stopTimeout": 1, "privileged": true, "dependsOn": [{"containerName": "b", "condition": "START"}],
-			    "healthCheck": {"command": ["x"], "timeout": 90}}]}`,
-			`task definition DIR/rules: $.containerDefinitions[0].stopTimeout: Granular stop timeout on container 'a' must be at least 2 seconds. (granular-timeout)
-task definition DIR/rules: $.containerDefinitions[0].dependsOn: Cannot depend on container + 'b' because it does not exist (depends-on-exists)
-task definition DIR/rules: $.networkMode: Fargate only supports network mode ‘awsvpc’. (fargate-network-mode)
-task definition DIR/rules: $.memory: No Fargate configuration exists for given values: 256 CPU, 4096 memory. Valid memory for this CPU: 512 1024 2048. (fargate-size)
-task definition DIR/rules: $.containerDefinitions[0].privileged: Fargate requires that the 'privileged' setting be 'false' (fargate-container-setting)`,
+			    "healthCheck": {"command": ["CMD-SHELL", "x", "y"]}}]}`,
+			`task definition DIR/rules: Granular stop timeout on container 'a' must be at least 2 seconds. ($.containerDefinitions[0].stopTimeout: take 2 seconds or more, or remove it; timeout-low)
+task definition DIR/rules: Cannot depend on container + 'b' because it does not exist ($.containerDefinitions[0].dependsOn[0].containerName: name a container of the task; depends-on-exists)
+task definition DIR/rules: Fargate only supports network mode 'awsvpc'. ($.networkMode: set networkMode to awsvpc; fargate-network-mode)
+task definition DIR/rules: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS documentation for the valid values. ($.memory: the next valid size is cpu 512 with memory 4096; fargate-size)
+task definition DIR/rules: Fargate requires that the ‘privileged’ setting be ‘false’ at the container level. ($.containerDefinitions[0].privileged: remove it; fargate-privileged)`,
 			[]string{
 				`DIR/rules: $.cpuu: unknown key, ignored; did you mean "cpu"?`,
-				"DIR/rules: $.containerDefinitions[0].healthCheck.timeout: timeout 90: not every ECS version takes more than 60 seconds (health-check-long-timeout)",
+				"DIR/rules: Health check of container 'a': what follows the first text after CMD-SHELL is ignored. ($.containerDefinitions[0].healthCheck.command: write the whole command as one text; health-check-arguments)",
 				"DIR/rules: $.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
 				"DIR/rules: $.containerDefinitions[0].privileged: not emulated: the container has no more rights than others",
 			},

@@ -36,7 +36,7 @@ func images(t *testing.T, flags ...string) (f Flags) {
 }
 
 const (
-	shop = `{"family": "shop", "networkMode": "awsvpc", "taskRoleArn": "arn:aws-cn:iam::222222222222:role/team/shop", "containerDefinitions": [
+	shop = `{"family": "shop", "networkMode": "awsvpc", "taskRoleArn": "arn:aws-cn:iam::222222222222:role/team/shop", "executionRoleArn": "arn:aws-cn:iam::222222222222:role/team/execution", "containerDefinitions": [
 		{"name": "db", "image": "mysql:8", "memory": 64,
 		 "secrets": [{"name": "ROOT", "valueFrom": "arn:aws:secretsmanager:eu-west-1:222222222222:secret:db-AbCdEf:root::"}]},
 		{"name": "web", "image": "web:1", "memory": 64, "command": ["web"], "environmentFiles": [{"type": "s3", "value": "arn:aws:s3:::b/web.env"}],

@@ -86,7 +86,7 @@ func firelens(c *taskdef.Container) string {
 func compatibilities(def *taskdef.TaskDefinition) []string {
 	onFargate := *def
 	onFargate.RequiresCompatibilities = []string{shapes.Fargate}
-	if def.IsFargate() || refusal(&onFargate) == "" {
+	if def.IsFargate() || refusal(onFargate.Validate()) == "" {
 		return []string{"EC2", shapes.Fargate}
 	}
 	return []string{"EC2"}

@@ -50,7 +50,7 @@ func (p *Plane) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTaskD
 // readDefinition parses and checks what a client wants to register. Members
 // that only answers have are ignored, as all that are unknown.
 func readDefinition(document []byte) (*taskdef.TaskDefinition, error) {
-	def, _, err := taskdef.Parse(document)
+	doc, err := taskdef.Parse(document)
 	var invalid *taskdef.InvalidError
 	var fault *textfile.Fault
 	switch {
@@ -61,18 +61,20 @@ func readDefinition(document []byte) (*taskdef.TaskDefinition, error) {
 	case err != nil:
 		return nil, err
 	}
+	if text := refusal(doc.Validate()); text != "" {
+		return nil, shapes.Client("%s", text)
+	}
+	def := doc.Definition
 	def.TaskDefinitionARN, def.Revision, def.Status, def.RegisteredBy = "", 0, "", ""
 	def.RequiresAttributes, def.Compatibilities = nil, nil
 	def.RegisteredAt, def.DeregisteredAt, def.DeleteRequestedAt = nil, nil, nil
-	if text := refusal(def); text != "" {
-		return nil, shapes.Client("%s", text)
-	}
 	return def, nil
 }
 
-// refusal is why registration refuses a definition; empty when it does not.
-func refusal(def *taskdef.TaskDefinition) string {
-	return violations(slices.DeleteFunc(def.Validate(), func(v taskdef.Violation) bool { return v.Severity != taskdef.Error }))
+// refusal is why registration refuses a definition that breaks rules; empty when it
+// does not.
+func refusal(found []taskdef.Violation) string {
+	return violations(slices.DeleteFunc(found, func(v taskdef.Violation) bool { return v.Severity != taskdef.Error }))
 }
 
 // violations are in AWS's words where these are known, all of them.

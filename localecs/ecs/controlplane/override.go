@@ -40,7 +40,7 @@ func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (
 	if onFargate {
 		checked.RequiresCompatibilities = []string{shapes.Fargate}
 	}
-	if text := refusal(&checked); text != "" {
+	if text := refusal(checked.Validate()); text != "" {
 		return nil, shapes.Client("%s", text)
 	}
 	d.SetDefaults()

@@ -55,7 +55,7 @@ func TestRegistrationAnswersAsAWS(t *testing.T) {
 				{"name": "S", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:s-AbCdEf"}, {"name": "P", "valueFrom": "/p"}]},
 			{"name": "app", "image": "app:1", "memoryReservation": 64, "portMappings": [{"containerPort": 80}],
 			 "restartPolicy": {"enabled": true}, "healthCheck": {"command": ["CMD", "x"]},
-			 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "us-east-1", "awslogs-group": "g"}},
+			 "logConfiguration": {"logDriver": "awslogs", "options": {"awslogs-region": "us-east-1", "awslogs-group": "g", "awslogs-stream-prefix": "p"}},
 			 "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}], "mountPoints": [{"sourceVolume": "v", "containerPath": "/v"}]}
 		]}`)
 	text, err := json.MarshalIndent(out, "", "  ")
@@ -84,6 +84,7 @@ func TestRegistrationRefuses(t *testing.T) {
 		`{"family": "a", "containerDefinitions": []}`:                           "ClientException: Container list cannot be empty.",
 		`{"family": "a", "containerDefinitions": [{"name": "b", "memory": 8}]}`: "ClientException: Container.image should not be null or empty.",
 		`{"family": "a", "containerDefinitions": [{"image": "b", "memory": 8}, {"memory": 8, "name": "c", "image": "d", "ulimits": [{"name": "nofile", "softLimit": 2, "hardLimit": 1}]}]}`: "ClientException: Container.name should not be null or empty.; Soft limit exceeds hard limit for ulimit nofile",
+		`{"family": "a", "taskRoleArn": "", "containerDefinitions": [{"name": "b", "image": "b", "memory": 8, "volumesFrom": [{"sourceContainer": "c"}]}]}`:                                 "ClientException: Role is not valid; Invalid 'volumesFrom' setting. Unknown container: 'c'.",
 		`{"family": 1}`: "SerializationException: $.family: must be a string, but is the number 1",
 		`[]`:            "SerializationException: $: must be an object, but is a list; a list of containers goes into {\"family\": ..., \"containerDefinitions\": [...]}",
 		`{`:             "SerializationException: line 1, column 2: unexpected end of JSON input: something is cut off, or a bracket is not closed",

@@ -62,7 +62,7 @@ func TestRunTaskRefuses(t *testing.T) {
 		"InvalidParameterException: Container Overrides length must be at most 8192": func(in *shapes.RunTaskInput) {
 			in.Overrides.Containers = []shapes.ContainerOverride{{Name: "app", Command: []string{strings.Repeat("x", 8192)}}}
 		},
-		"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. Valid memory for this CPU: 512 1024 2048.": func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" },
+		"ClientException: No Fargate configuration exists for given values: 256 CPU, 4096 memory. See the Amazon ECS documentation for the valid values.": func(in *shapes.RunTaskInput) { in.Overrides.Memory = "4096" },
 	} {
 		_, err := w.RunTask(w.call(), planeInput(change))
 		testkit.WantError[*shapes.Error](t, err, want)

@@ -10,7 +10,7 @@ import (
 
 // An application that waits for an init container, and is then stopped.
 func Example() {
-	def, _, err := taskdef.Parse([]byte(`{"family": "web", "containerDefinitions": [
+	doc, err := taskdef.Parse([]byte(`{"family": "web", "containerDefinitions": [
 		{"name": "init", "image": "init", "essential": false},
 		{"name": "app", "image": "app", "dependsOn": [{"containerName": "init", "condition": "SUCCESS"}]}]}`))
 	if err != nil {
@@ -18,7 +18,7 @@ func Example() {
 		return
 	}
 	now := time.Date(2026, 3, 2, 17, 0, 0, 0, time.UTC)
-	task := scheduler.New(def, scheduler.Options{}, now)
+	task := scheduler.New(doc.Definition, scheduler.Options{}, now)
 	for _, event := range []scheduler.Event{
 		scheduler.Tick{},
 		scheduler.PullDone{Container: "init"},

@@ -22,11 +22,11 @@ func slowLife() simulated.Timing {
 // task begins a task whose containers are JSON.
 func task(t *testing.T, timing simulated.Timing, containers string) *simulated.Task {
 	t.Helper()
-	def, _, err := taskdef.Parse([]byte(`{"family": "web", "containerDefinitions": [` + containers + `]}`))
+	doc, err := taskdef.Parse([]byte(`{"family": "web", "containerDefinitions": [` + containers + `]}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	task, err := simulated.New(def, simulated.LifeOptions{Timing: timing}, begin)
+	task, err := simulated.New(doc.Definition, simulated.LifeOptions{Timing: timing}, begin)
 	if err != nil {
 		t.Fatal(err)
 	}

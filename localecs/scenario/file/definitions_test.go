@@ -14,14 +14,14 @@ import (
 // scenario is one with the task definition good.json.
 func scenario(t *testing.T, tasks map[string]Task, steps ...Step) *Scenario {
 	t.Helper()
-	const definition = `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::1:role/r", "containerDefinitions": [
+	const definition = `{"family": "f", "networkMode": "awsvpc", "taskRoleArn": "arn:aws:iam::111111111111:role/r", "containerDefinitions": [
 		{"name": "a", "image": "i", "memory": 64, "command": ["x"]},
 		{"name": "b", "image": "i", "memory": 64, "command": ["x"], "restartPolicy": {"enabled": true}}]}`
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "good.json"), []byte(definition), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return &Scenario{Dir: dir, Account: "1", Roles: map[string]Role{"r": {}}, Tasks: tasks, Steps: steps}
+	return &Scenario{Dir: dir, Account: "111111111111", Roles: map[string]Role{"r": {}}, Tasks: tasks, Steps: steps}
 }
 
 func TestReadReportsEveryMistake(t *testing.T) {
@@ -57,7 +57,7 @@ func TestReadReportsEveryMistake(t *testing.T) {
 	}
 	f = scenario(t, map[string]Task{"web": {Definition: "good.json"}})
 	f.Roles = nil
-	if _, _, err := Read(f); err == nil || !strings.HasSuffix(err.Error(), "good.json: taskRoleArn arn:aws:iam::1:role/r is not among the scenario's roles: add roles: {r: {}}, and its account") {
+	if _, _, err := Read(f); err == nil || !strings.HasSuffix(err.Error(), "good.json: taskRoleArn arn:aws:iam::111111111111:role/r is not among the scenario's roles: add roles: {r: {}}, and its account") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,0 +1,30 @@
+package taskdef
+
+import (
+	"fmt"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/wI2L/jsondiff"
+)
+
+// Diff returns the unified difference between two documents in canonical form: two
+// blanks per level, all else as it is written. It is empty when they are equal.
+func Diff(before, after *Document) string {
+	return udiff.Unified("before", "after", string(indent(before.Root.compact(nil))), string(indent(after.Root.compact(nil))))
+}
+
+// Patch returns the JSON Patch (RFC 6902) that turns one document into the other.
+func Patch(before, after *Document) ([]byte, error) {
+	operations, err := jsondiff.CompareJSON(before.Root.compact(nil), after.Root.compact(nil))
+	if err != nil {
+		return nil, fmt.Errorf("compare task definitions: %w", err)
+	}
+	if operations == nil {
+		operations = jsondiff.Patch{}
+	}
+	patch, err := NewNode(operations)
+	if err != nil {
+		return nil, err
+	}
+	return indent(patch.compact(nil)), nil
+}

@@ -1,0 +1,259 @@
+package taskdef
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Document is a task definition as it is written, in one of three formats: what
+// register-task-definition takes, a resource of a CloudFormation template, and a
+// list of container definitions.
+type Document struct {
+	// Definition is what the document says, with the defaults of registration.
+	Definition *TaskDefinition
+	// Warnings are about keys that ECS does not know and keys given twice.
+	Warnings []Warning
+	// Root is the whole document, and Task the definition in it. Refresh has to be
+	// called when they have been changed.
+	Root, Task *Node
+
+	original []byte
+	repeated []Warning
+	format   format
+	// prefix is the path of Task in Root.
+	prefix  string
+	subject subject
+}
+
+type format int
+
+const (
+	formatECS format = iota
+	formatTemplate
+	formatContainers
+)
+
+// Parse reads a task definition as `aws ecs register-task-definition
+// --cli-input-json` takes it, or as describe-task-definition prints it. The error
+// is a *textfile.Fault, or an *InvalidError that lists every value of a wrong
+// type. Whether ECS would accept the definition is up to Validate.
+func Parse(doc []byte) (*Document, error) {
+	d, err := read(doc, formatECS)
+	if err != nil {
+		return nil, err
+	}
+	d.Task, d.prefix = d.Root, "$"
+	if inner := d.Root.Get("taskDefinition"); inner != nil && d.Root.Get("containerDefinitions") == nil {
+		d.Task, d.prefix = inner, "$.taskDefinition"
+	}
+	return d, d.Refresh()
+}
+
+// ParseTemplate reads a task definition from a CloudFormation template in JSON: the
+// resource of that name, or the only task definition when the name is empty, or a
+// document that has the resource's properties alone. Values that CloudFormation
+// computes are unknown: no rule judges them. Errors are those of Parse.
+func ParseTemplate(doc []byte, resource string) (*Document, error) {
+	d, err := read(doc, formatTemplate)
+	if err != nil {
+		return nil, err
+	}
+	if resource, err = findResource(d.Root, resource); err != nil {
+		return nil, err
+	}
+	d.Task, d.prefix = d.Root, "$"
+	if resource != "" {
+		d.Task, d.prefix = d.Root.Get("Resources").Get(resource).Get("Properties"), "$.Resources."+resource+".Properties"
+	}
+	return d, d.Refresh()
+}
+
+// ParseContainers reads a list of container definitions, as Terraform has it. All
+// that a task has besides is unknown: no rule judges it. Errors are those of Parse.
+func ParseContainers(doc []byte) (*Document, error) {
+	d, err := read(doc, formatContainers)
+	if err != nil {
+		return nil, err
+	}
+	d.Task, d.prefix = &Node{members: []member{{"containerDefinitions", d.Root}}}, "$"
+	return d, d.Refresh()
+}
+
+func read(doc []byte, f format) (*Document, error) {
+	if err := checkJSON(doc, f); err != nil {
+		return nil, err
+	}
+	root, warnings := readNode(doc)
+	return &Document{Root: root, original: doc, format: f, repeated: warnings}, nil
+}
+
+// findResource returns the name of the resource; empty when the document is not a
+// template but the properties.
+func findResource(root *Node, name string) (string, error) {
+	const kind = `"AWS::ECS::TaskDefinition"`
+	resources := root.Get("Resources")
+	if resources == nil && name == "" {
+		return "", nil
+	}
+	var found []string
+	for _, key := range resources.Keys() {
+		if t := resources.Get(key).Get("Type"); t != nil && t.scalar == kind {
+			found = append(found, key)
+		}
+	}
+	switch {
+	case slices.Contains(found, name):
+		return name, nil
+	case name == "" && len(found) == 1:
+		return found[0], nil
+	case len(found) == 0:
+		return "", fmt.Errorf("the template has no resource of type %s", kind)
+	}
+	return "", fmt.Errorf("choose a resource of the template that is a task definition: %s", strings.Join(found, ", "))
+}
+
+// Refresh reads Definition and Warnings again. The error is an *InvalidError.
+func (d *Document) Refresh() error {
+	b := binder{template: d.format == formatTemplate, locate: d.locate, written: map[string]string{}}
+	d.Definition = &TaskDefinition{}
+	if d.Task == nil || d.Task.IsNull() {
+		b.wrongType("$", describeType(reflect.Struct), nil)
+	} else {
+		b.bind(reflect.ValueOf(d.Definition).Elem(), d.Task, "$")
+	}
+	if d.described() {
+		b.bind(reflect.ValueOf(&d.Definition.Tags).Elem(), d.Root.Get("tags"), "$.tags")
+	}
+	d.Warnings = slices.Concat(d.repeated, b.warnings)
+	for _, key := range d.Root.Keys() {
+		if d.described() && key != "tags" && key != "taskDefinition" {
+			d.Warnings = append(d.Warnings, unknownKey("$", key, []string{"tags", "taskDefinition"}))
+		}
+	}
+	if len(b.violations) > 0 {
+		return &InvalidError{Violations: b.violations}
+	}
+	d.Definition.SetDefaults()
+	d.subject = subject{
+		TaskDefinition: d.Definition, size: len(d.Task.compact(nil)), written: b.written, unknown: append(b.unknown, d.elsewhere()...),
+	}
+	return nil
+}
+
+// described reports whether the document is an answer of DescribeTaskDefinition.
+func (d *Document) described() bool { return d.format == formatECS && d.Task != d.Root }
+
+// elsewhere are the members of the definition that are not in the document.
+func (d *Document) elsewhere() []string {
+	if d.format == formatTemplate && d.Definition.Family == "" {
+		return []string{"family"} // CloudFormation makes one
+	}
+	if d.format != formatContainers {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(fieldsByKey(reflect.TypeFor[TaskDefinition](), false)))
+	return slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
+}
+
+// Validate applies every rule and returns all violations; none means that ECS
+// would register the definition, as far as its values are known. Warnings are
+// among them, see Severity.
+func (d *Document) Validate() []Violation {
+	found := d.subject.validate()
+	for i := range found {
+		found[i].Path = d.locate(found[i].Path)
+	}
+	return found
+}
+
+// Unknown returns the places of values that are known at deployment only.
+func (d *Document) Unknown() []string {
+	var paths []string
+	for _, path := range d.subject.unknown {
+		paths = append(paths, d.locate("$."+path))
+	}
+	return paths
+}
+
+// Bytes writes the document: the bytes that were read when nothing has changed,
+// otherwise with two blanks per level, all else as it was.
+func (d *Document) Bytes() []byte {
+	compact := d.Root.compact(nil)
+	if before, _ := readNode(d.original); bytes.Equal(before.compact(nil), compact) {
+		return d.original
+	}
+	return indent(compact)
+}
+
+func indent(compact []byte) []byte {
+	var doc bytes.Buffer
+	_ = json.Indent(&doc, compact, "", "  ") // it is JSON
+	doc.WriteByte('\n')
+	return doc.Bytes()
+}
+
+// Key spells a key of the ECS API as the document's format does.
+func (d *Document) Key(key string) string {
+	if d.format == formatTemplate {
+		return templateKey(key)
+	}
+	return key
+}
+
+// locate turns a path in the definition, with the keys of the ECS API, into one in
+// the document.
+func (d *Document) locate(path string) string {
+	path = strings.TrimPrefix(path, "$")
+	switch d.format {
+	case formatContainers:
+		return "$" + strings.TrimPrefix(path, ".containerDefinitions")
+	case formatTemplate:
+		var spelled strings.Builder
+		for i, part := range strings.Split(path, `["`) {
+			if i > 0 { // a key of a map, such as a label
+				key, rest, _ := strings.Cut(part, `"]`)
+				spelled.WriteString(`["` + key + `"]`)
+				part = rest
+			}
+			for j, key := range strings.Split(part, ".") {
+				if j > 0 {
+					spelled.WriteByte('.')
+				}
+				name, index, _ := strings.Cut(key, "[")
+				spelled.WriteString(templateKey(name))
+				if index != "" {
+					spelled.WriteString("[" + index)
+				}
+			}
+		}
+		return d.prefix + spelled.String()
+	}
+	if d.described() && strings.HasPrefix(path, ".tags") && d.Root.Get("tags") != nil {
+		return "$" + path // beside the definition
+	}
+	return d.prefix + path
+}
+
+// templateKey spells a key of the ECS API as CloudFormation does.
+func templateKey(key string) string {
+	switch key {
+	case "":
+		return ""
+	case "efsVolumeConfiguration":
+		return "EFSVolumeConfiguration"
+	case "fsxWindowsFileServerVolumeConfiguration":
+		return "FSxWindowsFileServerVolumeConfiguration"
+	case "fileSystemId":
+		return "FilesystemId"
+	case "iam":
+		return "IAM"
+	case "properties":
+		return "ProxyConfigurationProperties"
+	}
+	return strings.ToUpper(key[:1]) + key[1:]
+}

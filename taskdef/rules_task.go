@@ -1,0 +1,214 @@
+package taskdef
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"sync"
+)
+
+const (
+	maxContainers = 10
+	maxBytes      = 64 << 10
+	maxTags       = 50
+)
+
+// taskRules are about the task as a whole.
+var taskRules = []Rule{
+	{Code: "family-blank", Members: []string{"family"}, Text: "Family can not be blank.", Fix: "give family a name",
+		task: func(d *subject, report report) {
+			if d.Family == "" {
+				report("family")
+			}
+		}},
+	{Code: "family-characters", Members: []string{"family"}, Text: "Family contains invalid characters.",
+		Fix: "use " + nameFormat, task: func(d *subject, report report) {
+			if !validCharacters(d.Family) {
+				report("family")
+			}
+		}},
+	{Code: "family-length", Members: []string{"family"}, Text: "Family has {length} characters, at most 255 are allowed.",
+		Wording: Ours, Fix: "shorten it", task: func(d *subject, report report) {
+			if n := len(d.Family); n > maxName {
+				report("family", n)
+			}
+		}},
+	{Code: "document-size", Members: []string{"*"}, Fix: "move long values into SSM parameters or files of the image",
+		Text: "Actual length: '{bytes}'. Max allowed length is '65536' bytes.", task: func(d *subject, report report) {
+			if d.size > maxBytes && len(d.unknown) == 0 {
+				report("", d.size)
+			}
+		}},
+	{Code: "role", Members: []string{"executionRoleArn", "taskRoleArn"}, Text: "Role is not valid",
+		Fix: "write the ARN of an IAM role, or leave it out", task: checkRoles},
+	{Code: "task-cpu", Members: []string{"cpu"}, Text: "Invalid 'cpu' setting for task.",
+		Fix: "write CPU units such as 256, or vCPUs such as .25 vCPU", task: func(d *subject, report report) {
+			if _, ok := d.CPUUnits(); !ok && (d.CPU != "" || d.blank("cpu")) {
+				report("cpu")
+			}
+		}},
+	{Code: "task-memory", Members: []string{"memory"}, Text: "Invalid 'memory' setting for task.", Wording: Ours,
+		Fix: "write MiB such as 512, or GB such as 0.5 GB", task: func(d *subject, report report) {
+			if _, ok := d.MemoryMiB(); !ok && (d.Memory != "" || d.blank("memory")) {
+				report("memory")
+			}
+		}},
+	{Code: "containers-missing", Members: []string{"containerDefinitions"}, Text: "Container list cannot be empty.",
+		Fix: "add a container", task: func(d *subject, report report) {
+			if len(d.ContainerDefinitions) == 0 {
+				report("containerDefinitions")
+			}
+		}},
+	{Code: "containers-count", Members: []string{"containerDefinitions[*]"}, Text: "Too many containers.",
+		Fix: "10 are allowed, not {count}", task: func(d *subject, report report) {
+			if n := len(d.ContainerDefinitions); n > maxContainers {
+				report("containerDefinitions", n)
+			}
+		}},
+	{Code: "container-name-unique", Members: []string{"containerDefinitions[*].name"},
+		Text: "Container names must be unique within a task definition", Fix: "rename one of the containers '{name}'", task: checkContainerNames},
+	{Code: "essential-container", Members: []string{"containerDefinitions[*].essential"},
+		Text: "Task definition doesn't have any essential container.", Fix: "make a container essential, which is the default",
+		task: func(d *subject, report report) {
+			essential := func(c Container) bool { return c.IsEssential() }
+			if len(d.ContainerDefinitions) > 0 && !slices.ContainsFunc(d.ContainerDefinitions, essential) {
+				report("containerDefinitions")
+			}
+		}},
+	{Code: "cpu-sum", Members: []string{"cpu", "containerDefinitions[*].cpu"}, Fix: "the sum is {sum}: raise the task's cpu",
+		Text: "The sum of all container 'cpu' values cannot be greater than the value of the task 'cpu'.", task: func(d *subject, report report) {
+			limit, ok := d.CPUUnits()
+			if sum := d.sum(func(c Container) *int { return c.CPU }); ok && sum > limit {
+				report("cpu", sum)
+			}
+		}},
+	{Code: "reservation-sum", Members: []string{"memory", "containerDefinitions[*].memoryReservation"}, Fix: "the sum is {sum}: raise the task's memory",
+		Text: "The sum of all container 'memoryReservation' values cannot be greater than the value of the task 'memory'.",
+		task: func(d *subject, report report) {
+			limit, ok := d.MemoryMiB()
+			if sum := d.sum(func(c Container) *int { return c.MemoryReservation }); ok && sum > limit {
+				report("memory", sum)
+			}
+		}},
+	{Code: "placement-constraint", Members: []string{"placementConstraints[*].type"}, Text: "constraint.type '{type}' is not supported.",
+		Fix: "a task definition takes memberOf only; distinctInstance goes into the service", task: func(d *subject, report report) {
+			for i, c := range d.PlacementConstraints {
+				if c.Type != "memberOf" {
+					report(fmt.Sprintf("placementConstraints[%d].type", i), c.Type)
+				}
+			}
+		}},
+	{Code: "ephemeral-storage-ec2", Members: []string{"ephemeralStorage", "requiresCompatibilities[*]"},
+		Text: "Tasks using the EC2 launch type do not support EphemeralStorage.", Fix: "remove ephemeralStorage",
+		task: func(d *subject, report report) {
+			if d.EphemeralStorage != nil && !d.IsFargate() && slices.Contains(d.RequiresCompatibilities, "EC2") {
+				report("ephemeralStorage")
+			}
+		}},
+	{Code: "ephemeral-storage-low", Members: []string{"ephemeralStorage.sizeInGiB"}, Text: "EphemeralStorage size should be at least 21",
+		Fix: "20 GiB are free: remove ephemeralStorage, or take 21 to 200", task: func(d *subject, report report) {
+			if e := d.EphemeralStorage; e != nil && e.SizeInGiB < 21 {
+				report("ephemeralStorage.sizeInGiB")
+			}
+		}},
+	{Code: "ephemeral-storage-high", Members: []string{"ephemeralStorage.sizeInGiB"}, Text: "EphemeralStorage size should be at most 200",
+		Fix: "take 21 to 200", task: func(d *subject, report report) {
+			if e := d.EphemeralStorage; e != nil && e.SizeInGiB > 200 {
+				report("ephemeralStorage.sizeInGiB")
+			}
+		}},
+	{Code: "inference-accelerators", Members: []string{"inferenceAccelerators"}, Text: "Unsupported field 'inferenceAccelerators'.",
+		Fix: "remove it: Elastic Inference has ended", task: func(d *subject, report report) {
+			if len(d.InferenceAccelerators) > 0 {
+				report("inferenceAccelerators")
+			}
+		}},
+	{Code: "tag-count", Members: []string{"tags[*]"}, Text: "Task definition has {count} tags, at most 50 are allowed.", Wording: Ours,
+		Fix: "remove some", task: func(d *subject, report report) {
+			if n := len(d.Tags); n > maxTags {
+				report("tags", n)
+			}
+		}},
+	{Code: "enum", Members: []string{"requiresCompatibilities[*]", "networkMode", "pidMode", "ipcMode"}, Text: enumText, Wording: Ours,
+		Fix: enumFix, task: func(d *subject, report report) {
+			for i, c := range d.RequiresCompatibilities {
+				oneOf(report, fmt.Sprintf("requiresCompatibilities[%d]", i), c, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES")
+			}
+			oneOf(report, "networkMode", d.NetworkMode, "awsvpc", "bridge", "host", "none")
+			oneOf(report, "pidMode", d.PIDMode, "host", "task")
+			oneOf(report, "ipcMode", d.IPCMode, "host", "task", "none")
+		}},
+}
+
+// proxyRules are about App Mesh.
+var proxyRules = []Rule{
+	{Code: "proxy-network-mode", Members: []string{"proxyConfiguration", "networkMode"},
+		Text: "APPMESH proxy configuration is only supported in networkMode=awsvpc", Fix: "set networkMode to awsvpc",
+		task: func(d *subject, report report) {
+			if d.ProxyConfiguration != nil && d.NetworkMode != "awsvpc" {
+				report("proxyConfiguration")
+			}
+		}},
+	{Code: "proxy-container", Members: []string{"proxyConfiguration.containerName", "containerDefinitions[*].name"},
+		Text: "Proxy container [{name}] does not exist.", Fix: "name a container of the task", task: func(d *subject, report report) {
+			if p := d.ProxyConfiguration; p != nil && d.Container(p.ContainerName) == nil {
+				report("proxyConfiguration.containerName", p.ContainerName)
+			}
+		}},
+	{Code: "proxy-ingress-port", Members: []string{"proxyConfiguration.properties[*].name"}, Text: "Ingress port not found",
+		Fix: "add the property ProxyIngressPort", task: func(d *subject, report report) {
+			ingress := func(p KeyValue) bool { return p.Name == "ProxyIngressPort" }
+			if p := d.ProxyConfiguration; p != nil && !slices.ContainsFunc(p.Properties, ingress) {
+				report("proxyConfiguration.properties")
+			}
+		}},
+	{Code: "proxy-property", Members: []string{"proxyConfiguration.properties[*].value"},
+		Text: "ProxyConfiguration properties value cannot be null.", Fix: `give it a value, "" if need be`, task: func(d *subject, report report) {
+			if d.ProxyConfiguration == nil || d.written == nil {
+				return
+			}
+			for i, p := range d.ProxyConfiguration.Properties {
+				if path := fmt.Sprintf("proxyConfiguration.properties[%d].value", i); p.Value == "" && !d.blank(path) {
+					report(path)
+				}
+			}
+		}},
+}
+
+// sum adds up a figure of all containers.
+func (d *subject) sum(of func(c Container) *int) int {
+	sum := 0
+	for _, c := range d.ContainerDefinitions {
+		if p := of(c); p != nil {
+			sum += *p
+		}
+	}
+	return sum
+}
+
+func checkRoles(d *subject, report report) {
+	for _, role := range [][2]string{{"executionRoleArn", d.ExecutionRoleARN}, {"taskRoleArn", d.TaskRoleARN}} {
+		if path, value := role[0], role[1]; value != "" && !validRole(value) || d.blank(path) {
+			report(path)
+		}
+	}
+}
+
+var rolePattern = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(arn:aws[a-z-]*:iam::\d{12}:role/)?[\w+=,.@/-]+$`)
+})
+
+// validRole takes a role's ARN or its name.
+func validRole(role string) bool {
+	return rolePattern().MatchString(role)
+}
+
+func checkContainerNames(d *subject, report report) {
+	taken := map[string]bool{}
+	for i, c := range d.ContainerDefinitions {
+		if taken[c.Name] && c.Name != "" {
+			report(fmt.Sprintf("containerDefinitions[%d].name", i), c.Name)
+		}
+		taken[c.Name] = true
+	}
+}

@@ -1,0 +1,110 @@
+package taskdef
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// volumeRules are about the volumes of the task and their mounts.
+var volumeRules = []Rule{
+	{Code: "volume-name", Members: []string{"volumes[*].name"}, Text: "Volume name '{name}' must be 1 to 255 characters of [a-zA-Z0-9_-].",
+		Wording: Ours, Fix: "rename it", task: func(d *subject, report report) {
+			for i, v := range d.Volumes {
+				if !ValidName(v.Name) {
+					report(fmt.Sprintf("volumes[%d].name", i), v.Name)
+				}
+			}
+		}},
+	{Code: "volume-name-unique", Members: []string{"volumes[*].name"}, Text: "Volume name '{name}' is used twice.",
+		Wording: Ours, Fix: "rename one of them", task: func(d *subject, report report) {
+			taken := map[string]bool{}
+			for i, v := range d.Volumes {
+				if taken[v.Name] {
+					report(fmt.Sprintf("volumes[%d].name", i), v.Name)
+				}
+				taken[v.Name] = true
+			}
+		}},
+	{Code: "volume-unknown", Members: []string{".mountPoints[*].sourceVolume", "volumes[*].name"}, Text: "Unknown volume '{name}'.",
+		Fix: "declare it in volumes, or correct sourceVolume", each: func(d *subject, c *Container, report report) {
+			for i, m := range c.MountPoints {
+				if !slices.ContainsFunc(d.Volumes, func(v Volume) bool { return v.Name == m.SourceVolume }) {
+					report(fmt.Sprintf(".mountPoints[%d].sourceVolume", i), orNull(m.SourceVolume))
+				}
+			}
+		}},
+	{Code: "volume-unused", Text: "Volumes [{names}] are not referenced by any of the containers",
+		Members: []string{"volumes[*].name", "volumes[*].configuredAtLaunch", "containerDefinitions[*].mountPoints[*].sourceVolume"},
+		Fix:     "mount the volume in a container: it is configured at launch", task: checkVolumesAtLaunch},
+	{Code: "volume-source-path", Members: []string{"volumes[*].host.sourcePath"}, Text: "host.sourcePath should not be blank.",
+		Fix: "write a path of the host, or leave sourcePath out for an empty directory of the task", task: func(d *subject, report report) {
+			for i := range d.Volumes {
+				if path := fmt.Sprintf("volumes[%d].host.sourcePath", i); d.blank(path) {
+					report(path)
+				}
+			}
+		}},
+	{Code: "volume-autoprovision", Text: "When 'scope' parameter is 'task', 'autoprovision' must either not be specified or set to 'True'.",
+		Members: []string{"volumes[*].dockerVolumeConfiguration.scope", "volumes[*].dockerVolumeConfiguration.autoprovision"},
+		Fix:     "remove autoprovision, or set scope to shared", task: func(d *subject, report report) {
+			for i, v := range d.Volumes {
+				if v.Docker != nil && v.Docker.Scope == "task" && v.Docker.Autoprovision != nil && !*v.Docker.Autoprovision {
+					report(fmt.Sprintf("volumes[%d].dockerVolumeConfiguration.autoprovision", i))
+				}
+			}
+		}},
+	{Code: "efs-root-directory", Text: `When using an EFS access point, the root directory must either be set to "/" or be omitted.`,
+		Members: []string{"volumes[*].efsVolumeConfiguration.rootDirectory", "volumes[*].efsVolumeConfiguration.authorizationConfig.accessPointId"},
+		Fix:     "remove rootDirectory: the access point has its own", task: eachEFS(".rootDirectory", func(v *EFSVolume) bool {
+			return v.AuthorizationConfig != nil && v.AuthorizationConfig.AccessPointID != "" && v.RootDirectory != "" && v.RootDirectory != "/"
+		})},
+	{Code: "efs-iam-encryption", Text: "EFS IAM authorization requires TransitEncryption to be enabled.",
+		Members: []string{"volumes[*].efsVolumeConfiguration.transitEncryption", "volumes[*].efsVolumeConfiguration.authorizationConfig.iam"},
+		Fix:     "set transitEncryption to ENABLED", task: eachEFS(".transitEncryption", func(v *EFSVolume) bool {
+			return v.AuthorizationConfig != nil && v.AuthorizationConfig.IAM == enabled && v.TransitEncryption != enabled
+		})},
+	{Code: "efs-port-encryption", Text: "TransitEncryptionPort requires that TransitEncryption is enabled.",
+		Members: []string{"volumes[*].efsVolumeConfiguration.transitEncryption", "volumes[*].efsVolumeConfiguration.transitEncryptionPort"},
+		Fix:     "set transitEncryption to ENABLED", task: eachEFS(".transitEncryptionPort", func(v *EFSVolume) bool {
+			return v.TransitEncryptionPort != nil && v.TransitEncryption != enabled
+		})},
+}
+
+const enabled = "ENABLED"
+
+// orNull is how AWS writes a name: one that is not given is null.
+func orNull(name string) string {
+	if name == "" {
+		return "null"
+	}
+	return name
+}
+
+func checkVolumesAtLaunch(d *subject, report report) {
+	var unused []string
+	path := ""
+	for i, v := range d.Volumes {
+		mounted := func(c Container) bool {
+			return slices.ContainsFunc(c.MountPoints, func(m MountPoint) bool { return m.SourceVolume == v.Name })
+		}
+		if isTrue(v.ConfiguredAtLaunch) && !slices.ContainsFunc(d.ContainerDefinitions, mounted) {
+			unused = append(unused, v.Name)
+			path = fmt.Sprintf("volumes[%d]", i)
+		}
+	}
+	if len(unused) > 0 {
+		report(path, strings.Join(unused, ", "))
+	}
+}
+
+// eachEFS reports a member of every EFS volume that is wrong.
+func eachEFS(member string, wrong func(v *EFSVolume) bool) func(*subject, report) {
+	return func(d *subject, report report) {
+		for i, v := range d.Volumes {
+			if v.EFS != nil && wrong(v.EFS) {
+				report(fmt.Sprintf("volumes[%d].efsVolumeConfiguration%s", i, member))
+			}
+		}
+	}
+}
