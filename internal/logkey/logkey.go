@@ -21,7 +21,7 @@ const (
 	ExitCode    = "exit_code"
 	Failed      = "failed"
 	Fields      = "fields"
-	Generation  = "generation"
+	Mode        = "generation"
 	GIDs        = "gids"
 	Leader      = "leader"
 	Missing     = "missing"
