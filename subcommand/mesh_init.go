@@ -159,7 +159,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	if err != nil {
 		return nil, access{}, err
 	}
-	inv.Log.Info("read the configuration", logkey.Mode, cfg.GenerationName())
+	inv.Log.Info("read the configuration", logkey.GenerationName, cfg.GenerationName())
 	a, err := accessOf(inv, cfg, registrar.New(cfg))
 	return cfg, a, err
 }
