@@ -115,8 +115,7 @@ func (c *catalog) Refresh() time.Duration {
 
 // Set writes all checks in one request. What is only to be refreshed is read first and
 // written when it differs: a write costs the servers far more than a read. What expires is
-// the session, which a passing check needs; if it cannot be renewed, such a check counts as
-// not written.
+// the session, which passing checks need; if it cannot be renewed, they are not refreshed.
 func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
 	known, readErr := c.readForRefresh(ctx, token, w, updates)
 	var sessionChecks api.HealthChecks
@@ -129,7 +128,7 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	lost := false
 	for i, u := range updates {
 		results[i].Unbound = c.lease.unbound()
-		if isPassing(u) {
+		if u.Refresh && isPassing(u) {
 			results[i].Err = leaseErr
 		}
 		have, ok := known[u.Check.ID]

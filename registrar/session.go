@@ -38,9 +38,10 @@ type lease struct {
 	renewed  time.Time
 	// bound reports that the checks are in the catalog with the name.
 	bound bool
-	// refusal is why there is no session, and retry when to ask for one again.
-	refusal error
-	retry   time.Time
+	// reason is why there is no session; after a refusal, retry is when to ask for one
+	// again.
+	reason error
+	retry  time.Time
 }
 
 // held reports whether there is a session.
@@ -54,7 +55,7 @@ func (l *lease) held() bool {
 func (l *lease) unbound() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.refusal
+	return l.reason
 }
 
 // verify compares the session checks with what the catalog has of them.
@@ -75,7 +76,7 @@ func (l *lease) setBound() {
 
 // hold renews the session, or begins one. It returns the checks that are to be written,
 // if any. A refusal is no error: the task goes on without a session and without checks
-// that depend on one.
+// that depend on one, and asks again later.
 func (l *lease) hold(ctx context.Context, token string, w workload.Workload) (api.HealthChecks, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -87,11 +88,15 @@ func (l *lease) hold(ctx context.Context, token string, w workload.Workload) (ap
 		err = l.begin(ctx, token, w)
 	}
 	if refused(err) {
+		l.id, l.reason = "", err
 		if err := l.drop(ctx, token, w); err != nil {
 			return nil, err
 		}
-		l.id, l.refusal, l.retry = "", err, time.Now().Add(sessionRetry)
+		l.retry = time.Now().Add(sessionRetry)
 		return nil, nil
+	}
+	if err != nil && l.id == "" {
+		l.reason = err
 	}
 	if err != nil || l.bound {
 		return nil, err
@@ -129,7 +134,7 @@ func (l *lease) begin(ctx context.Context, token string, w workload.Workload) er
 	if err != nil {
 		return fmt.Errorf("create session of %q: %w", w.ID, err)
 	}
-	l.id, l.name, l.renewed, l.bound, l.refusal = id, name, time.Now(), false, nil
+	l.id, l.name, l.renewed, l.bound, l.reason = id, name, time.Now(), false, nil
 	return nil
 }
 
@@ -161,10 +166,13 @@ type unsupportedError struct{ reason string }
 
 func (e *unsupportedError) Error() string { return e.reason }
 
-// refused reports whether no session can be had, whatever the attempts.
+// refused reports whether no session can be had, whatever the attempts: the servers do
+// not know session checks, the token lacks the rule, or session_ttl_min is too high.
 func refused(err error) bool {
 	_, unsupported := errors.AsType[*unsupportedError](err)
-	return unsupported || consulutil.Status(err) == http.StatusForbidden && strings.Contains(consulutil.Reason(err), "session:write")
+	reason := consulutil.Reason(err)
+	return unsupported || consulutil.Status(err) == http.StatusForbidden && strings.Contains(reason, "session:write") ||
+		strings.Contains(reason, "Invalid Session TTL")
 }
 
 // supported returns an unsupportedError when a server does not know session checks. Each
