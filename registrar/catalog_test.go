@@ -27,6 +27,12 @@ type servers struct {
 	checks   map[string]health // by ID
 	gone     string            // a service of which no check can be written
 	version  string            // of the servers, 1.20.1 if empty
+	refusal  map[string]answer // by path
+}
+
+type answer struct {
+	status int
+	body   string
 }
 
 func newServers(t *testing.T) *servers {
@@ -40,7 +46,11 @@ func (s *servers) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	s.requests = append(s.requests, fmt.Sprintf("%s %s %s", r.Method, r.URL.RequestURI(), r.Header.Get("X-Consul-Token")))
 	s.bodies = append(s.bodies, body)
+	refusal, refused := s.refusal[r.URL.Path]
 	switch {
+	case refused:
+		w.WriteHeader(refusal.status)
+		fmt.Fprint(w, refusal.body)
 	case r.URL.Path == "/v1/txn":
 		s.txn(w, body)
 	case strings.HasPrefix(r.URL.Path, "/v1/health/service/"):
