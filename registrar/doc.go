@@ -5,8 +5,9 @@
 // once: the local agent, or the servers' catalog; 2. Register writes the service and
 // its proxy; 3. Proxy reads back what Consul made of the proxy; 4. Set keeps the checks.
 //
-// Owns: how a workload looks as a registration; that generations differ; the passive
-// health check in a service's service-defaults (resilience.go).
+// Owns: how a workload looks as a registration; that generations differ; the session that
+// stands in for TTLs in the catalog (session.go); the passive health check in a service's
+// service-defaults (resilience.go).
 // Never does: wait, or log. Errors are for consulutil.Classify.
 // Start reading at: Registrar; then agent.go and catalog.go (requests), translate.go
 // and entries.go (bodies).

@@ -32,6 +32,8 @@ Waits until mesh-init of the same task has registered it, then reads the task me
 every second and writes the ECS health of each container in healthSyncContainers to its
 Consul check: passing for HEALTHY, critical for everything else. Only changes are
 written, and a refresh every 10 s; without an update a check turns critical after 30 s.
+Without an agent that takes a session, so Consul 1.21 and a token with session:write on
+the cluster's node; health-sync works without, and logs it.
 
 With healthSync.startup, a container that serves at service.port is passing, too,
 until its ECS health check has its first result.
