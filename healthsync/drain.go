@@ -36,7 +36,7 @@ func (s *syncer) drain(ended context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	criticals := budget.HealthSync
-	if s.cfg.ConsulLogin.Enabled {
+	if s.login || s.atServers {
 		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)

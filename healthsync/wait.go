@@ -21,7 +21,7 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 	case limit <= 0:
 		return
 	case s.atServers: // the registration, too, stays for as long as Envoy serves
-	case !s.cfg.ConsulLogin.Enabled || !s.reloadToken() || !s.agentStays():
+	case !s.login || !s.reloadToken() || !s.agentStays():
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
