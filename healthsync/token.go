@@ -48,6 +48,8 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
+	case noToken(err) && s.atServers:
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and without CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
 	case noToken(err):
 		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
 	default:
