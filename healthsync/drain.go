@@ -76,8 +76,10 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	writes := s.criticalWrites()
 	errs := make([]error, len(writes))
 	gone := make([]bool, len(writes))
+	checks := 0
 	var wg sync.WaitGroup
 	for i, write := range writes {
+		checks += len(write.ids)
 		wg.Go(func() { gone[i], errs[i] = write.settled(ctx) })
 	}
 	wg.Wait()
@@ -86,7 +88,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	case slices.Contains(gone, true):
 		err = errors.Join(err, s.deregister(ctx))
 	case err == nil:
-		s.Log.Info("left all checks critical", logkey.Checks, len(errs))
+		s.Log.Info("left all checks critical", logkey.Checks, checks)
 	}
 	return err
 }
