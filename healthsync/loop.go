@@ -64,15 +64,10 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	if len(changes) == 0 {
 		return
 	}
-	denied := false
+	s.reloadToken() // a login may have replaced it
 	for i, result := range s.write(ctx, changes...) {
 		s.record(ctx, now, changes[i], result)
 		s.noteUnbound(result.Unbound)
-		denied = denied || result.Err != nil && s.Classify(result.Err) == retry.Permanent
-	}
-	if denied {
-		// The token file may have been replaced by a new login.
-		s.reloadToken()
 	}
 }
 

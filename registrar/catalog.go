@@ -124,23 +124,16 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 		sessionChecks, leaseErr = c.lease.hold(ctx, token, w)
 	}
 	results := make([]Result, len(updates))
-	var pending []int
-	lost := false
 	for i, u := range updates {
 		results[i].Unbound = c.lease.unbound()
-		if u.Refresh && isPassing(u) {
-			results[i].Err = leaseErr
-		}
-		have, ok := known[u.Check.ID]
 		switch {
 		case u.Refresh && readErr != nil:
 			results[i].Err = readErr
-		case u.Refresh && have == health{u.Status, u.Output} && len(sessionChecks) == 0:
-		default:
-			pending = append(pending, i)
-			lost = lost || u.Refresh && !ok
+		case u.Refresh && isPassing(u):
+			results[i].Err = leaseErr
 		}
 	}
+	pending, lost := outstanding(updates, known, readErr != nil, len(sessionChecks) > 0)
 	if len(pending) == 0 {
 		return results
 	}
@@ -154,6 +147,23 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 		results[p].Restored = err == nil && (restored || lost)
 	}
 	return results
+}
+
+// outstanding are the updates to write: changes, and of what is to be refreshed what is
+// not as known, or everything with all. lost reports that a check is not there any more.
+func outstanding(updates []Update, known map[string]health, unknown, all bool) (pending []int, lost bool) {
+	for i, u := range updates {
+		have, ok := known[u.Check.ID]
+		switch {
+		case !u.Refresh:
+		case unknown, have == health{u.Status, u.Output} && !all:
+			continue
+		default:
+			lost = lost || !ok
+		}
+		pending = append(pending, i)
+	}
+	return pending, lost
 }
 
 func isPassing(u Update) bool { return u.Status == api.HealthPassing }

@@ -8,7 +8,8 @@ import (
 )
 
 // Names of the containers that belong to consul-ecs, as hashicorp/consul-ecs and its
-// Terraform modules have them; install and dataplane are those of later generations.
+// Terraform modules have them; install, dataplane and control-plane are
+// those of later generations.
 const (
 	ContainerMeshInit     = "consul-ecs-mesh-init"
 	ContainerConsulClient = "consul-client"
@@ -16,6 +17,7 @@ const (
 	ContainerHealthSync   = "consul-ecs-health-sync"
 	ContainerInstall      = "consul-ecs-install"
 	ContainerDataplane    = "consul-dataplane"
+	ContainerControlPlane = "consul-ecs-control-plane"
 )
 
 // Names of the files in the bootstrap directory.
