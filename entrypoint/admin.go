@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/envoy"
@@ -22,12 +23,11 @@ const (
 	gatewayDrain = "/drain_listeners?graceful&skip_exit"
 )
 
-// ReadBootstrap reads the bootstrap file that the command line names with -c or
-// --config-path.
+// ReadBootstrap reads the file that the command line names, see ConfigPath.
 func ReadBootstrap(args []string) (envoy.Proxy, error) {
 	path, ok := ConfigPath(args)
 	if !ok {
-		return envoy.Proxy{}, errors.New("find envoy's admin address: the command has no --config-path")
+		return envoy.Proxy{}, errors.New("find envoy's admin address: the command has no --config-path and no -config-file")
 	}
 	p, err := envoy.ReadBootstrap(path)
 	if err != nil {
@@ -36,13 +36,14 @@ func ReadBootstrap(args []string) (envoy.Proxy, error) {
 	return p, nil
 }
 
-// ConfigPath returns the value of the last -c or --config-path. Envoy itself
-// takes the value as the next word only; the form with "=" costs nothing.
+// ConfigPath returns the file that the proxy starts from: the value of the last -c or
+// --config-path of Envoy, or -config-file of consul-dataplane. Envoy itself takes the
+// value as the next word only; the form with "=" costs nothing.
 func ConfigPath(args []string) (path string, ok bool) {
 	for i, arg := range args {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {
-		case name != "-c" && name != "--config-path":
+		case !slices.Contains([]string{"-c", "--config-path", "-config-file", "--config-file"}, name):
 		case joined:
 			path, ok = value, true
 		case i+1 < len(args):

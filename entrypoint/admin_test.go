@@ -25,7 +25,9 @@ func TestConfigPath(t *testing.T) {
 		{"envoy -c a.json -c b.json", "b.json", true},
 		{"envoy --config-path", "", false},
 		{"envoy --config-yaml {}", "", false},
-		{"consul-dataplane -config-file /consul/consul-dataplane.json", "", false},
+		{"consul-dataplane -config-file /consul/consul-dataplane.json", "/consul/consul-dataplane.json", true},
+		{"consul-dataplane --config-file=d.json -log-level debug", "d.json", true},
+		{"consul-dataplane -config-file", "", false},
 		{"", "", false},
 	} {
 		got, ok := ConfigPath(strings.Fields(c.command))
@@ -42,7 +44,7 @@ func TestReadBootstrapNamesWhatIsMissing(t *testing.T) {
 		command []string
 		want    string
 	}{
-		{[]string{"envoy"}, "the command has no --config-path"},
+		{[]string{"envoy"}, "the command has no --config-path and no -config-file"},
 		{[]string{"envoy", "-c", path + ".none"}, "no such file"},
 		{[]string{"envoy", "-c", path}, "find envoy's admin address: " + path},
 	} {

@@ -102,6 +102,10 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if err != nil {
 		return err
 	}
+	if consul.static && cfg.ConsulLogin.Enabled {
+		inv.Log.Info("using the token of " + api.HTTPTokenEnvName + " in place of a login")
+		cfg.ConsulLogin.Enabled = false
+	}
 	group, err := groupID(f.fileGroup)
 	if err != nil {
 		return err
@@ -159,7 +163,7 @@ func readConfig(inv *cli.Invocation) (*config.Config, access, error) {
 	if err != nil {
 		return nil, access{}, err
 	}
-	inv.Log.Info("read the configuration", logkey.Generation, cfg.GenerationName())
+	inv.Log.Info("read the configuration", logkey.GenerationName, cfg.GenerationName())
 	a, err := accessOf(inv, cfg, registrar.New(cfg))
 	return cfg, a, err
 }
