@@ -40,10 +40,11 @@ demo: build ## Run ECS tasks in a Consul mesh on this machine, kill one, and che
 	bin/localecs run examples/hello-mesh
 
 .PHONY: demo-full
-demo-full: build ## Replace, stop and kill instances under traffic, in both stop orders, with a control; then disturb everything, and start all at once
+demo-full: build ## Replace, stop and kill instances under traffic, in both stop orders, with a control; then disturb everything, start all at once, and run without agents
 	@tools/ensure.sh consul envoy
 	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
 	bin/localecs run examples/rolling-service examples/faults examples/first-deployment
+	bin/localecs run examples/agentless-mesh examples/agentless-gateways examples/two-datacenters
 
 .PHONY: chaos
 chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on; ORDER=at-once for old agents

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/hashicorp/consul/api"
@@ -59,5 +60,30 @@ func TestAuthMethodsBind(t *testing.T) {
 		if _, err := SetUp(t.Context(), &file.Consul{AuthMethods: []file.AuthMethod{wrong}}, client, "http://127.0.0.1:1"); err == nil || err.Error() != "auth method x: want either bindService or bindRules" {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// The server takes what the file has, also of kinds to which the API package adds fields
+// that it does not know; what it refuses is named.
+func TestConfigEntriesAreWrittenAsTheyAre(t *testing.T) {
+	t.Parallel()
+	client := newConsul(t)
+	entry := map[string]any{"Kind": "api-gateway", "Name": "edge", "Listeners": []any{
+		map[string]any{"Name": "http", "Port": 8443, "Protocol": "http"},
+	}}
+	if _, err := SetUp(t.Context(), &file.Consul{ConfigEntries: []map[string]any{entry}}, client, ""); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := client.ConfigEntries().Get("api-gateway", "edge", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if listeners := got.(*api.APIGatewayConfigEntry).Listeners; len(listeners) != 1 || listeners[0].Port != 8443 {
+		t.Errorf("listeners %+v", listeners)
+	}
+	wrong := map[string]any{"Kind": "api-gateway", "Name": "edge", "Listener": 1}
+	_, err = SetUp(t.Context(), &file.Consul{ConfigEntries: []map[string]any{wrong}}, client, "")
+	if err == nil || !strings.HasPrefix(err.Error(), "config entry api-gateway/edge: ") {
+		t.Errorf("error %v", err)
 	}
 }

@@ -54,10 +54,13 @@ func TestStatusOfAContainersCheck(t *testing.T) {
 		"a": {CheckID: "api-1234-api-consul-ecs", Status: "passing"},
 		"b": {CheckID: "api-1234-log-consul-ecs", Status: "critical"},
 		"c": {CheckID: "service:api-1234-sidecar-proxy:1", Status: "warning"},
+		"d": {CheckID: "edge-5678-consul-dataplane", Status: "passing"},
 	}
 	for _, c := range []struct{ task, container, want string }{
 		{"1234", "api", "passing"},
 		{"1234", "log", "critical"},
+		{"5678", "sidecar-proxy", "passing"},
+		{"5678", "consul-dataplane", "passing"},
 		{"1234", "web", ""},
 		{"5678", "api", ""},
 	} {
