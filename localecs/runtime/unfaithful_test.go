@@ -22,7 +22,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 		}`, nil},
 		"the task": {`{
 			"family": "web", "networkMode": "bridge", "requiresCompatibilities": ["EC2"], "memory": "512", "pidMode": "host",
-			"containerDefinitions": [{"name": "a", "image": "i"}]
+			"containerDefinitions": [{"name": "a", "image": "i", "linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}}}]
 		}`, []string{
 			"$.requiresCompatibilities: not emulated: the task runs as on Fargate",
 			"$.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
