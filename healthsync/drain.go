@@ -36,7 +36,7 @@ func (s *syncer) drain(ended context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	criticals := budget.HealthSync
-	if s.cfg.ConsulLogin.Enabled {
+	if s.login || s.atServers {
 		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)
@@ -134,7 +134,7 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 		var changes []change
 		for _, check := range together {
 			w.ids = append(w.ids, check.ID)
-			changes = append(changes, change{check: check, container: check.Container, seen: stopping})
+			changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), seen: stopping})
 		}
 		w.put = func(ctx context.Context) error {
 			var errs []error

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -29,7 +28,7 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	params := r.loginParams()
+	params := consulutil.ServiceLogin(r.Config, r.workload, r.task)
 	var err error
 	if params.Previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
 		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
@@ -47,15 +46,6 @@ func (r *run) login(ctx context.Context) error {
 	return err
 }
 
-func (r *run) loginParams() consulutil.LoginParams {
-	return consulutil.LoginParams{
-		Method:     r.Config.ConsulLogin.Method,
-		Partition:  r.workload.Partition,
-		Datacenter: r.Config.ConsulLogin.Datacenter,
-		Meta:       workload.LoginMeta(r.Config, r.task),
-	}
-}
-
 func (r *run) waitReplicated(ctx context.Context) error {
 	if r.token.Secret == "" {
 		return nil
@@ -70,7 +60,7 @@ func (r *run) waitReplicated(ctx context.Context) error {
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	r.deregister(ctx)
-	inUse := r.wasReady && slices.Contains(r.written, r.path(workload.FileBootstrap))
+	inUse := r.wasReady && r.stored
 	if r.token.Secret != "" && !r.resumed && !inUse {
 		consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
 	}
