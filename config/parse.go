@@ -139,7 +139,7 @@ func applyAgentlessDefaults(cfg *Config) {
 		g.HealthCheckPort = cmp.Or(g.HealthCheckPort, DefaultHealthCheckPort)
 		t.Enabled = false
 	}
-	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled
+	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled && cfg.Proxy.Mode != ProxyDirect
 	if cfg.Service == nil || cfg.Service.NetworkResilience == nil {
 		return
 	}

@@ -1,6 +1,9 @@
 package taskdef
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // LinuxParameters are kernel settings of a container. Sizes are in MiB.
 type LinuxParameters struct {
@@ -17,6 +20,11 @@ type LinuxParameters struct {
 type Capabilities struct {
 	Add  []string `json:"add,omitzero"`
 	Drop []string `json:"drop,omitzero"`
+}
+
+// Adds reports whether the parameters, which may be nil, add a capability.
+func (l *LinuxParameters) Adds(capability string) bool {
+	return l != nil && l.Capabilities != nil && slices.Contains(l.Capabilities.Add, capability)
 }
 
 // Device is a host device.

@@ -20,6 +20,7 @@ func (t *Task) spec(name string) runtime.Spec {
 		WorkingDir:   c.WorkingDirectory,
 		User:         c.User,
 		ReadOnlyRoot: IsTrue(c.ReadonlyRootFilesystem),
+		NetAdmin:     c.LinuxParameters.Adds("NET_ADMIN"),
 		InitProcess:  c.LinuxParameters != nil && IsTrue(c.LinuxParameters.InitProcessEnabled),
 		Hostname:     t.ns.PrivateDNSName,
 		Hosts:        t.ns.Hosts(),

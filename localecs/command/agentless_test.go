@@ -99,3 +99,55 @@ func TestEndToEndMixedMesh(t *testing.T) {
 		})
 	}
 }
+
+// inTransparentProxy has web call api by the name of its task, with no upstream in the
+// configuration. Only Envoys answer there: api listens on loopback, and what arrives
+// from outside is redirected to its Envoy, which takes mTLS only.
+const inTransparentProxy = `
+tasks:
+  controller: controller.json
+  web: web.json
+  api-1: api.json
+
+steps:
+  - start: [controller]
+  - await: {logins: [iam-ecs-service-token], within: 60s}
+  - start: [web, api-1]
+  - await: {service: api, passing: 1, within: 90s}
+  - await: {service: web, passing: 1, within: 90s}
+  - traffic: {task: web, port: 8080, rate: 20}
+  - await: {requests: 40, within: 60s}
+  - get:
+      task: web
+      url: http://127.0.0.1:19000/stats?filter=cluster.api.default.*upstream_cx_total
+      has: [upstream_cx_total]
+      lacks: ["upstream_cx_total: 0"]
+  - endTraffic: {name: transparent, failed: 0}
+  - stop: [web, api-1]
+  - stop: [controller]
+
+checks:
+  minRequests: 40
+  noTokensOf: [iam-ecs-service-token]
+  noServices: [web, web-sidecar-proxy, api, api-sidecar-proxy]
+  cleanExits: true
+`
+
+// mesh-init runs as root with NET_ADMIN, on EC2.
+func TestEndToEndTransparentProxy(t *testing.T) {
+	t.Parallel()
+	dir := derive(t, "agentless-mesh", inTransparentProxy,
+		"FARGATE", "EC2",
+		`\"transparentProxy\":{\"enabled\":false}`, `\"transparentProxy\":{\"excludeInboundPorts\":[8080]}`,
+		`{\"destinationName\":\"api\",\"localBindPort\":9191}`, "",
+		"http://127.0.0.1:9191/", "http://api.agentless.local:9090/",
+		`"mesh-init"
+      ],`, `"mesh-init"
+      ],
+      "user": "0",`,
+		`"initProcessEnabled": true`, `"initProcessEnabled": true, "capabilities": {"add": ["NET_ADMIN"]}`)
+	code, report, _ := runReport(t, programs(t), dir)
+	if code != 0 || report.Answered < 40 || len(report.Failures) != 0 {
+		t.Errorf("exit %d, report %+v, want no failure and 40 requests", code, report)
+	}
+}

@@ -43,24 +43,32 @@ checks:
 
 func TestEndToEndControllerCleansUpInGovCloud(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	translate := strings.NewReplacer("subnet:", "gatePeriod: 0s\nsubnet:", "us-east-1", "us-gov-west-1", "arn:aws:", "arn:aws-us-gov:")
-	for _, name := range []string{"scenario.yaml", "controller.json", "api.json"} {
-		text, err := os.ReadFile(filepath.Join(example("hello-mesh"), name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		changed := string(text)
-		if name == "scenario.yaml" {
-			before, _, _ := strings.Cut(changed, "\ntasks:")
-			changed = before + inGovCloud
-		}
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(translate.Replace(changed)), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	dir := derive(t, "hello-mesh", inGovCloud, "us-east-1", "us-gov-west-1", "arn:aws:", "arn:aws-us-gov:")
 	code, report, _ := runReport(t, programs(t), dir)
 	if code != 0 || len(report.Failures) != 0 {
 		t.Errorf("exit %d, failures %q", code, report.Failures)
 	}
+}
+
+// derive copies an example with other tasks, steps and checks, which begin with
+// "tasks:", with open gates, and with texts replaced in all its files.
+func derive(t *testing.T, name, rest string, oldnew ...string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	replace := strings.NewReplacer(append([]string{"subnet:", "gatePeriod: 0s\nsubnet:"}, oldnew...)...)
+	for _, file := range []string{"scenario.yaml", "controller.json", "web.json", "api.json"} {
+		text, err := os.ReadFile(filepath.Join(example(name), file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		changed := string(text)
+		if file == "scenario.yaml" {
+			before, _, _ := strings.Cut(changed, "\ntasks:")
+			changed = before + rest
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte(replace.Replace(changed)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
 }

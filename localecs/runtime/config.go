@@ -54,6 +54,8 @@ type Config struct {
 	Limits []Limit
 	// Init keeps this binary as PID 1.
 	Init bool
+	// NetAdmin adds CAP_NET_ADMIN to what containers have.
+	NetAdmin bool
 
 	// What a user who is not root can do without.
 

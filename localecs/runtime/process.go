@@ -82,6 +82,9 @@ func (c *Config) Restrict() error {
 	var kept uint64
 	if !c.NoCapabilities {
 		kept = keptCapabilities()
+		if c.NetAdmin {
+			kept |= 1 << unix.CAP_NET_ADMIN
+		}
 	}
 	for n := range 64 {
 		if kept&(1<<n) != 0 {

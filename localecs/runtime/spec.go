@@ -33,6 +33,8 @@ type Spec struct {
 	ReadOnlyRoot bool
 	Mounts       []Mount
 	Ulimits      []Ulimit
+	// NetAdmin adds the capability NET_ADMIN, in a network of the task's own only.
+	NetAdmin bool
 	// InitProcess puts an init before the program, which is PID 1 otherwise.
 	InitProcess bool
 	Hostname    string
@@ -86,6 +88,7 @@ func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
 		Args: s.Args, Env: environment(s, account), Dir: s.WorkingDir, UID: account.UID, GID: account.GID,
 		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
+		NetAdmin: s.NetAdmin && s.NetNS != nil,
 	}
 	if c.Dir == "" {
 		c.Dir = s.Image.WorkingDir

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -34,7 +35,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		path := fmt.Sprintf("containerDefinitions[%d]", i)
 		if l := c.LinuxParameters; l != nil {
 			path := path + ".linuxParameters"
-			note(l.Capabilities != nil, path+".capabilities", "the container has ECS's default capabilities")
+			note(otherCapabilities(l.Capabilities), path+".capabilities", "the container has ECS's default capabilities, and NET_ADMIN if that is added")
 			note(len(l.Tmpfs) > 0, path+".tmpfs", "the paths are part of the root file system")
 			note(len(l.Devices) > 0, path+".devices", "the container has no devices of the host")
 			note(l.SharedMemorySize != nil, path+".sharedMemorySize", "/dev/shm has 64 MiB")
@@ -47,6 +48,11 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		note(isTrue(c.PseudoTerminal), path+".pseudoTerminal", "the container has no terminal")
 	}
 	return found
+}
+
+// otherCapabilities reports whether more is asked for than NET_ADMIN.
+func otherCapabilities(c *taskdef.Capabilities) bool {
+	return c != nil && (len(c.Drop) > 0 || slices.ContainsFunc(c.Add, func(name string) bool { return name != "NET_ADMIN" }))
 }
 
 func isTrue(p *bool) bool { return p != nil && *p }

@@ -22,7 +22,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 		}`, nil},
 		"the task": {`{
 			"family": "web", "networkMode": "bridge", "requiresCompatibilities": ["EC2"], "memory": "512", "pidMode": "host",
-			"containerDefinitions": [{"name": "a", "image": "i"}]
+			"containerDefinitions": [{"name": "a", "image": "i", "linuxParameters": {"capabilities": {"add": ["NET_ADMIN"]}}}]
 		}`, []string{
 			"$.requiresCompatibilities: not emulated: the task runs as on Fargate",
 			"$.networkMode: not emulated: localecs' own -network decides, awsvpc unless it says otherwise",
@@ -41,7 +41,7 @@ func TestDefinitionsAreToldWhatIsNotEmulated(t *testing.T) {
 		}`, []string{
 			"$.volumes[0].host.sourcePath: not emulated: an empty directory of the task takes its place",
 			"$.volumes[1].efsVolumeConfiguration: not emulated: an empty directory of the task takes its place",
-			"$.containerDefinitions[1].linuxParameters.capabilities: not emulated: the container has ECS's default capabilities",
+			"$.containerDefinitions[1].linuxParameters.capabilities: not emulated: the container has ECS's default capabilities, and NET_ADMIN if that is added",
 			"$.containerDefinitions[1].linuxParameters.tmpfs: not emulated: the paths are part of the root file system",
 			"$.containerDefinitions[1].privileged: not emulated: the container has no more rights than others",
 			"$.containerDefinitions[1].systemControls: not emulated: the kernel's defaults stay",
