@@ -245,13 +245,13 @@ type Proxy struct {
 	// default when empty.
 	LocalServiceAddress string `json:"localServiceAddress" check:"only=agentless"`
 	// Mode is ProxyDataplane, also when empty, or ProxyDirect.
-	Mode        string       `json:"mode" check:"only=agentless,enum=dataplane|direct"`
-	Upstreams   []Upstream   `json:"upstreams"`
+	Mode      string     `json:"mode" check:"only=agentless,enum=dataplane|direct"`
+	Upstreams []Upstream `json:"upstreams"`
 	// NamedUpstreams gives each upstream a loopback address and a name in the hosts
 	// files of the task's containers.
-	NamedUpstreams bool `json:"namedUpstreams" check:"only=agentless"`
-	MeshGateway *MeshGateway `json:"meshGateway" check:"open"`
-	Expose      *Expose      `json:"expose" check:"open"`
+	NamedUpstreams bool         `json:"namedUpstreams" check:"only=agentless"`
+	MeshGateway    *MeshGateway `json:"meshGateway" check:"open"`
+	Expose         *Expose      `json:"expose" check:"open"`
 }
 
 // Modes of a task's proxy without an agent.
@@ -274,6 +274,24 @@ type Upstream struct {
 	LocalBindPort        int            `json:"localBindPort" check:"required,range=1-65535"`
 	Config               map[string]any `json:"config"`
 	MeshGateway          *MeshGateway   `json:"meshGateway" check:"open"`
+}
+
+// Direct reports whether the task's Envoy, of the service or the gateway, runs without
+// consul-dataplane. It counts in documents with consulServers only.
+func (c *Config) Direct() bool {
+	if c.Gateway == nil {
+		return c.Proxy.Mode == ProxyDirect
+	}
+	return c.Gateway.Proxy != nil && c.Gateway.Proxy.Mode == ProxyDirect
+}
+
+// ReadyPort is where the task's Envoy, of the service or the gateway, is asked for its
+// readiness.
+func (c *Config) ReadyPort() int {
+	if c.Gateway == nil {
+		return c.Proxy.HealthCheckPort
+	}
+	return c.Gateway.HealthCheckPort
 }
 
 // MeshGateway is how traffic to other datacenters leaves: none, local, remote.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/envoy"
 )
 
 func TestConfigPath(t *testing.T) {
@@ -65,11 +67,16 @@ func TestDrainer(t *testing.T) {
 		w.Write([]byte("said envoy\n"))
 	}))
 	defer s.Close()
-	drain := Drainer(s.Listener.Addr().String())
+	proxy := envoy.Proxy{Admin: s.Listener.Addr().String()}
+	drain := Drainer(proxy)
 	if err := drain(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got, want := strings.Join(asked, ";"), "POST /drain_listeners?inboundonly&graceful&skip_exit"; got != want {
+	proxy.Gateway = true
+	if err := Drainer(proxy)(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got, want := strings.Join(asked, ";"), "POST /drain_listeners?inboundonly&graceful&skip_exit;POST /drain_listeners?graceful&skip_exit"; got != want {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 	status = http.StatusBadRequest

@@ -78,7 +78,9 @@ func TestDiff(t *testing.T) {
 	in := func(name, health string) workload.Container {
 		return workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}}
 	}
-	ago := func(seen observation, d time.Duration) written { return written{seen: seen, at: now.Add(-d)} }
+	ago := func(container string, seen observation, d time.Duration) written {
+		return written{container: container, seen: seen, at: now.Add(-d)}
+	}
 
 	for name, tc := range map[string]struct {
 		containers []workload.Container
@@ -88,46 +90,46 @@ func TestDiff(t *testing.T) {
 		"nothing written yet": {
 			[]workload.Container{in("b", "HEALTHY"), in("a", "")},
 			nil,
-			[]change{{check: a, seen: "", first: true}, {check: b, seen: "HEALTHY", first: true}},
+			[]change{{check: a, container: "a", seen: "", first: true}, {check: b, container: "b", seen: "HEALTHY", first: true}},
 		},
 		"nothing new": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "UNHEALTHY")},
-			map[string]written{a.ID: ago("HEALTHY", 9*time.Second), b.ID: ago("UNHEALTHY", time.Second)},
+			map[string]written{a.ID: ago("a", "HEALTHY", 9*time.Second), b.ID: ago("b", "UNHEALTHY", time.Second)},
 			nil,
 		},
 		"one changed": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
-			map[string]written{a.ID: ago("HEALTHY", time.Second), b.ID: ago("UNHEALTHY", time.Second)},
-			[]change{{check: b, seen: "HEALTHY", previous: "UNHEALTHY"}},
+			map[string]written{a.ID: ago("a", "HEALTHY", time.Second), b.ID: ago("b", "UNHEALTHY", time.Second)},
+			[]change{{check: b, container: "b", seen: "HEALTHY", previous: "UNHEALTHY"}},
 		},
 		"one disappeared": {
 			[]workload.Container{in("b", "HEALTHY")},
-			map[string]written{a.ID: ago("HEALTHY", time.Second), b.ID: ago("HEALTHY", time.Second)},
-			[]change{{check: a, seen: "MISSING", previous: "HEALTHY"}},
+			map[string]written{a.ID: ago("a", "HEALTHY", time.Second), b.ID: ago("b", "HEALTHY", time.Second)},
+			[]change{{check: a, container: "a", seen: "MISSING", previous: "HEALTHY"}},
 		},
 		"still missing": {
 			nil,
-			map[string]written{a.ID: ago("MISSING", time.Second), b.ID: ago("MISSING", 9*time.Second)},
+			map[string]written{a.ID: ago("a", "MISSING", time.Second), b.ID: ago("b", "MISSING", 9*time.Second)},
 			nil,
 		},
 		"one due for a refresh, a moment early": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY")},
-			map[string]written{a.ID: ago("HEALTHY", 9999*time.Millisecond), b.ID: ago("HEALTHY", 9*time.Second)},
-			[]change{{check: a, seen: "HEALTHY", previous: "HEALTHY", refresh: true}},
+			map[string]written{a.ID: ago("a", "HEALTHY", 9999*time.Millisecond), b.ID: ago("b", "HEALTHY", 9*time.Second)},
+			[]change{{check: a, container: "a", seen: "HEALTHY", previous: "HEALTHY", refresh: true}},
 		},
 		"critical wants its refresh too": {
 			nil,
-			map[string]written{a.ID: ago("MISSING", 10*time.Second), b.ID: ago("MISSING", 0)},
-			[]change{{check: a, seen: "MISSING", previous: "MISSING", refresh: true}},
+			map[string]written{a.ID: ago("a", "MISSING", 10*time.Second), b.ID: ago("b", "MISSING", 0)},
+			[]change{{check: a, container: "a", seen: "MISSING", previous: "MISSING", refresh: true}},
 		},
 		"a change is no refresh, however late": {
 			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
-			map[string]written{a.ID: ago("HEALTHY", time.Hour), b.ID: ago("HEALTHY", 0)},
-			[]change{{check: a, seen: "UNHEALTHY", previous: "HEALTHY"}},
+			map[string]written{a.ID: ago("a", "HEALTHY", time.Hour), b.ID: ago("b", "HEALTHY", 0)},
+			[]change{{check: a, container: "a", seen: "UNHEALTHY", previous: "HEALTHY"}},
 		},
 		"unlisted containers are not synchronised": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY"), in("log-router", "UNHEALTHY")},
-			map[string]written{a.ID: ago("HEALTHY", 0), b.ID: ago("HEALTHY", 0)},
+			map[string]written{a.ID: ago("a", "HEALTHY", 0), b.ID: ago("b", "HEALTHY", 0)},
 			nil,
 		},
 	} {
@@ -145,7 +147,7 @@ func TestDiffAllocatesNothingOnAQuietTick(t *testing.T) {
 	now := time.Now()
 	check := workload.SyncCheck{ID: "id", Container: "app"}
 	containers := []workload.Container{{Name: "app", Health: workload.Health{Status: "HEALTHY"}}}
-	last := map[string]written{"id": {seen: healthy, at: now}}
+	last := map[string]written{"id": {container: "app", seen: healthy, at: now}}
 	allocs := testing.AllocsPerRun(100, func() {
 		if diff(now, 10*time.Second, []workload.SyncCheck{check}, containers, nil, last) != nil {
 			t.Fatal("a quiet tick wants a write")
@@ -153,5 +155,45 @@ func TestDiffAllocatesNothingOnAQuietTick(t *testing.T) {
 	})
 	if allocs != 0 {
 		t.Errorf("%v allocations", allocs)
+	}
+}
+
+// TestAggregate: the check of a service is as bad as its proxy, or as the first of the
+// other containers that is not healthy.
+func TestAggregate(t *testing.T) {
+	t.Parallel()
+	aggregate := workload.SyncCheck{ID: "web-1-consul-dataplane", Container: "consul-dataplane", Aggregate: true}
+	checks := []workload.SyncCheck{
+		{ID: "web-1-app", Container: "app"}, {ID: "web-1-side", Container: "side"},
+		aggregate, {ID: "web-1-sidecar-proxy-consul-dataplane", Container: "consul-dataplane", Aggregate: true},
+	}
+	for name, tc := range map[string]struct {
+		health    map[string]string
+		serving   []string
+		container string
+		seen      observation
+	}{
+		"all healthy":                   {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "HEALTHY"},
+		"an unhealthy container":        {map[string]string{"consul-dataplane": "HEALTHY", "app": "HEALTHY", "side": "UNHEALTHY"}, nil, "side", "UNHEALTHY"},
+		"the first of two":              {map[string]string{"consul-dataplane": "HEALTHY", "app": "", "side": "UNHEALTHY"}, nil, "app", ""},
+		"a missing container":           {map[string]string{"consul-dataplane": "HEALTHY", "side": "HEALTHY"}, nil, "app", "MISSING"},
+		"the proxy comes first":         {map[string]string{"consul-dataplane": "UNHEALTHY", "app": "UNHEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "UNHEALTHY"},
+		"no proxy":                      {map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil, "consul-dataplane", "MISSING"},
+		"no container":                  {nil, nil, "consul-dataplane", "MISSING"},
+		"the other proxy":               {map[string]string{"sidecar-proxy": "HEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, nil, "sidecar-proxy", "HEALTHY"},
+		"a proxy without a result":      {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, nil, "sidecar-proxy", ""},
+		"one that serves":               {map[string]string{"sidecar-proxy": "", "app": "HEALTHY", "side": "HEALTHY"}, []string{"sidecar-proxy"}, "sidecar-proxy", "LISTENING"},
+		"a result counts, not the port": {map[string]string{"sidecar-proxy": "UNHEALTHY", "app": "HEALTHY", "side": "HEALTHY"}, []string{"sidecar-proxy"}, "sidecar-proxy", "UNHEALTHY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var containers []workload.Container
+			for name, health := range tc.health {
+				containers = append(containers, workload.Container{Name: name, KnownStatus: "RUNNING", Health: workload.Health{Status: health}})
+			}
+			if container, seen := judge(aggregate, checks, containers, tc.serving); container != tc.container || seen != tc.seen {
+				t.Errorf("judged by %s: %q", container, seen)
+			}
+		})
 	}
 }

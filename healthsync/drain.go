@@ -36,7 +36,7 @@ func (s *syncer) drain(ended context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), budget.HealthSync)
 	defer cancel()
 	criticals := budget.HealthSync
-	if s.cfg.ConsulLogin.Enabled {
+	if s.login || s.atServers {
 		criticals = budget.Criticals
 	}
 	err := s.latchCritical(ctx, criticals)
@@ -76,8 +76,10 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	writes := s.criticalWrites()
 	errs := make([]error, len(writes))
 	gone := make([]bool, len(writes))
+	checks := 0
 	var wg sync.WaitGroup
 	for i, write := range writes {
+		checks += len(write.ids)
 		wg.Go(func() { gone[i], errs[i] = write.settled(ctx) })
 	}
 	wg.Wait()
@@ -86,7 +88,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	case slices.Contains(gone, true):
 		err = errors.Join(err, s.deregister(ctx))
 	case err == nil:
-		s.Log.Info("left all checks critical", logkey.Checks, len(errs))
+		s.Log.Info("left all checks critical", logkey.Checks, checks)
 	}
 	return err
 }
@@ -132,7 +134,7 @@ func (s *syncer) criticalWrites() []*criticalWrite {
 		var changes []change
 		for _, check := range together {
 			w.ids = append(w.ids, check.ID)
-			changes = append(changes, change{check: check, container: check.Container, seen: stopping})
+			changes = append(changes, change{check: check, container: cmp.Or(s.last[check.ID].container, check.Container), seen: stopping})
 		}
 		w.put = func(ctx context.Context) error {
 			var errs []error

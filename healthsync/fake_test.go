@@ -52,7 +52,8 @@ type metadata struct {
 	// stopped are those of them that have ended for good.
 	stopped []string
 	arn     string
-	err     error // errHang keeps the read until the caller goes away
+	address string // of the task, which then lists health-sync too
+	err     error  // errHang keeps the read until the caller goes away
 }
 
 func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
@@ -69,6 +70,12 @@ func (m *metadata) Task(ctx context.Context) (workload.Task, error) {
 		return workload.Task{}, m.err
 	}
 	task := workload.Task{Cluster: "mesh", TaskARN: m.arn, Family: m.family}
+	if m.address != "" {
+		task.Containers = append(task.Containers, workload.Container{
+			Name: "consul-ecs-health-sync", Type: "NORMAL", DesiredStatus: "RUNNING", KnownStatus: "RUNNING",
+			Networks: []workload.Network{{IPv4Addresses: []string{m.address}}},
+		})
+	}
 	for name, health := range m.health {
 		status := "RUNNING"
 		if slices.Contains(m.stopped, name) {
@@ -140,7 +147,10 @@ type rig struct {
 	metadata *metadata
 	agent    *agent
 	logout   *logout
-	servers  *logout // of services, in place of secrets
+	servers  *logout  // of services, in place of secrets
+	catalog  *catalog // of a task without an agent
+	logins   *logins
+	static   bool
 	stop     time.Duration
 	ignore   []string
 	log      *bytes.Buffer
@@ -173,6 +183,7 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 			agent:    newAgent(),
 			logout:   &logout{start: time.Now()},
 			servers:  &logout{start: time.Now()},
+			logins:   &logins{},
 			stop:     30 * time.Second,
 			log:      &bytes.Buffer{},
 			done:     make(chan struct{}),
@@ -209,10 +220,16 @@ func (r *rig) run() {
 	log := hclog.New(&hclog.LoggerOptions{Output: r.log, Level: hclog.Info, DisableTime: true})
 	go func() {
 		defer close(r.done)
-		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore}, Deps{
+		var checks Checks = r.agent
+		if r.catalog != nil {
+			checks = r.catalog
+		}
+		r.err = Run(ctx, Options{Config: r.cfg, StopTimeout: r.stop, Ignore: r.ignore, AtServers: r.catalog != nil, StaticToken: r.static}, Deps{
+			ReadToken:  r.logins.read,
+			LogIn:      r.logins.logIn,
 			AwaitStart: r.awaitStart,
 			Serves:     r.serves,
-			Metadata:   r.metadata, Checks: r.agent, LogOut: r.logout.do, Classify: classify, Log: log,
+			Metadata:   r.metadata, Checks: checks, LogOut: r.logout.do, Classify: classify, Log: log,
 			Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 				return r.servers.do(ctx, w.ID+" with "+token)
 			},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -56,6 +57,9 @@ type Options struct {
 	// AtServers is set in a task without an agent: its registration is in the servers'
 	// catalog, where it stays until Deregister, and Checks lead there.
 	AtServers bool
+	// StaticToken reports that the Consul environment has a token, which in a task
+	// without an agent takes the place of a login.
+	StaticToken bool
 }
 
 // Deps are the ports that Run acts through.
@@ -71,6 +75,11 @@ type Deps struct {
 	// LogOut destroys a token; a token that is gone already is no error. It is
 	// not called when login is off.
 	LogOut func(ctx context.Context, secret string) error
+	// ReadToken returns the life of a token, and LogIn obtains another service token
+	// for the task; with a token there is no error, even when ctx has ended meanwhile.
+	// They are called in a task without an agent when login is on.
+	ReadToken func(ctx context.Context, secret string) (consulutil.Token, error)
+	LogIn     func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error)
 	// Deregister takes the workload out of the servers' catalog; one that is
 	// not there is no error. With an agent it is called when that is gone, and not
 	// without consulHTTPAddr.
@@ -92,6 +101,8 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		ignore:    o.Ignore,
 		region:    o.Region,
 		atServers: o.AtServers,
+		static:    o.AtServers && o.StaticToken,
+		login:     o.Config.ConsulLogin.Enabled,
 		last:      map[string]written{},
 		failing:   map[string]retry.Class{},
 		unsettled: map[string]time.Time{},
@@ -109,6 +120,7 @@ func Run(ctx context.Context, o Options, d Deps) error {
 		return err
 	}
 	if ctx.Err() == nil {
+		s.keepToken(ctx)
 		s.loop(ctx)
 	}
 	s.Log.Info("stopping: leaving the mesh", logkey.Reason, context.Cause(ctx))
@@ -123,10 +135,13 @@ type syncer struct {
 	stop   time.Duration
 	ignore []string
 	region string
-	// atServers is as in Options.
-	atServers bool
+	// atServers and static are as in Options.
+	atServers, static bool
+	// login reports that the task has logged in; it is settled by waitForToken.
+	login bool
 
-	token string
+	token   string
+	renewal *renewal // nil when nothing is to be renewed
 	// w is known once the first valid metadata answer came.
 	w     workload.Workload
 	known bool
@@ -140,6 +155,8 @@ type syncer struct {
 	failing   map[string]retry.Class
 	unsettled map[string]time.Time
 	startup   startup
+	// unbound is why the checks would outlive this process, if they would.
+	unbound string
 	// blind says that the last metadata read failed.
 	blind bool
 	// clientEnded says that the Consul client's container has stopped, while we

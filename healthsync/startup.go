@@ -58,12 +58,8 @@ func newStartup(cfg *config.Config, serves func(context.Context, int, string) er
 		}
 	}
 	if cfg.ConsulServers != nil {
-		port := cfg.Proxy.HealthCheckPort
-		if cfg.Gateway != nil {
-			port = cfg.Gateway.HealthCheckPort
-		}
 		for _, name := range proxyNames() {
-			s.pending[name] = &probe{port: port, path: readyPath, tolerated: readyTolerance}
+			s.pending[name] = &probe{port: cfg.ReadyPort(), path: readyPath, tolerated: readyTolerance}
 		}
 	}
 	return s

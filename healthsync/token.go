@@ -23,8 +23,13 @@ const (
 	logOutTimeout = 5 * time.Second
 )
 
-// waitForToken reads the service token, if login is on.
+// waitForToken reads the service token, if login is on. With a static token mesh-init
+// does not log in, unless its container was given none.
 func (s *syncer) waitForToken(ctx context.Context) error {
+	if _, err := s.readToken(workload.FileServiceToken); s.login && s.static && noToken(err) {
+		s.Log.Info("using the token of the Consul environment in place of a login")
+		s.login = false
+	}
 	policy := retry.LocalAgent()
 	policy.Limit = tokenLimit
 	classify := func(err error) retry.Class {
@@ -43,6 +48,8 @@ func (s *syncer) waitForToken(ctx context.Context) error {
 	switch {
 	case err == nil:
 		return nil
+	case noToken(err) && s.atServers:
+		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, with consulLogin.enabled and without CONSUL_HTTP_TOKEN as here, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
 	case noToken(err):
 		return exit.Usagef("login is enabled but there is no service token: has mesh-init run, and is its volume mounted at %s? %w", s.cfg.BootstrapDir, err)
 	default:
@@ -66,7 +73,7 @@ func noToken(err error) bool {
 // reloadToken takes the token from its file and reports whether there is one to
 // use. Without login that is the Consul environment's, here the empty string.
 func (s *syncer) reloadToken() bool {
-	if !s.cfg.ConsulLogin.Enabled {
+	if !s.login {
 		return true
 	}
 	if token, err := s.readToken(workload.FileServiceToken); err == nil {
@@ -94,50 +101,60 @@ func (s *syncer) readToken(name string) (string, error) {
 // client-entrypoint has declared itself its owner. A logout that fails is
 // logged and left to the controller.
 func (s *syncer) logOutAll(ctx context.Context) {
-	if !s.cfg.ConsulLogin.Enabled {
+	if !s.login {
 		return
 	}
-	files := []string{workload.FileServiceToken}
-	if !s.agentStays() {
-		files = append(files, workload.FileClientToken)
+	tokens := s.fileTokens(workload.FileServiceToken)
+	for _, secret := range s.endRenewal(ctx) {
+		tokens = append(tokens, fileToken{workload.FileServiceToken, secret})
 	}
-	for i, name := range files {
+	if !s.atServers && !s.agentStays() {
+		tokens = append(tokens, s.fileTokens(workload.FileClientToken)...)
+	}
+	for i, token := range tokens {
 		// An unreachable server must not use up the time of the tokens after.
 		share := ctx
 		if deadline, ok := ctx.Deadline(); ok {
 			var cancel context.CancelFunc
-			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(files)-i))
+			share, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(len(tokens)-i))
 			defer cancel()
 		}
-		if err := s.logOut(share, name); err != nil {
-			s.Log.Warn("token not logged out, the controller will remove it",
-				logkey.Path, filepath.Join(s.cfg.BootstrapDir, name), logkey.Error, err)
+		log := s.Log.With(logkey.Path, filepath.Join(s.cfg.BootstrapDir, token.name))
+		if err := s.logOut(share, token); err != nil {
+			log.Warn(notLoggedOut, logkey.Error, err)
+		} else {
+			log.Info("token logged out")
 		}
 	}
 }
 
-// logOut destroys the token in a file of the bootstrap directory. No file, no
-// token.
-func (s *syncer) logOut(ctx context.Context, name string) error {
+const notLoggedOut = "token not logged out, the controller will remove it"
+
+// fileToken is the token that a file of the bootstrap directory has or had.
+type fileToken struct{ name, secret string }
+
+// fileTokens returns the token in a file, if there is one.
+func (s *syncer) fileTokens(name string) []fileToken {
 	secret, err := s.readToken(name)
 	if err != nil && name == workload.FileServiceToken {
 		secret = s.token
 	}
-	if secret == "" && !noToken(err) {
-		return err
+	path := filepath.Join(s.cfg.BootstrapDir, name)
+	switch {
+	case secret != "":
+		return []fileToken{{name, secret}}
+	case noToken(err):
+		s.Log.Debug("no token to log out", logkey.Path, path)
+	default:
+		s.Log.Warn(notLoggedOut, logkey.Path, path, logkey.Error, err)
 	}
-	if secret == "" {
-		s.Log.Debug("no token to log out", logkey.Path, filepath.Join(s.cfg.BootstrapDir, name))
-		return nil
-	}
-	err = retry.Do(ctx, retry.Remote(), s.Log, "log out "+name, s.Classify, func(ctx context.Context) error {
+	return nil
+}
+
+func (s *syncer) logOut(ctx context.Context, token fileToken) error {
+	return retry.Do(ctx, retry.Remote(), s.Log, "log out "+token.name, s.Classify, func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, logOutTimeout)
 		defer cancel()
-		return s.LogOut(ctx, secret)
+		return s.LogOut(ctx, token.secret)
 	})
-	if err != nil {
-		return err
-	}
-	s.Log.Info("token logged out", logkey.Path, filepath.Join(s.cfg.BootstrapDir, name))
-	return nil
 }

@@ -15,18 +15,21 @@ import (
 
 // awaitApplications keeps the service token for the last requests of the applications,
 // or of a gateway's callers, at most for limit: Envoy receives changes upstream by it.
-// That needs an agent that outlives them, which only client-entrypoint promises.
+// That needs an agent that outlives them, which only client-entrypoint promises. Without
+// an agent the registration stays, too, and until the proxy has stopped.
 func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
+	why := "their last requests need the service token"
 	switch {
-	case limit <= 0:
+	case limit <= 0, !s.reloadToken():
 		return
-	case s.atServers: // the registration, too, stays for as long as Envoy serves
-	case !s.cfg.ConsulLogin.Enabled || !s.reloadToken() || !s.agentStays():
+	case s.atServers:
+		why = "they are deregistered after their last requests"
+	case !s.login || !s.agentStays():
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	log := s.Log.With(logkey.Reason, "their last requests need the service token")
+	log := s.Log.With(logkey.Reason, why)
 	running, err := tmds.AwaitStopped(ctx, log, s.fetch, tmds.AwaitPause, func(t workload.Task) []workload.Container {
 		s.clientEnded = t.Ended(workload.ContainerConsulClient)
 		if !s.atServers && !s.agentStays() {
@@ -39,7 +42,7 @@ func (s *syncer) awaitApplications(ctx context.Context, limit time.Duration) {
 		return users
 	})
 	if err != nil {
-		s.Log.Warn("applications are not known to have stopped, logging out all the same", logkey.Container, running, logkey.Elapsed, limit)
+		s.Log.Warn("applications are not known to have stopped, leaving the mesh all the same", logkey.Container, running, logkey.Elapsed, limit)
 	}
 }
 

@@ -28,7 +28,7 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	params := r.loginParams()
+	params := consulutil.ServiceLogin(r.Config, r.workload, r.task)
 	var err error
 	if params.Previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
 		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)
@@ -44,15 +44,6 @@ func (r *run) login(ctx context.Context) error {
 	r.token, err = r.session.Login(ctx, params)
 	r.resumed = err == nil && r.token.Secret == params.Previous
 	return err
-}
-
-func (r *run) loginParams() consulutil.LoginParams {
-	return consulutil.LoginParams{
-		Method:     r.Config.ConsulLogin.Method,
-		Partition:  r.workload.Partition,
-		Datacenter: r.Config.ConsulLogin.Datacenter,
-		Meta:       workload.LoginMeta(r.Config, r.task),
-	}
 }
 
 func (r *run) waitReplicated(ctx context.Context) error {

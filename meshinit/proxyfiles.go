@@ -90,32 +90,19 @@ func (s ServersProxy) Files(_ context.Context, w workload.Workload, p bootstrap.
 	if len(s.Hosts) > 0 {
 		files = append(files, File{Name: workload.FileHosts, Data: []byte(strings.Join(s.Hosts, "\n") + "\n")})
 	}
-	mode, readyPort := proxyMode(s.Config)
 	var more []File
 	var err error
-	if mode == config.ProxyDirect {
-		more, err = s.direct(w, p, token, readyPort)
+	if s.Config.Direct() {
+		more, err = s.direct(w, p, token)
 	} else {
-		more, err = s.dataplane(w, token, readyPort)
+		more, err = s.dataplane(w, token)
 	}
 	return append(files, more...), err
 }
 
-// proxyMode returns proxy.mode and healthCheckPort of the service or the gateway.
-func proxyMode(cfg *config.Config) (mode string, readyPort int) {
-	switch g := cfg.Gateway; {
-	case g == nil:
-		return cfg.Proxy.Mode, cfg.Proxy.HealthCheckPort
-	case g.Proxy == nil:
-		return "", g.HealthCheckPort
-	default:
-		return g.Proxy.Mode, g.HealthCheckPort
-	}
-}
-
 // direct is for Envoy below envoy-entrypoint, whose relay presents the token: the
 // bootstrap has none.
-func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token string, readyPort int) ([]File, error) {
+func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token string) ([]File, error) {
 	relay := bootstrap.Relay{Servers: *s.Config.ConsulServers, HTTPSCAPEM: s.HTTPSCAPEM, GRPCCAPEM: s.GRPC.CAPEM}
 	if s.Config.ConsulLogin.Enabled {
 		relay.TokenFile = filepath.Join(s.Config.BootstrapDir, workload.FileServiceToken)
@@ -129,7 +116,7 @@ func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token strin
 	text, err := bootstrap.Generate(bootstrap.Params{
 		Proxy: p, ProxyID: w.Proxy.ID, NodeName: w.Node, Env: s.Env,
 		GRPC:      bootstrap.GRPC{Address: net.JoinHostPort(loopback, strconv.Itoa(workload.AgentGRPCPort))},
-		ReadyBind: net.JoinHostPort(loopback, strconv.Itoa(readyPort)),
+		ReadyBind: net.JoinHostPort(loopback, strconv.Itoa(s.Config.ReadyPort())),
 	})
 	return []File{
 		{Name: workload.FileRelay, Data: settings, Secret: relay.Token != ""},
@@ -137,12 +124,12 @@ func (s ServersProxy) direct(w workload.Workload, p bootstrap.Proxy, token strin
 	}, err
 }
 
-func (s ServersProxy) dataplane(w workload.Workload, token string, readyPort int) ([]File, error) {
+func (s ServersProxy) dataplane(w workload.Workload, token string) ([]File, error) {
 	servers := s.Config.ConsulServers
 	d := bootstrap.Dataplane{
 		Hosts: servers.Hosts, GRPCPort: servers.GRPC.Port, SkipServerWatch: servers.SkipServerWatch,
 		NodeName: w.Node, ProxyID: w.Proxy.ID, Namespace: w.Namespace, Partition: w.Partition,
-		Token: token, ReadyPort: readyPort, LogLevel: s.Config.LogLevel,
+		Token: token, ReadyPort: s.Config.ReadyPort(), LogLevel: s.Config.LogLevel,
 	}
 	var files []File
 	if s.GRPC.Enabled {

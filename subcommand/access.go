@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/config"
@@ -36,6 +37,9 @@ type access struct {
 	clients, logins consulutil.Options
 	// servers is nil in a task with an agent.
 	servers *consulutil.Servers
+	// static reports that the Consul environment has a token. In a task without an agent
+	// it takes the place of a login, as in hashicorp/consul-ecs 0.10.
+	static bool
 	// hosts are the lines for hosts files that name the upstreams.
 	hosts []string
 }
@@ -53,7 +57,7 @@ func accessOf(inv *cli.Invocation, cfg *config.Config, registrars registrar.Fact
 		return access{}, err
 	}
 	o := consulutil.Options{Servers: servers}
-	a := access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers}
+	a := access{Place: meshinit.AtServers(), registrar: registrars, clients: o, logins: o, servers: servers, static: inv.Getenv(api.HTTPTokenEnvName) != ""}
 	if cfg.Proxy.NamedUpstreams {
 		cfg.Proxy.Upstreams, a.hosts, err = redirect.NameUpstreams(cfg.Proxy.Upstreams)
 	}

@@ -10,9 +10,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/healthsync"
 	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/meshinit"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -87,7 +92,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 	if err != nil {
 		return err
 	}
-	o.Config, o.Region, o.AtServers = cfg, inv.Getenv(regionEnv), consul.servers != nil
+	o.Config, o.Region, o.AtServers, o.StaticToken = cfg, inv.Getenv(regionEnv), consul.servers != nil, consul.static
 	metadata, err := metadataClient(inv)
 	if err != nil {
 		return err
@@ -117,6 +122,10 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 			}
 			return consulutil.Logout(ctx, servers, secret)
 		},
+		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
+			return consulutil.ReadToken(ctx, client, secret)
+		},
+		LogIn: loginAgain(cfg, client, inv.Log),
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 			if consul.servers != nil {
 				return checks.Deregister(ctx, token, w)
@@ -130,6 +139,30 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 		Classify: consulutil.Classify,
 		Log:      inv.Log,
 	})
+}
+
+// renewalLimit bounds the retries of one login; health-sync begins another.
+const renewalLimit = time.Minute
+
+// loginAgain returns what logs in for another service token.
+func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
+	sign := bearer(cfg)
+	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
+		session := &consulutil.Session{
+			Servers: func() (*api.Client, error) { return client, nil },
+			Bearer:  func(ctx context.Context) (string, error) { return sign(ctx, t) },
+			Limit:   renewalLimit,
+			Log:     log,
+		}
+		token, err := session.Login(ctx, consulutil.ServiceLogin(cfg, w, t))
+		if err != nil {
+			return consulutil.Token{}, err
+		}
+		if err := session.WaitReplicated(ctx, token.Secret); err != nil && ctx.Err() == nil {
+			log.Warn("new service token may be unknown to some of the Consul servers", logkey.Accessor, token.Accessor, logkey.Error, err)
+		}
+		return token, nil
+	}
 }
 
 // serves looks at a port of loopback, with a path by HTTP.

@@ -119,6 +119,10 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	if err != nil {
 		return err
 	}
+	if consul.static && cfg.ConsulLogin.Enabled {
+		inv.Log.Info("using the token of " + api.HTTPTokenEnvName + " in place of a login")
+		cfg.ConsulLogin.Enabled = false
+	}
 	group, err := groupID(f.fileGroup)
 	if err != nil {
 		return err

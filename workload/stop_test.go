@@ -91,6 +91,7 @@ func TestStopBudgetIsInOrder(t *testing.T) {
 			{0, b.ServiceLogout, b.Leave, b.KillAgent, b.ClientLogout, stop - 1},
 			{0, b.Criticals, b.HealthSync, stop - 1},
 			{b.ServiceLogout, b.HealthSync},
+			{b.Criticals, b.Deregister, b.HealthSync},
 		} {
 			if !slices.IsSorted(order) {
 				t.Errorf("%s: %v of %+v", stop, order, b)

@@ -18,6 +18,7 @@ const (
 	Elapsed        = "elapsed"
 	Error          = "error"
 	Evidence       = "evidence"
+	Expires        = "expires_at"
 	ExitCode       = "exit_code"
 	Failed         = "failed"
 	Fields         = "fields"

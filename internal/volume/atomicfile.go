@@ -11,6 +11,9 @@ import (
 // KeepGroup leaves the file's group as the kernel chose it.
 const KeepGroup = -1
 
+// keepOwner leaves the file to us.
+const keepOwner = -1
+
 // Write replaces path by data. mode is exact: the umask does not apply. gid is
 // the file's group or KeepGroup.
 func Write(path string, data []byte, mode os.FileMode, gid int) error {
@@ -18,7 +21,11 @@ func Write(path string, data []byte, mode os.FileMode, gid int) error {
 }
 
 // WriteFrom is Write for a reader.
-func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) (err error) {
+func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) error {
+	return writeFrom(path, r, mode, keepOwner, gid)
+}
+
+func writeFrom(path string, r io.Reader, mode os.FileMode, uid, gid int) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -33,9 +40,9 @@ func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) (err error) 
 	if _, err := io.Copy(f, r); err != nil {
 		return err
 	}
-	// Group first: a chown may clear mode bits.
-	if gid != KeepGroup {
-		if err := f.Chown(-1, gid); err != nil {
+	// Owners first: a chown may clear mode bits.
+	if uid != keepOwner || gid != KeepGroup {
+		if err := f.Chown(uid, gid); err != nil {
 			return err
 		}
 	}

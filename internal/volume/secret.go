@@ -1,10 +1,12 @@
 package volume
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -86,4 +88,57 @@ func ReadSecret(path string) (string, error) {
 		return "", nil
 	}
 	return strings.TrimSpace(string(data)), err
+}
+
+// CheckReplaceSecret reports whether ReplaceSecret can replace the file. Its error says
+// what to change.
+func CheckReplaceSecret(path string) error {
+	old, err := ownersOf(path)
+	if err != nil {
+		return err
+	}
+	dir := filepath.Dir(path)
+	if err := CheckDir(dir, filepath.Base(path)); err != nil || old.public() {
+		return err
+	}
+	return checkGroup(dir, old.gid)
+}
+
+// ReplaceSecret replaces the content of a file that Secrets has written, in this or
+// another container. The file keeps its mode and group, and its owner if this is root,
+// so that its readers can read it.
+func ReplaceSecret(path string, data []byte) error {
+	old, err := ownersOf(path)
+	if err != nil {
+		return err
+	}
+	err = writeFrom(path, bytes.NewReader(data), old.mode, old.uid, old.gid)
+	if errors.Is(err, fs.ErrPermission) && old.public() {
+		return Write(path, data, old.mode, KeepGroup)
+	}
+	return err
+}
+
+// owners are what a replaced file keeps.
+type owners struct {
+	mode     os.FileMode
+	uid, gid int
+}
+
+// public reports that readers of the file need neither its owner nor its group.
+func (o owners) public() bool { return o.mode&0o004 != 0 }
+
+func ownersOf(path string) (owners, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return owners{}, fmt.Errorf("find the owner of the file to replace: %w", err)
+	}
+	o := owners{info.Mode().Perm(), keepOwner, KeepGroup}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		o.gid = int(st.Gid)
+		if os.Geteuid() == 0 {
+			o.uid = int(st.Uid)
+		}
+	}
+	return o, nil
 }

@@ -1,34 +1,36 @@
-package meshinit
+package consulutil
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// TestLoginParams: the defaults, and everything else there is.
-func TestLoginParams(t *testing.T) {
+// TestServiceLogin: the defaults, and everything else there is.
+func TestServiceLogin(t *testing.T) {
 	t.Parallel()
-	task := workload.Task{Cluster: "prod", TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/prod/t1", Family: "web"}
+	task := workload.Task{Cluster: "prod", TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/prod/t1", Family: "web",
+		Containers: []workload.Container{{Networks: []workload.Network{{IPv4Addresses: []string{"10.0.0.9"}}}}}}
 	ours := map[string]string{
 		"consul.hashicorp.com/task-id": "t1",
 		"consul.hashicorp.com/cluster": "arn:aws:ecs:us-west-2:123456789012:cluster/prod",
 	}
 	for name, tt := range map[string]struct {
 		doc  string
-		want consulutil.LoginParams
+		want LoginParams
 	}{
 		"default": {`"consulLogin":{"enabled":true}`,
-			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
+			LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
 		"all": {`"consulLogin":{"enabled":true,"method":"mine","meta":{"team":"x"}},"service":{"port":1,"partition":"part","namespace":"ns"}`,
-			consulutil.LoginParams{Method: "mine", Partition: "part", Meta: map[string]string{
+			LoginParams{Method: "mine", Partition: "part", Meta: map[string]string{
 				"team": "x", "consul.hashicorp.com/task-id": ours["consul.hashicorp.com/task-id"], "consul.hashicorp.com/cluster": ours["consul.hashicorp.com/cluster"],
 			}}},
+		"without an agent": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true,"datacenter":"dc2"}`,
+			LoginParams{Method: "iam-ecs-service-token", Datacenter: "dc2", Meta: ours}},
 		"gateway": {`"consulLogin":{"enabled":true},"gateway":{"kind":"mesh-gateway","partition":"gw-part"}`,
-			consulutil.LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},
+			LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},
 	} {
 		cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul",` + tt.doc + `}`))
 		if err != nil {
@@ -38,8 +40,7 @@ func TestLoginParams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &run{Options: Options{Config: cfg}, task: task, workload: w}
-		if diff := cmp.Diff(tt.want, r.loginParams()); diff != "" {
+		if diff := cmp.Diff(tt.want, ServiceLogin(cfg, w, task)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

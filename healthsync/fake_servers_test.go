@@ -1,0 +1,212 @@
+package healthsync
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/registrar"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// put is one write of checks into the servers' catalog; At is virtual time since the
+// start. Checks are statuses by check ID without the service's, "" for its aggregate.
+type put struct {
+	At     time.Duration
+	Checks map[string]string
+}
+
+// catalog is the narrowest fake of the servers: it records each write.
+type catalog struct {
+	mu     sync.Mutex
+	start  time.Time
+	checks map[string]string
+	puts   []put
+	tokens []string // distinct ones, as they were presented
+	answer func(put) error
+	lost   bool // until the next write
+}
+
+func (c *catalog) Refresh() time.Duration { return 30 * time.Second }
+
+func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []registrar.Update) []registrar.Result {
+	c.mu.Lock()
+	p := put{time.Since(c.start), map[string]string{}}
+	refresh := true
+	for _, u := range updates {
+		p.Checks[strings.TrimPrefix(u.Check.ID, w.ID+"-")] = u.Status
+		refresh = refresh && u.Refresh
+	}
+	if !slices.Contains(c.tokens, token) {
+		c.tokens = append(c.tokens, token)
+	}
+	answer, lost := c.answer, c.lost
+	c.mu.Unlock()
+	var err error
+	if answer != nil {
+		err = answer(p)
+	}
+	if errors.Is(err, errHang) {
+		<-ctx.Done()
+		err = fmt.Errorf("put: %w", ctx.Err())
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !refresh || lost {
+		c.puts = append(c.puts, p)
+	}
+	if err == nil {
+		maps.Copy(c.checks, p.Checks)
+		c.lost = false
+	}
+	return slices.Repeat([]registrar.Result{{Err: err, Restored: lost && err == nil}}, len(updates))
+}
+
+func (c *catalog) SetMaintenance(context.Context, string, workload.Workload, string) error {
+	panic("a task without an agent has no maintenance")
+}
+
+func (c *catalog) setAnswer(f func(put) error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.answer = f
+}
+
+// recorded returns the writes so far, and forgets them.
+func (c *catalog) recorded() []put {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	puts := c.puts
+	c.puts = nil
+	return puts
+}
+
+// logins is where a task logs in: each token has the life.
+type logins struct {
+	mu     sync.Mutex
+	life   time.Duration // 0: tokens do not expire
+	born   map[string]time.Time
+	made   []string
+	reads  int
+	answer func() error // before a token is made
+	slow   time.Duration
+	gone   bool // the service token is unknown
+	unread error
+}
+
+func (l *logins) token(secret string, born time.Time) consulutil.Token {
+	t := consulutil.Token{Accessor: "accessor of " + secret, Secret: secret, Created: born}
+	if l.life > 0 {
+		t.Expires = born.Add(l.life)
+	}
+	return t
+}
+
+func (l *logins) read(_ context.Context, secret string) (consulutil.Token, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.reads++
+	if l.unread != nil {
+		return consulutil.Token{}, l.unread
+	}
+	if l.gone {
+		return consulutil.Token{}, api.StatusError{Code: http.StatusForbidden, Body: "ACL not found"}
+	}
+	if l.born == nil {
+		l.born = map[string]time.Time{}
+	}
+	if l.born[secret].IsZero() {
+		l.born[secret] = time.Now()
+	}
+	return l.token(secret, l.born[secret]), nil
+}
+
+// logIn, once it is slow, does not end with its context.
+func (l *logins) logIn(_ context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
+	l.mu.Lock()
+	answer, slow := l.answer, l.slow
+	l.mu.Unlock()
+	if slow > 0 {
+		<-time.After(slow)
+	}
+	if answer != nil {
+		if err := answer(); err != nil {
+			return consulutil.Token{}, err
+		}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.TaskARN != taskARN || w.ID == "" {
+		panic("logged in for another task")
+	}
+	l.made = append(l.made, fmt.Sprint("renewed-", len(l.made)+1))
+	l.gone = false
+	return l.token(l.made[len(l.made)-1], time.Now()), nil
+}
+
+func (l *logins) change(f func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	f()
+}
+
+// atServers runs a test of a task without an agent, in which Envoy is healthy and stops a
+// second after TERM.
+func atServers(t *testing.T, containers []string, test func(*rig)) {
+	t.Helper()
+	inBubble(t, containers, func(r *rig) {
+		r.cfg.ConsulServers = &config.ConsulServers{Hosts: "consul.example"}
+		r.cfg.ConsulHTTPAddr = ""
+		r.cfg.Proxy.Mode, r.cfg.Proxy.HealthCheckPort = config.ProxyDirect, 22000
+		r.catalog = &catalog{start: time.Now(), checks: map[string]string{}}
+		r.metadata.address = "10.0.0.9"
+		r.serves = func(context.Context, int, string) error { return errRefused }
+		r.metadata.set(map[string]string{"app": "HEALTHY", "sidecar-proxy": "HEALTHY"}, nil)
+		test(r)
+	})
+}
+
+// end is a TERM of the whole task, whose other containers stop a second later.
+func (r *rig) end() (time.Duration, error) {
+	time.AfterFunc(sec, func() { r.metadata.stop("app", "side", "sidecar-proxy", "consul-dataplane") })
+	return r.term()
+}
+
+func (r *rig) wantPuts(want ...put) {
+	r.t.Helper()
+	if d := cmp.Diff(want, r.catalog.recorded()); d != "" {
+		r.t.Errorf("writes (-want +got):\n%s", d)
+	}
+}
+
+// wantAllLoggedOut is that every token of the run ends with it: first is mesh-init's.
+func (r *rig) wantAllLoggedOut(first string) {
+	r.t.Helper()
+	for _, secret := range append([]string{first}, r.logins.made...) {
+		if !slices.Contains(r.logout.distinct(), secret) {
+			r.t.Errorf("token %s was not logged out, only %v", secret, r.logout.distinct())
+		}
+	}
+}
+
+// content is a file's of the bootstrap directory.
+func (r *rig) content(name string) string {
+	r.t.Helper()
+	data, err := os.ReadFile(r.cfg.BootstrapDir + "/" + name)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return string(data)
+}
