@@ -39,10 +39,10 @@ xds-relay.json beside the bootstrap. Then this command serves Envoy's xDS on
 127.0.0.1:8502 and relays it to the Consul servers: it goes to another server when one
 is lost, and presents the token that service-token holds at the moment.
 
-On TERM, Envoy drains its inbound
-listeners and keeps running until the task metadata shows every application
-container as stopped; then the child gets TERM. The same drain starts before TERM, as
-soon as ECS wants the task to stop. Every other signal reaches the child at once.
+On TERM, Envoy drains its inbound listeners and keeps running until the task metadata
+shows every application container as stopped; then the child gets TERM. The same drain
+starts before TERM, as soon as ECS wants the task to stop. Every other signal reaches
+the child at once.
 A gateway's callers come for Envoy itself. On TERM, health-sync makes the gateway
 critical in Consul, and Envoy runs until its callers have gone, by the rule of
 app-entrypoint -shutdown-delay auto: no new connection for 0.5 s, and at least 1.25 s
@@ -53,8 +53,9 @@ be started or another program has the relay's port.
 
 The drain needs Envoy's admin address, which is read from the bootstrap named
 by -c or --config-path; below consul-dataplane it is 127.0.0.1:19000. Without it Envoy
-runs on undrained. Add --drain-strategy immediate to Envoy's arguments, or it spreads its goodbyes
-over ten minutes. When metadata cannot be read, Envoy runs until ECS kills it.
+runs on undrained. Add --drain-strategy immediate to Envoy's arguments, or it spreads
+its goodbyes over ten minutes. When metadata cannot be read, Envoy runs until ECS kills
+it.
 
 Environment:
   ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
