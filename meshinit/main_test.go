@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,14 +69,19 @@ func TestMain(m *testing.M) {
 
 func startConsul() error {
 	var err error
-	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err != nil || secured == nil {
+	// Each scene has clients of its own.
+	const hcl = "limits { http_max_conns_per_client = 2000 }\n"
+	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: hcl}); err != nil || secured == nil {
 		return err
 	}
-	if open, err = testkit.StartConsul(testkit.ConsulOptions{}); err != nil {
+	if open, err = testkit.StartConsul(testkit.ConsulOptions{HCL: hcl}); err != nil {
 		return err
 	}
 	admin, err := consulutil.NewClient(consulutil.Options{Address: secured.HTTPAddr, Token: secured.Token})
 	if err != nil {
+		return err
+	}
+	if err = createNode(admin, "prod"); err != nil {
 		return err
 	}
 	for name, path := range map[string]string{trusting: "consul-ecs", strict: "other"} {
@@ -109,6 +116,7 @@ type scene struct {
 	t       *testing.T
 	server  *testkit.Consul
 	dir     string
+	cluster string
 	taskID  string
 	options meshinit.Options
 	ports   meshinit.Ports
@@ -121,16 +129,17 @@ type scene struct {
 var sceneNumber atomic.Int32
 
 // newScene prepares a run with the configuration document doc, in which DIR
-// stands for a fresh bootstrapDir and ADDR for the Consul server.
+// stands for a fresh bootstrapDir and ADDR for the Consul server, SERVERS for the
+// settings of consulServers that lead there.
 func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	t.Helper()
 	server.Require(t)
-	s := &scene{t: t, server: server, dir: t.TempDir(), taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &lines{}}
+	s := &scene{t: t, server: server, dir: t.TempDir(), cluster: "prod", taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &lines{}}
 	// Every request to Consul passes a counter in front of it.
 	s.requests = &requests{}
 	front := httptest.NewServer(s.requests.before("http://" + server.HTTPAddr))
 	t.Cleanup(front.Close)
-	doc = strings.NewReplacer("DIR", s.dir, "ADDR", front.URL).Replace(doc)
+	doc = strings.NewReplacer("DIR", s.dir, "ADDR", front.URL, "SERVERS", serversAt(front.URL)).Replace(doc)
 	cfg, _, err := config.Parse([]byte(doc))
 	if err != nil {
 		t.Fatal(err)
@@ -138,7 +147,7 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	registrars := registrar.New(cfg)
 	s.options = meshinit.Options{Config: cfg, FileGroup: volume.GroupOfDir, Proxy: meshinit.AgentProxy{}, Place: meshinit.InTask(), Limit: testkit.Patience}
 	s.ports = meshinit.Ports{
-		Metadata: tmds.New(s.metadata(http.StatusOK, s.task()).URL),
+		Metadata: s.taskMetadata(),
 		Consul: func() (meshinit.Consul, error) {
 			client, err := consulutil.NewClient(consulutil.Options{Address: front.URL})
 			if err != nil {
@@ -159,14 +168,22 @@ func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 		CopyProgram: func(path string) error { return os.WriteFile(path, []byte("program"), 0o755) },
 		Log:         hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: s.log}),
 	}
+	if cfg.ConsulServers != nil {
+		s.leaveAgent()
+	}
 	return s
 }
 
 // task is the metadata document of the scene's task. Its Name is that of the
 // asking container, so that it answers the base URI, too.
 func (s *scene) task() string {
-	return fmt.Sprintf(`{"Name":"app","Cluster":"prod","TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/prod/%s","Family":"Web",
-		"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.taskID)
+	return fmt.Sprintf(`{"Name":"app","Cluster":%q,"TaskARN":"arn:aws:ecs:us-west-2:123456789012:task/%[1]s/%s","Family":"Web","AvailabilityZone":"us-west-2b",
+		"Containers":[{"Name":"app","Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]}]}`, s.cluster, s.taskID)
+}
+
+// taskMetadata is an endpoint that answers with the scene's task.
+func (s *scene) taskMetadata() *tmds.Client {
+	return tmds.New(s.metadata(http.StatusOK, s.task()).URL)
 }
 
 // metadata starts an endpoint that answers body with status.
@@ -232,7 +249,7 @@ func (s *scene) wantNothing() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	for id := range services {
+	for _, id := range slices.Concat(slices.Collect(maps.Keys(services)), s.catalogIDs()) {
 		if strings.HasSuffix(strings.TrimSuffix(id, "-sidecar-proxy"), "-"+s.taskID) {
 			s.t.Errorf("service left behind: %s", id)
 		}

@@ -13,6 +13,8 @@ import (
 type requests struct {
 	mu   sync.Mutex
 	seen []string
+	// queries are those of the requests in seen.
+	queries []url.Values
 	// spoil answers a request in Consul's place by returning true.
 	spoil func(w http.ResponseWriter, r *http.Request) bool
 	// after runs when Consul has answered a request, before the caller has
@@ -32,6 +34,7 @@ func (q *requests) before(target string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q.mu.Lock()
 		q.seen = append(q.seen, fmt.Sprintf("%s %s", r.Method, r.URL.Path))
+		q.queries = append(q.queries, r.URL.Query())
 		q.mu.Unlock()
 		if q.spoil != nil && q.spoil(w, r) {
 			return
@@ -44,6 +47,16 @@ func (q *requests) list() []string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.seen)
+}
+
+// query is the one of the first such request.
+func (q *requests) query(request string) url.Values {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if i := slices.Index(q.seen, request); i >= 0 {
+		return q.queries[i]
+	}
+	return nil
 }
 
 func (q *requests) count(request string) int {

@@ -32,10 +32,14 @@ func appEntrypointCommand() cli.Command {
 		Usage:    "app-entrypoint [flags] [--] command [args...]",
 		Help: `
 Runs the command, the application, as its child. With -await-proxy it first waits
-for the proxy of the same task: the public listener, 127.0.0.1:20000, and the local
-ports of upstreams that the application needs at once. ECS need not order the two.
+for the proxy of the same task: the public listener, 127.0.0.1:20000, or without an
+agent http://127.0.0.1:22000/ready, and the local ports of upstreams that the application
+needs at once. ECS need not order the two.
 When mesh-init fails, this command ends with its message and exit code 3, and so
 it does on TERM during the wait.
+
+With proxy.namedUpstreams it first adds the names of upstreams, which mesh-init has left
+in upstream-hosts, to /etc/hosts of its container, which needs root.
 
 The first TERM is held back until callers have gone, so that none is refused; then it
 goes to the application's process group. Every other signal, a second TERM included,

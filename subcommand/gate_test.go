@@ -43,6 +43,7 @@ func (v sharedVolume) status(outcome, message string) {
 func (v sharedVolume) gated(listener string) map[string][]string {
 	return map[string][]string{
 		"envoy-entrypoint": append([]string{"envoy-entrypoint"}, append(worker(), "--config-path", filepath.Join(v.dir, workload.FileBootstrap))...),
+		"consul-dataplane": append([]string{"envoy-entrypoint"}, append(worker(), "-config-file", filepath.Join(v.dir, workload.FileDataplane))...),
 		"app-entrypoint":   append([]string{"app-entrypoint", "-shutdown-delay", "1h", "-dir", v.dir, "-await-proxy", listener}, worker()...),
 	}
 }

@@ -36,8 +36,17 @@ func meshInitCommand() cli.Command {
 		Usage:    "mesh-init [flags]",
 		Help: `
 Runs once at the start of a task: logs in to Consul (if consulLogin is enabled),
-registers the service and its proxy with the Consul client agent, and writes
-envoy-bootstrap.json, service-token and a copy of this program to bootstrapDir.
+registers the service and its proxy, and writes service-token, a copy of this program
+and what the proxy starts from to bootstrapDir.
+
+Without consulServers in the configuration, the task is registered with its Consul
+client agent, and Envoy starts from envoy-bootstrap.json. With it, the task has no
+agent: it is registered in the catalog of the Consul servers, on the node of its ECS
+cluster, which "consul-ecs controller" creates. Then consul-dataplane starts from
+consul-dataplane.json or, with proxy.mode direct, Envoy below envoy-entrypoint from
+envoy-bootstrap.json and xds-relay.json. With transparentProxy, which is on unless it
+is disabled, the traffic of the task's containers is redirected to the proxy: that needs
+root and NET_ADMIN.
 
 mesh-init.json there reports progress, success or failure of this task's mesh-init to
 envoy-entrypoint, health-sync and app-entrypoint -await-proxy, which wait for it.
@@ -48,9 +57,17 @@ configuration or volume, 2 when Consul or AWS refuses, 3 when time ran out.
 Environment:
   CONSUL_ECS_CONFIG_JSON         the configuration
   ECS_CONTAINER_METADATA_URI_V4  set by ECS
+  CONSUL_ECS_GENERATION          agent or agentless, to refuse a configuration of the
+                                 other generation
+  AWS_REGION and the rest        the AWS SDK's; without an agent also the region of the
+                                 service's locality
+With an agent:
   CONSUL_HTTP_ADDR and the rest  the local agent; 127.0.0.1:8500
   CONSUL_GRPC_ADDR               where Envoy reaches the agent; localhost:8502
-  AWS_REGION and the rest        the AWS SDK's
+Without an agent:
+  CONSUL_HTTP_TOKEN              the token when consulLogin is not enabled
+  CONSUL_HTTPS_CACERT_PEM        CA certificates of the servers' HTTPS
+  CONSUL_GRPC_CACERT_PEM         CA certificates of the servers' gRPC
 
 Example:
   $ consul-ecs mesh-init`,

@@ -6,9 +6,11 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
@@ -54,20 +56,73 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 	}
 }
 
-func TestMeshInitAgentless(t *testing.T) {
+// TestMeshInitAgentlessProcess is one start of a task without an agent, as a process.
+func TestMeshInitAgentlessProcess(t *testing.T) {
 	t.Parallel()
+	c, err := testkit.StartConsul(testkit.ConsulOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Require(t).Stop)
 	m := newMetadata(t)
-	m.says(http.StatusOK, task("RUNNING", "RUNNING", "RUNNING"))
-	doc := fmt.Sprintf(`{"bootstrapDir":%q,"consulServers":{"hosts":"consul.example"}}`, t.TempDir())
-	env := map[string]string{"CONSUL_ECS_CONFIG_JSON": doc, "ECS_CONTAINER_METADATA_URI_V4": m.URL}
-	var stdout, stderr bytes.Buffer
-	code := cli.Main(cli.App{Name: "consul-ecs", Commands: commands()}, []string{"mesh-init"}, func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
-	if code != 1 || !strings.Contains(stderr.String(), "consulServers") || !strings.Contains(stderr.String(), "client agent") {
-		t.Errorf("exit code %d, %s", code, stderr.String())
+	m.says(http.StatusOK, strings.Replace(task("RUNNING", "RUNNING", "RUNNING"), `"Type":"NORMAL"`, `"Type":"NORMAL","Networks":[{"IPv4Addresses":["127.0.0.1"]}]`, 1))
+	client, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(m.asked) != 0 {
-		t.Error("metadata was read before the refusal")
+	for mode, files := range map[string][]string{
+		"dataplane": {"consul-dataplane.json", "consul-ecs", "mesh-init.json"},
+		"direct":    {"consul-ecs", "envoy-bootstrap.json", "mesh-init.json", "xds-relay.json"},
+	} {
+		dir := t.TempDir()
+		name := "agentless-" + mode
+		env := append(m.env(), fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":%s,"transparentProxy":{"enabled":false},
+			"service":{"name":%q,"port":8080,"networkResilienceConfig":{"enabled":true}},"proxy":{"mode":%q}}`,
+			dir, serversOf(c), name, mode))
+		for range 2 { // twice: a rerun must not trip over the files of the first
+			if code := consulECS(t, env, "mesh-init").Wait(); code != 0 {
+				t.Fatalf("%s: exit code %d", mode, code)
+			}
+		}
+		if got := names(t, dir); !slices.Equal(got, files) {
+			t.Errorf("%s: files = %v, want %v", mode, got, files)
+		}
+		for _, service := range []string{name, name + "-sidecar-proxy"} {
+			found, _, err := client.Catalog().Service(service, "", nil)
+			if err != nil || len(found) != 1 || found[0].Node != "arn:aws:ecs:us-west-2:111122223333:cluster/mesh" {
+				t.Errorf("%s: %s = %v, %v, want one on the cluster's node", mode, service, found, err)
+			}
+		}
+		entry, _, err := client.ConfigEntries().Get(api.ServiceDefaults, name, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check := entry.(*api.ServiceConfigEntry).UpstreamConfig.Defaults.PassiveHealthCheck
+		if check == nil || check.Interval != 10*time.Second || check.MaxFailures != 5 || *check.MaxEjectionPercent != 50 {
+			t.Errorf("%s: passive health check = %+v, want 10s, 5 failures and 50 %%", mode, check)
+		}
 	}
+}
+
+// serversOf are the settings of consulServers that lead to a server.
+func serversOf(c *testkit.Consul) string {
+	port := func(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
+	return fmt.Sprintf(`{"hosts":"127.0.0.1","skipServerWatch":true,"defaults":{"tls":false},"http":{"port":%s,"https":false},"grpc":{"port":%s}}`,
+		port(c.HTTPAddr), port(c.GRPCAddr))
+}
+
+// names are those of a directory's files, sorted.
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // TestMeshInitProcess is one start of a task, as a process.

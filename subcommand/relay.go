@@ -3,7 +3,6 @@ package subcommand
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
@@ -50,7 +49,7 @@ func relayXDS(ctx context.Context, inv *cli.Invocation) (end func(), err error) 
 	}
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(workload.AgentGRPCPort)))
 	if err != nil {
-		return nil, fmt.Errorf("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
+		return nil, exit.Usagef("listen for Envoy's xDS: %w: without an agent in the task that port is the relay's", err)
 	}
 	relay := xdsrelay.New(xdsrelay.Config{Servers: servers, TLS: secured, Token: relayToken(settings), Log: inv.Log.Named("relay")})
 	ctx, cancel := context.WithCancel(ctx)

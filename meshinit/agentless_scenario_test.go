@@ -1,0 +1,304 @@
+package meshinit_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Configurations of version 0.10 and what they register, with a real server.
+func TestAgentlessScenarios(t *testing.T) {
+	t.Parallel()
+	const head = `{"bootstrapDir":"DIR","consulServers":SERVERS,`
+	for _, tt := range []struct {
+		name, doc string
+		// service is the name; empty for a gateway, which is named web.
+		service string
+		check   func(t *testing.T, service, proxy *api.AgentService)
+	}{
+		{"no service and no proxy", head + `"transparentProxy":{"enabled":false}}`, "web", func(t *testing.T, service, proxy *api.AgentService) {
+			if service.Port != 0 || proxy.Port != 20000 || proxy.Proxy.LocalServicePort != 0 {
+				t.Errorf("ports = %d, %d, %d", service.Port, proxy.Port, proxy.Proxy.LocalServicePort)
+			}
+		}},
+		{"proxy is null", head + `"transparentProxy":{"enabled":false},"service":{"port":9090},"proxy":null}`, "web", func(t *testing.T, service, proxy *api.AgentService) {
+			if service.Port != 9090 || proxy.Port != 20000 {
+				t.Errorf("ports = %d, %d", service.Port, proxy.Port)
+			}
+		}},
+		{"proxy", head + `"transparentProxy":{"enabled":false},"service":{"name":"api","port":9090},
+			"proxy":{"publicListenerPort":21000,"localServiceAddress":"127.0.0.9","upstreams":[{"destinationName":"db","localBindPort":1234}]}}`, "api", func(t *testing.T, _, proxy *api.AgentService) {
+			p := proxy.Proxy
+			if proxy.Port != 21000 || p.LocalServicePort != 9090 || p.LocalServiceAddress != "127.0.0.9" || p.DestinationServiceName != "api" || p.Mode != "" {
+				t.Errorf("proxy = %+v", proxy)
+			}
+			if len(p.Upstreams) != 1 || p.Upstreams[0].DestinationName != "db" || p.Upstreams[0].LocalBindPort != 1234 {
+				t.Errorf("upstreams = %+v", p.Upstreams)
+			}
+		}},
+		{"tags, meta and weights", head + `"transparentProxy":{"enabled":false},"service":{"name":"api","port":1,"tags":["a"],"meta":{"x":"y"},"weights":{"passing":3,"warning":2},"enableTagOverride":true}}`, "api", func(t *testing.T, service, proxy *api.AgentService) {
+			for _, s := range []*api.AgentService{service, proxy} {
+				if !slices.Equal(s.Tags, []string{"a"}) || s.Meta["x"] != "y" || s.Weights.Passing != 3 || s.Weights.Warning != 2 || !s.EnableTagOverride {
+					t.Errorf("registration = %+v", s)
+				}
+			}
+		}},
+		{"transparent proxy", head + `"service":{"name":"api","port":9090}}`, "api", func(t *testing.T, service, proxy *api.AgentService) {
+			want := api.ServiceAddress{Address: "127.0.0.1", Port: 9090}
+			if proxy.Proxy.Mode != "transparent" || service.TaggedAddresses["virtual"] != want || proxy.TaggedAddresses["virtual"] != want {
+				t.Errorf("service = %+v, proxy = %+v", service, proxy)
+			}
+		}},
+		{"mesh gateway", head + `"gateway":{"kind":"mesh-gateway","lanAddress":{"address":"10.0.0.1","port":8444},"wanAddress":{"address":"203.0.113.9"}}}`, "", func(t *testing.T, _, gateway *api.AgentService) {
+			if a := gateway.TaggedAddresses; gateway.Address != "10.0.0.1" || gateway.Port != 8444 || a["lan"].Port != 8444 || a["wan"].Port != 8443 {
+				t.Errorf("gateway = %+v", gateway)
+			}
+		}},
+		{"terminating gateway", head + `"gateway":{"kind":"terminating-gateway","lanAddress":{"address":"10.0.0.1","port":8444}}}`, "", isPlainGateway(api.ServiceKindTerminatingGateway)},
+		{"API gateway", head + `"healthSyncContainers":["app"],"gateway":{"kind":"api-gateway"}}`, "", isPlainGateway(api.ServiceKindAPIGateway)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, open, tt.doc)
+			s.mustRun()
+			var service *api.AgentService
+			proxyName, proxyID := "web", "web-"+s.taskID
+			if tt.service != "" {
+				found := s.instance(tt.service, tt.service+"-"+s.taskID)
+				s.wantFrame(found)
+				service = found.Service
+				proxyName, proxyID = tt.service+"-sidecar-proxy", service.ID+"-sidecar-proxy"
+			}
+			proxy := s.instance(proxyName, proxyID)
+			s.wantFrame(proxy)
+			tt.check(t, service, proxy.Service)
+			s.wantFiles(workload.FileDataplane)
+			s.wantMode(workload.FileDataplane, 0o444)
+		})
+	}
+}
+
+func isPlainGateway(kind api.ServiceKind) func(*testing.T, *api.AgentService, *api.AgentService) {
+	return func(t *testing.T, _, gateway *api.AgentService) {
+		if gateway.Kind != kind || gateway.Address != "127.0.0.1" || gateway.Port != 8443 || len(gateway.TaggedAddresses) != 0 || gateway.Locality != nil {
+			t.Errorf("gateway = %+v", gateway)
+		}
+	}
+}
+
+// wantFrame checks what all registrations have in common.
+func (s *scene) wantFrame(e *api.ServiceEntry) {
+	s.t.Helper()
+	if e.Node.Node != s.node() || e.Node.Meta["synthetic-node"] != "true" {
+		s.t.Errorf("node = %+v", e.Node)
+	}
+	want := map[string]string{"task-id": s.taskID, "task-arn": "arn:aws:ecs:us-west-2:123456789012:task/prod/" + s.taskID, "source": "consul-ecs"}
+	for key, value := range want {
+		if e.Service.Meta[key] != value {
+			s.t.Errorf("meta %s = %q, want %q", key, e.Service.Meta[key], value)
+		}
+	}
+	gateway := e.Service.Kind != "" && e.Service.Kind != api.ServiceKindConnectProxy
+	if l := e.Service.Locality; !gateway && (l == nil || *l != api.Locality{Region: "us-west-2", Zone: "us-west-2b"}) {
+		s.t.Errorf("locality = %+v", l)
+	}
+}
+
+func TestAgentlessChecksAreCriticalAtFirst(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, strings.Replace(serversDoc, `"service"`, `"healthSyncContainers":["app","side"],"service"`, 1))
+	s.mustRun()
+	type check struct{ ID, Name, Type, Status string }
+	got := map[string][]check{}
+	for name, id := range map[string]string{"web": "web-" + s.taskID, "web-sidecar-proxy": "web-" + s.taskID + "-sidecar-proxy"} {
+		for _, c := range s.instance(name, id).Checks {
+			got[name] = append(got[name], check{strings.Replace(c.CheckID, s.taskID, "TASK", 1), c.Name, c.Type, c.Status})
+		}
+	}
+	const kind, synced, ready = "consul-ecs-health-check", "Consul ECS health check synced", "Consul dataplane readiness"
+	want := map[string][]check{
+		"web": {
+			{"web-TASK-app", synced, kind, "critical"},
+			{"web-TASK-consul-dataplane", ready, kind, "critical"},
+			{"web-TASK-side", synced, kind, "critical"},
+		},
+		"web-sidecar-proxy": {{"web-TASK-sidecar-proxy-consul-dataplane", ready, kind, "critical"}},
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("-want +got:\n%s", d)
+	}
+}
+
+func TestAgentlessLoginFeedsConsulDataplane(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, serversLoginDoc)
+	s.mustRun()
+	secret := string(s.file(workload.FileServiceToken))
+	if tokens := s.tokens(); len(tokens) != 1 {
+		t.Fatalf("tokens = %v, want one", tokens)
+	}
+	var got struct {
+		Consul struct {
+			Addresses   string
+			GRPCPort    int
+			Credentials struct {
+				Type   string
+				Static struct{ Token string }
+			}
+		}
+		Proxy struct{ NodeName, ID string }
+		Envoy struct{ ReadyBindPort int }
+	}
+	if err := json.Unmarshal(s.file(workload.FileDataplane), &got); err != nil {
+		t.Fatal(err)
+	}
+	if c := got.Consul; c.Addresses != "127.0.0.1" || c.GRPCPort != 8502 || c.Credentials.Type != "static" || c.Credentials.Static.Token != secret {
+		t.Errorf("consul = %+v", c)
+	}
+	if got.Proxy.NodeName != s.node() || got.Proxy.ID != "web-"+s.taskID+"-sidecar-proxy" || got.Envoy.ReadyBindPort != 22000 {
+		t.Errorf("proxy = %+v, envoy = %+v", got.Proxy, got.Envoy)
+	}
+	s.wantFiles(workload.FileDataplane, workload.FileServiceToken)
+	s.wantMode(workload.FileDataplane, 0o640)
+	s.wantMode(workload.FileServiceToken, 0o640)
+	if strings.Contains(s.log.String(), secret) {
+		t.Error("the log has the secret")
+	}
+}
+
+func TestAgentlessLoginOfTheThreeGateways(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []string{"mesh-gateway", "terminating-gateway", "api-gateway"} {
+		s := newScene(t, secured, `{"bootstrapDir":"DIR","consulServers":SERVERS,"consulLogin":{"enabled":true,"method":"`+trusting+`"},"gateway":{"kind":"`+kind+`"}}`)
+		s.mustRun()
+		if got := s.requests.count("PUT /v1/catalog/register"); got != 1 {
+			t.Errorf("%s: %d registrations, want 1", kind, got)
+		}
+		found := s.instance("web", "web-"+s.taskID)
+		if len(found.Checks) != 1 || found.Checks[0].CheckID != "web-"+s.taskID+"-consul-dataplane" || found.Checks[0].Status != "critical" {
+			t.Errorf("%s: checks = %+v", kind, found.Checks)
+		}
+	}
+}
+
+// In direct mode the relay presents the token, so that the bootstrap has none and every
+// user may read it.
+func TestAgentlessDirectModeLeavesTheTokenToTheRelay(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, direct(serversLoginDoc))
+	s.mustRun()
+	secret := string(s.file(workload.FileServiceToken))
+	for _, name := range []string{workload.FileBootstrap, workload.FileRelay} {
+		if strings.Contains(string(s.file(name)), secret) {
+			t.Errorf("%s has the token", name)
+		}
+		s.wantMode(name, 0o444)
+	}
+	relay, err := bootstrap.ParseRelay(s.file(workload.FileRelay))
+	if err != nil || relay.TokenFile != s.dir+"/service-token" || relay.Servers.Hosts != "127.0.0.1" || relay.Servers.GRPC.Port != 8502 {
+		t.Errorf("relay = %+v, %v", relay, err)
+	}
+	node := s.bootstrap()["node"].(map[string]any)
+	if node["id"] != "web-"+s.taskID+"-sidecar-proxy" || node["metadata"].(map[string]any)["node_name"] != s.node() {
+		t.Errorf("node = %v", node)
+	}
+	s.wantFiles(workload.FileBootstrap, workload.FileServiceToken, workload.FileRelay)
+	s.wantMode(workload.FileServiceToken, 0o640)
+}
+
+// A token of the environment is in no file of its own.
+func TestAgentlessTokenOfTheEnvironment(t *testing.T) {
+	t.Parallel()
+	for doc, file := range map[string]string{serversDoc: workload.FileDataplane, direct(serversDoc): workload.FileRelay} {
+		s := newScene(t, open, doc)
+		consul := s.ports.Consul
+		s.ports.Consul = func() (meshinit.Consul, error) {
+			c, err := consul()
+			c.Token = "from-the-environment"
+			return c, err
+		}
+		s.mustRun()
+		if !strings.Contains(string(s.file(file)), "from-the-environment") {
+			t.Errorf("%s has no token", file)
+		}
+		s.wantMode(file, 0o640)
+	}
+}
+
+func TestAgentlessCAOfGRPCAndHostsGetFiles(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, open, serversDoc)
+	s.options.Proxy = meshinit.ServersProxy{
+		Config: s.options.Config,
+		GRPC:   consulutil.ServerTLS{Enabled: true, CAPEM: "the certificate", ServerName: "server.dc1.consul"},
+		Hosts:  []string{"127.0.1.1 api", "127.0.1.2 db"},
+	}
+	s.mustRun()
+	s.wantFiles(workload.FileDataplane, workload.FileGRPCCACert, workload.FileHosts)
+	s.wantMode(workload.FileGRPCCACert, 0o444)
+	s.wantMode(workload.FileHosts, 0o444)
+	if got := string(s.file(workload.FileGRPCCACert)); got != "the certificate" {
+		t.Errorf("CA = %q", got)
+	}
+	if got := string(s.file(workload.FileHosts)); got != "127.0.1.1 api\n127.0.1.2 db\n" {
+		t.Errorf("hosts = %q", got)
+	}
+	const want = `"tls":{"disabled":false,"caCertsPath":"DIR/consul-grpc-ca-cert.pem","serverName":"server.dc1.consul","tlsServerName":"server.dc1.consul"}`
+	if got := string(s.file(workload.FileDataplane)); !strings.Contains(got, strings.Replace(want, "DIR", s.dir, 1)) {
+		t.Errorf("no %s in\n%s", want, got)
+	}
+}
+
+// A host's volume may have the files of a task in another mode.
+func TestFilesOfAnotherModeAreRemoved(t *testing.T) {
+	t.Parallel()
+	modes := []struct {
+		doc   string
+		files []string
+	}{
+		{direct(serversDoc), []string{workload.FileBootstrap, workload.FileRelay}},
+		{serversDoc, []string{workload.FileDataplane}},
+		{`{"bootstrapDir":"DIR","service":{"name":"web","port":9090}}`, []string{workload.FileBootstrap}},
+	}
+	for i, before := range modes {
+		after := modes[(i+1)%len(modes)]
+		s := newScene(t, open, before.doc)
+		s.mustRun()
+		s.wantFiles(before.files...)
+		next := newScene(t, open, strings.Replace(after.doc, "DIR", s.dir, 1))
+		next.dir = s.dir
+		next.mustRun()
+		next.wantFiles(after.files...)
+	}
+}
+
+func TestAgentlessLoginGoesToTheDatacenter(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, strings.Replace(serversLoginDoc, `"enabled":true`, `"enabled":true,"datacenter":"dc1"`, 1))
+	s.mustRun()
+	if got := s.requests.query("POST /v1/acl/login").Get("dc"); got != "dc1" {
+		t.Errorf("datacenter of the login = %q", got)
+	}
+}
+
+// Reads are few, and each registration is written once.
+func TestAgentlessRequests(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, secured, serversLoginDoc)
+	s.mustRun()
+	want := []string{
+		"POST /v1/acl/login", "GET /v1/acl/token/self", "PUT /v1/txn", // reads the checks
+		"PUT /v1/catalog/register", "PUT /v1/catalog/register", "GET /v1/health/service/web-sidecar-proxy",
+	}
+	if got := s.requests.list(); !slices.Equal(got, want) {
+		t.Errorf("requests = %v, want %v", got, want)
+	}
+}
