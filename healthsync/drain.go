@@ -73,11 +73,12 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("stopped before the task's services were known, which may still be passing: %w", err)
 		}
 	}
-	writes := s.criticalWrites()
+	writes, checks := s.criticalWrites(), 0
 	errs := make([]error, len(writes))
 	gone := make([]bool, len(writes))
 	var wg sync.WaitGroup
 	for i, write := range writes {
+		checks += len(write.ids)
 		wg.Go(func() { gone[i], errs[i] = write.settled(ctx) })
 	}
 	wg.Wait()
@@ -86,7 +87,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	case slices.Contains(gone, true):
 		err = errors.Join(err, s.deregister(ctx))
 	case err == nil:
-		s.Log.Info("left all checks critical", logkey.Checks, len(errs))
+		s.Log.Info("left all checks critical", logkey.Checks, checks)
 	}
 	return err
 }

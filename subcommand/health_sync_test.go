@@ -30,7 +30,6 @@ func TestHealthSyncRefusesAWrongCall(t *testing.T) {
 		"bad configuration":       {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
 		"not in a task":           {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
 		"metadata without scheme": {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
-		"agentless, nothing else": {`{"bootstrapDir":"/c","consulServers":{"hosts":"h"}}`, "", nil, "consulServers is set"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

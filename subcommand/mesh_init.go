@@ -50,6 +50,7 @@ Environment:
   ECS_CONTAINER_METADATA_URI_V4  set by ECS
   CONSUL_HTTP_ADDR and the rest  the local agent; 127.0.0.1:8500
   CONSUL_GRPC_ADDR               where Envoy reaches the agent; localhost:8502
+  CONSUL_HTTP_TOKEN              without an agent: in place of consulLogin
   AWS_REGION and the rest        the AWS SDK's
 
 Example:
