@@ -62,7 +62,8 @@ test: build check ## What each commit must pass: all packages, real Consul and E
 	tools/test.sh short
 
 .PHONY: test-full
-test-full: build check ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, chaos, fuzzing
+test-full: build check ## All of that and what takes longer: both stop orders, Docker, more moments of each leak, Consul 1.22, chaos, fuzzing
+	tools/ensure.sh consul-1.22
 	tools/test.sh full
 	tools/fuzz.sh $(or $(FUZZTIME),20s)
 	$(MAKE) chaos N=$(or $(N),10) SEED=$(or $(SEED),random)

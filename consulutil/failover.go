@@ -105,13 +105,29 @@ func (f *failover) send(r *http.Request, server netip.Addr, again bool) (*http.R
 	return nil, sent.Load(), &serverError{u.Host, err}
 }
 
+// connectionRemedy is what to correct when a connection to a server cannot work, however
+// often it is tried; empty for any other error.
+func connectionRemedy(err error) string {
+	_, cert := errors.AsType[*tls.CertificateVerificationError](err)
+	switch {
+	case cert:
+		return ": correct consulServers.http.caCertFile (or CONSUL_HTTPS_CACERT_PEM), or set consulServers.http.tlsServerName to a name in the servers' certificates"
+	case errors.Is(err, http.ErrSchemeMismatch):
+		return ": set consulServers.http.https to false, or http.port to the servers' HTTPS port"
+	}
+	return ""
+}
+
 // serverError is a request to one server that was not answered.
 type serverError struct {
 	server string
 	err    error
 }
 
-func (e *serverError) Error() string { return "server " + e.server + ": " + e.err.Error() }
+func (e *serverError) Error() string {
+	return "server " + e.server + ": " + e.err.Error() + connectionRemedy(e.err)
+}
+
 func (e *serverError) Unwrap() error { return e.err }
 
 // Timeout makes the error of http.Client report one too: it asks its direct cause.

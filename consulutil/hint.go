@@ -25,7 +25,7 @@ type refusal struct {
 func refusals() []refusal {
 	const serverID = "set consulLogin.serverIdHeaderValue to the auth method's ServerIDHeaderValue"
 	return []refusal{
-		{"ACL not found: auth method", retry.NotYet, "the auth method is created by the controller (consul-ecs acl-controller), which may not be that far yet; if it is, correct the name: consulLogin.method, for client-entrypoint -auth-method"},
+		{"ACL not found: auth method", retry.NotYet, "the auth method is created by the controller (consul-ecs controller, with agents acl-controller), which may not be that far yet; if it is, correct the name: consulLogin.method, for client-entrypoint -auth-method"},
 		{"is not trusted", retry.Permanent, "add the role's ARN to BoundIAMPrincipalARNs of the auth method, or give the task a role below the path that the method trusts"},
 		{`missing header "X-Consul-IAM-ServerID"`, retry.Permanent, serverID},
 		{`" but got "`, retry.Permanent, serverID},
@@ -34,8 +34,8 @@ func refusals() []refusal {
 		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with " + workload.TagServiceName},
 		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
-		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
-		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + workload.TagServiceName + " for a service, or bind the clients' role for a client"},
+		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://, or set consulServers.http.https to true"},
+		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + workload.TagServiceName + " for a service, or bind the clients' role for a client"},
 	}
 }
 
@@ -44,7 +44,10 @@ func refusals() []refusal {
 func explainLogin(method string, err error) error {
 	err = fmt.Errorf("log in with auth method %q: %w", method, err)
 	var cert *tls.CertificateVerificationError
+	_, hasRemedy := errors.AsType[*serverError](err)
 	switch {
+	case hasRemedy:
+		return err
 	case errors.As(err, &cert):
 		return fmt.Errorf("%w: correct consulCACertFile (or CONSUL_CACERT, for client-entrypoint CONSUL_HTTPS_CACERT_PEM), or the host name in consulHTTPAddr", err)
 	case errors.Is(err, http.ErrSchemeMismatch):

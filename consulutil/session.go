@@ -82,7 +82,7 @@ func loginRemedy(err error) string {
 	case Status(err) != 0:
 		return ""
 	}
-	return "check consulHTTPAddr, for client-entrypoint -consul-http-addr, its CA certificate and that this task can reach the Consul servers"
+	return "check consulServers or consulHTTPAddr, for client-entrypoint -consul-http-addr, the CA certificate and that this task can reach the Consul servers"
 }
 
 // login is one attempt. After one that failed at the servers it asks for their leader

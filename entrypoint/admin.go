@@ -5,23 +5,29 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/envoy"
 )
 
-// drainPath makes Envoy ask the peers of its inbound connections to go away
+// sidecarDrain makes Envoy ask the peers of its inbound connections to go away
 // ("connection: close", GOAWAY). Without graceful the listeners close at once
 // and refuse peers that do not know of our end yet; without skip_exit they
 // close after Envoy's --drain-time-s, while the application may still drain.
-const drainPath = "/drain_listeners?inboundonly&graceful&skip_exit"
+//
+// gatewayDrain does so for all listeners: Consul marks those of an API gateway as
+// outbound, and a gateway has no application whose own calls must go on.
+const (
+	sidecarDrain = "/drain_listeners?inboundonly&graceful&skip_exit"
+	gatewayDrain = "/drain_listeners?graceful&skip_exit"
+)
 
-// ReadBootstrap reads the bootstrap file that the command line names with -c or
-// --config-path.
+// ReadBootstrap reads the file that the command line names, see ConfigPath.
 func ReadBootstrap(args []string) (envoy.Proxy, error) {
 	path, ok := ConfigPath(args)
 	if !ok {
-		return envoy.Proxy{}, errors.New("find envoy's admin address: the command has no --config-path")
+		return envoy.Proxy{}, errors.New("find envoy's admin address: the command has no --config-path and no -config-file")
 	}
 	p, err := envoy.ReadBootstrap(path)
 	if err != nil {
@@ -30,13 +36,14 @@ func ReadBootstrap(args []string) (envoy.Proxy, error) {
 	return p, nil
 }
 
-// ConfigPath returns the value of the last -c or --config-path. Envoy itself
-// takes the value as the next word only; the form with "=" costs nothing.
+// ConfigPath returns the file that the proxy starts from: the value of the last -c or
+// --config-path of Envoy, or -config-file of consul-dataplane. Envoy itself takes the
+// value as the next word only; the form with "=" costs nothing.
 func ConfigPath(args []string) (path string, ok bool) {
 	for i, arg := range args {
 		name, value, joined := strings.Cut(arg, "=")
 		switch {
-		case name != "-c" && name != "--config-path":
+		case !slices.Contains([]string{"-c", "--config-path", "-config-file", "--config-file"}, name):
 		case joined:
 			path, ok = value, true
 		case i+1 < len(args):
@@ -46,12 +53,16 @@ func ConfigPath(args []string) (path string, ok bool) {
 	return path, ok
 }
 
-// Drainer returns a function that asks the Envoy with that admin address
-// (host:port) to drain its inbound listeners. Draining twice is the same as
-// once. The function obeys its context and has no own timeout.
-func Drainer(address string) func(context.Context) error {
+// Drainer returns a function that asks an Envoy to drain the listeners that its
+// callers come to. Draining twice is the same as once. The function obeys its context
+// and has no own timeout.
+func Drainer(p envoy.Proxy) func(context.Context) error {
+	path := sidecarDrain
+	if p.Gateway {
+		path = gatewayDrain
+	}
 	return func(ctx context.Context) error {
-		if _, err := envoy.Ask(ctx, http.MethodPost, address, drainPath); err != nil {
+		if _, err := envoy.Ask(ctx, http.MethodPost, p.Admin, path); err != nil {
 			return fmt.Errorf("drain inbound listeners: %w", err)
 		}
 		return nil

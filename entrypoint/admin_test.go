@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/envoy"
 )
 
 func TestConfigPath(t *testing.T) {
@@ -23,7 +25,9 @@ func TestConfigPath(t *testing.T) {
 		{"envoy -c a.json -c b.json", "b.json", true},
 		{"envoy --config-path", "", false},
 		{"envoy --config-yaml {}", "", false},
-		{"consul-dataplane -config-file /consul/consul-dataplane.json", "", false},
+		{"consul-dataplane -config-file /consul/consul-dataplane.json", "/consul/consul-dataplane.json", true},
+		{"consul-dataplane --config-file=d.json -log-level debug", "d.json", true},
+		{"consul-dataplane -config-file", "", false},
 		{"", "", false},
 	} {
 		got, ok := ConfigPath(strings.Fields(c.command))
@@ -40,7 +44,7 @@ func TestReadBootstrapNamesWhatIsMissing(t *testing.T) {
 		command []string
 		want    string
 	}{
-		{[]string{"envoy"}, "the command has no --config-path"},
+		{[]string{"envoy"}, "the command has no --config-path and no -config-file"},
 		{[]string{"envoy", "-c", path + ".none"}, "no such file"},
 		{[]string{"envoy", "-c", path}, "find envoy's admin address: " + path},
 	} {
@@ -63,11 +67,16 @@ func TestDrainer(t *testing.T) {
 		w.Write([]byte("said envoy\n"))
 	}))
 	defer s.Close()
-	drain := Drainer(s.Listener.Addr().String())
+	proxy := envoy.Proxy{Admin: s.Listener.Addr().String()}
+	drain := Drainer(proxy)
 	if err := drain(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if got, want := strings.Join(asked, ";"), "POST /drain_listeners?inboundonly&graceful&skip_exit"; got != want {
+	proxy.Gateway = true
+	if err := Drainer(proxy)(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if got, want := strings.Join(asked, ";"), "POST /drain_listeners?inboundonly&graceful&skip_exit;POST /drain_listeners?graceful&skip_exit"; got != want {
 		t.Errorf("asked %q, want %q", got, want)
 	}
 	status = http.StatusBadRequest

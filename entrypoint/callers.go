@@ -24,25 +24,35 @@ const (
 	callersTimeout = time.Second
 )
 
-// callsPath selects the counters that only callers in the mesh can change. In a
-// sidecar they are TLS handshakes, which Consul's listener for callers alone asks for,
-// and its HTTP requests, HTTP/2 and gRPC included. A mesh gateway passes TLS on: there
-// they are connections less those whose server name leads nowhere, and HTTP requests
-// where it ends TLS for a peer. Probes that connect without a certificate or a server
-// name change none, nor do connections that stay open without a new request.
-const callsPath = `/stats?filter=^(listener\..*\.ssl\.handshake|http\.(public_listener|mesh_gateway_.*)\.downstream_rq_total|tcp\.mesh_gateway_.*\.downstream_cx_(total|no_route))$`
+// sidecarCalls selects the counters that only callers in the mesh can change: TLS
+// handshakes, which Consul's listener for callers alone asks for, and its HTTP requests,
+// HTTP/2 and gRPC included. Probes that connect without a certificate change none, nor do
+// connections that stay open without a new request.
+//
+// gatewayCalls does so for gateways. A mesh gateway passes TLS on: there they are
+// connections less those whose server name leads nowhere, and HTTP requests where it ends
+// TLS for a peer. A terminating gateway and an API gateway have counters of what lies
+// behind them, which in a sidecar are the application's own calls.
+const (
+	sidecarCalls = `/stats?filter=^(listener\..*\.ssl\.handshake|http\.public_listener\.downstream_rq_total)$`
+	gatewayCalls = `/stats?filter=^(listener\..*\.ssl\.handshake|http\.(mesh_gateway_|ingress_upstream_|upstream\.).*\.downstream_rq_total|tcp\.(mesh_gateway_|upstream\.).*\.downstream_cx_(total|no_route))$`
+)
 
 // noRoute ends the name of a counter of connections that are no callers'.
 const noRoute = ".downstream_cx_no_route"
 
-// Calls returns a function that counts what callers have asked the Envoy with that
-// admin address (host:port) for: connections, and requests where Envoy sees them. It
-// is an error when Envoy has no listener for callers.
-func Calls(address string) func(context.Context) (uint64, error) {
+// Calls returns a function that counts what callers have asked an Envoy for:
+// connections, and requests where Envoy sees them. It is an error when Envoy has no
+// listener for callers.
+func Calls(p envoy.Proxy) func(context.Context) (uint64, error) {
+	path := sidecarCalls
+	if p.Gateway {
+		path = gatewayCalls
+	}
 	return func(ctx context.Context) (uint64, error) {
 		ctx, cancel := context.WithTimeout(ctx, callersTimeout)
 		defer cancel()
-		stats, err := envoy.Ask(ctx, http.MethodGet, address, callsPath)
+		stats, err := envoy.Ask(ctx, http.MethodGet, p.Admin, path)
 		if err == nil && len(stats) == 0 {
 			err = errors.New("it has no listener for callers")
 		}

@@ -5,11 +5,14 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -130,13 +133,13 @@ func TestCallsReadsEnvoysCounters(t *testing.T) {
 				w.Write([]byte(tt.answer))
 			}))
 			defer server.Close()
-			got, err := Calls(server.Listener.Addr().String())(t.Context())
+			got, err := Calls(envoy.Proxy{Admin: server.Listener.Addr().String()})(t.Context())
 			if got != tt.want || (err != nil) != tt.fails {
 				t.Errorf("%d, %v; want %d, error %t", got, err, tt.want, tt.fails)
 			}
 		})
 	}
-	if _, err := Calls("127.0.0.1:1")(t.Context()); err == nil {
+	if _, err := Calls(envoy.Proxy{Admin: "127.0.0.1:1"})(t.Context()); err == nil {
 		t.Error("no error without an Envoy")
 	}
 }
@@ -169,5 +172,34 @@ func TestGatewayEndsAfterItsCallers(t *testing.T) {
 				child.check(t, "group terminated at "+tt.want.String(), "group killed at "+(tt.want+10*time.Second).String())
 			})
 		})
+	}
+}
+
+// Which of Envoy's counters are callers' depends on what the Envoy is.
+func TestCallsSelectsTheCountersOfCallers(t *testing.T) {
+	t.Parallel()
+	selects := func(path, name string) bool {
+		_, filter, _ := strings.Cut(path, "filter=")
+		return regexp.MustCompile(filter).MatchString(name)
+	}
+	for name, want := range map[string]struct{ sidecar, gateway bool }{
+		"listener.10.0.0.1_20000.ssl.handshake":                          {true, true},
+		"http.public_listener.downstream_rq_total":                       {true, false},
+		"http.upstream.api.default.default.dc1.downstream_rq_total":      {false, true}, // a sidecar's application calls
+		"tcp.upstream.db.default.default.dc1.downstream_cx_total":        {false, true},
+		"http.ingress_upstream_8443.downstream_rq_total":                 {false, true},
+		"http.ingress_upstream_8443.downstream_cx_total":                 {false, false},
+		"http.mesh_gateway_local_peered.web.downstream_rq_total":         {false, true},
+		"tcp.mesh_gateway_local.default.downstream_cx_no_route":          {false, true},
+		"http.envoy_ready.downstream_rq_total":                           {false, false},
+		"http.admin.downstream_rq_total":                                 {false, false},
+		"cluster.api.default.dc1.internal.4d32d4d5.consul.ssl.handshake": {false, false},
+	} {
+		if got := selects(sidecarCalls, name); got != want.sidecar {
+			t.Errorf("sidecar, %s: %t", name, got)
+		}
+		if got := selects(gatewayCalls, name); got != want.gateway {
+			t.Errorf("gateway, %s: %t", name, got)
+		}
 	}
 }

@@ -54,8 +54,9 @@ const (
 
 // publicListener is a running Envoy with a public listener, and its callers' identity.
 type publicListener struct {
-	admin, address string
-	tls            *tls.Config
+	envoy.Proxy
+	address string
+	tls     *tls.Config
 }
 
 func startPublicListener(t *testing.T, filter, cluster string, app *httptest.Server) publicListener {
@@ -78,12 +79,12 @@ func startPublicListener(t *testing.T, filter, cluster string, app *httptest.Ser
 	testkit.StartProcess(t, testkit.ProcessOptions{Quiet: true},
 		bin, "--config-path", path, "--disable-hot-restart", "--concurrency", "1", "--log-level", "error")
 	p := publicListener{
-		admin:   fmt.Sprintf("127.0.0.1:%d", ports[0]),
+		Proxy:   envoy.Proxy{Admin: fmt.Sprintf("127.0.0.1:%d", ports[0])},
 		address: fmt.Sprintf("127.0.0.1:%d", ports[1]),
 		tls:     &tls.Config{Certificates: []tls.Certificate{certificate}, InsecureSkipVerify: true},
 	}
 	testkit.Eventually(t, "envoy serves", func() bool {
-		_, err := Calls(p.admin)(t.Context())
+		_, err := Calls(p.Proxy)(t.Context())
 		return err == nil
 	})
 	return p
@@ -259,7 +260,7 @@ func TestRealEnvoyShowsWhenCallersHaveGone(t *testing.T) {
 				return nil
 			})
 			go repeat(t.Context(), 30*ms, func() error {
-				envoy.Ask(t.Context(), http.MethodGet, p.admin, "/stats/prometheus")
+				envoy.Ask(t.Context(), http.MethodGet, p.Admin, "/stats/prometheus")
 				return nil
 			})
 			for seed := range uint64(3) {
@@ -290,7 +291,7 @@ func testCallersGone(t *testing.T, p publicListener, call func() error, seed uin
 			<-time.After(time.Duration(random.IntN(150)) * ms)
 		}
 	}()
-	c := Callers{Calls: Calls(p.admin), MinDelay: minDelay}
+	c := Callers{Calls: Calls(p.Proxy), MinDelay: minDelay}
 	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
 	defer cancel()
 	err := c.await(ctx, hclog.NewNullLogger())
@@ -311,7 +312,7 @@ func testCallersStay(t *testing.T, p publicListener, call func() error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 1500*ms)
 	defer cancel()
 	go repeat(ctx, 100*ms, call)
-	if err := (Callers{Calls: Calls(p.admin)}).await(ctx, hclog.NewNullLogger()); err == nil {
+	if err := (Callers{Calls: Calls(p.Proxy)}).await(ctx, hclog.NewNullLogger()); err == nil {
 		t.Error("callers that call ten times a second have gone")
 	}
 }

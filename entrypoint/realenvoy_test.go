@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -119,7 +120,7 @@ func TestRealEnvoyDrainsInboundOnlyAndKeepsAccepting(t *testing.T) {
 	<-arrived
 
 	for range 2 { // the second request changes nothing
-		if err := Drainer(e.admin)(t.Context()); err != nil {
+		if err := Drainer(envoy.Proxy{Admin: e.admin})(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -138,5 +139,26 @@ func TestRealEnvoyDrainsInboundOnlyAndKeepsAccepting(t *testing.T) {
 	close(release)
 	if err := <-slow; err != nil {
 		t.Errorf("request under way: %v", err)
+	}
+}
+
+// Consul marks the listeners of an API gateway as outbound. Connections that are kept
+// through them end, too, and new ones are accepted.
+func TestRealEnvoyDrainsAllListenersOfAGateway(t *testing.T) {
+	t.Parallel()
+	app := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer app.Close()
+	e := startEnvoy(t, app)
+	kept := &http.Transport{}
+	if status, closes, err := get(kept, e.outbound); err != nil || status != http.StatusOK || closes {
+		t.Fatalf("before the drain: status %d, close %v, error %v; want 200, false", status, closes, err)
+	}
+	if err := Drainer(envoy.Proxy{Admin: e.admin, Gateway: true})(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for what, tr := range map[string]*http.Transport{"kept connection": kept, "new connection": {}} {
+		if status, closes, err := get(tr, e.outbound); err != nil || status != http.StatusOK || !closes {
+			t.Errorf("%s: status %d, close %v, error %v; want 200, true", what, status, closes, err)
+		}
 	}
 }

@@ -157,7 +157,7 @@ func TestRealMeshGatewayShowsWhenCallersHaveGone(t *testing.T) {
 	} {
 		go repeat(t.Context(), 30*ms, func() error { probe(); return nil })
 	}
-	p := publicListener{admin: g.admin}
+	p := publicListener{Proxy: envoy.Proxy{Admin: g.admin, Gateway: true}}
 	for seed := range uint64(3) {
 		testCallersGone(t, p, g.call, seed)
 	}

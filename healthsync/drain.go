@@ -76,6 +76,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 	writes, checks := s.criticalWrites(), 0
 	errs := make([]error, len(writes))
 	gone := make([]bool, len(writes))
+	checks := 0
 	var wg sync.WaitGroup
 	for i, write := range writes {
 		checks += len(write.ids)

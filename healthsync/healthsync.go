@@ -155,6 +155,8 @@ type syncer struct {
 	failing   map[string]retry.Class
 	unsettled map[string]time.Time
 	startup   startup
+	// unbound is why the checks would outlive this process, if they would.
+	unbound string
 	// blind says that the last metadata read failed.
 	blind bool
 	// clientEnded says that the Consul client's container has stopped, while we

@@ -67,7 +67,26 @@ func (s *syncer) pass(ctx context.Context, containers []workload.Container) {
 	s.reloadToken() // a login may have replaced it
 	for i, result := range s.write(ctx, changes...) {
 		s.record(ctx, now, changes[i], result)
+		s.noteUnbound(result.Unbound)
 	}
+}
+
+// noteUnbound logs once why checks would outlive this process, and when they no longer
+// do.
+func (s *syncer) noteUnbound(why error) {
+	reason := ""
+	if why != nil {
+		reason = why.Error()
+	}
+	switch {
+	case reason == s.unbound:
+		return
+	case reason != "":
+		s.Log.Warn("checks keep their status if health-sync dies, until the controller removes the task", logkey.Reason, reason)
+	default:
+		s.Log.Info("checks become critical if health-sync dies")
+	}
+	s.unbound = reason
 }
 
 // write makes the changes, and has a result for each.

@@ -56,10 +56,12 @@ func (r *run) writeToken(context.Context) error {
 	return r.writeSecret(r.tokenPath(), []byte(r.token.Secret), modePublicToken)
 }
 
-// writeSecret writes a file that the process and the file group may read, with
-// -compat every user.
+// writeSecret writes a file with the token, which the process and the file group may
+// read, with -compat every user.
 func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
-	return r.note(path, r.secrets().Write(path, data, compat))
+	err := r.note(path, r.secrets().Write(path, data, compat))
+	r.stored = r.stored || err == nil
+	return err
 }
 
 func (r *run) secrets() volume.Secrets {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -61,7 +60,7 @@ func (r *run) waitReplicated(ctx context.Context) error {
 func (r *run) undo(ctx context.Context) {
 	ctx = context.WithoutCancel(ctx)
 	r.deregister(ctx)
-	inUse := r.wasReady && slices.Contains(r.written, r.path(workload.FileBootstrap))
+	inUse := r.wasReady && r.stored
 	if r.token.Secret != "" && !r.resumed && !inUse {
 		consulutil.EndLogin(ctx, r.session.Logout, r.token, r.Log)
 	}

@@ -148,6 +148,8 @@ type run struct {
 	registering bool
 	// written are the files of this run, to be removed if it fails.
 	written []string
+	// stored is set once a file holds the token.
+	stored bool
 	// resumed is set when token is an earlier run's.
 	resumed bool
 	// wasReady is set when an earlier run of the task succeeded.

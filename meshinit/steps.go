@@ -2,10 +2,7 @@ package meshinit
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -72,12 +69,11 @@ func (r *run) describe(context.Context) error {
 	return nil
 }
 
-// register notes first whether there is something to take back later: a task
-// with a bootstrap was registered by an earlier run, and its Envoy may run.
+// register notes first whether there is something to take back later: a task that was
+// ready was registered by an earlier run, and its proxy may run.
 func (r *run) register(ctx context.Context) error {
-	_, err := os.Lstat(r.path(workload.FileBootstrap))
-	r.registering = errors.Is(err, fs.ErrNotExist)
-	err = retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
+	r.registering = !r.wasReady
+	err := retry.Do(ctx, r.limited(r.Place.Policy), r.Log, "register", consulutil.ClassifyNewToken, r.registerOnce)
 	if err != nil {
 		return err
 	}

@@ -142,6 +142,10 @@ func query(ctx context.Context, token string, w workload.Workload) *api.QueryOpt
 	return (&api.QueryOptions{Token: token, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
 }
 
+func writeOptions(ctx context.Context, token string, w workload.Workload) *api.WriteOptions {
+	return (&api.WriteOptions{Token: token, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
+}
+
 // refusal wraps a failed request and, when Consul refused it, adds the remedy.
 func refusal(what, service string, err error) error {
 	switch {

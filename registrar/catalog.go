@@ -1,11 +1,13 @@
 package registrar
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,12 +26,13 @@ const catalogRefresh = 30 * time.Second
 type catalog struct {
 	client  *api.Client
 	refresh time.Duration
+	lease   lease
 }
 
 // newCatalog draws the refresh, so that tasks that start together do not ask together
 // for ever.
 func newCatalog(client *api.Client) Registrar {
-	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5)}
+	return &catalog{client: client, refresh: catalogRefresh*9/10 + rand.N(catalogRefresh/5), lease: lease{client: client}}
 }
 
 func (c *catalog) Register(ctx context.Context, token string, w workload.Workload) error {
@@ -63,17 +66,22 @@ func (c *catalog) register(ctx context.Context, token string, w workload.Workloa
 
 // Deregister removes the proxy first: a service without its proxy takes no traffic.
 func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workload) error {
-	ids := []string{w.Proxy.ID}
-	if !w.IsGateway() {
-		ids = append(ids, w.ID)
-	}
 	var errs []error
-	for _, id := range ids {
+	for _, id := range serviceIDs(w) {
 		if err := c.remove(ctx, token, w, api.CatalogDeregistration{ServiceID: id}); err != nil {
 			errs = append(errs, catalogRefusal(fmt.Sprintf("deregister service %q", id), w, err))
 		}
 	}
+	c.lease.end(ctx, token, w)
 	return errors.Join(errs...)
+}
+
+// serviceIDs are those of the proxy and the service.
+func serviceIDs(w workload.Workload) []string {
+	if w.IsGateway() {
+		return []string{w.Proxy.ID}
+	}
+	return []string{w.Proxy.ID, w.ID}
 }
 
 // Proxy asks for the instances of the proxy's service. Asked for those of the node,
@@ -97,33 +105,35 @@ func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) 
 	return effectiveProxy(s, w), nil
 }
 
-func (c *catalog) Refresh() time.Duration { return c.refresh }
+// Refresh is so often with a session that a lost renewal can be repeated.
+func (c *catalog) Refresh() time.Duration {
+	if c.lease.held() {
+		return c.refresh / 2
+	}
+	return c.refresh
+}
 
 // Set writes all checks in one request. What is only to be refreshed is read first and
-// written when it differs: a write costs the servers far more than a read, and nothing
-// expires here.
+// written when it differs: a write costs the servers far more than a read. What expires is
+// the session, which passing checks need; if it cannot be renewed, they are not refreshed.
 func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, updates []Update) []Result {
-	var refreshed []string
-	for _, u := range updates {
-		if u.Refresh {
-			refreshed = append(refreshed, u.Check.ID)
-		}
+	known, readErr := c.readForRefresh(ctx, token, w, updates)
+	var sessionChecks api.HealthChecks
+	var leaseErr error
+	if slices.ContainsFunc(updates, isPassing) {
+		sessionChecks, leaseErr = c.lease.hold(ctx, token, w)
 	}
-	known, readErr := c.read(ctx, token, w, true, refreshed)
 	results := make([]Result, len(updates))
-	var pending []int
-	lost := false
 	for i, u := range updates {
-		have, ok := known[u.Check.ID]
+		results[i].Unbound = c.lease.unbound()
 		switch {
 		case u.Refresh && readErr != nil:
 			results[i].Err = readErr
-		case u.Refresh && have == health{u.Status, u.Output}:
-		default:
-			pending = append(pending, i)
-			lost = lost || u.Refresh && !ok
+		case u.Refresh && isPassing(u):
+			results[i].Err = leaseErr
 		}
 	}
+	pending, lost := outstanding(updates, known, readErr != nil, len(sessionChecks) > 0)
 	if len(pending) == 0 {
 		return results
 	}
@@ -131,28 +141,76 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	for i, p := range pending {
 		writes[i] = updates[p]
 	}
-	restored, err := c.write(ctx, token, w, writes)
+	restored, err := c.write(ctx, token, w, writes, sessionChecks)
 	for _, p := range pending {
-		results[p] = Result{Err: err, Restored: err == nil && (restored || lost)}
+		results[p].Err = cmp.Or(err, results[p].Err)
+		results[p].Restored = err == nil && (restored || lost)
 	}
 	return results
 }
 
+// outstanding are the updates to write: changes, and of what is to be refreshed what is
+// not as known, or everything with all. lost reports that a check is not there any more.
+func outstanding(updates []Update, known map[string]health, unknown, all bool) (pending []int, lost bool) {
+	for i, u := range updates {
+		have, ok := known[u.Check.ID]
+		switch {
+		case !u.Refresh:
+		case unknown, have == health{u.Status, u.Output} && !all:
+			continue
+		default:
+			lost = lost || !ok
+		}
+		pending = append(pending, i)
+	}
+	return pending, lost
+}
+
+func isPassing(u Update) bool { return u.Status == api.HealthPassing }
+
+// readForRefresh reads the checks that are to be refreshed, and the session checks with
+// them.
+func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.Workload, updates []Update) (map[string]health, error) {
+	var ids []string
+	for _, u := range updates {
+		if u.Refresh {
+			ids = append(ids, u.Check.ID)
+		}
+	}
+	if len(ids) == 0 || !c.lease.held() {
+		return c.read(ctx, token, w, true, ids)
+	}
+	known, err := c.read(ctx, token, w, true, append(ids, sessionCheckIDs(w)...))
+	if err == nil {
+		c.lease.verify(w, known)
+	}
+	return known, err
+}
+
 // write sets checks, and registers the workload again, with them, when its service or
 // proxy is not in the catalog. Consul then refuses the checks of both.
-func (c *catalog) write(ctx context.Context, token string, w workload.Workload, updates []Update) (restored bool, err error) {
+func (c *catalog) write(ctx context.Context, token string, w workload.Workload, updates []Update, sessionChecks api.HealthChecks) (restored bool, err error) {
 	e := entry(w)
+	e.Checks = slices.Clone(sessionChecks)
 	for _, u := range updates {
 		e.Checks = append(e.Checks, checkEntry(w, u.Check, health{u.Status, u.Output}))
 	}
 	err = c.put(ctx, token, e)
-	switch {
-	case err == nil:
-		return false, nil
-	case consulutil.Classify(err) == retry.Gone:
-		return true, c.register(ctx, token, w, updates)
+	if err != nil && consulutil.Classify(err) == retry.Gone {
+		if restored, err = true, c.register(ctx, token, w, updates); err != nil {
+			return restored, err
+		}
+		if len(sessionChecks) > 0 {
+			err = c.put(ctx, token, e)
+		}
 	}
-	return false, catalogRefusal(fmt.Sprintf("set %d checks of %q", len(updates), w.ID), w, err)
+	if err != nil {
+		return restored, catalogRefusal(fmt.Sprintf("set %d checks of %q", len(updates), w.ID), w, err)
+	}
+	if len(sessionChecks) > 0 {
+		c.lease.setBound()
+	}
+	return restored, nil
 }
 
 // SetMaintenance reads before it ends a maintenance, because there is rarely one.
@@ -206,8 +264,12 @@ func (c *catalog) put(ctx context.Context, token string, e *api.CatalogRegistrat
 
 // remove takes a service or a check off the node. One that is not there is no error.
 func (c *catalog) remove(ctx context.Context, token string, w workload.Workload, d api.CatalogDeregistration) error {
+	return deregister(ctx, c.client, token, w, d)
+}
+
+func deregister(ctx context.Context, client *api.Client, token string, w workload.Workload, d api.CatalogDeregistration) error {
 	d.Node, d.Namespace, d.Partition = w.Node, w.Namespace, w.Partition
-	_, err := c.client.Catalog().Deregister(&d, (&api.WriteOptions{Token: token}).WithContext(ctx))
+	_, err := client.Catalog().Deregister(&d, (&api.WriteOptions{Token: token}).WithContext(ctx))
 	if err != nil && consulutil.Classify(err) == retry.Gone {
 		return nil
 	}

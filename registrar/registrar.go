@@ -60,6 +60,9 @@ type Result struct {
 	// Restored reports that Consul had lost the check, or the workload, and that it is
 	// registered again.
 	Restored bool
+	// Unbound is why the check keeps its status when no update comes any more; nil when
+	// it becomes critical then, or when that is unknown.
+	Unbound error
 }
 
 // Factory returns a generation's registrar. client is that of the local agent, or

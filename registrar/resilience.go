@@ -54,7 +54,7 @@ func EnsureResilience(ctx context.Context, client *api.Client, token string, w w
 	}
 	check := passiveHealthCheck(r.OutlierDetection)
 	entry.UpstreamConfig.Defaults.PassiveHealthCheck = check
-	options := (&api.WriteOptions{Token: token, Namespace: w.Namespace, Partition: w.Partition}).WithContext(ctx)
+	options := writeOptions(ctx, token, w)
 	written, _, err := entries.CAS(entry, index, options)
 	if unknownCheckField(err) {
 		unsupported = keepKnown(check, r.OutlierDetection)

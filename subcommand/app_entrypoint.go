@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/entrypoint"
+	"github.com/meshtask/consul-ecs/envoy"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/supervise"
@@ -98,7 +99,7 @@ func (o *appOptions) run(ctx context.Context, inv *cli.Invocation) error {
 
 // callers are those of the Envoy with that admin address.
 func callers(inv *cli.Invocation, admin string, minDelay time.Duration) *entrypoint.Callers {
-	c := &entrypoint.Callers{Calls: entrypoint.Calls(admin), MinDelay: minDelay}
+	c := &entrypoint.Callers{Calls: entrypoint.Calls(envoy.Proxy{Admin: admin}), MinDelay: minDelay}
 	if uri := inv.Getenv(tmds.EnvVar); uri != "" {
 		c.Proxied = entrypoint.Proxied(tmds.New(uri))
 	}

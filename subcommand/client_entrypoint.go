@@ -233,8 +233,11 @@ func (f *clientFlags) config(inv *cli.Invocation) (*config.Config, error) {
 	cfg := &config.Config{BootstrapDir: defaultDir, ConsulLogin: config.ConsulLogin{IncludeEntity: true}}
 	var err error
 	if strings.TrimSpace(inv.Getenv(config.EnvVar)) != "" {
-		if cfg, _, err = readConfig(inv); err != nil {
+		if cfg, err = parseConfig(inv); err != nil {
 			return nil, err
+		}
+		if cfg.ConsulServers != nil {
+			return nil, exit.Usagef("consulServers is set: a task without a Consul client agent has no container %s, remove it from the task definition", workload.ContainerConsulClient)
 		}
 	}
 	if f.level != "" || cfg.LogLevel == "" {

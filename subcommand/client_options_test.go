@@ -23,18 +23,18 @@ func TestClientEntrypointRefusesAWrongCall(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		"stray argument":          {nil, []string{"agent"}, `unexpected argument "agent"`},
-		"unknown flag":            {nil, []string{"-x"}, "flag provided but not defined: -x"},
-		"no word for ACLs":        {nil, []string{"-acls=maybe"}, `invalid boolean value "maybe"`},
-		"no time to stop in":      {nil, []string{"-stop-timeout=999ms"}, "-stop-timeout 999ms: want at least 1s"},
-		"no patience":             {nil, []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
-		"unknown group":           {nil, []string{"-file-group=no-such-group"}, "use the numeric ID"},
-		"bad level":               {nil, []string{"-log-level=LOUD"}, `log level "LOUD"`},
-		"bad configuration":       {map[string]string{"CONSUL_ECS_CONFIG_JSON": "{}"}, nil, "$.bootstrapDir"},
-		"agentless, nothing else": {map[string]string{"CONSUL_ECS_CONFIG_JSON": `{"bootstrapDir":"/c","consulServers":{"hosts":"h"}}`}, nil, "consulServers is set"},
-		"not in a task":           {map[string]string{"ECS_CONTAINER_METADATA_URI_V4": ""}, nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"missing volume":          {nil, []string{"-dir=/nonexistent"}, "directory /nonexistent does not exist"},
-		"no servers":              {nil, []string{"-acls"}, "ACLs need -consul-http-addr"},
+		"stray argument":     {nil, []string{"agent"}, `unexpected argument "agent"`},
+		"unknown flag":       {nil, []string{"-x"}, "flag provided but not defined: -x"},
+		"no word for ACLs":   {nil, []string{"-acls=maybe"}, `invalid boolean value "maybe"`},
+		"no time to stop in": {nil, []string{"-stop-timeout=999ms"}, "-stop-timeout 999ms: want at least 1s"},
+		"no patience":        {nil, []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
+		"unknown group":      {nil, []string{"-file-group=no-such-group"}, "use the numeric ID"},
+		"bad level":          {nil, []string{"-log-level=LOUD"}, `log level "LOUD"`},
+		"bad configuration":  {map[string]string{"CONSUL_ECS_CONFIG_JSON": "{}"}, nil, "$.bootstrapDir"},
+		"agentless":          {map[string]string{"CONSUL_ECS_CONFIG_JSON": `{"bootstrapDir":"/c","consulServers":{"hosts":"h"}}`}, nil, "consulServers is set: a task without a Consul client agent"},
+		"not in a task":      {map[string]string{"ECS_CONTAINER_METADATA_URI_V4": ""}, nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"missing volume":     {nil, []string{"-dir=/nonexistent"}, "directory /nonexistent does not exist"},
+		"no servers":         {nil, []string{"-acls"}, "ACLs need -consul-http-addr"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

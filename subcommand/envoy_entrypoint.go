@@ -101,10 +101,10 @@ func setEnvoyDrain(e *entrypoint.Envoy, command []string, budget workload.StopBu
 		e.Log.Info("envoy will not be asked to drain", logkey.Reason, err)
 		return
 	}
-	e.Drain = entrypoint.Drainer(proxy.Admin)
+	e.Drain = entrypoint.Drainer(proxy)
 	if proxy.Gateway {
 		running := func(context.Context) bool { return true } // it is our child
-		e.Callers = &entrypoint.Callers{Calls: entrypoint.Calls(proxy.Admin), Proxied: running, MinDelay: budget.MinDelay}
+		e.Callers = &entrypoint.Callers{Calls: entrypoint.Calls(proxy), Proxied: running, MinDelay: budget.MinDelay}
 		e.MaxDelay = budget.MaxDelay
 	}
 }

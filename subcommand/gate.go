@@ -30,12 +30,13 @@ func checkStartTimeout(limit time.Duration) error {
 	return nil
 }
 
-// envoyGate is mesh-init's success, if the command starts from a bootstrap that
-// mesh-init writes; else nil. Without task metadata there is no ECS task, and no
+// envoyGate is mesh-init's success, if the command starts from a file that
+// mesh-init writes for Envoy or consul-dataplane; else nil. Without task metadata there is no ECS task, and no
 // mesh-init.
 func envoyGate(inv *cli.Invocation, limit time.Duration) *meshinit.Gate {
 	path, ok := entrypoint.ConfigPath(inv.Args)
-	if !ok || filepath.Base(path) != workload.FileBootstrap || inv.Getenv(tmds.EnvVar) == "" || limit == 0 {
+	name := filepath.Base(path)
+	if !ok || name != workload.FileBootstrap && name != workload.FileDataplane || inv.Getenv(tmds.EnvVar) == "" || limit == 0 {
 		return nil
 	}
 	return &meshinit.Gate{Dir: filepath.Dir(path), Metadata: tmds.New(inv.Getenv(tmds.EnvVar)), Limit: limit}

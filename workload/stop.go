@@ -125,7 +125,7 @@ func Running(containers []Container) []string {
 func ours(name string) bool {
 	switch name {
 	case ContainerMeshInit, ContainerConsulClient, ContainerSidecarProxy,
-		ContainerHealthSync, ContainerInstall, ContainerDataplane:
+		ContainerHealthSync, ContainerInstall, ContainerDataplane, ContainerControlPlane:
 		return true
 	}
 	return false

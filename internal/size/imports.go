@@ -56,13 +56,13 @@ func probes() []probe {
 		{"HTTP server", []string{"github.com/meshtask/consul-ecs/internal/metrics"},
 			`http.ListenAndServe("", &metrics.Set{})`, "metrics included, see docs/ARCHITECTURE.md"},
 		{"the entrypoints", []string{
-			"context", "github.com/meshtask/consul-ecs/awsutil/tmds", "github.com/meshtask/consul-ecs/entrypoint",
+			"context", "github.com/meshtask/consul-ecs/awsutil/tmds", "github.com/meshtask/consul-ecs/entrypoint", "github.com/meshtask/consul-ecs/envoy",
 			"github.com/meshtask/consul-ecs/internal/cli", "github.com/meshtask/consul-ecs/supervise",
 		}, `
 			child, _ := supervise.Start(supervise.Command{}, nil)
 			entrypoint.RunApp(context.Background(), entrypoint.App{Child: child})
 			entrypoint.RunEnvoy(context.Background(), entrypoint.Envoy{Child: child, Metadata: tmds.New("")})
-			entrypoint.Drainer("")
+			entrypoint.Drainer(envoy.Proxy{})
 			cli.Main(cli.App{}, nil, nil, nil, nil, nil)`, "hclog and cli included: a second program of these only would be this and the first row"},
 	}
 }

@@ -26,6 +26,10 @@ import (
 // ManagementToken is the bootstrap token of every ACL server of StartConsul.
 const ManagementToken = "e2f0a1c4-0000-4000-8000-000000000001"
 
+// NewestConsul is the newest version that is tested, by the name of its program, which
+// tools/ensure.sh consul-1.22 builds.
+const NewestConsul = "consul-1.22.2"
+
 // Consul is a running development server that also serves as an agent.
 type Consul struct {
 	// HTTPAddr and GRPCAddr are host:port on loopback.
@@ -49,6 +53,8 @@ type ConsulOptions struct {
 	ACL bool
 	// HCL is further agent configuration.
 	HCL string
+	// Newest starts NewestConsul, for tests of the long lane.
+	Newest bool
 	// Primary makes the server datacenter dc2 of a federation whose primary
 	// datacenter is this server's, with ACL replication. Both need ACL.
 	Primary *Consul
@@ -153,6 +159,9 @@ func isFile(p string) bool {
 // (*Consul).Require, which skips or fails.
 func StartConsul(o ConsulOptions) (*Consul, error) {
 	bin := Binary("consul")
+	if o.Newest {
+		bin = Binary(NewestConsul)
+	}
 	if bin == "" {
 		return nil, nil
 	}
@@ -253,7 +262,7 @@ func (c *Consul) waitReady() error {
 func (c *Consul) Require(t testing.TB) *Consul {
 	t.Helper()
 	if c == nil {
-		Missing(t, "consul not found; run 'make tools'")
+		Missing(t, "consul not found; run 'make tools', and for "+NewestConsul+" 'tools/ensure.sh consul-1.22'")
 	}
 	return c
 }

@@ -140,13 +140,11 @@ func SetUp(ctx context.Context, c *file.Consul, client *api.Client, awsEndpoint 
 		}
 		secrets[t.Secret] = token.SecretID
 	}
-	for _, raw := range c.ConfigEntries {
-		entry, err := api.DecodeConfigEntry(raw)
-		if err != nil {
-			return nil, fmt.Errorf("config entry %v: %w", raw["Kind"], err)
-		}
-		if _, _, err := client.ConfigEntries().Set(entry, w); err != nil {
-			return nil, fmt.Errorf("config entry %s/%s: %w", entry.GetKind(), entry.GetName(), err)
+	for _, entry := range c.ConfigEntries {
+		// As the file has it: the types of the API package may have fields that the
+		// server does not know.
+		if _, err := client.Raw().Write("/v1/config", entry, nil, w); err != nil {
+			return nil, fmt.Errorf("config entry %v/%v: %w", entry["Kind"], entry["Name"], err)
 		}
 	}
 	return secrets, nil

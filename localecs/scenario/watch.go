@@ -156,12 +156,16 @@ func (c Checks) Count(taskID string) map[string]int {
 }
 
 // Status is the status of the check that mirrors a container's ECS health,
-// empty when there is none.
+// empty when there is none. That of a proxy has one name without an agent, whatever its
+// container is called.
 func (c Checks) Status(taskID, container string) string {
 	// Of the check ID, with an agent or without, all but the service's name, which is
 	// the configuration's to choose.
 	service := workload.ServiceID("", taskID)
 	agent, catalog := workload.CheckID(service, container), workload.CatalogCheckID(service, container)
+	if container == workload.ContainerSidecarProxy {
+		catalog = workload.CatalogCheckID(service, workload.ContainerDataplane)
+	}
 	for _, check := range c {
 		if strings.HasSuffix(check.CheckID, agent) || strings.HasSuffix(check.CheckID, catalog) {
 			return check.Status

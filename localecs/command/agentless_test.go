@@ -1,0 +1,101 @@
+package command
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// hello-mesh without Consul agents, in both stop orders of ECS: no request, token or
+// service is lost, also of a task that is killed.
+func TestEndToEndAgentlessMesh(t *testing.T) {
+	programs := programs(t)
+	for _, order := range []string{"reverse", "at-once"} {
+		t.Run(order, func(t *testing.T) {
+			if order == "at-once" {
+				testkit.Long(t)
+			}
+			t.Parallel()
+			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), example("agentless-mesh"))
+			if code != 0 || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 || len(report.Left) != 0 || report.StopOrder != order {
+				t.Errorf("exit %d, report %+v, want no failure, nothing left and 200 requests", code, report)
+			}
+			for _, want := range []event{
+				{Kind: "kill", Task: "api-3", Text: "SIGKILL to everything in it"},
+				{Kind: "get", Task: "controller", Text: `GET http://127.0.0.1:9102/metrics, has deletions_total{kind="token",reason="stopped"} 1, deletions_total{kind="service",reason="stopped"} 2`},
+				{Kind: "cleared", Task: "api-3", Text: "nothing left of the task"},
+				{Kind: "cleared", Task: "api-1", Text: "nothing left of the task"},
+			} {
+				if !happened(events, want) {
+					t.Errorf("did not happen: %+v", want)
+				}
+			}
+			checkPace(t, events)
+		})
+	}
+}
+
+// checkPace compares the life of api-1 with limits far above what it takes on an idle
+// machine: 10.5 s, of which ECS's gate and first health check take 10, and 2 s.
+func checkPace(t *testing.T, events []event) {
+	t.Helper()
+	first := moment(t, events, "consul-ecs-mesh-init", "RUNNING", "task ")
+	serves := moment(t, events, "", "in traffic", "task ")
+	if d := serves.Sub(first); d < 10*time.Second || d > 30*time.Second {
+		t.Errorf("in traffic %s after the first container, want 10 to 30 s", d)
+	}
+	asked := moment(t, events, "", "asked to stop", "asked to stop")
+	stopped := moment(t, events, "", "STOPPED (UserInitiated", "asked to stop")
+	if d := stopped.Sub(asked); d > 12*time.Second {
+		t.Errorf("stopped %s after it was asked to, want at most 12 s", d)
+	}
+	critical := moment(t, events, "", "Consul ECS health check synced (api): critical", "asked to stop")
+	ended := moment(t, events, "api", "STOPPED", "asked to stop")
+	if lead := ended.Sub(critical); lead < 500*time.Millisecond {
+		t.Errorf("critical %s before the application ended, want more than 1 s", lead)
+	}
+	if proxy := moment(t, events, "sidecar-proxy", "STOPPED", "asked to stop"); proxy.Before(ended) {
+		t.Errorf("Envoy ended %s before the application", ended.Sub(proxy))
+	}
+}
+
+// Tasks with and without an agent call each other while api and web move from the one
+// generation to the other, and api back, under 50 requests a second.
+func TestEndToEndMixedMesh(t *testing.T) {
+	programs := programs(t)
+	for _, order := range []string{"reverse", "at-once"} {
+		t.Run(order, func(t *testing.T) {
+			if order == "at-once" {
+				testkit.Long(t)
+			}
+			t.Parallel()
+			code, report, events := runReport(t, append([]string{"-stop-order", order}, programs...), example("mixed-mesh"))
+			if code != 0 || report.Failed != 0 || report.Answered < 1000 || len(report.Failures) != 0 || len(report.Left) != 0 {
+				t.Errorf("exit %d, report %+v, want no failure, nothing left and 1000 requests", code, report)
+			}
+			var phases []string
+			for _, p := range report.Phases {
+				phases = append(phases, p.Name+" "+p.Verdict)
+			}
+			if diff := cmp.Diff([]string{"api is mixed passed", "api moves passed", "agent to agentless passed", "agentless only passed", "back to an agent passed"}, phases); diff != "" {
+				t.Errorf("phases (-want +got):\n%s", diff)
+			}
+			for task, text := range map[string]string{
+				"api-agent-1":     "nothing left of the task, its agent has left",
+				"api-agent-2":     "nothing left of the task, its agent has left",
+				"web-agent":       "nothing left of the task, its agent has left",
+				"api-agent-3":     "nothing left of the task, its agent has left",
+				"api-agentless-1": "nothing left of the task",
+				"api-agentless-2": "nothing left of the task",
+				"web-agentless":   "nothing left of the task",
+			} {
+				if !happened(events, event{Kind: "cleared", Task: task, Text: text}) {
+					t.Errorf("%s: did not happen: %s", task, text)
+				}
+			}
+		})
+	}
+}
