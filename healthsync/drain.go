@@ -73,7 +73,7 @@ func (s *syncer) latchCritical(ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("stopped before the task's services were known, which may still be passing: %w", err)
 		}
 	}
-	writes, checks := s.criticalWrites(), 0
+	writes := s.criticalWrites()
 	errs := make([]error, len(writes))
 	gone := make([]bool, len(writes))
 	checks := 0
