@@ -56,6 +56,7 @@ type task struct {
 	management *api.Client
 	registrar  registrar.Registrar
 	token      string // of the registration
+	stop       time.Duration
 
 	body   atomic.Pointer[string] // the metadata endpoint's answer
 	status atomic.Int32
@@ -79,7 +80,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 	t.Helper()
 	c.Require(t)
 	cfg.BootstrapDir = t.TempDir()
-	k := &task{t: t, result: make(chan error, 1), cfg: cfg}
+	k := &task{t: t, result: make(chan error, 1), cfg: cfg, stop: 30 * time.Second}
 	k.management = client(t, consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
 	agent := client(t, consulutil.Options{Address: address})
 	k.registrar = registrar.New(k.cfg)(agent)
@@ -103,6 +104,12 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		k.cfg.ConsulLogin.Enabled = true
 		k.token = k.newToken("service-token")
 	}
+	if k.w.Node != "" { // as the controller does
+		node := &api.CatalogRegistration{Node: k.w.Node, Address: "10.0.0.1", SkipNodeUpdate: true}
+		if _, err := k.management.Catalog().Register(node, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := k.registrar.Register(t.Context(), k.token, k.w); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +120,9 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 		Checks:     k.registrar,
 		LogOut: func(ctx context.Context, secret string) error {
 			return consulutil.Logout(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), secret)
+		},
+		ReadToken: func(ctx context.Context, secret string) (consulutil.Token, error) {
+			return consulutil.ReadToken(ctx, agent, secret)
 		},
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
 			return consulutil.DeregisterWorkload(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), w, token)
@@ -137,7 +147,8 @@ func (k *task) answer(status int, health map[string]string) {
 	// The top-level name is the asking container's: one answer does for the base
 	// URI, too.
 	const self = "consul-ecs-health-sync"
-	containers := []map[string]any{{"Name": self, "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING"}}
+	containers := []map[string]any{{"Name": self, "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
+		"Networks": []any{map[string]any{"IPv4Addresses": []string{"10.0.0.9"}}}}}
 	for name, word := range health {
 		containers = append(containers, map[string]any{
 			"Name": name, "Type": "NORMAL", "DesiredStatus": "RUNNING", "KnownStatus": "RUNNING",
@@ -215,7 +226,9 @@ func (k *task) start() {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	k.signal = cancel
 	go func() {
-		k.result <- healthsync.Run(ctx, healthsync.Options{Config: k.cfg, StopTimeout: 30 * time.Second}, k.deps)
+		k.result <- healthsync.Run(ctx, healthsync.Options{
+			Config: k.cfg, StopTimeout: k.stop, AtServers: k.w.Node != "",
+		}, k.deps)
 	}()
 	k.t.Cleanup(func() { k.signal(nil) })
 }

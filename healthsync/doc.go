@@ -9,7 +9,8 @@
 // client-entrypoint runs the agent not before the applications stopped.
 //
 // Owns: the checks' status, the latch (no way back to passing after a signal),
-// the logout of service-token and, next to an old client script, client-token.
+// the logout of service-token and, next to an old client script, client-token; without an
+// agent the renewal of service-token, too, in a goroutine (renewal.go).
 // Never does: turn silence into a change. A failed metadata read writes nothing
 // and refreshes nothing, so that the TTL runs out by itself.
 // Start reading at: diff, then Run.

@@ -100,6 +100,7 @@ type logins struct {
 	born   map[string]time.Time
 	made   []string
 	reads  int
+	calls  int
 	answer func() error // before a token is made
 	slow   time.Duration
 	gone   bool // the service token is unknown
@@ -137,6 +138,7 @@ func (l *logins) read(_ context.Context, secret string) (consulutil.Token, error
 func (l *logins) logIn(_ context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
 	l.mu.Lock()
 	answer, slow := l.answer, l.slow
+	l.calls++
 	l.mu.Unlock()
 	if slow > 0 {
 		<-time.After(slow)
@@ -154,6 +156,13 @@ func (l *logins) logIn(_ context.Context, w workload.Workload, t workload.Task) 
 	l.made = append(l.made, fmt.Sprint("renewed-", len(l.made)+1))
 	l.gone = false
 	return l.token(l.made[len(l.made)-1], time.Now()), nil
+}
+
+// begun reports whether a login was asked for.
+func (l *logins) begun() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls > 0
 }
 
 func (l *logins) change(f func()) {

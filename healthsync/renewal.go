@@ -87,12 +87,13 @@ func (s *syncer) keepToken(ctx context.Context) {
 	s.renewal = r
 	go func() {
 		defer close(r.done)
-		for tick := time.NewTicker(renewalPoll); ; {
+		tick := time.NewTicker(renewalPoll)
+		defer tick.Stop()
+		for ctx.Err() == nil {
 			r.step(ctx)
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
-				return
 			}
 		}
 	}()

@@ -203,6 +203,9 @@ func TestEndWithoutAnAgent(t *testing.T) {
 					t.Errorf("took %s, %v", took, err)
 				}
 				r.wantPuts(put{500 * time.Millisecond, statuses("critical", "critical", "critical")})
+				if r.logged("left all checks critical: task_id=0f9de17a checks=3") != 1 {
+					t.Errorf("log:\n%s", r.log)
+				}
 				if d := cmp.Diff([]string{want}, r.servers.distinct()); d != "" {
 					t.Errorf("deregistered (-want +got):\n%s", d)
 				}

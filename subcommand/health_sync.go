@@ -26,13 +26,7 @@ import (
 // 14.0 MB of memory instead of 16.3, for 0.01 s of processor time a minute.
 const healthSyncGCPercent = 50
 
-func healthSyncCommand() cli.Command {
-	var stopTimeout, limit time.Duration
-	var ignore string
-	return cli.Command{
-		Synopsis: "Copy the ECS health of containers into Consul checks",
-		Usage:    "health-sync [flags]",
-		Help: `
+const healthSyncHelp = `
 Waits until mesh-init of the same task has registered it, then reads the task metadata
 every second and writes the ECS health of each container in healthSyncContainers to its
 Consul check: passing for HEALTHY, critical for everything else. Only changes are
@@ -56,6 +50,14 @@ the container. Its token is logged out when Envoy has stopped, after 6 s at most
 When the agent refuses connections for 5 s after TERM, the services are taken out
 of the servers' catalog at consulHTTPAddr: an agent that died has not done so.
 
+In a task without an agent the checks are in the servers' catalog, and all that changed is
+in one write. After TERM or INT the task is deregistered there when applications and proxy
+have stopped, 7 s before the stop timeout ends at the latest. With proxy.mode direct, a
+service-token that expires is replaced after 60 to 70 % of its life; the old one is
+logged out 15 s later. consul-dataplane takes no other token, which is warned about. This
+container needs write access to bootstrapDir for that. With CONSUL_HTTP_TOKEN, here and in
+mesh-init, nothing logs in or out.
+
 The exit code is 0 when every check was left critical, also when a logout
 failed; 1 for a wrong call or configuration; 3 when mesh-init failed,
 with its message, when -start-timeout has passed, when the task metadata could not
@@ -65,10 +67,20 @@ Environment:
   CONSUL_ECS_CONFIG_JSON         configuration
   ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
   CONSUL_HTTP_ADDR and others    the local agent
+  CONSUL_HTTP_TOKEN              without an agent: in place of consulLogin
+  AWS_REGION and the rest        the AWS SDK's, for another login
   CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
 
 Example:
-  $ consul-ecs health-sync -stop-timeout 60s`,
+  $ consul-ecs health-sync -stop-timeout 60s`
+
+func healthSyncCommand() cli.Command {
+	var stopTimeout, limit time.Duration
+	var ignore string
+	return cli.Command{
+		Synopsis: "Copy the ECS health of containers into Consul checks",
+		Usage:    "health-sync [flags]",
+		Help:     healthSyncHelp,
 		Flags: func(fs *flag.FlagSet) {
 			stopTimeoutFlag(fs, &stopTimeout)
 			startTimeoutFlag(fs, &limit)

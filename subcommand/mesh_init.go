@@ -65,7 +65,7 @@ With an agent:
   CONSUL_HTTP_ADDR and the rest  the local agent; 127.0.0.1:8500
   CONSUL_GRPC_ADDR               where Envoy reaches the agent; localhost:8502
 Without an agent:
-  CONSUL_HTTP_TOKEN              the token when consulLogin is not enabled
+  CONSUL_HTTP_TOKEN              the token, in place of consulLogin
   CONSUL_HTTPS_CACERT_PEM        CA certificates of the servers' HTTPS
   CONSUL_GRPC_CACERT_PEM         CA certificates of the servers' gRPC
 

@@ -2,6 +2,7 @@ package volume
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,5 +78,74 @@ func TestReadSecret(t *testing.T) {
 	}
 	if _, err := ReadSecret(dir); err == nil {
 		t.Error("a directory was read")
+	}
+}
+
+// TestReplaceSecret: readers of the file still are, whoever replaces it, or it is refused
+// before there is something to write.
+func TestReplaceSecret(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		uid, gid int
+		mode     os.FileMode
+		user     int    // who replaces it
+		want     string // mode, owner, group
+		refused  string
+	}{
+		"root keeps owner and group":      {100, 4242, 0o640, 0, "0640 100 4242", ""},
+		"a user who has the file's group": {0, 5996, 0o640, 5996, "0640 5996 5996", ""},
+		"a public file, as in 0.6":        {0, 4242, 0o644, 5996, "0644 5996 5996", ""},
+		"a user without the file's group": {0, 4242, 0o640, 5996, "0640 0 4242", "cannot be given to group 4242"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := openDir(t, 0o777)
+			path := filepath.Join(dir, "token")
+			err := asUser(t, 0, func() error {
+				return errors.Join(os.WriteFile(path, []byte("old"), tc.mode), os.Chown(path, tc.uid, tc.gid), os.Chmod(path, tc.mode))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = asUser(t, uintptr(tc.user), func() error {
+				if err := CheckReplaceSecret(path); err != nil {
+					return err
+				}
+				return ReplaceSecret(path, []byte("new"))
+			})
+			if refused := err != nil; refused != (tc.refused != "") || refused && !strings.Contains(err.Error(), tc.refused) {
+				t.Errorf("error: %v", err)
+			}
+			info, err := os.Stat(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			owner := info.Sys().(*syscall.Stat_t)
+			if got := fmt.Sprintf("%04o %d %d", info.Mode().Perm(), owner.Uid, owner.Gid); got != tc.want {
+				t.Errorf("file has %s, want %s", got, tc.want)
+			}
+			want := "new"
+			if tc.refused != "" {
+				want = "old"
+			}
+			var content []byte
+			err = asUser(t, 0, func() error {
+				content, err = os.ReadFile(path)
+				return err
+			})
+			if err != nil || string(content) != want {
+				t.Errorf("content %q, %v", content, err)
+			}
+		})
+	}
+}
+
+func TestReplaceSecretWithoutFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "token")
+	for _, err := range []error{CheckReplaceSecret(path), ReplaceSecret(path, []byte("new"))} {
+		if !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("error: %v", err)
+		}
 	}
 }

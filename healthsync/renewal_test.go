@@ -1,0 +1,335 @@
+package healthsync
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/config"
+)
+
+// renewing runs a test of a task whose tokens live for a life.
+func renewing(t *testing.T, life time.Duration, test func(*rig)) {
+	t.Helper()
+	atServers(t, []string{"app"}, func(r *rig) {
+		r.login("service-secret", "")
+		r.logins.life = life
+		test(r)
+	})
+}
+
+// TestTokenIsRenewedBeforeItExpires: its file is replaced, it is used, and the old one is
+// valid for 15 s more.
+func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		path := filepath.Join(r.cfg.BootstrapDir, "service-token")
+		if err := os.Chmod(path, 0o640); err != nil {
+			t.Fatal(err)
+		}
+		r.run()
+		r.pass(6 * time.Minute)
+		if got := r.content("service-token"); got != "service-secret" || len(r.logins.made) > 0 {
+			t.Errorf("%s is renewed after less than 60 %% of its life", got)
+		}
+		for r.content("service-token") == "service-secret" {
+			r.pass(sec / 2)
+		}
+		if at := time.Since(r.logout.start); at > 7*time.Minute+renewalPoll {
+			t.Errorf("renewed at %s", at)
+		}
+		info, err := os.Stat(path)
+		if err != nil || info.Mode() != 0o640 || r.content("service-token") != "renewed-1" {
+			t.Errorf("file has mode %v and %q, %v", info.Mode(), r.content("service-token"), err)
+		}
+		r.pass(overlap - sec)
+		r.wantLogOuts()
+		r.pass(renewalPoll + sec)
+		r.wantLogOuts("service-secret")
+
+		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, nil)
+		r.pass(2 * sec)
+		if d := cmp.Diff([]string{"service-secret", "renewed-1"}, r.catalog.tokens); d != "" {
+			t.Errorf("tokens presented (-want +got):\n%s", d)
+		}
+		r.pass(time.Hour)
+		if n := len(r.logins.made); n < 8 || n > 11 {
+			t.Errorf("%d logins in 67 min", n)
+		}
+		if _, err := r.end(); err != nil {
+			t.Error(err)
+		}
+		r.wantAllLoggedOut("service-secret")
+		if n := r.logged("service token renewed"); n != len(r.logins.made) || r.logged("ERROR")+r.logged("WARN") > 0 {
+			t.Errorf("log of %d renewals:\n%s", len(r.logins.made), r.log)
+		}
+		if last := r.servers.distinct()[0]; last != "web-0f9de17a with "+r.logins.made[len(r.logins.made)-1] {
+			t.Errorf("deregistered %s", last)
+		}
+	})
+}
+
+func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
+	t.Parallel()
+	renewing(t, 0, func(r *rig) {
+		r.run()
+		r.pass(24 * time.Hour)
+		if r.logins.reads != 1 || len(r.logins.made) > 0 {
+			t.Errorf("%d reads, logins %v", r.logins.reads, r.logins.made)
+		}
+		r.end()
+		r.wantLogOuts("service-secret")
+	})
+}
+
+// TestConsulDataplaneIsWarnedAboutExpiry: it takes no other token.
+func TestConsulDataplaneIsWarnedAboutExpiry(t *testing.T) {
+	t.Parallel()
+	for life, warnings := range map[time.Duration]int{10 * time.Minute: 1, 0: 0} {
+		renewing(t, life, func(r *rig) {
+			r.cfg.Proxy.Mode = config.ProxyDataplane
+			r.run()
+			r.pass(time.Hour)
+			if n := r.logged("service token expires and is not renewed"); n != warnings || len(r.logins.made) > 0 {
+				t.Errorf("%d warnings, logins %v:\n%s", n, r.logins.made, r.log)
+			}
+			r.end()
+			r.wantLogOuts("service-secret")
+		})
+	}
+}
+
+// TestGatewayIsRenewedByItsOwnMode, which is not the service's.
+func TestGatewayIsRenewedByItsOwnMode(t *testing.T) {
+	t.Parallel()
+	for mode, want := range map[string]bool{config.ProxyDirect: true, "": false} {
+		renewing(t, 10*time.Minute, func(r *rig) {
+			r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", Proxy: &config.GatewayProxy{Mode: mode}}
+			r.run()
+			r.pass(8 * time.Minute)
+			if renewed := len(r.logins.made) > 0; renewed != want {
+				t.Errorf("mode %q: renewed: %t", mode, renewed)
+			}
+			r.end()
+			r.wantAllLoggedOut("service-secret")
+		})
+	}
+}
+
+func TestAgentsTokenIsNotRenewed(t *testing.T) {
+	t.Parallel()
+	running(t, func(r *rig) {
+		r.logins.life = 10 * time.Minute
+		r.pass(time.Hour)
+		if r.logins.reads > 0 || len(r.logins.made) > 0 {
+			t.Errorf("%d reads, logins %v", r.logins.reads, r.logins.made)
+		}
+	})
+}
+
+// TestFailedRenewalIsRepeated until it works, also when the old token has expired: the
+// relay takes the new one when it is there.
+func TestFailedRenewalIsRepeated(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		attempts := 0
+		r.logins.answer = func() error { attempts++; return errDenied }
+		r.run()
+		r.pass(12 * time.Minute)
+		if attempts < 6 || attempts > 30 {
+			t.Errorf("%d attempts in 5 to 6 min", attempts)
+		}
+		if n := r.logged("[ERROR]"); n != 2 || r.logged("the login failed") != 1 || r.logged("it has expired") != 1 {
+			t.Errorf("%d errors, want one for the login and one for the expiry:\n%s", n, r.log)
+		}
+		r.logins.change(func() { r.logins.answer = nil })
+		r.pass(90 * sec)
+		if got := r.content("service-token"); got != "renewed-1" {
+			t.Errorf("token is %s", got)
+		}
+		r.end()
+		r.wantAllLoggedOut("service-secret")
+	})
+}
+
+// TestUnwritableVolumeIsReportedOnce, and no login is made for nothing.
+func TestUnwritableVolumeIsReportedOnce(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		// As root writes into any directory, the volume has another fault: it is gone.
+		moved := r.cfg.BootstrapDir + "-moved"
+		r.run()
+		r.pass(sec)
+		if err := os.Rename(r.cfg.BootstrapDir, moved); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(8 * time.Minute)
+		if n := r.logged("its file cannot be replaced"); n != 1 || len(r.logins.made) > 0 {
+			t.Errorf("%d lines, logins %v:\n%s", n, r.logins.made, r.log)
+		}
+		if err := os.Rename(moved, r.cfg.BootstrapDir); err != nil {
+			t.Fatal(err)
+		}
+		r.pass(90 * sec)
+		if got := r.content("service-token"); got != "renewed-1" {
+			t.Errorf("token is %s:\n%s", got, r.log)
+		}
+		r.end()
+		r.wantAllLoggedOut("service-secret")
+	})
+}
+
+// TestTokenOfAnotherProcessIsTakenOver: mesh-init has run again.
+func TestTokenOfAnotherProcessIsTakenOver(t *testing.T) {
+	t.Parallel()
+	for mode, ended := range map[string][]string{config.ProxyDirect: {"service-secret"}, config.ProxyDataplane: nil} {
+		renewing(t, 10*time.Minute, func(r *rig) {
+			r.cfg.Proxy.Mode = mode
+			r.run()
+			r.pass(5 * time.Minute)
+			r.file("service-token", "mesh-init's")
+			r.pass(5 * time.Minute)
+			r.wantLogOuts(ended...)
+			if len(r.logins.made) > 0 {
+				t.Errorf("renewed after %v, too early for the new token", r.logins.made)
+			}
+			r.metadata.set(nil, nil)
+			r.pass(sec)
+			if d := cmp.Diff([]string{"service-secret", "mesh-init's"}, r.catalog.tokens); d != "" {
+				t.Errorf("tokens presented (-want +got):\n%s", d)
+			}
+			r.end()
+			r.wantLogOuts(append(ended, "mesh-init's")...)
+		})
+	}
+}
+
+// TestTokenReplacedDuringTheLogin: the file has the other process's, and ours ends.
+func TestTokenReplacedDuringTheLogin(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		r.logins.answer = func() error { r.file("service-token", "mesh-init's"); return nil }
+		r.run()
+		r.pass(8 * time.Minute)
+		if got := r.content("service-token"); got != "mesh-init's" {
+			t.Errorf("token is %s", got)
+		}
+		r.wantAllLoggedOut("service-secret")
+		r.end()
+		r.wantAllLoggedOut("mesh-init's")
+	})
+}
+
+// TestDeletedTokenIsReplaced: health-sync started again, and Consul does not know the
+// token any more.
+func TestDeletedTokenIsReplaced(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		r.logins.gone = true
+		r.run()
+		r.pass(renewalPoll + sec)
+		if got := r.content("service-token"); got != "renewed-1" {
+			t.Errorf("token is %s:\n%s", got, r.log)
+		}
+		r.end()
+		r.wantAllLoggedOut("service-secret")
+	})
+}
+
+func TestUnreadableLifeIsReadLater(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		r.logins.unread = errServer
+		r.run()
+		r.pass(2 * time.Minute)
+		if n := r.logged("its life could not be read"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, r.log)
+		}
+		r.logins.change(func() { r.logins.unread = nil })
+		r.pass(9 * time.Minute)
+		if n := len(r.logins.made); n != 1 {
+			t.Errorf("%d logins", n)
+		}
+		r.end()
+		r.wantAllLoggedOut("service-secret")
+	})
+}
+
+// TestTermDuringTheLogin: its token comes too late to be used, and is logged out.
+func TestTermDuringTheLogin(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		r.logins.slow = 8 * sec
+		r.run()
+		for !r.logins.begun() {
+			r.pass(sec)
+		}
+		took, err := r.end()
+		if err != nil || took < 6*sec || took > 8*sec {
+			t.Errorf("took %s, %v", took, err)
+		}
+		if got := r.content("service-token"); got != "service-secret" {
+			t.Errorf("token is %s", got)
+		}
+		if d := cmp.Diff([]string{"service-secret", "renewed-1"}, r.logout.distinct()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestLoginThatHangsAtTheEnd does not keep the task past its stop timeout.
+func TestLoginThatHangsAtTheEnd(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		r.logins.slow = time.Hour
+		r.run()
+		r.pass(8 * time.Minute)
+		took, err := r.end()
+		if err != nil || took > 27*sec {
+			t.Errorf("took %s, %v", took, err)
+		}
+		if n := r.logged("a login was not answered in time"); n != 1 {
+			t.Errorf("%d lines:\n%s", n, r.log)
+		}
+		r.pass(time.Hour) // the bubble waits for the login's end
+	})
+}
+
+// TestTermInTheOverlap: both tokens are valid then.
+func TestTermInTheOverlap(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		r.run()
+		for r.content("service-token") == "service-secret" {
+			r.pass(sec)
+		}
+		r.end()
+		if d := cmp.Diff([]string{"renewed-1", "service-secret"}, r.logout.distinct()); d != "" {
+			t.Error(d)
+		}
+	})
+}
+
+// TestFailedLogOutOfAReplacedTokenIsRepeated: it is logged once.
+func TestFailedLogOutOfAReplacedTokenIsRepeated(t *testing.T) {
+	t.Parallel()
+	renewing(t, 10*time.Minute, func(r *rig) {
+		failures := 3
+		r.logout.answer = func(string) error {
+			if failures--; failures >= 0 {
+				return errors.New("no leader")
+			}
+			return nil
+		}
+		r.run()
+		r.pass(9 * time.Minute)
+		if warned, done := r.logged("replaced service token not logged out"), r.logged("replaced service token logged out"); warned != 1 || done != 1 {
+			t.Errorf("%d warnings, %d logouts:\n%s", warned, done, r.log)
+		}
+		r.end()
+		r.wantAllLoggedOut("service-secret")
+	})
+}
