@@ -54,22 +54,6 @@ func TestMeshInitRefusesAWrongCall(t *testing.T) {
 	}
 }
 
-func TestMeshInitAgentless(t *testing.T) {
-	t.Parallel()
-	m := newMetadata(t)
-	m.says(http.StatusOK, task("RUNNING", "RUNNING", "RUNNING"))
-	doc := fmt.Sprintf(`{"bootstrapDir":%q,"consulServers":{"hosts":"consul.example"}}`, t.TempDir())
-	env := map[string]string{"CONSUL_ECS_CONFIG_JSON": doc, "ECS_CONTAINER_METADATA_URI_V4": m.URL}
-	var stdout, stderr bytes.Buffer
-	code := cli.Main(cli.App{Name: "consul-ecs", Commands: commands()}, []string{"mesh-init"}, func(k string) string { return env[k] }, strings.NewReader(""), &stdout, &stderr)
-	if code != 1 || !strings.Contains(stderr.String(), "consulServers") || !strings.Contains(stderr.String(), "client agent") {
-		t.Errorf("exit code %d, %s", code, stderr.String())
-	}
-	if len(m.asked) != 0 {
-		t.Error("metadata was read before the refusal")
-	}
-}
-
 // TestMeshInitProcess is one start of a task, as a process.
 func TestMeshInitProcess(t *testing.T) {
 	t.Parallel()
