@@ -38,16 +38,16 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 		for r.content("service-token") == "service-secret" {
 			r.pass(sec / 2)
 		}
-		if at := time.Since(r.logout.start); at > 7*time.Minute+renewalPoll {
+		if at := time.Since(r.logout.start); at > 7*time.Minute+6*sec {
 			t.Errorf("renewed at %s", at)
 		}
 		info, err := os.Stat(path)
 		if err != nil || info.Mode() != 0o640 || r.content("service-token") != "renewed-1" {
 			t.Errorf("file has mode %v and %q, %v", info.Mode(), r.content("service-token"), err)
 		}
-		r.pass(overlap - sec)
+		r.pass(14 * sec)
 		r.wantLogOuts()
-		r.pass(renewalPoll + sec)
+		r.pass(6 * sec)
 		r.wantLogOuts("service-secret")
 
 		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, nil)
@@ -230,7 +230,7 @@ func TestDeletedTokenIsReplaced(t *testing.T) {
 	renewing(t, 10*time.Minute, func(r *rig) {
 		r.logins.gone = true
 		r.run()
-		r.pass(renewalPoll + sec)
+		r.pass(6 * sec)
 		if got := r.content("service-token"); got != "renewed-1" {
 			t.Errorf("token is %s:\n%s", got, r.log)
 		}
