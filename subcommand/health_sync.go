@@ -89,19 +89,19 @@ func healthSyncCommand() cli.Command {
 		Run: func(ctx context.Context, inv *cli.Invocation) error {
 			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
-			if err := cli.NoArgs(inv); err != nil {
-				return err
-			}
 			if err := checkTimeouts(stopTimeout, limit); err != nil {
 				return err
 			}
-			limitRuntime(inv, healthSyncGCPercent)
 			return healthSync(ctx, inv, limit, healthsync.Options{StopTimeout: stopTimeout, Ignore: ignored(inv, ignore)})
 		},
 	}
 }
 
 func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o healthsync.Options) error {
+	if err := cli.NoArgs(inv); err != nil {
+		return err
+	}
+	limitRuntime(inv, healthSyncGCPercent)
 	cfg, consul, err := readConfig(inv)
 	if err != nil {
 		return err

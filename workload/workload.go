@@ -11,12 +11,8 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 )
 
-const (
-	// loopback is where a proxy's listener is checked from the same task.
-	loopback = "127.0.0.1"
-	// meshGateway is the kind of gateway that has addresses of its own.
-	meshGateway = "mesh-gateway"
-)
+// loopback is where a proxy's listener is checked from the same task.
+const loopback = "127.0.0.1"
 
 // New returns what the task is in Consul. It fails if the task's family is needed
 // as a name and Consul does not take it, or if the metadata does not name the
