@@ -54,16 +54,8 @@ func checkNetwork(t *task) {
 	if def.ProxyConfiguration != nil {
 		t.add(codeAppMesh, "$.proxyConfiguration")
 	}
-	if !t.transparent() {
-		return
-	}
-	if def.IsFargate() {
-		t.add(codeTProxy, "$.requiresCompatibilities", "why", "on Fargate, which does not give NET_ADMIN")
-	}
-	for i, c := range def.ContainerDefinitions {
-		if len(c.DNSServers) > 0 {
-			t.add(codeTProxy, fmt.Sprintf("$.containerDefinitions[%d].dnsServers", i), "why", "with DNS servers of a container's own")
-		}
+	if t.transparent() && def.IsFargate() {
+		t.add(codeTProxy, "$.requiresCompatibilities")
 	}
 }
 

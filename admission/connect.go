@@ -29,6 +29,7 @@ func connect(t *task) error {
 	if err := t.shareVolume(); err != nil {
 		return err
 	}
+	t.reportComputed()
 	if t.cfg.Gateway == nil {
 		for _, i := range t.applications() {
 			if err := t.attach(i); err != nil {
@@ -37,6 +38,15 @@ func connect(t *task) error {
 		}
 	}
 	return t.place(t.sidecars())
+}
+
+// reportComputed names the containers that only CloudFormation knows.
+func (t *task) reportComputed() {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		if c.Name == "" && t.format == FormatTemplate {
+			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
+		}
+	}
 }
 
 // shareVolume declares the volume of the mesh.
