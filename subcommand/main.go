@@ -19,6 +19,7 @@ func commands() map[string]cli.Command {
 	return map[string]cli.Command{
 		"acl":               aclCommand(),
 		"acl-controller":    aclControllerCommand(),
+		"admit":             admitCommand(),
 		"app-entrypoint":    appEntrypointCommand(),
 		"client-entrypoint": clientEntrypointCommand(),
 		"config":            configCommand(),

@@ -119,7 +119,7 @@ func findResource(root *Node, name string) (string, error) {
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError.
 func (d *Document) Refresh() error {
-	b := binder{template: d.format == formatTemplate, locate: d.locate, written: map[string]string{}}
+	b := binder{template: d.format == formatTemplate, locate: d.Locate, written: map[string]string{}}
 	d.Definition = &TaskDefinition{}
 	if d.Task == nil || d.Task.IsNull() {
 		b.wrongType("$", describeType(reflect.Struct), nil)
@@ -166,7 +166,7 @@ func (d *Document) elsewhere() []string {
 func (d *Document) Validate() []Violation {
 	found := d.subject.validate()
 	for i := range found {
-		found[i].Path = d.locate(found[i].Path)
+		found[i].Path = d.Locate(found[i].Path)
 	}
 	return found
 }
@@ -175,7 +175,7 @@ func (d *Document) Validate() []Violation {
 func (d *Document) Unknown() []string {
 	var paths []string
 	for _, path := range d.subject.unknown {
-		paths = append(paths, d.locate("$."+path))
+		paths = append(paths, d.Locate("$."+path))
 	}
 	return paths
 }
@@ -205,9 +205,24 @@ func (d *Document) Key(key string) string {
 	return key
 }
 
-// locate turns a path in the definition, with the keys of the ECS API, into one in
+// Spell gives a value that is written with the keys of the ECS API the keys of the
+// document's format. The keys of maps, such as labels, stay.
+func (d *Document) Spell(n *Node) {
+	for i := range n.members {
+		m := &n.members[i]
+		if m.key != "dockerLabels" && m.key != "options" {
+			d.Spell(m.value)
+		}
+		m.key = d.Key(m.key)
+	}
+	for _, item := range n.items {
+		d.Spell(item)
+	}
+}
+
+// Locate turns a path in the definition, with the keys of the ECS API, into one in
 // the document.
-func (d *Document) locate(path string) string {
+func (d *Document) Locate(path string) string {
 	path = strings.TrimPrefix(path, "$")
 	switch d.format {
 	case formatContainers:

@@ -85,6 +85,21 @@ func (n *Node) Items() []*Node {
 // Append adds elements to a list.
 func (n *Node) Append(items ...*Node) { n.items = append(n.items, items...) }
 
+// SetItems replaces the elements of a list.
+func (n *Node) SetItems(items []*Node) { n.items = items }
+
+// IsList reports whether the value is a list.
+func (n *Node) IsList() bool { return n != nil && n.list }
+
+// Text is the value of a string, and false when the value is none.
+func (n *Node) Text() (string, bool) {
+	if n == nil || !strings.HasPrefix(n.scalar, `"`) {
+		return "", false
+	}
+	text, ok := n.value().(string)
+	return text, ok
+}
+
 // IsObject reports whether the value is an object.
 func (n *Node) IsObject() bool { return n != nil && n.scalar == "" && !n.list }
 

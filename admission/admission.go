@@ -1,0 +1,195 @@
+package admission
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Formats of a document.
+const (
+	FormatECS        = "ecs"
+	FormatTemplate   = "cfn"
+	FormatContainers = "containers"
+)
+
+// Options are what Admit takes besides the document.
+type Options struct {
+	// Format is one of the formats; found out from the document when empty.
+	Format string
+	// Resource is the resource of a CloudFormation template; the only task definition
+	// when empty.
+	Resource string
+	// Mesh is the mesh file, see ParseMesh; nil without one.
+	Mesh *Mesh
+}
+
+// Result is an admitted, or a rejected, definition.
+type Result struct {
+	// Before and After are the document as it was read, and after all mutators.
+	Before, After *taskdef.Document
+	// Format is that of both.
+	Format string
+	// Injected is false when the annotations do not ask for the mesh. Then After is the
+	// input.
+	Injected bool
+	// Volumes are the names of volumes that the task needs and a list of containers
+	// cannot declare.
+	Volumes []string
+	// Findings are sorted by path, then code.
+	Findings []Finding
+}
+
+// Rejected reports whether a finding forbids the definition: an error, or with strict
+// also a warning.
+func (r *Result) Rejected(strict bool) bool {
+	return slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		return f.Severity == taskdef.Error || strict && f.Severity == taskdef.Warn
+	})
+}
+
+// task is one definition on its way through the pipeline.
+type task struct {
+	doc     *taskdef.Document
+	open    func([]byte) (*taskdef.Document, error)
+	format  string
+	mesh    Mesh
+	notes   annotations
+	volumes []string
+	// cfg and configuration are the configuration of this task's containers, checked
+	// and as it is written; nil until connect has made them.
+	cfg           *config.Config
+	configuration []byte
+	findings      []Finding
+}
+
+// mutator changes a task. An error ends the admission.
+type mutator struct {
+	name string
+	run  func(*task) error
+}
+
+// validator adds findings to a copy.
+type validator struct {
+	name string
+	run  func(*task)
+}
+
+// pipeline is what an admission does, in this order.
+type pipeline struct {
+	mutators   []mutator
+	validators []validator
+}
+
+func standard() pipeline {
+	return pipeline{
+		mutators:   []mutator{{"canonicalize", canonicalize}, {"connect", connect}, {"constraints", constrain}},
+		validators: []validator{{"ecs", checkRules}, {"mesh", checkMesh}, {"ports", checkPorts}, {"shutdown", checkShutdown}},
+	}
+}
+
+// Steps returns the names of the mutators and of the validators, in their order.
+func Steps() (mutators, validators []string) {
+	p := standard()
+	for _, m := range p.mutators {
+		mutators = append(mutators, m.name)
+	}
+	for _, v := range p.validators {
+		validators = append(validators, v.name)
+	}
+	return mutators, validators
+}
+
+// Admit reads a document, injects the mesh and checks the result. The error is about a
+// document that is no task definition; what is wrong with a definition is a finding.
+func Admit(doc []byte, o Options) (*Result, error) {
+	format := cmp.Or(o.Format, detect(doc))
+	open, err := opener(format, o.Resource)
+	if err != nil {
+		return nil, err
+	}
+	before, err := open(doc)
+	if err != nil {
+		return nil, err
+	}
+	after, err := open(doc)
+	if err != nil {
+		return nil, err
+	}
+	t := &task{doc: after, open: open, format: format}
+	if o.Mesh != nil {
+		t.mesh = *o.Mesh
+	}
+	t.annotate()
+	r := &Result{Before: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
+	if r.Injected {
+		err = standard().run(t)
+		r.After, r.Volumes = t.doc, t.volumes
+	} else {
+		checkRules(t)
+	}
+	r.Findings = sorted(t.findings)
+	return r, err
+}
+
+func (p pipeline) run(t *task) error {
+	for _, m := range p.mutators {
+		if err := m.run(t); err != nil {
+			return fmt.Errorf("mutator %s: %w", m.name, err)
+		}
+		if err := t.doc.Refresh(); err != nil {
+			return fmt.Errorf("mutator %s: %w", m.name, err)
+		}
+	}
+	for _, v := range p.validators {
+		doc, err := t.open(t.doc.Bytes())
+		if err != nil {
+			return fmt.Errorf("validator %s: %w", v.name, err)
+		}
+		copied := *t
+		copied.doc, copied.findings = doc, nil
+		v.run(&copied)
+		t.findings = append(t.findings, copied.findings...)
+	}
+	return nil
+}
+
+// detect finds the format out: a list, a template or its properties, or else what the
+// ECS API takes.
+func detect(doc []byte) string {
+	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte("[")) {
+		return FormatContainers
+	}
+	d, _ := taskdef.Parse(doc) // what is wrong with it is reported when it is opened
+	if d != nil && d.Root != nil && (d.Root.Get("Resources") != nil || d.Root.Get("ContainerDefinitions") != nil) {
+		return FormatTemplate
+	}
+	return FormatECS
+}
+
+func opener(format, resource string) (func([]byte) (*taskdef.Document, error), error) {
+	switch {
+	case resource != "" && format != FormatTemplate:
+		return nil, fmt.Errorf("a resource is of a template, but the document is of the format %s", format)
+	case format == FormatECS:
+		return taskdef.Parse, nil
+	case format == FormatContainers:
+		return taskdef.ParseContainers, nil
+	case format == FormatTemplate:
+		return func(doc []byte) (*taskdef.Document, error) { return taskdef.ParseTemplate(doc, resource) }, nil
+	}
+	return nil, fmt.Errorf("format %q: want %s, %s or %s", format, FormatECS, FormatTemplate, FormatContainers)
+}
+
+// sorted orders findings by path, code and message, and drops what is there twice.
+func sorted(findings []Finding) []Finding {
+	slices.SortFunc(findings, func(a, b Finding) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.Code, b.Code), strings.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(findings)
+}

@@ -1,0 +1,222 @@
+package admission
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
+
+// corpus has the mesh file of each definition of testdata/plain; empty without one.
+var corpus = map[string]string{
+	"fargate-web":  "direct",
+	"ec2-web":      "transparent",
+	"firelens":     "dataplane",
+	"batch":        "off",
+	"gateway":      "agent",
+	"cfn":          "dataplane",
+	"terraform":    "off",
+	"described":    "direct",
+	"sidecars":     "direct",
+	"delayed":      "agent",
+	"by-hand":      "agent",
+	"not-injected": "direct",
+}
+
+func readTestdata(t testing.TB, dir, name string) []byte {
+	t.Helper()
+	doc, err := os.ReadFile(filepath.Join("testdata", dir, name+".json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// meshFile is a mesh file of testdata/mesh, nil for no name.
+func meshFile(t testing.TB, name string) *Mesh {
+	t.Helper()
+	if name == "" {
+		return nil
+	}
+	return parseMesh(t, readTestdata(t, "mesh", name))
+}
+
+func parseMesh(t testing.TB, doc []byte) *Mesh {
+	t.Helper()
+	mesh, err := ParseMesh(doc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return mesh
+}
+
+func admit(t testing.TB, doc []byte, mesh *Mesh) *Result {
+	t.Helper()
+	r, err := Admit(doc, Options{Mesh: mesh})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestCorpus(t *testing.T) {
+	t.Parallel()
+	for name, mesh := range corpus {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
+			testkit.Golden(t, filepath.Join("admitted", name+".json"), r.After.Bytes())
+			var findings strings.Builder
+			for _, f := range r.Findings {
+				findings.WriteString(f.String() + "\n")
+			}
+			testkit.Golden(t, filepath.Join("findings", name+".txt"), []byte(findings.String()))
+		})
+	}
+}
+
+func TestAdmittedDefinitionIsNotChangedAgain(t *testing.T) {
+	t.Parallel()
+	for name := range corpus {
+		for _, mesh := range []string{"direct", "dataplane", "agent", "transparent", "off"} {
+			first := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh)).After.Bytes()
+			second := admit(t, first, meshFile(t, mesh)).After.Bytes()
+			if !bytes.Equal(first, second) {
+				t.Errorf("%s with %s: the second admission changes the first:\n%s\n%s", name, mesh, first, second)
+			}
+		}
+	}
+}
+
+// What the first generation put into a definition is not left in the second one.
+func TestOtherMeshFileChangesWhatIsOwnedOnly(t *testing.T) {
+	t.Parallel()
+	for name := range corpus {
+		plain := readTestdata(t, "plain", name)
+		direct := admit(t, plain, meshFile(t, "agent")).After.Bytes()
+		again := admit(t, direct, meshFile(t, "direct")).After
+		want := admit(t, plain, meshFile(t, "direct")).After
+		for i, c := range again.Definition.ContainerDefinitions {
+			if owned(c.Name) {
+				continue
+			}
+			if w := want.Definition.ContainerDefinitions[i]; c.Name != w.Name || !slices.Equal(c.EntryPoint, w.EntryPoint) || !slices.Equal(c.DependsOn, w.DependsOn) {
+				t.Errorf("%s: container %+v, want %+v", name, c, w)
+			}
+		}
+		if a, b := len(again.Definition.ContainerDefinitions), len(want.Definition.ContainerDefinitions); a != b {
+			t.Errorf("%s: %d containers, want %d", name, a, b)
+		}
+	}
+}
+
+func TestDefinitionWithoutInjectionIsReturnedAsItIs(t *testing.T) {
+	t.Parallel()
+	plain := readTestdata(t, "plain", "not-injected")
+	if r := admit(t, plain, meshFile(t, "direct")); r.Injected || !bytes.Equal(r.After.Bytes(), plain) {
+		t.Errorf("injected %v, output %s", r.Injected, r.After.Bytes())
+	}
+	without := readTestdata(t, "plain", "batch")
+	if r := admit(t, without, nil); r.Injected || !bytes.Equal(r.After.Bytes(), without) {
+		t.Errorf("without mesh file and annotation: injected %v", r.Injected)
+	}
+}
+
+func TestUnknownFieldsSurvive(t *testing.T) {
+	t.Parallel()
+	r := admit(t, readTestdata(t, "plain", "fargate-web"), meshFile(t, "direct"))
+	for _, want := range []string{`"x-note": "kept"`, `"cost": 12.50`} {
+		if !strings.Contains(string(r.After.Bytes()), want) {
+			t.Errorf("the output has no %s", want)
+		}
+	}
+}
+
+func TestLabelsWinOverTagsAndTagsOverTheMeshFile(t *testing.T) {
+	t.Parallel()
+	const tag = `"tags": [{"key": "consul.hashicorp.com/service-name", "value": "of-tag"}],`
+	const label = `, "dockerLabels": {"consul.hashicorp.com/service-name": "of-label"}`
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "of-file", "port": 1}}`))
+	for _, c := range []struct{ tags, labels, want string }{
+		{"", "", "of-file"},
+		{tag, "", "of-tag"},
+		{tag, label, "of-label"},
+	} {
+		r := admit(t, definition(c.tags, `"entryPoint": ["/app"]`+c.labels), mesh)
+		env := r.After.Definition.Container("consul-ecs-mesh-init").Environment[0].Value
+		if !strings.Contains(env, `"name":"`+c.want+`"`) {
+			t.Errorf("configuration %s, want the name %s", env, c.want)
+		}
+	}
+}
+
+// definition is a valid task on Fargate with more members of the task and of its
+// container app.
+func definition(task, app string) []byte {
+	return []byte(`{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
+		"executionRoleArn": "arn:aws:iam::123456789012:role/execution", ` + task + `
+		"containerDefinitions": [{"name": "app", "image": "example/app:1", "portMappings": [{"containerPort": 8080}], ` + app + `}]}`)
+}
+
+func TestFailingMutatorEndsThePipeline(t *testing.T) {
+	t.Parallel()
+	doc, err := taskdef.Parse(definition("", `"command": ["x"]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []string
+	call := func(name string, err error) mutator {
+		return mutator{name, func(*task) error { calls = append(calls, name); return err }}
+	}
+	p := pipeline{mutators: []mutator{call("one", nil), call("two", errors.New("out of order")), call("three", nil)}}
+	err = p.run(&task{doc: doc, open: taskdef.Parse})
+	if err == nil || err.Error() != "mutator two: out of order" || !slices.Equal(calls, []string{"one", "two"}) {
+		t.Errorf("error %v after %v", err, calls)
+	}
+}
+
+func TestValidatorCannotChangeTheDefinition(t *testing.T) {
+	t.Parallel()
+	doc, err := taskdef.Parse(definition("", `"command": ["x"]`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := string(doc.Bytes())
+	p := pipeline{validators: []validator{{"writes", func(t *task) { t.doc.Task.Delete("family") }}}}
+	if err := p.run(&task{doc: doc, open: taskdef.Parse}); err != nil || string(doc.Bytes()) != before {
+		t.Errorf("error %v, definition %s", err, doc.Bytes())
+	}
+}
+
+func FuzzAdmit(f *testing.F) {
+	for _, name := range []string{"batch", "cfn", "delayed", "gateway", "terraform"} {
+		f.Add(readTestdata(f, "plain", name), true)
+	}
+	f.Add(definition("", `"command": ["x"]`), false)
+	agent, direct := meshFile(f, "agent"), meshFile(f, "direct")
+	f.Fuzz(func(t *testing.T, doc []byte, agents bool) {
+		mesh := direct
+		if agents {
+			mesh = agent
+		}
+		first, err := Admit(doc, Options{Mesh: mesh})
+		if err != nil {
+			t.Skip()
+		}
+		second, err := Admit(first.After.Bytes(), Options{Mesh: mesh, Format: first.Format})
+		if err != nil {
+			t.Fatalf("the output is not read: %v\n%s", err, first.After.Bytes())
+		}
+		if !bytes.Equal(first.After.Bytes(), second.After.Bytes()) {
+			t.Fatalf("the second admission changes the first:\n%s\n%s", first.After.Bytes(), second.After.Bytes())
+		}
+	})
+}

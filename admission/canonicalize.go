@@ -1,0 +1,125 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// awsvpc is the network mode of the mesh.
+const awsvpc = "awsvpc"
+
+// outputKeys are the members that DescribeTaskDefinition adds.
+var outputKeys = []string{
+	"taskDefinitionArn", "revision", "status", "requiresAttributes", "compatibilities",
+	"registeredAt", "deregisteredAt", "deleteRequestedAt", "registeredBy",
+}
+
+// canonicalize writes the defaults that the mesh relies on where the definition has
+// nothing. It changes no value that is there.
+func canonicalize(t *task) error {
+	if err := t.unwrap(); err != nil {
+		return err
+	}
+	if t.whole() {
+		if err := t.canonicalizeTask(); err != nil {
+			return err
+		}
+	}
+	for i, n := range t.containers() {
+		if err := t.canonicalizeContainer(i, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unwrap takes the definition out of an answer of DescribeTaskDefinition, without what
+// only that has.
+func (t *task) unwrap() error {
+	if t.format != FormatECS {
+		return nil
+	}
+	if t.doc.Task != t.doc.Root {
+		if tags := t.doc.Root.Get("tags"); tags != nil && t.doc.Task.Get("tags") == nil {
+			t.doc.Task.Set("tags", tags)
+		}
+		text, _ := t.doc.Task.MarshalJSON() // it is JSON
+		doc, err := t.open(text)
+		if err != nil {
+			return err
+		}
+		t.doc = doc
+	}
+	var removed []string
+	for _, key := range outputKeys {
+		if t.doc.Task.Get(key) != nil {
+			t.doc.Task.Delete(key)
+			removed = append(removed, key)
+		}
+	}
+	if len(removed) > 0 {
+		t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
+	}
+	return t.doc.Refresh()
+}
+
+func (t *task) canonicalizeTask() error {
+	if t.absent(t.doc.Task, "networkMode") {
+		if err := t.set(t.doc.Task, "networkMode", awsvpc); err != nil {
+			return err
+		}
+		t.add(codeNetDefault, "$.networkMode")
+	}
+	tags := t.list(t.doc.Task, "tags")
+	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == Prefix+annMesh }) {
+		return nil
+	}
+	tag, err := t.node(taskdef.Tag{Key: Prefix + annMesh, Value: "true"})
+	if err == nil {
+		tags.Append(tag)
+	}
+	return err
+}
+
+func (t *task) canonicalizeContainer(i int, n *taskdef.Node) error {
+	c := t.doc.Definition.ContainerDefinitions[i]
+	if c.Name == "" || owned(c.Name) {
+		return nil
+	}
+	if t.absent(n, "essential") {
+		if err := t.set(n, "essential", true); err != nil {
+			return err
+		}
+	}
+	for _, port := range t.get(n, "portMappings").Items() {
+		if port.IsObject() && t.get(port, "containerPort") != nil && t.absent(port, "protocol") {
+			if err := t.set(port, "protocol", "tcp"); err != nil {
+				return err
+			}
+		}
+	}
+	return t.canonicalizeHealth(i, n)
+}
+
+// canonicalizeHealth puts the word before a health check's command that Docker needs.
+func (t *task) canonicalizeHealth(i int, n *taskdef.Node) error {
+	command := t.get(t.get(n, "healthCheck"), "command")
+	line, known := texts(command)
+	if !known || len(line) == 0 || slices.Contains([]string{"CMD", "CMD-SHELL", "NONE"}, line[0]) {
+		return nil
+	}
+	word := "CMD"
+	if len(line) == 1 && strings.ContainsRune(line[0], ' ') {
+		word = "CMD-SHELL"
+	}
+	first, err := t.node(word)
+	if err != nil {
+		return err
+	}
+	command.SetItems(append([]*taskdef.Node{first}, command.Items()...))
+	t.add(codeHealth, fmt.Sprintf("$.containerDefinitions[%d].healthCheck.command", i), "word", word)
+	return nil
+}

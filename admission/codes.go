@@ -1,0 +1,128 @@
+package admission
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Info is the severity of a finding that needs no action.
+const Info taskdef.Severity = "info"
+
+// Finding is one thing that is wrong, or that was done, at one place.
+type Finding struct {
+	Code     string           `json:"code"`
+	Severity taskdef.Severity `json:"severity"`
+	// Path is the JSON path in the admitted document.
+	Path    string `json:"path"`
+	Message string `json:"message"`
+	Fix     string `json:"fix,omitempty"`
+}
+
+// String is "severity code path: message (fix)".
+func (f Finding) String() string {
+	text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Code, f.Path, f.Message)
+	if f.Fix != "" {
+		text += " (" + f.Fix + ")"
+	}
+	return text
+}
+
+// Code is a rule of admission. The rules of ECS itself are those of taskdef.
+type Code struct {
+	Code     string
+	Severity taskdef.Severity
+	// Text and Fix have placeholders such as {container}.
+	Text, Fix string
+}
+
+// Codes of the findings.
+const (
+	codeAnnConflict = "ADM-ANN-CONFLICT"
+	codeAnnUnknown  = "ADM-ANN-UNKNOWN"
+	codeAnnValue    = "ADM-ANN-VALUE"
+	codeAppMesh     = "ADM-APPMESH"
+	codeArch        = "ADM-ARCH"
+	codeBootstrap   = "ADM-BOOTSTRAP"
+	codeComputed    = "ADM-COMPUTED"
+	codeConfig      = "ADM-CONFIG"
+	codeEntryPoint  = "ADM-ENTRYPOINT"
+	codeEssential   = "ADM-ESSENTIAL"
+	codeHealth      = "ADM-HEALTH"
+	codeKey         = "ADM-KEY"
+	codeMemory      = "ADM-MEMORY"
+	codeName        = "ADM-NAME"
+	codeNative      = "ADM-NATIVE"
+	codeNetDefault  = "ADM-NET-DEFAULT"
+	codeNetMode     = "ADM-NET-MODE"
+	codeOS          = "ADM-OS"
+	codeOutput      = "ADM-OUTPUT"
+	codePort        = "ADM-PORT"
+	codeSecret      = "ADM-PLAINSECRET"
+	codeSize        = "ADM-SIZE"
+	codeStop        = "ADM-STOP"
+	codeServiceName = "ADM-SVC-NAME"
+	codeTProxy      = "ADM-TPROXY"
+	codeUpstream    = "ADM-UPSTREAM"
+	codeUser        = "ADM-USER"
+	codeVolume      = "ADM-VOLUME"
+	codeVolumeTask  = "ADM-VOLUME-TASK"
+	codeWrap        = "ADM-WRAP"
+)
+
+// Codes returns every rule of admission, sorted by code.
+func Codes() []Code {
+	return []Code{
+		{codeAnnConflict, taskdef.Error, "{annotation} is {one} in container {a} and {other} in container {b}", "write it in one of them"},
+		{codeAnnUnknown, taskdef.Warn, "{annotation} is not an annotation", "{fix}"},
+		{codeAnnValue, taskdef.Error, "{annotation} is {value}, want {want}", "change the annotation"},
+		{codeAppMesh, taskdef.Error, "proxyConfiguration redirects traffic to a proxy of AWS App Mesh", "remove it"},
+		{codeArch, taskdef.Warn, "the image {image} is for {other} by its name, but the task runs on {arch}", "take the image of that architecture, or one for several"},
+		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} is not an absolute path below /", "take /consul"},
+		{codeComputed, Info, "{what} is known at deployment only: {consequence}", ""},
+		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
+		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", "write the image's ENTRYPOINT as entryPoint if it has one; if it has none, write the command as entryPoint"},
+		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
+		{codeHealth, taskdef.Warn, "the health check's command did not begin with CMD or CMD-SHELL: added {word}", "write it in the definition"},
+		{codeKey, taskdef.Warn, "{message}", ""},
+		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
+		{codeName, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
+		{codeNative, taskdef.Error, "{annotation}: applications that are native to the mesh are not injected", "remove the annotation, or set mesh-inject to false"},
+		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
+		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc"},
+		{codeOS, taskdef.Error, "the task runs on {os}: the injected containers need Linux", "set mesh-inject to false"},
+		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},
+		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
+		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
+		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
+		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
+		{codeServiceName, taskdef.Error, "{name} is not a name of a service", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},
+		{codeTProxy, taskdef.Error, "the transparent proxy does not work on Fargate, which does not give NET_ADMIN", "set transparentProxy.enabled to false"},
+		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
+		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},
+		{codeVolume, taskdef.Error, "container {container} mounts {source} at {path}, where the injected containers share {dir}", "mount it somewhere else, or change bootstrapDir"},
+		{codeVolumeTask, Info, "the task needs the volume {volume}, which a list of containers cannot declare", "declare it in the task definition, without any option"},
+		{codeWrap, taskdef.Warn, "container {container} is not wrapped, because {why}: it does not wait for the proxy, and does not delay its shutdown", "{fix}"},
+	}
+}
+
+// add adds the finding of a code. Path has the keys of the ECS API; pairs are names and
+// values of placeholders.
+func (t *task) add(code, path string, pairs ...any) {
+	t.report(code, t.doc.Locate(path), pairs...)
+}
+
+// report is add for a path that is the document's.
+func (t *task) report(code, path string, pairs ...any) {
+	var fill []string
+	for i := 0; i < len(pairs); i += 2 {
+		fill = append(fill, fmt.Sprintf("{%s}", pairs[i]), fmt.Sprint(pairs[i+1]))
+	}
+	replacer := strings.NewReplacer(fill...)
+	for _, c := range Codes() {
+		if c.Code == code {
+			t.findings = append(t.findings, Finding{code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)})
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package admission
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+const (
+	plainMesh = `{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}}`
+	plainApp  = `"entryPoint": ["/app"]`
+)
+
+// breach is a definition that breaks one rule of admission.
+type breach struct {
+	code string
+	// task, app and mesh replace parts of a valid definition; doc all of it.
+	task, app, mesh, doc string
+	// besides is a rule of ECS that cannot but be broken, too.
+	besides string
+}
+
+func breaches() []breach {
+	label := func(name, value string) string {
+		return fmt.Sprintf(`%s, "dockerLabels": {"consul.hashicorp.com/%s": %q}`, plainApp, name, value)
+	}
+	mesh := func(member string) string { return strings.TrimSuffix(plainMesh, "}") + ", " + member + "}" }
+	const ec2 = `{"family": "app", "networkMode": "awsvpc", %s "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]%s}]}`
+	conflict := fmt.Sprintf(ec2, "", `, "dockerLabels": {"consul.hashicorp.com/service-name": "a"}}, {"name": "two", "image": "app", "memory": 64, "entryPoint": ["/app"], "dockerLabels": {"consul.hashicorp.com/service-name": "b"}`)
+	return []breach{
+		{code: codeAnnConflict, doc: conflict, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeAnnUnknown, app: label("service-nmae", "x")},
+		{code: codeAnnValue, app: label("upstreams", "api")},
+		{code: codeAppMesh, task: `"proxyConfiguration": {"type": "APPMESH", "containerName": "app", "properties": [{"name": "IgnoredUID", "value": "1337"}, {"name": "ProxyIngressPort", "value": "15000"}, {"name": "ProxyEgressPort", "value": "15001"}, {"name": "AppPorts", "value": "80"}, {"name": "EgressIgnoredIPs", "value": "169.254.170.2"}]},`, app: plainApp},
+		{code: codeArch, task: `"runtimePlatform": {"cpuArchitecture": "ARM64"},`, doc: `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "runtimePlatform": {"cpuArchitecture": "ARM64"}, "containerDefinitions": [{"name": "app", "image": "app:1-amd64", "entryPoint": ["/app"]}]}`},
+		{code: codeBootstrap, mesh: mesh(`"bootstrapDir": "/consul/../x"`)},
+		{code: codeComputed, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"]}, {"Fn::If": ["Debug", {"Name": "debug", "Image": "debug"}, {"Ref": "AWS::NoValue"}]}]}`},
+		{code: codeConfig, mesh: mesh(`"logLevel": "LOUD"`)},
+		{code: codeEntryPoint, app: `"command": ["serve"]`},
+		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeHealth, app: plainApp + `, "healthCheck": {"command": ["/app", "check"]}`},
+		{code: codeKey, app: plainApp + `, "enviroment": []`},
+		{code: codeMemory, app: plainApp + `, "memory": 1000`},
+		{code: codeName, app: plainApp + `}, {"name": "consul-dataplane", "image": "mine"`},
+		{code: codeNative, app: label("native", "true")},
+		{code: codeNetDefault, doc: `{"family": "app", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "containerDefinitions": [{"name": "app", "image": "app", "entryPoint": ["/app"]}]}`},
+		{code: codeNetMode, doc: strings.Replace(fmt.Sprintf(ec2, "", ""), "awsvpc", "bridge", 1), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeOS, doc: fmt.Sprintf(ec2, `"runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},`, "")},
+		{code: codeOutput, task: `"revision": 3,`},
+		{code: codePort, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 20000}]`},
+		{code: codeSecret, app: plainApp + `, "environment": [{"name": "API_TOKEN", "value": "x"}]`},
+		{code: codeSize, app: plainApp + `, "environment": [{"name": "LONG", "value": "` + strings.Repeat("x", 61000) + `"}]`},
+		{code: codeStop, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=30s", "/app"]`},
+		{code: codeServiceName, app: label("service-name", "web-sidecar-proxy")},
+		{code: codeTProxy, mesh: mesh(`"transparentProxy": {"enabled": true}`), besides: "fargate-capability"},
+		{code: codeUpstream, app: label("upstreams", "api:9000 db:9000")},
+		{code: codeUser, app: plainApp + `, "user": "5995"`},
+		{code: codeVolume, task: `"volumes": [{"name": "data"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`},
+		{code: codeVolumeTask, doc: `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]`, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeWrap, app: `"user": "1000"`},
+	}
+}
+
+func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
+	t.Parallel()
+	for _, b := range breaches() {
+		t.Run(b.code, func(t *testing.T) {
+			t.Parallel()
+			doc := []byte(b.doc)
+			if b.doc == "" {
+				doc = definition(b.task, orElse(b.app, plainApp))
+			}
+			r := admit(t, doc, parseMesh(t, []byte(orElse(b.mesh, plainMesh))))
+			var codes []string
+			for _, f := range r.Findings {
+				if f.Code != b.besides {
+					codes = append(codes, f.Code)
+				}
+				if strings.ContainsAny(f.Message+f.Fix, "{}") {
+					t.Errorf("a placeholder is not filled: %s", f)
+				}
+			}
+			if !slices.Equal(slices.Compact(codes), []string{b.code}) {
+				t.Errorf("codes %v", r.Findings)
+			}
+		})
+	}
+}
+
+func orElse(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+func TestEachCodeHasABreach(t *testing.T) {
+	t.Parallel()
+	var codes, broken []string
+	for _, c := range Codes() {
+		codes = append(codes, c.Code)
+	}
+	for _, b := range breaches() {
+		broken = append(broken, b.code)
+	}
+	if !slices.Equal(codes, broken) {
+		t.Errorf("codes %v, breaches %v", codes, broken)
+	}
+}
+
+func TestAllFindingsAreReportedAtOnce(t *testing.T) {
+	t.Parallel()
+	r := admit(t, definition(`"pidMode": "host",`, `"user": "5996", "entryPoint": ["/app"], "privileged": true`), parseMesh(t, []byte(plainMesh)))
+	var got []string
+	for _, f := range r.Findings {
+		got = append(got, f.Code+" "+f.Path)
+	}
+	want := []string{"fargate-privileged $.containerDefinitions[0].privileged", "ADM-USER $.containerDefinitions[0].user", "fargate-pid-mode $.pidMode"}
+	if !slices.Equal(got, want) {
+		t.Errorf("findings %q, want %q", got, want)
+	}
+}
+
+func TestStrictRejectsWarnings(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		severity      taskdef.Severity
+		loose, strict bool
+	}{{Info, false, false}, {taskdef.Warn, false, true}, {taskdef.Error, true, true}} {
+		r := Result{Findings: []Finding{{Severity: c.severity}}}
+		if r.Rejected(false) != c.loose || r.Rejected(true) != c.strict {
+			t.Errorf("%s: rejected %v, strictly %v", c.severity, r.Rejected(false), r.Rejected(true))
+		}
+	}
+}
+
+// The table of codes is made of the rules. Where the page lacks it, the test prints it.
+func TestPageHasTheTableOfCodes(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	table.WriteString("| Code | Severity | Finding | What to do |\n|---|---|---|---|\n")
+	for _, c := range Codes() {
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
+	}
+	page, err := os.ReadFile("../docs/ADMISSION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(page), table.String()) {
+		t.Errorf("docs/ADMISSION.md does not have the table of codes:\n\n%s", table.String())
+	}
+}

@@ -1,0 +1,212 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// volumeName is that of the volume that all containers of the mesh share.
+const volumeName = "consul_data"
+
+// connect puts the task into the mesh: the shared volume, the containers of the mesh,
+// and each application behind them.
+func connect(t *task) error {
+	def := t.doc.Definition
+	if containers := t.get(t.doc.Task, "containerDefinitions"); !containers.IsList() {
+		t.add(codeComputed, "$.containerDefinitions", "what", "containerDefinitions", "consequence", "nothing was injected")
+		return nil
+	}
+	if def.RuntimePlatform.IsWindows() {
+		t.add(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
+		return nil
+	}
+	if err := t.configure(); err != nil || t.cfg == nil {
+		return err
+	}
+	if err := t.shareVolume(); err != nil {
+		return err
+	}
+	t.reportComputed()
+	if t.cfg.Gateway == nil {
+		for _, i := range t.applications() {
+			if err := t.attach(i); err != nil {
+				return err
+			}
+		}
+	}
+	return t.place(t.sidecars())
+}
+
+// reportComputed names the containers that only CloudFormation knows.
+func (t *task) reportComputed() {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		if c.Name == "" && t.format == FormatTemplate {
+			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
+		}
+	}
+}
+
+// shareVolume declares the volume of the mesh.
+func (t *task) shareVolume() error {
+	if !t.whole() {
+		t.volumes = append(t.volumes, volumeName)
+		t.add(codeVolumeTask, "$", "volume", volumeName)
+		return nil
+	}
+	volumes := t.list(t.doc.Task, "volumes")
+	if volumes == nil {
+		t.add(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+" there")
+		return nil
+	}
+	if slices.ContainsFunc(t.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName }) {
+		return nil
+	}
+	volume, err := t.node(taskdef.Volume{Name: volumeName})
+	if err == nil {
+		volumes.Append(volume)
+	}
+	return err
+}
+
+// place puts the containers of the mesh into the list: over those of the same name,
+// else at the end. Others of the mesh are removed.
+func (t *task) place(wanted []*taskdef.Container) error {
+	list := t.get(t.doc.Task, "containerDefinitions")
+	logs, err := t.logConfiguration()
+	if err != nil {
+		return err
+	}
+	made := map[string]*taskdef.Node{}
+	for _, c := range wanted {
+		n, err := t.node(c)
+		if err != nil {
+			return err
+		}
+		if logs != nil {
+			if err := t.set(n, "logConfiguration", logs); err != nil {
+				return err
+			}
+		}
+		made[c.Name] = n
+	}
+	var placed []*taskdef.Node
+	for i, n := range list.Items() {
+		c := t.doc.Definition.ContainerDefinitions[i]
+		if !owned(c.Name) {
+			placed = append(placed, n)
+			continue
+		}
+		if !madeHere(c) {
+			t.add(codeName, fmt.Sprintf("$.containerDefinitions[%d]", i), "container", c.Name)
+		}
+		if made[c.Name] != nil {
+			placed = append(placed, made[c.Name])
+			delete(made, c.Name)
+		}
+	}
+	for _, c := range wanted {
+		if made[c.Name] != nil {
+			placed = append(placed, made[c.Name])
+		}
+	}
+	list.SetItems(placed)
+	return nil
+}
+
+// logConfiguration is that of the mesh file, else of the first essential application
+// that has one; nil without any.
+func (t *task) logConfiguration() (*taskdef.Node, error) {
+	if logs := t.mesh.settings.LogConfiguration; logs != nil {
+		n, err := taskdef.NewNode(logs)
+		if err == nil {
+			t.doc.Spell(n)
+		}
+		return n, err
+	}
+	for _, i := range t.applications() {
+		n := t.containers()[i]
+		if t.doc.Definition.ContainerDefinitions[i].IsEssential() && !t.absent(n, "logConfiguration") {
+			return t.get(n, "logConfiguration"), nil
+		}
+	}
+	return nil, nil
+}
+
+// gate is the container whose end all others of the mesh wait for: the one that puts
+// the program on the shared volume.
+func (t *task) gate() string {
+	if t.agent() {
+		return workload.ContainerInstall
+	}
+	return workload.ContainerMeshInit
+}
+
+// attach puts an application behind the proxy.
+func (t *task) attach(i int) error {
+	n := t.containers()[i]
+	wrapped, err := t.wrap(i, n)
+	if err != nil || !wrapped {
+		return err
+	}
+	if err := t.orderAfterGate(n); err != nil {
+		return err
+	}
+	if err := t.mount(n); err != nil {
+		return err
+	}
+	c := t.doc.Definition.ContainerDefinitions[i]
+	if health := t.get(n, "healthCheck"); health.IsObject() && c.HealthCheck.Enabled() && t.absent(health, "startPeriod") {
+		return t.set(health, "startPeriod", startPeriod) // it runs while the application waits
+	}
+	return nil
+}
+
+// startPeriod is how long an application may wait for the proxy, in seconds, before its
+// health check counts.
+const startPeriod = 60
+
+// orderAfterGate removes the edges to containers of the mesh, which are those of an
+// earlier admission or of the shape with several gates, and adds the one to the gate.
+func (t *task) orderAfterGate(n *taskdef.Node) error {
+	list := t.list(n, "dependsOn")
+	if list == nil {
+		return nil
+	}
+	edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool { return owned(t.text(e, "containerName")) })
+	edge, err := t.node(taskdef.Dependency{ContainerName: t.gate(), Condition: taskdef.ConditionSuccess})
+	if err != nil {
+		return err
+	}
+	list.SetItems(append(edges, edge))
+	return nil
+}
+
+// mount mounts the shared volume, which has the program that wraps the application.
+func (t *task) mount(n *taskdef.Node) error {
+	mounts := t.list(n, "mountPoints")
+	if mounts == nil {
+		return nil
+	}
+	for _, m := range mounts.Items() {
+		if t.text(m, "containerPath") == t.cfg.BootstrapDir {
+			return nil
+		}
+	}
+	m, err := t.node(t.mountPoint(true))
+	if err == nil {
+		mounts.Append(m)
+	}
+	return err
+}
+
+// mountPoint is where the containers of the mesh have the shared volume.
+func (t *task) mountPoint(readOnly bool) taskdef.MountPoint {
+	m := taskdef.MountPoint{SourceVolume: volumeName, ContainerPath: t.cfg.BootstrapDir}
+	if readOnly {
+		m.ReadOnly = new(true)
+	}
+	return m
+}

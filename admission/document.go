@@ -1,0 +1,130 @@
+package admission
+
+import (
+	"slices"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// owned reports whether a container of that name belongs to the mesh.
+func owned(name string) bool {
+	switch name {
+	case workload.ContainerInstall, workload.ContainerConsulClient, workload.ContainerMeshInit,
+		workload.ContainerSidecarProxy, workload.ContainerDataplane, workload.ContainerHealthSync:
+		return true
+	}
+	return false
+}
+
+// get returns a member by its key in the ECS API, or nil.
+func (t *task) get(n *taskdef.Node, key string) *taskdef.Node { return n.Get(t.doc.Key(key)) }
+
+// set sets a member. The value has the keys of the ECS API, unless it is a node.
+func (t *task) set(n *taskdef.Node, key string, value any) error {
+	node, err := t.node(value)
+	if err == nil {
+		n.Set(t.doc.Key(key), node)
+	}
+	return err
+}
+
+// node writes a value with the keys of the document's format.
+func (t *task) node(value any) (*taskdef.Node, error) {
+	n, err := taskdef.NewNode(value)
+	if _, written := value.(*taskdef.Node); err == nil && !written {
+		t.doc.Spell(n)
+	}
+	return n, err
+}
+
+// list returns a member that is a list, and makes it when it is absent. It is nil when
+// the member is computed.
+func (t *task) list(n *taskdef.Node, key string) *taskdef.Node {
+	found := t.get(n, key)
+	if found == nil || found.IsNull() {
+		found, _ = taskdef.NewNode([]string{}) // it is JSON
+		n.Set(t.doc.Key(key), found)
+	}
+	if !found.IsList() {
+		return nil
+	}
+	return found
+}
+
+// absent reports whether a member is neither given nor computed.
+func (t *task) absent(n *taskdef.Node, key string) bool {
+	found := t.get(n, key)
+	return found == nil || found.IsNull()
+}
+
+// text is a member that is a string.
+func (t *task) text(n *taskdef.Node, key string) string {
+	text, _ := t.get(n, key).Text()
+	return text
+}
+
+// texts are the elements of a list, and false when one of them, or the list, is
+// computed. An absent list has none.
+func texts(list *taskdef.Node) ([]string, bool) {
+	if list == nil || list.IsNull() {
+		return nil, true
+	}
+	var words []string
+	for _, item := range list.Items() {
+		word, ok := item.Text()
+		if !ok {
+			return nil, false
+		}
+		words = append(words, word)
+	}
+	return words, list.IsList()
+}
+
+// containers are the nodes of the containers, as many as the definition has.
+func (t *task) containers() []*taskdef.Node { return t.get(t.doc.Task, "containerDefinitions").Items() }
+
+// whole reports whether the document has more of the task than its containers.
+func (t *task) whole() bool { return t.format != FormatContainers }
+
+// applications are the indexes of the containers that the mesh is for: neither its own
+// ones nor computed ones, nor what the injected containers log through, nor what that
+// depends on, nor those with the annotation depends=false.
+func (t *task) applications() []int {
+	def := t.doc.Definition
+	needed := map[string]bool{}
+	var need func(c *taskdef.Container)
+	need = func(c *taskdef.Container) {
+		if c == nil || needed[c.Name] {
+			return
+		}
+		needed[c.Name] = true
+		for _, d := range c.DependsOn {
+			if !owned(d.ContainerName) {
+				need(def.Container(d.ContainerName))
+			}
+		}
+	}
+	for i := range def.ContainerDefinitions {
+		if c := &def.ContainerDefinitions[i]; c.FirelensConfiguration != nil {
+			need(c)
+		}
+	}
+	var found []int
+	for i, c := range def.ContainerDefinitions {
+		if c.Name != "" && !owned(c.Name) && !needed[c.Name] && !t.notes.exempt[i] {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// primary is the first essential application, or nil.
+func (t *task) primary() *taskdef.Container {
+	apps := t.applications()
+	i := slices.IndexFunc(apps, func(i int) bool { return t.doc.Definition.ContainerDefinitions[i].IsEssential() })
+	if i < 0 {
+		return nil
+	}
+	return &t.doc.Definition.ContainerDefinitions[apps[i]]
+}

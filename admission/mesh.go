@@ -1,0 +1,95 @@
+package admission
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Mesh is a mesh file: the configuration that all tasks share, as
+// CONSUL_ECS_CONFIG_JSON has it, with the settings of admission beside it.
+type Mesh struct {
+	configuration *taskdef.Node
+	settings      settings
+}
+
+// settings are the member admission of a mesh file.
+type settings struct {
+	Images images `json:"images"`
+	// Client is for tasks with an agent.
+	Client client `json:"client"`
+	// Secrets become environment variables of the injected containers, such as
+	// CONSUL_CACERT_PEM.
+	Secrets []taskdef.Secret `json:"secrets"`
+	// LogConfiguration is the injected containers'; that of the application when absent.
+	LogConfiguration *taskdef.Node `json:"-"`
+}
+
+type images struct {
+	ConsulECS string `json:"consulECS"`
+	Envoy     string `json:"envoy"`
+	Dataplane string `json:"dataplane"`
+	Consul    string `json:"consul"`
+}
+
+type client struct {
+	RetryJoin     []string `json:"retryJoin"`
+	Datacenter    string   `json:"datacenter"`
+	Configuration string   `json:"configuration"`
+}
+
+// Images of the injected containers, unless the mesh file has others.
+const (
+	defaultConsulECS = "meshtask/consul-ecs:0.7.0"
+	defaultEnvoy     = "envoyproxy/envoy:v1.40.0"
+	defaultDataplane = "hashicorp/consul-dataplane:1.9.0"
+	defaultConsul    = "hashicorp/consul:1.20.1"
+)
+
+// ParseMesh reads a mesh file. The configuration in it is checked when it is joined
+// with a task.
+func ParseMesh(doc []byte) (*Mesh, error) {
+	if err := textfile.Check(doc); err != nil {
+		return nil, err
+	}
+	if !json.Valid(doc) {
+		var v any
+		return nil, fmt.Errorf("the mesh file is not JSON: %w", json.Unmarshal(doc, &v))
+	}
+	root, err := taskdef.NewNode(json.RawMessage(doc))
+	if err != nil {
+		return nil, err
+	}
+	if !root.IsObject() {
+		return nil, errors.New("the mesh file is not a JSON object")
+	}
+	m := &Mesh{configuration: root}
+	admission := root.Get("admission")
+	root.Delete("admission")
+	if admission == nil {
+		return m, nil
+	}
+	m.settings.LogConfiguration = admission.Get("logConfiguration")
+	admission.Delete("logConfiguration")
+	text, _ := admission.MarshalJSON()
+	dec := json.NewDecoder(bytes.NewReader(text))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(&m.settings); err != nil {
+		return nil, fmt.Errorf("the member admission of the mesh file: %w", err)
+	}
+	return m, nil
+}
+
+func (i images) withDefaults() images {
+	return images{
+		ConsulECS: cmp.Or(i.ConsulECS, defaultConsulECS),
+		Envoy:     cmp.Or(i.Envoy, defaultEnvoy),
+		Dataplane: cmp.Or(i.Dataplane, defaultDataplane),
+		Consul:    cmp.Or(i.Consul, defaultConsul),
+	}
+}

@@ -1,0 +1,88 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// listener is a port that something in the task takes.
+type listener struct {
+	address string
+	port    int
+	owner   string
+}
+
+// checkPorts looks for ports that two take: containers of the user's, the mesh, and
+// what the configuration binds.
+func checkPorts(t *task) {
+	if t.cfg == nil {
+		return
+	}
+	taken := t.meshPorts()
+	for _, u := range t.cfg.Proxy.Upstreams {
+		l := listener{cmp.Or(u.LocalBindAddress, loopback), u.LocalBindPort, "the upstream " + u.DestinationName}
+		if other, clash := l.clashes(taken); clash {
+			t.add(codeUpstream, "$", "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
+		}
+		taken = append(taken, l)
+	}
+	if e := t.cfg.Proxy.Expose; e != nil {
+		for _, p := range e.Paths {
+			l := listener{"", p.ListenerPort, "the exposed path " + p.Path}
+			if other, clash := l.clashes(taken); clash {
+				t.add(codePort, "$", "port", l.port, "one", l.owner, "other", other)
+			}
+			taken = append(taken, l)
+		}
+	}
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		if !owned(c.Name) {
+			t.checkContainerPorts(i, c, taken)
+		}
+	}
+}
+
+func (t *task) checkContainerPorts(i int, c taskdef.Container, taken []listener) {
+	for j, p := range c.PortMappings {
+		if p.ContainerPort == nil || p.Protocol == "udp" {
+			continue
+		}
+		l := listener{"", *p.ContainerPort, "container " + c.Name}
+		if other, clash := l.clashes(taken); clash {
+			t.add(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", l.port, "one", l.owner, "other", other)
+		}
+	}
+}
+
+// clashes returns the owner of the first listener that excludes this one. No address
+// means all.
+func (l listener) clashes(taken []listener) (string, bool) {
+	for _, other := range taken {
+		if l.port == other.port && (l.address == "" || other.address == "" || l.address == other.address) {
+			return other.owner, true
+		}
+	}
+	return "", false
+}
+
+// meshPorts are the ports of the proxy and of the agent.
+func (t *task) meshPorts() []listener {
+	ports := []listener{{"", 19000, "Envoy's admin interface"}}
+	if t.cfg.Gateway == nil {
+		ports = append(ports, listener{"", t.cfg.Proxy.PublicListenerPort, "Envoy's public listener"})
+	}
+	if !t.agent() {
+		ports = append(ports, listener{"", t.readyPort(), "Envoy's readiness"})
+	}
+	if t.transparent() {
+		ports = append(ports, listener{"", 15001, "the transparent proxy"})
+	}
+	if t.agent() {
+		for _, port := range []int{8301, 8500, 8502, 8600} {
+			ports = append(ports, listener{"", port, "the Consul agent"})
+		}
+	}
+	return ports
+}

@@ -1,0 +1,139 @@
+package admission
+
+import (
+	"fmt"
+	"net"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// wrapper is the command that an application runs below.
+const wrapper = "app-entrypoint"
+
+// wrap puts app-entrypoint before an application, and reports whether one is there. An
+// application without command and entryPoint is left alone: those of its image are
+// not known.
+func (t *task) wrap(i int, n *taskdef.Node) (bool, error) {
+	at := fmt.Sprintf("$.containerDefinitions[%d]", i)
+	name := t.containerName(i)
+	entry, command := t.get(n, "entryPoint"), t.get(n, "command")
+	noEntry, noCommand := isEmpty(entry), isEmpty(command)
+	switch {
+	case noEntry && noCommand:
+		t.add(codeWrap, at, "container", name, "why", "it has neither entryPoint nor command", "fix", "write the image's ENTRYPOINT as entryPoint and its CMD as command")
+		return false, nil
+	case !noEntry && !entry.IsList(), noEntry && !command.IsList():
+		t.add(codeWrap, at, "container", name, "why", "its command is known at deployment only", "fix", "write entryPoint as a list")
+		return false, nil
+	case noEntry && wrapperFlags(command.Items()) != nil:
+		return true, nil // by hand
+	}
+	var rest []*taskdef.Node
+	if !noEntry {
+		rest = entry.Items()
+	}
+	flags := wrapperFlags(rest)
+	if flags != nil {
+		rest = rest[2+len(flags):]
+	}
+	line, err := t.wrapperLine(i, flags)
+	if err != nil {
+		return false, err
+	}
+	if len(rest) == 0 && !noCommand {
+		t.add(codeEntryPoint, at+".command", "container", name)
+	}
+	list := t.list(n, "entryPoint")
+	list.SetItems(append(line, rest...))
+	return true, nil
+}
+
+func isEmpty(list *taskdef.Node) bool {
+	return list == nil || list.IsNull() || list.IsList() && len(list.Items()) == 0
+}
+
+// wrapperLine is app-entrypoint with our flags and those of the user.
+func (t *task) wrapperLine(i int, flags []*taskdef.Node) ([]*taskdef.Node, error) {
+	ours := []string{"-await-proxy", t.awaited()}
+	if t.cfg.BootstrapDir != defaultBootstrapDir {
+		ours = append(ours, "-dir", t.cfg.BootstrapDir)
+	}
+	if stop := t.doc.Definition.ContainerDefinitions[i].StopTimeout; stop != nil {
+		ours = append(ours, stopFlag(*stop)...)
+	}
+	var line []*taskdef.Node
+	for _, word := range append([]string{t.program(), wrapper}, ours...) {
+		n, err := t.node(word)
+		if err != nil {
+			return nil, err
+		}
+		line = append(line, n)
+	}
+	for j := 0; j < len(flags); {
+		word, _ := flags[j].Text()
+		width := flagWidth(word)
+		name, _, _ := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !slices.Contains(ours, "-"+name) {
+			line = append(line, flags[j:min(j+width, len(flags))]...)
+		}
+		j += width
+	}
+	return line, nil
+}
+
+// awaited is what an application waits for: the proxy.
+func (t *task) awaited() string {
+	if t.agent() {
+		return net.JoinHostPort(loopback, strconv.Itoa(t.cfg.Proxy.PublicListenerPort))
+	}
+	return "http://" + net.JoinHostPort(loopback, strconv.Itoa(t.cfg.Proxy.HealthCheckPort)) + "/ready"
+}
+
+// wrapperFlags are the flags of app-entrypoint in a line that begins with it; nil for
+// another line.
+func wrapperFlags(line []*taskdef.Node) []*taskdef.Node {
+	if len(line) < 2 {
+		return nil
+	}
+	program, _ := line[0].Text()
+	if command, _ := line[1].Text(); path.Base(program) != "consul-ecs" || command != wrapper {
+		return nil
+	}
+	end := 2
+	for end < len(line) {
+		word, _ := line[end].Text()
+		if word == "--" || !strings.HasPrefix(word, "-") {
+			break
+		}
+		end += flagWidth(word)
+	}
+	return line[2:min(end, len(line)):min(end, len(line))]
+}
+
+// flagWidth is how many words a flag of app-entrypoint takes.
+func flagWidth(word string) int {
+	if strings.Contains(word, "=") || strings.TrimLeft(word, "-") == "compat" {
+		return 1
+	}
+	return 2
+}
+
+// fixedDelay is the shutdown delay in an application's entryPoint in seconds, and false
+// for auto.
+func fixedDelay(entryPoint []string) (string, bool) {
+	for i, word := range entryPoint {
+		name, value, joined := strings.Cut(strings.TrimLeft(word, "-"), "=")
+		if !strings.HasPrefix(word, "-") || name != "shutdown-delay" {
+			continue
+		}
+		if !joined && i+1 < len(entryPoint) {
+			value = entryPoint[i+1]
+		}
+		return value, value != "auto"
+	}
+	return "", false
+}

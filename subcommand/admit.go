@@ -1,0 +1,195 @@
+package subcommand
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+const admitHelp = `
+Reads a plain task definition, puts the containers of the mesh into it, checks the
+result, and prints it. It calls neither AWS nor Consul, and the same input gives the
+same output. What it prints may be admitted again: nothing changes.
+
+FILE, or - for standard input, is what aws ecs register-task-definition takes, what
+describe-task-definition prints, a CloudFormation template in JSON, or a list of
+container definitions as Terraform has it.
+
+A definition is injected when a docker label or a tag consul.hashicorp.com/mesh-inject
+is true, or when -config is given and it is not false. Otherwise the output is the
+input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
+
+Findings go to standard error, a line each: severity code path: message (fix). A
+rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
+call, or no task definition; 2 rejected.
+
+Example:
+  $ consul-ecs admit -config mesh.json web.json > web.mesh.json
+  $ aws ecs register-task-definition --cli-input-json file://web.mesh.json`
+
+// admitOptions are the flags of admit.
+type admitOptions struct {
+	mesh, format, resource string
+	// diff is empty, unified or patch.
+	diff, output string
+	strict, list bool
+}
+
+// Values of flags.
+const (
+	diffUnified  = "unified"
+	diffPatch    = "patch"
+	outputTask   = "task"
+	outputReport = "report"
+)
+
+func admitCommand() cli.Command {
+	var o admitOptions
+	return cli.Command{
+		Synopsis:      "Turn a plain task definition into one of the mesh, and check it",
+		Usage:         "admit [flags] FILE|-",
+		Help:          admitHelp,
+		Flags:         o.declare,
+		FlagsAnywhere: true,
+		Run:           o.run,
+	}
+}
+
+func (o *admitOptions) declare(fs *flag.FlagSet) {
+	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
+	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default found out from the document)")
+	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
+	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or report for a JSON object with all findings")
+	fs.BoolFunc("diff", "print what changes instead: unified, or as JSON Patch with -diff=patch", func(s string) error {
+		switch s {
+		case "true", diffUnified:
+			o.diff = diffUnified
+		case diffPatch:
+			o.diff = diffPatch
+		default:
+			return fmt.Errorf("want %s or %s", diffUnified, diffPatch)
+		}
+		return nil
+	})
+	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
+	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
+}
+
+func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
+	switch {
+	case o.list:
+		return listAdmission(inv.Stdout)
+	case len(inv.Args) != 1:
+		return exit.Usagef("want one FILE, or - for standard input")
+	case o.output != outputTask && o.output != outputReport:
+		return exit.Usagef("-output %q: want %s or %s", o.output, outputTask, outputReport)
+	case o.output == outputReport && o.diff != "":
+		return exit.Usagef("-output report and -diff: take one of them")
+	}
+	doc, err := readAdmitted(inv)
+	if err != nil {
+		return err
+	}
+	options := admission.Options{Format: o.format, Resource: o.resource}
+	if o.mesh != "" {
+		if options.Mesh, err = readMesh(o.mesh); err != nil {
+			return err
+		}
+	}
+	result, err := admission.Admit(doc, options)
+	if err != nil {
+		return exit.Usagef("%s: %w", inv.Args[0], err)
+	}
+	return o.print(inv, result)
+}
+
+func readAdmitted(inv *cli.Invocation) ([]byte, error) {
+	var doc []byte
+	var err error
+	if inv.Args[0] == "-" {
+		doc, err = io.ReadAll(inv.Stdin)
+	} else {
+		doc, err = os.ReadFile(inv.Args[0])
+	}
+	if err != nil {
+		return nil, exit.Usagef("read the task definition: %w", err)
+	}
+	return doc, nil
+}
+
+func readMesh(file string) (*admission.Mesh, error) {
+	doc, err := os.ReadFile(file)
+	if err != nil {
+		return nil, exit.Usagef("read the mesh file: %w", err)
+	}
+	mesh, err := admission.ParseMesh(doc)
+	if err != nil {
+		return nil, exit.Usagef("%s: %w", file, err)
+	}
+	return mesh, nil
+}
+
+// admitReport is what -output report prints.
+type admitReport struct {
+	Admitted bool                `json:"admitted"`
+	Injected bool                `json:"injected"`
+	Format   string              `json:"format"`
+	Volumes  []string            `json:"volumes"`
+	Findings []admission.Finding `json:"findings"`
+}
+
+func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
+	rejected := r.Rejected(o.strict)
+	if o.output == outputReport {
+		report := admitReport{!rejected, r.Injected, r.Format, append([]string{}, r.Volumes...), append([]admission.Finding{}, r.Findings...)}
+		enc := json.NewEncoder(inv.Stdout)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(report); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range r.Findings {
+			fmt.Fprintln(inv.Stderr, f)
+		}
+	}
+	if rejected {
+		return &exit.CodeError{Code: exit.CodeRefused}
+	}
+	if o.output == outputReport {
+		return nil
+	}
+	text := r.After.Bytes()
+	var err error
+	switch o.diff {
+	case diffUnified:
+		text = []byte(taskdef.Diff(r.Before, r.After))
+	case diffPatch:
+		text, err = taskdef.Patch(r.Before, r.After)
+	}
+	if err == nil {
+		_, err = inv.Stdout.Write(text)
+	}
+	return err
+}
+
+// listAdmission prints the steps on a line, and each code on one.
+func listAdmission(w io.Writer) error {
+	mutators, validators := admission.Steps()
+	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
+	for _, c := range admission.Codes() {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
+		}
+	}
+	return err
+}

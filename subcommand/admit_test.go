@@ -1,0 +1,150 @@
+package subcommand
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// callAdmit runs "consul-ecs admit ..." with that standard input.
+func callAdmit(stdin string, words ...string) (code int, stdout, stderr string) {
+	app := cli.App{Name: "consul-ecs", Commands: map[string]cli.Command{"admit": admitCommand()}}
+	var out, errs bytes.Buffer
+	code = cli.Main(app, append([]string{"admit"}, words...), func(string) string { return "" }, strings.NewReader(stdin), &out, &errs)
+	return code, out.String(), errs.String()
+}
+
+// admitMesh writes a mesh file.
+func admitMesh(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "mesh.json")
+	if err := os.WriteFile(path, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "proxy": {"mode": "direct"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// plainTask is a task definition with more members of its container.
+func plainTask(more string) string {
+	return `{"family": "app", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024",
+		"containerDefinitions": [{"name": "app", "image": "example/app:1"` + more + `}]}`
+}
+
+const withEntryPoint = `, "entryPoint": ["/app"]`
+
+func TestAdmitExitCodes(t *testing.T) {
+	t.Parallel()
+	mesh := admitMesh(t)
+	for name, c := range map[string]struct {
+		stdin  string
+		words  []string
+		code   int
+		stderr string
+	}{
+		"admitted":            {plainTask(withEntryPoint), []string{"-config", mesh, "-"}, 0, ""},
+		"warning":             {plainTask(""), []string{"-config", mesh, "-"}, 0, "warning ADM-WRAP $.containerDefinitions[0]: "},
+		"warning, strict":     {plainTask(""), []string{"-config", mesh, "-strict", "-"}, 2, "warning ADM-WRAP $.containerDefinitions[0]: "},
+		"rejected":            {plainTask(withEntryPoint + `, "user": "5995"`), []string{"-config", mesh, "-"}, 2, "error ADM-USER $.containerDefinitions[0].user: container app runs as user 5995, which is that of the proxy (take another user)\n"},
+		"no JSON":             {"{", []string{"-"}, 1, "line 1, column 2: unexpected end of JSON input"},
+		"wrong type":          {`{"family": 1}`, []string{"-"}, 1, "$.family: must be a string, but is the number 1"},
+		"no file":             {"", nil, 1, "want one FILE, or - for standard input"},
+		"missing file":        {"", []string{"/nonexistent"}, 1, "read the task definition: "},
+		"unknown format":      {"{}", []string{"-format", "yaml", "-"}, 1, `format "yaml": want ecs, cfn or containers`},
+		"resource of no cfn":  {"{}", []string{"-resource", "Web", "-"}, 1, "a resource is of a template, but the document is of the format ecs"},
+		"unknown output":      {"{}", []string{"-output", "sarif", "-"}, 1, `-output "sarif": want task or report`},
+		"unknown diff":        {"{}", []string{"-diff=html", "-"}, 1, "want unified or patch"},
+		"report and diff":     {"{}", []string{"-output", "report", "-diff", "-"}, 1, "take one of them"},
+		"mesh file not found": {"{}", []string{"-config", "/nonexistent", "-"}, 1, "read the mesh file: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := callAdmit(c.stdin, c.words...)
+			if code != c.code || !strings.Contains(stderr, c.stderr) || c.stderr == "" && stderr != "" {
+				t.Errorf("exit %d, want %d, stderr %q, want %q", code, c.code, stderr, c.stderr)
+			}
+			if (stdout == "") != (c.code != 0) {
+				t.Errorf("exit %d with the output %q", code, stdout)
+			}
+		})
+	}
+}
+
+func TestAdmitRefusesUnknownSettingsOfTheMeshFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "mesh.json")
+	if err := os.WriteFile(path, []byte(`{"admission": {"image": {}}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, stderr := callAdmit(plainTask(""), "-config", path, "-")
+	if want := `the member admission of the mesh file: json: unknown field "image"`; code != 1 || !strings.Contains(stderr, want) {
+		t.Errorf("exit %d, stderr %q, want %q", code, stderr, want)
+	}
+}
+
+func TestAdmitPrintsADiff(t *testing.T) {
+	t.Parallel()
+	mesh := admitMesh(t)
+	_, unified, _ := callAdmit(plainTask(withEntryPoint), "-config", mesh, "-diff", "-")
+	if want := "+        \"-await-proxy\",\n"; !strings.Contains(unified, want) {
+		t.Errorf("diff %s, want %s", unified, want)
+	}
+	_, patch, _ := callAdmit(plainTask(withEntryPoint), "-config", mesh, "-diff=patch", "-")
+	var operations []struct{ Op, Path string }
+	if err := json.Unmarshal([]byte(patch), &operations); err != nil || len(operations) == 0 {
+		t.Errorf("patch %s: %v", patch, err)
+	}
+	_, admitted, _ := callAdmit(plainTask(withEntryPoint), "-config", mesh, "-")
+	if code, again, _ := callAdmit(admitted, "-config", mesh, "-diff", "-"); code != 0 || again != "" {
+		t.Errorf("exit %d, the diff of an admitted definition is %s", code, again)
+	}
+}
+
+func TestAdmitReportsAsJSON(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := callAdmit(`[{"name": "app", "image": "app", "command": ["x"], "user": "5996"}]`, "-config", admitMesh(t), "-output", "report", "-")
+	var report admitReport
+	if err := json.Unmarshal([]byte(stdout), &report); err != nil {
+		t.Fatal(err)
+	}
+	var codes []string
+	for _, f := range report.Findings {
+		codes = append(codes, f.Code)
+	}
+	if got, want := strings.Join(codes, " "), "ADM-VOLUME-TASK ADM-ENTRYPOINT ADM-USER"; code != 2 || got != want || stderr != "" {
+		t.Errorf("exit %d, codes %q, want %q, stderr %q", code, got, want, stderr)
+	}
+	if report.Admitted || !report.Injected || report.Format != "containers" || strings.Join(report.Volumes, " ") != "consul_data" {
+		t.Errorf("report %+v", report)
+	}
+}
+
+func TestAdmitListsStepsAndCodes(t *testing.T) {
+	t.Parallel()
+	code, stdout, _ := callAdmit("", "-list")
+	first, rest, _ := strings.Cut(stdout, "\n")
+	if code != 0 || first != "canonicalize connect constraints | ecs mesh ports shutdown" {
+		t.Errorf("exit %d, first line %q", code, first)
+	}
+	if want := "ADM-USER         error    container {container} runs as user {user}, which is that of {owner}\n"; !strings.Contains(rest, want) {
+		t.Errorf("list %q, want %q", rest, want)
+	}
+}
+
+// -update writes them.
+func TestAdmittedDefinitionsOfTheExampleAreCurrent(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(testkit.Root(), "examples", "admit")
+	for _, name := range []string{"web.json", "api.json"} {
+		code, stdout, stderr := callAdmit("", "-config", filepath.Join(dir, "mesh.json"), filepath.Join(dir, name))
+		if code != 0 {
+			t.Fatalf("exit %d: %s", code, stderr)
+		}
+		testkit.Golden(t, filepath.Join("..", "..", "examples", "admit", "admitted", name), []byte(stdout))
+	}
+}
