@@ -10,7 +10,9 @@ import (
 	"slices"
 
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/redirect"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -56,12 +58,19 @@ func (r *run) writeToken(context.Context) error {
 	return r.writeSecret(r.tokenPath(), []byte(r.token.Secret), modePublicToken)
 }
 
-// writeSecret writes a file with the token, which the process and the file group may
-// read, with -compat every user.
+// writeSecret writes a file with the token, which the process, the file group and the
+// proxy's user may read, with -compat every user. The user is for task definitions of
+// hashicorp/consul-ecs, in which the proxy does not have the group.
 func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
 	err := r.note(path, r.secrets().Write(path, data, compat))
 	r.stored = r.stored || err == nil
-	return err
+	if err != nil || r.Compat {
+		return err
+	}
+	if err := volume.AllowReader(path, redirect.ProxyUID); err != nil {
+		r.Log.Info("only the file's group may read it, which the proxy then needs", logkey.Path, path, logkey.Reason, err)
+	}
+	return nil
 }
 
 func (r *run) secrets() volume.Secrets {

@@ -22,10 +22,12 @@ func Write(path string, data []byte, mode os.FileMode, gid int) error {
 
 // WriteFrom is Write for a reader.
 func WriteFrom(path string, r io.Reader, mode os.FileMode, gid int) error {
-	return writeFrom(path, r, mode, keepOwner, gid)
+	return writeFrom(path, r, owners{mode, keepOwner, gid}, "")
 }
 
-func writeFrom(path string, r io.Reader, mode os.FileMode, uid, gid int) (err error) {
+// writeFrom is WriteFrom for a file that the same users may read as another, if that is
+// not empty.
+func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
@@ -41,13 +43,18 @@ func writeFrom(path string, r io.Reader, mode os.FileMode, uid, gid int) (err er
 		return err
 	}
 	// Owners first: a chown may clear mode bits.
-	if uid != keepOwner || gid != KeepGroup {
-		if err := f.Chown(uid, gid); err != nil {
+	if o.uid != keepOwner || o.gid != KeepGroup {
+		if err := f.Chown(o.uid, o.gid); err != nil {
 			return err
 		}
 	}
-	if err := f.Chmod(mode); err != nil {
+	if err := f.Chmod(o.mode); err != nil {
 		return err
+	}
+	if like != "" {
+		if err := copyReaders(like, f.Name()); err != nil {
+			return err
+		}
 	}
 	if err := f.Close(); err != nil {
 		return err

@@ -105,14 +105,14 @@ func CheckReplaceSecret(path string) error {
 }
 
 // ReplaceSecret replaces the content of a file that Secrets has written, in this or
-// another container. The file keeps its mode and group, and its owner if this is root,
-// so that its readers can read it.
+// another container. The file keeps its mode, group and readers, and its owner if this
+// is root.
 func ReplaceSecret(path string, data []byte) error {
 	old, err := ownersOf(path)
 	if err != nil {
 		return err
 	}
-	err = writeFrom(path, bytes.NewReader(data), old.mode, old.uid, old.gid)
+	err = writeFrom(path, bytes.NewReader(data), old, path)
 	if errors.Is(err, fs.ErrPermission) && old.public() {
 		return Write(path, data, old.mode, KeepGroup)
 	}
