@@ -84,6 +84,13 @@ func (c *catalog) setAnswer(f func(put) error) {
 	c.answer = f
 }
 
+// lose removes the task from the catalog until the next write.
+func (c *catalog) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lost = true
+}
+
 // recorded returns the writes so far, and forgets them.
 func (c *catalog) recorded() []put {
 	c.mu.Lock()

@@ -1,7 +1,6 @@
 package healthsync
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -153,7 +153,7 @@ type rig struct {
 	static   bool
 	stop     time.Duration
 	ignore   []string
-	log      *bytes.Buffer
+	log      *testkit.Log
 	// awaitStart is what mesh-init has come to.
 	awaitStart func(context.Context) error
 	serves     func(ctx context.Context, port int, path string) error
@@ -185,7 +185,7 @@ func inBubble(t *testing.T, containers []string, test func(*rig)) {
 			servers:  &logout{start: time.Now()},
 			logins:   &logins{},
 			stop:     30 * time.Second,
-			log:      &bytes.Buffer{},
+			log:      &testkit.Log{},
 			done:     make(chan struct{}),
 
 			awaitStart: func(context.Context) error { return nil },

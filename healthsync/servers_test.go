@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -123,7 +124,7 @@ func TestDeregisteredTaskIsRestored(t *testing.T) {
 		r.run()
 		r.pass(sec / 2)
 		r.catalog.recorded()
-		r.catalog.lost = true
+		r.catalog.lose()
 		r.pass(30 * sec)
 		r.wantPuts(put{30 * sec, statuses("passing", "passing", "passing")})
 		if n := r.logged("consul had lost the check, registered it again"); n != 3 {
@@ -138,13 +139,13 @@ func TestDeregisteredTaskIsRestored(t *testing.T) {
 func TestReadinessOfAProxyWithoutHealthCheck(t *testing.T) {
 	t.Parallel()
 	atServers(t, nil, func(r *rig) {
-		var failures int
+		var failures atomic.Int64 // of the next looks
 		var looks []string
 		r.serves = func(_ context.Context, port int, path string) error {
 			if port != 22000 || path != "/ready" {
 				looks = append(looks, path)
 			}
-			if failures--; failures >= 0 {
+			if failures.Add(-1) >= 0 {
 				return errRefused
 			}
 			return nil
@@ -153,14 +154,14 @@ func TestReadinessOfAProxyWithoutHealthCheck(t *testing.T) {
 		aggregates := func(status string) map[string]string {
 			return map[string]string{"consul-dataplane": status, "sidecar-proxy-consul-dataplane": status}
 		}
-		failures = 1
+		failures.Store(1)
 		r.run()
 		r.pass(500 * time.Millisecond) // in which an unready proxy is asked more often
 		r.wantPuts(put{0, aggregates("critical")}, put{200 * time.Millisecond, aggregates("passing")})
-		failures = 2
+		failures.Store(2)
 		r.pass(5 * sec)
 		r.wantPuts()
-		failures = 3
+		failures.Store(3)
 		r.pass(5 * sec)
 		puts := r.catalog.recorded()
 		if len(puts) != 2 || puts[0].Checks["consul-dataplane"] != "critical" || puts[1].Checks["consul-dataplane"] != "passing" || puts[1].At-puts[0].At != startupTick {

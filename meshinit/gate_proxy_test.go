@@ -17,8 +17,8 @@ import (
 )
 
 // proxyGate is a gate in front of a listener that a test opens.
-func proxyGate(t *testing.T, metadata meshinit.Metadata, listeners ...string) (dir string, gate meshinit.Gate, log *lines) {
-	log = &lines{}
+func proxyGate(t *testing.T, metadata meshinit.Metadata, listeners ...string) (dir string, gate meshinit.Gate, log *testkit.Log) {
+	log = &testkit.Log{}
 	dir = t.TempDir()
 	return dir, meshinit.Gate{
 		Dir: dir, Metadata: metadata, Proxy: listeners, Limit: testkit.Patience,

@@ -63,7 +63,7 @@ type wait struct {
 	t        *testing.T
 	dir      string
 	metadata *endpoint
-	log      *lines
+	log      *testkit.Log
 	cancel   context.CancelCauseFunc
 	ended    chan error
 	start    time.Time
@@ -74,7 +74,7 @@ func atGate(t *testing.T, prepare func(*wait), test func(*wait)) {
 	t.Helper()
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		w := &wait{t: t, dir: dir, metadata: &endpoint{task: workload.Task{TaskARN: thisTask}}, log: &lines{}, ended: make(chan error, 1), start: time.Now()}
+		w := &wait{t: t, dir: dir, metadata: &endpoint{task: workload.Task{TaskARN: thisTask}}, log: &testkit.Log{}, ended: make(chan error, 1), start: time.Now()}
 		prepare(w)
 		ctx, cancel := context.WithCancelCause(context.Background())
 		defer cancel(nil)

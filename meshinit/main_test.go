@@ -1,7 +1,6 @@
 package meshinit_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -120,7 +118,7 @@ type scene struct {
 	taskID  string
 	options meshinit.Options
 	ports   meshinit.Ports
-	log     *lines
+	log     *testkit.Log
 	// agentRequests are those that reached the agent, "PUT /v1/...", once
 	// countRequests was called.
 	requests *requests
@@ -134,7 +132,7 @@ var sceneNumber atomic.Int32
 func newScene(t *testing.T, server *testkit.Consul, doc string) *scene {
 	t.Helper()
 	server.Require(t)
-	s := &scene{t: t, server: server, dir: t.TempDir(), cluster: "prod", taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &lines{}}
+	s := &scene{t: t, server: server, dir: t.TempDir(), cluster: "prod", taskID: fmt.Sprintf("task%d", sceneNumber.Add(1)), log: &testkit.Log{}}
 	// Every request to Consul passes a counter in front of it.
 	s.requests = &requests{}
 	front := httptest.NewServer(s.requests.before("http://" + server.HTTPAddr))
@@ -324,22 +322,4 @@ func differs(err error, exit int, want []string) (problems []string) {
 		}
 	}
 	return problems
-}
-
-// lines is a log that may be written and read at the same time.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

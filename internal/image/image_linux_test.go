@@ -267,7 +267,7 @@ func (l *lab) sbom(t *testing.T) {
 			continue
 		}
 		got = append(got, c.Name+" "+strings.TrimPrefix(c.Version, "v"))
-		if !strings.HasPrefix(c.Purl, "pkg:golang/"+c.Name+"@") {
+		if !strings.HasPrefix(c.Purl, "pkg:golang/"+strings.ToLower(c.Name)+"@") { // as the type golang demands
 			t.Errorf("%s has the package URL %q", c.Name, c.Purl)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/compose"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
@@ -101,31 +102,13 @@ func (d *dock) fail(err error) {
 	d.err = err
 }
 
-// lines is a log that is read while it is written.
-type lines struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // rig is an agent of one task.
 type rig struct {
 	*compose.Agent
 	dock  *dock
 	store *iam.Store
 	state *compose.State
-	log   *lines
+	log   *testkit.Log
 }
 
 func newRig(t *testing.T, stopsTasks bool) *rig {
@@ -134,7 +117,7 @@ func newRig(t *testing.T, stopsTasks bool) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{dock: newDock(), store: iam.NewStore(), log: &lines{}}
+	r := &rig{dock: newDock(), store: iam.NewStore(), log: &testkit.Log{}}
 	r.state = compose.NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []compose.Definition{{Name: "web", Definition: doc.Definition}})
 	r.Agent = compose.NewAgent(r.dock, r.state, r.store, stopsTasks, hclog.New(&hclog.LoggerOptions{Output: r.log, DisableTime: true}))
 	return r
