@@ -142,6 +142,23 @@ func TestRunAsksForPeersAfterTheFirstRequestAndThenRarely(t *testing.T) {
 	})
 }
 
+// Envoy's relay makes no requests of its own, and must not be left with a server that
+// is gone.
+func TestAddressesForGRPCAreRefreshedWithoutRequests(t *testing.T) {
+	inBubble(t, false, func(t *testing.T, b *bubble) {
+		if _, err := b.GRPCAddresses(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		b.wantSet(t, "10.0.0.1", "10.0.0.2")
+		<-time.After(time.Minute)
+		b.change(`["10.0.0.2:8300","10.0.0.3:8300"]`, "10.0.0.1")
+		b.GRPCFailed("10.0.0.1:8502", errors.New("connection refused"))
+		synctest.Wait()
+		b.wantSet(t, "10.0.0.2", "10.0.0.3")
+	})
+}
+
 func TestRequestThatFailsOverBringsTheRefreshForward(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, b *bubble) {
 		b.request(t)

@@ -98,8 +98,14 @@ func (s *Servers) GRPCTLS() ServerTLS { return s.grpc }
 // GRPCAddresses are the host:port of every known server for gRPC, the current one
 // first. It discovers them when there are none yet.
 func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
+	s.mu.Lock()
+	first := len(s.set) == 0
+	s.mu.Unlock()
 	if err := s.await(ctx); err != nil {
 		return nil, err
+	}
+	if first { // the peers are needed before this server is lost
+		s.refreshSoon()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -110,10 +116,20 @@ func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
 	return all, nil
 }
 
-// GRPCFailed makes the server with that gRPC address the last one to be tried.
+// GRPCFailed makes the server with that gRPC address the last one to be tried, and has
+// Run refresh the set: it may be that of a server that was replaced.
 func (s *Servers) GRPCFailed(address string, err error) {
 	if a, parseErr := netip.ParseAddrPort(address); parseErr == nil {
 		s.failed(a.Addr(), err)
+	}
+	s.refreshSoon()
+}
+
+// refreshSoon asks Run for a refresh.
+func (s *Servers) refreshSoon() {
+	select {
+	case s.stale <- struct{}{}:
+	default:
 	}
 }
 
@@ -273,10 +289,7 @@ func (s *Servers) served(server netip.Addr, failedOver bool) {
 		s.notify()
 	}
 	s.serving, s.lost, s.failure = server, false, nil
-	select {
-	case s.stale <- struct{}{}:
-	default:
-	}
+	s.refreshSoon()
 }
 
 // adopt takes over found, beside the first retained servers of the set.

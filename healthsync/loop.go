@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/registrar"
@@ -139,6 +140,9 @@ func (s *syncer) recordFailure(ctx context.Context, c change, err error) {
 	}
 	if ctx.Err() != nil {
 		return // cut off by the signal, which is no failure
+	}
+	if s.renewal != nil && consulutil.UnknownToken(err) {
+		s.renewal.refused.Store(true)
 	}
 	if before, failing := s.failing[id]; failing && before == class {
 		s.Log.Debug("check write failed again", logkey.CheckID, id, logkey.Error, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -48,7 +49,10 @@ type renewal struct {
 	failures int
 	failed   reason
 
-	done chan struct{}
+	// refused is set by others when Consul does not know the token in a write: it was
+	// deleted, or Consul restored from an older snapshot.
+	refused atomic.Bool
+	done    chan struct{}
 }
 
 // retired is a token that is to be logged out when nothing uses it any more.
@@ -123,6 +127,10 @@ func (r *renewal) step(ctx context.Context) {
 	r.adopt()
 	r.logOutRetired(ctx)
 	now := time.Now()
+	due := !r.due.IsZero() && !now.Before(r.due)
+	if r.refused.Swap(false) && r.direct && !due {
+		r.known = false
+	}
 	if now.Before(r.next) {
 		return
 	}
@@ -130,7 +138,7 @@ func (r *renewal) step(ctx context.Context) {
 	case !r.known:
 		err := r.learn(ctx)
 		r.report(ctx, unread, err)
-	case !r.due.IsZero() && !now.Before(r.due):
+	case due:
 		why, err := r.renew(ctx)
 		r.report(ctx, why, err)
 	}

@@ -2,12 +2,14 @@ package healthsync
 
 import (
 	"errors"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/config"
 )
 
@@ -231,6 +233,30 @@ func TestDeletedTokenIsReplaced(t *testing.T) {
 		r.logins.gone = true
 		r.run()
 		r.pass(6 * sec)
+		if got := r.content("service-token"); got != "renewed-1" {
+			t.Errorf("token is %s:\n%s", got, r.log)
+		}
+		r.end()
+		r.wantAllLoggedOut("service-secret")
+	})
+}
+
+// A restore of Consul from an older snapshot takes the token away, and every write then
+// fails.
+func TestTokenThatIsDeletedLaterIsReplaced(t *testing.T) {
+	t.Parallel()
+	renewing(t, 0, func(r *rig) {
+		r.run()
+		r.pass(time.Minute)
+		r.logins.change(func() { r.logins.gone = true })
+		r.catalog.setAnswer(func(put) error {
+			if r.content("service-token") == "service-secret" {
+				return api.StatusError{Code: http.StatusForbidden, Body: "ACL not found"}
+			}
+			return nil
+		})
+		r.catalog.lose()
+		r.pass(time.Minute)
 		if got := r.content("service-token"); got != "renewed-1" {
 			t.Errorf("token is %s:\n%s", got, r.log)
 		}

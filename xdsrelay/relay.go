@@ -140,15 +140,18 @@ func (r *Relay) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// ended handles the status with which a server ended a stream. No other server takes a
-// token that one has refused; anything else may be this server's problem alone.
+// ended handles the status with which a server ended a stream. No other server permits
+// what one has denied; anything else may be this server's problem alone, also a token
+// that it does not know: it may be behind.
 func (r *Relay) ended(address string, got status) {
 	text := fmt.Sprintf("status %s: %s", got.code, got.message)
 	switch got.code {
 	case unauthenticated, permissionDenied:
 		r.report.failed(hclog.Warn, address, text+": the task's token must exist in Consul and grant service:write on the service of the proxy; "+
 			"check whether it was deleted, and the binding rules of the auth method")
-		return
+		if got.code == permissionDenied {
+			return
+		}
 	case exhausted: // so servers share the load
 		r.report.failed(hclog.Info, address, text)
 	default:

@@ -103,7 +103,7 @@ func TestRefusalMovesTheNextStreamToAnotherServer(t *testing.T) {
 		"too many streams":  {status{"8", "this server has too many xDS streams open, please try another"}, true, `[INFO]  xDS stream ended: address=ADDRESS reason="status 8: this server has too many`},
 		"unavailable":       {status{"14", "no leader"}, true, `[WARN]  xDS stream ended: address=ADDRESS reason="status 14: no leader"`},
 		"internal":          {status{"13", "fault"}, true, `[WARN]  xDS stream ended: address=ADDRESS reason="status 13: fault"`},
-		"unknown token":     {status{"16", "unauthenticated: ACL not found"}, false, `status 16: unauthenticated: ACL not found: the task's token must exist in Consul and grant service:write`},
+		"unknown token":     {status{"16", "unauthenticated: ACL not found"}, true, `status 16: unauthenticated: ACL not found: the task's token must exist in Consul and grant service:write`},
 		"permission denied": {status{"7", "Permission denied"}, false, `status 7: Permission denied: the task's token must exist in Consul and grant service:write`},
 	}
 	for name, tc := range tests {
