@@ -84,6 +84,13 @@ func (c *catalog) setAnswer(f func(put) error) {
 	c.answer = f
 }
 
+// presented returns the tokens of the writes so far, distinct.
+func (c *catalog) presented() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.tokens)
+}
+
 // lose removes the task from the catalog until the next write.
 func (c *catalog) lose() {
 	c.mu.Lock()
@@ -163,6 +170,19 @@ func (l *logins) logIn(_ context.Context, w workload.Workload, t workload.Task) 
 	l.made = append(l.made, fmt.Sprint("renewed-", len(l.made)+1))
 	l.gone = false
 	return l.token(l.made[len(l.made)-1], time.Now()), nil
+}
+
+// done returns the secrets of the logins so far, and how often a token was read.
+func (l *logins) done() (made []string, reads int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.made), l.reads
+}
+
+// tokens are the secrets of the logins so far.
+func (l *logins) tokens() []string {
+	made, _ := l.done()
+	return made
 }
 
 // begun reports whether a login was asked for.

@@ -34,7 +34,7 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 		}
 		r.run()
 		r.pass(6 * time.Minute)
-		if got := r.content("service-token"); got != "service-secret" || len(r.logins.made) > 0 {
+		if got := r.content("service-token"); got != "service-secret" || len(r.logins.tokens()) > 0 {
 			t.Errorf("%s is renewed after less than 60 %% of its life", got)
 		}
 		for r.content("service-token") == "service-secret" {
@@ -54,21 +54,21 @@ func TestTokenIsRenewedBeforeItExpires(t *testing.T) {
 
 		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY", "app": "UNHEALTHY"}, nil)
 		r.pass(2 * sec)
-		if d := cmp.Diff([]string{"service-secret", "renewed-1"}, r.catalog.tokens); d != "" {
+		if d := cmp.Diff([]string{"service-secret", "renewed-1"}, r.catalog.presented()); d != "" {
 			t.Errorf("tokens presented (-want +got):\n%s", d)
 		}
 		r.pass(time.Hour)
-		if n := len(r.logins.made); n < 8 || n > 11 {
+		if n := len(r.logins.tokens()); n < 8 || n > 11 {
 			t.Errorf("%d logins in 67 min", n)
 		}
 		if _, err := r.end(); err != nil {
 			t.Error(err)
 		}
 		r.wantAllLoggedOut("service-secret")
-		if n := r.logged("service token renewed"); n != len(r.logins.made) || r.logged("ERROR")+r.logged("WARN") > 0 {
-			t.Errorf("log of %d renewals:\n%s", len(r.logins.made), r.log)
+		if n := r.logged("service token renewed"); n != len(r.logins.tokens()) || r.logged("ERROR")+r.logged("WARN") > 0 {
+			t.Errorf("log of %d renewals:\n%s", len(r.logins.tokens()), r.log)
 		}
-		if last := r.servers.distinct()[0]; last != "web-0f9de17a with "+r.logins.made[len(r.logins.made)-1] {
+		if last := r.servers.distinct()[0]; last != "web-0f9de17a with "+r.logins.tokens()[len(r.logins.tokens())-1] {
 			t.Errorf("deregistered %s", last)
 		}
 	})
@@ -79,8 +79,8 @@ func TestTokenThatDoesNotExpireIsReadOnce(t *testing.T) {
 	renewing(t, 0, func(r *rig) {
 		r.run()
 		r.pass(24 * time.Hour)
-		if r.logins.reads != 1 || len(r.logins.made) > 0 {
-			t.Errorf("%d reads, logins %v", r.logins.reads, r.logins.made)
+		if made, reads := r.logins.done(); reads != 1 || len(made) > 0 {
+			t.Errorf("%d reads, logins %v", reads, made)
 		}
 		r.end()
 		r.wantLogOuts("service-secret")
@@ -95,8 +95,8 @@ func TestConsulDataplaneIsWarnedAboutExpiry(t *testing.T) {
 			r.cfg.Proxy.Mode = config.ProxyDataplane
 			r.run()
 			r.pass(time.Hour)
-			if n := r.logged("service token expires and is not renewed"); n != warnings || len(r.logins.made) > 0 {
-				t.Errorf("%d warnings, logins %v:\n%s", n, r.logins.made, r.log)
+			if n := r.logged("service token expires and is not renewed"); n != warnings || len(r.logins.tokens()) > 0 {
+				t.Errorf("%d warnings, logins %v:\n%s", n, r.logins.tokens(), r.log)
 			}
 			r.end()
 			r.wantLogOuts("service-secret")
@@ -112,7 +112,7 @@ func TestGatewayIsRenewedByItsOwnMode(t *testing.T) {
 			r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", Proxy: &config.GatewayProxy{Mode: mode}}
 			r.run()
 			r.pass(8 * time.Minute)
-			if renewed := len(r.logins.made) > 0; renewed != want {
+			if renewed := len(r.logins.tokens()) > 0; renewed != want {
 				t.Errorf("mode %q: renewed: %t", mode, renewed)
 			}
 			r.end()
@@ -126,8 +126,8 @@ func TestAgentsTokenIsNotRenewed(t *testing.T) {
 	running(t, func(r *rig) {
 		r.logins.life = 10 * time.Minute
 		r.pass(time.Hour)
-		if r.logins.reads > 0 || len(r.logins.made) > 0 {
-			t.Errorf("%d reads, logins %v", r.logins.reads, r.logins.made)
+		if made, reads := r.logins.done(); reads > 0 || len(made) > 0 {
+			t.Errorf("%d reads, logins %v", reads, made)
 		}
 	})
 }
@@ -169,8 +169,8 @@ func TestUnwritableVolumeIsReportedOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.pass(8 * time.Minute)
-		if n := r.logged("its file cannot be replaced"); n != 1 || len(r.logins.made) > 0 {
-			t.Errorf("%d lines, logins %v:\n%s", n, r.logins.made, r.log)
+		if n := r.logged("its file cannot be replaced"); n != 1 || len(r.logins.tokens()) > 0 {
+			t.Errorf("%d lines, logins %v:\n%s", n, r.logins.tokens(), r.log)
 		}
 		if err := os.Rename(moved, r.cfg.BootstrapDir); err != nil {
 			t.Fatal(err)
@@ -195,12 +195,12 @@ func TestTokenOfAnotherProcessIsTakenOver(t *testing.T) {
 			r.file("service-token", "mesh-init's")
 			r.pass(5 * time.Minute)
 			r.wantLogOuts(ended...)
-			if len(r.logins.made) > 0 {
-				t.Errorf("renewed after %v, too early for the new token", r.logins.made)
+			if len(r.logins.tokens()) > 0 {
+				t.Errorf("renewed after %v, too early for the new token", r.logins.tokens())
 			}
 			r.metadata.set(nil, nil)
 			r.pass(sec)
-			if d := cmp.Diff([]string{"service-secret", "mesh-init's"}, r.catalog.tokens); d != "" {
+			if d := cmp.Diff([]string{"service-secret", "mesh-init's"}, r.catalog.presented()); d != "" {
 				t.Errorf("tokens presented (-want +got):\n%s", d)
 			}
 			r.end()
@@ -276,7 +276,7 @@ func TestUnreadableLifeIsReadLater(t *testing.T) {
 		}
 		r.logins.change(func() { r.logins.unread = nil })
 		r.pass(9 * time.Minute)
-		if n := len(r.logins.made); n != 1 {
+		if n := len(r.logins.tokens()); n != 1 {
 			t.Errorf("%d logins", n)
 		}
 		r.end()

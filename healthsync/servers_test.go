@@ -341,7 +341,7 @@ func TestStaticTokenIsNotLoggedOut(t *testing.T) {
 			if _, err := r.end(); err != nil {
 				t.Error(err)
 			}
-			if d := cmp.Diff([]string{want}, r.catalog.tokens); d != "" {
+			if d := cmp.Diff([]string{want}, r.catalog.presented()); d != "" {
 				t.Errorf("tokens presented (-want +got):\n%s", d)
 			}
 			if want == "" {

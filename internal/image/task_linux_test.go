@@ -82,7 +82,10 @@ func (l *lab) task(t *testing.T) {
 			}
 
 			if c.token {
+				// The proxy's user needs no group, any other one does.
 				out, code = l.container("--user=5995", "-v", volume.readOnly(), proxy, "read", "/consul/envoy-bootstrap.json")
+				want(t, out, code, 0, "read /consul/envoy-bootstrap.json true")
+				out, code = l.container("--user=5994", "-v", volume.readOnly(), proxy, "read", "/consul/envoy-bootstrap.json")
 				want(t, out, code, 1, "permission denied")
 			}
 			inProxy := []string{network, "--read-only", "--cap-drop=ALL", "-v", volume.readOnly(), "--user", c.proxyUser, "--entrypoint=/consul/consul-ecs", proxy}
