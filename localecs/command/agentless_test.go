@@ -44,8 +44,8 @@ func checkPace(t *testing.T, events []event) {
 	t.Helper()
 	first := moment(t, events, "consul-ecs-mesh-init", "RUNNING", "task ")
 	serves := moment(t, events, "", "in traffic", "task ")
-	if d := serves.Sub(first); d < 10*time.Second || d > 30*time.Second {
-		t.Errorf("in traffic %s after the first container, want 10 to 30 s", d)
+	if d := serves.Sub(first); d < 8*time.Second || d > 30*time.Second {
+		t.Errorf("in traffic %s after the first container, want 8 to 30 s", d)
 	}
 	asked := moment(t, events, "", "asked to stop", "asked to stop")
 	stopped := moment(t, events, "", "STOPPED (UserInitiated", "asked to stop")
