@@ -106,16 +106,12 @@ func judge(check workload.SyncCheck, checks []workload.SyncCheck, containers []w
 
 // proxyOf is the name of the proxy's container in a task without an agent.
 func proxyOf(containers []workload.Container) string {
-	for _, name := range proxyNames() {
+	for _, name := range workload.ProxyContainers() {
 		if slices.ContainsFunc(containers, func(c workload.Container) bool { return c.Name == name }) {
 			return name
 		}
 	}
 	return workload.ContainerDataplane
-}
-
-func proxyNames() []string {
-	return []string{workload.ContainerDataplane, workload.ContainerSidecarProxy}
 }
 
 // written is the last observation of a check that Consul accepted.

@@ -58,7 +58,7 @@ func newStartup(cfg *config.Config, serves func(context.Context, int, string) er
 		}
 	}
 	if cfg.ConsulServers != nil {
-		for _, name := range proxyNames() {
+		for _, name := range workload.ProxyContainers() {
 			s.pending[name] = &probe{port: cfg.ReadyPort(), path: readyPath, tolerated: readyTolerance}
 		}
 	}

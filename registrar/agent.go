@@ -37,12 +37,8 @@ func (a *agent) Register(ctx context.Context, token string, w workload.Workload)
 // Deregister removes the proxy first: a service without its proxy takes no
 // traffic, while a proxy without its service would be an error to the agent.
 func (a *agent) Deregister(ctx context.Context, token string, w workload.Workload) error {
-	ids := []string{w.Proxy.ID}
-	if !w.IsGateway() {
-		ids = append(ids, w.ID)
-	}
 	var errs []error
-	for _, id := range ids {
+	for _, id := range serviceIDs(w) {
 		err := a.client.Agent().ServiceDeregisterOpts(id, query(ctx, token, w))
 		if err != nil && consulutil.Classify(err) != retry.Gone {
 			errs = append(errs, fmt.Errorf("deregister service %q: %w", id, err))

@@ -76,14 +76,6 @@ func (c *catalog) Deregister(ctx context.Context, token string, w workload.Workl
 	return errors.Join(errs...)
 }
 
-// serviceIDs are those of the proxy and the service.
-func serviceIDs(w workload.Workload) []string {
-	if w.IsGateway() {
-		return []string{w.Proxy.ID}
-	}
-	return []string{w.Proxy.ID, w.ID}
-}
-
 // Proxy asks for the instances of the proxy's service. Asked for those of the node,
 // Consul would merge the defaults into every service of the cluster.
 func (c *catalog) Proxy(ctx context.Context, token string, w workload.Workload) (bootstrap.Proxy, error) {

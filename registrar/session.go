@@ -122,7 +122,7 @@ func (l *lease) renew(ctx context.Context, token string, w workload.Workload) er
 	return nil
 }
 
-// begin creates a session. Each has a name of its own: one that was created by a request
+// begin creates a session. Each has a unique name: one that was created by a request
 // without an answer, or by a former process, ends some time, and its name's checks become
 // critical then.
 func (l *lease) begin(ctx context.Context, token string, w workload.Workload) error {

@@ -16,6 +16,14 @@ const (
 	deregisterCritical = "10m"
 )
 
+// serviceIDs are those of the proxy and, unless that is a gateway, the service.
+func serviceIDs(w workload.Workload) []string {
+	if w.IsGateway() {
+		return []string{w.Proxy.ID}
+	}
+	return []string{w.Proxy.ID, w.ID}
+}
+
 // serviceRegistration is the application's. It has no address: the agent's
 // applies.
 func serviceRegistration(w workload.Workload) *api.AgentServiceRegistration {

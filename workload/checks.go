@@ -13,13 +13,7 @@ func (w *Workload) setAgentChecks(cfg *config.Config) {
 		return
 	}
 	for _, container := range cfg.HealthSyncContainers {
-		w.SyncChecks = append(w.SyncChecks, SyncCheck{
-			ID:        CheckID(w.ID, container),
-			Container: container,
-			Name:      SyncCheckName,
-			Notes:     containerNotes(container),
-			ServiceID: w.ID,
-		})
+		w.addContainerCheck(CheckID(w.ID, container), SyncCheckName, container)
 	}
 }
 
@@ -43,13 +37,7 @@ func (w *Workload) setCatalog(cfg *config.Config, t Task, region string) error {
 		if container == ContainerDataplane {
 			continue // the aggregate has its ID
 		}
-		w.SyncChecks = append(w.SyncChecks, SyncCheck{
-			ID:        CatalogCheckID(w.ID, container),
-			Container: container,
-			Name:      CatalogCheckName,
-			Notes:     containerNotes(container),
-			ServiceID: w.ID,
-		})
+		w.addContainerCheck(CatalogCheckID(w.ID, container), CatalogCheckName, container)
 	}
 	w.SyncChecks = append(w.SyncChecks, aggregate(w.ID), aggregate(w.Proxy.ID))
 	return nil
@@ -66,6 +54,13 @@ func aggregate(serviceID string) SyncCheck {
 	}
 }
 
-func containerNotes(container string) string {
-	return fmt.Sprintf("Mirrors the ECS health check of the essential container %q.", container)
+// addContainerCheck adds the check of the service that mirrors a container's health.
+func (w *Workload) addContainerCheck(id, name, container string) {
+	w.SyncChecks = append(w.SyncChecks, SyncCheck{
+		ID:        id,
+		Container: container,
+		Name:      name,
+		Notes:     fmt.Sprintf("Mirrors the ECS health check of the essential container %q.", container),
+		ServiceID: w.ID,
+	})
 }

@@ -85,9 +85,12 @@ func (t Task) defined(wanted func(name string) bool) []Container {
 	return found
 }
 
+// ProxyContainers are the names that the proxy's container may have.
+func ProxyContainers() []string { return []string{ContainerDataplane, ContainerSidecarProxy} }
+
 // Proxies are the containers through which callers come.
 func (t Task) Proxies() []Container {
-	return t.defined(func(name string) bool { return name == ContainerSidecarProxy || name == ContainerDataplane })
+	return t.defined(func(name string) bool { return slices.Contains(ProxyContainers(), name) })
 }
 
 // Proxied reports whether a proxy of the task runs.

@@ -91,7 +91,7 @@ func (w *Workload) setGateway(g *config.Gateway, t Task) error {
 	w.Tags = g.Tags
 	w.Meta = w.meta(g.Meta)
 	w.Proxy = Proxy{Name: w.Name, ID: w.ID, Port: config.DefaultGatewayPort}
-	if g.Kind == config.KindMeshGateway { // no other kind has addresses of its own
+	if g.Kind == config.KindMeshGateway { // no other kind has its own addresses
 		if g.LANAddress != nil {
 			// A port counts without an address, but is no tagged address then.
 			w.Proxy.Address, w.Proxy.Port = g.LANAddress.Address, g.LANAddress.Port
