@@ -242,7 +242,7 @@ func TestAgentlessWarnings(t *testing.T) {
 			`$.consulServers.defaults.caCertFile` + neither, `$.consulServers.defaults.tlsServerName` + neither,
 			`$.consulServers.grpc.caCertFile` + noGRPC, `$.consulServers.grpc.tlsServerName` + noGRPC,
 			`$.consulServers.http.caCertFile` + noHTTPS, `$.consulServers.http.tlsServerName` + noHTTPS}},
-		"gRPC has TLS of its own": {servers(`"defaults":{"tls":false,"caCertFile":"a"},"grpc":{"tls":true,"caCertFile":"c"},"http":{"https":false}`), nil},
+		"gRPC has its own TLS": {servers(`"defaults":{"tls":false,"caCertFile":"a"},"grpc":{"tls":true,"caCertFile":"c"},"http":{"https":false}`), nil},
 		"resilience that is off": {in(`"consulServers":{"hosts":"h"},"service":{"port":1,"networkResilienceConfig":{"outlierDetection":{}}}`), []string{
 			`$.service.networkResilienceConfig.outlierDetection: no effect while service.networkResilienceConfig.enabled is not true`}},
 		"checks of no agent": {agentless(`"proxy":{"expose":{"checks":true}}`), []string{

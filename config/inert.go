@@ -97,10 +97,7 @@ func (ws *warnings) gateway(cfg *Config, transparent bool) {
 }
 
 func (ws *warnings) servers(s *ConsulServers) {
-	tls := s.Defaults.TLS
-	if s.GRPC.TLS != nil {
-		tls = *s.GRPC.TLS
-	}
+	tls := s.GRPCTLS()
 	const plain, both = "no effect while gRPC is without TLS", "no effect while gRPC and HTTP are without TLS"
 	ws.add(s.Hosts == "", "$.consulServers.hosts", "is empty, so that no server is found: set an IP address, a DNS name, or exec= and a command that prints addresses")
 	ws.add(!tls && !s.HTTP.HTTPS && s.Defaults.CACertFile != "", "$.consulServers.defaults.caCertFile", both)

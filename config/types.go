@@ -71,6 +71,14 @@ type ConsulServers struct {
 	HTTP            ServerHTTP     `json:"http" check:"open"`
 }
 
+// GRPCTLS reports whether connections to the servers' gRPC use TLS.
+func (s *ConsulServers) GRPCTLS() bool {
+	if s.GRPC.TLS != nil {
+		return *s.GRPC.TLS
+	}
+	return s.Defaults.TLS
+}
+
 // ServerDefaults hold for both protocols unless they have their own.
 type ServerDefaults struct {
 	// TLS is true when absent. HTTP has its own, HTTPS.

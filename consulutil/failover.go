@@ -26,7 +26,7 @@ type failover struct {
 // RoundTrip implements http.RoundTripper.
 func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 	ctx := r.Context()
-	if err := f.servers.await(ctx); err != nil {
+	if _, err := f.servers.await(ctx); err != nil {
 		if r.Body != nil {
 			r.Body.Close()
 		}
@@ -62,7 +62,7 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // timedOut reports whether the request's time is over. http.Client may end a request a
-// moment before its context ends, by a way of its own.
+// moment before its context ends.
 func timedOut(ctx context.Context) bool {
 	deadline, ok := ctx.Deadline()
 	return ok && !time.Now().Before(deadline)

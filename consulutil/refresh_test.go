@@ -22,7 +22,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// bubble is Servers with a transport of no sockets, for a clock of its own.
+// bubble is Servers with a transport without sockets, under a synthetic clock.
 type bubble struct {
 	*Servers
 	client *api.Client
@@ -142,7 +142,7 @@ func TestRunAsksForPeersAfterTheFirstRequestAndThenRarely(t *testing.T) {
 	})
 }
 
-// Envoy's relay makes no requests of its own, and must not be left with a server that
+// Envoy's relay sends no HTTP requests, and must not be left with a server that
 // is gone.
 func TestAddressesForGRPCAreRefreshedWithoutRequests(t *testing.T) {
 	inBubble(t, false, func(t *testing.T, b *bubble) {

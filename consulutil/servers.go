@@ -98,13 +98,11 @@ func (s *Servers) GRPCTLS() ServerTLS { return s.grpc }
 // GRPCAddresses are the host:port of every known server for gRPC, the current one
 // first. It discovers them when there are none yet.
 func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {
-	s.mu.Lock()
-	first := len(s.set) == 0
-	s.mu.Unlock()
-	if err := s.await(ctx); err != nil {
+	discovered, err := s.await(ctx)
+	if err != nil {
 		return nil, err
 	}
-	if first { // the peers are needed before this server is lost
+	if discovered { // the peers are needed before this server is lost
 		s.refreshSoon()
 	}
 	s.mu.Lock()
@@ -188,15 +186,15 @@ func (s *Servers) connect() (http.RoundTripper, error) {
 	return f, nil
 }
 
-// await returns when there are addresses.
-func (s *Servers) await(ctx context.Context) error {
+// await returns when there are addresses, and reports whether there were none before.
+func (s *Servers) await(ctx context.Context) (discovered bool, err error) {
 	s.mu.Lock()
 	known := len(s.set) > 0
 	s.mu.Unlock()
 	if known {
-		return nil
+		return false, nil
 	}
-	return s.rediscover(ctx)
+	return true, s.rediscover(ctx)
 }
 
 // rediscover adds what hosts stands for to the known servers, or replaces them by it

@@ -29,11 +29,7 @@ func httpTLS(c config.ConsulServers, pem string) ServerTLS {
 
 // grpcTLS is the protection of gRPC.
 func grpcTLS(c config.ConsulServers, pem string) ServerTLS {
-	on := c.Defaults.TLS
-	if c.GRPC.TLS != nil {
-		on = *c.GRPC.TLS
-	}
-	return newServerTLS(c, on, pem, c.GRPC.CACertFile, c.GRPC.TLSServerName)
+	return newServerTLS(c, c.GRPCTLS(), pem, c.GRPC.CACertFile, c.GRPC.TLSServerName)
 }
 
 // newServerTLS puts a protocol's own values over the defaults of c.

@@ -46,48 +46,43 @@ func StreamOf[T any](ctx context.Context, meta *ListMeta, field string, each fun
 
 // decodeField reads a JSON object with a list in a field, or null.
 func decodeField[T any](d *json.Decoder, field string, each func(T) error) error {
-	start, err := d.Token()
-	switch {
-	case err != nil:
-		return err
-	case start == nil:
-		return nil
-	case start != json.Delim('{'):
-		return fmt.Errorf("want an object, got %v", start)
-	}
-	for d.More() {
+	return decodeInside(d, '{', "an object", func() error {
 		name, err := d.Token()
-		if err == nil && name == field {
-			err = decodeEach(d, each)
-		} else if err == nil {
-			var other json.RawMessage
-			err = d.Decode(&other)
-		}
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
+		case name == field:
+			return decodeEach(d, each)
 		}
-	}
-	_, err = d.Token() // an answer that was cut off has no end
-	return err
+		var other json.RawMessage
+		return d.Decode(&other)
+	})
 }
 
 // decodeEach reads a JSON list, or null.
 func decodeEach[T any](d *json.Decoder, each func(T) error) error {
+	return decodeInside(d, '[', "a list", func() error {
+		var element T
+		if err := d.Decode(&element); err != nil {
+			return err
+		}
+		return each(element)
+	})
+}
+
+// decodeInside reads what begins with a delimiter, or null; next reads one part of it.
+func decodeInside(d *json.Decoder, begin json.Delim, what string, next func() error) error {
 	start, err := d.Token()
 	switch {
 	case err != nil:
 		return err
 	case start == nil:
 		return nil
-	case start != json.Delim('['):
-		return fmt.Errorf("want a list, got %v", start)
+	case start != begin:
+		return fmt.Errorf("want %s, got %v", what, start)
 	}
 	for d.More() {
-		var element T
-		if err := d.Decode(&element); err != nil {
-			return err
-		}
-		if err := each(element); err != nil {
+		if err := next(); err != nil {
 			return err
 		}
 	}
