@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/redirect"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -18,11 +19,7 @@ func proxyFileNames() []string {
 	return []string{workload.FileBootstrap, workload.FileRelay, workload.FileDataplane, workload.FileGRPCCACert, workload.FileHosts}
 }
 
-const (
-	loopback = "127.0.0.1"
-	// dataplaneDNSPort is where consul-dataplane answers DNS on loopback.
-	dataplaneDNSPort = 8600
-)
+const loopback = "127.0.0.1"
 
 // ProxyFiles makes the files that the container of the proxy starts from.
 type ProxyFiles interface {
@@ -37,7 +34,7 @@ type ProxyFiles interface {
 type File struct {
 	Name string
 	Data []byte
-	// Secret says that only the proxy's group may read it.
+	// Secret reports that it holds a token, which not every user may read.
 	Secret bool
 }
 
@@ -140,7 +137,7 @@ func (s ServersProxy) dataplane(w workload.Workload, token string) ([]File, erro
 		}
 	}
 	if s.Config.TransparentProxy.Enabled && s.Config.TransparentProxy.ConsulDNS.Enabled {
-		d.DNSPort = dataplaneDNSPort
+		d.DNSPort = redirect.DNSPort
 	}
 	text, err := d.JSON()
 	return append(files, File{Name: workload.FileDataplane, Data: text, Secret: token != ""}), err

@@ -103,6 +103,9 @@ func (a access) watchServers(ctx context.Context) (stop func()) {
 	return func() { cancel(); running.Wait() }
 }
 
+// loginClient is a client for where the task logs in and out.
+func (a access) loginClient() (*api.Client, error) { return consulutil.NewClient(a.logins) }
+
 // consul is where the task registers, by the Consul environment.
 func (a access) consul() (meshinit.Consul, error) {
 	client, err := consulutil.NewClient(a.clients)

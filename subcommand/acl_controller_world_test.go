@@ -146,7 +146,7 @@ func (w *clusterWorld) operator(sts *awstest.AWS) {
 }
 
 // leave registers what a task of each ID has in Consul: a service and its proxy, on a
-// node of its own.
+// separate node.
 func (w *clusterWorld) leave(ids ...string) {
 	w.t.Helper()
 	for _, id := range ids {

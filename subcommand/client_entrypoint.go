@@ -155,13 +155,7 @@ func (f *clientFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return clientagent.Run(ctx, options, clientagent.Ports{
 		Metadata: metadata,
 		Session: func(t workload.Task, log hclog.Logger) clientagent.Session {
-			sign := bearer(options.Config)
-			return &consulutil.Session{
-				Servers: servers,
-				Bearer:  func(ctx context.Context) (string, error) { return sign(ctx, t) },
-				Limit:   options.Limit,
-				Log:     log,
-			}
+			return loginSession(options.Config, t, servers, options.Limit, log)
 		},
 		Deregister: func(ctx context.Context, nodeID, secret string) error {
 			client, err := servers()

@@ -130,7 +130,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 		// The servers' client is made when it is needed: health does not depend on
 		// it.
 		LogOut: func(ctx context.Context, secret string) error {
-			servers, err := consulutil.NewClient(consul.logins)
+			servers, err := consul.loginClient()
 			if err != nil {
 				return err
 			}
@@ -144,7 +144,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 			if consul.servers != nil {
 				return checks.Deregister(ctx, token, w)
 			}
-			servers, err := consulutil.NewClient(consul.logins)
+			servers, err := consul.loginClient()
 			if err != nil {
 				return err
 			}
@@ -160,14 +160,9 @@ const renewalLimit = time.Minute
 
 // loginAgain returns what logs in for another service token.
 func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(context.Context, workload.Workload, workload.Task) (consulutil.Token, error) {
-	sign := bearer(cfg)
+	servers := func() (*api.Client, error) { return client, nil }
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
-		session := &consulutil.Session{
-			Servers: func() (*api.Client, error) { return client, nil },
-			Bearer:  func(ctx context.Context) (string, error) { return sign(ctx, t) },
-			Limit:   renewalLimit,
-			Log:     log,
-		}
+		session := loginSession(cfg, t, servers, renewalLimit, log)
 		token, err := session.Login(ctx, consulutil.ServiceLogin(cfg, w, t))
 		if err != nil {
 			return consulutil.Token{}, err

@@ -26,7 +26,7 @@ const (
 	noAgentCluster = "arn:aws:ecs:us-west-2:111122223333:cluster/mesh"
 )
 
-// noAgentWorld is a task without an agent, with login, on a Consul of its own whose tokens
+// noAgentWorld is a task without an agent, with login, on its own Consul, whose tokens
 // live for ttl.
 type noAgentWorld struct {
 	*metadata

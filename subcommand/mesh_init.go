@@ -149,7 +149,7 @@ func runMeshInit(ctx context.Context, inv *cli.Invocation, f meshInitFlags) erro
 	}, meshinit.Ports{
 		Metadata:    metadata,
 		Consul:      consul.consul,
-		Servers:     func() (*api.Client, error) { return consulutil.NewClient(consul.logins) },
+		Servers:     consul.loginClient,
 		Bearer:      bearer(cfg),
 		SetDefaults: consul.setDefaults(cfg, inv.Log),
 		Redirect:    consul.redirection(cfg, inv.Log),
@@ -223,6 +223,17 @@ func bearer(cfg *config.Config) func(context.Context, workload.Task) (string, er
 			ServerID:      login.ServerIDHeaderValue,
 			IncludeEntity: login.IncludeEntity,
 		})
+	}
+}
+
+// loginSession logs a container of the task in, by signatures of that time.
+func loginSession(cfg *config.Config, t workload.Task, servers func() (*api.Client, error), limit time.Duration, log hclog.Logger) *consulutil.Session {
+	sign := bearer(cfg)
+	return &consulutil.Session{
+		Servers: servers,
+		Bearer:  func(ctx context.Context) (string, error) { return sign(ctx, t) },
+		Limit:   limit,
+		Log:     log,
 	}
 }
 

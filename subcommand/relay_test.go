@@ -109,7 +109,7 @@ func (d directTask) token() (string, error) {
 	return string(text), err
 }
 
-// The relay has a fixed port, so all of it is one test in a network of its own.
+// The relay has a fixed port, so all of it is one test in its own network.
 func TestEnvoyEntrypointRelaysXDS(t *testing.T) {
 	t.Parallel()
 	if !testkit.OwnNetwork(t) {
