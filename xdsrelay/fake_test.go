@@ -1,7 +1,6 @@
 package xdsrelay
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -90,28 +89,10 @@ func (f *token) set(secret string, err error) {
 	f.secret, f.err = secret, err
 }
 
-// logText is what was logged.
-type logText struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logText) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logText) count(text string) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Count(l.buf.String(), text)
-}
-
 // relay is a running Relay.
 type relay struct {
 	address string
-	log     *logText
+	log     *testkit.Log
 	stop    context.CancelFunc
 	ended   chan error
 }
@@ -129,7 +110,7 @@ func startRelay(t *testing.T, c Config) *relay {
 func serve(t *testing.T, c Config, l net.Listener) *relay {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
-	r := &relay{address: l.Addr().String(), log: &logText{}, stop: stop, ended: make(chan error, 1)}
+	r := &relay{address: l.Addr().String(), log: &testkit.Log{}, stop: stop, ended: make(chan error, 1)}
 	c.Log = hclog.New(&hclog.LoggerOptions{Level: hclog.Info, Output: io.MultiWriter(r.log, t.Output())})
 	if c.Token == nil {
 		c.Token = (&token{secret: "secret"}).read
@@ -180,7 +161,7 @@ func (r *relay) try(t *testing.T) {
 	go request()
 }
 
-// request returns a function that opens a stream, over a connection of its own.
+// request returns a function that opens a stream, over a separate connection.
 func (r *relay) request(t *testing.T, path string, body io.Reader) func() (*http.Response, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+r.address+path, body)
@@ -257,5 +238,5 @@ func address(srv *httptest.Server) string { return srv.Listener.Addr().String() 
 // logged waits for a line of the log.
 func (r *relay) logged(t *testing.T, text string) {
 	t.Helper()
-	testkit.Eventually(t, "logged "+text, func() bool { return r.log.count(text) > 0 })
+	testkit.Eventually(t, "logged "+text, func() bool { return strings.Count(r.log.String(), text) > 0 })
 }

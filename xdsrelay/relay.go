@@ -70,7 +70,7 @@ func New(c Config) *Relay {
 
 // Serve relays the streams of the listener's connections until ctx ends; then it
 // returns nil, and all streams have ended. It closes the listener. The listener must be
-// on loopback, since whoever reaches it uses the token.
+// on loopback, since any client that reaches it uses the token.
 func (r *Relay) Serve(ctx context.Context, l net.Listener) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -140,7 +140,7 @@ func TestRepeatedRefusalIsLoggedOnce(t *testing.T) {
 	}
 	r.stop()
 	<-r.ended
-	if got := r.log.count("xDS stream ended"); got != 1 {
+	if got := strings.Count(r.log.String(), "xDS stream ended"); got != 1 {
 		t.Errorf("%d lines, want 1", got)
 	}
 }

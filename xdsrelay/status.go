@@ -38,7 +38,7 @@ func readStatus(h http.Header) (status, bool) {
 	return s, s.code != ""
 }
 
-// write ends the answer with the status, whether or not it has begun.
+// write ends the answer with the status, whether or not its headers are sent.
 func (s status) write(w http.ResponseWriter) {
 	h := w.Header()
 	h.Set("Content-Type", "application/grpc")

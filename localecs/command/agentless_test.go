@@ -23,16 +23,12 @@ func TestEndToEndAgentlessMesh(t *testing.T) {
 			if code != 0 || report.Failed != 0 || report.Answered < 200 || len(report.Failures) != 0 || len(report.Left) != 0 || report.StopOrder != order {
 				t.Errorf("exit %d, report %+v, want no failure, nothing left and 200 requests", code, report)
 			}
-			for _, want := range []event{
+			wantEvents(t, events, []event{
 				{Kind: "kill", Task: "api-3", Text: "SIGKILL to everything in it"},
 				{Kind: "get", Task: "controller", Text: `GET http://127.0.0.1:9102/metrics, has deletions_total{kind="token",reason="stopped"} 1, deletions_total{kind="service",reason="stopped"} 2`},
 				{Kind: "cleared", Task: "api-3", Text: "nothing left of the task"},
 				{Kind: "cleared", Task: "api-1", Text: "nothing left of the task"},
-			} {
-				if !happened(events, want) {
-					t.Errorf("did not happen: %+v", want)
-				}
-			}
+			})
 			checkPace(t, events)
 		})
 	}

@@ -84,15 +84,11 @@ func TestEndToEndHelloMesh(t *testing.T) {
 			t.Errorf("an event without time, kind or text: %+v", e)
 		}
 	}
-	for _, want := range []event{
+	wantEvents(t, events, []event{
 		{Kind: "kill", Task: "api-3", Text: "SIGKILL to everything in it"},
 		{Kind: "get", Task: "controller", Text: `GET http://127.0.0.1:9102/metrics, has deletions_total{kind="token",reason="stopped"} 2, deletions_total{kind="service",reason="stopped"} 2`},
 		{Kind: "cleared", Task: "controller", Text: "nothing left of the task"},
-	} {
-		if !happened(events, want) {
-			t.Errorf("did not happen: %+v", want)
-		}
-	}
+	})
 	if len(report.Left) != 1 || report.Left[0].Task != "api-3" || !strings.HasSuffix(report.Left[0].What, ", which is failed") {
 		t.Errorf("left: %+v, want the failed agent of api-3", report.Left)
 	}

@@ -86,7 +86,7 @@ func TestEndToEndRollingUpdate(t *testing.T) {
 			if len(report.Left) != 1 || report.Left[0].Task != "api-7" || !strings.HasSuffix(report.Left[0].What, ".ec2.internal, which is failed") {
 				t.Errorf("left: %+v, want the agent of api-7", report.Left)
 			}
-			for _, want := range []event{
+			wantEvents(t, events, []event{
 				{Kind: "kill", Task: "api-4", Container: "consul-ecs-health-sync", Text: "SIGKILL to consul-ecs"},
 				{Kind: "kill", Task: "api-5", Container: "sidecar-proxy", Text: "SIGKILL to envoy"},
 				{Kind: "status", Task: "api-5", Container: "sidecar-proxy", Text: "STOPPED (exit code 137)"},
@@ -97,11 +97,7 @@ func TestEndToEndRollingUpdate(t *testing.T) {
 				{Kind: "status", Task: "api-7", Container: "consul-client", Text: "STOPPED (exit code 137)"},
 				{Kind: "status", Task: "api-7", Text: "STOPPED (EssentialContainerExited: Essential container in task exited)"},
 				{Kind: "status", Task: "web", Container: "consul-client", Text: "STOPPED (exit code 0)"},
-			} {
-				if !happened(events, want) {
-					t.Errorf("did not happen: %+v", want)
-				}
-			}
+			})
 		})
 	}
 }
@@ -116,6 +112,16 @@ func TestEndToEndRollingService(t *testing.T) {
 	}
 	for _, task := range []string{"api-1", "api-2", "api-3", "api-4", "api-5"} {
 		if want := (event{Kind: "cleared", Task: task, Text: "nothing left of the task, its agent has left"}); !happened(events, want) {
+			t.Errorf("did not happen: %+v", want)
+		}
+	}
+}
+
+// wantEvents reports those that did not happen.
+func wantEvents(t *testing.T, events, wants []event) {
+	t.Helper()
+	for _, want := range wants {
+		if !happened(events, want) {
 			t.Errorf("did not happen: %+v", want)
 		}
 	}

@@ -89,17 +89,13 @@ func TestScenariosHaveTheECSAPI(t *testing.T) {
 	if code != 0 || len(report.Failures) != 0 {
 		t.Fatalf("exit %d, %q", code, report.Failures)
 	}
-	for _, want := range []event{
+	wantEvents(t, events, []event{
 		{Kind: "kill", Task: "web-2", Text: "SIGKILL to everything in it"},
 		{Kind: "status", Task: "web-3", Text: "RUNNING"},  // in place of web-2
 		{Kind: "status", Task: "web-11", Text: "RUNNING"}, // in place of web-10
 		{Kind: "service", Text: "service web: 3 tasks of web:2 wanted, 3 of 3 running"},
 		{Kind: "service", Text: "service web: 0 tasks of web:2 wanted, 0 of 0 running"},
-	} {
-		if !happened(events, want) {
-			t.Errorf("did not happen: %+v", want)
-		}
-	}
+	})
 }
 
 // What ECS says of a service's deployment is what a step that awaits it says.
