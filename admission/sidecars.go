@@ -22,7 +22,7 @@ const (
 	proxyUser = "5995:5996"
 )
 
-// agent reports whether the task has a Consul agent of its own.
+// agent reports whether the task has its own Consul agent.
 func (t *task) agent() bool { return t.cfg.ConsulServers == nil }
 
 // direct reports whether Envoy runs without consul-dataplane.

@@ -10,7 +10,7 @@ const (
 	APIGateway         = "api-gateway"
 )
 
-// IsGateway reports whether a proxy of the kind has callers of its own and no
+// IsGateway reports whether a proxy of the kind has its own callers and no
 // application behind it.
 func IsGateway(kind string) bool {
 	return kind == MeshGateway || kind == TerminatingGateway || kind == APIGateway

@@ -185,8 +185,8 @@ func (l *logins) tokens() []string {
 	return made
 }
 
-// begun reports whether a login was asked for.
-func (l *logins) begun() bool {
+// requested reports whether a login was asked for.
+func (l *logins) requested() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.calls > 0

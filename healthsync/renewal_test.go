@@ -290,7 +290,7 @@ func TestTermDuringTheLogin(t *testing.T) {
 	renewing(t, 10*time.Minute, func(r *rig) {
 		r.logins.slow = 8 * sec
 		r.run()
-		for !r.logins.begun() {
+		for !r.logins.requested() {
 			r.pass(sec)
 		}
 		took, err := r.end()

@@ -214,7 +214,7 @@ func TestAgentlessDirectModeLeavesTheTokenToTheRelay(t *testing.T) {
 	s.wantMode(workload.FileServiceToken, 0o640)
 }
 
-// A token of the environment is in no file of its own.
+// A token of the environment is in no separate file.
 func TestAgentlessTokenOfTheEnvironment(t *testing.T) {
 	t.Parallel()
 	for doc, file := range map[string]string{serversDoc: workload.FileDataplane, direct(serversDoc): workload.FileRelay} {

@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 
 func startConsul() error {
 	var err error
-	// Each scene has clients of its own.
+	// Each scene has its own clients.
 	const hcl = "limits { http_max_conns_per_client = 2000 }\n"
 	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true, HCL: hcl}); err != nil || secured == nil {
 		return err

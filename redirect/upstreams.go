@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// NameUpstreams gives every upstream that has no LocalBindAddress one of its own, by its
+// NameUpstreams gives every upstream without LocalBindAddress its own one, by its
 // position: 127.65.0.1 is the first. So all can have the port that the application
 // expects. The lines for a hosts file give each address the destination's name and,
 // where Consul DNS would have one, its name there. The error is permanent.

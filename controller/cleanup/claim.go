@@ -18,7 +18,7 @@ type Leftovers struct {
 	Source string
 	// ClusterNode means that the services of all tasks are on one node, registered
 	// without agents, whose name is the cluster's ARN; else each task's are on the node
-	// of its own agent.
+	// of the task's agent.
 	ClusterNode bool
 }
 

@@ -81,7 +81,7 @@ func TestReadSecret(t *testing.T) {
 	}
 }
 
-// TestReplaceSecret: readers of the file still are, whoever replaces it, or it is refused
+// TestReplaceSecret: the readers of the file stay the same, whichever user replaces it, or it is refused
 // before there is something to write.
 func TestReplaceSecret(t *testing.T) {
 	t.Parallel()
