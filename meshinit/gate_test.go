@@ -243,16 +243,17 @@ func TestTERMBeforeTheFirstMetadataReadFindsAnOpenGate(t *testing.T) {
 // However long that takes: the task runs, unless an earlier one has left the status.
 func TestGateOpensAfterAMetadataOutage(t *testing.T) {
 	t.Parallel()
+	const outageTime = 5 * time.Minute
 	outage := func(task string, test func(*wait)) {
 		atGate(t, func(w *wait) { w.status(task, "ready", ""); w.metadata.set(errors.New("status 500")) }, func(w *wait) {
-			w.pass(time.Hour)
+			w.pass(outageTime)
 			w.wantClosed()
 			w.metadata.set(nil)
 			test(w)
 		})
 	}
 	outage(thisTask, func(w *wait) { w.wantOpen(250 * time.Millisecond) })
-	outage(otherTask, func(w *wait) { w.wantError(250*time.Millisecond, "gave up after 1h0m0", "of this task") })
+	outage(otherTask, func(w *wait) { w.wantError(250*time.Millisecond, "gave up after 5m0", "of this task") })
 }
 
 func TestWaitLogsWhatIsMissingEveryTenSeconds(t *testing.T) {

@@ -187,9 +187,12 @@ func TestContainersAloneAreJudgedAlone(t *testing.T) {
 // replaced by one in turn, and what is found then was found before.
 func TestUnknownValuesBreakNoRule(t *testing.T) {
 	t.Parallel()
-	for _, r := range append(slices.Concat(awsRejections, ownRejections), rejection{name: "web", base: webTask}, rejection{name: "host", base: hostTask}) {
+	for i, r := range append(slices.Concat(awsRejections, ownRejections), rejection{name: "web", base: webTask}, rejection{name: "host", base: hostTask}) {
 		if r.code == "document-size" {
 			continue // too long to be tried a hundred times
+		}
+		if testing.Short() && i%4 != 0 {
+			continue
 		}
 		t.Run(r.name, func(t *testing.T) {
 			t.Parallel()

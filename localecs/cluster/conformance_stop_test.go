@@ -206,7 +206,7 @@ func TestScenario48EndpointsAnswerWhileStopping(t *testing.T) {
 	}
 	s.release("b")
 	s.stopped()
-	if code, body, err := s.try("GET", s.base("a"), ""); err == nil {
+	if code, body, err := s.try(t.Context(), "GET", s.base("a"), ""); err == nil {
 		t.Errorf("after the end: %d: %s", code, body)
 	}
 }

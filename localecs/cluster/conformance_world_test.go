@@ -172,11 +172,17 @@ func (s sample) container(name string) sampled {
 // sample polls /task every 200 ms, as section 8 says, while the task is there.
 func (s *scene) sample(ended chan struct{}) {
 	defer close(ended)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-s.Done() // with the task's network, an answer may go
+		cancel()
+	}()
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		now := sample{began: time.Now()}
-		if code, body, err := s.try(http.MethodGet, s.base(s.def.ContainerDefinitions[0].Name)+"/task", ""); err == nil && code == http.StatusOK {
+		if code, body, err := s.try(ctx, http.MethodGet, s.base(s.def.ContainerDefinitions[0].Name)+"/task", ""); err == nil && code == http.StatusOK {
 			if err := json.Unmarshal(body, &now); err != nil {
 				s.t.Errorf("metadata: %v: %s", err, body)
 			}
@@ -212,8 +218,8 @@ func (s *scene) base(container string) string {
 }
 
 // try makes a request from inside the task.
-func (s *scene) try(method, url, body string) (int, []byte, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), testkit.Patience)
+func (s *scene) try(ctx context.Context, method, url, body string) (int, []byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, testkit.Patience)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
 	if err != nil {
@@ -232,7 +238,7 @@ func (s *scene) try(method, url, body string) (int, []byte, error) {
 // request is try that must succeed, and returns the answer's code and text.
 func (s *scene) request(method, url, body string) (int, string) {
 	s.t.Helper()
-	code, got, err := s.try(method, url, body)
+	code, got, err := s.try(s.t.Context(), method, url, body)
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", method, url, err)
 	}
