@@ -3,6 +3,9 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,8 +15,8 @@ import (
 // BenchmarkReplacement replaces one instance of api after another, as a deployment
 // does, while web sends 50 requests a second that nothing retries. It reports, as
 // median and maximum, the seconds from the task's first container to traffic, from the
-// request to stop to the end of the application, and to the end of the task, and how
-// many requests failed.
+// opening of ECS's gate to Envoy's readiness, from the request to stop to the end of
+// the application and to the end of the task, and how many requests failed.
 func BenchmarkReplacement(b *testing.B) {
 	for _, c := range []struct{ name, order, startup string }{
 		{"reverse", "reverse", ""},
@@ -67,7 +70,9 @@ type lifecycle struct {
 	tb                      testing.TB
 	events                  []event
 	failed, answered        int
+	logs                    string // directory
 	start, application, end []time.Duration
+	envoy                   []time.Duration
 }
 
 // measureLifecycle runs hello-mesh, without its controller, with that many instances of
@@ -92,9 +97,10 @@ func measureLifecycle(b *testing.B, instances int, settings, steps string, flags
 		}
 		return strings.Replace(before, "gatePeriod: 0s", "gatePeriod: 5s", 1) + "\n" + after
 	})
-	args := slices.Concat([]string{"run", "-json", "-dir", b.TempDir()}, flags, programs(b), []string{dir})
+	state := b.TempDir()
+	args := slices.Concat([]string{"run", "-json", "-dir", state}, flags, programs(b), []string{dir})
 	got := call(b, args...)
-	l := &lifecycle{tb: b}
+	l := &lifecycle{tb: b, logs: filepath.Join(state, "hello-mesh", "logs")}
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	for _, line := range lines {
 		var e event
@@ -130,7 +136,26 @@ func (l *lifecycle) started(task string) {
 	running := l.at(task, func(e event) bool { return e.Kind == "status" && e.Container != "" && e.Text == "RUNNING" })
 	serving := l.at(task, func(e event) bool { return e.Kind == "in_traffic" && e.Text == "in traffic" })
 	l.start = append(l.start, serving.Sub(running))
+	l.envoy = append(l.envoy, l.waited(task))
 }
+
+// waited returns how long the application waited for Envoy's public listener, from the
+// moment when ECS started all containers but the copy of the program.
+func (l *lifecycle) waited(task string) time.Duration {
+	l.tb.Helper()
+	text, err := os.ReadFile(filepath.Join(l.logs, task, "api.log"))
+	found := waitIsOver.FindSubmatch(text)
+	if err != nil || found == nil {
+		l.tb.Fatalf("log of %s says nothing of a wait: %v", task, err)
+	}
+	elapsed, err := time.ParseDuration(string(found[1]))
+	if err != nil {
+		l.tb.Fatal(err)
+	}
+	return elapsed
+}
+
+var waitIsOver = regexp.MustCompile(`wait is over: .*elapsed=(\S+)`)
 
 func (l *lifecycle) stopped(task string) {
 	ended := func(container string) time.Time {
@@ -145,7 +170,7 @@ func (l *lifecycle) stopped(task string) {
 
 func (l *lifecycle) report(b *testing.B) {
 	b.ReportMetric(0, "ns/op") // means nothing here
-	for name, times := range map[string][]time.Duration{"start": l.start, "app-end": l.application, "task-end": l.end} {
+	for name, times := range map[string][]time.Duration{"start": l.start, "gate-to-envoy": l.envoy, "app-end": l.application, "task-end": l.end} {
 		if len(times) == 0 {
 			continue
 		}
