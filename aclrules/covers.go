@@ -1,6 +1,11 @@
 package aclrules
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Excess is a right that one subject would have and another has not.
 type Excess struct {
@@ -18,10 +23,25 @@ type Excess struct {
 	Why string `json:"why,omitempty"`
 }
 
+// String is the right, what would grant it, and what the owner has instead.
+func (e Excess) String() string {
+	var parts []string
+	if e.Of != "" {
+		parts = append(parts, fmt.Sprintf("%s of %s, by %s of %s", e.Access, e.Of, e.Wanted.Rule, e.Wanted.place()))
+	}
+	if e.Owner.Rule != "" {
+		parts = append(parts, fmt.Sprintf("the owner has %s by %s", e.Owner.Rule, e.Owner.place()))
+	}
+	if e.Why != "" {
+		parts = append(parts, e.Why)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // Covers returns what wanted allows by its rules and owner does not surely allow, in the
 // order of the resources and their segments; nothing means that owner may hand all of
 // wanted to others without giving more than it has. What an owner's rules leave unknown
-// is not covered, and neither is what of wanted could not be read. An owner with
+// is not covered, and neither is what of wanted could not be read or does not exist. An owner with
 // acl:write covers everything: it can make a token with any right.
 //
 // Rules are compared at each segment and prefix that either side names. That is exact:
@@ -34,8 +54,10 @@ func Covers(owner, wanted *Report) []Excess {
 		return []Excess{{Why: refused.Error()}}
 	}
 	var all []Excess
-	for _, err := range wanted.found.Errors {
-		all = append(all, Excess{Why: err.Error()})
+	for _, err := range slices.Concat(wanted.found.Errors, wanted.found.Notes) {
+		if !Complete(err) || errors.Is(err, ErrDangling) { // what does not exist may be made later
+			all = append(all, Excess{Why: err.Error()})
+		}
 	}
 	o, w := owner.table, wanted.table
 	if o.Decide(Query{Resource: ACL, Access: WriteAccess}).Verdict == Allowed {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	Resource string
 	// Mesh is the mesh file, see ParseMesh; nil without one.
 	Mesh *Mesh
+	// Token is that of the one who submits the definition, which must not become part of
+	// it; empty without one.
+	Token secret.Value
 }
 
 // Result is an admitted, or a rejected, definition.
@@ -43,6 +47,15 @@ type Result struct {
 	Volumes []string
 	// Findings are sorted by path, then code.
 	Findings []Finding
+	// Usages are what the definition uses of Consul, by namespace, and Requirements the
+	// rights that this takes. Nothing without the mesh.
+	Usages       map[string]*Usage
+	Requirements []Requirement
+	// Permissions are what Check found out; nil before.
+	Permissions *Permissions
+
+	policies annotation
+	unnamed  bool
 }
 
 // Rejected reports whether a finding forbids the definition: an error, or with strict
@@ -128,11 +141,16 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	t.annotate()
 	r := &Result{Before: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
 	if r.Injected {
+		if err := t.strip(o.Token); err != nil {
+			return nil, err
+		}
 		err = standard().run(t)
 		r.After, r.Volumes = t.doc, t.volumes
+		r.require(t)
 	} else {
 		checkRules(t)
 	}
+	t.scan(o.Token)
 	r.Findings = sorted(t.findings)
 	return r, err
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -115,14 +116,16 @@ func (t *task) add(code, path string, pairs ...any) {
 
 // report is add for a path that is the document's.
 func (t *task) report(code, path string, pairs ...any) {
+	t.findings = append(t.findings, finding(Codes(), code, path, pairs...))
+}
+
+// finding is that of one of the codes.
+func finding(codes []Code, code, path string, pairs ...any) Finding {
 	var fill []string
 	for i := 0; i < len(pairs); i += 2 {
 		fill = append(fill, fmt.Sprintf("{%s}", pairs[i]), fmt.Sprint(pairs[i+1]))
 	}
 	replacer := strings.NewReplacer(fill...)
-	for _, c := range Codes() {
-		if c.Code == code {
-			t.findings = append(t.findings, Finding{code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)})
-		}
-	}
+	c := codes[slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })]
+	return Finding{code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)}
 }

@@ -1,0 +1,171 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// Annotations about rights in Consul, without Prefix.
+const (
+	annKeyPrefixes = "kv-prefixes"
+	annPolicies    = "policies"
+)
+
+// Usage is what a definition uses of Consul in one namespace.
+type Usage struct {
+	// Services are registered, and Kinds what the mesh makes of them, such as
+	// connect-proxy:web.
+	Services []string `json:"services"`
+	Kinds    []string `json:"kinds"`
+	// Upstreams are services and prepared queries that the task calls.
+	Upstreams []string `json:"upstreams"`
+	// KV is true when the task reads keys, which begin with one of KeyPrefixes.
+	KV          bool     `json:"kv"`
+	KeyPrefixes []string `json:"keyPrefixes"`
+}
+
+// use is one usage, at its place in the definition.
+type use struct{ usage, namespace, partition, name, path string }
+
+// community is a namespace or partition as it is without Consul Enterprise.
+func community(name string) string {
+	if name == "default" {
+		return ""
+	}
+	return name
+}
+
+// uses are what the admitted definition uses of Consul; nothing without the mesh. A
+// name that is known at deployment only is empty.
+func (t *task) uses() []use {
+	if t.cfg == nil {
+		return nil
+	}
+	var home use
+	var all []use
+	family := strings.ToLower(t.doc.Definition.Family)
+	if g := t.cfg.Gateway; g != nil {
+		home = use{
+			usage: map[string]string{"mesh-gateway": usageMesh, "terminating-gateway": usageTerminating, "api-gateway": usageAPI}[g.Kind],
+			name:  cmp.Or(g.Name, family), namespace: community(g.Namespace), partition: community(g.Partition), path: t.pathOf(annGateway),
+		}
+		all = append(all, home)
+	} else {
+		s := cmp.Or(t.cfg.Service, &config.Service{})
+		home = use{
+			usage: usageService, name: cmp.Or(s.Name, family),
+			namespace: community(s.Namespace), partition: community(s.Partition), path: t.pathOf(annServiceName),
+		}
+		proxy := home
+		proxy.usage = usageProxy
+		all = append(all, home, proxy)
+		all = append(all, t.upstreamUses(home)...)
+	}
+	return append(all, t.keyUses(home)...)
+}
+
+// pathOf is where an annotation is. Without it the value is of the mesh file or the
+// default, and the path that of the configuration in the definition.
+func (t *task) pathOf(annotation string) string {
+	if a, given := t.notes.task[annotation]; given {
+		return a.path
+	}
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		at := slices.IndexFunc(c.Environment, func(e taskdef.KeyValue) bool { return e.Name == config.EnvVar })
+		if c.Name == workload.ContainerMeshInit && at >= 0 {
+			return fmt.Sprintf("$.containerDefinitions[%d].environment[%d]", i, at)
+		}
+	}
+	return "$"
+}
+
+func (t *task) upstreamUses(home use) []use {
+	var all []use
+	for _, u := range t.cfg.Proxy.Upstreams {
+		usage := usageUpstream
+		if u.DestinationType == "prepared_query" {
+			usage = usageQuery
+		}
+		all = append(all, use{
+			usage: usage, name: u.DestinationName, path: t.pathOf(annUpstreams),
+			namespace: community(cmp.Or(u.DestinationNamespace, home.namespace)),
+			partition: community(cmp.Or(u.DestinationPartition, home.partition)),
+		})
+	}
+	return all
+}
+
+// keyUses are the prefixes of the annotation kv-prefixes, of which prefix:list is listed,
+// too. A program that makes files of keys, without the annotation, may read any.
+func (t *task) keyUses(home use) []use {
+	of := func(usage, prefix, path string) use {
+		return use{usage, home.namespace, home.partition, prefix, path}
+	}
+	a, given := t.notes.task[annKeyPrefixes]
+	if !given {
+		if at := t.template(); at != "" {
+			return []use{of(usageKeys, "", at)}
+		}
+		return nil
+	}
+	var all []use
+	for _, word := range words(a.value) {
+		prefix, listed := strings.CutSuffix(word, ":list")
+		usage := usageKeys
+		if listed {
+			usage = usageKeyList
+		}
+		all = append(all, of(usage, prefix, a.path))
+	}
+	return all
+}
+
+// template is the path of an application that runs consul-template or envconsul; empty
+// for none.
+func (t *task) template() string {
+	for _, i := range t.applications() {
+		c := t.doc.Definition.ContainerDefinitions[i]
+		for _, word := range strings.Fields(strings.Join(slices.Concat(c.EntryPoint, c.Command), " ")) {
+			if name := path.Base(strings.Trim(word, `'"`)); name == "consul-template" || name == "envconsul" {
+				return t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d]", i))
+			}
+		}
+	}
+	return ""
+}
+
+// usages are the uses by namespace, each name once and sorted.
+func usages(uses []use) map[string]*Usage {
+	all := map[string]*Usage{}
+	for _, u := range uses {
+		in := all[u.namespace]
+		if in == nil {
+			in = &Usage{Services: []string{}, Kinds: []string{}, Upstreams: []string{}, KeyPrefixes: []string{}}
+			all[u.namespace] = in
+		}
+		switch u.usage {
+		case usageService:
+			in.Services = append(in.Services, u.name)
+		case usageUpstream, usageQuery:
+			in.Upstreams = append(in.Upstreams, u.name)
+		case usageKeys, usageKeyList:
+			in.KV, in.KeyPrefixes = true, append(in.KeyPrefixes, u.name)
+		default:
+			in.Kinds = append(in.Kinds, u.usage+":"+u.name)
+		}
+	}
+	for _, u := range all {
+		for _, list := range []*[]string{&u.Services, &u.Kinds, &u.Upstreams, &u.KeyPrefixes} {
+			slices.Sort(*list)
+			*list = slices.Compact(*list)
+		}
+	}
+	return all
+}
