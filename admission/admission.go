@@ -87,7 +87,7 @@ type mutator struct {
 	run  func(*task) error
 }
 
-// validator adds findings to a copy.
+// validator adds findings. All read the same copy.
 type validator struct {
 	name string
 	run  func(*task)
@@ -101,8 +101,12 @@ type pipeline struct {
 
 func standard() pipeline {
 	return pipeline{
-		mutators:   []mutator{{"canonicalize", canonicalize}, {"connect", connect}, {"constraints", constrain}},
-		validators: []validator{{"ecs", checkRules}, {"mesh", checkMesh}, {"ports", checkPorts}, {"shutdown", checkShutdown}},
+		mutators: []mutator{
+			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
+		},
+		validators: []validator{
+			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
+		},
 	}
 }
 
@@ -130,10 +134,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := open(doc)
-	if err != nil {
-		return nil, err
-	}
+	after := before.Clone()
 	t := &task{doc: after, open: open, format: format}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
@@ -164,16 +165,15 @@ func (p pipeline) run(t *task) error {
 			return fmt.Errorf("mutator %s: %w", m.name, err)
 		}
 	}
-	for _, v := range p.validators {
-		doc, err := t.open(t.doc.Bytes())
-		if err != nil {
-			return fmt.Errorf("validator %s: %w", v.name, err)
-		}
-		copied := *t
-		copied.doc, copied.findings = doc, nil
-		v.run(&copied)
-		t.findings = append(t.findings, copied.findings...)
+	if err := t.seal(); err != nil {
+		return err
 	}
+	view := *t
+	view.doc = t.doc.Clone() // nothing that a validator writes gets into the result
+	for _, v := range p.validators {
+		v.run(&view)
+	}
+	t.findings = view.findings
 	return nil
 }
 
