@@ -104,11 +104,10 @@ func (t *task) permission(code, path string, pairs ...any) {
 // require adds what the task uses of Consul and what that takes.
 func (r *Result) require(t *task) {
 	uses := t.uses()
-	all := len(uses)
-	uses = slices.DeleteFunc(uses, func(u use) bool { return u.name == "" && u.usage != usageKeys && u.usage != usageKeyList })
-	r.unnamed = len(uses) < all
 	r.Usages, r.Requirements = usages(uses), requirements(uses)
+	r.unnamed = t.cfg != nil && t.kind() == ""
 	r.policies = t.notes.task[annPolicies]
+	r.policies.path = t.doc.Locate(r.policies.path)
 }
 
 // Used reports whether there is anything to check.

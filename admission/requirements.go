@@ -9,7 +9,8 @@ import (
 // Kinds of usages. Those of the mesh are the kinds that Nomad gives its tasks.
 const (
 	usageService     = "service"
-	usageProxy       = "connect-proxy"
+	usageProxy       = kindProxy
+	usageNative      = kindNative
 	usageMesh        = "connect-mesh"
 	usageTerminating = "connect-terminating"
 	usageAPI         = "connect-api"
@@ -50,6 +51,7 @@ func UsageRules() []UsageRule {
 	service := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
 	gateway := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
 	proxy := Need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
+	native := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "get the certificate of the Connect service {name}"}
 	upstream := Need{aclrules.Service, "{name}", false, aclrules.ReadAccess, "find the upstream {name}"}
 	query := Need{aclrules.PreparedQuery, "{name}", false, aclrules.ReadAccess, "run the prepared query {name}"}
 	meshWrite := Need{aclrules.Mesh, "", false, aclrules.WriteAccess, "get the certificate of peerings for the mesh gateway {name}"}
@@ -61,6 +63,7 @@ func UsageRules() []UsageRule {
 	return []UsageRule{
 		{usageService, []Need{service}, []Need{service}},
 		{usageProxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
+		{usageNative, []Need{native}, []Need{native, services, nodes}},
 		{usageMesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
 		{usageTerminating, []Need{gateway}, []Need{gateway, services, nodes}},
 		{usageAPI, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},

@@ -42,33 +42,47 @@ func community(name string) string {
 	return name
 }
 
-// uses are what the admitted definition uses of Consul; nothing without the mesh. A
-// name that is known at deployment only is empty.
+// uses are what the admitted definition uses of Consul: the kinds of its containers, and
+// what its configuration and annotations say of upstreams and keys.
 func (t *task) uses() []use {
-	if t.cfg == nil {
-		return nil
-	}
-	var home use
+	home := t.home()
 	var all []use
-	family := strings.ToLower(t.doc.Definition.Family)
-	if g := t.cfg.Gateway; g != nil {
-		home = use{
-			usage: map[string]string{"mesh-gateway": usageMesh, "terminating-gateway": usageTerminating, "api-gateway": usageAPI}[g.Kind],
-			name:  cmp.Or(g.Name, family), namespace: community(g.Namespace), partition: community(g.Partition), path: t.pathOf(annGateway),
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		kind, name, is := strings.Cut(c.DockerLabels[Prefix+annKind], ":")
+		if !is {
+			continue
 		}
-		all = append(all, home)
-	} else {
-		s := cmp.Or(t.cfg.Service, &config.Service{})
-		home = use{
-			usage: usageService, name: cmp.Or(s.Name, family),
-			namespace: community(s.Namespace), partition: community(s.Partition), path: t.pathOf(annServiceName),
+		u := home
+		u.usage, u.name, u.path = kind, name, labelPath(i, Prefix+annKind)
+		if kind == usageProxy || kind == usageNative {
+			service := u
+			service.usage = usageService
+			all = append(all, service)
 		}
-		proxy := home
-		proxy.usage = usageProxy
-		all = append(all, home, proxy)
+		all = append(all, u)
+	}
+	if t.cfg != nil && t.cfg.Gateway == nil {
 		all = append(all, t.upstreamUses(home)...)
 	}
-	return append(all, t.keyUses(home)...)
+	all = append(all, t.keyUses(home)...)
+	for i := range all {
+		all[i].path = t.doc.Locate(all[i].path)
+	}
+	return all
+}
+
+// home has the namespace and partition of the task.
+func (t *task) home() use {
+	namespace, _ := t.notes.value(annNamespace)
+	partition, _ := t.notes.value(annPartition)
+	switch {
+	case t.cfg == nil:
+	case t.cfg.Gateway != nil:
+		namespace, partition = t.cfg.Gateway.Namespace, t.cfg.Gateway.Partition
+	case t.cfg.Service != nil:
+		namespace, partition = t.cfg.Service.Namespace, t.cfg.Service.Partition
+	}
+	return use{namespace: community(namespace), partition: community(partition)}
 }
 
 // pathOf is where an annotation is. Without it the value is of the mesh file or the
@@ -134,7 +148,7 @@ func (t *task) template() string {
 		c := t.doc.Definition.ContainerDefinitions[i]
 		for _, word := range strings.Fields(strings.Join(slices.Concat(c.EntryPoint, c.Command), " ")) {
 			if name := path.Base(strings.Trim(word, `'"`)); name == "consul-template" || name == "envconsul" {
-				return t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d]", i))
+				return fmt.Sprintf("$.containerDefinitions[%d]", i)
 			}
 		}
 	}

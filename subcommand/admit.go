@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/admission"
@@ -42,6 +43,7 @@ type admitOptions struct {
 	// diff is empty, unified or patch.
 	diff, output string
 	strict, list bool
+	check        admitCheck
 }
 
 // Values of flags.
@@ -81,10 +83,11 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 		return nil
 	})
 	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
+	o.check.declare(fs)
 	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
 }
 
-func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
+func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	switch {
 	case o.list:
 		return listAdmission(inv.Stdout)
@@ -105,9 +108,17 @@ func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
 			return err
 		}
 	}
+	if err := o.check.prepare(inv, options.Mesh); err != nil {
+		return err
+	}
+	inv = o.check.guard(inv, o.diff == diffUnified)
+	options.Token = o.check.token
 	result, err := admission.Admit(doc, options)
 	if err != nil {
-		return exit.Usagef("%s: %w", inv.Args[0], err)
+		return exit.Usagef("%s: %s", inv.Args[0], admission.NewLeaks(options.Token).Redact(err.Error()))
+	}
+	if err := o.check.run(ctx, inv, result); err != nil {
+		return err
 	}
 	return o.print(inv, result)
 }
@@ -145,12 +156,19 @@ type admitReport struct {
 	Format   string              `json:"format"`
 	Volumes  []string            `json:"volumes"`
 	Findings []admission.Finding `json:"findings"`
+	// Usages are by namespace. Permissions are absent without a check.
+	Usages       map[string]*admission.Usage `json:"usages"`
+	Requirements []admission.Requirement     `json:"requirements"`
+	Permissions  *admission.Permissions      `json:"permissions,omitempty"`
 }
 
 func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 	rejected := r.Rejected(o.strict)
 	if o.output == outputReport {
-		report := admitReport{!rejected, r.Injected, r.Format, append([]string{}, r.Volumes...), append([]admission.Finding{}, r.Findings...)}
+		report := admitReport{
+			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
+			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: r.Permissions,
+		}
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
@@ -162,7 +180,10 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 			fmt.Fprintln(inv.Stderr, f)
 		}
 	}
-	if rejected {
+	switch {
+	case r.Undetermined(o.strict):
+		return &exit.CodeError{Code: exit.CodeUnknown}
+	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
 	}
 	if o.output == outputReport {
@@ -186,7 +207,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range admission.Codes() {
+	for _, c := range slices.Concat(admission.Codes(), admission.PermissionCodes()) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}
