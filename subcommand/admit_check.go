@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"net/http"
 	"slices"
 	"time"
 
@@ -25,6 +26,8 @@ type admitCheck struct {
 	unauthenticated, anonymous                    bool
 
 	token secret.Value
+	// opened are the transports of all clients: a server counts connections.
+	opened []http.RoundTripper
 }
 
 // A request of a check is made up to three times, each of them bounded. The whole bounds
@@ -81,6 +84,7 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 	case c.token.Empty() && !c.anonymous:
 		return exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
 	}
+	defer c.closeConnections()
 	r.Check(ctx, admission.Checker{
 		Engine: c.engine, Token: c.token,
 		Server: func(namespace, partition string) (admission.Server, error) {
@@ -99,7 +103,16 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 func (c *admitCheck) options(token secret.Value) consulutil.Options {
 	return consulutil.Options{
 		Address: c.address, Token: token.Reveal(), Timeout: checkWhole,
-		Wrap: consulutil.Attempts(checkAttempts, checkLimit, hclog.NewNullLogger()),
+		Wrap: func(next http.RoundTripper) http.RoundTripper {
+			c.opened = append(c.opened, next)
+			return consulutil.Attempts(checkAttempts, checkLimit, hclog.NewNullLogger())(next)
+		},
+	}
+}
+
+func (c *admitCheck) closeConnections() {
+	for _, transport := range c.opened {
+		(&http.Client{Transport: transport}).CloseIdleConnections()
 	}
 }
 
