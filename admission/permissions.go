@@ -84,7 +84,7 @@ func PermissionCodes() []Code {
 	return []Code{
 		{codeAnonymous, Info, "these are the rights of requests without a token", ""},
 		{codeDenied, taskdef.Error, "the token does not allow {query}, needed to {reason}: {why}", "{fix}"},
-		{codeDisabled, taskdef.Warn, "the server has no ACLs: every request is allowed there", "enable ACLs on the servers"},
+		{codeDisabled, taskdef.Warn, "the server has no ACLs: every request is allowed there", "-check none, if that is meant"},
 		{codeDisagree, taskdef.Error, "the server allows {query}, but the token's rules do not: {why}", "run consul-ecs acl explain, and have the token's policies looked at"},
 		{codeEscalate, taskdef.Error, "the annotation policies hands out more than the token allows: {excess}", "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
 		{codeUnknownToken, taskdef.Error, "the operator's token is refused: {why}", "use another token"},

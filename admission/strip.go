@@ -29,7 +29,7 @@ func (t *task) strip(token secret.Value) error {
 		return err
 	}
 	for _, key := range stripMembers(configuration, token) {
-		t.permission(codeToken, "$", "what", key+" of the mesh file")
+		t.permission(codeToken, "$", "what", "the member "+key+" of the mesh file")
 	}
 	t.mesh.configuration = configuration
 	return nil

@@ -18,8 +18,7 @@ import (
 
 const admitHelp = `
 Reads a plain task definition, puts the containers of the mesh into it, checks the
-result, and prints it. It calls neither AWS nor Consul, and the same input gives the
-same output. What it prints may be admitted again: nothing changes.
+result, and prints it. What it prints may be admitted again: nothing changes.
 
 FILE, or - for standard input, is what aws ecs register-task-definition takes, what
 describe-task-definition prints, a CloudFormation template in JSON, or a list of
@@ -29,9 +28,15 @@ A definition is injected when a docker label or a tag consul.hashicorp.com/mesh-
 is true, or when -config is given and it is not false. Otherwise the output is the
 input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
+Where there is a Consul token or address, in flags, the environment or the mesh file, or
+with -check, it asks Consul whether the token allows what the task uses there; see
+Permissions in docs/ADMISSION.md. Otherwise it calls neither AWS nor Consul, and the same
+input gives the same output. The token never becomes part of the output.
+
 Findings go to standard error, a line each: severity code path: message (fix). A
 rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
-call, or no task definition; 2 rejected.
+call, or no task definition; 2 rejected; 3 undetermined, because Consul did not answer or
+rules could not be read.
 
 Example:
   $ consul-ecs admit -config mesh.json web.json > web.mesh.json
