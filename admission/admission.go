@@ -54,7 +54,7 @@ type Result struct {
 	// Permissions are what Check found out; nil before.
 	Permissions *Permissions
 
-	policies annotation
+	policies handedOut
 	unnamed  bool
 }
 
@@ -147,10 +147,10 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		}
 		err = standard().run(t)
 		r.After, r.Volumes = t.doc, t.volumes
-		r.require(t)
 	} else {
 		checkRules(t)
 	}
+	r.require(t)
 	t.scan(o.Token)
 	r.Findings = sorted(t.findings)
 	return r, err

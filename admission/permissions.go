@@ -101,19 +101,19 @@ func (t *task) permission(code, path string, pairs ...any) {
 	t.findings = append(t.findings, finding(PermissionCodes(), code, path, pairs...))
 }
 
-// require adds what the task uses of Consul and what that takes.
+// require adds what the task uses of Consul and what that takes. The token broker hands
+// out rights to tasks without the mesh, too.
 func (r *Result) require(t *task) {
-	uses := t.uses()
-	r.Usages, r.Requirements = usages(uses), requirements(uses)
-	r.unnamed = t.cfg != nil && t.kind() == ""
-	r.policies = t.notes.task[annPolicies]
-	r.policies.path = t.doc.Locate(r.policies.path)
+	if r.Injected {
+		uses := t.uses()
+		r.Usages, r.Requirements = usages(uses), requirements(uses)
+		r.unnamed = t.cfg != nil && t.kind() == ""
+	}
+	r.policies = t.policies()
 }
 
 // Used reports whether there is anything to check.
-func (r *Result) Used() bool {
-	return r.Injected && (len(r.Requirements) > 0 || r.policies.value != "")
-}
+func (r *Result) Used() bool { return r.unnamed || len(r.Requirements) > 0 || len(r.policies.names) > 0 }
 
 // Unchecked adds to the findings that there was no token to check.
 func (r *Result) Unchecked() { r.find(codeUnchecked, "$") }
@@ -149,7 +149,7 @@ func (r *Result) Check(ctx context.Context, c Checker) {
 			break // what is left has the same answer
 		}
 	}
-	if !done && r.policies.value != "" {
+	if !done && len(r.policies.names) > 0 {
 		r.checkEscalation(ctx, c)
 	}
 	r.conclude()
@@ -251,7 +251,7 @@ func (r *Result) checkEscalation(ctx context.Context, c Checker) {
 	owner, err := c.Resolve(ctx, nil)
 	var wanted *aclrules.Report
 	if err == nil {
-		wanted, err = c.Resolve(ctx, words(r.policies.value))
+		wanted, err = c.Resolve(ctx, r.policies.names)
 	}
 	if err != nil {
 		r.find(codeUnknown, r.policies.path, "query", "the policies that it hands out", "why", err, "fix", "try again when the server answers")

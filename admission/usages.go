@@ -155,6 +155,32 @@ func (t *task) template() string {
 	return ""
 }
 
+// handedOut are the policies that the definition asks the token broker for, and where the
+// first of them is.
+type handedOut struct {
+	names []string
+	path  string
+}
+
+// policies are those of every container and tag, whoever made it.
+func (t *task) policies() handedOut {
+	var all handedOut
+	add := func(value, path string) {
+		if names := words(value); len(names) > 0 {
+			all.names, all.path = append(all.names, names...), cmp.Or(all.path, t.doc.Locate(path))
+		}
+	}
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		add(c.DockerLabels[Prefix+annPolicies], labelPath(i, Prefix+annPolicies))
+	}
+	for i, tag := range t.doc.Definition.Tags {
+		if tag.Key == Prefix+annPolicies {
+			add(tag.Value, fmt.Sprintf("$.tags[%d]", i))
+		}
+	}
+	return all
+}
+
 // usages are the uses by namespace, each name once and sorted.
 func usages(uses []use) map[string]*Usage {
 	all := map[string]*Usage{}

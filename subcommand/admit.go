@@ -3,6 +3,7 @@ package subcommand
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -125,7 +126,11 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := o.check.run(ctx, inv, result); err != nil {
 		return err
 	}
-	return o.print(inv, result)
+	err = o.print(inv, result)
+	if errors.Is(err, admission.ErrLeak) {
+		return &exit.Plain{Err: &exit.RefusedError{Err: err}}
+	}
+	return err
 }
 
 func readAdmitted(inv *cli.Invocation) ([]byte, error) {

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"crypto/rand"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -44,7 +45,7 @@ func TestAdmitChecksPermissions(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *admitWorld){
 		"worked example": permitsExample, "rights": permitsByRights, "engines": permitsByEngine, "no calls": permitsWithoutCalls, "default engine": permitsByDefault,
 		"tokens": permitsTokens, "namespaces": permitsNamespaces, "batches": permitsInBatches, "disagree": permitsNoDisagreement, "transport": permitsOverBadNetworks,
-		"escalation": permitsNoEscalation, "no endpoint": permitsWithoutEndpoint, "policy grants": permitsWithItsPolicy, "random": permitsAsTheServer, "disabled": permitsWithoutACLs,
+		"escalation": permitsNoEscalation, "no endpoint": permitsWithoutEndpoint, "policy grants": permitsWithItsPolicy, "random": permitsAsTheServer, "disabled": permitsWithoutACLs, "no leak": permitsNoLeak, "unnamed": permitsUnnamed,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -399,6 +400,7 @@ func permitsNoEscalation(t *testing.T, w *admitWorld) {
 	}}.run(t, w)
 	admitCase{task, []string{"-token-file", w.token(t, `service_prefix "" { policy = "write" }`), "-resolver-token-file", reader}, 0, nil, nil}.run(t, w)
 	admitCase{task, []string{"-token-file", reader}, 0, nil, nil}.run(t, w) // acl:write can make any token
+	admitCase{webTask("policies", wanted, "mesh-inject", "false"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, nil}.run(t, w)
 	admitCase{webTask("policies", "not-there"), []string{"-token-file", owner, "-resolver-token-file", reader}, 2, []string{"ACL-ESCALATE"}, []string{`policy "not-there": it does not exist`}}.run(t, w)
 	code, _, stderr := callAdmit(task, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", owner, "-") // nothing can be read
 	if code != 2 || !strings.Contains(stderr, "ACL-ESCALATE") {
@@ -426,6 +428,56 @@ func permitsWithItsPolicy(t *testing.T, w *admitWorld) {
 		more := w.create(t, &api.ACLToken{Policies: []*api.ACLLink{{Name: base}, {Name: w.policy(t, report.Permissions.Policy)}}})
 		admitCase{task, []string{"-token-file", w.file(t, more), "-resolver-token-file", reader}, 0, nil, nil}.run(t, w)
 	}
+}
+
+// The token is nowhere in what the command writes.
+func permitsNoLeak(t *testing.T, w *admitWorld) {
+	secret := w.create(t, &api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "web"}}})
+	leaks := []string{secret, base64.StdEncoding.EncodeToString([]byte(secret))[:40], base64.StdEncoding.EncodeToString([]byte("a" + secret))[4:40], base64.StdEncoding.EncodeToString([]byte("ab" + secret))[4:40]}
+	stripped := plainTask(withEntryPoint + `, "environment": [{"name": "CONSUL_HTTP_TOKEN", "value": "` + secret + `"}], "dockerLabels": {"consul.hashicorp.com/service-name": "web"}`)
+	encoded := plainTask(withEntryPoint + `, "environment": [{"name": "HEADER", "value": "` + base64.StdEncoding.EncodeToString([]byte("x:"+secret)) + `"}]`)
+	token := w.file(t, secret)
+	for _, c := range []struct {
+		task  string
+		words []string
+		code  int
+	}{
+		{stripped, nil, 0},
+		{stripped, []string{"-diff"}, 0},
+		{stripped, []string{"-diff=patch"}, 0},
+		{stripped, []string{"-output", "report"}, 0},
+		{stripped, []string{"-strict"}, 2},
+		{stripped, []string{"-consul-addr", testkit.ClosedAddress(t)}, 3},
+		{encoded, nil, 2},
+		{encoded, []string{"-output", "report"}, 2},
+		{webTask("upstreams", secret), nil, 2},
+		{webTask("upstreams", secret+":1"), []string{"-output", "report"}, 2},
+		{`{"family": ["` + secret + `"]}`, nil, 1},
+		{`{"containerDefinitions": "` + secret + `"}`, nil, 1},
+	} {
+		words := append([]string{"-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token}, append(c.words, "-")...)
+		code, stdout, stderr := callAdmit(c.task, words...)
+		if code != c.code || stdout+stderr == "" {
+			t.Errorf("%q: exit %d, want %d: %s", c.words, code, c.code, stderr)
+		}
+		for _, leak := range leaks {
+			if strings.Contains(stdout+stderr, leak) {
+				t.Errorf("%q: the output has %s:\n%s\n%s", c.words, leak, stdout, stderr)
+			}
+		}
+	}
+	_, diff, _ := callAdmit(stripped, "-config", admitMesh(t), "-consul-addr", w.HTTPAddr, "-token-file", token, "-diff", "-")
+	if want := "-          \"value\": \"<redacted>\""; !strings.Contains(diff, want) {
+		t.Errorf("the diff does not show what was removed:\n%s", diff)
+	}
+}
+
+// What is known at deployment only cannot be checked, and is said.
+func permitsUnnamed(t *testing.T, w *admitWorld) {
+	list := `[{"name": "app", "image": "app", "entryPoint": ["/app"]}]`
+	admitCase{list, []string{"-token-file", w.token(t, ""), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-VOLUME-TASK"}, nil}.run(t, w)
+	named := `[{"name": "app", "image": "app", "entryPoint": ["/app"], "dockerLabels": {"consul.hashicorp.com/upstreams": "api:1"}}]`
+	admitCase{named, []string{"-token-file", w.token(t, `service "api" { policy = "read" }`), "-check", "server"}, 0, []string{"ACL-UNNAMED", "ADM-VOLUME-TASK"}, nil}.run(t, w)
 }
 
 func permitsWithoutACLs(t *testing.T, w *admitWorld) {
