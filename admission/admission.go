@@ -51,12 +51,15 @@ type Result struct {
 	// rights that this takes. Nothing without the mesh.
 	Usages       map[string]*Usage
 	Requirements []Requirement
-	// Permissions are what Check found out; nil before.
-	Permissions *Permissions
-
-	policies handedOut
-	unnamed  bool
+	// Unnamed is true when the name of its service is known at deployment only: what it
+	// requires is missing then.
+	Unnamed bool
+	// Policies are those that the definition asks the token broker for.
+	Policies Policies
 }
+
+// Add adds a finding.
+func (r *Result) Add(f Finding) { r.Findings = sorted(append(r.Findings, f)) }
 
 // Rejected reports whether a finding forbids the definition: an error, or with strict
 // also a warning.

@@ -130,16 +130,18 @@ func (t *task) add(code, path string, pairs ...any) {
 
 // report is add for a path that is the document's.
 func (t *task) report(code, path string, pairs ...any) {
-	t.findings = append(t.findings, finding(Codes(), code, path, pairs...))
+	codes := Codes()
+	at := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
+	t.findings = append(t.findings, codes[at].Finding(path, pairs...))
 }
 
-// finding is that of one of the codes.
-func finding(codes []Code, code, path string, pairs ...any) Finding {
+// Finding is one of the code, at a path of the document. Pairs are names and values of
+// placeholders.
+func (c Code) Finding(path string, pairs ...any) Finding {
 	var fill []string
 	for i := 0; i < len(pairs); i += 2 {
 		fill = append(fill, fmt.Sprintf("{%s}", pairs[i]), fmt.Sprint(pairs[i+1]))
 	}
 	replacer := strings.NewReplacer(fill...)
-	c := codes[slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })]
-	return Finding{code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)}
+	return Finding{c.Code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)}
 }

@@ -103,9 +103,10 @@ func (r Requirement) Query() aclrules.Query {
 	return aclrules.Query{Resource: r.Resource, Segment: r.Segment, Access: r.Access}
 }
 
-// rule is the smallest rule that grants it.
-func (r Requirement) rule() aclrules.Rule {
-	return aclrules.Rule{Resource: r.Resource, Prefix: r.Below, Segment: r.Segment, Level: string(r.Access)}
+// HCL is the smallest policy that grants it.
+func (r Requirement) HCL() string {
+	rule := aclrules.Rule{Resource: r.Resource, Prefix: r.Below, Segment: r.Segment, Level: string(r.Access)}
+	return rule.HCL()
 }
 
 // requirements are what the uses require, each right once, the operator's first.

@@ -8,6 +8,20 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
+// Codes of findings about the operator's token.
+const (
+	codeLeak  = "ADM-LEAK"
+	codeToken = "ADM-TOKEN"
+)
+
+// TokenCodes returns the rules about the operator's token, sorted by code.
+func TokenCodes() []Code {
+	return []Code{
+		{codeLeak, taskdef.Error, "the operator's token is here ({form})", "remove it: everyone with ecs:DescribeTaskDefinition reads it"},
+		{codeToken, taskdef.Warn, "removed {what}, whose value is the operator's token", "remove it from the input"},
+	}
+}
+
 // strip removes a token from where it may have been put by mistake: variables of
 // containers, and members of the mesh file's configuration. Wherever else it is, scan
 // finds it.
@@ -16,7 +30,7 @@ func (t *task) strip(token secret.Value) error {
 		return nil
 	}
 	for _, path := range stripVariables(t.doc, token) {
-		t.permission(codeToken, path, "what", "the variable")
+		t.findings = append(t.findings, TokenCodes()[1].Finding(path, "what", "the variable"))
 	}
 	if err := t.doc.Refresh(); err != nil {
 		return err
@@ -29,7 +43,7 @@ func (t *task) strip(token secret.Value) error {
 		return err
 	}
 	for _, key := range stripMembers(configuration, token) {
-		t.permission(codeToken, "$", "what", "the member "+key+" of the mesh file")
+		t.findings = append(t.findings, TokenCodes()[1].Finding("$", "what", "the member "+key+" of the mesh file"))
 	}
 	t.mesh.configuration = configuration
 	return nil
@@ -80,25 +94,25 @@ func stripMembers(n *taskdef.Node, token secret.Value) []string {
 
 // scan looks for the token in the whole definition, and takes it out of the findings.
 func (t *task) scan(token secret.Value) {
-	leaks := NewLeaks(token)
+	leaks := secret.NewLeaks(token)
 	if form := leaks.Find(string(t.doc.Bytes())); form != "" {
-		t.permission(codeLeak, leaks.path(t.doc.Root, "$"), "form", form)
+		t.findings = append(t.findings, TokenCodes()[0].Finding(leakPath(leaks, t.doc.Root, "$"), "form", form))
 	}
 	for i, f := range t.findings {
 		t.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message), leaks.Redact(f.Fix)}
 	}
 }
 
-// path is that of the first value below n that has the secret in it, or of n itself.
-func (l *Leaks) path(n *taskdef.Node, at string) string {
+// leakPath is that of the first value below n that has the secret in it, or of n itself.
+func leakPath(l *secret.Leaks, n *taskdef.Node, at string) string {
 	for i, item := range n.Items() {
 		if text, _ := item.MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
-			return l.path(item, fmt.Sprintf("%s[%d]", at, i))
+			return leakPath(l, item, fmt.Sprintf("%s[%d]", at, i))
 		}
 	}
 	for _, key := range n.Keys() {
 		if text, _ := n.Get(key).MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
-			return l.path(n.Get(key), at+"."+key)
+			return leakPath(l, n.Get(key), at+"."+key)
 		}
 	}
 	return at

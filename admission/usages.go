@@ -155,19 +155,18 @@ func (t *task) template() string {
 	return ""
 }
 
-// handedOut are the policies that the definition asks the token broker for, and where the
-// first of them is.
-type handedOut struct {
-	names []string
-	path  string
+// Policies are names of policies, and where the first of them is.
+type Policies struct {
+	Names []string
+	Path  string
 }
 
 // policies are those of every container and tag, whoever made it.
-func (t *task) policies() handedOut {
-	var all handedOut
+func (t *task) policies() Policies {
+	var all Policies
 	add := func(value, path string) {
 		if names := words(value); len(names) > 0 {
-			all.names, all.path = append(all.names, names...), cmp.Or(all.path, t.doc.Locate(path))
+			all.Names, all.Path = append(all.Names, names...), cmp.Or(all.Path, t.doc.Locate(path))
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
@@ -179,6 +178,22 @@ func (t *task) policies() handedOut {
 		}
 	}
 	return all
+}
+
+// require adds what the task uses of Consul and what that takes. The token broker hands
+// out rights to tasks without the mesh, too.
+func (r *Result) require(t *task) {
+	if r.Injected {
+		uses := t.uses()
+		r.Usages, r.Requirements = usages(uses), requirements(uses)
+		r.Unnamed = t.cfg != nil && t.kind() == ""
+	}
+	r.Policies = t.policies()
+}
+
+// UsesConsul reports whether the definition requires any right in Consul.
+func (r *Result) UsesConsul() bool {
+	return r.Unnamed || len(r.Requirements) > 0 || len(r.Policies.Names) > 0
 }
 
 // usages are the uses by namespace, each name once and sorted.

@@ -3,12 +3,9 @@ package admission
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // labelled is a valid task of the service web with docker labels.
@@ -48,8 +45,8 @@ func TestUsages(t *testing.T) {
 			if err != nil || string(got) != c.want {
 				t.Errorf("usages %s, want %s", got, c.want)
 			}
-			if r.Used() != (c.want != "null") {
-				t.Errorf("used %v", r.Used())
+			if r.UsesConsul() != (c.want != "null") {
+				t.Errorf("used %v", r.UsesConsul())
 			}
 		})
 	}
@@ -104,71 +101,5 @@ func TestRequirementsHavePathsOfTheTemplate(t *testing.T) {
 	want := `$.Resources.Web.Properties.ContainerDefinitions[0].DockerLabels["consul.hashicorp.com/upstreams"]`
 	if !slices.Contains(paths, want) || slices.ContainsFunc(paths, func(p string) bool { return !strings.HasPrefix(p, "$.Resources.Web.Properties.ContainerDefinitions[") }) {
 		t.Errorf("paths %q, want all in the template, and %s", paths, want)
-	}
-}
-
-func TestPermissionCodesAreSortedAndDistinct(t *testing.T) {
-	t.Parallel()
-	var codes []string
-	for _, c := range PermissionCodes() {
-		codes = append(codes, c.Code)
-		if slices.ContainsFunc(Codes(), func(other Code) bool { return other.Code == c.Code }) {
-			t.Errorf("%s is among Codes, too", c.Code)
-		}
-	}
-	if !slices.IsSorted(codes) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
-		t.Errorf("codes %v", codes)
-	}
-}
-
-// The tables of the page are made of the rules. Where the page lacks one, the test prints
-// it.
-func TestPageHasTheTablesOfPermissions(t *testing.T) {
-	t.Parallel()
-	var table strings.Builder
-	table.WriteString("| Usage | The operator's token | The task's token |\n|---|---|---|\n")
-	rights := func(needs []Need) string {
-		var texts []string
-		for _, n := range needs {
-			r := n.Rule("NAME")
-			texts = append(texts, "`"+r.Subject()+"` "+r.Level)
-		}
-		return strings.Join(texts, ", ")
-	}
-	for _, r := range UsageRules() {
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Usage, rights(r.Operator), rights(r.Runtime))
-	}
-	var codes strings.Builder
-	codes.WriteString("| Code | Severity | About rights and the token | What to do |\n|---|---|---|---|\n")
-	for _, c := range PermissionCodes() {
-		fmt.Fprintf(&codes, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
-	}
-	page, err := os.ReadFile("../docs/ADMISSION.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []string{table.String(), codes.String()} {
-		if !strings.Contains(string(page), want) {
-			t.Errorf("docs/ADMISSION.md does not have the table:\n\n%s", want)
-		}
-	}
-}
-
-// Undetermined is no denial, and neither is a denial undetermined.
-func TestUndetermined(t *testing.T) {
-	t.Parallel()
-	unknown, denied := Finding{Code: codeUnknown, Severity: taskdef.Error}, Finding{Code: codeDenied, Severity: taskdef.Error}
-	warning := Finding{Code: codeWrap, Severity: taskdef.Warn}
-	for _, c := range []struct {
-		findings      []Finding
-		loose, strict bool
-	}{
-		{nil, false, false}, {[]Finding{unknown}, true, true}, {[]Finding{unknown, denied}, false, false}, {[]Finding{denied}, false, false},
-		{[]Finding{unknown, warning}, true, false}, {[]Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
-	} {
-		r := Result{Findings: c.findings}
-		if r.Undetermined(false) != c.loose || r.Undetermined(true) != c.strict {
-			t.Errorf("%v: undetermined %v, strictly %v", c.findings, r.Undetermined(false), r.Undetermined(true))
-		}
 	}
 }

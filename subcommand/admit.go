@@ -12,8 +12,10 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -121,13 +123,14 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	options.Token = o.check.token
 	result, err := admission.Admit(doc, options)
 	if err != nil {
-		return exit.Usagef("%s: %s", inv.Args[0], admission.NewLeaks(options.Token).Redact(err.Error()))
+		return exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
 	}
-	if err := o.check.run(ctx, inv, result); err != nil {
+	permissions, err := o.check.run(ctx, inv, result)
+	if err != nil {
 		return err
 	}
-	err = o.print(inv, result)
-	if errors.Is(err, admission.ErrLeak) {
+	err = o.print(inv, result, permissions)
+	if errors.Is(err, secret.ErrLeak) {
 		return &exit.Plain{Err: &exit.RefusedError{Err: err}}
 	}
 	return err
@@ -169,15 +172,15 @@ type admitReport struct {
 	// Usages are by namespace. Permissions are absent without a check.
 	Usages       map[string]*admission.Usage `json:"usages"`
 	Requirements []admission.Requirement     `json:"requirements"`
-	Permissions  *admission.Permissions      `json:"permissions,omitempty"`
+	Permissions  *permission.Permissions     `json:"permissions,omitempty"`
 }
 
-func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
+func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions) error {
 	rejected := r.Rejected(o.strict)
 	if o.output == outputReport {
 		report := admitReport{
 			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
-			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: r.Permissions,
+			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
 		}
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
@@ -191,7 +194,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 		}
 	}
 	switch {
-	case r.Undetermined(o.strict):
+	case permission.Undetermined(r, o.strict):
 		return &exit.CodeError{Code: exit.CodeUnknown}
 	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
@@ -217,7 +220,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range slices.Concat(admission.Codes(), admission.PermissionCodes()) {
+	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes()) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}

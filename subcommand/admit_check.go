@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -49,7 +50,7 @@ func (c *admitCheck) declare(fs *flag.FlagSet) {
 
 // prepare reads the token and chooses the engine.
 func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
-	engines := []string{"", admission.CheckServer, admission.CheckResolver, admission.CheckBoth, admission.CheckNone}
+	engines := []string{"", permission.ByServer, permission.ByResolver, permission.ByBoth, permission.None}
 	if !slices.Contains(engines, c.engine) {
 		return exit.Usagef("-check %q: want server, resolver, both or none", c.engine)
 	}
@@ -65,29 +66,29 @@ func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
 		c.address = inv.Getenv("CONSUL_HTTP_ADDR")
 	}
 	if c.engine == "" {
-		c.engine = admission.CheckNone
+		c.engine = permission.None
 		if !c.token.Empty() || c.address != "" {
-			c.engine = admission.CheckBoth
+			c.engine = permission.ByBoth
 		}
 	}
 	return nil
 }
 
-// run checks what the result requires of Consul.
-func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) error {
+// run checks what the result requires of Consul. It returns nil when nothing was checked.
+func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) (*permission.Permissions, error) {
 	switch {
-	case c.engine == admission.CheckNone || !r.Used():
-		return nil
+	case c.engine == permission.None || !r.UsesConsul():
+		return nil, nil
 	case c.token.Empty() && c.unauthenticated:
-		r.Unchecked()
-		return nil
+		permission.Unchecked(r)
+		return nil, nil
 	case c.token.Empty() && !c.anonymous:
-		return exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
+		return nil, exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
 	}
 	defer c.closeConnections()
-	r.Check(ctx, admission.Checker{
+	checker := permission.Checker{
 		Engine: c.engine, Token: c.token,
-		Server: func(namespace, partition string) (admission.Server, error) {
+		Server: func(namespace, partition string) (permission.Server, error) {
 			o := c.options(c.token)
 			o.Namespace, o.Partition = namespace, partition
 			return consulutil.NewAuthorizer(o, "")
@@ -95,8 +96,8 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 		Resolve: func(ctx context.Context, policies []string) (*aclrules.Report, error) {
 			return c.resolve(ctx, inv, policies)
 		},
-	})
-	return nil
+	}
+	return checker.Check(ctx, r), nil
 }
 
 // options reach Consul in the name of a token.
@@ -152,7 +153,7 @@ func (c *admitCheck) guard(inv *cli.Invocation, diff bool) *cli.Invocation {
 	if c.token.Empty() {
 		return inv
 	}
-	leaks, guarded := admission.NewLeaks(c.token), *inv
+	leaks, guarded := secret.NewLeaks(c.token), *inv
 	guarded.Stderr, guarded.Stdout = leaks.Redactor(inv.Stderr), leaks.Writer(inv.Stdout)
 	if diff { // which shows what was removed
 		guarded.Stdout = leaks.Redactor(inv.Stdout)

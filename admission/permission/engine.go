@@ -1,4 +1,4 @@
-package admission
+package permission
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/consulutil"
 )
 
@@ -18,7 +19,7 @@ type answered struct {
 
 // ask asks the engines about one namespace. The error matches ErrDisabled or ErrRefused
 // of aclrules when that is the answer to every question.
-func (c Checker) ask(ctx context.Context, at tenancy, required []Requirement) ([]answered, error) {
+func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requirement) ([]answered, error) {
 	queries := make([]aclrules.Query, len(required))
 	for i, q := range required {
 		queries[i] = q.Query()
@@ -48,7 +49,7 @@ func (c Checker) ask(ctx context.Context, at tenancy, required []Requirement) ([
 // askServer is the server's word; nil when the engine is without it, or the server has no
 // such endpoint and the rules answer as well.
 func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Query) ([]bool, error) {
-	if c.Engine == CheckResolver {
+	if c.Engine == ByResolver {
 		return nil, nil
 	}
 	server, err := c.Server(at.namespace, at.partition)
@@ -61,7 +62,7 @@ func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Q
 		return nil, aclrules.ErrDisabled
 	case consulutil.UnknownToken(err):
 		return nil, aclrules.ErrNotFound
-	case errors.Is(err, consulutil.ErrNoAuthorize) && c.Engine == CheckBoth:
+	case errors.Is(err, consulutil.ErrNoAuthorize) && c.Engine == ByBoth:
 		return nil, nil
 	}
 	return allowed, err
@@ -70,7 +71,7 @@ func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Q
 // readRules are the token's rules; nil when the engine is without them, or for a
 // namespace, whose rules only Consul Enterprise knows.
 func (c Checker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, error) {
-	if c.Engine == CheckServer {
+	if c.Engine == ByServer {
 		return nil, nil
 	}
 	if at != (tenancy{}) {
@@ -80,7 +81,7 @@ func (c Checker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, e
 	if err != nil {
 		return nil, err
 	}
-	if refused, disabled := report.Special(); c.Engine == CheckResolver && errors.Join(refused, disabled) != nil {
+	if refused, disabled := report.Special(); c.Engine == ByResolver && errors.Join(refused, disabled) != nil {
 		return nil, errors.Join(refused, disabled)
 	}
 	return report, nil
@@ -101,17 +102,17 @@ func (a answered) why() string {
 
 // policy is the smallest text that grants what is denied, after rules that no text
 // outranks are removed.
-func (a answered) policy(q Requirement) (text string, remove []string) {
+func (a answered) policy(q admission.Requirement) (text string, remove []string) {
 	subject := func(prefix bool) string { return aclrules.SubjectText(q.Resource, prefix, q.Segment) + " = " }
 	switch {
 	case a.Decision == aclrules.Disagree:
 		return "", nil // more rules do not help
 	case a.report == nil, q.Below && !strings.HasPrefix(a.Rule, subject(false)) && a.Rule != subject(true)+"deny":
-		return ruleText(q), nil
+		return q.HCL(), nil
 	}
 	change := a.report.Explained(a.Answer).Change
 	if change.Add == "" && len(change.Remove) == 0 { // rules that could not be read may stand in its way
-		return ruleText(q), nil
+		return q.HCL(), nil
 	}
 	for _, p := range change.Remove {
 		remove = append(remove, p.Rule+" of "+p.Source)

@@ -1,4 +1,4 @@
-package admission
+package secret
 
 import (
 	"encoding/base64"
@@ -6,8 +6,6 @@ import (
 	"io"
 	"net/url"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 // Leaks finds a secret in texts: as it is, in base64 also in the middle of other data, in
@@ -23,7 +21,7 @@ type Leaks struct {
 const shortest = 8
 
 // NewLeaks looks for a secret; for nothing when it is empty.
-func NewLeaks(token secret.Value) *Leaks {
+func NewLeaks(token Value) *Leaks {
 	l := &Leaks{plain: token.Reveal()}
 	if token.Empty() {
 		return l
@@ -72,9 +70,9 @@ func (l *Leaks) Redact(text string) string {
 	}
 	lines := strings.SplitAfter(text, "\n")
 	for i, line := range lines {
-		line = strings.ReplaceAll(line, l.plain, secret.Value{}.String())
+		line = strings.ReplaceAll(line, l.plain, redacted)
 		if l.Find(line) != "" {
-			line = secret.Value{}.String() + "\n"
+			line = redacted + "\n"
 		}
 		lines[i] = line
 	}
@@ -82,7 +80,7 @@ func (l *Leaks) Redact(text string) string {
 }
 
 // ErrLeak is the error of a writer that would have written the secret.
-var ErrLeak = errors.New("the output would have the operator's token in it: nothing was written")
+var ErrLeak = errors.New("the output would have the secret in it: nothing was written")
 
 // Writer writes to w what has no secret in it, in each call alone.
 func (l *Leaks) Writer(w io.Writer) io.Writer { return leakWriter{w, l, false} }
