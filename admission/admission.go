@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -27,6 +28,9 @@ type Options struct {
 	Resource string
 	// Mesh is the mesh file, see ParseMesh; nil without one.
 	Mesh *Mesh
+	// Token is that of the one who submits the definition, which must not become part of
+	// it; empty without one.
+	Token secret.Value
 }
 
 // Result is an admitted, or a rejected, definition.
@@ -43,7 +47,19 @@ type Result struct {
 	Volumes []string
 	// Findings are sorted by path, then code.
 	Findings []Finding
+	// Usages are what the definition uses of Consul, by namespace, and Requirements the
+	// rights that this takes. Nothing without the mesh.
+	Usages       map[string]*Usage
+	Requirements []Requirement
+	// Unnamed is true when the name of its service is known at deployment only: what it
+	// requires is missing then.
+	Unnamed bool
+	// Policies are those that the definition asks the token broker for.
+	Policies Policies
 }
+
+// Add adds a finding.
+func (r *Result) Add(f Finding) { r.Findings = sorted(append(r.Findings, f)) }
 
 // Rejected reports whether a finding forbids the definition: an error, or with strict
 // also a warning.
@@ -74,7 +90,7 @@ type mutator struct {
 	run  func(*task) error
 }
 
-// validator adds findings to a copy.
+// validator adds findings. All read the same copy.
 type validator struct {
 	name string
 	run  func(*task)
@@ -88,8 +104,12 @@ type pipeline struct {
 
 func standard() pipeline {
 	return pipeline{
-		mutators:   []mutator{{"canonicalize", canonicalize}, {"connect", connect}, {"constraints", constrain}},
-		validators: []validator{{"ecs", checkRules}, {"mesh", checkMesh}, {"ports", checkPorts}, {"shutdown", checkShutdown}},
+		mutators: []mutator{
+			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
+		},
+		validators: []validator{
+			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
+		},
 	}
 }
 
@@ -117,10 +137,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	after, err := open(doc)
-	if err != nil {
-		return nil, err
-	}
+	after := before.Clone()
 	t := &task{doc: after, open: open, format: format}
 	if o.Mesh != nil {
 		t.mesh = *o.Mesh
@@ -128,11 +145,16 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	t.annotate()
 	r := &Result{Before: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
 	if r.Injected {
+		if err := t.strip(o.Token); err != nil {
+			return nil, err
+		}
 		err = standard().run(t)
 		r.After, r.Volumes = t.doc, t.volumes
 	} else {
 		checkRules(t)
 	}
+	r.require(t)
+	t.scan(o.Token)
 	r.Findings = sorted(t.findings)
 	return r, err
 }
@@ -146,16 +168,15 @@ func (p pipeline) run(t *task) error {
 			return fmt.Errorf("mutator %s: %w", m.name, err)
 		}
 	}
-	for _, v := range p.validators {
-		doc, err := t.open(t.doc.Bytes())
-		if err != nil {
-			return fmt.Errorf("validator %s: %w", v.name, err)
-		}
-		copied := *t
-		copied.doc, copied.findings = doc, nil
-		v.run(&copied)
-		t.findings = append(t.findings, copied.findings...)
+	if err := t.seal(); err != nil {
+		return err
 	}
+	view := *t
+	view.doc = t.doc.Clone() // nothing that a validator writes gets into the result
+	for _, v := range p.validators {
+		v.run(&view)
+	}
+	t.findings = view.findings
 	return nil
 }
 

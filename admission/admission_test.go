@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
@@ -105,7 +106,7 @@ func TestOtherMeshFileChangesWhatIsOwnedOnly(t *testing.T) {
 		again := admit(t, direct, meshFile(t, "direct")).After
 		want := admit(t, plain, meshFile(t, "direct")).After
 		for i, c := range again.Definition.ContainerDefinitions {
-			if owned(c.Name) {
+			if workload.Owned(c.Name) {
 				continue
 			}
 			if w := want.Definition.ContainerDefinitions[i]; c.Name != w.Name || !slices.Equal(c.EntryPoint, w.EntryPoint) || !slices.Equal(c.DependsOn, w.DependsOn) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/nearest"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Prefix is that of every annotation, a docker label or a tag of the definition.
@@ -31,12 +32,15 @@ const (
 	annPartition   = "partition"
 	annInjectedBy  = "injected-by"
 	annMesh        = "mesh"
+	annExpose      = "expose-checks"
+	annKind        = "kind"
+	annAdmission   = "admission"
 )
 
 // known are all annotations. The last ones are read by other programs.
 var known = []string{
 	annInject, annServiceName, annServicePort, annUpstreams, annTags, annGateway, annNative, annCPU, annMemory,
-	annDepends, annNamespace, annPartition, annInjectedBy, annMesh, "kind", "kv-prefixes", "policies", "ttl",
+	annDepends, annNamespace, annPartition, annInjectedBy, annMesh, annExpose, annKind, annAdmission, "kv-prefixes", "policies", "ttl",
 }
 
 // annotation is the value of one, with its place.
@@ -49,9 +53,11 @@ type annotation struct {
 // annotations are those of a definition: labels before tags.
 type annotations struct {
 	task map[string]annotation
-	// exempt are the indexes of containers that neither wait for the proxy nor delay
+	// exempt are the names of containers that neither wait for the proxy nor delay
 	// their shutdown.
-	exempt map[int]bool
+	exempt map[string]bool
+	// native are the names of containers that speak the mesh's TLS themselves.
+	native map[string]bool
 }
 
 // value is the value of an annotation, and false without one.
@@ -73,16 +79,16 @@ func (a annotations) inject(file bool) bool {
 
 // annotate reads the annotations of the document.
 func (t *task) annotate() {
-	t.notes = annotations{task: map[string]annotation{}, exempt: map[int]bool{}}
+	t.notes = annotations{task: map[string]annotation{}, exempt: map[string]bool{}, native: map[string]bool{}}
 	def := t.doc.Definition
 	for i, c := range def.ContainerDefinitions {
-		if owned(c.Name) {
+		if workload.Owned(c.Name) {
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
 			name, ours := strings.CutPrefix(label, Prefix)
-			path := fmt.Sprintf("$.containerDefinitions[%d].dockerLabels[%q]", i, label)
-			if ours && t.recognized(name, path) {
+			path := labelPath(i, label)
+			if ours && t.recognized(name, path) && !t.ofNative(c, name) {
 				t.note(name, annotation{c.DockerLabels[label], path, i})
 			}
 		}
@@ -94,6 +100,12 @@ func (t *task) annotate() {
 			t.note(name, annotation{tag.Value, path, -1})
 		}
 	}
+	t.inferNative()
+}
+
+// labelPath is where a container has a docker label.
+func labelPath(i int, label string) string {
+	return fmt.Sprintf("$.containerDefinitions[%d].dockerLabels[%q]", i, label)
 }
 
 func (t *task) recognized(name, path string) bool {
@@ -111,18 +123,22 @@ func (t *task) recognized(name, path string) bool {
 // note keeps an annotation. Two containers have to agree on one that is about the task.
 func (t *task) note(name string, a annotation) {
 	switch name {
-	case annInject, annDepends:
+	case annKind:
+		return // of a container, see kind
+	case annInject, annDepends, annNative:
 		wanted, err := strconv.ParseBool(a.value)
 		if err != nil {
 			t.add(codeAnnValue, a.path, "annotation", Prefix+name, "value", strconv.Quote(a.value), "want", "true or false")
 		}
-		if name == annDepends {
-			t.notes.exempt[a.container] = err == nil && !wanted
+		switch {
+		case a.container < 0: // a tag, of the whole task
+		case name == annDepends:
+			t.notes.exempt[t.containerName(a.container)] = err == nil && !wanted
+			return
+		case name == annNative:
+			t.notes.native[t.containerName(a.container)] = wanted
 			return
 		}
-	case annNative:
-		t.add(codeNative, a.path, "annotation", Prefix+name)
-		return
 	}
 	before, given := t.notes.task[name]
 	if given && before.value != a.value {
@@ -199,9 +215,6 @@ func (a annotations) serviceMeta() map[string]string {
 	}
 	return meta
 }
-
-// labels of a container that admission makes.
-func ownLabels() map[string]string { return map[string]string{Prefix + annInjectedBy: "consul-ecs"} }
 
 // madeHere reports whether admission has made a container before.
 func madeHere(c taskdef.Container) bool { return c.DockerLabels[Prefix+annInjectedBy] != "" }

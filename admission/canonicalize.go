@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // awsvpc is the network mode of the mesh.
@@ -86,7 +87,7 @@ func (t *task) canonicalizeTask() error {
 
 func (t *task) canonicalizeContainer(i int, n *taskdef.Node) error {
 	c := t.doc.Definition.ContainerDefinitions[i]
-	if c.Name == "" || owned(c.Name) {
+	if c.Name == "" || workload.Owned(c.Name) {
 		return nil
 	}
 	if t.absent(n, "essential") {

@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // checkRules applies the rules of ECS, and passes on what it knows of keys.
@@ -22,6 +23,16 @@ func checkRules(t *task) {
 	}
 }
 
+// checkResources applies the rules about sizes and times.
+func checkResources(t *task) {
+	if t.cfg == nil {
+		return
+	}
+	checkSize(t)
+	checkMemory(t)
+	checkShutdown(t)
+}
+
 // checkMesh applies the rules that the mesh has besides.
 func checkMesh(t *task) {
 	if t.cfg == nil {
@@ -29,8 +40,11 @@ func checkMesh(t *task) {
 	}
 	checkNetwork(t)
 	checkNames(t)
-	checkSize(t)
-	checkMemory(t)
+	checkKinds(t)
+	checkPorts(t)
+	if c := t.mesh.settings.Client; t.agent() && len(c.RetryJoin) == 0 && c.Configuration == "" {
+		t.add(codeServers, "$")
+	}
 	if dir := t.cfg.BootstrapDir; !path.IsAbs(dir) || path.Clean(dir) != dir || dir == "/" {
 		t.add(codeBootstrap, "$", "dir", dir)
 	}
@@ -39,7 +53,7 @@ func checkMesh(t *task) {
 		t.add(codeEssential, "$.containerDefinitions")
 	}
 	for i := range t.doc.Definition.ContainerDefinitions {
-		if c := &t.doc.Definition.ContainerDefinitions[i]; !owned(c.Name) {
+		if c := &t.doc.Definition.ContainerDefinitions[i]; !workload.Owned(c.Name) || isUserProxy(*c) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
 		}
 	}
@@ -144,6 +158,36 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 		}
 	}
 	checkArchitecture(t, at, c.Image)
+	checkRuntime(t, at, c)
+}
+
+// checkRuntime finds settings that ECS registers and that fail in a running task.
+func checkRuntime(t *task, at string, c *taskdef.Container) {
+	if t.doc.Definition.NetworkMode == "host" && slices.Contains([]string{"root", "0"}, c.User) {
+		t.add(codeUserRoot, at+".user", "container", c.Name)
+	}
+	if isUserProxy(*c) && c.ReadonlyRootFilesystem != nil && *c.ReadonlyRootFilesystem && !writable(c, "/tmp") {
+		t.add(codeROFS, at+".readonlyRootFilesystem", "container", c.Name)
+	}
+	if h := c.HealthCheck; h.Enabled() && h.Timeout != nil && h.Interval != nil && *h.Timeout > *h.Interval {
+		t.add(codeHealthTime, at+".healthCheck.timeout", "timeout", *h.Timeout, "interval", *h.Interval)
+	}
+	for j, d := range c.DependsOn {
+		other := t.doc.Definition.Container(d.ContainerName)
+		if d.Condition == taskdef.ConditionHealthy && c.IsEssential() && other != nil && !other.IsEssential() && other.StartTimeout == nil {
+			t.add(codeDepHang, fmt.Sprintf("%s.dependsOn[%d]", at, j), "container", c.Name, "other", other.Name)
+		}
+	}
+}
+
+// writable reports whether a container has a volume or a tmpfs at a path that it may
+// write to.
+func writable(c *taskdef.Container, dir string) bool {
+	mounted := slices.ContainsFunc(c.MountPoints, func(m taskdef.MountPoint) bool {
+		return m.ContainerPath == dir && (m.ReadOnly == nil || !*m.ReadOnly)
+	})
+	tmpfs := func(f taskdef.Tmpfs) bool { return f.ContainerPath == dir }
+	return mounted || c.LinuxParameters != nil && slices.ContainsFunc(c.LinuxParameters.Tmpfs, tmpfs)
 }
 
 // checkArchitecture compares an image's name with the task's architecture.

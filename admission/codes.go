@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -47,10 +48,14 @@ const (
 	codeBootstrap   = "ADM-BOOTSTRAP"
 	codeComputed    = "ADM-COMPUTED"
 	codeConfig      = "ADM-CONFIG"
+	codeDepHang     = "ADM-DEP-HANG"
 	codeEntryPoint  = "ADM-ENTRYPOINT"
 	codeEssential   = "ADM-ESSENTIAL"
+	codeExpose      = "ADM-EXPOSE"
 	codeHealth      = "ADM-HEALTH"
+	codeHealthTime  = "ADM-HEALTH-TIME"
 	codeKey         = "ADM-KEY"
+	codeKind        = "ADM-KIND"
 	codeMemory      = "ADM-MEMORY"
 	codeName        = "ADM-NAME"
 	codeNative      = "ADM-NATIVE"
@@ -58,14 +63,17 @@ const (
 	codeNetMode     = "ADM-NET-MODE"
 	codeOS          = "ADM-OS"
 	codeOutput      = "ADM-OUTPUT"
-	codePort        = "ADM-PORT"
 	codeSecret      = "ADM-PLAINSECRET"
+	codePort        = "ADM-PORT"
+	codeROFS        = "ADM-ROFS"
+	codeServers     = "ADM-SERVERS"
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
 	codeServiceName = "ADM-SVC-NAME"
 	codeTProxy      = "ADM-TPROXY"
 	codeUpstream    = "ADM-UPSTREAM"
 	codeUser        = "ADM-USER"
+	codeUserRoot    = "ADM-USER-ROOT"
 	codeVolume      = "ADM-VOLUME"
 	codeVolumeTask  = "ADM-VOLUME-TASK"
 	codeWrap        = "ADM-WRAP"
@@ -82,25 +90,32 @@ func Codes() []Code {
 		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} is not an absolute path below /", "take /consul"},
 		{codeComputed, Info, "{what} is known at deployment only: {consequence}", ""},
 		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
+		{codeDepHang, taskdef.Warn, "container {container} is essential and waits for {other} to be HEALTHY, which is not: while {other} is unhealthy, the task neither runs nor stops", "make {other} essential, or give it a startTimeout"},
 		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", "write the image's ENTRYPOINT as entryPoint if it has one; if it has none, write the command as entryPoint"},
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
+		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},
 		{codeHealth, taskdef.Warn, "the health check's command did not begin with CMD or CMD-SHELL: added {word}", "write it in the definition"},
+		{codeHealthTime, taskdef.Warn, "the health check's timeout of {timeout} s is longer than its interval of {interval} s", "take a longer interval or a shorter timeout"},
 		{codeKey, taskdef.Warn, "{message}", ""},
+		{codeKind, taskdef.Error, "the kind {kind}: {message}", "correct the label consul.hashicorp.com/kind, or remove it"},
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
 		{codeName, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
-		{codeNative, taskdef.Error, "{annotation}: applications that are native to the mesh are not injected", "remove the annotation, or set mesh-inject to false"},
+		{codeNative, taskdef.Error, "the tag {annotation} does not name a container, and the task has {count} applications", "make it a docker label of the container"},
 		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
 		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc"},
 		{codeOS, taskdef.Error, "the task runs on {os}: the injected containers need Linux", "set mesh-inject to false"},
 		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},
-		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
 		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
+		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
+		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
+		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
 		{codeServiceName, taskdef.Error, "{name} is not a name of a service", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},
 		{codeTProxy, taskdef.Error, "the transparent proxy does not work on Fargate, which does not give NET_ADMIN", "set transparentProxy.enabled to false"},
 		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},
+		{codeUserRoot, taskdef.Warn, "container {container} runs as root in the network of its host", "take another user"},
 		{codeVolume, taskdef.Error, "container {container} mounts {source} at {path}, where the injected containers share {dir}", "mount it somewhere else, or change bootstrapDir"},
 		{codeVolumeTask, Info, "the task needs the volume {volume}, which a list of containers cannot declare", "declare it in the task definition, without any option"},
 		{codeWrap, taskdef.Warn, "container {container} is not wrapped, because {why}: it does not wait for the proxy, and does not delay its shutdown", "{fix}"},
@@ -115,14 +130,18 @@ func (t *task) add(code, path string, pairs ...any) {
 
 // report is add for a path that is the document's.
 func (t *task) report(code, path string, pairs ...any) {
+	codes := Codes()
+	at := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
+	t.findings = append(t.findings, codes[at].Finding(path, pairs...))
+}
+
+// Finding is one of the code, at a path of the document. Pairs are names and values of
+// placeholders.
+func (c Code) Finding(path string, pairs ...any) Finding {
 	var fill []string
 	for i := 0; i < len(pairs); i += 2 {
 		fill = append(fill, fmt.Sprintf("{%s}", pairs[i]), fmt.Sprint(pairs[i+1]))
 	}
 	replacer := strings.NewReplacer(fill...)
-	for _, c := range Codes() {
-		if c.Code == code {
-			t.findings = append(t.findings, Finding{code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)})
-		}
-	}
+	return Finding{c.Code, c.Severity, path, replacer.Replace(c.Text), replacer.Replace(c.Fix)}
 }

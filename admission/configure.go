@@ -40,6 +40,13 @@ func (t *task) configure() error {
 	if b.err != nil {
 		return b.err
 	}
+	return t.parse(root)
+}
+
+// parse checks a configuration and makes it that of the task.
+func (t *task) parse(root *taskdef.Node) error {
+	var err error
+	t.cfg = nil
 	if t.configuration, err = root.MarshalJSON(); err != nil {
 		return err
 	}

@@ -23,6 +23,13 @@ func connect(t *task) error {
 		t.add(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
 		return nil
 	}
+	only := t.onlyNative()
+	if err := t.labelNative(only); err != nil {
+		return err
+	}
+	if only {
+		return t.place(nil)
+	}
 	if err := t.configure(); err != nil || t.cfg == nil {
 		return err
 	}
@@ -35,6 +42,11 @@ func connect(t *task) error {
 			if err := t.attach(i); err != nil {
 				return err
 			}
+		}
+	}
+	if i := t.userProxy(); i >= 0 {
+		if err := t.completeProxy(i); err != nil {
+			return err
 		}
 	}
 	return t.place(t.sidecars())
@@ -95,7 +107,7 @@ func (t *task) place(wanted []*taskdef.Container) error {
 	var placed []*taskdef.Node
 	for i, n := range list.Items() {
 		c := t.doc.Definition.ContainerDefinitions[i]
-		if !owned(c.Name) {
+		if !workload.Owned(c.Name) || isUserProxy(c) {
 			placed = append(placed, n)
 			continue
 		}
@@ -175,7 +187,7 @@ func (t *task) orderAfterGate(n *taskdef.Node) error {
 	if list == nil {
 		return nil
 	}
-	edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool { return owned(t.text(e, "containerName")) })
+	edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) })
 	edge, err := t.node(taskdef.Dependency{ContainerName: t.gate(), Condition: taskdef.ConditionSuccess})
 	if err != nil {
 		return err

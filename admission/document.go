@@ -7,16 +7,6 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// owned reports whether a container of that name belongs to the mesh.
-func owned(name string) bool {
-	switch name {
-	case workload.ContainerInstall, workload.ContainerConsulClient, workload.ContainerMeshInit,
-		workload.ContainerSidecarProxy, workload.ContainerDataplane, workload.ContainerHealthSync:
-		return true
-	}
-	return false
-}
-
 // get returns a member by its key in the ECS API, or nil.
 func (t *task) get(n *taskdef.Node, key string) *taskdef.Node { return n.Get(t.doc.Key(key)) }
 
@@ -89,7 +79,8 @@ func (t *task) whole() bool { return t.format != FormatContainers }
 
 // applications are the indexes of the containers that the mesh is for: neither its own
 // ones nor computed ones, nor what the injected containers log through, nor what that
-// depends on, nor those with the annotation depends=false.
+// depends on, nor those with the annotation depends=false, nor native ones, nor the
+// definition's own proxy.
 func (t *task) applications() []int {
 	def := t.doc.Definition
 	needed := map[string]bool{}
@@ -100,7 +91,7 @@ func (t *task) applications() []int {
 		}
 		needed[c.Name] = true
 		for _, d := range c.DependsOn {
-			if !owned(d.ContainerName) {
+			if !workload.Owned(d.ContainerName) {
 				need(def.Container(d.ContainerName))
 			}
 		}
@@ -112,7 +103,8 @@ func (t *task) applications() []int {
 	}
 	var found []int
 	for i, c := range def.ContainerDefinitions {
-		if c.Name != "" && !owned(c.Name) && !needed[c.Name] && !t.notes.exempt[i] {
+		ours := c.Name == "" || workload.Owned(c.Name) || isUserProxy(c)
+		if !ours && !needed[c.Name] && !t.notes.exempt[c.Name] && !t.notes.native[c.Name] {
 			found = append(found, i)
 		}
 	}

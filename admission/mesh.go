@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -26,6 +27,9 @@ type settings struct {
 	// Secrets become environment variables of the injected containers, such as
 	// CONSUL_CACERT_PEM.
 	Secrets []taskdef.Secret `json:"secrets"`
+	// OperatorToken is the token of the one who submits definitions. It becomes part of
+	// none.
+	OperatorToken secret.Value `json:"operatorToken"`
 	// LogConfiguration is the injected containers'; that of the application when absent.
 	LogConfiguration *taskdef.Node `json:"-"`
 }
@@ -84,6 +88,9 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	}
 	return m, nil
 }
+
+// OperatorToken is the token of the member admission, empty without one.
+func (m *Mesh) OperatorToken() secret.Value { return m.settings.OperatorToken }
 
 func (i images) withDefaults() images {
 	return images{

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // listener is a port that something in the task takes.
@@ -17,9 +18,6 @@ type listener struct {
 // checkPorts looks for ports that two take: containers of the user's, the mesh, and
 // what the configuration binds.
 func checkPorts(t *task) {
-	if t.cfg == nil {
-		return
-	}
 	taken := t.meshPorts()
 	for _, u := range t.cfg.Proxy.Upstreams {
 		l := listener{cmp.Or(u.LocalBindAddress, loopback), u.LocalBindPort, "the upstream " + u.DestinationName}
@@ -38,7 +36,7 @@ func checkPorts(t *task) {
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if !owned(c.Name) {
+		if !workload.Owned(c.Name) {
 			t.checkContainerPorts(i, c, taken)
 		}
 	}

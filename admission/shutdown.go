@@ -51,9 +51,6 @@ type stage struct {
 // checkShutdown adds the stages of a stop up, and compares each with the stop timeout
 // of the container that it takes place in. The applications take all that they have.
 func checkShutdown(t *task) {
-	if t.cfg == nil {
-		return
-	}
 	longest, longestName := time.Duration(0), ""
 	for _, i := range t.applications() {
 		c := t.doc.Definition.ContainerDefinitions[i]
@@ -70,7 +67,7 @@ func checkShutdown(t *task) {
 		fix = fmt.Sprintf("give %s a stopTimeout that is %d s shorter than this one", longestName, afterApplications)
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if owned(c.Name) {
+		if workload.Owned(c.Name) {
 			stop := time.Duration(stopSeconds(c)) * time.Second
 			t.fit(i, stop, t.sidecarStages(c.Name, stop, longest), fix)
 		}

@@ -56,7 +56,10 @@ func (t *task) sidecars() []*taskdef.Container {
 	if t.agent() {
 		made = append(made, t.install(), t.client())
 	}
-	made = append(made, t.meshInit(), t.proxy())
+	made = append(made, t.meshInit())
+	if t.userProxy() < 0 {
+		made = append(made, t.proxy())
+	}
 	if !t.agent() || t.cfg.ConsulLogin.Enabled || len(t.cfg.HealthSyncContainers) > 0 {
 		made = append(made, t.healthSync())
 	}
@@ -90,7 +93,7 @@ func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
 	}
 	var names []string
 	for i, other := range t.doc.Definition.ContainerDefinitions {
-		if other.Name != "" && !owned(other.Name) && !apps[i] {
+		if other.Name != "" && !workload.Owned(other.Name) && !apps[i] {
 			names = append(names, other.Name)
 		}
 	}
@@ -159,6 +162,9 @@ func (t *task) proxy() *taskdef.Container {
 	c := t.ignoring(t.container(t.proxyName(), image, proxyMemory, true, true))
 	if !t.agent() {
 		c.Secrets = t.mesh.settings.Secrets // envoy-entrypoint reaches the servers, too
+	}
+	if kind := t.kind(); kind != "" {
+		c.DockerLabels[Prefix+annKind] = kind
 	}
 	stop := t.stopTimeout()
 	c.User = proxyUser

@@ -20,6 +20,10 @@ import (
 // is internal to Consul, and may go.
 var ErrNoAuthorize = errors.New("the server has no /v1/internal/acl/authorize")
 
+// ErrNoNamespaces means that the server has neither namespaces nor partitions: it is not
+// Consul Enterprise.
+var ErrNoNamespaces = errors.New("the server is not Consul Enterprise, which namespaces and partitions need")
+
 // authorizeBatch is how many queries the server takes at once.
 const authorizeBatch = 64
 
@@ -29,12 +33,14 @@ const maxAnswer = 1 << 20
 // Authorizer asks a Consul server what a token may do, to compare with package
 // aclrules.
 type Authorizer struct {
-	http *http.Client
-	url  string
+	http                 *http.Client
+	url                  string
+	namespace, partition string
 }
 
 // NewAuthorizer is for the server of the options, which asks those of another
-// datacenter unless the name is empty.
+// datacenter unless the name is empty. A namespace or partition of the options is that
+// of each query.
 func NewAuthorizer(o Options, datacenter string) (*Authorizer, error) {
 	c, err := newConfig(o)
 	if err != nil {
@@ -48,17 +54,18 @@ func NewAuthorizer(o Options, datacenter string) (*Authorizer, error) {
 	if datacenter != "" {
 		query = "?" + url.Values{"dc": {datacenter}}.Encode()
 	}
-	return &Authorizer{c.HttpClient, strings.TrimSuffix(base, "/") + "/v1/internal/acl/authorize" + query}, nil
+	return &Authorizer{c.HttpClient, strings.TrimSuffix(base, "/") + "/v1/internal/acl/authorize" + query, o.Namespace, o.Partition}, nil
 }
 
 // judged is a query as the endpoint takes it, and gives it back.
 type judged struct {
 	Resource, Segment, Access string
-	Allow                     bool `json:",omitempty"`
+	Namespace, Partition      string `json:",omitempty"`
+	Allow                     bool   `json:",omitempty"`
 }
 
 // Authorize returns for each query whether the token allows it; an empty token
-// is the anonymous one. The error is ErrNoAuthorize, or an api.StatusError, or
+// is the anonymous one. The error is ErrNoAuthorize, ErrNoNamespaces, or an api.StatusError, or
 // that of the transport.
 func (a *Authorizer) Authorize(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error) {
 	var allowed []bool
@@ -75,7 +82,7 @@ func (a *Authorizer) Authorize(ctx context.Context, token string, queries []aclr
 func (a *Authorizer) batch(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error) {
 	asked := make([]judged, len(queries))
 	for i, q := range queries {
-		asked[i] = judged{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access)}
+		asked[i] = judged{Resource: string(q.Resource), Segment: q.Segment, Access: string(q.Access), Namespace: a.namespace, Partition: a.partition}
 	}
 	body, err := json.Marshal(asked)
 	if err != nil {
@@ -100,6 +107,8 @@ func (a *Authorizer) batch(ctx context.Context, token string, queries []aclrules
 		return nil, err
 	case answer.StatusCode == http.StatusNotFound:
 		return nil, ErrNoAuthorize
+	case answer.StatusCode == http.StatusBadRequest && a.namespace+a.partition != "":
+		return nil, ErrNoNamespaces
 	case answer.StatusCode != http.StatusOK:
 		return nil, api.StatusError{Code: answer.StatusCode, Body: strings.TrimSpace(string(text))}
 	}

@@ -3,22 +3,25 @@ package subcommand
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/admission/permission"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 const admitHelp = `
 Reads a plain task definition, puts the containers of the mesh into it, checks the
-result, and prints it. It calls neither AWS nor Consul, and the same input gives the
-same output. What it prints may be admitted again: nothing changes.
+result, and prints it. What it prints may be admitted again: nothing changes.
 
 FILE, or - for standard input, is what aws ecs register-task-definition takes, what
 describe-task-definition prints, a CloudFormation template in JSON, or a list of
@@ -28,9 +31,15 @@ A definition is injected when a docker label or a tag consul.hashicorp.com/mesh-
 is true, or when -config is given and it is not false. Otherwise the output is the
 input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
+Where there is a Consul token or address, in flags, the environment or the mesh file, or
+with -check, it asks Consul whether the token allows what the task uses there; see
+Permissions in docs/ADMISSION.md. Otherwise it calls neither AWS nor Consul, and the same
+input gives the same output. The token never becomes part of the output.
+
 Findings go to standard error, a line each: severity code path: message (fix). A
 rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
-call, or no task definition; 2 rejected.
+call, or no task definition; 2 rejected; 3 undetermined, because Consul did not answer or
+rules could not be read.
 
 Example:
   $ consul-ecs admit -config mesh.json web.json > web.mesh.json
@@ -42,6 +51,7 @@ type admitOptions struct {
 	// diff is empty, unified or patch.
 	diff, output string
 	strict, list bool
+	check        admitCheck
 }
 
 // Values of flags.
@@ -81,10 +91,11 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 		return nil
 	})
 	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
+	o.check.declare(fs)
 	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
 }
 
-func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
+func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	switch {
 	case o.list:
 		return listAdmission(inv.Stdout)
@@ -105,11 +116,24 @@ func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
 			return err
 		}
 	}
+	if err := o.check.prepare(inv, options.Mesh); err != nil {
+		return err
+	}
+	inv = o.check.guard(inv, o.diff == diffUnified)
+	options.Token = o.check.token
 	result, err := admission.Admit(doc, options)
 	if err != nil {
-		return exit.Usagef("%s: %w", inv.Args[0], err)
+		return exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
 	}
-	return o.print(inv, result)
+	permissions, err := o.check.run(ctx, inv, result)
+	if err != nil {
+		return err
+	}
+	err = o.print(inv, result, permissions)
+	if errors.Is(err, secret.ErrLeak) {
+		return &exit.Plain{Err: &exit.RefusedError{Err: err}}
+	}
+	return err
 }
 
 func readAdmitted(inv *cli.Invocation) ([]byte, error) {
@@ -145,12 +169,19 @@ type admitReport struct {
 	Format   string              `json:"format"`
 	Volumes  []string            `json:"volumes"`
 	Findings []admission.Finding `json:"findings"`
+	// Usages are by namespace. Permissions are absent without a check.
+	Usages       map[string]*admission.Usage `json:"usages"`
+	Requirements []admission.Requirement     `json:"requirements"`
+	Permissions  *permission.Permissions     `json:"permissions,omitempty"`
 }
 
-func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
+func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions) error {
 	rejected := r.Rejected(o.strict)
 	if o.output == outputReport {
-		report := admitReport{!rejected, r.Injected, r.Format, append([]string{}, r.Volumes...), append([]admission.Finding{}, r.Findings...)}
+		report := admitReport{
+			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
+			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
+		}
 		enc := json.NewEncoder(inv.Stdout)
 		enc.SetEscapeHTML(false)
 		enc.SetIndent("", "  ")
@@ -162,7 +193,10 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 			fmt.Fprintln(inv.Stderr, f)
 		}
 	}
-	if rejected {
+	switch {
+	case permission.Undetermined(r, o.strict):
+		return &exit.CodeError{Code: exit.CodeUnknown}
+	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
 	}
 	if o.output == outputReport {
@@ -186,7 +220,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range admission.Codes() {
+	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes()) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}

@@ -128,7 +128,7 @@ func TestAdmitListsStepsAndCodes(t *testing.T) {
 	t.Parallel()
 	code, stdout, _ := callAdmit("", "-list")
 	first, rest, _ := strings.Cut(stdout, "\n")
-	if code != 0 || first != "canonicalize connect constraints | ecs mesh ports shutdown" {
+	if code != 0 || first != "canonicalize connect expose-check constraints | connect expose-check validate resources" {
 		t.Errorf("exit %d, first line %q", code, first)
 	}
 	if want := "ADM-USER         error    container {container} runs as user {user}, which is that of {owner}\n"; !strings.Contains(rest, want) {

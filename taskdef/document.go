@@ -272,3 +272,34 @@ func templateKey(key string) string {
 	}
 	return strings.ToUpper(key[:1]) + key[1:]
 }
+
+// Clone returns a document whose tree can be changed without changing this one's.
+func (d *Document) Clone() *Document {
+	copied := *d
+	var clone func(n *Node) *Node
+	clone = func(n *Node) *Node {
+		if n == nil {
+			return nil
+		}
+		c := &Node{scalar: n.scalar, list: n.list}
+		for _, m := range n.members {
+			c.members = append(c.members, member{m.key, clone(m.value)})
+		}
+		for _, item := range n.items {
+			c.items = append(c.items, clone(item))
+		}
+		if n == d.Task {
+			copied.Task = c
+		}
+		if n == d.Root {
+			copied.Root = c
+		}
+		return c
+	}
+	if d.format == formatContainers {
+		clone(d.Task) // Root is a part of it
+	} else {
+		clone(d.Root)
+	}
+	return &copied
+}

@@ -63,7 +63,7 @@ func NewStopBudget(stop time.Duration) StopBudget {
 // Applications are the containers of the task definition that are neither ours
 // nor named in ignore, in the metadata's order. A shutdown waits for them.
 func (t Task) Applications(ignore []string) []Container {
-	return t.defined(func(name string) bool { return !ours(name) && !slices.Contains(ignore, name) })
+	return t.defined(func(name string) bool { return !Owned(name) && !slices.Contains(ignore, name) })
 }
 
 // Siblings are all containers of the task definition but the Consul client's
@@ -125,7 +125,9 @@ func Running(containers []Container) []string {
 	return names
 }
 
-func ours(name string) bool {
+// Owned reports whether a container of that name belongs to the mesh, and is no
+// application.
+func Owned(name string) bool {
 	switch name {
 	case ContainerMeshInit, ContainerConsulClient, ContainerSidecarProxy,
 		ContainerHealthSync, ContainerInstall, ContainerDataplane, ContainerControlPlane:

@@ -1,0 +1,160 @@
+package aclrules
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Excess is a right that one subject would have and another has not.
+type Excess struct {
+	// Of is what the right is about, as the language writes it: `service "db"`,
+	// `service_prefix "d"`, `operator`; empty where Why is about everything.
+	Of string `json:"of,omitempty"`
+	// Access is the most that is wanted of it and missing, with the resource it is
+	// asked of: "service write", "intention read".
+	Access string `json:"access,omitempty"`
+	// Wanted is the rule that would grant it, and Owner the one that keeps it from the
+	// owner; empty where the owner has no rule.
+	Wanted Placed `json:"wanted"`
+	Owner  Placed `json:"owner"`
+	// Why is what else keeps it from the owner, or what could not be read.
+	Why string `json:"why,omitempty"`
+}
+
+// String is the right, what would grant it, and what the owner has instead.
+func (e Excess) String() string {
+	var parts []string
+	if e.Of != "" {
+		parts = append(parts, fmt.Sprintf("%s of %s, by %s of %s", e.Access, e.Of, e.Wanted.Rule, e.Wanted.place()))
+	}
+	if e.Owner.Rule != "" {
+		parts = append(parts, fmt.Sprintf("the owner has %s by %s", e.Owner.Rule, e.Owner.place()))
+	}
+	if e.Why != "" {
+		parts = append(parts, e.Why)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Covers returns what wanted allows by its rules and owner does not surely allow, in the
+// order of the resources and their segments; nothing means that owner may hand all of
+// wanted to others without giving more than it has. What an owner's rules leave unknown
+// is not covered, and neither is what of wanted could not be read or does not exist. An owner with
+// acl:write covers everything: it can make a token with any right.
+//
+// Rules are compared at each segment and prefix that either side names. That is exact:
+// of any other name the longest prefix of each side decides, and the longer of both is
+// one of these places.
+func Covers(owner, wanted *Report) []Excess {
+	if refused, disabled := owner.Special(); disabled != nil {
+		return nil
+	} else if refused != nil {
+		return []Excess{{Why: refused.Error()}}
+	}
+	var all []Excess
+	for _, err := range slices.Concat(wanted.found.Errors, wanted.found.Notes) {
+		if !Complete(err) || errors.Is(err, ErrDangling) { // what does not exist may be made later
+			all = append(all, Excess{Why: err.Error()})
+		}
+	}
+	o, w := owner.table, wanted.table
+	if o.Decide(Query{Resource: ACL, Access: WriteAccess}).Verdict == Allowed {
+		return all
+	}
+	for _, r := range Scalars() {
+		all = append(all, place{resource: r}.excess(o, w)...)
+	}
+	for _, r := range Segmented() {
+		for _, p := range places(r, o, w) {
+			all = append(all, p.excess(o, w)...)
+		}
+	}
+	return all
+}
+
+// place is what a rule may be about: a scalar, a segment, or all below a prefix that no
+// other rule is about.
+type place struct {
+	resource Resource
+	prefix   bool
+	segment  string
+}
+
+// places are those that either table has rules about.
+func places(r Resource, tables ...*Table) []place {
+	var all []place
+	for _, t := range tables {
+		for _, e := range t.of(r).sorted {
+			if p := (place{r, e.prefix, e.segment}); !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
+
+// excess are the accesses to a place that the wanted rules grant and the owner's do not:
+// at most one, with the intentions of services another.
+func (p place) excess(owner, wanted *Table) []Excess {
+	asked := [][]Query{{{p.resource, p.segment, WriteAccess}, {p.resource, p.segment, ReadAccess}}}
+	switch p.resource {
+	case Key:
+		asked[0] = slices.Insert(asked[0], 1, Query{p.resource, p.segment, ListAccess})
+	case Service:
+		asked = append(asked, []Query{{Intention, p.segment, WriteAccess}, {Intention, p.segment, ReadAccess}})
+	}
+	var all []Excess
+	for _, queries := range asked {
+		for _, q := range queries {
+			grants := wanted.at(p)
+			if grants.verdict(q) != Allowed {
+				continue
+			}
+			if d := owner.decideAt(p, q); d.Verdict != Allowed {
+				all = append(all, Excess{
+					Of: SubjectText(p.resource, p.prefix, p.segment), Access: string(q.Resource) + " " + string(q.Access),
+					Wanted: grants.placed(q), Owner: d.entry.placed(q), Why: owner.why(q, d),
+				})
+				break
+			}
+		}
+	}
+	return all
+}
+
+// at is the entry in force at a place, nil for none.
+func (t *Table) at(p place) *entry {
+	switch {
+	case p.resource.IsScalar():
+		return t.scalar(p.resource)
+	case p.prefix:
+		return t.of(p.resource).longest(p.segment)
+	}
+	return t.of(p.resource).find(p.segment)
+}
+
+// decideAt is Decide for a place. With rules missing nothing is surely allowed.
+func (t *Table) decideAt(p place, q Query) Decision {
+	e := t.at(p)
+	d := Decision{Verdict: e.verdict(q), entry: e}
+	switch {
+	case t.options.Incomplete:
+		d.Verdict, d.because = Unknown, missingRules
+	case d.Verdict == Unknown:
+		if d.Verdict = t.byDefault(q.Resource); d.Verdict == Unknown {
+			d.because = missingDefault
+		}
+	}
+	return d
+}
+
+// placed is the rule of an entry that decides a query; empty for no entry.
+func (e *entry) placed(q Query) Placed {
+	if e == nil {
+		return Placed{}
+	}
+	s := e.rules[e.decisive(q)]
+	return placed(ruleText(s.Rule, q), s)
+}

@@ -1,0 +1,167 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Listeners of exposed paths that have no port of their own.
+const (
+	exposeFrom = 21500
+	exposeTo   = 21999
+)
+
+// exposeChecks adds the paths of the annotation expose-checks to the configuration, so
+// that callers outside of the mesh, such as a load balancer's health check, reach them.
+func exposeChecks(t *task) error {
+	a, given := t.notes.task[annExpose]
+	if !given || t.cfg == nil || t.cfg.Gateway != nil {
+		return nil
+	}
+	added := false
+	for _, p := range t.exposed(a) {
+		present := func(have config.ExposePath) bool { return have.Path == p.Path && have.LocalPathPort == p.LocalPathPort }
+		if e := t.cfg.Proxy.Expose; e != nil && slices.ContainsFunc(e.Paths, present) {
+			continue
+		}
+		if p.ListenerPort == 0 {
+			p.ListenerPort = t.freeListener(p.Path)
+		}
+		if err := t.addExposed(p); err != nil || t.cfg == nil {
+			return err
+		}
+		added = true
+	}
+	if !added {
+		return nil
+	}
+	return t.place(t.sidecars())
+}
+
+// exposed are the paths that the annotation names: those of the checks for true, else
+// a list of path:port and path:port:listener.
+func (t *task) exposed(a annotation) []config.ExposePath {
+	if all, err := strconv.ParseBool(a.value); err == nil {
+		if !all {
+			return nil
+		}
+		return checkPaths(t.cfg.Service)
+	}
+	var paths []config.ExposePath
+	for _, word := range words(a.value) {
+		parts := strings.Split(word, ":")
+		p := config.ExposePath{Path: parts[0], Protocol: "http"}
+		var err error
+		if len(parts) > 1 {
+			p.LocalPathPort, err = strconv.Atoi(parts[1])
+		}
+		if err == nil && len(parts) > 2 {
+			p.ListenerPort, err = strconv.Atoi(parts[2])
+		}
+		if err != nil || !strings.HasPrefix(p.Path, "/") || p.LocalPathPort < 1 || p.LocalPathPort > 65535 || len(parts) > 3 {
+			t.add(codeAnnValue, a.path, "annotation", Prefix+annExpose, "value", strconv.Quote(word), "want", "true, or a list of /path:port and /path:port:listener")
+			continue
+		}
+		paths = append(paths, p)
+	}
+	return paths
+}
+
+// checkPaths are the paths of a service's HTTP and gRPC checks.
+func checkPaths(s *config.Service) []config.ExposePath {
+	if s == nil {
+		return nil
+	}
+	var paths []config.ExposePath
+	for _, c := range s.Checks {
+		p := config.ExposePath{Path: "/grpc.health.v1.Health/Check", Protocol: "http2"}
+		target := "//" + c.GRPC
+		if c.GRPC == "" {
+			target = c.HTTP
+		}
+		u, err := url.Parse(target)
+		if err != nil || c.GRPC == "" && !strings.HasPrefix(u.Path, "/") {
+			continue
+		}
+		if c.GRPC == "" {
+			p.Path, p.Protocol = u.Path, "http"
+		}
+		if p.LocalPathPort, _ = strconv.Atoi(u.Port()); p.LocalPathPort > 0 { // a URL's port is a number
+			paths = append(paths, p)
+		}
+	}
+	return paths
+}
+
+// freeListener is a port for a path: the same one each time, unless it is taken.
+func (t *task) freeListener(path string) int {
+	taken := map[int]bool{}
+	for _, l := range t.meshPorts() {
+		taken[l.port] = true
+	}
+	for _, u := range t.cfg.Proxy.Upstreams {
+		taken[u.LocalBindPort] = true
+	}
+	index := 0
+	if e := t.cfg.Proxy.Expose; e != nil {
+		index = len(e.Paths)
+		for _, p := range e.Paths {
+			taken[p.ListenerPort] = true
+		}
+	}
+	for _, c := range t.doc.Definition.ContainerDefinitions {
+		for _, p := range c.PortMappings {
+			if p.ContainerPort != nil {
+				taken[*p.ContainerPort] = true
+			}
+		}
+	}
+	hash := fnv.New32a()
+	fmt.Fprintf(hash, "%s|%d|%s", t.cfg.Service.Name, index, path)
+	const count = exposeTo - exposeFrom + 1
+	for i := range count {
+		if port := exposeFrom + (int(hash.Sum32()%count)+i)%count; !taken[port] {
+			return port
+		}
+	}
+	return exposeFrom // taken: a finding of the ports
+}
+
+// addExposed adds a path to the configuration.
+func (t *task) addExposed(p config.ExposePath) error {
+	root, err := taskdef.NewNode(json.RawMessage(t.configuration))
+	if err != nil {
+		return err
+	}
+	b := builder{}
+	list := b.object(b.object(root, "proxy"), "expose")
+	b.fill(list, "paths", []config.ExposePath{})
+	path, err := taskdef.NewNode(p)
+	if err != nil || b.err != nil {
+		return err
+	}
+	list.Get("paths").Append(path)
+	return t.parse(root)
+}
+
+// checkExpose reports an annotation that exposes nothing.
+func checkExpose(t *task) {
+	a, given := t.notes.task[annExpose]
+	if wanted, err := strconv.ParseBool(a.value); !given || err == nil && !wanted {
+		return
+	}
+	switch {
+	case t.cfg == nil || t.cfg.Gateway != nil:
+		t.add(codeExpose, a.path, "annotation", Prefix+annExpose, "message", "the task has no sidecar that could expose a path")
+	case a.value == "true" && len(checkPaths(t.cfg.Service)) == 0:
+		t.add(codeExpose, a.path, "annotation", Prefix+annExpose, "message", "the configuration has no HTTP or gRPC check")
+	}
+}

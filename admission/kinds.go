@@ -1,0 +1,149 @@
+package admission
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Kinds of containers for Consul. The label kind is "kind:service".
+const (
+	kindProxy  = "connect-proxy"
+	kindNative = "connect-native"
+)
+
+// ownLabels are those of a container that admission makes.
+func ownLabels() map[string]string { return map[string]string{Prefix + annInjectedBy: "consul-ecs"} }
+
+// kind is the label kind of the task's proxy, empty when the name of its service is
+// known at deployment only.
+func (t *task) kind() string {
+	kind, name := kindProxy, ""
+	if g := t.cfg.Gateway; g != nil {
+		kind, name = "connect-"+strings.TrimSuffix(g.Kind, "-gateway"), g.Name
+	} else if t.cfg.Service != nil {
+		name = t.cfg.Service.Name
+	}
+	if name == "" {
+		return ""
+	}
+	return kind + ":" + name
+}
+
+// isUserProxy reports whether a container is a proxy that the definition has itself:
+// it has the label kind, and was not made here.
+func isUserProxy(c taskdef.Container) bool {
+	kind := c.DockerLabels[Prefix+annKind]
+	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, kindNative+":")
+}
+
+// userProxy is the index of the definition's own proxy, -1 without one.
+func (t *task) userProxy() int {
+	return slices.IndexFunc(t.doc.Definition.ContainerDefinitions, isUserProxy)
+}
+
+// completeProxy writes what the definition's own proxy lacks.
+func (t *task) completeProxy(i int) error {
+	n, own := t.containers()[i], t.proxy()
+	if !isEmpty(t.get(n, "entryPoint")) || !isEmpty(t.get(n, "command")) {
+		own.Command = nil
+	}
+	if !t.absent(n, "memory") {
+		own.Memory, own.MemoryReservation = nil, nil
+	}
+	made, err := t.node(own)
+	if err != nil {
+		return err
+	}
+	for _, key := range made.Keys() {
+		if found := n.Get(key); found == nil || found.IsNull() {
+			n.Set(key, made.Get(key))
+		}
+	}
+	if err := t.orderAfterGate(n); err != nil {
+		return err
+	}
+	return t.mount(n)
+}
+
+// ofNative reports whether an annotation of a container is about that container's own
+// service, and not about the task's.
+func (t *task) ofNative(c taskdef.Container, name string) bool {
+	native, _ := strconv.ParseBool(c.DockerLabels[Prefix+annNative]) // what it should be is a finding
+	return native && name == annServiceName
+}
+
+// inferNative finds the container that a tag native=true means: the only application.
+func (t *task) inferNative() {
+	a, given := t.notes.task[annNative]
+	if native, _ := strconv.ParseBool(a.value); !given || !native || len(t.notes.native) > 0 {
+		return
+	}
+	apps := t.applications()
+	if len(apps) != 1 {
+		t.add(codeNative, a.path, "annotation", Prefix+annNative, "count", len(apps))
+		return
+	}
+	t.notes.native[t.containerName(apps[0])] = true
+}
+
+// onlyNative reports whether the task has native applications and no other.
+func (t *task) onlyNative() bool {
+	_, gateway := t.notes.value(annGateway)
+	native := slices.Contains(slices.Collect(maps.Values(t.notes.native)), true)
+	return native && !gateway && len(t.applications()) == 0 && t.userProxy() < 0
+}
+
+// labelNative gives each native application its kind.
+func (t *task) labelNative(only bool) error {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		if !t.notes.native[c.Name] {
+			continue
+		}
+		service := c.DockerLabels[Prefix+annServiceName]
+		if service == "" && only {
+			named, _ := t.notes.value(annServiceName)
+			service = cmp.Or(named, strings.ToLower(t.doc.Definition.Family))
+		}
+		n := t.containers()[i]
+		if t.absent(n, "dockerLabels") {
+			if err := t.set(n, "dockerLabels", map[string]string{}); err != nil {
+				return err
+			}
+		}
+		kind, err := taskdef.NewNode(kindNative + ":" + cmp.Or(service, strings.ToLower(c.Name)))
+		if err != nil {
+			return err
+		}
+		t.get(n, "dockerLabels").Set(Prefix+annKind, kind)
+	}
+	return nil
+}
+
+// checkKinds finds labels that are not those of the task's proxy and of its native
+// applications.
+func checkKinds(t *task) {
+	want := t.kind()
+	proxies := 0
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		kind, given := c.DockerLabels[Prefix+annKind]
+		native := strings.HasPrefix(kind, kindNative+":")
+		if !given || want == "" || native && t.notes.native[c.Name] {
+			continue
+		}
+		if proxies++; kind != want || proxies > 1 {
+			t.addKind(i, kind, "the proxy of this task is one container of the kind "+want)
+		}
+	}
+	if want != "" && proxies == 0 {
+		t.add(codeKind, "$.containerDefinitions", "kind", want, "message", "no container has it")
+	}
+}
+
+func (t *task) addKind(i int, kind, message string) {
+	t.add(codeKind, labelPath(i, Prefix+annKind), "kind", kind, "message", message)
+}

@@ -1,0 +1,174 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// kinds are "container=kind" of an admitted definition.
+func kinds(r *Result) []string {
+	var found []string
+	for _, c := range r.After.Definition.ContainerDefinitions {
+		if kind := c.DockerLabels[Prefix+annKind]; kind != "" {
+			found = append(found, c.Name+"="+kind)
+		}
+	}
+	return found
+}
+
+func names(r *Result) string {
+	var found []string
+	for _, c := range r.After.Definition.ContainerDefinitions {
+		found = append(found, c.Name)
+	}
+	return strings.Join(found, " ")
+}
+
+// withLabels is an application with docker labels, without the prefix.
+func withLabels(pairs ...string) string {
+	var labels []string
+	for i := 0; i < len(pairs); i += 2 {
+		labels = append(labels, fmt.Sprintf("%q: %q", Prefix+pairs[i], pairs[i+1]))
+	}
+	return plainApp + `, "dockerLabels": {` + strings.Join(labels, ", ") + `}`
+}
+
+func codesOf(r *Result) []string {
+	var codes []string
+	for _, f := range r.Findings {
+		codes = append(codes, f.Code)
+	}
+	return codes
+}
+
+func TestKindNamesTheServiceOfTheProxy(t *testing.T) {
+	t.Parallel()
+	const native = `}, {"name": "jobs", "image": "jobs", "dockerLabels": {"consul.hashicorp.com/native": "true"`
+	for name, c := range map[string]struct{ task, app, mesh, kinds string }{
+		"sidecar":             {"", plainApp, plainMesh, "sidecar-proxy=connect-proxy:app"},
+		"dataplane":           {"", plainApp, `{"consulServers": {"hosts": "10.0.0.4"}}`, "consul-dataplane=connect-proxy:app"},
+		"mesh gateway":        {"", withLabels("gateway-kind", "mesh-gateway", "service-name", "gw"), plainMesh, "consul-dataplane=connect-mesh:gw"},
+		"API gateway":         {"", withLabels("gateway-kind", "api-gateway"), plainMesh, "consul-dataplane=connect-api:app"},
+		"terminating gateway": {"", withLabels("gateway-kind", "terminating-gateway"), plainMesh, "consul-dataplane=connect-terminating:app"},
+		"native":              {"", withLabels("native", "true"), plainMesh, "app=connect-native:app"},
+		"inferred native":     {`"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`, plainApp, plainMesh, "app=connect-native:app"},
+		"both":                {"", plainApp + native + `}`, plainMesh, "jobs=connect-native:jobs sidecar-proxy=connect-proxy:app"},
+		"both, each named": {
+			"", withLabels("service-name", "web") + native + `, "consul.hashicorp.com/service-name": "api"}`, plainMesh,
+			"jobs=connect-native:api sidecar-proxy=connect-proxy:web",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := admit(t, definition(c.task, c.app), parseMesh(t, []byte(c.mesh)))
+			if got := strings.Join(kinds(r), " "); got != c.kinds || r.Rejected(false) {
+				t.Errorf("kinds %q, want %q, findings %v", got, c.kinds, r.Findings)
+			}
+			again := admit(t, r.After.Bytes(), parseMesh(t, []byte(c.mesh)))
+			if string(again.After.Bytes()) != string(r.After.Bytes()) {
+				t.Errorf("the second admission changes the first:\n%s", taskdef.Diff(r.After, again.After))
+			}
+		})
+	}
+}
+
+func TestNativeApplicationGetsNoSidecar(t *testing.T) {
+	t.Parallel()
+	r := admit(t, definition("", withLabels("native", "true")), parseMesh(t, []byte(plainMesh)))
+	if got := names(r); got != "app" || len(r.After.Definition.Volumes) != 0 {
+		t.Errorf("containers %q, volumes %v", got, r.After.Definition.Volumes)
+	}
+}
+
+// A proxy of the user's is completed, and no second one is added.
+func TestProxyWithALabelIsCompletedOnly(t *testing.T) {
+	t.Parallel()
+	const envoy = `}, {"name": "envoy", "image": "mine", "user": "100", "command": ["envoy", "-c", "/consul/envoy-bootstrap.json"],
+		"dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`
+	r := admit(t, definition("", plainApp+envoy), parseMesh(t, []byte(plainMesh)))
+	if got, want := names(r), "app envoy consul-ecs-mesh-init consul-ecs-health-sync"; got != want || len(r.Findings) > 0 {
+		t.Fatalf("containers %q, want %q, findings %v", got, want, r.Findings)
+	}
+	c := r.After.Definition.Container("envoy")
+	got := fmt.Sprint(c.Image, c.User, c.EntryPoint, c.Command, c.HealthCheck.Command, c.DependsOn, len(c.MountPoints), c.DockerLabels)
+	want := "mine100[/consul/consul-ecs envoy-entrypoint -stop-timeout 45s] [envoy -c /consul/envoy-bootstrap.json] " +
+		"[CMD /consul/consul-ecs net-dial 127.0.0.1:22000] [{consul-ecs-mesh-init SUCCESS}] 1 map[consul.hashicorp.com/kind:connect-proxy:app]"
+	if got != want {
+		t.Errorf("proxy %s\nwant %s", got, want)
+	}
+	if sync := r.After.Definition.Container("consul-ecs-health-sync"); !slices.Contains(sync.Environment, taskdef.KeyValue{Name: "CONSUL_ECS_IGNORE_CONTAINERS", Value: "envoy"}) {
+		t.Errorf("environment of health-sync %v: the proxy is an application", sync.Environment)
+	}
+	if again := admit(t, r.After.Bytes(), parseMesh(t, []byte(plainMesh))); string(again.After.Bytes()) != string(r.After.Bytes()) {
+		t.Errorf("the second admission changes the first:\n%s", taskdef.Diff(r.After, again.After))
+	}
+}
+
+func TestProxyWithoutItsKindIsRefused(t *testing.T) {
+	t.Parallel()
+	doc, err := taskdef.Parse(definition("", plainApp))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := standard()
+	p.mutators = append(p.mutators, mutator{"by hand", func(t *task) error {
+		for _, n := range t.containers() {
+			if t.text(n, "name") == "sidecar-proxy" {
+				n.Get("dockerLabels").Delete(Prefix + annKind)
+			}
+		}
+		return nil
+	}})
+	tk := &task{doc: doc, open: taskdef.Parse, format: FormatECS, mesh: *parseMesh(t, []byte(plainMesh))}
+	tk.annotate()
+	if err := p.run(tk); err != nil {
+		t.Fatal(err)
+	}
+	if got := codesOf(&Result{Findings: tk.findings}); !slices.Equal(got, []string{"ADM-KIND"}) {
+		t.Errorf("findings %v", tk.findings)
+	}
+}
+
+func TestExposedPathsGetListeners(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ value, mesh, paths string }{
+		"listed":         {"/health:8080", plainMesh, `[{"listenerPort":21867,"path":"/health","localPathPort":8080,"protocol":"http"}]`},
+		"own listener":   {"/health:8080:9999 /ready:8081:9998", plainMesh, `[{"listenerPort":9999,"path":"/health","localPathPort":8080,"protocol":"http"},{"listenerPort":9998,"path":"/ready","localPathPort":8081,"protocol":"http"}]`},
+		"there already":  {"/health:8080", strings.Replace(plainMesh, `"direct"`, `"direct", "expose": {"paths": [{"listenerPort": 1, "path": "/health", "localPathPort": 8080}]}`, 1), `[{"listenerPort":1,"path":"/health","localPathPort":8080}]`},
+		"of the checks":  {"true", `{"service": {"port": 80, "checks": [{"checkId": "a", "name": "a", "http": "http://127.0.0.1:8080/live?x=1", "interval": "5s"}, {"checkId": "b", "name": "b", "grpc": "127.0.0.1:9090/x", "interval": "5s"}, {"checkId": "c", "name": "c", "tcp": "127.0.0.1:1", "interval": "5s"}]}, "admission": {"client": {"retryJoin": ["10.0.0.4"]}}}`, `[{"listenerPort":21859,"path":"/live","localPathPort":8080,"protocol":"http"},{"listenerPort":21908,"path":"/grpc.health.v1.Health/Check","localPathPort":9090,"protocol":"http2"}]`},
+		"not asked for":  {"false", plainMesh, ""},
+		"without a port": {"/health", plainMesh, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := admit(t, definition("", withLabels("expose-checks", c.value)), parseMesh(t, []byte(c.mesh)))
+			env := r.After.Definition.Container("consul-ecs-mesh-init").Environment[0].Value
+			_, rest, _ := strings.Cut(env, `"paths":`)
+			if got := strings.SplitAfter(rest, "]")[0]; got != c.paths {
+				t.Errorf("paths %s, want %s, findings %v", got, c.paths, r.Findings)
+			}
+		})
+	}
+}
+
+// The hash is of all but itself, so that it tells changes after the admission.
+func TestAdmissionTagIsTheHashOfTheDefinition(t *testing.T) {
+	t.Parallel()
+	tag := func(app string) string {
+		r := admit(t, definition("", app), parseMesh(t, []byte(plainMesh)))
+		tags := r.After.Definition.Tags
+		last := tags[len(tags)-1]
+		if last.Key != "consul.hashicorp.com/admission" {
+			t.Fatalf("tags %v", tags)
+		}
+		return last.Value
+	}
+	one, again, other := tag(plainApp), tag(plainApp), tag(plainApp+`, "user": "9"`)
+	if len(one) != len("v1:")+64 || !strings.HasPrefix(one, "v1:") || one != again || one == other {
+		t.Errorf("hashes %q, %q, of another definition %q", one, again, other)
+	}
+}

@@ -1,0 +1,121 @@
+package permission
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/consulutil"
+)
+
+// answered is an answer, with the rules that it is from when they were read.
+type answered struct {
+	aclrules.Answer
+	report *aclrules.Report
+}
+
+// ask asks the engines about one namespace. The error matches ErrDisabled or ErrRefused
+// of aclrules when that is the answer to every question.
+func (c Checker) ask(ctx context.Context, at tenancy, required []admission.Requirement) ([]answered, error) {
+	queries := make([]aclrules.Query, len(required))
+	for i, q := range required {
+		queries[i] = q.Query()
+	}
+	allowed, err := c.askServer(ctx, at, queries)
+	if err != nil {
+		return nil, err
+	}
+	report, err := c.readRules(ctx, at)
+	if err != nil && allowed == nil {
+		return nil, err
+	}
+	all := make([]answered, len(queries))
+	for i, q := range queries {
+		switch {
+		case report == nil:
+			all[i] = answered{aclrules.ByServer(q, allowed[i]), nil}
+		case allowed == nil:
+			all[i] = answered{report.Can(q), report}
+		default:
+			all[i] = answered{report.Can(q).Compare(allowed[i]), report}
+		}
+	}
+	return all, nil
+}
+
+// askServer is the server's word; nil when the engine is without it, or the server has no
+// such endpoint and the rules answer as well.
+func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Query) ([]bool, error) {
+	if c.Engine == ByResolver {
+		return nil, nil
+	}
+	server, err := c.Server(at.namespace, at.partition)
+	if err != nil {
+		return nil, err
+	}
+	allowed, err := server.Authorize(ctx, c.Token.Reveal(), queries)
+	switch {
+	case consulutil.ACLsDisabled(err):
+		return nil, aclrules.ErrDisabled
+	case consulutil.UnknownToken(err):
+		return nil, aclrules.ErrNotFound
+	case errors.Is(err, consulutil.ErrNoAuthorize) && c.Engine == ByBoth:
+		return nil, nil
+	}
+	return allowed, err
+}
+
+// readRules are the token's rules; nil when the engine is without them, or for a
+// namespace, whose rules only Consul Enterprise knows.
+func (c Checker) readRules(ctx context.Context, at tenancy) (*aclrules.Report, error) {
+	if c.Engine == ByServer {
+		return nil, nil
+	}
+	if at != (tenancy{}) {
+		return nil, fmt.Errorf("the namespace or partition %s: %w", at, aclrules.ErrEnterprise)
+	}
+	report, err := c.Resolve(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	if refused, disabled := report.Special(); c.Engine == ByResolver && errors.Join(refused, disabled) != nil {
+		return nil, errors.Join(refused, disabled)
+	}
+	return report, nil
+}
+
+// why is the rule that decided, or what else did.
+func (a answered) why() string {
+	switch {
+	case a.Decision == aclrules.Disagree && a.Rule == "":
+		return "the server says otherwise than the rules, of which none applies"
+	case a.Decision == aclrules.Disagree:
+		return fmt.Sprintf("the server says otherwise than %s, %s", a.Rule, a.Source)
+	case a.Rule != "" && a.Why == "":
+		return fmt.Sprintf("%s, %s", a.Rule, a.Source)
+	}
+	return strings.Join(append([]string{a.Why}, a.Missing...), "; ")
+}
+
+// policy is the smallest text that grants what is denied, after rules that no text
+// outranks are removed.
+func (a answered) policy(q admission.Requirement) (text string, remove []string) {
+	subject := func(prefix bool) string { return aclrules.SubjectText(q.Resource, prefix, q.Segment) + " = " }
+	switch {
+	case a.Decision == aclrules.Disagree:
+		return "", nil // more rules do not help
+	case a.report == nil, q.Below && !strings.HasPrefix(a.Rule, subject(false)) && a.Rule != subject(true)+"deny":
+		return q.HCL(), nil
+	}
+	change := a.report.Explained(a.Answer).Change
+	if change.Add == "" && len(change.Remove) == 0 { // rules that could not be read may stand in its way
+		return q.HCL(), nil
+	}
+	for _, p := range change.Remove {
+		remove = append(remove, p.Rule+" of "+p.Source)
+	}
+	return change.Add, remove
+}

@@ -1,0 +1,277 @@
+package permission
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Engines of a check.
+const (
+	ByServer   = "server"
+	ByResolver = "resolver"
+	ByBoth     = "both"
+	None       = "none"
+)
+
+// Server is what a Consul server says of a token's rights.
+type Server interface {
+	Authorize(ctx context.Context, token string, queries []aclrules.Query) ([]bool, error)
+}
+
+// Checker finds out whether a token allows what a definition requires.
+type Checker struct {
+	// Engine is one of the engines: the server decides, the resolver reads the token's
+	// rules and explains, or both.
+	Engine string
+	// Token is the operator's; empty for the rights of requests without a token.
+	Token secret.Value
+	// Server opens the server for a namespace and partition, empty for the default ones.
+	Server func(namespace, partition string) (Server, error)
+	// Resolve reads the rules of the token, or of policies by their names.
+	Resolve func(ctx context.Context, policies []string) (*aclrules.Report, error)
+}
+
+// Permissions are what a check found out.
+type Permissions struct {
+	// Check is the engine.
+	Check string `json:"check"`
+	// Decision is allow, deny or unknown, on all answers together.
+	Decision string   `json:"decision"`
+	Answers  []Answer `json:"answers"`
+	// Policy grants all that is missing, unless rules have to be removed.
+	Policy string `json:"policy,omitempty"`
+}
+
+// Answer is whether the operator's token allows one requirement.
+type Answer struct {
+	admission.Requirement
+	// Decision is allow, deny, unknown, or disagree when the engines differ.
+	Decision string `json:"decision"`
+	// Why is the rule that decided, or what else did.
+	Why string `json:"why,omitempty"`
+	// Policy is the smallest text that would grant what is missing. Remove are rules in
+	// whose presence none does.
+	Policy string   `json:"policy,omitempty"`
+	Remove []string `json:"remove,omitempty"`
+}
+
+// Codes of findings about permissions.
+const (
+	codeAnonymous    = "ACL-ANONYMOUS"
+	codeDenied       = "ACL-DENIED"
+	codeDisabled     = "ACL-DISABLED"
+	codeDisagree     = "ACL-DISAGREE"
+	codeEscalate     = "ACL-ESCALATE"
+	codeUnknownToken = "ACL-TOKEN"
+	codeUnchecked    = "ACL-UNCHECKED"
+	codeUnknown      = "ACL-UNKNOWN"
+	codeUnnamed      = "ACL-UNNAMED"
+	codeNamespace    = "ADM-NAMESPACE"
+)
+
+// Codes returns the rules about rights, sorted by code.
+func Codes() []admission.Code {
+	return []admission.Code{
+		{Code: codeAnonymous, Severity: admission.Info, Text: "these are the rights of requests without a token", Fix: ""},
+		{Code: codeDenied, Severity: taskdef.Error, Text: "the token does not allow {query}, needed to {reason}: {why}", Fix: "{fix}"},
+		{Code: codeDisabled, Severity: taskdef.Warn, Text: "the server has no ACLs: every request is allowed there", Fix: "-check none, if that is meant"},
+		{Code: codeDisagree, Severity: taskdef.Error, Text: "the server allows {query}, but the token's rules do not: {why}", Fix: "run consul-ecs acl explain, and have the token's policies looked at"},
+		{Code: codeEscalate, Severity: taskdef.Error, Text: "the annotation policies hands out more than the token allows: {excess}", Fix: "leave the policy out, or use a token that has these rights; -resolver-token-file takes a token with acl:read that reads both"},
+		{Code: codeUnknownToken, Severity: taskdef.Error, Text: "the operator's token is refused: {why}", Fix: "use another token"},
+		{Code: codeUnchecked, Severity: taskdef.Warn, Text: "there is no token, and no right was checked", Fix: "give a token, or -check none"},
+		{Code: codeUnknown, Severity: taskdef.Error, Text: "whether the token allows {query} is unknown: {why}", Fix: "{fix}"},
+		{Code: codeUnnamed, Severity: admission.Info, Text: "the name of the service is known at deployment only: no right to register it was checked", Fix: "set the annotation service-name"},
+		{Code: codeNamespace, Severity: taskdef.Error, Text: "the namespace or partition {namespace} needs Consul Enterprise, which the server is not", Fix: "remove it"},
+	}
+}
+
+// Unchecked adds to the findings that there was no token to check.
+func Unchecked(r *admission.Result) { add(r, codeUnchecked, "$") }
+
+// Undetermined reports whether nothing forbids the definition but questions about rights
+// that have no sure answer.
+func Undetermined(r *admission.Result, strict bool) bool {
+	rest := slices.DeleteFunc(slices.Clone(r.Findings), func(f admission.Finding) bool { return f.Code == codeUnknown || f.Code == codeDisagree })
+	return r.Rejected(strict) && !(&admission.Result{Findings: rest}).Rejected(strict)
+}
+
+func add(r *admission.Result, code, path string, pairs ...any) {
+	codes := Codes()
+	at := slices.IndexFunc(codes, func(c admission.Code) bool { return c.Code == code })
+	r.Add(codes[at].Finding(path, pairs...))
+}
+
+// Check finds out whether the token allows what an admitted definition requires, and adds
+// findings to it. It asks nothing for a definition that uses nothing of Consul, and
+// returns nil. What could not be found out is a finding, too: it is never allowed.
+func (c Checker) Check(ctx context.Context, r *admission.Result) *Permissions {
+	if !r.UsesConsul() || c.Engine == None {
+		return nil
+	}
+	if c.Token.Empty() {
+		add(r, codeAnonymous, "$")
+	}
+	if r.Unnamed {
+		add(r, codeUnnamed, "$")
+	}
+	k := check{c, r, &Permissions{Check: c.Engine, Decision: aclrules.Allowed.String(), Answers: []Answer{}}}
+	done := false
+	for tenancy, required := range byTenancy(r.Requirements) {
+		if done = k.tenancy(ctx, tenancy, required); done {
+			break // what is left has the same answer
+		}
+	}
+	if !done && len(r.Policies.Names) > 0 {
+		k.escalation(ctx)
+	}
+	k.conclude()
+	return k.found
+}
+
+// check is a check of one definition.
+type check struct {
+	Checker
+	result *admission.Result
+	found  *Permissions
+}
+
+func (k check) add(code, path string, pairs ...any) { add(k.result, code, path, pairs...) }
+
+// tenancy is where rights are looked for.
+type tenancy struct{ namespace, partition string }
+
+func (t tenancy) String() string {
+	if t.partition == "" {
+		return t.namespace
+	}
+	return t.partition + "/" + t.namespace
+}
+
+// byTenancy are the operator's requirements, the default namespace first.
+func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requirement) bool) {
+	var order []tenancy
+	parts := map[tenancy][]admission.Requirement{}
+	for _, q := range all {
+		if q.Holder != admission.HolderOperator {
+			continue
+		}
+		at := tenancy{q.Namespace, q.Partition}
+		if parts[at] == nil {
+			order = append(order, at)
+		}
+		parts[at] = append(parts[at], q)
+	}
+	slices.SortFunc(order, func(a, b tenancy) int { return strings.Compare(a.String(), b.String()) })
+	return func(yield func(tenancy, []admission.Requirement) bool) {
+		for _, at := range order {
+			if !yield(at, parts[at]) {
+				return
+			}
+		}
+	}
+}
+
+// tenancy asks about one namespace. It reports whether what it found out is the
+// answer to everything.
+func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Requirement) (done bool) {
+	answers, err := k.ask(ctx, at, required)
+	switch {
+	case errors.Is(err, aclrules.ErrDisabled):
+		k.add(codeDisabled, "$")
+		return true
+	case errors.Is(err, aclrules.ErrRefused):
+		k.add(codeUnknownToken, "$", "why", err)
+		return true
+	case errors.Is(err, consulutil.ErrNoNamespaces):
+		k.add(codeNamespace, required[0].Path, "namespace", at)
+		return false
+	case err != nil:
+		k.add(codeUnknown, "$", "query", "what the task needs", "why", err, "fix", "try again when the server answers, or admit without a check by -check none")
+		return true
+	}
+	for i, a := range answers {
+		k.answer(required[i], a)
+	}
+	return false
+}
+
+// answer adds one answer and its finding.
+func (k check) answer(q admission.Requirement, a answered) {
+	query := q.Query().String()
+	if q.Namespace != "" {
+		query += " in the namespace " + q.Namespace
+	}
+	full := Answer{Requirement: q, Decision: a.Decision, Why: a.why()}
+	switch {
+	case a.Decision == aclrules.Allowed.String():
+	case a.Decision == aclrules.Unknown.String():
+		full.Policy = q.HCL()
+		k.add(codeUnknown, q.Path, "query", query, "why", a.why(), "fix", "-resolver-token-file takes a token with acl:read, and -check both asks the server")
+	case a.Decision == aclrules.Disagree && a.Server == aclrules.Allowed.String():
+		k.add(codeDisagree, q.Path, "query", query, "why", a.why())
+	default:
+		full.Policy, full.Remove = a.policy(q)
+		k.add(codeDenied, q.Path, "query", query, "reason", q.Reason, "why", a.why(), "fix", full.fix())
+	}
+	k.found.Answers = append(k.found.Answers, full)
+}
+
+func (a Answer) fix() string {
+	var parts []string
+	if len(a.Remove) > 0 {
+		parts = append(parts, "remove "+strings.Join(a.Remove, " and "))
+	}
+	if a.Policy != "" {
+		parts = append(parts, "add "+strings.ReplaceAll(a.Policy, "\n", "; "))
+	}
+	return strings.Join(parts, ", and ")
+}
+
+// escalation compares the policies that the task asks the broker for with the
+// operator's own rights.
+func (k check) escalation(ctx context.Context) {
+	owner, err := k.Resolve(ctx, nil)
+	var wanted *aclrules.Report
+	if err == nil {
+		wanted, err = k.Resolve(ctx, k.result.Policies.Names)
+	}
+	if err != nil {
+		k.add(codeUnknown, k.result.Policies.Path, "query", "the policies that it hands out", "why", err, "fix", "try again when the server answers")
+		return
+	}
+	if _, disabled := owner.Special(); disabled != nil {
+		k.add(codeDisabled, "$")
+		return
+	}
+	for _, e := range aclrules.Covers(owner, wanted) {
+		k.add(codeEscalate, k.result.Policies.Path, "excess", e)
+	}
+}
+
+// conclude decides on all findings together.
+func (k check) conclude() {
+	texts := []string{}
+	for _, a := range k.found.Answers {
+		if a.Policy != "" && !slices.Contains(texts, a.Policy) {
+			texts = append(texts, a.Policy)
+		}
+	}
+	k.found.Policy = strings.Join(texts, "\n")
+	for _, f := range k.result.Findings {
+		switch f.Code {
+		case codeDenied, codeEscalate, codeUnknownToken, codeNamespace:
+			k.found.Decision = aclrules.Denied.String()
+			return
+		case codeUnknown, codeDisagree:
+			k.found.Decision = aclrules.Unknown.String()
+		}
+	}
+}

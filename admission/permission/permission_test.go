@@ -1,0 +1,85 @@
+package permission
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+func byCode(a, b admission.Code) int { return strings.Compare(a.Code, b.Code) }
+
+// sortedCodes are those of this package and those about the token.
+func sortedCodes() []admission.Code {
+	return slices.SortedFunc(slices.Values(slices.Concat(Codes(), admission.TokenCodes())), byCode)
+}
+
+func TestPermissionCodesAreSortedAndDistinct(t *testing.T) {
+	t.Parallel()
+	var codes []string
+	for _, c := range sortedCodes() {
+		codes = append(codes, c.Code)
+		if slices.ContainsFunc(admission.Codes(), func(other admission.Code) bool { return other.Code == c.Code }) {
+			t.Errorf("%s is among Codes, too", c.Code)
+		}
+	}
+	if !slices.IsSortedFunc(Codes(), byCode) || len(slices.Compact(slices.Clone(codes))) != len(codes) {
+		t.Errorf("codes %v", codes)
+	}
+}
+
+// The tables of the page are made of the rules. Where the page lacks one, the test prints
+// it.
+func TestPageHasTheTablesOfPermissions(t *testing.T) {
+	t.Parallel()
+	var table strings.Builder
+	table.WriteString("| Usage | The operator's token | The task's token |\n|---|---|---|\n")
+	rights := func(needs []admission.Need) string {
+		var texts []string
+		for _, n := range needs {
+			r := n.Rule("NAME")
+			texts = append(texts, "`"+r.Subject()+"` "+r.Level)
+		}
+		return strings.Join(texts, ", ")
+	}
+	for _, r := range admission.UsageRules() {
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Usage, rights(r.Operator), rights(r.Runtime))
+	}
+	var codes strings.Builder
+	codes.WriteString("| Code | Severity | About rights and the token | What to do |\n|---|---|---|---|\n")
+	for _, c := range sortedCodes() {
+		fmt.Fprintf(&codes, "| `%s` | %s | %s | %s |\n", c.Code, c.Severity, c.Text, c.Fix)
+	}
+	page, err := os.ReadFile("../../docs/ADMISSION.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{table.String(), codes.String()} {
+		if !strings.Contains(string(page), want) {
+			t.Errorf("docs/ADMISSION.md does not have the table:\n\n%s", want)
+		}
+	}
+}
+
+// Undetermined is no denial, and neither is a denial undetermined.
+func TestUndetermined(t *testing.T) {
+	t.Parallel()
+	unknown, denied := admission.Finding{Code: codeUnknown, Severity: taskdef.Error}, admission.Finding{Code: codeDenied, Severity: taskdef.Error}
+	warning := admission.Finding{Code: "ADM-WRAP", Severity: taskdef.Warn}
+	for _, c := range []struct {
+		findings      []admission.Finding
+		loose, strict bool
+	}{
+		{nil, false, false}, {[]admission.Finding{unknown}, true, true}, {[]admission.Finding{unknown, denied}, false, false}, {[]admission.Finding{denied}, false, false},
+		{[]admission.Finding{unknown, warning}, true, false}, {[]admission.Finding{{Code: codeDisagree, Severity: taskdef.Error}}, true, true},
+	} {
+		r := admission.Result{Findings: c.findings}
+		if Undetermined(&r, false) != c.loose || Undetermined(&r, true) != c.strict {
+			t.Errorf("%v: undetermined %v, strictly %v", c.findings, Undetermined(&r, false), Undetermined(&r, true))
+		}
+	}
+}

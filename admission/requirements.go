@@ -1,0 +1,144 @@
+package admission
+
+import (
+	"strings"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+)
+
+// Kinds of usages. Those of the mesh are the kinds that Nomad gives its tasks.
+const (
+	usageService     = "service"
+	usageProxy       = kindProxy
+	usageNative      = kindNative
+	usageMesh        = "connect-mesh"
+	usageTerminating = "connect-terminating"
+	usageAPI         = "connect-api"
+	usageUpstream    = "upstream"
+	usageQuery       = "prepared query"
+	usageKeys        = "key prefix"
+	usageKeyList     = "listed key prefix"
+)
+
+// UsageRule is what one kind of usage requires of Consul.
+type UsageRule struct {
+	Usage string
+	// Operator is what the token of the one who submits the definition has to allow, and
+	// Runtime what the token of the task needs.
+	Operator, Runtime []Need
+}
+
+// Need is one right. Segment and Reason have the placeholder {name}.
+type Need struct {
+	Resource aclrules.Resource
+	Segment  string
+	// Below is true for everything whose name begins with Segment.
+	Below  bool
+	Access aclrules.Access
+	// Reason completes "in order to".
+	Reason string
+}
+
+// Rule is the smallest rule that grants the need of a usage with that name.
+func (n Need) Rule(name string) aclrules.Rule {
+	return aclrules.Rule{Resource: n.Resource, Prefix: n.Below, Segment: named(n.Segment, name), Level: string(n.Access)}
+}
+
+func named(text, name string) string { return strings.ReplaceAll(text, "{name}", name) }
+
+// UsageRules returns what each kind of usage requires, in the order of a report.
+func UsageRules() []UsageRule {
+	service := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
+	gateway := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
+	proxy := Need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
+	native := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "get the certificate of the Connect service {name}"}
+	upstream := Need{aclrules.Service, "{name}", false, aclrules.ReadAccess, "find the upstream {name}"}
+	query := Need{aclrules.PreparedQuery, "{name}", false, aclrules.ReadAccess, "run the prepared query {name}"}
+	meshWrite := Need{aclrules.Mesh, "", false, aclrules.WriteAccess, "get the certificate of peerings for the mesh gateway {name}"}
+	meshRead := Need{aclrules.Mesh, "", false, aclrules.ReadAccess, "read the configuration of the API gateway {name}"}
+	services := Need{aclrules.Service, "", true, aclrules.ReadAccess, "discover services"}
+	nodes := Need{aclrules.Node, "", true, aclrules.ReadAccess, "discover nodes"}
+	keys := Need{aclrules.Key, "{name}", true, aclrules.ReadAccess, "read keys below the prefix {name}"}
+	keyList := Need{aclrules.Key, "{name}", true, aclrules.ListAccess, "list keys below the prefix {name}"}
+	return []UsageRule{
+		{usageService, []Need{service}, []Need{service}},
+		{usageProxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
+		{usageNative, []Need{native}, []Need{native, services, nodes}},
+		{usageMesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
+		{usageTerminating, []Need{gateway}, []Need{gateway, services, nodes}},
+		{usageAPI, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
+		{usageUpstream, []Need{upstream}, []Need{upstream, nodes}},
+		{usageQuery, []Need{query}, []Need{query, nodes}},
+		{usageKeys, []Need{keys}, []Need{keys}},
+		{usageKeyList, []Need{keyList}, []Need{keyList}},
+	}
+}
+
+// Holders of rights.
+const (
+	HolderOperator = "operator"
+	HolderRuntime  = "runtime"
+)
+
+// Requirement is a right that an admitted definition requires.
+type Requirement struct {
+	// Namespace and Partition are empty for the default ones, the only ones without
+	// Consul Enterprise.
+	Namespace string            `json:"namespace"`
+	Partition string            `json:"partition,omitempty"`
+	Resource  aclrules.Resource `json:"resource"`
+	Segment   string            `json:"segment"`
+	// Below is true for everything whose name begins with Segment.
+	Below  bool            `json:"below,omitempty"`
+	Access aclrules.Access `json:"access"`
+	// Holder is HolderOperator or HolderRuntime.
+	Holder string `json:"holder"`
+	Reason string `json:"reason"`
+	// Path is where the definition asks for it, a JSON path in it.
+	Path string `json:"path"`
+}
+
+// Query is the requirement as a question about a token.
+func (r Requirement) Query() aclrules.Query {
+	return aclrules.Query{Resource: r.Resource, Segment: r.Segment, Access: r.Access}
+}
+
+// HCL is the smallest policy that grants it.
+func (r Requirement) HCL() string {
+	rule := aclrules.Rule{Resource: r.Resource, Prefix: r.Below, Segment: r.Segment, Level: string(r.Access)}
+	return rule.HCL()
+}
+
+// requirements are what the uses require, each right once, the operator's first.
+func requirements(uses []use) []Requirement {
+	type right struct {
+		namespace, partition, holder string
+		rule                         aclrules.Rule
+	}
+	var all []Requirement
+	known := map[right]bool{}
+	add := func(u use, holder string, needs []Need) {
+		for _, n := range needs {
+			key := right{u.namespace, u.partition, holder, n.Rule(u.name)}
+			if known[key] {
+				continue
+			}
+			known[key] = true
+			all = append(all, Requirement{
+				Namespace: u.namespace, Partition: u.partition, Resource: n.Resource, Segment: named(n.Segment, u.name),
+				Below: n.Below, Access: n.Access, Holder: holder, Reason: named(n.Reason, u.name), Path: u.path,
+			})
+		}
+	}
+	rules := map[string]UsageRule{}
+	for _, r := range UsageRules() {
+		rules[r.Usage] = r
+	}
+	for _, u := range uses {
+		add(u, HolderOperator, rules[u.usage].Operator)
+	}
+	for _, u := range uses {
+		add(u, HolderRuntime, rules[u.usage].Runtime)
+	}
+	return all
+}

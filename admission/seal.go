@@ -1,0 +1,37 @@
+package admission
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// seal writes the tag with the hash of the definition without that tag, by which a
+// later reader finds out whether it was changed after its admission.
+func (t *task) seal() error {
+	if !t.whole() || t.cfg == nil {
+		return nil
+	}
+	tags := t.list(t.doc.Task, "tags")
+	if tags == nil {
+		return nil
+	}
+	isSeal := func(n *taskdef.Node) bool { return t.text(n, "key") == Prefix+annAdmission }
+	at := slices.IndexFunc(tags.Items(), isSeal)
+	tags.SetItems(slices.DeleteFunc(slices.Clone(tags.Items()), isSeal))
+	text, err := t.doc.Task.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	tag, err := t.node(taskdef.Tag{Key: Prefix + annAdmission, Value: fmt.Sprintf("v1:%x", sha256.Sum256(text))})
+	if err != nil {
+		return err
+	}
+	if at < 0 {
+		at = len(tags.Items())
+	}
+	tags.SetItems(slices.Insert(tags.Items(), at, tag))
+	return t.doc.Refresh()
+}

@@ -1,0 +1,119 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// Codes of findings about the operator's token.
+const (
+	codeLeak  = "ADM-LEAK"
+	codeToken = "ADM-TOKEN"
+)
+
+// TokenCodes returns the rules about the operator's token, sorted by code.
+func TokenCodes() []Code {
+	return []Code{
+		{codeLeak, taskdef.Error, "the operator's token is here ({form})", "remove it: everyone with ecs:DescribeTaskDefinition reads it"},
+		{codeToken, taskdef.Warn, "removed {what}, whose value is the operator's token", "remove it from the input"},
+	}
+}
+
+// strip removes a token from where it may have been put by mistake: variables of
+// containers, and members of the mesh file's configuration. Wherever else it is, scan
+// finds it.
+func (t *task) strip(token secret.Value) error {
+	if token.Empty() {
+		return nil
+	}
+	for _, path := range stripVariables(t.doc, token) {
+		t.findings = append(t.findings, TokenCodes()[1].Finding(path, "what", "the variable"))
+	}
+	if err := t.doc.Refresh(); err != nil {
+		return err
+	}
+	if t.mesh.configuration == nil {
+		return nil
+	}
+	configuration, err := taskdef.NewNode(t.mesh.configuration) // others have it, too
+	if err != nil {
+		return err
+	}
+	for _, key := range stripMembers(configuration, token) {
+		t.findings = append(t.findings, TokenCodes()[1].Finding("$", "what", "the member "+key+" of the mesh file"))
+	}
+	t.mesh.configuration = configuration
+	return nil
+}
+
+// stripVariables returns the paths of the variables that it removed.
+func stripVariables(doc *taskdef.Document, token secret.Value) []string {
+	var paths []string
+	for i, c := range doc.Task.Get(doc.Key("containerDefinitions")).Items() {
+		variables := c.Get(doc.Key("environment"))
+		if !variables.IsList() {
+			continue
+		}
+		items, j := variables.Items(), -1
+		rest := slices.DeleteFunc(slices.Clone(items), func(n *taskdef.Node) bool {
+			j++
+			value, _ := n.Get(doc.Key("value")).Text()
+			if !token.Equal(secret.New(value)) {
+				return false
+			}
+			paths = append(paths, doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].environment[%d]", i, j)))
+			return true
+		})
+		if len(rest) < len(items) {
+			variables.SetItems(rest)
+		}
+	}
+	return paths
+}
+
+// stripMembers removes the members of objects that are the token, and returns their keys.
+func stripMembers(n *taskdef.Node, token secret.Value) []string {
+	var removed []string
+	for _, item := range n.Items() {
+		removed = append(removed, stripMembers(item, token)...)
+	}
+	for _, key := range n.Keys() {
+		member := n.Get(key)
+		if text, is := member.Text(); is && token.Equal(secret.New(text)) {
+			n.Delete(key)
+			removed = append(removed, key)
+			continue
+		}
+		removed = append(removed, stripMembers(member, token)...)
+	}
+	return removed
+}
+
+// scan looks for the token in the whole definition, and takes it out of the findings.
+func (t *task) scan(token secret.Value) {
+	leaks := secret.NewLeaks(token)
+	if form := leaks.Find(string(t.doc.Bytes())); form != "" {
+		t.findings = append(t.findings, TokenCodes()[0].Finding(leakPath(leaks, t.doc.Root, "$"), "form", form))
+	}
+	for i, f := range t.findings {
+		t.findings[i] = Finding{f.Code, f.Severity, leaks.Redact(f.Path), leaks.Redact(f.Message), leaks.Redact(f.Fix)}
+	}
+}
+
+// leakPath is that of the first value below n that has the secret in it, or of n itself.
+func leakPath(l *secret.Leaks, n *taskdef.Node, at string) string {
+	for i, item := range n.Items() {
+		if text, _ := item.MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
+			return leakPath(l, item, fmt.Sprintf("%s[%d]", at, i))
+		}
+	}
+	for _, key := range n.Keys() {
+		if text, _ := n.Get(key).MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
+			return leakPath(l, n.Get(key), at+"."+key)
+		}
+	}
+	return at
+}

@@ -1,0 +1,162 @@
+package subcommand
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/admission/permission"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// admitCheck are the flags of admit that are about the operator's rights in Consul.
+type admitCheck struct {
+	engine, address, tokenFile, resolverTokenFile string
+	unauthenticated, anonymous                    bool
+
+	token secret.Value
+	// opened are the transports of all clients: a server counts connections.
+	opened []http.RoundTripper
+}
+
+// A request of a check is made up to three times, each of them bounded. The whole bounds
+// the pauses as well.
+const (
+	checkAttempts = 3
+	checkLimit    = 5 * time.Second
+	checkWhole    = 30 * time.Second
+)
+
+func (c *admitCheck) declare(fs *flag.FlagSet) {
+	fs.StringVar(&c.engine, "check", "", "who decides what the token allows: the `engine` server, resolver, both or none (default both when there is a token or a Consul address, else none)")
+	fs.StringVar(&c.address, "consul-addr", "", "`address` of Consul (default CONSUL_HTTP_ADDR)")
+	fs.StringVar(&c.tokenFile, "token-file", "", "`file` with the operator's token (default CONSUL_HTTP_TOKEN_FILE, CONSUL_HTTP_TOKEN, or admission.operatorToken of the mesh file)")
+	fs.StringVar(&c.resolverTokenFile, "resolver-token-file", "", "`file` with a token that has acl:read, to read the rules of the operator's token (default that token itself)")
+	fs.BoolVar(&c.unauthenticated, "allow-unauthenticated", false, "admit without a token, and without a check then")
+	fs.BoolVar(&c.anonymous, "anonymous", false, "check the rights of requests without a token when there is none")
+}
+
+// prepare reads the token and chooses the engine.
+func (c *admitCheck) prepare(inv *cli.Invocation, mesh *admission.Mesh) error {
+	engines := []string{"", permission.ByServer, permission.ByResolver, permission.ByBoth, permission.None}
+	if !slices.Contains(engines, c.engine) {
+		return exit.Usagef("-check %q: want server, resolver, both or none", c.engine)
+	}
+	token, err := consulutil.EffectiveToken(consulutil.Options{TokenFile: c.tokenFile})
+	if err != nil {
+		return exit.Usagef("the operator's token: %w", err)
+	}
+	c.token = secret.New(token)
+	if c.token.Empty() && mesh != nil {
+		c.token = mesh.OperatorToken()
+	}
+	if c.address == "" {
+		c.address = inv.Getenv("CONSUL_HTTP_ADDR")
+	}
+	if c.engine == "" {
+		c.engine = permission.None
+		if !c.token.Empty() || c.address != "" {
+			c.engine = permission.ByBoth
+		}
+	}
+	return nil
+}
+
+// run checks what the result requires of Consul. It returns nil when nothing was checked.
+func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) (*permission.Permissions, error) {
+	switch {
+	case c.engine == permission.None || !r.UsesConsul():
+		return nil, nil
+	case c.token.Empty() && c.unauthenticated:
+		permission.Unchecked(r)
+		return nil, nil
+	case c.token.Empty() && !c.anonymous:
+		return nil, exit.Usagef("there is no token whose rights could be checked: use -token-file or CONSUL_HTTP_TOKEN; -anonymous checks the rights of requests without a token, -allow-unauthenticated and -check none check nothing")
+	}
+	defer c.closeConnections()
+	checker := permission.Checker{
+		Engine: c.engine, Token: c.token,
+		Server: func(namespace, partition string) (permission.Server, error) {
+			o := c.options(c.token)
+			o.Namespace, o.Partition = namespace, partition
+			return consulutil.NewAuthorizer(o, "")
+		},
+		Resolve: func(ctx context.Context, policies []string) (*aclrules.Report, error) {
+			return c.resolve(ctx, inv, policies)
+		},
+	}
+	return checker.Check(ctx, r), nil
+}
+
+// options reach Consul in the name of a token.
+func (c *admitCheck) options(token secret.Value) consulutil.Options {
+	return consulutil.Options{
+		Address: c.address, Token: token.Reveal(), Timeout: checkWhole,
+		Wrap: func(next http.RoundTripper) http.RoundTripper {
+			c.opened = append(c.opened, next)
+			return consulutil.Attempts(checkAttempts, checkLimit, hclog.NewNullLogger())(next)
+		},
+	}
+}
+
+func (c *admitCheck) closeConnections() {
+	for _, transport := range c.opened {
+		(&http.Client{Transport: transport}).CloseIdleConnections()
+	}
+}
+
+// resolve reads the rules of the token, or of policies.
+func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, policies []string) (*aclrules.Report, error) {
+	own, err := aclReader(inv, c.options(c.token), "")
+	if err != nil {
+		return nil, err
+	}
+	reader, getters := own, own.Getters()
+	if c.resolverTokenFile != "" {
+		o := c.options(secret.Value{})
+		o.TokenFile = c.resolverTokenFile
+		if reader, err = aclReader(inv, o, ""); err != nil {
+			return nil, fmt.Errorf("-resolver-token-file: %w", err)
+		}
+		getters = reader.Getters()
+		getters.Tokens = shownToken{own, reader}
+	}
+	datacenter, err := reader.Datacenter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	subject := aclrules.Subject{Self: policies == nil}
+	for _, name := range policies {
+		subject.PolicyLinks = append(subject.PolicyLinks, aclrules.Link{Name: name})
+	}
+	found := aclrules.NewResolver(getters, aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(ctx, subject)
+	if err := errors.Join(found.Errors...); reader == own && errors.Is(err, aclread.ErrReader) {
+		return nil, fmt.Errorf("the token is %w", aclrules.ErrNotFound)
+	}
+	return aclrules.NewReport(found, reader.DefaultPolicy(ctx)), nil
+}
+
+// guard lets neither the output nor an error have the operator's token in it.
+func (c *admitCheck) guard(inv *cli.Invocation, diff bool) *cli.Invocation {
+	if c.token.Empty() {
+		return inv
+	}
+	leaks, guarded := secret.NewLeaks(c.token), *inv
+	guarded.Stderr, guarded.Stdout = leaks.Redactor(inv.Stderr), leaks.Writer(inv.Stdout)
+	if diff { // which shows what was removed
+		guarded.Stdout = leaks.Redactor(inv.Stdout)
+	}
+	return &guarded
+}
