@@ -169,6 +169,9 @@ func detect(doc []byte) string {
 	if d != nil && d.Root != nil && (d.Root.Get("Resources") != nil || d.Root.Get("ContainerDefinitions") != nil) {
 		return FormatTemplate
 	}
+	if d == nil && taskdef.IsYAML(doc) {
+		return FormatTemplate
+	}
 	return FormatECS
 }
 

@@ -17,6 +17,8 @@ type Node struct {
 	list    bool
 	members []member
 	items   []*Node
+	// line is where the value begins in the document that was read, 0 for a new one.
+	line int
 }
 
 type member struct {
@@ -157,12 +159,14 @@ type nodeReader struct {
 	doc      []byte
 	dec      *json.Decoder
 	warnings []Warning
+	// line is that of the byte at counted.
+	line, counted int
 }
 
 // readNode reads a document that is known to be JSON. It warns about keys that an
 // object has twice: only the last one counts, for the AWS tools as here.
 func readNode(doc []byte) (*Node, []Warning) {
-	r := nodeReader{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc))}
+	r := nodeReader{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), line: 1}
 	r.dec.UseNumber() // any number is one
 	return r.read("$"), r.warnings
 }
@@ -173,7 +177,7 @@ func (r *nodeReader) read(path string) *Node {
 	if err != nil {
 		return nil // the closing bracket that More does not count
 	}
-	n := &Node{}
+	n := &Node{line: r.lineAt(int(r.dec.InputOffset()))}
 	switch token {
 	case json.Delim('{'):
 		for r.dec.More() {
@@ -191,6 +195,13 @@ func (r *nodeReader) read(path string) *Node {
 	}
 	_, _ = r.dec.Token() // the closing bracket
 	return n
+}
+
+// lineAt is the line of an offset, which is not before the one of the call before.
+func (r *nodeReader) lineAt(offset int) int {
+	r.line += bytes.Count(r.doc[r.counted:offset], []byte{'\n'})
+	r.counted = offset
+	return r.line
 }
 
 func (r *nodeReader) add(n *Node, key, path string) {
