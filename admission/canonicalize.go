@@ -87,7 +87,7 @@ func (t *task) canonicalizeTask() error {
 
 func (t *task) canonicalizeContainer(i int, n *taskdef.Node) error {
 	c := t.doc.Definition.ContainerDefinitions[i]
-	if c.Name == "" || workload.Owned(c.Name) {
+	if !t.isContainer(i) || workload.Owned(c.Name) {
 		return nil
 	}
 	if t.absent(n, "essential") {

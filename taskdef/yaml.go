@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -16,10 +18,12 @@ import (
 // maxYAMLNodes bounds what aliases of a template multiply.
 const maxYAMLNodes = 200_000
 
+var quotedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^("[^"\n]*"|'[^'\n]*')\s*:\s`) })
+
 // IsYAML reports whether a document can only be YAML.
 func IsYAML(doc []byte) bool {
 	text := bytes.TrimSpace(doc)
-	return len(text) > 0 && text[0] != '{' && text[0] != '[' && looksLikeYAML(text)
+	return len(text) > 0 && text[0] != '{' && text[0] != '[' && (looksLikeYAML(text) || quotedKey().Match(text))
 }
 
 // readYAML reads a template that is YAML. The nodes have the long forms of functions.
