@@ -38,12 +38,24 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 	if len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode {
 		return nil, nil, errors.New("the template is YAML, but not a mapping")
 	}
+	unfold(tree)
 	budget := maxYAMLNodes
 	root := fromYAML(tree.Content[0], &budget)
 	if budget < 0 {
 		return nil, nil, fmt.Errorf("the template has more than %d values, aliases counted in full", maxYAMLNodes)
 	}
 	return root, tree.Content[0], nil
+}
+
+// unfold makes folded texts literal ones: the encoder adds empty lines to those that
+// have indented lines.
+func unfold(y *yaml.Node) {
+	if y.Style&yaml.FoldedStyle != 0 {
+		y.Style = y.Style&^yaml.FoldedStyle | yaml.LiteralStyle
+	}
+	for _, child := range y.Content {
+		unfold(child)
+	}
 }
 
 // fromYAML returns the JSON form of a value. It stops when the budget is spent.
@@ -103,15 +115,17 @@ func scalarJSON(y *yaml.Node) string {
 
 // writeYAML writes a document that was read from YAML. Only the properties of the task
 // definition are written anew, and in them what has not changed keeps its comments,
-// its style and the short forms of functions. Where that cannot be done, all of the
-// document is written anew.
+// its style and the short forms of functions. Where that would mean something else, all
+// of the document is written anew.
 func (d *Document) writeYAML() []byte {
-	if spliced := d.spliceYAML(); spliced != nil {
-		if root, _, err := readYAML(spliced); err == nil && bytes.Equal(root.compact(nil), d.Root.compact(nil)) {
-			return spliced
+	want := d.Root.compact(nil)
+	for _, write := range []func() []byte{d.spliceYAML, func() []byte { return encodeYAML(updateYAML(d.yaml, d.Root)) }} {
+		doc := write()
+		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.compact(nil), want) {
+			return doc
 		}
 	}
-	return encodeYAML(updateYAML(d.yaml, d.Root))
+	return encodeYAML(newYAML(d.Root))
 }
 
 // spliceYAML replaces the lines of the task definition; nil when these are not its own.

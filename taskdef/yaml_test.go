@@ -36,6 +36,10 @@ Resources:
             - |
               # begin
               exec web
+            - !Sub >
+              {
+                "a": 1
+              }
           Environment:
             - {Name: PORT, Value: 8080}
             - Name: MODE # plain
@@ -66,7 +70,8 @@ func TestYAMLTemplateHasTheLongFormsOfFunctions(t *testing.T) {
 		t.Errorf("environment %v, violations %v", c.Environment, d.Validate())
 	}
 	unknown := []string{
-		"$.Resources.Web.Properties.ContainerDefinitions[0].Image", "$.Resources.Web.Properties.Family", "$.Resources.Web.Properties.Family",
+		"$.Resources.Web.Properties.ContainerDefinitions[0].Command[3]", "$.Resources.Web.Properties.ContainerDefinitions[0].Image",
+		"$.Resources.Web.Properties.Family", "$.Resources.Web.Properties.Family",
 	}
 	if got := d.Unknown(); !cmp.Equal(got, unknown) {
 		t.Errorf("unknown %v", got)
@@ -95,6 +100,7 @@ func TestChangedYAMLKeepsAllElse(t *testing.T) {
 	want := strings.Replace(yamlTemplate, "      Memory: 512\n", "      Memory: \"1024\"\n", 1)
 	want = strings.Replace(want, "              Value: 'on'\n", "              Value: 'on'\n"+
 		"            - B: true\n              E: []\n              JSON: '{\"a\": \"b\"}'\n              \"N\": 5\n              Name: A\n              Value: \"yes\"\n", 1)
+	want = strings.Replace(want, "!Sub >", "!Sub |", 1)
 	want = strings.Replace(want, `"256"   #`, `"256" #`, 1)
 	if diff := cmp.Diff(want, string(d.Bytes())); diff != "" {
 		t.Errorf("template (-want +got):\n%s", diff)
