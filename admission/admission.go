@@ -27,6 +27,9 @@ type Options struct {
 	Resource string
 	// Mesh is the mesh file, see ParseMesh; nil without one.
 	Mesh *Mesh
+	// Into is a pointer to the input of the SDK's RegisterTaskDefinition, in which an
+	// admitted definition is stored; nil when it is not registered. It is for FormatECS.
+	Into any
 }
 
 // Result is an admitted, or a rejected, definition.
@@ -117,6 +120,9 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Into != nil && format != FormatECS {
+		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", FormatECS, format)
+	}
 	before, err := open(doc)
 	if err != nil {
 		return nil, err
@@ -133,6 +139,9 @@ func Admit(doc []byte, o Options) (*Result, error) {
 		r.After, r.Volumes = t.doc, t.volumes
 	} else {
 		checkRules(t)
+	}
+	if o.Into != nil && err == nil {
+		err = t.decode(o.Into)
 	}
 	r.Findings = sorted(t.findings)
 	return r, err

@@ -7,7 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -17,12 +21,12 @@ import (
 
 const admitHelp = `
 Reads a plain task definition, puts the containers of the mesh into it, checks the
-result, and prints it. It calls neither AWS nor Consul, and the same input gives the
-same output. What it prints may be admitted again: nothing changes.
+result, and prints it. The same input gives the same output. What it prints may be
+admitted again: nothing changes. It calls AWS with -register and -check-iam only.
 
 FILE, or - for standard input, is what aws ecs register-task-definition takes, what
-describe-task-definition prints, a CloudFormation template in JSON, or a list of
-container definitions as Terraform has it.
+describe-task-definition prints, a CloudFormation template in JSON or YAML, or a
+list of container definitions as Terraform has it.
 
 A definition is injected when a docker label or a tag consul.hashicorp.com/mesh-inject
 is true, or when -config is given and it is not false. Otherwise the output is the
@@ -30,7 +34,7 @@ input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
 Findings go to standard error, a line each: severity code path: message (fix). A
 rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
-call, or no task definition; 2 rejected.
+call, or no task definition; 2 rejected; 4 AWS failed.
 
 Example:
   $ consul-ecs admit -config mesh.json web.json > web.mesh.json
@@ -40,8 +44,8 @@ Example:
 type admitOptions struct {
 	mesh, format, resource string
 	// diff is empty, unified or patch.
-	diff, output string
-	strict, list bool
+	diff, output           string
+	strict, list, register bool
 }
 
 // Values of flags.
@@ -50,6 +54,7 @@ const (
 	diffPatch    = "patch"
 	outputTask   = "task"
 	outputReport = "report"
+	outputSARIF  = "sarif"
 )
 
 func admitCommand() cli.Command {
@@ -68,7 +73,7 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default found out from the document)")
 	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
-	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or report for a JSON object with all findings")
+	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or all findings: report as a JSON object, sarif for annotations in CI")
 	fs.BoolFunc("diff", "print what changes instead: unified, or as JSON Patch with -diff=patch", func(s string) error {
 		switch s {
 		case "true", diffUnified:
@@ -81,19 +86,20 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 		return nil
 	})
 	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
+	fs.BoolVar(&o.register, "register", false, "register the admitted definition with ECS, by one call after all checks")
 	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
 }
 
-func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
+func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	switch {
 	case o.list:
 		return listAdmission(inv.Stdout)
 	case len(inv.Args) != 1:
 		return exit.Usagef("want one FILE, or - for standard input")
-	case o.output != outputTask && o.output != outputReport:
-		return exit.Usagef("-output %q: want %s or %s", o.output, outputTask, outputReport)
-	case o.output == outputReport && o.diff != "":
-		return exit.Usagef("-output report and -diff: take one of them")
+	case !slices.Contains([]string{outputTask, outputReport, outputSARIF}, o.output):
+		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputTask, outputReport, outputSARIF)
+	case o.output != outputTask && o.diff != "":
+		return exit.Usagef("-output %s and -diff: take one of them", o.output)
 	}
 	doc, err := readAdmitted(inv)
 	if err != nil {
@@ -105,9 +111,18 @@ func (o *admitOptions) run(_ context.Context, inv *cli.Invocation) error {
 			return err
 		}
 	}
+	input := &ecs.RegisterTaskDefinitionInput{}
+	if o.register {
+		options.Into = input
+	}
 	result, err := admission.Admit(doc, options)
 	if err != nil {
 		return exit.Usagef("%s: %w", inv.Args[0], err)
+	}
+	if o.register && !result.Rejected(o.strict) {
+		if err := registerAdmitted(ctx, inv, input); err != nil {
+			return err
+		}
 	}
 	return o.print(inv, result)
 }
@@ -151,10 +166,11 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 	rejected := r.Rejected(o.strict)
 	if o.output == outputReport {
 		report := admitReport{!rejected, r.Injected, r.Format, append([]string{}, r.Volumes...), append([]admission.Finding{}, r.Findings...)}
-		enc := json.NewEncoder(inv.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(report); err != nil {
+		if err := printJSON(inv.Stdout, report); err != nil {
+			return err
+		}
+	} else if o.output == outputSARIF {
+		if err := printJSON(inv.Stdout, r.SARIF(filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
 			return err
 		}
 	} else {
@@ -165,7 +181,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 	if rejected {
 		return &exit.CodeError{Code: exit.CodeRefused}
 	}
-	if o.output == outputReport {
+	if o.output != outputTask {
 		return nil
 	}
 	text := r.After.Bytes()
@@ -180,6 +196,13 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result) error {
 		_, err = inv.Stdout.Write(text)
 	}
 	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // listAdmission prints the steps on a line, and each code on one.
