@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,25 +17,76 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// corpus has the mesh file of each definition of testdata/plain; empty without one.
+// corpus has the mesh file of each definition of testdata/plain.
 var corpus = map[string]string{
-	"fargate-web":  "direct",
-	"ec2-web":      "transparent",
-	"firelens":     "dataplane",
-	"batch":        "off",
-	"gateway":      "agent",
-	"cfn":          "dataplane",
-	"terraform":    "off",
-	"described":    "direct",
-	"sidecars":     "direct",
-	"delayed":      "agent",
-	"by-hand":      "agent",
-	"not-injected": "direct",
+	"api-gateway":            "direct",
+	"appmesh":                "direct",
+	"arm64":                  "direct",
+	"arm64-ec2":              "direct",
+	"batch":                  "off",
+	"batch-agent":            "agent",
+	"by-hand":                "agent",
+	"cdk":                    "direct",
+	"cfn":                    "dataplane",
+	"cfn-conditions.yaml":    "agent",
+	"cfn-properties":         "direct",
+	"clashing-ports":         "direct",
+	"copilot.yaml":           "direct",
+	"delayed":                "agent",
+	"depends-exempt":         "direct",
+	"described":              "direct",
+	"docker-volume":          "direct",
+	"ebs":                    "direct",
+	"ec2-bridge":             "direct",
+	"ec2-host":               "direct",
+	"ec2-web":                "transparent",
+	"efs":                    "dataplane",
+	"enterprise":             "dataplane",
+	"environment-files":      "direct",
+	"ephemeral-storage":      "direct",
+	"expose":                 "direct",
+	"fargate-web":            "direct",
+	"firelens":               "dataplane",
+	"firelens-s3":            "dataplane",
+	"fluentd":                "direct",
+	"gateway":                "agent",
+	"gpu":                    "direct",
+	"hardened":               "direct",
+	"long-stop":              "direct",
+	"mesh-gateway-dataplane": "dataplane",
+	"migrations":             "direct",
+	"native":                 "direct",
+	"native-and-plain":       "direct",
+	"no-network-mode":        "direct",
+	"not-injected":           "direct",
+	"own-proxy":              "direct",
+	"restart-policy":         "direct",
+	"seven-containers":       "direct",
+	"sidecars":               "direct",
+	"tags":                   "direct",
+	"ten-containers":         "direct",
+	"terminating-gateway":    "dataplane",
+	"terraform":              "off",
+	"terraform-many":         "off",
+	"too-small":              "direct",
+	"upstreams":              "dataplane",
+	"waits-for-optional":     "direct",
+	"windows":                "direct",
+	"worker":                 "direct",
+	"wrong-architecture":     "direct",
+}
+
+// fileName is that of a definition of the corpus: JSON, unless it has another extension.
+func fileName(name string) string {
+	if filepath.Ext(name) == "" {
+		name += ".json"
+	}
+	return name
 }
 
 func readTestdata(t testing.TB, dir, name string) []byte {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("testdata", dir, name+".json"))
+	doc, err := os.ReadFile(filepath.Join("testdata", dir, fileName(name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +126,7 @@ func TestCorpus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
-			testkit.Golden(t, filepath.Join("admitted", name+".json"), r.After.Bytes())
+			testkit.Golden(t, filepath.Join("admitted", fileName(name)), r.After.Bytes())
 			var findings strings.Builder
 			for _, f := range r.Findings {
 				findings.WriteString(f.String() + "\n")
@@ -198,7 +250,7 @@ func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 }
 
 func FuzzAdmit(f *testing.F) {
-	for _, name := range []string{"batch", "cfn", "delayed", "gateway", "terraform"} {
+	for _, name := range slices.Sorted(maps.Keys(corpus)) {
 		f.Add(readTestdata(f, "plain", name), true)
 	}
 	f.Add(definition("", `"command": ["x"]`), false)
