@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -75,6 +76,8 @@ type task struct {
 type mutator struct {
 	name string
 	run  func(*task) error
+	// fresh is set when it reads what the one before may have changed in Definition.
+	fresh bool
 }
 
 // validator adds findings. All read the same copy.
@@ -92,7 +95,7 @@ type pipeline struct {
 func standard() pipeline {
 	return pipeline{
 		mutators: []mutator{
-			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
+			{"canonicalize", canonicalize, false}, {"connect", connect, true}, {"expose-check", exposeChecks, false}, {"constraints", constrain, false},
 		},
 		validators: []validator{
 			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
@@ -149,15 +152,20 @@ func Admit(doc []byte, o Options) (*Result, error) {
 
 func (p pipeline) run(t *task) error {
 	for _, m := range p.mutators {
-		if err := m.run(t); err != nil {
-			return fmt.Errorf("mutator %s: %w", m.name, err)
+		if m.fresh {
+			if err := t.doc.Refresh(); err != nil {
+				return fmt.Errorf("before mutator %s: %w", m.name, err)
+			}
 		}
-		if err := t.doc.Refresh(); err != nil {
+		if err := m.run(t); err != nil {
 			return fmt.Errorf("mutator %s: %w", m.name, err)
 		}
 	}
 	if err := t.seal(); err != nil {
 		return err
+	}
+	if err := t.doc.Refresh(); err != nil {
+		return fmt.Errorf("after the mutators: %w", err)
 	}
 	view := *t
 	view.doc = t.doc.Clone() // nothing that a validator writes gets into the result
@@ -174,11 +182,9 @@ func detect(doc []byte) string {
 	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte("[")) {
 		return FormatContainers
 	}
-	d, _ := taskdef.Parse(doc) // what is wrong with it is reported when it is opened
-	if d != nil && d.Root != nil && (d.Root.Get("Resources") != nil || d.Root.Get("ContainerDefinitions") != nil) {
-		return FormatTemplate
-	}
-	if d == nil && taskdef.IsYAML(doc) {
+	var root map[string]json.RawMessage // keys are exact, unlike those of a struct
+	err := json.Unmarshal(doc, &root)   // what is wrong with it is reported when it is opened
+	if root["Resources"] != nil || root["ContainerDefinitions"] != nil || err != nil && taskdef.IsYAML(doc) {
 		return FormatTemplate
 	}
 	return FormatECS

@@ -9,6 +9,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -138,8 +143,12 @@ func TestCorpus(t *testing.T) {
 
 func TestAdmittedDefinitionIsNotChangedAgain(t *testing.T) {
 	t.Parallel()
-	for name := range corpus {
-		for _, mesh := range []string{"direct", "dataplane", "agent", "transparent", "off"} {
+	for name, own := range corpus {
+		other := "agent"
+		if own == other {
+			other = "transparent"
+		}
+		for _, mesh := range []string{own, other} {
 			first := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh)).After.Bytes()
 			second := admit(t, first, meshFile(t, mesh)).After.Bytes()
 			if !bytes.Equal(first, second) {
@@ -169,6 +178,35 @@ func TestOtherMeshFileChangesWhatIsOwnedOnly(t *testing.T) {
 			t.Errorf("%s: %d containers, want %d", name, a, b)
 		}
 	}
+}
+
+// What is admitted passes ECS: the rules, and RegisterTaskDefinition of localecs.
+func TestAdmittedDefinitionsAreRegistered(t *testing.T) {
+	t.Parallel()
+	api := controlplane.Operations(controlplane.New(controlplane.Options{Account: shapes.Account{Region: "eu-west-1", ID: "123456789012"}}))
+	registered := 0
+	for name, mesh := range corpus {
+		r := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
+		if r.Rejected(false) || r.Format != FormatECS {
+			continue
+		}
+		var input ecs.RegisterTaskDefinitionInput
+		if again, err := Admit(r.After.Bytes(), Options{Mesh: meshFile(t, mesh), Into: &input}); err != nil || again.Rejected(false) && !unknownMembers(again) {
+			t.Errorf("%s: error %v, findings %v", name, err, again.Findings)
+		}
+		if _, err := api["RegisterTaskDefinition"](shapes.Call{Now: time.Unix(0, 0)}, r.After.Bytes()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		registered++
+	}
+	if registered < 30 {
+		t.Errorf("%d definitions are registered, want 30", registered)
+	}
+}
+
+// unknownMembers reports whether nothing but members that the SDK lacks is wrong.
+func unknownMembers(r *Result) bool {
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == taskdef.Error && f.Code != codeSDKField })
 }
 
 func TestDefinitionWithoutInjectionIsReturnedAsItIs(t *testing.T) {
@@ -227,7 +265,7 @@ func TestFailingMutatorEndsThePipeline(t *testing.T) {
 	}
 	var calls []string
 	call := func(name string, err error) mutator {
-		return mutator{name, func(*task) error { calls = append(calls, name); return err }}
+		return mutator{name: name, run: func(*task) error { calls = append(calls, name); return err }}
 	}
 	p := pipeline{mutators: []mutator{call("one", nil), call("two", errors.New("out of order")), call("three", nil)}}
 	err = p.run(&task{doc: doc, open: taskdef.Parse})

@@ -61,9 +61,10 @@ func (t *task) unwrap() error {
 			removed = append(removed, key)
 		}
 	}
-	if len(removed) > 0 {
-		t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
+	if len(removed) == 0 {
+		return nil
 	}
+	t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
 	return t.doc.Refresh()
 }
 

@@ -115,7 +115,7 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := standard()
-	p.mutators = append(p.mutators, mutator{"by hand", func(t *task) error {
+	p.mutators = append(p.mutators, mutator{name: "by hand", run: func(t *task) error {
 		for _, n := range t.containers() {
 			if t.text(n, "name") == "sidecar-proxy" {
 				n.Get("dockerLabels").Delete(Prefix + annKind)

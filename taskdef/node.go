@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -40,7 +41,7 @@ func NewNode(value any) (*Node, error) {
 
 // Keys are the keys of an object, in their order.
 func (n *Node) Keys() []string {
-	var keys []string
+	keys := make([]string, 0, len(n.members))
 	for _, m := range n.members {
 		keys = append(keys, m.key)
 	}
@@ -136,8 +137,21 @@ func (n *Node) compact(doc []byte) []byte {
 	return append(doc, '}')
 }
 
+// isPlain reports whether a text is the same in JSON but for the quotes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 // quote writes a key, with '<' and '&' as they are.
 func quote(s string) []byte {
+	if isPlain(s) {
+		return append(append([]byte{'"'}, s...), '"')
+	}
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
@@ -147,6 +161,14 @@ func quote(s string) []byte {
 
 // value is what encoding/json makes of the node, with numbers as they are written.
 func (n *Node) value() any {
+	switch text := n.scalar; {
+	case len(text) > 1 && text[0] == '"' && isPlain(text[1:len(text)-1]):
+		return text[1 : len(text)-1]
+	case text == "true" || text == "false":
+		return text == "true"
+	case text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
+		return json.Number(text)
+	}
 	dec := json.NewDecoder(bytes.NewReader(n.compact(nil)))
 	dec.UseNumber()
 	var value any
@@ -187,7 +209,7 @@ func (r *nodeReader) read(path string) *Node {
 	case json.Delim('['):
 		n.list = true
 		for i := 0; r.dec.More(); i++ {
-			n.items = append(n.items, r.read(fmt.Sprintf("%s[%d]", path, i)))
+			n.items = append(n.items, r.read(path+"["+strconv.Itoa(i)+"]"))
 		}
 	default:
 		n.scalar = strings.TrimLeft(string(r.doc[before:r.dec.InputOffset()]), " \t\r\n,:")

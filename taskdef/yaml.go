@@ -238,8 +238,7 @@ func newYAML(n *Node) *yaml.Node {
 	y := &yaml.Node{}
 	switch {
 	case n.scalar != "":
-		_ = y.Encode(n.plain()) // a scalar is always YAML
-		return y
+		return newScalar(n)
 	case n.list:
 		y.Kind, y.Tag = yaml.SequenceNode, "!!seq"
 		for _, item := range n.items {
@@ -257,18 +256,27 @@ func newYAML(n *Node) *yaml.Node {
 	return y
 }
 
-// plain is a scalar as a Go value that YAML writes the same way.
-func (n *Node) plain() any {
-	value := n.value()
-	number, is := value.(json.Number)
-	if !is {
-		return value
+// newScalar writes a scalar. The encoder quotes what would not be a text otherwise,
+// except for the words that are booleans in older versions of YAML.
+func newScalar(n *Node) *yaml.Node {
+	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.scalar}
+	switch value := n.value().(type) {
+	case string:
+		y.Tag, y.Value = "!!str", value
+		if slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(value)) {
+			y.Style = yaml.DoubleQuotedStyle
+		}
+	case bool:
+		y.Tag = "!!bool"
+	case nil:
+		y.Tag = "!!null"
+	default:
+		y.Tag = "!!int"
+		if strings.ContainsAny(n.scalar, ".eE") {
+			y.Tag = "!!float"
+		}
 	}
-	if i, err := number.Int64(); err == nil {
-		return i
-	}
-	f, _ := number.Float64() // it is a number
-	return f
+	return y
 }
 
 func encodeYAML(y *yaml.Node) []byte {
