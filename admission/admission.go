@@ -3,6 +3,7 @@ package admission
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,9 @@ type Options struct {
 	// Token is that of the one who submits the definition, which must not become part of
 	// it; empty without one.
 	Token secret.Value
+	// Into is a pointer to the input of the SDK's RegisterTaskDefinition, in which an
+	// admitted definition is stored; nil when it is not registered. It is for FormatECS.
+	Into any
 }
 
 // Result is an admitted, or a rejected, definition.
@@ -88,6 +92,8 @@ type task struct {
 type mutator struct {
 	name string
 	run  func(*task) error
+	// fresh is set when it reads what the one before may have changed in Definition.
+	fresh bool
 }
 
 // validator adds findings. All read the same copy.
@@ -105,7 +111,7 @@ type pipeline struct {
 func standard() pipeline {
 	return pipeline{
 		mutators: []mutator{
-			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
+			{"canonicalize", canonicalize, false}, {"connect", connect, true}, {"expose-check", exposeChecks, false}, {"constraints", constrain, false},
 		},
 		validators: []validator{
 			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
@@ -133,6 +139,9 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Into != nil && format != FormatECS {
+		return nil, fmt.Errorf("only a task definition of the format %s can be registered, this is of the format %s", FormatECS, format)
+	}
 	before, err := open(doc)
 	if err != nil {
 		return nil, err
@@ -155,21 +164,29 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	}
 	r.require(t)
 	t.scan(o.Token)
+	if o.Into != nil && err == nil {
+		err = t.decode(o.Into)
+	}
 	r.Findings = sorted(t.findings)
 	return r, err
 }
 
 func (p pipeline) run(t *task) error {
 	for _, m := range p.mutators {
-		if err := m.run(t); err != nil {
-			return fmt.Errorf("mutator %s: %w", m.name, err)
+		if m.fresh {
+			if err := t.doc.Refresh(); err != nil {
+				return fmt.Errorf("before mutator %s: %w", m.name, err)
+			}
 		}
-		if err := t.doc.Refresh(); err != nil {
+		if err := m.run(t); err != nil {
 			return fmt.Errorf("mutator %s: %w", m.name, err)
 		}
 	}
 	if err := t.seal(); err != nil {
 		return err
+	}
+	if err := t.doc.Refresh(); err != nil {
+		return fmt.Errorf("after the mutators: %w", err)
 	}
 	view := *t
 	view.doc = t.doc.Clone() // nothing that a validator writes gets into the result
@@ -186,8 +203,9 @@ func detect(doc []byte) string {
 	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte("[")) {
 		return FormatContainers
 	}
-	d, _ := taskdef.Parse(doc) // what is wrong with it is reported when it is opened
-	if d != nil && d.Root != nil && (d.Root.Get("Resources") != nil || d.Root.Get("ContainerDefinitions") != nil) {
+	var root map[string]json.RawMessage // keys are exact, unlike those of a struct
+	err := json.Unmarshal(doc, &root)   // what is wrong with it is reported when it is opened
+	if root["Resources"] != nil || root["ContainerDefinitions"] != nil || err != nil && taskdef.IsYAML(doc) {
 		return FormatTemplate
 	}
 	return FormatECS

@@ -3,11 +3,17 @@ package admission
 import (
 	"bytes"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -16,25 +22,76 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(testkit.Main(m)) }
 
-// corpus has the mesh file of each definition of testdata/plain; empty without one.
+// corpus has the mesh file of each definition of testdata/plain.
 var corpus = map[string]string{
-	"fargate-web":  "direct",
-	"ec2-web":      "transparent",
-	"firelens":     "dataplane",
-	"batch":        "off",
-	"gateway":      "agent",
-	"cfn":          "dataplane",
-	"terraform":    "off",
-	"described":    "direct",
-	"sidecars":     "direct",
-	"delayed":      "agent",
-	"by-hand":      "agent",
-	"not-injected": "direct",
+	"api-gateway":            "direct",
+	"appmesh":                "direct",
+	"arm64":                  "direct",
+	"arm64-ec2":              "direct",
+	"batch":                  "off",
+	"batch-agent":            "agent",
+	"by-hand":                "agent",
+	"cdk":                    "direct",
+	"cfn":                    "dataplane",
+	"cfn-conditions.yaml":    "agent",
+	"cfn-properties":         "direct",
+	"clashing-ports":         "direct",
+	"copilot.yaml":           "direct",
+	"delayed":                "agent",
+	"depends-exempt":         "direct",
+	"described":              "direct",
+	"docker-volume":          "direct",
+	"ebs":                    "direct",
+	"ec2-bridge":             "direct",
+	"ec2-host":               "direct",
+	"ec2-web":                "transparent",
+	"efs":                    "dataplane",
+	"enterprise":             "dataplane",
+	"environment-files":      "direct",
+	"ephemeral-storage":      "direct",
+	"expose":                 "direct",
+	"fargate-web":            "direct",
+	"firelens":               "dataplane",
+	"firelens-s3":            "dataplane",
+	"fluentd":                "direct",
+	"gateway":                "agent",
+	"gpu":                    "direct",
+	"hardened":               "direct",
+	"long-stop":              "direct",
+	"mesh-gateway-dataplane": "dataplane",
+	"migrations":             "direct",
+	"native":                 "direct",
+	"native-and-plain":       "direct",
+	"no-network-mode":        "direct",
+	"not-injected":           "direct",
+	"own-proxy":              "direct",
+	"restart-policy":         "direct",
+	"seven-containers":       "direct",
+	"sidecars":               "direct",
+	"tags":                   "direct",
+	"ten-containers":         "direct",
+	"terminating-gateway":    "dataplane",
+	"terraform":              "off",
+	"terraform-many":         "off",
+	"too-small":              "direct",
+	"upstreams":              "dataplane",
+	"waits-for-optional":     "direct",
+	"windows":                "direct",
+	"worker":                 "direct",
+	"wrong-architecture":     "direct",
+}
+
+// fileName is that of a definition of the corpus: JSON, unless it has another extension.
+func fileName(name string) string {
+	if filepath.Ext(name) == "" {
+		name += ".json"
+	}
+	return name
 }
 
 func readTestdata(t testing.TB, dir, name string) []byte {
 	t.Helper()
-	doc, err := os.ReadFile(filepath.Join("testdata", dir, name+".json"))
+	doc, err := os.ReadFile(filepath.Join("testdata", dir, fileName(name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +131,7 @@ func TestCorpus(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
-			testkit.Golden(t, filepath.Join("admitted", name+".json"), r.After.Bytes())
+			testkit.Golden(t, filepath.Join("admitted", fileName(name)), r.After.Bytes())
 			var findings strings.Builder
 			for _, f := range r.Findings {
 				findings.WriteString(f.String() + "\n")
@@ -86,8 +143,12 @@ func TestCorpus(t *testing.T) {
 
 func TestAdmittedDefinitionIsNotChangedAgain(t *testing.T) {
 	t.Parallel()
-	for name := range corpus {
-		for _, mesh := range []string{"direct", "dataplane", "agent", "transparent", "off"} {
+	for name, own := range corpus {
+		other := "agent"
+		if own == other {
+			other = "transparent"
+		}
+		for _, mesh := range []string{own, other} {
 			first := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh)).After.Bytes()
 			second := admit(t, first, meshFile(t, mesh)).After.Bytes()
 			if !bytes.Equal(first, second) {
@@ -117,6 +178,35 @@ func TestOtherMeshFileChangesWhatIsOwnedOnly(t *testing.T) {
 			t.Errorf("%s: %d containers, want %d", name, a, b)
 		}
 	}
+}
+
+// What is admitted passes ECS: the rules, and RegisterTaskDefinition of localecs.
+func TestAdmittedDefinitionsAreRegistered(t *testing.T) {
+	t.Parallel()
+	api := controlplane.Operations(controlplane.New(controlplane.Options{Account: shapes.Account{Region: "eu-west-1", ID: "123456789012"}}))
+	registered := 0
+	for name, mesh := range corpus {
+		r := admit(t, readTestdata(t, "plain", name), meshFile(t, mesh))
+		if r.Rejected(false) || r.Format != FormatECS {
+			continue
+		}
+		var input ecs.RegisterTaskDefinitionInput
+		if again, err := Admit(r.After.Bytes(), Options{Mesh: meshFile(t, mesh), Into: &input}); err != nil || again.Rejected(false) && !unknownMembers(again) {
+			t.Errorf("%s: error %v, findings %v", name, err, again.Findings)
+		}
+		if _, err := api["RegisterTaskDefinition"](shapes.Call{Now: time.Unix(0, 0)}, r.After.Bytes()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		registered++
+	}
+	if registered < 30 {
+		t.Errorf("%d definitions are registered, want 30", registered)
+	}
+}
+
+// unknownMembers reports whether nothing but members that the SDK lacks is wrong.
+func unknownMembers(r *Result) bool {
+	return !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Severity == taskdef.Error && f.Code != codeSDKField })
 }
 
 func TestDefinitionWithoutInjectionIsReturnedAsItIs(t *testing.T) {
@@ -175,7 +265,7 @@ func TestFailingMutatorEndsThePipeline(t *testing.T) {
 	}
 	var calls []string
 	call := func(name string, err error) mutator {
-		return mutator{name, func(*task) error { calls = append(calls, name); return err }}
+		return mutator{name: name, run: func(*task) error { calls = append(calls, name); return err }}
 	}
 	p := pipeline{mutators: []mutator{call("one", nil), call("two", errors.New("out of order")), call("three", nil)}}
 	err = p.run(&task{doc: doc, open: taskdef.Parse})
@@ -198,7 +288,7 @@ func TestValidatorCannotChangeTheDefinition(t *testing.T) {
 }
 
 func FuzzAdmit(f *testing.F) {
-	for _, name := range []string{"batch", "cfn", "delayed", "gateway", "terraform"} {
+	for _, name := range slices.Sorted(maps.Keys(corpus)) {
 		f.Add(readTestdata(f, "plain", name), true)
 	}
 	f.Add(definition("", `"command": ["x"]`), false)

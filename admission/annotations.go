@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -149,7 +150,10 @@ func (t *task) note(name string, a annotation) {
 	t.notes.task[name] = a
 }
 
-func (t *task) containerName(i int) string { return t.doc.Definition.ContainerDefinitions[i].Name }
+// containerName is a container's name, or its place when CloudFormation computes that.
+func (t *task) containerName(i int) string {
+	return cmp.Or(t.doc.Definition.ContainerDefinitions[i].Name, fmt.Sprintf("[%d]", i))
+}
 
 // number is the value of an annotation that is a number, and false without one or when
 // it is none.

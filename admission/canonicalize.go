@@ -61,9 +61,10 @@ func (t *task) unwrap() error {
 			removed = append(removed, key)
 		}
 	}
-	if len(removed) > 0 {
-		t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
+	if len(removed) == 0 {
+		return nil
 	}
+	t.add(codeOutput, "$", "keys", strings.Join(removed, ", "))
 	return t.doc.Refresh()
 }
 
@@ -87,7 +88,7 @@ func (t *task) canonicalizeTask() error {
 
 func (t *task) canonicalizeContainer(i int, n *taskdef.Node) error {
 	c := t.doc.Definition.ContainerDefinitions[i]
-	if c.Name == "" || workload.Owned(c.Name) {
+	if !t.isContainer(i) || workload.Owned(c.Name) {
 		return nil
 	}
 	if t.absent(n, "essential") {

@@ -49,7 +49,7 @@ func checkMesh(t *task) {
 		t.add(codeBootstrap, "$", "dir", dir)
 	}
 	apps := t.applications()
-	if t.cfg.Gateway == nil && t.primary() == nil {
+	if t.cfg.Gateway == nil && t.primary() == nil && !t.anyComputed() {
 		t.add(codeEssential, "$.containerDefinitions")
 	}
 	for i := range t.doc.Definition.ContainerDefinitions {

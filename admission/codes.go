@@ -66,6 +66,7 @@ const (
 	codeSecret      = "ADM-PLAINSECRET"
 	codePort        = "ADM-PORT"
 	codeROFS        = "ADM-ROFS"
+	codeSDKField    = "ADM-SDK-FIELD"
 	codeServers     = "ADM-SERVERS"
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
@@ -108,6 +109,7 @@ func Codes() []Code {
 		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
 		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
+		{codeSDKField, taskdef.Error, "the AWS SDK of this program does not know {key}, and would not register it", "remove it, or register the printed definition with the AWS CLI"},
 		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -23,6 +25,8 @@ type breach struct {
 	task, app, mesh, doc string
 	// besides is a rule of ECS that cannot but be broken, too.
 	besides string
+	// into is where an admitted definition is decoded.
+	into any
 }
 
 func breaches() []breach {
@@ -59,6 +63,7 @@ func breaches() []breach {
 		{code: codePort, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 20000}]`},
 		{code: codeSecret, app: plainApp + `, "environment": [{"name": "API_TOKEN", "value": "x"}]`},
 		{code: codeROFS, app: plainApp + `}, {"name": "envoy", "image": "envoy", "readonlyRootFilesystem": true, "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`},
+		{code: codeSDKField, task: `"x": 1,`, app: plainApp, into: new(ecs.RegisterTaskDefinitionInput), besides: codeKey},
 		{code: codeServers, mesh: `{"proxy": {}}`},
 		{code: codeSize, app: plainApp + `, "environment": [{"name": "LONG", "value": "` + strings.Repeat("x", 61000) + `"}]`},
 		{code: codeStop, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=30s", "/app"]`},
@@ -82,7 +87,10 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			if b.doc == "" {
 				doc = definition(b.task, orElse(b.app, plainApp))
 			}
-			r := admit(t, doc, parseMesh(t, []byte(orElse(b.mesh, plainMesh))))
+			r, err := Admit(doc, Options{Mesh: parseMesh(t, []byte(orElse(b.mesh, plainMesh))), Into: b.into})
+			if err != nil {
+				t.Fatal(err)
+			}
 			var codes []string
 			for _, f := range r.Findings {
 				if f.Code != b.besides {

@@ -115,7 +115,7 @@ func (t *task) firstPort() int {
 func (t *task) syncContainers() []string {
 	names := []string{}
 	for _, i := range t.applications() {
-		if c := t.doc.Definition.ContainerDefinitions[i]; c.IsEssential() && c.HealthCheck.Enabled() {
+		if c := t.doc.Definition.ContainerDefinitions[i]; c.Name != "" && c.IsEssential() && c.HealthCheck.Enabled() {
 			names = append(names, c.Name)
 		}
 	}

@@ -55,8 +55,12 @@ func connect(t *task) error {
 // reportComputed names the containers that only CloudFormation knows.
 func (t *task) reportComputed() {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if c.Name == "" && t.format == FormatTemplate {
+		switch {
+		case c.Name != "" || t.format != FormatTemplate:
+		case !t.isContainer(i):
 			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d]", i), "what", "this container", "consequence", "it is not put behind the proxy")
+		case c.HealthCheck.Enabled():
+			t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].name", i), "what", "the name of this container", "consequence", "the result of its health check is not sent to Consul")
 		}
 	}
 }

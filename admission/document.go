@@ -2,6 +2,7 @@ package admission
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -77,19 +78,28 @@ func (t *task) containers() []*taskdef.Node { return t.get(t.doc.Task, "containe
 // whole reports whether the document has more of the task than its containers.
 func (t *task) whole() bool { return t.format != FormatContainers }
 
+// isContainer reports whether an element of the list is a container: CloudFormation may
+// compute it, or its name only.
+func (t *task) isContainer(i int) bool {
+	n := t.containers()[i]
+	keys := n.Keys()
+	computed := len(keys) == 1 && (keys[0] == "Ref" || strings.HasPrefix(keys[0], "Fn::"))
+	return t.text(n, "name") != "" || t.format == FormatTemplate && n.IsObject() && !computed && !t.absent(n, "name")
+}
+
 // applications are the indexes of the containers that the mesh is for: neither its own
 // ones nor computed ones, nor what the injected containers log through, nor what that
 // depends on, nor those with the annotation depends=false, nor native ones, nor the
 // definition's own proxy.
 func (t *task) applications() []int {
 	def := t.doc.Definition
-	needed := map[string]bool{}
+	needed := map[*taskdef.Container]bool{}
 	var need func(c *taskdef.Container)
 	need = func(c *taskdef.Container) {
-		if c == nil || needed[c.Name] {
+		if c == nil || needed[c] {
 			return
 		}
-		needed[c.Name] = true
+		needed[c] = true
 		for _, d := range c.DependsOn {
 			if !workload.Owned(d.ContainerName) {
 				need(def.Container(d.ContainerName))
@@ -103,8 +113,9 @@ func (t *task) applications() []int {
 	}
 	var found []int
 	for i, c := range def.ContainerDefinitions {
-		ours := c.Name == "" || workload.Owned(c.Name) || isUserProxy(c)
-		if !ours && !needed[c.Name] && !t.notes.exempt[c.Name] && !t.notes.native[c.Name] {
+		ours := !t.isContainer(i) || workload.Owned(c.Name) || isUserProxy(c)
+		name := t.containerName(i)
+		if !ours && !needed[&def.ContainerDefinitions[i]] && !t.notes.exempt[name] && !t.notes.native[name] {
 			found = append(found, i)
 		}
 	}
@@ -119,4 +130,14 @@ func (t *task) primary() *taskdef.Container {
 		return nil
 	}
 	return &t.doc.Definition.ContainerDefinitions[apps[i]]
+}
+
+// anyComputed reports whether CloudFormation computes one of the containers.
+func (t *task) anyComputed() bool {
+	for i := range t.containers() {
+		if !t.isContainer(i) {
+			return t.format == FormatTemplate
+		}
+	}
+	return false
 }

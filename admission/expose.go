@@ -26,6 +26,9 @@ func exposeChecks(t *task) error {
 	if !given || t.cfg == nil || t.cfg.Gateway != nil {
 		return nil
 	}
+	if err := t.doc.Refresh(); err != nil {
+		return err
+	}
 	added := false
 	for _, p := range t.exposed(a) {
 		present := func(have config.ExposePath) bool { return have.Path == p.Path && have.LocalPathPort == p.LocalPathPort }

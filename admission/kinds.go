@@ -101,7 +101,7 @@ func (t *task) onlyNative() bool {
 // labelNative gives each native application its kind.
 func (t *task) labelNative(only bool) error {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		if !t.notes.native[c.Name] {
+		if !t.notes.native[t.containerName(i)] {
 			continue
 		}
 		service := c.DockerLabels[Prefix+annServiceName]
@@ -132,7 +132,7 @@ func checkKinds(t *task) {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, given := c.DockerLabels[Prefix+annKind]
 		native := strings.HasPrefix(kind, kindNative+":")
-		if !given || want == "" || native && t.notes.native[c.Name] {
+		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
 		}
 		if proxies++; kind != want || proxies > 1 {

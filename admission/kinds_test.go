@@ -115,7 +115,7 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := standard()
-	p.mutators = append(p.mutators, mutator{"by hand", func(t *task) error {
+	p.mutators = append(p.mutators, mutator{name: "by hand", run: func(t *task) error {
 		for _, n := range t.containers() {
 			if t.text(n, "name") == "sidecar-proxy" {
 				n.Get("dockerLabels").Delete(Prefix + annKind)
@@ -170,5 +170,21 @@ func TestAdmissionTagIsTheHashOfTheDefinition(t *testing.T) {
 	one, again, other := tag(plainApp), tag(plainApp), tag(plainApp+`, "user": "9"`)
 	if len(one) != len("v1:")+64 || !strings.HasPrefix(one, "v1:") || one != again || one == other {
 		t.Errorf("hashes %q, %q, of another definition %q", one, again, other)
+	}
+}
+
+// In a template of Copilot the name of the application is a parameter.
+func TestApplicationWithAComputedNameIsPutBehindTheProxy(t *testing.T) {
+	t.Parallel()
+	const doc = `{"Family": "web", "NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [
+		{"Name": {"Ref": "WorkloadName"}, "Image": "web", "EntryPoint": ["/web"], "HealthCheck": {"Command": ["CMD", "/web"]}}]}`
+	r := admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))
+	c := r.After.Definition.ContainerDefinitions[0]
+	if len(c.EntryPoint) < 2 || c.EntryPoint[1] != wrapper || len(c.MountPoints) != 1 {
+		t.Errorf("entryPoint %q, mounts %v", c.EntryPoint, c.MountPoints)
+	}
+	want := "info ADM-COMPUTED $.ContainerDefinitions[0].Name: the name of this container is known at deployment only: the result of its health check is not sent to Consul"
+	if len(r.Findings) != 1 || r.Findings[0].String() != want {
+		t.Errorf("findings %v, want %s", r.Findings, want)
 	}
 }

@@ -33,5 +33,5 @@ func (t *task) seal() error {
 		at = len(tags.Items())
 	}
 	tags.SetItems(slices.Insert(tags.Items(), at, tag))
-	return t.doc.Refresh()
+	return nil
 }

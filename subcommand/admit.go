@@ -8,8 +8,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
@@ -24,8 +27,8 @@ Reads a plain task definition, puts the containers of the mesh into it, checks t
 result, and prints it. What it prints may be admitted again: nothing changes.
 
 FILE, or - for standard input, is what aws ecs register-task-definition takes, what
-describe-task-definition prints, a CloudFormation template in JSON, or a list of
-container definitions as Terraform has it.
+describe-task-definition prints, a CloudFormation template in JSON or YAML, or a
+list of container definitions as Terraform has it.
 
 A definition is injected when a docker label or a tag consul.hashicorp.com/mesh-inject
 is true, or when -config is given and it is not false. Otherwise the output is the
@@ -33,13 +36,13 @@ input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
 Where there is a Consul token or address, in flags, the environment or the mesh file, or
 with -check, it asks Consul whether the token allows what the task uses there; see
-Permissions in docs/ADMISSION.md. Otherwise it calls neither AWS nor Consul, and the same
-input gives the same output. The token never becomes part of the output.
+Permissions in docs/ADMISSION.md. It calls AWS with -register only. Without these the
+same input gives the same output. The token never becomes part of the output.
 
 Findings go to standard error, a line each: severity code path: message (fix). A
 rejected definition is not printed. Exit codes: 0 admitted, warnings or not; 1 wrong
 call, or no task definition; 2 rejected; 3 undetermined, because Consul did not answer or
-rules could not be read.
+rules could not be read; 4 AWS failed.
 
 Example:
   $ consul-ecs admit -config mesh.json web.json > web.mesh.json
@@ -49,9 +52,9 @@ Example:
 type admitOptions struct {
 	mesh, format, resource string
 	// diff is empty, unified or patch.
-	diff, output string
-	strict, list bool
-	check        admitCheck
+	diff, output           string
+	strict, list, register bool
+	check                  admitCheck
 }
 
 // Values of flags.
@@ -60,6 +63,7 @@ const (
 	diffPatch    = "patch"
 	outputTask   = "task"
 	outputReport = "report"
+	outputSARIF  = "sarif"
 )
 
 func admitCommand() cli.Command {
@@ -78,7 +82,7 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.mesh, "config", "", "mesh `file`: the configuration that all tasks share, and settings of the injected containers")
 	fs.StringVar(&o.format, "format", "", "ecs, cfn or containers (default found out from the document)")
 	fs.StringVar(&o.resource, "resource", "", "logical `ID` of the task definition in a CloudFormation template (default the only one)")
-	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or report for a JSON object with all findings")
+	fs.StringVar(&o.output, "output", outputTask, "what to print: task, or all findings: report as a JSON object, sarif for annotations in CI")
 	fs.BoolFunc("diff", "print what changes instead: unified, or as JSON Patch with -diff=patch", func(s string) error {
 		switch s {
 		case "true", diffUnified:
@@ -92,6 +96,7 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 	})
 	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
 	o.check.declare(fs)
+	fs.BoolVar(&o.register, "register", false, "register the admitted definition with ECS, by one call after all checks")
 	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
 }
 
@@ -101,10 +106,10 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 		return listAdmission(inv.Stdout)
 	case len(inv.Args) != 1:
 		return exit.Usagef("want one FILE, or - for standard input")
-	case o.output != outputTask && o.output != outputReport:
-		return exit.Usagef("-output %q: want %s or %s", o.output, outputTask, outputReport)
-	case o.output == outputReport && o.diff != "":
-		return exit.Usagef("-output report and -diff: take one of them")
+	case !slices.Contains([]string{outputTask, outputReport, outputSARIF}, o.output):
+		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputTask, outputReport, outputSARIF)
+	case o.output != outputTask && o.diff != "":
+		return exit.Usagef("-output %s and -diff: take one of them", o.output)
 	}
 	doc, err := readAdmitted(inv)
 	if err != nil {
@@ -121,6 +126,10 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	}
 	inv = o.check.guard(inv, o.diff == diffUnified)
 	options.Token = o.check.token
+	input := &ecs.RegisterTaskDefinitionInput{}
+	if o.register {
+		options.Into = input
+	}
 	result, err := admission.Admit(doc, options)
 	if err != nil {
 		return exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
@@ -128,6 +137,11 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	permissions, err := o.check.run(ctx, inv, result)
 	if err != nil {
 		return err
+	}
+	if o.register && !result.Rejected(o.strict) {
+		if err := registerAdmitted(ctx, inv, input); err != nil {
+			return err
+		}
 	}
 	err = o.print(inv, result, permissions)
 	if errors.Is(err, secret.ErrLeak) {
@@ -182,10 +196,11 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
 			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
 		}
-		enc := json.NewEncoder(inv.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		if err := enc.Encode(report); err != nil {
+		if err := printJSON(inv.Stdout, report); err != nil {
+			return err
+		}
+	} else if o.output == outputSARIF {
+		if err := printJSON(inv.Stdout, r.SARIF(filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
 			return err
 		}
 	} else {
@@ -199,7 +214,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	case rejected:
 		return &exit.CodeError{Code: exit.CodeRefused}
 	}
-	if o.output == outputReport {
+	if o.output != outputTask {
 		return nil
 	}
 	text := r.After.Bytes()
@@ -214,6 +229,13 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 		_, err = inv.Stdout.Write(text)
 	}
 	return err
+}
+
+func printJSON(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
 }
 
 // listAdmission prints the steps on a line, and each code on one.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -57,7 +58,7 @@ func TestAdmitExitCodes(t *testing.T) {
 		"missing file":        {"", []string{"/nonexistent"}, 1, "read the task definition: "},
 		"unknown format":      {"{}", []string{"-format", "yaml", "-"}, 1, `format "yaml": want ecs, cfn or containers`},
 		"resource of no cfn":  {"{}", []string{"-resource", "Web", "-"}, 1, "a resource is of a template, but the document is of the format ecs"},
-		"unknown output":      {"{}", []string{"-output", "sarif", "-"}, 1, `-output "sarif": want task or report`},
+		"unknown output":      {"{}", []string{"-output", "html", "-"}, 1, `-output "html": want task, report or sarif`},
 		"unknown diff":        {"{}", []string{"-diff=html", "-"}, 1, "want unified or patch"},
 		"report and diff":     {"{}", []string{"-output", "report", "-diff", "-"}, 1, "take one of them"},
 		"mesh file not found": {"{}", []string{"-config", "/nonexistent", "-"}, 1, "read the mesh file: "},
@@ -146,5 +147,107 @@ func TestAdmittedDefinitionsOfTheExampleAreCurrent(t *testing.T) {
 			t.Fatalf("exit %d: %s", code, stderr)
 		}
 		testkit.Golden(t, filepath.Join("..", "..", "examples", "admit", "admitted", name), []byte(stdout))
+	}
+}
+
+// The members are those that SARIF 2.1.0 requires, and those that GitHub reads.
+func TestAdmitReportsAsSARIF(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "web.json")
+	if err := os.WriteFile(file, []byte(plainTask(`, "command": ["x"],
+		"user": "5996"`)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := callAdmit("", "-config", admitMesh(t), "-output", "sarif", "-strict", file)
+	if code != 2 || stderr != "" {
+		t.Errorf("exit %d, stderr %q", code, stderr)
+	}
+	_, version, _ := strings.Cut(stdout, `"version": "2.1.0",`)
+	_, version, _ = strings.Cut(version, `"version": "`)
+	version, _, _ = strings.Cut(version, `"`)
+	want := `{
+  "version": "2.1.0",
+  "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+  "runs": [
+    {
+      "tool": {
+        "driver": {
+          "name": "consul-ecs admit",
+          "version": "` + version + `",
+          "rules": [
+            {
+              "id": "ADM-ENTRYPOINT",
+              "shortDescription": {
+                "text": "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more"
+              }
+            },
+            {
+              "id": "ADM-USER",
+              "shortDescription": {
+                "text": "container {container} runs as user {user}, which is that of {owner}"
+              }
+            }
+          ]
+        }
+      },
+      "columnKind": "utf16CodeUnits",
+      "results": [
+        {
+          "ruleId": "ADM-ENTRYPOINT",
+          "ruleIndex": 0,
+          "level": "error",
+          "message": {
+            "text": "container app has a command and no entryPoint: the ENTRYPOINT of its image is not run any more (write the image's ENTRYPOINT as entryPoint if it has one; if it has none, write the command as entryPoint)"
+          },
+          "locations": [
+            {
+              "physicalLocation": {
+                "artifactLocation": {
+                  "uri": "` + file + `"
+                },
+                "region": {
+                  "startLine": 2
+                }
+              },
+              "logicalLocations": [
+                {
+                  "fullyQualifiedName": "$.containerDefinitions[0].command"
+                }
+              ]
+            }
+          ]
+        },
+        {
+          "ruleId": "ADM-USER",
+          "ruleIndex": 1,
+          "level": "error",
+          "message": {
+            "text": "container app runs as user 5996, which is that of health-sync (take another user)"
+          },
+          "locations": [
+            {
+              "physicalLocation": {
+                "artifactLocation": {
+                  "uri": "` + file + `"
+                },
+                "region": {
+                  "startLine": 3
+                }
+              },
+              "logicalLocations": [
+                {
+                  "fullyQualifiedName": "$.containerDefinitions[0].user"
+                }
+              ]
+            }
+          ]
+        }
+      ]
+    }
+  ]
+}
+`
+	if diff := cmp.Diff(want, stdout); diff != "" {
+		t.Errorf("SARIF (-want +got):\n%s", diff)
 	}
 }

@@ -54,9 +54,8 @@ func (b *binder) bind(v reflect.Value, n *Node, path string) {
 // computed reports whether CloudFormation computes the value. Such a value is
 // unknown, except that AWS::NoValue is absent.
 func (b *binder) computed(n *Node, path string) bool {
-	keys := n.Keys()
-	function := slices.ContainsFunc(keys, func(key string) bool { return strings.HasPrefix(key, "Fn::") })
-	if !function && (len(keys) != 1 || keys[0] != "Ref") {
+	function := slices.ContainsFunc(n.members, func(m member) bool { return strings.HasPrefix(m.key, "Fn::") })
+	if !function && (len(n.members) != 1 || n.members[0].key != "Ref") {
 		return false
 	}
 	if ref := n.Get("Ref"); ref == nil || ref.scalar != `"AWS::NoValue"` {
@@ -88,7 +87,7 @@ func (b *binder) bindSlice(v reflect.Value, n *Node, path string) {
 	}
 	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
 	for i, item := range n.items {
-		at := fmt.Sprintf("%s[%d]", path, i)
+		at := path + "[" + strconv.Itoa(i) + "]"
 		if item.IsNull() {
 			b.wrongType(at, describeType(out.Index(i).Kind()), item)
 			continue

@@ -8,8 +8,12 @@ import (
 )
 
 // Diff returns the unified difference between two documents in canonical form: two
-// blanks per level, all else as it is written. It is empty when they are equal.
+// blanks per level, all else as it is written. It is empty when they are equal. YAML is compared as
+// it is written.
 func Diff(before, after *Document) string {
+	if before.yaml != nil {
+		return udiff.Unified("before", "after", string(before.Bytes()), string(after.Bytes()))
+	}
 	return udiff.Unified("before", "after", string(indent(before.Root.compact(nil))), string(indent(after.Root.compact(nil))))
 }
 

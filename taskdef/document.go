@@ -8,6 +8,9 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/meshtask/consul-ecs/internal/textfile"
+	"go.yaml.in/yaml/v3"
 )
 
 // Document is a task definition as it is written, in one of three formats: what
@@ -23,6 +26,10 @@ type Document struct {
 	Root, Task *Node
 
 	original []byte
+	// unchanged is the tree that was read, without blanks.
+	unchanged []byte
+	// yaml is the tree of a template that is YAML.
+	yaml     *yaml.Node
 	repeated []Warning
 	format   format
 	// prefix is the path of Task in Root.
@@ -54,7 +61,7 @@ func Parse(doc []byte) (*Document, error) {
 	return d, d.Refresh()
 }
 
-// ParseTemplate reads a task definition from a CloudFormation template in JSON: the
+// ParseTemplate reads a task definition from a CloudFormation template, JSON or YAML: the
 // resource of that name, or the only task definition when the name is empty, or a
 // document that has the resource's properties alone. Values that CloudFormation
 // computes are unknown: no rule judges them. Errors are those of Parse.
@@ -62,6 +69,9 @@ func ParseTemplate(doc []byte, resource string) (*Document, error) {
 	d, err := read(doc, formatTemplate)
 	if err != nil {
 		return nil, err
+	}
+	if d.yaml != nil && d.Root.Get("Resources") == nil && d.Root.Get("ContainerDefinitions") == nil {
+		return nil, textfile.At(doc, 0, "this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it")
 	}
 	if resource, err = findResource(d.Root, resource); err != nil {
 		return nil, err
@@ -85,11 +95,18 @@ func ParseContainers(doc []byte) (*Document, error) {
 }
 
 func read(doc []byte, f format) (*Document, error) {
-	if err := checkJSON(doc, f); err != nil {
+	d := &Document{original: doc, format: f}
+	var err error
+	if f == formatTemplate && IsYAML(doc) {
+		d.Root, d.yaml, err = readYAML(doc)
+	} else if err = checkJSON(doc, f); err == nil {
+		d.Root, d.repeated = readNode(doc)
+	}
+	if err != nil {
 		return nil, err
 	}
-	root, warnings := readNode(doc)
-	return &Document{Root: root, original: doc, format: f, repeated: warnings}, nil
+	d.unchanged = d.Root.compact(nil)
+	return d, nil
 }
 
 // findResource returns the name of the resource; empty when the document is not a
@@ -181,11 +198,14 @@ func (d *Document) Unknown() []string {
 }
 
 // Bytes writes the document: the bytes that were read when nothing has changed,
-// otherwise with two blanks per level, all else as it was.
+// otherwise with two blanks per level, all else as it was. YAML stays YAML.
 func (d *Document) Bytes() []byte {
 	compact := d.Root.compact(nil)
-	if before, _ := readNode(d.original); bytes.Equal(before.compact(nil), compact) {
+	switch {
+	case bytes.Equal(d.unchanged, compact):
 		return d.original
+	case d.yaml != nil:
+		return d.writeYAML()
 	}
 	return indent(compact)
 }
@@ -281,7 +301,7 @@ func (d *Document) Clone() *Document {
 		if n == nil {
 			return nil
 		}
-		c := &Node{scalar: n.scalar, list: n.list}
+		c := &Node{scalar: n.scalar, list: n.list, line: n.line}
 		for _, m := range n.members {
 			c.members = append(c.members, member{m.key, clone(m.value)})
 		}

@@ -160,7 +160,7 @@ func TestTemplateWithoutTheResource(t *testing.T) {
 		{`{"Resources": {}}`, "", `the template has no resource of type "AWS::ECS::TaskDefinition"`},
 		{template, "Cluster", "choose a resource of the template that is a task definition: Web"},
 		{two, "", "choose a resource of the template that is a task definition: Job, Web"},
-		{"Resources:\n  Web: !Ref x\n", "", "line 1, column 1: this looks like YAML, but only JSON is read; `cfn-flip` converts a template"},
+		{"Resources:\n  Web: !Ref x\n", "", `the template has no resource of type "AWS::ECS::TaskDefinition"`},
 		{`{"Cpu": []}`, "", "invalid task definition:\n  $.Cpu: must be a string, but is a list (type)"},
 		{two, "Job", "invalid task definition:\n  $.Resources.Job.Properties: must be an object, but is null (type)"},
 	} {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,6 +18,8 @@ type Node struct {
 	list    bool
 	members []member
 	items   []*Node
+	// line is where the value begins in the document that was read, 0 for a new one.
+	line int
 }
 
 type member struct {
@@ -38,7 +41,7 @@ func NewNode(value any) (*Node, error) {
 
 // Keys are the keys of an object, in their order.
 func (n *Node) Keys() []string {
-	var keys []string
+	keys := make([]string, 0, len(n.members))
 	for _, m := range n.members {
 		keys = append(keys, m.key)
 	}
@@ -134,8 +137,21 @@ func (n *Node) compact(doc []byte) []byte {
 	return append(doc, '}')
 }
 
+// isPlain reports whether a text is the same in JSON but for the quotes.
+func isPlain(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; c < ' ' || c == '"' || c == '\\' || c > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 // quote writes a key, with '<' and '&' as they are.
 func quote(s string) []byte {
+	if isPlain(s) {
+		return append(append([]byte{'"'}, s...), '"')
+	}
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
@@ -145,6 +161,14 @@ func quote(s string) []byte {
 
 // value is what encoding/json makes of the node, with numbers as they are written.
 func (n *Node) value() any {
+	switch text := n.scalar; {
+	case len(text) > 1 && text[0] == '"' && isPlain(text[1:len(text)-1]):
+		return text[1 : len(text)-1]
+	case text == "true" || text == "false":
+		return text == "true"
+	case text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
+		return json.Number(text)
+	}
 	dec := json.NewDecoder(bytes.NewReader(n.compact(nil)))
 	dec.UseNumber()
 	var value any
@@ -157,12 +181,14 @@ type nodeReader struct {
 	doc      []byte
 	dec      *json.Decoder
 	warnings []Warning
+	// line is that of the byte at counted.
+	line, counted int
 }
 
 // readNode reads a document that is known to be JSON. It warns about keys that an
 // object has twice: only the last one counts, for the AWS tools as here.
 func readNode(doc []byte) (*Node, []Warning) {
-	r := nodeReader{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc))}
+	r := nodeReader{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), line: 1}
 	r.dec.UseNumber() // any number is one
 	return r.read("$"), r.warnings
 }
@@ -173,7 +199,7 @@ func (r *nodeReader) read(path string) *Node {
 	if err != nil {
 		return nil // the closing bracket that More does not count
 	}
-	n := &Node{}
+	n := &Node{line: r.lineAt(int(r.dec.InputOffset()))}
 	switch token {
 	case json.Delim('{'):
 		for r.dec.More() {
@@ -183,7 +209,7 @@ func (r *nodeReader) read(path string) *Node {
 	case json.Delim('['):
 		n.list = true
 		for i := 0; r.dec.More(); i++ {
-			n.items = append(n.items, r.read(fmt.Sprintf("%s[%d]", path, i)))
+			n.items = append(n.items, r.read(path+"["+strconv.Itoa(i)+"]"))
 		}
 	default:
 		n.scalar = strings.TrimLeft(string(r.doc[before:r.dec.InputOffset()]), " \t\r\n,:")
@@ -191,6 +217,13 @@ func (r *nodeReader) read(path string) *Node {
 	}
 	_, _ = r.dec.Token() // the closing bracket
 	return n
+}
+
+// lineAt is the line of an offset, which is not before the one of the call before.
+func (r *nodeReader) lineAt(offset int) int {
+	r.line += bytes.Count(r.doc[r.counted:offset], []byte{'\n'})
+	r.counted = offset
+	return r.line
 }
 
 func (r *nodeReader) add(n *Node, key, path string) {

@@ -60,10 +60,7 @@ func locate(doc []byte, offset int, message string, f format) error {
 	if strings.HasPrefix(message, "unexpected end") {
 		at = len(doc)
 	}
-	switch yaml := looksLikeYAML(doc); {
-	case yaml && f == formatTemplate:
-		return textfile.At(doc, at, "this looks like YAML, but only JSON is read; `cfn-flip` converts a template")
-	case yaml:
+	if f != formatTemplate && looksLikeYAML(doc) {
 		return textfile.At(doc, at, "this looks like YAML, but ECS takes JSON; `yq -o=json` converts it")
 	}
 	return textfile.At(doc, at, message+advice(doc, at))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // Severity is what ECS does about a violation.
@@ -49,8 +50,9 @@ type Rule struct {
 	// Fix is what to do about it.
 	Fix string
 
-	task func(d *subject, report report)
-	each func(d *subject, c *Container, report report)
+	members [][]string // Members in segments, with "" first for one of the container
+	task    func(d *subject, report report)
+	each    func(d *subject, c *Container, report report)
 }
 
 // Scope limits a rule to some definitions.
@@ -92,7 +94,9 @@ func (v Violation) String() string {
 const CodeType = "type"
 
 // Rules returns every rule of RegisterTaskDefinition.
-func Rules() []Rule {
+func Rules() []Rule { return slices.Clone(allRules()) }
+
+var allRules = sync.OnceValue(func() []Rule {
 	rules := slices.Concat(taskRules, proxyRules, volumeRules, containerRules, environmentRules, healthRules,
 		logRules, dependencyRules, portRules, awsvpcRules, fargateRules, fargateSettingRules)
 	for i := range rules {
@@ -109,9 +113,16 @@ func Rules() []Rule {
 		case OnAWSVPC:
 			r.Members = append(slices.Clip(r.Members), "networkMode")
 		}
+		for _, member := range r.Members {
+			words := segments(member)
+			if strings.HasPrefix(member, ".") {
+				words = append([]string{""}, words...)
+			}
+			r.members = append(r.members, words)
+		}
 	}
 	return rules
-}
+})
 
 // subject is what rules look at: the definition with its defaults, and what
 // these hide.
@@ -151,21 +162,25 @@ func (d *TaskDefinition) Validate() []Violation { return (&subject{TaskDefinitio
 // validate applies every rule.
 func (d *subject) validate() []Violation {
 	var found []Violation
+	var unknown [][]string
+	for _, path := range d.unknown {
+		unknown = append(unknown, segments(path))
+	}
 	own := make([]string, len(d.ContainerDefinitions))
 	for i := range own {
 		own[i] = fmt.Sprintf("containerDefinitions[%d]", i)
 	}
-	for _, rule := range Rules() {
+	for _, rule := range allRules() {
 		if !d.inScope(rule.Scope) {
 			continue
 		}
-		if rule.task != nil && !d.depends(rule.Members, "") {
+		if rule.task != nil && !depends(rule.members, unknown, nil) {
 			rule.task(d, func(path string, values ...any) {
 				found = append(found, rule.violation("$."+path, nil, values))
 			})
 		}
 		for i := range d.ContainerDefinitions {
-			if rule.each == nil || d.depends(rule.Members, own[i]) {
+			if rule.each == nil || depends(rule.members, unknown, segments(own[i])) {
 				continue
 			}
 			c := &d.ContainerDefinitions[i]
@@ -179,18 +194,13 @@ func (d *subject) validate() []Violation {
 
 // depends reports whether a rule reads an unknown value: a member itself or
 // something that it is part of.
-func (d *subject) depends(members []string, container string) bool {
-	if len(d.unknown) == 0 {
-		return false
-	}
-	for _, member := range members {
-		if strings.HasPrefix(member, ".") {
-			member = container + member
-		}
-		want := segments(member)
-		for _, path := range d.unknown {
-			got := segments(path)
-			same := func(a, b string) bool { return a == b || a == "*]" && strings.HasSuffix(b, "]") }
+func depends(members, unknown [][]string, container []string) bool {
+	same := func(a, b string) bool { return a == b || a == "*]" && strings.HasSuffix(b, "]") }
+	for _, got := range unknown {
+		for _, want := range members {
+			if want[0] == "" { // of the container
+				want = append(slices.Clip(container), want[1:]...)
+			}
 			if len(got) <= len(want) && slices.EqualFunc(want[:len(got)], got, same) {
 				return true
 			}

@@ -1,0 +1,289 @@
+package taskdef
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/meshtask/consul-ecs/internal/textfile"
+)
+
+// maxYAMLNodes bounds what aliases of a template multiply.
+const maxYAMLNodes = 200_000
+
+var quotedKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^("[^"\n]*"|'[^'\n]*')\s*:\s`) })
+
+// IsYAML reports whether a document can only be YAML.
+func IsYAML(doc []byte) bool {
+	text := bytes.TrimSpace(doc)
+	return len(text) > 0 && text[0] != '{' && text[0] != '[' && (looksLikeYAML(text) || quotedKey().Match(text))
+}
+
+// readYAML reads a template that is YAML. The nodes have the long forms of functions.
+func readYAML(doc []byte) (*Node, *yaml.Node, error) {
+	if err := textfile.Check(doc); err != nil {
+		return nil, nil, err
+	}
+	tree := &yaml.Node{}
+	if err := yaml.Unmarshal(doc, tree); err != nil {
+		return nil, nil, fmt.Errorf("read the template: %w", err)
+	}
+	if len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode {
+		return nil, nil, errors.New("the template is YAML, but not a mapping")
+	}
+	unfold(tree)
+	budget := maxYAMLNodes
+	root := fromYAML(tree.Content[0], &budget)
+	if budget < 0 {
+		return nil, nil, fmt.Errorf("the template has more than %d values, aliases counted in full", maxYAMLNodes)
+	}
+	return root, tree.Content[0], nil
+}
+
+// unfold makes folded texts literal ones: the encoder adds empty lines to those that
+// have indented lines.
+func unfold(y *yaml.Node) {
+	if y.Style&yaml.FoldedStyle != 0 {
+		y.Style = y.Style&^yaml.FoldedStyle | yaml.LiteralStyle
+	}
+	for _, child := range y.Content {
+		unfold(child)
+	}
+}
+
+// fromYAML returns the JSON form of a value. It stops when the budget is spent.
+func fromYAML(y *yaml.Node, budget *int) *Node {
+	if *budget--; *budget < 0 {
+		return &Node{scalar: "null"}
+	}
+	n := &Node{line: y.Line}
+	switch y.Kind {
+	case yaml.AliasNode:
+		return fromYAML(y.Alias, budget)
+	case yaml.MappingNode:
+		for i := 0; i+1 < len(y.Content); i += 2 {
+			n.Set(y.Content[i].Value, fromYAML(y.Content[i+1], budget))
+		}
+	case yaml.SequenceNode:
+		n.list = true
+		for _, item := range y.Content {
+			n.items = append(n.items, fromYAML(item, budget))
+		}
+	default:
+		n.scalar = scalarJSON(y)
+	}
+	if key := function(y); key != "" {
+		return &Node{members: []member{{key, n}}, line: y.Line}
+	}
+	return n
+}
+
+// function is the long form of a tag such as !Sub, and empty for a plain value.
+func function(y *yaml.Node) string {
+	name, custom := strings.CutPrefix(y.Tag, "!")
+	switch {
+	case !custom || name == "" || strings.HasPrefix(name, "!"):
+		return ""
+	case name == "Ref" || name == "Condition":
+		return name
+	}
+	return "Fn::" + name
+}
+
+// scalarJSON is a scalar as JSON has it. What JSON has no form for is a string, such
+// as a date.
+func scalarJSON(y *yaml.Node) string {
+	switch y.Tag {
+	case "!!null":
+		return "null"
+	case "!!bool":
+		return strings.ToLower(y.Value)
+	case "!!int", "!!float":
+		if json.Valid([]byte(y.Value)) {
+			return y.Value
+		}
+	}
+	return string(quote(y.Value))
+}
+
+// writeYAML writes a document that was read from YAML. Only the properties of the task
+// definition are written anew, and in them what has not changed keeps its comments,
+// its style and the short forms of functions. Where that would mean something else, all
+// of the document is written anew.
+func (d *Document) writeYAML() []byte {
+	want := d.Root.compact(nil)
+	for _, write := range []func() []byte{d.spliceYAML, func() []byte { return encodeYAML(updateYAML(d.yaml, d.Root)) }} {
+		doc := write()
+		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.compact(nil), want) {
+			return doc
+		}
+	}
+	return encodeYAML(newYAML(d.Root))
+}
+
+// spliceYAML replaces the lines of the task definition; nil when these are not its own.
+func (d *Document) spliceYAML() []byte {
+	before := d.yaml
+	if d.prefix != "$" {
+		_, resource, _ := strings.Cut(d.prefix, "$.Resources.")
+		for _, key := range []string{"Resources", strings.TrimSuffix(resource, ".Properties"), "Properties"} {
+			if before = memberYAML(before, key); before == nil {
+				return nil
+			}
+		}
+	}
+	if before.Kind != yaml.MappingNode || before.Style&yaml.FlowStyle != 0 || len(before.Content) == 0 {
+		return nil
+	}
+	lines := slices.Collect(bytes.Lines(d.original))
+	first, indent := before.Content[0].Line-1, before.Content[0].Column-1
+	if comment := before.Content[0].HeadComment; comment != "" {
+		first -= strings.Count(comment, "\n") + 1
+	}
+	if first < 0 {
+		return nil
+	}
+	end := first
+	for i := first; i < len(lines); i++ {
+		text := bytes.TrimSpace(lines[i])
+		inside := bytes.HasPrefix(lines[i], bytes.Repeat([]byte(" "), indent))
+		if len(text) > 0 && text[0] != '#' && !inside {
+			break
+		}
+		if len(text) > 0 && inside {
+			end = i + 1
+		}
+	}
+	var spliced bytes.Buffer
+	spliced.Write(bytes.Join(lines[:first], nil))
+	for line := range bytes.Lines(encodeYAML(updateYAML(before, d.Task))) {
+		if len(bytes.TrimSpace(line)) > 0 {
+			spliced.WriteString(strings.Repeat(" ", indent))
+		}
+		spliced.Write(line)
+	}
+	spliced.Write(bytes.Join(lines[end:], nil))
+	return spliced.Bytes()
+}
+
+func memberYAML(y *yaml.Node, key string) *yaml.Node {
+	for i := 0; i+1 < len(y.Content); i += 2 {
+		if y.Kind == yaml.MappingNode && y.Content[i].Value == key {
+			return y.Content[i+1]
+		}
+	}
+	return nil
+}
+
+// updateYAML returns the YAML form of a value. What y has of it already stays as it is.
+func updateYAML(y *yaml.Node, n *Node) *yaml.Node {
+	budget := maxYAMLNodes
+	if bytes.Equal(fromYAML(y, &budget).compact(nil), n.compact(nil)) {
+		return y
+	}
+	updated := *y
+	switch {
+	case function(y) == "" && y.Kind == yaml.MappingNode && n.IsObject():
+		updated.Content = nil
+		for _, m := range n.members {
+			key, value := newYAML(&Node{scalar: string(quote(m.key))}), newYAML(m.value)
+			for i := 0; i+1 < len(y.Content); i += 2 {
+				if y.Content[i].Value == m.key {
+					key, value = y.Content[i], updateYAML(y.Content[i+1], m.value)
+				}
+			}
+			updated.Content = append(updated.Content, key, value)
+		}
+	case function(y) == "" && y.Kind == yaml.SequenceNode && n.IsList():
+		updated.Content = nil
+		left := slices.Clone(y.Content)
+		for _, item := range n.items {
+			value := newYAML(item)
+			if i := slices.IndexFunc(left, func(have *yaml.Node) bool { return sameItem(have, item) }); i >= 0 {
+				value = updateYAML(left[i], item)
+				left = slices.Delete(left, i, i+1)
+			}
+			updated.Content = append(updated.Content, value)
+		}
+	default:
+		fresh := newYAML(n)
+		fresh.HeadComment, fresh.LineComment, fresh.FootComment = y.HeadComment, y.LineComment, y.FootComment
+		return fresh
+	}
+	return &updated
+}
+
+// sameItem reports whether an element is equal, or has the same name.
+func sameItem(have *yaml.Node, want *Node) bool {
+	budget := maxYAMLNodes
+	n := fromYAML(have, &budget)
+	for _, key := range []string{"Name", "Key", "ContainerName"} {
+		if name, named := want.Get(key).Text(); named {
+			other, _ := n.Get(key).Text()
+			return name == other
+		}
+	}
+	return bytes.Equal(n.compact(nil), want.compact(nil))
+}
+
+// newYAML writes a value in block style.
+func newYAML(n *Node) *yaml.Node {
+	y := &yaml.Node{}
+	switch {
+	case n.scalar != "":
+		return newScalar(n)
+	case n.list:
+		y.Kind, y.Tag = yaml.SequenceNode, "!!seq"
+		for _, item := range n.items {
+			y.Content = append(y.Content, newYAML(item))
+		}
+	default:
+		y.Kind, y.Tag = yaml.MappingNode, "!!map"
+		for _, m := range n.members {
+			y.Content = append(y.Content, newYAML(&Node{scalar: string(quote(m.key))}), newYAML(m.value))
+		}
+	}
+	if len(y.Content) == 0 {
+		y.Style = yaml.FlowStyle
+	}
+	return y
+}
+
+// newScalar writes a scalar. The encoder quotes what would not be a text otherwise,
+// except for the words that are booleans in older versions of YAML.
+func newScalar(n *Node) *yaml.Node {
+	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.scalar}
+	switch value := n.value().(type) {
+	case string:
+		y.Tag, y.Value = "!!str", value
+		if slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(value)) {
+			y.Style = yaml.DoubleQuotedStyle
+		}
+	case bool:
+		y.Tag = "!!bool"
+	case nil:
+		y.Tag = "!!null"
+	default:
+		y.Tag = "!!int"
+		if strings.ContainsAny(n.scalar, ".eE") {
+			y.Tag = "!!float"
+		}
+	}
+	return y
+}
+
+func encodeYAML(y *yaml.Node) []byte {
+	var doc bytes.Buffer
+	enc := yaml.NewEncoder(&doc)
+	enc.SetIndent(2)
+	_ = enc.Encode(y) // it was read from YAML
+	_ = enc.Close()
+	return doc.Bytes()
+}

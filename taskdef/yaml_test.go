@@ -1,0 +1,141 @@
+package taskdef
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const yamlTemplate = `# A shop.
+AWSTemplateFormatVersion: 2010-09-09
+
+Parameters:
+  Tag: {Type: String}   # of the image
+
+
+Resources:
+  Web:
+    Type: AWS::ECS::TaskDefinition
+    Properties:
+      # The family is that of the stack.
+      Family: !Ref AWS::StackName
+      Cpu: "256"   # a quarter
+      Memory: 512
+      NetworkMode: awsvpc
+      RequiresCompatibilities: [FARGATE]
+      ContainerDefinitions:
+        - Name: web
+          Image: !Sub
+            - "${Repo}:${Tag}"
+            - {Repo: !GetAtt Repository.RepositoryUri}
+          Command:
+            - sh
+            - -c
+            - |
+              # begin
+              exec web
+            - !Sub >
+              {
+                "a": 1
+              }
+          Environment:
+            - {Name: PORT, Value: 8080}
+            - Name: MODE # plain
+              Value: 'on'
+    # Kept below the properties.
+    DeletionPolicy: Retain
+  Repository: {Type: AWS::ECR::Repository}
+`
+
+func parseYAML(t *testing.T, text string) *Document {
+	t.Helper()
+	d, err := ParseTemplate([]byte(text), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestYAMLTemplateHasTheLongFormsOfFunctions(t *testing.T) {
+	t.Parallel()
+	d := parseYAML(t, yamlTemplate)
+	got, _ := d.Task.Get("ContainerDefinitions").Items()[0].Get("Image").MarshalJSON()
+	want := `{"Fn::Sub":["${Repo}:${Tag}",{"Repo":{"Fn::GetAtt":"Repository.RepositoryUri"}}]}`
+	if string(got) != want {
+		t.Errorf("image %s, want %s", got, want)
+	}
+	if c := d.Definition.ContainerDefinitions[0]; c.Environment[0].Value != "8080" || c.Environment[1].Value != "on" || len(d.Validate()) != 0 {
+		t.Errorf("environment %v, violations %v", c.Environment, d.Validate())
+	}
+	unknown := []string{
+		"$.Resources.Web.Properties.ContainerDefinitions[0].Command[3]", "$.Resources.Web.Properties.ContainerDefinitions[0].Image",
+		"$.Resources.Web.Properties.Family", "$.Resources.Web.Properties.Family",
+	}
+	if got := d.Unknown(); !cmp.Equal(got, unknown) {
+		t.Errorf("unknown %v", got)
+	}
+}
+
+func TestUnchangedYAMLIsWrittenAsItWasRead(t *testing.T) {
+	t.Parallel()
+	if got := string(parseYAML(t, yamlTemplate).Bytes()); got != yamlTemplate {
+		t.Errorf("template %s", got)
+	}
+}
+
+// Only lines of the properties change; comments, tags and quotes of what stays stay.
+func TestChangedYAMLKeepsAllElse(t *testing.T) {
+	t.Parallel()
+	d := parseYAML(t, yamlTemplate)
+	app := d.Task.Get("ContainerDefinitions").Items()[0]
+	added, err := NewNode(map[string]any{"Name": "A", "Value": "yes", "N": 5, "B": true, "JSON": `{"a": "b"}`, "E": []string{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	app.Get("Environment").Append(added)
+	memory, _ := NewNode("1024")
+	d.Task.Set("Memory", memory)
+	want := strings.Replace(yamlTemplate, "      Memory: 512\n", "      Memory: \"1024\"\n", 1)
+	want = strings.Replace(want, "              Value: 'on'\n", "              Value: 'on'\n"+
+		"            - B: true\n              E: []\n              JSON: '{\"a\": \"b\"}'\n              \"N\": 5\n              Name: A\n              Value: \"yes\"\n", 1)
+	want = strings.Replace(want, "!Sub >", "!Sub |", 1)
+	want = strings.Replace(want, `"256"   #`, `"256" #`, 1)
+	if diff := cmp.Diff(want, string(d.Bytes())); diff != "" {
+		t.Errorf("template (-want +got):\n%s", diff)
+	}
+	if again := parseYAML(t, string(d.Bytes())); !cmp.Equal(again.Root.compact(nil), d.Root.compact(nil)) {
+		t.Errorf("the output means %s, want %s", again.Root.compact(nil), d.Root.compact(nil))
+	}
+}
+
+func TestYAMLInFlowStyleIsChanged(t *testing.T) {
+	t.Parallel()
+	d := parseYAML(t, "Resources: {Web: {Type: 'AWS::ECS::TaskDefinition', Properties: {Family: a, ContainerDefinitions: [{Name: a, Image: b}]}}}\n")
+	family, _ := NewNode("other")
+	d.Task.Set("Family", family)
+	want := "Resources: {Web: {Type: 'AWS::ECS::TaskDefinition', Properties: {Family: other, ContainerDefinitions: [{Name: a, Image: b}]}}}\n"
+	if got := string(d.Bytes()); got != want {
+		t.Errorf("template %s, want %s", got, want)
+	}
+}
+
+func TestUnreadableYAMLIsRefused(t *testing.T) {
+	t.Parallel()
+	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
+	for c := 'b'; c < 'h'; c++ {
+		bomb += fmt.Sprintf("%c: &%c [*%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c, *%c]\n", c, c, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1, c-1)
+	}
+	for text, want := range map[string]string{
+		"a: b: c\n":                    "read the template: yaml: ",
+		"family: web\n":                "line 1, column 1: this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it",
+		"Resources:\n  A: {Type: B}\n": `the template has no resource of type "AWS::ECS::TaskDefinition"`,
+		"- a\n":                        "the template is YAML, but not a mapping",
+		bomb:                           "the template has more than 200000 values, aliases counted in full",
+	} {
+		if _, err := ParseTemplate([]byte(text), ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %s", err, want)
+		}
+	}
+}
