@@ -172,6 +172,11 @@ func checkRuntime(t *task, at string, c *taskdef.Container) {
 	if h := c.HealthCheck; h.Enabled() && h.Timeout != nil && h.Interval != nil && *h.Timeout > *h.Interval {
 		t.add(codeHealthTime, at+".healthCheck.timeout", "timeout", *h.Timeout, "interval", *h.Interval)
 	}
+	checkHang(t, at, c)
+}
+
+// checkHang finds essential containers that wait without end for one that is not.
+func checkHang(t *task, at string, c *taskdef.Container) {
 	for j, d := range c.DependsOn {
 		other := t.doc.Definition.Container(d.ContainerName)
 		if d.Condition == taskdef.ConditionHealthy && c.IsEssential() && other != nil && !other.IsEssential() && other.StartTimeout == nil {

@@ -143,23 +143,10 @@ func (d *Document) spliceYAML() []byte {
 		return nil
 	}
 	lines := slices.Collect(bytes.Lines(d.original))
-	first, indent := before.Content[0].Line-1, before.Content[0].Column-1
-	if comment := before.Content[0].HeadComment; comment != "" {
-		first -= strings.Count(comment, "\n") + 1
-	}
+	indent := before.Content[0].Column - 1
+	first, end := blockLines(lines, before)
 	if first < 0 {
 		return nil
-	}
-	end := first
-	for i := first; i < len(lines); i++ {
-		text := bytes.TrimSpace(lines[i])
-		inside := bytes.HasPrefix(lines[i], bytes.Repeat([]byte(" "), indent))
-		if len(text) > 0 && text[0] != '#' && !inside {
-			break
-		}
-		if len(text) > 0 && inside {
-			end = i + 1
-		}
 	}
 	var spliced bytes.Buffer
 	spliced.Write(bytes.Join(lines[:first], nil))
@@ -171,6 +158,30 @@ func (d *Document) spliceYAML() []byte {
 	}
 	spliced.Write(bytes.Join(lines[end:], nil))
 	return spliced.Bytes()
+}
+
+// blockLines are the first line of a mapping in block style, and the one after its last.
+func blockLines(lines [][]byte, mapping *yaml.Node) (first, end int) {
+	first = mapping.Content[0].Line - 1
+	if comment := mapping.Content[0].HeadComment; comment != "" {
+		first -= strings.Count(comment, "\n") + 1
+	}
+	if first < 0 {
+		return first, first
+	}
+	end = first
+	indent := bytes.Repeat([]byte(" "), mapping.Content[0].Column-1)
+	for i := first; i < len(lines); i++ {
+		text := bytes.TrimSpace(lines[i])
+		inside := bytes.HasPrefix(lines[i], indent)
+		if len(text) > 0 && text[0] != '#' && !inside {
+			break
+		}
+		if len(text) > 0 && inside {
+			end = i + 1
+		}
+	}
+	return first, end
 }
 
 func memberYAML(y *yaml.Node, key string) *yaml.Node {
