@@ -101,15 +101,11 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 }
 
 func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
-	switch {
-	case o.list:
+	if o.list {
 		return listAdmission(inv.Stdout)
-	case len(inv.Args) != 1:
-		return exit.Usagef("want one FILE, or - for standard input")
-	case !slices.Contains([]string{outputTask, outputReport, outputSARIF}, o.output):
-		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputTask, outputReport, outputSARIF)
-	case o.output != outputTask && o.diff != "":
-		return exit.Usagef("-output %s and -diff: take one of them", o.output)
+	}
+	if err := o.usage(inv.Args); err != nil {
+		return err
 	}
 	doc, err := readAdmitted(inv)
 	if err != nil {
@@ -124,8 +120,29 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := o.check.prepare(inv, options.Mesh); err != nil {
 		return err
 	}
-	inv = o.check.guard(inv, o.diff == diffUnified)
 	options.Token = o.check.token
+	err = o.admit(ctx, o.check.guard(inv, o.diff == diffUnified), doc, options)
+	if errors.Is(err, secret.ErrLeak) {
+		return &exit.Plain{Err: &exit.RefusedError{Err: err}}
+	}
+	return err
+}
+
+// usage checks the flags and arguments.
+func (o *admitOptions) usage(args []string) error {
+	switch {
+	case len(args) != 1:
+		return exit.Usagef("want one FILE, or - for standard input")
+	case !slices.Contains([]string{outputTask, outputReport, outputSARIF}, o.output):
+		return exit.Usagef("-output %q: want %s, %s or %s", o.output, outputTask, outputReport, outputSARIF)
+	case o.output != outputTask && o.diff != "":
+		return exit.Usagef("-output %s and -diff: take one of them", o.output)
+	}
+	return nil
+}
+
+// admit admits, checks the rights, registers if asked to, and prints.
+func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byte, options admission.Options) error {
 	input := &ecs.RegisterTaskDefinitionInput{}
 	if o.register {
 		options.Into = input
@@ -143,11 +160,7 @@ func (o *admitOptions) run(ctx context.Context, inv *cli.Invocation) error {
 			return err
 		}
 	}
-	err = o.print(inv, result, permissions)
-	if errors.Is(err, secret.ErrLeak) {
-		return &exit.Plain{Err: &exit.RefusedError{Err: err}}
-	}
-	return err
+	return o.print(inv, result, permissions)
 }
 
 func readAdmitted(inv *cli.Invocation) ([]byte, error) {
