@@ -109,7 +109,8 @@ func (s *scale) run(t testing.TB, tasks int) {
 		do()
 		return s.measure(t).since(before).report(t, name, tasks, time.Since(begin))
 	}
-	phase("without tasks", func() { await(t, scaleRest/4) })
+	await(t, 15*time.Second) // for what follows the election of the leader
+	alone := phase("without tasks", func() { await(t, scaleRest) })
 	all := make([]*scaleTask, tasks)
 	phase("start", func() {
 		together(t, tasks, func(i int) (err error) {
@@ -122,8 +123,8 @@ func (s *scale) run(t testing.TB, tasks int) {
 	phase("end", func() {
 		together(t, tasks, func(i int) error { return all[i].end() })
 	})
-	if rest.writes != 0 {
-		t.Errorf("%d writes while %d tasks were at rest, want 0", rest.writes, tasks)
+	if rest.writes > alone.writes+2 { // of the servers themselves, some a minute
+		t.Errorf("%d writes while %d tasks were at rest, and %d without tasks", rest.writes, tasks, alone.writes)
 	}
 	if renewals := rest.renewals; s.sessions != (renewals > 0) {
 		t.Errorf("%v renewals of sessions at rest", renewals)
@@ -177,7 +178,7 @@ func (k *scaleTask) Task(context.Context) (workload.Task, error) {
 	if k.stopped.Load() {
 		task.Containers = nil
 		for _, c := range k.task.Containers {
-			c.KnownStatus = workload.StatusStopped
+			c.DesiredStatus, c.KnownStatus = workload.StatusStopped, workload.StatusStopped
 			task.Containers = append(task.Containers, c)
 		}
 	}
