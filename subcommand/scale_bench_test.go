@@ -29,7 +29,10 @@ const (
 	// scaleRest is two refreshes of a task without a session, and four with one.
 	scaleRest = time.Minute
 	// scaleTogether is how many tasks start, or end, at the same time.
-	scaleTogether = 32
+	scaleTogether = 8
+	// scaleInstances are the tasks of a service: the servers look through them all when
+	// mesh-init reads its proxy.
+	scaleInstances = 20
 )
 
 // BenchmarkServers is what 2,000 tasks without an agent cost a leader and two followers:
@@ -80,17 +83,18 @@ func newScale(t testing.TB, sessions bool) *scale {
 		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::" + benchAccount + ":role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
 		"STSEndpoint": sts.URL, "IAMEndpoint": sts.URL,
 	}}, nil)
-	if err == nil {
-		_, _, err = s.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: scaleMethod, BindType: "service", BindName: "web"}, nil)
+	rules := `service_prefix "web-" { policy = "write" } service_prefix "" { policy = "read" } node_prefix "" { policy = "read" }`
+	if sessions {
+		rules += ` session "` + benchCluster + `" { policy = "write" }`
 	}
-	if err == nil && sessions {
-		_, _, err = s.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: "session", Rules: `session "` + benchCluster + `" { policy = "write" }`}, nil)
-		if err == nil {
-			_, _, err = s.admin.ACL().RoleCreate(&api.ACLRole{Name: "session", Policies: []*api.ACLRolePolicyLink{{Name: "session"}}}, nil)
-		}
-		if err == nil {
-			_, _, err = s.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: scaleMethod, BindType: "role", BindName: "session"}, nil)
-		}
+	if err == nil {
+		_, _, err = s.admin.ACL().PolicyCreate(&api.ACLPolicy{Name: "task", Rules: rules}, nil)
+	}
+	if err == nil {
+		_, _, err = s.admin.ACL().RoleCreate(&api.ACLRole{Name: "task", Policies: []*api.ACLRolePolicyLink{{Name: "task"}}}, nil)
+	}
+	if err == nil {
+		_, _, err = s.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: scaleMethod, BindType: "role", BindName: "task"}, nil)
 	}
 	if err == nil { // as the controller makes it
 		_, err = s.admin.Catalog().Register(&api.CatalogRegistration{Node: benchCluster, Address: "10.0.0.1", NodeMeta: map[string]string{workload.NodeMetaSynthetic: "true"}}, nil)
@@ -205,7 +209,7 @@ func (s *scale) begin(t testing.TB, i int) (*scaleTask, error) {
 	}
 	dir := t.TempDir()
 	cfg, _, err := config.Parse(fmt.Appendf(nil, `{"bootstrapDir":%q,"consulServers":{"hosts":%q,"defaults":{"tls":false},"http":{"port":%d,"https":false}},
-"consulLogin":{"enabled":true},"service":{"name":"web","port":8080},"proxy":{"mode":"direct"},"healthSyncContainers":["app"]}`, dir, "exec=echo "+strings.Join(s.addresses(), " "), s.port))
+"consulLogin":{"enabled":true},"service":{"name":"web-%d","port":8080},"proxy":{"mode":"direct"},"healthSyncContainers":["app"]}`, dir, "exec=echo "+strings.Join(s.addresses(), " "), s.port, i/scaleInstances))
 	if err != nil {
 		return nil, err
 	}
