@@ -84,25 +84,13 @@ func mayGoOn(r *http.Request, sent bool) bool {
 // send reports, too, whether the server may have got the request. tried ends with the
 // server.
 func (f *failover) send(r *http.Request, server netip.Addr, tried []netip.Addr) (*http.Response, bool, error) {
-	var sent atomic.Bool
-	ctx, cancel := context.WithCancel(r.Context())
-	limit := time.AfterFunc(math.MaxInt64, cancel)
 	_, others := f.servers.first(tried)
-	limited := others && repeatable(r) && !blocking(r)
-	to := r.WithContext(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		// It asks again when nothing could be written to an idle connection.
-		GetConn: func(string) { sent.Store(false) },
-		GotConn: func(httptrace.GotConnInfo) {
-			sent.Store(true)
-			if limited {
-				limit.Reset(attemptLimit)
-			}
-		},
-	}))
+	ctx, a := newAttempt(r.Context(), others && repeatable(r) && !blocking(r))
+	to := r.WithContext(ctx)
 	if len(tried) > 1 && r.GetBody != nil {
 		body, err := r.GetBody()
 		if err != nil {
-			cancel()
+			a.cancel()
 			return nil, false, err
 		}
 		to.Body = body
@@ -111,27 +99,60 @@ func (f *failover) send(r *http.Request, server netip.Addr, tried []netip.Addr) 
 	u.Scheme, u.Host = f.scheme, hostPort(server, f.servers.config.HTTP.Port)
 	to.URL = &u
 	resp, err := f.next.RoundTrip(to)
-	late := !limit.Stop()
-	switch {
-	case err == nil && late: // the answer's body ends with ctx
-		resp.Body.Close()
-		err = errNoAnswer
-	case err == nil && needsHTTPS(resp):
-		resp.Body.Close()
-		err = errNeedsHTTPS
-	case err == nil:
-		resp.Body = &attemptBody{resp.Body, cancel}
+	if resp, err = a.result(r.Context(), resp, err); err == nil {
 		return resp, true, nil
-	case late && r.Context().Err() == nil:
-		err = errNoAnswer
 	}
-	cancel()
+	a.cancel()
 	// http.Client does this only to an error that nothing wraps.
 	record, mismatch := errors.AsType[tls.RecordHeaderError](err)
 	if mismatch && string(record.RecordHeader[:]) == "HTTP/" {
 		err = http.ErrSchemeMismatch
 	}
-	return nil, sent.Load(), &serverError{u.Host, err}
+	return nil, a.sent.Load(), &serverError{u.Host, err}
+}
+
+// attempt is a request to one server.
+type attempt struct {
+	cancel context.CancelFunc
+	limit  *time.Timer
+	sent   atomic.Bool
+}
+
+// newAttempt begins one that ends attemptLimit after it has a connection, if it is limited
+// and has no answer then.
+func newAttempt(ctx context.Context, limited bool) (context.Context, *attempt) {
+	a := &attempt{}
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.limit = time.AfterFunc(math.MaxInt64, a.cancel)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		// It asks again when nothing could be written to an idle connection.
+		GetConn: func(string) { a.sent.Store(false) },
+		GotConn: func(httptrace.GotConnInfo) {
+			a.sent.Store(true)
+			if limited {
+				a.limit.Reset(attemptLimit)
+			}
+		},
+	}), a
+}
+
+// result ends the limit. ctx is the request's own.
+func (a *attempt) result(ctx context.Context, resp *http.Response, err error) (*http.Response, error) {
+	late := !a.limit.Stop()
+	switch {
+	case err == nil && late: // its body ends with the attempt
+		resp.Body.Close()
+		return nil, errNoAnswer
+	case err == nil && needsHTTPS(resp):
+		resp.Body.Close()
+		return nil, errNeedsHTTPS
+	case err == nil:
+		resp.Body = &attemptBody{resp.Body, a.cancel}
+		return resp, nil
+	case late && ctx.Err() == nil:
+		return nil, errNoAnswer
+	}
+	return nil, err
 }
 
 // attemptLimit is how long a request that may be sent twice waits for the answer of a
