@@ -72,7 +72,10 @@ test-full: build check ## All of that and what takes longer: both stop orders, D
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
 	$(GO) run ./internal/bench
-	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench 'ACLController|Leftovers' -benchtime 1x ./subcommand
+	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench 'Controller|Leftovers' -benchtime 1x -timeout 60m ./subcommand
+	$(GO) test -v -run '^$$' -bench BenchmarkServers -benchtime 1x -timeout 60m ./subcommand
+	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench AtServers -benchtime 20x ./subcommand
+	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench LateServers -benchtime 20x ./subcommand
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench Replacement -benchtime 20x -timeout 60m ./localecs/command
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench ScaleOut -benchtime 1x ./localecs/command
 	$(GO) test -run '^$$' -bench 'Tasks|Metadata' -benchtime 5x ./localecs/cluster

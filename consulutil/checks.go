@@ -1,6 +1,7 @@
 package consulutil
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -15,6 +16,7 @@ import (
 // Consul looks each ID up in an index, so the cost does not grow with the node, which
 // may hold the services of thousands of tasks.
 func ReadChecks(c *api.Client, node string, ids []string, options *api.QueryOptions) ([]*api.HealthCheck, error) {
+	options = options.WithContext(context.WithValue(options.Context(), readKey{}, true))
 	for len(ids) > 0 {
 		var ops api.TxnOps
 		for _, id := range ids {

@@ -128,7 +128,7 @@ func ClassifyNewToken(err error) retry.Class {
 // neither a certificate that does not verify nor a server's protocol.
 func classifyTransport(err error) retry.Class {
 	var cert *tls.CertificateVerificationError
-	if errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch) {
+	if errors.As(err, &cert) || errors.Is(err, http.ErrSchemeMismatch) || errors.Is(err, errNeedsHTTPS) {
 		return retry.Permanent
 	}
 	var op *net.OpError

@@ -1,13 +1,18 @@
 package consulutil
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/http/httptrace"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -15,8 +20,9 @@ import (
 
 // failover sends each request to the current server. A request that got no
 // connection goes to the next server at once, whose turn it is from then on; one
-// whose connection broke goes there if it may be sent twice. A server that answers that
-// it cannot serve keeps its request, and the next request goes to another one.
+// whose connection broke, or that is not answered within attemptLimit, goes there if it
+// may be sent twice. A server that answers that it cannot serve keeps its request, and
+// the next request goes to another one.
 type failover struct {
 	servers *Servers
 	next    http.RoundTripper
@@ -39,9 +45,9 @@ func (f *failover) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, last
 		}
 		tried = append(tried, server)
-		resp, sent, err := f.send(r, server, len(tried) > 1)
+		resp, sent, err := f.send(r, server, tried)
 		switch {
-		case err == nil && cannotServe(resp.StatusCode):
+		case err == nil && cannotServe(resp):
 			f.servers.failed(server, errors.New(resp.Status))
 			return resp, nil
 		case err == nil:
@@ -75,17 +81,16 @@ func mayGoOn(r *http.Request, sent bool) bool {
 	return ctx.Err() == nil && !timedOut(ctx) && (r.Body == nil || r.GetBody != nil) && (!sent || repeatable(r))
 }
 
-// send reports, too, whether the server may have got the request.
-func (f *failover) send(r *http.Request, server netip.Addr, again bool) (*http.Response, bool, error) {
-	var sent atomic.Bool
-	to := r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		// It asks again when nothing could be written to an idle connection.
-		GetConn: func(string) { sent.Store(false) },
-		GotConn: func(httptrace.GotConnInfo) { sent.Store(true) },
-	}))
-	if again && r.GetBody != nil {
+// send reports, too, whether the server may have got the request. tried ends with the
+// server.
+func (f *failover) send(r *http.Request, server netip.Addr, tried []netip.Addr) (*http.Response, bool, error) {
+	_, others := f.servers.first(tried)
+	ctx, a := newAttempt(r.Context(), others && repeatable(r) && !blocking(r))
+	to := r.WithContext(ctx)
+	if len(tried) > 1 && r.GetBody != nil {
 		body, err := r.GetBody()
 		if err != nil {
+			a.cancel()
 			return nil, false, err
 		}
 		to.Body = body
@@ -94,15 +99,97 @@ func (f *failover) send(r *http.Request, server netip.Addr, again bool) (*http.R
 	u.Scheme, u.Host = f.scheme, hostPort(server, f.servers.config.HTTP.Port)
 	to.URL = &u
 	resp, err := f.next.RoundTrip(to)
-	if err == nil {
+	if resp, err = a.result(r.Context(), resp, err); err == nil {
 		return resp, true, nil
 	}
+	a.cancel()
 	// http.Client does this only to an error that nothing wraps.
 	record, mismatch := errors.AsType[tls.RecordHeaderError](err)
 	if mismatch && string(record.RecordHeader[:]) == "HTTP/" {
 		err = http.ErrSchemeMismatch
 	}
-	return nil, sent.Load(), &serverError{u.Host, err}
+	return nil, a.sent.Load(), &serverError{u.Host, err}
+}
+
+// attempt is a request to one server.
+type attempt struct {
+	cancel context.CancelFunc
+	limit  *time.Timer
+	sent   atomic.Bool
+}
+
+// newAttempt begins one that ends attemptLimit after it has a connection, if it is limited
+// and has no answer then.
+func newAttempt(ctx context.Context, limited bool) (context.Context, *attempt) {
+	a := &attempt{}
+	ctx, a.cancel = context.WithCancel(ctx)
+	a.limit = time.AfterFunc(math.MaxInt64, a.cancel)
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		// It asks again when nothing could be written to an idle connection.
+		GetConn: func(string) { a.sent.Store(false) },
+		GotConn: func(httptrace.GotConnInfo) {
+			a.sent.Store(true)
+			if limited {
+				a.limit.Reset(attemptLimit)
+			}
+		},
+	}), a
+}
+
+// result ends the limit. ctx is the request's own.
+func (a *attempt) result(ctx context.Context, resp *http.Response, err error) (*http.Response, error) {
+	late := !a.limit.Stop()
+	switch {
+	case err == nil && late: // its body ends with the attempt
+		resp.Body.Close()
+		return nil, errNoAnswer
+	case err == nil && needsHTTPS(resp):
+		resp.Body.Close()
+		return nil, errNeedsHTTPS
+	case err == nil:
+		resp.Body = &attemptBody{resp.Body, a.cancel}
+		return resp, nil
+	case late && ctx.Err() == nil:
+		return nil, errNoAnswer
+	}
+	return nil, err
+}
+
+// attemptLimit is how long a request that may be sent twice waits for the answer of a
+// server while there are others. A frozen one accepts requests and answers none.
+const attemptLimit = 1500 * time.Millisecond
+
+var (
+	errNoAnswer = fmt.Errorf("no answer within %s", attemptLimit)
+	// errNeedsHTTPS is an answer of Go's HTTP server, which every endpoint has.
+	errNeedsHTTPS = errors.New("it expects HTTPS")
+)
+
+// attemptBody releases what an attempt holds when its answer has been read.
+type attemptBody struct {
+	io.ReadCloser
+	release func()
+}
+
+func (b *attemptBody) Close() error {
+	defer b.release()
+	return b.ReadCloser.Close()
+}
+
+// needsHTTPS reports whether the server refused a request because it is not encrypted.
+func needsHTTPS(resp *http.Response) bool {
+	return resp.StatusCode == http.StatusBadRequest && strings.Contains(peek(resp), "HTTP request to an HTTPS server")
+}
+
+// peek returns how an answer begins and leaves it to be read from there.
+func peek(resp *http.Response) string {
+	body := bufio.NewReaderSize(resp.Body, 1024)
+	start, _ := body.Peek(1024) // the reader of the body gets the error
+	resp.Body = struct {
+		io.Reader
+		io.Closer
+	}{body, resp.Body}
+	return string(start)
 }
 
 // connectionRemedy is what to correct when a connection to a server cannot work, however
@@ -114,6 +201,8 @@ func connectionRemedy(err error) string {
 		return ": correct consulServers.http.caCertFile (or CONSUL_HTTPS_CACERT_PEM), or set consulServers.http.tlsServerName to a name in the servers' certificates"
 	case errors.Is(err, http.ErrSchemeMismatch):
 		return ": set consulServers.http.https to false, or http.port to the servers' HTTPS port"
+	case errors.Is(err, errNeedsHTTPS):
+		return ": set consulServers.http.https to true, or http.port to the servers' HTTP port"
 	}
 	return ""
 }
@@ -137,15 +226,45 @@ func (e *serverError) Timeout() bool {
 }
 
 // cannotServe reports whether another server may give a better answer: this one is
-// overloaded, or does not reach the leader.
-func cannotServe(status int) bool {
-	return status == http.StatusTooManyRequests || status >= http.StatusInternalServerError
+// overloaded, or does not reach the leader. Most of Consul's refusals have status 500,
+// too; those are about the request.
+func cannotServe(resp *http.Response) bool {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	case http.StatusInternalServerError:
+		reason := peek(resp)
+		return slices.ContainsFunc(serverFaults(), func(text string) bool { return strings.Contains(reason, text) })
+	}
+	return false
+}
+
+// serverFaults are in the answers of a server that has no leader, is no longer the
+// leader, or has lost the connection to it. What the leader answers also begins with
+// "rpc error making call: ".
+func serverFaults() []string {
+	return []string{
+		"No cluster leader", "Raft leader not found", "leadership lost", "leadership transfer in progress", "node is not the leader",
+		"No known Consul servers", "Not ready to serve consistent reads",
+		"rpc error getting client", "rpc error: shutdown", "rpc error: lead thread", "rpc error: code = Unavailable",
+		"rpc error making call: EOF", "session shutdown", "stream closed", "i/o deadline reached", "keepalive timeout",
+	}
 }
 
 // repeatable reports whether a request that was sent twice does what it does once.
 func repeatable(r *http.Request) bool {
-	return r.Method == http.MethodGet || r.Method == http.MethodHead ||
-		r.Method == http.MethodPut && strings.HasPrefix(r.URL.Path, "/v1/catalog/")
+	_, read := r.Context().Value(readKey{}).(bool)
+	return read || r.Method == http.MethodGet || r.Method == http.MethodHead ||
+		r.Method == http.MethodPut && (strings.HasPrefix(r.URL.Path, "/v1/catalog/") || strings.HasPrefix(r.URL.Path, "/v1/session/renew/"))
+}
+
+// readKey marks the context of a request that only reads, whatever its method.
+type readKey struct{}
+
+// blocking reports whether the server may wait for a change before it answers.
+func blocking(r *http.Request) bool {
+	index := r.URL.Query().Get("index")
+	return index != "" && index != "0"
 }
 
 // CloseIdleConnections closes those to all servers.

@@ -201,14 +201,31 @@ func TestTheServerThatAnsweredStays(t *testing.T) {
 
 func TestAnswerOfAFaultMovesTheNextRequest(t *testing.T) {
 	t.Parallel()
-	for status, moves := range map[int]bool{429: true, 500: true, 503: true, 403: false, 404: false, 400: false} {
-		f := newFleet(t, false, answer(status, "No cluster leader"), answer(200, `"x"`))
+	for _, tt := range []struct {
+		status int
+		reason string
+		moves  bool
+	}{
+		{429, "Your IP is issuing too many concurrent connections", true},
+		{503, "", true},
+		{500, "No cluster leader", true},
+		{500, "rpc error getting client: failed to get conn: dial tcp 10.0.0.1:8300: connect: connection refused", true},
+		{500, "rpc error making call: EOF", true},
+		{500, "leadership lost while committing log", true},
+		{500, "rpc error making call: Unknown service ID \"web-1\"", false},
+		{500, "rpc error making call: Invalid Session TTL '15000000000', must be between [1m0s=24h0m0s]", false},
+		{500, "", false},
+		{403, "Permission denied", false},
+		{404, "No cluster leader", false},
+		{400, "", false},
+	} {
+		f := newFleet(t, false, answer(tt.status, tt.reason), answer(200, `"x"`))
 		c := newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})})
-		if err := leader(c); Status(err) != status || Reason(err) != "No cluster leader" {
-			t.Errorf("%d: got %v, want the answer", status, err)
+		if err := leader(c); Status(err) != tt.status || strings.TrimSpace(Reason(err)) != tt.reason {
+			t.Errorf("%d %s: got %v, want the answer", tt.status, tt.reason, err)
 		}
-		if err := leader(c); (err == nil) != moves {
-			t.Errorf("%d: the next request: %v", status, err)
+		if err := leader(c); (err == nil) != tt.moves {
+			t.Errorf("%d %s: the next request: %v", tt.status, tt.reason, err)
 		}
 	}
 }

@@ -34,7 +34,7 @@ func refusals() []refusal {
 		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with " + workload.TagServiceName},
 		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
-		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://, or set consulServers.http.https to true"},
+		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
 		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + workload.TagServiceName + " for a service, or bind the clients' role for a client"},
 	}
 }

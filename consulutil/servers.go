@@ -95,6 +95,13 @@ func NewServers(o ServersOptions) (*Servers, error) {
 // GRPCTLS is how connections to the servers' gRPC port are secured.
 func (s *Servers) GRPCTLS() ServerTLS { return s.grpc }
 
+// IPv6 reports whether the server that answered last was reached by IPv6.
+func (s *Servers) IPv6() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serving.Is6()
+}
+
 // GRPCAddresses are the host:port of every known server for gRPC, the current one
 // first. It discovers them when there are none yet.
 func (s *Servers) GRPCAddresses(ctx context.Context) ([]string, error) {

@@ -39,8 +39,8 @@ func (o observation) status() string {
 	return api.HealthCritical
 }
 
-// output is the check's output. It depends on nothing else, so that a refresh
-// repeats it and the agent has nothing to tell the servers.
+// output is the check's output. It depends on nothing else, so that the refresh of an
+// observation that stays repeats it, and nothing is written to the servers.
 func (o observation) output(container string) string {
 	name := `container "` + container + `" `
 	switch o {
@@ -130,8 +130,8 @@ type change struct {
 	// previous is the observation written before; first says there was none.
 	previous observation
 	first    bool
-	// refresh repeats what is written: a TTL must not run out, and Consul may have
-	// lost the check.
+	// refresh repeats the status that is written: a TTL must not run out, and Consul may
+	// have lost the check.
 	refresh bool
 }
 
@@ -139,14 +139,15 @@ type change struct {
 func (c change) update() registrar.Update {
 	return registrar.Update{
 		Check: c.check, Status: c.seen.status(), Output: c.seen.output(c.container),
-		First: c.first, Refresh: c.refresh,
+		First: c.first, Refresh: c.refresh, Last: c.seen == stopping,
 	}
 }
 
 // diff compares a valid metadata answer with what was last written, by check
 // ID, and returns the writes to make in the order of checks; refresh is the time
-// between two writes of the same. It returns nil when there is nothing to do, which is
-// the case on nine ticks of ten.
+// between two writes of the same status. It returns nil when there is nothing to do,
+// which is the case on nine ticks of ten. Another reason for the same status waits for
+// the refresh: it moves no traffic, and in a catalog each write costs every server.
 func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change
 	for _, check := range checks {
@@ -155,12 +156,12 @@ func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, con
 		switch {
 		case !ok:
 			changes = append(changes, change{check: check, container: container, seen: seen, first: true})
-		case before.seen != seen || before.container != container:
+		case before.seen.status() != seen.status():
 			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen})
 		case now.Sub(before.at) >= refresh-Tick/2:
 			// Half a tick early: a tick that comes a moment too soon must not
 			// put the refresh off by a whole one.
-			changes = append(changes, change{check: check, container: container, seen: seen, previous: seen, refresh: true})
+			changes = append(changes, change{check: check, container: container, seen: seen, previous: before.seen, refresh: true})
 		}
 	}
 	return changes

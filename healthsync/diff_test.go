@@ -127,6 +127,16 @@ func TestDiff(t *testing.T) {
 			map[string]written{a.ID: ago("a", "HEALTHY", time.Hour), b.ID: ago("b", "HEALTHY", 0)},
 			[]change{{check: a, container: "a", seen: "UNHEALTHY", previous: "HEALTHY"}},
 		},
+		"another reason for the same status waits": {
+			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
+			map[string]written{a.ID: ago("a", "MISSING", 9*time.Second), b.ID: ago("b", "LISTENING", time.Second)},
+			nil,
+		},
+		"another reason is in the refresh": {
+			[]workload.Container{in("a", "UNHEALTHY"), in("b", "HEALTHY")},
+			map[string]written{a.ID: ago("a", "MISSING", 10*time.Second), b.ID: ago("b", "HEALTHY", 0)},
+			[]change{{check: a, container: "a", seen: "UNHEALTHY", previous: "MISSING", refresh: true}},
+		},
 		"unlisted containers are not synchronised": {
 			[]workload.Container{in("a", "HEALTHY"), in("b", "HEALTHY"), in("log-router", "UNHEALTHY")},
 			map[string]written{a.ID: ago("a", "HEALTHY", 0), b.ID: ago("b", "HEALTHY", 0)},

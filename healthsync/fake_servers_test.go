@@ -37,6 +37,7 @@ type catalog struct {
 	tokens []string // distinct ones, as they were presented
 	answer func(put) error
 	lost   bool // until the next write
+	last   int  // updates of a task that ends
 }
 
 func (c *catalog) Refresh() time.Duration { return 30 * time.Second }
@@ -48,6 +49,9 @@ func (c *catalog) Set(ctx context.Context, token string, w workload.Workload, up
 	for _, u := range updates {
 		p.Checks[strings.TrimPrefix(u.Check.ID, w.ID+"-")] = u.Status
 		refresh = refresh && u.Refresh
+		if u.Last {
+			c.last++
+		}
 	}
 	if !slices.Contains(c.tokens, token) {
 		c.tokens = append(c.tokens, token)
@@ -89,6 +93,13 @@ func (c *catalog) presented() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.tokens)
+}
+
+// lastUpdates is how many updates so far were those of a task that ends.
+func (c *catalog) lastUpdates() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
 }
 
 // lose removes the task from the catalog until the next write.

@@ -117,6 +117,23 @@ func TestFailedWriteIsRepeatedAtTheNextTick(t *testing.T) {
 	})
 }
 
+// TestLastWriteIsMarked: what another process has deregistered stays so after TERM.
+func TestLastWriteIsMarked(t *testing.T) {
+	t.Parallel()
+	atServers(t, []string{"app"}, func(r *rig) {
+		r.run()
+		r.pass(sec / 2)
+		r.catalog.recorded()
+		if n := r.catalog.lastUpdates(); n != 0 {
+			t.Errorf("%d updates before the end are marked as the last", n)
+		}
+		r.end()
+		if n := r.catalog.lastUpdates(); n != 3 {
+			t.Errorf("%d updates are marked as the last, want 3", n)
+		}
+	})
+}
+
 // TestDeregisteredTaskIsRestored: at the next refresh.
 func TestDeregisteredTaskIsRestored(t *testing.T) {
 	t.Parallel()

@@ -41,14 +41,15 @@ func Remove() error {
 	return replace("stop redirecting traffic to the proxy", nil)
 }
 
-// HasIPv6 reports whether the network namespace has an address of IPv6.
+// HasIPv6 reports whether the network namespace has an address of IPv6 by which others
+// reach it. Each has ::1, and an interface a link-local address.
 func HasIPv6() (bool, error) {
 	addrs, err := net.InterfaceAddrs()
 	if err != nil {
 		return false, fmt.Errorf("list the task's addresses: %w", err)
 	}
 	for _, addr := range addrs {
-		if n, ok := addr.(*net.IPNet); ok && n.IP.To4() == nil {
+		if n, ok := addr.(*net.IPNet); ok && n.IP.To4() == nil && n.IP.IsGlobalUnicast() {
 			return true, nil
 		}
 	}

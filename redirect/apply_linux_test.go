@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"testing"
 
@@ -37,6 +38,7 @@ func tables(t *testing.T) []redirect.Table {
 	if !settings.IPv6 {
 		t.Fatal("the namespace has IPv6, and HasIPv6 does not report it")
 	}
+	settings.OutboundIPv6 = true
 	return redirect.Tables(settings)
 }
 
@@ -44,7 +46,8 @@ func TestOutboundConnections(t *testing.T) {
 	t.Parallel()
 	n := newNetworks(t)
 	listenProxy(t, ":15001")
-	listen(t, ":8080", "application")
+	listen(t, "127.0.0.1:8080", "application")
+	listen(t, "[::1]:8080", "application")
 	listen(t, "127.0.0.1:8600", "DNS over TCP")
 	listenUDP(t, "127.0.0.1:8600", "DNS over UDP")
 	n.want("outside", application, "tcp", outsideIPv4+":80")
@@ -65,6 +68,8 @@ func TestOutboundConnections(t *testing.T) {
 	for _, address := range []string{outsideIPv4 + ":5432", "10.9.1.1:80", "169.254.170.2:80", "[" + outsideIPv6 + "]:5432", "[fd09:1::1]:80"} {
 		n.want("outside", application, "tcp", address)
 	}
+	listen(t, "127.65.0.1:8080", "upstream")
+	n.want("upstream", application, "tcp", "127.65.0.1:8080")
 	n.want("application", application, "tcp", "127.0.0.1:8080")
 	n.want("application", application, "tcp", "[::1]:8080")
 	n.want("DNS over TCP", application, "tcp", "127.0.0.1:53")
@@ -86,6 +91,32 @@ func TestInboundConnections(t *testing.T) {
 		n.wantFromOutside("proxy", host+":1")
 		n.wantFromOutside("metrics", host+":9090")
 		n.wantFromOutside("readiness", host+":22000")
+	}
+}
+
+// TestOutboundIPv6Passes: to destinations that have IPv6 only, while the proxy listens for
+// outbound connections at 127.0.0.1.
+func TestOutboundIPv6Passes(t *testing.T) {
+	t.Parallel()
+	n := newNetworks(t)
+	listen(t, "127.0.0.1:15001", "outbound")
+	listen(t, ":20000", "proxy")
+	settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true}, redirect.Proxy{PublicPort: 20000})
+	check(t, err)
+	settings.IPv6 = true
+	check(t, redirect.Apply(redirect.Tables(settings)))
+	n.want("outbound", application, "tcp", outsideIPv4+":80")
+	n.want("outside", application, "tcp", "["+outsideIPv6+"]:80")
+	n.wantFromOutside("proxy", "["+taskIPv6+"]:8080")
+}
+
+func TestLoopbackAloneIsNoIPv6(t *testing.T) {
+	t.Parallel()
+	requireRoot(t)
+	runtime.LockOSThread() // never unlocked, as in newNetworks
+	newNamespace(t)
+	if has, err := redirect.HasIPv6(); err != nil || has {
+		t.Errorf("%v, %v", has, err)
 	}
 }
 

@@ -36,9 +36,7 @@ type networks struct {
 // listeners on port 80 and 5432 answer "outside".
 func newNetworks(t *testing.T) *networks {
 	t.Helper()
-	if os.Getuid() != 0 {
-		testkit.Missing(t, "network namespaces need root")
-	}
+	requireRoot(t)
 	runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
 	n := &networks{t: t, outside: newNamespace(t)}
 	listen(t, ":80", "outside")
@@ -58,6 +56,13 @@ func newNetworks(t *testing.T) *networks {
 		check(t, inside.RouteAdd(&netlink.Route{Gw: net.ParseIP(gateway)}))
 	}
 	return n
+}
+
+func requireRoot(t *testing.T) {
+	t.Helper()
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
 }
 
 // newNamespace moves the thread into a new namespace whose loopback interface is up.

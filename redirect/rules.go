@@ -63,8 +63,8 @@ type Rule struct {
 	To netip.AddrPort
 }
 
-// Tables computes the rules: those of IPv4 and, with IPv6, the same for it. Two calls
-// with the same settings give the same rules in the same order.
+// Tables computes the rules: those of IPv4 and, with IPv6, those for it. Two calls with
+// the same settings give the same rules in the same order.
 func Tables(s Settings) []Table {
 	tables := []Table{table(s, false)}
 	if s.IPv6 {
@@ -74,11 +74,13 @@ func Tables(s Settings) []Table {
 }
 
 func table(s Settings, v6 bool) Table {
-	dns, toDNS := dnsRules(s, v6)
+	dns, output := dnsRules(s, v6)
+	if !v6 || s.OutboundIPv6 { // DNS over TCP is TCP: its rules come first
+		output = append(output, Rule{Protocol: protocolTCP, Jump: chainOutput})
+	}
 	return Table{IPv6: v6, Chains: []Chain{
 		{Name: hookPrerouting, Rules: []Rule{{Protocol: protocolTCP, Jump: chainInbound}}},
-		// DNS over TCP is TCP: its rules come first.
-		{Name: hookOutput, Rules: append(toDNS, Rule{Protocol: protocolTCP, Jump: chainOutput})},
+		{Name: hookOutput, Rules: output},
 		// Older kernels translate answers only where a chain has this hook.
 		{Name: hookPostrouting},
 		{Name: chainInbound, Rules: inboundRules(s)},
@@ -98,7 +100,8 @@ func inboundRules(s Settings) []Rule {
 }
 
 func outboundRules(s Settings, v6 bool) []Rule {
-	loopback := netip.MustParsePrefix("127.0.0.1/32")
+	// All of it: named upstreams have their own addresses, at which the proxy listens.
+	loopback := netip.MustParsePrefix("127.0.0.0/8")
 	if v6 {
 		loopback = netip.MustParsePrefix("::1/128")
 	}

@@ -40,7 +40,7 @@ func TestDefaultsRedirectAllTCPOfIPv4(t *testing.T) {
 		"-A CONSUL_PROXY_IN_REDIRECT -p tcp -j REDIRECT --to-ports 20000",
 		":CONSUL_PROXY_OUTPUT",
 		"-A CONSUL_PROXY_OUTPUT -m owner --uid-owner 5995 -j RETURN",
-		"-A CONSUL_PROXY_OUTPUT -d 127.0.0.1/32 -j RETURN",
+		"-A CONSUL_PROXY_OUTPUT -d 127.0.0.0/8 -j RETURN",
 		"-A CONSUL_PROXY_OUTPUT -d 169.254.170.2/32 -j RETURN",
 		"-A CONSUL_PROXY_OUTPUT -m owner --uid-owner 5996 -j RETURN",
 		"-A CONSUL_PROXY_OUTPUT -j CONSUL_PROXY_REDIRECT",
@@ -73,7 +73,7 @@ func TestEverySettingHasItsRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings.IPv6 = true
+	settings.IPv6, settings.OutboundIPv6 = true, true
 	inbound := []string{
 		":CONSUL_PROXY_INBOUND",
 		"-A CONSUL_PROXY_INBOUND -p tcp --dport 22 -j RETURN",
@@ -98,7 +98,7 @@ func TestEverySettingHasItsRule(t *testing.T) {
 			"-A OUTPUT -p tcp -j CONSUL_PROXY_OUTPUT",
 			":POSTROUTING",
 		}, inbound, []string{
-			"-A CONSUL_PROXY_OUTPUT -d 127.0.0.1/32 -j RETURN",
+			"-A CONSUL_PROXY_OUTPUT -d 127.0.0.0/8 -j RETURN",
 			"-A CONSUL_PROXY_OUTPUT -p tcp --dport 25 -j RETURN",
 			"-A CONSUL_PROXY_OUTPUT -p tcp --dport 5432 -j RETURN",
 			"-A CONSUL_PROXY_OUTPUT -d 169.254.170.2/32 -j RETURN",

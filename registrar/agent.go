@@ -91,7 +91,7 @@ func (a *agent) set(ctx context.Context, token string, w workload.Workload, u Up
 // the check is registered without looking.
 func (a *agent) ensureCheck(ctx context.Context, token string, w workload.Workload, u Update) (restored bool, err error) {
 	err = a.registerCheck(ctx, token, w, u.Check, u.Status)
-	if consulutil.Classify(err) == retry.Gone {
+	if consulutil.Classify(err) == retry.Gone && !u.Last {
 		// The agent lost the service, with its checks: it restarted.
 		if err := a.Register(ctx, token, w); err != nil {
 			return false, err

@@ -180,7 +180,7 @@ func (c *catalog) readForRefresh(ctx context.Context, token string, w workload.W
 }
 
 // write sets checks, and registers the workload again, with them, when its service or
-// proxy is not in the catalog. Consul then refuses the checks of both.
+// proxy is not in the catalog and the task goes on. Consul then refuses the checks of both.
 func (c *catalog) write(ctx context.Context, token string, w workload.Workload, updates []Update, sessionChecks api.HealthChecks) (restored bool, err error) {
 	e := entry(w)
 	e.Checks = slices.Clone(sessionChecks)
@@ -188,7 +188,8 @@ func (c *catalog) write(ctx context.Context, token string, w workload.Workload, 
 		e.Checks = append(e.Checks, checkEntry(w, u.Check, health{u.Status, u.Output}))
 	}
 	err = c.put(ctx, token, e)
-	if err != nil && consulutil.Classify(err) == retry.Gone {
+	ending := slices.ContainsFunc(updates, func(u Update) bool { return u.Last })
+	if err != nil && consulutil.Classify(err) == retry.Gone && !ending {
 		if restored, err = true, c.register(ctx, token, w, updates); err != nil {
 			return restored, err
 		}

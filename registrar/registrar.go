@@ -52,6 +52,9 @@ type Update struct {
 	First bool
 	// Refresh is set when the caller has written the same before.
 	Refresh bool
+	// Last is set when the task ends: a workload that Consul has lost stays lost, which
+	// is an error of the class Gone.
+	Last bool
 }
 
 // Result is the outcome of an Update.

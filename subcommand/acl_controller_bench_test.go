@@ -28,8 +28,8 @@ import (
 const (
 	benchAccount = "123456789012"
 	benchCluster = "arn:aws:ecs:us-east-1:" + benchAccount + ":cluster/default"
-	// tokensPerTask and servicesPerTask are what each task has in Consul.
-	tokensPerTask, servicesPerTask = 2, 2
+	// servicesPerTask is what each task has in Consul besides its tokens.
+	servicesPerTask = 2
 	// laterPasses are those that are measured after the first.
 	laterPasses = 3
 )
@@ -39,7 +39,7 @@ const (
 // operation is a controller's start, first pass and three later passes; with ten thousand
 // tasks it also removes what five hundred dead ones left.
 func BenchmarkACLController(b *testing.B) {
-	f := newFleet(b)
+	f := newFleet(b, "iam-ecs-client-token", "iam-ecs-service-token")
 	for _, tasks := range []int{100, 1000, 5000, 10_000} {
 		b.Run(fmt.Sprintf("tasks=%d", tasks), func(b *testing.B) {
 			f.grow(b, tasks)
@@ -50,12 +50,28 @@ func BenchmarkACLController(b *testing.B) {
 	}
 }
 
+// BenchmarkAgentlessController is BenchmarkACLController for controller and 5,000 tasks
+// without agents, which have one token each and are on one node.
+func BenchmarkAgentlessController(b *testing.B) {
+	const tasks, dead = 5000, 500
+	f := newFleet(b, "iam-ecs-service-token")
+	f.agentless = true
+	f.grow(b, tasks)
+	for b.Loop() { // once: the dead stay dead
+		f.measure(b, tasks)
+		c := f.controller(b, f.consul.HTTPAddr)
+		f.after(b, 1)
+		b.ReportMetric(f.cleaned(b, dead).Seconds(), "s-clean-up")
+		end(b, c)
+	}
+}
+
 // BenchmarkLeftovers removes what five hundred dead tasks left, with 10 ms to Consul as in
 // servers in other zones that write to disks: by the controller, and one call after the
 // other.
 func BenchmarkLeftovers(b *testing.B) {
 	const dead, oneByOne = 500, 50
-	f := newFleet(b)
+	f := newFleet(b, "iam-ecs-client-token", "iam-ecs-service-token")
 	f.grow(b, dead+oneByOne)
 	var delay, writes atomic.Int64
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: f.consul.HTTPAddr})
@@ -90,17 +106,20 @@ func BenchmarkLeftovers(b *testing.B) {
 // fleet is a simulated cluster whose tasks are in a real Consul.
 type fleet struct {
 	program string
-	ecs     *ecstest.ECS
-	consul  *testkit.Consul
-	admin   *api.Client
+	// methods are those that each task logs in by.
+	methods   []string
+	agentless bool
+	ecs       *ecstest.ECS
+	consul    *testkit.Consul
+	admin     *api.Client
 	// anonymous logs in.
 	anonymous       *api.Client
 	bearer, metrics string
 	tasks           []string
 }
 
-func newFleet(b *testing.B) *fleet {
-	f := &fleet{program: filepath.Join(testkit.Programs(b), "consul-ecs")}
+func newFleet(b *testing.B, methods ...string) *fleet {
+	f := &fleet{methods: methods, program: filepath.Join(testkit.Programs(b), "consul-ecs")}
 	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	b.Cleanup(sts.Stop)
 	f.bearer = check(sts.Bearer(b.Context()))(b)
@@ -109,7 +128,7 @@ func newFleet(b *testing.B) *fleet {
 	b.Cleanup(f.consul.Require(b).Stop)
 	f.admin = check(consulutil.NewClient(consulutil.Options{Address: f.consul.HTTPAddr, Token: f.consul.Token}))(b)
 	f.anonymous = check(consulutil.NewClient(consulutil.Options{Address: f.consul.HTTPAddr}))(b)
-	for _, name := range benchMethods() { // whose endpoints the controller keeps
+	for _, name := range methods { // whose endpoints the controller keeps
 		_, _, err := f.admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{
 			"BoundIAMPrincipalARNs": []string{"arn:aws:iam::" + benchAccount + ":role/consul-ecs/*"}, "EnableIAMEntityDetails": true,
 			"STSEndpoint": sts.URL, "IAMEndpoint": sts.URL,
@@ -124,8 +143,6 @@ func newFleet(b *testing.B) *fleet {
 	f.metrics = fmt.Sprintf("127.0.0.1:%d", check(testkit.FreePorts(1))(b)[0])
 	return f
 }
-
-func benchMethods() []string { return []string{"iam-ecs-client-token", "iam-ecs-service-token"} }
 
 // check ends the benchmark at an error.
 func check[T any](v T, err error) func(*testing.B) T {
@@ -167,7 +184,7 @@ func (f *fleet) grow(b *testing.B, tasks int) {
 func (f *fleet) register(b *testing.B, arn string) error {
 	id := arn[strings.LastIndex(arn, "/")+1:]
 	meta := map[string]string{workload.LoginMetaTaskID: id, workload.LoginMetaCluster: benchCluster}
-	for _, method := range benchMethods() {
+	for _, method := range f.methods {
 		if _, err := consulutil.Login(b.Context(), f.anonymous, consulutil.LoginParams{Method: method, Bearer: f.bearer, Meta: meta}); err != nil {
 			return err
 		}
@@ -177,20 +194,34 @@ func (f *fleet) register(b *testing.B, arn string) error {
 		{Service: "web-sidecar-proxy", ID: workload.ProxyID(workload.ServiceID("web", id))},
 	} {
 		service.Meta = map[string]string{workload.MetaSource: workload.SourceValue, workload.MetaTaskID: id, workload.MetaTaskARN: arn}
-		if _, err := f.admin.Catalog().Register(&api.CatalogRegistration{Node: "node-" + id, Address: "10.0.0.1", Service: &service}, nil); err != nil {
+		if _, err := f.admin.Catalog().Register(&api.CatalogRegistration{Node: f.node(id), Address: "10.0.0.1", Service: &service}, nil); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// node is where a task's services are.
+func (f *fleet) node(id string) string {
+	if f.agentless {
+		return benchCluster
+	}
+	return "node-" + id
+}
+
 // controller starts one that finds Consul at an address. The budget is 100 calls a second,
 // so that it is not what is measured.
 func (f *fleet) controller(b *testing.B, consul string) *testkit.Process {
+	command := "acl-controller"
+	if f.agentless {
+		command = "controller"
+	}
+	host, port, _ := strings.Cut(consul, ":")
 	return testkit.StartProcess(b, testkit.ProcessOptions{Quiet: true, Env: []string{
+		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":"/consul","consulServers":{"hosts":%q,"skipServerWatch":true,"defaults":{"tls":false},"http":{"port":%s,"https":false}}}`, host, port),
 		"CONSUL_HTTP_ADDR=" + consul, "CONSUL_HTTP_TOKEN=" + f.consul.Token, "AWS_ENDPOINT_URL_ECS=" + f.ecs.URL(),
 		"AWS_ACCESS_KEY_ID=" + f.ecs.World.Key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + f.ecs.World.Key.Secret,
-	}}, f.program, "acl-controller", "-cluster", benchCluster, "-metrics-addr", f.metrics, "-interval", "1s", "-aws-rate", "100")
+	}}, f.program, command, "-cluster", benchCluster, "-metrics-addr", f.metrics, "-interval", "1s", "-aws-rate", "100")
 }
 
 // end ends a controller by SIGTERM, so that the next one leads at once.
@@ -205,7 +236,7 @@ func (f *fleet) measure(b *testing.B, tasks int) {
 	c := f.controller(b, f.consul.HTTPAddr)
 	first := f.after(b, 1)
 	last := f.after(b, 1+laterPasses)
-	if last["tasks"] != float64(tasks) || last["tokens"] != float64(tokensPerTask*tasks) || last["services"] != float64(servicesPerTask*tasks) {
+	if last["tasks"] != float64(tasks) || last["tokens"] != float64(len(f.methods)*tasks) || last["services"] != float64(servicesPerTask*tasks) {
 		b.Fatalf("the controller counts %v tasks, %v tokens and %v services, want %d tasks", last["tasks"], last["tokens"], last["services"], tasks)
 	}
 	if n := last[`passes_total{result="error"}`]; n > 0 {
@@ -232,7 +263,7 @@ func (f *fleet) cleaned(b *testing.B, dead int) time.Duration {
 	f.ecs.Kill(f.tasks[:dead]...)
 	begin := time.Now()
 	f.until(b, "no leftovers of dead tasks", func(m map[string]float64) bool {
-		return m[`deletions_total{kind="token",reason="stopped"}`] == float64(tokensPerTask*dead) &&
+		return m[`deletions_total{kind="token",reason="stopped"}`] == float64(len(f.methods)*dead) &&
 			m[`deletions_total{kind="service",reason="stopped"}`] == float64(servicesPerTask*dead)
 	})
 	return time.Since(begin)
@@ -254,7 +285,7 @@ func (f *fleet) deleteEach(b *testing.B, address string, arns []string) time.Dur
 	begin := time.Now()
 	for _, arn := range arns {
 		id := arn[strings.LastIndex(arn, "/")+1:]
-		if len(tokens[id]) != tokensPerTask {
+		if len(tokens[id]) != len(f.methods) {
 			b.Fatalf("task %s has %d tokens", id, len(tokens[id]))
 		}
 		for _, accessor := range tokens[id] {
@@ -263,7 +294,7 @@ func (f *fleet) deleteEach(b *testing.B, address string, arns []string) time.Dur
 			}
 		}
 		for _, service := range []string{workload.ServiceID("web", id), workload.ProxyID(workload.ServiceID("web", id))} {
-			if _, err := client.Catalog().Deregister(&api.CatalogDeregistration{Node: "node-" + id, ServiceID: service}, nil); err != nil {
+			if _, err := client.Catalog().Deregister(&api.CatalogDeregistration{Node: f.node(id), ServiceID: service}, nil); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -20,7 +20,7 @@ func wrapEnvoy(t *testing.T, env []string, flags []string, command ...string) *t
 	return consulECS(t, env, append(append([]string{"envoy-entrypoint"}, flags...), command...)...)
 }
 
-func exits(t *testing.T, p *testkit.Process, want int) {
+func exits(t testing.TB, p *testkit.Process, want int) {
 	t.Helper()
 	if got := p.Wait(); got != want {
 		t.Errorf("exit code %d, want %d", got, want)

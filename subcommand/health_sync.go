@@ -65,10 +65,15 @@ be read in 3 minutes or when a check may still be passing.
 
 Environment:
   CONSUL_ECS_CONFIG_JSON         configuration
+  CONSUL_ECS_GENERATION          agent or agentless, to refuse a configuration of the
+                                 other generation
   ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
   CONSUL_HTTP_ADDR and others    the local agent
+  CONSUL_HTTPS_CACERT_PEM        without an agent: CA certificates of the servers' HTTPS
   CONSUL_HTTP_TOKEN              without an agent: in place of consulLogin
-  AWS_REGION and the rest        the AWS SDK's, for another login
+  AWS_REGION                     without an agent: the region of the service's locality,
+                                 when the task is registered again
+  AWS_REGION and the rest        without an agent: the AWS SDK's, for another login
   CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
 
 Example:

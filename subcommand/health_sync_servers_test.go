@@ -30,13 +30,13 @@ const (
 // live for ttl.
 type noAgentWorld struct {
 	*metadata
-	t     *testing.T
+	t     testing.TB
 	admin *api.Client
 	dir   string
 	vars  []string
 }
 
-func newNoAgentWorld(t *testing.T, ttl time.Duration) *noAgentWorld {
+func newNoAgentWorld(t testing.TB, ttl time.Duration) *noAgentWorld {
 	t.Helper()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
 	if err != nil {

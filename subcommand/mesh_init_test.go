@@ -211,7 +211,7 @@ func TestTERMAfterLogin(t *testing.T) {
 	}
 }
 
-func createLogin(t *testing.T, admin *api.Client, aws *awstest.AWS) {
+func createLogin(t testing.TB, admin *api.Client, aws *awstest.AWS) {
 	t.Helper()
 	const name = "iam-ecs-service-token"
 	_, _, err := admin.ACL().AuthMethodCreate(&api.ACLAuthMethod{Name: name, Type: "aws-iam", Config: map[string]any{

@@ -24,7 +24,7 @@ func TestRole(t *testing.T) {
 }
 
 // consulECS starts the real command line as a process.
-func consulECS(t *testing.T, env []string, args ...string) *testkit.Process {
+func consulECS(t testing.TB, env []string, args ...string) *testkit.Process {
 	t.Helper()
 	return testkit.StartProcess(t, testkit.ProcessOptions{Env: env}, testkit.SelfArgs("consul-ecs", args...)...)
 }
@@ -68,7 +68,7 @@ type metadata struct {
 	asked  chan struct{}
 }
 
-func newMetadata(t *testing.T) *metadata {
+func newMetadata(t testing.TB) *metadata {
 	m := &metadata{asked: make(chan struct{}, 10_000)}
 	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()

@@ -11,6 +11,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/bootstrap"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/meshinit"
@@ -25,6 +26,7 @@ type redirection struct {
 	publicPort int
 	readyPort  int
 	hosts      []string
+	servers    *consulutil.Servers
 	log        hclog.Logger
 }
 
@@ -34,7 +36,7 @@ func (a access) redirection(cfg *config.Config, log hclog.Logger) meshinit.Redir
 	if cfg.Gateway != nil || !cfg.TransparentProxy.Enabled && !rename {
 		return nil
 	}
-	r := redirection{settings: cfg.TransparentProxy, publicPort: cfg.Proxy.PublicListenerPort, readyPort: cfg.ReadyPort(), log: log}
+	r := redirection{settings: cfg.TransparentProxy, publicPort: cfg.Proxy.PublicListenerPort, readyPort: cfg.ReadyPort(), servers: a.servers, log: log}
 	if rename {
 		r.hosts = a.hosts
 	}
@@ -66,6 +68,7 @@ func (r redirection) Apply(p bootstrap.Proxy) error {
 	if s.IPv6, err = redirect.HasIPv6(); err != nil {
 		return err
 	}
+	s.OutboundIPv6 = s.IPv6 && r.servers != nil && r.servers.IPv6()
 	if r.settings.ConsulDNS.Enabled {
 		if err := redirect.UseConsulDNS(redirect.ResolvConfPath); err != nil {
 			return err

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,10 +26,9 @@ func BenchmarkReplacement(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			var steps strings.Builder
-			steps.WriteString("- start: [web, api-0]\n- await: {service: api, passing: 1, within: 90s}\n- await: {service: web, passing: 1, within: 90s}\n" +
-				"- traffic: {task: web, port: 8080, rate: 50}\n- await: {requests: 25, within: 60s}\n")
+			steps.WriteString(firstSteps)
 			for i := range b.N {
-				fmt.Fprintf(&steps, "- start: [api-%d]\n- await: {task: api-%[1]d, inTraffic: true, within: 90s}\n- await: {requests: 25, within: 60s}\n- stop: [api-%d]\n- await: {requests: 25, within: 60s}\n", i+1, i)
+				steps.WriteString(replacementSteps(i))
 			}
 			fmt.Fprintf(&steps, "- endTraffic: true\n- stop: [web, api-%d]\n", b.N)
 			l := measureLifecycle(b, b.N+1, c.startup, steps.String(), "-stop-order", c.order)
@@ -41,6 +41,51 @@ func BenchmarkReplacement(b *testing.B) {
 	}
 }
 
+// BenchmarkAgentlessReplacement is BenchmarkReplacement for tasks without an agent.
+func BenchmarkAgentlessReplacement(b *testing.B) {
+	for name, settings := range map[string]string{
+		"health-check": "",
+		"startup-tcp":  `\"healthSync\":{\"startup\":{\"api\":\"tcp\",\"sidecar-proxy\":\"tcp\"}},`,
+	} {
+		b.Run(name, func(b *testing.B) {
+			var text strings.Builder
+			text.WriteString("\ntasks:\n  controller: controller.json\n  web: web.json\n")
+			for i := range b.N + 1 {
+				fmt.Fprintf(&text, "  api-%d: api.json\n", i)
+			}
+			text.WriteString("\nsteps:\n- start: [controller]\n- await: {logins: [iam-ecs-service-token], within: 60s}\n" + firstSteps)
+			for i := range b.N {
+				text.WriteString(replacementSteps(i))
+			}
+			fmt.Fprintf(&text, "- endTraffic: true\n- stop: [web, api-%d]\n- stop: [controller]\n\nchecks:\n  minRequests: 25\n", b.N)
+			dir := derive(b, "agentless-mesh", text.String(), `\"healthSyncContainers`, settings+`\"healthSyncContainers`)
+			file := filepath.Join(dir, "scenario.yaml")
+			scenario, err := os.ReadFile(file)
+			if err == nil {
+				err = os.WriteFile(file, bytes.Replace(scenario, []byte("gatePeriod: 0s"), []byte("gatePeriod: 5s"), 1), 0o644)
+			}
+			if err != nil {
+				b.Fatal(err)
+			}
+			l := measureRun(b, dir, "-stop-order", "reverse")
+			for i := range b.N {
+				l.started(fmt.Sprintf("api-%d", i+1))
+				l.stopped(fmt.Sprintf("api-%d", i))
+			}
+			l.report(b)
+		})
+	}
+}
+
+// firstSteps bring web and one instance of api into traffic, under requests.
+const firstSteps = "- start: [web, api-0]\n- await: {service: api, passing: 1, within: 90s}\n- await: {service: web, passing: 1, within: 90s}\n" +
+	"- traffic: {task: web, port: 8080, rate: 50}\n- await: {requests: 25, within: 60s}\n"
+
+// replacementSteps replace instance i of api by the next one.
+func replacementSteps(i int) string {
+	return fmt.Sprintf("- start: [api-%d]\n- await: {task: api-%[1]d, inTraffic: true, within: 90s}\n- await: {requests: 25, within: 60s}\n- stop: [api-%d]\n- await: {requests: 25, within: 60s}\n", i+1, i)
+}
+
 // BenchmarkScaleOut starts 20 instances at once under the same traffic.
 func BenchmarkScaleOut(b *testing.B) {
 	for b.Loop() {
@@ -49,8 +94,7 @@ func BenchmarkScaleOut(b *testing.B) {
 		for i := range names {
 			names[i] = fmt.Sprintf("api-%d", i+1)
 		}
-		l := measureLifecycle(b, tasks+1, "", "- start: [web, api-0]\n- await: {service: api, passing: 1, within: 90s}\n- await: {service: web, passing: 1, within: 90s}\n"+
-			"- traffic: {task: web, port: 8080, rate: 50}\n- await: {requests: 25, within: 60s}\n"+
+		l := measureLifecycle(b, tasks+1, "", firstSteps+
 			"- start: ["+strings.Join(names, ", ")+"]\n"+
 			fmt.Sprintf("- await: {service: api, passing: %d, within: 120s}\n", tasks+1)+
 			"- await: {requests: 50, within: 60s}\n- endTraffic: true\n"+
@@ -97,10 +141,16 @@ func measureLifecycle(b *testing.B, instances int, settings, steps string, flags
 		}
 		return strings.Replace(before, "gatePeriod: 0s", "gatePeriod: 5s", 1) + "\n" + after
 	})
+	return measureRun(b, dir, flags...)
+}
+
+// measureRun runs a scenario.
+func measureRun(b *testing.B, dir string, flags ...string) *lifecycle {
+	b.Helper()
 	state := b.TempDir()
 	args := slices.Concat([]string{"run", "-json", "-dir", state}, flags, programs(b), []string{dir})
 	got := call(b, args...)
-	l := &lifecycle{tb: b, logs: filepath.Join(state, "hello-mesh", "logs")}
+	l := &lifecycle{tb: b, logs: filepath.Join(state, filepath.Base(dir), "logs")}
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	for _, line := range lines {
 		var e event

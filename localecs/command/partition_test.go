@@ -52,7 +52,7 @@ func TestEndToEndControllerCleansUpInGovCloud(t *testing.T) {
 
 // derive copies an example with other tasks, steps and checks, which begin with
 // "tasks:", with open gates, and with texts replaced in all its files.
-func derive(t *testing.T, name, rest string, oldnew ...string) (dir string) {
+func derive(t testing.TB, name, rest string, oldnew ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	replace := strings.NewReplacer(append([]string{"subnet:", "gatePeriod: 0s\nsubnet:"}, oldnew...)...)

@@ -117,20 +117,35 @@ func (w *Watcher) Now() (checks Checks, current bool) {
 	return w.checks, !w.stale
 }
 
-// InTraffic reports whether Consul sends traffic to the task: it has a proxy, and
-// every check of its services and of the proxy's node passes.
+// InTraffic reports whether Consul sends traffic to the task: it has a proxy, or is a
+// gateway, and every check of its services and of their node passes.
 func (c Checks) InTraffic(taskID string) bool {
-	proxy, node := false, ""
+	proxy, gateway, application, node := false, false, false, ""
 	for _, check := range c {
-		switch {
-		case !HasTask(check.ServiceID, taskID):
-		case check.Status != api.HealthPassing:
+		if !HasTask(check.ServiceID, taskID) {
+			continue
+		}
+		if check.Status != api.HealthPassing {
 			return false
-		case strings.HasSuffix(check.ServiceID, workload.ProxyID("")):
-			proxy, node = true, check.Node
+		}
+		node = check.Node
+		switch {
+		case workload.IsProxyID(check.ServiceID):
+			proxy = true
+		case ofGateway(check):
+			gateway = true
+		case check.CheckID != workload.SessionCheckID(check.ServiceID):
+			application = true
 		}
 	}
-	return proxy && c.nodePasses(node)
+	return (proxy || gateway && !application) && c.nodePasses(node)
+}
+
+// ofGateway reports whether a gateway has such a check: with an agent that of its
+// listener, without one that of its proxy's container. The latter a service also has,
+// beside those of its application.
+func ofGateway(c *api.HealthCheck) bool {
+	return strings.HasSuffix(c.Name, "-gateway listener") || c.CheckID == workload.CatalogCheckID(c.ServiceID, workload.ContainerDataplane)
 }
 
 // nodePasses reports whether the checks of the node itself pass, such as that of

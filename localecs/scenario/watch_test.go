@@ -40,6 +40,16 @@ func TestInTraffic(t *testing.T) {
 			"a": {Node: "n", ServiceID: "api-1234-sidecar-proxy", Status: "passing"}, "b": {Node: "n", CheckID: "serfHealth", Status: "passing"},
 			"c": {Node: "m", CheckID: "serfHealth", Status: "critical"},
 		}, true},
+		{"a gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "edge-1234", CheckID: "edge-1234-session", Status: "passing"}}, true},
+		{"a critical gateway without an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "edge-1234-consul-dataplane", Status: "critical"}}, false},
+		{"a gateway with an agent", Checks{"a": {ServiceID: "edge-1234", CheckID: "service:edge-1234", Name: "mesh-gateway listener", Status: "passing"}}, true},
+		{"a gateway in maintenance", Checks{
+			"a": {ServiceID: "edge-1234", CheckID: "service:edge-1234", Name: "mesh-gateway listener", Status: "passing"},
+			"b": {ServiceID: "edge-1234", CheckID: "_service_maintenance:edge-1234", Status: "critical"},
+		}, false},
+		{"a service without an agent that has lost its proxy", Checks{
+			"a": {ServiceID: "api-1234", CheckID: "api-1234-consul-dataplane", Status: "passing"}, "b": {ServiceID: "api-1234", CheckID: "api-1234-api", Status: "passing"},
+		}, false},
 		{"another task is critical", Checks{"a": check("api-5678", "critical"), "b": check("api-1234-sidecar-proxy", "passing")}, true},
 	} {
 		if got := c.checks.InTraffic("1234"); got != c.want {

@@ -79,6 +79,7 @@ func Run(t *testing.T, s Subject, prefix string) {
 		"first write finds a lost service": firstWriteRestores,
 		"refresh finds a lost service":     refreshRestores,
 		"change finds a lost service":      changeRestores,
+		"last write finds a lost service":  lastWriteRestoresNothing,
 		"results are in order":             resultsAreInOrder,
 		"unregistered proxy is gone":       unknownProxyIsGone,
 		"deregistering removes all, twice": deregisterRemoves,
@@ -223,6 +224,24 @@ func changeRestores(t *testing.T, s Subject, w workload.Workload) {
 }
 
 // restores loses the workload again and again, the first time before it was registered.
+// lastWriteRestoresNothing: a task that ends stays deregistered, and a check that is lost
+// alone is critical.
+func lastWriteRestoresNothing(t *testing.T, s Subject, w workload.Workload) {
+	register(t, s, w)
+	last := registrar.Update{Check: w.SyncChecks[0], Status: api.HealthCritical, Output: "ends", Last: true}
+	set(t, s, w, last)
+	wantCheck(t, s, w.SyncChecks[0].ID, api.HealthCritical, "ends")
+	s.Forget(t, w.Proxy.ID)
+	s.Forget(t, w.ID)
+	for _, first := range []bool{false, true} {
+		last.First = first
+		wantGone(t, s.Registrar.Set(t.Context(), s.Token, w, []registrar.Update{last})[0].Err)
+		if _, _, ok := s.Check(t, w.SyncChecks[0].ID); ok {
+			t.Error("the check is there again")
+		}
+	}
+}
+
 func restores(t *testing.T, s Subject, w workload.Workload, u registrar.Update) {
 	for range 2 {
 		if !set(t, s, w, u) {
