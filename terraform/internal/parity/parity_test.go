@@ -3,6 +3,7 @@ package parity
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,6 +14,7 @@ import (
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
 
 // input is a plain task definition with the mesh file of its cluster.
@@ -21,12 +23,21 @@ type input struct {
 	Mesh       json.RawMessage `json:"mesh"`
 }
 
-// rendered are the outputs of modules/render.
-type rendered struct {
-	ContainerDefinitions []any             `json:"container_definitions"`
-	Volumes              []string          `json:"volumes"`
-	Tags                 map[string]string `json:"tags"`
-	PlacementConstraints []any             `json:"placement_constraints"`
+func TestMain(m *testing.M) { os.Exit(tftest.Main(m)) }
+
+func TestRenderedTaskEqualsAdmittedTask(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/render", "6.25.0")
+	inputs := readInputs(t)
+	if len(inputs) < 20 {
+		t.Fatalf("%d inputs, want 20 or more", len(inputs))
+	}
+	for name, in := range inputs {
+		outputs := w.Apply(in.variables(t)).Outputs
+		for _, difference := range differences("$", admit(t, in), assemble(t, in, outputs)) {
+			t.Errorf("%s: %s", name, difference)
+		}
+	}
 }
 
 func readInputs(t *testing.T) map[string]input {
@@ -68,46 +79,90 @@ func admit(t *testing.T, in input) map[string]any {
 	if r.Rejected(false) {
 		t.Fatalf("rejected: %v", r.Findings)
 	}
-	return comparable(t, r.After.Bytes())
+	return registered(t, r.After.Bytes())
+}
+
+// variables are those of modules/render for an input.
+func (in input) variables(t *testing.T) map[string]any {
+	t.Helper()
+	configuration := map[string]any{}
+	if err := json.Unmarshal(in.Mesh, &configuration); err != nil {
+		t.Fatal(err)
+	}
+	settings := object(configuration["admission"])
+	delete(configuration, "admission")
+	images, client := object(settings["images"]), object(settings["client"])
+	vars := map[string]any{
+		"family":                   in.Definition["family"],
+		"requires_compatibilities": in.Definition["requiresCompatibilities"],
+		"container_definitions":    list(in.Definition["containerDefinitions"]),
+		"configuration":            configuration,
+		"images":                   map[string]any{"consul_ecs": images["consulECS"], "envoy": images["envoy"], "dataplane": images["dataplane"], "consul": images["consul"]},
+		"client":                   map[string]any{"retry_join": client["retryJoin"], "datacenter": client["datacenter"], "configuration": client["configuration"]},
+		"secrets":                  settings["secrets"],
+		"log_configuration":        settings["logConfiguration"],
+		"memory":                   in.Definition["memory"],
+		"tags":                     tags(in.Definition["tags"]),
+	}
+	if platform, given := in.Definition["runtimePlatform"]; given {
+		vars["runtime_platform"] = map[string]any{"cpu_architecture": object(platform)["cpuArchitecture"]}
+	}
+	names := []any{}
+	for _, v := range list(in.Definition["volumes"]) {
+		names = append(names, object(v)["name"])
+	}
+	vars["volumes"] = names
+	return vars
 }
 
 // assemble puts the outputs of modules/render into the definition, as the resource of
 // modules/mesh-task does.
-func assemble(t *testing.T, in input, r rendered) map[string]any {
+func assemble(t *testing.T, in input, outputs map[string]any) map[string]any {
 	t.Helper()
 	def := map[string]any{"networkMode": "awsvpc"}
-	for key, value := range in.Definition {
-		def[key] = value
-	}
-	def["containerDefinitions"] = r.ContainerDefinitions
+	maps.Copy(def, in.Definition)
+	def["containerDefinitions"] = outputs["container_definitions"]
 	volumes := list(def["volumes"])
-	for _, name := range r.Volumes {
-		if !slices.ContainsFunc(volumes, func(v any) bool { return v.(map[string]any)["name"] == name }) {
+	for _, name := range list(outputs["volumes"]) {
+		if !slices.ContainsFunc(volumes, func(v any) bool { return object(v)["name"] == name }) {
 			volumes = append(volumes, map[string]any{"name": name})
 		}
 	}
 	def["volumes"] = volumes
-	def["placementConstraints"] = r.PlacementConstraints
-	var tags []any
-	for key, value := range r.Tags {
-		tags = append(tags, map[string]any{"key": key, "value": value})
+	def["placementConstraints"] = outputs["placement_constraints"]
+	var list []any
+	for key, value := range object(outputs["tags"]) {
+		list = append(list, map[string]any{"key": key, "value": value})
 	}
-	def["tags"] = tags
+	def["tags"] = list
 	doc, err := json.Marshal(def)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return comparable(t, doc)
+	return registered(t, doc)
+}
+
+func object(v any) map[string]any {
+	members, _ := v.(map[string]any)
+	return members
+}
+
+func tags(v any) map[string]any {
+	found := map[string]any{}
+	for _, tag := range list(v) {
+		found[object(tag)["key"].(string)] = object(tag)["value"]
+	}
+	return found
 }
 
 func list(v any) []any {
 	items, _ := v.([]any)
-	return slices.Clone(items)
+	return append([]any{}, items...)
 }
 
-// comparable is a definition as ECS has it after registration: defaults filled in, and
+// registered is a definition as ECS has it after registration: defaults filled in, and
 // neither the order of tags nor the layout of the configuration's JSON in it.
-func comparable(t *testing.T, doc []byte) map[string]any {
+func registered(t *testing.T, doc []byte) map[string]any {
 	t.Helper()
 	parsed, err := taskdef.Parse(doc)
 	if err != nil {
@@ -124,6 +179,10 @@ func comparable(t *testing.T, doc []byte) map[string]any {
 		t.Fatal(err)
 	}
 	for _, c := range list(whole["containerDefinitions"]) {
+		// Terraform has both lists of capabilities, since it compares what ECS answers; ECS
+		// makes no difference between an empty list and none.
+		capabilities := object(object(object(c)["linuxParameters"])["capabilities"])
+		maps.DeleteFunc(capabilities, func(_ string, v any) bool { return len(list(v)) == 0 })
 		for _, e := range list(c.(map[string]any)["environment"]) {
 			variable := e.(map[string]any)
 			if variable["name"] != config.EnvVar {

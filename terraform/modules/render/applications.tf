@@ -60,7 +60,7 @@ locals {
     c.container,
     { essential = c.essential },
     can(c.container.portMappings[0]) ? {
-      portMappings = [for p in c.container.portMappings : try(p.containerPort, null) == null || try(p.protocol, null) != null ? p : merge(p, { protocol = "tcp" })]
+      portMappings = [for p in c.container.portMappings : merge(p, try(p.containerPort, null) == null || try(p.protocol, null) != null ? null : { protocol = "tcp" })]
     } : null,
     c.health_checked ? {
       healthCheck = merge(

@@ -47,14 +47,16 @@ locals {
       { port = coalesce(try(var.configuration.service.port, null), local.port) },
     )
     gateway = local.gateway ? merge({ for k, v in var.configuration.gateway : k => v if v != null }, local.identity) : null
-    healthSyncContainers = (
-      local.gateway || try(var.configuration.service.checks, null) != null ? try(var.configuration.healthSyncContainers, null) :
-      try(coalesce(var.configuration.healthSyncContainers), local.health_sync_containers)
-    )
+    # Values of different types cannot be the results of one conditional, so the first that is not null is taken.
+    healthSyncContainers = try([for v in [
+      try(var.configuration.healthSyncContainers, null),
+      local.gateway || try(var.configuration.service.checks, null) != null ? null : local.health_sync_containers,
+    ] : v if v != null][0], null)
     # An absent transparentProxy means an enabled one, which Fargate cannot do.
-    transparentProxy = try(var.configuration.transparentProxy, null) != null ? var.configuration.transparentProxy : (
-      !local.agent && local.fargate ? { enabled = false } : null
-    )
+    transparentProxy = try([for v in [
+      try(var.configuration.transparentProxy, null),
+      !local.agent && local.fargate ? { enabled = false } : null,
+    ] : v if v != null][0], null)
   }
   # Without nulls in the first two levels.
   configuration = {

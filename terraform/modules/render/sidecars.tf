@@ -18,9 +18,11 @@ locals {
     !local.agent || local.login || try(length(local.configuration.healthSyncContainers), 0) > 0 ? ["health_sync"] : [],
   )
 
-  logs = try(length(keys(var.log_configuration)), 0) > 0 ? var.log_configuration : try(
-    [for c in local.primary : c.container.logConfiguration if try(c.container.logConfiguration, null) != null][0], null
-  )
+  # An empty log_configuration could not be registered, and counts as none.
+  logs = try(concat(
+    [for v in [var.log_configuration] : v if try(length(keys(v)) > 0, false)],
+    [for c in local.primary : c.container.logConfiguration if try(c.container.logConfiguration, null) != null],
+  )[0], null)
 
   environment = {
     configuration = { name = "CONSUL_ECS_CONFIG_JSON", value = jsonencode(local.configuration) }
@@ -75,7 +77,7 @@ locals {
       dependsOn   = [local.gate_edge]
     }
     health_sync = {
-      image       = var.images.consul_ecs, essential = false, memory = 32, mount = local.agent ? local.mount_read_only : local.mount
+      image       = var.images.consul_ecs, essential = false, memory = 32, mount = merge(local.mount, local.agent ? { readOnly = true } : null)
       command     = concat(["health-sync"], local.stop_flag)
       environment = concat([local.environment.configuration], local.environment.ignored)
       secrets     = var.secrets
