@@ -46,7 +46,7 @@ locals {
         var.client.arguments,
       )
       environment   = concat([local.environment.configuration], local.environment.ignored, local.environment.agent)
-      secrets       = var.secrets
+      secrets       = concat(var.secrets, var.client.secrets)
       restartPolicy = { enabled = true, restartAttemptPeriod = 60 }
       stopTimeout   = local.stop
       dependsOn     = [local.gate_edge]

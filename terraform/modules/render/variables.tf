@@ -87,12 +87,13 @@ variable "secrets" {
 }
 
 variable "client" {
-  description = "Consul agent of a task that has one. `arguments` come last in the command of `client-entrypoint`."
+  description = "Consul agent of a task that has one. `arguments` come last in the command of `client-entrypoint`; `secrets` are those that no other container needs."
   type = object({
     retry_join    = optional(list(string), [])
     datacenter    = optional(string, "")
     configuration = optional(string, "")
     arguments     = optional(list(string), [])
+    secrets       = optional(list(object({ name = string, valueFrom = string })), [])
   })
   default  = {}
   nullable = false
