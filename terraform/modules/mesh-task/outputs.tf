@@ -27,3 +27,8 @@ output "task_tags" {
   description = "Tags of the task definition, with those of the provider."
   value       = aws_ecs_task_definition.this.tags_all
 }
+
+output "container_definitions" {
+  description = "All containers of the task, as the ECS API has them."
+  value       = module.render.container_definitions
+}
