@@ -1,31 +1,31 @@
 output "task_definition_arn" {
   description = "ARN of the task definition."
-  value       = aws_ecs_task_definition.this.arn
+  value       = module.task.task_definition.arn
 }
 
 output "task_role_id" {
   description = "Name of the task role."
-  value       = module.roles.task_role.id
+  value       = module.task.task_role.id
 }
 
 output "task_role_arn" {
   description = "ARN of the task role."
-  value       = module.roles.task_role.arn
+  value       = module.task.task_role.arn
 }
 
 output "execution_role_id" {
   description = "Name of the execution role."
-  value       = module.roles.execution_role.id
+  value       = module.task.execution_role.id
 }
 
 output "execution_role_arn" {
   description = "ARN of the execution role."
-  value       = module.roles.execution_role.arn
+  value       = module.task.execution_role.arn
 }
 
 output "task_tags" {
   description = "Tags of the task definition, with those of the provider."
-  value       = aws_ecs_task_definition.this.tags_all
+  value       = module.task.task_definition.tags_all
 }
 
 output "container_definitions" {

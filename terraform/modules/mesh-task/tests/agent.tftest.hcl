@@ -17,29 +17,29 @@ run "without_acls_and_tls" {
   command = plan
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[*].name == ["web", "consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy", "consul-ecs-health-sync"]
-    error_message = join(", ", jsondecode(aws_ecs_task_definition.this.container_definitions)[*].name)
+    condition     = jsondecode(module.task.task_definition.container_definitions)[*].name == ["web", "consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy", "consul-ecs-health-sync"]
+    error_message = join(", ", jsondecode(module.task.task_definition.container_definitions)[*].name)
   }
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[2].entryPoint == ["/consul/consul-ecs", "client-entrypoint"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[2].entryPoint == ["/consul/consul-ecs", "client-entrypoint"]
     error_message = "the agent must run below client-entrypoint"
   }
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[2].command == ["-stop-timeout", "45s", "-retry-join", "10.0.0.4", "-retry-join", "10.0.0.5", "-datacenter", "dc1"]
-    error_message = join(" ", jsondecode(aws_ecs_task_definition.this.container_definitions)[2].command)
+    condition     = jsondecode(module.task.task_definition.container_definitions)[2].command == ["-stop-timeout", "45s", "-retry-join", "10.0.0.4", "-retry-join", "10.0.0.5", "-datacenter", "dc1"]
+    error_message = join(" ", jsondecode(module.task.task_definition.container_definitions)[2].command)
   }
   assert {
-    condition = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[3].environment[0].value) == {
+    condition = jsondecode(jsondecode(module.task.task_definition.container_definitions)[3].environment[0].value) == {
       bootstrapDir         = "/consul"
       consulLogin          = {}
       healthSyncContainers = ["web"]
       proxy                = { publicListenerPort = 20000, upstreams = [] }
       service              = { name = "web", port = 8080, tags = [], meta = {} }
     }
-    error_message = jsondecode(aws_ecs_task_definition.this.container_definitions)[3].environment[0].value
+    error_message = jsondecode(module.task.task_definition.container_definitions)[3].environment[0].value
   }
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "127.0.0.1:20000", "/web"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "127.0.0.1:20000", "/web"]
     error_message = "the application must wait for the proxy's listener"
   }
 }
@@ -58,17 +58,17 @@ run "secrets_are_the_agents_alone" {
   }
 
   assert {
-    condition     = [for c in jsondecode(aws_ecs_task_definition.this.container_definitions) : [for s in try(c.secrets, []) : s.name]] == [[], [], ["CONSUL_CACERT_PEM", "CONSUL_HTTPS_CACERT_PEM", "CONSUL_GOSSIP_ENCRYPTION_KEY"], [], [], []]
-    error_message = aws_ecs_task_definition.this.container_definitions
+    condition     = [for c in jsondecode(module.task.task_definition.container_definitions) : [for s in try(c.secrets, []) : s.name]] == [[], [], ["CONSUL_CACERT_PEM", "CONSUL_HTTPS_CACERT_PEM", "CONSUL_GOSSIP_ENCRYPTION_KEY"], [], [], []]
+    error_message = module.task.task_definition.container_definitions
   }
   assert {
-    condition = [for c in [jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[3].environment[0].value)] : [c.consulHTTPAddr, c.consulCACertFile, c.consulLogin.enabled]] == [
+    condition = [for c in [jsondecode(jsondecode(module.task.task_definition.container_definitions)[3].environment[0].value)] : [c.consulHTTPAddr, c.consulCACertFile, c.consulLogin.enabled]] == [
       ["https://10.0.0.4:8501", "/consul/consul-https-ca-cert.pem", true],
     ]
-    error_message = jsondecode(aws_ecs_task_definition.this.container_definitions)[3].environment[0].value
+    error_message = jsondecode(module.task.task_definition.container_definitions)[3].environment[0].value
   }
   assert {
-    condition     = contains(jsondecode(aws_ecs_task_definition.this.container_definitions)[2].command, "-audit-logging")
+    condition     = contains(jsondecode(module.task.task_definition.container_definitions)[2].command, "-audit-logging")
     error_message = "audit logging is off"
   }
   # An earlier module's execution role could not read the certificate of HTTPS.
@@ -86,11 +86,11 @@ run "checks_of_consul_turn_syncing_off" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[*].name == ["web", "consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[*].name == ["web", "consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy"]
     error_message = "without a login and synced containers there is no health-sync"
   }
   assert {
-    condition     = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[3].environment[0].value).service.checks[0].checkId == "http"
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[3].environment[0].value).service.checks[0].checkId == "http"
     error_message = "the check is lost"
   }
 }
@@ -133,11 +133,11 @@ run "other_ports_on_ec2" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[4].healthCheck.command[3] == "127.0.0.1:21000"
+    condition     = jsondecode(module.task.task_definition.container_definitions)[4].healthCheck.command[3] == "127.0.0.1:21000"
     error_message = "the proxy's health check asks another port"
   }
   assert {
-    condition     = contains(jsondecode(aws_ecs_task_definition.this.container_definitions)[2].environment, { name = "CONSUL_AGENT_CONFIGURATION", value = "log_level = \"warn\"" })
+    condition     = contains(jsondecode(module.task.task_definition.container_definitions)[2].environment, { name = "CONSUL_AGENT_CONFIGURATION", value = "log_level = \"warn\"" })
     error_message = "the agent's HCL is lost"
   }
 }

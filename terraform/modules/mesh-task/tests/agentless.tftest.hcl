@@ -16,15 +16,15 @@ run "defaults_plan" {
   command = plan
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[*].name == ["web", "consul-ecs-mesh-init", "sidecar-proxy", "consul-ecs-health-sync"]
-    error_message = "containers: ${join(", ", jsondecode(aws_ecs_task_definition.this.container_definitions)[*].name)}"
+    condition     = jsondecode(module.task.task_definition.container_definitions)[*].name == ["web", "consul-ecs-mesh-init", "sidecar-proxy", "consul-ecs-health-sync"]
+    error_message = "containers: ${join(", ", jsondecode(module.task.task_definition.container_definitions)[*].name)}"
   }
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[*].essential == [true, false, true, false]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[*].essential == [true, false, true, false]
     error_message = "essential is not as admit has it"
   }
   assert {
-    condition = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value) == {
+    condition = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value) == {
       bootstrapDir         = "/consul"
       consulLogin          = {}
       consulServers        = { hosts = "consul.example.com", skipServerWatch = false, defaults = { tls = false }, http = { port = 8500, https = false }, grpc = { port = 8502 } }
@@ -33,19 +33,19 @@ run "defaults_plan" {
       service              = { name = "web", port = 8080, tags = [], meta = {} }
       transparentProxy     = { enabled = false }
     }
-    error_message = jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value
+    error_message = jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value
   }
   assert {
-    condition = aws_ecs_task_definition.this.tags == tomap({
+    condition = module.task.task_definition.tags == tomap({
       "consul.hashicorp.com/mesh"           = "true"
       "consul.hashicorp.com/service-name"   = "web"
       "consul.hashicorp.com/module"         = "mesh-task"
       "consul.hashicorp.com/module-version" = "0.7.0"
     })
-    error_message = "tags: ${jsonencode(aws_ecs_task_definition.this.tags)}"
+    error_message = "tags: ${jsonencode(module.task.task_definition.tags)}"
   }
   assert {
-    condition     = aws_ecs_task_definition.this.network_mode == "awsvpc"
-    error_message = "network mode ${aws_ecs_task_definition.this.network_mode}"
+    condition     = module.task.task_definition.network_mode == "awsvpc"
+    error_message = "network mode ${module.task.task_definition.network_mode}"
   }
 }

@@ -20,7 +20,7 @@ run "sidecars_are_essential_by_variable" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[*].essential == [true, false, false, true]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[*].essential == [true, false, false, true]
     error_message = "essential is not as sidecars has it"
   }
 }
@@ -33,12 +33,12 @@ run "capabilities_have_both_lists_or_none" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[1].linuxParameters.capabilities == { add = ["NET_ADMIN"], drop = [] }
+    condition     = jsondecode(module.task.task_definition.container_definitions)[1].linuxParameters.capabilities == { add = ["NET_ADMIN"], drop = [] }
     error_message = "a list is missing"
   }
 
   assert {
-    condition     = !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[3].linuxParameters.capabilities)
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[3].linuxParameters.capabilities)
     error_message = "empty capabilities would be a change in each plan"
   }
 }
@@ -51,7 +51,7 @@ run "empty_log_configuration_is_none" {
   }
 
   assert {
-    condition     = !anytrue([for c in jsondecode(aws_ecs_task_definition.this.container_definitions) : can(c.logConfiguration)])
+    condition     = !anytrue([for c in jsondecode(module.task.task_definition.container_definitions) : can(c.logConfiguration)])
     error_message = "an empty logConfiguration cannot be registered"
   }
 }
@@ -61,7 +61,7 @@ run "transparent_proxy_is_off_by_default_where_fargate_is_possible" {
 
 
   assert {
-    condition     = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).transparentProxy.enabled == false
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).transparentProxy.enabled == false
     error_message = "the defaults do not plan"
   }
 }
@@ -75,17 +75,17 @@ run "nulls_are_as_absent" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "5s"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "5s"]
     error_message = "a null entryPoint must not disable the delay"
   }
 
   assert {
-    condition     = !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[0].portMappings) && !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[0].healthCheck)
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[0].portMappings) && !can(jsondecode(module.task.task_definition.container_definitions)[0].healthCheck)
     error_message = "nulls are written"
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].essential
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].essential
     error_message = "absent means essential"
   }
 }
@@ -95,7 +95,7 @@ run "health_check_without_essential_is_synced" {
 
 
   assert {
-    condition     = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).healthSyncContainers == ["web"]
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).healthSyncContainers == ["web"]
     error_message = "essential is true by default"
   }
 }
@@ -109,7 +109,7 @@ run "transparent_proxy_of_consul_ecs_config_counts" {
   }
 
   assert {
-    condition     = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).transparentProxy.excludeUIDs == ["1234"]
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).transparentProxy.excludeUIDs == ["1234"]
     error_message = "consul_ecs_config.transparentProxy is overridden"
   }
 }
@@ -171,7 +171,7 @@ run "shutdown_delay_null" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "/web"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "/web"]
     error_message = "entryPoint is another"
   }
 }
@@ -184,7 +184,7 @@ run "shutdown_delay_negative" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "0s", "/web"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "0s", "/web"]
     error_message = "entryPoint is another"
   }
 }
@@ -197,7 +197,7 @@ run "shutdown_delay_5" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "5s", "/web"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "5s", "/web"]
     error_message = "entryPoint is another"
   }
 }
@@ -210,12 +210,12 @@ run "an_application_that_cannot_be_wrapped_waits_for_the_proxy" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[0].dependsOn == [{ containerName = "sidecar-proxy", condition = "HEALTHY" }]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].dependsOn == [{ containerName = "sidecar-proxy", condition = "HEALTHY" }]
     error_message = "it must start after the proxy"
   }
 
   assert {
-    condition     = !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[0].entryPoint)
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[0].entryPoint)
     error_message = "its ENTRYPOINT is not known"
   }
 }

@@ -43,26 +43,26 @@ run "settings_of_sidecars" {
   }
 
   assert {
-    condition = [for c in slice(jsondecode(aws_ecs_task_definition.this.container_definitions), 2, 5) : [c.readonlyRootFilesystem, c.linuxParameters.capabilities, c.cpu, c.dockerLabels.team]] == [
+    condition = [for c in slice(jsondecode(module.task.task_definition.container_definitions), 2, 5) : [c.readonlyRootFilesystem, c.linuxParameters.capabilities, c.cpu, c.dockerLabels.team]] == [
       [true, { add = [], drop = ["ALL"] }, 10, "shop"], [true, { add = [], drop = ["ALL"] }, 64, "shop"], [true, { add = [], drop = ["ALL"] }, 10, "shop"],
     ]
-    error_message = aws_ecs_task_definition.this.container_definitions
+    error_message = module.task.task_definition.container_definitions
   }
   assert {
-    condition     = [for c in [jsondecode(aws_ecs_task_definition.this.container_definitions)[2]] : [c.user, c.startTimeout, c.image]] == [["100", 60, "example/consul-ecs:1"]]
-    error_message = aws_ecs_task_definition.this.container_definitions
+    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[2]] : [c.user, c.startTimeout, c.image]] == [["100", 60, "example/consul-ecs:1"]]
+    error_message = module.task.task_definition.container_definitions
   }
   assert {
-    condition = [for c in [jsondecode(aws_ecs_task_definition.this.container_definitions)[3]] : [c.memory, c.memoryReservation, c.stopTimeout, c.healthCheck.interval, c.healthCheck.startPeriod, c.healthCheck.retries, c.environment[*].name, c.secrets[*].name]] == [
+    condition = [for c in [jsondecode(module.task.task_definition.container_definitions)[3]] : [c.memory, c.memoryReservation, c.stopTimeout, c.healthCheck.interval, c.healthCheck.startPeriod, c.healthCheck.retries, c.environment[*].name, c.secrets[*].name]] == [
       [128, 64, 110, 10, 30, 10, ["CONSUL_ECS_IGNORE_CONTAINERS", "ALL", "PROXY"], ["KEY"]],
     ]
-    error_message = aws_ecs_task_definition.this.container_definitions
+    error_message = module.task.task_definition.container_definitions
   }
   assert {
-    condition = [for c in [jsondecode(aws_ecs_task_definition.this.container_definitions)[4]] : [c.restartPolicy, c.logConfiguration.options["awslogs-group"], c.stopTimeout]] == [
+    condition = [for c in [jsondecode(module.task.task_definition.container_definitions)[4]] : [c.restartPolicy, c.logConfiguration.options["awslogs-group"], c.stopTimeout]] == [
       [{ enabled = true, ignoredExitCodes = [0], restartAttemptPeriod = 60 }, "/ecs/sync", 75],
     ]
-    error_message = aws_ecs_task_definition.this.container_definitions
+    error_message = module.task.task_definition.container_definitions
   }
 }
 
@@ -70,11 +70,11 @@ run "firelens" {
   command = plan
 
   assert {
-    condition     = [for c in jsondecode(aws_ecs_task_definition.this.container_definitions) : try(c.logConfiguration.logDriver, "")] == ["awsfirelens", "", "awsfirelens", "awsfirelens", "awsfirelens"]
+    condition     = [for c in jsondecode(module.task.task_definition.container_definitions) : try(c.logConfiguration.logDriver, "")] == ["awsfirelens", "", "awsfirelens", "awsfirelens", "awsfirelens"]
     error_message = "the sidecars must log where the application does"
   }
   assert {
-    condition     = !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].dependsOn) && !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].entryPoint)
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[1].dependsOn) && !can(jsondecode(module.task.task_definition.container_definitions)[1].entryPoint)
     error_message = "a log router must not wait for what logs through it"
   }
 }
@@ -90,7 +90,7 @@ run "arm64_on_fargate_with_storage" {
   }
 
   assert {
-    condition     = aws_ecs_task_definition.this.runtime_platform[0].cpu_architecture == "ARM64" && aws_ecs_task_definition.this.ephemeral_storage[0].size_in_gib == 50
+    condition     = module.task.task_definition.runtime_platform[0].cpu_architecture == "ARM64" && module.task.task_definition.ephemeral_storage[0].size_in_gib == 50
     error_message = "platform or storage is missing"
   }
 }
@@ -105,7 +105,7 @@ run "placement_on_ec2" {
   }
 
   assert {
-    condition     = toset(aws_ecs_task_definition.this.placement_constraints[*].expression) == toset(["attribute:ecs.instance-type =~ m7g.*", "attribute:ecs.cpu-architecture == arm64"])
+    condition     = toset(module.task.task_definition.placement_constraints[*].expression) == toset(["attribute:ecs.instance-type =~ m7g.*", "attribute:ecs.cpu-architecture == arm64"])
     error_message = "placement constraints"
   }
 }

@@ -35,7 +35,7 @@ run "created_roles" {
     error_message = "execution role ${output.execution_role_arn}"
   }
   assert {
-    condition     = aws_ecs_task_definition.this.task_role_arn == output.task_role_arn && aws_ecs_task_definition.this.execution_role_arn == output.execution_role_arn
+    condition     = module.task.task_definition.task_role_arn == output.task_role_arn && module.task.task_definition.execution_role_arn == output.execution_role_arn
     error_message = "the task definition has other roles"
   }
   assert {

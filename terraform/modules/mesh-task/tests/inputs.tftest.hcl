@@ -24,7 +24,7 @@ run "volumes_of_every_kind" {
   }
 
   assert {
-    condition     = toset(aws_ecs_task_definition.this.volume[*].name) == toset(["bare", "efs", "efs-full", "consul_data"])
+    condition     = toset(module.task.task_definition.volume[*].name) == toset(["bare", "efs", "efs-full", "consul_data"])
     error_message = "volumes are missing"
   }
 }
@@ -53,7 +53,7 @@ run "upstreams" {
   }
 
   assert {
-    condition     = length(jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).proxy.upstreams) == 2
+    condition     = length(jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).proxy.upstreams) == 2
     error_message = "both upstreams are wanted"
   }
 }
@@ -67,7 +67,7 @@ run "readiness_port" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[2].healthCheck.command[3] == "127.0.0.1:23000"
+    condition     = jsondecode(module.task.task_definition.container_definitions)[2].healthCheck.command[3] == "127.0.0.1:23000"
     error_message = "the health check asks another port"
   }
 }
@@ -81,7 +81,7 @@ run "service_name_lower" {
   }
 
   assert {
-    condition     = aws_ecs_task_definition.this.tags["consul.hashicorp.com/service-name"] == "web"
+    condition     = module.task.task_definition.tags["consul.hashicorp.com/service-name"] == "web"
     error_message = "the name is not in lower case"
   }
 }
@@ -100,7 +100,7 @@ run "consul_ecs_config_complete" {
   }
 
   assert {
-    condition     = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).consulLogin.method == "mine"
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).consulLogin.method == "mine"
     error_message = "the method is not that of consul_ecs_config"
   }
 }
@@ -116,7 +116,7 @@ run "http_and_grpc_config" {
   }
 
   assert {
-    condition     = jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).consulServers.http.port == 443 && jsondecode(jsondecode(aws_ecs_task_definition.this.container_definitions)[1].environment[0].value).consulServers.grpc.tls == false
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).consulServers.http.port == 443 && jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).consulServers.grpc.tls == false
     error_message = "http_config or grpc_config is lost"
   }
 }
@@ -131,7 +131,7 @@ run "partition_and_namespace" {
   }
 
   assert {
-    condition     = aws_ecs_task_definition.this.tags["consul.hashicorp.com/partition"] == "p" && aws_ecs_task_definition.this.tags["consul.hashicorp.com/namespace"] == "n"
+    condition     = module.task.task_definition.tags["consul.hashicorp.com/partition"] == "p" && module.task.task_definition.tags["consul.hashicorp.com/namespace"] == "n"
     error_message = "tags of partition and namespace are missing"
   }
 }
@@ -146,7 +146,7 @@ run "transparent_proxy_on_ec2" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[1].user == "0" && jsondecode(aws_ecs_task_definition.this.container_definitions)[1].linuxParameters.capabilities.add == ["NET_ADMIN"]
+    condition     = jsondecode(module.task.task_definition.container_definitions)[1].user == "0" && jsondecode(module.task.task_definition.container_definitions)[1].linuxParameters.capabilities.add == ["NET_ADMIN"]
     error_message = "mesh-init cannot redirect traffic"
   }
 }
@@ -162,7 +162,7 @@ run "dns" {
   }
 
   assert {
-    condition     = jsondecode(aws_ecs_task_definition.this.container_definitions)[2].name == "consul-dataplane"
+    condition     = jsondecode(module.task.task_definition.container_definitions)[2].name == "consul-dataplane"
     error_message = "without consul-dataplane there is no DNS server"
   }
 }

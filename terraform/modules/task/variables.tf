@@ -1,3 +1,70 @@
+variable "container_definitions" {
+  description = "All containers of the task. Their log groups are what the execution role writes to."
+  type        = any
+}
+
+variable "volumes" {
+  description = "Names of the volumes."
+  type        = list(string)
+}
+
+variable "volume_configurations" {
+  description = "Settings of those volumes that have some."
+  type        = any
+  default     = []
+}
+
+variable "requires_compatibilities" {
+  description = "Launch types that the task has to fit."
+  type        = list(string)
+}
+
+variable "cpu" {
+  description = "CPU units of the task."
+  type        = number
+}
+
+variable "memory" {
+  description = "Memory of the task in MiB."
+  type        = number
+}
+
+variable "runtime_platform" {
+  description = "Platform of the task."
+  type = object({
+    cpu_architecture        = optional(string)
+    operating_system_family = optional(string)
+  })
+  default = null
+}
+
+variable "ephemeral_storage" {
+  description = "Ephemeral storage in GiB."
+  type        = number
+  default     = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default = []
+}
+
+variable "skip_destroy" {
+  description = "Keep old revisions registered."
+  type        = bool
+  default     = false
+}
+
+variable "tags" {
+  description = "Tags of the task definition."
+  type        = map(string)
+  default     = {}
+}
+
 variable "name" {
   description = "Family of the task definition: the roles are `<name>-task` and `<name>-execution`."
   type        = string
@@ -16,7 +83,7 @@ variable "permissions_boundary" {
   default     = null
 }
 
-variable "tags" {
+variable "role_tags" {
   description = "Tags of both roles."
   type        = map(string)
   default     = {}
@@ -93,11 +160,6 @@ variable "additional_execution_role_policies" {
   nullable    = false
 }
 
-variable "container_definitions" {
-  description = "Containers of the task: their log groups are what the execution role writes to."
-  type        = any
-  default     = []
-}
 
 variable "secrets" {
   description = "ARNs of what the containers of the mesh have as `valueFrom`, which the execution role reads."

@@ -49,6 +49,15 @@ locals {
   secrets    = distinct([for s in var.secrets : join(":", slice(split(":", s), 0, 7)) if strcontains(s, ":secretsmanager:")])
   parameters = distinct([for s in var.secrets : s if strcontains(s, ":ssm:")])
 
+  task_role = {
+    id  = var.create_task_role ? one(aws_iam_role.task[*].id) : var.task_role.id
+    arn = var.create_task_role ? one(aws_iam_role.task[*].arn) : var.task_role.arn
+  }
+  execution_role = {
+    id  = var.create_execution_role ? one(aws_iam_role.execution[*].id) : var.execution_role.id
+    arn = var.create_execution_role ? one(aws_iam_role.execution[*].arn) : var.execution_role.arn
+  }
+
   execution_statements = [for s in [
     { actions = ["logs:CreateLogStream", "logs:PutLogEvents"], resources = distinct([for l in local.logs : format("${local.log_arn}:*", l.region, l.group)]) },
     { actions = ["logs:CreateLogGroup"], resources = distinct([for l in local.logs : format(local.log_arn, l.region, l.group) if l.create]) },
@@ -71,7 +80,7 @@ resource "aws_iam_role" "task" {
 
   # Consul's auth method reads these tags, so the user's cannot replace them.
   tags = merge(
-    var.tags,
+    var.role_tags,
     {
       "consul.hashicorp.com.service-name" = var.identity.service_name
       "consul.hashicorp.com.namespace"    = var.identity.namespace
@@ -102,7 +111,7 @@ resource "aws_iam_role" "execution" {
   path                 = var.path
   assume_role_policy   = local.trust
   permissions_boundary = var.permissions_boundary
-  tags                 = var.tags
+  tags                 = var.role_tags
 }
 
 resource "aws_iam_role_policy" "execution" {
@@ -118,20 +127,4 @@ resource "aws_iam_role_policy_attachment" "execution" {
 
   role       = aws_iam_role.execution[0].id
   policy_arn = var.additional_execution_role_policies[count.index]
-}
-
-output "task_role" {
-  description = "Name and ARN of the task role."
-  value = {
-    id  = var.create_task_role ? one(aws_iam_role.task[*].id) : var.task_role.id
-    arn = var.create_task_role ? one(aws_iam_role.task[*].arn) : var.task_role.arn
-  }
-}
-
-output "execution_role" {
-  description = "Name and ARN of the execution role."
-  value = {
-    id  = var.create_execution_role ? one(aws_iam_role.execution[*].id) : var.execution_role.id
-    arn = var.create_execution_role ? one(aws_iam_role.execution[*].arn) : var.execution_role.arn
-  }
 }

@@ -4,14 +4,19 @@ provider "aws" {
 }
 
 variables {
-  name     = "web"
-  identity = { service_name = "shop", namespace = "n" }
+  name                     = "web"
+  identity                 = { service_name = "shop", namespace = "n" }
+  requires_compatibilities = ["FARGATE"]
+  cpu                      = 256
+  memory                   = 512
+  volumes                  = []
+  container_definitions    = [{ name = "web", image = "web:1" }]
 }
 
 run "trust_and_identity" {
   variables {
     acls                 = true
-    tags                 = { team = "shop", "consul.hashicorp.com.service-name" = "other" }
+    role_tags            = { team = "shop", "consul.hashicorp.com.service-name" = "other" }
     permissions_boundary = "arn:aws:iam::123456789012:policy/boundary"
   }
 
@@ -57,9 +62,9 @@ run "execution_role_reads_what_the_task_has" {
 
   variables {
     container_definitions = [
-      { name = "web", logConfiguration = { logDriver = "awslogs", options = { "awslogs-group" = "/ecs/web", "awslogs-region" = "us-east-1", "awslogs-create-group" = "true" } } },
-      { name = "router", logConfiguration = { logDriver = "awsfirelens", options = {} } },
-      { name = "bare" },
+      { name = "web", image = "web:1", logConfiguration = { logDriver = "awslogs", options = { "awslogs-group" = "/ecs/web", "awslogs-region" = "us-east-1", "awslogs-create-group" = "true", "awslogs-stream-prefix" = "web" } } },
+      { name = "router", image = "router:1", firelensConfiguration = { type = "fluentbit" } },
+      { name = "bare", image = "bare:1", logConfiguration = { logDriver = "awsfirelens" } },
     ]
     secrets = [
       "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
