@@ -20,6 +20,6 @@ AWS="resource:ecs-task-definition resource:ecs-service resource:ecs-cluster
   data:data-aws-security-group data:data-aws-vpc"
 gen @cdktf/provider-aws 21.22.1 aws@6.25.0 $AWS
 gen @cdktf/provider-aws 19.65.1 aws@5.99.1 $AWS
-gen @cdktf/provider-random 12.0.1 random@3.7.2 resource:uuid resource:id resource:string-resource
+gen @cdktf/provider-random 12.0.1 random@3.7.2 resource:bytes
 gen @cdktf/provider-tls 11.0.1 tls@4.1.0 resource:private-key resource:self-signed-cert resource:cert-request resource:locally-signed-cert
 gen @cdktf/provider-null 11.0.1 null@3.2.4 resource:resource

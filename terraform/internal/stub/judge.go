@@ -63,7 +63,7 @@ func document(m map[string]tftypes.Value) map[string]any {
 	volumes, _ := doc["volumes"].([]any)
 	for _, item := range volumes {
 		volume := item.(map[string]any)
-		delete(volume, "configureAtLaunch") // invented by an apply; the modules have no such volume
+		delete(volume, "configureAtLaunch")     // invented by an apply; the modules have no such volume
 		if path, ok := volume["hostPath"]; ok { // one level deeper in the API
 			delete(volume, "hostPath")
 			volume["host"] = map[string]any{"sourcePath": path}

@@ -25,7 +25,7 @@ type attr struct {
 	Required  bool            `json:"required"`
 	Optional  bool            `json:"optional"`
 	Computed  bool            `json:"computed"`
-	Sensitive bool            `json:"sensitive"`
+	Sensitive bool            `json:"-"`
 
 	typ tftypes.Type
 }
@@ -48,6 +48,13 @@ type provider struct {
 	Data      map[string]*block `json:"data_source_schemas"`
 }
 
+// sensitive are attributes that the npm packages do not mark.
+var sensitive = []string{
+	"aws_secretsmanager_secret_version.secret_string", "random_bytes.base64", "random_bytes.hex",
+	"tls_private_key.private_key_pem", "tls_private_key.private_key_openssh", "tls_private_key.private_key_pem_pkcs8",
+	"tls_self_signed_cert.private_key_pem",
+}
+
 // load reads schema/<name>@<version>.json; name holds both, as in "aws@6.25.0".
 func load(name string) (*provider, error) {
 	raw, err := schemas.ReadFile("schema/" + name + ".json")
@@ -63,6 +70,11 @@ func load(name string) (*provider, error) {
 	}
 	if dropped := os.Getenv(DropVariable); dropped != "" {
 		p.drop(strings.Split(dropped, "."))
+	}
+	for name, b := range p.Resources {
+		for attr, a := range b.Attributes {
+			a.Sensitive = slices.Contains(sensitive, name+"."+attr)
+		}
 	}
 	for _, b := range p.all() {
 		if err := b.init(); err != nil {
