@@ -42,6 +42,21 @@ func TestControllerAppliesOnceAndIsDestroyed(t *testing.T) {
 	w.Destroy()
 }
 
+// TestControllerIsAppliedWithItsServer has secrets that the plan does not know.
+func TestControllerIsAppliedWithItsServer(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/controller/tests/first_apply", stub.AWS6)
+	for _, generation := range []string{"agentless", "agent"} {
+		state := w.Apply(map[string]any{"generation": generation})
+		var containers []taskdef.Container
+		state.JSON("module.controller.aws_ecs_task_definition.this", "container_definitions", &containers)
+		if got := containers[0].Secrets[0].ValueFrom; got != state.Outputs["token"] {
+			t.Errorf("%s: the token is %v, want %v", generation, got, state.Outputs["token"])
+		}
+		w.Unchanged()
+	}
+}
+
 // TestControllerReadsItsConfiguration gives what the module renders to the parser of the
 // command.
 func TestControllerReadsItsConfiguration(t *testing.T) {

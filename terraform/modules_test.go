@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/terraform/internal/stub"
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
@@ -27,6 +28,7 @@ func roots(t *testing.T, pattern string) (dirs []string) {
 	return dirs
 }
 
+// TestModulesPassTheirOwnTests runs them on the older provider in the long lane only.
 func TestModulesPassTheirOwnTests(t *testing.T) {
 	t.Parallel()
 	for _, module := range roots(t, "modules/*/versions.tf") {
@@ -35,6 +37,9 @@ func TestModulesPassTheirOwnTests(t *testing.T) {
 				t.Parallel()
 				w := tftest.New(t, module, aws)
 				w.Validate()
+				if aws == stub.AWS5 {
+					testkit.Long(t)
+				}
 				w.Test()
 			})
 		}

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Rebuilds internal/stub/schema/*.json from the CDKTF npm packages (needs the npm registry; done once, the JSON is kept).
+# Makes internal/stub/schema/*.json again from npm packages. Run by hand when a resource is added: it needs npm and its registry.
 set -eu
 cd "$(dirname "$0")/../.."
 T=${TMPDIR:-/tmp}/schemagen.$$; mkdir -p "$T"; trap 'rm -rf "$T"' EXIT

@@ -17,14 +17,16 @@ const (
 	AWS6 AWS = "6.25.0"
 )
 
-// ServeAsProvider serves as a provider and returns true when terraform has started this program
-// under a provider's name, such as terraform-provider-aws_v6.25.0.
+// roleVariable names the provider that the program serves as, such as aws@6.25.0.
+const roleVariable = "STUB_PROVIDER"
+
+// ServeAsProvider serves as a provider and returns true when terraform has started this
+// program by a script of Install.
 func ServeAsProvider() (served bool, err error) {
-	base, ok := strings.CutPrefix(filepath.Base(os.Args[0]), "terraform-provider-")
-	if !ok {
+	name, version, found := strings.Cut(os.Getenv(roleVariable), "@")
+	if !found {
 		return false, nil
 	}
-	name, version, _ := strings.Cut(base, "_v")
 	return true, Serve(name, version)
 }
 
@@ -41,7 +43,9 @@ func Install(dir string, aws AWS) (config string, err error) {
 		if err := os.MkdirAll(home, 0o755); err != nil {
 			return "", err
 		}
-		if err := os.Symlink(self, filepath.Join(home, "terraform-provider-"+name+"_v"+version)); err != nil {
+		// A script, because every command of terraform reads the whole file for its checksum.
+		script := fmt.Sprintf("#!/bin/sh\nexec env %s=%s@%s '%s'\n", roleVariable, name, version, self)
+		if err := os.WriteFile(filepath.Join(home, "terraform-provider-"+name+"_v"+version), []byte(script), 0o755); err != nil {
 			return "", err
 		}
 	}

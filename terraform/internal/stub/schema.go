@@ -115,7 +115,8 @@ func (p *provider) all() []*block {
 func (b *block) init() error {
 	b.typ.AttributeTypes = map[string]tftypes.Type{}
 	for n, a := range b.Attributes {
-		t, err := tftypes.ParseJSONType(a.Type) //nolint:staticcheck // the JSON of `providers schema -json` is this layout
+		//lint:ignore SA1019 it reads the layout of `terraform providers schema -json`
+		t, err := tftypes.ParseJSONType(a.Type)
 		if err != nil {
 			return fmt.Errorf("%s: %w", n, err)
 		}

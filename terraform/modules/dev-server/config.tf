@@ -40,7 +40,7 @@ locals {
   # What each secret adds to the configuration.
   secret_settings = {
     CONSUL_BOOTSTRAP_TOKEN   = "{\"acl\":{\"tokens\":{\"initial_management\":\"%s\",\"agent\":\"%s\"}}}"
-    CONSUL_REPLICATION_TOKEN = "{\"acl\":{\"tokens\":{\"replication\":\"%s\"}}}"
+    CONSUL_REPLICATION_TOKEN = "{\"acl\":{\"tokens\":{\"replication\":\"%s\",\"agent\":\"%s\"}}}"
     CONSUL_GOSSIP_KEY        = "{\"encrypt\":\"%s\"}"
   }
 

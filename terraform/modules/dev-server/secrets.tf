@@ -4,7 +4,7 @@
 
 locals {
   generate_ca    = var.tls && var.generate_ca
-  generate_token = var.acls && var.generate_bootstrap_token
+  generate_token = var.acls && var.generate_bootstrap_token && !local.secondary # which has the primary's
   generate_key   = var.gossip_encryption_enabled && var.generate_gossip_encryption_key
 
   token_hex = local.generate_token ? random_bytes.bootstrap_token[0].hex : ""
@@ -38,7 +38,7 @@ locals {
   gossip_key_arn      = local.generate_key ? aws_secretsmanager_secret.this["gossip-key"].arn : var.gossip_key_secret_arn
 
   server_secrets = [for s in [
-    { name = "CONSUL_BOOTSTRAP_TOKEN", valueFrom = local.bootstrap_token_arn, on = var.acls },
+    { name = "CONSUL_BOOTSTRAP_TOKEN", valueFrom = local.bootstrap_token_arn, on = var.acls && !local.secondary },
     { name = "CONSUL_REPLICATION_TOKEN", valueFrom = try(aws_secretsmanager_secret.this["replication-token"].arn, ""), on = var.acls && local.secondary },
     { name = "CONSUL_GOSSIP_KEY", valueFrom = local.gossip_key_arn, on = var.gossip_encryption_enabled },
     { name = "CONSUL_LICENSE", valueFrom = try(aws_secretsmanager_secret.this["license"].arn, ""), on = contains(keys(local.stored), "license") },

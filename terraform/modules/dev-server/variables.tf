@@ -47,6 +47,11 @@ variable "node_name" {
   type        = string
   default     = ""
   nullable    = false
+
+  validation {
+    condition     = can(regex("^[0-9A-Za-z_-]*$", var.node_name))
+    error_message = "node_name must have letters, digits, '_' or '-' only: it becomes part of a DNS name."
+  }
 }
 
 variable "service_discovery_namespace" {
@@ -54,6 +59,11 @@ variable "service_discovery_namespace" {
   type        = string
   default     = ""
   nullable    = false
+
+  validation {
+    condition     = can(regex("^[0-9A-Za-z._-]*$", var.service_discovery_namespace))
+    error_message = "service_discovery_namespace must be a DNS name."
+  }
 }
 
 variable "tls" {
@@ -141,7 +151,7 @@ variable "generate_bootstrap_token" {
   nullable    = false
 
   validation {
-    condition     = !var.acls || var.generate_bootstrap_token || var.bootstrap_token_arn != ""
+    condition     = !var.acls || var.generate_bootstrap_token || var.bootstrap_token_arn != "" || !contains(["", var.datacenter], var.primary_datacenter)
     error_message = "With generate_bootstrap_token = false store the token in Secrets Manager and set bootstrap_token_arn: the value of bootstrap_token alone would be in the task definition."
   }
 }
@@ -155,7 +165,7 @@ variable "bootstrap_token" {
 }
 
 variable "bootstrap_token_arn" {
-  description = "Secret with the bootstrap token, with `generate_bootstrap_token = false`."
+  description = "Secret with the bootstrap token, with `generate_bootstrap_token = false`; a secondary datacenter has that of `primary_datacenter`."
   type        = string
   default     = ""
   nullable    = false
