@@ -3,6 +3,7 @@ package terraform_test
 import (
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/terraform/internal/stub"
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
@@ -17,6 +18,9 @@ func TestSecondPlanOfGatewayTaskIsEmpty(t *testing.T) {
 	for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
 		t.Run(string(aws), func(t *testing.T) {
 			t.Parallel()
+			if aws == stub.AWS5 {
+				testkit.Long(t)
+			}
 			w := tftest.New(t, "modules/gateway-task", aws)
 			w.Apply(gatewayTask.with(values{
 				"acls": true, "tls": true, "consul_ca_cert_arn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",

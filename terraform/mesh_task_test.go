@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/terraform/internal/stub"
 	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
 )
@@ -29,6 +30,9 @@ func TestSecondPlanOfMeshTaskIsEmpty(t *testing.T) {
 	for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
 		t.Run(string(aws), func(t *testing.T) {
 			t.Parallel()
+			if aws == stub.AWS5 {
+				testkit.Long(t)
+			}
 			w := tftest.New(t, "modules/mesh-task", aws)
 			w.Apply(meshTask.with(values{
 				"requires_compatibilities": []string{"EC2"}, "acls": true, "tls": true,
