@@ -24,7 +24,7 @@ func unran(t *testing.T, output string) []string {
 func TestPackagesWithoutARunAreFound(t *testing.T) {
 	t.Parallel()
 	all := unran(t, "ok  \t"+module+"/none\t0.1s\n")
-	for _, want := range []string{module, module + "/localecs/command", module + "/localecs/ecs/scheduler", module + "/tools/aclcompare"} {
+	for _, want := range []string{module, module + "/localecs/command", module + "/localecs/ecs/scheduler", module + "/tools/aclcompare", module + "/terraform"} {
 		if !slices.Contains(all, want) {
 			t.Errorf("%s was not missed", want)
 		}

@@ -1,0 +1,45 @@
+package terraform_test
+
+import (
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/terraform/internal/stub"
+	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
+)
+
+var gatewayTask = values{
+	"family": "edge", "kind": "mesh-gateway", "consul_server_hosts": "consul.example.com",
+	"ecs_cluster_arn": "arn:aws:ecs:us-east-1:123456789012:cluster/mesh", "subnets": []string{"subnet-1"},
+}
+
+func TestSecondPlanOfGatewayTaskIsEmpty(t *testing.T) {
+	t.Parallel()
+	for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
+		t.Run(string(aws), func(t *testing.T) {
+			t.Parallel()
+			if aws == stub.AWS5 {
+				testkit.Long(t)
+			}
+			w := tftest.New(t, "modules/gateway-task", aws)
+			w.Apply(gatewayTask.with(values{
+				"acls": true, "tls": true, "consul_ca_cert_arn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
+				"lb_enabled": true, "lb_vpc_id": "vpc-1", "lb_subnets": []string{"subnet-1"},
+				"lb_ingress_rule_cidr_blocks": []string{"192.0.2.0/24"},
+				"deployment_circuit_breaker":  values{},
+			}))
+			w.Unchanged()
+		})
+	}
+}
+
+func TestGatewayTaskNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/gateway-task", stub.AWS6)
+	wantErrors(t, w, gatewayTask.with(values{"enable_mesh_gateway_wan_federation": true}), "enable_mesh_gateway_wan_federation needs tls.")
+	wantErrors(t, w, gatewayTask.with(values{"lb_enabled": true}), "lb_enabled needs lb_subnets and lb_vpc_id.")
+	wantErrors(t, w, gatewayTask.with(values{"lb_modify_security_group": true}), "lb_modify_security_group needs lb_modify_security_group_id.")
+	wantErrors(t, w, gatewayTask.with(values{"lb_modify_security_group": true, "lb_modify_security_group_id": "sg-1"}),
+		"lb_create_security_group and lb_modify_security_group exclude each other")
+	wantErrors(t, w, gatewayTask.with(values{"kind": "gateway"}), "kind is mesh-gateway, terminating-gateway or api-gateway.")
+}

@@ -1,0 +1,29 @@
+package stub
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestJudgeReportsWhatECSRefuses(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, containers, want string }{
+		{"valid", `[{"name":"a","image":"i"},{"name":"b","image":"i","dependsOn":[{"containerName":"a","condition":"START"}]}]`, ""},
+		{"both lists of capabilities", `[{"name":"a","image":"i","linuxParameters":{"capabilities":{"add":[],"drop":["ALL"]}}}]`, ""},
+		{"unknown key", `[{"name":"a","image":"i","dependOn":[]}]`, `unknown field "dependOn"`},
+		{"key in the wrong case", `[{"name":"a","image":"i","entrypoint":[]}]`, "did you mean \"entryPoint\""},
+		{"rule of taskdef", `[{"name":"a","image":"i","essential":false}]`, "essential"},
+		{"required member", `[{"name":"a","image":"i","logConfiguration":{}}]`, "LogDriver"},
+		{"one list of capabilities", `[{"name":"a","image":"i","linuxParameters":{"capabilities":{"drop":["ALL"]}}}]`, "both lists of capabilities"},
+		{"no list of capabilities", `[{"name":"a","image":"i","linuxParameters":{"capabilities":{}}}]`, "both lists of capabilities"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			got := strings.Join(judge(t.Context(), []byte(`{"family":"f","networkMode":"awsvpc","requiresCompatibilities":["FARGATE"],
+				"cpu":"256","memory":"512","containerDefinitions":`+tt.containers+`}`)), "\n")
+			if (tt.want == "") != (got == "") || !strings.Contains(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,116 @@
+package terraform_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/terraform/internal/stub"
+	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
+)
+
+type values map[string]any
+
+// with returns the values with others over them.
+func (v values) with(others values) values {
+	merged := maps.Clone(v)
+	maps.Copy(merged, others)
+	return merged
+}
+
+var meshTask = values{
+	"family": "web", "port": 8080, "consul_server_hosts": "consul.example.com",
+	"container_definitions": []values{{"name": "web", "image": "web:1", "entryPoint": []string{"/web"}}},
+}
+
+func TestSecondPlanOfMeshTaskIsEmpty(t *testing.T) {
+	t.Parallel()
+	for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
+		t.Run(string(aws), func(t *testing.T) {
+			t.Parallel()
+			if aws == stub.AWS5 {
+				testkit.Long(t)
+			}
+			w := tftest.New(t, "modules/mesh-task", aws)
+			w.Apply(meshTask.with(values{
+				"requires_compatibilities": []string{"EC2"}, "acls": true, "tls": true,
+				"consul_ca_cert_arn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
+				"volumes":            []values{{"name": "data", "host_path": "/data"}},
+				"runtime_platform":   values{"cpu_architecture": "ARM64"},
+				"tags":               values{"team": "shop"},
+			}))
+			w.Unchanged()
+		})
+	}
+}
+
+// wantErrors fails the test unless a plan has exactly these errors.
+func wantErrors(t *testing.T, w *tftest.Workspace, input values, want ...string) {
+	t.Helper()
+	found := w.PlanErrors(input)
+	for _, message := range want {
+		if !slices.ContainsFunc(found, func(have string) bool { return strings.Contains(have, message) }) {
+			t.Errorf("no error has %q:\n%s", message, strings.Join(found, "\n"))
+		}
+	}
+	if len(found) != len(want) {
+		t.Errorf("%d errors, want %d:\n%s", len(found), len(want), strings.Join(found, "\n"))
+	}
+}
+
+func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/mesh-task", stub.AWS6)
+	bad := values{"x": 1}
+	t.Run("a wrong key at each level", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{
+			"http_config": bad, "grpc_config": bad,
+			"consul_ecs_config": values{
+				"gateway": bad, "consulLogin": bad,
+				"transparentProxy": values{"x": 1, "consulDNS": bad},
+				"service":          values{"name": "x", "weights": bad, "networkResilienceConfig": values{"x": 1, "outlierDetection": bad}},
+				"proxy":            values{"upstreams": []any{}, "meshGateway": bad, "expose": values{"x": 1, "paths": []values{bad}}},
+			},
+		}),
+			"http_config takes only", "grpc_config takes only",
+			"consul_ecs_config takes only", "consul_ecs_config.consulLogin takes only",
+			"consul_ecs_config.transparentProxy takes only", "consul_ecs_config.transparentProxy.consulDNS takes only",
+			"consul_ecs_config.service takes only", "consul_ecs_config.service.weights takes only",
+			"consul_ecs_config.service.networkResilienceConfig takes only",
+			"consul_ecs_config.service.networkResilienceConfig.outlierDetection takes only",
+			"consul_ecs_config.proxy takes only", "consul_ecs_config.proxy.meshGateway takes only",
+			"consul_ecs_config.proxy.expose takes only", "consul_ecs_config.proxy.expose.paths takes only",
+		)
+	})
+	t.Run("a reserved name", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "consul-dataplane", "image": "i"}}}),
+			"has the name of a container of the mesh")
+	})
+	t.Run("two containers of one name", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "web", "image": "i"}, {"name": "web", "image": "i"}}}),
+			"Two containers in container_definitions have the same name.")
+	})
+	t.Run("no essential application", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "web", "image": "i", "essential": false}}}),
+			"No container of container_definitions is an essential application")
+	})
+	t.Run("long family", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"family": strings.Repeat("f", 55)}), "family has more than 54 characters: the execution role is called <family>-execution")
+	})
+	t.Run("agent without servers", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"generation": "agent", "acls": true, "tls": true}),
+			"generation agent needs retry_join", "acls with generation agent needs consul_http_addr", "tls with generation agent needs consul_server_ca_cert_arn")
+	})
+}
+
+func TestMeshTaskWarnsAboutVariablesWithoutEffect(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/mesh-task", stub.AWS6)
+	warnings := w.PlanWarnings(meshTask.with(values{"audit_logging": true, "acls": true, "retry_join": []string{"10.0.0.4"}}))
+	const want = "These variables have no effect with generation agentless: audit_logging, retry_join."
+	if len(warnings) != 1 || !strings.Contains(warnings[0], want) {
+		t.Errorf("warnings %q, want one with %q", warnings, want)
+	}
+}

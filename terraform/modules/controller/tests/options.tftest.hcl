@@ -1,0 +1,113 @@
+# What each option adds.
+
+variables {
+  name_prefix                       = "mesh"
+  consul_ecs_image                  = "123456789012.dkr.ecr.us-east-1.amazonaws.com/consul-ecs:1"
+  ecs_cluster_arn                   = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
+  subnets                           = ["subnet-1"]
+  consul_server_hosts               = "consul.example.com"
+  consul_bootstrap_token_secret_arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf:key::"
+}
+
+run "roles_have_what_they_need_and_no_more" {
+  command = apply
+
+  assert {
+    condition = jsondecode(aws_iam_role_policy.task.policy).Statement == [{
+      Effect    = "Allow"
+      Action    = ["ecs:ListTasks", "ecs:DescribeTasks"]
+      Resource  = ["*"]
+      Condition = { ArnEquals = { "ecs:cluster" = [var.ecs_cluster_arn] } }
+    }]
+    error_message = "The task role differs."
+  }
+
+  assert {
+    condition = jsondecode(aws_iam_role_policy.execution.policy).Statement == [{
+      Effect   = "Allow"
+      Action   = ["secretsmanager:GetSecretValue"]
+      Resource = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf"]
+    }]
+    error_message = "The execution role differs."
+  }
+
+  assert {
+    condition = alltrue([for role in [aws_iam_role.task, aws_iam_role.execution] : jsondecode(role.assume_role_policy).Statement == [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = "ecs-tasks.amazonaws.com" }
+    }]])
+    error_message = "Only ecs-tasks may assume the roles."
+  }
+
+  assert {
+    condition     = aws_iam_role.task.path == null || aws_iam_role.task.path == "/" || !startswith(coalesce(aws_iam_role.task.path, "/"), "/consul-ecs/")
+    error_message = "The controller's role may log in as a service."
+  }
+}
+
+run "execution_role_pulls_decrypts_and_logs_when_asked" {
+  command = plan
+
+  variables {
+    secrets             = { EXTRA = "arn:aws:ssm:us-east-1:123456789012:parameter/extra" }
+    ecr_repository_arns = ["arn:aws:ecr:us-east-1:123456789012:repository/consul-ecs"]
+    kms_key_arns        = ["arn:aws:kms:us-east-1:123456789012:key/1"]
+    log_configuration = {
+      logDriver = "awslogs"
+      options   = { awslogs-group = "/mesh", awslogs-region = "eu-west-1", awslogs-stream-prefix = "c", awslogs-create-group = "true" }
+    }
+  }
+
+  assert {
+    condition = jsondecode(aws_iam_role_policy.execution.policy).Statement == [
+      { Effect = "Allow", Action = ["secretsmanager:GetSecretValue"], Resource = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf"] },
+      { Effect = "Allow", Action = ["ssm:GetParameters"], Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/extra"] },
+      {
+        Effect   = "Allow", Action = ["logs:CreateLogStream", "logs:PutLogEvents", "logs:CreateLogGroup"],
+        Resource = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh", "arn:aws:logs:eu-west-1:123456789012:log-group:/mesh:*"]
+      },
+      {
+        Effect   = "Allow", Action = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
+        Resource = ["arn:aws:ecr:us-east-1:123456789012:repository/consul-ecs"]
+      },
+      { Effect = "Allow", Action = ["ecr:GetAuthorizationToken"], Resource = ["*"] },
+      { Effect = "Allow", Action = ["kms:Decrypt"], Resource = ["arn:aws:kms:us-east-1:123456789012:key/1"] },
+    ]
+    error_message = "The execution role differs."
+  }
+}
+
+run "execute_command_has_what_it_needs" {
+  command = plan
+
+  variables {
+    enable_execute_command = true
+  }
+
+  assert {
+    condition     = !jsondecode(aws_ecs_task_definition.this.container_definitions)[0].readonlyRootFilesystem
+    error_message = "ECS Exec cannot work with a read-only root filesystem."
+  }
+
+  assert {
+    condition = jsondecode(aws_iam_role_policy.task.policy).Statement[1].Action == [
+      "ssmmessages:CreateControlChannel", "ssmmessages:CreateDataChannel",
+      "ssmmessages:OpenControlChannel", "ssmmessages:OpenDataChannel",
+    ]
+    error_message = "The task role differs."
+  }
+}
+
+run "empty_log_configuration_is_none" {
+  command = plan
+
+  variables {
+    log_configuration = {}
+  }
+
+  assert {
+    condition     = !can(jsondecode(aws_ecs_task_definition.this.container_definitions)[0].logConfiguration)
+    error_message = "ECS refuses a log configuration without driver."
+  }
+}

@@ -1,0 +1,106 @@
+# Variables that a plan refuses.
+
+variables {
+  name_prefix                       = "mesh"
+  consul_ecs_image                  = "consul-ecs:1"
+  ecs_cluster_arn                   = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
+  subnets                           = ["subnet-1"]
+  consul_server_hosts               = "consul.example.com"
+  consul_bootstrap_token_secret_arn = "arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf"
+}
+
+run "all_mistakes_at_once" {
+  command = plan
+
+  variables {
+    name_prefix                       = "a-prefix-that-makes-role-names-too-long"
+    generation                        = "new"
+    consul_ecs_image                  = ""
+    consul_bootstrap_token_secret_arn = "3f9c4f0e-0000-0000-0000-000000000000"
+    subnets                           = []
+    http_config                       = { host = "x" }
+    grpc_config                       = { https = true }
+    iam_role_path                     = "/"
+    log_level                         = "loud"
+    metrics_port                      = 70000
+    launch_type                       = "LAMBDA"
+  }
+
+  expect_failures = [
+    var.name_prefix, var.generation, var.consul_ecs_image, var.consul_bootstrap_token_secret_arn, var.subnets, var.http_config,
+    var.grpc_config, var.iam_role_path, var.log_level, var.metrics_port, var.launch_type,
+  ]
+}
+
+run "longest_prefix" {
+  command = plan
+
+  variables {
+    name_prefix = "a-prefix-of-thirty-two-characters"
+  }
+
+  expect_failures = [var.name_prefix]
+}
+
+run "agentless_needs_hosts" {
+  command = plan
+
+  variables {
+    consul_server_hosts = ""
+  }
+
+  expect_failures = [var.consul_server_hosts]
+}
+
+run "agent_needs_an_address" {
+  command = plan
+
+  variables {
+    generation = "agent"
+  }
+
+  expect_failures = [var.consul_server_http_addr]
+}
+
+run "partition_needs_a_name" {
+  command = plan
+
+  variables {
+    consul_partitions_enabled = true
+    consul_partition          = ""
+  }
+
+  expect_failures = [var.consul_partition]
+}
+
+run "container_name_is_taken" {
+  command = plan
+
+  variables {
+    extra_container_definitions = [{ name = "consul-ecs-controller", image = "x" }]
+  }
+
+  expect_failures = [var.extra_container_definitions]
+}
+
+run "launch_type_is_compatible" {
+  command = plan
+
+  variables {
+    requires_compatibilities = ["EC2"]
+  }
+
+  expect_failures = [var.requires_compatibilities]
+}
+
+run "variables_without_effect_are_named" {
+  command = plan
+
+  variables {
+    region                  = "eu-west-1"
+    consul_partition        = "ecs"
+    consul_server_http_addr = "http://consul:8500"
+  }
+
+  expect_failures = [check.region, check.partition, check.generation]
+}

@@ -1,0 +1,195 @@
+variable "name_prefix" {
+  description = "Prefix of the task family and of the IAM roles: `<name_prefix>-consul-ecs-controller`, in the generation `agent` `<name_prefix>-consul-acl-controller`."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[0-9A-Za-z_-]{1,32}$", var.name_prefix))
+    error_message = "name_prefix must have 1 to 32 letters, digits, '_' or '-': with what the module appends, an IAM role's name has at most 64 characters."
+  }
+}
+
+variable "generation" {
+  description = "`agentless` runs the command `controller`, for tasks without a Consul client agent; `agent` runs `acl-controller`, for tasks with one."
+  type        = string
+  default     = "agentless"
+  nullable    = false
+
+  validation {
+    condition     = contains(["agentless", "agent"], var.generation)
+    error_message = "generation must be \"agentless\" or \"agent\"."
+  }
+}
+
+variable "consul_ecs_image" {
+  description = "Image of consul-ecs."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = var.consul_ecs_image != ""
+    error_message = "consul_ecs_image must name the image of consul-ecs, such as the one that `make image` builds, in your registry."
+  }
+}
+
+variable "consul_bootstrap_token_secret_arn" {
+  description = "Secret with the controller's ACL token, the bootstrap token or one with the rules of docs/CONTROLLER.md. An SSM parameter is possible, and a JSON key after the ARN."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^arn:[^:]+:(secretsmanager|ssm):", var.consul_bootstrap_token_secret_arn))
+    error_message = "consul_bootstrap_token_secret_arn must be the ARN of a secret in Secrets Manager or of an SSM parameter: the token itself would be in the task definition."
+  }
+}
+
+variable "consul_server_hosts" {
+  description = "Address of the Consul servers, without port: a DNS name, an IP address or `exec=` with a command. Required in the generation `agentless`."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = var.generation != "agentless" || var.consul_server_hosts != ""
+    error_message = "Set consul_server_hosts to the address of the Consul servers: the generation \"agentless\" needs it."
+  }
+}
+
+variable "consul_server_http_addr" {
+  description = "URL of the Consul servers' HTTP API, such as `https://consul.example.com:8501`. Required in the generation `agent`."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = var.generation != "agent" || var.consul_server_http_addr != ""
+    error_message = "Set consul_server_http_addr to the URL of the Consul servers: the generation \"agent\" needs it."
+  }
+}
+
+variable "consul_server_ca_cert_arn" {
+  description = "Secret with the CA certificate of the Consul servers, in the generation `agent`."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "skip_server_watch" {
+  description = "Keep to what `consul_server_hosts` gives, for servers behind a load balancer."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "tls" {
+  description = "Whether the Consul servers use TLS, in the generation `agentless`."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "tls_server_name" {
+  description = "Name that the servers' certificate has, when it is not that of `consul_server_hosts`."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "consul_ca_cert_arn" {
+  description = "Secret with the CA certificate of the Consul servers, in the generation `agentless`."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "consul_https_ca_cert_arn" {
+  description = "Secret with the CA certificate of the servers' HTTP API, when it is another one than `consul_ca_cert_arn`."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "consul_grpc_ca_cert_arn" {
+  description = "Accepted and not used: the controller makes no gRPC connection."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "http_config" {
+  description = "Settings of the servers' HTTP API that differ from the others: `port`, `https`, `tls`, `tlsServerName`."
+  type        = any
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = can(keys(var.http_config)) && length(setsubtract(try(keys(var.http_config), []), ["port", "https", "tls", "tlsServerName"])) == 0
+    error_message = "http_config may have only the keys port, https, tls and tlsServerName."
+  }
+}
+
+variable "grpc_config" {
+  description = "Settings of the servers' gRPC API that differ from the others: `port`, `tls`, `tlsServerName`."
+  type        = any
+  default     = {}
+  nullable    = false
+
+  validation {
+    condition     = can(keys(var.grpc_config)) && length(setsubtract(try(keys(var.grpc_config), []), ["port", "tls", "tlsServerName"])) == 0
+    error_message = "grpc_config may have only the keys port, tls and tlsServerName."
+  }
+}
+
+variable "consul_partitions_enabled" {
+  description = "Whether the servers are Consul Enterprise and the cluster has an admin partition."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "consul_partition" {
+  description = "Admin partition of the cluster; used with `consul_partitions_enabled`."
+  type        = string
+  default     = "default"
+  nullable    = false
+
+  validation {
+    condition     = !var.consul_partitions_enabled || var.consul_partition != ""
+    error_message = "Set consul_partition to the cluster's admin partition, or consul_partitions_enabled to false."
+  }
+}
+
+variable "iam_role_path" {
+  description = "Path of the IAM roles that may log in to Consul: `iam_role_path` of the tasks' modules."
+  type        = string
+  default     = "/consul-ecs/"
+  nullable    = false
+
+  validation {
+    condition     = startswith(var.iam_role_path, "/") && trim(var.iam_role_path, "/") != ""
+    error_message = "iam_role_path must begin with '/' and have a name, such as \"/consul-ecs/\": with \"/\" every role of the account could log in as any service."
+  }
+}
+
+variable "log_level" {
+  description = "`TRACE`, `DEBUG`, `INFO`, `WARN` or `ERROR`."
+  type        = string
+  default     = "INFO"
+  nullable    = false
+
+  validation {
+    condition     = contains(["TRACE", "DEBUG", "INFO", "WARN", "ERROR"], var.log_level)
+    error_message = "log_level must be TRACE, DEBUG, INFO, WARN or ERROR."
+  }
+}
+
+variable "metrics_port" {
+  description = "Port of `/metrics` and `/healthz`; the container has a health check then."
+  type        = number
+  default     = null
+
+  validation {
+    condition     = var.metrics_port == null || try(var.metrics_port >= 1 && var.metrics_port <= 65535, false)
+    error_message = "metrics_port must be 1 to 65535."
+  }
+}

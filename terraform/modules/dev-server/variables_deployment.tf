@@ -1,0 +1,190 @@
+variable "ecs_cluster_arn" {
+  description = "ARN of the ECS cluster."
+  type        = string
+  nullable    = false
+}
+
+variable "vpc_id" {
+  description = "VPC of the server, its namespace and its load balancer."
+  type        = string
+  nullable    = false
+}
+
+variable "subnet_ids" {
+  description = "Subnets of the server's task."
+  type        = list(string)
+  nullable    = false
+
+  validation {
+    condition     = length(var.subnet_ids) > 0
+    error_message = "subnet_ids must have at least one subnet."
+  }
+}
+
+variable "assign_public_ip" {
+  description = "Whether the task has a public IP address."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "launch_type" {
+  description = "`EC2` or `FARGATE`; not used with `capacity_provider_strategy`."
+  type        = string
+  default     = "EC2"
+  nullable    = false
+
+  validation {
+    condition     = contains(["EC2", "FARGATE"], var.launch_type)
+    error_message = "launch_type must be EC2 or FARGATE."
+  }
+}
+
+variable "capacity_provider_strategy" {
+  description = "Capacity providers of the service, in place of `launch_type`."
+  type = list(object({
+    capacity_provider = string
+    base              = optional(number)
+    weight            = optional(number)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "requires_compatibilities" {
+  description = "Launch types that the task definition is valid for."
+  type        = list(string)
+  default     = ["EC2", "FARGATE"]
+  nullable    = false
+
+  validation {
+    condition     = length(var.capacity_provider_strategy) > 0 || contains(var.requires_compatibilities, var.launch_type)
+    error_message = "requires_compatibilities must have launch_type, or ECS could not start the task."
+  }
+}
+
+variable "cpu" {
+  description = "CPU units of the task."
+  type        = number
+  default     = 256
+  nullable    = false
+}
+
+variable "memory" {
+  description = "Memory of the task in MiB."
+  type        = number
+  default     = 512
+  nullable    = false
+}
+
+variable "runtime_platform" {
+  description = "Processor architecture (`X86_64`, `ARM64`) and operating system of the task."
+  type = object({
+    cpu_architecture        = optional(string)
+    operating_system_family = optional(string)
+  })
+  default = null
+}
+
+variable "deployment_circuit_breaker" {
+  description = "Whether ECS gives up a deployment whose task does not start, and whether it rolls back."
+  type        = object({ enable = bool, rollback = bool })
+  default     = null
+}
+
+variable "enable_execute_command" {
+  description = "Allow ECS Exec."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "log_configuration" {
+  description = "Log configuration of the containers, as in the ECS API."
+  type        = any
+  default     = null
+}
+
+variable "wait_for_steady_state" {
+  description = "Let an apply wait until the service is stable. With `lb_enabled` it always does: the load balancer's health check is the server's."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "consul_server_startup_timeout" {
+  description = "Seconds that an apply waits for the service."
+  type        = number
+  default     = 600
+  nullable    = false
+}
+
+variable "lb_enabled" {
+  description = "Create an application load balancer for the HTTP API and the UI on port 8500."
+  type        = bool
+  default     = false
+  nullable    = false
+
+  validation {
+    condition     = !var.lb_enabled || length(coalesce(var.lb_subnets, [])) >= 2
+    error_message = "lb_enabled needs lb_subnets, two or more in different zones."
+  }
+}
+
+variable "lb_subnets" {
+  description = "Subnets of the load balancer."
+  type        = list(string)
+  default     = null
+}
+
+variable "lb_ingress_rule_cidr_blocks" {
+  description = "Blocks of addresses that may use the load balancer."
+  type        = list(string)
+  default     = null
+}
+
+variable "lb_ingress_rule_security_groups" {
+  description = "Security groups that may use the load balancer."
+  type        = list(string)
+  default     = null
+}
+
+variable "permissions_boundary" {
+  description = "ARN of the permissions boundary of the roles."
+  type        = string
+  default     = null
+}
+
+variable "ecr_repository_arns" {
+  description = "Repositories in ECR that the image is pulled from."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "kms_key_arn" {
+  description = "KMS key of the secrets that the module creates, by default AWS's own."
+  type        = string
+  default     = null
+}
+
+variable "kms_key_arns" {
+  description = "KMS keys of secrets that are given."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "secret_recovery_window_in_days" {
+  description = "Days that a destroyed secret can be recovered for: 0, or 7 to 30."
+  type        = number
+  default     = 0
+  nullable    = false
+}
+
+variable "tags" {
+  description = "Tags of everything that the module creates; a null value leaves a tag out."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}

@@ -1,0 +1,99 @@
+locals {
+  # Names of load balancers have 32 letters, digits and '-'. A longer one ends with a hash.
+  lb_label = replace(local.name, "_", "-")
+  lb_name  = length(local.lb_label) <= 32 ? local.lb_label : "${substr(local.lb_label, 0, 23)}-${substr(sha256(local.lb_label), 0, 8)}"
+
+  create_security_group = var.lb_enabled && var.lb_create_security_group
+  modify_security_group = var.lb_enabled && var.lb_modify_security_group
+  # All addresses have those of the load balancer among them.
+  admit_health_checks = (local.create_security_group || local.modify_security_group) && !contains(var.lb_ingress_rule_cidr_blocks, "0.0.0.0/0")
+  security_group_id   = local.create_security_group ? one(aws_security_group.this[*].id) : var.lb_modify_security_group_id
+}
+
+data "aws_vpc" "this" {
+  count = local.admit_health_checks ? 1 : 0
+
+  id = var.lb_vpc_id
+}
+
+resource "aws_lb" "this" {
+  count = var.lb_enabled ? 1 : 0
+
+  name               = local.lb_name
+  internal           = false
+  load_balancer_type = "network"
+  subnets            = var.lb_subnets
+  tags               = var.service_tags
+}
+
+resource "aws_lb_target_group" "this" {
+  count = var.lb_enabled ? 1 : 0
+
+  name                 = local.lb_name
+  vpc_id               = var.lb_vpc_id
+  port                 = local.lan_port
+  protocol             = "TCP"
+  target_type          = "ip"
+  deregistration_delay = 120
+  # Otherwise the tasks' security group sees the load balancer's addresses alone.
+  preserve_client_ip = "true"
+  tags               = var.service_tags
+
+  health_check {
+    protocol = "TCP"
+  }
+}
+
+resource "aws_lb_listener" "this" {
+  count = var.lb_enabled ? 1 : 0
+
+  load_balancer_arn = aws_lb.this[0].arn
+  port              = local.wan_port
+  protocol          = "TCP"
+
+  default_action {
+    type             = "forward"
+    target_group_arn = aws_lb_target_group.this[0].arn
+  }
+}
+
+resource "aws_security_group" "this" {
+  count = local.create_security_group ? 1 : 0
+
+  name        = local.lb_name
+  description = "Gateway ${local.name} behind its load balancer"
+  vpc_id      = var.lb_vpc_id
+  tags        = var.service_tags
+}
+
+resource "aws_vpc_security_group_egress_rule" "this" {
+  count = local.create_security_group ? 1 : 0
+
+  security_group_id = aws_security_group.this[0].id
+  description       = "Everything"
+  ip_protocol       = "-1"
+  cidr_ipv4         = "0.0.0.0/0"
+}
+
+# Connections arrive on the tasks' port, whatever that of the load balancer is.
+resource "aws_vpc_security_group_ingress_rule" "clients" {
+  count = local.create_security_group || local.modify_security_group ? length(var.lb_ingress_rule_cidr_blocks) : 0
+
+  security_group_id = local.security_group_id
+  description       = "Clients of the gateway"
+  ip_protocol       = "tcp"
+  from_port         = local.lan_port
+  to_port           = local.lan_port
+  cidr_ipv4         = var.lb_ingress_rule_cidr_blocks[count.index]
+}
+
+resource "aws_vpc_security_group_ingress_rule" "health_checks" {
+  count = local.admit_health_checks ? 1 : 0
+
+  security_group_id = local.security_group_id
+  description       = "Health checks of the load balancer"
+  ip_protocol       = "tcp"
+  from_port         = local.lan_port
+  to_port           = local.lan_port
+  cidr_ipv4         = data.aws_vpc.this[0].cidr_block
+}

@@ -1,0 +1,216 @@
+locals {
+  version = "0.7.0"
+  agent   = var.generation == "agent"
+  name    = var.consul_service_name != "" ? var.consul_service_name : lower(var.family)
+
+  dataplane = var.consul_dataplane_image != null && var.consul_dataplane_image != ""
+
+  lan_port    = var.lan_port == 0 ? 8443 : var.lan_port
+  wan_port    = var.wan_port == 0 ? local.lan_port : var.wan_port
+  wan_address = var.lb_enabled ? one(aws_lb.this[*].dns_name) : var.wan_address
+
+  gateway_proxy = merge(
+    local.agent ? null : { mode = local.dataplane ? "dataplane" : "direct" },
+    try({ for k, v in var.consul_ecs_config.proxy : k => v if v != null }, null),
+  )
+
+  gateway = merge(
+    {
+      kind = var.kind
+      name = local.name
+      tags = var.consul_service_tags
+      meta = merge(var.consul_service_meta, var.enable_mesh_gateway_wan_federation ? { consul-wan-federation = "1" } : {})
+    },
+    var.consul_partition == "" ? null : { namespace = "default", partition = var.consul_partition },
+    # Other gateways have no addresses of their own.
+    var.kind != "mesh-gateway" ? null : {
+      lanAddress = { address = var.lan_address, port = local.lan_port }
+      wanAddress = { address = local.wan_address, port = local.wan_port }
+    },
+    local.agent ? null : { healthCheckPort = var.envoy_readiness_port },
+    { for k, v in { proxy = local.gateway_proxy } : k => v if length(keys(v)) > 0 },
+  )
+}
+
+module "connection" {
+  source = "../connection"
+
+  generation                     = var.generation
+  acls                           = var.acls
+  service_token_auth_method_name = var.service_token_auth_method_name
+  consul_login                   = try(var.consul_ecs_config.consulLogin, null)
+  tls                            = var.tls
+  tls_server_name                = var.tls_server_name
+  consul_ca_cert_arn             = var.consul_ca_cert_arn
+  consul_grpc_ca_cert_arn        = var.consul_grpc_ca_cert_arn
+  consul_https_ca_cert_arn       = var.consul_https_ca_cert_arn
+  consul_server_hosts            = var.consul_server_hosts
+  skip_server_watch              = var.skip_server_watch
+  http_config                    = var.http_config
+  grpc_config                    = var.grpc_config
+  consul_http_addr               = var.consul_http_addr
+  consul_server_ca_cert_arn      = var.consul_server_ca_cert_arn
+  retry_join                     = var.retry_join
+  client_token_auth_method_name  = var.client_token_auth_method_name
+  gossip_key_secret_arn          = var.gossip_key_secret_arn
+  consul_datacenter              = var.consul_datacenter
+  consul_primary_datacenter      = var.consul_primary_datacenter
+  enable_acl_token_replication   = var.enable_acl_token_replication
+  consul_agent_configuration     = var.consul_agent_configuration
+  audit_logging                  = var.audit_logging
+}
+
+module "render" {
+  source = "../render"
+
+  family                   = var.family
+  requires_compatibilities = var.requires_compatibilities
+  memory                   = var.memory
+  runtime_platform         = var.runtime_platform
+  placement_constraints    = var.placement_constraints
+  container_definitions    = var.extra_container_definitions
+  volumes                  = [for v in var.volumes : v.name]
+  configuration = merge(
+    module.connection.configuration,
+    { gateway = local.gateway },
+    # Traffic of a gateway's task is never redirected, and an absent member means enabled.
+    local.agent ? null : { transparentProxy = { enabled = false } },
+    { for k in ["logLevel", "logJSON"] : k => var.consul_ecs_config[k] if can(var.consul_ecs_config[k]) },
+  )
+  images            = { consul_ecs = var.consul_ecs_image, envoy = var.envoy_image, dataplane = var.consul_dataplane_image, consul = var.consul_image }
+  secrets           = module.connection.secrets
+  client            = merge(module.connection.client, { secrets = module.connection.client_secrets })
+  log_configuration = var.log_configuration
+  sidecars = merge(var.sidecars, {
+    proxy = merge(try(var.sidecars.proxy, {}), {
+      port_mappings = concat([{ containerPort = local.lan_port }], try(var.sidecars.proxy.port_mappings, []))
+      mount_points = concat(
+        [for v in var.volumes : { sourceVolume = v.name, containerPath = v.host_path, readOnly = coalesce(try(v.read_only, null), true) } if try(v.host_path, null) != null],
+        try(var.sidecars.proxy.mount_points, []),
+      )
+    })
+  })
+  tags   = var.tags
+  module = { name = "gateway-task", version = local.version }
+}
+
+module "task" {
+  source = "../task"
+
+  name                               = var.family
+  requires_compatibilities           = var.requires_compatibilities
+  cpu                                = var.cpu
+  memory                             = var.memory
+  container_definitions              = module.render.container_definitions
+  volumes                            = module.render.volumes
+  volume_configurations              = [for v in var.volumes : { for key, value in v : key => value if key != "host_path" }]
+  runtime_platform                   = var.runtime_platform
+  ephemeral_storage                  = var.ephemeral_storage
+  placement_constraints              = module.render.placement_constraints
+  skip_destroy                       = var.skip_destroy
+  tags                               = module.render.tags
+  role_tags                          = var.tags
+  path                               = var.iam_role_path
+  permissions_boundary               = var.permissions_boundary
+  identity                           = { service_name = local.name, namespace = var.consul_partition == "" ? "" : "default", gateway_kind = var.kind }
+  acls                               = var.acls
+  execute_command                    = var.enable_execute_command
+  additional_task_role_policies      = var.additional_task_role_policies
+  additional_execution_role_policies = var.additional_execution_role_policies
+  secrets                            = module.render.secrets
+  ecr_repository_arns                = var.ecr_repository_arns
+  kms_key_arns                       = var.kms_key_arns
+}
+
+resource "aws_ecs_service" "this" {
+  name                               = local.name
+  cluster                            = var.ecs_cluster_arn
+  task_definition                    = module.task.task_definition.arn
+  desired_count                      = var.gateway_count
+  launch_type                        = length(var.capacity_provider_strategy) > 0 ? null : var.launch_type
+  platform_version                   = var.platform_version
+  propagate_tags                     = "TASK_DEFINITION"
+  enable_execute_command             = var.enable_execute_command
+  wait_for_steady_state              = var.wait_for_steady_state
+  deployment_minimum_healthy_percent = var.deployment_minimum_healthy_percent
+  deployment_maximum_percent         = var.deployment_maximum_percent
+  tags                               = var.service_tags
+
+  network_configuration {
+    subnets          = var.subnets
+    security_groups  = concat(var.security_groups, aws_security_group.this[*].id)
+    assign_public_ip = var.assign_public_ip
+  }
+
+  dynamic "capacity_provider_strategy" {
+    for_each = var.capacity_provider_strategy
+
+    content {
+      capacity_provider = capacity_provider_strategy.value.capacity_provider
+      weight            = capacity_provider_strategy.value.weight
+      base              = capacity_provider_strategy.value.base
+    }
+  }
+
+  dynamic "deployment_circuit_breaker" {
+    for_each = var.deployment_circuit_breaker[*]
+
+    content {
+      enable   = deployment_circuit_breaker.value.enable
+      rollback = deployment_circuit_breaker.value.rollback
+    }
+  }
+
+  dynamic "ordered_placement_strategy" {
+    for_each = var.ordered_placement_strategy
+
+    content {
+      type  = ordered_placement_strategy.value.type
+      field = ordered_placement_strategy.value.field
+    }
+  }
+
+  dynamic "load_balancer" {
+    for_each = concat(var.custom_load_balancer_config, [for arn in aws_lb_target_group.this[*].arn : {
+      target_group_arn = arn
+      container_name   = module.render.proxy_container_name
+      container_port   = local.lan_port
+    }])
+
+    content {
+      target_group_arn = load_balancer.value.target_group_arn
+      container_name   = load_balancer.value.container_name
+      container_port   = load_balancer.value.container_port
+    }
+  }
+
+  # ECS refuses a target group that no load balancer has.
+  depends_on = [aws_lb_listener.this]
+}
+
+locals {
+  # Variables that are set and have no effect.
+  unused = [for name, set in {
+    consul_server_hosts        = local.agent && var.consul_server_hosts != ""
+    skip_server_watch          = local.agent && var.skip_server_watch
+    consul_dataplane_image     = local.agent && local.dataplane
+    retry_join                 = !local.agent && length(var.retry_join) > 0
+    consul_http_addr           = !local.agent && var.consul_http_addr != ""
+    consul_server_ca_cert_arn  = !local.agent && var.consul_server_ca_cert_arn != ""
+    gossip_key_secret_arn      = !local.agent && var.gossip_key_secret_arn != ""
+    consul_agent_configuration = !local.agent && var.consul_agent_configuration != ""
+    audit_logging              = !local.agent && var.audit_logging
+    consul_image               = !local.agent && var.consul_image != null
+    enable_transparent_proxy   = coalesce(var.enable_transparent_proxy, false)
+    enable_consul_dns          = var.enable_consul_dns
+    lan_address                = var.kind != "mesh-gateway" && var.lan_address != ""
+    wan_address                = var.kind != "mesh-gateway" && var.wan_address != ""
+  } : name if set]
+}
+
+check "unused_variables" {
+  assert {
+    condition     = length(local.unused) == 0
+    error_message = "These variables have no effect on a ${var.kind} with generation ${var.generation}: ${join(", ", local.unused)}."
+  }
+}

@@ -1,0 +1,49 @@
+output "task_definition_arn" {
+  description = "ARN of the task definition."
+  value       = module.task.task_definition.arn
+}
+
+output "task_role_id" {
+  description = "Name of the task role."
+  value       = module.task.task_role.id
+}
+
+output "task_role_arn" {
+  description = "ARN of the task role."
+  value       = module.task.task_role.arn
+}
+
+output "execution_role_id" {
+  description = "Name of the execution role."
+  value       = module.task.execution_role.id
+}
+
+output "execution_role_arn" {
+  description = "ARN of the execution role."
+  value       = module.task.execution_role.arn
+}
+
+output "task_tags" {
+  description = "Tags of the task definition, with those of the provider."
+  value       = module.task.task_definition.tags_all
+}
+
+output "wan_address" {
+  description = "Address of the gateway for other datacenters."
+  value       = local.wan_address
+}
+
+output "wan_port" {
+  description = "Port of the gateway for other datacenters."
+  value       = local.wan_port
+}
+
+output "lb_security_group_id" {
+  description = "Security group that was created, or null."
+  value       = one(aws_security_group.this[*].id)
+}
+
+output "container_definitions" {
+  description = "All containers of the task, as the ECS API has them."
+  value       = module.render.container_definitions
+}

@@ -1,0 +1,278 @@
+variable "family" {
+  description = "Family of the task definition."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-zA-Z0-9_-]{1,255}$", var.family))
+    error_message = "family takes 1 to 255 letters, digits, '-' and '_'."
+  }
+
+  validation {
+    condition     = length(var.family) <= 59
+    error_message = "family has more than 59 characters: the task role is called <family>-task, and IAM takes 64."
+  }
+
+  validation {
+    condition     = length(var.family) <= 54
+    error_message = "family has more than 54 characters: the execution role is called <family>-execution, and IAM takes 64."
+  }
+}
+
+variable "generation" {
+  description = "`agentless`: the task registers at the Consul servers. `agent`: the task has a Consul client agent, as with consul-ecs 0.6."
+  type        = string
+  default     = "agentless"
+  nullable    = false
+
+  validation {
+    condition     = contains(["agentless", "agent"], var.generation)
+    error_message = "generation is agentless or agent."
+  }
+}
+
+variable "consul_service_name" {
+  description = "Name of the gateway in Consul; the family in lower case when empty."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([a-z0-9]([a-z0-9_-]*[a-z0-9])?)?$", var.consul_service_name))
+    error_message = "consul_service_name takes lower-case letters, digits, '-' and '_', the last two not at its ends."
+  }
+}
+
+variable "consul_service_tags" {
+  description = "Tags of the gateway in Consul."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "consul_service_meta" {
+  description = "Metadata of the gateway in Consul."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "consul_partition" {
+  description = "Admin partition of the gateway (Consul Enterprise). Its namespace is `default`."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "requires_compatibilities" {
+  description = "Launch types that the task has to fit."
+  type        = list(string)
+  default     = ["EC2", "FARGATE"]
+  nullable    = false
+}
+
+variable "cpu" {
+  description = "CPU units of the task."
+  type        = number
+  default     = 256
+  nullable    = false
+}
+
+variable "memory" {
+  description = "Memory of the task in MiB."
+  type        = number
+  default     = 512
+  nullable    = false
+}
+
+variable "runtime_platform" {
+  description = "Platform of the task, such as `{ cpu_architecture = \"ARM64\" }`."
+  type = object({
+    cpu_architecture        = optional(string)
+    operating_system_family = optional(string, "LINUX")
+  })
+  default = null
+}
+
+variable "ephemeral_storage" {
+  description = "Ephemeral storage of a task on Fargate in GiB."
+  type        = number
+  default     = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints of the task definition. On EC2, one for the architecture of `runtime_platform` is added."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "skip_destroy" {
+  description = "Keep old revisions of the task definition registered."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "volumes" {
+  description = "Volumes of the task, with `name`, `docker_volume_configuration`, `efs_volume_configuration` or `fsx_windows_file_server_volume_configuration` as in `aws_ecs_task_definition`. The proxy mounts each one at its `host_path`, read-only unless `read_only` is false."
+  type        = any
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = can([for v in var.volumes : v.name])
+    error_message = "Each of volumes needs a name."
+  }
+}
+
+variable "kind" {
+  description = "Kind of gateway: `mesh-gateway`, `terminating-gateway` or `api-gateway`. With an agent only the first."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = contains(["mesh-gateway", "terminating-gateway", "api-gateway"], var.kind)
+    error_message = "kind is mesh-gateway, terminating-gateway or api-gateway."
+  }
+
+  validation {
+    condition     = var.generation != "agent" || var.kind == "mesh-gateway"
+    error_message = "kind must be mesh-gateway with generation agent: other gateways need generation agentless."
+  }
+}
+
+variable "lan_address" {
+  description = "Address of a mesh gateway in its own datacenter; that of the task when empty."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "lan_port" {
+  description = "Port of the gateway; 8443 when 0."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.lan_port >= 0 && var.lan_port <= 65535
+    error_message = "lan_port must be from 0 to 65535."
+  }
+
+  validation {
+    condition     = var.generation == "agent" || (var.lan_port == 0 ? 8443 : var.lan_port) != var.envoy_readiness_port
+    error_message = "lan_port and envoy_readiness_port must differ."
+  }
+}
+
+variable "wan_address" {
+  description = "Address of a mesh gateway for other datacenters; that of the load balancer with `lb_enabled`."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = var.wan_address == "" || !var.lb_enabled
+    error_message = "wan_address and lb_enabled exclude each other: the address is that of the load balancer."
+  }
+}
+
+variable "wan_port" {
+  description = "Port of a mesh gateway for other datacenters; `lan_port` when 0."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.wan_port >= 0 && var.wan_port <= 65535
+    error_message = "wan_port must be from 0 to 65535."
+  }
+}
+
+variable "enable_mesh_gateway_wan_federation" {
+  description = "Serve WAN federation."
+  type        = bool
+  default     = false
+  nullable    = false
+
+  validation {
+    condition     = !var.enable_mesh_gateway_wan_federation || var.tls
+    error_message = "enable_mesh_gateway_wan_federation needs tls."
+  }
+}
+
+variable "extra_container_definitions" {
+  description = "More containers, as the ECS API has them. They stay as they are."
+  type        = any
+  default     = []
+  nullable    = false
+}
+
+variable "tags" {
+  description = "Tags of the task definition and of the roles."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "envoy_readiness_port" {
+  description = "Port on which the proxy answers that it is ready. Not with an agent."
+  type        = number
+  default     = 22000
+  nullable    = false
+
+  validation {
+    condition     = var.envoy_readiness_port >= 1 && var.envoy_readiness_port <= 65535 && floor(var.envoy_readiness_port) == var.envoy_readiness_port
+    error_message = "envoy_readiness_port must be from 1 to 65535."
+  }
+
+  validation {
+    condition     = !contains([8600, 19000], var.envoy_readiness_port)
+    error_message = "envoy_readiness_port must not be one of the ports reserved for Consul and Envoy: 8600 and 19000."
+  }
+}
+
+variable "consul_ecs_image" {
+  description = "Image of consul-ecs; that of [render](../render) when null."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = !can(regex("hashicorp/consul-ecs(:|@|$)", var.consul_ecs_image))
+    error_message = "consul_ecs_image is hashicorp/consul-ecs, which does not have the commands that this module's containers run: remove it, or name an image of this project."
+  }
+}
+
+variable "envoy_image" {
+  description = "Image of Envoy; that of [render](../render) when null."
+  type        = string
+  default     = null
+}
+
+variable "consul_dataplane_image" {
+  description = "Image of consul-dataplane. Without one, Envoy reaches the servers without consul-dataplane (`proxy.mode` `direct`)."
+  type        = string
+  default     = null
+}
+
+variable "consul_image" {
+  description = "Image of the agent's container; that of [render](../render) when null."
+  type        = string
+  default     = null
+}
+
+variable "log_configuration" {
+  description = "`logConfiguration` of the containers of the mesh. Without it they have that of the first essential application that has one."
+  type        = any
+  default     = null
+}
+
+variable "sidecars" {
+  description = "Settings of single containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
+  type        = any
+  default     = {}
+}

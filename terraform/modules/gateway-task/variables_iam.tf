@@ -1,0 +1,45 @@
+variable "iam_role_path" {
+  description = "Path of the roles. The controller's has to be the same: Consul trusts only roles at its path."
+  type        = string
+  default     = "/consul-ecs/"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^/([^/]+/)+$", var.iam_role_path))
+    error_message = "iam_role_path must start and end with a slash, and have a name between them, as /consul-ecs/ has."
+  }
+}
+
+variable "permissions_boundary" {
+  description = "ARN of the permissions boundary of the roles."
+  type        = string
+  default     = null
+}
+
+variable "additional_task_role_policies" {
+  description = "ARNs of policies that are attached to the task role."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "additional_execution_role_policies" {
+  description = "ARNs of policies that are attached to the execution role."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "ecr_repository_arns" {
+  description = "ECR repositories that the execution role pulls from."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "kms_key_arns" {
+  description = "KMS keys with which the execution role decrypts secrets."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}

@@ -1,0 +1,185 @@
+variable "ecs_cluster_arn" {
+  description = "ECS cluster of the service."
+  type        = string
+}
+
+variable "subnets" {
+  description = "Subnets of the tasks."
+  type        = list(string)
+}
+
+variable "security_groups" {
+  description = "Security groups of the tasks."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "assign_public_ip" {
+  description = "Give the tasks public addresses."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "gateway_count" {
+  description = "Number of tasks."
+  type        = number
+  default     = 1
+  nullable    = false
+}
+
+variable "launch_type" {
+  description = "Launch type of the service. Not with `capacity_provider_strategy`."
+  type        = string
+  default     = "FARGATE"
+}
+
+variable "capacity_provider_strategy" {
+  description = "Capacity providers of the service, in place of `launch_type`."
+  type = list(object({
+    capacity_provider = string
+    weight            = optional(number)
+    base              = optional(number)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "deployment_circuit_breaker" {
+  description = "End a deployment that fails, and roll it back."
+  type = object({
+    enable   = optional(bool, true)
+    rollback = optional(bool, true)
+  })
+  default = null
+}
+
+variable "deployment_minimum_healthy_percent" {
+  description = "Percent of `gateway_count` that stays during a deployment."
+  type        = number
+  default     = null
+}
+
+variable "deployment_maximum_percent" {
+  description = "Percent of `gateway_count` that may run during a deployment."
+  type        = number
+  default     = null
+}
+
+variable "platform_version" {
+  description = "Version of the Fargate platform."
+  type        = string
+  default     = null
+}
+
+variable "ordered_placement_strategy" {
+  description = "Placement on EC2."
+  type = list(object({
+    type  = string
+    field = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "enable_execute_command" {
+  description = "Allow `aws ecs execute-command`, with the permissions for it in the task role."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "wait_for_steady_state" {
+  description = "Wait until the service is stable."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "service_tags" {
+  description = "Tags of the ECS service."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "lb_enabled" {
+  description = "Create a public network load balancer."
+  type        = bool
+  default     = false
+  nullable    = false
+
+  validation {
+    condition     = !var.lb_enabled || (length(var.lb_subnets) > 0 && var.lb_vpc_id != "")
+    error_message = "lb_enabled needs lb_subnets and lb_vpc_id."
+  }
+}
+
+variable "lb_vpc_id" {
+  description = "VPC of the load balancer."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "lb_subnets" {
+  description = "Subnets of the load balancer."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "lb_ingress_rule_cidr_blocks" {
+  description = "Addresses that may reach the gateway through the load balancer."
+  type        = list(string)
+  default     = ["0.0.0.0/0"]
+  nullable    = false
+}
+
+variable "lb_create_security_group" {
+  description = "Create a security group for the tasks that admits `lb_ingress_rule_cidr_blocks`. Without `lb_enabled` none is created."
+  type        = bool
+  default     = true
+  nullable    = false
+
+  validation {
+    condition     = !(var.lb_create_security_group && var.lb_modify_security_group)
+    error_message = "lb_create_security_group and lb_modify_security_group exclude each other: set lb_create_security_group = false to modify a security group."
+  }
+}
+
+variable "lb_modify_security_group" {
+  description = "Admit `lb_ingress_rule_cidr_blocks` in the security group `lb_modify_security_group_id`."
+  type        = bool
+  default     = false
+  nullable    = false
+
+  validation {
+    condition     = !var.lb_modify_security_group || var.lb_modify_security_group_id != ""
+    error_message = "lb_modify_security_group needs lb_modify_security_group_id."
+  }
+}
+
+variable "lb_modify_security_group_id" {
+  description = "Security group that is modified."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "custom_load_balancer_config" {
+  description = "Target groups of load balancers that are not created here."
+  type = list(object({
+    target_group_arn = string
+    container_name   = string
+    container_port   = number
+  }))
+  default  = []
+  nullable = false
+
+  validation {
+    condition     = length(var.custom_load_balancer_config) == 0 || !var.lb_enabled
+    error_message = "custom_load_balancer_config and lb_enabled exclude each other."
+  }
+}

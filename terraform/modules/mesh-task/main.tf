@@ -1,0 +1,157 @@
+locals {
+  version = "0.7.0"
+  agent   = var.generation == "agent"
+  name    = var.consul_service_name != "" ? var.consul_service_name : lower(var.family)
+
+  # Only a task that cannot run on Fargate can have the capability that the redirection needs.
+  transparent = coalesce(var.enable_transparent_proxy, !local.agent && join(",", var.requires_compatibilities) == "EC2")
+
+  dataplane = var.consul_dataplane_image != null && var.consul_dataplane_image != ""
+
+  service = merge(
+    {
+      name = local.name
+      tags = var.consul_service_tags
+      port = var.port
+      meta = var.consul_service_meta
+    },
+    { for k, v in { namespace = var.consul_namespace, partition = var.consul_partition } : k => v if v != "" },
+    { for k, v in { checks = var.checks } : k => v if try(length(v) > 0, false) },
+    try({ for k, v in var.consul_ecs_config.service : k => v if v != null }, null),
+  )
+
+  proxy = merge(
+    { publicListenerPort = var.envoy_public_listener_port, upstreams = var.upstreams },
+    local.agent ? null : { healthCheckPort = var.envoy_readiness_port, mode = local.dataplane ? "dataplane" : "direct" },
+    try({ for k, v in var.consul_ecs_config.proxy : k => v if v != null }, null),
+  )
+
+  transparent_proxy = merge(
+    { enabled = local.transparent },
+    local.transparent ? {
+      excludeInboundPorts  = var.exclude_inbound_ports
+      excludeOutboundPorts = var.exclude_outbound_ports
+      excludeOutboundCIDRs = var.exclude_outbound_cidrs
+      excludeUIDs          = var.exclude_uids
+      consulDNS            = { enabled = var.enable_consul_dns }
+    } : null,
+    try({ for k, v in var.consul_ecs_config.transparentProxy : k => v if v != null }, null),
+  )
+}
+
+module "connection" {
+  source = "../connection"
+
+  generation                     = var.generation
+  acls                           = var.acls
+  service_token_auth_method_name = var.service_token_auth_method_name
+  consul_login                   = try(var.consul_ecs_config.consulLogin, null)
+  tls                            = var.tls
+  tls_server_name                = var.tls_server_name
+  ca_cert_file                   = var.ca_cert_file
+  consul_ca_cert_arn             = var.consul_ca_cert_arn
+  consul_grpc_ca_cert_arn        = var.consul_grpc_ca_cert_arn
+  consul_https_ca_cert_arn       = var.consul_https_ca_cert_arn
+  consul_server_hosts            = var.consul_server_hosts
+  skip_server_watch              = var.skip_server_watch
+  http_config                    = var.http_config
+  grpc_config                    = var.grpc_config
+  consul_http_addr               = var.consul_http_addr
+  consul_server_ca_cert_arn      = var.consul_server_ca_cert_arn
+  retry_join                     = var.retry_join
+  client_token_auth_method_name  = var.client_token_auth_method_name
+  gossip_key_secret_arn          = var.gossip_key_secret_arn
+  consul_datacenter              = var.consul_datacenter
+  consul_primary_datacenter      = var.consul_primary_datacenter
+  enable_acl_token_replication   = var.enable_acl_token_replication
+  consul_agent_configuration     = var.consul_agent_configuration
+  audit_logging                  = var.audit_logging
+}
+
+module "render" {
+  source = "../render"
+
+  family                   = var.family
+  requires_compatibilities = var.requires_compatibilities
+  memory                   = var.memory
+  runtime_platform         = var.runtime_platform
+  placement_constraints    = var.placement_constraints
+  container_definitions    = var.container_definitions
+  volumes                  = [for v in var.volumes : v.name]
+  configuration = merge(
+    module.connection.configuration,
+    { service = local.service, proxy = local.proxy },
+    local.agent ? null : { transparentProxy = local.transparent_proxy },
+    { for k in ["healthSync", "logLevel", "logJSON"] : k => var.consul_ecs_config[k] if can(var.consul_ecs_config[k]) },
+  )
+  images            = { consul_ecs = var.consul_ecs_image, envoy = var.envoy_image, dataplane = var.consul_dataplane_image, consul = var.consul_image }
+  secrets           = module.connection.secrets
+  client            = merge(module.connection.client, { secrets = module.connection.client_secrets })
+  log_configuration = var.log_configuration
+  sidecars          = var.sidecars
+  shutdown_delay    = var.application_shutdown_delay_seconds == null ? null : "${max(0, var.application_shutdown_delay_seconds)}s"
+  order_unwrapped   = true
+  tags              = var.tags
+  module            = { name = "mesh-task", version = local.version }
+}
+
+module "task" {
+  source = "../task"
+
+  name                               = var.family
+  requires_compatibilities           = var.requires_compatibilities
+  cpu                                = var.cpu
+  memory                             = var.memory
+  container_definitions              = module.render.container_definitions
+  volumes                            = module.render.volumes
+  volume_configurations              = var.volumes
+  runtime_platform                   = var.runtime_platform
+  ephemeral_storage                  = var.ephemeral_storage
+  placement_constraints              = module.render.placement_constraints
+  skip_destroy                       = var.skip_destroy
+  tags                               = module.render.tags
+  role_tags                          = var.tags
+  path                               = var.iam_role_path
+  permissions_boundary               = var.permissions_boundary
+  create_task_role                   = var.create_task_role
+  create_execution_role              = var.create_execution_role
+  task_role                          = var.task_role
+  execution_role                     = var.execution_role
+  identity                           = { service_name = local.name, namespace = var.consul_namespace }
+  acls                               = var.acls
+  additional_task_role_policies      = var.additional_task_role_policies
+  additional_execution_role_policies = var.additional_execution_role_policies
+  secrets                            = module.render.secrets
+  ecr_repository_arns                = var.ecr_repository_arns
+  kms_key_arns                       = var.kms_key_arns
+}
+
+locals {
+  # Variables of the other generation that are set, which have no effect.
+  unused = [for name, set in {
+    consul_server_hosts        = local.agent && var.consul_server_hosts != ""
+    skip_server_watch          = local.agent && var.skip_server_watch
+    consul_dataplane_image     = local.agent && local.dataplane
+    retry_join                 = !local.agent && length(var.retry_join) > 0
+    consul_http_addr           = !local.agent && var.consul_http_addr != ""
+    consul_server_ca_cert_arn  = !local.agent && var.consul_server_ca_cert_arn != ""
+    gossip_key_secret_arn      = !local.agent && var.gossip_key_secret_arn != ""
+    consul_agent_configuration = !local.agent && var.consul_agent_configuration != ""
+    audit_logging              = !local.agent && var.audit_logging
+    consul_image               = !local.agent && var.consul_image != null
+  } : name if set]
+}
+
+check "unused_variables" {
+  assert {
+    condition     = length(local.unused) == 0
+    error_message = "These variables have no effect with generation ${var.generation}: ${join(", ", local.unused)}."
+  }
+}
+
+check "shutdown_delay" {
+  assert {
+    condition     = coalesce(var.application_shutdown_delay_seconds, 0) <= 0 || length(module.render.unwrapped) == 0
+    error_message = "application_shutdown_delay_seconds has no effect on ${join(", ", module.render.unwrapped)}: give these containers the ENTRYPOINT of their image as entryPoint."
+  }
+}

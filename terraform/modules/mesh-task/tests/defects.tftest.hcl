@@ -1,0 +1,221 @@
+# Defects of earlier modules, each with a test that it is gone.
+provider "aws" {
+  region = "us-east-1"
+}
+
+variables {
+  family              = "web"
+  port                = 8080
+  consul_server_hosts = "consul.example.com"
+  container_definitions = [
+    { name = "web", image = "web:1", entryPoint = ["/web"], healthCheck = { command = ["CMD", "/web", "check"] } },
+  ]
+}
+
+run "sidecars_are_essential_by_variable" {
+  command = plan
+
+  variables {
+    sidecars = { proxy = { essential = false }, health_sync = { essential = true } }
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[*].essential == [true, false, false, true]
+    error_message = "essential is not as sidecars has it"
+  }
+}
+
+run "capabilities_have_both_lists_or_none" {
+  command = plan
+
+  variables {
+    requires_compatibilities = ["EC2"]
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[1].linuxParameters.capabilities == { add = ["NET_ADMIN"], drop = [] }
+    error_message = "a list is missing"
+  }
+
+  assert {
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[3].linuxParameters.capabilities)
+    error_message = "empty capabilities would be a change in each plan"
+  }
+}
+
+run "empty_log_configuration_is_none" {
+  command = plan
+
+  variables {
+    log_configuration = {}
+  }
+
+  assert {
+    condition     = !anytrue([for c in jsondecode(module.task.task_definition.container_definitions) : can(c.logConfiguration)])
+    error_message = "an empty logConfiguration cannot be registered"
+  }
+}
+
+run "transparent_proxy_is_off_by_default_where_fargate_is_possible" {
+  command = plan
+
+
+  assert {
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).transparentProxy.enabled == false
+    error_message = "the defaults do not plan"
+  }
+}
+
+run "nulls_are_as_absent" {
+  command = plan
+
+  variables {
+    container_definitions              = [{ name = "web", image = "web:1", entryPoint = null, command = ["/web"], dependsOn = null, mountPoints = null, healthCheck = null, essential = null, portMappings = null }]
+    application_shutdown_delay_seconds = 5
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "5s"]
+    error_message = "a null entryPoint must not disable the delay"
+  }
+
+  assert {
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[0].portMappings) && !can(jsondecode(module.task.task_definition.container_definitions)[0].healthCheck)
+    error_message = "nulls are written"
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].essential
+    error_message = "absent means essential"
+  }
+}
+
+run "health_check_without_essential_is_synced" {
+  command = plan
+
+
+  assert {
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).healthSyncContainers == ["web"]
+    error_message = "essential is true by default"
+  }
+}
+
+run "transparent_proxy_of_consul_ecs_config_counts" {
+  command = plan
+
+  variables {
+    requires_compatibilities = ["EC2"]
+    consul_ecs_config        = { transparentProxy = { excludeUIDs = ["1234"] } }
+  }
+
+  assert {
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).transparentProxy.excludeUIDs == ["1234"]
+    error_message = "consul_ecs_config.transparentProxy is overridden"
+  }
+}
+
+run "family_too_long_for_the_task_role" {
+  command = plan
+
+  variables {
+    family                = "ffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+    create_task_role      = true
+    create_execution_role = false
+    task_role             = { arn = "arn:aws:iam::123456789012:role/a" }
+    execution_role        = { arn = "arn:aws:iam::123456789012:role/b" }
+  }
+
+  expect_failures = [var.family]
+}
+
+run "family_too_long_for_the_execution_role" {
+  command = plan
+
+  variables {
+    family                = "fffffffffffffffffffffffffffffffffffffffffffffffffffffff"
+    create_task_role      = false
+    create_execution_role = true
+    task_role             = { arn = "arn:aws:iam::123456789012:role/a" }
+    execution_role        = { arn = "arn:aws:iam::123456789012:role/b" }
+  }
+
+  expect_failures = [var.family]
+}
+
+run "unused_variables_are_named" {
+  command = plan
+
+  variables {
+    consul_agent_configuration = "log_level = \"warn\""
+  }
+
+  expect_failures = [check.unused_variables]
+}
+
+run "a_delay_without_effect_is_named" {
+  command = plan
+
+  variables {
+    container_definitions              = [{ name = "web", image = "web:1" }]
+    application_shutdown_delay_seconds = 5
+  }
+
+  expect_failures = [check.shutdown_delay]
+}
+
+run "shutdown_delay_null" {
+  command = plan
+
+  variables {
+    application_shutdown_delay_seconds = null
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "/web"]
+    error_message = "entryPoint is another"
+  }
+}
+
+run "shutdown_delay_negative" {
+  command = plan
+
+  variables {
+    application_shutdown_delay_seconds = -1
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "0s", "/web"]
+    error_message = "entryPoint is another"
+  }
+}
+
+run "shutdown_delay_5" {
+  command = plan
+
+  variables {
+    application_shutdown_delay_seconds = 5
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].entryPoint == ["/consul/consul-ecs", "app-entrypoint", "-await-proxy", "http://127.0.0.1:22000/ready", "-shutdown-delay", "5s", "/web"]
+    error_message = "entryPoint is another"
+  }
+}
+
+run "an_application_that_cannot_be_wrapped_waits_for_the_proxy" {
+  command = plan
+
+  variables {
+    container_definitions = [{ name = "web", image = "web:1", dependsOn = [{ containerName = "consul-dataplane", condition = "HEALTHY" }] }]
+  }
+
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[0].dependsOn == [{ containerName = "sidecar-proxy", condition = "HEALTHY" }]
+    error_message = "it must start after the proxy"
+  }
+
+  assert {
+    condition     = !can(jsondecode(module.task.task_definition.container_definitions)[0].entryPoint)
+    error_message = "its ENTRYPOINT is not known"
+  }
+}

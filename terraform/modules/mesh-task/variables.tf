@@ -1,0 +1,303 @@
+variable "family" {
+  description = "Family of the task definition."
+  type        = string
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^[a-zA-Z0-9_-]{1,255}$", var.family))
+    error_message = "family takes 1 to 255 letters, digits, '-' and '_'."
+  }
+
+  validation {
+    condition     = !var.create_task_role || length(var.family) <= 59
+    error_message = "family has more than 59 characters: the task role is called <family>-task, and IAM takes 64. Shorten it, or set create_task_role = false and task_role."
+  }
+
+  validation {
+    condition     = !var.create_execution_role || length(var.family) <= 54
+    error_message = "family has more than 54 characters: the execution role is called <family>-execution, and IAM takes 64. Shorten it, or set create_execution_role = false and execution_role."
+  }
+}
+
+variable "generation" {
+  description = "`agentless`: the task registers at the Consul servers. `agent`: the task has a Consul client agent, as with consul-ecs 0.6."
+  type        = string
+  default     = "agentless"
+  nullable    = false
+
+  validation {
+    condition     = contains(["agentless", "agent"], var.generation)
+    error_message = "generation is agentless or agent."
+  }
+}
+
+variable "consul_service_name" {
+  description = "Name of the service in Consul; the family in lower case when empty."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^([a-z0-9]([a-z0-9_-]*[a-z0-9])?)?$", var.consul_service_name))
+    error_message = "consul_service_name takes lower-case letters, digits, '-' and '_', the last two not at its ends."
+  }
+}
+
+variable "consul_service_tags" {
+  description = "Tags of the service in Consul."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "consul_service_meta" {
+  description = "Metadata of the service in Consul."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "consul_namespace" {
+  description = "Namespace of the service (Consul Enterprise). Needs `consul_partition`."
+  type        = string
+  default     = ""
+  nullable    = false
+
+  validation {
+    condition     = (var.consul_namespace == "") == (var.consul_partition == "")
+    error_message = "consul_namespace and consul_partition need each other: set both or neither."
+  }
+}
+
+variable "consul_partition" {
+  description = "Admin partition of the service (Consul Enterprise). Needs `consul_namespace`."
+  type        = string
+  default     = ""
+  nullable    = false
+}
+
+variable "requires_compatibilities" {
+  description = "Launch types that the task has to fit."
+  type        = list(string)
+  default     = ["EC2", "FARGATE"]
+  nullable    = false
+}
+
+variable "cpu" {
+  description = "CPU units of the task."
+  type        = number
+  default     = 256
+  nullable    = false
+}
+
+variable "memory" {
+  description = "Memory of the task in MiB."
+  type        = number
+  default     = 512
+  nullable    = false
+}
+
+variable "runtime_platform" {
+  description = "Platform of the task, such as `{ cpu_architecture = \"ARM64\" }`."
+  type = object({
+    cpu_architecture        = optional(string)
+    operating_system_family = optional(string, "LINUX")
+  })
+  default = null
+}
+
+variable "ephemeral_storage" {
+  description = "Ephemeral storage of a task on Fargate in GiB."
+  type        = number
+  default     = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints of the task definition. On EC2, one for the architecture of `runtime_platform` is added."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "skip_destroy" {
+  description = "Keep old revisions of the task definition registered."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "volumes" {
+  description = "Volumes of the task, with `name`, `host_path`, `docker_volume_configuration`, `efs_volume_configuration` or `fsx_windows_file_server_volume_configuration` as in `aws_ecs_task_definition`."
+  type        = any
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = can([for v in var.volumes : v.name])
+    error_message = "Each of volumes needs a name."
+  }
+}
+
+variable "container_definitions" {
+  description = "Containers of the application, as the ECS API has them."
+  type        = any
+
+  validation {
+    condition     = can([for c in var.container_definitions : c.name])
+    error_message = "container_definitions is a list of containers, each with a name."
+  }
+}
+
+variable "port" {
+  description = "Port of the application. 0 with `outbound_only` only."
+  type        = number
+  default     = 0
+  nullable    = false
+
+  validation {
+    condition     = var.port > 0 || var.outbound_only
+    error_message = "port must be set, or outbound_only to true."
+  }
+
+  validation {
+    condition     = var.port >= 0 && var.port <= 65535
+    error_message = "port must be from 1 to 65535."
+  }
+}
+
+variable "outbound_only" {
+  description = "The application only calls others, and has no port."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "upstreams" {
+  description = "Services that the application calls through ports of the proxy, as `proxy.upstreams` has them."
+  type        = any
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = can([for u in var.upstreams : [u.destinationName, u.localBindPort]])
+    error_message = "Each of upstreams needs destinationName and localBindPort."
+  }
+
+  validation {
+    condition     = length(setsubtract(try(flatten([for u in var.upstreams : keys(u)]), []), ["destinationType", "destinationNamespace", "destinationPartition", "destinationPeer", "destinationName", "datacenter", "localBindAddress", "localBindPort", "config", "meshGateway"])) == 0
+    error_message = "upstreams take only destinationType, destinationNamespace, destinationPartition, destinationPeer, destinationName, datacenter, localBindAddress, localBindPort, config and meshGateway."
+  }
+}
+
+variable "checks" {
+  description = "With an agent: checks that Consul runs itself. With any, health checks of ECS are not synced."
+  type        = any
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = try(length(var.checks), 0) == 0 || var.generation == "agent"
+    error_message = "checks need generation agent: without an agent nothing runs them. Give the container a healthCheck."
+  }
+
+  validation {
+    condition     = length(setsubtract(try(flatten([for c in var.checks : keys(c)]), []), ["checkId", "name", "args", "interval", "timeout", "ttl", "http", "header", "method", "body", "tcp", "udp", "status", "notes", "tlsServerName", "tlsSkipVerify", "grpc", "grpcUseTls", "h2ping", "h2pingUseTls", "aliasNode", "aliasService", "successBeforePassing", "failuresBeforeCritical"])) == 0
+    error_message = "checks take only the members of service.checks in docs/CONFIGURATION.md."
+  }
+}
+
+variable "application_shutdown_delay_seconds" {
+  description = "How long an application keeps running after TERM for callers that still reach it. Null: until they have gone. 0 or less: not at all."
+  type        = number
+  default     = null
+}
+
+variable "tags" {
+  description = "Tags of the task definition and of the roles."
+  type        = map(string)
+  default     = {}
+  nullable    = false
+}
+
+variable "envoy_public_listener_port" {
+  description = "Port of the proxy for callers in the mesh."
+  type        = number
+  default     = 20000
+  nullable    = false
+
+  validation {
+    condition     = var.envoy_public_listener_port >= 1 && var.envoy_public_listener_port <= 65535 && floor(var.envoy_public_listener_port) == var.envoy_public_listener_port
+    error_message = "envoy_public_listener_port must be from 1 to 65535."
+  }
+
+  validation {
+    condition     = !contains([8300, 8301, 8302, 8500, 8501, 8502, 8503, 8600, 10000, 19000], var.envoy_public_listener_port)
+    error_message = "envoy_public_listener_port must not be one of the ports reserved for Consul and Envoy: 8300 to 8302, 8500 to 8503, 8600, 10000 and 19000."
+  }
+}
+
+variable "envoy_readiness_port" {
+  description = "Port on which the proxy answers that it is ready. Not with an agent."
+  type        = number
+  default     = 22000
+  nullable    = false
+
+  validation {
+    condition     = var.envoy_readiness_port >= 1 && var.envoy_readiness_port <= 65535 && floor(var.envoy_readiness_port) == var.envoy_readiness_port
+    error_message = "envoy_readiness_port must be from 1 to 65535."
+  }
+
+  validation {
+    condition     = !contains([8600, 19000], var.envoy_readiness_port)
+    error_message = "envoy_readiness_port must not be one of the ports reserved for Consul and Envoy: 8600 and 19000."
+  }
+
+  validation {
+    condition     = var.generation == "agent" || var.envoy_readiness_port != var.envoy_public_listener_port
+    error_message = "envoy_readiness_port and envoy_public_listener_port must differ."
+  }
+}
+
+variable "consul_ecs_image" {
+  description = "Image of consul-ecs; that of [render](../render) when null."
+  type        = string
+  default     = null
+
+  validation {
+    condition     = !can(regex("hashicorp/consul-ecs(:|@|$)", var.consul_ecs_image))
+    error_message = "consul_ecs_image is hashicorp/consul-ecs, which does not have the commands that this module's containers run: remove it, or name an image of this project."
+  }
+}
+
+variable "envoy_image" {
+  description = "Image of Envoy; that of [render](../render) when null."
+  type        = string
+  default     = null
+}
+
+variable "consul_dataplane_image" {
+  description = "Image of consul-dataplane. Without one, Envoy reaches the servers without consul-dataplane (`proxy.mode` `direct`)."
+  type        = string
+  default     = null
+}
+
+variable "consul_image" {
+  description = "Image of the agent's container; that of [render](../render) when null."
+  type        = string
+  default     = null
+}
+
+variable "log_configuration" {
+  description = "`logConfiguration` of the containers of the mesh. Without it they have that of the first essential application that has one."
+  type        = any
+  default     = null
+}
+
+variable "sidecars" {
+  description = "Settings of single containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
+  type        = any
+  default     = {}
+}

@@ -1,0 +1,99 @@
+variable "create_task_role" {
+  description = "Create the task role."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "create_execution_role" {
+  description = "Create the execution role."
+  type        = bool
+  default     = true
+  nullable    = false
+}
+
+variable "task_role" {
+  description = "Task role when none is created. It is used as it is."
+  type = object({
+    id  = optional(string)
+    arn = optional(string)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.create_task_role || var.task_role.arn != null
+    error_message = "create_task_role is false, so task_role needs an arn."
+  }
+}
+
+variable "execution_role" {
+  description = "Execution role when none is created. It is used as it is."
+  type = object({
+    id  = optional(string)
+    arn = optional(string)
+  })
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = var.create_execution_role || var.execution_role.arn != null
+    error_message = "create_execution_role is false, so execution_role needs an arn."
+  }
+}
+
+variable "iam_role_path" {
+  description = "Path of the roles. The controller's has to be the same: Consul trusts only roles at its path."
+  type        = string
+  default     = "/consul-ecs/"
+  nullable    = false
+
+  validation {
+    condition     = can(regex("^/([^/]+/)+$", var.iam_role_path))
+    error_message = "iam_role_path must start and end with a slash, and have a name between them, as /consul-ecs/ has."
+  }
+}
+
+variable "permissions_boundary" {
+  description = "ARN of the permissions boundary of the roles."
+  type        = string
+  default     = null
+}
+
+variable "additional_task_role_policies" {
+  description = "ARNs of policies that are attached to the task role."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = var.create_task_role || length(var.additional_task_role_policies) == 0
+    error_message = "additional_task_role_policies are attached only to a role that this module creates: attach them to task_role yourself, or set create_task_role = true."
+  }
+}
+
+variable "additional_execution_role_policies" {
+  description = "ARNs of policies that are attached to the execution role."
+  type        = list(string)
+  default     = []
+  nullable    = false
+
+  validation {
+    condition     = var.create_execution_role || length(var.additional_execution_role_policies) == 0
+    error_message = "additional_execution_role_policies are attached only to a role that this module creates: attach them to execution_role yourself, or set create_execution_role = true."
+  }
+}
+
+variable "ecr_repository_arns" {
+  description = "ECR repositories that the execution role pulls from."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "kms_key_arns" {
+  description = "KMS keys with which the execution role decrypts secrets."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}

@@ -1,0 +1,81 @@
+locals {
+  # Without nulls in the first two levels, and without empty members of the mesh's
+  # containers: ECS refuses some of them, and others are a change in each plan.
+  container_definitions = concat(
+    [for c in local.application_containers : {
+      for k, v in c : k => try(
+        { for name in keys(v) : name => v[name] if v[name] != null },
+        [for item in v : { for name in keys(item) : name => item[name] if item[name] != null }],
+        v,
+      ) if v != null
+    }],
+    [for c in local.sidecars : { for k, v in c : k => v if v != null && try(length(v) > 0, true) }],
+  )
+  tags = merge(
+    { "consul.hashicorp.com/mesh" = "true" },
+    var.module == null ? {} : {
+      for k, v in {
+        "service-name"   = local.identity.name
+        "module"         = var.module.name
+        "module-version" = var.module.version
+        "namespace"      = try(local.gateway ? var.configuration.gateway.namespace : var.configuration.service.namespace, "")
+        "partition"      = try(local.gateway ? var.configuration.gateway.partition : var.configuration.service.partition, "")
+      } : "consul.hashicorp.com/${k}" => v if v != "" && v != null
+    },
+  )
+  architecture = try(coalesce(var.runtime_platform.cpu_architecture), "")
+}
+
+output "container_definitions" {
+  description = "All containers of the task, as the ECS API has them."
+  value       = local.container_definitions
+
+  precondition {
+    condition     = local.gateway || length(local.primary) > 0
+    error_message = "No container of container_definitions is an essential application: make the application essential."
+  }
+}
+
+output "volumes" {
+  description = "Names of all volumes of the task. The one of the mesh needs no further settings."
+  value       = distinct(concat(var.volumes, [local.volume]))
+}
+
+output "tags" {
+  description = "Tags of the task definition."
+  value       = merge(var.tags, { for k, v in local.tags : k => v if k != "consul.hashicorp.com/mesh" || !contains(keys(var.tags), k) })
+}
+
+output "placement_constraints" {
+  description = "Placement constraints of the task definition."
+  value = concat(var.placement_constraints, [
+    for c in [{ type = "memberOf", expression = "attribute:ecs.cpu-architecture == ${lower(local.architecture)}" }] : c
+    if !local.fargate && contains(["ARM64", "X86_64"], local.architecture) &&
+    !anytrue([for c in var.placement_constraints : strcontains(coalesce(c.expression, "-"), "attribute:ecs.cpu-architecture")])
+  ])
+}
+
+output "configuration" {
+  description = "Configuration of the task's containers, what `CONSUL_ECS_CONFIG_JSON` has."
+  value       = local.configuration
+}
+
+output "name" {
+  description = "Name of the service or gateway."
+  value       = local.identity.name
+}
+
+output "proxy_container_name" {
+  description = "Name of the proxy's container."
+  value       = local.names.proxy
+}
+
+output "unwrapped" {
+  description = "Applications with neither `entryPoint` nor `command`: `app-entrypoint` cannot be put before what is in their images, so it does not delay their shutdown."
+  value       = local.unwrapped
+}
+
+output "secrets" {
+  description = "What the secrets of the containers of the mesh have as `valueFrom`."
+  value       = distinct(flatten([for c in local.sidecars : c.secrets[*].valueFrom]))
+}

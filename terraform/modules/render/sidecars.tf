@@ -1,0 +1,145 @@
+# The containers of the mesh. Only the copy of the program is ordered by ECS: all other
+# containers wait for each other inside, which is faster than edges of dependsOn.
+locals {
+  volume          = "consul_data"
+  mount           = { sourceVolume = local.volume, containerPath = local.bootstrap_dir }
+  mount_read_only = merge(local.mount, { readOnly = true })
+
+  # The containers of the mesh end after the applications: 15 s for the proxy's end, the
+  # logouts and the agent's leave.
+  longest_stop = try(max([for c in local.applications : c.stop == null ? 30 : c.stop]...), 0)
+  stop_wanted  = (local.longest_stop == 0 ? 30 : local.longest_stop) + 15
+  stop         = local.fargate ? min(local.stop_wanted, 120) : local.stop_wanted
+  stop_flag    = ["-stop-timeout", "${local.stop}s"]
+
+  roles = concat(
+    local.agent ? ["install", "client"] : [],
+    ["mesh_init", "proxy"],
+    !local.agent || local.login || try(length(local.configuration.healthSyncContainers), 0) > 0 ? ["health_sync"] : [],
+  )
+
+  # An empty log_configuration could not be registered, and counts as none.
+  logs = try(concat(
+    [for v in [var.log_configuration] : v if try(length(keys(v)) > 0, false)],
+    [for c in local.primary : c.container.logConfiguration if try(c.container.logConfiguration, null) != null],
+  )[0], null)
+
+  environment = {
+    configuration = { name = "CONSUL_ECS_CONFIG_JSON", value = jsonencode(local.configuration) }
+    ignored       = [for names in [join(",", local.ignored)] : { name = "CONSUL_ECS_IGNORE_CONTAINERS", value = names } if names != ""]
+    agent         = [for hcl in [var.client.configuration] : { name = "CONSUL_AGENT_CONFIGURATION", value = hcl } if hcl != ""]
+  }
+
+  # What each container has of its own.
+  own = {
+    install = {
+      image   = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
+      command = ["install", "-to", local.bootstrap_dir]
+    }
+    client = {
+      image      = var.images.consul, essential = true, memory = 128, mount = local.mount
+      entryPoint = [local.program, "client-entrypoint"]
+      command = concat(
+        local.stop_flag,
+        flatten([for address in var.client.retry_join : ["-retry-join", address]]),
+        var.client.datacenter == "" ? [] : ["-datacenter", var.client.datacenter],
+        var.client.arguments,
+      )
+      environment   = concat([local.environment.configuration], local.environment.ignored, local.environment.agent)
+      secrets       = concat(var.secrets, var.client.secrets)
+      restartPolicy = { enabled = true, restartAttemptPeriod = 60 }
+      stopTimeout   = local.stop
+      dependsOn     = [local.gate_edge]
+    }
+    mesh_init = {
+      image       = var.images.consul_ecs, essential = false, memory = 32, mount = local.mount
+      command     = ["mesh-init"]
+      environment = concat([local.environment.configuration], local.environment.ignored)
+      secrets     = var.secrets
+      # It writes the rules that redirect traffic.
+      user                = local.transparent ? "0" : null
+      initProcess         = true
+      capabilities_to_add = local.transparent ? ["NET_ADMIN"] : []
+    }
+    proxy = {
+      image      = local.direct ? var.images.envoy : var.images.dataplane, essential = true, memory = 128, mount = local.mount_read_only
+      user       = "5995:5996"
+      entryPoint = concat([local.program, "envoy-entrypoint"], local.stop_flag)
+      command = (local.direct ?
+        ["envoy", "--config-path", "${local.bootstrap_dir}/envoy-bootstrap.json", "--log-level", "warning", "--drain-strategy", "immediate"] :
+        ["consul-dataplane", "-config-file", "${local.bootstrap_dir}/consul-dataplane.json"]
+      )
+      environment = local.environment.ignored
+      secrets     = local.agent ? [] : var.secrets # envoy-entrypoint reaches the servers, too
+      healthCheck = { command = ["CMD", local.program, "net-dial", "127.0.0.1:${local.ready_port}"], interval = 5, timeout = 5, retries = 10 }
+      ulimits     = [{ name = "nofile", softLimit = 1048576, hardLimit = 1048576 }]
+      stopTimeout = local.stop
+      dependsOn   = [local.gate_edge]
+    }
+    health_sync = {
+      image       = var.images.consul_ecs, essential = false, memory = 32, mount = merge(local.mount, local.agent ? { readOnly = true } : null)
+      command     = concat(["health-sync"], local.stop_flag)
+      environment = concat([local.environment.configuration], local.environment.ignored)
+      secrets     = var.secrets
+      initProcess = true
+      stopTimeout = local.stop
+    }
+  }
+
+  # The user's settings, those of the role over those of all.
+  set = { for role in local.roles : role => merge(
+    { for k, v in try(var.sidecars["all"], {}) : k => v if v != null },
+    { for k, v in try(var.sidecars[role], {}) : k => v if v != null },
+    { for k in ["environment", "secrets", "drop_capabilities", "port_mappings", "mount_points"] : k => concat(try(var.sidecars["all"][k], []), try(var.sidecars[role][k], [])) },
+    { docker_labels = merge(try(var.sidecars["all"].docker_labels, {}), try(var.sidecars[role].docker_labels, {})) },
+  ) }
+
+  sidecars = [for role in local.roles : {
+    name       = local.names[role]
+    image      = try(local.set[role].image, local.own[role].image)
+    essential  = try(local.set[role].essential, local.own[role].essential)
+    entryPoint = try(local.own[role].entryPoint, null)
+    command    = local.own[role].command
+    cpu        = try(local.set[role].cpu, null)
+    memory     = try(local.set[role].memory, null)
+    memoryReservation = try(
+      local.set[role].memory_reservation,
+      var.memory == null && !can(local.set[role].memory) ? local.own[role].memory : null,
+    )
+    user                   = try(local.set[role].user, local.own[role].user, null)
+    readonlyRootFilesystem = try(local.set[role].readonly_root_filesystem, null)
+    environment            = try(concat(try(local.own[role].environment, []), local.set[role].environment), null)
+    secrets                = try(concat(try(local.own[role].secrets, []), local.set[role].secrets), null)
+    mountPoints            = concat([local.own[role].mount], [for m in local.set[role].mount_points : { for k, v in m : k => v if k != "readOnly" || v == true }])
+    portMappings           = [for p in local.set[role].port_mappings : { for k, v in p : k => v if v != null }]
+    dependsOn              = try(local.own[role].dependsOn, null)
+    startTimeout           = try(local.set[role].start_timeout, null)
+    stopTimeout            = try(local.set[role].stop_timeout, local.own[role].stopTimeout, null)
+    ulimits                = try(local.own[role].ulimits, null)
+    dockerLabels           = merge({ "consul.hashicorp.com/injected-by" = "consul-ecs" }, local.set[role].docker_labels)
+    restartPolicy = try({ for k, v in {
+      enabled              = local.set[role].restart_policy.enabled
+      ignoredExitCodes     = local.set[role].restart_policy.ignored_exit_codes
+      restartAttemptPeriod = local.set[role].restart_policy.restart_attempt_period
+    } : k => v if v != null }, local.own[role].restartPolicy, null)
+    healthCheck = try(merge(local.own[role].healthCheck, { for k, v in {
+      interval    = try(local.set[role].health_check.interval, null)
+      timeout     = try(local.set[role].health_check.timeout, null)
+      retries     = try(local.set[role].health_check.retries, null)
+      startPeriod = try(local.set[role].health_check.start_period, null)
+    } : k => v if v != null }), null)
+    # Both lists of capabilities or none: ECS answers with both, which would be a change in each plan.
+    linuxParameters = { for k, v in {
+      initProcessEnabled = try(local.own[role].initProcess, null)
+      capabilities = length(concat(try(local.own[role].capabilities_to_add, []), local.set[role].drop_capabilities)) == 0 ? null : {
+        add  = try(local.own[role].capabilities_to_add, [])
+        drop = distinct(local.set[role].drop_capabilities)
+      }
+    } : k => v if v != null }
+    logConfiguration = try({ for k, v in {
+      logDriver     = local.set[role].log_configuration.log_driver
+      options       = local.set[role].log_configuration.options
+      secretOptions = local.set[role].log_configuration.secret_options
+    } : k => v if v != null }, local.logs)
+  }]
+}

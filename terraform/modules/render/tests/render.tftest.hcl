@@ -1,0 +1,119 @@
+# Without any provider. That the result is what consul-ecs admit makes is tested in Go.
+variables {
+  family                   = "Web"
+  requires_compatibilities = ["FARGATE"]
+  memory                   = 512
+  configuration            = { consulServers = { hosts = "consul.example.com" }, proxy = { mode = "direct" } }
+  container_definitions    = [{ name = "web", image = "web:1", command = ["/web"], portMappings = [{ containerPort = 8080 }] }]
+}
+
+run "one_gate" {
+  command = plan
+
+  assert {
+    condition     = [for c in output.container_definitions : [for d in try(c.dependsOn, []) : "${d.containerName} ${d.condition}"]] == [["consul-ecs-mesh-init SUCCESS"], [], ["consul-ecs-mesh-init SUCCESS"], []]
+    error_message = jsonencode(output.container_definitions)
+  }
+  assert {
+    condition     = output.name == "web" && output.proxy_container_name == "sidecar-proxy" && output.configuration.service.port == 8080
+    error_message = jsonencode(output.configuration)
+  }
+  assert {
+    condition     = join(",", output.volumes) == "consul_data" && length(output.tags) == 1
+    error_message = "volumes or tags"
+  }
+}
+
+run "generation_follows_from_the_configuration" {
+  command = plan
+
+  variables {
+    configuration = { consulHTTPAddr = "http://10.0.0.4:8500" }
+  }
+
+  assert {
+    condition     = [for c in output.container_definitions : c.name] == ["web", "consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy"]
+    error_message = jsonencode(output.container_definitions)
+  }
+}
+
+run "delay_of_the_application_wins" {
+  command = plan
+
+  variables {
+    shutdown_delay = "5s"
+    container_definitions = [
+      { name = "web", image = "web:1", entryPoint = ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay", "10s", "/web"] },
+      { name = "other", image = "web:1", entryPoint = ["/web"] },
+    ]
+  }
+
+  assert {
+    condition     = [for c in slice(output.container_definitions, 0, 2) : join(" ", slice(c.entryPoint, 4, length(c.entryPoint)))] == ["-shutdown-delay 10s /web", "-shutdown-delay 5s /web"]
+    error_message = jsonencode(output.container_definitions)
+  }
+}
+
+run "what_cannot_be_wrapped_is_named" {
+  command = plan
+
+  variables {
+    container_definitions = [{ name = "web", image = "web:1" }]
+  }
+
+  assert {
+    condition     = join(",", output.unwrapped) == "web" && !can(output.container_definitions[0].dependsOn)
+    error_message = "as consul-ecs admit, unless order_unwrapped is true"
+  }
+}
+
+run "tags_of_the_module" {
+  command = plan
+
+  variables {
+    tags   = { team = "shop", "consul.hashicorp.com/mesh" = "false" }
+    module = { name = "mesh-task", version = "1" }
+  }
+
+  assert {
+    condition = tomap(output.tags) == tomap({
+      team                                  = "shop"
+      "consul.hashicorp.com/mesh"           = "false"
+      "consul.hashicorp.com/service-name"   = "web"
+      "consul.hashicorp.com/module"         = "mesh-task"
+      "consul.hashicorp.com/module-version" = "1"
+    })
+    error_message = jsonencode(output.tags)
+  }
+}
+
+run "names_of_containers" {
+  command = plan
+
+  variables {
+    container_definitions = [{ name = "consul-client", image = "web:1" }]
+    sidecars              = { dataplane = {} }
+  }
+
+  expect_failures = [var.container_definitions, var.sidecars]
+}
+
+run "containers_that_end_cannot_be_essential" {
+  command = plan
+
+  variables {
+    sidecars = { mesh_init = { essential = true } }
+  }
+
+  expect_failures = [var.sidecars]
+}
+
+run "without_an_essential_application" {
+  command = plan
+
+  variables {
+    container_definitions = [{ name = "web", image = "web:1", essential = false }]
+  }
+
+  expect_failures = [output.container_definitions]
+}

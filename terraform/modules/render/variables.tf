@@ -1,0 +1,172 @@
+variable "family" {
+  description = "Family of the task definition. In lower case it is the service's name where the configuration has none."
+  type        = string
+}
+
+variable "requires_compatibilities" {
+  description = "Launch types that the task has to fit. With `FARGATE`, stop timeouts end at 120 s and the transparent proxy is off unless the configuration has it."
+  type        = list(string)
+  default     = []
+}
+
+variable "memory" {
+  description = "Memory of the task in MiB. Without it each container of the mesh reserves its own."
+  type        = number
+  default     = null
+}
+
+variable "runtime_platform" {
+  description = "Platform of the task. On EC2 the architecture becomes a placement constraint."
+  type = object({
+    cpu_architecture        = optional(string)
+    operating_system_family = optional(string)
+  })
+  default = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints of the task definition."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default = []
+}
+
+variable "container_definitions" {
+  description = "Containers of the application, as the ECS API has them."
+  type        = any
+  default     = []
+
+  validation {
+    condition     = can([for c in var.container_definitions : regex("^[a-zA-Z0-9_-]{1,255}$", c.name)])
+    error_message = "Each container in container_definitions needs a name of 1 to 255 letters, digits, '-' and '_'."
+  }
+  validation {
+    condition     = try(length(distinct(var.container_definitions[*].name)) == length(var.container_definitions), true)
+    error_message = "Two containers in container_definitions have the same name."
+  }
+  validation {
+    condition     = try(alltrue([for c in var.container_definitions : !contains(local.reserved, c.name)]), true)
+    error_message = "A container in container_definitions has the name of a container of the mesh: rename it. Reserved are consul-ecs-install, consul-client, consul-ecs-mesh-init, sidecar-proxy, consul-dataplane and consul-ecs-health-sync."
+  }
+}
+
+variable "volumes" {
+  description = "Names of the volumes that the task has besides."
+  type        = list(string)
+  default     = []
+}
+
+variable "configuration" {
+  description = "What is in `CONSUL_ECS_CONFIG_JSON`, without what follows from the containers. With `consulServers` the task has no agent, with `gateway` it is a gateway."
+  type        = any
+  default     = {}
+}
+
+variable "images" {
+  description = "Images of the containers of the mesh."
+  type = object({
+    consul_ecs = optional(string, "meshtask/consul-ecs:0.7.0")
+    envoy      = optional(string, "envoyproxy/envoy:v1.40.0")
+    dataplane  = optional(string, "hashicorp/consul-dataplane:1.9.0")
+    consul     = optional(string, "hashicorp/consul:1.20.1")
+  })
+  default  = {}
+  nullable = false
+}
+
+variable "secrets" {
+  description = "Secrets of the containers that reach Consul."
+  type = list(object({
+    name      = string
+    valueFrom = string
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "client" {
+  description = "Consul agent of a task that has one. `arguments` come last in the command of `client-entrypoint`; `secrets` are those that no other container needs."
+  type = object({
+    retry_join    = optional(list(string), [])
+    datacenter    = optional(string, "")
+    configuration = optional(string, "")
+    arguments     = optional(list(string), [])
+    secrets       = optional(list(object({ name = string, valueFrom = string })), [])
+  })
+  default  = {}
+  nullable = false
+}
+
+variable "log_configuration" {
+  description = "`logConfiguration` of all containers of the mesh. Without it they have that of the first essential application that has one."
+  type        = any
+  default     = null
+}
+
+variable "shutdown_delay" {
+  description = "`-shutdown-delay` of applications that have none themselves: `auto`, or a time such as `5s`. Null leaves it to `app-entrypoint`, whose default is `auto`."
+  type        = string
+  default     = null
+}
+
+variable "order_unwrapped" {
+  description = "Let ECS start an application after the proxy when it has neither `entryPoint` nor `command`, so that it cannot be wrapped."
+  type        = bool
+  default     = false
+}
+
+variable "sidecars" {
+  description = "Settings of single containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` for those that a role does not have itself. Lists and labels are added to those of `all`."
+  type = map(object({
+    image                    = optional(string)
+    essential                = optional(bool)
+    cpu                      = optional(number)
+    memory                   = optional(number)
+    memory_reservation       = optional(number)
+    user                     = optional(string)
+    readonly_root_filesystem = optional(bool)
+    drop_capabilities        = optional(list(string), [])
+    start_timeout            = optional(number)
+    stop_timeout             = optional(number)
+    environment              = optional(list(object({ name = string, value = string })), [])
+    secrets                  = optional(list(object({ name = string, valueFrom = string })), [])
+    docker_labels            = optional(map(string), {})
+    port_mappings            = optional(list(object({ containerPort = number, hostPort = optional(number), protocol = optional(string, "tcp"), name = optional(string), appProtocol = optional(string) })), [])
+    mount_points             = optional(list(object({ sourceVolume = string, containerPath = string, readOnly = optional(bool, true) })), [])
+    health_check             = optional(object({ interval = optional(number), timeout = optional(number), retries = optional(number), start_period = optional(number) }))
+    restart_policy           = optional(object({ enabled = optional(bool, true), ignored_exit_codes = optional(list(number)), restart_attempt_period = optional(number) }))
+    log_configuration = optional(object({
+      log_driver     = string
+      options        = optional(map(string))
+      secret_options = optional(list(object({ name = string, valueFrom = string })))
+    }))
+  }))
+  default  = {}
+  nullable = false
+
+  validation {
+    condition     = length(setsubtract(keys(var.sidecars), ["all", "install", "client", "mesh_init", "proxy", "health_sync"])) == 0
+    error_message = "The keys of sidecars are all, install, client, mesh_init, proxy and health_sync."
+  }
+  validation {
+    condition     = alltrue([for role, s in var.sidecars : !contains(["install", "mesh_init", "all"], role) || s.essential != true])
+    error_message = "install and mesh_init end when they have done their work, so they cannot be essential, neither by all."
+  }
+}
+
+variable "tags" {
+  description = "Tags of the task definition."
+  type        = map(string)
+  default     = {}
+}
+
+variable "module" {
+  description = "Name and version of the module that calls this one, for the tags that the controllers and operators read. Null: only the tag `mesh` is added."
+  type = object({
+    name    = string
+    version = string
+  })
+  default = null
+}
