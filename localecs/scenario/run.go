@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,7 +15,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // Options are where and how a plan runs.
@@ -64,15 +62,14 @@ type runner struct {
 	traffic  *TrafficStream // nil between the phases
 	phases   []Phase
 	reached  map[string]bool // URLs that have answered traffic
-	// shown is the traffic for Progress, in another goroutine.
-	shown atomic.Pointer[TrafficStream]
+	last     *TrafficStream  // also after its end
 
 	live    *LiveRun
 	leaving *Watch
 	prefix  map[string]string // of lines of output, by task and container
 
 	mu       sync.Mutex // guards what follows, and watch
-	now      view.Step
+	now      Step
 	failures []string
 }
 
