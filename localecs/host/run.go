@@ -51,7 +51,7 @@ type Options struct {
 	Inherit *os.File
 }
 
-// Missing returns the names of the capabilities that this process lacks. A
+// MissingOnHost returns the names of the capabilities that this process lacks. A
 // user namespace that was made without a network namespace has all of them and
 // still cannot come back to its network: that is CAP_SYS_ADMIN, for the host's.
 // Without a mount namespace it cannot copy a mount.
@@ -104,7 +104,7 @@ func ownsMounts() bool {
 // in the host's network, and returns its exit code, 128+n when signal n ended
 // it. The child gets INT, TERM, HUP, TSTP and CONT from here alone, and dies
 // with this process. The error is a
-// *hostcap.MissingError where the host refuses.
+// *MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
 	// The child dies with the thread that has made it, see tie.
 	runtime.LockOSThread()

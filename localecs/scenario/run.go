@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
-	// Docker is localecs.Options'.
+	// Docker is that of cluster.Options.
 	Docker   string
 	Progress Progress
 	// StopOrder replaces the scenario's; empty leaves it.
