@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
@@ -25,9 +24,6 @@ import (
 // signalled is added to a signal's number to make the exit code of a child
 // that the signal killed, as shells do it.
 const signalled = 128
-
-// stopLimit is how long Ctrl-Z waits for the child, which needs no time.
-const stopLimit = time.Second
 
 // Options say what to run, and with what.
 type Options struct {
@@ -252,7 +248,6 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 			case s := <-signals:
 				_ = c.cmd.Process.Signal(s) // one that has ended needs none
 				if s == syscall.SIGTSTP {
-					c.awaitStop()
 					_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 				}
 			case <-ended:
@@ -270,26 +265,6 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 		return signalled + int(status.Signal()), nil
 	}
 	return c.cmd.ProcessState.ExitCode(), nil
-}
-
-// awaitStop waits until the child has stopped or ended: the shell takes the
-// terminal when this process stops, and what the child does to it comes before.
-func (c *child) awaitStop() {
-	limit := time.After(stopLimit)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if err != nil || info.Signo != 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			return
-		}
-	}
 }
 
 // instead is the way round a user namespace.
