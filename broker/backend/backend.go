@@ -1,10 +1,13 @@
 package backend
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/netip"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -24,7 +27,8 @@ type Request struct {
 	Policies []string
 	// TTL is the life of a Consul token, and the period of a Vault token.
 	TTL time.Duration
-	// Namespace is that of Consul Enterprise or Vault Enterprise, or empty.
+	// Namespace is that of Consul Enterprise or Vault Enterprise, or empty. A broker
+	// makes tokens in one.
 	Namespace string
 }
 
@@ -92,4 +96,22 @@ type Backend interface {
 	Keeper
 	// Name is one of the constants above.
 	Name() string
+}
+
+// GrantTTL is how long a grant can be redeemed.
+const GrantTTL = 2 * time.Minute
+
+// Check reports what makes a request unusable for every backend. The namespace is the
+// one in which the backend makes tokens, or empty.
+func (r Request) Check(namespace string) error {
+	op := fmt.Sprintf("issue the token of task %s", r.Task.ARN)
+	switch {
+	case len(r.Policies) == 0:
+		return &Error{Op: op, Err: errNoPolicies, Class: retry.Permanent}
+	case r.TTL < time.Minute:
+		return &Error{Op: op, Err: fmt.Errorf("ttl %s is less than 1m", r.TTL), Class: retry.Permanent}
+	case cmp.Or(r.Namespace, "default") != cmp.Or(namespace, "default"):
+		return &Error{Op: op, Err: fmt.Errorf("namespace %q is not that of the broker, %q", r.Namespace, namespace), Class: retry.Permanent}
+	}
+	return nil
 }

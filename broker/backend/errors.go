@@ -48,3 +48,11 @@ func Classify(err error) retry.Class {
 	}
 	return retry.Retry
 }
+
+// UnavailablePolicy returns the error of a policy that a request names and that the
+// backend does not give.
+func UnavailablePolicy(policy, remedy string) error {
+	return &Error{Op: fmt.Sprintf("policy %q", policy), Err: ErrPolicy, Remedy: remedy, Class: retry.Permanent}
+}
+
+var errNoPolicies = errors.New("no policies")
