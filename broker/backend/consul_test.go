@@ -206,6 +206,29 @@ func TestACLTokenWhoseAnswerWasLostIsRevoked(t *testing.T) {
 	wantGone(t, b, g.Accessor)
 }
 
+func TestRevocationDuringRedemptionWins(t *testing.T) {
+	t.Parallel()
+	for _, make := range []func(l *line) backend.Backend{
+		func(l *line) backend.Backend { return aclSystem(t).process(t, l, 0) },
+		func(l *line) backend.Backend { return login(t, "", l, 0) },
+	} {
+		l := &line{}
+		b := make(l)
+		r := request("web-config")
+		g := issue(t, b, r)
+		l.before = func() {
+			if err := b.Revoke(t.Context(), g.Accessor); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := b.Redeem(t.Context(), g)
+		wantError(t, err, backend.ErrUsed, r.Task.ARN)
+		if n := len(tokensOf(t, r)); n != 0 {
+			t.Errorf("%s: %d tokens remain, want 0", b.Name(), n)
+		}
+	}
+}
+
 func TestRevocationWithAnUnknownTokenIsNoSuccess(t *testing.T) {
 	t.Parallel()
 	owner := aclSystem(t).process(t, &line{}, 0)

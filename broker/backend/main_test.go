@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -48,6 +49,8 @@ func TestMain(m *testing.M) {
 type line struct {
 	next http.RoundTripper
 	mode atomic.Int32
+	// before, if set, is called before each request that makes a token.
+	before func()
 }
 
 const (
@@ -61,6 +64,9 @@ var errLine = errors.New("the connection was cut")
 func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
 	if l.mode.Load() == down {
 		return nil, errLine
+	}
+	if l.before != nil && r.Method != http.MethodGet && (r.URL.Path == "/v1/acl/token" || r.URL.Path == "/v1/acl/login") {
+		l.before()
 	}
 	resp, err := l.next.RoundTrip(r)
 	if err == nil && l.mode.Load() == swallow {
@@ -175,8 +181,19 @@ func livesInConsul(t *testing.T, secret string) bool {
 	return err == nil
 }
 
-// brokerRights are the paths of vault.Rights.
-var brokerRights = []string{"auth/token/create-orphan", "auth/token/revoke-accessor", "auth/token/lookup-accessor", "sys/policies/acl/*"}
+// brokerRights are the paths of the documented policy.
+func brokerRights(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/vault-broker.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, found := range regexp.MustCompile(`(?m)^path "(.+)" {$`).FindAllStringSubmatch(string(text), -1) {
+		paths = append(paths, found[1])
+	}
+	return paths
+}
 
 func vaultSystem(t *testing.T) system {
 	server := vaultfake.Start(t)
@@ -185,7 +202,7 @@ func vaultSystem(t *testing.T) system {
 	with := func(token string, ttl time.Duration) backend.Backend {
 		return &vault.Backend{Client: client, GrantTTL: ttl, Token: func() (secret.Value, error) { return secret.New(token), nil }}
 	}
-	token := server.NewToken(brokerRights...)
+	token := server.NewToken(brokerRights(t)...)
 	return system{
 		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
 			return &interrupted{with(token, ttl), l, server}
