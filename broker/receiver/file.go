@@ -42,6 +42,9 @@ type record struct {
 }
 
 func newToken(u grant.Unwrapped, taskARN string, now time.Time) token {
+	if u.Expires.IsZero() && u.Period > 0 {
+		u.Expires = now.Add(time.Duration(u.Period) * time.Second)
+	}
 	return token{u.Secret, record{
 		TaskARN: taskARN, Accessor: u.Accessor, Backend: u.Backend, Policies: u.Policies,
 		Obtained: now, Expires: u.Expires, Period: u.Period, SHA256: hash(u.Secret),

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -54,7 +55,8 @@ type Metadata interface {
 }
 
 // Backend is what the holder of a token can do with it. A nil function is what cannot be
-// done with tokens of that backend. Errors are classified by consulutil.Classify.
+// done with tokens of that backend. Its errors have a class for package
+// backend or for consulutil.
 type Backend struct {
 	// Ready returns when the servers know a new token.
 	Ready func(context.Context, secret.Value) error
@@ -98,7 +100,7 @@ func Run(ctx context.Context, o Options, p Ports) error {
 	}
 	policy := retry.LocalAgent()
 	policy.Limit = o.Limit
-	err := retry.Do(ctx, policy, p.Log, "read task metadata", consulutil.Classify, func(ctx context.Context) (err error) {
+	err := retry.Do(ctx, policy, p.Log, "read task metadata", classify, func(ctx context.Context) (err error) {
 		r.task, err = p.Metadata.Task(ctx)
 		return err
 	})
@@ -145,11 +147,13 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	policy := retry.Policy{Base: time.Second, Max: 15 * time.Second, Limit: limit}
-	err = retry.Do(requests, policy, r.Log, "obtain a token", consulutil.Classify, d.attempt)
+	err = retry.Do(requests, policy, r.Log, "obtain a token", classify, d.attempt)
 	// A push that arrived in time is answered before the port closes.
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 	defer stop()
-	_ = server.Shutdown(ending)
+	if server.Shutdown(ending) != nil {
+		_ = server.Close()
+	}
 	serving.Wait()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -189,15 +193,22 @@ func (r *receiver) revoke(ctx context.Context, t token) bool {
 	if revoke == nil {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(ctx, requestLimit)
-	defer cancel()
-	err := revoke(ctx, t.secret)
-	if err != nil && !errors.Is(err, context.Canceled) {
+	policy := retry.Remote()
+	policy.Limit = requestLimit
+	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	if err != nil {
 		r.Log.Warn("token not revoked; it ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Error, err)
-		return !consulutil.Classify(err).Retryable()
+		_, refused := errors.AsType[*retry.PermanentError](err)
+		return refused
 	}
-	if err == nil {
-		r.Log.Info("token revoked", logkey.Accessor, t.Accessor)
+	r.Log.Info("token revoked", logkey.Accessor, t.Accessor)
+	return true
+}
+
+// classify is the class of an error of the broker, of Consul or of a backend.
+func classify(err error) retry.Class {
+	if _, ok := errors.AsType[*backend.Error](err); ok {
+		return backend.Classify(err)
 	}
-	return err == nil
+	return consulutil.Classify(err)
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -28,7 +27,7 @@ const (
 func (r *receiver) stay(ctx context.Context) error {
 	r.schedule()
 	for {
-		if retry.Sleep(ctx, time.Until(r.wake())) != nil {
+		if retry.Sleep(ctx, time.Until(r.wake())) != nil || ctx.Err() != nil {
 			r.leave(ctx)
 			return nil
 		}
@@ -106,7 +105,7 @@ func (r *receiver) refresh(ctx context.Context) error {
 		}
 		return nil
 	}
-	if !consulutil.Classify(err).Retryable() {
+	if !classify(err).Retryable() {
 		r.Log.Error("the token cannot be renewed, requesting a new one", logkey.Accessor, r.held.Accessor, logkey.Error, err)
 		r.held.Expires = time.Now()
 		return r.obtain(ctx, refreshLimit)
