@@ -30,6 +30,7 @@ func commands() map[string]cli.Command {
 		"install":           installCommand(),
 		"mesh-init":         meshInitCommand(),
 		"net-dial":          netDialCommand(),
+		"token-receive":     tokenReceiveCommand(),
 		"version":           versionCommand(),
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -46,7 +48,7 @@ func (a *ACL) Issue(ctx context.Context, r backend.Request) (backend.Grant, erro
 			return backend.Grant{}, missingPolicy(name)
 		}
 	}
-	return a.grants.issue(r, a.GrantTTL), nil
+	return a.grants.issue(r, uuid.NewString(), a.GrantTTL), nil
 }
 
 func missingPolicy(name string) error {
@@ -55,7 +57,8 @@ func missingPolicy(name string) error {
 
 // Redeem creates the token with the grant's accessor.
 func (a *ACL) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
-	return a.grants.redeem(ctx, g, func(ctx context.Context) (backend.Token, error) { return a.create(ctx, g) })
+	create := func(ctx context.Context) (backend.Token, error) { return a.create(ctx, g) }
+	return a.grants.redeem(ctx, g, create, a.Revoke)
 }
 
 func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error) {
@@ -95,7 +98,7 @@ func about(r backend.Request) map[string]string {
 
 // Revoke deletes the token of an accessor.
 func (a *ACL) Revoke(ctx context.Context, accessor string) error {
-	a.grants.drop(accessor) // an attempt to redeem it may have made the token all the same
+	a.grants.revoke(accessor)
 	return remove(ctx, a.Client, accessor, aclRemedy)
 }
 

@@ -11,9 +11,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 // Method is a JWT auth method of Consul that trusts the broker's key.
@@ -42,12 +44,15 @@ type Login struct {
 
 	grants grants
 	mu     sync.Mutex
-	live   map[string]backend.Token // by the accessors of the grant and of the token
+	made   map[string]backend.Token // until they expire, by the accessors of grant and token; without secret if revoked
 }
 
 var _ backend.Backend = (*Login)(nil)
 
 const loginRemedy = `another process has made it, or this one before a restart: it ends with the auth method's MaxTokenTTL; delete it before with: consul acl token delete -accessor-id ACCESSOR, or give the broker's token a policy with acl = "write"`
+
+// grantPrefix tells the accessor of a grant from Consul's, which is a UUID.
+const grantPrefix = "grant-"
 
 // Name is backend.ConsulLogin.
 func (*Login) Name() string { return backend.ConsulLogin }
@@ -60,7 +65,7 @@ func (l *Login) Issue(_ context.Context, r backend.Request) (backend.Grant, erro
 	if _, err := l.method(r); err != nil {
 		return backend.Grant{}, err
 	}
-	return l.grants.issue(r, l.GrantTTL), nil
+	return l.grants.issue(r, grantPrefix+uuid.NewString(), l.GrantTTL), nil
 }
 
 func (l *Login) method(r backend.Request) (Method, error) {
@@ -80,7 +85,7 @@ func (l *Login) method(r backend.Request) (Method, error) {
 
 // Redeem logs in and checks that Consul gave exactly what was requested.
 func (l *Login) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
-	return l.grants.redeem(ctx, g, func(ctx context.Context) (backend.Token, error) {
+	create := func(ctx context.Context) (backend.Token, error) {
 		method, err := l.method(g.Request)
 		if err != nil {
 			return backend.Token{}, err
@@ -91,7 +96,8 @@ func (l *Login) Redeem(ctx context.Context, g backend.Grant) (backend.Token, err
 		}
 		l.remember(g.Accessor, token)
 		return token, nil
-	})
+	}
+	return l.grants.redeem(ctx, g, create, l.Revoke)
 }
 
 func (l *Login) login(ctx context.Context, method Method, g backend.Grant) (backend.Token, error) {
@@ -167,27 +173,28 @@ func (l *Login) remember(grant string, t backend.Token) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	maps.DeleteFunc(l.live, func(_ string, t backend.Token) bool { return !now.Before(t.Expires) })
-	if l.live == nil {
-		l.live = map[string]backend.Token{}
+	maps.DeleteFunc(l.made, func(_ string, t backend.Token) bool { return !now.Before(t.Expires) })
+	if l.made == nil {
+		l.made = map[string]backend.Token{}
 	}
-	l.live[grant], l.live[t.Accessor] = t, t
+	l.made[grant], l.made[t.Accessor] = t, t
 }
 
 func (l *Login) known(accessor string) (backend.Token, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	t, ok := l.live[accessor]
+	t, ok := l.made[accessor]
 	return t, ok
 }
 
 // Revoke logs the token out, or deletes it if this process did not make it.
 func (l *Login) Revoke(ctx context.Context, accessor string) error {
-	if l.grants.drop(accessor) {
+	l.grants.revoke(accessor)
+	t, known := l.known(accessor)
+	switch {
+	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
 		return nil
-	}
-	t, ok := l.known(accessor)
-	if !ok {
+	case !known:
 		return remove(ctx, l.Client, accessor, loginRemedy)
 	}
 	if err := consulutil.Logout(ctx, l.Client, t.Secret.Reveal()); err != nil {
@@ -195,15 +202,23 @@ func (l *Login) Revoke(ctx context.Context, accessor string) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	maps.DeleteFunc(l.live, func(_ string, other backend.Token) bool { return other.Accessor == t.Accessor })
+	for key, other := range l.made {
+		if other.Accessor == t.Accessor {
+			other.Secret = secret.Value{}
+			l.made[key] = other
+		}
+	}
 	return nil
 }
 
 // Lookup reads the token with its own secret, or by its accessor if this process did not
 // make it.
 func (l *Login) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
-	t, ok := l.known(accessor)
-	if !ok {
+	t, known := l.known(accessor)
+	switch {
+	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
+		return backend.Token{}, false, nil
+	case !known:
 		return read(ctx, l.Client, backend.ConsulLogin, accessor, loginRemedy)
 	}
 	opts := &api.QueryOptions{Token: t.Secret.Reveal(), RequireConsistent: true}

@@ -2,8 +2,11 @@ package consul
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -19,6 +22,7 @@ func tokenOf(name string, t *api.ACLToken) backend.Token {
 	for _, p := range t.Policies {
 		token.Policies = append(token.Policies, p.Name)
 	}
+	slices.Sort(token.Policies)
 	if t.ExpirationTime != nil {
 		token.Expires = *t.ExpirationTime
 	}
@@ -30,12 +34,18 @@ func tokenOf(name string, t *api.ACLToken) backend.Token {
 func read(ctx context.Context, c *api.Client, name, accessor, remedy string) (backend.Token, bool, error) {
 	t, _, err := c.ACL().TokenRead(accessor, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
 	switch {
-	case consulutil.Status(err) == http.StatusNotFound:
+	case noToken(err):
 		return backend.Token{}, false, nil
 	case err != nil:
 		return backend.Token{}, false, failed(fmt.Sprintf("read the token with accessor %s", accessor), err, remedy)
 	}
 	return withoutSecret(tokenOf(name, t))
+}
+
+// noToken reports whether Consul has no token of an accessor, 1.20 with status 403. The
+// answer is "ACL not found" alone if it does not know the token of the request.
+func noToken(err error) bool {
+	return consulutil.Status(err) == http.StatusNotFound || strings.Contains(consulutil.Reason(err), "token does not exist")
 }
 
 // withoutSecret is the result of a Lookup. Consul removes an expired token some time
@@ -51,11 +61,21 @@ func withoutSecret(t backend.Token) (backend.Token, bool, error) {
 // remove deletes the token of an accessor.
 func remove(ctx context.Context, c *api.Client, accessor, remedy string) error {
 	_, err := c.ACL().TokenDelete(accessor, (&api.WriteOptions{}).WithContext(ctx))
-	if err == nil || consulutil.Status(err) == http.StatusNotFound {
+	if consulutil.Status(err) == http.StatusNotFound {
+		// Consul gives the same answer if it does not know the token of the request.
+		_, found, err := read(ctx, c, "", accessor, remedy)
+		if found {
+			err = failed(fmt.Sprintf("delete the token with accessor %s", accessor), errNotDeleted, "")
+		}
+		return err
+	}
+	if err == nil {
 		return nil
 	}
 	return failed(fmt.Sprintf("delete the token with accessor %s", accessor), err, remedy)
 }
+
+var errNotDeleted = errors.New("Consul answered that there is no such token, but has it")
 
 // failed is the error of a request to Consul; forbidden is the remedy if it was denied.
 func failed(op string, err error, forbidden string) error {
@@ -69,24 +89,4 @@ func failed(op string, err error, forbidden string) error {
 // refused is an error that waiting does not change.
 func refused(op string, err error, remedy string) error {
 	return &backend.Error{Op: op, Err: err, Remedy: remedy, Class: retry.Permanent}
-}
-
-// redeem takes a grant, and gives it back if create fails for a reason that may pass.
-// The end of ctx does not cut create off, only the client's timeout does: an answer that
-// is not read would leave a token without an owner.
-func (p *grants) redeem(ctx context.Context, g backend.Grant, create func(context.Context) (backend.Token, error)) (backend.Token, error) {
-	if err := p.take(g); err != nil {
-		return backend.Token{}, refused(fmt.Sprintf("redeem the grant of task %s", g.Request.Task.ARN), err, "")
-	}
-	err := ctx.Err()
-	if err == nil {
-		var token backend.Token
-		if token, err = create(context.WithoutCancel(ctx)); err == nil {
-			return token, nil
-		}
-	}
-	if backend.Classify(err).Retryable() {
-		p.put(g)
-	}
-	return backend.Token{}, err
 }

@@ -16,13 +16,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
-// Rights is the Vault policy that the broker's token needs.
-const Rights = `path "auth/token/create-orphan"    { capabilities = ["update", "sudo"] }
-path "auth/token/revoke-accessor"  { capabilities = ["update"] }
-path "auth/token/lookup-accessor"  { capabilities = ["update"] }
-path "sys/policies/acl/*"          { capabilities = ["read"] }
-`
-
+// remedy is for refusals of the broker's token.
 const remedy = "give the broker's Vault token the policy that docs/TOKENS.md shows, or replace it if it has expired"
 
 // Backend makes tokens with the broker's own Vault token.

@@ -92,6 +92,14 @@ func (c *Client) RenewSelf(ctx context.Context, token secret.Value) (Lease, erro
 	return Lease{seconds(answer.Auth.LeaseDuration), answer.Auth.Renewable}, nil
 }
 
+// RevokeSelf destroys a token, as its holder.
+func (c *Client) RevokeSelf(ctx context.Context, token secret.Value) error {
+	if _, err := c.do(ctx, call{method: http.MethodPost, path: "auth/token/revoke-self", token: token}); err != nil {
+		return failed("revoke the Vault token", err, "it is gone already, or its policies lack update on auth/token/revoke-self, which policy default has")
+	}
+	return nil
+}
+
 // LookupSelf returns how long a token still lives.
 func (c *Client) LookupSelf(ctx context.Context, token secret.Value) (Lease, error) {
 	answer, err := c.do(ctx, call{method: http.MethodGet, path: "auth/token/lookup-self", token: token})

@@ -199,7 +199,7 @@ func (s *Server) serve(r *http.Request, path string, b body) (any, *refusal) {
 	if caller == nil {
 		return nil, denied
 	}
-	self := map[string]func(*token) (any, *refusal){"GET auth/token/lookup-self": s.lookup, "POST auth/token/renew-self": s.renew}
+	self := map[string]func(*token) (any, *refusal){"GET auth/token/lookup-self": s.lookup, "POST auth/token/renew-self": s.renew, "POST auth/token/revoke-self": s.revoke}
 	if answer := self[r.Method+" "+path]; answer != nil {
 		return answer(caller)
 	}
@@ -272,6 +272,11 @@ func (s *Server) renew(t *token) (any, *refusal) {
 	}
 	t.Expires = s.now.Add(t.Period)
 	return s.auth(t), nil
+}
+
+func (s *Server) revoke(t *token) (any, *refusal) {
+	delete(s.tokens, t.Secret)
+	return nil, nil
 }
 
 func (s *Server) auth(t *token) any {
