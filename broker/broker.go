@@ -91,7 +91,7 @@ type Broker struct {
 	addresses addresses
 	pusher    pusher
 	term      atomic.Pointer[term]
-	// leader is the URL of the broker that leads, empty if unknown.
+	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
 	leader atomic.Pointer[string]
 }
 
@@ -105,7 +105,7 @@ func New(o Options) (*Broker, error) {
 	return b, nil
 }
 
-// Follow notes the URL of the broker that leads; requests are redirected to it.
+// Follow notes that another broker leads. Requests are redirected to its URL, if any.
 func (b *Broker) Follow(leader string) { b.leader.Store(&leader) }
 
 // Lead answers requests until the context ends, or another broker is found to have

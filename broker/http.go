@@ -230,7 +230,7 @@ func (t *term) postUnwrap(r *http.Request, from caller) (result, error) {
 // health is 200 while the broker leads or knows who does.
 func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
 	leads := b.term.Load() != nil
-	if leader := b.leader.Load(); !leads && (leader == nil || *leader == "") {
+	if !leads && b.leader.Load() == nil {
 		b.answer(w, "", nil, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
 		return
 	}

@@ -31,6 +31,7 @@ func commands() map[string]cli.Command {
 		"mesh-init":         meshInitCommand(),
 		"net-dial":          netDialCommand(),
 		"token-receive":     tokenReceiveCommand(),
+		"token-broker":      tokenBrokerCommand(),
 		"version":           versionCommand(),
 	}
 }
