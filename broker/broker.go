@@ -159,11 +159,13 @@ type term struct {
 	requests map[string]*request
 }
 
-// run starts a job, or drops it when the term has ended.
-func (t *term) run(job func(context.Context)) {
+// run starts a job. It returns false when the term has ended.
+func (t *term) run(job func(context.Context)) bool {
 	select {
 	case t.jobs <- job:
+		return true
 	case <-t.done:
+		return false
 	}
 }
 

@@ -19,6 +19,8 @@ const (
 	exchangeLimit = 9 * time.Second
 	// revokeBase and revokeMax are the pauses between attempts to revoke a token.
 	revokeBase, revokeMax = 500 * time.Millisecond, 30 * time.Second
+	// revokeNowLimit bounds attempts to revoke a token at the end of a term.
+	revokeNowLimit = 3 * time.Second
 	// vouchLimit is how long ECS is asked again after a delivery; then the sweep asks.
 	vouchLimit = 30 * time.Second
 )
@@ -112,18 +114,14 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 		k.Status, k.Accessor, k.SecretHash = TokenLive, token.Accessor, hashOf(token.Secret)
 		k.Expires, k.Renewable = token.Expires, token.Period > 0
 	})
-	reason := ""
 	if err == nil && t.on(r, redeemed, "") {
 		return token, nil
 	}
 	if err != nil {
-		reason = err.Error()
-		t.on(r, faulted, reason)
+		t.on(r, faulted, err.Error())
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it.
-	if err := t.Backend.Revoke(context.WithoutCancel(ctx), token.Accessor); err != nil {
-		t.Log.Error("a token that was not given could not be revoked", logkey.Accessor, token.Accessor, logkey.Error, err)
-	}
+	t.revokeNow(r)
 	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
 }
 
@@ -219,6 +217,20 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor string)
 	})
 	if err != nil && ctx.Err() == nil {
 		t.unrevoked(e, requestID, accessor, err)
+	}
+}
+
+// revokeNow revokes the token of a request within a few seconds, when no job may do it.
+func (t *term) revokeNow(r *request) {
+	t.mu.Lock()
+	accessor := r.accessor
+	t.mu.Unlock()
+	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: revokeNowLimit}
+	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
+		return t.Backend.Revoke(ctx, accessor)
+	})
+	if err != nil {
+		t.unrevoked(t.entry(r), r.id, accessor, err)
 	}
 }
 

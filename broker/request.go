@@ -281,8 +281,8 @@ func (t *term) on(r *request, e event, reason string) bool {
 func (t *term) act(r *request, a action) {
 	switch a {
 	case doRevoke:
-		if r.accessor != "" {
-			t.run(func(ctx context.Context) { t.revoke(ctx, t.entry(r), r.id, r.accessor) })
+		if r.accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, t.entry(r), r.id, r.accessor) }) {
+			t.revokeNow(r)
 		}
 	case doAlarm:
 		t.Metrics.alarms.Add(1)

@@ -259,7 +259,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	w.options = Options{
 		Rules:  Rules{Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
 		Source: w.ecs, Backend: w.backend, Store: &Memory{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
-		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Trace}),
+		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
 	}
 	for _, f := range change {
 		f(&w.options)
