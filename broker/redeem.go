@@ -121,7 +121,7 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 		t.on(r, faulted, err.Error())
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it.
-	t.revokeNow(r)
+	t.revokeNow(e, r.id, token.Accessor)
 	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
 }
 
@@ -215,22 +215,28 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor string)
 		}
 		return t.write(ctx, e, func(rec *Record) { rec.remove(requestID) })
 	})
-	if err != nil && ctx.Err() == nil {
+	switch {
+	case err != nil && ctx.Err() == nil:
 		t.unrevoked(e, requestID, accessor, err)
+	case err != nil && !t.recorded(e, requestID): // then the next broker does not know it
+		t.revokeNow(e, requestID, accessor)
 	}
 }
 
-// revokeNow revokes the token of a request within a few seconds, when no job may do it.
-func (t *term) revokeNow(r *request) {
+func (t *term) recorded(e *entry, requestID string) bool {
 	t.mu.Lock()
-	accessor := r.accessor
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	return e.record.find(requestID) != nil
+}
+
+// revokeNow revokes the token of a request within a few seconds, when no job may do it.
+func (t *term) revokeNow(e *entry, requestID, accessor string) {
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: revokeNowLimit}
 	err := retry.Do(context.Background(), policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
 		return t.Backend.Revoke(ctx, accessor)
 	})
 	if err != nil {
-		t.unrevoked(t.entry(r), r.id, accessor, err)
+		t.unrevoked(e, requestID, accessor, err)
 	}
 }
 

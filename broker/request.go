@@ -281,8 +281,9 @@ func (t *term) on(r *request, e event, reason string) bool {
 func (t *term) act(r *request, a action) {
 	switch a {
 	case doRevoke:
-		if r.accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, t.entry(r), r.id, r.accessor) }) {
-			t.revokeNow(r)
+		e := t.entry(r)
+		if r.accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, r.accessor) }) {
+			t.revokeNow(e, r.id, r.accessor)
 		}
 	case doAlarm:
 		t.Metrics.alarms.Add(1)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -175,7 +176,7 @@ func (k KV) Save(ctx context.Context, r Record) (uint64, error) {
 	switch {
 	case err != nil:
 	case !ok && answer != nil && len(answer.Errors) > 0 && strings.Contains(answer.Errors[0].What, "Permission denied"):
-		err = errors.New(answer.Errors[0].What)
+		err = api.StatusError{Code: http.StatusForbidden, Body: answer.Errors[0].What} // the transaction's status is 409
 	case !ok:
 		err = ErrStale
 	case len(answer.Results) > 0 && answer.Results[0].KV != nil: // not of a deletion
