@@ -37,7 +37,7 @@ func TestFaultSchedules(t *testing.T) {
 func TestManyFaultSchedules(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	for seed := range uint64(5000) {
+	for seed := range uint64(3000) {
 		playFaults(t, 1000+seed)
 	}
 }
@@ -302,7 +302,28 @@ func (s *schedule) checkEnd() {
 			s.errorf("stopped task %s has %s", c.arn, strings.Join(alive, " "))
 		}
 		if len(alive) > 1 {
-			s.errorf("task %s has %s", c.arn, strings.Join(alive, " "))
+			s.errorf("task %s has %s, records %+v, audit log\n%s", c.arn, strings.Join(alive, " "), s.record(c.arn), s.history(c.arn))
 		}
 	}
+}
+
+// record is the stored record of a task.
+func (s *schedule) record(arn string) Record {
+	all, _ := s.options.Store.Load(s.t.Context())
+	i := slices.IndexFunc(all, func(r Record) bool { return r.TaskARN == arn })
+	if i < 0 {
+		return Record{}
+	}
+	return all[i]
+}
+
+// history are the lines of the audit log about a task.
+func (s *schedule) history(arn string) string {
+	var b strings.Builder
+	for text := range strings.Lines(s.audit.String()) {
+		if strings.Contains(text, arn) {
+			b.WriteString(text)
+		}
+	}
+	return b.String()
 }

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"errors"
@@ -24,6 +25,9 @@ const (
 	// vouchLimit is how long ECS is asked again after a delivery; then the sweep asks.
 	vouchLimit = 30 * time.Second
 )
+
+// errTermEnded is the answer to a request that another broker has to serve.
+var errTermEnded error = later(http.StatusServiceUnavailable, "no_leader", busyPause, "this broker leads no longer: ask for a token again")
 
 // redeem exchanges a handle for the token, once.
 func (t *term) redeem(ctx context.Context, in grant.UnwrapRequest, from caller) (grant.Unwrapped, error) {
@@ -114,6 +118,11 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 		k.Status, k.Accessor, k.SecretHash = TokenLive, token.Accessor, hashOf(token.Secret)
 		k.Expires, k.Renewable = token.Expires, token.Period > 0
 	})
+	select {
+	case <-t.done:
+		err = cmp.Or(err, errTermEnded) // the next broker may not have read the record
+	default:
+	}
 	if err == nil && t.on(r, redeemed, "") {
 		return token, nil
 	}

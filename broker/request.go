@@ -114,7 +114,10 @@ func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, b
 		t.on(r, faulted, err.Error())
 		return r, err
 	}
-	t.run(func(ctx context.Context) { t.deliver(ctx, r) })
+	if !t.run(func(ctx context.Context) { t.deliver(ctx, r) }) {
+		t.on(r, faulted, errTermEnded.Error())
+		return r, errTermEnded
+	}
 	return r, nil
 }
 
