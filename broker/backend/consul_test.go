@@ -46,7 +46,7 @@ func TestLoginOfAnotherProcessCannotBeRevokedWithoutPrivilege(t *testing.T) {
 func TestLoginChoosesTheMethodByTTL(t *testing.T) {
 	t.Parallel()
 	b := login(t, "", &line{}, 0)
-	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 23 * time.Hour: time.Hour, 72 * time.Hour: 24 * time.Hour} {
+	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 71 * time.Hour: time.Hour, 72 * time.Hour: 72 * time.Hour, 168 * time.Hour: 72 * time.Hour} {
 		r := request("web-config")
 		r.TTL = ttl
 		before := time.Now()
