@@ -1,6 +1,7 @@
 package backend_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"errors"
 	"os"
@@ -46,7 +47,7 @@ func TestLoginOfAnotherProcessCannotBeRevokedWithoutPrivilege(t *testing.T) {
 func TestLoginChoosesTheMethodByTTL(t *testing.T) {
 	t.Parallel()
 	b := login(t, "", &line{}, 0)
-	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 23 * time.Hour: time.Hour, 72 * time.Hour: 24 * time.Hour} {
+	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 71 * time.Hour: time.Hour, 72 * time.Hour: 72 * time.Hour, 168 * time.Hour: 72 * time.Hour} {
 		r := request("web-config")
 		r.TTL = ttl
 		before := time.Now()
@@ -204,6 +205,20 @@ func TestACLTokenWhoseAnswerWasLostIsRevoked(t *testing.T) {
 	_, err := b.Redeem(t.Context(), g)
 	wantError(t, err, backend.ErrUsed, "ask again")
 	wantGone(t, b, g.Accessor)
+}
+
+func TestTokenOfACallerThatLeavesIsNotLost(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &line{before: cancel}
+	b := login(t, "", l, 0)
+	token, err := b.Redeem(ctx, issue(t, b, request("web-config")))
+	if err != nil || ctx.Err() == nil {
+		t.Fatalf("Redeem: %v, want the token that Consul has made", err)
+	}
+	if err := b.Revoke(t.Context(), token.Accessor); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestRevocationDuringRedemptionWins(t *testing.T) {

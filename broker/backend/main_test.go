@@ -156,7 +156,7 @@ func preparedKey(t *testing.T) ed25519.PrivateKey {
 func login(t *testing.T, token string, l *line, ttl time.Duration) *consul.Login {
 	return &consul.Login{
 		Client: consulClient(t, token, l), Key: preparedKey(t), GrantTTL: ttl,
-		Methods: []consul.Method{{Name: "token-broker-1h", TTL: time.Hour}, {Name: "token-broker-24h", TTL: 24 * time.Hour}},
+		Methods: []consul.Method{{Name: "token-broker-1h", TTL: time.Hour}, {Name: "token-broker-72h", TTL: 72 * time.Hour}},
 	}
 }
 

@@ -1,7 +1,9 @@
 package backend_test
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -206,6 +208,11 @@ func TestGrantSurvivesAnOutage(t *testing.T) {
 			}
 		}
 		l.mode.Store(up)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.Redeem(gone, g); !errors.Is(err, context.Canceled) {
+			t.Errorf("Redeem for a caller that is gone: %v", err)
+		}
 		if token := redeem(t, b, g); !s.lives(t, token.Secret.Reveal()) {
 			t.Error("the server does not know the token")
 		}

@@ -1,6 +1,7 @@
 package backend_test
 
 import (
+	"context"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -115,6 +116,19 @@ func TestVaultAnswersHaveClasses(t *testing.T) {
 	away := &vault.Backend{Client: vaultClient(t, "http://"+testkit.ClosedAddress(t)), Token: b.Token}
 	if _, err := away.Issue(t.Context(), request("web-config")); backend.Classify(err) != retry.Unreachable {
 		t.Errorf("no server: error %v of class %d, want Unreachable", err, backend.Classify(err))
+	}
+}
+
+func TestRequestToASilentVaultEnds(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	release := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(silent.Close)
+	t.Cleanup(func() { close(release) })
+	_, err := vaultClient(t, silent.URL).RenewSelf(context.Background(), secret.New("hvs.x"))
+	if err == nil || !backend.Classify(err).Retryable() || !strings.Contains(err.Error(), "Timeout exceeded") {
+		t.Errorf("RenewSelf: %v of class %d, want a transient timeout", err, backend.Classify(err))
 	}
 }
 

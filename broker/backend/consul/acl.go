@@ -85,8 +85,6 @@ func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error
 	case strings.Contains(reason, "No such ACL policy"):
 		_, name, _ := strings.Cut(reason, "with name ")
 		return backend.Token{}, missingPolicy(strings.Trim(name, `"`))
-	case strings.Contains(reason, "ExpirationTime cannot be"):
-		return backend.Token{}, refused(op, err, "change the ttl of the task definition")
 	}
 	return backend.Token{}, failed(op, err, aclRemedy)
 }

@@ -14,7 +14,7 @@ cat > method.json <<JSON
 JSON
 
 # One auth method for each life of tokens, one binding rule for each permitted policy.
-for ttl in 1h 24h; do
+for ttl in 1h 72h; do
   consul acl auth-method create -type jwt -name "token-broker-$ttl" \
     -max-token-ttl "$ttl" -token-locality local -config @method.json
   for policy in web-config web-queue; do

@@ -49,7 +49,8 @@ func (b *Backend) Issue(ctx context.Context, r backend.Request) (backend.Grant, 
 	ttl := cmp.Or(b.GrantTTL, backend.GrantTTL)
 	expires := time.Now().Add(ttl)
 	op := fmt.Sprintf("create the Vault token of task %s", r.Task.ARN)
-	answer, err := b.do(ctx, call{
+	// An answer that is not read would leave a token that nobody can revoke.
+	answer, err := b.do(context.WithoutCancel(ctx), call{
 		method: http.MethodPost, path: "auth/token/create-orphan", wrap: ttl, body: tokenOf(r),
 	})
 	switch {
@@ -94,13 +95,17 @@ func (b *Backend) checkPolicy(ctx context.Context, policy string) error {
 }
 
 // Redeem unwraps the grant's handle. An answer that is lost loses the token: the next
-// Redeem has ErrUsed.
+// Redeem has ErrUsed. The end of ctx does not cut the answer off.
 func (b *Backend) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
 	op := fmt.Sprintf("unwrap the Vault token of task %s", g.Request.Task.ARN)
 	if !time.Now().Before(g.Expires) {
 		expired := &backend.Error{Op: op, Err: backend.ErrExpired, Class: retry.Permanent}
 		return backend.Token{}, errors.Join(expired, b.Revoke(ctx, g.Accessor))
 	}
+	if err := ctx.Err(); err != nil {
+		return backend.Token{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
 	answer, err := b.Client.do(ctx, call{method: http.MethodPost, path: "sys/wrapping/unwrap", token: g.Handle})
 	switch {
 	case status(err) == http.StatusBadRequest, status(err) == http.StatusForbidden:
@@ -112,8 +117,7 @@ func (b *Backend) Redeem(ctx context.Context, g backend.Grant) (backend.Token, e
 	}
 	auth := answer.Auth
 	// Vault unwraps a token that was revoked meanwhile all the same.
-	_, err = b.Client.do(ctx, call{method: http.MethodGet, path: "auth/token/lookup-self", token: auth.ClientToken})
-	if status(err) == http.StatusForbidden {
+	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, backend.ErrPrivilege) {
 		return backend.Token{}, &backend.Error{Op: op, Err: backend.ErrUsed, Class: retry.Permanent}
 	}
 	return backend.Token{
