@@ -46,6 +46,9 @@ type delivery struct {
 	notBefore  time.Time
 	unanswered bool
 
+	// turn is held by the push that is being answered.
+	turn chan struct{}
+
 	mu sync.Mutex
 	// keys are those of the requests that may be answered by a push, by their nonces.
 	keys     map[string]grant.Key
@@ -178,11 +181,11 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	if err != nil {
 		return http.StatusBadRequest, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key, known := d.keys[string(push.Nonce)]
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	key, known, valid := d.lookup(push.Nonce)
 	switch {
-	case !known && (d.obtained.valid(time.Now()) || d.held.valid(time.Now())):
+	case !known && valid:
 		return http.StatusConflict, errors.New("the task's token is valid")
 	case !known:
 		return http.StatusForbidden, errors.New("the nonce is of no request of this task")
@@ -196,9 +199,17 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	if err := d.redeem(context.WithoutCancel(req.Context()), push, handle); err != nil {
 		return http.StatusBadGateway, err
 	}
-	clear(d.keys)
 	d.ended()
 	return http.StatusOK, nil
+}
+
+// lookup returns the key of a request, and whether the task has a valid token.
+func (d *delivery) lookup(nonce grant.Nonce) (key grant.Key, known, valid bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	key, known = d.keys[string(nonce)]
+	return key, known, d.obtained.valid(now) || d.held.valid(now)
 }
 
 // redeem trades the handle for the token and writes it.
@@ -229,14 +240,17 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	if notRecorded != nil {
 		d.Log.Warn("a restarted container will request another token, since this one's record was not written", logkey.Error, notRecorded)
 	}
+	d.mu.Lock()
 	d.obtained = t
+	clear(d.keys)
+	d.mu.Unlock()
 	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Path, d.files.path)
 	return nil
 }
 
-// drop forgets a request whose handle is lost. The caller holds mu.
+// drop forgets a request whose handle is lost.
 func (d *delivery) drop(nonce grant.Nonce) {
-	delete(d.keys, string(nonce))
+	d.forget(nonce)
 	select {
 	case d.dropped <- struct{}{}:
 	default:

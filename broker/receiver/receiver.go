@@ -135,7 +135,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	d := &delivery{
 		receiver: r, port: r.Port, start: time.Now(), ended: cancel,
-		dropped: make(chan struct{}, 1), keys: map[string]grant.Key{},
+		turn: make(chan struct{}, 1), dropped: make(chan struct{}, 1), keys: map[string]grant.Key{},
 	}
 	if r.held.valid(time.Now()) {
 		d.bearer = r.held.secret
@@ -158,7 +158,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.obtained.secret.Empty() {
-		return err
+		return fmt.Errorf("obtain a token for task %s: %w", r.task.TaskARN, err)
 	}
 	if r.held.valid(time.Now()) {
 		r.retired = append(r.retired, retired{r.held, time.Now().Add(r.held.overlap())})
