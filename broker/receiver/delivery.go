@@ -218,13 +218,13 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	defer cancel()
 	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})
 	if err != nil {
-		if refused, ok := errors.AsType[*RefusedError](err); ok {
-			if refused.Status >= 500 || refused.Status == http.StatusTooManyRequests {
-				return err // the handle is still good for the next push
-			}
-			if refused.Status == http.StatusGone {
-				d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
-			}
+		refused, answered := errors.AsType[*RefusedError](err)
+		switch {
+		case answered && (refused.Status >= 500 || refused.Status == http.StatusTooManyRequests),
+			!answered && classify(err) == retry.Unreachable:
+			return err // the handle is still good for the next push
+		case answered && refused.Status == http.StatusGone:
+			d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
 		}
 		d.drop(push.Nonce)
 		return err

@@ -103,12 +103,14 @@ func TestOnlyPostAtTheRootIsServed(t *testing.T) {
 func TestSecondPushIsAConflict(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		g, result := w.pending(t)
+		w.mu.Lock()
 		w.fault = func(op string) (*http.Response, bool, error) {
 			if op == "POST /v1/unwrap" {
 				time.Sleep(time.Second)
 			}
 			return nil, false, nil
 		}
+		w.mu.Unlock()
 		codes := make(chan int, 2)
 		for range 2 {
 			w.running.Go(func() { codes <- w.answers(t, w.push(g)) })
@@ -141,7 +143,7 @@ func TestReplayedPushDuringARotationIsAConflict(t *testing.T) {
 		if got := w.answers(t, replay); got != 409 {
 			t.Errorf("answered %d, want 409", got)
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -200,7 +202,7 @@ func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
 		if err := os.Remove(w.file); err != nil {
 			t.Fatal(err)
 		}
-		w.noPush = false
+		w.setNoPush(false)
 		if err := <-result; err != nil || w.read() != "secret-2-of-the-task" {
 			t.Errorf("%v, file has %q", err, w.read())
 		}

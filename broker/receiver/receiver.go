@@ -147,6 +147,9 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	policy := retry.Policy{Base: time.Second, Max: 15 * time.Second, Limit: limit}
+	if life := r.held.life(); life > 0 { // many attempts fit into the rest of a short life
+		policy.Max = min(policy.Max, max(policy.Base, life/60))
+	}
 	err = retry.Do(requests, policy, r.Log, "obtain a token", classify, d.attempt)
 	// A push that arrived in time is answered before the port closes.
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)

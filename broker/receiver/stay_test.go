@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,8 +21,9 @@ const reread = 5 * time.Second
 
 // callFor makes a call with the file's token every 100 ms, and returns how many failed.
 func (w *world) callFor(d time.Duration) (calls, failed int) {
+	const pause = 100 * time.Millisecond
 	token, read := w.read(), time.Now()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
 		if time.Since(read) >= reread {
 			token, read = w.read(), time.Now()
 		}
@@ -49,7 +51,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 		if n := w.called("POST /v1/token"); n != 1 {
 			t.Errorf("%d requests for a first token", n)
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -85,12 +87,14 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 				synctest.Wait()
 				time.Sleep(38 * time.Minute)
 				down := time.Now()
+				w.mu.Lock()
 				w.fault = func(string) (*http.Response, bool, error) {
 					if time.Since(down) < c.outage {
 						return unreachable()
 					}
 					return nil, false, nil
 				}
+				w.mu.Unlock()
 				_, failed := w.callFor(c.outage + 2*time.Minute)
 				if (failed > 0) != c.mayExpire {
 					t.Errorf("%d calls failed", failed)
@@ -98,7 +102,7 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 				if _, failed := w.callFor(time.Minute); failed > 0 {
 					t.Errorf("%d calls failed after the outage", failed)
 				}
-				w.stopped = true
+				w.stop()
 				if err := stop(); err != nil || w.tokens != 2 {
 					t.Errorf("%v, %d tokens", err, w.tokens)
 				}
@@ -118,7 +122,7 @@ func TestRotationWithATokenThatIsGoneRequestsANewOne(t *testing.T) {
 		if !w.alive(w.read()) || w.called("POST /v1/token") != 2 {
 			t.Errorf("token is live: %v, %d requests", w.alive(w.read()), w.called("POST /v1/token"))
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -128,15 +132,15 @@ func TestRotationWithATokenThatIsGoneRequestsANewOne(t *testing.T) {
 func TestRefusedRotationKeepsTheTokenUntilItExpires(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
 		start := time.Now()
-		refuse := false
+		var refuse atomic.Bool
 		w.fault = func(string) (*http.Response, bool, error) {
-			if refuse {
+			if refuse.Load() {
 				return refusal(410, ""), false, nil
 			}
 			return nil, false, nil
 		}
 		w.options.Stay = true
-		time.AfterFunc(time.Minute, func() { refuse = true })
+		time.AfterFunc(time.Minute, func() { refuse.Store(true) })
 		err := w.run(t.Context())
 		if _, ok := errors.AsType[*retry.PermanentError](err); !ok || !strings.Contains(err.Error(), "the broker answers 410") {
 			t.Errorf("error %v, want the refusal", err)
@@ -158,7 +162,7 @@ func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
 		if n, renewals := w.called("POST /v1"), w.called("renew"); n != 2 || renewals != 4 {
 			t.Errorf("%d calls of the broker, want those of the first token, 2; %d renewals, want 4", n, renewals)
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil || w.liveTokens() != 0 {
 			t.Errorf("%v, %d live tokens", err, w.liveTokens())
 		}
@@ -179,7 +183,7 @@ func TestOutageOfVaultIsWaitedOut(t *testing.T) {
 		if _, failed := w.callFor(2 * time.Hour); failed != 0 || w.tokens != 1 {
 			t.Errorf("%d calls failed, %d tokens", failed, w.tokens)
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -196,7 +200,7 @@ func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
 		if w.tokens != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
 			t.Errorf("%d tokens after %d renewals and %d rotations", w.tokens, w.called("renew"), w.called("POST /v1/rotate"))
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
@@ -216,11 +220,7 @@ func TestTermWaitsForTheApplicationsAndRevokes(t *testing.T) {
 				synctest.Wait()
 				token := w.read()
 				begin := time.Now()
-				time.AfterFunc(c.appEnds, func() {
-					w.mu.Lock()
-					defer w.mu.Unlock()
-					w.stopped = true
-				})
+				time.AfterFunc(c.appEnds, w.stop)
 				time.AfterFunc(c.want-time.Millisecond, func() {
 					if !w.alive(token) {
 						t.Error("the token is revoked while the application runs")
@@ -248,7 +248,7 @@ func TestTokenThatItsHolderCannotRevokeIsLeftToTheBroker(t *testing.T) {
 		w.backend = backend.ConsulACL
 		stop := w.start()
 		synctest.Wait()
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil || w.liveTokens() != 1 {
 			t.Errorf("%v, %d live tokens", err, w.liveTokens())
 		}
@@ -269,7 +269,7 @@ func TestRestartedReceiverContinuesWhereTheLastOneEnded(t *testing.T) {
 		if n := w.called("POST /v1/token"); n != 1 {
 			t.Errorf("%d requests for a first token", n)
 		}
-		w.stopped = true
+		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
 		}

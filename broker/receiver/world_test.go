@@ -34,6 +34,9 @@ const (
 	port       = 8080
 )
 
+// errHang is a request that is never answered.
+var errHang = errors.New("no answer")
+
 // world is all that a receiver meets, in memory: a broker that pushes, a backend that
 // knows the live tokens, and the task's metadata.
 type world struct {
@@ -48,6 +51,9 @@ type world struct {
 	// fault, if set, decides about a request before the broker sees it: an answer or an
 	// error in its place, or that the broker's answer is lost.
 	fault func(op string) (answer *http.Response, lost bool, err error)
+	// pushFault, if set, decides about a push that it does not arrive, or that its answer
+	// does not.
+	pushFault func() (before, after bool)
 	// noPush lets the broker accept requests that it never answers by a push.
 	noPush bool
 
@@ -135,6 +141,19 @@ func (w *world) Task(context.Context) (workload.Task, error) {
 	return workload.Task{TaskARN: taskARN, Cluster: "shop", Containers: []workload.Container{self, app}}, nil
 }
 
+// stop ends the application.
+func (w *world) stop() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stopped = true
+}
+
+func (w *world) setNoPush(no bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noPush = no
+}
+
 func (w *world) Self() string { return "token-receive" }
 
 // RoundTrip brings a request to the broker.
@@ -147,8 +166,15 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 	w.calls = append(w.calls, op)
 	w.mu.Unlock()
 	lost := false
-	if w.fault != nil {
-		answer, loses, err := w.fault(op)
+	w.mu.Lock()
+	fault := w.fault
+	w.mu.Unlock()
+	if fault != nil {
+		answer, loses, err := fault(op)
+		if errors.Is(err, errHang) {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}
 		if answer != nil || err != nil {
 			return answer, err
 		}
@@ -230,7 +256,8 @@ func (w *world) push(g *fakeGrant) grant.Push {
 }
 
 // deliver pushes until an answer is final or the handle has expired. A token that was
-// redeemed and then refused is lost, and revoked.
+// redeemed and is then refused is lost, and revoked; when the port is closed, it has been
+// delivered and the answer was lost.
 func (w *world) deliver(g *fakeGrant) {
 	body, err := w.push(g).Encode()
 	if err != nil {
@@ -238,13 +265,7 @@ func (w *world) deliver(g *fakeGrant) {
 	}
 	for pause := 500 * time.Millisecond; time.Now().Before(g.expires) && w.ctx.Err() == nil; pause = min(2*pause, 8*time.Second) {
 		status, err := w.post(body)
-		if err == nil && status < 500 {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			if g.state = "active"; status != 200 {
-				g.state = "conflict"
-				delete(w.live, g.made)
-			}
+		if w.final(g, status, err) {
 			return
 		}
 		select {
@@ -254,14 +275,39 @@ func (w *world) deliver(g *fakeGrant) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if g.state = "expired"; g.made != "" {
+	g.state = "expired"
+	delete(w.live, g.made)
+}
+
+// final reports whether an answer ends the pushes, and with which state.
+func (w *world) final(g *fakeGrant, status int, err error) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case err == nil && status == 200, g.made != "" && errors.Is(err, syscall.ECONNREFUSED):
 		g.state = "active"
+	case err != nil || status >= 500:
+		return false
+	default:
+		g.state = "conflict"
+		delete(w.live, g.made)
 	}
+	return true
 }
 
 // post sends a body to the callback port and returns the status.
 func (w *world) post(body []byte) (int, error) {
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.dial}}
+	var before, after bool
+	w.mu.Lock()
+	fault := w.pushFault
+	w.mu.Unlock()
+	if fault != nil {
+		before, after = fault()
+	}
+	if before {
+		return 0, errors.New("i/o timeout")
+	}
 	resp, err := client.Post("http://10.0.0.1:8080/", "application/json", bytes.NewReader(body))
 	if err != nil {
 		return 0, err
@@ -270,6 +316,9 @@ func (w *world) post(body []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.pushes = append(w.pushes, resp.StatusCode)
+	if after {
+		return 0, errors.New("connection reset by peer")
+	}
 	return resp.StatusCode, nil
 }
 
