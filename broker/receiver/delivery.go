@@ -21,7 +21,7 @@ const (
 	missingLimit = time.Minute
 	// redeemLimit leaves the broker time to read the answer to its push, which it awaits
 	// for 10 s.
-	redeemLimit = 6 * time.Second
+	redeemLimit = 7 * time.Second
 	// readyLimit bounds the wait until a new token is usable.
 	readyLimit = 2 * time.Second
 	// statePoll is how often the state of an accepted request is read, until pushLimit.
@@ -100,8 +100,9 @@ func (d *delivery) class(status int) retry.Class {
 	switch {
 	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
 		return retry.Retry
-	case !d.bearer.Empty() && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound):
-		// The token to replace is gone: ask for a first one.
+	case !d.bearer.Empty() && status == http.StatusUnauthorized:
+		// The token to replace is gone: ask for a first one. Nothing else may lead there,
+		// since the broker then revokes the current token without an overlap.
 		d.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
 		d.bearer = secret.Value{}
 		return retry.Retry

@@ -64,7 +64,7 @@ func TestRotationFailsNoCall(t *testing.T) {
 func TestReplacedTokenLivesForTheOverlap(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for life, want := range map[time.Duration]time.Duration{time.Minute: 6 * time.Second, 5 * time.Minute: 30 * time.Second, 72 * time.Hour: 30 * time.Second, 0: 30 * time.Second} {
+	for life, want := range map[time.Duration]time.Duration{time.Minute: 6 * time.Second, 5 * time.Minute: 10 * time.Second, 72 * time.Hour: 10 * time.Second, 0: 10 * time.Second} {
 		tok := token{record: record{Obtained: now}}
 		if life > 0 {
 			tok.Expires = now.Add(life)
