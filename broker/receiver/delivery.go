@@ -21,7 +21,7 @@ const (
 	missingLimit = time.Minute
 	// redeemLimit leaves the broker time to read the answer to its push, which it awaits
 	// for 10 s.
-	redeemLimit = 6 * time.Second
+	redeemLimit = 7 * time.Second
 	// readyLimit bounds the wait until a new token is usable.
 	readyLimit = 2 * time.Second
 	// statePoll is how often the state of an accepted request is read, until pushLimit.
@@ -45,6 +45,9 @@ type delivery struct {
 
 	notBefore  time.Time
 	unanswered bool
+
+	// turn is held by the push that is being answered.
+	turn chan struct{}
 
 	mu sync.Mutex
 	// keys are those of the requests that may be answered by a push, by their nonces.
@@ -97,8 +100,9 @@ func (d *delivery) class(status int) retry.Class {
 	switch {
 	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
 		return retry.Retry
-	case !d.bearer.Empty() && (status == http.StatusUnauthorized || status == http.StatusForbidden || status == http.StatusNotFound):
-		// The token to replace is gone: ask for a first one.
+	case !d.bearer.Empty() && status == http.StatusUnauthorized:
+		// The token to replace is gone: ask for a first one. Nothing else may lead there,
+		// since the broker then revokes the current token without an overlap.
 		d.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
 		d.bearer = secret.Value{}
 		return retry.Retry
@@ -178,11 +182,11 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	if err != nil {
 		return http.StatusBadRequest, err
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	key, known := d.keys[string(push.Nonce)]
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	key, known, valid := d.lookup(push.Nonce)
 	switch {
-	case !known && (d.obtained.valid(time.Now()) || d.held.valid(time.Now())):
+	case !known && valid:
 		return http.StatusConflict, errors.New("the task's token is valid")
 	case !known:
 		return http.StatusForbidden, errors.New("the nonce is of no request of this task")
@@ -196,9 +200,17 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	if err := d.redeem(context.WithoutCancel(req.Context()), push, handle); err != nil {
 		return http.StatusBadGateway, err
 	}
-	clear(d.keys)
 	d.ended()
 	return http.StatusOK, nil
+}
+
+// lookup returns the key of a request, and whether the task has a valid token.
+func (d *delivery) lookup(nonce grant.Nonce) (key grant.Key, known, valid bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	key, known = d.keys[string(nonce)]
+	return key, known, d.obtained.valid(now) || d.held.valid(now)
 }
 
 // redeem trades the handle for the token and writes it.
@@ -207,13 +219,13 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	defer cancel()
 	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})
 	if err != nil {
-		if refused, ok := errors.AsType[*RefusedError](err); ok {
-			if refused.Status >= 500 || refused.Status == http.StatusTooManyRequests {
-				return err // the handle is still good for the next push
-			}
-			if refused.Status == http.StatusGone {
-				d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
-			}
+		refused, answered := errors.AsType[*RefusedError](err)
+		switch {
+		case answered && (refused.Status >= 500 || refused.Status == http.StatusTooManyRequests),
+			!answered && classify(err) == retry.Unreachable:
+			return err // the handle is still good for the next push
+		case answered && refused.Status == http.StatusGone:
+			d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
 		}
 		d.drop(push.Nonce)
 		return err
@@ -229,14 +241,17 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	if notRecorded != nil {
 		d.Log.Warn("a restarted container will request another token, since this one's record was not written", logkey.Error, notRecorded)
 	}
+	d.mu.Lock()
 	d.obtained = t
+	clear(d.keys)
+	d.mu.Unlock()
 	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Path, d.files.path)
 	return nil
 }
 
-// drop forgets a request whose handle is lost. The caller holds mu.
+// drop forgets a request whose handle is lost.
 func (d *delivery) drop(nonce grant.Nonce) {
-	delete(d.keys, string(nonce))
+	d.forget(nonce)
 	select {
 	case d.dropped <- struct{}{}:
 	default:

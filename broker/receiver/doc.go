@@ -8,11 +8,11 @@
 // token, and rotates any other, at 2/3 of its life; 5. after TERM it waits until the
 // application containers have stopped, removes the files and revokes the token.
 //
-// Overlap: a replaced token stays valid for 30 s or a tenth of its life, whichever is
+// Overlap: a replaced token stays valid for 10 s or a tenth of its life, whichever is
 // shorter, after the file holds the new one. Applications reread the file within that
 // time. Then the receiver revokes the old token where its holder can (consul-login by
-// logout, vault by revoke-self). The broker revokes a token of consul-acl that was
-// rotated; a holder cannot.
+// logout, vault by revoke-self). The broker revokes one of consul-acl, since its holder
+// cannot.
 //
 // Owns: the token file, mode 0600, and beside it <file>.json, which has the accessor, the
 // expiry and the hash of the token, but not the token.

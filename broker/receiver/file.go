@@ -16,8 +16,9 @@ import (
 
 const (
 	fileMode = 0o600
-	// maxOverlap bounds how long a replaced token stays valid.
-	maxOverlap = 30 * time.Second
+	// maxOverlap bounds how long a replaced token stays valid. The broker revokes one that
+	// was rotated after the same time.
+	maxOverlap = 10 * time.Second
 )
 
 // token is what the token file holds, and what is known about it.

@@ -135,7 +135,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	defer cancel()
 	d := &delivery{
 		receiver: r, port: r.Port, start: time.Now(), ended: cancel,
-		dropped: make(chan struct{}, 1), keys: map[string]grant.Key{},
+		turn: make(chan struct{}, 1), dropped: make(chan struct{}, 1), keys: map[string]grant.Key{},
 	}
 	if r.held.valid(time.Now()) {
 		d.bearer = r.held.secret
@@ -147,6 +147,9 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = server.Serve(listener) })
 	policy := retry.Policy{Base: time.Second, Max: 15 * time.Second, Limit: limit}
+	if life := r.held.life(); life > 0 { // many attempts fit into the rest of a short life
+		policy.Max = min(policy.Max, max(policy.Base, life/60))
+	}
 	err = retry.Do(requests, policy, r.Log, "obtain a token", classify, d.attempt)
 	// A push that arrived in time is answered before the port closes.
 	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
@@ -158,7 +161,7 @@ func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.obtained.secret.Empty() {
-		return err
+		return fmt.Errorf("obtain a token for task %s: %w", r.task.TaskARN, err)
 	}
 	if r.held.valid(time.Now()) {
 		r.retired = append(r.retired, retired{r.held, time.Now().Add(r.held.overlap())})
