@@ -100,11 +100,13 @@ func runSchedule(t *testing.T, seed uint64) {
 		t.Errorf("seed %d: %v", seed, err)
 	}
 	time.Sleep(2 * time.Minute) // the life of a handle
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if n := w.liveTokens(); n > f.lostTokens {
 		t.Errorf("seed %d: %d tokens live, %d were lost", seed, n, f.lostTokens)
 	}
-	if w.mostLive > 2+f.lostTokens {
-		t.Errorf("seed %d: %d tokens lived at one time, %d were lost", seed, w.mostLive, f.lostTokens)
+	if w.most() > 2+f.lostTokens {
+		t.Errorf("seed %d: %d tokens lived at one time, %d were lost", seed, w.most(), f.lostTokens)
 	}
 	w.wantNoSecrets()
 	if t.Failed() {

@@ -156,8 +156,9 @@ func TestRedemptionIsRepeatedWhileTheHandleIsGood(t *testing.T) {
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(w.pushes, []int{502, 502, 200}) || w.called("POST /v1/token") != 1 {
-			t.Errorf("pushes were answered %v, with %d requests", w.pushes, w.called("POST /v1/token"))
+		synctest.Wait()
+		if !slices.Equal(w.answered(), []int{502, 502, 200}) || w.called("POST /v1/token") != 1 {
+			t.Errorf("pushes were answered %v, with %d requests", w.answered(), w.called("POST /v1/token"))
 		}
 	})
 }

@@ -44,11 +44,11 @@ func TestOneShotWritesTheTokenAndClosesThePort(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if w.port != nil {
+		if w.open() {
 			t.Error("the callback port is open")
 		}
-		if !slices.Equal(w.pushes, []int{200}) {
-			t.Errorf("pushes were answered %v", w.pushes)
+		if !slices.Equal(w.answered(), []int{200}) {
+			t.Errorf("pushes were answered %v", w.answered())
 		}
 	})
 }

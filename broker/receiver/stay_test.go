@@ -42,11 +42,11 @@ func TestRotationFailsNoCall(t *testing.T) {
 		if calls, failed := w.callFor(10 * time.Minute); failed != 0 || calls != 6000 {
 			t.Errorf("%d of %d calls failed, want 0 of 6000", failed, calls)
 		}
-		if w.tokens < 15 || w.tokens > 17 {
-			t.Errorf("%d tokens in ten minutes, want one for each 38 to 40 s", w.tokens)
+		if w.made() < 15 || w.made() > 17 {
+			t.Errorf("%d tokens in ten minutes, want one for each 38 to 40 s", w.made())
 		}
-		if w.mostLive != 2 {
-			t.Errorf("%d tokens lived at one time, want 2", w.mostLive)
+		if w.most() != 2 {
+			t.Errorf("%d tokens lived at one time, want 2", w.most())
 		}
 		if n := w.called("POST /v1/token"); n != 1 {
 			t.Errorf("%d requests for a first token", n)
@@ -103,8 +103,8 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 					t.Errorf("%d calls failed after the outage", failed)
 				}
 				w.stop()
-				if err := stop(); err != nil || w.tokens != 2 {
-					t.Errorf("%v, %d tokens", err, w.tokens)
+				if err := stop(); err != nil || w.made() != 2 {
+					t.Errorf("%v, %d tokens", err, w.made())
 				}
 			})
 		})
@@ -180,8 +180,8 @@ func TestOutageOfVaultIsWaitedOut(t *testing.T) {
 		})
 		stop := w.start()
 		synctest.Wait()
-		if _, failed := w.callFor(2 * time.Hour); failed != 0 || w.tokens != 1 {
-			t.Errorf("%d calls failed, %d tokens", failed, w.tokens)
+		if _, failed := w.callFor(2 * time.Hour); failed != 0 || w.made() != 1 {
+			t.Errorf("%d calls failed, %d tokens", failed, w.made())
 		}
 		w.stop()
 		if err := stop(); err != nil {
@@ -197,8 +197,8 @@ func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
 		stop := w.start()
 		synctest.Wait()
 		time.Sleep(w.ttl)
-		if w.tokens != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
-			t.Errorf("%d tokens after %d renewals and %d rotations", w.tokens, w.called("renew"), w.called("POST /v1/rotate"))
+		if w.made() != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
+			t.Errorf("%d tokens after %d renewals and %d rotations", w.made(), w.called("renew"), w.called("POST /v1/rotate"))
 		}
 		w.stop()
 		if err := stop(); err != nil {

@@ -408,6 +408,34 @@ func (w *world) called(prefix string) int {
 	return n
 }
 
+// made is how many tokens were made.
+func (w *world) made() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.tokens
+}
+
+// most is how many tokens lived at one time.
+func (w *world) most() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.mostLive
+}
+
+// answered are the statuses of the pushes so far.
+func (w *world) answered() []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.pushes)
+}
+
+// open reports whether the callback port is open.
+func (w *world) open() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.port != nil
+}
+
 // read is the token file, as the application reads it.
 func (w *world) read() string {
 	data, err := os.ReadFile(w.file)
