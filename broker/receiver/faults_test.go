@@ -89,7 +89,7 @@ func runSchedule(t *testing.T, seed uint64) {
 	w.fault, w.pushFault = f.request, f.push
 	w.mu.Unlock()
 	for range 6 {
-		if calls, failed := w.callFor(w.ttl / 2); failed > 0 {
+		if calls, failed := w.callEvery(time.Second, w.ttl/2); failed > 0 {
 			t.Errorf("seed %d: %d of %d calls failed", seed, failed, calls)
 		}
 	}

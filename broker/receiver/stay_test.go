@@ -19,9 +19,13 @@ import (
 // token that lives for a minute, 6 s.
 const reread = 5 * time.Second
 
-// callFor makes a call with the file's token every 100 ms, and returns how many failed.
+// callFor makes a call with the file's token every 100 ms, or 6000 in a longer time, and
+// returns how many failed.
 func (w *world) callFor(d time.Duration) (calls, failed int) {
-	const pause = 100 * time.Millisecond
+	return w.callEvery(max(100*time.Millisecond, d/6000), d)
+}
+
+func (w *world) callEvery(pause, d time.Duration) (calls, failed int) {
 	token, read := w.read(), time.Now()
 	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
 		if time.Since(read) >= reread {
