@@ -99,7 +99,7 @@ func runSchedule(t *testing.T, seed uint64) {
 	if err := stop(); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 	}
-	time.Sleep(2 * time.Minute) // the life of a handle
+	<-time.After(2 * time.Minute) // the life of a handle
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if n := w.liveTokens(); n > f.lostTokens {

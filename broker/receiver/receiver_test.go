@@ -58,11 +58,11 @@ func TestRestartTakesOverAValidToken(t *testing.T) {
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(w.ttl - time.Second)
+		<-time.After(w.ttl - time.Second)
 		if err := w.run(t.Context()); err != nil || w.called("POST /v1/token") != 1 {
 			t.Errorf("%v, %d requests", err, w.called("POST /v1/token"))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if err := w.run(t.Context()); err != nil || w.called("POST /v1/token") != 2 {
 			t.Errorf("after the token expired: %v, %d requests", err, w.called("POST /v1/token"))
 		}

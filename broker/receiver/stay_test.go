@@ -27,7 +27,7 @@ func (w *world) callFor(d time.Duration) (calls, failed int) {
 
 func (w *world) callEvery(pause, d time.Duration) (calls, failed int) {
 	token, read := w.read(), time.Now()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
+	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(pause) {
 		if time.Since(read) >= reread {
 			token, read = w.read(), time.Now()
 		}
@@ -89,7 +89,7 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				stop := w.start()
 				synctest.Wait()
-				time.Sleep(38 * time.Minute)
+				<-time.After(38 * time.Minute)
 				down := time.Now()
 				w.mu.Lock()
 				w.fault = func(string) (*http.Response, bool, error) {
@@ -122,7 +122,7 @@ func TestRotationWithATokenThatIsGoneRequestsANewOne(t *testing.T) {
 		w.mu.Lock()
 		clear(w.live)
 		w.mu.Unlock()
-		time.Sleep(w.ttl)
+		<-time.After(w.ttl)
 		if !w.alive(w.read()) || w.called("POST /v1/token") != 2 {
 			t.Errorf("token is live: %v, %d requests", w.alive(w.read()), w.called("POST /v1/token"))
 		}
@@ -200,7 +200,7 @@ func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
 		w.renewErr = consulutil.WithClass(errors.New("403"), retry.Permanent)
 		stop := w.start()
 		synctest.Wait()
-		time.Sleep(w.ttl)
+		<-time.After(w.ttl)
 		if w.made() != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
 			t.Errorf("%d tokens after %d renewals and %d rotations", w.made(), w.called("renew"), w.called("POST /v1/rotate"))
 		}
@@ -264,7 +264,7 @@ func TestRestartedReceiverContinuesWhereTheLastOneEnded(t *testing.T) {
 		if err := w.run(t.Context()); err != nil { // as one that was killed
 			t.Fatal(err)
 		}
-		time.Sleep(w.ttl / 2)
+		<-time.After(w.ttl / 2)
 		stop := w.start()
 		synctest.Wait()
 		if _, failed := w.callFor(w.ttl); failed != 0 {
