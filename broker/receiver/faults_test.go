@@ -89,7 +89,7 @@ func runSchedule(t *testing.T, seed uint64) {
 	w.fault, w.pushFault = f.request, f.push
 	w.mu.Unlock()
 	for range 6 {
-		if calls, failed := w.callFor(w.ttl / 2); failed > 0 {
+		if calls, failed := w.callEvery(time.Second, w.ttl/2); failed > 0 {
 			t.Errorf("seed %d: %d of %d calls failed", seed, failed, calls)
 		}
 	}
@@ -99,12 +99,14 @@ func runSchedule(t *testing.T, seed uint64) {
 	if err := stop(); err != nil {
 		t.Errorf("seed %d: %v", seed, err)
 	}
-	time.Sleep(2 * time.Minute) // the life of a handle
+	<-time.After(2 * time.Minute) // the life of a handle
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if n := w.liveTokens(); n > f.lostTokens {
 		t.Errorf("seed %d: %d tokens live, %d were lost", seed, n, f.lostTokens)
 	}
-	if w.mostLive > 2+f.lostTokens {
-		t.Errorf("seed %d: %d tokens lived at one time, %d were lost", seed, w.mostLive, f.lostTokens)
+	if w.most() > 2+f.lostTokens {
+		t.Errorf("seed %d: %d tokens lived at one time, %d were lost", seed, w.most(), f.lostTokens)
 	}
 	w.wantNoSecrets()
 	if t.Failed() {

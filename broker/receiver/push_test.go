@@ -106,7 +106,7 @@ func TestSecondPushIsAConflict(t *testing.T) {
 		w.mu.Lock()
 		w.fault = func(op string) (*http.Response, bool, error) {
 			if op == "POST /v1/unwrap" {
-				time.Sleep(time.Second)
+				<-time.After(time.Second)
 			}
 			return nil, false, nil
 		}
@@ -136,7 +136,7 @@ func TestReplayedPushDuringARotationIsAConflict(t *testing.T) {
 		w.noPush = true
 		replay := w.push(w.grants["r1"])
 		w.mu.Unlock()
-		time.Sleep(45 * time.Second)
+		<-time.After(45 * time.Second)
 		if w.called("POST /v1/rotate") != 1 {
 			t.Fatalf("%d rotations", w.called("POST /v1/rotate"))
 		}
@@ -156,8 +156,9 @@ func TestRedemptionIsRepeatedWhileTheHandleIsGood(t *testing.T) {
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.Equal(w.pushes, []int{502, 502, 200}) || w.called("POST /v1/token") != 1 {
-			t.Errorf("pushes were answered %v, with %d requests", w.pushes, w.called("POST /v1/token"))
+		synctest.Wait()
+		if !slices.Equal(w.answered(), []int{502, 502, 200}) || w.called("POST /v1/token") != 1 {
+			t.Errorf("pushes were answered %v, with %d requests", w.answered(), w.called("POST /v1/token"))
 		}
 	})
 }

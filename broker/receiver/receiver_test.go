@@ -44,11 +44,11 @@ func TestOneShotWritesTheTokenAndClosesThePort(t *testing.T) {
 			}
 		}
 		synctest.Wait()
-		if w.port != nil {
+		if w.open() {
 			t.Error("the callback port is open")
 		}
-		if !slices.Equal(w.pushes, []int{200}) {
-			t.Errorf("pushes were answered %v", w.pushes)
+		if !slices.Equal(w.answered(), []int{200}) {
+			t.Errorf("pushes were answered %v", w.answered())
 		}
 	})
 }
@@ -58,11 +58,11 @@ func TestRestartTakesOverAValidToken(t *testing.T) {
 		if err := w.run(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(w.ttl - time.Second)
+		<-time.After(w.ttl - time.Second)
 		if err := w.run(t.Context()); err != nil || w.called("POST /v1/token") != 1 {
 			t.Errorf("%v, %d requests", err, w.called("POST /v1/token"))
 		}
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 		if err := w.run(t.Context()); err != nil || w.called("POST /v1/token") != 2 {
 			t.Errorf("after the token expired: %v, %d requests", err, w.called("POST /v1/token"))
 		}

@@ -19,11 +19,15 @@ import (
 // token that lives for a minute, 6 s.
 const reread = 5 * time.Second
 
-// callFor makes a call with the file's token every 100 ms, and returns how many failed.
+// callFor makes a call with the file's token every 100 ms, or 6000 in a longer time, and
+// returns how many failed.
 func (w *world) callFor(d time.Duration) (calls, failed int) {
-	const pause = 100 * time.Millisecond
+	return w.callEvery(max(100*time.Millisecond, d/6000), d)
+}
+
+func (w *world) callEvery(pause, d time.Duration) (calls, failed int) {
 	token, read := w.read(), time.Now()
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(pause) {
+	for end := time.Now().Add(d); time.Now().Before(end); <-time.After(pause) {
 		if time.Since(read) >= reread {
 			token, read = w.read(), time.Now()
 		}
@@ -42,11 +46,11 @@ func TestRotationFailsNoCall(t *testing.T) {
 		if calls, failed := w.callFor(10 * time.Minute); failed != 0 || calls != 6000 {
 			t.Errorf("%d of %d calls failed, want 0 of 6000", failed, calls)
 		}
-		if w.tokens < 15 || w.tokens > 17 {
-			t.Errorf("%d tokens in ten minutes, want one for each 38 to 40 s", w.tokens)
+		if w.made() < 15 || w.made() > 17 {
+			t.Errorf("%d tokens in ten minutes, want one for each 38 to 40 s", w.made())
 		}
-		if w.mostLive != 2 {
-			t.Errorf("%d tokens lived at one time, want 2", w.mostLive)
+		if w.most() != 2 {
+			t.Errorf("%d tokens lived at one time, want 2", w.most())
 		}
 		if n := w.called("POST /v1/token"); n != 1 {
 			t.Errorf("%d requests for a first token", n)
@@ -85,7 +89,7 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 			bubble(t, func(t *testing.T, w *world) {
 				stop := w.start()
 				synctest.Wait()
-				time.Sleep(38 * time.Minute)
+				<-time.After(38 * time.Minute)
 				down := time.Now()
 				w.mu.Lock()
 				w.fault = func(string) (*http.Response, bool, error) {
@@ -103,8 +107,8 @@ func TestOutageOfTheBrokerIsWaitedOut(t *testing.T) {
 					t.Errorf("%d calls failed after the outage", failed)
 				}
 				w.stop()
-				if err := stop(); err != nil || w.tokens != 2 {
-					t.Errorf("%v, %d tokens", err, w.tokens)
+				if err := stop(); err != nil || w.made() != 2 {
+					t.Errorf("%v, %d tokens", err, w.made())
 				}
 			})
 		})
@@ -118,7 +122,7 @@ func TestRotationWithATokenThatIsGoneRequestsANewOne(t *testing.T) {
 		w.mu.Lock()
 		clear(w.live)
 		w.mu.Unlock()
-		time.Sleep(w.ttl)
+		<-time.After(w.ttl)
 		if !w.alive(w.read()) || w.called("POST /v1/token") != 2 {
 			t.Errorf("token is live: %v, %d requests", w.alive(w.read()), w.called("POST /v1/token"))
 		}
@@ -180,8 +184,8 @@ func TestOutageOfVaultIsWaitedOut(t *testing.T) {
 		})
 		stop := w.start()
 		synctest.Wait()
-		if _, failed := w.callFor(2 * time.Hour); failed != 0 || w.tokens != 1 {
-			t.Errorf("%d calls failed, %d tokens", failed, w.tokens)
+		if _, failed := w.callFor(2 * time.Hour); failed != 0 || w.made() != 1 {
+			t.Errorf("%d calls failed, %d tokens", failed, w.made())
 		}
 		w.stop()
 		if err := stop(); err != nil {
@@ -196,9 +200,9 @@ func TestTokenThatVaultDoesNotRenewIsRequestedAnew(t *testing.T) {
 		w.renewErr = consulutil.WithClass(errors.New("403"), retry.Permanent)
 		stop := w.start()
 		synctest.Wait()
-		time.Sleep(w.ttl)
-		if w.tokens != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
-			t.Errorf("%d tokens after %d renewals and %d rotations", w.tokens, w.called("renew"), w.called("POST /v1/rotate"))
+		<-time.After(w.ttl)
+		if w.made() != 2 || w.called("renew") != 1 || w.called("POST /v1/rotate") != 0 {
+			t.Errorf("%d tokens after %d renewals and %d rotations", w.made(), w.called("renew"), w.called("POST /v1/rotate"))
 		}
 		w.stop()
 		if err := stop(); err != nil {
@@ -260,7 +264,7 @@ func TestRestartedReceiverContinuesWhereTheLastOneEnded(t *testing.T) {
 		if err := w.run(t.Context()); err != nil { // as one that was killed
 			t.Fatal(err)
 		}
-		time.Sleep(w.ttl / 2)
+		<-time.After(w.ttl / 2)
 		stop := w.start()
 		synctest.Wait()
 		if _, failed := w.callFor(w.ttl); failed != 0 {
