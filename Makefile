@@ -77,6 +77,7 @@ bench: build tools ## Measure ours against floors in the same run (min, median, 
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench ScaleOut -benchtime 1x ./localecs/command
 	$(GO) test -run '^$$' -bench 'Tasks|Metadata' -benchtime 5x ./localecs/cluster
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./localecs/ecs/simulated
+	$(GO) test -run '^$$' -bench Load -benchtime 1x ./broker
 	$(GO) test -C tools/aclcompare -run '^$$' -bench . -benchtime 200ms ./...
 
 .PHONY: size

@@ -12,6 +12,7 @@ import (
 var consul *testkit.Consul
 
 func TestMain(m *testing.M) {
+	testkit.RunRole(map[string]func([]string) int{"loaded-broker": loadedBroker})
 	var err error
 	if consul, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
