@@ -129,6 +129,11 @@ func (c *client) pushed(r *http.Request) int {
 }
 
 func (c *client) unwrap(requestID string) *httptest.ResponseRecorder {
+	return c.unwrapFrom(c.ip, requestID)
+}
+
+// unwrapFrom presents the handle from an address.
+func (c *client) unwrapFrom(ip, requestID string) *httptest.ResponseRecorder {
 	c.mu.Lock()
 	handle := c.handle
 	c.mu.Unlock()
@@ -136,7 +141,7 @@ func (c *client) unwrap(requestID string) *httptest.ResponseRecorder {
 	if err != nil {
 		c.t.Error(err)
 	}
-	return c.call(http.MethodPost, "/v1/unwrap", c.ip, body)
+	return c.call(http.MethodPost, "/v1/unwrap", ip, body)
 }
 
 // accepted is the ID of a request that was accepted.

@@ -48,6 +48,8 @@ const (
 	// mostOverlap is how long a task may have two live tokens while faults happen: the
 	// overlap, begun again by a restart, and attempts to revoke that fail.
 	mostOverlap = 90 * time.Second
+	// elsewhere is the address of no task.
+	elsewhere = "10.0.1.250"
 )
 
 // chance is a source of random decisions that ends with the faults.
@@ -123,14 +125,16 @@ type schedule struct {
 	clients []*client
 	stopped map[string]time.Time
 	two     map[string]time.Time // since when a task has two live tokens
-	given   int
+	// redeemed are the requests that have got their token.
+	redeemed map[string]bool
+	given    int
 }
 
 // playFaults plays one schedule and returns how many tokens were given.
 func playFaults(t *testing.T, seed uint64) (given int) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &chance{rng: rand.New(rand.NewPCG(seed, 1)), end: time.Now().Add(faultTime)}
-		s := &schedule{t: t, seed: seed, chance: c, stopped: map[string]time.Time{}, two: map[string]time.Time{}}
+		s := &schedule{t: t, seed: seed, chance: c, stopped: map[string]time.Time{}, two: map[string]time.Time{}, redeemed: map[string]bool{}}
 		s.world = newWorld(t, func(o *Options) {
 			o.Store = &faultyStore{chance: c}
 			o.Source = faultyECS{o.Source.(*fakeECS), c}
@@ -186,8 +190,10 @@ func (s *schedule) live(n int) {
 			if id := c.last(); id != "" {
 				c.unwrap(id)
 			}
-		case 8: // somebody asks for it
-			s.call(http.MethodPost, "/v1/token", "10.0.1.250", c.request())
+		case 8: // another task asks in its name
+			if code := s.call(http.MethodPost, "/v1/token", elsewhere, c.request()).Code; code == http.StatusAccepted {
+				s.errorf("a request from %s was accepted", elsewhere)
+			}
 		case 9:
 			s.ecs.change(c.arn, func(t *types.Task) { t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING") })
 			s.note(c.arn)
@@ -224,6 +230,8 @@ func (s *schedule) newTask(n, generation int) *client {
 			return http.StatusServiceUnavailable
 		case s.chance.of(5):
 			return http.StatusOK // and does not redeem
+		case s.chance.of(3):
+			return s.steal(c, r)
 		case s.chance.of(10):
 			s.chance.pause(5 * time.Second)
 		}
@@ -240,17 +248,31 @@ func (s *schedule) newTask(n, generation int) *client {
 	return c
 }
 
+// steal presents the handle of a push from elsewhere.
+func (s *schedule) steal(c *client, push *http.Request) int {
+	p, status := c.open(push)
+	if status == http.StatusOK && c.unwrapFrom(elsewhere, p.RequestID).Code == http.StatusOK {
+		s.errorf("a handle of %s was redeemed from %s", c.arn, elsewhere)
+	}
+	return http.StatusServiceUnavailable
+}
+
 func (s *schedule) restarts() {
 	for s.chance.pause(3 * time.Minute); time.Now().Before(s.chance.end); s.chance.pause(3 * time.Minute) {
 		s.restart()
 	}
 }
 
-// checkCreation: ECS vouched for the task within the life of a handle.
+// checkCreation: ECS vouched for the task within the life of a handle, and a handle gives
+// one token.
 func (s *schedule) checkCreation(r backend.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.given++
+	if s.redeemed[r.RequestID] {
+		s.errorf("two tokens for request %s", r.RequestID)
+	}
+	s.redeemed[r.RequestID] = true
 	if at, ok := s.stopped[r.Task.ARN]; ok && time.Since(at) > HandleTTL+requestLimit {
 		s.errorf("token for %s, stopped %s ago", r.Task.ARN, time.Since(at))
 	}
