@@ -1,4 +1,4 @@
-package controller
+package leader
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // slowConsul is Consul as the lock uses it, for virtual time: another process has the
-// key until freed, and no session can lock it for lockDelay after that.
+// key until freed, and no session can lock it for Delay after that.
 type slowConsul struct {
 	start  time.Time
 	freed  time.Duration
@@ -55,7 +55,7 @@ func (s *slowConsul) RoundTrip(r *http.Request) (*http.Response, error) {
 		index = map[string]int{"theirs": 1, "": 2, "ours": 3}[s.holder]
 		body = fmt.Sprintf(`[{"Key":"k","Value":%q,"Session":%q,"Flags":%d}]`, base64.StdEncoding.EncodeToString([]byte(s.holder)), s.holder, uint64(api.LockFlagValue))
 	case query.Has("acquire"):
-		if time.Since(s.start) < s.freed+lockDelay {
+		if time.Since(s.start) < s.freed+Delay {
 			body = "false"
 		} else {
 			s.holder = "ours"
@@ -85,12 +85,12 @@ func TestPaceOfTheLock(t *testing.T) {
 	for freed := time.Duration(0); freed < 2*lockTTL; freed += 777 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			s := &slowConsul{start: time.Now(), freed: freed, holder: "theirs"}
-			l := newLock(t, LockOptions{Cluster: "c", Holder: "ours", Consul: consulutil.Options{
+			l := newLock(t, Options{Key: keyOf("c"), Holder: "ours", Consul: consulutil.Options{
 				Address: "192.0.2.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return s },
 			}})
 			var ended time.Time
 			err := l.Lead(t.Context(), standbyIgnored, func(context.Context) error {
-				late := time.Since(s.start) - freed - lockDelay
+				late := time.Since(s.start) - freed - Delay
 				if late < 0 || late > api.DefaultLockRetryTime {
 					t.Errorf("freed at %s: had %s after the delay", freed, late)
 				}
@@ -115,8 +115,8 @@ func TestDeposedLeaderStops(t *testing.T) {
 	t.Parallel()
 	for moment := time.Duration(0); moment < lockTTL; moment += 777 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
-			s := &slowConsul{start: time.Now(), freed: -lockDelay}
-			l := newLock(t, LockOptions{Cluster: "c", Holder: "ours", Consul: consulutil.Options{
+			s := &slowConsul{start: time.Now(), freed: -Delay}
+			l := newLock(t, Options{Key: keyOf("c"), Holder: "ours", Consul: consulutil.Options{
 				Address: "192.0.2.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return s },
 			}})
 			err := l.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
