@@ -32,20 +32,20 @@ const (
 	// many start, or end, at the same time: servers on two cores that get more lose their
 	// leader.
 	scalePace     = 50 * time.Millisecond
-	scaleTogether = 8
+	scaleTogether = 16
 	// scaleInstances are the tasks of a service: the servers look through them all when
 	// mesh-init reads its proxy.
 	scaleInstances = 20
 )
 
-// BenchmarkServers is what 2,000 tasks without an agent cost a leader and two followers:
+// BenchmarkServers is what 1,000 tasks without an agent cost a leader and two followers:
 // what mesh-init asks for, then health-sync, in this process. Its log has the table of
 // docs/SCALE.md.
 func BenchmarkServers(b *testing.B) {
 	for _, sessions := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sessions=%v", sessions), func(b *testing.B) {
 			for b.Loop() {
-				newScale(b, sessions).run(b, 2000)
+				newScale(b, sessions).run(b, 1000)
 			}
 		})
 	}
