@@ -5,9 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil/leader"
 )
 
@@ -114,6 +116,48 @@ func TestRestartRevokesWrappedTokens(t *testing.T) {
 			t.Errorf("tokens %v", alive)
 		}
 	})
+}
+
+// crashing is a store that, like the rest of a broker that has crashed, does nothing.
+type crashing struct {
+	Memory
+	down atomic.Bool
+}
+
+func (c *crashing) Save(ctx context.Context, r Record) (uint64, error) {
+	if c.down.Load() {
+		return 0, errFault
+	}
+	return c.Memory.Save(ctx, r)
+}
+
+// A broker that crashes right after it has made a token leaves a record, by which the
+// next one revokes it.
+func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
+	t.Parallel()
+	store := &crashing{}
+	in(t, func(t *testing.T, w *world) {
+		w.backend.created = func(backend.Request) { store.down.Store(true) }
+		w.backend.fault = func(op string) error {
+			if store.down.Load() && op == "revoke" {
+				return transient()
+			}
+			return nil
+		}
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		w.stop()
+		if len(w.backend.alive(c.arn)) != 1 {
+			t.Fatal("no token was made")
+		}
+		store.down.Store(false)
+		w.start()
+		pass(time.Minute)
+		if alive := w.backend.alive(c.arn); len(alive) != 0 {
+			t.Errorf("tokens %v", alive)
+		}
+	}, func(o *Options) { o.Store = store })
 }
 
 func TestRotationAfterARestart(t *testing.T) {
