@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -53,8 +54,8 @@ type Result struct {
 	Findings []Finding
 	// Usages are what the definition uses of Consul, by namespace, and Requirements the
 	// rights that this takes. Nothing without the mesh.
-	Usages       map[string]*Usage
-	Requirements []Requirement
+	Usages       map[string]*usage.Summary
+	Requirements []usage.Requirement
 	// Unnamed is true when the name of its service is known at deployment only: what it
 	// requires is missing then.
 	Unnamed bool

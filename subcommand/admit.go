@@ -16,6 +16,8 @@ import (
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
+	"github.com/meshtask/consul-ecs/admission/sarif"
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -197,9 +199,9 @@ type admitReport struct {
 	Volumes  []string            `json:"volumes"`
 	Findings []admission.Finding `json:"findings"`
 	// Usages are by namespace. Permissions are absent without a check.
-	Usages       map[string]*admission.Usage `json:"usages"`
-	Requirements []admission.Requirement     `json:"requirements"`
-	Permissions  *permission.Permissions     `json:"permissions,omitempty"`
+	Usages       map[string]*usage.Summary `json:"usages"`
+	Requirements []usage.Requirement       `json:"requirements"`
+	Permissions  *permission.Permissions   `json:"permissions,omitempty"`
 }
 
 func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions) error {
@@ -207,13 +209,13 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	if o.output == outputReport {
 		report := admitReport{
 			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
-			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
+			Usages: r.Usages, Requirements: append([]usage.Requirement{}, r.Requirements...), Permissions: permissions,
 		}
 		if err := printJSON(inv.Stdout, report); err != nil {
 			return err
 		}
 	} else if o.output == outputSARIF {
-		if err := printJSON(inv.Stdout, r.SARIF(filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
+		if err := printJSON(inv.Stdout, sarif.Of(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
 			return err
 		}
 	} else {
