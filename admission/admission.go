@@ -201,8 +201,12 @@ func (p pipeline) run(t *task) error {
 // detect finds the format out: a list, a template or its properties, or else what the
 // ECS API takes.
 func detect(doc []byte) string {
-	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte("[")) {
+	text := bytes.TrimSpace(doc)
+	switch {
+	case bytes.HasPrefix(text, []byte("[")):
 		return FormatContainers
+	case bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte("Resources")) && !bytes.Contains(text, []byte("ContainerDefinitions")):
+		return FormatECS // without reading it
 	}
 	var root map[string]json.RawMessage // keys are exact, unlike those of a struct
 	err := json.Unmarshal(doc, &root)   // what is wrong with it is reported when it is opened
