@@ -59,6 +59,9 @@ type Result struct {
 	// Unnamed is true when the name of its service is known at deployment only: what it
 	// requires is missing then.
 	Unnamed bool
+	// Login is true when its containers log in to Consul with the identity and the tags
+	// of the task role.
+	Login bool
 	// Policies are those that the definition asks the token broker for.
 	Policies Policies
 }

@@ -172,6 +172,7 @@ func (r *Result) require(t *task) {
 		uses := t.uses()
 		r.Usages, r.Requirements = usage.ByNamespace(uses), usage.Requirements(uses)
 		r.Unnamed = t.cfg != nil && t.kind() == ""
+		r.Login = t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity
 	}
 	r.Policies = t.policies()
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
+	"github.com/meshtask/consul-ecs/admission/taskrole"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -100,7 +101,7 @@ func Of(r *admission.Result, file, version string, strict bool) Log {
 
 // describe is the text of a finding's rule; the finding's own for one that has none.
 func describe(f admission.Finding) string {
-	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes()) {
+	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), taskrole.Codes()) {
 		if c.Code == f.Code {
 			return c.Text
 		}
