@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -53,11 +54,14 @@ type Result struct {
 	Findings []Finding
 	// Usages are what the definition uses of Consul, by namespace, and Requirements the
 	// rights that this takes. Nothing without the mesh.
-	Usages       map[string]*Usage
-	Requirements []Requirement
+	Usages       map[string]*usage.Summary
+	Requirements []usage.Requirement
 	// Unnamed is true when the name of its service is known at deployment only: what it
 	// requires is missing then.
 	Unnamed bool
+	// Login is true when its containers log in to Consul with the identity and the tags
+	// of the task role.
+	Login bool
 	// Policies are those that the definition asks the token broker for.
 	Policies Policies
 }
@@ -200,8 +204,12 @@ func (p pipeline) run(t *task) error {
 // detect finds the format out: a list, a template or its properties, or else what the
 // ECS API takes.
 func detect(doc []byte) string {
-	if bytes.HasPrefix(bytes.TrimSpace(doc), []byte("[")) {
+	text := bytes.TrimSpace(doc)
+	switch {
+	case bytes.HasPrefix(text, []byte("[")):
 		return FormatContainers
+	case bytes.HasPrefix(text, []byte("{")) && !bytes.Contains(text, []byte("Resources")) && !bytes.Contains(text, []byte("ContainerDefinitions")):
+		return FormatECS // without reading it
 	}
 	var root map[string]json.RawMessage // keys are exact, unlike those of a struct
 	err := json.Unmarshal(doc, &root)   // what is wrong with it is reported when it is opened

@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"encoding/json"
 	"fmt"
 	"path"
 	"regexp"
@@ -98,13 +97,13 @@ func checkNames(t *task) {
 // checkSize warns before ECS refuses the definition.
 func checkSize(t *task) {
 	const warnAt = 61440
-	doc, _ := json.Marshal(t.doc.Task) // it is JSON
+	doc, _ := t.doc.Task.MarshalJSON() // it is JSON
 	if len(doc) <= warnAt || !t.whole() {
 		return
 	}
 	largest, name := 0, ""
 	for i, n := range t.containers() {
-		if part, _ := json.Marshal(n); len(part) > largest { // it is JSON
+		if part, _ := n.MarshalJSON(); len(part) > largest { // it is JSON
 			largest, name = len(part), t.containerName(i)
 		}
 	}

@@ -7,13 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/taskdef"
-)
-
-// Kinds of containers for Consul. The label kind is "kind:service".
-const (
-	kindProxy  = "connect-proxy"
-	kindNative = "connect-native"
 )
 
 // ownLabels are those of a container that admission makes.
@@ -22,7 +17,7 @@ func ownLabels() map[string]string { return map[string]string{Prefix + annInject
 // kind is the label kind of the task's proxy, empty when the name of its service is
 // known at deployment only.
 func (t *task) kind() string {
-	kind, name := kindProxy, ""
+	kind, name := usage.Proxy, ""
 	if g := t.cfg.Gateway; g != nil {
 		kind, name = "connect-"+strings.TrimSuffix(g.Kind, "-gateway"), g.Name
 	} else if t.cfg.Service != nil {
@@ -38,7 +33,7 @@ func (t *task) kind() string {
 // it has the label kind, and was not made here.
 func isUserProxy(c taskdef.Container) bool {
 	kind := c.DockerLabels[Prefix+annKind]
-	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, kindNative+":")
+	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, usage.Native+":")
 }
 
 // userProxy is the index of the definition's own proxy, -1 without one.
@@ -115,7 +110,7 @@ func (t *task) labelNative(only bool) error {
 				return err
 			}
 		}
-		kind, err := taskdef.NewNode(kindNative + ":" + cmp.Or(service, strings.ToLower(c.Name)))
+		kind, err := taskdef.NewNode(usage.Native + ":" + cmp.Or(service, strings.ToLower(c.Name)))
 		if err != nil {
 			return err
 		}
@@ -131,7 +126,7 @@ func checkKinds(t *task) {
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, given := c.DockerLabels[Prefix+annKind]
-		native := strings.HasPrefix(kind, kindNative+":")
+		native := strings.HasPrefix(kind, usage.Native+":")
 		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
 		}

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -186,5 +187,27 @@ func TestApplicationWithAComputedNameIsPutBehindTheProxy(t *testing.T) {
 	want := "info ADM-COMPUTED $.ContainerDefinitions[0].Name: the name of this container is known at deployment only: the result of its health check is not sent to Consul"
 	if len(r.Findings) != 1 || r.Findings[0].String() != want {
 		t.Errorf("findings %v, want %s", r.Findings, want)
+	}
+}
+
+// The key of gossip is the agent's alone: mesh-init and health-sync never get it.
+func TestSecretsOfTheClientReachNoOtherContainer(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(`{"admission": {"secrets": [{"name": "CONSUL_CACERT_PEM", "valueFrom": "ca"}],
+		"client": {"retryJoin": ["10.0.0.4"], "secrets": [{"name": "CONSUL_GOSSIP_ENCRYPTION_KEY", "valueFrom": "key"}]}}}`))
+	got := map[string]string{}
+	for _, c := range admit(t, definition("", plainApp), mesh).After.Definition.ContainerDefinitions {
+		var names []string
+		for _, s := range c.Secrets {
+			names = append(names, s.Name+"="+s.ValueFrom)
+		}
+		got[c.Name] = strings.Join(names, " ")
+	}
+	want := map[string]string{
+		"app": "", "consul-ecs-install": "", "sidecar-proxy": "", "consul-ecs-mesh-init": "CONSUL_CACERT_PEM=ca",
+		"consul-client": "CONSUL_CACERT_PEM=ca CONSUL_GOSSIP_ENCRYPTION_KEY=key",
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("secrets %v, want %v", got, want)
 	}
 }

@@ -25,7 +25,7 @@ type settings struct {
 	// Client is for tasks with an agent.
 	Client client `json:"client"`
 	// Secrets become environment variables of the injected containers, such as
-	// CONSUL_CACERT_PEM.
+	// CONSUL_HTTPS_CACERT_PEM.
 	Secrets []taskdef.Secret `json:"secrets"`
 	// OperatorToken is the token of the one who submits definitions. It becomes part of
 	// none.
@@ -45,6 +45,8 @@ type client struct {
 	RetryJoin     []string `json:"retryJoin"`
 	Datacenter    string   `json:"datacenter"`
 	Configuration string   `json:"configuration"`
+	// Secrets are those that no other container needs, such as the key of gossip.
+	Secrets []taskdef.Secret `json:"secrets"`
 }
 
 // Images of the injected containers, unless the mesh file has others.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,6 +149,7 @@ func (t *task) client() *taskdef.Container {
 	if settings.Configuration != "" {
 		c.Environment = append(c.Environment, taskdef.KeyValue{Name: "CONSUL_AGENT_CONFIGURATION", Value: settings.Configuration})
 	}
+	c.Secrets = slices.Concat(c.Secrets, settings.Secrets)
 	c.RestartPolicy = &taskdef.RestartPolicy{Enabled: true, RestartAttemptPeriod: new(60)}
 	c.StopTimeout, c.DependsOn = &stop, t.afterGate()
 	return c

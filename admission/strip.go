@@ -94,6 +94,9 @@ func stripMembers(n *taskdef.Node, token secret.Value) []string {
 
 // scan looks for the token in the whole definition, and takes it out of the findings.
 func (t *task) scan(token secret.Value) {
+	if token.Empty() {
+		return
+	}
 	leaks := secret.NewLeaks(token)
 	if form := leaks.Find(string(t.doc.Bytes())); form != "" {
 		t.findings = append(t.findings, TokenCodes()[0].Finding(leakPath(leaks, t.doc.Root, "$"), "form", form))

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -18,22 +19,6 @@ const (
 	annPolicies    = "policies"
 )
 
-// Usage is what a definition uses of Consul in one namespace.
-type Usage struct {
-	// Services are registered, and Kinds what the mesh makes of them, such as
-	// connect-proxy:web.
-	Services []string `json:"services"`
-	Kinds    []string `json:"kinds"`
-	// Upstreams are services and prepared queries that the task calls.
-	Upstreams []string `json:"upstreams"`
-	// KV is true when the task reads keys, which begin with one of KeyPrefixes.
-	KV          bool     `json:"kv"`
-	KeyPrefixes []string `json:"keyPrefixes"`
-}
-
-// use is one usage, at its place in the definition.
-type use struct{ usage, namespace, partition, name, path string }
-
 // community is a namespace or partition as it is without Consul Enterprise.
 func community(name string) string {
 	if name == "default" {
@@ -44,19 +29,19 @@ func community(name string) string {
 
 // uses are what the admitted definition uses of Consul: the kinds of its containers, and
 // what its configuration and annotations say of upstreams and keys.
-func (t *task) uses() []use {
+func (t *task) uses() []usage.Use {
 	home := t.home()
-	var all []use
+	var all []usage.Use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
 		kind, name, is := strings.Cut(c.DockerLabels[Prefix+annKind], ":")
 		if !is {
 			continue
 		}
 		u := home
-		u.usage, u.name, u.path = kind, name, labelPath(i, Prefix+annKind)
-		if kind == usageProxy || kind == usageNative {
+		u.Kind, u.Name, u.Path = kind, name, labelPath(i, Prefix+annKind)
+		if kind == usage.Proxy || kind == usage.Native {
 			service := u
-			service.usage = usageService
+			service.Kind = usage.Service
 			all = append(all, service)
 		}
 		all = append(all, u)
@@ -66,13 +51,13 @@ func (t *task) uses() []use {
 	}
 	all = append(all, t.keyUses(home)...)
 	for i := range all {
-		all[i].path = t.doc.Locate(all[i].path)
+		all[i].Path = t.doc.Locate(all[i].Path)
 	}
 	return all
 }
 
 // home has the namespace and partition of the task.
-func (t *task) home() use {
+func (t *task) home() usage.Use {
 	namespace, _ := t.notes.value(annNamespace)
 	partition, _ := t.notes.value(annPartition)
 	switch {
@@ -82,7 +67,7 @@ func (t *task) home() use {
 	case t.cfg.Service != nil:
 		namespace, partition = t.cfg.Service.Namespace, t.cfg.Service.Partition
 	}
-	return use{namespace: community(namespace), partition: community(partition)}
+	return usage.Use{Namespace: community(namespace), Partition: community(partition)}
 }
 
 // pathOf is where an annotation is. Without it the value is of the mesh file or the
@@ -100,17 +85,17 @@ func (t *task) pathOf(annotation string) string {
 	return "$"
 }
 
-func (t *task) upstreamUses(home use) []use {
-	var all []use
+func (t *task) upstreamUses(home usage.Use) []usage.Use {
+	var all []usage.Use
 	for _, u := range t.cfg.Proxy.Upstreams {
-		usage := usageUpstream
+		kind := usage.Upstream
 		if u.DestinationType == "prepared_query" {
-			usage = usageQuery
+			kind = usage.Query
 		}
-		all = append(all, use{
-			usage: usage, name: u.DestinationName, path: t.pathOf(annUpstreams),
-			namespace: community(cmp.Or(u.DestinationNamespace, home.namespace)),
-			partition: community(cmp.Or(u.DestinationPartition, home.partition)),
+		all = append(all, usage.Use{
+			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annUpstreams),
+			Namespace: community(cmp.Or(u.DestinationNamespace, home.Namespace)),
+			Partition: community(cmp.Or(u.DestinationPartition, home.Partition)),
 		})
 	}
 	return all
@@ -118,25 +103,25 @@ func (t *task) upstreamUses(home use) []use {
 
 // keyUses are the prefixes of the annotation kv-prefixes, of which prefix:list is listed,
 // too. A program that makes files of keys, without the annotation, may read any.
-func (t *task) keyUses(home use) []use {
-	of := func(usage, prefix, path string) use {
-		return use{usage, home.namespace, home.partition, prefix, path}
+func (t *task) keyUses(home usage.Use) []usage.Use {
+	of := func(kind, prefix, path string) usage.Use {
+		return usage.Use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
 	}
 	a, given := t.notes.task[annKeyPrefixes]
 	if !given {
 		if at := t.template(); at != "" {
-			return []use{of(usageKeys, "", at)}
+			return []usage.Use{of(usage.Keys, "", at)}
 		}
 		return nil
 	}
-	var all []use
+	var all []usage.Use
 	for _, word := range words(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
-		usage := usageKeys
+		kind := usage.Keys
 		if listed {
-			usage = usageKeyList
+			kind = usage.KeyList
 		}
-		all = append(all, of(usage, prefix, a.path))
+		all = append(all, of(kind, prefix, a.path))
 	}
 	return all
 }
@@ -185,8 +170,9 @@ func (t *task) policies() Policies {
 func (r *Result) require(t *task) {
 	if r.Injected {
 		uses := t.uses()
-		r.Usages, r.Requirements = usages(uses), requirements(uses)
+		r.Usages, r.Requirements = usage.ByNamespace(uses), usage.Requirements(uses)
 		r.Unnamed = t.cfg != nil && t.kind() == ""
+		r.Login = t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity
 	}
 	r.Policies = t.policies()
 }
@@ -194,33 +180,4 @@ func (r *Result) require(t *task) {
 // UsesConsul reports whether the definition requires any right in Consul.
 func (r *Result) UsesConsul() bool {
 	return r.Unnamed || len(r.Requirements) > 0 || len(r.Policies.Names) > 0
-}
-
-// usages are the uses by namespace, each name once and sorted.
-func usages(uses []use) map[string]*Usage {
-	all := map[string]*Usage{}
-	for _, u := range uses {
-		in := all[u.namespace]
-		if in == nil {
-			in = &Usage{Services: []string{}, Kinds: []string{}, Upstreams: []string{}, KeyPrefixes: []string{}}
-			all[u.namespace] = in
-		}
-		switch u.usage {
-		case usageService:
-			in.Services = append(in.Services, u.name)
-		case usageUpstream, usageQuery:
-			in.Upstreams = append(in.Upstreams, u.name)
-		case usageKeys, usageKeyList:
-			in.KV, in.KeyPrefixes = true, append(in.KeyPrefixes, u.name)
-		default:
-			in.Kinds = append(in.Kinds, u.usage+":"+u.name)
-		}
-	}
-	for _, u := range all {
-		for _, list := range []*[]string{&u.Services, &u.Kinds, &u.Upstreams, &u.KeyPrefixes} {
-			slices.Sort(*list)
-			*list = slices.Compact(*list)
-		}
-	}
-	return all
 }

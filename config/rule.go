@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -74,7 +75,26 @@ func (r rule) elem() rule {
 	return rule{notNull: true, open: r.open, min: r.min, max: r.max, enum: r.enum, format: r.format}
 }
 
+// rules has what ruleOf has returned.
+var rules sync.Map
+
+type ruleKey struct {
+	tag string
+	of  Generation
+}
+
+// ruleOf is the rule that a tag states for a generation.
 func ruleOf(tag string, g Generation) rule {
+	key := ruleKey{tag, g}
+	if known, ok := rules.Load(key); ok {
+		return known.(rule)
+	}
+	r := readRule(tag, g)
+	rules.Store(key, r)
+	return r
+}
+
+func readRule(tag string, g Generation) rule {
 	var r rule
 	for option := range strings.SplitSeq(tag, ",") {
 		if in, held, ok := strings.Cut(option, ":"); ok {

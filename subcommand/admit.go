@@ -16,6 +16,9 @@ import (
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
+	"github.com/meshtask/consul-ecs/admission/sarif"
+	"github.com/meshtask/consul-ecs/admission/taskrole"
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
@@ -36,7 +39,8 @@ input. docs/ADMISSION.md has all annotations, the mesh file, and all codes.
 
 Where there is a Consul token or address, in flags, the environment or the mesh file, or
 with -check, it asks Consul whether the token allows what the task uses there; see
-Permissions in docs/ADMISSION.md. It calls AWS with -register only. Without these the
+Permissions in docs/ADMISSION.md. It calls AWS with -register and
+-check-iam only. Without these the
 same input gives the same output. The token never becomes part of the output.
 
 Findings go to standard error, a line each: severity code path: message (fix). A
@@ -55,6 +59,7 @@ type admitOptions struct {
 	diff, output           string
 	strict, list, register bool
 	check                  admitCheck
+	role                   admitRole
 }
 
 // Values of flags.
@@ -96,6 +101,7 @@ func (o *admitOptions) declare(fs *flag.FlagSet) {
 	})
 	fs.BoolVar(&o.strict, "strict", false, "reject a definition with warnings, too")
 	o.check.declare(fs)
+	o.role.declare(fs)
 	fs.BoolVar(&o.register, "register", false, "register the admitted definition with ECS, by one call after all checks")
 	fs.BoolVar(&o.list, "list", false, "list mutators, validators and codes, and do nothing")
 }
@@ -155,6 +161,9 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 	if err != nil {
 		return err
 	}
+	if err := o.role.run(ctx, inv, result); err != nil {
+		return err
+	}
 	if o.register && !result.Rejected(o.strict) {
 		if err := registerAdmitted(ctx, inv, input); err != nil {
 			return err
@@ -197,9 +206,9 @@ type admitReport struct {
 	Volumes  []string            `json:"volumes"`
 	Findings []admission.Finding `json:"findings"`
 	// Usages are by namespace. Permissions are absent without a check.
-	Usages       map[string]*admission.Usage `json:"usages"`
-	Requirements []admission.Requirement     `json:"requirements"`
-	Permissions  *permission.Permissions     `json:"permissions,omitempty"`
+	Usages       map[string]*usage.Summary `json:"usages"`
+	Requirements []usage.Requirement       `json:"requirements"`
+	Permissions  *permission.Permissions   `json:"permissions,omitempty"`
 }
 
 func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions) error {
@@ -207,13 +216,13 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 	if o.output == outputReport {
 		report := admitReport{
 			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
-			Usages: r.Usages, Requirements: append([]admission.Requirement{}, r.Requirements...), Permissions: permissions,
+			Usages: r.Usages, Requirements: append([]usage.Requirement{}, r.Requirements...), Permissions: permissions,
 		}
 		if err := printJSON(inv.Stdout, report); err != nil {
 			return err
 		}
 	} else if o.output == outputSARIF {
-		if err := printJSON(inv.Stdout, r.SARIF(filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
+		if err := printJSON(inv.Stdout, sarif.Of(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
 			return err
 		}
 	} else {
@@ -255,7 +264,7 @@ func printJSON(w io.Writer, v any) error {
 func listAdmission(w io.Writer) error {
 	mutators, validators := admission.Steps()
 	_, err := fmt.Fprintf(w, "%s | %s\n", strings.Join(mutators, " "), strings.Join(validators, " "))
-	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes()) {
+	for _, c := range slices.Concat(admission.Codes(), admission.TokenCodes(), permission.Codes(), taskrole.Codes()) {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-16s %-8s %s\n", c.Code, c.Severity, c.Text)
 		}

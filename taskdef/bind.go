@@ -70,13 +70,15 @@ func (b *binder) bindStruct(v reflect.Value, n *Node, path string) {
 		return
 	}
 	fields := fieldsByKey(v.Type(), b.template)
-	for _, written := range slices.Sorted(slices.Values(n.Keys())) {
-		f, known := fields[written]
+	members := slices.Clone(n.members)
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
+	for _, m := range members {
+		f, known := fields[m.key]
 		if !known {
-			b.warnings = append(b.warnings, unknownKey(b.locate(path), written, slices.Sorted(maps.Keys(fields))))
+			b.warnings = append(b.warnings, unknownKey(b.locate(path), m.key, slices.Sorted(maps.Keys(fields))))
 			continue
 		}
-		b.bind(v.Field(f.index), n.Get(written), path+"."+f.key)
+		b.bind(v.Field(f.index), m.value, path+"."+f.key)
 	}
 }
 
@@ -112,6 +114,11 @@ func (b *binder) bindMap(v reflect.Value, n *Node, path string) {
 }
 
 func (b *binder) bindScalar(v reflect.Value, n *Node, path string) {
+	if text, is := n.Text(); is && v.Kind() == reflect.String {
+		v.SetString(text)
+		b.written[strings.TrimPrefix(path, "$.")] = text
+		return
+	}
 	var value any
 	if n.scalar != "" {
 		value = n.value()

@@ -14,12 +14,12 @@ func Diff(before, after *Document) string {
 	if before.yaml != nil {
 		return udiff.Unified("before", "after", string(before.Bytes()), string(after.Bytes()))
 	}
-	return udiff.Unified("before", "after", string(indent(before.Root.compact(nil))), string(indent(after.Root.compact(nil))))
+	return udiff.Unified("before", "after", string(indent(before.Root.text())), string(indent(after.Root.text())))
 }
 
 // Patch returns the JSON Patch (RFC 6902) that turns one document into the other.
 func Patch(before, after *Document) ([]byte, error) {
-	operations, err := jsondiff.CompareJSON(before.Root.compact(nil), after.Root.compact(nil))
+	operations, err := jsondiff.CompareJSON(before.Root.text(), after.Root.text())
 	if err != nil {
 		return nil, fmt.Errorf("compare task definitions: %w", err)
 	}

@@ -105,7 +105,7 @@ func read(doc []byte, f format) (*Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	d.unchanged = d.Root.compact(nil)
+	d.unchanged = d.Root.text()
 	return d, nil
 }
 
@@ -157,7 +157,7 @@ func (d *Document) Refresh() error {
 	}
 	d.Definition.SetDefaults()
 	d.subject = subject{
-		TaskDefinition: d.Definition, size: len(d.Task.compact(nil)), written: b.written, unknown: append(b.unknown, d.elsewhere()...),
+		TaskDefinition: d.Definition, size: len(d.Task.text()), written: b.written, unknown: append(b.unknown, d.elsewhere()...),
 	}
 	return nil
 }
@@ -200,7 +200,7 @@ func (d *Document) Unknown() []string {
 // Bytes writes the document: the bytes that were read when nothing has changed,
 // otherwise with two blanks per level, all else as it was. YAML stays YAML.
 func (d *Document) Bytes() []byte {
-	compact := d.Root.compact(nil)
+	compact := d.Root.text()
 	switch {
 	case bytes.Equal(d.unchanged, compact):
 		return d.original
@@ -296,30 +296,18 @@ func templateKey(key string) string {
 // Clone returns a document whose tree can be changed without changing this one's.
 func (d *Document) Clone() *Document {
 	copied := *d
-	var clone func(n *Node) *Node
-	clone = func(n *Node) *Node {
-		if n == nil {
-			return nil
+	report := func(of, made *Node) {
+		if of == d.Task {
+			copied.Task = made
 		}
-		c := &Node{scalar: n.scalar, list: n.list, line: n.line}
-		for _, m := range n.members {
-			c.members = append(c.members, member{m.key, clone(m.value)})
+		if of == d.Root {
+			copied.Root = made
 		}
-		for _, item := range n.items {
-			c.items = append(c.items, clone(item))
-		}
-		if n == d.Task {
-			copied.Task = c
-		}
-		if n == d.Root {
-			copied.Root = c
-		}
-		return c
 	}
 	if d.format == formatContainers {
-		clone(d.Task) // Root is a part of it
+		d.Task.clone(report) // Root is a part of it
 	} else {
-		clone(d.Root)
+		d.Root.clone(report)
 	}
 	return &copied
 }

@@ -27,8 +27,14 @@ type member struct {
 	value *Node
 }
 
-// NewNode returns the JSON form of a Go value.
+// NewNode returns the JSON form of a Go value, of a node a copy.
 func NewNode(value any) (*Node, error) {
+	switch value := value.(type) {
+	case *Node:
+		return value.clone(func(_, _ *Node) {}), nil
+	case string:
+		return &Node{scalar: quote(value)}, nil
+	}
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
@@ -37,6 +43,22 @@ func NewNode(value any) (*Node, error) {
 	}
 	n, _ := readNode(doc.Bytes())
 	return n, nil
+}
+
+// clone copies a tree, and reports each copy.
+func (n *Node) clone(report func(of, made *Node)) *Node {
+	if n == nil {
+		return nil
+	}
+	c := &Node{scalar: n.scalar, list: n.list, line: n.line, members: slices.Clone(n.members), items: slices.Clone(n.items)}
+	for i := range c.members {
+		c.members[i].value = c.members[i].value.clone(report)
+	}
+	for i, item := range c.items {
+		c.items[i] = item.clone(report)
+	}
+	report(n, c)
+	return c
 }
 
 // Keys are the keys of an object, in their order.
@@ -99,6 +121,9 @@ func (n *Node) Text() (string, bool) {
 	if n == nil || !strings.HasPrefix(n.scalar, `"`) {
 		return "", false
 	}
+	if text := n.scalar[1 : len(n.scalar)-1]; isPlain(text) {
+		return text, true
+	}
 	text, ok := n.value().(string)
 	return text, ok
 }
@@ -110,7 +135,10 @@ func (n *Node) IsObject() bool { return n != nil && n.scalar == "" && !n.list }
 func (n *Node) IsNull() bool { return n != nil && n.scalar == "null" }
 
 // MarshalJSON writes the value without blanks.
-func (n *Node) MarshalJSON() ([]byte, error) { return n.compact(nil), nil }
+func (n *Node) MarshalJSON() ([]byte, error) { return n.text(), nil }
+
+// text is the value without blanks.
+func (n *Node) text() []byte { return n.compact(make([]byte, 0, 8<<10)) }
 
 func (n *Node) compact(doc []byte) []byte {
 	switch {
@@ -131,7 +159,7 @@ func (n *Node) compact(doc []byte) []byte {
 		if i > 0 {
 			doc = append(doc, ',')
 		}
-		doc = append(append(doc, quote(m.key)...), ':')
+		doc = append(appendQuoted(doc, m.key), ':')
 		doc = m.value.compact(doc)
 	}
 	return append(doc, '}')
@@ -147,23 +175,23 @@ func isPlain(s string) bool {
 	return true
 }
 
-// quote writes a key, with '<' and '&' as they are.
-func quote(s string) []byte {
+// appendQuoted writes a string, with '<' and '&' as they are.
+func appendQuoted(doc []byte, s string) []byte {
 	if isPlain(s) {
-		return append(append([]byte{'"'}, s...), '"')
+		return append(append(append(doc, '"'), s...), '"')
 	}
-	var doc bytes.Buffer
-	enc := json.NewEncoder(&doc)
+	var quoted bytes.Buffer
+	enc := json.NewEncoder(&quoted)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(s) // a string is always JSON
-	return bytes.TrimSpace(doc.Bytes())
+	return append(doc, bytes.TrimSpace(quoted.Bytes())...)
 }
+
+func quote(s string) string { return string(appendQuoted(nil, s)) }
 
 // value is what encoding/json makes of the node, with numbers as they are written.
 func (n *Node) value() any {
 	switch text := n.scalar; {
-	case len(text) > 1 && text[0] == '"' && isPlain(text[1:len(text)-1]):
-		return text[1 : len(text)-1]
 	case text == "true" || text == "false":
 		return text == "true"
 	case text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):
@@ -176,60 +204,76 @@ func (n *Node) value() any {
 	return value
 }
 
-// nodeReader reads a document that is known to be JSON.
+// nodeReader reads a document that is known to be JSON, so it looks for the ends of
+// values only: the decoder of
+// encoding/json takes several times as long.
 type nodeReader struct {
-	doc      []byte
-	dec      *json.Decoder
+	doc string
+	// at is the next byte, and line its line.
+	at, line int
+	// path is that of the value being read.
+	path     []byte
 	warnings []Warning
-	// line is that of the byte at counted.
-	line, counted int
 }
 
 // readNode reads a document that is known to be JSON. It warns about keys that an
 // object has twice: only the last one counts, for the AWS tools as here.
 func readNode(doc []byte) (*Node, []Warning) {
-	r := nodeReader{doc: doc, dec: json.NewDecoder(bytes.NewReader(doc)), line: 1}
-	r.dec.UseNumber() // any number is one
-	return r.read("$"), r.warnings
+	r := nodeReader{doc: string(doc), line: 1, path: []byte("$")}
+	return r.read(), r.warnings
 }
 
-func (r *nodeReader) read(path string) *Node {
-	before := r.dec.InputOffset()
-	token, err := r.dec.Token()
-	if err != nil {
-		return nil // the closing bracket that More does not count
-	}
-	n := &Node{line: r.lineAt(int(r.dec.InputOffset()))}
-	switch token {
-	case json.Delim('{'):
-		for r.dec.More() {
-			key, _ := r.dec.Token()
-			r.add(n, fmt.Sprint(key), path)
+func (r *nodeReader) read() *Node {
+	first := r.next()
+	n, path := &Node{line: r.line}, len(r.path)
+	switch first {
+	case '{':
+		for r.at++; r.next() != '}'; r.path = r.path[:path] {
+			key, _ := (&Node{scalar: r.scalar()}).Text()
+			r.path = append(append(r.path, '.'), key...)
+			if n.Get(key) != nil {
+				r.warnings = append(r.warnings, Warning{Path: string(r.path), Message: "key given twice, the last one counts"})
+			}
+			n.Set(key, r.read())
 		}
-	case json.Delim('['):
+		r.at++
+	case '[':
 		n.list = true
-		for i := 0; r.dec.More(); i++ {
-			n.items = append(n.items, r.read(path+"["+strconv.Itoa(i)+"]"))
+		for r.at++; r.next() != ']'; r.path = r.path[:path] {
+			r.path = append(strconv.AppendInt(append(r.path, '['), int64(len(n.items)), 10), ']')
+			n.items = append(n.items, r.read())
 		}
+		r.at++
 	default:
-		n.scalar = strings.TrimLeft(string(r.doc[before:r.dec.InputOffset()]), " \t\r\n,:")
-		return n
+		n.scalar = r.scalar()
 	}
-	_, _ = r.dec.Token() // the closing bracket
 	return n
 }
 
-// lineAt is the line of an offset, which is not before the one of the call before.
-func (r *nodeReader) lineAt(offset int) int {
-	r.line += bytes.Count(r.doc[r.counted:offset], []byte{'\n'})
-	r.counted = offset
-	return r.line
+// next is the first byte of a key or value, or a closing bracket.
+func (r *nodeReader) next() byte {
+	for ; strings.IndexByte(" \t\r\n,:", r.doc[r.at]) >= 0; r.at++ {
+		if r.doc[r.at] == '\n' {
+			r.line++
+		}
+	}
+	return r.doc[r.at]
 }
 
-func (r *nodeReader) add(n *Node, key, path string) {
-	path += "." + key
-	if n.Get(key) != nil {
-		r.warnings = append(r.warnings, Warning{Path: path, Message: "key given twice, the last one counts"})
+// scalar reads to the end of a string, or of a word or number.
+func (r *nodeReader) scalar() string {
+	rest := r.doc[r.at:]
+	end := strings.IndexAny(rest, " \t\r\n,]}")
+	if rest[0] == '"' {
+		for end = 1; rest[end] != '"'; end++ {
+			if rest[end] == '\\' {
+				end++
+			}
+		}
+		end++
+	} else if end < 0 {
+		end = len(rest)
 	}
-	n.Set(key, r.read(path))
+	r.at += end
+	return rest[:end]
 }

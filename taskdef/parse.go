@@ -41,13 +41,13 @@ func checkJSON(doc []byte, f format) error {
 	if err := textfile.Check(doc); err != nil {
 		return err
 	}
+	if json.Valid(doc) {
+		return nil
+	}
 	var raw json.RawMessage
 	err := json.Unmarshal(doc, &raw)
 	var syntax *json.SyntaxError
-	switch {
-	case err == nil:
-		return nil
-	case !errors.As(err, &syntax):
+	if !errors.As(err, &syntax) {
 		return fmt.Errorf("read task definition: %w", err)
 	}
 	return locate(doc, int(syntax.Offset), syntax.Error(), f)

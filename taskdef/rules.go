@@ -166,9 +166,10 @@ func (d *subject) validate() []Violation {
 	for _, path := range d.unknown {
 		unknown = append(unknown, segments(path))
 	}
-	own := make([]string, len(d.ContainerDefinitions))
+	own, words := make([]string, len(d.ContainerDefinitions)), make([][]string, len(d.ContainerDefinitions))
 	for i := range own {
 		own[i] = fmt.Sprintf("containerDefinitions[%d]", i)
+		words[i] = segments(own[i])
 	}
 	for _, rule := range allRules() {
 		if !d.inScope(rule.Scope) {
@@ -180,7 +181,7 @@ func (d *subject) validate() []Violation {
 			})
 		}
 		for i := range d.ContainerDefinitions {
-			if rule.each == nil || depends(rule.members, unknown, segments(own[i])) {
+			if rule.each == nil || depends(rule.members, unknown, words[i]) {
 				continue
 			}
 			c := &d.ContainerDefinitions[i]

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // fargateRules are about the size, the network and the logs of a task on Fargate.
@@ -40,7 +41,7 @@ var fargateRules = []Rule{
 	{Code: "fargate-execution-role-image", Scope: OnFargate, Members: []string{"executionRoleArn", ".image"},
 		Text: "Fargate requires task definition to have execution role ARN to support ECR images.", Fix: needRole,
 		each: func(d *subject, c *Container, report report) {
-			if d.ExecutionRoleARN == "" && regexp.MustCompile(`^\d{12}\.dkr\.ecr[a-z0-9-]*\.[a-z0-9-]+\.amazonaws\.com`).MatchString(c.Image) {
+			if d.ExecutionRoleARN == "" && ecrImage().MatchString(c.Image) {
 				report(".image")
 			}
 		}},
@@ -169,3 +170,7 @@ func checkFargateContainer(_ *subject, c *Container, report report) {
 		}
 	}
 }
+
+var ecrImage = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\d{12}\.dkr\.ecr[a-z0-9-]*\.[a-z0-9-]+\.amazonaws\.com`)
+})

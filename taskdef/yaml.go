@@ -110,7 +110,7 @@ func scalarJSON(y *yaml.Node) string {
 			return y.Value
 		}
 	}
-	return string(quote(y.Value))
+	return quote(y.Value)
 }
 
 // writeYAML writes a document that was read from YAML. Only the properties of the task
@@ -118,7 +118,7 @@ func scalarJSON(y *yaml.Node) string {
 // its style and the short forms of functions. Where that would mean something else, all
 // of the document is written anew.
 func (d *Document) writeYAML() []byte {
-	want := d.Root.compact(nil)
+	want := d.Root.text()
 	for _, write := range []func() []byte{d.spliceYAML, func() []byte { return encodeYAML(updateYAML(d.yaml, d.Root)) }} {
 		doc := write()
 		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.compact(nil), want) {
@@ -204,7 +204,7 @@ func updateYAML(y *yaml.Node, n *Node) *yaml.Node {
 	case function(y) == "" && y.Kind == yaml.MappingNode && n.IsObject():
 		updated.Content = nil
 		for _, m := range n.members {
-			key, value := newYAML(&Node{scalar: string(quote(m.key))}), newYAML(m.value)
+			key, value := newYAML(&Node{scalar: quote(m.key)}), newYAML(m.value)
 			for i := 0; i+1 < len(y.Content); i += 2 {
 				if y.Content[i].Value == m.key {
 					key, value = y.Content[i], updateYAML(y.Content[i+1], m.value)
@@ -258,7 +258,7 @@ func newYAML(n *Node) *yaml.Node {
 	default:
 		y.Kind, y.Tag = yaml.MappingNode, "!!map"
 		for _, m := range n.members {
-			y.Content = append(y.Content, newYAML(&Node{scalar: string(quote(m.key))}), newYAML(m.value))
+			y.Content = append(y.Content, newYAML(&Node{scalar: quote(m.key)}), newYAML(m.value))
 		}
 	}
 	if len(y.Content) == 0 {

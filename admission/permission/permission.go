@@ -8,6 +8,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -52,7 +53,7 @@ type Permissions struct {
 
 // Answer is whether the operator's token allows one requirement.
 type Answer struct {
-	admission.Requirement
+	usage.Requirement
 	// Decision is allow, deny, unknown, or disagree when the engines differ.
 	Decision string `json:"decision"`
 	// Why is the rule that decided, or what else did.
@@ -156,11 +157,11 @@ func (t tenancy) String() string {
 }
 
 // byTenancy are the operator's requirements, the default namespace first.
-func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requirement) bool) {
+func byTenancy(all []usage.Requirement) func(func(tenancy, []usage.Requirement) bool) {
 	var order []tenancy
-	parts := map[tenancy][]admission.Requirement{}
+	parts := map[tenancy][]usage.Requirement{}
 	for _, q := range all {
-		if q.Holder != admission.HolderOperator {
+		if q.Holder != usage.HolderOperator {
 			continue
 		}
 		at := tenancy{q.Namespace, q.Partition}
@@ -170,7 +171,7 @@ func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requi
 		parts[at] = append(parts[at], q)
 	}
 	slices.SortFunc(order, func(a, b tenancy) int { return strings.Compare(a.String(), b.String()) })
-	return func(yield func(tenancy, []admission.Requirement) bool) {
+	return func(yield func(tenancy, []usage.Requirement) bool) {
 		for _, at := range order {
 			if !yield(at, parts[at]) {
 				return
@@ -181,7 +182,7 @@ func byTenancy(all []admission.Requirement) func(func(tenancy, []admission.Requi
 
 // tenancy asks about one namespace. It reports whether what it found out is the
 // answer to everything.
-func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Requirement) (done bool) {
+func (k check) tenancy(ctx context.Context, at tenancy, required []usage.Requirement) (done bool) {
 	answers, err := k.ask(ctx, at, required)
 	switch {
 	case errors.Is(err, aclrules.ErrDisabled):
@@ -204,7 +205,7 @@ func (k check) tenancy(ctx context.Context, at tenancy, required []admission.Req
 }
 
 // answer adds one answer and its finding.
-func (k check) answer(q admission.Requirement, a answered) {
+func (k check) answer(q usage.Requirement, a answered) {
 	query := q.Query().String()
 	if q.Namespace != "" {
 		query += " in the namespace " + q.Namespace

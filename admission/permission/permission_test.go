@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -38,7 +39,7 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 	t.Parallel()
 	var table strings.Builder
 	table.WriteString("| Usage | The operator's token | The task's token |\n|---|---|---|\n")
-	rights := func(needs []admission.Need) string {
+	rights := func(needs []usage.Need) string {
 		var texts []string
 		for _, n := range needs {
 			r := n.Rule("NAME")
@@ -46,8 +47,8 @@ func TestPageHasTheTablesOfPermissions(t *testing.T) {
 		}
 		return strings.Join(texts, ", ")
 	}
-	for _, r := range admission.UsageRules() {
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Usage, rights(r.Operator), rights(r.Runtime))
+	for _, r := range usage.Rules() {
+		fmt.Fprintf(&table, "| %s | %s | %s |\n", r.Kind, rights(r.Operator), rights(r.Runtime))
 	}
 	var codes strings.Builder
 	codes.WriteString("| Code | Severity | About rights and the token | What to do |\n|---|---|---|---|\n")

@@ -1,4 +1,4 @@
-package admission
+package usage
 
 import (
 	"strings"
@@ -8,21 +8,21 @@ import (
 
 // Kinds of usages. Those of the mesh are the kinds that Nomad gives its tasks.
 const (
-	usageService     = "service"
-	usageProxy       = kindProxy
-	usageNative      = kindNative
-	usageMesh        = "connect-mesh"
-	usageTerminating = "connect-terminating"
-	usageAPI         = "connect-api"
-	usageUpstream    = "upstream"
-	usageQuery       = "prepared query"
-	usageKeys        = "key prefix"
-	usageKeyList     = "listed key prefix"
+	Service     = "service"
+	Proxy       = "connect-proxy"
+	Native      = "connect-native"
+	Mesh        = "connect-mesh"
+	Terminating = "connect-terminating"
+	API         = "connect-api"
+	Upstream    = "upstream"
+	Query       = "prepared query"
+	Keys        = "key prefix"
+	KeyList     = "listed key prefix"
 )
 
-// UsageRule is what one kind of usage requires of Consul.
-type UsageRule struct {
-	Usage string
+// Rule is what one kind of usage requires of Consul.
+type Rule struct {
+	Kind string
 	// Operator is what the token of the one who submits the definition has to allow, and
 	// Runtime what the token of the task needs.
 	Operator, Runtime []Need
@@ -46,8 +46,8 @@ func (n Need) Rule(name string) aclrules.Rule {
 
 func named(text, name string) string { return strings.ReplaceAll(text, "{name}", name) }
 
-// UsageRules returns what each kind of usage requires, in the order of a report.
-func UsageRules() []UsageRule {
+// Rules returns what each kind of usage requires, in the order of a report.
+func Rules() []Rule {
 	service := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the service {name}"}
 	gateway := Need{aclrules.Service, "{name}", false, aclrules.WriteAccess, "register the gateway {name}"}
 	proxy := Need{aclrules.Service, "{name}-sidecar-proxy", false, aclrules.WriteAccess, "register the proxy of the Connect service {name}"}
@@ -60,17 +60,17 @@ func UsageRules() []UsageRule {
 	nodes := Need{aclrules.Node, "", true, aclrules.ReadAccess, "discover nodes"}
 	keys := Need{aclrules.Key, "{name}", true, aclrules.ReadAccess, "read keys below the prefix {name}"}
 	keyList := Need{aclrules.Key, "{name}", true, aclrules.ListAccess, "list keys below the prefix {name}"}
-	return []UsageRule{
-		{usageService, []Need{service}, []Need{service}},
-		{usageProxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
-		{usageNative, []Need{native}, []Need{native, services, nodes}},
-		{usageMesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
-		{usageTerminating, []Need{gateway}, []Need{gateway, services, nodes}},
-		{usageAPI, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
-		{usageUpstream, []Need{upstream}, []Need{upstream, nodes}},
-		{usageQuery, []Need{query}, []Need{query, nodes}},
-		{usageKeys, []Need{keys}, []Need{keys}},
-		{usageKeyList, []Need{keyList}, []Need{keyList}},
+	return []Rule{
+		{Service, []Need{service}, []Need{service}},
+		{Proxy, []Need{service, proxy}, []Need{service, proxy, services, nodes}},
+		{Native, []Need{native}, []Need{native, services, nodes}},
+		{Mesh, []Need{gateway, meshWrite}, []Need{gateway, meshWrite, services, nodes}},
+		{Terminating, []Need{gateway}, []Need{gateway, services, nodes}},
+		{API, []Need{gateway, meshRead}, []Need{gateway, meshRead, services, nodes}},
+		{Upstream, []Need{upstream}, []Need{upstream, nodes}},
+		{Query, []Need{query}, []Need{query, nodes}},
+		{Keys, []Need{keys}, []Need{keys}},
+		{KeyList, []Need{keyList}, []Need{keyList}},
 	}
 }
 
@@ -109,36 +109,36 @@ func (r Requirement) HCL() string {
 	return rule.HCL()
 }
 
-// requirements are what the uses require, each right once, the operator's first.
-func requirements(uses []use) []Requirement {
+// Requirements are what the uses require, each right once, the operator's first.
+func Requirements(uses []Use) []Requirement {
 	type right struct {
 		namespace, partition, holder string
 		rule                         aclrules.Rule
 	}
 	var all []Requirement
 	known := map[right]bool{}
-	add := func(u use, holder string, needs []Need) {
+	add := func(u Use, holder string, needs []Need) {
 		for _, n := range needs {
-			key := right{u.namespace, u.partition, holder, n.Rule(u.name)}
+			key := right{u.Namespace, u.Partition, holder, n.Rule(u.Name)}
 			if known[key] {
 				continue
 			}
 			known[key] = true
 			all = append(all, Requirement{
-				Namespace: u.namespace, Partition: u.partition, Resource: n.Resource, Segment: named(n.Segment, u.name),
-				Below: n.Below, Access: n.Access, Holder: holder, Reason: named(n.Reason, u.name), Path: u.path,
+				Namespace: u.Namespace, Partition: u.Partition, Resource: n.Resource, Segment: named(n.Segment, u.Name),
+				Below: n.Below, Access: n.Access, Holder: holder, Reason: named(n.Reason, u.Name), Path: u.Path,
 			})
 		}
 	}
-	rules := map[string]UsageRule{}
-	for _, r := range UsageRules() {
-		rules[r.Usage] = r
+	rules := map[string]Rule{}
+	for _, r := range Rules() {
+		rules[r.Kind] = r
 	}
 	for _, u := range uses {
-		add(u, HolderOperator, rules[u.usage].Operator)
+		add(u, HolderOperator, rules[u.Kind].Operator)
 	}
 	for _, u := range uses {
-		add(u, HolderRuntime, rules[u.usage].Runtime)
+		add(u, HolderRuntime, rules[u.Kind].Runtime)
 	}
 	return all
 }

@@ -1,0 +1,49 @@
+package usage
+
+import "slices"
+
+// Summary is what a definition uses of Consul in one namespace.
+type Summary struct {
+	// Services are registered, and Kinds what the mesh makes of them, such as
+	// connect-proxy:web.
+	Services []string `json:"services"`
+	Kinds    []string `json:"kinds"`
+	// Upstreams are services and prepared queries that the task calls.
+	Upstreams []string `json:"upstreams"`
+	// KV is true when the task reads keys, which begin with one of KeyPrefixes.
+	KV          bool     `json:"kv"`
+	KeyPrefixes []string `json:"keyPrefixes"`
+}
+
+// Use is one usage, at its place in the definition. Namespace and Partition are empty
+// for the default ones.
+type Use struct{ Kind, Namespace, Partition, Name, Path string }
+
+// ByNamespace are the uses by namespace, each name once and sorted.
+func ByNamespace(uses []Use) map[string]*Summary {
+	all := map[string]*Summary{}
+	for _, u := range uses {
+		in := all[u.Namespace]
+		if in == nil {
+			in = &Summary{Services: []string{}, Kinds: []string{}, Upstreams: []string{}, KeyPrefixes: []string{}}
+			all[u.Namespace] = in
+		}
+		switch u.Kind {
+		case Service:
+			in.Services = append(in.Services, u.Name)
+		case Upstream, Query:
+			in.Upstreams = append(in.Upstreams, u.Name)
+		case Keys, KeyList:
+			in.KV, in.KeyPrefixes = true, append(in.KeyPrefixes, u.Name)
+		default:
+			in.Kinds = append(in.Kinds, u.Kind+":"+u.Name)
+		}
+	}
+	for _, u := range all {
+		for _, list := range []*[]string{&u.Services, &u.Kinds, &u.Upstreams, &u.KeyPrefixes} {
+			slices.Sort(*list)
+			*list = slices.Compact(*list)
+		}
+	}
+	return all
+}
