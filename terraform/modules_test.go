@@ -46,18 +46,6 @@ func TestModulesPassTheirOwnTests(t *testing.T) {
 	}
 }
 
-func TestExamplesAreValid(t *testing.T) {
-	t.Parallel()
-	for _, example := range roots(t, "examples/*/versions.tf") {
-		for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
-			t.Run(path.Base(example)+"/aws-"+string(aws), func(t *testing.T) {
-				t.Parallel()
-				tftest.New(t, example, aws).Validate()
-			})
-		}
-	}
-}
-
 // TestEveryModuleHasTests keeps terraform test from passing because it found no file.
 func TestEveryModuleHasTests(t *testing.T) {
 	t.Parallel()
