@@ -28,7 +28,7 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/consul-ecs and bin/localecs, static
 	@mkdir -p bin
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello ./examples/token-broker/tokendemo
 
 .PHONY: tools
 tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd, compose
@@ -44,7 +44,7 @@ demo-full: build ## Replace, stop and kill instances under traffic, in both stop
 	@tools/ensure.sh consul envoy
 	bin/localecs run -stop-order both examples/rolling-update examples/long-drain examples/without-delay
 	bin/localecs run examples/rolling-service examples/faults examples/first-deployment
-	bin/localecs run examples/agentless-mesh examples/agentless-gateways examples/two-datacenters
+	bin/localecs run examples/agentless-mesh examples/agentless-gateways examples/two-datacenters examples/token-broker
 
 .PHONY: chaos
 chaos: build ## Run N (20) random schedules of faults, FOR (60s) each, from SEED (random) on; ORDER=at-once for old agents
@@ -81,6 +81,7 @@ bench: build tools ## Measure ours against floors in the same run (min, median, 
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench ScaleOut -benchtime 1x ./localecs/command
 	$(GO) test -run '^$$' -bench 'Tasks|Metadata' -benchtime 5x ./localecs/cluster
 	$(GO) test -run '^$$' -bench . -benchtime 2s ./localecs/ecs/simulated
+	$(GO) test -run '^$$' -bench Load -benchtime 1x ./broker
 	$(GO) test -C tools/aclcompare -run '^$$' -bench . -benchtime 200ms ./...
 
 .PHONY: size

@@ -40,7 +40,6 @@ require (
 	github.com/miekg/dns v1.1.73
 	github.com/prometheus/client_model v0.6.2
 	github.com/prometheus/common v0.66.1
-	github.com/rivo/uniseg v0.4.7
 	github.com/wI2L/jsondiff v0.7.1
 	golang.org/x/term v0.47.0
 	google.golang.org/protobuf v1.36.12

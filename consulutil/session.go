@@ -130,16 +130,21 @@ func leaderElected(ctx context.Context, c *api.Client) error {
 	return nil
 }
 
+// WaitReplicated is the function of that name with the login's client.
+func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
+	return WaitReplicated(ctx, s.client, secret, s.Log)
+}
+
 // WaitReplicated returns when a server chosen without regard to leadership
 // knows the token. Without it the local agent could ask a server that is behind,
 // and cache for a while that there is no such token. The error is a
 // *retry.GaveUpError after ReplicationLimit and a *retry.PermanentError for a
 // refusal.
-func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
+func WaitReplicated(ctx context.Context, c *api.Client, secret string, log hclog.Logger) error {
 	policy := retry.Policy{Base: replicationPause, Constant: true, Limit: ReplicationLimit}
-	err := retry.Do(ctx, policy, s.Log, "read the new token", ClassifyNewToken, func(ctx context.Context) error {
+	err := retry.Do(ctx, policy, log, "read the new token", ClassifyNewToken, func(ctx context.Context) error {
 		opts := (&api.QueryOptions{Token: secret, AllowStale: true}).WithContext(ctx)
-		if _, _, err := s.client.ACL().TokenReadSelf(opts); err != nil {
+		if _, _, err := c.ACL().TokenReadSelf(opts); err != nil {
 			return fmt.Errorf("read the new token: %w", err)
 		}
 		return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -91,15 +92,15 @@ func (c *Controller) Run(ctx context.Context) error {
 // term waits for leadership, and leads. It returns nil when leadership was lost: the
 // next term may begin without back-off.
 func (c *Controller) term(ctx context.Context) error {
-	leader := ""
+	current := ""
 	err := c.Lock.Lead(ctx, func(holder string) error {
-		if c.health.succeeded(time.Now(), noLead); leader != holder {
+		if c.health.succeeded(time.Now(), noLead); current != holder {
 			c.Log.Info("waiting, another controller leads", logkey.Leader, holder)
-			leader = holder
+			current = holder
 		}
 		return nil
 	}, c.lead)
-	var lost *LostError
+	var lost *leader.LostError
 	if errors.As(err, &lost) {
 		c.Log.Warn("leadership lost", logkey.Error, lost.Err)
 		return nil

@@ -2,15 +2,13 @@ package controller
 
 import (
 	"fmt"
-	"net/http"
 	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -25,16 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m, secured.Stop))
 }
 
-// candidate is the lock of one controller of the test's cluster.
-func candidate(t *testing.T, cluster, name string, wrap func(http.RoundTripper) http.RoundTripper) *Lock {
-	t.Helper()
-	return newLock(t, LockOptions{
-		Consul:  consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: secured.Token, Wrap: wrap},
-		Cluster: cluster, Holder: name,
-	})
-}
-
-func newLock(t *testing.T, o LockOptions) *Lock {
+func newLock(t *testing.T, o LockOptions) *leader.Lock {
 	t.Helper()
 	o.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output()})
 	l, err := NewLock(o)
@@ -42,16 +31,6 @@ func newLock(t *testing.T, o LockOptions) *Lock {
 		t.Fatal(err)
 	}
 	return l
-}
-
-// admin is a client of the whole server.
-func admin(t *testing.T) *api.Client {
-	t.Helper()
-	c, err := consulutil.NewClient(consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: secured.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return c
 }
 
 // uniqueCluster has a lock that no earlier run has delayed.

@@ -19,8 +19,13 @@ import (
 )
 
 const (
-	// gatePause lies between two looks at the volume and the proxy.
-	gatePause = 20 * time.Millisecond
+	// gatePause lies between two looks at the volume and the proxy in the first second;
+	// later it is a share of the time waited, at most longGatePause. Where many tasks
+	// start at once on one host, a look every 20 ms of each container cost as much CPU as
+	// the agents and proxies that they wait for.
+	gatePause      = 20 * time.Millisecond
+	gatePauseShare = 50
+	longGatePause  = 200 * time.Millisecond
 	// unknownTaskPause and taskPause lie between two reads of the metadata, before
 	// and after the first valid answer.
 	unknownTaskPause = 250 * time.Millisecond
@@ -62,8 +67,6 @@ func (g Gate) Wait(ctx context.Context) error {
 	defer cancel()
 	w := waiter{Gate: g, start: time.Now(), progress: time.Now(), tasks: make(chan workload.Task)}
 	go w.readTasks(ctx)
-	tick := time.NewTicker(gatePause)
-	defer tick.Stop()
 	for {
 		if open, err := w.look(ctx); open || err != nil {
 			return err
@@ -81,9 +84,14 @@ func (g Gate) Wait(ctx context.Context) error {
 			}
 			return fmt.Errorf("wait for the start of the task: %w", context.Cause(ctx))
 		case w.task = <-w.tasks:
-		case <-tick.C:
+		case <-time.After(w.pause()):
 		}
 	}
+}
+
+// pause is the time until the next look.
+func (w *waiter) pause() time.Duration {
+	return min(max(gatePause, time.Since(w.start)/gatePauseShare), longGatePause)
 }
 
 // waiter is one wait at a gate.
@@ -147,7 +155,8 @@ func (w *waiter) look(ctx context.Context) (open bool, err error) {
 		}
 	}
 	if len(w.Proxy) > 0 {
-		open = w.proxyAccepts(ctx)
+		// Before mesh-init has succeeded, the proxy of this task has no configuration.
+		open = w.status.Outcome != starting && w.proxyAccepts(ctx)
 	}
 	if open && !w.logged.IsZero() {
 		w.Log.Info("wait is over", logkey.Elapsed, time.Since(w.start).Round(time.Millisecond))

@@ -138,7 +138,8 @@ func (w *wait) wantError(limit time.Duration, texts ...string) {
 	}
 }
 
-const look = 20 * time.Millisecond
+// The time until the next look of a wait that has just started, and of a long one.
+const look, lateLook = 20 * time.Millisecond, 200 * time.Millisecond
 
 func TestGateOpensForTheStatusOfThisTaskOnly(t *testing.T) {
 	t.Parallel()
@@ -150,7 +151,7 @@ func TestGateOpensForTheStatusOfThisTaskOnly(t *testing.T) {
 			w.pass(time.Second)
 			w.wantClosed()
 			w.status(thisTask, "ready", "")
-			w.wantOpen(look)
+			w.wantOpen(lateLook)
 		})
 	}
 }
@@ -220,11 +221,11 @@ func TestWaitGivesUpWithoutProgress(t *testing.T) {
 		// The limit, and what mesh-init needs to report the failure itself.
 		w.pass(10 * time.Second)
 		w.wantClosed()
-		w.wantError(20*time.Second+2*look, "gave up after 3m0", "mesh-init: register")
+		w.wantError(20*time.Second+2*lateLook, "gave up after 3m0", "mesh-init: register")
 	})
 	atGate(t, func(w *wait) { w.status(otherTask, "starting", "") }, func(w *wait) {
 		w.metadata.set(errors.New("status 500"))
-		w.wantError(time.Minute+look, "gave up after 1m0s", "task metadata")
+		w.wantError(time.Minute+lateLook, "gave up after 1m0", "task metadata")
 	})
 }
 
@@ -263,7 +264,7 @@ func TestWaitLogsWhatIsMissingEveryTenSeconds(t *testing.T) {
 		w.status(thisTask, "starting", "log in")
 		w.pass(10 * time.Second)
 		w.status(thisTask, "ready", "")
-		w.wantOpen(look)
+		w.wantOpen(lateLook)
 		got := strings.Split(strings.TrimSpace(w.log.String()), "\n")
 		want := []string{workload.FileStatus + ", which mesh-init writes", workload.FileStatus, "mesh-init: log in", "wait is over"}
 		if len(got) != len(want) {

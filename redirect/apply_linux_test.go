@@ -38,7 +38,6 @@ func tables(t *testing.T) []redirect.Table {
 	if !settings.IPv6 {
 		t.Fatal("the namespace has IPv6, and HasIPv6 does not report it")
 	}
-	settings.OutboundIPv6 = true
 	return redirect.Tables(settings)
 }
 
@@ -94,20 +93,32 @@ func TestInboundConnections(t *testing.T) {
 	}
 }
 
-// TestOutboundIPv6Passes: to destinations that have IPv6 only, while the proxy listens for
-// outbound connections at 127.0.0.1.
-func TestOutboundIPv6Passes(t *testing.T) {
+// TestOutboundIPv6NeverBypassesTheProxy: where the proxy listens for outbound connections
+// at 127.0.0.1 only, those of IPv6 are refused, unless all of them are excluded.
+func TestOutboundIPv6NeverBypassesTheProxy(t *testing.T) {
 	t.Parallel()
 	n := newNetworks(t)
 	listen(t, "127.0.0.1:15001", "outbound")
 	listen(t, ":20000", "proxy")
-	settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true}, redirect.Proxy{PublicPort: 20000})
-	check(t, err)
-	settings.IPv6 = true
-	check(t, redirect.Apply(redirect.Tables(settings)))
-	n.want("outbound", application, "tcp", outsideIPv4+":80")
-	n.want("outside", application, "tcp", "["+outsideIPv6+"]:80")
-	n.wantFromOutside("proxy", "["+taskIPv6+"]:8080")
+	for _, tt := range []struct {
+		exclude   []string
+		redirects bool
+		want      string
+	}{
+		{nil, true, "dial tcp [" + outsideIPv6 + "]:80: connect: connection refused"},
+		{[]string{"::/0"}, false, "outside"},
+	} {
+		settings, err := redirect.NewSettings(config.TransparentProxy{Enabled: true, ExcludeOutboundCIDRs: tt.exclude}, redirect.Proxy{PublicPort: 20000})
+		check(t, err)
+		settings.IPv6 = true
+		check(t, redirect.Apply(redirect.Tables(settings)))
+		if got := settings.RedirectsIPv6(); got != tt.redirects {
+			t.Errorf("without %q, RedirectsIPv6 is %v", tt.exclude, got)
+		}
+		n.want("outbound", application, "tcp", outsideIPv4+":80")
+		n.want(tt.want, application, "tcp", "["+outsideIPv6+"]:80")
+		n.wantFromOutside("proxy", "["+taskIPv6+"]:8080")
+	}
 }
 
 func TestLoopbackAloneIsNoIPv6(t *testing.T) {

@@ -63,8 +63,8 @@ type Rule struct {
 	To netip.AddrPort
 }
 
-// Tables computes the rules: those of IPv4 and, with IPv6, those for it. Two calls with
-// the same settings give the same rules in the same order.
+// Tables computes the rules: those of IPv4 and, with IPv6, the same for it. Two calls
+// with the same settings give the same rules in the same order.
 func Tables(s Settings) []Table {
 	tables := []Table{table(s, false)}
 	if s.IPv6 {
@@ -74,13 +74,11 @@ func Tables(s Settings) []Table {
 }
 
 func table(s Settings, v6 bool) Table {
-	dns, output := dnsRules(s, v6)
-	if !v6 || s.OutboundIPv6 { // DNS over TCP is TCP: its rules come first
-		output = append(output, Rule{Protocol: protocolTCP, Jump: chainOutput})
-	}
+	dns, toDNS := dnsRules(s, v6)
 	return Table{IPv6: v6, Chains: []Chain{
 		{Name: hookPrerouting, Rules: []Rule{{Protocol: protocolTCP, Jump: chainInbound}}},
-		{Name: hookOutput, Rules: output},
+		// DNS over TCP is TCP: its rules come first.
+		{Name: hookOutput, Rules: append(toDNS, Rule{Protocol: protocolTCP, Jump: chainOutput})},
 		// Older kernels translate answers only where a chain has this hook.
 		{Name: hookPostrouting},
 		{Name: chainInbound, Rules: inboundRules(s)},

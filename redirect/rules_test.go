@@ -73,7 +73,7 @@ func TestEverySettingHasItsRule(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	settings.IPv6, settings.OutboundIPv6 = true, true
+	settings.IPv6 = true
 	inbound := []string{
 		":CONSUL_PROXY_INBOUND",
 		"-A CONSUL_PROXY_INBOUND -p tcp --dport 22 -j RETURN",

@@ -60,10 +60,17 @@ type Settings struct {
 	ExcludeUIDs          []UIDs
 	// DNSPort is where queries to 127.0.0.1:53 go; 0 leaves them alone.
 	DNSPort int
-	// IPv6 adds the rules for IPv6: inbound, and with OutboundIPv6 outbound, too. Consul
-	// has the proxy listen for outbound connections at one loopback address only, that
-	// of IPv4 unless the servers themselves use IPv6.
-	IPv6, OutboundIPv6 bool
+	// IPv6 adds the same rules for IPv6. Consul has the proxy listen for outbound
+	// connections at one loopback address only, that of IPv4 unless the servers
+	// themselves use IPv6: without a listener connections are refused, and none leaves
+	// the mesh unnoticed.
+	IPv6 bool
+}
+
+// RedirectsIPv6 reports whether an outbound connection of IPv6 goes to the proxy, unless an
+// exclusion other than that of all addresses matches.
+func (s Settings) RedirectsIPv6() bool {
+	return s.IPv6 && !slices.Contains(s.ExcludeOutbound, netip.PrefixFrom(netip.IPv6Unspecified(), 0))
 }
 
 // UIDs is a range of user IDs, both ends included.
@@ -77,8 +84,8 @@ func (u UIDs) String() string {
 	return fmt.Sprintf("%d-%d", u.First, u.Last)
 }
 
-// NewSettings computes the settings of a service's task. IPv6 and OutboundIPv6
-// are left to the caller: see HasIPv6. The error is permanent and names the setting to change.
+// NewSettings computes the settings of a service's task. IPv6 is left to the
+// caller: see HasIPv6. The error is permanent and names the setting to change.
 func NewSettings(c config.TransparentProxy, p Proxy) (Settings, error) {
 	ports, err := bootstrap.ReadPorts(p.Config)
 	if err != nil {

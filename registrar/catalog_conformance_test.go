@@ -88,6 +88,24 @@ func TestCatalogConformsWithACLs(t *testing.T) {
 	registrartest.Run(t, catalogSubject(t, secured.Require(t)), "catalog-acl")
 }
 
+// TestNewestConsulConforms runs the suite of both implementations on the newest version.
+func TestNewestConsulConforms(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	for name, options := range map[string]testkit.ConsulOptions{"open": {Newest: true}, "acl": {Newest: true, ACL: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c, err := testkit.StartConsul(options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(c.Require(t).Stop)
+			registrartest.Run(t, agentSubject(t, c), "agent-"+name)
+			registrartest.Run(t, catalogSubject(t, c), "catalog-"+name)
+		})
+	}
+}
+
 func register(t *testing.T, s registrartest.Subject, w workload.Workload) {
 	t.Helper()
 	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {

@@ -183,13 +183,17 @@ func ecsReader(ctx context.Context, cluster ecsread.Cluster, rate float64) (*ecs
 // serve answers Prometheus and health checks until stop is called.
 func serve(listener net.Listener, handler http.Handler, log hclog.Logger) (stop func()) {
 	log.Info("serving metrics", logkey.Address, listener.Addr().String())
-	server := &http.Server{
+	return serveUntil(listener, log, &http.Server{
 		Handler: handler, ReadHeaderTimeout: httpLimit, WriteTimeout: httpLimit, IdleTimeout: time.Minute,
-		ErrorLog: log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug}),
-	}
+	})
+}
+
+// serveUntil serves until stop is called.
+func serveUntil(listener net.Listener, log hclog.Logger, server *http.Server) (stop func()) {
+	server.ErrorLog = log.StandardLogger(&hclog.StandardLoggerOptions{ForceLevel: hclog.Debug})
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics server stopped", logkey.Error, err)
+			log.Error("HTTP server stopped", logkey.Error, err)
 		}
 	}()
 	return func() {

@@ -27,9 +27,9 @@ type admitWorld struct {
 	acl *api.ACL
 }
 
-// TestAdmitChecksPermissions asks a real Consul by the real command line.
-func TestAdmitChecksPermissions(t *testing.T) {
-	t.Parallel()
+// consulWithACLs starts a server for one test, and a client with its management token.
+func consulWithACLs(t *testing.T) (*testkit.Consul, *api.Client) {
+	t.Helper()
 	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
 	if err != nil {
 		t.Fatal(err)
@@ -39,6 +39,13 @@ func TestAdmitChecksPermissions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return c, admin
+}
+
+// TestAdmitChecksPermissions asks a real Consul by the real command line.
+func TestAdmitChecksPermissions(t *testing.T) {
+	t.Parallel()
+	c, admin := consulWithACLs(t)
 	w := &admitWorld{c, admin.ACL()}
 	for name, test := range map[string]func(*testing.T, *admitWorld){
 		"worked example": permitsExample, "rights": permitsByRights, "engines": permitsByEngine, "no calls": permitsWithoutCalls, "default engine": permitsByDefault,

@@ -23,15 +23,7 @@ func permitsAsTheServer(t *testing.T, w *admitWorld) { comparePairs(t, w, 150) }
 func TestAdmitPermitsAsTheServer(t *testing.T) {
 	testkit.Long(t)
 	t.Parallel()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Require(t).Stop)
-	admin, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, admin := consulWithACLs(t)
 	comparePairs(t, &admitWorld{c, admin.ACL()}, 5000)
 }
 

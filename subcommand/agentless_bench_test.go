@@ -5,18 +5,21 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // BenchmarkMeshInitAtServers is mesh-init of a task without an agent, from start to exit.
@@ -110,6 +113,56 @@ func BenchmarkHealthAtServers(b *testing.B) {
 	}
 	b.ReportMetric(residentMB(b, p.PID), "MB-RSS")
 	reportTimes(b, "health", took)
+}
+
+// BenchmarkFirstRequestAtServers starts Envoy and health-sync of a task without an agent,
+// which ECS has as healthy, after mesh-init, and measures until the task's first request
+// through the mesh, from its own Envoy to itself.
+func BenchmarkFirstRequestAtServers(b *testing.B) {
+	program, envoy := filepath.Join(testkit.Programs(b), "consul-ecs"), testkit.RequireBinary(b, "envoy")
+	app := httptest.NewServer(http.NotFoundHandler())
+	b.Cleanup(app.Close)
+	ports := check(testkit.FreePorts(2))(b)
+	w := newNoAgentWorld(b, time.Hour)
+	w.vars[1] = strings.Replace(w.vars[1], `8080},"proxy":{`, fmt.Sprintf(`%d},"proxy":{"publicListenerPort":%d,"upstreams":[{"destinationName":"web","localBindPort":%d}],`,
+		app.Listener.Addr().(*net.TCPAddr).Port, ports[0], ports[1]), 1)
+	_, _, err := w.admin.ConfigEntries().Set(&api.ServiceIntentionsConfigEntry{
+		Kind: api.ServiceIntentions, Name: "web", Sources: []*api.SourceIntention{{Name: "web", Action: api.IntentionActionAllow}},
+	}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	transport := &http.Transport{DisableKeepAlives: true}
+	answers := func() bool {
+		req := check(http.NewRequestWithContext(b.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", ports[1]), http.NoBody))(b)
+		resp, err := transport.RoundTrip(req)
+		if err != nil {
+			return false
+		}
+		resp.Body.Close()
+		return resp.StatusCode == http.StatusNotFound
+	}
+	var took []time.Duration
+	for range b.N {
+		w.empty()
+		w.says(200, strings.ReplaceAll(fmt.Sprintf(noAgentTask, "RUNNING"), "10.0.0.9", "127.0.0.1"))
+		options := testkit.ProcessOptions{Env: w.vars, Quiet: true}
+		exits(b, testkit.StartProcess(b, options, program, "mesh-init"), 0)
+		begin := time.Now()
+		proxy := testkit.StartProcess(b, options, program, "envoy-entrypoint", envoy, "--config-path", filepath.Join(w.dir, workload.FileBootstrap), "--use-dynamic-base-id", "--log-level", "error")
+		healthSync := testkit.StartProcess(b, options, program, "health-sync")
+		for !answers() {
+			if time.Since(begin) > testkit.Patience {
+				b.Fatalf("no answer through the mesh in %s", testkit.Patience)
+			}
+			<-time.After(10 * time.Millisecond)
+		}
+		took = append(took, time.Since(begin))
+		w.stop(healthSync)
+		proxy.Signal(syscall.SIGTERM)
+		exits(b, proxy, 0)
+	}
+	reportTimes(b, "first-request", took)
 }
 
 // empty removes what mesh-init has written.

@@ -30,6 +30,8 @@ func commands() map[string]cli.Command {
 		"install":           installCommand(),
 		"mesh-init":         meshInitCommand(),
 		"net-dial":          netDialCommand(),
+		"token-receive":     tokenReceiveCommand(),
+		"token-broker":      tokenBrokerCommand(),
 		"version":           versionCommand(),
 	}
 }

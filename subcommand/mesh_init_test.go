@@ -164,15 +164,7 @@ func TestMeshInitProcess(t *testing.T) {
 // the login works and the agent is out of reach.
 func TestTERMAfterLogin(t *testing.T) {
 	t.Parallel()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(c.Require(t).Stop)
-	admin, err := consulutil.NewClient(consulutil.Options{Address: c.HTTPAddr, Token: c.Token})
-	if err != nil {
-		t.Fatal(err)
-	}
+	c, admin := consulWithACLs(t)
 	aws := awstest.New(t, awstest.Role{Account: "111122223333", Path: "/consul-ecs/", Name: "role"})
 	createLogin(t, admin, aws)
 	logins := func() int {

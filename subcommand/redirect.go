@@ -68,7 +68,11 @@ func (r redirection) Apply(p bootstrap.Proxy) error {
 	if s.IPv6, err = redirect.HasIPv6(); err != nil {
 		return err
 	}
-	s.OutboundIPv6 = s.IPv6 && r.servers != nil && r.servers.IPv6()
+	if s.RedirectsIPv6() && !r.servers.IPv6() {
+		r.log.Warn("outbound IPv6 connections of this task are refused: Consul has the proxy listen for them only " +
+			"when its servers use IPv6, from version 1.22 on; add ::/0 to transparentProxy.excludeOutboundCIDRs " +
+			"to let them leave without the proxy")
+	}
 	if r.settings.ConsulDNS.Enabled {
 		if err := redirect.UseConsulDNS(redirect.ResolvConfPath); err != nil {
 			return err

@@ -169,11 +169,9 @@ func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (An
 	var answer Answer
 	var errs []error
 	for chunk := range slices.Chunk(ids, pageSize) {
-		out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{
-			Cluster: aws.String(cluster), Tasks: chunk, Include: []types.TaskField{types.TaskFieldTags},
-		})
+		out, err := r.DescribeTasks(ctx, cluster, chunk)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("describe %d tasks: %w", len(chunk), err))
+			errs = append(errs, err)
 			if !refused(err) {
 				break
 			}
@@ -182,6 +180,27 @@ func (r *Reader) Describe(ctx context.Context, cluster string, ids []string) (An
 		answer.add(out)
 	}
 	return answer, errors.Join(errs...)
+}
+
+// DescribeTasks returns all that ECS says of up to 100 tasks, by their IDs or ARNs, in
+// one call. ECS may answer for tasks of another cluster.
+func (r *Reader) DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error) {
+	out, err := r.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{
+		Cluster: aws.String(cluster), Tasks: tasks, Include: []types.TaskField{types.TaskFieldTags},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("describe %d tasks: %w", len(tasks), err)
+	}
+	return out, nil
+}
+
+// DescribeTaskDefinition returns a revision of a task definition, by its ARN.
+func (r *Reader) DescribeTaskDefinition(ctx context.Context, arn string) (*types.TaskDefinition, error) {
+	out, err := r.client.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(arn)})
+	if err != nil {
+		return nil, fmt.Errorf("describe task definition %s: %w", arn, err)
+	}
+	return out.TaskDefinition, nil
 }
 
 func (a *Answer) add(out *ecs.DescribeTasksOutput) {

@@ -73,6 +73,13 @@ func (c *Client) Task(ctx context.Context) (workload.Task, error) {
 	return task, nil
 }
 
+// Self returns the name of this container, which is empty until a first Task.
+func (c *Client) Self() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.self
+}
+
 func (c *Client) readTask(ctx context.Context) (workload.Task, error) {
 	c.mu.Lock()
 	self, last, task := c.self, c.body, c.task

@@ -56,7 +56,8 @@ func Seal(public []byte, taskARN string, nonce Nonce, handle secret.Value) (secr
 func (k Key) Open(sealed secret.Value, taskARN string, nonce Nonce) (secret.Value, error) {
 	form, rest, _ := strings.Cut(sealed.Reveal(), ".")
 	first, second, found := strings.Cut(rest, ".")
-	if k.private == nil || form != sealedForm || !found {
+	// The decoder skips line breaks.
+	if k.private == nil || form != sealedForm || !found || strings.ContainsAny(rest, "\r\n") {
 		return secret.Value{}, ErrUnseal
 	}
 	b64 := base64.RawURLEncoding.Strict()

@@ -52,6 +52,9 @@ const (
 	unreachableBase, unreachableMax = 100 * time.Millisecond, 400 * time.Millisecond
 	notYetBase, notYetMax           = 250 * time.Millisecond, time.Second
 	filePoll                        = 100 * time.Millisecond
+	// unreachableSteps is the number of attempts after which Policy.Unreachable counts
+	// once more.
+	unreachableSteps = 64
 )
 
 // Policy is a limit, and the pauses between attempts that end with Retry.
@@ -62,7 +65,7 @@ type Policy struct {
 	// jitter.
 	Constant bool
 	// Unreachable shortens the pauses after connections that were not made to at most
-	// this, for a peer in the same task; zero does not.
+	// this at first, for a peer in the same task; zero does not.
 	Unreachable time.Duration
 	// Limit bounds the whole operation; zero leaves that to the context.
 	Limit time.Duration
@@ -101,7 +104,8 @@ func (p Policy) pause(class Class, attempt int) time.Duration {
 	case Unreachable:
 		pause := doubled(unreachableBase, unreachableMax, attempt)
 		if p.Unreachable > 0 {
-			pause = min(pause, p.Unreachable)
+			// It grows slowly: a peer that is late keeps the CPU to itself.
+			pause = min(pause, p.Unreachable*time.Duration(1+attempt/unreachableSteps))
 		}
 		return upperHalf(pause)
 	case NotYet:

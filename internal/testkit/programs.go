@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// Programs returns a directory with static builds of consul-ecs, localecs and hello, the
-// server of examples/hello-mesh: CONSUL_ECS_BIN, which make test sets to what make build
+// Programs returns a directory with static builds of consul-ecs, localecs and the programs
+// of examples, hello and tokendemo: CONSUL_ECS_BIN, which make test sets to what make build
 // has built, or else a build for this test.
 func Programs(t testing.TB) string {
 	t.Helper()
 	if dir := os.Getenv("CONSUL_ECS_BIN"); dir != "" {
-		for _, name := range []string{"consul-ecs", "localecs", "hello"} {
+		for _, name := range []string{"consul-ecs", "localecs", "hello", "tokendemo"} {
 			// Also for go test, whose cached results depend on the files that a test looked at.
 			if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
@@ -22,7 +22,7 @@ func Programs(t testing.TB) string {
 		return dir
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/consul-ecs", "./cmd/localecs", "./examples/hello-mesh/hello")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", dir+"/", "./cmd/consul-ecs", "./cmd/localecs", "./examples/hello-mesh/hello", "./examples/token-broker/tokendemo")
 	build.Dir, build.Env = Root(), append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", build, err, out)

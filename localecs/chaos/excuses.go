@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"slices"
 	"time"
 )
@@ -13,9 +12,8 @@ type Excuse struct {
 	Task string
 	// From and To are the window, both included.
 	From, To time.Duration
-	// Event and Rule explain it.
-	Event string
-	Rule  Rule
+	// Rule explains it.
+	Rule Rule
 }
 
 // Excuses returns what the schedule may cost, by the rules. The delays of updates come
@@ -93,7 +91,7 @@ func silent(e, down Event, s Schedule, w World) bool {
 }
 
 func (r Rule) excuse(e Event) Excuse {
-	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Event: e.String(), Rule: r}
+	x := Excuse{What: r.What, From: e.At, To: e.End() + r.Late, Rule: r}
 	if names := e.Tasks(); len(names) > 0 && !r.AllTasks {
 		x.Task = names[0]
 	}
@@ -149,13 +147,4 @@ func excused(all []Excuse, what What, task string, from, to time.Duration) (Excu
 		}
 	}
 	return Excuse{}, false
-}
-
-// String describes the excuse in a line.
-func (e Excuse) String() string {
-	to := "permanently"
-	if e.To != Forever {
-		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
-	}
-	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Rule.Reason)
 }

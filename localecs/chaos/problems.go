@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// World is what a schedule may be about.
+// Setting is what a schedule may be about.
 type Setting struct {
 	// Containers are those of each task, by name; none where they are not known.
 	Containers map[string][]string

@@ -1,7 +1,6 @@
 package chaos
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -243,56 +242,7 @@ func lifeRules() []Rule {
 	}
 }
 
-// RuleTable returns the rules as a table in Markdown, for the documentation. Kinds of
-// the same cost share a row.
-func RuleTable() string {
-	var b strings.Builder
-	b.WriteString("| Fault | Of | May cost | From its beginning to its end, and | Why | Source |\n|---|---|---|---|---|---|\n")
-	kinds := map[Rule][]string{}
-	all := Rules()
-	for i, r := range all {
-		kind := r.Kind
-		r.Kind = ""
-		kinds[r], all[i] = append(kinds[r], kind), r
-	}
-	for _, r := range all {
-		if kinds[r] == nil {
-			continue
-		}
-		of := strings.Trim(r.On+", "+r.At, ", ")
-		if r.AllTasks {
-			of += ", of every task"
-		}
-		if r.With != "" {
-			of += ", with " + string(r.With)
-		}
-		if r.Alone {
-			of += ", with an agent that does not answer it"
-		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", strings.Join(kinds[r], ", "), of, r.What, r.window(), r.Reason, r.Source)
-		delete(kinds, r)
-	}
-	return b.String()
-}
-
 // Name describes the rule in a line.
 func (r Rule) Name() string {
 	return strings.Join(strings.Fields(r.Kind+" "+r.On+" "+string(r.With)+" "+r.At), " ") + ": " + r.Reason
-}
-
-// window describes the window of the rule.
-func (r Rule) window() string {
-	var parts []string
-	add := func(is bool, format string, args ...any) {
-		if is {
-			parts = append(parts, fmt.Sprintf(format, args...))
-		}
-	}
-	add(r.Forever, "permanently")
-	add(r.Alone, "from its end on")
-	add(r.Late > 0, "%s after", r.Late)
-	add(r.AtMost > 0, "at most %s", r.AtMost)
-	add(r.UntilUpdated, "until updates arrive")
-	add(r.Longer > 0, "only if it lasts %s", r.Longer)
-	return strings.Join(parts, "; ")
 }

@@ -67,7 +67,7 @@ func TestExcuses(t *testing.T) {
 		var got []string
 		for _, e := range Excuses(schedule(c.events...), helloDefinition(), Rules()) {
 			got = append(got, e.String())
-			if e.Rule.Source == "" || e.Event == "" {
+			if e.Rule.Source == "" {
 				t.Errorf("%s: without a source: %+v", name, e)
 			}
 		}
@@ -111,7 +111,74 @@ func TestTheDocumentationShowsTheRules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if table := RuleTable(); !strings.Contains(string(page), table) {
+	if table := ruleTable(); !strings.Contains(string(page), table) {
 		t.Errorf("docs/localecs/chaos.md does not show what faults may cost:\n\n%s", table)
 	}
+}
+
+// ruleTable is the table of docs/localecs/chaos.md. Kinds of
+// the same cost share a row.
+func ruleTable() string {
+	var b strings.Builder
+	b.WriteString("| Fault | Of | May cost | From its beginning to its end, and | Why | Source |\n|---|---|---|---|---|---|\n")
+	kinds := map[Rule][]string{}
+	all := Rules()
+	for i, r := range all {
+		kind := r.Kind
+		r.Kind = ""
+		kinds[r], all[i] = append(kinds[r], kind), r
+	}
+	for _, r := range all {
+		if kinds[r] == nil {
+			continue
+		}
+		of := strings.Trim(r.On+", "+r.At, ", ")
+		if r.AllTasks {
+			of += ", of every task"
+		}
+		if r.With != "" {
+			of += ", with " + string(r.With)
+		}
+		if r.Alone {
+			of += ", with an agent that does not answer it"
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", strings.Join(kinds[r], ", "), of, r.What, window(r), r.Reason, r.Source)
+		delete(kinds, r)
+	}
+	return b.String()
+}
+
+// window describes the window of the rule.
+func window(r Rule) string {
+	var parts []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	add(r.Forever, "permanently")
+	add(r.Alone, "from its end on")
+	add(r.Late > 0, "%s after", r.Late)
+	add(r.AtMost > 0, "at most %s", r.AtMost)
+	add(r.UntilUpdated, "until updates arrive")
+	add(r.Longer > 0, "only if it lasts %s", r.Longer)
+	return strings.Join(parts, "; ")
+}
+
+// String has a line for each event.
+func (s Schedule) String() string {
+	var b strings.Builder
+	for _, e := range s.Events {
+		b.WriteString(e.String() + "\n")
+	}
+	return b.String()
+}
+
+// String describes the excuse in a line.
+func (e Excuse) String() string {
+	to := "permanently"
+	if e.To != Forever {
+		to = fmt.Sprintf("to %.2fs", e.To.Seconds())
+	}
+	return fmt.Sprintf("%s %s, %.2fs %s: %s", e.Task, e.What, e.From.Seconds(), to, e.Rule.Reason)
 }

@@ -3,7 +3,6 @@ package chaos
 import (
 	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -56,15 +55,6 @@ func (e Event) String() string {
 		text += ", start " + e.By
 	}
 	return text
-}
-
-// String has a line for each event.
-func (s Schedule) String() string {
-	var b strings.Builder
-	for _, e := range s.Events {
-		b.WriteString(e.String() + "\n")
-	}
-	return b.String()
 }
 
 // Kind returns the kind of the fault or of the other event.

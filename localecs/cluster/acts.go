@@ -80,7 +80,7 @@ func notRun(container, program string) error {
 
 // Limit lets the task send and get so many kbit/s in the VPC, each, until end or
 // its own end. Metadata and credentials are not limited. The error is
-// network.ErrHostNetwork in that mode, a *hostcap.MissingError where the kernel
+// network.ErrHostNetwork in that mode, a *host.MissingError where the kernel
 // cannot.
 func (t *Task) Limit(kbits int) (end func() error, err error) {
 	return t.impair("limit the link", func(l *network.Task) (func() error, error) { return l.Limit(kbits) })

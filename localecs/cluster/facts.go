@@ -17,7 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Cluster is an ECS cluster.
+// ClusterFacts is an ECS cluster.
 type ClusterFacts struct {
 	Account shapes.Account
 	Name    string

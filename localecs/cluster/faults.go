@@ -25,7 +25,7 @@ type Faults struct {
 	now []*activeFault // in the order of their beginning
 }
 
-// running is a fault that has begun.
+// activeFault is a fault that has begun.
 type activeFault struct {
 	chaos.Endpoint
 	seed uint64
@@ -34,7 +34,7 @@ type activeFault struct {
 	draws map[string]*rand.Rand
 }
 
-// New has no faults.
+// NewFaults has no faults.
 func NewFaults() *Faults { return &Faults{} }
 
 // Begin lets a fault begin, until end is called. Its Task is the name of a task

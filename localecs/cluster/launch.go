@@ -34,7 +34,7 @@ type Launch struct {
 	Definition *taskdef.TaskDefinition
 	// ContainerARNs are by container name; those that are missing are made.
 	ContainerARNs map[string]string
-	// Observe gets every view, in order, before anybody else sees it. It must not
+	// Observe gets every view, in order, before any other observer. It must not
 	// block; nil is allowed.
 	Observe func(*Task, scheduler.View)
 }

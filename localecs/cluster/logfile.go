@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
-// File is a container's output on disk. The first failed write is logged:
+// LogFile is a container's output on disk. The first failed write is logged:
 // the container goes on.
 type LogFile struct {
 	*os.File
@@ -20,7 +20,7 @@ type LogFile struct {
 	once sync.Once
 }
 
-// Open makes a log, or appends to it. Its errors are written to log.
+// OpenLog makes a log, or appends to it. Its errors are written to log.
 func OpenLog(path string, log hclog.Logger) (*LogFile, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
 	if err != nil {

@@ -21,7 +21,7 @@ const interval = time.Second
 // clockTick is the unit of /proc/stat.
 const clockTick = 10 * time.Millisecond
 
-// Task keeps, for each container of a task, the sample to compare with and the
+// Meter keeps, for each container of a task, the sample to compare with and the
 // last answer made of two.
 type Meter struct {
 	visit func(func() error) error
@@ -31,7 +31,7 @@ type Meter struct {
 	answers map[string]*metadata.Stats
 }
 
-// New makes a task's meter. visit runs a function in the task's network; it is
+// NewMeter makes a task's meter. visit runs a function in the task's network; it is
 // nil for a task without one of its own.
 func NewMeter(visit func(func() error) error) *Meter {
 	return &Meter{visit: visit, samples: map[string]*metadata.Stats{}, answers: map[string]*metadata.Stats{}}

@@ -7,14 +7,14 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// Names are the DNS names of a task.
+// TaskNames are the DNS names of a task.
 type TaskNames struct {
 	private string
 	running []string
 	service string // empty without a service
 }
 
-// Task has what a task's names are made of.
+// NamedTask has what a task's names are made of.
 type NamedTask struct {
 	// Private is its private DNS name.
 	Private string
@@ -23,7 +23,7 @@ type NamedTask struct {
 	Name, Family, Service string
 }
 
-// New returns the names of a task.
+// NewTaskNames returns the names of a task.
 func NewTaskNames(t NamedTask) TaskNames {
 	in := func(word string) string { return strings.ToLower(word + "." + t.Cluster + ".local") }
 	n := TaskNames{private: strings.ToLower(t.Private), running: []string{in(t.Family), in(t.Name)}}

@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// Options say how the region is.
+// RegionOptions say how the region is.
 type RegionOptions struct {
 	// Cluster makes the tasks' world; its Observe may be nil.
 	Cluster Options
@@ -54,7 +54,7 @@ type Region struct {
 	key      func() iam.Key
 }
 
-// Open starts the cluster and its API.
+// OpenRegion starts the cluster and its API.
 func OpenRegion(o RegionOptions) (*Region, error) {
 	if o.Cluster.Observe == nil {
 		o.Cluster.Observe = func(Event) {}

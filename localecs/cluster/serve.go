@@ -70,7 +70,7 @@ func (f *Faults) serve(p place, next http.Handler, w http.ResponseWriter, r *htt
 // maxBody is more than any endpoint takes.
 const maxBody = 1 << 20
 
-// wait lasts as long as the faults make the caller wait, but not beyond their
+// waitOut lasts as long as the faults make the caller wait, but not beyond their
 // end. It ends the connection without an answer when the caller has gone.
 //
 // The server's own time limits are lifted: they would end the connection, or the

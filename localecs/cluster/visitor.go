@@ -42,7 +42,7 @@ type Place struct {
 // resolvConf is the file without which no name is looked up.
 const resolvConf = "/etc/resolv.conf"
 
-// Names are the files with which the C library and others ask one name server, and
+// ResolverFiles are the files with which the C library and others ask one name server, and
 // no other source: neither what the host asks by itself, nor its daemons.
 func ResolverFiles(resolvConfText string) map[string]string {
 	return map[string]string{
@@ -70,7 +70,7 @@ func Run(ctx context.Context, v Visitor, p Place) (code int, err error) {
 	return code, err
 }
 
-// start starts the program from the calling thread, which is no good for anything
+// startVisitor starts the program from the calling thread, which is no good for anything
 // else afterwards.
 func startVisitor(v Visitor, p Place) (pid int, err error) {
 	if err := enter(p); err != nil {

@@ -147,3 +147,48 @@ func TestEndToEndTransparentProxy(t *testing.T) {
 		t.Errorf("exit %d, report %+v, want no failure and 40 requests", code, report)
 	}
 }
+
+// withNames has web call api by the name of its upstream, at the port that an application
+// expects. Both listeners of web's proxy have it: each upstream has its own address.
+const withNames = `
+tasks:
+  controller: controller.json
+  web: web.json
+  api-1: api.json
+
+steps:
+  - start: [controller]
+  - await: {logins: [iam-ecs-service-token], within: 60s}
+  - start: [web, api-1]
+  - await: {service: api, passing: 1, within: 90s}
+  - await: {service: web, passing: 1, within: 90s}
+  - traffic: {task: web, port: 7070, rate: 20}
+  - await: {requests: 20, within: 60s}
+  - endTraffic: {name: named, failed: 0}
+  - get:
+      task: web
+      url: http://127.0.0.1:19000/listeners
+      has: ["api:127.65.0.2:8080", "other:127.65.0.1:8080"]
+  - stop: [web, api-1]
+  - stop: [controller]
+
+checks:
+  minRequests: 20
+  noServices: [web, web-sidecar-proxy, api, api-sidecar-proxy]
+  cleanExits: true
+`
+
+// On Fargate, app-entrypoint writes the names as the application's user, which is root.
+func TestEndToEndNamedUpstreams(t *testing.T) {
+	t.Parallel()
+	dir := derive(t, "agentless-mesh", withNames,
+		`\"name\":\"web\",\"port\":8080`, `\"name\":\"web\",\"port\":7070`, `"containerPort": 8080`, `"containerPort": 7070`,
+		"0.0.0.0:8080", "0.0.0.0:7070", "127.0.0.1:8080/health", "127.0.0.1:7070/health",
+		`\"upstreams\":[{\"destinationName\":\"api\",\"localBindPort\":9191}]`,
+		`\"namedUpstreams\":true,\"upstreams\":[{\"destinationName\":\"other\",\"localBindPort\":8080},{\"destinationName\":\"api\",\"localBindPort\":8080}]`,
+		"http://127.0.0.1:9191/", "http://api:8080/")
+	code, report, _ := runReport(t, programs(t), dir)
+	if code != 0 || report.Failed != 0 || report.Answered < 20 || len(report.Failures) != 0 || len(report.Left) != 0 {
+		t.Errorf("exit %d, report %+v, want no failure, nothing left and 20 requests", code, report)
+	}
+}

@@ -25,7 +25,7 @@ type composeFlags struct {
 	startInterval   bool
 }
 
-// Command is `localecs compose`.
+// composeCommand is `localecs compose`.
 func composeCommand() cli.Command {
 	f := &composeFlags{}
 	return cli.Command{

@@ -53,10 +53,16 @@ func call(t testing.TB, args ...string) result {
 // programs returns -var flags for what hello-mesh runs.
 func programs(t testing.TB) []string {
 	t.Helper()
+	return programsWith(t, "consul")
+}
+
+// programsWith has the named Consul.
+func programsWith(t testing.TB, name string) []string {
+	t.Helper()
 	if os.Getuid() != 0 {
 		testkit.Missing(t, "network namespaces need root")
 	}
-	consul, envoy := testkit.RequireBinary(t, "consul"), testkit.RequireBinary(t, "envoy")
+	consul, envoy := testkit.RequireBinary(t, name), testkit.RequireBinary(t, "envoy")
 	return []string{"-var", "bin=" + testkit.Programs(t), "-var", "consul=" + consul, "-var", "envoy=" + envoy}
 }
 

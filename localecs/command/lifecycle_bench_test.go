@@ -150,7 +150,11 @@ func measureRun(b *testing.B, dir string, flags ...string) *lifecycle {
 	state := b.TempDir()
 	args := slices.Concat([]string{"run", "-json", "-dir", state}, flags, programs(b), []string{dir})
 	got := call(b, args...)
-	l := &lifecycle{tb: b, logs: filepath.Join(state, filepath.Base(dir), "logs")}
+	logs, _ := filepath.Glob(filepath.Join(state, "*", "logs"))
+	if len(logs) != 1 {
+		b.Fatalf("logs %q", logs)
+	}
+	l := &lifecycle{tb: b, logs: logs[0]}
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
 	for _, line := range lines {
 		var e event

@@ -28,7 +28,7 @@ func lookInto(t *testing.T, scenario, dir string) *looked {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := asRoot(t)("run", "-progress", "plain", "-dir", dir, "-var", "kid="+self, scenario)
+	p := asRoot(t)("run", "-dir", dir, "-var", "kid="+self, scenario)
 	return &looked{Process: p, t: t, dir: dir}
 }
 

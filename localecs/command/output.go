@@ -15,6 +15,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
 const (
@@ -195,6 +196,23 @@ func Stderr(ctx context.Context, inv *cli.Invocation, level string, json bool) (
 		return nil, err
 	}
 	return restore, nil
+}
+
+// follower returns the Progress that shows the run on out, which replaces inv.Stdout. Events and log
+// do not block until stop is called.
+func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Writer) (p scenario.Progress, stop func(), err error) {
+	restore, err := Stderr(ctx, inv, f.logLevel, f.json)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop = func() {
+		_ = out.Flush() // its errors end ctx
+		restore()
+	}
+	if f.json {
+		return scenario.Objects(out.Lossy(scenario.DroppedObject), out), stop, nil
+	}
+	return scenario.Lines(out.Lossy(scenario.DroppedLine), out), stop, nil
 }
 
 // Append opens a file or pipe for appending lines without blocking. Errors and dropped lines are

@@ -6,10 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
+	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // stuck is a reader that has stopped reading, until released.
@@ -104,4 +110,28 @@ func TestWatchEndsWithoutReader(t *testing.T) {
 	if err := context.Cause(ctx); !errors.Is(err, io.ErrClosedPipe) || !strings.HasPrefix(err.Error(), "standard output cannot be written: ") {
 		t.Errorf("cause %v", err)
 	}
+}
+
+// Nothing reads the output, and its pipe is soon full.
+func TestEventsDoNotWaitForTheReader(t *testing.T) {
+	t.Parallel()
+	reader, pipe, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pipe.Close()
+	defer reader.Close() // first: it ends the write that is blocked
+	ctx, cancel := context.WithCancel(t.Context())
+	inv := &cli.Invocation{Stdout: pipe, Stderr: pipe, Log: hclog.NewNullLogger(), Getenv: func(string) string { return "" }}
+	flags := runFlags{}
+	follow, stop, err := flags.follower(ctx, inv, New(ctx, pipe, func(error) {}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 { // 180 kB
+		follow.Event(scenario.Event{Kind: view.KindStatus, Task: "web", Container: "app", Text: "RUNNING"})
+		inv.Log.Error("unable to start the container")
+	}
+	cancel()
+	stop()
 }

@@ -25,7 +25,6 @@ import (
 type runFlags struct {
 	dir       string
 	json      bool
-	mode      mode
 	logLevel  string
 	network   network.Mode
 	runtime   Containers
@@ -49,9 +48,8 @@ Or runs the scenario in DIR/scenario.yaml (or FILE): starts a Consul server and 
 tasks as ECS would, each task in its own network namespace, carries out the
 steps and judges the checks. Progress goes to stdout, one line per event; each
 container's output goes to a file below -dir, and at the end a page that shows the run,
-timeline.html, beside the logs. On a terminal a block
-below the events shows the current state; in a pipe, after 10 s without events, a line
-reports what the run waits for. NO_COLOR is honoured. With -json each event is an
+timeline.html, beside the logs. After 10 s without events a line reports what the run
+waits for; localecs ps shows the current state. With -json each event is an
 object with time, seconds, scenario, kind, text and what belongs to the kind
 (step, task, container, status, detail ...), and the last one is the report;
 docs/localecs/reference.md has the table.
@@ -92,7 +90,7 @@ Examples:
   $ localecs run -chaos random -for 60s examples/chaos`
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: Vars{}, mode: auto}
+	f := &runFlags{vars: Vars{}}
 	return cli.Command{
 		Synopsis:      "Run task definitions in a local ECS, alone or as scenarios with checks",
 		Usage:         "run [flags] TASKDEF.json...|DIR|FILE...",
@@ -101,7 +99,6 @@ func runCommand() cli.Command {
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")
-			fs.Var(&f.mode, "progress", "progress `mode`: live (events, and the current state below them), plain (events only) or auto: live on a terminal")
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
 			f.runtime.Add(fs)
@@ -112,8 +109,11 @@ func runCommand() cli.Command {
 			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
 			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
 		},
-		Removed: map[string]string{"picture": "timeline.html beside the logs shows the run"},
-		Run:     f.run,
+		Removed: map[string]string{
+			"picture":  "timeline.html beside the logs shows the run",
+			"progress": "every event is a line, and localecs ps shows the current state",
+		},
+		Run: f.run,
 	}
 }
 
@@ -127,9 +127,6 @@ func (f *runFlags) takeSeed(text string) error {
 }
 
 func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
-	if f.json && f.mode == live {
-		return exit.Usagef("-progress live and -json are mutually exclusive")
-	}
 	if f.chaos.missed() {
 		return exit.Usagef("-for, -runs and -shrink require -chaos")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
-// Command is `localecs schema`.
+// schemaCommand is `localecs schema`.
 func schemaCommand() cli.Command {
 	return cli.Command{
 		Synopsis: "Print the JSON Schema of scenario files",

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/term"
+
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -33,18 +35,14 @@ func (f *runFlags) runTasks(ctx context.Context, inv *cli.Invocation, paths []st
 	ctx, stop, release := Twice(ctx, func() { go f.stopping(stderr) }, ends()...) // which may block
 	defer release()
 	ctx, out := Watch(ctx, inv.Stdout)
-	if f.mode == auto {
-		f.mode = plainMode
-	}
 	follow, giveBack, err := f.follower(ctx, inv, out)
 	if err != nil {
 		return err
 	}
 	defer giveBack()
-	_, terminal := Of(inv.Stdout)
 	report, err := Run(ctx, plan, scenario.Options{
 		Dir: dir.Name(), Docker: f.docker, StopOrder: f.stopOrder, Stop: stop, Progress: follow, Attend: serveScenario(dir.Name(), inv.Log),
-		Colour: terminal && !f.json && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
+		Colour: !f.json && isTerminal(inv.Stdout) && inv.Getenv("NO_COLOR") == "", Log: inv.Log,
 	})
 	if err != nil {
 		return err
@@ -161,6 +159,11 @@ func (f *Flags) Definitions(args, scenarioOnly []string) ([]string, error) {
 		return nil, fmt.Errorf("%s: for scenarios only", strings.Join(scenarioOnly, ", "))
 	}
 	return found, nil
+}
+
+func isTerminal(w io.Writer) bool {
+	f, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 func isPipe(path string) bool {

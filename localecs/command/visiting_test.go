@@ -302,7 +302,7 @@ func TestVisitOnTheHostsNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	p := asRoot(t)("run", "-progress", "plain", "-network", "host", "-dir", dir, "-var", "kid="+self, scene)
+	p := asRoot(t)("run", "-network", "host", "-dir", dir, "-var", "kid="+self, scene)
 	l := &looked{Process: p, t: t, dir: dir}
 	l.ask(0, "wait", "-healthy", "web")
 	l.answers("http://web:8080/", self)

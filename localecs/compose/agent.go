@@ -13,7 +13,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// Engine is the part of engine.Project that the agent needs.
+// Engine is the part of Project that the agent needs.
 type Engine interface {
 	Containers(ctx context.Context) ([]Container, error)
 	Watch(ctx context.Context, changed func(*Asked)) error

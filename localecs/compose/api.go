@@ -1,8 +1,10 @@
 package compose
 
 import (
+	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
@@ -72,48 +74,30 @@ func (s *State) describeTasks(_ shapes.Call, in shapes.DescribeTasksInput) (shap
 	return out, nil
 }
 
-// shape returns the task as DescribeTasks shows it.
+// shape returns the task as DescribeTasks shows it, with an interface of the engine's.
 func (t Task) shape(account shapes.Account, tags bool) shapes.Task {
-	v := t.View
-	out := shapes.Task{
-		TaskARN: t.Facts.TaskARN, ClusterARN: t.Facts.ClusterARN, AvailabilityZone: t.Facts.AvailabilityZone,
-		TaskDefinitionARN: account.TaskDefinition(t.Facts.Family, max(t.Definition.Revision, 1)),
-		Group:             "family:" + t.Facts.Family, LaunchType: shapes.Fargate, PlatformVersion: "1.4.0", PlatformFamily: "Linux",
-		CPU: t.Definition.CPU, Memory: t.Definition.Memory,
-		DesiredStatus: v.DesiredStatus, LastStatus: lastStatus(v), StopCode: v.StopCode, StoppedReason: v.StoppedReason,
-		Connectivity: "CONNECTED", Version: 1,
-		CreatedAt: shapes.At(v.PullStartedAt), PullStartedAt: shapes.At(v.PullStartedAt), PullStoppedAt: shapes.At(v.PullStoppedAt),
-		StartedAt: shapes.At(v.StartedAt), StoppingAt: shapes.At(v.StoppingAt), StoppedAt: shapes.At(v.StoppedAt), ExecutionStoppedAt: shapes.At(v.ExecutionStoppedAt),
-		Attachments: []shapes.Attachment{}, Attributes: []shapes.NameValue{}, Containers: []shapes.Container{}, Tags: []shapes.Tag{},
-		Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{}, Accelerators: []struct{}{}},
+	f, v := t.Facts, t.View
+	r := controlplane.Record{
+		Launch: controlplane.Launch{ID: t.ID, Definition: t.Definition, ContainerARNs: map[string]string{}},
+		Task: shapes.Task{
+			TaskARN: f.TaskARN, ClusterARN: f.ClusterARN, AvailabilityZone: f.AvailabilityZone,
+			TaskDefinitionARN: account.TaskDefinition(f.Family, max(t.Definition.Revision, 1)),
+			Group:             "family:" + f.Family, LaunchType: shapes.Fargate, PlatformVersion: shapes.PlatformVersion, PlatformFamily: "Linux",
+			CPU: t.Definition.CPU, Memory: t.Definition.Memory, DesiredStatus: shapes.Running, CreatedAt: shapes.At(v.PullStartedAt),
+			Attributes: []shapes.NameValue{}, Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{}, Accelerators: []struct{}{}},
+		},
 	}
-	if tags {
-		for _, tag := range t.Definition.Tags {
-			out.Tags = append(out.Tags, shapes.Tag{Key: tag.Key, Value: tag.Value})
-		}
+	for _, tag := range t.Definition.Tags {
+		r.Task.Tags = append(r.Task.Tags, shapes.Tag{Key: tag.Key, Value: tag.Value})
 	}
-	for _, c := range v.Containers {
-		f := t.Facts.Containers[c.Name]
-		shown := shapes.Container{
-			ContainerARN: f.ContainerARN, TaskARN: t.Facts.TaskARN, Name: c.Name, Image: c.Image, RuntimeID: f.DockerID,
-			LastStatus: c.KnownStatus, ExitCode: c.ExitCode, Reason: c.Reason, HealthStatus: "UNKNOWN", CPU: "0",
-			NetworkInterfaces: []shapes.NetworkInterface{{IPv4: t.Facts.Network.IP}},
-		}
-		if c.KnownStatus == scheduler.StatusNone || c.KnownStatus == scheduler.StatusPulled {
-			shown.LastStatus = "PENDING"
-		}
-		if c.Health != nil && c.Health.Status != scheduler.HealthStarting {
-			shown.HealthStatus = c.Health.Status
-		}
-		out.Containers = append(out.Containers, shown)
+	report := controlplane.Report{
+		View: v, Network: &controlplane.Network{IP: f.Network.IP}, Containers: map[string]controlplane.ContainerFacts{}, Gone: v.KnownStatus == scheduler.StatusStopped,
 	}
+	for name, c := range f.Containers {
+		r.ContainerARNs[name], report.Containers[name] = c.ContainerARN, controlplane.ContainerFacts{RuntimeID: c.DockerID, ImageDigest: c.ImageID}
+	}
+	r.Apply(report, cmp.Or(v.StoppedAt, v.PullStartedAt))
+	out := r.Shape(time.Now(), controlplane.Lag{}, tags)
+	out.Attachments = []shapes.Attachment{}
 	return out
-}
-
-// lastStatus is the task's status in the API, which has no NONE.
-func lastStatus(v scheduler.View) string {
-	if v.KnownStatus == scheduler.StatusNone {
-		return "PENDING"
-	}
-	return v.KnownStatus
 }

@@ -33,7 +33,7 @@ const (
 	socket   = "/var/run/docker.sock"
 )
 
-// Task is a task of the project.
+// FileTask is a task of the project.
 type FileTask struct {
 	// Name is its name in the project, by which others find its address, too.
 	Name string

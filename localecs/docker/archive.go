@@ -58,7 +58,7 @@ type rootFS struct {
 	DiffIDs []string `json:"diff_ids"`
 }
 
-// New reads everything once. binds are all files, libraries included, and no directories; name is
+// NewArchive reads everything once. binds are all files, libraries included, and no directories; name is
 // "repository" or "repository:tag" for the engine, and the ID does not hang on it.
 func NewArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[string]string) (*Archive, error) {
 	a := &Archive{name: name}

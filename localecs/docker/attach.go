@@ -14,6 +14,7 @@ import (
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/pkg/stdcopy"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -134,20 +135,13 @@ func (l *life) resize(ctx context.Context, id string, terminal *os.File) {
 
 // raw makes a terminal pass everything through: the container's does the rest.
 func raw(terminal *os.File) (restore func()) {
-	old, err := ioctl(terminal, func(fd int) (*unix.Termios, error) { return unix.IoctlGetTermios(fd, unix.TCGETS) })
+	old, err := ioctl(terminal, term.MakeRaw)
 	if err != nil {
 		return func() {}
 	}
-	set := func(t *unix.Termios) {
-		_, _ = ioctl(terminal, func(fd int) (*unix.Termios, error) { return nil, unix.IoctlSetTermios(fd, unix.TCSETS, t) })
+	return func() {
+		_, _ = ioctl(terminal, func(fd int) (*term.State, error) { return nil, term.Restore(fd, old) })
 	}
-	t := *old
-	t.Iflag &^= unix.IGNBRK | unix.BRKINT | unix.PARMRK | unix.ISTRIP | unix.INLCR | unix.IGNCR | unix.ICRNL | unix.IXON
-	t.Oflag &^= unix.OPOST
-	t.Lflag &^= unix.ECHO | unix.ECHONL | unix.ICANON | unix.ISIG | unix.IEXTEN
-	t.Cc[unix.VMIN], t.Cc[unix.VTIME] = 1, 0
-	set(&t)
-	return func() { set(old) }
 }
 
 // ioctl calls with a file's descriptor, and leaves its mode alone.

@@ -66,7 +66,7 @@ type Engine struct {
 	limited atomic.Bool       // the engine may not raise limits above its own
 }
 
-// Open connects with an engine. The error is a *hostcap.MissingError when this
+// Open connects with an engine. The error is a *host.MissingError when this
 // process or the engine lacks something.
 func Open(o Options) (*Engine, error) {
 	if o.Address == "" {

@@ -42,7 +42,7 @@ type pulled struct {
 	image runtime.Image
 }
 
-// New returns the images of an engine. The defined ones, by name, are made of
+// NewStore returns the images of an engine. The defined ones, by name, are made of
 // programs of this host.
 func NewStore(api *client.Client, defined map[string]runtime.Image, log hclog.Logger) *Store {
 	return &Store{api: api, defined: defined, log: log, flights: map[string]*flight{}}
@@ -50,7 +50,7 @@ func NewStore(api *client.Client, defined map[string]runtime.Image, log hclog.Lo
 
 // Pull makes an image of this host's programs, or has the engine pull it when it
 // has none of that name, until ctx ends. The result has the image's defaults. The
-// error is an *image.NotFoundError when a program does not exist.
+// error is an *runtime.NotFoundError when a program does not exist.
 func (s *Store) Pull(ctx context.Context, name string) (runtime.Image, error) {
 	got, err := s.pull(ctx, name)
 	return got.image, err

@@ -70,7 +70,7 @@ func Effective() (uint64, error) {
 	return uint64(data[0].Effective) | uint64(data[1].Effective)<<32, nil
 }
 
-// Check returns a *MissingError when one of the capabilities is not effective.
+// CheckCaps returns a *MissingError when one of the capabilities is not effective.
 func CheckCaps(what, instead string, caps ...Cap) error {
 	have, err := Effective()
 	if err != nil {
@@ -82,7 +82,7 @@ func CheckCaps(what, instead string, caps ...Cap) error {
 	return nil
 }
 
-// Missing returns the names of the capabilities that are not in have.
+// MissingCaps returns the names of the capabilities that are not in have.
 func MissingCaps(have uint64, caps ...Cap) []string {
 	var names []string
 	for _, c := range caps {

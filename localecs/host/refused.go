@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Check is for a child of Run: a security module may let it have a user
-// namespace and refuse what that is for. The error is a *hostcap.MissingError.
+// CheckNamespace is for a child of Run: a security module may let it have a user
+// namespace and refuse what that is for. The error is a *MissingError.
 func CheckNamespace() error {
 	// What the child's mounts are anyway; it takes the right to mount.
 	err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, "")

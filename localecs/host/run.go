@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sys/unix"
@@ -25,9 +24,6 @@ import (
 // signalled is added to a signal's number to make the exit code of a child
 // that the signal killed, as shells do it.
 const signalled = 128
-
-// stopLimit is how long Ctrl-Z waits for the child, which needs no time.
-const stopLimit = time.Second
 
 // Options say what to run, and with what.
 type Options struct {
@@ -51,7 +47,7 @@ type Options struct {
 	Inherit *os.File
 }
 
-// Missing returns the names of the capabilities that this process lacks. A
+// MissingOnHost returns the names of the capabilities that this process lacks. A
 // user namespace that was made without a network namespace has all of them and
 // still cannot come back to its network: that is CAP_SYS_ADMIN, for the host's.
 // Without a mount namespace it cannot copy a mount.
@@ -104,7 +100,7 @@ func ownsMounts() bool {
 // in the host's network, and returns its exit code, 128+n when signal n ended
 // it. The child gets INT, TERM, HUP, TSTP and CONT from here alone, and dies
 // with this process. The error is a
-// *hostcap.MissingError where the host refuses.
+// *MissingError where the host refuses.
 func Run(o Options) (code int, err error) {
 	// The child dies with the thread that has made it, see tie.
 	runtime.LockOSThread()
@@ -252,7 +248,6 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 			case s := <-signals:
 				_ = c.cmd.Process.Signal(s) // one that has ended needs none
 				if s == syscall.SIGTSTP {
-					c.awaitStop()
 					_ = unix.Kill(unix.Getpid(), unix.SIGSTOP)
 				}
 			case <-ended:
@@ -270,26 +265,6 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 		return signalled + int(status.Signal()), nil
 	}
 	return c.cmd.ProcessState.ExitCode(), nil
-}
-
-// awaitStop waits until the child has stopped or ended: the shell takes the
-// terminal when this process stops, and what the child does to it comes before.
-func (c *child) awaitStop() {
-	limit := time.After(stopLimit)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WSTOPPED|unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if err != nil || info.Signo != 0 {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-limit:
-			return
-		}
-	}
 }
 
 // instead is the way round a user namespace.

@@ -14,13 +14,13 @@ import (
 // dot, and whether the name exists. It is called concurrently.
 type Lookup func(name string) (addresses []netip.Addr, exists bool)
 
-// Server is a resolver on one address.
+// NameServer is a resolver on one address.
 type NameServer struct {
 	udp, tcp *wire.Server
 	done     chan error
 }
 
-// New serves lookup on both sockets, which it owns from here on, until Close.
+// NewNameServer serves lookup on both sockets, which it owns from here on, until Close.
 func NewNameServer(lookup Lookup, packets net.PacketConn, streams net.Listener) *NameServer {
 	handler := wire.HandlerFunc(func(w wire.ResponseWriter, q *wire.Msg) {
 		// An error means that the client is gone.

@@ -19,7 +19,7 @@ type Exchange struct {
 	lines map[netip.Addr]*line
 }
 
-// New owns the listener from here on, until Close.
+// NewExchange owns the listener from here on, until Close.
 func NewExchange(l net.Listener) *Exchange {
 	e := &Exchange{listener: l, done: make(chan struct{}), lines: map[netip.Addr]*line{}}
 	go e.run()
@@ -60,7 +60,7 @@ func (e *Exchange) Listen(from netip.Addr) (net.Listener, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.lines[from] != nil {
-		return nil, fmt.Errorf("listen at %s for %s: somebody does already", e.listener.Addr(), from)
+		return nil, fmt.Errorf("listen at %s for %s: in use by another listener", e.listener.Addr(), from)
 	}
 	l := &line{exchange: e, from: from, waiting: make(chan net.Conn), closed: make(chan struct{})}
 	e.lines[from] = l

@@ -51,7 +51,7 @@ type wires interface {
 	close() error
 }
 
-// New makes the network of the mode. The error is a *hostcap.MissingError when
+// New makes the network of the mode. The error is a *host.MissingError when
 // the host lacks a privilege or a kernel feature.
 func New(o Options) (*Fabric, error) {
 	p, err := newPlan(o)

@@ -48,7 +48,7 @@ type VPC struct {
 	services []netip.Addr
 }
 
-// New looks after the namespace of a handle.
+// NewVPC looks after the namespace of a handle.
 func NewVPC(link *netlink.Handle, own Own) *VPC {
 	return &VPC{link: link, own: own, used: map[int]bool{}}
 }

@@ -32,7 +32,7 @@ const (
 
 // Limit lets through so many kbit/s, in each direction; of several limits the
 // lowest counts. Packets wait, and are lost when too many do. The error is a
-// *hostcap.MissingError when the kernel cannot.
+// *host.MissingError when the kernel cannot.
 func (t *Task) Limit(kbits int) (end func() error, err error) {
 	t.mu.Lock()
 	if t.closed {
@@ -117,7 +117,7 @@ func (t *Task) shapeLink(h *netlink.Handle, link netlink.Link, kbits int, offset
 	return missing("limit "+link.Attrs().Name, "the u32 classifier of packets (cls_u32)", h.FilterAdd(pass))
 }
 
-// missing is hostcap.Explain, and knows what the kernel says when it has no
+// missing is host.Explain, and knows what the kernel says when it has no
 // module of the name.
 func missing(what, need string, err error) error {
 	if errors.Is(err, unix.ENOENT) {

@@ -30,7 +30,7 @@ type Root struct {
 }
 
 // Open makes the simulator's own group and removes those whose owner is dead.
-// The error is a *hostcap.MissingError when this host or this user cannot.
+// The error is a *host.MissingError when this host or this user cannot.
 func Open() (*Root, error) {
 	const what, need, instead = "limit memory", "a control group that this user may divide", "run as root, or in a session that systemd delegates to you"
 	h, err := thisHost()
@@ -147,7 +147,7 @@ func (r *Root) Close() error {
 	return errors.Join(errs...)
 }
 
-// Group is one control group in each hierarchy in use.
+// ControlGroup is one control group in each hierarchy in use.
 type ControlGroup struct{ places []place }
 
 // Container makes the group of a container in a task's group; memory as above.

@@ -67,7 +67,7 @@ type Config struct {
 	NoCapabilities bool
 }
 
-// Mount is a bind mount of a file or directory.
+// StageMount is a bind mount of a file or directory.
 type StageMount struct {
 	Source, Target string
 	ReadOnly       bool

@@ -6,63 +6,25 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
 
-// cachePath is the dynamic loader's list of libraries. A container gets it
-// when a library was found through it, since its loader has to find it too.
+// cachePath is the dynamic loader's list of libraries, by which it finds most of them.
 const cachePath = "/etc/ld.so.cache"
 
-// defaultDirs is where dynamic loaders look without being told: Debian's
-// multiarch directories, the 64-bit ones of others, and the traditional ones.
-func defaultDirs() []string {
-	return []string{
-		"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
-		"/lib64", "/usr/lib64", "/lib", "/usr/lib", "/usr/local/lib",
-	}
-}
-
-// object is a program or library on its way into a container.
-type object struct {
-	source, target string
-	file           *elf.File
-	// inherited is the DT_RPATH chain of the objects that loaded it.
-	inherited []searchDir
-}
-
-// searchDir is a directory as the host sees it and as the container will.
-// They differ for $ORIGIN, since a program may have another path inside.
-type searchDir struct{ source, target string }
-
-// closure is the walk over one program's libraries.
-type closure struct {
-	cache map[string][]string
-	binds []Bind
-	seen  map[string]bool // library names
-	queue []object
-	files []*elf.File
-}
-
-func (c *closure) close() {
-	for _, f := range c.files {
-		f.Close()
-	}
-}
-
-// dependencies returns the binds of a program's interpreter and libraries.
-// A static program, a script or data has none.
-func dependencies(b Bind, cache map[string][]string) ([]Bind, error) {
+// dependencies returns the binds of a program's interpreter and libraries, which the interpreter
+// itself lists: it is the one that will look for them in the container. A static program, a script
+// or data has none.
+func dependencies(b Bind) ([]Bind, error) {
 	f, err := openProgram(b.Source)
 	if f == nil || err != nil {
 		return nil, err
 	}
-	c := &closure{cache: cache, seen: map[string]bool{}, files: []*elf.File{f}}
-	defer c.close()
+	defer f.Close()
 	interpreter, err := interpreterOf(f)
 	if err != nil || interpreter == "" {
 		return nil, err
@@ -74,16 +36,44 @@ func dependencies(b Bind, cache map[string][]string) ([]Bind, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.add(Bind{interpreter, interpreter})
-	c.queue = []object{{source: source, target: b.Target, file: f}}
-	for len(c.queue) > 0 {
-		o := c.queue[0]
-		c.queue = c.queue[1:]
-		if err := c.visit(o); err != nil {
-			return nil, err
+	if source, err = filepath.Abs(source); err != nil {
+		return nil, err
+	}
+	list := exec.Command(interpreter, "--list", source)
+	list.Env = []string{} // LD_LIBRARY_PATH is not the container's
+	var why strings.Builder
+	list.Stderr = &why
+	text, err := list.Output()
+	if _, refused := errors.AsType[*exec.ExitError](err); refused { // in the loader's words, which name the library
+		return nil, errors.New(strings.TrimSpace(why.String()))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the libraries of %s: %w", b.Source, err)
+	}
+	binds := []Bind{{interpreter, interpreter}}
+	if _, err := os.Stat(cachePath); err == nil {
+		binds = append(binds, Bind{cachePath, cachePath})
+	}
+	for _, library := range listed(string(text)) {
+		clean := path.Clean(library)
+		binds = append(binds, Bind{clean, clean})
+		// Found by $ORIGIN, it has another path where the program has.
+		if rest, ok := strings.CutPrefix(library, path.Dir(source)+"/"); ok {
+			binds = append(binds, Bind{clean, path.Join(path.Dir(b.Target), rest)})
 		}
 	}
-	return c.binds, nil
+	return binds, nil
+}
+
+// listed are the paths of the libraries that a dynamic loader lists.
+func listed(text string) (paths []string) {
+	for line := range strings.Lines(text) {
+		_, found, _ := strings.Cut(line, " => ") // empty for the loader itself, and the kernel's own library
+		if found, _, _ = strings.Cut(found, " (0x"); path.IsAbs(found) {
+			paths = append(paths, found)
+		}
+	}
+	return paths
 }
 
 // openProgram is nil for what is no ELF file: a script, or data. A program that
@@ -162,110 +152,4 @@ func interpreterOf(f *elf.File) (string, error) {
 		}
 	}
 	return "", nil
-}
-
-func (c *closure) add(b Bind) { c.binds = append(c.binds, b) }
-
-// visit finds the libraries one object names.
-func (c *closure) visit(o object) error {
-	needed, err := o.file.ImportedLibraries()
-	if err != nil {
-		return fmt.Errorf("read the libraries of %s: %w", o.source, err)
-	}
-	search, chain := o.search()
-	for _, name := range needed {
-		if c.seen[name] {
-			continue
-		}
-		c.seen[name] = true
-		lib, err := c.find(name, search, o.file)
-		if err != nil {
-			return fmt.Errorf("%s needs the library %s: %w", o.source, name, err)
-		}
-		c.files = append(c.files, lib.file)
-		lib.inherited = chain
-		c.add(Bind{lib.source, lib.target})
-		c.queue = append(c.queue, lib)
-	}
-	return nil
-}
-
-// search returns the directories that the object names for its own libraries,
-// and the part of them that its libraries inherit: DT_RPATH is inherited and
-// counts only without DT_RUNPATH, which is not.
-func (o object) search() (search, chain []searchDir) {
-	chain = o.inherited
-	if dirs, _ := o.file.DynString(elf.DT_RUNPATH); len(dirs) > 0 {
-		return o.expand(dirs), chain
-	}
-	if dirs, _ := o.file.DynString(elf.DT_RPATH); len(dirs) > 0 {
-		chain = append(o.expand(dirs), chain...) // a fresh slice
-	}
-	return chain, chain
-}
-
-func (o object) expand(lists []string) []searchDir {
-	var dirs []searchDir
-	for _, list := range lists {
-		for dir := range strings.SplitSeq(list, ":") {
-			dirs = append(dirs, searchDir{withOrigin(dir, o.source), withOrigin(dir, o.target)})
-		}
-	}
-	return dirs
-}
-
-func withOrigin(dir, object string) string {
-	origin := path.Dir(object)
-	return path.Clean(strings.NewReplacer("$ORIGIN", origin, "${ORIGIN}", origin).Replace(dir))
-}
-
-// find looks where the dynamic loader will: named directories, cache, default
-// directories. A file of another architecture does not count. A host that can
-// open no file at all says nothing about any of them.
-func (c *closure) find(name string, search []searchDir, like *elf.File) (object, error) {
-	if strings.Contains(name, "/") {
-		return openObject(hostDir(path.Dir(name)), path.Base(name), like)
-	}
-	for _, dir := range search {
-		if o, err := openObject(dir, name, like); err == nil || outOfFiles(err) {
-			return o, err
-		}
-	}
-	for _, p := range c.cache[name] {
-		o, err := openObject(hostDir(path.Dir(p)), path.Base(p), like)
-		if err == nil && !c.seen[cachePath] {
-			c.seen[cachePath] = true
-			c.add(Bind{cachePath, cachePath})
-		}
-		if err == nil || outOfFiles(err) {
-			return o, err
-		}
-	}
-	for _, dir := range defaultDirs() {
-		if o, err := openObject(hostDir(dir), name, like); err == nil || outOfFiles(err) {
-			return o, err
-		}
-	}
-	return object{}, errors.New("not found on this host")
-}
-
-// hostDir is a directory that has the same path in a container.
-func hostDir(dir string) searchDir { return searchDir{dir, dir} }
-
-// outOfFiles tells the failure to open a file that may well be there.
-func outOfFiles(err error) bool {
-	return errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE)
-}
-
-func openObject(dir searchDir, name string, like *elf.File) (object, error) {
-	source := path.Join(dir.source, name)
-	f, err := elf.Open(source)
-	if err != nil {
-		return object{}, err
-	}
-	if f.Class != like.Class || f.Machine != like.Machine {
-		f.Close()
-		return object{}, fmt.Errorf("%s is for another machine", source)
-	}
-	return object{source: source, target: path.Join(dir.target, name), file: f}, nil
 }

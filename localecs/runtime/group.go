@@ -73,7 +73,7 @@ func (g *group) Close() error {
 }
 
 // Pull finds everything that the image of that name lists on this host, and
-// returns it. The error is an *image.NotFoundError when something is not there.
+// returns it. The error is an *NotFoundError when something is not there.
 func (r *Runtime) Pull(_ context.Context, name string) (Image, error) {
 	i, ok := r.known[name]
 	if !ok {

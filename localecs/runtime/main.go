@@ -50,7 +50,7 @@ type step struct {
 	host bool
 }
 
-// start sets the container up. It returns only when something went wrong, and
+// startContainer sets the container up. It returns only when something went wrong, and
 // has said so then.
 func startContainer() int {
 	if err := unix.CloseRange(configFD, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {

@@ -26,7 +26,7 @@ type place struct {
 // errNoMemory means that no hierarchy has the memory controller to give.
 var errNoMemory = errors.New("no hierarchy has the memory controller for us")
 
-// host is where the kernel describes its hierarchies; another one in tests of
+// hostGroups is where the kernel describes its hierarchies; another one in tests of
 // layouts that this machine does not have.
 type hostGroups struct {
 	// mounts and groups are the contents of /proc/self/mountinfo and

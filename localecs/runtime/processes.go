@@ -19,7 +19,7 @@ var ErrEnded = errors.New("cannot exec in a stopped container")
 // killGrace is how long processes may take to go.
 const killGrace = time.Second
 
-// Group is the processes of one container: those that share the mount namespace
+// Processes is the processes of one container: those that share the mount namespace
 // of its first one. Its methods are safe for concurrent use.
 type Processes struct {
 	pid   int
@@ -29,7 +29,7 @@ type Processes struct {
 	killed atomic.Bool
 }
 
-// New is the group of a process, which pidfd is of, non-blocking. The caller
+// NewProcesses is the group of a process, which pidfd is of, non-blocking. The caller
 // closes pidfd after End.
 func NewProcesses(pid int, pidfd *os.File) *Processes {
 	return &Processes{pid: pid, pidfd: pidfd, brake: newBrake()}

@@ -96,11 +96,7 @@ func (r *Resolver) Libraries(program Bind) ([]Bind, error) {
 	if binds, ok := r.known[key]; ok {
 		return binds, nil
 	}
-	cache, err := loaderCache()
-	if err != nil {
-		return nil, err
-	}
-	binds, err := dependencies(program, cache)
+	binds, err := dependencies(program)
 	if err != nil {
 		return nil, err
 	}
@@ -109,23 +105,6 @@ func (r *Resolver) Libraries(program Bind) ([]Bind, error) {
 	}
 	r.known[key] = binds
 	return binds, nil
-}
-
-// loaderCache is the host's list of libraries. Without one, or with one of an
-// unknown format, the default directories have to do.
-func loaderCache() (map[string][]string, error) {
-	b, err := os.ReadFile(cachePath)
-	if outOfFiles(err) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil
-	}
-	cache, err := parseCache(b)
-	if err != nil {
-		return nil, nil
-	}
-	return cache, nil
 }
 
 // reason strips the path of an error whose reader has the path already.

@@ -200,7 +200,7 @@ func protectProc() error {
 	return nil
 }
 
-// fill makes the directories and files that are no mounts.
+// fillRoot makes the directories and files that are no mounts.
 func fillRoot(c *Config) error {
 	for _, d := range append([]Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}}, c.Dirs...) {
 		if err := makeDir(d); err != nil {

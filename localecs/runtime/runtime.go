@@ -44,7 +44,7 @@ type Runtime struct {
 }
 
 // New checks the host and makes a runtime. The error is a
-// *hostcap.MissingError when the host lacks something.
+// *host.MissingError when the host lacks something.
 func New(o Options) (*Runtime, error) {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
@@ -113,8 +113,8 @@ func signalSelf() error {
 }
 
 // Prepare finds everything the image lists, as a pull would. The error is an
-// *image.NotFoundError when something is not on this host, and a
-// *hostcap.MissingError when this host cannot even look.
+// *NotFoundError when something is not on this host, and a
+// *host.MissingError when this host cannot even look.
 func (r *Runtime) Prepare(i Image) error {
 	_, err := r.images.Binds(i)
 	return host.Shortage(err)

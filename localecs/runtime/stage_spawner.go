@@ -28,7 +28,7 @@ const (
 	Holder Request = 'h'
 )
 
-// spawner clones containers until the simulator closes its end of the socket.
+// runSpawner clones containers until the simulator closes its end of the socket.
 // Containers are its siblings, not its children: the simulator waits for them.
 // The first process of a namespace could not do that, so it is not the anchor.
 func runSpawner() int {

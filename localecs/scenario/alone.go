@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
-	"github.com/meshtask/consul-ecs/localecs/view"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -69,7 +68,7 @@ func (r *runner) runAlone(ctx context.Context, tasks []string, stop <-chan struc
 
 // waiting is the step that a run without a Consul server shows: what its containers
 // wait for.
-func (r *runner) waiting(p *Plan) view.Step {
+func (r *runner) waiting(p *Plan) Step {
 	var open []string
 	for _, t := range r.tasks.Started() {
 		for _, c := range t.View().Containers {
@@ -79,9 +78,9 @@ func (r *runner) waiting(p *Plan) view.Step {
 		}
 	}
 	if len(open) == 0 {
-		return view.Step{}
+		return Step{}
 	}
-	return view.Step{Text: "await " + strings.Join(open, ", "), Begun: r.started}
+	return Step{Text: "await " + strings.Join(open, ", "), Begun: r.started}
 }
 
 // waiting describes what a container waits for; empty for one that has started or

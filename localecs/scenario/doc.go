@@ -7,7 +7,7 @@
 // Consul; 5. every observation is an Event, which Lines, Objects and Live show and a Recording
 // keeps; 6. checks are judged; a Trial repeats all this under random faults.
 //
-// Owns: the steps, the verdict, the names and form of events, the terminal, the meaning of
+// Owns: the steps, the verdict, the names and form of events, the meaning of
 // "in traffic" and of "nothing left".
 // Never: know how ECS orders containers, or retry a request.
 // Start reading at: Run and steps.go; definitions.go for tasks without a scenario.

@@ -21,7 +21,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // follower records events and closes come when all of it has been.
@@ -58,7 +57,7 @@ func (f *follower) Event(e scenario.Event) {
 	}
 }
 
-func (f *follower) Follow(func() view.State) (end func()) { return func() {} }
+func (f *follower) Follow(func() scenario.State) (end func()) { return func() {} }
 
 // run runs definitions and asks them to stop when the follower has seen all.
 func run(t *testing.T, f *follower, s scenario.Sources, paths ...string) (*scenario.Report, string) {

@@ -92,7 +92,7 @@ func (f *Fleet) name(l controlplane.Launch) string {
 	return name
 }
 
-// began hands a task to who waits for it.
+// launched passes a task to the call that waits for it.
 func (f *Fleet) launched(b cluster.Begun) {
 	f.mu.Lock()
 	waiting := f.asked[b.Reference]

@@ -1,12 +1,11 @@
 package scenario
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
-	"github.com/hashicorp/consul/api"
-
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // Progress shows a run to the user.
@@ -14,7 +13,44 @@ type Progress interface {
 	// Event is called by several goroutines and must not block.
 	Event(Event)
 	// Follow may call look for the state of the run at any time, until end returns.
-	Follow(look func() view.State) (end func())
+	Follow(look func() State) (end func())
+}
+
+// State is what a run does at a moment.
+type State struct {
+	Scenario string
+	// Begun is the start of the run.
+	Begun time.Time
+	Step  Step
+}
+
+// Step is the current step.
+type Step struct {
+	// Number is the step's, from 1, and Count the number of steps. Number is 0 before
+	// and after the steps.
+	Number, Count int
+	// Text describes the step, SoFar its progress, such as "1 of 2"; it may be empty.
+	Text, SoFar string
+	Begun       time.Time
+	// Within is its time limit; 0 for none.
+	Within time.Duration
+}
+
+// still describes in one line the progress of a step that has not ended.
+func (s Step) still(now time.Time) string {
+	what, waits := strings.CutPrefix(s.Text, "await ")
+	still := "still busy: "
+	if waits {
+		still = "still waiting: "
+	}
+	if s.SoFar != "" {
+		what += " (" + s.SoFar + ")"
+	}
+	text := fmt.Sprintf("%s%s, %d s", still, what, int(now.Sub(s.Begun).Seconds()))
+	if s.Within > 0 {
+		text += fmt.Sprintf(" of %g s", s.Within.Seconds())
+	}
+	return text
 }
 
 // emit records and shows an event, with its time and scenario.
@@ -32,7 +68,7 @@ func (r *runner) emit(e Event) {
 func (r *runner) beginOther(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.now = view.Step{Text: text, Begun: time.Now()}
+	r.now = Step{Text: text, Begun: time.Now()}
 }
 
 // showSoFar records how far the present step is.
@@ -45,7 +81,7 @@ func (r *runner) showSoFar(text string) {
 // beginStep reports the begin of step n, and end its end.
 func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 	e := Event{Time: time.Now(), Kind: KindStepBegin, Step: n, Steps: len(r.file.Steps), Text: s.String()}
-	now := view.Step{Number: n, Count: e.Steps, Text: e.Text, Begun: e.Time}
+	now := Step{Number: n, Count: e.Steps, Text: e.Text, Begun: e.Time}
 	if s.Await != nil {
 		now.Within = s.Await.Within
 	}
@@ -64,41 +100,20 @@ func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 }
 
 // state returns the present state of the run.
-func (r *runner) state() view.State {
+func (r *runner) state() State {
 	r.mu.Lock()
-	watch, faults := r.watch, r.faults
-	s := view.State{Scenario: r.file.Name, Begun: r.started, Step: r.now}
-	r.mu.Unlock()
-	var checks Checks
-	if watch != nil {
-		checks, _ = watch.Now()
-	}
-	for _, t := range r.tasks.Started() {
-		s.Tasks = append(s.Tasks, view.Task{Name: t.Name, Address: t.IP(), View: t.View(), Checks: checksOf(checks, t.ID())})
-	}
-	if stream := r.shown.Load(); stream != nil {
-		answered, failed, slowest := stream.Totals()
-		s.Traffic = &view.Traffic{URL: stream.URL(), Rate: stream.Rate(), Answered: answered, Failed: failed, Slowest: slowest}
-	}
-	s.Faults, _ = faults.Now()
+	defer r.mu.Unlock()
+	s := State{Scenario: r.file.Name, Begun: r.started, Step: r.now}
 	if r.plan.alone != nil {
 		s.Step = r.waiting(r.plan)
 	}
 	return s
 }
 
-// checksOf counts the checks of a task.
-func checksOf(checks Checks, taskID string) view.Checks {
-	n := checks.Count(taskID)
-	return view.Checks{Passing: n[api.HealthPassing], Warning: n[api.HealthWarning], Critical: n[api.HealthCritical]}
-}
-
 // answered counts the requests of the present traffic.
 func (r *runner) answered() int {
-	stream := r.shown.Load()
-	if stream == nil {
+	if r.last == nil {
 		return 0
 	}
-	n, _, _ := stream.Totals()
-	return n
+	return r.last.Phase("", file.Limits{}).Answered
 }

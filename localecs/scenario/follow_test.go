@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // recorder keeps events.
@@ -16,7 +15,7 @@ type recorder struct{ events []Event }
 
 func (r *recorder) Event(e Event) { r.events = append(r.events, e) }
 
-func (r *recorder) Follow(func() view.State) (end func()) { return func() {} }
+func (r *recorder) Follow(func() State) (end func()) { return func() {} }
 
 func TestStepsAreReportedAndShown(t *testing.T) {
 	t.Parallel()
@@ -33,7 +32,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 	end := r.beginStep(2, step)
 	r.showSoFar("0 of 2")
 	got := r.state()
-	want := view.State{Scenario: "hello", Begun: r.started, Step: view.Step{
+	want := State{Scenario: "hello", Begun: r.started, Step: Step{
 		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Begun: reported.events[0].Time, Within: 90 * time.Second,
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -23,8 +23,8 @@ func observedAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 // passedOn is a Progress that keeps events.
 type passedOn struct{ events []Event }
 
-func (p *passedOn) Event(e Event)                         { p.events = append(p.events, e) }
-func (p *passedOn) Follow(func() view.State) (end func()) { return func() {} }
+func (p *passedOn) Event(e Event)                    { p.events = append(p.events, e) }
+func (p *passedOn) Follow(func() State) (end func()) { return func() {} }
 
 // consul is a server that holds what a test puts there.
 type observedConsul struct {

@@ -47,7 +47,7 @@ func TestPhaseHasTheTotalsOfItsStream(t *testing.T) {
 	defer server.Close()
 	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) {})
 	tr.Start(t.Context(), 200)
-	until(t, "10 answers", func() bool { answered, _, _ := tr.Totals(); return answered >= 10 })
+	until(t, "10 answers", func() bool { answered, _, _ := totals(tr); return answered >= 10 })
 	tr.Stop()
 	p := tr.Phase("orderly", file.Exactly(0))
 	if p.Name != "orderly" || p.Answered != int(n.Load())-1 || p.Failed != 1 || p.Slowest <= 0 || p.First != "502 Bad Gateway: lost\n" || p.Problem() == "" {

@@ -61,7 +61,7 @@ func label(tasks int, task, container string) string {
 	return task + "/" + container
 }
 
-// roster returns the plan's tasks, none of which has started.
+// taskSet returns the plan's tasks, none of which has started.
 func (p *Plan) taskSet() *TaskSet {
 	all := NewTaskSet()
 	for name := range p.file.Tasks {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -16,14 +15,13 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
-	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // Options are where and how a plan runs.
 type Options struct {
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
-	// Docker is localecs.Options'.
+	// Docker is that of cluster.Options.
 	Docker   string
 	Progress Progress
 	// StopOrder replaces the scenario's; empty leaves it.
@@ -64,15 +62,14 @@ type runner struct {
 	traffic  *TrafficStream // nil between the phases
 	phases   []Phase
 	reached  map[string]bool // URLs that have answered traffic
-	// shown is the traffic for Progress, in another goroutine.
-	shown atomic.Pointer[TrafficStream]
+	last     *TrafficStream  // also after its end
 
 	live    *LiveRun
 	leaving *Watch
 	prefix  map[string]string // of lines of output, by task and container
 
 	mu       sync.Mutex // guards what follows, and watch
-	now      view.Step
+	now      Step
 	failures []string
 }
 

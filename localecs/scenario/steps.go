@@ -107,7 +107,7 @@ func (r *runner) start(names []string) error {
 	return nil
 }
 
-// began notes a task that has started.
+// taskStarted notes a task that has started.
 func (r *runner) taskStarted(name string, task *cluster.Task) {
 	r.tasks.Begin(name, task)
 	r.record.Begin(r.tasks.Task(name))

@@ -5,8 +5,6 @@ import (
 	"io"
 	"sync"
 	"time"
-
-	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
 // silence is how long nothing may be written while a step goes on: a log should show
@@ -61,7 +59,7 @@ func (s *Stream) Event(e Event) {
 }
 
 // Follow breaks long silences with the state that look returns, until end is called.
-func (s *Stream) Follow(look func() view.State) (end func()) {
+func (s *Stream) Follow(look func() State) (end func()) {
 	return background(func(stop <-chan struct{}) {
 		tick := time.NewTicker(silence / 100)
 		defer tick.Stop()
@@ -77,7 +75,7 @@ func (s *Stream) Follow(look func() view.State) (end func()) {
 }
 
 // speak writes how far the step is if both it and the silence are long.
-func (s *Stream) speak(look func() view.State, now time.Time) {
+func (s *Stream) speak(look func() State, now time.Time) {
 	s.mu.Lock()
 	last := s.last
 	s.mu.Unlock()
@@ -92,7 +90,7 @@ func (s *Stream) speak(look func() view.State, now time.Time) {
 	s.Event(Event{
 		Time: now, Seconds: Seconds(now.Sub(state.Begun)), Scenario: state.Scenario, Kind: KindWaiting,
 		Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Begun)),
-		WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.Still(now),
+		WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
 	})
 }
 

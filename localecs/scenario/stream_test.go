@@ -11,6 +11,19 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
+// stillWaiting is a scenario in its second step.
+func stillWaiting(started time.Time) State {
+	return State{Scenario: "hello", Begun: started, Step: Step{
+		Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Begun: started, Within: 90 * time.Second,
+	}}
+}
+
+// pass lets the time of a bubble pass, and what happens in it.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
 func TestLongSilencesAreBroken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -19,8 +32,8 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		started := time.Now()
 		var step atomic.Value
 		step.Store(stillWaiting(started).Step)
-		end := out.Follow(func() view.State {
-			return view.State{Scenario: "hello", Begun: started, Step: step.Load().(view.Step)}
+		end := out.Follow(func() State {
+			return State{Scenario: "hello", Begun: started, Step: step.Load().(Step)}
 		})
 		event := func() {
 			out.Event(Event{Seconds: Seconds(time.Since(started)), Kind: view.KindStatus, Task: "web", Text: "RUNNING"})
@@ -29,13 +42,13 @@ func TestLongSilencesAreBroken(t *testing.T) {
 		event()
 		pass(9 * time.Second)
 		event() // nor is there a silence yet
-		step.Store(view.Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
+		step.Store(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
 		pass(9 * time.Second)
-		step.Store(view.Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
+		step.Store(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
 		pass(11 * time.Second)
-		step.Store(view.Step{Text: "start the Consul server", Begun: started})
+		step.Store(Step{Text: "start the Consul server", Begun: started})
 		pass(10 * time.Second)
-		step.Store(view.Step{})
+		step.Store(Step{})
 		pass(time.Minute)
 		end()
 		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +
@@ -56,7 +69,7 @@ func TestSilenceAsAnObject(t *testing.T) {
 		var b bytes.Buffer
 		out := Objects(&b, &b)
 		started := time.Now()
-		end := out.Follow(func() view.State { return stillWaiting(started) })
+		end := out.Follow(func() State { return stillWaiting(started) })
 		pass(11 * time.Second)
 		end()
 		var e Event
@@ -78,8 +91,8 @@ func TestFollowEndsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		var b bytes.Buffer
-		for _, follow := range []func(func() view.State) func(){Lines(&b, &b).Follow, Objects(&b, &b).Follow} {
-			end := follow(func() view.State { return view.State{} })
+		for _, follow := range []func(func() State) func(){Lines(&b, &b).Follow, Objects(&b, &b).Follow} {
+			end := follow(func() State { return State{} })
 			end()
 			end()
 		}

@@ -33,7 +33,6 @@ type TrafficStream struct {
 	done chan struct{}
 
 	mu       sync.Mutex
-	rate     int // 0 when it does not run
 	answered int
 	failed   int
 	first    string
@@ -90,7 +89,6 @@ func (s *TrafficStream) AwaitFirst(ctx context.Context) error {
 func (s *TrafficStream) Start(ctx context.Context, rate int) {
 	ctx, s.end = context.WithCancel(ctx)
 	s.done = make(chan struct{})
-	s.setRate(rate)
 	go s.run(ctx, time.Second/time.Duration(rate))
 }
 
@@ -160,30 +158,6 @@ func (s *TrafficStream) Stop() {
 	}
 	s.end()
 	<-s.done
-	s.setRate(0)
-}
-
-func (s *TrafficStream) setRate(rate int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.rate = rate
-}
-
-// Rate returns the requests a second; 0 before Start and after Stop.
-func (s *TrafficStream) Rate() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.rate
-}
-
-// URL returns what is requested.
-func (s *TrafficStream) URL() string { return s.url }
-
-// Totals returns the requests finished so far.
-func (s *TrafficStream) Totals() (answered, failed int, slowest time.Duration) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.answered, s.failed, s.slowest
 }
 
 // Phase is the result of the traffic between its start and its end.
@@ -257,7 +231,7 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			r.observer.Request(q)
 		}
 	}
-	r.shown.Store(r.traffic)
+	r.last = r.traffic
 	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)
 	// From the first answer on everything counts, in later phases too.
 	if !r.reached[url] {

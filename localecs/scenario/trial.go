@@ -12,7 +12,7 @@ import (
 // Trial runs schedules in a setting.
 type Trial struct {
 	*Setting
-	// Prepare is scenario.Prepare with the programs of this machine.
+	// Prepare is the package's Prepare with the programs of this machine.
 	Prepare func(*file.Scenario) (*Plan, error)
 	// Options are those of each run; its Observer is the trial's.
 	Options Options

@@ -94,9 +94,6 @@ func (t Task) live() bool { return t.Wanted == shapes.Running && t.Last != shape
 // Running reports whether the task is in its service's runningCount.
 func (t Task) Running() bool { return t.live() && t.Last == shapes.Running }
 
-// Pending reports whether the task is in its service's pendingCount.
-func (t Task) Pending() bool { return t.live() && t.Last != shapes.Running }
-
 // well reports whether the task counts for minimumHealthyPercent.
 func (t Task) well() bool { return t.Running() && (!t.Probed || t.Health == "HEALTHY") }
 

@@ -54,7 +54,7 @@ func writeAWSError(w http.ResponseWriter, service string, e *apiError) {
 	writeXML(w, e.status, id, body)
 }
 
-// Fail answers as STS and IAM fail: 429 stands for their throttling, which has
+// FailAWS answers as STS and IAM fail: 429 stands for their throttling, which has
 // status 400; 500 and 503 are what they are. service is "sts" or "iam".
 func FailAWS(w http.ResponseWriter, service string, status int) {
 	switch status {

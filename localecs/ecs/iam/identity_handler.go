@@ -39,7 +39,7 @@ func Handler(s *Store) http.Handler {
 	})
 }
 
-// Fail answers as the ECS agent fails here: 500, or 503 while it has no
+// FailCredentials answers as the ECS agent fails here: 500, or 503 while it has no
 // credentials yet.
 func FailCredentials(w http.ResponseWriter, status int) {
 	if status == http.StatusServiceUnavailable {

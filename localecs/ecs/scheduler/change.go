@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Event is something an observer of the cluster can see: a status that
+// Change is something an observer of the cluster can see: a status that
 // changed.
 type Change struct {
 	At   time.Time
@@ -27,7 +27,7 @@ const (
 	SignalKill = "KILL"
 )
 
-// Between lists what differs between two views of a task, containers first.
+// Changes lists what differs between two views of a task, containers first.
 func Changes(task string, old, now View, at time.Time) []Change {
 	var events []Change
 	for i, c := range now.Containers {

@@ -17,7 +17,6 @@ const (
 	ClientException           = "ClientException"
 	InvalidParameterException = "InvalidParameterException"
 	ClusterNotFoundException  = "ClusterNotFoundException"
-	ResourceNotFoundException = "ResourceNotFoundException"
 	ConflictException         = "ConflictException"
 	UnsupportedFeature        = "UnsupportedFeatureException"
 	PlatformUnknown           = "PlatformUnknownException"

@@ -8,8 +8,6 @@ const (
 	Pending        = "PENDING"
 	Activating     = "ACTIVATING"
 	Running        = "RUNNING"
-	Deactivating   = "DEACTIVATING"
-	Stopping       = "STOPPING"
 	Deprovisioning = "DEPROVISIONING"
 	Stopped        = "STOPPED"
 )

@@ -1,0 +1,106 @@
+package consul
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
+)
+
+// ACL creates tokens. The client's token needs acl = "write", which is every privilege.
+type ACL struct {
+	Client *api.Client
+	// Namespace is the client's, Consul Enterprise only.
+	Namespace string
+	// GrantTTL is how long a grant can be redeemed: backend.GrantTTL if 0.
+	GrantTTL time.Duration
+
+	grants grants
+}
+
+var _ backend.Backend = (*ACL)(nil)
+
+// aclRemedy is for refusals of the broker's token.
+const aclRemedy = `give the broker's token a policy with acl = "write", or use backend consul-login, which needs none`
+
+// Name is backend.ConsulACL.
+func (*ACL) Name() string { return backend.ConsulACL }
+
+// Issue reads the policies and chooses the accessor.
+func (a *ACL) Issue(ctx context.Context, r backend.Request) (backend.Grant, error) {
+	if err := r.Check(a.Namespace); err != nil {
+		return backend.Grant{}, err
+	}
+	for _, name := range r.Policies {
+		policy, _, err := a.Client.ACL().PolicyReadByName(name, (&api.QueryOptions{}).WithContext(ctx))
+		switch {
+		case err != nil:
+			return backend.Grant{}, failed(fmt.Sprintf("read policy %q", name), err, aclRemedy)
+		case policy == nil:
+			return backend.Grant{}, missingPolicy(name)
+		}
+	}
+	return a.grants.issue(r, uuid.NewString(), a.GrantTTL), nil
+}
+
+func missingPolicy(name string) error {
+	return backend.UnavailablePolicy(name, "create it with: consul acl policy create -name "+name+" -rules @FILE")
+}
+
+// Redeem creates the token with the grant's accessor.
+func (a *ACL) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
+	create := func(ctx context.Context) (backend.Token, error) { return a.create(ctx, g) }
+	return a.grants.redeem(ctx, g, create, a.Revoke)
+}
+
+func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error) {
+	r := g.Request
+	description, err := json.Marshal(about(r))
+	if err != nil {
+		return backend.Token{}, err
+	}
+	wanted := &api.ACLToken{
+		AccessorID: g.Accessor, Local: true, Description: "broker: " + string(description), ExpirationTTL: r.TTL,
+	}
+	for _, name := range r.Policies {
+		wanted.Policies = append(wanted.Policies, &api.ACLLink{Name: name})
+	}
+	op := fmt.Sprintf("create the token of task %s", r.Task.ARN)
+	t, _, err := a.Client.ACL().TokenCreate(wanted, (&api.WriteOptions{}).WithContext(ctx))
+	switch reason := consulutil.Reason(err); {
+	case err == nil:
+		return tokenOf(backend.ConsulACL, t), nil
+	case strings.Contains(reason, "AccessorID is already in use"):
+		// An earlier attempt made the token, and its answer with the secret was lost.
+		lost := refused(op, backend.ErrUsed, "the task has to ask again")
+		return backend.Token{}, errors.Join(lost, a.Revoke(ctx, g.Accessor))
+	case strings.Contains(reason, "No such ACL policy"):
+		_, name, _ := strings.Cut(reason, "with name ")
+		return backend.Token{}, missingPolicy(strings.Trim(name, `"`))
+	}
+	return backend.Token{}, failed(op, err, aclRemedy)
+}
+
+// about is what a token's description says about its task.
+func about(r backend.Request) map[string]string {
+	return map[string]string{"task": r.Task.ARN, "cluster": r.Task.Cluster, "request": r.RequestID}
+}
+
+// Revoke deletes the token of an accessor.
+func (a *ACL) Revoke(ctx context.Context, accessor string) error {
+	a.grants.revoke(accessor)
+	return remove(ctx, a.Client, accessor, aclRemedy)
+}
+
+// Lookup reads the token of an accessor.
+func (a *ACL) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
+	return read(ctx, a.Client, backend.ConsulACL, accessor, aclRemedy)
+}

@@ -1,0 +1,108 @@
+package consul
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+)
+
+// grants are those that this process has issued, and what became of them.
+type grants struct {
+	mu     sync.Mutex
+	issued map[string]*grant
+}
+
+type grant struct {
+	expires        time.Time
+	taken, revoked bool
+}
+
+// forgetAfter is how long an expired grant is remembered. A redemption that was under
+// way when it expired has ended by then.
+const forgetAfter = time.Minute
+
+// issue makes a grant for a request.
+func (p *grants) issue(r backend.Request, accessor string, ttl time.Duration) backend.Grant {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(p.issued, func(_ string, g *grant) bool { return now.After(g.expires.Add(forgetAfter)) })
+	if p.issued == nil {
+		p.issued = map[string]*grant{}
+	}
+	expires := now.Add(cmp.Or(ttl, backend.GrantTTL))
+	p.issued[accessor] = &grant{expires: expires}
+	return backend.Grant{Request: r, Accessor: accessor, Expires: expires}
+}
+
+// take is for one caller only.
+func (p *grants) take(accessor string) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.issued[accessor]
+	switch {
+	case g == nil, g.taken, g.revoked:
+		return backend.ErrUsed
+	case !time.Now().Before(g.expires):
+		return backend.ErrExpired
+	}
+	g.taken = true
+	return nil
+}
+
+// putBack allows another take.
+func (p *grants) putBack(accessor string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.issued[accessor]; g != nil {
+		g.taken = false
+	}
+}
+
+// revoke prevents the redemption of a grant, also of one that is under way.
+func (p *grants) revoke(accessor string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if g := p.issued[accessor]; g != nil {
+		g.revoked = true
+	}
+}
+
+func (p *grants) wasRevoked(accessor string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g := p.issued[accessor]
+	return g != nil && g.revoked
+}
+
+// redeem takes a grant and creates its token; it gives the grant back if that fails for
+// a reason that may pass. The end of ctx does not cut create off, only the client's
+// timeout does: an answer that is not read would leave a token without an owner. If the
+// grant is revoked meanwhile, undo removes the token.
+func (p *grants) redeem(ctx context.Context, g backend.Grant, create func(context.Context) (backend.Token, error), undo func(context.Context, string) error) (backend.Token, error) {
+	op := fmt.Sprintf("redeem the grant of task %s", g.Request.Task.ARN)
+	if err := ctx.Err(); err != nil {
+		return backend.Token{}, err
+	}
+	if err := p.take(g.Accessor); err != nil {
+		return backend.Token{}, refused(op, err, "")
+	}
+	ctx = context.WithoutCancel(ctx)
+	token, err := create(ctx)
+	switch {
+	case err != nil && backend.Classify(err).Retryable():
+		p.putBack(g.Accessor)
+		return backend.Token{}, err
+	case err != nil:
+		return backend.Token{}, err
+	case p.wasRevoked(g.Accessor):
+		return backend.Token{}, errors.Join(refused(op, backend.ErrUsed, ""), undo(ctx, token.Accessor))
+	}
+	return token, nil
+}

@@ -1,0 +1,233 @@
+package consul
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// Method is a JWT auth method of Consul that trusts the broker's key.
+type Method struct {
+	Name string
+	// TTL is its MaxTokenTTL: Consul gives every token of a method the same life.
+	TTL time.Duration
+}
+
+// Login logs in for tasks. Consul's binding rules decide which policies a token has, and
+// the broker needs no privilege. Which policies exist becomes known at redemption only.
+//
+// A token without privilege over others can be revoked by its own secret alone, so the
+// secrets of live tokens stay in memory. After a restart, Revoke and Lookup of earlier
+// tokens need acl = "write" and "read" for the client's token.
+type Login struct {
+	Client *api.Client
+	// Namespace is the client's, Consul Enterprise only.
+	Namespace string
+	// Methods have different TTLs. A request is served by the longest that is not longer
+	// than it asks for.
+	Methods []Method
+	Key     ed25519.PrivateKey
+	// GrantTTL is how long a grant can be redeemed: backend.GrantTTL if 0.
+	GrantTTL time.Duration
+
+	grants grants
+	mu     sync.Mutex
+	made   map[string]backend.Token // until they expire, by the accessors of grant and token; without secret if revoked
+}
+
+var _ backend.Backend = (*Login)(nil)
+
+const loginRemedy = `another process has made it, or this one before a restart: it ends with the auth method's MaxTokenTTL; delete it before with: consul acl token delete -accessor-id ACCESSOR, or give the broker's token a policy with acl = "write"`
+
+// grantPrefix tells the accessor of a grant from Consul's, which is a UUID.
+const grantPrefix = "grant-"
+
+// Name is backend.ConsulLogin.
+func (*Login) Name() string { return backend.ConsulLogin }
+
+// Issue checks that an auth method can serve the request.
+func (l *Login) Issue(_ context.Context, r backend.Request) (backend.Grant, error) {
+	if err := r.Check(l.Namespace); err != nil {
+		return backend.Grant{}, err
+	}
+	if _, err := l.method(r); err != nil {
+		return backend.Grant{}, err
+	}
+	return l.grants.issue(r, grantPrefix+uuid.NewString(), l.GrantTTL), nil
+}
+
+func (l *Login) method(r backend.Request) (Method, error) {
+	var best Method
+	for _, m := range l.Methods {
+		if m.TTL <= r.TTL && m.TTL > best.TTL {
+			best = m
+		}
+	}
+	if best.Name == "" {
+		return best, refused(fmt.Sprintf("choose the auth method for task %s", r.Task.ARN),
+			fmt.Errorf("none has tokens of %s or less", r.TTL),
+			"raise the ttl of the task definition, or configure an auth method whose MaxTokenTTL is not more")
+	}
+	return best, nil
+}
+
+// Redeem logs in and checks that Consul gave exactly what was requested.
+func (l *Login) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
+	create := func(ctx context.Context) (backend.Token, error) {
+		method, err := l.method(g.Request)
+		if err != nil {
+			return backend.Token{}, err
+		}
+		token, err := l.login(ctx, method, g)
+		if err != nil {
+			return backend.Token{}, err
+		}
+		l.remember(g.Accessor, token)
+		return token, nil
+	}
+	return l.grants.redeem(ctx, g, create, l.Revoke)
+}
+
+func (l *Login) login(ctx context.Context, method Method, g backend.Grant) (backend.Token, error) {
+	op := fmt.Sprintf("log in with auth method %q for task %s", method.Name, g.Request.Task.ARN)
+	jwt, err := sign(l.Key, g, time.Now())
+	if err != nil {
+		return backend.Token{}, refused(op, err, "")
+	}
+	params := &api.ACLLoginParams{AuthMethod: method.Name, BearerToken: jwt, Meta: about(g.Request)}
+	t, _, err := l.Client.ACL().Login(params, (&api.WriteOptions{}).WithContext(ctx))
+	if err != nil {
+		return backend.Token{}, explain(op, method.Name, g.Request.Policies, err)
+	}
+	token := tokenOf(backend.ConsulLogin, t)
+	if err := check(op, method, g.Request, t, token.Policies); err != nil {
+		return backend.Token{}, errors.Join(err, consulutil.Logout(ctx, l.Client, t.SecretID))
+	}
+	return token, nil
+}
+
+// check compares a token with the request.
+func check(op string, method Method, r backend.Request, t *api.ACLToken, policies []string) error {
+	var missing []string
+	for _, p := range r.Policies {
+		if !slices.Contains(policies, p) {
+			missing = append(missing, p)
+		}
+	}
+	if len(missing) > 0 {
+		return notBound(method.Name, missing)
+	}
+	for _, p := range policies {
+		if !slices.Contains(r.Policies, p) {
+			return refused(op, fmt.Errorf("the token has policy %q, which was not requested", p), "give the binding rule a selector such as "+selector(p))
+		}
+	}
+	switch {
+	case len(t.Roles)+len(t.ServiceIdentities)+len(t.NodeIdentities)+len(t.TemplatedPolicies) > 0:
+		return refused(op, errors.New("the token has roles or identities, which were not requested"), "delete the auth method's binding rules whose bind type is not policy")
+	case t.ExpirationTime == nil || t.ExpirationTime.Sub(t.CreateTime) > method.TTL+time.Second:
+		return refused(op, fmt.Errorf("the token lives longer than %s", method.TTL), fmt.Sprintf("set MaxTokenTTL of the auth method to %s", method.TTL))
+	}
+	return nil
+}
+
+// selector is that of the binding rule of a policy.
+func selector(policy string) string { return fmt.Sprintf(`'"%s" in list.policies'`, policy) }
+
+// notBound is the error of policies that a method does not give. A policy that does not
+// exist and one without a binding rule have the same answer.
+func notBound(method string, policies []string) error {
+	first := policies[0]
+	return backend.UnavailablePolicy(strings.Join(policies, `", "`), fmt.Sprintf(
+		"create the policy, and a binding rule with: consul acl binding-rule create -method %s -bind-type policy -bind-name %s -selector %s", method, first, selector(first)))
+}
+
+// explain adds a remedy to the refusal of a login, by Consul's text.
+func explain(op, method string, policies []string, err error) error {
+	switch reason := consulutil.Reason(err); {
+	case strings.Contains(reason, "ACL not found: auth method"):
+		return refused(op, err, "create the auth method as docs/TOKENS.md shows")
+	case strings.Contains(reason, "no known key"):
+		return refused(op, err, "put the public key of the broker's key file into JWTValidationPubKeys of the auth method")
+	case strings.Contains(reason, "error validating claims"):
+		return refused(op, err, fmt.Sprintf("set BoundIssuer %q and BoundAudiences %q of the auth method, and compare the clocks of the broker and the Consul servers", Issuer, Audience))
+	case strings.Contains(reason, "Permission denied"):
+		return notBound(method, policies)
+	}
+	return failed(op, err, "")
+}
+
+func (l *Login) remember(grant string, t backend.Token) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	maps.DeleteFunc(l.made, func(_ string, t backend.Token) bool { return !now.Before(t.Expires) })
+	if l.made == nil {
+		l.made = map[string]backend.Token{}
+	}
+	l.made[grant], l.made[t.Accessor] = t, t
+}
+
+func (l *Login) known(accessor string) (backend.Token, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	t, ok := l.made[accessor]
+	return t, ok
+}
+
+// Revoke logs the token out, or deletes it if this process did not make it.
+func (l *Login) Revoke(ctx context.Context, accessor string) error {
+	l.grants.revoke(accessor)
+	t, known := l.known(accessor)
+	switch {
+	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
+		return nil
+	case !known:
+		return remove(ctx, l.Client, accessor, loginRemedy)
+	}
+	if err := consulutil.Logout(ctx, l.Client, t.Secret.Reveal()); err != nil {
+		return failed(fmt.Sprintf("revoke the token with accessor %s", t.Accessor), err, "")
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, other := range l.made {
+		if other.Accessor == t.Accessor {
+			other.Secret = secret.Value{}
+			l.made[key] = other
+		}
+	}
+	return nil
+}
+
+// Lookup reads the token with its own secret, or by its accessor if this process did not
+// make it.
+func (l *Login) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
+	t, known := l.known(accessor)
+	switch {
+	case known && t.Secret.Empty(), !known && strings.HasPrefix(accessor, grantPrefix):
+		return backend.Token{}, false, nil
+	case !known:
+		return read(ctx, l.Client, backend.ConsulLogin, accessor, loginRemedy)
+	}
+	opts := &api.QueryOptions{Token: t.Secret.Reveal(), RequireConsistent: true}
+	self, _, err := l.Client.ACL().TokenReadSelf(opts.WithContext(ctx))
+	switch {
+	case consulutil.UnknownToken(err):
+		return backend.Token{}, false, nil
+	case err != nil:
+		return backend.Token{}, false, failed(fmt.Sprintf("read the token with accessor %s", t.Accessor), err, "")
+	}
+	return withoutSecret(tokenOf(backend.ConsulLogin, self))
+}

@@ -1,0 +1,284 @@
+package backend_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/backend/consul"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func TestLoginNeedsNoPrivilege(t *testing.T) {
+	t.Parallel()
+	b := login(t, "", &line{}, 0)
+	token := redeem(t, b, issue(t, b, request("web-queue")))
+	if _, found, err := b.Lookup(t.Context(), token.Accessor); err != nil || !found {
+		t.Errorf("Lookup = %v, %v; want the token", found, err)
+	}
+	for range 2 {
+		if err := b.Revoke(t.Context(), token.Accessor); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if livesInConsul(t, token.Secret.Reveal()) {
+		t.Error("Consul still knows the token")
+	}
+}
+
+func TestLoginOfAnotherProcessCannotBeRevokedWithoutPrivilege(t *testing.T) {
+	t.Parallel()
+	crashed := login(t, "", &line{}, 0)
+	token := redeem(t, crashed, issue(t, crashed, request("web-config")))
+	b := login(t, "", &line{}, 0)
+	wantError(t, b.Revoke(t.Context(), token.Accessor), backend.ErrPrivilege, token.Accessor, "consul acl token delete -accessor-id", "MaxTokenTTL")
+	_, _, err := b.Lookup(t.Context(), token.Accessor)
+	wantError(t, err, backend.ErrPrivilege, token.Accessor)
+}
+
+func TestLoginChoosesTheMethodByTTL(t *testing.T) {
+	t.Parallel()
+	b := login(t, "", &line{}, 0)
+	for ttl, want := range map[time.Duration]time.Duration{time.Hour: time.Hour, 71 * time.Hour: time.Hour, 72 * time.Hour: 72 * time.Hour, 168 * time.Hour: 72 * time.Hour} {
+		r := request("web-config")
+		r.TTL = ttl
+		before := time.Now()
+		token := redeem(t, b, issue(t, b, r))
+		if life := token.Expires.Sub(before); life < want-time.Minute || life > want+time.Minute {
+			t.Errorf("ttl %s: the token lives %s, want %s", ttl, life, want)
+		}
+	}
+	r := request("web-config")
+	r.TTL = 59 * time.Minute
+	_, err := b.Issue(t.Context(), r)
+	if err == nil || backend.Classify(err).Retryable() || !strings.Contains(err.Error(), "none has tokens of 59m0s or less") {
+		t.Errorf("Issue: %v, want that no auth method has tokens so short", err)
+	}
+}
+
+// method makes an auth method that has the recipe's key and the given rules.
+func method(t *testing.T, change func(*api.ACLAuthMethod), rules ...api.ACLBindingRule) consul.Method {
+	t.Helper()
+	preparedKey(t)
+	admin := consulClient(t, testkit.ManagementToken, &line{}).ACL()
+	m, _, err := admin.AuthMethodRead("token-broker-1h", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Name = "m-" + uuid.NewString()
+	change(m)
+	if _, _, err := admin.AuthMethodCreate(m, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rules {
+		r.AuthMethod = m.Name
+		if _, _, err := admin.BindingRuleCreate(&r, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return consul.Method{Name: m.Name, TTL: time.Hour}
+}
+
+func TestLoginRefusesMisconfiguredMethods(t *testing.T) {
+	t.Parallel()
+	asked := api.ACLBindingRule{BindType: "policy", BindName: "web-config", Selector: `"web-config" in list.policies`}
+	everyone := api.ACLBindingRule{BindType: "policy", BindName: "web-queue"}
+	same := func(*api.ACLAuthMethod) {}
+	_, otherKey, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		method func(t *testing.T) consul.Method
+		key    ed25519.PrivateKey
+		want   []string
+	}{
+		"missing": {
+			method: func(*testing.T) consul.Method { return consul.Method{Name: "no-such-method", TTL: time.Hour} },
+			want:   []string{`auth method "no-such-method"`, "create the auth method"},
+		},
+		"other key": {
+			method: func(t *testing.T) consul.Method { return method(t, same, asked) }, key: otherKey,
+			want: []string{"JWTValidationPubKeys"},
+		},
+		"other audience": {
+			method: func(t *testing.T) consul.Method {
+				return method(t, func(m *api.ACLAuthMethod) { m.Config["BoundAudiences"] = []string{"vault"} }, asked)
+			},
+			want: []string{`BoundAudiences "consul"`},
+		},
+		"rule without selector": {
+			method: func(t *testing.T) consul.Method { return method(t, same, asked, everyone) },
+			want:   []string{`policy "web-queue", which was not requested`, `'"web-queue" in list.policies'`},
+		},
+		"rule for a service": {
+			method: func(t *testing.T) consul.Method {
+				return method(t, same, asked, api.ACLBindingRule{BindType: "service", BindName: "web"})
+			},
+			want: []string{"roles or identities"},
+		},
+		"no end": {
+			method: func(t *testing.T) consul.Method {
+				return method(t, func(m *api.ACLAuthMethod) { m.MaxTokenTTL = 0 }, asked)
+			},
+			want: []string{"lives longer than 1h0m0s", "MaxTokenTTL"},
+		},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := login(t, "", &line{}, 0)
+			b.Methods = []consul.Method{tt.method(t)}
+			if tt.key != nil {
+				b.Key = tt.key
+			}
+			r := request("web-config")
+			_, err := b.Redeem(t.Context(), issue(t, b, r))
+			if err == nil || backend.Classify(err).Retryable() {
+				t.Fatalf("Redeem: %v of class %d, want a permanent error", err, backend.Classify(err))
+			}
+			for _, text := range append(tt.want, r.Task.ARN) {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("error %q, want %q in it", err, text)
+				}
+			}
+			if n := len(tokensOf(t, r)); n != 0 {
+				t.Errorf("%d tokens remain, want 0", n)
+			}
+		})
+	}
+}
+
+// tokensOf are the tokens whose description names the request.
+func tokensOf(t *testing.T, r backend.Request) []*api.ACLTokenListEntry {
+	t.Helper()
+	all, _, err := consulClient(t, testkit.ManagementToken, &line{}).ACL().TokenList((&api.QueryOptions{RequireConsistent: true}).WithContext(t.Context()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []*api.ACLTokenListEntry
+	for _, token := range all {
+		if strings.Contains(token.Description, r.RequestID) {
+			found = append(found, token)
+		}
+	}
+	return found
+}
+
+func TestTokensNameTheirTask(t *testing.T) {
+	t.Parallel()
+	for prefix, b := range map[string]backend.Backend{
+		"broker: ":                  aclSystem(t).process(t, &line{}, 0),
+		"token created via login: ": login(t, "", &line{}, 0),
+	} {
+		r := request("web-config")
+		token := redeem(t, b, issue(t, b, r))
+		tokens := tokensOf(t, r)
+		want := prefix + `{"cluster":"` + r.Task.Cluster + `","request":"` + r.RequestID + `","task":"` + r.Task.ARN + `"}`
+		if len(tokens) != 1 || tokens[0].AccessorID != token.Accessor || tokens[0].Description != want || !tokens[0].Local {
+			t.Errorf("%s: tokens %+v, want a local one with description %s", b.Name(), tokens, want)
+		}
+	}
+}
+
+func TestACLTokenWhoseAnswerWasLostIsRevoked(t *testing.T) {
+	t.Parallel()
+	l := &line{}
+	b := aclSystem(t).process(t, l, 0)
+	g := issue(t, b, request("web-config"))
+	l.mode.Store(swallow)
+	if _, err := b.Redeem(t.Context(), g); !errors.Is(err, errLine) || !backend.Classify(err).Retryable() {
+		t.Fatalf("Redeem: %v, want the transient error of the connection", err)
+	}
+	l.mode.Store(up)
+	if _, found, err := b.Lookup(t.Context(), g.Accessor); err != nil || !found {
+		t.Fatalf("Lookup = %v, %v; want the token that Consul has made", found, err)
+	}
+	_, err := b.Redeem(t.Context(), g)
+	wantError(t, err, backend.ErrUsed, "ask again")
+	wantGone(t, b, g.Accessor)
+}
+
+func TestTokenOfACallerThatLeavesIsNotLost(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &line{before: cancel}
+	b := login(t, "", l, 0)
+	token, err := b.Redeem(ctx, issue(t, b, request("web-config")))
+	if err != nil || ctx.Err() == nil {
+		t.Fatalf("Redeem: %v, want the token that Consul has made", err)
+	}
+	if err := b.Revoke(t.Context(), token.Accessor); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestRevocationDuringRedemptionWins(t *testing.T) {
+	t.Parallel()
+	for _, make := range []func(l *line) backend.Backend{
+		func(l *line) backend.Backend { return aclSystem(t).process(t, l, 0) },
+		func(l *line) backend.Backend { return login(t, "", l, 0) },
+	} {
+		l := &line{}
+		b := make(l)
+		r := request("web-config")
+		g := issue(t, b, r)
+		l.before = func() {
+			if err := b.Revoke(t.Context(), g.Accessor); err != nil {
+				t.Error(err)
+			}
+		}
+		_, err := b.Redeem(t.Context(), g)
+		wantError(t, err, backend.ErrUsed, r.Task.ARN)
+		if n := len(tokensOf(t, r)); n != 0 {
+			t.Errorf("%s: %d tokens remain, want 0", b.Name(), n)
+		}
+	}
+}
+
+func TestRevocationWithAnUnknownTokenIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	owner := aclSystem(t).process(t, &line{}, 0)
+	token := redeem(t, owner, issue(t, owner, request("web-config")))
+	b := &consul.ACL{Client: consulClient(t, uuid.NewString(), &line{})}
+	wantError(t, b.Revoke(t.Context(), token.Accessor), backend.ErrPrivilege, token.Accessor)
+}
+
+func TestPolicyDeletedBeforeRedemptionIsNamed(t *testing.T) {
+	t.Parallel()
+	b := aclSystem(t).process(t, &line{}, 0)
+	admin := consulClient(t, testkit.ManagementToken, &line{}).ACL()
+	name := "short-lived-" + uuid.NewString()
+	policy, _, err := admin.PolicyCreate(&api.ACLPolicy{Name: name}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := issue(t, b, request(name))
+	if _, err := admin.PolicyDelete(policy.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	_, err = b.Redeem(t.Context(), g)
+	wantError(t, err, backend.ErrPolicy, `policy "`+name+`"`, "consul acl policy create")
+}
+
+func TestKeyFileErrorsNameTheRemedy(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "broker.key")
+	if _, err := consul.ReadKey(file); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), file) {
+		t.Errorf("missing file: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := consul.ReadKey(file); err == nil || !strings.Contains(err.Error(), "openssl genpkey -algorithm ed25519 -out "+file) {
+		t.Errorf("file without a key: %v", err)
+	}
+}

@@ -1,0 +1,58 @@
+package backend
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// What the broker tells apart. An error wraps one of them, or none.
+var (
+	// ErrUsed means that the grant is not redeemable any more: it was redeemed or
+	// revoked, or another process issued it.
+	ErrUsed = errors.New("the grant was used or revoked")
+	// ErrExpired means that the grant was not redeemed in time.
+	ErrExpired = errors.New("the grant has expired")
+	// ErrPolicy means that a requested policy does not exist or is not permitted.
+	ErrPolicy = errors.New("the policy is not available")
+	// ErrPrivilege means that the broker lacks a privilege.
+	ErrPrivilege = errors.New("the broker lacks a privilege")
+)
+
+// Error is a failed request to a backend.
+type Error struct {
+	// Op is the request with its object, such as `create the token of task "..."`.
+	Op  string
+	Err error
+	// Remedy is what the operator can do, or empty.
+	Remedy string
+	// Class is what waiting can change about it.
+	Class retry.Class
+}
+
+func (e *Error) Error() string {
+	if e.Remedy == "" {
+		return e.Op + ": " + e.Err.Error()
+	}
+	return fmt.Sprintf("%s: %v: %s", e.Op, e.Err, e.Remedy)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Classify returns the class of an error of a backend. Any other error is Retry.
+func Classify(err error) retry.Class {
+	var failed *Error
+	if errors.As(err, &failed) {
+		return failed.Class
+	}
+	return retry.Retry
+}
+
+// UnavailablePolicy returns the error of a policy that a request names and that the
+// backend does not give.
+func UnavailablePolicy(policy, remedy string) error {
+	return &Error{Op: fmt.Sprintf("policy %q", policy), Err: ErrPolicy, Remedy: remedy, Class: retry.Permanent}
+}
+
+var errNoPolicies = errors.New("no policies")

@@ -1,0 +1,303 @@
+package backend_test
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"net/http"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/backend/consul"
+	"github.com/meshtask/consul-ecs/broker/backend/vault"
+	"github.com/meshtask/consul-ecs/broker/backend/vaultfake"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// secured is the server of this package's tests.
+var secured *testkit.Consul
+
+// recipeDir is where the documented setup leaves the broker's key.
+var recipeDir string
+
+func TestMain(m *testing.M) {
+	var err error
+	if secured, err = testkit.StartConsul(testkit.ConsulOptions{ACL: true}); err != nil {
+		panic(err)
+	}
+	if recipeDir, err = os.MkdirTemp("", "broker-key-"); err != nil {
+		panic(err)
+	}
+	os.Exit(testkit.Main(m, secured.Stop, func() { os.RemoveAll(recipeDir) }))
+}
+
+// line is the way to a server, which a test can interrupt.
+type line struct {
+	next http.RoundTripper
+	mode atomic.Int32
+	// before, if set, is called before each request that makes a token.
+	before func()
+}
+
+const (
+	up      int32 = iota
+	down          // requests do not arrive
+	swallow       // answers do not arrive
+)
+
+var errLine = errors.New("the connection was cut")
+
+func (l *line) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.mode.Load() == down {
+		return nil, errLine
+	}
+	if l.before != nil && r.Method != http.MethodGet && (r.URL.Path == "/v1/acl/token" || r.URL.Path == "/v1/acl/login") {
+		l.before()
+	}
+	resp, err := l.next.RoundTrip(r)
+	if err == nil && l.mode.Load() == swallow {
+		resp.Body.Close()
+		return nil, errLine
+	}
+	return resp, err
+}
+
+func consulClient(t *testing.T, token string, l *line) *api.Client {
+	t.Helper()
+	secured.Require(t)
+	c, err := consulutil.NewClient(consulutil.Options{
+		Address: secured.HTTPAddr, Token: token,
+		Wrap: func(next http.RoundTripper) http.RoundTripper {
+			t.Cleanup(next.(*http.Transport).CloseIdleConnections)
+			l.next = next
+			return l
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// recipe applies the documented setup to the server, once.
+var recipe = sync.OnceValues(func() (ed25519.PrivateKey, error) {
+	script, err := filepath.Abs("testdata/consul-login.sh")
+	if err != nil {
+		return nil, err
+	}
+	prepare := exec.Command("sh", "-c", `consul acl policy create -name web-config -rules 'key_prefix "web/" { policy = "read" }' &&
+		consul acl policy create -name web-queue -rules 'key_prefix "queue/" { policy = "write" }' && sh `+script)
+	prepare.Dir = recipeDir
+	prepare.Env = append(os.Environ(), "CONSUL_HTTP_ADDR="+secured.HTTPAddr, "CONSUL_HTTP_TOKEN="+secured.Token,
+		"PATH="+filepath.Dir(testkit.Binary("consul"))+":"+os.Getenv("PATH"))
+	if out, err := prepare.CombinedOutput(); err != nil {
+		return nil, errors.New(string(out) + err.Error())
+	}
+	return consul.ReadKey(filepath.Join(recipeDir, "broker.key"))
+})
+
+// system is a backend with its server, as the suite sees it.
+type system struct {
+	// process is a broker's backend; line is its way to the server.
+	process func(t *testing.T, l *line, grantTTL time.Duration) backend.Backend
+	// unprivileged is one whose own token may do nothing, or nil.
+	unprivileged func(t *testing.T) backend.Backend
+	// remedy is in the errors of unprivileged.
+	remedy string
+	// lives reports whether the server takes a secret.
+	lives func(t *testing.T, secret string) bool
+	// wrapsItself is set if a grant survives a restart of the broker.
+	wrapsItself bool
+}
+
+func systems(t *testing.T) map[string]system {
+	t.Helper()
+	return map[string]system{backend.ConsulLogin: loginSystem(t), backend.ConsulACL: aclSystem(t), backend.Vault: vaultSystem(t)}
+}
+
+func aclSystem(t *testing.T) system {
+	preparedKey(t)
+	return system{
+		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
+			return &consul.ACL{Client: consulClient(t, testkit.ManagementToken, l), GrantTTL: ttl}
+		},
+		unprivileged: func(t *testing.T) backend.Backend { return &consul.ACL{Client: consulClient(t, "", &line{})} },
+		remedy:       `give the broker's token a policy with acl = "write"`,
+		lives:        livesInConsul,
+	}
+}
+
+func preparedKey(t *testing.T) ed25519.PrivateKey {
+	t.Helper()
+	secured.Require(t)
+	testkit.RequireBinary(t, "openssl")
+	key, err := recipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+// login is the backend that the documented setup is for.
+func login(t *testing.T, token string, l *line, ttl time.Duration) *consul.Login {
+	return &consul.Login{
+		Client: consulClient(t, token, l), Key: preparedKey(t), GrantTTL: ttl,
+		Methods: []consul.Method{{Name: "token-broker-1h", TTL: time.Hour}, {Name: "token-broker-72h", TTL: 72 * time.Hour}},
+	}
+}
+
+func loginSystem(t *testing.T) system {
+	preparedKey(t)
+	return system{
+		// The management token is for the tokens of another process only.
+		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
+			return login(t, testkit.ManagementToken, l, ttl)
+		},
+		lives: livesInConsul,
+	}
+}
+
+func livesInConsul(t *testing.T, secret string) bool {
+	t.Helper()
+	opts := &api.QueryOptions{Token: secret, RequireConsistent: true}
+	_, _, err := consulClient(t, "", &line{}).ACL().TokenReadSelf(opts.WithContext(t.Context()))
+	if err != nil && !consulutil.UnknownToken(err) {
+		t.Fatal(err)
+	}
+	return err == nil
+}
+
+// brokerRights are the paths of the documented policy.
+func brokerRights(t *testing.T) []string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/vault-broker.hcl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, found := range regexp.MustCompile(`(?m)^path "(.+)" {$`).FindAllStringSubmatch(string(text), -1) {
+		paths = append(paths, found[1])
+	}
+	return paths
+}
+
+func vaultSystem(t *testing.T) system {
+	server := vaultfake.Start(t)
+	server.AddPolicies("web-config", "web-queue")
+	client := vaultClient(t, server.URL)
+	with := func(token string, ttl time.Duration) backend.Backend {
+		return &vault.Backend{Client: client, GrantTTL: ttl, Token: func() (secret.Value, error) { return secret.New(token), nil }}
+	}
+	token := server.NewToken(brokerRights(t)...)
+	return system{
+		process: func(t *testing.T, l *line, ttl time.Duration) backend.Backend {
+			return &interrupted{with(token, ttl), l, server}
+		},
+		unprivileged: func(*testing.T) backend.Backend { return with(server.NewToken(), 0) },
+		remedy:       "give the broker's Vault token the policy that docs/TOKENS.md shows",
+		lives: func(t *testing.T, text string) bool {
+			_, err := client.LookupSelf(t.Context(), secret.New(text))
+			return err == nil
+		},
+		wrapsItself: true,
+	}
+}
+
+func vaultClient(t *testing.T, address string) *vault.Client {
+	t.Helper()
+	client, err := vault.NewClient(vault.Options{Address: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return client
+}
+
+// interrupted lets a sealed Vault stand for a line that is down.
+type interrupted struct {
+	backend.Backend
+	line   *line
+	server *vaultfake.Server
+}
+
+func (i *interrupted) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
+	if i.line.mode.Load() == down {
+		i.server.Answer(http.StatusServiceUnavailable)
+		defer i.server.Answer(0)
+	}
+	return i.Backend.Redeem(ctx, g)
+}
+
+func request(policies ...string) backend.Request {
+	id := uuid.NewString()
+	return backend.Request{
+		RequestID: id,
+		Task: backend.Task{
+			ARN: "arn:aws:ecs:eu-west-1:000000000001:task/main/" + id, Cluster: "arn:aws:ecs:eu-west-1:000000000001:cluster/main",
+			Family: "web", Revision: 3, Address: netip.MustParseAddr("10.0.0.7"), AvailabilityZone: "eu-west-1a", Name: "web",
+		},
+		Policies: policies, TTL: 2 * time.Hour,
+	}
+}
+
+func issue(t *testing.T, b backend.Backend, r backend.Request) backend.Grant {
+	t.Helper()
+	g, err := b.Issue(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+func redeem(t *testing.T, b backend.Backend, g backend.Grant) backend.Token {
+	t.Helper()
+	token, err := b.Redeem(t.Context(), g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return token
+}
+
+// wantError fails the test unless err is the sentinel, permanent and with the texts.
+func wantError(t *testing.T, err, sentinel error, texts ...string) {
+	t.Helper()
+	if !errors.Is(err, sentinel) || backend.Classify(err).Retryable() {
+		t.Fatalf("error %v of class %d, want a permanent %v", err, backend.Classify(err), sentinel)
+	}
+	for _, text := range texts {
+		if !strings.Contains(err.Error(), text) {
+			t.Errorf("error %q, want %q in it", err, text)
+		}
+	}
+}
+
+func wantGone(t *testing.T, b backend.Backend, accessor string) {
+	t.Helper()
+	if token, found, err := b.Lookup(t.Context(), accessor); found || err != nil {
+		t.Errorf("Lookup = %v, %v, %v; want no token", token, found, err)
+	}
+}
+
+func sortedPolicies(t backend.Token) string {
+	var all []string
+	for _, p := range t.Policies {
+		if p != "default" {
+			all = append(all, p)
+		}
+	}
+	return cmp.Or(strings.Join(all, ","), "none")
+}

@@ -1,0 +1,256 @@
+package backend_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+)
+
+// forEach runs a test of the suite for all backends.
+func forEach(t *testing.T, test func(t *testing.T, s system)) {
+	t.Parallel()
+	for name, s := range systems(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, s)
+		})
+	}
+}
+
+func TestRedemptionGivesTheRequestedToken(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		before := time.Now()
+		g := issue(t, b, request("web-config", "web-queue"))
+		if left := g.Expires.Sub(before); left < backend.GrantTTL || left > backend.GrantTTL+time.Minute {
+			t.Errorf("the grant expires in %s, want 2m", left)
+		}
+		token := redeem(t, b, g)
+		if token.Backend != b.Name() || sortedPolicies(token) != "web-config,web-queue" {
+			t.Errorf("token %+v, want policies web-config and web-queue of %s", token, b.Name())
+		}
+		if life := token.Expires.Sub(before); life < 59*time.Minute || life > 2*time.Hour+time.Minute {
+			t.Errorf("the token expires in %s, want at most the requested 2h", life)
+		}
+		if !s.lives(t, token.Secret.Reveal()) {
+			t.Error("the server does not know the token")
+		}
+		read, found, err := b.Lookup(t.Context(), token.Accessor)
+		if err != nil || !found || !read.Secret.Empty() || read.Accessor != token.Accessor || sortedPolicies(read) != "web-config,web-queue" {
+			t.Errorf("Lookup = %+v, %v, %v; want the token without its secret", read, found, err)
+		}
+	})
+}
+
+func TestNothingIsLiveBeforeRedemption(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		g := issue(t, b, request("web-config"))
+		if s.wrapsItself {
+			if s.lives(t, g.Handle.Reveal()) {
+				t.Error("the handle is a token")
+			}
+			return
+		}
+		if !g.Handle.Empty() {
+			t.Error("the grant has a handle")
+		}
+		wantGone(t, b, g.Accessor)
+	})
+}
+
+func TestGrantIsRedeemedOnce(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		g := issue(t, b, request("web-config"))
+		var given atomic.Int32
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				if _, err := b.Redeem(t.Context(), g); err == nil {
+					given.Add(1)
+				}
+			})
+		}
+		all.Wait()
+		if given.Load() != 1 {
+			t.Errorf("%d redemptions succeeded, want 1", given.Load())
+		}
+		_, err := b.Redeem(t.Context(), g)
+		wantError(t, err, backend.ErrUsed, g.Request.Task.ARN)
+	})
+}
+
+func TestExpiredGrantGivesNoToken(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, time.Nanosecond)
+		g := issue(t, b, request("web-config"))
+		_, err := b.Redeem(t.Context(), g)
+		wantError(t, err, backend.ErrExpired, g.Request.Task.ARN)
+		wantGone(t, b, g.Accessor)
+	})
+}
+
+func TestRevokedGrantGivesNoToken(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		g := issue(t, b, request("web-config"))
+		for range 2 {
+			if err := b.Revoke(t.Context(), g.Accessor); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := b.Redeem(t.Context(), g)
+		wantError(t, err, backend.ErrUsed)
+		wantGone(t, b, g.Accessor)
+	})
+}
+
+func TestRevokedTokenIsGone(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		for _, byGrant := range []bool{false, true} {
+			g := issue(t, b, request("web-config"))
+			token := redeem(t, b, g)
+			accessor := token.Accessor
+			if byGrant {
+				accessor = g.Accessor
+			}
+			for range 2 {
+				if err := b.Revoke(t.Context(), accessor); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.lives(t, token.Secret.Reveal()) {
+				t.Error("the server still knows the token")
+			}
+			wantGone(t, b, token.Accessor)
+			wantGone(t, b, g.Accessor)
+		}
+	})
+}
+
+func TestAnotherProcessFindsAndRevokesTokens(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		crashed := s.process(t, &line{}, 0)
+		token := redeem(t, crashed, issue(t, crashed, request("web-config")))
+		pending := issue(t, crashed, request("web-config"))
+
+		b := s.process(t, &line{}, 0)
+		if read, found, err := b.Lookup(t.Context(), token.Accessor); err != nil || !found || sortedPolicies(read) != "web-config" {
+			t.Errorf("Lookup = %+v, %v, %v; want the token", read, found, err)
+		}
+		if err := b.Revoke(t.Context(), token.Accessor); err != nil {
+			t.Error(err)
+		}
+		if s.lives(t, token.Secret.Reveal()) {
+			t.Error("the server still knows the token")
+		}
+		_, err := b.Redeem(t.Context(), pending)
+		if s.wrapsItself {
+			if err != nil {
+				t.Errorf("Redeem of a wrapped grant: %v", err)
+			}
+			return
+		}
+		wantError(t, err, backend.ErrUsed)
+	})
+}
+
+func TestMissingPolicyIsNamed(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		for _, policies := range [][]string{{"web-config", "missing"}, {"missing"}} {
+			b := s.process(t, &line{}, 0)
+			g, err := b.Issue(t.Context(), request(policies...))
+			if err == nil {
+				_, err = b.Redeem(t.Context(), g)
+			}
+			wantError(t, err, backend.ErrPolicy, `policy "missing"`, "create")
+			if g.Accessor != "" {
+				wantGone(t, b, g.Accessor)
+			}
+		}
+	})
+}
+
+func TestMissingPrivilegeIsNamed(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		if s.unprivileged == nil {
+			t.Skip("this backend needs no privilege")
+		}
+		b := s.unprivileged(t)
+		_, err := b.Issue(t.Context(), request("web-config"))
+		wantError(t, err, backend.ErrPrivilege, "web-config", s.remedy)
+		err = b.Revoke(t.Context(), "0b0c0000-0000-4000-8000-000000000001")
+		wantError(t, err, backend.ErrPrivilege, "0b0c0000-0000-4000-8000-000000000001", s.remedy)
+		_, _, err = b.Lookup(t.Context(), "0b0c0000-0000-4000-8000-000000000001")
+		wantError(t, err, backend.ErrPrivilege, "0b0c0000-0000-4000-8000-000000000001", s.remedy)
+	})
+}
+
+func TestGrantSurvivesAnOutage(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		l := &line{}
+		b := s.process(t, l, 0)
+		g := issue(t, b, request("web-config"))
+		l.mode.Store(down)
+		for range 2 {
+			if _, err := b.Redeem(t.Context(), g); err == nil || !backend.Classify(err).Retryable() || !strings.Contains(err.Error(), g.Request.Task.ARN) {
+				t.Fatalf("Redeem without a server: %v of class %d, want a transient error with the task", err, backend.Classify(err))
+			}
+		}
+		l.mode.Store(up)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := b.Redeem(gone, g); !errors.Is(err, context.Canceled) {
+			t.Errorf("Redeem for a caller that is gone: %v", err)
+		}
+		if token := redeem(t, b, g); !s.lives(t, token.Secret.Reveal()) {
+			t.Error("the server does not know the token")
+		}
+	})
+}
+
+func TestUnusableRequestsAreRefused(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		noPolicies, short, elsewhere := request(), request("web-config"), request("web-config")
+		short.TTL, elsewhere.Namespace = 30*time.Second, "team1"
+		for text, r := range map[string]backend.Request{"no policies": noPolicies, "ttl 30s is less than 1m": short, `namespace "team1"`: elsewhere} {
+			_, err := b.Issue(t.Context(), r)
+			if err == nil || backend.Classify(err).Retryable() || !strings.Contains(err.Error(), text) {
+				t.Errorf("Issue: %v, want a permanent error with %q", err, text)
+			}
+		}
+	})
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	forEach(t, func(t *testing.T, s system) {
+		b := s.process(t, &line{}, 0)
+		g := issue(t, b, request("web-config"))
+		token := redeem(t, b, g)
+		_, used := b.Redeem(t.Context(), g)
+		printed, err := json.Marshal([]any{g, token})
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(printed) + fmt.Sprintf("%v %+v %#v %v %+v %#v %s %v %+v", g, g, g, token, token, token, token, used, used)
+		for _, hidden := range []string{token.Secret.Reveal(), g.Handle.Reveal()} {
+			if hidden != "" && strings.Contains(text, hidden) {
+				t.Errorf("the secret is in %s", text)
+			}
+		}
+		if !strings.Contains(text, token.Accessor) {
+			t.Error("the accessor is not printed")
+		}
+	})
+}

@@ -1,0 +1,173 @@
+package vault
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// remedy is for refusals of the broker's token.
+const remedy = "give the broker's Vault token the policy that docs/TOKENS.md shows, or replace it if it has expired"
+
+// Backend makes tokens with the broker's own Vault token.
+type Backend struct {
+	Client *Client
+	// Token returns the broker's token; it is called for every request, so that the
+	// token can be replaced.
+	Token func() (secret.Value, error)
+	// GrantTTL is how long a grant can be redeemed: backend.GrantTTL if 0.
+	GrantTTL time.Duration
+}
+
+var _ backend.Backend = (*Backend)(nil)
+
+// Name is backend.Vault.
+func (*Backend) Name() string { return backend.Vault }
+
+// Issue creates the token behind a wrapping token, which is the grant's handle. A grant
+// that is not redeemed has to be revoked: the end of the wrapping token does not end
+// the token inside.
+func (b *Backend) Issue(ctx context.Context, r backend.Request) (backend.Grant, error) {
+	if err := r.Check(b.Client.namespace); err != nil {
+		return backend.Grant{}, err
+	}
+	for _, policy := range r.Policies {
+		if err := b.checkPolicy(ctx, policy); err != nil {
+			return backend.Grant{}, err
+		}
+	}
+	ttl := cmp.Or(b.GrantTTL, backend.GrantTTL)
+	expires := time.Now().Add(ttl)
+	op := fmt.Sprintf("create the Vault token of task %s", r.Task.ARN)
+	// An answer that is not read would leave a token that nobody can revoke.
+	answer, err := b.do(context.WithoutCancel(ctx), call{
+		method: http.MethodPost, path: "auth/token/create-orphan", wrap: ttl, body: tokenOf(r),
+	})
+	switch {
+	case err != nil:
+		return backend.Grant{}, failed(op, err, remedy)
+	case answer.WrapInfo == nil || answer.WrapInfo.Token.Empty():
+		return backend.Grant{}, &backend.Error{Op: op, Err: errNotWrapped, Class: retry.Permanent}
+	}
+	return backend.Grant{Request: r, Accessor: answer.WrapInfo.WrappedAccessor, Handle: answer.WrapInfo.Token, Expires: expires}, nil
+}
+
+var errNotWrapped = errors.New("the answer is not wrapped")
+
+// tokenOf is the body that creates the token of a request.
+func tokenOf(r backend.Request) any {
+	return map[string]any{
+		"policies":     r.Policies,
+		"period":       strconv.FormatInt(wholeSeconds(r.TTL), 10) + "s",
+		"renewable":    true,
+		"display_name": r.Task.Name,
+		"meta": map[string]string{
+			"task_arn": r.Task.ARN, "cluster": r.Task.Cluster, "task_ip": r.Task.Address.String(),
+			"family": r.Task.Family, "revision": strconv.Itoa(r.Task.Revision),
+			"az": r.Task.AvailabilityZone, "request_id": r.RequestID,
+		},
+	}
+}
+
+// checkPolicy exists because Vault creates tokens with policies that do not exist.
+func (b *Backend) checkPolicy(ctx context.Context, policy string) error {
+	if policy == "root" {
+		return backend.UnavailablePolicy(policy, "the root policy is never given to a task")
+	}
+	_, err := b.do(ctx, call{method: http.MethodGet, path: "sys/policies/acl/" + url.PathEscape(policy)})
+	switch {
+	case status(err) == http.StatusNotFound:
+		return backend.UnavailablePolicy(policy, "create it with: vault policy write "+policy+" FILE")
+	case err != nil:
+		return failed(fmt.Sprintf("read Vault policy %q", policy), err, remedy)
+	}
+	return nil
+}
+
+// Redeem unwraps the grant's handle. An answer that is lost loses the token: the next
+// Redeem has ErrUsed. The end of ctx does not cut the answer off.
+func (b *Backend) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
+	op := fmt.Sprintf("unwrap the Vault token of task %s", g.Request.Task.ARN)
+	if !time.Now().Before(g.Expires) {
+		expired := &backend.Error{Op: op, Err: backend.ErrExpired, Class: retry.Permanent}
+		return backend.Token{}, errors.Join(expired, b.Revoke(ctx, g.Accessor))
+	}
+	if err := ctx.Err(); err != nil {
+		return backend.Token{}, err
+	}
+	ctx = context.WithoutCancel(ctx)
+	answer, err := b.Client.do(ctx, call{method: http.MethodPost, path: "sys/wrapping/unwrap", token: g.Handle})
+	switch {
+	case status(err) == http.StatusBadRequest, status(err) == http.StatusForbidden:
+		return backend.Token{}, &backend.Error{Op: op, Err: fmt.Errorf("%w: %w", backend.ErrUsed, err), Class: retry.Permanent}
+	case err != nil:
+		return backend.Token{}, failed(op, err, "")
+	case answer.Auth == nil || answer.Auth.ClientToken.Empty():
+		return backend.Token{}, &backend.Error{Op: op, Err: errNoAuth, Class: retry.Permanent}
+	}
+	auth := answer.Auth
+	// Vault unwraps a token that was revoked meanwhile all the same.
+	if _, err := b.Client.LookupSelf(ctx, auth.ClientToken); errors.Is(err, backend.ErrPrivilege) {
+		return backend.Token{}, &backend.Error{Op: op, Err: backend.ErrUsed, Class: retry.Permanent}
+	}
+	return backend.Token{
+		Secret: auth.ClientToken, Accessor: auth.Accessor, Backend: backend.Vault, Policies: auth.Policies,
+		Expires: time.Now().Add(seconds(auth.LeaseDuration)), Period: seconds(auth.LeaseDuration),
+	}, nil
+}
+
+// Revoke revokes the token of an accessor.
+func (b *Backend) Revoke(ctx context.Context, accessor string) error {
+	_, err := b.byAccessor(ctx, "revoke-accessor", accessor)
+	if err == nil || unknownAccessor(err) {
+		return nil
+	}
+	return failed(fmt.Sprintf("revoke the Vault token with accessor %s", accessor), err, remedy)
+}
+
+// Lookup reads the token of an accessor.
+func (b *Backend) Lookup(ctx context.Context, accessor string) (backend.Token, bool, error) {
+	answer, err := b.byAccessor(ctx, "lookup-accessor", accessor)
+	switch {
+	case unknownAccessor(err):
+		return backend.Token{}, false, nil
+	case err != nil:
+		return backend.Token{}, false, failed(fmt.Sprintf("look the Vault token with accessor %s up", accessor), err, remedy)
+	}
+	data := answer.Data
+	return backend.Token{
+		Accessor: data.Accessor, Backend: backend.Vault, Policies: data.Policies,
+		Expires: time.Now().Add(seconds(data.TTL)), Period: seconds(data.Period),
+	}, true, nil
+}
+
+func (b *Backend) byAccessor(ctx context.Context, operation, accessor string) (*answer, error) {
+	body := map[string]string{"accessor": accessor}
+	return b.do(ctx, call{method: http.MethodPost, path: "auth/token/" + operation, body: body})
+}
+
+// unknownAccessor reports whether Vault has no token of the accessor: its answer was 400
+// in early versions, 403 or 404 in later ones.
+func unknownAccessor(err error) bool {
+	return status(err) == http.StatusNotFound || status(err) != 0 && strings.Contains(err.Error(), "invalid accessor")
+}
+
+// do sends a request with the broker's token.
+func (b *Backend) do(ctx context.Context, r call) (*answer, error) {
+	token, err := b.Token()
+	if err != nil {
+		return nil, err
+	}
+	r.token = token
+	return b.Client.do(ctx, r)
+}

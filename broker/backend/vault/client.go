@@ -1,0 +1,203 @@
+package vault
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// requestTimeout ends a request, its answer included.
+const requestTimeout = 10 * time.Second
+
+// maxAnswer bounds an answer of Vault, in bytes.
+const maxAnswer = 1 << 20
+
+// Options are a client's.
+type Options struct {
+	// Address is the URL of the Vault server, such as https://vault.example.com:8200.
+	Address string
+	// CAFile holds the CA certificates, PEM, that verify Address; the system's if empty.
+	CAFile string
+	// Namespace is that of Vault Enterprise, or empty.
+	Namespace string
+}
+
+// Client speaks with one Vault server. It is safe for concurrent use.
+type Client struct {
+	base, namespace string
+	http            *http.Client
+}
+
+// NewClient checks the options and reads the CA file.
+func NewClient(o Options) (*Client, error) {
+	u, err := url.Parse(o.Address)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, exit.Usagef("vault address %q is not a URL such as https://vault.example.com:8200", o.Address)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	if o.CAFile != "" {
+		pem, err := os.ReadFile(o.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read the CA file of Vault: %w", err)
+		}
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("CA file %s of Vault has no certificate in PEM form", o.CAFile)
+		}
+		transport.TLSClientConfig = &tls.Config{RootCAs: pool}
+	}
+	return &Client{
+		base:      strings.TrimSuffix(o.Address, "/") + "/v1/",
+		namespace: o.Namespace,
+		http: &http.Client{
+			Transport: transport, Timeout: requestTimeout,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, nil
+}
+
+// CloseIdleConnections gives the client's idle connections back.
+func (c *Client) CloseIdleConnections() { c.http.CloseIdleConnections() }
+
+// Lease is the life of a token that Vault has given or renewed.
+type Lease struct {
+	// Life is what was left when Vault answered.
+	Life      time.Duration
+	Renewable bool
+}
+
+// RenewSelf renews a periodic token by its period. An error that is Permanent for
+// backend.Classify means that the token is gone or cannot be renewed.
+func (c *Client) RenewSelf(ctx context.Context, token secret.Value) (Lease, error) {
+	answer, err := c.do(ctx, call{method: http.MethodPost, path: "auth/token/renew-self", token: token})
+	switch {
+	case err != nil:
+		return Lease{}, failed("renew the Vault token", err, "it has expired or was revoked, or its policies lack update on auth/token/renew-self, which policy default has")
+	case answer.Auth == nil:
+		return Lease{}, failed("renew the Vault token", errNoAuth, "")
+	}
+	return Lease{seconds(answer.Auth.LeaseDuration), answer.Auth.Renewable}, nil
+}
+
+// RevokeSelf destroys a token, as its holder.
+func (c *Client) RevokeSelf(ctx context.Context, token secret.Value) error {
+	if _, err := c.do(ctx, call{method: http.MethodPost, path: "auth/token/revoke-self", token: token}); err != nil {
+		return failed("revoke the Vault token", err, "it is gone already, or its policies lack update on auth/token/revoke-self, which policy default has")
+	}
+	return nil
+}
+
+// LookupSelf returns how long a token still lives.
+func (c *Client) LookupSelf(ctx context.Context, token secret.Value) (Lease, error) {
+	answer, err := c.do(ctx, call{method: http.MethodGet, path: "auth/token/lookup-self", token: token})
+	if err != nil {
+		return Lease{}, failed("look the Vault token up", err, "it has expired or was revoked")
+	}
+	return Lease{seconds(answer.Data.TTL), answer.Data.Renewable}, nil
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// wholeSeconds rounds up: 0 would mean no limit.
+func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }
+
+// call is a request to Vault.
+type call struct {
+	method, path string
+	token        secret.Value
+	// wrap, if not 0, asks Vault to wrap the answer for that long.
+	wrap time.Duration
+	body any
+}
+
+// answer is what this package reads of Vault's answers.
+type answer struct {
+	Errors []string `json:"errors"`
+	Auth   *struct {
+		ClientToken   secret.Value `json:"client_token"`
+		Accessor      string       `json:"accessor"`
+		Policies      []string     `json:"policies"`
+		LeaseDuration int64        `json:"lease_duration"`
+		Renewable     bool         `json:"renewable"`
+	} `json:"auth"`
+	WrapInfo *struct {
+		Token           secret.Value `json:"token"`
+		TTL             int64        `json:"ttl"`
+		WrappedAccessor string       `json:"wrapped_accessor"`
+	} `json:"wrap_info"`
+	Data struct {
+		Accessor  string   `json:"accessor"`
+		Policies  []string `json:"policies"`
+		TTL       int64    `json:"ttl"`
+		Period    int64    `json:"period"`
+		Renewable bool     `json:"renewable"`
+	} `json:"data"`
+}
+
+var errNoAuth = errors.New("the answer has no token")
+
+// do sends a request and decodes the answer. The error is a *statusError, or that of
+// the transport.
+func (c *Client) do(ctx context.Context, r call) (*answer, error) {
+	text, err := json.Marshal(r.body)
+	if err != nil {
+		return nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, c.base+r.path, nil)
+	if err != nil {
+		return nil, err
+	}
+	if r.body != nil {
+		req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	}
+	req.Header.Set("X-Vault-Request", "true")
+	req.Header.Set("X-Vault-Token", r.token.Reveal())
+	if c.namespace != "" {
+		req.Header.Set("X-Vault-Namespace", c.namespace)
+	}
+	if r.wrap > 0 {
+		req.Header.Set("X-Vault-Wrap-TTL", fmt.Sprint(wholeSeconds(r.wrap)))
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err != nil {
+		return nil, err
+	}
+	return decode(resp.StatusCode, body)
+}
+
+func decode(status int, body []byte) (*answer, error) {
+	a := &answer{}
+	err := json.Unmarshal(body, a)
+	switch {
+	case status >= 300 && status < 400:
+		return nil, &statusError{status, "a redirect; configure the address of the active node, or request forwarding in Vault"}
+	case status >= 400 && len(a.Errors) == 0:
+		return nil, &statusError{status, http.StatusText(status)}
+	case status >= 400:
+		return nil, &statusError{status, strings.Join(a.Errors, "; ")}
+	case status == http.StatusNoContent:
+		return a, nil
+	case err != nil:
+		// The decoder's error could quote the answer, which may hold a token.
+		return nil, &statusError{status, "an answer that is not Vault's JSON; check the address"}
+	}
+	return a, nil
+}

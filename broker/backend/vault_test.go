@@ -1,0 +1,177 @@
+package backend_test
+
+import (
+	"context"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/backend/vault"
+	"github.com/meshtask/consul-ecs/broker/backend/vaultfake"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// vaultBroker is a backend of a fake Vault.
+func vaultBroker(t *testing.T) (*vault.Backend, *vaultfake.Server) {
+	t.Helper()
+	server := vaultfake.Start(t)
+	server.AddPolicies("web-config", "web-queue")
+	token := secret.New(server.NewToken(brokerRights(t)...))
+	return &vault.Backend{Client: vaultClient(t, server.URL), Token: func() (secret.Value, error) { return token, nil }}, server
+}
+
+func TestVaultTokenDescribesItsTask(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	r := request("web-queue", "web-config")
+	g := issue(t, b, r)
+	token, found := server.Token(g.Accessor)
+	if !found || !token.Orphan || token.DisplayName != "token-web" || token.Period != 2*time.Hour ||
+		!slices.Equal(token.Policies, []string{"default", "web-config", "web-queue"}) {
+		t.Errorf("token %+v, want an orphan of web with a period of 2h", token)
+	}
+	want := map[string]string{
+		"task_arn": r.Task.ARN, "cluster": r.Task.Cluster, "task_ip": "10.0.0.7", "family": "web",
+		"revision": "3", "az": "eu-west-1a", "request_id": r.RequestID,
+	}
+	if !maps.Equal(token.Meta, want) {
+		t.Errorf("meta %v, want %v", token.Meta, want)
+	}
+	if redeemed := redeem(t, b, g); redeemed.Period != 2*time.Hour || redeemed.Secret.Reveal() != token.Secret {
+		t.Errorf("token %+v, want the wrapped one with a period of 2h", redeemed)
+	}
+}
+
+func TestVaultHandleWorksForTwoMinutes(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	early, late := issue(t, b, request("web-config")), issue(t, b, request("web-config"))
+	server.Advance(119 * time.Second)
+	redeem(t, b, early)
+	server.Advance(2 * time.Second)
+	_, err := b.Redeem(t.Context(), late)
+	wantError(t, err, backend.ErrUsed, late.Request.Task.ARN)
+	if err := b.Revoke(t.Context(), late.Accessor); err != nil {
+		t.Error(err)
+	}
+	if _, found := server.Token(late.Accessor); found {
+		t.Error("the token that was not redeemed is still there")
+	}
+}
+
+func TestVaultTokenIsRenewedWithoutTheBroker(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	token := redeem(t, b, issue(t, b, request("web-config")))
+	task := vaultClient(t, server.URL)
+	for range 3 {
+		server.Advance(80 * time.Minute)
+		lease, err := task.RenewSelf(t.Context(), token.Secret)
+		if err != nil || lease != (vault.Lease{Life: 2 * time.Hour, Renewable: true}) {
+			t.Fatalf("RenewSelf = %+v, %v; want 2h", lease, err)
+		}
+	}
+	server.Advance(time.Hour)
+	if lease, err := task.LookupSelf(t.Context(), token.Secret); err != nil || lease != (vault.Lease{Life: time.Hour, Renewable: true}) {
+		t.Errorf("LookupSelf = %+v, %v; want 1h", lease, err)
+	}
+	server.Advance(time.Hour)
+	_, err := task.RenewSelf(t.Context(), token.Secret)
+	wantError(t, err, backend.ErrPrivilege, "renew the Vault token", "expired or was revoked")
+	_, err = task.LookupSelf(t.Context(), token.Secret)
+	wantError(t, err, backend.ErrPrivilege, "look the Vault token up")
+	wantGone(t, b, token.Accessor)
+}
+
+func TestVaultNeverGivesRoot(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	server.AddPolicies("root")
+	_, err := b.Issue(t.Context(), request("web-config", "root"))
+	wantError(t, err, backend.ErrPolicy, `policy "root"`, "never")
+}
+
+func TestVaultAnswersHaveClasses(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	for status, want := range map[int]retry.Class{
+		http.StatusServiceUnavailable: retry.Retry, http.StatusTooManyRequests: retry.Retry, http.StatusPreconditionFailed: retry.Retry,
+		http.StatusBadRequest: retry.Permanent, http.StatusTemporaryRedirect: retry.Permanent, http.StatusForbidden: retry.Permanent,
+	} {
+		server.Answer(status)
+		_, err := b.Issue(t.Context(), request("web-config"))
+		if err == nil || backend.Classify(err) != want || !strings.Contains(err.Error(), "web-config") {
+			t.Errorf("status %d: error %v of class %d, want class %d and the policy", status, err, backend.Classify(err), want)
+		}
+	}
+	away := &vault.Backend{Client: vaultClient(t, "http://"+testkit.ClosedAddress(t)), Token: b.Token}
+	if _, err := away.Issue(t.Context(), request("web-config")); backend.Classify(err) != retry.Unreachable {
+		t.Errorf("no server: error %v of class %d, want Unreachable", err, backend.Classify(err))
+	}
+}
+
+func TestRequestToASilentVaultEnds(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	release := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
+	t.Cleanup(silent.Close)
+	t.Cleanup(func() { close(release) })
+	_, err := vaultClient(t, silent.URL).RenewSelf(context.Background(), secret.New("hvs.x"))
+	if err == nil || !backend.Classify(err).Retryable() || !strings.Contains(err.Error(), "Timeout exceeded") {
+		t.Errorf("RenewSelf: %v of class %d, want a transient timeout", err, backend.Classify(err))
+	}
+}
+
+func TestVaultTokenDoesNotFollowARedirect(t *testing.T) {
+	t.Parallel()
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the other host got %s with token %q", r.URL, r.Header.Get("X-Vault-Token"))
+	}))
+	t.Cleanup(other.Close)
+	standby := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
+	t.Cleanup(standby.Close)
+	_, err := vaultClient(t, standby.URL).RenewSelf(t.Context(), secret.New("hvs.x"))
+	if err == nil || !strings.Contains(err.Error(), "address of the active node") {
+		t.Errorf("RenewSelf: %v, want the remedy of a redirect", err)
+	}
+}
+
+func TestAnswerOfAnotherServerIsNotQuoted(t *testing.T) {
+	t.Parallel()
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"auth": {"client_token": "hvs.hidden", "lease_duration": "hvs.hidden"`))
+	}))
+	t.Cleanup(page.Close)
+	_, err := vaultClient(t, page.URL).RenewSelf(t.Context(), secret.New("hvs.x"))
+	if err == nil || strings.Contains(err.Error(), "hvs.") || !strings.Contains(err.Error(), "check the address") {
+		t.Errorf("RenewSelf: %v, want a remedy and nothing of the answer", err)
+	}
+}
+
+func TestVaultOptionsAreChecked(t *testing.T) {
+	t.Parallel()
+	noCA := filepath.Join(t.TempDir(), "ca.pem")
+	empty := filepath.Join(t.TempDir(), "empty.pem")
+	if err := os.WriteFile(empty, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]vault.Options{
+		`vault address "vault:8200" is not a URL`: {Address: "vault:8200"},
+		"no such file":       {Address: "https://vault:8200", CAFile: noCA},
+		"has no certificate": {Address: "https://vault:8200", CAFile: empty},
+	} {
+		if _, err := vault.NewClient(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("NewClient(%+v): %v, want %q", o, err, want)
+		}
+	}
+}

@@ -1,0 +1,203 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"path"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+)
+
+const (
+	// HandleTTL is the life of a handle, and so how long the broker pushes it.
+	HandleTTL = 120 * time.Second
+	// Overlap is how long the earlier token lives after the task has confirmed a rotation.
+	Overlap = 10 * time.Second
+	// SweepInterval is how often ECS is asked about the tasks of all tokens. A token ends
+	// within two of them after ECS has shown its task as stopped.
+	SweepInterval = time.Minute
+	// redeemLimit is how long the redemption may be missing after the push was answered
+	// with 200.
+	redeemLimit = 10 * time.Second
+	// retention is how long the status of a finished request can be read.
+	retention = 10 * time.Minute
+)
+
+// Options are what a Broker needs.
+type Options struct {
+	Rules  Rules
+	Source TaskSource
+	// Backend makes the tokens.
+	Backend backend.Backend
+	// Ceiling returns an error for policies that are missing or too powerful, see
+	// UnderCeiling; nil where the backend alone decides.
+	Ceiling func(ctx context.Context, policies []string) error
+	Store   Store
+	// Dial connects to tasks.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+	// TrustedProxies may send requests for tasks. X-Forwarded-For, if they send it, has
+	// the task's address last.
+	TrustedProxies []netip.Prefix
+	// AllowUnsealed permits requests without a key, and GET /token.
+	AllowUnsealed bool
+	// Namespace is that of the tokens (Enterprise).
+	Namespace string
+	// Audit gets one line of JSON per transition.
+	Audit   io.Writer
+	Metrics *Metrics
+	Log     hclog.Logger
+}
+
+// check returns every mistake in the options.
+func (o *Options) check() error {
+	var errs []error
+	r := &o.Rules
+	for _, p := range [][]string{r.Policies, r.Families, r.Groups, r.StartedBy} {
+		for _, pattern := range p {
+			if _, err := path.Match(pattern, ""); err != nil {
+				errs = append(errs, fmt.Errorf("pattern %q: %w", pattern, err))
+			}
+		}
+	}
+	missing := func(absent bool, what string) {
+		if absent {
+			errs = append(errs, errors.New("no "+what))
+		}
+	}
+	missing(len(r.Clusters) == 0, "cluster")
+	missing(len(r.Networks) == 0, "network of tasks")
+	missing(len(r.Policies) == 0, "policy that tokens may have")
+	if r.MinPort < 1 || r.MaxPort > 65535 || r.MinPort > r.MaxPort {
+		errs = append(errs, fmt.Errorf("ports %d to %d: want a range within 1 to 65535", r.MinPort, r.MaxPort))
+	}
+	return errors.Join(errs...)
+}
+
+// Broker answers requests while it leads. Its methods are safe for concurrent use.
+type Broker struct {
+	Options
+	audit     *audit
+	addresses addresses
+	pusher    pusher
+	term      atomic.Pointer[term]
+	// leader is the URL of the broker that leads, empty if it names none; nil if none leads.
+	leader atomic.Pointer[string]
+}
+
+// New makes a broker that does nothing until Lead.
+func New(o Options) (*Broker, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	b := &Broker{Options: o, pusher: newPusher(o.Dial)}
+	b.audit = newAudit(o.Audit, func(err error) { o.Log.Error("the audit log was not written", logkey.Error, err) })
+	return b, nil
+}
+
+// Follow notes that another broker leads. Requests are redirected to its URL, if any.
+func (b *Broker) Follow(leader string) { b.leader.Store(&leader) }
+
+// Lead answers requests until the context ends, or another broker is found to have
+// written a record. All handles end with it. It must not be called twice at once.
+func (b *Broker) Lead(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	records, err := b.Store.Load(ctx)
+	if err != nil {
+		return err
+	}
+	t := &term{
+		Broker: b, lookups: newLookups(b.Source, func() { b.Metrics.describes.Add(1) }), jobs: make(chan func(context.Context)), done: ctx.Done(), stop: stop,
+		tasks: map[string]*entry{}, requests: map[string]*request{},
+	}
+	for _, r := range records {
+		t.tasks[r.TaskARN] = newEntry(r)
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { t.resume(ctx) })
+	running.Go(func() { t.sweepEvery(ctx, SweepInterval) })
+	b.term.Store(t)
+	b.Metrics.leader.Set(1)
+	b.Log.Info("leading", logkey.Tasks, len(records))
+	defer func() {
+		b.term.Store(nil)
+		b.Metrics.leader.Set(0)
+	}()
+	for {
+		select {
+		case job := <-t.jobs:
+			running.Go(func() { job(ctx) })
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// term is the state of a broker while it leads.
+type term struct {
+	*Broker
+	lookups *lookups
+	// jobs run until the term ends, whoever's request they began in.
+	jobs chan func(context.Context)
+	done <-chan struct{}
+	stop context.CancelCauseFunc
+
+	mu       sync.Mutex
+	tasks    map[string]*entry
+	requests map[string]*request
+}
+
+// run starts a job. It returns false when the term has ended.
+func (t *term) run(job func(context.Context)) bool {
+	select {
+	case t.jobs <- job:
+		return true
+	case <-t.done:
+		return false
+	}
+}
+
+// save changes a task's record and writes it. When another broker has written it, this
+// one leads no longer.
+func (t *term) save(ctx context.Context, e *entry, change func(*Record)) error {
+	if err := e.acquire(ctx); err != nil {
+		return err
+	}
+	defer e.release()
+	return t.write(ctx, e, change)
+}
+
+// write is save for a caller that has acquired the entry.
+func (t *term) write(ctx context.Context, e *entry, change func(*Record)) error {
+	t.mu.Lock()
+	next := e.record.clone()
+	t.mu.Unlock()
+	change(&next)
+	if slices.Equal(next.Tokens, e.record.Tokens) {
+		return nil
+	}
+	version, err := t.Store.Save(ctx, next)
+	if errors.Is(err, ErrStale) {
+		t.stop(err)
+	}
+	if err != nil {
+		return err
+	}
+	next.Version = version
+	t.mu.Lock()
+	e.record = next
+	t.mu.Unlock()
+	return nil
+}

@@ -1,0 +1,224 @@
+package broker
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// client is a task that asks, listens and redeems.
+type client struct {
+	*world
+	arn, ip string
+	port    int
+	key     grant.Key
+	nonce   grant.Nonce
+	mu      sync.Mutex
+	token   grant.Unwrapped
+	pushes  []grant.Push
+	handle  secret.Value
+	rotates bool
+}
+
+// task is a running task with a receiver.
+func (w *world) task(n int) *client {
+	c := &client{world: w, arn: taskARN(n), ip: fmt.Sprintf("10.0.1.%d", n), port: 8080}
+	w.ecs.change(c.arn, func(t *types.Task) { *t = *runningTask(c.arn, c.ip) })
+	w.listen(fmt.Sprintf("%s:%d", c.ip, c.port), c.pushed)
+	return c
+}
+
+// request is the body of a new request.
+func (c *client) request() []byte {
+	key, err := grant.NewKey()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.key, c.nonce = key, grant.NewNonce()
+	body, err := json.Marshal(grant.TokenRequest{Cluster: clusterARN, TaskARN: c.arn, CallbackPort: c.port, Nonce: c.nonce, PublicKey: key.Public()})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	return body
+}
+
+// ask posts a new request.
+func (c *client) ask() *httptest.ResponseRecorder {
+	return c.call(http.MethodPost, "/v1/token", c.ip, c.request())
+}
+
+func (c *client) rotate() *httptest.ResponseRecorder {
+	bearer := c.held()
+	c.mu.Lock()
+	c.rotates = true
+	c.mu.Unlock()
+	return c.call(http.MethodPost, "/v1/rotate", c.ip, c.request(), "Authorization", "Bearer "+bearer)
+}
+
+func (c *client) held() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.token.Secret.Reveal()
+}
+
+// lose is a restarted container.
+func (c *client) lose() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.token = grant.Unwrapped{}
+}
+
+// open checks a push and unseals the handle.
+func (c *client) open(r *http.Request) (grant.Push, int) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return grant.Push{}, http.StatusBadRequest
+	}
+	p, err := grant.DecodePush(body)
+	if err != nil {
+		return p, http.StatusBadRequest
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pushes = append(c.pushes, p)
+	switch {
+	case !bytes.Equal(p.Nonce, c.nonce):
+		return p, http.StatusForbidden
+	case !c.token.Secret.Empty() && !c.rotates:
+		return p, http.StatusConflict
+	}
+	if c.handle, err = c.key.Open(p.Token, c.arn, p.Nonce); err != nil {
+		return p, http.StatusForbidden
+	}
+	return p, http.StatusOK
+}
+
+// pushed is a receiver.
+func (c *client) pushed(r *http.Request) int {
+	p, status := c.open(r)
+	if status != http.StatusOK {
+		return status
+	}
+	answer := c.unwrap(p.RequestID)
+	if answer.Code != http.StatusOK {
+		return http.StatusBadGateway
+	}
+	u, err := grant.DecodeUnwrapped(answer.Body.Bytes())
+	if err != nil {
+		c.t.Error(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.token, c.rotates = u, false
+	return http.StatusOK
+}
+
+func (c *client) unwrap(requestID string) *httptest.ResponseRecorder {
+	return c.unwrapFrom(c.ip, requestID)
+}
+
+// unwrapFrom presents the handle from an address.
+func (c *client) unwrapFrom(ip, requestID string) *httptest.ResponseRecorder {
+	c.mu.Lock()
+	handle := c.handle
+	c.mu.Unlock()
+	body, err := grant.UnwrapRequest{Handle: handle, RequestID: requestID}.Encode()
+	if err != nil {
+		c.t.Error(err)
+	}
+	return c.call(http.MethodPost, "/v1/unwrap", ip, body)
+}
+
+// accepted is the ID of a request that was accepted.
+func accepted(t *testing.T, r *httptest.ResponseRecorder) string {
+	t.Helper()
+	if r.Code != http.StatusAccepted {
+		t.Fatalf("answer %d %s, want 202", r.Code, r.Body)
+	}
+	a, err := grant.DecodeAccepted(r.Body.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.RequestID
+}
+
+// wantRefused checks an error of the API.
+func wantRefused(t *testing.T, r *httptest.ResponseRecorder, status int, code string) {
+	t.Helper()
+	e, err := grant.DecodeError(r.Body.Bytes())
+	if r.Code != status || err != nil || e.Code != code || e.RequestID == "" {
+		t.Errorf("answer %d %s (%v), want %d with code %q and a request_id", r.Code, r.Body, err, status, code)
+	}
+}
+
+func (w *world) state(id string) grant.Status {
+	w.t.Helper()
+	s, err := grant.DecodeStatus(w.call(http.MethodGet, "/v1/token/"+id, "10.9.9.9", nil).Body.Bytes())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// decisions are the phases of a request in the audit log.
+func (w *world) decisions(id string) string {
+	var all []string
+	for text := range strings.Lines(w.audit.String()) {
+		var l line
+		if err := json.Unmarshal([]byte(text), &l); err != nil {
+			w.t.Errorf("audit line %q: %v", text, err)
+		}
+		if l.Request == id {
+			word := l.Decision
+			if l.Alarm {
+				word += "!"
+			}
+			all = append(all, word)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+// wantNoSecrets checks the logs.
+func (w *world) wantNoSecrets() {
+	w.t.Helper()
+	logs := w.audit.String() + w.log.String()
+	for _, s := range w.backend.secrets {
+		if strings.Contains(logs, s) {
+			w.t.Errorf("a log has the secret %s", s)
+		}
+	}
+}
+
+// in runs a test with a world in a bubble.
+func in(t *testing.T, test func(t *testing.T, w *world), change ...func(*Options)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, change...)
+		synctest.Wait()
+		test(t, w)
+		w.stop()
+		w.wantNoSecrets()
+	})
+}
+
+// pass lets virtual time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}

@@ -1,0 +1,13 @@
+// Package broker gives tokens to ECS tasks that have no credentials: a task asks, ECS
+// vouches for it, and a single-use handle goes to the address that ECS names. The task
+// redeems the handle over TLS; only then is the token made.
+//
+// Flow of a request: 1. Handler decodes it and limits its rate; 2. Rules.check compares
+// what ECS says of the task, and labels of its revision say what token it gets; 3. the
+// backend issues a grant; 4. term.deliver pushes the handle; 5. term.redeem exchanges it;
+// 6. ECS is asked again, and term.sweep goes on asking while the token lives.
+//
+// Owns: the states of a request (state.go, pure), the audit log, one record per task.
+// Never does: keep a secret, or trust what a caller says about itself.
+// Start reading at: state.next, then term.submit.
+package broker

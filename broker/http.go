@@ -1,0 +1,238 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// requestLimit bounds the answer to a request for a token.
+const requestLimit = 8 * time.Second
+
+// Handler is the broker's API. A broker that does not lead redirects to the one that does.
+func (b *Broker) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", b.Metrics.Handler())
+	mux.HandleFunc("GET /v1/health", b.health)
+	mux.HandleFunc("POST /v1/token", b.leading((*term).postToken))
+	mux.HandleFunc("GET /token", b.leading((*term).getToken))
+	mux.HandleFunc("GET /v1/token/{id}", b.leading((*term).getStatus))
+	mux.HandleFunc("POST /v1/unwrap", b.leading((*term).postUnwrap))
+	mux.HandleFunc("POST /v1/rotate", b.leading((*term).postRotate))
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		b.answer(w, "", nil, refuse(http.StatusNotFound, "no_endpoint", "no endpoint %s %q", r.Method, r.URL.Path))
+	})
+	return mux
+}
+
+// result is what an endpoint answers: a body, or an error.
+type result struct {
+	status    int
+	requestID string
+	body      any
+}
+
+// leading calls an endpoint of the term, within the rate of the caller's address.
+func (b *Broker) leading(endpoint func(*term, *http.Request, caller) (result, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		t := b.term.Load()
+		if t == nil {
+			b.redirect(w, r)
+			return
+		}
+		from, err := b.caller(r)
+		if err == nil && from.client.IsValid() {
+			err = b.addresses.allow(from.client)
+		}
+		var answer result
+		if err == nil {
+			answer, err = endpoint(t, r, from)
+		}
+		if err == nil && answer.status == http.StatusAccepted {
+			w.Header().Set("Location", "/v1/token/"+answer.requestID)
+		}
+		b.answer(w, answer.requestID, &answer, err)
+	}
+}
+
+// redirect points to the leader.
+func (b *Broker) redirect(w http.ResponseWriter, r *http.Request) {
+	leader := b.leader.Load()
+	if leader == nil || *leader == "" {
+		b.answer(w, "", nil, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		return
+	}
+	b.Metrics.answers.Add(1, strconv.Itoa(http.StatusTemporaryRedirect))
+	http.Redirect(w, r, strings.TrimSuffix(*leader, "/")+r.URL.RequestURI(), http.StatusTemporaryRedirect)
+}
+
+// answer writes the body, or the error.
+func (b *Broker) answer(w http.ResponseWriter, requestID string, ok *result, err error) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("Cache-Control", "no-store")
+	status, body := http.StatusInternalServerError, any(nil)
+	if err == nil {
+		status, body = ok.status, ok.body
+	} else {
+		e := grant.Error{Message: err.Error(), Code: "internal", RequestID: requestID}
+		if e.RequestID == "" {
+			e.RequestID = rand.Text()
+		}
+		if refused, ok := errors.AsType[*refusal](err); ok {
+			status, e.Code = refused.status, refused.code
+			if refused.after > 0 {
+				h.Set("Retry-After", strconv.Itoa(int((refused.after+time.Second-1)/time.Second)))
+			}
+		}
+		body = e
+	}
+	encoded, err := encode(body)
+	if err != nil {
+		b.Log.Error("an answer was not encoded", logkey.Error, err)
+		status, encoded = http.StatusInternalServerError, nil
+	}
+	b.Metrics.answers.Add(1, strconv.Itoa(status))
+	w.WriteHeader(status)
+	_, _ = w.Write(encoded) // a caller that has gone asks again
+}
+
+// encode is the JSON of a body, with the secret of an unwrapped token.
+func encode(body any) ([]byte, error) {
+	if u, ok := body.(grant.Unwrapped); ok {
+		return u.Encode()
+	}
+	return json.Marshal(body)
+}
+
+// caller finds who sends a request.
+func (b *Broker) caller(r *http.Request) (caller, error) {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return caller{}, refuse(http.StatusBadRequest, "address", "the address of the connection is unknown")
+	}
+	ip := peer.Addr().Unmap()
+	if !contains(b.TrustedProxies, ip) {
+		return caller{peer: ip, client: ip}, nil
+	}
+	forwarded := strings.Join(r.Header.Values("X-Forwarded-For"), ",")
+	if forwarded == "" {
+		return caller{peer: ip}, nil
+	}
+	last := strings.TrimSpace(forwarded[strings.LastIndexByte(forwarded, ',')+1:])
+	client, err := netip.ParseAddr(last)
+	if err != nil {
+		return caller{}, refuse(http.StatusBadRequest, "address", "X-Forwarded-For does not end in an address")
+	}
+	return caller{peer: ip, client: client.Unmap()}, nil
+}
+
+// read decodes the body of a request.
+func read[T any](r *http.Request, decode func([]byte) (T, error)) (T, error) {
+	var none T
+	body, err := grant.ReadBody(r.Body)
+	if errors.Is(err, grant.ErrTooLong) {
+		return none, refuse(http.StatusRequestEntityTooLarge, "too_long", "%v", err)
+	}
+	if err != nil {
+		return none, refuse(http.StatusBadRequest, "body", "the body cannot be read")
+	}
+	decoded, err := decode(body)
+	if err != nil {
+		return none, refuse(http.StatusBadRequest, "body", "%v", err)
+	}
+	return decoded, nil
+}
+
+func (t *term) postToken(r *http.Request, from caller) (result, error) {
+	in, err := read(r, grant.DecodeTokenRequest)
+	if err != nil {
+		return result{}, err
+	}
+	return t.accept(r.Context(), in, from, "")
+}
+
+// getToken is the original form: the task's ID or ARN as name, the cluster as namespace.
+func (t *term) getToken(r *http.Request, from caller) (result, error) {
+	q := r.URL.Query()
+	name, namespace, port := q.Get("name"), q.Get("namespace"), q.Get("port")
+	in := grant.TokenRequest{Cluster: namespace, TaskARN: name, CallbackPort: grant.DefaultPort}
+	if name == "" || namespace == "" {
+		return result{}, refuse(http.StatusBadRequest, "query", "want name, the task's ID, and namespace, its cluster")
+	}
+	if port != "" {
+		var err error
+		if in.CallbackPort, err = strconv.Atoi(port); err != nil {
+			return result{}, refuse(http.StatusBadRequest, "query", "port: want a number")
+		}
+	}
+	if !strings.HasPrefix(name, "arn:") {
+		cluster, err := t.Rules.cluster(namespace)
+		if err != nil {
+			return result{}, err
+		}
+		in.TaskARN = cluster.TaskARN(name)
+	}
+	return t.accept(r.Context(), in, from, "")
+}
+
+func (t *term) postRotate(r *http.Request, from caller) (result, error) {
+	in, err := read(r, grant.DecodeTokenRequest)
+	if err != nil {
+		return result{}, err
+	}
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || bearer == "" {
+		return result{}, refuse(http.StatusUnauthorized, "no_bearer", "want the current token in Authorization: Bearer")
+	}
+	return t.accept(r.Context(), in, from, hashOf(secret.New(bearer)))
+}
+
+func (t *term) accept(ctx context.Context, in grant.TokenRequest, from caller, bearer string) (result, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	r, err := t.submit(ctx, in, from, bearer)
+	return result{http.StatusAccepted, r.id, grant.Accepted{RequestID: r.id, StatusURL: "/v1/token/" + r.id}}, err
+}
+
+func (t *term) getStatus(r *http.Request, _ caller) (result, error) {
+	id := r.PathValue("id")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	found := t.requests[id]
+	if found == nil {
+		return result{}, refuse(http.StatusNotFound, "unknown_request", "the request is unknown or forgotten")
+	}
+	return result{http.StatusOK, id, grant.Status{
+		RequestID: id, State: string(found.state.Phase), Reason: found.reason, Attempts: found.attempts,
+	}}, nil
+}
+
+func (t *term) postUnwrap(r *http.Request, from caller) (result, error) {
+	in, err := read(r, grant.DecodeUnwrapRequest)
+	if err != nil {
+		return result{}, err
+	}
+	token, err := t.redeem(r.Context(), in, from)
+	return result{http.StatusOK, in.RequestID, token}, err
+}
+
+// health is 200 while the broker leads or knows who does.
+func (b *Broker) health(w http.ResponseWriter, _ *http.Request) {
+	leads := b.term.Load() != nil
+	if !leads && b.leader.Load() == nil {
+		b.answer(w, "", nil, later(http.StatusServiceUnavailable, "no_leader", busyPause, "no broker leads at the moment"))
+		return
+	}
+	b.answer(w, "", &result{status: http.StatusOK, body: map[string]bool{"leads": leads}}, nil)
+}

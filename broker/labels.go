@@ -1,0 +1,114 @@
+package broker
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+const (
+	// PoliciesLabel is the docker label that names the policies of a task's token,
+	// separated by commas. It is required.
+	PoliciesLabel = "consul.hashicorp.com/policies"
+	// TTLLabel is the docker label of the token's life, a Go duration.
+	TTLLabel = "consul.hashicorp.com/ttl"
+	// DefaultTTL is the life of a token whose task has no TTLLabel.
+	DefaultTTL = 72 * time.Hour
+	// MinTTL and MaxTTL bound it.
+	MinTTL, MaxTTL = time.Minute, 168 * time.Hour
+	// maxPolicies bounds the policies of one token.
+	maxPolicies = 32
+)
+
+// annotations are the values of the labels, by label.
+type annotations map[string]string
+
+// labels reads the annotations of all containers of a revision.
+func labels(d *types.TaskDefinition) (annotations, error) {
+	found := annotations{}
+	for _, c := range d.ContainerDefinitions {
+		for _, key := range []string{PoliciesLabel, TTLLabel} {
+			value, ok := c.DockerLabels[key]
+			if !ok {
+				continue
+			}
+			if earlier, ok := found[key]; ok && earlier != value {
+				return nil, fmt.Errorf("container %q has another docker label %s than an earlier container", aws.ToString(c.Name), key)
+			}
+			found[key] = value
+		}
+	}
+	return found, nil
+}
+
+// annotations decides what the labels, and the tags if they are trusted, ask for. A tag
+// never wins over a label: whoever may tag a task could raise its rights.
+func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, error) {
+	var s subject
+	values := map[string]string{PoliciesLabel: byLabel[PoliciesLabel], TTLLabel: byLabel[TTLLabel]}
+	for _, tag := range tags {
+		key, value := aws.ToString(tag.Key), aws.ToString(tag.Value)
+		if key != PoliciesLabel && key != TTLLabel {
+			continue
+		}
+		if key == PoliciesLabel { // commas are no part of a tag
+			value = strings.Join(strings.Fields(value), ",")
+		}
+		label, labelled := byLabel[key]
+		switch {
+		case !labelled && r.TrustTags:
+			values[key] = value
+		case !labelled || !slices.Equal(list(label), list(value)):
+			s.contradicting = append(s.contradicting, key)
+		}
+	}
+	var err error
+	if s.policies, err = r.policies(values[PoliciesLabel]); err != nil {
+		return s, err
+	}
+	s.ttl, err = lifetime(values[TTLLabel])
+	return s, err
+}
+
+func (r *Rules) policies(text string) ([]string, error) {
+	names := list(text)
+	if len(names) == 0 || len(names) > maxPolicies {
+		return nil, refuse(http.StatusUnprocessableEntity, "policies", "docker label %s has %d policies, want 1 to %d, separated by commas", PoliciesLabel, len(names), maxPolicies)
+	}
+	for _, name := range names {
+		if forbidden(name) || !matches(r.Policies, name) {
+			return nil, refuse(http.StatusUnprocessableEntity, "policies", "policy %q is not among those that this broker gives", name)
+		}
+	}
+	return names, nil
+}
+
+// forbidden reports whether a policy is never given, whatever the patterns say.
+func forbidden(name string) bool { return name == "global-management" || name == "root" }
+
+func lifetime(text string) (time.Duration, error) {
+	if text == "" {
+		return DefaultTTL, nil
+	}
+	ttl, err := time.ParseDuration(text)
+	if err != nil || ttl < MinTTL || ttl > MaxTTL {
+		return 0, refuse(http.StatusUnprocessableEntity, "ttl", "docker label %s is %q, want a duration from %s to %s", TTLLabel, text, MinTTL, MaxTTL)
+	}
+	return ttl, nil
+}
+
+// list splits at commas, without blanks, empty entries and repetitions.
+func list(text string) []string {
+	var names []string
+	for name := range strings.SplitSeq(text, ",") {
+		if name = strings.TrimSpace(name); name != "" && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,189 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"golang.org/x/time/rate"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+)
+
+const (
+	// DescribeRate is how many calls of DescribeTasks the broker starts a second, at most.
+	DescribeRate = 10
+	// batchSize is how many tasks DescribeTasks takes.
+	batchSize = 100
+	// lookupLimit bounds a look-up, the wait for its turn included.
+	lookupLimit = 15 * time.Second
+	// maxBatches bounds the batches that wait for their turn.
+	maxBatches = 50
+	// maxDefinitions bounds the revisions that are remembered.
+	maxDefinitions = 1000
+	// networkPause is when a task without a network interface should ask again, and
+	// busyPause when a task should that met a limit of the broker's.
+	networkPause, busyPause = time.Second, 2 * time.Second
+)
+
+// TaskSource is the ECS API.
+type TaskSource interface {
+	// DescribeTasks describes up to 100 tasks of a cluster, with their tags.
+	DescribeTasks(ctx context.Context, cluster string, tasks []string) (*ecs.DescribeTasksOutput, error)
+	// DescribeTaskDefinition describes a revision.
+	DescribeTaskDefinition(ctx context.Context, arn string) (*types.TaskDefinition, error)
+}
+
+// lookups reads tasks in batches, and revisions once.
+type lookups struct {
+	source TaskSource
+	budget *rate.Limiter
+	called func() // for each call of DescribeTasks
+
+	mu      sync.Mutex
+	open    map[string]*batch // by cluster: takes more tasks until it is sent
+	waiting int               // batches
+	known   map[string]*definition
+}
+
+// batch is one call of DescribeTasks.
+type batch struct {
+	arns map[string]struct{}
+	done chan struct{}
+	// Written before done is closed.
+	out *ecs.DescribeTasksOutput
+	err error
+}
+
+// definition is what matters of a revision, which never changes.
+type definition struct {
+	done        chan struct{}
+	annotations annotations
+	err         error
+}
+
+func newLookups(source TaskSource, called func()) *lookups {
+	return &lookups{
+		source: source, called: called, budget: rate.NewLimiter(DescribeRate, DescribeRate/2),
+		open: map[string]*batch{}, known: map[string]*definition{},
+	}
+}
+
+// task describes one task. The call begins after task was called, so that the answer is
+// no older.
+func (l *lookups) task(ctx context.Context, cluster, arn string) (*types.Task, error) {
+	b, err := l.join(ctx, cluster, arn)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-b.done:
+	case <-ctx.Done():
+		return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task in time")
+	}
+	if b.err != nil {
+		return nil, later(http.StatusBadGateway, "ecs", busyPause, "describe the task: %v", b.err)
+	}
+	for i := range b.out.Tasks {
+		if aws.ToString(b.out.Tasks[i].TaskArn) == arn {
+			return &b.out.Tasks[i], nil
+		}
+	}
+	for _, f := range b.out.Failures {
+		if aws.ToString(f.Arn) == arn && aws.ToString(f.Reason) != ecsread.Missing {
+			return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS does not describe the task: %s", aws.ToString(f.Reason))
+		}
+	}
+	return nil, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s", arn)
+}
+
+// join adds a task to a batch that was not sent yet.
+func (l *lookups) join(ctx context.Context, cluster, arn string) (*batch, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	b := l.open[cluster]
+	if b == nil || len(b.arns) == batchSize {
+		if l.waiting == maxBatches {
+			return nil, later(http.StatusServiceUnavailable, "busy", busyPause, "too many tasks are waiting for ECS")
+		}
+		l.waiting++
+		b = &batch{arns: map[string]struct{}{}, done: make(chan struct{})}
+		l.open[cluster] = b
+		go l.send(context.WithoutCancel(ctx), cluster, b)
+	}
+	b.arns[arn] = struct{}{}
+	return b, nil
+}
+
+func (l *lookups) send(ctx context.Context, cluster string, b *batch) {
+	defer close(b.done)
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	err := l.budget.Wait(ctx)
+	l.mu.Lock()
+	l.waiting--
+	if l.open[cluster] == b {
+		delete(l.open, cluster)
+	}
+	l.mu.Unlock()
+	if b.err = err; err != nil {
+		return
+	}
+	arns := make([]string, 0, len(b.arns))
+	for arn := range b.arns {
+		arns = append(arns, arn)
+	}
+	l.called()
+	if b.out, b.err = l.source.DescribeTasks(ctx, cluster, arns); b.err == nil && b.out == nil {
+		b.err = errors.New("no answer")
+	}
+}
+
+// definition describes a revision. Tasks of one revision share the call.
+func (l *lookups) definition(ctx context.Context, arn string) (*definition, error) {
+	l.mu.Lock()
+	d := l.known[arn]
+	if d == nil {
+		if len(l.known) >= maxDefinitions {
+			clear(l.known)
+		}
+		d = &definition{done: make(chan struct{})}
+		l.known[arn] = d
+		go l.define(context.WithoutCancel(ctx), arn, d)
+	}
+	l.mu.Unlock()
+	select {
+	case <-d.done:
+		return d, d.err
+	case <-ctx.Done():
+		return nil, later(http.StatusBadGateway, "ecs", busyPause, "ECS did not describe the task definition in time")
+	}
+}
+
+func (l *lookups) define(ctx context.Context, arn string, d *definition) {
+	defer close(d.done)
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	out, err := l.source.DescribeTaskDefinition(ctx, arn)
+	if err == nil && (out == nil || aws.ToString(out.TaskDefinitionArn) != arn) {
+		err = fmt.Errorf("ECS described another revision than %s", arn)
+	}
+	if err != nil {
+		d.err = later(http.StatusBadGateway, "ecs", busyPause, "describe the task definition: %v", err)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.known[arn] == d {
+			delete(l.known, arn)
+		}
+		return
+	}
+	if d.annotations, err = labels(out); err != nil {
+		d.err = refuse(http.StatusUnprocessableEntity, "labels", "%v", err)
+	}
+}

@@ -1,0 +1,208 @@
+package receiver
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+const (
+	// requestLimit bounds one request to the broker, its answer included.
+	requestLimit = 10 * time.Second
+	// maxRetryAfter bounds the pause that an answer can ask for.
+	maxRetryAfter = 5 * time.Minute
+	// maxRedirects is enough for a follower that names a leader which has just changed.
+	maxRedirects = 3
+	// maxSkew is the difference of clocks that is ignored: the header Date has seconds only.
+	maxSkew = 2 * time.Second
+)
+
+// BrokerOptions are how the broker is reached.
+type BrokerOptions struct {
+	// Address is an https:// URL. With http:// the host must be a loopback address, for
+	// a proxy in the task.
+	Address string
+	// CAPEM has the CA certificates that verify the broker; empty means the system's.
+	CAPEM []byte
+	// Transport replaces the network, and with it CAPEM.
+	Transport http.RoundTripper
+}
+
+// Broker is a client of the token broker.
+type Broker struct {
+	base string
+	http *http.Client
+}
+
+// NewBroker returns a client. It does no I/O; its errors are mistakes in the options.
+func NewBroker(o BrokerOptions) (*Broker, error) {
+	u, err := url.Parse(o.Address)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("address of the broker: %w", err)
+	case !confidential(u) || u.User != nil || u.RawQuery != "" || u.Fragment != "":
+		return nil, fmt.Errorf("address of the broker %q: want https://host[:port], or http:// with a loopback address", u.Redacted())
+	}
+	transport := o.Transport
+	if transport == nil {
+		config := &tls.Config{MinVersion: tls.VersionTLS12}
+		if len(o.CAPEM) > 0 {
+			config.RootCAs = x509.NewCertPool()
+			if !config.RootCAs.AppendCertsFromPEM(o.CAPEM) {
+				return nil, errors.New("CA certificates of the broker: no certificate in PEM form")
+			}
+		}
+		transport = &http.Transport{TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: 30 * time.Second, Proxy: nil}
+	}
+	return &Broker{
+		base: strings.TrimRight(o.Address, "/"),
+		http: &http.Client{Transport: transport, Timeout: requestLimit, CheckRedirect: redirect},
+	}, nil
+}
+
+// confidential reports whether a request to the URL may carry a secret.
+func confidential(u *url.URL) bool {
+	if u.Scheme == "https" {
+		return u.Hostname() != ""
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "http" && (ip.IsLoopback() || u.Hostname() == "localhost")
+}
+
+// redirect follows a broker that is not the leader to the one that is. net/http keeps the
+// method and the body of a 307, but not the bearer for another host.
+func redirect(next *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects || next.Method != via[0].Method || !confidential(next.URL) {
+		return errors.New("the broker redirects to where no token may be sent, or too often")
+	}
+	if bearer := via[0].Header.Get("Authorization"); bearer != "" {
+		next.Header.Set("Authorization", bearer)
+	}
+	return nil
+}
+
+// RefusedError is an answer of the broker that is not 2xx.
+type RefusedError struct {
+	Op        string
+	Status    int
+	Code      string
+	Message   string
+	RequestID string
+	// After is the pause that the answer asks for.
+	After time.Duration
+}
+
+func (e *RefusedError) Error() string {
+	text := fmt.Sprintf("%s: the broker answers %d", e.Op, e.Status)
+	if e.Code != "" {
+		text += " (" + e.Code + ")"
+	}
+	text += ": " + cmp.Or(e.Message, http.StatusText(e.Status), "no reason")
+	if e.RequestID != "" {
+		text += ", request " + e.RequestID
+	}
+	return text
+}
+
+// request asks for a token, or with a bearer for another one in its place.
+func (b *Broker) request(ctx context.Context, bearer secret.Value, r grant.TokenRequest) (grant.Accepted, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return grant.Accepted{}, err
+	}
+	op, path := "request a token", "/v1/token"
+	if !bearer.Empty() {
+		op, path = "rotate the token", "/v1/rotate"
+	}
+	_, answer, err := b.do(ctx, op, http.MethodPost, path, bearer, body)
+	if err != nil {
+		return grant.Accepted{}, err
+	}
+	return grant.DecodeAccepted(answer)
+}
+
+// status reads the state of a request.
+func (b *Broker) status(ctx context.Context, id string) (grant.Status, error) {
+	_, answer, err := b.do(ctx, "read the request's state", http.MethodGet, "/v1/token/"+url.PathEscape(id), secret.Value{}, nil)
+	if err != nil {
+		return grant.Status{}, err
+	}
+	return grant.DecodeStatus(answer)
+}
+
+// unwrap redeems a handle. The result's expiry is by the clock of this host.
+func (b *Broker) unwrap(ctx context.Context, r grant.UnwrapRequest) (grant.Unwrapped, error) {
+	body, err := r.Encode()
+	if err != nil {
+		return grant.Unwrapped{}, err
+	}
+	header, answer, err := b.do(ctx, "redeem the handle", http.MethodPost, "/v1/unwrap", secret.Value{}, body)
+	if err != nil {
+		return grant.Unwrapped{}, err
+	}
+	u, err := grant.DecodeUnwrapped(answer)
+	if date, dateErr := http.ParseTime(header.Get("Date")); err == nil && dateErr == nil && !u.Expires.IsZero() {
+		if skew := time.Since(date); skew.Abs() > maxSkew {
+			u.Expires = u.Expires.Add(skew)
+		}
+	}
+	return u, err
+}
+
+// do sends a request and returns the header and body of a 2xx answer; any other answer
+// is a *RefusedError.
+func (b *Broker) do(ctx context.Context, op, method, path string, bearer secret.Value, body []byte) (http.Header, []byte, error) {
+	req, err := http.NewRequestWithContext(ctx, method, b.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", op, err)
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if !bearer.Empty() {
+		req.Header.Set("Authorization", "Bearer "+bearer.Reveal())
+	}
+	resp, err := b.http.Do(req)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: %w", op, err)
+	}
+	defer resp.Body.Close()
+	answer, err := grant.ReadBody(resp.Body)
+	if resp.StatusCode/100 != 2 {
+		refused := &RefusedError{Op: op, Status: resp.StatusCode, After: retryAfter(resp.Header)}
+		if e, decodeErr := grant.DecodeError(answer); err == nil && decodeErr == nil {
+			refused.Code, refused.Message, refused.RequestID = e.Code, e.Message, e.RequestID
+		}
+		return nil, nil, refused
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%s: read the answer: %w", op, err)
+	}
+	return resp.Header, answer, nil
+}
+
+// retryAfter reads the header of that name, in seconds or as a date.
+func retryAfter(h http.Header) time.Duration {
+	value := h.Get("Retry-After")
+	after := time.Duration(0)
+	if seconds, err := strconv.Atoi(value); err == nil {
+		after = time.Duration(min(seconds, int(maxRetryAfter/time.Second))) * time.Second
+	} else if date, err := http.ParseTime(value); err == nil {
+		after = time.Until(date)
+	}
+	return min(max(after, 0), maxRetryAfter)
+}

@@ -1,0 +1,98 @@
+package receiver
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+func answering(serve func(http.ResponseWriter)) http.RoundTripper {
+	return testkit.RoundTripper(func(*http.Request) (*http.Response, error) {
+		rec := httptest.NewRecorder()
+		serve(rec)
+		return rec.Result(), nil
+	})
+}
+
+func TestBrokerAddressMustProtectSecrets(t *testing.T) {
+	t.Parallel()
+	for address, valid := range map[string]bool{
+		"https://broker.internal:8443": true, "https://broker/prefix/": true, "http://127.0.0.1:8443": true, "http://[::1]:80": true, "http://localhost:80": true,
+		"": false, "broker:8443": false, "http://broker": false, "http://10.0.0.1": false, "https://": false, "https://user:pass@broker": false,
+		"https://broker?a=b": false, "ftp://127.0.0.1": false, "http://localhost.example.com": false,
+	} {
+		_, err := NewBroker(BrokerOptions{Address: address})
+		if (err == nil) != valid {
+			t.Errorf("%q: %v", address, err)
+		}
+		if err != nil && strings.Contains(err.Error(), "pass") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+	if _, err := NewBroker(BrokerOptions{Address: "https://broker", CAPEM: []byte("x")}); err == nil {
+		t.Error("CA certificates that are none are accepted")
+	}
+}
+
+// A follower answers 307 with the leader's address: the bearer and the body go there.
+func TestFollowerIsLeft(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	transport := testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return nil, err
+		}
+		seen = append(seen, r.Method+" "+r.URL.Host+" "+r.Header.Get("Authorization"))
+		rec := httptest.NewRecorder()
+		if r.URL.Host == "follower" {
+			rec.Header().Set("Location", "https://leader"+r.URL.Path)
+			rec.WriteHeader(http.StatusTemporaryRedirect)
+		} else if _, err := grant.DecodeTokenRequest(body); err != nil {
+			t.Error(err)
+		} else {
+			rec.WriteHeader(http.StatusAccepted)
+			_, _ = rec.WriteString(`{"request_id":"r1","status_url":""}`)
+		}
+		return rec.Result(), nil
+	})
+	broker, err := NewBroker(BrokerOptions{Address: "https://follower", Transport: transport})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := grant.TokenRequest{Cluster: "shop", TaskARN: taskARN, CallbackPort: 80, Nonce: grant.NewNonce()}
+	if a, err := broker.request(t.Context(), secret.New("token"), request); err != nil || a.RequestID != "r1" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	if got := strings.Join(seen, "; "); got != "POST follower Bearer token; POST leader Bearer token" {
+		t.Errorf("requests: %s", got)
+	}
+}
+
+func TestSecretsAreNotSentToWhereTheyCanBeRead(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status   int
+		location string
+	}{{307, "http://leader/v1/unwrap"}, {302, "https://leader/v1/unwrap"}, {307, "https://broker/v1/unwrap"}} {
+		requests := 0
+		broker, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
+			requests++
+			rw.Header().Set("Location", c.location)
+			rw.WriteHeader(c.status)
+		})})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = broker.unwrap(t.Context(), grant.UnwrapRequest{Handle: secret.New("handle"), RequestID: "r"})
+		if err == nil || strings.Contains(err.Error(), "handle-") || requests > maxRedirects+1 {
+			t.Errorf("%d to %s: %v after %d requests", c.status, c.location, err, requests)
+		}
+	}
+}

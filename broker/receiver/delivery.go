@@ -1,0 +1,272 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+const (
+	// missingLimit is how long a task may be unknown to ECS, whose answers are eventually
+	// consistent.
+	missingLimit = time.Minute
+	// redeemLimit leaves the broker time to read the answer to its push, which it awaits
+	// for 10 s.
+	redeemLimit = 7 * time.Second
+	// readyLimit bounds the wait until a new token is usable.
+	readyLimit = 2 * time.Second
+	// statePoll is how often the state of an accepted request is read, until pushLimit.
+	statePoll = 5 * time.Second
+	// pushLimit is longer than the life of a handle.
+	pushLimit = 150 * time.Second
+)
+
+// delivery is one effort to obtain a token: requests to the broker until one of them is
+// answered by a push. It is the handler of the callback port.
+type delivery struct {
+	*receiver
+	port  int
+	start time.Time
+	// bearer is the token to replace; empty for a first one.
+	bearer secret.Value
+	// ended ends the requests when the token is there.
+	ended context.CancelFunc
+	// dropped is notified when a handle was lost, so that another request is needed.
+	dropped chan struct{}
+
+	notBefore  time.Time
+	unanswered bool
+
+	// turn is held by the push that is being answered.
+	turn chan struct{}
+
+	mu sync.Mutex
+	// keys are those of the requests that may be answered by a push, by their nonces.
+	keys     map[string]grant.Key
+	obtained token
+}
+
+// attempt makes one request and waits for its push. Its errors have a class.
+func (d *delivery) attempt(ctx context.Context) error {
+	if err := retry.Sleep(ctx, time.Until(d.notBefore)); err != nil {
+		return err
+	}
+	select {
+	case <-d.dropped: // of an earlier attempt
+	default:
+	}
+	key, err := grant.NewKey()
+	if err != nil {
+		return err
+	}
+	nonce := grant.NewNonce()
+	d.mu.Lock()
+	d.keys[string(nonce)] = key
+	d.mu.Unlock()
+	accepted, err := d.Broker.request(ctx, d.bearer, grant.TokenRequest{
+		Cluster: d.task.ClusterARN(), TaskARN: d.task.TaskARN, CallbackPort: d.port, Nonce: nonce, PublicKey: key.Public(),
+	})
+	if err == nil {
+		d.unanswered = false
+		return d.await(ctx, accepted.RequestID)
+	}
+	refused, ok := errors.AsType[*RefusedError](err)
+	if !ok {
+		if consulutil.Classify(err) == retry.Retry {
+			d.unanswered = true // and may be accepted: its key stays
+		}
+		return err
+	}
+	d.forget(nonce)
+	d.notBefore = time.Now().Add(refused.After)
+	if refused.Status == http.StatusConflict && d.unanswered {
+		d.unanswered = false
+		return d.await(ctx, "")
+	}
+	return consulutil.WithClass(err, d.class(refused.Status))
+}
+
+// class is what waiting can change about a refusal.
+func (d *delivery) class(status int) retry.Class {
+	switch {
+	case status == http.StatusTooEarly, status == http.StatusTooManyRequests, status >= 500:
+		return retry.Retry
+	case !d.bearer.Empty() && status == http.StatusUnauthorized:
+		// The token to replace is gone: ask for a first one. Nothing else may lead there,
+		// since the broker then revokes the current token without an overlap.
+		d.Log.Warn("the broker does not accept the token for its rotation, requesting a new one", logkey.Status, status)
+		d.bearer = secret.Value{}
+		return retry.Retry
+	case status == http.StatusNotFound && time.Since(d.start) < missingLimit:
+		return retry.Retry
+	}
+	return retry.Permanent
+}
+
+// await returns when the request cannot be answered by a push any more. A push ends ctx.
+func (d *delivery) await(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, pushLimit)
+	defer cancel()
+	tick := time.NewTicker(statePoll)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("no push arrived for request %s on port %d; check the security group from the broker to the task: %w", id, d.port, ctx.Err())
+		case <-d.dropped:
+			return fmt.Errorf("the handle of request %s could not be redeemed", id)
+		case <-tick.C:
+		}
+		if id == "" {
+			continue
+		}
+		if err := d.ending(ctx, id); err != nil {
+			return err
+		}
+	}
+}
+
+// ending is the error of a request that has ended at the broker. A broker that does not
+// answer changes nothing: it may still push.
+func (d *delivery) ending(ctx context.Context, id string) error {
+	status, err := d.Broker.status(ctx, id)
+	if refused, ok := errors.AsType[*RefusedError](err); ok && refused.Status == http.StatusNotFound {
+		return fmt.Errorf("the broker does not know request %s any more", id)
+	}
+	switch status.State {
+	case "rejected", "conflict", "expired", "failed", "revoked":
+		class := retry.Retry
+		if status.State == "rejected" {
+			class = retry.Permanent
+		}
+		return consulutil.WithClass(fmt.Errorf("request %s is %s: %s", id, status.State, status.Reason), class)
+	}
+	return nil
+}
+
+func (d *delivery) forget(nonce grant.Nonce) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.keys, string(nonce))
+}
+
+// ServeHTTP answers a push.
+func (d *delivery) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	status, err := d.receive(req)
+	if err != nil {
+		d.Log.Warn("push not accepted", logkey.Status, status, logkey.Address, req.RemoteAddr, logkey.Error, err)
+	}
+	w.Header().Set("Connection", "close")
+	w.WriteHeader(status)
+}
+
+// receive returns the status that answers a push, and an error for all but 200.
+func (d *delivery) receive(req *http.Request) (int, error) {
+	if req.Method != http.MethodPost || req.URL.Path != "/" {
+		return http.StatusNotFound, fmt.Errorf("%s %q: only POST / is served", req.Method, req.URL.Path)
+	}
+	body, err := grant.ReadBody(req.Body)
+	if err != nil {
+		return http.StatusBadRequest, fmt.Errorf("read the push: %w", err)
+	}
+	push, err := grant.DecodePush(body)
+	if err != nil {
+		return http.StatusBadRequest, err
+	}
+	d.turn <- struct{}{}
+	defer func() { <-d.turn }()
+	key, known, valid := d.lookup(push.Nonce)
+	switch {
+	case !known && valid:
+		return http.StatusConflict, errors.New("the task's token is valid")
+	case !known:
+		return http.StatusForbidden, errors.New("the nonce is of no request of this task")
+	}
+	handle, err := key.Open(push.Token, d.task.TaskARN, push.Nonce)
+	if err != nil {
+		return http.StatusForbidden, err
+	}
+	// A broker that gives up its push must not interrupt the redemption: the token would
+	// be lost.
+	if err := d.redeem(context.WithoutCancel(req.Context()), push, handle); err != nil {
+		return http.StatusBadGateway, err
+	}
+	d.ended()
+	return http.StatusOK, nil
+}
+
+// lookup returns the key of a request, and whether the task has a valid token.
+func (d *delivery) lookup(nonce grant.Nonce) (key grant.Key, known, valid bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	now := time.Now()
+	key, known = d.keys[string(nonce)]
+	return key, known, d.obtained.valid(now) || d.held.valid(now)
+}
+
+// redeem trades the handle for the token and writes it.
+func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Value) error {
+	limited, cancel := context.WithTimeout(ctx, redeemLimit)
+	defer cancel()
+	u, err := d.Broker.unwrap(limited, grant.UnwrapRequest{Handle: handle, RequestID: push.RequestID})
+	if err != nil {
+		refused, answered := errors.AsType[*RefusedError](err)
+		switch {
+		case answered && (refused.Status >= 500 || refused.Status == http.StatusTooManyRequests),
+			!answered && classify(err) == retry.Unreachable:
+			return err // the handle is still good for the next push
+		case answered && refused.Status == http.StatusGone:
+			d.Log.Error("the handle has expired or was redeemed by another process, which may have stolen it")
+		}
+		d.drop(push.Nonce)
+		return err
+	}
+	t := newToken(u, d.task.TaskARN, time.Now())
+	d.awaitReady(ctx, t)
+	notRecorded, err := d.files.write(t)
+	if err != nil {
+		d.drop(push.Nonce)
+		d.revoke(ctx, t)
+		return err
+	}
+	if notRecorded != nil {
+		d.Log.Warn("a restarted container will request another token, since this one's record was not written", logkey.Error, notRecorded)
+	}
+	d.mu.Lock()
+	d.obtained = t
+	clear(d.keys)
+	d.mu.Unlock()
+	d.Log.Info("token obtained", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Path, d.files.path)
+	return nil
+}
+
+// drop forgets a request whose handle is lost.
+func (d *delivery) drop(nonce grant.Nonce) {
+	d.forget(nonce)
+	select {
+	case d.dropped <- struct{}{}:
+	default:
+	}
+}
+
+// awaitReady waits until the servers know a new token, so that no call fails with it.
+func (d *delivery) awaitReady(ctx context.Context, t token) {
+	ready := d.Backends[t.Backend].Ready
+	if ready == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyLimit)
+	defer cancel()
+	if err := ready(ctx, t.secret); err != nil {
+		d.Log.Warn("the new token may be unknown to some of the servers", logkey.Accessor, t.Accessor, logkey.Error, err)
+	}
+}

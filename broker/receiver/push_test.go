@@ -1,0 +1,234 @@
+package receiver
+
+import (
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// pending starts a one-shot receiver whose request has been accepted, and returns its
+// grant and the result.
+func (w *world) pending(t *testing.T) (*fakeGrant, <-chan error) {
+	w.noPush = true
+	result := make(chan error, 1)
+	w.running.Go(func() { result <- w.run(t.Context()) })
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.grants["r1"], result
+}
+
+// answers posts a push and returns the status.
+func (w *world) answers(t *testing.T, p grant.Push) int {
+	t.Helper()
+	body, err := p.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := w.post(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+func TestForeignPushesAreRefusedAndTheRequestGoesOn(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		g, result := w.pending(t)
+		push := w.push(g)
+		otherKey := *g
+		key, err := grant.NewKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		otherKey.request.PublicKey = key.Public()
+		otherTask := *g
+		otherTask.request.TaskARN = taskARN + "0"
+		otherNonce, noNonce, unsealed := push, push, push
+		otherNonce.Nonce, noNonce.Nonce, unsealed.Token = grant.NewNonce(), nil, g.handle
+		for name, p := range map[string]grant.Push{
+			"nonce of another request": otherNonce, "no nonce": noNonce, "not sealed": unsealed,
+			"sealed to another key": w.push(&otherKey), "sealed for another task": w.push(&otherTask),
+		} {
+			if got := w.answers(t, p); got != 403 {
+				t.Errorf("%s: answered %d, want 403", name, got)
+			}
+		}
+		for _, body := range []string{"", "{}", "x", `{"token":"t","ttl":1,"admin":true}`, strings.Repeat(" ", grant.MaxBody+1)} {
+			if got, err := w.post([]byte(body)); got != 400 || err != nil {
+				t.Errorf("body %.20q: answered %d, %v; want 400", body, got, err)
+			}
+		}
+		if w.called("POST /v1/unwrap") != 0 {
+			t.Error("a foreign push caused a redemption")
+		}
+		if got := w.answers(t, push); got != 200 {
+			t.Errorf("the own push was answered %d", got)
+		}
+		if err := <-result; err != nil || w.read() != "secret-1-of-the-task" {
+			t.Errorf("%v, file has %q", err, w.read())
+		}
+	})
+}
+
+func TestOnlyPostAtTheRootIsServed(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		g, result := w.pending(t)
+		client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: w.dial}}
+		for _, path := range []string{"/", "/token", "/v1/token"} {
+			resp, err := client.Get("http://10.0.0.1:8080" + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode != 404 {
+				t.Errorf("GET %s: %d", path, resp.StatusCode)
+			}
+		}
+		if got := w.answers(t, w.push(g)); got != 200 {
+			t.Errorf("answered %d", got)
+		}
+		<-result
+	})
+}
+
+// Two pushes at once: one redeems, and the other finds the token valid.
+func TestSecondPushIsAConflict(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		g, result := w.pending(t)
+		w.mu.Lock()
+		w.fault = func(op string) (*http.Response, bool, error) {
+			if op == "POST /v1/unwrap" {
+				<-time.After(time.Second)
+			}
+			return nil, false, nil
+		}
+		w.mu.Unlock()
+		codes := make(chan int, 2)
+		for range 2 {
+			w.running.Go(func() { codes <- w.answers(t, w.push(g)) })
+		}
+		got := []int{<-codes, <-codes}
+		slices.Sort(got)
+		if !slices.Equal(got, []int{200, 409}) {
+			t.Errorf("answered %v, want 200 and 409", got)
+		}
+		if err := <-result; err != nil || w.called("POST /v1/unwrap") != 1 {
+			t.Errorf("%v, %d redemptions", err, w.called("POST /v1/unwrap"))
+		}
+	})
+}
+
+// While a rotation is under way, a push that is not for it meets a valid token.
+func TestReplayedPushDuringARotationIsAConflict(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.ttl = time.Minute
+		stop := w.start()
+		synctest.Wait()
+		w.mu.Lock()
+		w.noPush = true
+		replay := w.push(w.grants["r1"])
+		w.mu.Unlock()
+		<-time.After(45 * time.Second)
+		if w.called("POST /v1/rotate") != 1 {
+			t.Fatalf("%d rotations", w.called("POST /v1/rotate"))
+		}
+		if got := w.answers(t, replay); got != 409 {
+			t.Errorf("answered %d, want 409", got)
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestRedemptionIsRepeatedWhileTheHandleIsGood(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.fault = first("POST /v1/unwrap", status(503, ""), status(429, "1"))
+		if err := w.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if !slices.Equal(w.answered(), []int{502, 502, 200}) || w.called("POST /v1/token") != 1 {
+			t.Errorf("pushes were answered %v, with %d requests", w.answered(), w.called("POST /v1/token"))
+		}
+	})
+}
+
+// A handle that another process redeemed, or an answer that is lost, costs the handle:
+// the receiver requests another one, and the first token does not stay.
+func TestLostHandleLeadsToAnotherRequest(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func() (*http.Response, bool, error){
+		"used by another process": status(410, ""), "unknown": status(404, ""), "answer lost": lost,
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, w *world) {
+				w.fault = first("POST /v1/unwrap", fault)
+				if err := w.run(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				if w.called("POST /v1/token") != 2 || !w.alive(w.read()) {
+					t.Errorf("%d requests, the file's token is live: %v", w.called("POST /v1/token"), w.alive(w.read()))
+				}
+				if alarm := strings.Contains(w.log.String(), "[ERROR] the handle has expired or was redeemed by another process"); alarm != (name == "used by another process") {
+					t.Errorf("alarm logged: %v", alarm)
+				}
+			})
+		})
+	}
+}
+
+func TestTokenThatCannotBeWrittenIsRevoked(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		g, result := w.pending(t)
+		// A directory in the place of the token file.
+		if err := os.Mkdir(w.file, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.answers(t, w.push(g)); got != 502 {
+			t.Errorf("answered %d, want 502", got)
+		}
+		if n := w.liveTokens(); n != 0 {
+			t.Errorf("%d tokens are live", n)
+		}
+		if err := os.Remove(w.file); err != nil {
+			t.Fatal(err)
+		}
+		w.setNoPush(false)
+		if err := <-result; err != nil || w.read() != "secret-2-of-the-task" {
+			t.Errorf("%v, file has %q", err, w.read())
+		}
+	})
+}
+
+func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		for _, skew := range []time.Duration{-time.Hour, 0, time.Second, time.Hour} {
+			broker, err := NewBroker(BrokerOptions{Address: "https://broker", Transport: answering(func(rw http.ResponseWriter) {
+				theirs := time.Now().Add(skew)
+				rw.Header().Set("Date", theirs.UTC().Format(http.TimeFormat))
+				body, err := grant.Unwrapped{Secret: secret.New("s"), Accessor: "a", Expires: theirs.Add(time.Minute)}.Encode()
+				if err != nil {
+					t.Error(err)
+				}
+				_, _ = rw.Write(body)
+			})})
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := broker.unwrap(t.Context(), grant.UnwrapRequest{Handle: secret.New("h"), RequestID: "r"})
+			if life := time.Until(u.Expires); err != nil || (life-time.Minute).Abs() > time.Second {
+				t.Errorf("skew %s: life %s, %v; want 1m", skew, life, err)
+			}
+		}
+	})
+}

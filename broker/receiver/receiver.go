@@ -1,0 +1,217 @@
+package receiver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// shutdownLimit is longer than the answer to a push can take.
+const shutdownLimit = redeemLimit + readyLimit + 2*time.Second
+
+// Options are what the user chooses.
+type Options struct {
+	// File is where the token is written; its directory exists.
+	File string
+	// Reader is a user who may read the file besides its owner; nil for none.
+	Reader *uint32
+	// Port is the callback port.
+	Port int
+	// Limit bounds the first request with its retries.
+	Limit time.Duration
+	// Stay keeps the token valid until ctx ends. Without it Run returns with the first token.
+	Stay bool
+	// StopTimeout is the container's, in which everything after TERM is done.
+	StopTimeout time.Duration
+	// Ignore are containers that are no applications: Run does not wait for them to stop.
+	Ignore []string
+}
+
+// Metadata is the task metadata endpoint.
+type Metadata interface {
+	Task(ctx context.Context) (workload.Task, error)
+	// Self is the name of this container, known after a first Task.
+	Self() string
+}
+
+// Backend is what the holder of a token can do with it. A nil function is what cannot be
+// done with tokens of that backend. Its errors have a class for package
+// backend or for consulutil.
+type Backend struct {
+	// Ready returns when the servers know a new token.
+	Ready func(context.Context, secret.Value) error
+	// Renew extends the token and returns its life from now.
+	Renew func(context.Context, secret.Value) (time.Duration, error)
+	// Revoke ends the token; one that has ended is a success.
+	Revoke func(context.Context, secret.Value) error
+}
+
+// Ports are the parts of the world that Run needs.
+type Ports struct {
+	Metadata Metadata
+	Broker   *Broker
+	// Backends are by the names in grant.Unwrapped.Backend.
+	Backends map[string]Backend
+	// Listen opens the callback port.
+	Listen func(ctx context.Context, port int) (net.Listener, error)
+	Log    hclog.Logger
+}
+
+// receiver is one run. Only its goroutine uses it, except that a push is answered while
+// obtain waits for it.
+type receiver struct {
+	Options
+	Ports
+	files   files
+	task    workload.Task // without containers
+	held    token
+	retired []retired
+
+	failures int
+	next     time.Time
+}
+
+// Run obtains a token and writes it to the file; with Stay it keeps that valid until ctx
+// ends, and then revokes it.
+func Run(ctx context.Context, o Options, p Ports) error {
+	r := &receiver{Options: o, Ports: p, files: files{o.File, o.Reader}}
+	if err := volume.CheckDir(filepath.Dir(o.File), filepath.Base(o.File), filepath.Base(r.files.recordPath())); err != nil {
+		return &exit.UsageError{Err: fmt.Errorf("check the directory of the token file: %w", err)}
+	}
+	policy := retry.LocalAgent()
+	policy.Limit = o.Limit
+	err := retry.Do(ctx, policy, p.Log, "read task metadata", classify, func(ctx context.Context) (err error) {
+		r.task, err = p.Metadata.Task(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	r.task.Containers = nil
+	held, err := r.files.read(r.task.TaskARN)
+	if err != nil {
+		return err
+	}
+	if held.valid(time.Now()) {
+		r.held = held
+		p.Log.Info("using the token of an earlier run", logkey.Accessor, held.Accessor, logkey.Expires, held.Expires, logkey.Path, o.File)
+	} else if err := r.obtain(ctx, o.Limit); err != nil {
+		return err
+	}
+	if !o.Stay {
+		return nil
+	}
+	return r.stay(ctx)
+}
+
+// obtain requests a token until it is written, and retires the one it replaces. The port
+// is open before the first request, and closed when obtain returns.
+func (r *receiver) obtain(ctx context.Context, limit time.Duration) error {
+	listener, err := r.Listen(ctx, r.Port)
+	if err != nil {
+		return fmt.Errorf("listen on the callback port %d; choose a free one by -callback-port: %w", r.Port, err)
+	}
+	requests, cancel := context.WithCancel(ctx)
+	defer cancel()
+	d := &delivery{
+		receiver: r, port: r.Port, start: time.Now(), ended: cancel,
+		turn: make(chan struct{}, 1), dropped: make(chan struct{}, 1), keys: map[string]grant.Key{},
+	}
+	if r.held.valid(time.Now()) {
+		d.bearer = r.held.secret
+	}
+	server := &http.Server{
+		Handler: d, ReadTimeout: requestLimit, WriteTimeout: requestLimit + shutdownLimit, MaxHeaderBytes: grant.MaxBody,
+		ErrorLog: log.New(io.Discard, "", 0), // of callers that are not the broker
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() { _ = server.Serve(listener) })
+	policy := retry.Policy{Base: time.Second, Max: 15 * time.Second, Limit: limit}
+	if life := r.held.life(); life > 0 { // many attempts fit into the rest of a short life
+		policy.Max = min(policy.Max, max(policy.Base, life/60))
+	}
+	err = retry.Do(requests, policy, r.Log, "obtain a token", classify, d.attempt)
+	// A push that arrived in time is answered before the port closes.
+	ending, stop := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
+	defer stop()
+	if server.Shutdown(ending) != nil {
+		_ = server.Close()
+	}
+	serving.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.obtained.secret.Empty() {
+		return fmt.Errorf("obtain a token for task %s: %w", r.task.TaskARN, err)
+	}
+	if r.held.valid(time.Now()) {
+		r.retired = append(r.retired, retired{r.held, time.Now().Add(r.held.overlap())})
+	}
+	r.held = d.obtained
+	return nil
+}
+
+// retired is a token that was replaced, and when it is revoked.
+type retired struct {
+	token
+	due time.Time
+}
+
+// revokeRetired revokes the replaced tokens whose overlap has passed.
+func (r *receiver) revokeRetired(ctx context.Context) {
+	now := time.Now()
+	r.retired = slices.DeleteFunc(r.retired, func(t retired) bool {
+		return !t.valid(now) || !now.Before(t.due) && r.revoke(ctx, t.token)
+	})
+	for i := range r.retired {
+		if !now.Before(r.retired[i].due) {
+			r.retired[i].due = now.Add(maxOverlap)
+		}
+	}
+}
+
+// revoke ends a token and reports whether there is nothing more to do about it. A token
+// that its holder cannot revoke is left to the broker and to its expiry.
+func (r *receiver) revoke(ctx context.Context, t token) bool {
+	revoke := r.Backends[t.Backend].Revoke
+	if revoke == nil {
+		return true
+	}
+	policy := retry.Remote()
+	policy.Limit = requestLimit
+	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	if err != nil {
+		r.Log.Warn("token not revoked; it ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Error, err)
+		_, refused := errors.AsType[*retry.PermanentError](err)
+		return refused
+	}
+	r.Log.Info("token revoked", logkey.Accessor, t.Accessor)
+	return true
+}
+
+// classify is the class of an error of the broker, of Consul or of a backend.
+func classify(err error) retry.Class {
+	if _, ok := errors.AsType[*backend.Error](err); ok {
+		return backend.Classify(err)
+	}
+	return consulutil.Classify(err)
+}

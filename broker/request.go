@@ -1,0 +1,342 @@
+package broker
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"golang.org/x/time/rate"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// caller is where a request comes from.
+type caller struct {
+	// peer is the address of the connection, and client that of the caller behind a
+	// trusted proxy: not valid when the proxy does not name it.
+	peer, client netip.Addr
+}
+
+// from reports whether the caller may be at an address.
+func (c caller) from(ip netip.Addr) bool { return !c.client.IsValid() || c.client == ip }
+
+// request is one request for a token. The term's lock guards what changes.
+type request struct {
+	id      string
+	in      grant.TokenRequest
+	cluster ecsread.Cluster
+	caller  caller
+	// bearer is the hash of the current token, for a rotation.
+	bearer  string
+	started time.Time
+
+	state    state
+	subject  subject
+	grant    backend.Grant
+	handle   [sha256.Size]byte
+	accessor string
+	attempts int
+	reason   string
+	// taken is set while the handle is being exchanged, and after it was.
+	taken bool
+	ended time.Time
+	// given is closed when the handle was redeemed, over when the state is final.
+	given, over chan struct{}
+}
+
+// entry is one task.
+type entry struct {
+	// saving is held during a change of the record and of the task's tokens.
+	saving chan struct{}
+
+	// The term's lock guards the rest.
+	record            Record
+	live              *request
+	requests, rotates *rate.Limiter
+	nonces            map[string]time.Time
+	regrants          []time.Time
+	unseen            time.Time // when ECS first did not know the task
+	used              time.Time
+}
+
+func newEntry(r Record) *entry {
+	return &entry{
+		saving: make(chan struct{}, 1), record: r, used: time.Now(), nonces: map[string]time.Time{},
+		requests: rate.NewLimiter(rate.Every(taskEvery), taskBurst), rotates: rate.NewLimiter(rate.Every(rotateEvery), rotateBurst),
+	}
+}
+
+func (e *entry) acquire(ctx context.Context) error {
+	select {
+	case e.saving <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *entry) release() { <-e.saving }
+
+func (r *Record) clone() Record {
+	c := *r
+	c.Tokens = slices.Clone(r.Tokens)
+	return c
+}
+
+// submit verifies a request, reserves the task, and starts the delivery.
+func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, bearer string) (*request, error) {
+	r := &request{
+		id: rand.Text(), in: in, caller: from, bearer: bearer, started: time.Now(), state: state{Phase: Received},
+		given: make(chan struct{}), over: make(chan struct{}),
+	}
+	t.log(r, Received, "", false)
+	err := t.verify(ctx, r)
+	if err == nil {
+		err = t.reserve(r)
+	}
+	if err != nil {
+		t.on(r, refused, err.Error())
+		return r, err
+	}
+	t.on(r, vouched, "")
+	if err := t.issue(ctx, r); err != nil {
+		t.on(r, faulted, err.Error())
+		return r, err
+	}
+	if !t.run(func(ctx context.Context) { t.deliver(ctx, r) }) {
+		t.on(r, faulted, errTermEnded.Error())
+		return r, errTermEnded
+	}
+	return r, nil
+}
+
+// verify asks ECS, and completes the request.
+func (t *term) verify(ctx context.Context, r *request) error {
+	if r.in.CallbackPort < t.Rules.MinPort || r.in.CallbackPort > t.Rules.MaxPort {
+		return refuse(http.StatusBadRequest, "port", "callback_port %d: want %d to %d", r.in.CallbackPort, t.Rules.MinPort, t.Rules.MaxPort)
+	}
+	if len(r.in.PublicKey) == 0 && !t.AllowUnsealed {
+		return refuse(http.StatusBadRequest, "unsealed", "this broker pushes sealed handles only: send a public_key")
+	}
+	var err error
+	if r.cluster, err = t.Rules.cluster(r.in.Cluster); err != nil {
+		return err
+	}
+	if id, ours, sure := r.cluster.Belongs(r.in.TaskARN); !ours || !sure && id == "" {
+		return refuse(http.StatusNotFound, "unknown_task", "%q is no task of cluster %s", r.in.TaskARN, r.cluster.ARN)
+	}
+	task, err := t.lookups.task(ctx, r.cluster.ARN, r.in.TaskARN)
+	if err != nil {
+		return err
+	}
+	ip, err := t.Rules.check(r.cluster, r.in.TaskARN, task)
+	if err != nil {
+		return err
+	}
+	if !r.caller.from(ip) {
+		return refuse(http.StatusUnauthorized, "address", "the request does not come from the task's address")
+	}
+	definition, err := t.lookups.definition(ctx, *task.TaskDefinitionArn)
+	if err != nil {
+		return err
+	}
+	s, err := t.Rules.subject(task, ip, definition)
+	r.subject = s
+	if err == nil && t.Ceiling != nil {
+		err = t.Ceiling(ctx, s.policies)
+	}
+	return err
+}
+
+// reserve makes the request the task's only one.
+func (t *term) reserve(r *request) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	e := t.tasks[r.in.TaskARN]
+	if e == nil {
+		e = newEntry(Record{TaskARN: r.in.TaskARN, Cluster: r.cluster.ARN})
+		t.tasks[r.in.TaskARN] = e
+	}
+	e.used = now
+	if err := e.admit(r, now); err != nil {
+		return err
+	}
+	if r.in.Nonce != nil {
+		e.nonces[r.in.Nonce.String()] = now
+	}
+	e.live = r
+	t.requests[r.id] = r
+	return nil
+}
+
+// admit applies the limits of one task.
+func (e *entry) admit(r *request, now time.Time) error {
+	holds := r.bearer != "" && slices.ContainsFunc(e.record.Tokens, func(t Token) bool { return t.Status == TokenLive && t.SecretHash == r.bearer })
+	if r.bearer != "" && !holds {
+		return refuse(http.StatusUnauthorized, "unknown_token", "the bearer is not the task's current token: ask for a new one")
+	}
+	limiter := e.requests
+	if holds {
+		limiter = e.rotates
+	}
+	if !limiter.AllowN(now, 1) {
+		return later(http.StatusTooManyRequests, "rate", 10*time.Second, "too many requests of this task")
+	}
+	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
+		return refuse(http.StatusConflict, "replayed", "the nonce was used before")
+	}
+	if e.live != nil && e.live.state.live() {
+		return later(http.StatusTooManyRequests, "in_progress", busyPause, "another request of this task is under way")
+	}
+	current, held := e.record.live(now)
+	if !held || holds {
+		return nil
+	}
+	if current.Port != r.in.CallbackPort {
+		return refuse(http.StatusConflict, "delivered", "the task has its token already, delivered to port %d", current.Port)
+	}
+	e.regrants = slices.DeleteFunc(e.regrants, func(at time.Time) bool { return now.Sub(at) >= regrantWindow })
+	if len(e.regrants) >= maxRegrants {
+		return later(http.StatusTooManyRequests, "regrants", time.Minute, "the task got %d more tokens within %s", maxRegrants, regrantWindow)
+	}
+	return nil
+}
+
+// issue gets a grant from the backend. A backend that makes the token now has it
+// recorded, so that it can be revoked after a crash.
+func (t *term) issue(ctx context.Context, r *request) error {
+	g, err := t.Backend.Issue(ctx, backend.Request{
+		RequestID: r.id, Task: r.subject.task, Policies: r.subject.policies, TTL: r.subject.ttl, Namespace: t.Namespace,
+	})
+	if err != nil {
+		return backendRefusal("issue the token", err)
+	}
+	t.mu.Lock()
+	r.grant, r.accessor = g, g.Accessor
+	t.mu.Unlock()
+	if !g.Handle.Empty() {
+		if err := t.save(ctx, t.entry(r), func(rec *Record) { rec.add(r, TokenPending) }); err != nil {
+			return later(http.StatusServiceUnavailable, "store", busyPause, "%v", err)
+		}
+	}
+	t.on(r, issued, "")
+	return nil
+}
+
+func (t *term) entry(r *request) *entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.tasks[r.in.TaskARN]
+}
+
+// add adds the token of a request, if it is not there.
+func (rec *Record) add(r *request, status TokenStatus) {
+	if rec.find(r.id) == nil {
+		rec.Tokens = append(rec.Tokens, Token{
+			RequestID: r.id, Accessor: r.grant.Accessor, Status: status, Address: r.subject.task.Address.String(),
+			Port: r.in.CallbackPort, Expires: time.Now().Add(r.subject.ttl + HandleTTL),
+		})
+	}
+}
+
+// on applies an event, writes the audit log and starts what follows. It reports whether
+// the event changed the state.
+func (t *term) on(r *request, e event, reason string) bool {
+	t.mu.Lock()
+	next, actions, changed := r.state.next(e)
+	if !changed {
+		t.mu.Unlock()
+		return false
+	}
+	before := r.state
+	r.state, r.reason = next, reason
+	if next.Redeemed && !before.Redeemed {
+		close(r.given)
+	}
+	if next.final() {
+		r.ended = time.Now()
+		close(r.over)
+	}
+	t.mu.Unlock()
+	alarm := slices.Contains(actions, doAlarm)
+	t.log(r, next.Phase, reason, alarm)
+	if next.Phase == Accepted && before.Phase != Accepted {
+		t.Metrics.delivery.Observe(time.Since(r.started).Seconds())
+	}
+	for _, a := range actions {
+		t.act(r, a)
+	}
+	return true
+}
+
+func (t *term) act(r *request, a action) {
+	switch a {
+	case doRevoke:
+		e := t.entry(r)
+		if r.accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, r.accessor) }) {
+			t.revokeNow(e, r.id, r.accessor)
+		}
+	case doAlarm:
+		t.Metrics.alarms.Add(1)
+		t.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason, r.reason)
+	case doAwait:
+		t.run(func(ctx context.Context) { t.awaitRedemption(ctx, r) })
+	case doVouch:
+		t.run(func(ctx context.Context) { t.vouch(ctx, r) })
+	case doReplace:
+		t.run(func(ctx context.Context) { t.replace(ctx, t.entry(r), r.id, Overlap) })
+	}
+}
+
+// log writes a line of the audit log.
+func (t *term) log(r *request, phase Phase, reason string, alarm bool) {
+	t.Metrics.transitions.Add(1, string(phase))
+	t.mu.Lock()
+	s := r.subject
+	l := line{
+		Time: time.Now(), Request: r.id, Task: r.in.TaskARN, Peer: r.caller.peer.String(), Policies: s.policies,
+		Accessor: r.accessor, Backend: t.Backend.Name(), Handle: t.audit.handle(r.handle), Decision: string(phase), Reason: reason,
+		Alarm: alarm, Rotation: r.bearer != "", Attempt: r.attempts, Duration: time.Since(r.started).Milliseconds(), ContradictingTags: s.contradicting,
+	}
+	if s.task.Address.IsValid() {
+		l.IP, l.Revision, l.TTL = s.task.Address.String(), s.task.Family+":"+strconv.Itoa(s.task.Revision), s.ttl.String()
+	}
+	t.mu.Unlock()
+	t.audit.write(l)
+	level := hclog.Debug
+	if phase.settled() {
+		level = hclog.Info
+	}
+	t.Log.Log(level, "request "+string(phase), logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
+}
+
+// settled reports whether a phase is worth a line of the log.
+func (p Phase) settled() bool { return p == Active || state{Phase: p}.final() }
+
+// handleFor makes the request's handle and what is pushed of it.
+func (t *term) handleFor(r *request) (secret.Value, error) {
+	handle := grant.NewHandle()
+	t.mu.Lock()
+	r.handle = handle.SHA256()
+	t.mu.Unlock()
+	if len(r.in.PublicKey) == 0 {
+		return handle, nil
+	}
+	sealed, err := grant.Seal(r.in.PublicKey, r.in.TaskARN, r.in.Nonce, handle)
+	if err != nil {
+		return secret.Value{}, fmt.Errorf("seal the handle: %w", err)
+	}
+	return sealed, nil
+}

@@ -1,0 +1,354 @@
+package broker
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/grant"
+)
+
+func TestTaskGetsItsToken(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		id := accepted(t, c.ask())
+		pass(time.Second)
+		if got, want := w.decisions(id), "received verified wrapped pushing pushing accepted active"; got != want {
+			t.Errorf("decisions %q, want %q", got, want)
+		}
+		if got := c.held(); got != "secret-of-accessor-1" || c.token.Accessor != "accessor-1" {
+			t.Errorf("token %q", got)
+		}
+		if s := w.state(id); s.State != "active" || s.Attempts != 1 {
+			t.Errorf("status %+v", s)
+		}
+		r := w.backend.issued[0]
+		want := backend.Task{
+			ARN: c.arn, Cluster: clusterARN, Family: "web", Revision: 7, Address: netip.MustParseAddr("10.0.1.1"),
+			AvailabilityZone: "us-east-1a", Name: "web-service",
+		}
+		if r.Task != want || !slices.Equal(r.Policies, []string{"app"}) || r.TTL != time.Hour {
+			t.Errorf("the backend got %+v", r)
+		}
+	})
+}
+
+func TestUnknownTaskGetsNothing(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		delete(w.ecs.tasks, c.arn)
+		wantRefused(t, c.ask(), http.StatusNotFound, "unknown_task")
+		c.arn = "arn:aws:ecs:us-east-1:999999999999:task/shop/" + strings.Repeat("0", 32)
+		wantRefused(t, c.ask(), http.StatusNotFound, "unknown_task")
+		if len(w.backend.issued) != 0 || len(w.ecs.calls) != 1 {
+			t.Errorf("%d grants, %d calls of ECS", len(w.backend.issued), len(w.ecs.calls))
+		}
+	})
+}
+
+func TestOriginalRequestNeedsNameAndNamespace(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		for _, query := range []string{"", "?name=a", "?namespace=shop"} {
+			wantRefused(t, c.call(http.MethodGet, "/token"+query, c.ip, nil), http.StatusBadRequest, "query")
+		}
+	}, unsealed)
+}
+
+func unsealed(o *Options) { o.AllowUnsealed = true }
+
+// The push of the original form has its keys and no others.
+func TestOriginalRequestPushesUnsealedHandle(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		var pushed map[string]any
+		w.listen("10.0.1.1:8080", func(r *http.Request) int {
+			if r.Method != http.MethodPost || r.URL.Path != "/" {
+				t.Errorf("%s %s", r.Method, r.URL.Path)
+			}
+			body, _ := io.ReadAll(r.Body)
+			if err := json.Unmarshal(body, &pushed); err != nil {
+				t.Error(err)
+			}
+			request := fmt.Sprintf(`{"handle": %q, "request_id": "any"}`, pushed["token"])
+			if answer := c.call(http.MethodPost, "/v1/unwrap", c.ip, []byte(request)); answer.Code != http.StatusOK {
+				t.Errorf("unwrap: %d %s", answer.Code, answer.Body)
+			}
+			return http.StatusOK
+		})
+		id := accepted(t, c.call(http.MethodGet, "/token?name="+c.arn[len(c.arn)-32:]+"&namespace=shop", c.ip, nil))
+		pass(time.Second)
+		at, err := time.Parse(time.RFC3339Nano, fmt.Sprint(pushed["creation_time"]))
+		if len(pushed) != 4 || pushed["ttl"] != 120.0 || pushed["wrapped_accessor"] != "accessor-1" || err != nil || time.Since(at) > time.Minute {
+			t.Errorf("pushed %v", pushed)
+		}
+		if s := w.state(id); s.State != "active" {
+			t.Errorf("status %+v", s)
+		}
+	}, unsealed)
+}
+
+func TestUnsealedRequestIsRefusedUnlessAllowed(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		wantRefused(t, c.call(http.MethodGet, "/token?name="+c.arn+"&namespace=shop", c.ip, nil), http.StatusBadRequest, "unsealed")
+	})
+}
+
+func TestHandleExpiresAfterTwoMinutes(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", func(r *http.Request) int {
+			c.open(r)
+			return http.StatusServiceUnavailable
+		})
+		id := accepted(t, c.ask())
+		pass(121 * time.Second)
+		wantRefused(t, c.unwrap(id), http.StatusGone, "expired")
+		if s := w.state(id); s.State != "expired" || len(w.backend.alive(c.arn)) != 0 {
+			t.Errorf("status %+v, tokens %v", s, w.backend.alive(c.arn))
+		}
+		if s := w.state(id); s.Attempts < 14 || s.Attempts > 24 {
+			t.Errorf("%d attempts, want one at 0, 0.5, 1.5, 3.5, 7.5 s and every 8 s +-20 %%", s.Attempts)
+		}
+	})
+}
+
+// The answer goes to the caller, the push to the task.
+func TestPushGoesToTheTask(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.99.0.1:8080", func(*http.Request) int { t.Error("pushed to the caller"); return http.StatusOK })
+		w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request())
+		pass(time.Second)
+		if c.held() == "" {
+			t.Error("the task got no token")
+		}
+	}, func(o *Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")} })
+}
+
+func TestRequestFromElsewhereIsRefused(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request()), http.StatusUnauthorized, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.2", c.request(), "X-Forwarded-For", c.ip), http.StatusUnauthorized, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", c.ip+", 10.0.1.2"), http.StatusUnauthorized, "address")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "x"), http.StatusBadRequest, "address")
+		accepted(t, w.call(http.MethodPost, "/v1/token", "10.99.0.1", c.request(), "X-Forwarded-For", "10.0.1.2, "+c.ip))
+	}, func(o *Options) { o.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("10.99.0.0/16")} })
+}
+
+func TestAcceptedPushWithoutRedemptionAlarms(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusOK })
+		id := accepted(t, c.ask())
+		pass(9 * time.Second)
+		if s := w.state(id); s.State != "accepted" {
+			t.Errorf("after 9 s: %+v", s)
+		}
+		pass(2 * time.Second)
+		if got, want := w.decisions(id), "received verified wrapped pushing accepted revoked!"; got != want {
+			t.Errorf("decisions %q, want %q", got, want)
+		}
+		wantRefused(t, c.unwrap(id), http.StatusGone, "expired")
+	})
+}
+
+func TestTaskWithValidTokenKeepsIt(t *testing.T) {
+	t.Parallel()
+	for _, wraps := range []bool{false, true} {
+		in(t, func(t *testing.T, w *world) {
+			w.backend.wraps = wraps
+			c := w.task(1)
+			accepted(t, c.ask())
+			pass(time.Second)
+			id := accepted(t, c.ask())
+			pass(time.Second)
+			if s := w.state(id); s.State != "conflict" {
+				t.Errorf("second request: %+v", s)
+			}
+			if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{"secret-of-accessor-1"}) {
+				t.Errorf("tokens %v", alive)
+			}
+			if !slices.Equal(w.backend.revoked, []string{"accessor-2"}) {
+				t.Errorf("revoked %v", w.backend.revoked)
+			}
+			c.port = 9090
+			wantRefused(t, c.ask(), http.StatusConflict, "delivered")
+		})
+	}
+}
+
+func TestRestartedContainerGetsAnotherTokenThrice(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		for i := range 4 {
+			c.lose()
+			id := accepted(t, c.ask())
+			pass(2 * time.Minute)
+			if s := w.state(id); s.State != "active" {
+				t.Errorf("token %d: %+v", i+1, s)
+			}
+			if alive := w.backend.alive(c.arn); len(alive) != 1 || alive[0] != c.held() {
+				t.Errorf("token %d: %v live, the task has %s", i+1, alive, c.held())
+			}
+		}
+		c.lose()
+		wantRefused(t, c.ask(), http.StatusTooManyRequests, "regrants")
+	})
+}
+
+func TestEarlierTokenThatCannotBeRevokedBlocksAnother(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		c.lose()
+		down := true
+		w.backend.fault = func(op string) error {
+			if op == "revoke" && down {
+				return transient()
+			}
+			return nil
+		}
+		id := accepted(t, c.ask())
+		pass(20 * time.Second)
+		if s := w.state(id); s.State != "pushing" || len(w.backend.alive(c.arn)) != 1 {
+			t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
+		}
+		w.backend.mu.Lock()
+		down = false
+		w.backend.mu.Unlock()
+		pass(20 * time.Second)
+		if alive := w.backend.alive(c.arn); len(alive) != 1 || alive[0] != c.held() {
+			t.Errorf("%v live, the task has %q", alive, c.held())
+		}
+	})
+}
+
+func TestHandleUsedTwiceRevokesAndAlarms(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		id := accepted(t, c.ask())
+		pass(time.Second)
+		wantRefused(t, c.unwrap(id), http.StatusGone, "used")
+		pass(time.Second)
+		if s := w.state(id); s.State != "revoked" || len(w.backend.alive(c.arn)) != 0 {
+			t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
+		}
+		if got := w.decisions(id); !strings.HasSuffix(got, "active revoked!") {
+			t.Errorf("decisions %q", got)
+		}
+	})
+}
+
+func TestStolenHandleIsWorthless(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
+		id := accepted(t, c.ask())
+		pass(time.Second)
+		c.ip = "10.0.1.66"
+		wantRefused(t, c.unwrap(id), http.StatusUnauthorized, "address")
+		c.ip = "10.0.1.1"
+		wantRefused(t, c.unwrap(id), http.StatusGone, "expired")
+		if got := w.decisions(id); !strings.HasSuffix(got, "pushing revoked!") {
+			t.Errorf("decisions %q", got)
+		}
+	})
+}
+
+func TestUnknownHandle(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		id := accepted(t, c.ask())
+		c.handle = grant.NewHandle()
+		wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
+		wantRefused(t, c.unwrap("none"), http.StatusNotFound, "unknown_handle")
+		pass(time.Second)
+		if s := w.state(id); s.State != "active" {
+			t.Errorf("%+v", s)
+		}
+	})
+}
+
+func TestReplayedRequestIsRefused(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		body := c.request()
+		accepted(t, c.call(http.MethodPost, "/v1/token", c.ip, body))
+		wantRefused(t, c.call(http.MethodPost, "/v1/token", c.ip, body), http.StatusConflict, "replayed")
+	})
+}
+
+func TestOneRequestOfATaskAtATime(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", nil)
+		accepted(t, c.ask())
+		r := c.ask()
+		wantRefused(t, r, http.StatusTooManyRequests, "in_progress")
+		if got := r.Header().Get("Retry-After"); got != "2" {
+			t.Errorf("Retry-After %q", got)
+		}
+	})
+}
+
+func TestRequestsOfATaskAreLimited(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", func(*http.Request) int { return http.StatusForbidden })
+		for range 6 {
+			accepted(t, c.ask())
+			pass(time.Second)
+		}
+		wantRefused(t, c.ask(), http.StatusTooManyRequests, "rate")
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", c.request()), http.StatusUnauthorized, "address")
+		pass(100 * time.Second)
+		accepted(t, c.ask())
+	})
+}
+
+func TestRequestsOfAnAddressAreLimited(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		for range 10 {
+			wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", nil), http.StatusBadRequest, "body")
+		}
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", nil), http.StatusTooManyRequests, "rate")
+		pass(200 * time.Millisecond)
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", nil), http.StatusBadRequest, "body")
+	})
+}
+
+func TestLongBodyIsRefused(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		wantRefused(t, w.call(http.MethodPost, "/v1/token", "10.0.1.7", make([]byte, 16<<10+1)), http.StatusRequestEntityTooLarge, "too_long")
+	})
+}

@@ -1,0 +1,270 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/consulutil/leader"
+)
+
+func TestRotationOverlaps(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		first := accepted(t, c.ask())
+		pass(time.Second)
+		second := accepted(t, c.rotate())
+		pass(9 * time.Second)
+		alive := w.backend.alive(c.arn)
+		slices.Sort(alive)
+		if !slices.Equal(alive, []string{"secret-of-accessor-1", "secret-of-accessor-2"}) || c.held() != "secret-of-accessor-2" {
+			t.Errorf("during the overlap %v, the task has %s", alive, c.held())
+		}
+		pass(2 * time.Second)
+		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{"secret-of-accessor-2"}) {
+			t.Errorf("after the overlap %v", alive)
+		}
+		if a, b := w.state(first).State, w.state(second).State; a != "revoked" || b != "active" {
+			t.Errorf("states %s and %s", a, b)
+		}
+	})
+}
+
+// A life of one minute, rotated at two thirds for ten minutes: at no time is the held
+// token dead.
+func TestRotationOfAMinuteNeverLacksAToken(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		w.ecs.labels[TTLLabel] = "1m"
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		start := time.Now()
+		for next := 40 * time.Second; time.Since(start) < 10*time.Minute; pass(time.Second) {
+			if !slices.Contains(w.backend.alive(c.arn), c.held()) {
+				t.Fatalf("after %s the held token is dead", time.Since(start))
+			}
+			if time.Since(start) >= next {
+				accepted(t, c.rotate())
+				next += 40 * time.Second
+			}
+		}
+		if n := w.backend.n; n != 15 {
+			t.Errorf("%d tokens, want 15", n)
+		}
+	})
+}
+
+func TestRotationNeedsTheCurrentToken(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c, other := w.task(1), w.task(2)
+		for _, each := range []*client{c, other} {
+			accepted(t, each.ask())
+			pass(time.Second)
+		}
+		wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request()), http.StatusUnauthorized, "no_bearer")
+		for _, bearer := range []string{"x", other.held(), "accessor-1"} {
+			wantRefused(t, c.call(http.MethodPost, "/v1/rotate", c.ip, c.request(), "Authorization", "Bearer "+bearer), http.StatusUnauthorized, "unknown_token")
+		}
+	})
+}
+
+func TestRestartVoidsHandles(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", func(r *http.Request) int { c.open(r); return http.StatusServiceUnavailable })
+		id := accepted(t, c.ask())
+		pass(time.Second)
+		w.restart()
+		pass(time.Second)
+		wantRefused(t, c.unwrap(id), http.StatusNotFound, "unknown_handle")
+		if len(w.backend.tokens) != 0 {
+			t.Errorf("tokens %v", w.backend.tokens)
+		}
+		w.listen("10.0.1.1:8080", c.pushed)
+		accepted(t, c.ask())
+		pass(time.Second)
+		if c.held() == "" {
+			t.Error("no token after the restart")
+		}
+	})
+}
+
+// Vault makes the token when the handle is issued: the next broker revokes it.
+func TestRestartRevokesWrappedTokens(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		w.backend.wraps = true
+		c := w.task(1)
+		w.listen("10.0.1.1:8080", nil)
+		accepted(t, c.ask())
+		pass(time.Second)
+		if len(w.backend.alive(c.arn)) != 1 {
+			t.Fatal("no token was wrapped")
+		}
+		w.restart()
+		pass(time.Second)
+		if alive := w.backend.alive(c.arn); len(alive) != 0 {
+			t.Errorf("tokens %v", alive)
+		}
+	})
+}
+
+// crashing is a store that, like the rest of a broker that has crashed, does nothing.
+type crashing struct {
+	Memory
+	down atomic.Bool
+}
+
+func (c *crashing) Save(ctx context.Context, r Record) (uint64, error) {
+	if c.down.Load() {
+		return 0, errFault
+	}
+	return c.Memory.Save(ctx, r)
+}
+
+// A broker that crashes right after it has made a token leaves a record, by which the
+// next one revokes it.
+func TestCrashAtRedemptionLosesNoToken(t *testing.T) {
+	t.Parallel()
+	store := &crashing{}
+	in(t, func(t *testing.T, w *world) {
+		w.backend.created = func(backend.Request) { store.down.Store(true) }
+		w.backend.fault = func(op string) error {
+			if store.down.Load() && op == "revoke" {
+				return transient()
+			}
+			return nil
+		}
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		w.stop()
+		if len(w.backend.alive(c.arn)) != 1 {
+			t.Fatal("no token was made")
+		}
+		store.down.Store(false)
+		w.start()
+		pass(time.Minute)
+		if alive := w.backend.alive(c.arn); len(alive) != 0 {
+			t.Errorf("tokens %v", alive)
+		}
+	}, func(o *Options) { o.Store = store })
+}
+
+func TestRotationAfterARestart(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		w.restart()
+		pass(time.Second)
+		accepted(t, c.rotate())
+		pass(time.Second)
+		w.restart() // within the overlap
+		pass(12 * time.Second)
+		if alive := w.backend.alive(c.arn); !slices.Equal(alive, []string{c.held()}) || c.held() != "secret-of-accessor-2" {
+			t.Errorf("%v live, the task has %s", alive, c.held())
+		}
+	})
+}
+
+// staleStore is one whose records another broker changed.
+type staleStore struct {
+	Memory
+	stale bool
+}
+
+func (s *staleStore) Save(ctx context.Context, r Record) (uint64, error) {
+	if s.stale {
+		s.stale = false
+		return 0, ErrStale
+	}
+	return s.Memory.Save(ctx, r)
+}
+
+// Of two brokers that both believe to lead, the one that finds its records changed makes
+// no token and reads them again.
+func TestDeposedBrokerMakesNoToken(t *testing.T) {
+	t.Parallel()
+	store := &staleStore{}
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		store.stale = true
+		accepted(t, c.ask())
+		pass(2 * time.Second)
+		if len(w.backend.tokens) != 0 || c.held() != "" {
+			t.Errorf("tokens %v", w.backend.tokens)
+		}
+		accepted(t, c.ask())
+		pass(2 * time.Second)
+		if c.held() == "" {
+			t.Error("no token in the next term")
+		}
+	}, func(o *Options) { o.Store = store })
+}
+
+// electorFunc is an Elector.
+type electorFunc func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error
+
+func (f electorFunc) Lead(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
+	return f(ctx, standby, lead)
+}
+
+func TestFollowerRedirects(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		w.stop()
+		holder, turn := make(chan string), make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() {
+			done <- w.broker.Run(ctx, electorFunc(func(ctx context.Context, standby func(string) error, lead func(context.Context) error) error {
+				for {
+					select {
+					case name := <-holder:
+						_ = standby(name)
+					case <-turn:
+						if err := lead(ctx); ctx.Err() == nil {
+							return err
+						}
+						return &leader.LostError{Err: errFault}
+					case <-ctx.Done():
+						return ctx.Err()
+					}
+				}
+			}))
+		}()
+		c := w.task(1)
+		wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
+		wantRefused(t, c.call(http.MethodGet, "/v1/health", c.ip, nil), http.StatusServiceUnavailable, "no_leader")
+		holder <- ""
+		pass(0)
+		wantRefused(t, c.ask(), http.StatusServiceUnavailable, "no_leader")
+		if r := c.call(http.MethodGet, "/v1/health", c.ip, nil); r.Code != http.StatusOK {
+			t.Errorf("health of a follower: %d", r.Code)
+		}
+		holder <- "https://broker-1.example.com:8443/"
+		pass(0)
+		r := c.call(http.MethodGet, "/token?name=a&namespace=b", c.ip, nil)
+		if got := r.Header().Get("Location"); r.Code != http.StatusTemporaryRedirect || got != "https://broker-1.example.com:8443/token?name=a&namespace=b" {
+			t.Errorf("%d to %q", r.Code, got)
+		}
+		turn <- struct{}{}
+		pass(0)
+		accepted(t, c.ask())
+		cancel()
+		if err := <-done; err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, errFault) {
+			t.Error(err)
+		}
+	})
+}

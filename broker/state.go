@@ -1,0 +1,165 @@
+package broker
+
+// Phase is the state of a request, as in the API and the audit log.
+type Phase string
+
+// The phases of a request. It has a handle from Wrapped on; the last five are final.
+const (
+	Received Phase = "received"
+	Verified Phase = "verified"
+	Wrapped  Phase = "wrapped"
+	Pushing  Phase = "pushing"
+	// Accepted means that the task answered the push with 200.
+	Accepted Phase = "accepted"
+	// Active means that the task has the token, and that ECS vouched for it again.
+	Active   Phase = "active"
+	Rejected Phase = "rejected"
+	// Conflict means that the task holds a valid token already.
+	Conflict Phase = "conflict"
+	Expired  Phase = "expired"
+	Failed   Phase = "failed"
+	Revoked  Phase = "revoked"
+)
+
+// event is what happens to a request.
+type event uint8
+
+const (
+	vouched       event = iota // ECS and the rules permit the task
+	refused                    // they do not
+	issued                     // the backend promised a token
+	faulted                    // the backend or the store failed
+	started                    // the first push is sent
+	answeredOK                 // a push was answered with 200
+	answeredHeld               // ... with 409
+	answeredNo                 // ... with 400 or 403
+	answeredFault              // ... with 5xx
+	redeemed                   // the handle was exchanged for the token
+	misused                    // the handle came twice, or from elsewhere
+	unredeemed                 // 200, and no redemption within redeemLimit
+	handleEnded                // the life of the handle is over
+	taskGone                   // ECS says that the task is stopped or moved
+	replaced                   // a newer token of the task took over
+	tokenEnded                 // the life of the token is over
+)
+
+// action is what the broker does because of a transition.
+type action uint8
+
+const (
+	doRevoke action = iota // the token, or the promise of one
+	doAlarm
+	doAwait   // redemption, for redeemLimit
+	doVouch   // ask ECS again
+	doReplace // revoke earlier tokens of the task
+)
+
+// state is the state of a request.
+type state struct {
+	Phase    Phase
+	Redeemed bool
+}
+
+// final reports whether no event changes the state, except that an active token can end.
+func (s state) final() bool {
+	switch s.Phase {
+	case Rejected, Conflict, Expired, Failed, Revoked:
+		return true
+	}
+	return false
+}
+
+// open reports whether the handle can be redeemed.
+func (s state) open() bool { return (s.Phase == Pushing || s.Phase == Accepted) && !s.Redeemed }
+
+// live reports whether the request is under way: there is one per task.
+func (s state) live() bool { return !s.final() && s.Phase != Active }
+
+// next returns the state after an event, and what to do. It returns false for an event
+// that changes nothing.
+func (s state) next(e event) (state, []action, bool) {
+	if s.final() {
+		return s, nil, false
+	}
+	switch e {
+	case misused:
+		return state{Revoked, s.Redeemed}, []action{doRevoke, doAlarm}, true
+	case taskGone, replaced:
+		return state{Revoked, s.Redeemed}, []action{doRevoke}, true
+	case faulted:
+		return state{Failed, s.Redeemed}, []action{doRevoke}, true
+	}
+	switch s.Phase {
+	case Received, Verified, Wrapped:
+		return s.early(e)
+	case Pushing:
+		return s.pushing(e)
+	case Accepted:
+		return s.accepted(e)
+	}
+	if e == tokenEnded { // active
+		return state{Expired, true}, nil, true
+	}
+	return s, nil, false
+}
+
+func (s state) early(e event) (state, []action, bool) {
+	switch {
+	case s.Phase == Received && e == vouched:
+		return state{Phase: Verified}, nil, true
+	case e == refused:
+		return state{Phase: Rejected}, nil, true
+	case s.Phase == Verified && e == issued:
+		return state{Phase: Wrapped}, nil, true
+	case s.Phase == Wrapped && e == started:
+		return state{Phase: Pushing}, nil, true
+	}
+	return s, nil, false
+}
+
+// pushing: a task that has redeemed the handle has the token, so that a lost answer to
+// the push counts as 200. A fault after redemption means that the token was not stored.
+func (s state) pushing(e event) (state, []action, bool) {
+	switch e {
+	case redeemed:
+		return state{Pushing, true}, nil, !s.Redeemed
+	case answeredOK:
+		return s.accept()
+	case answeredHeld:
+		if s.Redeemed {
+			return s.accept()
+		}
+		return state{Phase: Conflict}, []action{doRevoke}, true
+	case handleEnded:
+		if s.Redeemed {
+			return s.accept()
+		}
+		return state{Phase: Expired}, []action{doRevoke}, true
+	case answeredNo:
+		return state{Failed, s.Redeemed}, []action{doRevoke}, true
+	case answeredFault:
+		if s.Redeemed {
+			return state{Failed, true}, []action{doRevoke}, true
+		}
+	}
+	return s, nil, false
+}
+
+func (s state) accept() (state, []action, bool) {
+	if s.Redeemed {
+		return state{Accepted, true}, []action{doReplace, doVouch}, true
+	}
+	return state{Phase: Accepted}, []action{doAwait}, true
+}
+
+func (s state) accepted(e event) (state, []action, bool) {
+	switch {
+	case e == redeemed && !s.Redeemed:
+		return state{Accepted, true}, []action{doReplace, doVouch}, true
+	case e == unredeemed && !s.Redeemed:
+		return state{Phase: Revoked}, []action{doRevoke, doAlarm}, true
+	case e == vouched && s.Redeemed:
+		return state{Active, true}, nil, true
+	}
+	return s, nil, false
+}

@@ -1,0 +1,193 @@
+package broker
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+// Record is what the broker remembers of a task's tokens. It has no secret.
+type Record struct {
+	TaskARN string  `json:"task_arn"`
+	Cluster string  `json:"cluster"`
+	Tokens  []Token `json:"tokens"`
+	// Version is the store's, for its next Save.
+	Version uint64 `json:"-"`
+}
+
+// Token is a token of a task, the earliest first.
+type Token struct {
+	RequestID string      `json:"request_id"`
+	Accessor  string      `json:"accessor"`
+	Status    TokenStatus `json:"status"`
+	// SecretHash is the SHA-256 of the secret, in hex: a rotation proves it.
+	SecretHash string    `json:"secret_hash,omitempty"`
+	Address    string    `json:"address"`
+	Port       int       `json:"port"`
+	Expires    time.Time `json:"expires"`
+	// Renewable means that its holder moves Expires.
+	Renewable bool `json:"renewable,omitempty"`
+}
+
+// TokenStatus is how far a token is.
+type TokenStatus string
+
+// The statuses of a token. After a restart a broker revokes what is Pending or Revoking.
+const (
+	TokenPending  TokenStatus = "pending"
+	TokenLive     TokenStatus = "live"
+	TokenRevoking TokenStatus = "revoking"
+)
+
+func hashOf(v secret.Value) string {
+	hash := sha256.Sum256([]byte(v.Reveal()))
+	return hex.EncodeToString(hash[:])
+}
+
+// live returns the task's last live token.
+func (r *Record) live(now time.Time) (Token, bool) {
+	for _, t := range slices.Backward(r.Tokens) {
+		if t.Status == TokenLive && (t.Renewable || now.Before(t.Expires)) {
+			return t, true
+		}
+	}
+	return Token{}, false
+}
+
+// find returns a request's token for a change.
+func (r *Record) find(requestID string) *Token {
+	i := slices.IndexFunc(r.Tokens, func(t Token) bool { return t.RequestID == requestID })
+	if i < 0 {
+		return nil
+	}
+	return &r.Tokens[i]
+}
+
+// ErrStale means that another broker changed a record.
+var ErrStale = errors.New("another broker changed the record of the task")
+
+// Store keeps records.
+type Store interface {
+	// Load returns all records.
+	Load(ctx context.Context) ([]Record, error)
+	// Save replaces the task's record if it still has the record's version, and deletes it
+	// if there are no tokens. It returns the new version, or ErrStale.
+	Save(ctx context.Context, r Record) (version uint64, err error)
+}
+
+// Memory is a Store for a single broker: after a restart the broker does not know the
+// tokens that it gave, and they end with their TTL.
+type Memory struct {
+	mu      sync.Mutex
+	records map[string]Record
+	version uint64
+}
+
+// Load implements Store.
+func (m *Memory) Load(context.Context) ([]Record, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var all []Record
+	for _, r := range m.records {
+		r.Tokens = slices.Clone(r.Tokens)
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// Save implements Store.
+func (m *Memory) Save(_ context.Context, r Record) (uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.records[r.TaskARN].Version != r.Version {
+		return 0, ErrStale
+	}
+	if len(r.Tokens) == 0 {
+		delete(m.records, r.TaskARN)
+		return 0, nil
+	}
+	if m.records == nil {
+		m.records = map[string]Record{}
+	}
+	m.version++
+	r.Version, r.Tokens = m.version, slices.Clone(r.Tokens)
+	m.records[r.TaskARN] = r
+	return r.Version, nil
+}
+
+// KV is a Store in Consul's KV, shared by the brokers of one name.
+type KV struct {
+	// Client has a token with write on Prefix.
+	Client *api.Client
+	// Prefix ends in a slash.
+	Prefix string
+}
+
+func (k KV) key(taskARN string) string {
+	sum := sha256.Sum256([]byte(taskARN))
+	return k.Prefix + taskARN[strings.LastIndexByte(taskARN, '/')+1:] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// Load implements Store. The read is consistent: a deposed leader's last write counts.
+func (k KV) Load(ctx context.Context) ([]Record, error) {
+	pairs, _, err := k.Client.KV().List(k.Prefix, (&api.QueryOptions{RequireConsistent: true}).WithContext(ctx))
+	if err != nil {
+		return nil, fmt.Errorf("read the records of tasks below %s: %w", k.Prefix, k.explain(err))
+	}
+	var all []Record
+	for _, p := range pairs {
+		var r Record
+		if err := json.Unmarshal(p.Value, &r); err != nil {
+			return nil, fmt.Errorf("record %s: %w: delete the key", p.Key, err)
+		}
+		r.Version = p.ModifyIndex
+		all = append(all, r)
+	}
+	return all, nil
+}
+
+// Save implements Store.
+func (k KV) Save(ctx context.Context, r Record) (uint64, error) {
+	key := k.key(r.TaskARN)
+	op := &api.KVTxnOp{Verb: api.KVCAS, Key: key, Index: r.Version}
+	if len(r.Tokens) == 0 {
+		if op.Verb = api.KVDeleteCAS; r.Version == 0 {
+			return 0, nil
+		}
+	} else {
+		var err error
+		if op.Value, err = json.Marshal(r); err != nil {
+			return 0, err
+		}
+	}
+	ok, answer, _, err := k.Client.Txn().Txn(api.TxnOps{{KV: op}}, (&api.QueryOptions{}).WithContext(ctx))
+	switch {
+	case err != nil:
+	case !ok && answer != nil && len(answer.Errors) > 0 && strings.Contains(answer.Errors[0].What, "Permission denied"):
+		err = api.StatusError{Code: http.StatusForbidden, Body: answer.Errors[0].What} // the transaction's status is 409
+	case !ok:
+		err = ErrStale
+	case len(answer.Results) > 0 && answer.Results[0].KV != nil: // not of a deletion
+		return answer.Results[0].KV.ModifyIndex, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("write the record of task %s: %w", r.TaskARN, k.explain(err))
+	}
+	return 0, nil
+}
+
+func (k KV) explain(err error) error {
+	return consulutil.Advise(consulutil.Needs(err, `key_prefix "`+k.Prefix+`" { policy = "write" }`))
+}

@@ -1,0 +1,109 @@
+package broker
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+func kvStore(t *testing.T, token string) KV {
+	t.Helper()
+	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return KV{Client: client, Prefix: fmt.Sprintf("consul-ecs/token-broker/%s-%d/tasks/", strings.ReplaceAll(t.Name(), "/", "-"), time.Now().UnixNano())}
+}
+
+// TestStores: all stores keep records in the same way.
+func TestStores(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]func(t *testing.T) Store{
+		"memory": func(*testing.T) Store { return &Memory{} },
+		"kv":     func(t *testing.T) Store { return kvStore(t, consul.Token) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := store(t)
+			load := func() []Record {
+				all, err := s.Load(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				return all
+			}
+			if got := load(); len(got) != 0 {
+				t.Fatalf("a new store has %v", got)
+			}
+			r := Record{TaskARN: taskARN(1), Cluster: clusterARN, Tokens: []Token{{
+				RequestID: "r", Accessor: "a", Status: TokenLive, SecretHash: "h", Address: "10.0.0.1", Port: 8080,
+				Expires: time.Date(2026, 11, 22, 1, 2, 3, 4, time.UTC), Renewable: true,
+			}}}
+			var err error
+			if r.Version, err = s.Save(t.Context(), r); err != nil || r.Version == 0 {
+				t.Fatalf("version %d, %v", r.Version, err)
+			}
+			if diff := cmp.Diff([]Record{r}, load()); diff != "" {
+				t.Errorf("(-saved +loaded)\n%s", diff)
+			}
+			stale := r
+			stale.Version = 0
+			if _, err := s.Save(t.Context(), stale); !errors.Is(err, ErrStale) {
+				t.Errorf("a record that exists was made again: %v", err)
+			}
+			first := r.Version
+			r.Tokens[0].Status = TokenRevoking
+			if r.Version, err = s.Save(t.Context(), r); err != nil || r.Version == first {
+				t.Errorf("version %d after %d, %v", r.Version, first, err)
+			}
+			stale.Version = first
+			if _, err := s.Save(t.Context(), stale); !errors.Is(err, ErrStale) {
+				t.Errorf("an older version was saved: %v", err)
+			}
+			r.Tokens = nil
+			if r.Version, err = s.Save(t.Context(), r); err != nil || r.Version != 0 || len(load()) != 0 {
+				t.Errorf("after the deletion version %d, %v, %v", r.Version, err, load())
+			}
+		})
+	}
+}
+
+func TestStoreNamesTheRuleItNeeds(t *testing.T) {
+	t.Parallel()
+	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: consul.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("read-%d", time.Now().UnixNano()), Rules: `key_prefix "" { policy = "read" }`}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, _, err := client.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := kvStore(t, token.SecretID)
+	_, err = s.Save(t.Context(), Record{TaskARN: taskARN(1), Tokens: []Token{{RequestID: "r"}}})
+	if err == nil || errors.Is(err, ErrStale) || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), `key_prefix "`+s.Prefix+`" { policy = "write" }`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestRecordThatCannotBeReadIsNamed(t *testing.T) {
+	t.Parallel()
+	s := kvStore(t, consul.Token)
+	if _, err := s.Client.KV().Put(&api.KVPair{Key: s.Prefix + "x", Value: []byte("{")}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Load(t.Context()); err == nil || !strings.Contains(err.Error(), s.Prefix+"x") {
+		t.Errorf("got %v, want the key", err)
+	}
+}

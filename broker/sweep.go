@@ -1,0 +1,195 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
+)
+
+// resume finishes what an earlier broker began. Handles do not outlive it, so that a
+// pending token will not be redeemed; of two live ones the task has the last.
+func (t *term) resume(ctx context.Context) {
+	for _, e := range t.entries() {
+		confirmed := ""
+		t.mu.Lock()
+		tokens := slices.Clone(e.record.Tokens)
+		t.mu.Unlock()
+		for _, k := range tokens {
+			if k.Status == TokenLive {
+				confirmed = k.RequestID
+				continue
+			}
+			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor) })
+		}
+		if confirmed != "" {
+			t.run(func(ctx context.Context) { t.replace(ctx, e, confirmed, Overlap) })
+		}
+	}
+}
+
+func (t *term) entries() []*entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*entry, 0, len(t.tasks))
+	for _, e := range t.tasks {
+		all = append(all, e)
+	}
+	return all
+}
+
+// sweepEvery sweeps until the context ends.
+func (t *term) sweepEvery(ctx context.Context, interval time.Duration) {
+	for retry.Sleep(ctx, interval) == nil {
+		t.sweep(ctx)
+	}
+}
+
+// sweep ends tokens whose life or task is over, and forgets what is not needed.
+func (t *term) sweep(ctx context.Context) {
+	var running sync.WaitGroup
+	tokens := 0
+	for _, e := range t.entries() {
+		t.mu.Lock()
+		n := len(e.record.Tokens)
+		t.mu.Unlock()
+		if tokens += n; n > 0 {
+			running.Go(func() { t.examine(ctx, e) })
+		}
+	}
+	running.Wait()
+	t.Metrics.tokens.Set(float64(tokens))
+	t.forget(time.Now())
+}
+
+// examine looks at the tokens of one task.
+func (t *term) examine(ctx context.Context, e *entry) {
+	if err := t.expire(ctx, e); err != nil && ctx.Err() == nil {
+		t.Log.Warn("the record of a task was not updated", logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
+	}
+	task, err := t.lookups.task(ctx, e.record.Cluster, e.record.TaskARN)
+	if ctx.Err() != nil {
+		return
+	}
+	t.mu.Lock()
+	tokens := slices.Clone(e.record.Tokens)
+	gone := e.lost(task, err, time.Now())
+	t.mu.Unlock()
+	for _, k := range tokens {
+		reason := gone
+		if reason == "" && err == nil && moved(task, k.Address) {
+			reason = "the task has another address"
+		}
+		switch r := t.request(k.RequestID); {
+		case reason == "":
+			if r != nil && err == nil {
+				t.on(r, vouched, "") // when nothing was heard of ECS after the delivery
+			}
+		case r != nil && t.on(r, taskGone, reason):
+		case k.Status == TokenLive:
+			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor) })
+		}
+	}
+}
+
+func (t *term) request(id string) *request {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.requests[id]
+}
+
+// lost returns why a task is over, or nothing. A task that is being stopped keeps its
+// token, and so does one that ECS does not answer for. A task that ECS does not know is
+// over when that lasts for SweepInterval, because DescribeTasks is eventually consistent.
+func (e *entry) lost(task *types.Task, err error, now time.Time) string {
+	var answer *refusal
+	if errors.As(err, &answer) && answer.status == http.StatusNotFound {
+		if e.unseen.IsZero() {
+			e.unseen = now
+		}
+		if now.Sub(e.unseen) >= SweepInterval {
+			return "ECS does not know the task any more"
+		}
+		return ""
+	}
+	e.unseen = time.Time{}
+	if err != nil {
+		return ""
+	}
+	switch status := aws.ToString(task.LastStatus); status {
+	case "DEPROVISIONING", "STOPPED", "DELETED":
+		return "the task's status is " + status
+	}
+	return ""
+}
+
+// moved reports whether a task that has an address has another one.
+func moved(task *types.Task, address string) bool {
+	anywhere := Rules{Networks: []netip.Prefix{netip.PrefixFrom(netip.IPv4Unspecified(), 0)}}
+	ip, err := anywhere.address(task)
+	return err == nil && ip.String() != address
+}
+
+// expire forgets tokens that have expired. Of one that its holder renews, the backend
+// knows the end.
+func (t *term) expire(ctx context.Context, e *entry) error {
+	now := time.Now()
+	t.mu.Lock()
+	tokens := slices.DeleteFunc(slices.Clone(e.record.Tokens), func(k Token) bool { return now.Before(k.Expires) })
+	t.mu.Unlock()
+	for _, k := range tokens {
+		var renewed backend.Token
+		alive := false
+		if k.Renewable {
+			var err error
+			if renewed, alive, err = t.Backend.Lookup(ctx, k.Accessor); err != nil {
+				return err
+			}
+		}
+		err := t.save(ctx, e, func(rec *Record) {
+			if found := rec.find(k.RequestID); found != nil && alive {
+				found.Expires = renewed.Expires
+			} else {
+				rec.remove(k.RequestID)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if r := t.request(k.RequestID); r != nil && !alive {
+			t.on(r, tokenEnded, "the life of the token is over")
+		}
+	}
+	return nil
+}
+
+// forget drops finished requests and idle tasks.
+func (t *term) forget(now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for id, r := range t.requests {
+		if r.state.final() && now.Sub(r.ended) > retention {
+			delete(t.requests, id)
+		}
+	}
+	for arn, e := range t.tasks {
+		for nonce, at := range e.nonces {
+			if now.Sub(at) > regrantWindow {
+				delete(e.nonces, nonce)
+			}
+		}
+		if len(e.record.Tokens) == 0 && now.Sub(e.used) > regrantWindow && (e.live == nil || !e.live.state.live()) {
+			delete(t.tasks, arn)
+		}
+	}
+}

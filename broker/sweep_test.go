@@ -1,0 +1,92 @@
+package broker
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+)
+
+func TestTaskThatMovedDuringDeliveryLosesTheToken(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*types.Task){
+		"stopped":         func(t *types.Task) { t.DesiredStatus = aws.String("STOPPED") },
+		"another address": func(t *types.Task) { t.Attachments = interfaceAt("10.0.1.9") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T, w *world) {
+				c := w.task(1)
+				w.listen("10.0.1.1:8080", func(r *http.Request) int {
+					w.ecs.change(c.arn, change)
+					return c.pushed(r)
+				})
+				id := accepted(t, c.ask())
+				pass(5 * time.Second)
+				if s := w.state(id); s.State != "revoked" || len(w.backend.alive(c.arn)) != 0 {
+					t.Errorf("%+v, tokens %v", s, w.backend.alive(c.arn))
+				}
+			})
+		})
+	}
+}
+
+func TestStoppedTaskLosesItsTokenWithinTwoMinutes(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*fakeECS, string){
+		"stopped": func(e *fakeECS, arn string) {
+			e.change(arn, func(t *types.Task) { t.LastStatus = aws.String("STOPPED") })
+		},
+		"forgotten": func(e *fakeECS, arn string) { e.mu.Lock(); delete(e.tasks, arn); e.mu.Unlock() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T, w *world) {
+				c := w.task(1)
+				accepted(t, c.ask())
+				pass(5 * time.Second)
+				change(w.ecs, c.arn)
+				pass(125 * time.Second)
+				if alive := w.backend.alive(c.arn); len(alive) != 0 {
+					t.Errorf("tokens %v", alive)
+				}
+			})
+		})
+	}
+}
+
+// What ECS does not say is no reason to revoke.
+func TestTokenSurvivesAnOutageOfECS(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(5 * time.Second)
+		w.ecs.mu.Lock()
+		w.ecs.fault = func() error { return errFault }
+		w.ecs.mu.Unlock()
+		r := w.task(2).ask()
+		wantRefused(t, r, http.StatusBadGateway, "ecs")
+		pass(10 * time.Minute)
+		if alive := w.backend.alive(c.arn); len(alive) != 1 {
+			t.Errorf("tokens %v", alive)
+		}
+	})
+}
+
+// A task that is being stopped needs its token for its last requests.
+func TestStoppingTaskKeepsItsToken(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(5 * time.Second)
+		w.ecs.change(c.arn, func(t *types.Task) { t.DesiredStatus, t.LastStatus = aws.String("STOPPED"), aws.String("STOPPING") })
+		pass(5 * time.Minute)
+		if alive := w.backend.alive(c.arn); len(alive) != 1 {
+			t.Errorf("tokens %v", alive)
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package broker
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/broker/backend"
+)
+
+// Rules are what the broker demands of a task. Patterns are those of path.Match.
+type Rules struct {
+	// Clusters are those whose tasks may have tokens.
+	Clusters []ecsread.Cluster
+	// Networks are where tasks have their addresses. Loopback, link-local, multicast and
+	// unspecified addresses are refused in any case.
+	Networks []netip.Prefix
+	// MinPort and MaxPort bound the port of the push.
+	MinPort, MaxPort int
+	// Policies are patterns of the policies that tokens may have.
+	Policies []string
+	// Families, Groups and StartedBy are patterns; without any, all tasks match.
+	Families, Groups, StartedBy []string
+	// AllowOverrides permits tasks whose command, environment or roles are not those of
+	// their revision.
+	AllowOverrides bool
+	// RefuseExecuteCommand refuses tasks in which ECS Exec is enabled.
+	RefuseExecuteCommand bool
+	// TrustTags takes annotations that the revision lacks from the task's tags.
+	TrustTags bool
+}
+
+// refusal is an answer that is not 2xx.
+type refusal struct {
+	status int
+	code   string
+	reason string
+	// after is what Retry-After says, if not zero.
+	after time.Duration
+}
+
+func (r *refusal) Error() string { return r.reason }
+
+func refuse(status int, code, format string, args ...any) *refusal {
+	return &refusal{status: status, code: code, reason: fmt.Sprintf(format, args...)}
+}
+
+// later is a refusal that waiting can change.
+func later(status int, code string, after time.Duration, format string, args ...any) *refusal {
+	r := refuse(status, code, format, args...)
+	r.after = after
+	return r
+}
+
+// cluster finds a permitted cluster by its ARN or name.
+func (r *Rules) cluster(name string) (ecsread.Cluster, error) {
+	var found []ecsread.Cluster
+	for _, c := range r.Clusters {
+		if c.ARN == name || c.Name == name {
+			found = append(found, c)
+		}
+	}
+	if len(found) != 1 {
+		return ecsread.Cluster{}, refuse(http.StatusNotFound, "unknown_cluster", "cluster %q is not one of this broker's, or its name has two: send the ARN", name)
+	}
+	return found[0], nil
+}
+
+// check compares a task with the rules and returns its address. The cluster is that of
+// the request, because ECS also answers for tasks of others.
+func (r *Rules) check(c ecsread.Cluster, arn string, t *types.Task) (netip.Addr, error) {
+	if aws.ToString(t.TaskArn) != arn || aws.ToString(t.ClusterArn) != c.ARN {
+		return netip.Addr{}, refuse(http.StatusNotFound, "unknown_task", "ECS has no task %s in cluster %s", arn, c.ARN)
+	}
+	if aws.ToString(t.DesiredStatus) != ecsread.Running {
+		return netip.Addr{}, refuse(http.StatusGone, "stopping", "the task is being stopped")
+	}
+	switch status := aws.ToString(t.LastStatus); status {
+	case "PENDING", "ACTIVATING", ecsread.Running: // a task waits for its token before it runs
+	case "PROVISIONING":
+		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause, "the task has no network interface yet")
+	default:
+		return netip.Addr{}, refuse(http.StatusGone, "stopping", "the task's status is %s", status)
+	}
+	if err := r.origin(t); err != nil {
+		return netip.Addr{}, err
+	}
+	return r.address(t)
+}
+
+// origin checks who started the task, and how.
+func (r *Rules) origin(t *types.Task) error {
+	family, _, err := revision(aws.ToString(t.TaskDefinitionArn))
+	switch {
+	case err != nil:
+		return refuse(http.StatusUnprocessableEntity, "definition", "%v", err)
+	case !permits(r.Families, family):
+		return refuse(http.StatusUnprocessableEntity, "family", "tokens are not for family %q", family)
+	case !permits(r.Groups, aws.ToString(t.Group)):
+		return refuse(http.StatusUnprocessableEntity, "group", "tokens are not for task group %q", aws.ToString(t.Group))
+	case !permits(r.StartedBy, aws.ToString(t.StartedBy)):
+		return refuse(http.StatusUnprocessableEntity, "started_by", "tokens are not for tasks started by %q", aws.ToString(t.StartedBy))
+	case r.RefuseExecuteCommand && t.EnableExecuteCommand:
+		return refuse(http.StatusUnprocessableEntity, "execute_command", "tokens are not for tasks in which ECS Exec is enabled")
+	case !r.AllowOverrides && overridden(t.Overrides):
+		return refuse(http.StatusUnprocessableEntity, "overrides", "the task overrides the command, environment or roles of its task definition")
+	}
+	return nil
+}
+
+// overridden reports whether a task runs something else than its revision. ECS lists
+// every container among the overrides, with no more than its name.
+func overridden(o *types.TaskOverride) bool {
+	return o != nil && (aws.ToString(o.TaskRoleArn) != "" || aws.ToString(o.ExecutionRoleArn) != "" ||
+		slices.ContainsFunc(o.ContainerOverrides, func(c types.ContainerOverride) bool {
+			return len(c.Command) > 0 || len(c.Environment) > 0 || len(c.EnvironmentFiles) > 0
+		}))
+}
+
+// address is that of the task's only network interface.
+func (r *Rules) address(t *types.Task) (netip.Addr, error) {
+	var found []types.Attachment
+	for _, a := range t.Attachments {
+		if aws.ToString(a.Type) == "ElasticNetworkInterface" {
+			found = append(found, a)
+		}
+	}
+	if len(found) > 1 || len(found) == 0 && aws.ToString(t.LastStatus) == ecsread.Running {
+		return netip.Addr{}, refuse(http.StatusUnprocessableEntity, "network_mode", "the task has %d network interfaces, want 1: network mode awsvpc", len(found))
+	}
+	text := ""
+	for _, a := range found {
+		for _, detail := range a.Details {
+			if aws.ToString(a.Status) == "ATTACHED" && aws.ToString(detail.Name) == "privateIPv4Address" {
+				text = aws.ToString(detail.Value)
+			}
+		}
+	}
+	if text == "" {
+		return netip.Addr{}, later(http.StatusTooEarly, "no_network", networkPause, "the task's network interface is not attached yet")
+	}
+	ip, err := netip.ParseAddr(text)
+	if err != nil || !ip.Is4() || !r.reachable(ip) {
+		return netip.Addr{}, refuse(http.StatusUnprocessableEntity, "address", "the task's address %q is not in the permitted networks", text)
+	}
+	return ip, nil
+}
+
+// reachable reports whether the broker may connect to an address.
+func (r *Rules) reachable(ip netip.Addr) bool {
+	if ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() {
+		return false
+	}
+	return contains(r.Networks, ip)
+}
+
+func contains(networks []netip.Prefix, ip netip.Addr) bool {
+	return slices.ContainsFunc(networks, func(n netip.Prefix) bool { return n.Contains(ip) })
+}
+
+// permits reports whether one of the patterns matches, or there is none.
+func permits(patterns []string, text string) bool {
+	return len(patterns) == 0 || matches(patterns, text)
+}
+
+func matches(patterns []string, text string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, text) // checked by Options
+		return ok
+	})
+}
+
+// revision reads the family and revision of a task definition's ARN.
+func revision(arn string) (family string, number int, err error) {
+	_, rest, _ := strings.Cut(arn, ":task-definition/")
+	family, text, found := strings.Cut(rest, ":")
+	if number, err = strconv.Atoi(text); err != nil || !found || family == "" || number < 1 {
+		return "", 0, fmt.Errorf("task definition %q: want the ARN of a revision", arn)
+	}
+	return family, number, nil
+}
+
+// subject is what a request is for, once ECS has vouched for the task.
+type subject struct {
+	task     backend.Task
+	policies []string
+	ttl      time.Duration
+	// contradicting are the keys of tags that say other than the revision.
+	contradicting []string
+}
+
+// subject puts together what a token is made of.
+func (r *Rules) subject(t *types.Task, ip netip.Addr, d *definition) (subject, error) {
+	s, err := r.annotations(d.annotations, t.Tags)
+	if err != nil {
+		return s, err
+	}
+	family, number, _ := revision(aws.ToString(t.TaskDefinitionArn)) // checked by origin
+	service, _ := strings.CutPrefix(aws.ToString(t.Group), "service:")
+	s.task = backend.Task{
+		ARN: aws.ToString(t.TaskArn), Cluster: aws.ToString(t.ClusterArn), Family: family, Revision: number,
+		Address: ip, AvailabilityZone: aws.ToString(t.AvailabilityZone), Name: cmp.Or(service, family),
+	}
+	return s, nil
+}

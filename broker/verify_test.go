@@ -1,0 +1,275 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/aclrules"
+)
+
+func TestVerificationOfATask(t *testing.T) {
+	t.Parallel()
+	set := func(change func(*types.Task)) func(*Rules, *types.Task) {
+		return func(_ *Rules, t *types.Task) { change(t) }
+	}
+	container := func(o types.ContainerOverride) func(*Rules, *types.Task) {
+		return set(func(t *types.Task) { t.Overrides.ContainerOverrides = []types.ContainerOverride{o} })
+	}
+	for name, tt := range map[string]struct {
+		change func(*Rules, *types.Task)
+		want   string // status and code
+	}{
+		"as it should be":  {func(*Rules, *types.Task) {}, ""},
+		"pending":          {set(func(t *types.Task) { t.LastStatus = aws.String("PENDING") }), ""},
+		"activating":       {set(func(t *types.Task) { t.LastStatus = aws.String("ACTIVATING") }), ""},
+		"provisioning":     {set(func(t *types.Task) { t.LastStatus, t.Attachments = aws.String("PROVISIONING"), nil }), "425 no_network"},
+		"deactivating":     {set(func(t *types.Task) { t.LastStatus = aws.String("DEACTIVATING") }), "410 stopping"},
+		"stopped":          {set(func(t *types.Task) { t.LastStatus = aws.String("STOPPED") }), "410 stopping"},
+		"unknown status":   {set(func(t *types.Task) { t.LastStatus = nil }), "410 stopping"},
+		"to be stopped":    {set(func(t *types.Task) { t.DesiredStatus = aws.String("STOPPED") }), "410 stopping"},
+		"another cluster":  {set(func(t *types.Task) { t.ClusterArn = aws.String(clusterARN + "2") }), "404 unknown_task"},
+		"another task":     {set(func(t *types.Task) { t.TaskArn = aws.String(taskARN(2)) }), "404 unknown_task"},
+		"no interface":     {set(func(t *types.Task) { t.Attachments = nil }), "422 network_mode"},
+		"no interface yet": {set(func(t *types.Task) { t.LastStatus, t.Attachments = aws.String("PENDING"), nil }), "425 no_network"},
+		"two interfaces":   {set(func(t *types.Task) { t.Attachments = append(t.Attachments, t.Attachments...) }), "422 network_mode"},
+		"attaching":        {set(func(t *types.Task) { t.Attachments[0].Status = aws.String("ATTACHING") }), "425 no_network"},
+		"other attachment": {set(func(t *types.Task) {
+			t.Attachments = append(t.Attachments, types.Attachment{Type: aws.String("Service Connect")})
+		}), ""},
+		"no address":     {set(func(t *types.Task) { t.Attachments[0].Details = nil }), "425 no_network"},
+		"outside":        {set(func(t *types.Task) { t.Attachments = interfaceAt("192.0.2.1") }), "422 address"},
+		"not an address": {set(func(t *types.Task) { t.Attachments = interfaceAt("10.0.0.1.example.com") }), "422 address"},
+		"loopback":       {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("127.0.0.1") }, "422 address"},
+		"metadata":       {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("169.254.169.254") }, "422 address"},
+		"task metadata":  {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("169.254.170.2") }, "422 address"},
+		"unspecified":    {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("0.0.0.0") }, "422 address"},
+		"multicast":      {func(r *Rules, t *types.Task) { r.Networks = anywhere(); t.Attachments = interfaceAt("224.0.0.1") }, "422 address"},
+		"mapped loopback": {func(r *Rules, t *types.Task) {
+			r.Networks = anywhere()
+			t.Attachments = interfaceAt("::ffff:127.0.0.1")
+		}, "422 address"},
+		"command":             {container(types.ContainerOverride{Command: []string{"sh"}}), "422 overrides"},
+		"environment":         {container(types.ContainerOverride{Environment: []types.KeyValuePair{{}}}), "422 overrides"},
+		"environment file":    {container(types.ContainerOverride{EnvironmentFiles: []types.EnvironmentFile{{}}}), "422 overrides"},
+		"cpu":                 {container(types.ContainerOverride{Cpu: aws.Int32(1)}), ""},
+		"task role":           {set(func(t *types.Task) { t.Overrides.TaskRoleArn = aws.String("arn") }), "422 overrides"},
+		"execution role":      {set(func(t *types.Task) { t.Overrides.ExecutionRoleArn = aws.String("arn") }), "422 overrides"},
+		"permitted overrides": {func(r *Rules, t *types.Task) { r.AllowOverrides = true; t.Overrides.TaskRoleArn = aws.String("arn") }, ""},
+		"without overrides":   {set(func(t *types.Task) { t.Overrides = nil }), ""},
+		"family":              {func(r *Rules, _ *types.Task) { r.Families = []string{"web"} }, ""},
+		"other family":        {func(r *Rules, _ *types.Task) { r.Families = []string{"db", "we"} }, "422 family"},
+		"group":               {func(r *Rules, _ *types.Task) { r.Groups = []string{"service:*"} }, ""},
+		"other group":         {func(r *Rules, _ *types.Task) { r.Groups = []string{"family:*"} }, "422 group"},
+		"started by":          {func(r *Rules, _ *types.Task) { r.StartedBy = []string{"ecs-svc/*"} }, ""},
+		"started by another":  {func(r *Rules, t *types.Task) { r.StartedBy = []string{"ecs-svc/*"}; t.StartedBy = nil }, "422 started_by"},
+		"exec":                {func(r *Rules, t *types.Task) { r.RefuseExecuteCommand, t.EnableExecuteCommand = true, true }, "422 execute_command"},
+		"definition":          {set(func(t *types.Task) { t.TaskDefinitionArn = aws.String("web:7") }), "422 definition"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			in(t, func(t *testing.T, w *world) {
+				task := runningTask(taskARN(1), "10.0.1.1")
+				tt.change(&w.options.Rules, task)
+				ip, err := w.options.Rules.check(w.options.Rules.Clusters[0], taskARN(1), task)
+				if got := coded(err); got != tt.want {
+					t.Errorf("got %q (%v), want %q", got, err, tt.want)
+				}
+				if err == nil && ip.String() != "10.0.1.1" {
+					t.Errorf("address %s", ip)
+				}
+			})
+		})
+	}
+}
+
+// coded is the status and code of an answer.
+func coded(err error) string {
+	if err == nil {
+		return ""
+	}
+	var r *refusal
+	if !errors.As(err, &r) {
+		return err.Error()
+	}
+	return fmt.Sprintf("%d %s", r.status, r.code)
+}
+
+func TestAnnotations(t *testing.T) {
+	t.Parallel()
+	tags := func(pairs ...string) (all []types.Tag) {
+		for i := 0; i < len(pairs); i += 2 {
+			all = append(all, types.Tag{Key: aws.String(pairs[i]), Value: aws.String(pairs[i+1])})
+		}
+		return all
+	}
+	for name, tt := range map[string]struct {
+		labels annotations
+		tags   []types.Tag
+		trust  bool
+		want   string // policies, ttl and contradicting tags, or the refusal
+	}{
+		"policies":           {labels: annotations{PoliciesLabel: " default, ,web"}, want: "[default web] 72h0m0s []"},
+		"repeated":           {labels: annotations{PoliciesLabel: "web,web"}, want: "[web] 72h0m0s []"},
+		"no policies":        {want: "422 policies"},
+		"empty policies":     {labels: annotations{PoliciesLabel: " , "}, want: "422 policies"},
+		"not permitted":      {labels: annotations{PoliciesLabel: "web,admin"}, want: "422 policies"},
+		"management":         {labels: annotations{PoliciesLabel: "global-management"}, want: "422 policies"},
+		"root":               {labels: annotations{PoliciesLabel: "root"}, want: "422 policies"},
+		"ttl":                {labels: annotations{PoliciesLabel: "web", TTLLabel: "1m"}, want: "[web] 1m0s []"},
+		"longest":            {labels: annotations{PoliciesLabel: "web", TTLLabel: "168h"}, want: "[web] 168h0m0s []"},
+		"too long":           {labels: annotations{PoliciesLabel: "web", TTLLabel: "168h1s"}, want: "422 ttl"},
+		"negative":           {labels: annotations{PoliciesLabel: "web", TTLLabel: "-1h"}, want: "422 ttl"},
+		"too short":          {labels: annotations{PoliciesLabel: "web", TTLLabel: "30s"}, want: "422 ttl"},
+		"not a duration":     {labels: annotations{PoliciesLabel: "web", TTLLabel: "x"}, want: "422 ttl"},
+		"contradicting tag":  {labels: annotations{PoliciesLabel: "web"}, tags: tags(PoliciesLabel, "default"), want: "[web] 72h0m0s [" + PoliciesLabel + "]"},
+		"tag alone":          {tags: tags(PoliciesLabel, "web"), want: "422 policies"},
+		"trusted tag":        {tags: tags(PoliciesLabel, "web default", TTLLabel, "2h", "x", "y"), trust: true, want: "[web default] 2h0m0s []"},
+		"label beats tag":    {labels: annotations{PoliciesLabel: "web"}, tags: tags(PoliciesLabel, "default"), trust: true, want: "[web] 72h0m0s [" + PoliciesLabel + "]"},
+		"tag like the label": {labels: annotations{PoliciesLabel: "web,app"}, tags: tags(PoliciesLabel, "web app"), want: "[web app] 72h0m0s []"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := Rules{Policies: []string{"default", "w*", "app", "*-management", "root"}, TrustTags: tt.trust}
+			s, err := r.annotations(tt.labels, tt.tags)
+			got := fmt.Sprint(s.policies, s.ttl, s.contradicting)
+			if err != nil {
+				got = coded(err)
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLabelsOfContainersMustAgree(t *testing.T) {
+	t.Parallel()
+	d := &types.TaskDefinition{ContainerDefinitions: []types.ContainerDefinition{
+		{DockerLabels: map[string]string{PoliciesLabel: "web"}}, {Name: aws.String("b"), DockerLabels: map[string]string{TTLLabel: "1h"}},
+	}}
+	if got, err := labels(d); err != nil || len(got) != 2 || got[PoliciesLabel] != "web" || got[TTLLabel] != "1h" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	d.ContainerDefinitions[1].DockerLabels[PoliciesLabel] = "web,admin"
+	if _, err := labels(d); err == nil || err.Error() != `container "b" has another docker label consul.hashicorp.com/policies than an earlier container` {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestContradictingTagIsAudited(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.ecs.change(c.arn, func(t *types.Task) {
+			t.Tags = []types.Tag{{Key: aws.String(PoliciesLabel), Value: aws.String("default")}}
+		})
+		accepted(t, c.ask())
+		pass(time.Second)
+		if !slices.Equal(w.backend.issued[0].Policies, []string{"app"}) || !strings.Contains(w.audit.String(), `"contradicting_tags":["consul.hashicorp.com/policies"]`) {
+			t.Errorf("policies %v, audit log\n%s", w.backend.issued[0].Policies, w.audit)
+		}
+	})
+}
+
+// policies are those of a Consul.
+type policies map[string]aclrules.Policy
+
+func (p policies) Policy(_ context.Context, l aclrules.Link) (aclrules.Policy, error) {
+	if found, ok := p[l.Name]; ok {
+		return found, nil
+	}
+	if l.Name == "unreadable" {
+		return aclrules.Policy{}, errFault
+	}
+	return aclrules.Policy{}, aclrules.ErrDangling
+}
+
+func TestCeiling(t *testing.T) {
+	t.Parallel()
+	get := policies{
+		"app":      {Rules: `key_prefix "app/" { policy = "write" } acl = "read" operator = "read"`},
+		"acl":      {Rules: `acl = "write"`},
+		"shouting": {Rules: `acl = "WRITE"`},
+		"operator": {Rules: `operator = "write"`},
+		"keyring":  {Rules: `keyring = "write"`},
+		"broken":   {Rules: `key "a" {`},
+		"renamed":  {ID: aclrules.ManagementID},
+	}
+	for names, want := range map[string]string{
+		"app": "", "acl": "422 ceiling", "shouting": "422 ceiling", "operator": "422 ceiling", "keyring": "422 ceiling",
+		"broken": "422 ceiling", "renamed": "422 ceiling", "app,none": "422 policies", "unreadable": "503 consul", "app,acl": "422 ceiling",
+	} {
+		if err := UnderCeiling(t.Context(), get, strings.Split(names, ",")); coded(err) != want {
+			t.Errorf("%s: got %q (%v), want %q", names, coded(err), err, want)
+		}
+	}
+}
+
+// 200 tasks at once need three calls, besides those that the burst sends at once.
+func TestDescribeTasksIsBatched(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		source := &fakeECS{tasks: map[string]*types.Task{}}
+		l := newLookups(source, func() {})
+		var asking sync.WaitGroup
+		for n := range 2000 {
+			source.tasks[taskARN(n)] = runningTask(taskARN(n), "10.0.0.1")
+		}
+		for n := range 2000 {
+			arn := taskARN(n)
+			asking.Go(func() {
+				if task, err := l.task(t.Context(), clusterARN, arn); err != nil || *task.TaskArn != arn {
+					t.Errorf("%v, %v", task, err)
+				}
+			})
+		}
+		start := time.Now()
+		asking.Wait()
+		most, total := slices.Max(source.calls), 0
+		for _, n := range source.calls {
+			total += n
+		}
+		if most > 100 || total != 2000 {
+			t.Errorf("calls with %v tasks", source.calls)
+		}
+		if calls, budget := float64(len(source.calls)), 5+10*time.Since(start).Seconds(); calls > budget+1 {
+			t.Errorf("%v calls in %s", calls, time.Since(start))
+		}
+	})
+}
+
+func TestRevisionIsDescribedOnce(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		for n := range 5 {
+			accepted(t, w.task(n+1).ask())
+		}
+		pass(time.Second)
+		if w.ecs.defs != 1 {
+			t.Errorf("%d calls of DescribeTaskDefinition", w.ecs.defs)
+		}
+	})
+}
+
+func TestFailureOfECSIsNoProofOfAbsence(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		w.ecs.fault = func() error { return errFault }
+		wantRefused(t, c.ask(), http.StatusBadGateway, "ecs")
+	})
+}
+
+func anywhere() []netip.Prefix { return []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")} }

@@ -1,0 +1,336 @@
+package broker
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+var errFault = errors.New("fault")
+
+const (
+	clusterARN = "arn:aws:ecs:us-east-1:123456789012:cluster/shop"
+	revisionOf = "arn:aws:ecs:us-east-1:123456789012:task-definition/web:7"
+)
+
+func taskARN(n int) string {
+	return fmt.Sprintf("arn:aws:ecs:us-east-1:123456789012:task/shop/%032x", n)
+}
+
+// buffer is a log that goroutines write.
+type buffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// fakeECS has tasks and revisions.
+type fakeECS struct {
+	mu     sync.Mutex
+	tasks  map[string]*types.Task
+	labels map[string]string
+	fault  func() error
+	calls  []int // tasks of each call of DescribeTasks
+	defs   int
+}
+
+func (e *fakeECS) DescribeTasks(_ context.Context, _ string, arns []string) (*ecs.DescribeTasksOutput, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.calls = append(e.calls, len(arns))
+	if e.fault != nil {
+		if err := e.fault(); err != nil {
+			return nil, err
+		}
+	}
+	out := &ecs.DescribeTasksOutput{}
+	for _, arn := range arns {
+		if t := e.tasks[arn]; t != nil {
+			out.Tasks = append(out.Tasks, *t)
+		} else {
+			out.Failures = append(out.Failures, types.Failure{Arn: aws.String(arn), Reason: aws.String("MISSING")})
+		}
+	}
+	return out, nil
+}
+
+func (e *fakeECS) DescribeTaskDefinition(_ context.Context, arn string) (*types.TaskDefinition, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.defs++
+	return &types.TaskDefinition{
+		TaskDefinitionArn:    aws.String(arn),
+		ContainerDefinitions: []types.ContainerDefinition{{Name: aws.String("app"), DockerLabels: e.labels}},
+	}, nil
+}
+
+// change changes a task, which is there after it.
+func (e *fakeECS) change(arn string, change func(*types.Task)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	t := runningTask(arn, "10.0.0.1")
+	if old := e.tasks[arn]; old != nil {
+		*t = *old // answers that were given stay as they are
+	}
+	change(t)
+	e.tasks[arn] = t
+}
+
+func runningTask(arn, ip string) *types.Task {
+	return &types.Task{
+		TaskArn: aws.String(arn), ClusterArn: aws.String(clusterARN), TaskDefinitionArn: aws.String(revisionOf),
+		DesiredStatus: aws.String("RUNNING"), LastStatus: aws.String("RUNNING"), AvailabilityZone: aws.String("us-east-1a"),
+		Group: aws.String("service:web-service"), StartedBy: aws.String("ecs-svc/1"), Attachments: interfaceAt(ip),
+		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{{Name: aws.String("app")}}},
+	}
+}
+
+func interfaceAt(ip string) []types.Attachment {
+	return []types.Attachment{{
+		Type: aws.String("ElasticNetworkInterface"), Status: aws.String("ATTACHED"),
+		Details: []types.KeyValuePair{{Name: aws.String("subnetId"), Value: aws.String("s")}, {Name: aws.String("privateIPv4Address"), Value: aws.String(ip)}},
+	}}
+}
+
+// made is a token of the fakeBackend.
+type made struct {
+	accessor, task, request string
+	secret                  string
+	expires                 time.Time
+}
+
+// fakeBackend makes tokens at redemption.
+type fakeBackend struct {
+	mu      sync.Mutex
+	n       int
+	wraps   bool // as Vault: Issue makes the token
+	issued  []backend.Request
+	tokens  map[string]made
+	revoked []string
+	secrets []string
+	fault   func(op string) error
+	created func(backend.Request)
+}
+
+func (*fakeBackend) Name() string { return "fake" }
+
+func (f *fakeBackend) failing(op string) error {
+	if f.fault == nil {
+		return nil
+	}
+	return f.fault(op)
+}
+
+func (f *fakeBackend) Issue(_ context.Context, r backend.Request) (backend.Grant, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.failing("issue"); err != nil {
+		return backend.Grant{}, err
+	}
+	f.n++
+	f.issued = append(f.issued, r)
+	g := backend.Grant{Request: r, Accessor: fmt.Sprintf("accessor-%d", f.n), Expires: time.Now().Add(backend.GrantTTL)}
+	if f.wraps {
+		g.Handle = secret.New(fmt.Sprintf("secret-wrapping-%d", f.n))
+		f.secrets = append(f.secrets, g.Handle.Reveal())
+		f.make(g)
+	}
+	return g, nil
+}
+
+func (f *fakeBackend) make(g backend.Grant) made {
+	m := made{
+		accessor: g.Accessor, task: g.Request.Task.ARN, request: g.Request.RequestID, secret: "secret-of-" + g.Accessor,
+		expires: time.Now().Add(g.Request.TTL),
+	}
+	f.tokens[m.accessor] = m
+	f.secrets = append(f.secrets, m.secret)
+	return m
+}
+
+func (f *fakeBackend) Redeem(_ context.Context, g backend.Grant) (backend.Token, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.failing("redeem"); err != nil {
+		return backend.Token{}, err
+	}
+	if f.created != nil {
+		f.created(g.Request)
+	}
+	m := f.make(g)
+	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Backend: "fake", Policies: g.Request.Policies, Expires: m.expires}, nil
+}
+
+func (f *fakeBackend) Revoke(_ context.Context, accessor string) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if err := f.failing("revoke"); err != nil {
+		return err
+	}
+	delete(f.tokens, accessor)
+	f.revoked = append(f.revoked, accessor)
+	return nil
+}
+
+func (f *fakeBackend) Lookup(_ context.Context, accessor string) (backend.Token, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	m, ok := f.tokens[accessor]
+	return backend.Token{Accessor: accessor, Expires: m.expires}, ok && time.Now().Before(m.expires), nil
+}
+
+// alive are the secrets of a task's tokens.
+func (f *fakeBackend) alive(task string) []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []string
+	for _, m := range f.tokens {
+		if m.task == task && time.Now().Before(m.expires) {
+			all = append(all, m.secret)
+		}
+	}
+	return all
+}
+
+func transient() error { return &backend.Error{Op: "ask", Err: errFault, Class: retry.Retry} }
+
+// world is a broker, its surroundings and the tasks.
+type world struct {
+	t       *testing.T
+	options Options
+	broker  *Broker
+	handler http.Handler
+	ecs     *fakeECS
+	backend *fakeBackend
+	audit   *buffer
+	log     *buffer
+	stop    func()
+
+	mu     sync.Mutex
+	inside map[string]func(*http.Request) int // by address and port: what a task answers to a push
+}
+
+func newWorld(t *testing.T, change ...func(*Options)) *world {
+	t.Helper()
+	c, err := ecsread.ParseCluster(clusterARN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &world{
+		t: t, audit: &buffer{}, log: &buffer{}, inside: map[string]func(*http.Request) int{},
+		ecs:     &fakeECS{tasks: map[string]*types.Task{}, labels: map[string]string{PoliciesLabel: "app", TTLLabel: "1h"}},
+		backend: &fakeBackend{tokens: map[string]made{}},
+	}
+	w.options = Options{
+		Rules:  Rules{Clusters: []ecsread.Cluster{c}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}, MinPort: 1024, MaxPort: 65535, Policies: []string{"app", "default", "web"}},
+		Source: w.ecs, Backend: w.backend, Store: &Memory{}, Dial: w.dial, Audit: w.audit, Metrics: NewMetrics("test"),
+		Log: hclog.New(&hclog.LoggerOptions{Output: w.log, Level: hclog.Debug}),
+	}
+	for _, f := range change {
+		f(&w.options)
+	}
+	w.start()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// start starts a broker, with the store of the one before.
+func (w *world) start() {
+	b, err := New(w.options)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := b.Run(ctx, nil); err == nil || ctx.Err() == nil {
+			w.t.Errorf("the broker ended with %v", err)
+		}
+	}()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.broker, w.handler = b, b.Handler()
+	w.stop = sync.OnceFunc(func() { cancel(); <-done })
+}
+
+func (w *world) restart() {
+	w.stop()
+	w.start()
+}
+
+// dial connects to what listens inside a task.
+func (w *world) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	w.mu.Lock()
+	answer := w.inside[address]
+	w.mu.Unlock()
+	if answer == nil {
+		return nil, errors.New("connection refused")
+	}
+	ours, theirs := net.Pipe()
+	go func() {
+		defer theirs.Close()
+		r, err := http.ReadRequest(bufio.NewReader(theirs))
+		if err != nil {
+			return
+		}
+		body, _ := io.ReadAll(r.Body)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		if status := answer(r); status != 0 {
+			fmt.Fprintf(theirs, "HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n", status)
+		}
+	}()
+	return ours, nil
+}
+
+func (w *world) listen(address string, answer func(*http.Request) int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.inside[address] = answer
+}
+
+// call sends a request to the API from an address.
+func (w *world) call(method, path, from string, body []byte, header ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest(method, path, bytes.NewReader(body))
+	r.RemoteAddr = from + ":40000"
+	for i := 0; i < len(header); i += 2 {
+		r.Header.Set(header[i], header[i+1])
+	}
+	w.mu.Lock()
+	handler := w.handler
+	w.mu.Unlock()
+	recorder := httptest.NewRecorder()
+	handler.ServeHTTP(recorder, r)
+	return recorder
+}

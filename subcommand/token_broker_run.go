@@ -1,0 +1,252 @@
+package subcommand
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/broker"
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/backend/consul"
+	"github.com/meshtask/consul-ecs/broker/backend/vault"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
+	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+const (
+	// brokerAgent names the broker to AWS.
+	brokerAgent = "consul-ecs-token-broker"
+	// brokerKeys is the KV prefix of all brokers.
+	brokerKeys = "consul-ecs/token-broker/"
+	// brokerReadLimit bounds reading a request, and brokerWriteLimit its answer.
+	brokerReadLimit, brokerWriteLimit = 5 * time.Second, 20 * time.Second
+)
+
+func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := errors.Join(cli.NoArgs(inv), inv.UseLogger(f.level, f.json), f.check()); err != nil {
+		return err
+	}
+	options, err := f.options(inv)
+	if err != nil {
+		return err
+	}
+	if options.Rules.Clusters, err = f.ecsClusters(ctx, inv); err != nil {
+		return err
+	}
+	region := options.Rules.Clusters[0].Region
+	config, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{Region: region, UserAgent: brokerAgent, Version: cli.Version()})
+	if err != nil {
+		return err
+	}
+	options.Source = ecsread.New(config, ecsread.Options{CallsPerSecond: broker.DescribeRate})
+	client, err := consulutil.NewClient(consulOptions(inv))
+	if err != nil {
+		return err
+	}
+	if options.Backend, err = f.tokens(inv, client); err != nil {
+		return err
+	}
+	if f.checkPolicies || f.backend == backend.ConsulACL {
+		options.Ceiling = func(ctx context.Context, names []string) error {
+			return broker.UnderCeiling(ctx, aclread.New(client, ""), names)
+		}
+	}
+	options.Store = &broker.Memory{}
+	if f.store == "kv" {
+		options.Store = broker.KV{Client: client, Prefix: brokerKeys + f.name + "/tasks/"}
+	}
+	return f.serve(ctx, inv, options)
+}
+
+// check returns the mistakes in flags that depend on each other.
+func (f *brokerFlags) check() error {
+	var errs []error
+	mistake := func(wrong bool, format string, args ...any) {
+		if wrong {
+			errs = append(errs, exit.Usagef(format, args...))
+		}
+	}
+	mistake(f.plaintext && f.certFile != "", "-insecure-plaintext and -cert-file exclude each other")
+	mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS")
+	mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store)
+	mistake(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name)
+	return errors.Join(errs...)
+}
+
+// options are those that need no request.
+func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
+	o := broker.Options{
+		Rules: broker.Rules{
+			MinPort: f.minPort, MaxPort: f.maxPort, Policies: splitNames(f.policies), Families: splitNames(f.families),
+			Groups: splitNames(f.groups), StartedBy: splitNames(f.startedBy),
+			AllowOverrides: f.overrides, RefuseExecuteCommand: f.noExec, TrustTags: f.tags,
+		},
+		Dial: new(net.Dialer).DialContext, AllowUnsealed: f.unsealed, Namespace: f.namespace, Audit: inv.Stdout,
+		Metrics: broker.NewMetrics(cli.Version()), Log: inv.Log,
+	}
+	var err error
+	if o.Rules.Networks, err = prefixes("-networks", f.networks); err != nil {
+		return o, err
+	}
+	if o.TrustedProxies, err = prefixes("-trusted-proxies", f.proxies); err != nil {
+		return o, err
+	}
+	if f.auditFile != "" {
+		if o.Audit, err = os.OpenFile(f.auditFile, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600); err != nil {
+			return o, exit.Usagef("-audit-file: %w", err)
+		}
+	}
+	return o, nil
+}
+
+func prefixes(flag, text string) ([]netip.Prefix, error) {
+	var all []netip.Prefix
+	for _, s := range splitNames(text) {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return nil, exit.Usagef("%s: %w", flag, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// ecsClusters are those of the flag, or that of this task.
+func (f *brokerFlags) ecsClusters(ctx context.Context, inv *cli.Invocation) ([]ecsread.Cluster, error) {
+	var all []ecsread.Cluster
+	for _, arn := range splitNames(f.clusters) {
+		c, err := ecsread.ParseCluster(arn)
+		if err != nil || len(all) > 0 && c.Region != all[0].Region {
+			return nil, exit.Usagef("-clusters: want ARNs of clusters of one region, got %q", arn)
+		}
+		all = append(all, c)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	at, err := locate(ctx, inv, "")
+	return []ecsread.Cluster{at.cluster}, err
+}
+
+// tokens is the backend.
+func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client) (backend.Backend, error) {
+	switch f.backend {
+	case backend.ConsulACL:
+		return &consul.ACL{Client: client, Namespace: f.namespace}, nil
+	case backend.ConsulLogin:
+		return f.login(client)
+	case backend.Vault:
+		c, err := vault.NewClient(vault.Options{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
+		if err != nil {
+			return nil, err
+		}
+		return &vault.Backend{Client: c, Token: func() (secret.Value, error) { return vaultToken(inv) }}, nil
+	}
+	return nil, exit.Usagef("-backend %q: want %s, %s or %s", f.backend, backend.ConsulLogin, backend.ConsulACL, backend.Vault)
+}
+
+func (f *brokerFlags) login(client *api.Client) (backend.Backend, error) {
+	l := &consul.Login{Client: client, Namespace: f.namespace}
+	for _, pair := range splitNames(f.methods) {
+		name, text, _ := strings.Cut(pair, "=")
+		ttl, err := time.ParseDuration(text)
+		if err != nil || name == "" {
+			return nil, exit.Usagef("-login-methods: want name=duration, got %q", pair)
+		}
+		l.Methods = append(l.Methods, consul.Method{Name: name, TTL: ttl})
+	}
+	if len(l.Methods) == 0 || f.loginKey == "" {
+		return nil, exit.Usagef("-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
+	}
+	var err error
+	l.Key, err = consul.ReadKey(f.loginKey)
+	return l, err
+}
+
+// vaultToken reads the token for each request: an agent replaces the file.
+func vaultToken(inv *cli.Invocation) (secret.Value, error) {
+	if file := inv.Getenv("VAULT_TOKEN_FILE"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return secret.Value{}, fmt.Errorf("VAULT_TOKEN_FILE: %w", err)
+		}
+		return secret.New(strings.TrimSpace(string(text))), nil
+	}
+	return secret.New(inv.Getenv("VAULT_TOKEN")), nil
+}
+
+// serve runs the broker behind its listener.
+func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.Options) error {
+	b, err := broker.New(o)
+	if err != nil {
+		return exit.Usagef("%w: see -policies, -networks, -min-port and -max-port", err)
+	}
+	listener, err := f.listener(inv.Log)
+	if err != nil {
+		return err
+	}
+	defer f.serveAPI(listener, b.Handler(), inv.Log)()
+	var elector broker.Elector
+	if f.store == "kv" {
+		elector, err = leader.New(leader.Options{
+			Consul: consulOptions(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise, Log: inv.Log,
+			KeyRule: `key_prefix "` + brokerKeys + `" { policy = "write" }`,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	err = b.Run(ctx, elector)
+	if ctx.Err() != nil {
+		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))
+		return nil
+	}
+	return err
+}
+
+func (f *brokerFlags) listener(log hclog.Logger) (net.Listener, error) {
+	var config *tls.Config
+	if !f.plaintext {
+		c := &broker.Certificate{CertFile: f.certFile, KeyFile: f.keyFile, Failed: func(err error) {
+			log.Error("the changed certificate is not used", logkey.Error, err)
+		}}
+		if _, err := c.Load(); err != nil {
+			return nil, exit.Usagef("%w", err)
+		}
+		config = c.Config()
+	}
+	listener, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		return nil, exit.Usagef("-listen: %w", err)
+	}
+	if config != nil {
+		listener = tls.NewListener(listener, config)
+	}
+	return listener, nil
+}
+
+// serveAPI answers until stop is called.
+func (f *brokerFlags) serveAPI(listener net.Listener, handler http.Handler, log hclog.Logger) (stop func()) {
+	log.Info("serving", logkey.Address, listener.Addr().String())
+	return serveUntil(listener, log, &http.Server{
+		Handler: handler, ReadHeaderTimeout: brokerReadLimit, ReadTimeout: brokerReadLimit, WriteTimeout: brokerWriteLimit,
+		IdleTimeout: time.Minute, MaxHeaderBytes: 16 << 10,
+	})
+}

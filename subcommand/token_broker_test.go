@@ -1,0 +1,170 @@
+package subcommand
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// certificate writes a certificate for 127.0.0.1 and its key, and returns the files.
+func certificate(t *testing.T, dir, name string) (certFile, keyFile string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	for file, block := range map[string]*pem.Block{certFile: {Type: "CERTIFICATE", Bytes: cert}, keyFile: {Type: "PRIVATE KEY", Bytes: der}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return certFile, keyFile
+}
+
+// TestTokenBroker: a real broker serves TLS, asks the ECS API about a task, refuses one
+// that ECS does not know and one whose address it may not push to, takes a renewed
+// certificate, and ends on TERM.
+func TestTokenBroker(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	ids := w.run(1)
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	certFile, keyFile := certificate(t, dir, "first")
+	address, audit := net.JoinHostPort("127.0.0.1", port(ports[0])), filepath.Join(dir, "audit")
+	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks", "192.0.2.0/24",
+		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-audit-file", audit,
+		"-advertise", "https://"+address, "-allow-unsealed")
+	p := testkit.StartProcess(t, testkit.ProcessOptions{Env: w.env()}, line...)
+	peer := ""
+	// Each request has its own connection, so that it sees the certificate of now.
+	client := &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
+		InsecureSkipVerify: true, // the test reads the name itself
+		VerifyConnection:   func(s tls.ConnectionState) error { peer = s.PeerCertificates[0].Subject.CommonName; return nil },
+	}}}
+	send := func(method, path, body string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return 0, err.Error()
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	testkit.Eventually(t, "the broker leads", func() bool {
+		status, text := send(http.MethodGet, "/v1/health", "")
+		return status == http.StatusOK && text == `{"leads":true}`
+	})
+	for id, want := range map[string]struct {
+		status int
+		code   string
+	}{strings.Repeat("0", 32): {http.StatusNotFound, "unknown_task"}, ids[0]: {0, ""}} {
+		nonce := base64.StdEncoding.EncodeToString(make([]byte, 32))
+		body := fmt.Sprintf(`{"cluster":"mesh","task_arn":"%s/%s","nonce":%q}`, strings.Replace(w.arn, ":cluster/", ":task/", 1), id, nonce)
+		status, text := send(http.MethodPost, "/v1/token", body)
+		e, err := grant.DecodeError([]byte(text))
+		if err != nil || want.status != 0 && (status != want.status || e.Code != want.code) || status < 400 || status >= 500 {
+			t.Errorf("%s: %d %s, want %+v", id, status, text, want)
+		}
+	}
+	if peer != "first" {
+		t.Errorf("certificate %q", peer)
+	}
+	certificate(t, dir, "second")
+	testkit.Eventually(t, "the renewed certificate is served", func() bool {
+		send(http.MethodGet, "/metrics", "")
+		return peer == "second"
+	})
+	if _, text := send(http.MethodGet, "/metrics", ""); !strings.Contains(text, `consul_ecs_token_broker_answers_total{code="404"} 1`) || !strings.Contains(text, "consul_ecs_token_broker_leader 1") {
+		t.Errorf("metrics\n%s", text)
+	}
+	log, err := os.ReadFile(audit)
+	if err != nil || bytes.Count(log, []byte(`"decision":"rejected"`)) != 2 {
+		t.Errorf("audit log %s, %v", log, err)
+	}
+	endsSoon(t, p)
+}
+
+func TestTokenBrokerMistakes(t *testing.T) {
+	t.Parallel()
+	const cluster = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
+	good := []string{"-clusters", cluster, "-policies", "app", "-networks", "10.0.0.0/8", "-insecure-plaintext", "-backend", "consul-acl", "-listen", "127.0.0.1:0"}
+	for name, tt := range map[string]struct {
+		args []string
+		want string
+	}{
+		"argument":     {append(good, "x"), `unexpected argument "x"`},
+		"no TLS":       {[]string{"-policies", "app"}, "give -cert-file and -key-file, or -insecure-plaintext"},
+		"two":          {append(good, "-cert-file", "x"), "-insecure-plaintext and -cert-file exclude each other"},
+		"no policies":  {append(good, "-policies", ""), "no policy that tokens may have"},
+		"no networks":  {append(good, "-networks", ""), "no network of tasks"},
+		"networks":     {append(good, "-networks", "10.0.0.1"), "-networks: "},
+		"pattern":      {append(good, "-families", "["), `pattern "["`},
+		"ports":        {append(good, "-min-port", "9000", "-max-port", "8000"), "ports 9000 to 8000"},
+		"cluster":      {append(good, "-clusters", "mesh"), `-clusters: want ARNs of clusters of one region, got "mesh"`},
+		"backend":      {append(good, "-backend", "x"), `-backend "x": want consul-login, consul-acl or vault`},
+		"login":        {append(good, "-backend", "consul-login"), "give -login-methods and -login-key-file"},
+		"login method": {append(good, "-backend", "consul-login", "-login-methods", "a"), `-login-methods: want name=duration, got "a"`},
+		"vault":        {append(good, "-backend", "vault"), "vault address"},
+		"store":        {append(good, "-store", "x"), `-store "x": want kv or memory`},
+		"name":         {append(good, "-name", "a/b"), `-name "a/b"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+			defer cancel()
+			line := testkit.SelfArgs("consul-ecs", append([]string{"token-broker"}, tt.args...)...)
+			cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+			cmd.Env = append(os.Environ(), "GORACE=atexit_sleep_ms=0", "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=x", "AWS_REGION=us-east-1")
+			out, err := cmd.CombinedOutput()
+			if code := cmd.ProcessState.ExitCode(); code != 1 || !strings.Contains(string(out), tt.want) {
+				t.Errorf("exit code %d, %v, want %q in\n%s", code, cmp.Or(err, ctx.Err()), tt.want, out)
+			}
+		})
+	}
+}

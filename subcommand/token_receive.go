@@ -1,0 +1,233 @@
+package subcommand
+
+import (
+	"cmp"
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hashicorp/consul/api"
+	"github.com/hashicorp/go-hclog"
+
+	"github.com/meshtask/consul-ecs/broker/backend"
+	"github.com/meshtask/consul-ecs/broker/backend/vault"
+	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/broker/receiver"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/cli"
+	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/secret"
+)
+
+const (
+	brokerEnv      = "CONSUL_ECS_BROKER_ADDR"
+	brokerCAPEMEnv = "CONSUL_ECS_BROKER_CACERT_PEM"
+	vaultAddrEnv   = "VAULT_ADDR"
+)
+
+const tokenReceiveHelp = `
+Obtains a Consul or Vault token for the application of this task from the token broker
+(consul-ecs token-broker), and writes it to -token-file. The task needs no credentials:
+the broker asks ECS about the task, and pushes a sealed single-use handle to the task's
+address, which this command redeems.
+
+The callback port is open from before the request until the token is written. It answers
+a push with 200 when the token is in the file, 409 while the task has a valid token, 400
+when the push is malformed, 403 when it is not for a request of this task, and 502 when
+the handle could not be redeemed. Publish it through no load balancer; the broker's
+security group needs access to it.
+
+The token file has mode 0600. -token-reader lets another user read it, for an application
+that does not run as the user of this container. Beside it is <token-file>.json with the
+token's accessor, expiry and hash. A restarted container takes over a token of its task
+that is still valid, and requests nothing.
+
+By default the command ends when the token is written: let the application depend on its
+SUCCESS, and make the container non-essential. With -stay it keeps running and replaces
+the token at 2/3 of its life, or renews it at Vault when VAULT_ADDR is set; an outage of
+the broker or of the backend is waited out. The application must read the file again
+within the overlap: a replaced token stays valid for 10 s, or a tenth of its life if that
+is shorter. After TERM, -stay waits until the application containers have stopped, removes
+the files and revokes the token, at the latest 12 s before the stop timeout ends.
+
+Tokens of the backend consul-login are revoked by a logout when CONSUL_HTTP_ADDR is set,
+those of vault when VAULT_ADDR is set. Those of consul-acl are revoked by the broker.
+
+Requests are repeated until -timeout, with the pauses that the broker asks for: while ECS
+does not know the task (404) for one minute, while the broker is busy or unavailable (425,
+429, 5xx, no connection) always. Any other refusal ends the command.
+
+Exit codes: 0 when the token is written, or was revoked after TERM; 1 for a wrong call or
+configuration; 2 when the broker refuses, or its certificate does not verify; 3 when time
+ran out, or TERM arrived before there was a token.
+
+Environment:
+  ECS_CONTAINER_METADATA_URI_V4  task metadata, set by ECS
+  CONSUL_ECS_BROKER_ADDR         as -broker
+  CONSUL_ECS_BROKER_CACERT_PEM   CA certificates of the broker, as text
+  CONSUL_HTTP_ADDR and the rest  Consul, to wait until it knows a new token and to log out
+  CONSUL_HTTPS_CACERT_PEM        CA certificates of CONSUL_HTTP_ADDR, as text
+  VAULT_ADDR, VAULT_CACERT and VAULT_NAMESPACE
+                                 Vault, to renew and revoke
+  CONSUL_ECS_IGNORE_CONTAINERS   as -ignore-containers, which comes on top
+
+Example:
+  $ consul-ecs token-receive -stay -broker https://token-broker.internal:8443 \
+      -broker-ca-file /consul/broker-ca.pem -token-file /consul/app-token -token-reader 1000`
+
+func tokenReceiveCommand() cli.Command {
+	var f tokenReceiveFlags
+	return cli.Command{
+		Synopsis: "Obtain a token for the application from the token broker",
+		Usage:    "token-receive -broker URL -token-file FILE [flags]",
+		Help:     tokenReceiveHelp,
+		Flags:    f.declare,
+		Run: func(ctx context.Context, inv *cli.Invocation) error {
+			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+			defer stop()
+			return f.run(ctx, inv)
+		},
+	}
+}
+
+type tokenReceiveFlags struct {
+	receiver.Options
+	broker, caFile, reader, ignore, level string
+}
+
+func (f *tokenReceiveFlags) declare(fs *flag.FlagSet) {
+	fs.StringVar(&f.broker, "broker", "", "`URL` of the token broker: https, or http on a loopback address")
+	fs.StringVar(&f.caFile, "broker-ca-file", "", "`file` of the CA certificates, PEM, that verify the broker (default the system's)")
+	fs.StringVar(&f.File, "token-file", "", "`file` for the token, in a directory that the application shares")
+	fs.StringVar(&f.reader, "token-reader", "", "`UID` that may read the token file, too")
+	fs.IntVar(&f.Port, "callback-port", grant.DefaultPort, "`port` to which the broker pushes")
+	fs.DurationVar(&f.Limit, "timeout", 5*time.Minute, "give up after this `duration` without a first token")
+	fs.BoolVar(&f.Stay, "stay", false, "keep running, and replace or renew the token before it expires")
+	stopTimeoutFlag(fs, &f.StopTimeout)
+	fs.StringVar(&f.ignore, "ignore-containers", "", "comma-separated `names` of containers that -stay does not wait for after TERM, such as log routers")
+	logLevelFlag(fs, &f.level)
+}
+
+func (f *tokenReceiveFlags) run(ctx context.Context, inv *cli.Invocation) error {
+	if err := f.check(inv); err != nil {
+		return err
+	}
+	limitRuntime(inv, healthSyncGCPercent)
+	broker, err := f.client(inv)
+	if err != nil {
+		return &exit.UsageError{Err: err}
+	}
+	backends, err := holderBackends(inv)
+	if err != nil {
+		return &exit.UsageError{Err: err}
+	}
+	metadata, err := metadataClient(inv)
+	if err != nil {
+		return err
+	}
+	f.Ignore = ignored(inv, f.ignore)
+	return receiver.Run(ctx, f.Options, receiver.Ports{
+		Metadata: metadata,
+		Broker:   broker,
+		Backends: backends,
+		Listen: func(ctx context.Context, port int) (net.Listener, error) {
+			return new(net.ListenConfig).Listen(ctx, "tcp", ":"+strconv.Itoa(port))
+		},
+		Log: inv.Log,
+	})
+}
+
+func (f *tokenReceiveFlags) check(inv *cli.Invocation) error {
+	if err := cli.NoArgs(inv); err != nil {
+		return err
+	}
+	if f.File == "" {
+		return exit.Usagef("-token-file is required")
+	}
+	if f.Port < 1 || f.Port > 65535 {
+		return exit.Usagef("-callback-port %d: want 1 to 65535", f.Port)
+	}
+	if f.Limit <= 0 {
+		return exit.Usagef("-timeout %s: want more than 0", f.Limit)
+	}
+	if f.reader != "" {
+		uid, err := strconv.ParseUint(f.reader, 10, 32)
+		if err != nil {
+			return exit.Usagef("-token-reader %q: want a numeric user ID", f.reader)
+		}
+		f.Reader = new(uint32(uid))
+	}
+	if err := checkStopTimeout(f.StopTimeout); err != nil {
+		return err
+	}
+	return inv.UseLogger(f.level, false)
+}
+
+func (f *tokenReceiveFlags) client(inv *cli.Invocation) (*receiver.Broker, error) {
+	address := cmp.Or(f.broker, inv.Getenv(brokerEnv))
+	if address == "" {
+		return nil, fmt.Errorf("-broker or %s is required", brokerEnv)
+	}
+	ca := []byte(strings.TrimSpace(inv.Getenv(brokerCAPEMEnv)))
+	if f.caFile != "" {
+		var err error
+		if ca, err = os.ReadFile(f.caFile); err != nil {
+			return nil, fmt.Errorf("-broker-ca-file: %w", err)
+		}
+	}
+	return receiver.NewBroker(receiver.BrokerOptions{Address: address, CAPEM: ca})
+}
+
+// holderBackends are what this task can do with its tokens: what the environment has an
+// address for.
+func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
+	backends := map[string]receiver.Backend{}
+	if inv.Getenv(api.HTTPAddrEnvName) != "" {
+		consul := consulHolder{consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv(httpsCAPEMEnv))}, inv.Log}
+		backends[backend.ConsulLogin] = receiver.Backend{Ready: consul.ready, Revoke: consul.logout}
+		backends[backend.ConsulACL] = receiver.Backend{Ready: consul.ready}
+	}
+	if address := inv.Getenv(vaultAddrEnv); address != "" {
+		client, err := vault.NewClient(vault.Options{Address: address, CAFile: inv.Getenv("VAULT_CACERT"), Namespace: inv.Getenv("VAULT_NAMESPACE")})
+		if err != nil {
+			return nil, err
+		}
+		backends[backend.Vault] = receiver.Backend{
+			Renew: func(ctx context.Context, token secret.Value) (time.Duration, error) {
+				lease, err := client.RenewSelf(ctx, token)
+				return lease.Life, err
+			},
+			Revoke: client.RevokeSelf,
+		}
+	}
+	return backends, nil
+}
+
+// consulHolder makes its client for each call: the environment may name a CA or token
+// file that is written later, and by this command.
+type consulHolder struct {
+	options consulutil.Options
+	log     hclog.Logger
+}
+
+func (h consulHolder) ready(ctx context.Context, token secret.Value) error {
+	client, err := consulutil.NewClient(h.options)
+	if err != nil {
+		return err
+	}
+	return consulutil.WaitReplicated(ctx, client, token.Reveal(), h.log)
+}
+
+func (h consulHolder) logout(ctx context.Context, token secret.Value) error {
+	client, err := consulutil.NewClient(h.options)
+	if err != nil {
+		return err
+	}
+	return consulutil.Logout(ctx, client, token.Reveal())
+}
