@@ -33,21 +33,55 @@ func helloTask(name string, port int, command ...string) values {
 }
 
 // definition is what terraform would register, as localecs reads it.
-func definition(t *testing.T, s *tftest.State) []byte {
+func definition(t *testing.T, s *tftest.State, module string) []byte {
 	t.Helper()
-	resource := s.Resource("module.task.aws_ecs_task_definition.this")
+	address := module + ".aws_ecs_task_definition.this"
+	resource := s.Resource(address)
 	var containers []any
-	s.JSON("module.task.aws_ecs_task_definition.this", "container_definitions", &containers)
+	s.JSON(address, "container_definitions", &containers)
+	volumes := []any{}
+	for _, v := range resource["volume"].([]any) {
+		volumes = append(volumes, map[string]any{"name": v.(map[string]any)["name"]})
+	}
 	doc, err := json.Marshal(map[string]any{
 		"family": resource["family"], "networkMode": resource["network_mode"], "requiresCompatibilities": resource["requires_compatibilities"],
 		"cpu": resource["cpu"], "memory": resource["memory"], "taskRoleArn": resource["task_role_arn"],
-		"executionRoleArn": "arn:aws:iam::123456789012:role/agentless-mesh-execution",
-		"volumes":          []any{map[string]any{"name": "consul_data"}}, "containerDefinitions": containers,
+		"executionRoleArn": resource["execution_role_arn"], "volumes": volumes, "containerDefinitions": containers,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return doc
+}
+
+// simulation is what localecs run needs.
+type simulation struct{ bin, consul, envoy string }
+
+func newSimulation(t *testing.T) simulation {
+	t.Helper()
+	testkit.Long(t)
+	if os.Getuid() != 0 {
+		testkit.Missing(t, "network namespaces need root")
+	}
+	return simulation{bin: testkit.Programs(t), consul: testkit.RequireBinary(t, "consul"), envoy: testkit.RequireBinary(t, "envoy")}
+}
+
+// run runs the scenario in a directory.
+func (s simulation) run(t *testing.T, dir string, flags ...string) {
+	t.Helper()
+	args := append([]string{"run", "-var", "bin=" + s.bin, "-var", "consul=" + s.consul, "-var", "envoy=" + s.envoy}, flags...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(s.bin, "localecs"), append(args, dir)...)
+	cmd.Dir = t.TempDir()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("localecs run: %v\n%s", err, tail(string(out), 40))
+	}
+}
+
+func write(t *testing.T, dir, name string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // TestEndToEndRenderedTasksStopInBothOrders runs what mesh-task renders with a real Consul
@@ -56,15 +90,9 @@ func definition(t *testing.T, s *tftest.State) []byte {
 //
 // It counts lost requests, so no other test of the package runs beside it.
 func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
-	testkit.Long(t)
-	if os.Getuid() != 0 {
-		testkit.Missing(t, "network namespaces need root")
-	}
-	bin, consul, envoy := testkit.Programs(t), testkit.RequireBinary(t, "consul"), testkit.RequireBinary(t, "envoy")
-
-	example := filepath.Join(testkit.Root(), "examples", "agentless-mesh")
+	s := newSimulation(t)
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(example)); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join(testkit.Root(), "examples", "agentless-mesh"))); err != nil {
 		t.Fatal(err)
 	}
 	web := helloTask("web", 8080, "web", "0.0.0.0:8080", "http://127.0.0.1:9191/")
@@ -75,25 +103,36 @@ func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
 			"proxy":       values{"essential": true},
 			"health_sync": values{"essential": true},
 		}
-		if err := os.WriteFile(filepath.Join(dir, name+".json"), definition(t, tftest.New(t, "modules/mesh-task", stub.AWS6).Apply(input)), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		write(t, dir, name+".json", definition(t, tftest.New(t, "modules/mesh-task", stub.AWS6).Apply(input), "module.task"))
 	}
-	scenario := filepath.Join(dir, "scenario.yaml")
-	text, err := os.ReadFile(scenario)
+	text, err := os.ReadFile(filepath.Join(dir, "scenario.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	roles := strings.NewReplacer("consul-ecs/web:", "consul-ecs/web-task:", "consul-ecs/api:", "consul-ecs/api-task:")
-	if err := os.WriteFile(scenario, []byte(roles.Replace(string(text))), 0o600); err != nil {
+	write(t, dir, "scenario.yaml", []byte(roles.Replace(string(text))))
+	s.run(t, dir, "-stop-order", "both")
+}
+
+// TestEndToEndSecureMeshIsDeployedAtOnce runs the task definitions of the example as one
+// apply starts them: controller and services at the same instant, before there is an
+// auth method and while the server does not answer yet.
+func TestEndToEndSecureMeshIsDeployedAtOnce(t *testing.T) {
+	s := newSimulation(t)
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS("testdata/secure-mesh")); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), filepath.Join(bin, "localecs"), "run", "-stop-order", "both",
-		"-var", "bin="+bin, "-var", "consul="+consul, "-var", "envoy="+envoy, dir)
-	cmd.Dir = t.TempDir()
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("localecs run: %v\n%s", err, tail(string(out), 40))
+	input := exampleInputs()["secure-mesh"].with(values{
+		"consul_server_hosts": "10.42.0.254", "tls": false, "consul_ca_cert_arn": "",
+	})
+	state := tftest.New(t, "examples/secure-mesh", stub.AWS6).Apply(input)
+	for file, module := range map[string]string{
+		"controller.json": "module.controller", "web.json": "module.web.module.task", "api.json": "module.api.module.task",
+	} {
+		write(t, dir, file, definition(t, state, module))
 	}
+	s.run(t, dir)
 }
 
 // tail returns the last lines of a text.

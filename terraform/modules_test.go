@@ -28,31 +28,17 @@ func roots(t *testing.T, pattern string) (dirs []string) {
 	return dirs
 }
 
-// TestModulesPassTheirOwnTests runs them on the older provider in the long lane only.
+// TestModulesPassTheirOwnTests has the older provider in the long lane only.
 func TestModulesPassTheirOwnTests(t *testing.T) {
 	t.Parallel()
 	for _, module := range roots(t, "modules/*/versions.tf") {
 		for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
 			t.Run(path.Base(module)+"/aws-"+string(aws), func(t *testing.T) {
 				t.Parallel()
-				w := tftest.New(t, module, aws)
-				w.Validate()
 				if aws == stub.AWS5 {
 					testkit.Long(t)
 				}
-				w.Test()
-			})
-		}
-	}
-}
-
-func TestExamplesAreValid(t *testing.T) {
-	t.Parallel()
-	for _, example := range roots(t, "examples/*/versions.tf") {
-		for _, aws := range []stub.AWS{stub.AWS5, stub.AWS6} {
-			t.Run(path.Base(example)+"/aws-"+string(aws), func(t *testing.T) {
-				t.Parallel()
-				tftest.New(t, example, aws).Validate()
+				tftest.New(t, module, aws).Test() // which validates
 			})
 		}
 	}

@@ -55,6 +55,14 @@ locals {
     readonlyRootFilesystem = !var.enable_execute_command
     linuxParameters        = { initProcessEnabled = true, capabilities = { add = [], drop = ["ALL"] } }
 
+    startTimeout = var.start_timeout
+    stopTimeout  = var.stop_timeout
+    restartPolicy = var.restart_policy == null ? null : { for k, v in {
+      enabled              = var.restart_policy.enabled
+      ignoredExitCodes     = var.restart_policy.ignored_exit_codes
+      restartAttemptPeriod = var.restart_policy.restart_attempt_period
+    } : k => v if v != null }
+
     logConfiguration = local.log
     portMappings     = var.metrics_port == null ? null : [{ containerPort = var.metrics_port, hostPort = var.metrics_port, protocol = "tcp" }]
     healthCheck = var.metrics_port == null ? null : {
@@ -72,6 +80,7 @@ resource "aws_ecs_task_definition" "this" {
   memory                   = var.memory
   task_role_arn            = aws_iam_role.task.arn
   execution_role_arn       = aws_iam_role.execution.arn
+  skip_destroy             = var.skip_destroy
   tags                     = local.tags
 
   container_definitions = jsonencode(concat(
@@ -85,6 +94,23 @@ resource "aws_ecs_task_definition" "this" {
     content {
       cpu_architecture        = runtime_platform.value.cpu_architecture
       operating_system_family = runtime_platform.value.operating_system_family
+    }
+  }
+
+  dynamic "ephemeral_storage" {
+    for_each = var.ephemeral_storage[*]
+
+    content {
+      size_in_gib = ephemeral_storage.value
+    }
+  }
+
+  dynamic "placement_constraints" {
+    for_each = var.placement_constraints
+
+    content {
+      type       = placement_constraints.value.type
+      expression = placement_constraints.value.expression
     }
   }
 }
@@ -121,6 +147,15 @@ resource "aws_ecs_service" "this" {
     content {
       enable   = deployment_circuit_breaker.value.enable
       rollback = deployment_circuit_breaker.value.rollback
+    }
+  }
+
+  dynamic "ordered_placement_strategy" {
+    for_each = var.ordered_placement_strategy
+
+    content {
+      type  = ordered_placement_strategy.value.type
+      field = ordered_placement_strategy.value.field
     }
   }
 

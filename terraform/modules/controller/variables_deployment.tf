@@ -93,6 +93,61 @@ variable "runtime_platform" {
   default = null
 }
 
+variable "ephemeral_storage" {
+  description = "Ephemeral storage of the task on Fargate in GiB."
+  type        = number
+  default     = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints of the task definition, on EC2."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "ordered_placement_strategy" {
+  description = "Placement strategies of the service, on EC2."
+  type = list(object({
+    type  = string
+    field = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "skip_destroy" {
+  description = "Keep old revisions of the task definition registered."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
+variable "restart_policy" {
+  description = "Whether ECS restarts the container in its task. Null: the task ends with it, and the service starts another one."
+  type = object({
+    enabled                = optional(bool, true)
+    ignored_exit_codes     = optional(list(number))
+    restart_attempt_period = optional(number)
+  })
+  default = null
+}
+
+variable "start_timeout" {
+  description = "Seconds that ECS waits for containers that this one depends on."
+  type        = number
+  default     = null
+}
+
+variable "stop_timeout" {
+  description = "Seconds that the container has between TERM and KILL; 30 when null. It gives leadership up after TERM."
+  type        = number
+  default     = null
+}
+
 variable "service_name" {
   description = "Name of the ECS service, by default `consul-ecs-controller`, in the generation `agent` `consul-acl-controller`. A second controller in one cluster needs another one."
   type        = string

@@ -114,7 +114,7 @@ module "task" {
   permissions_boundary               = var.permissions_boundary
   identity                           = { service_name = local.name, namespace = var.consul_partition == "" ? "" : "default", gateway_kind = var.kind }
   acls                               = var.acls
-  execute_command                    = var.enable_execute_command
+  enable_execute_command             = var.enable_execute_command
   additional_task_role_policies      = var.additional_task_role_policies
   additional_execution_role_policies = var.additional_execution_role_policies
   secrets                            = module.render.secrets

@@ -84,7 +84,7 @@ variable "ordered_placement_strategy" {
 }
 
 variable "enable_execute_command" {
-  description = "Allow `aws ecs execute-command`, with the permissions for it in the task role."
+  description = "Allow ECS Exec, with the permissions for it in the task role. It is on as in the 0.10 module, where the other modules have it off; it needs a writable root filesystem."
   type        = bool
   default     = true
   nullable    = false

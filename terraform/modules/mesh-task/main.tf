@@ -124,6 +124,7 @@ module "task" {
   secrets                            = module.render.secrets
   ecr_repository_arns                = var.ecr_repository_arns
   kms_key_arns                       = var.kms_key_arns
+  enable_execute_command             = var.enable_execute_command
 }
 
 locals {

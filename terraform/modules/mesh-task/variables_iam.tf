@@ -97,3 +97,15 @@ variable "kms_key_arns" {
   default     = []
   nullable    = false
 }
+
+variable "enable_execute_command" {
+  description = "Give the task role the permissions of ECS Exec, which `aws_ecs_service` switches on with its own `enable_execute_command`."
+  type        = bool
+  default     = false
+  nullable    = false
+
+  validation {
+    condition     = !var.enable_execute_command || var.create_task_role
+    error_message = "enable_execute_command needs create_task_role: a role that is given is not changed."
+  }
+}

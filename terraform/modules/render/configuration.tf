@@ -34,6 +34,9 @@ locals {
     name = try(coalesce(local.gateway ? var.configuration.gateway.name : var.configuration.service.name, null), lower(var.family))
   }
 
+  # What Consul calls the proxy's service, as a label for operators.
+  kind = "${local.gateway ? "connect-${trimsuffix(try(var.configuration.gateway.kind, ""), "-gateway")}" : "connect-proxy"}:${local.identity.name}"
+
   # Essential applications with a health check; essential is true by default, as ECS has it.
   health_sync_containers = sort(distinct([for c in local.applications : c.name if c.essential && c.health_checked]))
   primary                = [for c in local.applications : c if c.essential]

@@ -34,6 +34,10 @@ output "container_definitions" {
     condition     = local.gateway || length(local.primary) > 0
     error_message = "No container of container_definitions is an essential application: make the application essential."
   }
+  precondition {
+    condition     = alltrue([for c in var.container_definitions : !can(coalesce(c.dockerLabels["consul.hashicorp.com/kind"])) && !can(coalesce(c.dockerLabels["consul.hashicorp.com/native"]))])
+    error_message = "A container of container_definitions has the label consul.hashicorp.com/kind or consul.hashicorp.com/native: a proxy of the task's own and applications that are in the mesh without a proxy are for consul-ecs admit only."
+  }
 }
 
 output "volumes" {

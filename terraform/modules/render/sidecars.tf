@@ -116,7 +116,11 @@ locals {
     startTimeout           = try(local.set[role].start_timeout, null)
     stopTimeout            = try(local.set[role].stop_timeout, local.own[role].stopTimeout, null)
     ulimits                = try(local.own[role].ulimits, null)
-    dockerLabels           = merge({ "consul.hashicorp.com/injected-by" = "consul-ecs" }, local.set[role].docker_labels)
+    dockerLabels = merge(
+      { "consul.hashicorp.com/injected-by" = "consul-ecs" },
+      local.set[role].docker_labels,
+      role == "proxy" ? { "consul.hashicorp.com/kind" = local.kind } : null,
+    )
     restartPolicy = try({ for k, v in {
       enabled              = local.set[role].restart_policy.enabled
       ignoredExitCodes     = local.set[role].restart_policy.ignored_exit_codes

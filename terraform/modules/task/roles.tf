@@ -24,7 +24,7 @@ locals {
       }
     },
     {
-      wanted = var.execute_command
+      wanted = var.enable_execute_command
       statement = {
         Effect = "Allow"
         Action = [
@@ -90,7 +90,7 @@ resource "aws_iam_role" "task" {
 }
 
 resource "aws_iam_role_policy" "task" {
-  count = var.create_task_role && (var.acls || var.execute_command) ? 1 : 0
+  count = var.create_task_role && (var.acls || var.enable_execute_command) ? 1 : 0
 
   name   = "${var.name}-task"
   role   = aws_iam_role.task[0].id

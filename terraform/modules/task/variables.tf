@@ -139,7 +139,7 @@ variable "acls" {
   nullable    = false
 }
 
-variable "execute_command" {
+variable "enable_execute_command" {
   description = "Let `aws ecs execute-command` open channels to the task."
   type        = bool
   default     = false

@@ -21,6 +21,7 @@ run "everything" {
     runtime_platform            = { cpu_architecture = "ARM64" }
     deployment_circuit_breaker  = { enable = true, rollback = true }
     desired_count               = 2
+    ephemeral_storage           = 30
     service_name                = "second-controller"
     metrics_port                = 9102
     permissions_boundary        = "arn:aws:iam::123456789012:policy/boundary"

@@ -99,6 +99,33 @@ run "execute_command_has_what_it_needs" {
   }
 }
 
+run "placement_timeouts_and_restarts" {
+  command = plan
+
+  variables {
+    launch_type                = "EC2"
+    requires_compatibilities   = ["EC2"]
+    placement_constraints      = [{ type = "memberOf", expression = "attribute:ecs.cpu-architecture == arm64" }]
+    ordered_placement_strategy = [{ type = "spread", field = "instanceId" }]
+    restart_policy             = { ignored_exit_codes = [3] }
+    start_timeout              = 60
+    stop_timeout               = 40
+    skip_destroy               = true
+  }
+
+  assert {
+    condition     = one(aws_ecs_task_definition.this.placement_constraints).type == "memberOf" && aws_ecs_service.this.ordered_placement_strategy[0].field == "instanceId" && aws_ecs_task_definition.this.skip_destroy
+    error_message = "placement"
+  }
+
+  assert {
+    condition = [for c in jsondecode(aws_ecs_task_definition.this.container_definitions) : [c.restartPolicy, c.startTimeout, c.stopTimeout]] == [
+      [{ enabled = true, ignoredExitCodes = [3] }, 60, 40],
+    ]
+    error_message = "The container differs."
+  }
+}
+
 run "empty_log_configuration_is_none" {
   command = plan
 

@@ -259,6 +259,7 @@ run "policies_for_given_roles_and_readiness_port_out_of_range" {
 
   variables {
     envoy_readiness_port               = 65536
+    enable_execute_command             = true
     create_task_role                   = false
     task_role                          = { arn = "arn:aws:iam::123456789012:role/consul-ecs/mine" }
     additional_task_role_policies      = ["arn:aws:iam::123456789012:policy/more"]
@@ -268,6 +269,7 @@ run "policies_for_given_roles_and_readiness_port_out_of_range" {
   }
 
   expect_failures = [
+    var.enable_execute_command,
     var.envoy_readiness_port,
     var.additional_task_role_policies,
     var.additional_execution_role_policies,

@@ -117,3 +117,26 @@ run "without_an_essential_application" {
 
   expect_failures = [output.container_definitions]
 }
+
+run "proxies_of_the_user_are_refused" {
+  command = plan
+
+  variables {
+    container_definitions = [
+      { name = "web", image = "web:1" },
+      { name = "proxy", image = "envoy:1", dockerLabels = { "consul.hashicorp.com/kind" = "connect-proxy:web" } },
+    ]
+  }
+
+  expect_failures = [output.container_definitions]
+}
+
+run "applications_without_a_proxy_are_refused" {
+  command = plan
+
+  variables {
+    container_definitions = [{ name = "web", image = "web:1", dockerLabels = { "consul.hashicorp.com/native" = "true" } }]
+  }
+
+  expect_failures = [output.container_definitions]
+}

@@ -93,8 +93,8 @@ run "gateways_have_a_kind_and_channels" {
   command = plan
 
   variables {
-    identity        = { service_name = "edge", gateway_kind = "mesh-gateway" }
-    execute_command = true
+    identity               = { service_name = "edge", gateway_kind = "mesh-gateway" }
+    enable_execute_command = true
   }
 
   assert {

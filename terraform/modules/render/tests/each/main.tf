@@ -1,0 +1,26 @@
+# Renders several tasks with one apply.
+variable "tasks" {
+  type = any
+}
+
+module "render" {
+  source   = "../.."
+  for_each = var.tasks
+
+  family                   = each.value.family
+  requires_compatibilities = each.value.requires_compatibilities
+  container_definitions    = each.value.container_definitions
+  configuration            = each.value.configuration
+  images                   = each.value.images
+  client                   = each.value.client
+  secrets                  = each.value.secrets
+  log_configuration        = each.value.log_configuration
+  memory                   = each.value.memory
+  tags                     = each.value.tags
+  runtime_platform         = each.value.runtime_platform
+  volumes                  = each.value.volumes
+}
+
+output "tasks" {
+  value = module.render
+}
