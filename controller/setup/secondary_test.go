@@ -45,6 +45,10 @@ func TestSecondaryDatacenter(t *testing.T) {
 		return &Setup{Client: client, Wanted: state, Log: hclog.NewNullLogger()}
 	}
 	there, here := controller(second), controller(first)
+	testkit.Eventually(t, "the management token is replicated", func() bool {
+		_, err := there.Client.Agent().Self()
+		return err == nil
+	})
 	var made []string
 	policy := retry.Policy{Base: 100 * time.Millisecond, Constant: true, Limit: time.Minute}
 	err = retry.Do(t.Context(), policy, hclog.NewNullLogger(), "setup", consulutil.Classify, func(ctx context.Context) error {
