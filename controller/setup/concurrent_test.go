@@ -88,7 +88,10 @@ func round(t testing.TB, l lab) (writes int) {
 // changed and wrote a method lost each other's ARNs.
 func TestControllersStartedAtOnceKeepEachOther(t *testing.T) {
 	t.Parallel()
-	const rounds = 100
+	rounds := 100
+	if testing.Short() {
+		rounds = 8
+	}
 	for range rounds {
 		round(t, newLab(t))
 	}
