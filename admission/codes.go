@@ -76,6 +76,7 @@ const (
 	codeUser        = "ADM-USER"
 	codeUserRoot    = "ADM-USER-ROOT"
 	codeVolume      = "ADM-VOLUME"
+	codeVolumeOwn   = "ADM-VOLUME-OWN"
 	codeVolumeTask  = "ADM-VOLUME-TASK"
 	codeWrap        = "ADM-WRAP"
 )
@@ -119,6 +120,7 @@ func Codes() []Code {
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},
 		{codeUserRoot, taskdef.Warn, "container {container} runs as root in the network of its host", "take another user"},
 		{codeVolume, taskdef.Error, "container {container} mounts {source} at {path}, where the injected containers share {dir}", "mount it somewhere else, or change bootstrapDir"},
+		{codeVolumeOwn, taskdef.Error, "the volume {volume} holds the task's tokens, and this one outlives the task or is shared with others", "rename it, or remove all its members but the name"},
 		{codeVolumeTask, Info, "the task needs the volume {volume}, which a list of containers cannot declare", "declare it in the task definition, without any option"},
 		{codeWrap, taskdef.Warn, "container {container} is not wrapped, because {why}: it does not wait for the proxy, and does not delay its shutdown", "{fix}"},
 	}

@@ -73,6 +73,7 @@ func breaches() []breach {
 		{code: codeUser, app: plainApp + `, "user": "5995"`},
 		{code: codeUserRoot, doc: strings.Replace(fmt.Sprintf(ec2, "", `, "user": "root"`), "awsvpc", "host", 1), mesh: mesh(`"gateway": {"kind": "mesh-gateway"}, "transparentProxy": {"enabled": false}`)},
 		{code: codeVolume, task: `"volumes": [{"name": "data"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`},
+		{code: codeVolumeOwn, task: `"volumes": [{"name": "consul_data", "efsVolumeConfiguration": {"fileSystemId": "fs-12345678"}}],`},
 		{code: codeVolumeTask, doc: `[{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]`, mesh: mesh(`"transparentProxy": {"enabled": false}`)},
 		{code: codeWrap, app: `"user": "1000"`},
 	}

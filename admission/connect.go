@@ -77,7 +77,11 @@ func (t *task) shareVolume() error {
 		t.add(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+" there")
 		return nil
 	}
-	if slices.ContainsFunc(t.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName }) {
+	at := slices.IndexFunc(t.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName })
+	if at >= 0 {
+		if v := t.doc.Definition.Volumes[at]; v.EFS != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
+			t.add(codeVolumeOwn, fmt.Sprintf("$.volumes[%d]", at), "volume", volumeName)
+		}
 		return nil
 	}
 	volume, err := t.node(taskdef.Volume{Name: volumeName})

@@ -194,6 +194,8 @@ func backendRefusal(what string, err error) error {
 		return refuse(http.StatusUnprocessableEntity, "policies", "%s: %v", what, err)
 	case errors.Is(err, backend.ErrExpired), errors.Is(err, backend.ErrUsed):
 		return refuse(http.StatusGone, "expired", "%s: %v", what, err)
+	case !backend.Classify(err).Retryable() && !errors.Is(err, backend.ErrPrivilege):
+		return refuse(http.StatusUnprocessableEntity, "backend", "%s: %v", what, err)
 	}
 	return later(http.StatusServiceUnavailable, "backend", busyPause, "%s: %v", what, err)
 }
@@ -307,7 +309,10 @@ func (t *term) inspect(ctx context.Context, r *request) error {
 		return err
 	}
 	ip, err := t.Rules.check(r.cluster, r.in.TaskARN, task)
+	notYet, _ := errors.AsType[*refusal](err)
 	switch {
+	case notYet != nil && notYet.after > 0:
+		return err // an older state of a task that had its address before
 	case err != nil:
 		t.on(r, taskGone, err.Error())
 	case ip != r.subject.task.Address:

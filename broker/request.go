@@ -262,6 +262,7 @@ func (t *term) on(r *request, e event, reason string) bool {
 	}
 	before := r.state
 	r.state, r.reason = next, reason
+	accessor := r.accessor
 	if next.Redeemed && !before.Redeemed {
 		close(r.given)
 	}
@@ -276,21 +277,22 @@ func (t *term) on(r *request, e event, reason string) bool {
 		t.Metrics.delivery.Observe(time.Since(r.started).Seconds())
 	}
 	for _, a := range actions {
-		t.act(r, a)
+		t.act(r, a, accessor, reason)
 	}
 	return true
 }
 
-func (t *term) act(r *request, a action) {
+// act carries out an action of a change of state, which had this accessor and reason.
+func (t *term) act(r *request, a action, accessor, reason string) {
 	switch a {
 	case doRevoke:
 		e := t.entry(r)
-		if r.accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, r.accessor) }) {
-			t.revokeNow(e, r.id, r.accessor)
+		if accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, accessor) }) {
+			t.revokeNow(e, r.id, accessor)
 		}
 	case doAlarm:
 		t.Metrics.alarms.Add(1)
-		t.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason, r.reason)
+		t.Log.Error("a handle was misused, its token is revoked", logkey.TaskARN, r.in.TaskARN, logkey.Reason, reason)
 	case doAwait:
 		t.run(func(ctx context.Context) { t.awaitRedemption(ctx, r) })
 	case doVouch:

@@ -88,6 +88,10 @@ func (s state) next(e event) (state, []action, bool) {
 		return state{Revoked, s.Redeemed}, []action{doRevoke}, true
 	case faulted:
 		return state{Failed, s.Redeemed}, []action{doRevoke}, true
+	case tokenEnded: // also before ECS was asked again
+		if s.Redeemed {
+			return state{Expired, true}, nil, true
+		}
 	}
 	switch s.Phase {
 	case Received, Verified, Wrapped:
@@ -97,10 +101,7 @@ func (s state) next(e event) (state, []action, bool) {
 	case Accepted:
 		return s.accepted(e)
 	}
-	if e == tokenEnded { // active
-		return state{Expired, true}, nil, true
-	}
-	return s, nil, false
+	return s, nil, false // active
 }
 
 func (s state) early(e event) (state, []action, bool) {

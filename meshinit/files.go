@@ -67,7 +67,7 @@ func (r *run) writeSecret(path string, data []byte, compat os.FileMode) error {
 	if err != nil || r.Compat {
 		return err
 	}
-	if err := volume.AllowReader(path, redirect.ProxyUID); err != nil {
+	if err := volume.AllowReader(path, redirect.ProxyUID, volume.ModeSecret); err != nil {
 		r.Log.Info("only the file's group may read it, which the proxy then needs", logkey.Path, path, logkey.Reason, err)
 	}
 	return nil

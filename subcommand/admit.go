@@ -158,18 +158,23 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 		return exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
 	}
 	permissions, err := o.check.run(ctx, inv, result)
-	if err != nil {
-		return err
+	if err == nil {
+		err = o.role.run(ctx, inv, result)
 	}
-	if err := o.role.run(ctx, inv, result); err != nil {
-		return err
+	if err == nil && o.register && !result.Rejected(o.strict) {
+		err = registerAdmitted(ctx, inv, input)
 	}
-	if o.register && !result.Rejected(o.strict) {
-		if err := registerAdmitted(ctx, inv, input); err != nil {
-			return err
-		}
+	if err != nil { // what was found before counts all the same
+		printFindings(inv.Stderr, result)
+		return err
 	}
 	return o.print(inv, result, permissions)
+}
+
+func printFindings(w io.Writer, r *admission.Result) {
+	for _, f := range r.Findings {
+		fmt.Fprintln(w, f)
+	}
 }
 
 func readAdmitted(inv *cli.Invocation) ([]byte, error) {
@@ -226,9 +231,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 			return err
 		}
 	} else {
-		for _, f := range r.Findings {
-			fmt.Fprintln(inv.Stderr, f)
-		}
+		printFindings(inv.Stderr, r)
 	}
 	switch {
 	case permission.Undetermined(r, o.strict):

@@ -85,6 +85,7 @@ func (f *brokerFlags) check() error {
 	}
 	mistake(f.plaintext && f.certFile != "", "-insecure-plaintext and -cert-file exclude each other")
 	mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS")
+	mistake(f.checkPolicies && f.backend == backend.Vault, "-check-policies reads Consul's policies, and -backend vault issues Vault's")
 	mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store)
 	mistake(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name)
 	return errors.Join(errs...)

@@ -38,6 +38,9 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 	if len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode {
 		return nil, nil, errors.New("the template is YAML, but not a mapping")
 	}
+	if err := checkKeys(tree); err != nil {
+		return nil, nil, fmt.Errorf("read the template: %w", err)
+	}
 	unfold(tree)
 	budget := maxYAMLNodes
 	root := fromYAML(tree.Content[0], &budget)
@@ -45,6 +48,27 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 		return nil, nil, fmt.Errorf("the template has more than %d values, aliases counted in full", maxYAMLNodes)
 	}
 	return root, tree.Content[0], nil
+}
+
+// checkKeys refuses what the tools for templates read in different ways: a key that a
+// mapping has twice, and the merge key.
+func checkKeys(y *yaml.Node) error {
+	seen := map[string]bool{}
+	for i, child := range y.Content {
+		if y.Kind == yaml.MappingNode && i%2 == 0 {
+			switch {
+			case child.Tag == "!!merge":
+				return fmt.Errorf("line %d: write the members out in place of the merge key <<", child.Line)
+			case seen[child.Value]:
+				return fmt.Errorf("line %d: key %s given twice: remove one of them", child.Line, child.Value)
+			}
+			seen[child.Value] = true
+		}
+		if err := checkKeys(child); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unfold makes folded texts literal ones: the encoder adds empty lines to those that
@@ -267,14 +291,17 @@ func newYAML(n *Node) *yaml.Node {
 	return y
 }
 
-// newScalar writes a scalar. The encoder quotes what would not be a text otherwise,
-// except for the words that are booleans in older versions of YAML.
+// older matches strings that are something else in YAML 1.1, which CloudFormation reads,
+// but not in the encoder's version: booleans, times such as 12:30, = and <<.
+var older = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|=|<<|[-+]?[0-9][0-9_:.]*)$`)
+
+// newScalar writes a scalar. The encoder quotes what would not be a text otherwise.
 func newScalar(n *Node) *yaml.Node {
 	y := &yaml.Node{Kind: yaml.ScalarNode, Value: n.scalar}
 	switch value := n.value().(type) {
 	case string:
 		y.Tag, y.Value = "!!str", value
-		if slices.Contains([]string{"y", "n", "yes", "no", "on", "off"}, strings.ToLower(value)) {
+		if older.MatchString(value) {
 			y.Style = yaml.DoubleQuotedStyle
 		}
 	case bool:

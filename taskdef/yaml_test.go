@@ -139,3 +139,28 @@ func TestUnreadableYAMLIsRefused(t *testing.T) {
 		}
 	}
 }
+
+// CloudFormation reads YAML 1.1, in which these are booleans, times and special keys.
+func TestStringsOfOlderYAMLAreQuoted(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"12:30", "1:30:45", "=", "<<", "yes", "No", "010", "1_000", "5995:5996"} {
+		if got := string(encodeYAML(newScalar(&Node{scalar: quote(text)}))); got != `"`+text+"\"\n" {
+			t.Errorf("%s is written as %s", text, got)
+		}
+	}
+	if got := string(encodeYAML(newScalar(&Node{scalar: quote("web")}))); got != "web\n" {
+		t.Errorf("web is written as %s", got)
+	}
+}
+
+func TestAmbiguousKeysOfYAMLAreRefused(t *testing.T) {
+	t.Parallel()
+	for doc, want := range map[string]string{
+		"Resources:\n  Web: {Type: A}\n  Web: {Type: B}\n":  "line 3: key Web given twice",
+		"Base: &x {A: 1}\nResources:\n  Web:\n    <<: *x\n": "line 4: write the members out in place of the merge key",
+	} {
+		if _, err := ParseTemplate([]byte(doc), ""); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}

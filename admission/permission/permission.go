@@ -89,7 +89,7 @@ func Codes() []admission.Code {
 		{Code: codeUnknownToken, Severity: taskdef.Error, Text: "the operator's token is refused: {why}", Fix: "use another token"},
 		{Code: codeUnchecked, Severity: taskdef.Warn, Text: "there is no token, and no right was checked", Fix: "give a token, or -check none"},
 		{Code: codeUnknown, Severity: taskdef.Error, Text: "whether the token allows {query} is unknown: {why}", Fix: "{fix}"},
-		{Code: codeUnnamed, Severity: admission.Info, Text: "the name of the service is known at deployment only: no right to register it was checked", Fix: "set the annotation service-name"},
+		{Code: codeUnnamed, Severity: taskdef.Warn, Text: "the name of the service is known at deployment only: no right to register it was checked", Fix: "set the annotation service-name"},
 		{Code: codeNamespace, Severity: taskdef.Error, Text: "the namespace or partition {namespace} needs Consul Enterprise, which the server is not", Fix: "remove it"},
 	}
 }

@@ -117,7 +117,7 @@ func (f files) allowReader() error {
 	if f.reader == nil {
 		return nil
 	}
-	return volume.AllowReader(f.path, *f.reader)
+	return volume.AllowReader(f.path, *f.reader, fileMode)
 }
 
 // read returns the token of an earlier run of the task. A file that is not from one gives

@@ -48,11 +48,16 @@ func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
 			return err
 		}
 	}
-	if err := f.Chmod(o.mode); err != nil {
-		return err
-	}
+	// The list comes first, with all rights: where a file has one, the group's bits of its
+	// mode are the list's mask.
+	listed := false
 	if like != "" {
-		if err := copyReaders(like, f.Name()); err != nil {
+		if listed, err = copyReaders(like, f.Name()); err != nil {
+			return err
+		}
+	}
+	if !listed {
+		if err := f.Chmod(o.mode); err != nil {
 			return err
 		}
 	}

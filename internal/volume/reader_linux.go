@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 )
 
@@ -11,8 +12,9 @@ import (
 // linux/posix_acl_xattr.h: a version, then entries of tag, permissions and ID.
 const aclAttribute = "system.posix_acl_access"
 
-// readable is 0640 and the right to read for one user more.
-func readable(uid uint32) []byte {
+// readable is 0600 or, if the group may read, 0640, and the right to read for one user
+// more.
+func readable(uid uint32, mode fs.FileMode) []byte {
 	const (
 		version                         = 2
 		owner, user, group, mask, other = 0x01, 0x02, 0x04, 0x10, 0x20
@@ -23,7 +25,7 @@ func readable(uid uint32) []byte {
 	for _, e := range []struct {
 		tag, permissions uint16
 		id               uint32
-	}{{owner, read | write, noID}, {user, read, uid}, {group, read, noID}, {mask, read, noID}, {other, 0, noID}} {
+	}{{owner, read | write, noID}, {user, read, uid}, {group, uint16(mode>>3) & read, noID}, {mask, read, noID}, {other, 0, noID}} {
 		list = binary.LittleEndian.AppendUint16(list, e.tag)
 		list = binary.LittleEndian.AppendUint16(list, e.permissions)
 		list = binary.LittleEndian.AppendUint32(list, e.id)
@@ -31,27 +33,29 @@ func readable(uid uint32) []byte {
 	return list
 }
 
-// AllowReader lets one user more read a file that Secrets has written. Only the file's
-// owner and root may do it, on a file system that has access control lists.
-func AllowReader(path string, uid uint32) error {
-	if err := syscall.Setxattr(path, aclAttribute, readable(uid), 0); err != nil {
+// AllowReader lets one user more read a file that was written with the mode, 0600 or 0640.
+// Only the file's owner and root may do it, on a file system that has access control
+// lists. The file's mode has the list's mask then in place of the group's right: 0640.
+func AllowReader(path string, uid uint32, mode fs.FileMode) error {
+	if err := syscall.Setxattr(path, aclAttribute, readable(uid, mode), 0); err != nil {
 		return fmt.Errorf("let user %d read %s: %w", uid, path, err)
 	}
 	return nil
 }
 
-// copyReaders gives a file the access control list of another, if that has one.
-func copyReaders(from, to string) error {
+// copyReaders gives a file the access control list of another, and reports whether that
+// has one.
+func copyReaders(from, to string) (bool, error) {
 	list := make([]byte, 1024)
 	n, err := syscall.Getxattr(from, aclAttribute, list)
 	switch {
 	case errors.Is(err, syscall.ENODATA), errors.Is(err, syscall.ENOTSUP):
-		return nil
+		return false, nil
 	case err == nil:
 		err = syscall.Setxattr(to, aclAttribute, list[:n], 0)
 	}
 	if err != nil {
-		return fmt.Errorf("copy the access control list of %s: %w", from, err)
+		return false, fmt.Errorf("copy the access control list of %s: %w", from, err)
 	}
-	return nil
+	return true, nil
 }

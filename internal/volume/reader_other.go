@@ -2,9 +2,12 @@
 
 package volume
 
-import "errors"
+import (
+	"errors"
+	"io/fs"
+)
 
 // AllowReader returns an error.
-func AllowReader(string, uint32) error { return errors.ErrUnsupported }
+func AllowReader(string, uint32, fs.FileMode) error { return errors.ErrUnsupported }
 
-func copyReaders(string, string) error { return nil }
+func copyReaders(string, string) (bool, error) { return false, nil }

@@ -18,8 +18,8 @@ import (
 // GroupOfDir, as a group ID, stands for the group of the directory.
 const GroupOfDir = -1
 
-// modeSecret is for us and the file group.
-const modeSecret = 0o640
+// ModeSecret is for us and the file group.
+const ModeSecret = 0o640
 
 // Secrets writes the files that hold a token.
 type Secrets struct {
@@ -53,18 +53,18 @@ func (s Secrets) Write(path string, data []byte, compat os.FileMode) error {
 		return Write(path, data, compat, KeepGroup)
 	}
 	if s.Group != GroupOfDir {
-		return Write(path, data, modeSecret, s.Group)
+		return Write(path, data, ModeSecret, s.Group)
 	}
 	gid, err := groupOf(s.Dir)
 	if err != nil {
 		return err
 	}
-	err = Write(path, data, modeSecret, gid)
+	err = Write(path, data, ModeSecret, gid)
 	if errors.Is(err, fs.ErrPermission) {
 		// We may write here without belonging to the directory's group.
 		s.Log.Warn("cannot change the file to the directory's group, keeping this process's; other containers that must read it need this group, or use -file-group or -compat",
 			logkey.Path, path, logkey.Error, err)
-		return Write(path, data, modeSecret, KeepGroup)
+		return Write(path, data, ModeSecret, KeepGroup)
 	}
 	return err
 }

@@ -101,7 +101,7 @@ func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
 		if err != nil {
 			return c, nil, err
 		}
-		binds = append(own, binds...) // the image's own come later and win
+		binds = slices.Concat(own, binds) // the image's own come later and win
 	}
 	c.Mounts, err = mounts(binds, s.Mounts)
 	return c, append(warnings, fit(s.Name, &c, r.ids)...), err

@@ -90,12 +90,7 @@ func (l *Login) Redeem(ctx context.Context, g backend.Grant) (backend.Token, err
 		if err != nil {
 			return backend.Token{}, err
 		}
-		token, err := l.login(ctx, method, g)
-		if err != nil {
-			return backend.Token{}, err
-		}
-		l.remember(g.Accessor, token)
-		return token, nil
+		return l.login(ctx, method, g)
 	}
 	return l.grants.redeem(ctx, g, create, l.Revoke)
 }
@@ -112,6 +107,7 @@ func (l *Login) login(ctx context.Context, method Method, g backend.Grant) (back
 		return backend.Token{}, explain(op, method.Name, g.Request.Policies, err)
 	}
 	token := tokenOf(backend.ConsulLogin, t)
+	l.remember(g.Accessor, token) // before the logout, which may fail: the broker revokes it then
 	if err := check(op, method, g.Request, t, token.Policies); err != nil {
 		return backend.Token{}, errors.Join(err, consulutil.Logout(ctx, l.Client, t.SecretID))
 	}
