@@ -60,12 +60,18 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if options.Backend, err = f.tokens(inv, client); err != nil {
+	o := consulOptions(inv)
+	o.Namespace = f.namespace // of tokens and policies; the records are in the default one
+	issuer, err := consulutil.NewClient(o)
+	if err != nil {
+		return err
+	}
+	if options.Backend, err = f.tokens(inv, issuer); err != nil {
 		return err
 	}
 	if f.checkPolicies || f.backend == backend.ConsulACL {
 		options.Ceiling = func(ctx context.Context, names []string) error {
-			return broker.UnderCeiling(ctx, aclread.New(client, ""), names)
+			return broker.UnderCeiling(ctx, aclread.New(issuer, ""), names)
 		}
 	}
 	options.Store = &broker.Memory{}

@@ -80,6 +80,6 @@ output "unwrapped" {
 }
 
 output "secrets" {
-  description = "What the secrets of the containers of the mesh have as `valueFrom`."
-  value       = distinct(flatten([for c in local.sidecars : c.secrets[*].valueFrom]))
+  description = "What the secrets of the containers of the mesh, and of their log drivers, have as `valueFrom`."
+  value       = distinct(flatten([for c in local.sidecars : [c.secrets[*].valueFrom, try(c.logConfiguration.secretOptions[*].valueFrom, [])]]))
 }

@@ -46,8 +46,12 @@ locals {
   log_arn = "arn:${data.aws_partition.this.partition}:logs:%s:${data.aws_caller_identity.this.account_id}:log-group:%s"
 
   # A secret's ARN without the key and version that valueFrom can have behind it.
-  secrets    = distinct([for s in var.secrets : join(":", slice(split(":", s), 0, 7)) if strcontains(s, ":secretsmanager:")])
-  parameters = distinct([for s in var.secrets : s if strcontains(s, ":ssm:")])
+  secrets = distinct([for s in var.secrets : join(":", slice(split(":", s), 0, 7)) if strcontains(s, ":secretsmanager:")])
+  # A parameter of the task's own region may be given by its name.
+  parameters = distinct([
+    for s in var.secrets : startswith(s, "arn:") ? s : "arn:${data.aws_partition.this.partition}:ssm:*:${data.aws_caller_identity.this.account_id}:parameter/${trimprefix(s, "/")}"
+    if !strcontains(s, ":secretsmanager:")
+  ])
 
   task_role = {
     id  = var.create_task_role ? one(aws_iam_role.task[*].id) : var.task_role.id

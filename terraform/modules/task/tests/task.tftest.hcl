@@ -70,6 +70,7 @@ run "execution_role_reads_what_the_task_has" {
       "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
       "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf:gossip::",
       "arn:aws:ssm:us-east-1:123456789012:parameter/a",
+      "/shop/b",
     ]
     kms_key_arns        = ["arn:aws:kms:us-east-1:123456789012:key/1"]
     ecr_repository_arns = ["arn:aws:ecr:us-east-1:123456789012:repository/web"]
@@ -80,7 +81,7 @@ run "execution_role_reads_what_the_task_has" {
       { Action = ["logs:CreateLogStream", "logs:PutLogEvents"], Effect = "Allow", Resource = ["arn:aws:logs:us-east-1:123456789012:log-group:/ecs/web:*"] },
       { Action = ["logs:CreateLogGroup"], Effect = "Allow", Resource = ["arn:aws:logs:us-east-1:123456789012:log-group:/ecs/web"] },
       { Action = ["secretsmanager:GetSecretValue"], Effect = "Allow", Resource = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf", "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf"] },
-      { Action = ["ssm:GetParameters"], Effect = "Allow", Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/a"] },
+      { Action = ["ssm:GetParameters"], Effect = "Allow", Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/a", "arn:aws:ssm:*:123456789012:parameter/shop/b"] },
       { Action = ["kms:Decrypt"], Effect = "Allow", Resource = ["arn:aws:kms:us-east-1:123456789012:key/1"] },
       { Action = ["ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage"], Effect = "Allow", Resource = ["arn:aws:ecr:us-east-1:123456789012:repository/web"] },
       { Action = ["ecr:GetAuthorizationToken"], Effect = "Allow", Resource = ["*"] },
