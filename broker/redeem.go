@@ -129,7 +129,13 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	if err != nil {
 		t.on(r, faulted, err.Error())
 	}
-	// The request ended meanwhile, and perhaps the term: nothing else may revoke it.
+	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
+	// next leader must not take it for the token that the task has.
+	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) {
+		if k := rec.find(r.id); k != nil {
+			k.Status = TokenRevoking
+		}
+	})
 	t.revokeNow(e, r.id, token.Accessor)
 	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
 }
