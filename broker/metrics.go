@@ -20,23 +20,18 @@ const prefix = "consul_ecs_token_broker_"
 
 // NewMetrics returns all of them at 0.
 func NewMetrics(version string) *Metrics {
-	m := &Metrics{}
-	gauge := func(name, help string, labels ...string) *metrics.Value {
-		return m.set.Gauge(prefix+name, help, labels...)
-	}
-	counter := func(name, help string, labels ...string) *metrics.Value {
-		return m.set.Counter(prefix+name+"_total", help, labels...)
-	}
+	m := &Metrics{set: metrics.Set{Prefix: prefix}}
+	gauge, counter := m.set.Gauge, m.set.Counter
 	gauge("build_info", "1, with the program's version.", "version").Set(1, version)
 	m.leader = gauge("leader", "1 while this broker answers requests, 0 while another one does.")
 	m.tokens = gauge("tokens", "Tokens that the broker gave and that live, as of the last sweep.")
-	m.answers = counter("answers", "Answers of the API, by status code.", "code")
-	m.transitions = counter("transitions", "Transitions of requests, by the phase that they lead to.", "phase")
-	m.pushes = counter("pushes", "Pushes to tasks, by result: the status code, or error.", "result")
-	m.alarms = counter("alarms", "Handles that were used twice, elsewhere, or not at all.")
-	m.revokeFailures = counter("revoke_failures", "Tokens that could not be revoked; they end with their TTL.")
-	m.describes = counter("describe_calls", "Calls of DescribeTasks.")
-	m.delivery = m.set.Histogram(prefix+"delivery_seconds", "From the request until the task has answered the push with 200.", 0.1, 0.3, 1, 3, 10, 30, 120)
+	m.answers = counter("answers_total", "Answers of the API, by status code.", "code")
+	m.transitions = counter("transitions_total", "Transitions of requests, by the phase that they lead to.", "phase")
+	m.pushes = counter("pushes_total", "Pushes to tasks, by result: the status code, or error.", "result")
+	m.alarms = counter("alarms_total", "Handles that were used twice, elsewhere, or not at all.")
+	m.revokeFailures = counter("revoke_failures_total", "Tokens that could not be revoked; they end with their TTL.")
+	m.describes = counter("describe_calls_total", "Calls of DescribeTasks.")
+	m.delivery = m.set.Histogram("delivery_seconds", "From the request until the task has answered the push with 200.", 0.1, 0.3, 1, 3, 10, 30, 120)
 	return m
 }
 

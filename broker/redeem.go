@@ -131,11 +131,7 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	}
 	// The request ended meanwhile, and perhaps the term: nothing else may revoke it. The
 	// next leader must not take it for the token that the task has.
-	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) {
-		if k := rec.find(r.id); k != nil {
-			k.Status = TokenRevoking
-		}
-	})
+	_ = t.write(context.WithoutCancel(ctx), e, func(rec *Record) { rec.revoking(r.id) })
 	t.revokeNow(e, r.id, token.Accessor)
 	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
 }
@@ -208,11 +204,7 @@ func backendRefusal(what string, err error) error {
 
 // revoke revokes the token of a request, as long as it takes, and forgets it.
 func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor string) {
-	err := t.save(ctx, e, func(rec *Record) {
-		if k := rec.find(requestID); k != nil {
-			k.Status = TokenRevoking
-		}
-	})
+	err := t.save(ctx, e, func(rec *Record) { rec.revoking(requestID) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
 	}
@@ -254,6 +246,13 @@ func (t *term) revokeNow(e *entry, requestID, accessor string) {
 	})
 	if err != nil {
 		t.unrevoked(e, requestID, accessor, err)
+	}
+}
+
+// revoking records that the token of a request, if there is one, is no longer the task's.
+func (rec *Record) revoking(requestID string) {
+	if k := rec.find(requestID); k != nil {
+		k.Status = TokenRevoking
 	}
 }
 

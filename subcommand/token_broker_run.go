@@ -56,11 +56,11 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	options.Source = ecsread.New(config, ecsread.Options{CallsPerSecond: broker.DescribeRate})
-	client, err := consulutil.NewClient(consulOptions(inv))
+	o := consulOptions(inv)
+	client, err := consulutil.NewClient(o)
 	if err != nil {
 		return err
 	}
-	o := consulOptions(inv)
 	o.Namespace = f.namespace // of tokens and policies; the records are in the default one
 	issuer, err := consulutil.NewClient(o)
 	if err != nil {

@@ -27,6 +27,9 @@ const ContentType = "text/plain; version=0.0.4; charset=utf-8"
 // Set is a group of metrics, shown in the order in which they were made. It and
 // its metrics are safe for concurrent use.
 type Set struct {
+	// Prefix begins every name.
+	Prefix string
+
 	mu       sync.Mutex
 	families []*family
 }
@@ -58,17 +61,17 @@ type Histogram Value
 // Counter makes a metric that only grows. Its name ends in _total; help is a
 // sentence with the unit.
 func (s *Set) Counter(name, help string, labels ...string) *Value {
-	return &Value{s, s.add(&family{name: name, help: help, kind: "counter", labels: labels})}
+	return &Value{s, s.add(&family{name: s.Prefix + name, help: help, kind: "counter", labels: labels})}
 }
 
 // Gauge makes a metric that goes up and down.
 func (s *Set) Gauge(name, help string, labels ...string) *Value {
-	return &Value{s, s.add(&family{name: name, help: help, kind: "gauge", labels: labels})}
+	return &Value{s, s.add(&family{name: s.Prefix + name, help: help, kind: "gauge", labels: labels})}
 }
 
 // Histogram makes a histogram; bounds are the upper ends of its buckets, rising.
 func (s *Set) Histogram(name, help string, bounds ...float64) *Histogram {
-	return &Histogram{s, s.add(&family{name: name, help: help, kind: "histogram", bounds: bounds})}
+	return &Histogram{s, s.add(&family{name: s.Prefix + name, help: help, kind: "histogram", bounds: bounds})}
 }
 
 func (s *Set) add(f *family) *family {
