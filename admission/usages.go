@@ -146,7 +146,7 @@ type Policies struct {
 	Path  string
 }
 
-// policies are those of every container and tag, whoever made it.
+// policies are those of every container and tag, whether we or the user made it.
 func (t *task) policies() Policies {
 	var all Policies
 	add := func(value, path string) {

@@ -45,7 +45,7 @@ const (
 )
 
 // BenchmarkLoad has 200 tasks a second ask a broker for their first token, each with the
-// real receiver and a TLS connection of its own. The broker is a process with one
+// real receiver and its own TLS connection. The broker is a process with one
 // processor; ECS and the backend in it are fakes with delays. It reports the time from a
 // request to the written token file, the processor time of the broker, and the calls of
 // DescribeTasks, of which there may be 10 a second.

@@ -149,7 +149,7 @@ func (b *Broker) Lead(ctx context.Context) error {
 type term struct {
 	*Broker
 	lookups *lookups
-	// jobs run until the term ends, whoever's request they began in.
+	// jobs run until the term ends, even if the request that started them has ended.
 	jobs chan func(context.Context)
 	done <-chan struct{}
 	stop context.CancelCauseFunc

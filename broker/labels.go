@@ -47,7 +47,7 @@ func labels(d *types.TaskDefinition) (annotations, error) {
 }
 
 // annotations decides what the labels, and the tags if they are trusted, ask for. A tag
-// never wins over a label: whoever may tag a task could raise its rights.
+// never wins over a label: anyone with ecs:TagResource could raise a task's rights.
 func (r *Rules) annotations(byLabel annotations, tags []types.Tag) (subject, error) {
 	var s subject
 	values := map[string]string{PoliciesLabel: byLabel[PoliciesLabel], TTLLabel: byLabel[TTLLabel]}

@@ -26,7 +26,7 @@ and posts a single-use handle, sealed to a key of the request, to the address th
 names. The task redeems the handle over TLS; then the token is made. When ECS shows the
 task as stopped, its token is revoked within 2 minutes.
 
-Whoever may register task definitions with these labels and start them can get such
+Anyone who may register task definitions with these labels and start them can get such
 tokens: treat ecs:RegisterTaskDefinition, ecs:RunTask, ecs:UpdateService and iam:PassRole
 on the cluster as permissions to grant tokens. -policies limits which.
 

@@ -50,7 +50,7 @@ func (k *task) callsItself(t *testing.T) (upstream string) {
 	return fmt.Sprintf("http://127.0.0.1:%d/", ports[1])
 }
 
-// get sends one request in a connection of its own.
+// get sends one request on a new connection.
 func get(url string) error {
 	transport := &http.Transport{DisableKeepAlives: true}
 	resp, err := (&http.Client{Transport: transport, Timeout: testkit.Patience}).Get(url)

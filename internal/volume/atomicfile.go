@@ -48,8 +48,8 @@ func writeFrom(path string, r io.Reader, o owners, like string) (err error) {
 			return err
 		}
 	}
-	// The list comes first, with all rights: where a file has one, the group's bits of its
-	// mode are the list's mask.
+	// A copied access control list sets the mode, too: its mask takes the place of the
+	// group's bits, which must not be the group's own right even for a moment.
 	listed := false
 	if like != "" {
 		if listed, err = copyReaders(like, f.Name()); err != nil {

@@ -1,4 +1,4 @@
-# What the token of token-broker needs with backend vault. Whoever has it can give any
+# What the token of token-broker needs with backend vault. Its holder can give any
 # policy but root to anyone: create-orphan takes every policy name.
 path "auth/token/create-orphan" {
   capabilities = ["update", "sudo"]

@@ -49,7 +49,7 @@ func (b *Backend) Issue(ctx context.Context, r backend.Request) (backend.Grant, 
 	ttl := cmp.Or(b.GrantTTL, backend.GrantTTL)
 	expires := time.Now().Add(ttl)
 	op := fmt.Sprintf("create the Vault token of task %s", r.Task.ARN)
-	// An answer that is not read would leave a token that nobody can revoke.
+	// An answer that is not read would leave a token that cannot be revoked.
 	answer, err := b.do(context.WithoutCancel(ctx), call{
 		method: http.MethodPost, path: "auth/token/create-orphan", wrap: ttl, body: tokenOf(r),
 	})
