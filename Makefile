@@ -9,6 +9,8 @@ GO      ?= go
 VERSION ?= 0.7.0
 COMMIT  := $(shell git describe --always --dirty --abbrev=7 --exclude '*' 2>/dev/null)
 PKG     := github.com/meshtask/consul-ecs/internal/cli
+# Without inlining in its packages from GitHub consul-ecs is 4 % smaller, and starts as fast.
+SMALL   := -gcflags=github.com/...=-l
 LDFLAGS := -s -w -X $(PKG).version=$(VERSION) -X $(PKG).prerelease= -X $(PKG).commit=$(COMMIT)
 
 IMAGE   ?= consul-ecs
@@ -28,7 +30,8 @@ help: ## List the targets
 .PHONY: build
 build: ## Build bin/consul-ecs and bin/localecs, static
 	@mkdir -p bin
-	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs ./cmd/localecs ./examples/hello-mesh/hello ./examples/token-broker/tokendemo
+	$(GO) build $(SMALL) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/consul-ecs
+	$(GO) build -ldflags '$(LDFLAGS)' -o bin/ ./cmd/localecs ./examples/hello-mesh/hello ./examples/token-broker/tokendemo
 
 .PHONY: tools
 tools: ## Put what tests need into .tools: consul, envoy, staticcheck, scalibr, uidmap, aws, dockerd, compose
@@ -72,7 +75,7 @@ test-full: build check ## All of that and what takes longer: both stop orders, D
 
 .PHONY: bench
 bench: build tools ## Measure ours against floors in the same run (min, median, max)
-	$(GO) run ./internal/bench
+	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) run ./internal/bench
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench 'Controller|Leftovers' -benchtime 1x -timeout 60m ./subcommand
 	$(GO) test -v -run '^$$' -bench BenchmarkServers -benchtime 1x -timeout 60m ./subcommand
 	CONSUL_ECS_BIN=$(CURDIR)/bin $(GO) test -run '^$$' -bench AtServers -benchtime 20x ./subcommand
@@ -87,7 +90,7 @@ bench: build tools ## Measure ours against floors in the same run (min, median, 
 .PHONY: size
 size: ## Show the size of consul-ecs, what its imports add, and its memory
 	@tools/ensure.sh consul
-	@$(GO) run ./internal/size
+	@GOFLAGS='$(GOFLAGS) $(SMALL)' $(GO) run ./internal/size
 
 .PHONY: fuzz
 fuzz: ## Fuzz every parser for FUZZTIME (default 20s) each
@@ -123,11 +126,11 @@ sbom-amd64 sbom-arm64: sbom-%: dist-%
 
 .PHONY: dist-amd64 dist-arm64
 dist-amd64 dist-arm64: dist-%:
-	GOOS=linux GOARCH=$* $(GO) build -ldflags '$(LDFLAGS)' -o $(DIST)/$*/consul-ecs ./cmd/consul-ecs
+	GOOS=linux GOARCH=$* $(GO) build $(SMALL) -ldflags '$(LDFLAGS)' -o $(DIST)/$*/consul-ecs ./cmd/consul-ecs
 
 .PHONY: cross
 cross: ## Build consul-ecs for linux/arm64 too
-	GOOS=linux GOARCH=arm64 $(GO) build -ldflags '$(LDFLAGS)' -o bin/consul-ecs-arm64 ./cmd/consul-ecs
+	GOOS=linux GOARCH=arm64 $(GO) build $(SMALL) -ldflags '$(LDFLAGS)' -o bin/consul-ecs-arm64 ./cmd/consul-ecs
 
 .PHONY: clean
 clean: ## Remove what was built; .tools stays

@@ -101,7 +101,7 @@ func house() arch.House {
 			Why:     "supervision does not care who registers the task",
 		}},
 		Unreachable: map[string]string{"cmd/consul-ecs": "localecs"},
-		Depths:      []arch.Depth{{From: "cmd/consul-ecs", Most: 8}, {From: "cmd/localecs", Within: "localecs", Most: 8}},
+		Depths:      []arch.Depth{{From: "cmd/consul-ecs", Most: 7}, {From: "cmd/localecs", Within: "localecs", Most: 8}},
 		Exemptions:  exemptions(),
 	}
 }
@@ -114,6 +114,7 @@ func exemptions() []arch.Exemption {
 		{Where: "localecs/runtime/supervise.go", Rule: "environment", Reason: "it runs as the container's init: the environment is the container's"},
 		{Where: "localecs/host/hostcap.go", Rule: "undocumented", Reason: "one comment heads a block of one-line functions"},
 		{Where: "aclrules", Rule: "package-size", Reason: "the ACL language, its resolution and its explanation share one vocabulary"},
+		{Where: "admission", Rule: "package-size", Reason: "the mutators and validators of one definition share its state"},
 		{Where: "localecs/cluster", Rule: "package-size", Reason: "all that one running task needs on this machine"},
 		{Where: "localecs/command", Rule: "package-size", Reason: "one short file per command"},
 		{Where: "subcommand", Rule: "package-size", Reason: "one short file per command"},

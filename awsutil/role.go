@@ -22,7 +22,9 @@ var ErrNoRole = errors.New("the role does not exist")
 // Role is what IAM has of a role.
 type Role struct {
 	ARN, Path string
-	Tags      map[string]string
+	// Name is without the path, ID the one that IAM made, and Account the role's.
+	Name, ID, Account string
+	Tags              map[string]string
 	// Trusted are who may assume it: services, ARNs and accounts, sorted; * is anyone.
 	Trusted []string
 }
@@ -43,14 +45,20 @@ func (r RoleReader) Role(ctx context.Context, roleARN string) (Role, error) {
 	}
 	var answer struct {
 		Role struct {
-			Arn, Path, AssumeRolePolicyDocument string
-			Tags                                []struct{ Key, Value string } `xml:"Tags>member"`
+			Arn, Path, RoleId, AssumeRolePolicyDocument string
+			Tags                                        []struct{ Key, Value string } `xml:"Tags>member"`
 		} `xml:"GetRoleResult>Role"`
 	}
 	if err := r.call(ctx, roleARN, entityForm(e), &answer); err != nil {
 		return Role{}, fmt.Errorf("read the role %s: %w", roleARN, err)
 	}
-	role := Role{ARN: answer.Role.Arn, Path: answer.Role.Path, Tags: map[string]string{}}
+	found, err := arn.Parse(answer.Role.Arn)
+	if err != nil {
+		return Role{}, fmt.Errorf("read the role %s: %w", roleARN, err)
+	}
+	role := Role{
+		ARN: answer.Role.Arn, Path: answer.Role.Path, Name: e.name, ID: answer.Role.RoleId, Account: found.AccountID, Tags: map[string]string{},
+	}
 	for _, tag := range answer.Role.Tags {
 		role.Tags[tag.Key] = tag.Value
 	}

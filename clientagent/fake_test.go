@@ -227,7 +227,7 @@ func inBubble(t *testing.T, test func(*rig)) {
 		r := &rig{
 			t: t,
 			options: Options{
-				Config:      &config.Config{BootstrapDir: dir, ConsulHTTPAddr: "consul.example:8500", ConsulLogin: config.ConsulLogin{Enabled: true, Method: workload.ClientAuthMethod}},
+				Config:      &config.Config{BootstrapDir: dir, ConsulHTTPAddr: "consul.example:8500", ConsulLogin: config.ConsulLogin{Enabled: true, Method: config.ClientAuthMethod}},
 				Agent:       Agent{Program: program(t), Datacenter: "dc1", RetryJoin: []string{"10.0.0.1"}},
 				FileGroup:   volume.GroupOfDir,
 				StopTimeout: 30 * time.Second,

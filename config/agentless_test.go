@@ -180,6 +180,8 @@ func TestAgentlessViolations(t *testing.T) {
 		doc  string
 		want []string
 	}{
+		"servers as a URL":     {in(`"consulServers":{"hosts":"https://consul.example:8501"}`), []string{`$.consulServers.hosts: "https://consul.example:8501" has a scheme: write the name or address alone, and use consulServers.http.https to choose the scheme`}},
+		"servers with a port":  {in(`"consulServers":{"hosts":"[fd00::1]:8501"}`), []string{`$.consulServers.hosts: "[fd00::1]:8501" has a port: write "fd00::1", and 8501 as consulServers.http.port`}},
 		"nothing but servers":  {`{"consulServers":{}}`, []string{`$.bootstrapDir: is required; must be a string that is not empty`, `$.consulServers.hosts: is required; must be a string`}},
 		"null servers":         {in(`"consulServers":null`), []string{`$.consulServers: must be an object, not null`}},
 		"null hosts":           {servers(`"hosts":null`), []string{`$.consulServers.hosts: must be a string, not null`}},

@@ -162,7 +162,7 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 		to = to.Elem()
 		preset(to, d.generation)
 	}
-	isMap, known, given := to.Kind() == reflect.Map, fieldsOf(to, d.generation), map[string]bool{}
+	isMap, known, given := to.Kind() == reflect.Map, fieldsOf(to.Type(), d.generation), map[string]bool{}
 	if isMap {
 		to.Set(reflect.MakeMap(to.Type()))
 	}
@@ -176,7 +176,7 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 		f, ok := known[name]
 		d.signs[f.rule.only] = true
 		if ok && !f.rule.foreign {
-			d.value(at, f.to, f.rule, depth+1)
+			d.value(at, to.Field(f.index), f.rule, depth+1)
 			continue
 		}
 		elem := reflect.New(reflect.TypeFor[any]()).Elem()
@@ -193,7 +193,7 @@ func (d *decoder) object(path string, to reflect.Value, r rule, depth int) {
 	d.token()
 	for name, f := range known {
 		if f.rule.required && !f.rule.foreign && !given[name] {
-			d.violate(field(path, name), "is required; must be %s", f.rule.allowed(f.to.Type()))
+			d.violate(field(path, name), "is required; must be %s", f.rule.allowed(to.Type().Field(f.index).Type))
 		}
 	}
 }

@@ -5,27 +5,13 @@ import (
 	"slices"
 )
 
-// Keys of consulLogin.meta that consul-ecs sets: clean-up finds the tokens of
-// stopped tasks by them, so no configuration may replace them.
-const (
-	MetaTaskID  = "consul.hashicorp.com/task-id"
-	MetaCluster = "consul.hashicorp.com/cluster"
-)
-
-// Keys of service.meta and gateway.meta that consul-ecs sets for the same reason.
-const (
-	MetaServiceTaskID  = "task-id"
-	MetaServiceTaskARN = "task-arn"
-	MetaServiceSource  = "source"
-)
-
 // inert finds settings that parse but do nothing. It looks at the document
 // before its defaults are applied; root has its fields as they were given.
 func inert(cfg *Config, root map[string]json.RawMessage) []Finding {
 	var ws warnings
 	ws.login(cfg)
 	if s := cfg.Service; s != nil {
-		ws.reserved("$.service.meta", s.Meta, "services", MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource)
+		ws.reserved("$.service.meta", s.Meta, "services", MetaTaskID, MetaTaskARN, MetaSource)
 	}
 	for container := range cfg.HealthSync.Startup {
 		ws.add(!slices.Contains(cfg.HealthSyncContainers, container), field("$.healthSync.startup", container), "no effect: the container is not in healthSyncContainers")
@@ -61,7 +47,7 @@ func (ws *warnings) reserved(path string, meta map[string]string, found string, 
 func (ws *warnings) login(cfg *Config) {
 	l := cfg.ConsulLogin
 	if l.Enabled {
-		ws.reserved("$.consulLogin.meta", l.Meta, "tokens", MetaTaskID, MetaCluster)
+		ws.reserved("$.consulLogin.meta", l.Meta, "tokens", LoginMetaTaskID, LoginMetaCluster)
 		return
 	}
 	const off = "no effect while consulLogin.enabled is not true"
@@ -82,7 +68,7 @@ func (ws *warnings) gateway(cfg *Config, transparent bool) {
 		return
 	}
 	const gateway = "no effect in a gateway task"
-	ws.reserved("$.gateway.meta", g.Meta, "services", MetaServiceTaskID, MetaServiceTaskARN, MetaServiceSource)
+	ws.reserved("$.gateway.meta", g.Meta, "services", MetaTaskID, MetaTaskARN, MetaSource)
 	ws.add(cfg.Service != nil, "$.service", gateway)
 	ws.add(cfg.Proxy != nil, "$.proxy", gateway+"; use gateway.proxy")
 	ws.add(len(cfg.HealthSyncContainers) > 0, "$.healthSyncContainers", gateway)

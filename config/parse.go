@@ -5,6 +5,8 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"net"
+	"strings"
 )
 
 const (
@@ -17,7 +19,6 @@ const (
 
 // Defaults of the document.
 const (
-	DefaultAuthMethod         = "iam-ecs-service-token"
 	DefaultLogLevel           = "INFO"
 	DefaultPublicListenerPort = 20000
 	DefaultGatewayPort        = 8443
@@ -62,6 +63,9 @@ func ParseAs(doc []byte, generation string) (*Config, []Finding, error) {
 		return nil, nil, reject(found.malformed)
 	}
 	checkPairs(cfg, found)
+	if cfg.ConsulServers != nil {
+		checkHosts(cfg.ConsulServers.Hosts, found)
+	}
 	if len(found.violations) > 0 {
 		return nil, sorted(found.warnings), reject(found.violations)
 	}
@@ -97,6 +101,18 @@ func read(doc []byte, root map[string]json.RawMessage, generation string) (*Conf
 	return cfg, found
 }
 
+// checkHosts records servers that are given as a URL or with a port.
+func checkHosts(hosts string, found *decoder) {
+	const path = "$.consulServers.hosts"
+	switch host, port, err := net.SplitHostPort(hosts); {
+	case strings.HasPrefix(hosts, "exec="):
+	case strings.Contains(hosts, "://"):
+		found.violate(path, "%q has a scheme: write the name or address alone, and use consulServers.http.https to choose the scheme", hosts)
+	case err == nil:
+		found.violate(path, "%q has a port: write %q, and %s as consulServers.http.port", hosts, host, port)
+	}
+}
+
 // checkPairs records settings that exclude each other.
 func checkPairs(cfg *Config, found *decoder) {
 	if len(cfg.HealthSyncContainers) > 0 && cfg.Service != nil && len(cfg.Service.Checks) > 0 && cfg.Gateway == nil {
@@ -109,7 +125,7 @@ func checkPairs(cfg *Config, found *decoder) {
 
 func applyDefaults(cfg *Config) {
 	cfg.LogLevel = cmp.Or(cfg.LogLevel, DefaultLogLevel)
-	cfg.ConsulLogin.Method = cmp.Or(cfg.ConsulLogin.Method, DefaultAuthMethod)
+	cfg.ConsulLogin.Method = cmp.Or(cfg.ConsulLogin.Method, ServiceAuthMethod)
 	if cfg.Proxy == nil {
 		cfg.Proxy = &Proxy{}
 	}

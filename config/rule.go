@@ -38,34 +38,48 @@ type rule struct {
 
 // structField is a field of a struct that a document sets, with its rule.
 type structField struct {
-	to   reflect.Value
-	rule rule
+	index int
+	rule  rule
 }
 
-// fieldsOf returns the fields of a struct by their names in a document.
-func fieldsOf(v reflect.Value, g Generation) map[string]structField {
-	if v.Kind() != reflect.Struct {
+// tables has what fieldsOf has returned.
+var tables sync.Map
+
+type tableKey struct {
+	typ reflect.Type
+	of  Generation
+}
+
+// fieldsOf returns the fields of a struct by their names in a document, nil for another type.
+func fieldsOf(typ reflect.Type, g Generation) map[string]structField {
+	if typ.Kind() != reflect.Struct {
 		return nil
 	}
-	known := map[string]structField{}
-	for f, to := range v.Fields() {
+	key := tableKey{typ, g}
+	if known, ok := tables.Load(key); ok {
+		return known.(map[string]structField)
+	}
+	fields := map[string]structField{}
+	for i := range typ.NumField() {
+		f := typ.Field(i)
 		if name := f.Tag.Get("json"); name != "-" {
-			known[name] = structField{to, ruleOf(f.Tag.Get("check"), g)}
+			fields[name] = structField{i, readRule(f.Tag.Get("check"), g)}
 		}
 	}
-	return known
+	tables.Store(key, fields)
+	return fields
 }
 
 // preset makes the truth values of a struct, and of those in it, true that are so
 // when a document does not have them.
 func preset(v reflect.Value, g Generation) {
-	for _, f := range fieldsOf(v, g) {
+	for _, f := range fieldsOf(v.Type(), g) {
 		switch {
 		case f.rule.foreign:
 		case f.rule.defaultTrue:
-			f.to.SetBool(true)
+			v.Field(f.index).SetBool(true)
 		default:
-			preset(f.to, g)
+			preset(v.Field(f.index), g)
 		}
 	}
 }
@@ -75,25 +89,7 @@ func (r rule) elem() rule {
 	return rule{notNull: true, open: r.open, min: r.min, max: r.max, enum: r.enum, format: r.format}
 }
 
-// rules has what ruleOf has returned.
-var rules sync.Map
-
-type ruleKey struct {
-	tag string
-	of  Generation
-}
-
-// ruleOf is the rule that a tag states for a generation.
-func ruleOf(tag string, g Generation) rule {
-	key := ruleKey{tag, g}
-	if known, ok := rules.Load(key); ok {
-		return known.(rule)
-	}
-	r := readRule(tag, g)
-	rules.Store(key, r)
-	return r
-}
-
+// readRule is the rule that a tag states for a generation.
 func readRule(tag string, g Generation) rule {
 	var r rule
 	for option := range strings.SplitSeq(tag, ",") {

@@ -58,7 +58,7 @@ func agree(t *testing.T, path string, g Generation, s *jsonschema.Schema, typ re
 		var tags []string
 		for f := range typ.Fields() {
 			name := f.Tag.Get("json")
-			if name == "-" || ruleOf(f.Tag.Get("check"), g).foreign {
+			if name == "-" || readRule(f.Tag.Get("check"), g).foreign {
 				continue
 			}
 			tags = append(tags, name)

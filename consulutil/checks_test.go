@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func TestReadChecks(t *testing.T) {
@@ -27,7 +28,7 @@ func TestReadChecks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader := grant(t, admin, `node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`)
+	reader := testkit.Grant(t, admin, `node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`)
 	for name, tc := range map[string]struct {
 		node  string
 		ids   []string
@@ -39,7 +40,7 @@ func TestReadChecks(t *testing.T) {
 		"all are gone": {node, []string{"x", "y"}, reader, nil},
 		"none":         {node, nil, reader, nil},
 		"no node":      {"arn:of-another", []string{"a"}, reader, nil},
-		"hidden":       {node, []string{"a"}, grant(t, admin, `key "x" { policy = "read" }`), nil},
+		"hidden":       {node, []string{"a"}, testkit.Grant(t, admin, `key "x" { policy = "read" }`), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -100,7 +101,7 @@ func TestUnknownServicesOfTheCatalogAreGone(t *testing.T) {
 	if _, err := admin.Catalog().Register(&api.CatalogRegistration{Node: node, Address: "192.0.2.1"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	writer := grant(t, admin, `service_prefix "" { policy = "write" }`)
+	writer := testkit.Grant(t, admin, `service_prefix "" { policy = "write" }`)
 	options := &api.WriteOptions{Token: writer}
 	check := &api.HealthCheck{Node: node, CheckID: "c", Name: "c", ServiceID: "lost"}
 	_, set := admin.Catalog().Register(&api.CatalogRegistration{Node: node, SkipNodeUpdate: true, Checks: api.HealthChecks{check}}, options)

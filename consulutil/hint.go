@@ -7,8 +7,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // refusal is an answer of Consul 1.20 to a login, by its text.
@@ -31,11 +31,11 @@ func refusals() []refusal {
 		{`" but got "`, retry.Permanent, serverID},
 		{`missing header "X-Consul-IAM-GetEntity`, retry.Permanent, "set consulLogin.includeEntity to true, the auth method asks for entity details"},
 		{"invalid token: ", retry.Permanent, "this version and the Consul servers disagree about the login's format"},
-		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with " + workload.TagServiceName},
+		{"invalid bind name: ", retry.Permanent, "the binding rule makes no valid name of this principal: tag the task role with " + config.TagServiceName},
 		{"response body is invalid", retry.Retry, "AWS refused the signed request: let the task role call iam:GetRole on itself and check consulLogin.region"},
 		{"ACL support disabled", retry.Permanent, "set consulLogin.enabled to false or enable ACLs in Consul"},
 		{"HTTP request to an HTTPS server", retry.Permanent, "begin consulHTTPAddr with https://"},
-		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + workload.TagServiceName + " for a service, or bind the clients' role for a client"},
+		{"Permission denied", retry.NotYet, "no binding rule of the auth method matches, or its role or policy is missing; the controller (consul-ecs controller, with agents acl-controller) creates them and may not be that far yet; if it is, tag the task role with " + config.TagServiceName + " for a service, or bind the clients' role for a client"},
 	}
 }
 

@@ -13,9 +13,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/retry"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Token is the result of a login. Accessor may be logged, Secret never.
@@ -87,16 +85,6 @@ type LoginParams struct {
 	// empty. Session.Login returns its token again while Consul has it, since a
 	// running proxy may present it.
 	Previous string
-}
-
-// ServiceLogin are those of the login of a task's service or gateway.
-func ServiceLogin(cfg *config.Config, w workload.Workload, t workload.Task) LoginParams {
-	return LoginParams{
-		Method:     cfg.ConsulLogin.Method,
-		Partition:  w.Partition,
-		Datacenter: cfg.ConsulLogin.Datacenter,
-		Meta:       workload.LoginMeta(cfg, t),
-	}
 }
 
 // Login trades a bearer for a token. Once there is a connection to send the

@@ -13,20 +13,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// grant makes a token with these rules.
-func grant(t *testing.T, admin *api.Client, rules string) string {
-	t.Helper()
-	policy, _, err := admin.ACL().PolicyCreate(&api.ACLPolicy{Name: uuid.New().String(), Rules: rules}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, _, err := admin.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLTokenPolicyLink{{ID: policy.ID}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token.SecretID
-}
-
 // addNode puts a node with a service and its check into the catalog.
 func addNode(t *testing.T, admin *api.Client, name, id string) {
 	t.Helper()
@@ -61,7 +47,7 @@ func TestDeregisterNodeRemovesTheNodeOfItsID(t *testing.T) {
 	addNode(t, admin, "node-to-go", id)
 	addNode(t, admin, "node-to-stay", other)
 	anonymous := client(t, secured, "")
-	secret := grant(t, admin, `node_prefix "node-to-" { policy = "write" }`)
+	secret := testkit.Grant(t, admin, `node_prefix "node-to-" { policy = "write" }`)
 	for range 2 { // the second finds none
 		if err := DeregisterNode(t.Context(), anonymous, id, "", secret); err != nil {
 			t.Error(err)
@@ -89,7 +75,7 @@ func TestDeregisterNodeReportsMissingRights(t *testing.T) {
 		"read only": `node_prefix "node-denied" { policy = "read" }`,
 		"hidden":    `node_prefix "another" { policy = "write" }`,
 	} {
-		err := DeregisterNode(t.Context(), client(t, secured, ""), id, "", grant(t, admin, rules))
+		err := DeregisterNode(t.Context(), client(t, secured, ""), id, "", testkit.Grant(t, admin, rules))
 		if Classify(err) != retry.Permanent {
 			t.Errorf("%s: %v, want a permanent error", name, err)
 		}
@@ -159,7 +145,7 @@ func TestAwaitNodeRemoved(t *testing.T) {
 	anonymous := client(t, secured, "")
 	id := uuid.New().String()
 	addNode(t, admin, "node-awaited", id)
-	read := grant(t, admin, `node_prefix "node-awaited" { policy = "read" }`)
+	read := testkit.Grant(t, admin, `node_prefix "node-awaited" { policy = "read" }`)
 	result := make(chan error, 1)
 	go func() { result <- AwaitNodeRemoved(t.Context(), anonymous, id, "", read) }()
 
@@ -198,7 +184,7 @@ func TestAwaitNodeRemovedNeedsTheNode(t *testing.T) {
 	addNode(t, admin, "node-hidden", id)
 	for name, tt := range map[string]struct{ id, secret string }{
 		"absent": {uuid.New().String(), secured.Token},
-		"hidden": {id, grant(t, admin, `node_prefix "another" { policy = "read" }`)},
+		"hidden": {id, testkit.Grant(t, admin, `node_prefix "another" { policy = "read" }`)},
 	} {
 		if err := AwaitNodeRemoved(t.Context(), client(t, secured, ""), tt.id, "", tt.secret); err == nil {
 			t.Errorf("%s: no error", name)

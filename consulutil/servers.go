@@ -67,13 +67,8 @@ type Servers struct {
 // NewServers neither resolves nor connects: the first request does. Its error is a
 // mistake in the configuration.
 func NewServers(o ServersOptions) (*Servers, error) {
-	switch args, command := execCommand(o.Config.Hosts); {
-	case o.Config.Hosts == "", command && len(args) == 0:
+	if args, command := execCommand(o.Config.Hosts); o.Config.Hosts == "" || command && len(args) == 0 {
 		return nil, usage("consulServers.hosts: want an IP address, a DNS name, or exec= and a command")
-	case !command:
-		if host, port, err := net.SplitHostPort(o.Config.Hosts); err == nil {
-			return nil, usage("consulServers.hosts: %q has a port: write %q, and %s as consulServers.http.port", o.Config.Hosts, host, port)
-		}
 	}
 	s := &Servers{
 		config:  o.Config,

@@ -125,7 +125,7 @@ func newTaskOf(t *testing.T, c *testkit.Consul, address string, cfg *config.Conf
 			return consulutil.ReadToken(ctx, agent, secret)
 		},
 		Deregister: func(ctx context.Context, token string, w workload.Workload) error {
-			return consulutil.DeregisterWorkload(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), w, token)
+			return registrar.DeregisterAtServers(ctx, client(t, consulutil.Options{Address: c.HTTPAddr}), w, token)
 		},
 		Classify: consulutil.Classify,
 		Log:      hclog.New(&hclog.LoggerOptions{Output: t.Output(), Level: hclog.Debug}),

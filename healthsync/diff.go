@@ -146,7 +146,7 @@ func (c change) update() registrar.Update {
 // diff compares a valid metadata answer with what was last written, by check
 // ID, and returns the writes to make in the order of checks; refresh is the time
 // between two writes of the same status. It returns nil when there is nothing to do,
-// which is the case on nine ticks of ten. Another reason for the same status waits for
+// which is the case on most ticks. Another reason for the same status waits for
 // the refresh: it moves no traffic, and in a catalog each write costs every server.
 func diff(now time.Time, refresh time.Duration, checks []workload.SyncCheck, containers []workload.Container, serving []string, last map[string]written) []change {
 	var changes []change

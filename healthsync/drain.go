@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -47,12 +48,22 @@ func (s *syncer) drain(ended context.Context) error {
 	if s.cfg.Gateway != nil {
 		limit = min(limit, budget.MaxDelay+gatewayEnd)
 	}
+	registered := s.atServers && s.known
+	if registered && federates(s.cfg.Gateway) {
+		err, registered = errors.Join(err, s.deregister(ctx)), false
+	}
 	s.awaitApplications(ctx, limit-time.Since(start))
-	if s.atServers && s.known {
+	if registered {
 		err = errors.Join(err, s.deregister(ctx))
 	}
 	s.logOutAll(ctx)
 	return err
+}
+
+// federates reports whether a mesh gateway joins datacenters of a federation. There Consul
+// sends traffic to all that are registered, healthy or not.
+func federates(gateway *config.Gateway) bool {
+	return gateway != nil && gateway.Kind == config.KindMeshGateway && gateway.Meta[config.MetaWANFederation] == "1"
 }
 
 // latchCritical writes critical for every check, or for the gateway, all at once,

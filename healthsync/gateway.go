@@ -12,7 +12,7 @@ import (
 // refusal: a new login may replace the token file. An agent that does not know the
 // gateway has no maintenance of it either.
 func (s *syncer) endMaintenance(ctx context.Context) {
-	policy := retry.Policy{Base: Tick / 4, Max: Tick}
+	policy := retry.Policy{Base: retryPause, Max: retryPauseMax}
 	classify := func(err error) retry.Class {
 		class := s.Classify(err)
 		if class == retry.Permanent {

@@ -174,3 +174,50 @@ func TestLateAnswerAtStartDoesNotEndTheMaintenance(t *testing.T) {
 		}
 	})
 }
+
+// TestGatewayWithoutAnAgent has one check, and no maintenance.
+func TestGatewayWithoutAnAgent(t *testing.T) {
+	t.Parallel()
+	atServers(t, []string{"app"}, func(r *rig) {
+		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", HealthCheckPort: 22001}
+		r.login("service-secret", "")
+		r.metadata.set(map[string]string{"consul-dataplane": "HEALTHY"}, nil)
+		r.run()
+		r.pass(2500 * time.Millisecond)
+		r.wantPuts(put{0, map[string]string{"consul-dataplane": "passing"}})
+		if took, err := r.term(); err != nil || took < 5*sec || took > 7*sec {
+			t.Errorf("took %s, %v; want 6 s, since its proxy does not stop", took, err)
+		}
+		r.wantPuts(put{2500 * time.Millisecond, map[string]string{"consul-dataplane": "critical"}})
+		if d := cmp.Diff([]string{"web-0f9de17a with service-secret"}, r.servers.distinct()); d != "" {
+			t.Error(d)
+		}
+		r.wantLogOuts("service-secret")
+	})
+}
+
+// TestGatewayOfAFederationIsDeregisteredFirst: Consul sends traffic to it whatever its check
+// is, so its proxy, which ends 3 s later, outlives the registration.
+func TestGatewayOfAFederationIsDeregisteredFirst(t *testing.T) {
+	t.Parallel()
+	atServers(t, nil, func(r *rig) {
+		r.cfg.Gateway = &config.Gateway{Kind: "mesh-gateway", Name: "web", Meta: map[string]string{"consul-wan-federation": "1"}}
+		r.metadata.set(map[string]string{"sidecar-proxy": "HEALTHY"}, nil)
+		r.login("service-secret", "")
+		r.run()
+		r.pass(500 * time.Millisecond)
+		var deregistered []time.Duration
+		r.servers.answer = func(string) error {
+			deregistered = append(deregistered, time.Since(r.servers.start))
+			return nil
+		}
+		time.AfterFunc(3*sec, func() { r.metadata.stop("sidecar-proxy") })
+		if took, err := r.term(); err != nil || took < 3*sec || took > 4*sec {
+			t.Errorf("took %s, %v; want its proxy's 3 s", took, err)
+		}
+		if d := cmp.Diff([]time.Duration{500 * time.Millisecond}, deregistered); d != "" {
+			t.Errorf("deregistered at (-want +got):\n%s", d)
+		}
+		r.wantLogOuts("service-secret")
+	})
+}

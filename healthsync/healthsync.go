@@ -17,8 +17,11 @@ import (
 )
 
 const (
-	// Tick is how often the task metadata is read.
-	Tick = time.Second
+	// Tick is how often the task metadata is read. The endpoint allows the containers
+	// of a task 40 reads a second together.
+	Tick = 500 * time.Millisecond
+	// failingPause takes its place while writes fail.
+	failingPause = time.Second
 
 	// fetchTimeout and writeTimeout bound one read and one write. A write
 	// includes the agent's attempt to tell the servers.
@@ -28,6 +31,8 @@ const (
 	// other write of that check is repeated: the agent may apply the two in
 	// either order.
 	unsettledFor = 5 * time.Second
+	// retryPause and retryPauseMax bound the pauses of what is tried again at start.
+	retryPause, retryPauseMax = 250 * time.Millisecond, time.Second
 )
 
 // Metadata reads the task; an answer that is not a valid task is an error.
@@ -195,7 +200,7 @@ func (s *syncer) start(ctx context.Context) error {
 
 // learn reads the metadata until an answer makes a workload.
 func (s *syncer) learn(ctx context.Context, limit time.Duration) error {
-	policy := retry.Policy{Base: Tick / 4, Max: Tick, Limit: limit}
+	policy := retry.Policy{Base: retryPause, Max: retryPauseMax, Limit: limit}
 	return retry.Do(ctx, policy, s.Log, "read task metadata", classifyStart, func(ctx context.Context) error {
 		task, err := s.fetch(ctx)
 		if err != nil {

@@ -20,7 +20,7 @@ func (s *syncer) loop(ctx context.Context) {
 	}
 	s.pass(ctx, s.first.Containers)
 	s.first = workload.Task{}
-	pause := s.startup.pause()
+	pause := s.pause()
 	tick := time.NewTicker(pause)
 	defer tick.Stop()
 	for {
@@ -36,11 +36,20 @@ func (s *syncer) loop(ctx context.Context) {
 		if s.noteFetch(err); err == nil {
 			s.pass(ctx, task.Containers)
 		}
-		if next := s.startup.pause(); next != pause {
+		if next := s.pause(); next != pause {
 			pause = next
 			tick.Reset(pause)
 		}
 	}
+}
+
+// pause is the time between two looks. While writes fail it is longer: each look repeats
+// them.
+func (s *syncer) pause() time.Duration {
+	if len(s.failing) > 0 {
+		return max(failingPause, s.startup.pause())
+	}
+	return s.startup.pause()
 }
 
 // noteFetch logs the loss and the return of the metadata, not every tick

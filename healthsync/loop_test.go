@@ -45,8 +45,8 @@ func TestOneQuietHour(t *testing.T) {
 		if len(ops) != 360 || ops[0] != (op{0, "ensure", "app", "passing"}) || ops[359] != (op{3590 * sec, "set", "app", "passing"}) {
 			t.Errorf("%d writes, from %v to %v", len(ops), ops[0], ops[len(ops)-1])
 		}
-		if r.metadata.reads != 3600 {
-			t.Errorf("%d metadata reads, want 3600", r.metadata.reads)
+		if r.metadata.reads != 7200 {
+			t.Errorf("%d metadata reads, want 7200", r.metadata.reads)
 		}
 		if n := r.logged(""); n != 2 {
 			t.Errorf("%d log lines in a quiet hour, want 2:\n%s", n, r.log)
@@ -83,7 +83,7 @@ func TestChangesReachConsulWithinATick(t *testing.T) {
 	inBubble(t, []string{"app", "side"}, func(r *rig) {
 		r.metadata.set(map[string]string{"app": "", "side": "HEALTHY", "log-router": "UNHEALTHY"}, nil)
 		r.run()
-		r.pass(1500 * time.Millisecond)
+		r.pass(750 * time.Millisecond)
 		r.wantStatus("app", "critical")
 		r.wantStatus("side", "passing")
 		r.wantStatus("log-router", "absent")
@@ -95,15 +95,15 @@ func TestChangesReachConsulWithinATick(t *testing.T) {
 			{"", "HEALTHY", "critical", "passing"},
 		} {
 			r.metadata.set(map[string]string{"app": step.app, "side": step.side}, nil)
-			r.pass(sec)
+			r.pass(sec / 2)
 			r.wantStatus("app", step.wantApp)
 			r.wantStatus("side", step.wantSide)
 		}
 		r.metadata.set(map[string]string{"side": "HEALTHY"}, nil)
-		r.pass(sec)
+		r.pass(sec / 2)
 		r.wantStatus("app", "critical")
 		r.metadata.set(map[string]string{"app": "HEALTHY", "side": "HEALTHY"}, nil)
-		r.pass(sec)
+		r.pass(sec / 2)
 		r.wantStatus("app", "passing")
 		if _, err := r.term(); err != nil {
 			t.Error(err)
@@ -205,17 +205,17 @@ func TestFamilyThatIsNoServiceNameIsRefusedAtOnce(t *testing.T) {
 	})
 }
 
-func TestFailedWriteIsRetriedAtTheNextTickAndLoggedOnce(t *testing.T) {
+func TestFailedWriteIsRetriedAfterASecondAndLoggedOnce(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.pass(250 * time.Millisecond)
 		r.agent.recorded()
 		r.agent.setAnswer(func(op) error { return errServer })
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(3 * sec)
-		r.wantOps(op{1 * sec, "set", "app", "passing"}, op{2 * sec, "set", "app", "passing"}, op{3 * sec, "set", "app", "passing"})
+		r.pass(1500 * time.Millisecond)
+		r.wantOps(op{sec / 2, "set", "app", "passing"}, op{3 * sec / 2, "set", "app", "passing"})
 		if n := r.logged("check write failed"); n != 1 {
 			t.Errorf("%d lines about one failure:\n%s", n, r.log)
 		}
@@ -234,7 +234,7 @@ func TestFailedWriteIsRetriedAtTheNextTickAndLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestFailedRefreshIsRetriedAtTheNextTick(t *testing.T) {
+func TestFailedRefreshIsRetriedAfterASecond(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
@@ -242,14 +242,14 @@ func TestFailedRefreshIsRetriedAtTheNextTick(t *testing.T) {
 		r.pass(9500 * time.Millisecond)
 		r.agent.recorded()
 		r.agent.setAnswer(func(o op) error {
-			if o.At < 12*sec {
+			if o.At < 11*sec {
 				return errServer
 			}
 			return nil
 		})
 		r.pass(13 * sec)
-		r.wantOps(op{10 * sec, "set", "app", "critical"}, op{11 * sec, "set", "app", "critical"},
-			op{12 * sec, "set", "app", "critical"}, op{22 * sec, "set", "app", "critical"})
+		r.wantOps(op{10 * sec, "set", "app", "critical"},
+			op{11 * sec, "set", "app", "critical"}, op{21 * sec, "set", "app", "critical"})
 		r.term()
 	})
 }
@@ -319,10 +319,10 @@ func TestOldTTLIsReplacedOnceTheStatusIsKnown(t *testing.T) {
 func TestLateWriteDoesNotOutliveTheNextTick(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {
-		r.agent.late = 1500 * time.Millisecond
+		r.agent.late = 1300 * time.Millisecond
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
 		r.run()
-		r.pass(500 * time.Millisecond)
+		r.pass(250 * time.Millisecond)
 		r.agent.setAnswer(func(o op) error {
 			if o.Status == "passing" {
 				return errHang
@@ -330,11 +330,11 @@ func TestLateWriteDoesNotOutliveTheNextTick(t *testing.T) {
 			return nil
 		})
 		r.metadata.set(healthOf("HEALTHY"), nil)
-		r.pass(sec) // the write hangs from 1 s on, until 6 s
+		r.pass(sec) // the write hangs from 0.5 s on, until 5.5 s
 		r.metadata.set(healthOf("UNHEALTHY"), nil)
-		r.pass(6300 * time.Millisecond) // 7.8 s: applied at 7.5 s
+		r.pass(5650 * time.Millisecond) // 6.9 s: applied at 6.8 s
 		r.wantStatus("app", "passing")
-		r.pass(300 * time.Millisecond)
+		r.pass(200 * time.Millisecond)
 		r.wantStatus("app", "critical")
 		r.term()
 	})

@@ -16,6 +16,9 @@ const (
 	startupTick = 200 * time.Millisecond
 	// servesTimeout bounds one look at a port of loopback.
 	servesTimeout = 500 * time.Millisecond
+	// servesPause is how long a container that serves is not asked again: where ECS
+	// never has a result, that is a connection each time, as long as the task lives.
+	servesPause = time.Second
 )
 
 // startup are the containers for which serving counts as passing until ECS has its
@@ -38,6 +41,7 @@ type probe struct {
 	// result, one late answer must not take the task out of traffic.
 	tolerated, failures int
 	served              bool
+	asked               time.Time
 }
 
 // readyPath is where Envoy's readiness listener answers.
@@ -91,6 +95,11 @@ func (s *startup) serving(ctx context.Context, containers []workload.Container) 
 
 // serve asks a container, and reports whether it counts as serving.
 func (s *startup) serve(ctx context.Context, p *probe) bool {
+	// Half a tick early, as in diff.
+	if p.counts() && time.Since(p.asked) < servesPause-Tick/2 {
+		return true
+	}
+	p.asked = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, servesTimeout)
 	defer cancel()
 	if s.serves(ctx, p.port, p.path) == nil {
@@ -98,8 +107,10 @@ func (s *startup) serve(ctx context.Context, p *probe) bool {
 		return true
 	}
 	p.failures++
-	return p.served && p.failures <= p.tolerated
+	return p.counts()
 }
+
+func (p *probe) counts() bool { return p.served && p.failures <= p.tolerated }
 
 // pause is the time until the next look.
 func (s *startup) pause() time.Duration {

@@ -94,6 +94,20 @@ func TestServingCountsForRunningContainersOnly(t *testing.T) {
 	})
 }
 
+// TestServingContainerIsAskedOnceASecond: without a health check, ECS never has a result.
+func TestServingContainerIsAskedOnceASecond(t *testing.T) {
+	t.Parallel()
+	inStartup(t, "tcp", func(r *rig, p *port) {
+		p.set(true)
+		r.run()
+		r.pass(59750 * time.Millisecond)
+		r.wantStatus("app", "passing")
+		if reads, looks := r.metadata.reads, len(p.looks); reads != 120 || looks != 60 {
+			t.Errorf("%d metadata reads and %d looks at the port in a minute, want 120 and 60", reads, looks)
+		}
+	})
+}
+
 func TestWordOfStartupIsNoneOfECS(t *testing.T) {
 	t.Parallel()
 	inBubble(t, []string{"app"}, func(r *rig) {

@@ -11,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/volume"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -28,7 +29,7 @@ func (r *run) login(ctx context.Context) error {
 	if !r.Config.ConsulLogin.Enabled {
 		return nil
 	}
-	params := consulutil.ServiceLogin(r.Config, r.workload, r.task)
+	params := registrar.LoginParams(r.Config, r.workload, r.task)
 	var err error
 	if params.Previous, err = volume.ReadSecret(r.tokenPath()); err != nil {
 		r.Log.Warn("previous token could not be read and stays in Consul until the controller removes it", logkey.Error, err)

@@ -19,8 +19,10 @@ const tableName = "consul_ecs"
 
 const (
 	// answerLimit ends the wait for the kernel's answers. A kernel that refuses a whole
-	// transaction gives one answer, where the library awaits one per command.
-	answerLimit = 5 * time.Second
+	// transaction gives one answer, where the library awaits one per command. A busy host
+	// needs some time for each rule.
+	answerLimit  = 5 * time.Second
+	limitPerRule = 5 * time.Millisecond
 	// buffer holds a transaction of thousands of rules, and the answers to it: both are
 	// sent at once.
 	buffer = 4 << 20
@@ -57,8 +59,14 @@ func HasIPv6() (bool, error) {
 }
 
 func replace(what string, tables []Table) error {
+	limit := answerLimit
+	for _, t := range tables {
+		for _, c := range t.Chains {
+			limit += time.Duration(len(c.Rules)) * limitPerRule
+		}
+	}
 	conn, err := nftables.New(nftables.WithSockOptions(func(c *netlink.Conn) error {
-		return errors.Join(c.SetWriteBuffer(buffer), c.SetReadBuffer(buffer), c.SetReadDeadline(time.Now().Add(answerLimit)))
+		return errors.Join(c.SetWriteBuffer(buffer), c.SetReadBuffer(buffer), c.SetReadDeadline(time.Now().Add(limit)))
 	}))
 	if err == nil {
 		for _, family := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/bootstrap"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
@@ -155,7 +156,7 @@ func refusal(what, service string, err error) error {
 }
 
 func identityRemedy(service string) string {
-	return fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, workload.TagServiceName, service)
+	return fmt.Sprintf("the token needs a service identity for %q; with consulLogin, tag the task role with %s=%s", service, config.TagServiceName, service)
 }
 
 // anonymous reports whether a refusal is of a request without a token, in the words

@@ -4,6 +4,7 @@ import (
 	"cmp"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -22,7 +23,7 @@ func entry(w workload.Workload) *api.CatalogRegistration {
 // nodeEntry also has what Consul needs to make the node, as it does without ACLs.
 func nodeEntry(w workload.Workload, s *api.AgentService, checks api.HealthChecks) *api.CatalogRegistration {
 	e := entry(w)
-	e.Address, e.NodeMeta = w.Address, map[string]string{workload.NodeMetaSynthetic: "true"}
+	e.Address, e.NodeMeta = w.Address, map[string]string{config.NodeMetaSynthetic: "true"}
 	e.Service, e.Checks = s, checks
 	return e
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/workload"
@@ -183,7 +184,7 @@ func (f *fleet) grow(b *testing.B, tasks int) {
 // register logs a task in and registers its services.
 func (f *fleet) register(b *testing.B, arn string) error {
 	id := arn[strings.LastIndex(arn, "/")+1:]
-	meta := map[string]string{workload.LoginMetaTaskID: id, workload.LoginMetaCluster: benchCluster}
+	meta := map[string]string{config.LoginMetaTaskID: id, config.LoginMetaCluster: benchCluster}
 	for _, method := range f.methods {
 		if _, err := consulutil.Login(b.Context(), f.anonymous, consulutil.LoginParams{Method: method, Bearer: f.bearer, Meta: meta}); err != nil {
 			return err
@@ -193,7 +194,7 @@ func (f *fleet) register(b *testing.B, arn string) error {
 		{Service: "web", ID: workload.ServiceID("web", id)},
 		{Service: "web-sidecar-proxy", ID: workload.ProxyID(workload.ServiceID("web", id))},
 	} {
-		service.Meta = map[string]string{workload.MetaSource: workload.SourceValue, workload.MetaTaskID: id, workload.MetaTaskARN: arn}
+		service.Meta = map[string]string{config.MetaSource: config.SourceValue, config.MetaTaskID: id, config.MetaTaskARN: arn}
 		if _, err := f.admin.Catalog().Register(&api.CatalogRegistration{Node: f.node(id), Address: "10.0.0.1", Service: &service}, nil); err != nil {
 			return err
 		}
@@ -278,7 +279,7 @@ func (f *fleet) deleteEach(b *testing.B, address string, arns []string) time.Dur
 	}
 	tokens := map[string][]string{}
 	for _, t := range list {
-		_, rest, _ := strings.Cut(t.Description, workload.LoginMetaTaskID+`":"`)
+		_, rest, _ := strings.Cut(t.Description, config.LoginMetaTaskID+`":"`)
 		id, _, _ := strings.Cut(rest, `"`)
 		tokens[id] = append(tokens[id], t.AccessorID)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
@@ -168,7 +169,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 
 // agentLeftovers are what tasks of the agent generation leave.
 func agentLeftovers() cleanup.Leftovers {
-	return cleanup.Leftovers{Methods: []string{wanted.ClientMethod, wanted.ServiceMethod}, Source: workload.SourceValue}
+	return cleanup.Leftovers{Methods: []string{wanted.ClientMethod, wanted.ServiceMethod}, Source: config.SourceValue}
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.

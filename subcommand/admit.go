@@ -16,7 +16,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/permission"
-	"github.com/meshtask/consul-ecs/admission/sarif"
 	"github.com/meshtask/consul-ecs/admission/taskrole"
 	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/internal/cli"
@@ -159,7 +158,7 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 	}
 	permissions, err := o.check.run(ctx, inv, result)
 	if err == nil {
-		err = o.role.run(ctx, inv, result)
+		err = o.role.run(ctx, inv, result, &o.check)
 	}
 	if err == nil && o.register && !result.Rejected(o.strict) {
 		err = registerAdmitted(ctx, inv, input)
@@ -227,7 +226,7 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 			return err
 		}
 	} else if o.output == outputSARIF {
-		if err := printJSON(inv.Stdout, sarif.Of(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
+		if err := printJSON(inv.Stdout, sarifOf(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
 			return err
 		}
 	} else {

@@ -94,7 +94,11 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 			return consulutil.NewAuthorizer(o, "")
 		},
 		Resolve: func(ctx context.Context, policies []string) (*aclrules.Report, error) {
-			return c.resolve(ctx, inv, policies)
+			subject := aclrules.Subject{Self: policies == nil}
+			for _, name := range policies {
+				subject.PolicyLinks = append(subject.PolicyLinks, aclrules.Link{Name: name})
+			}
+			return c.resolve(ctx, inv, "", subject)
 		},
 	}
 	return checker.Check(ctx, r), nil
@@ -117,9 +121,20 @@ func (c *admitCheck) closeConnections() {
 	}
 }
 
-// resolve reads the rules of the token, or of policies.
-func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, policies []string) (*aclrules.Report, error) {
-	own, err := aclReader(inv, c.options(c.token), "")
+// login returns what reads the rights that a login would get; nil when Consul is not asked.
+func (c *admitCheck) login(inv *cli.Invocation) func(context.Context, string, aclrules.Login) (*aclrules.Report, error) {
+	if c.engine == permission.None || c.token.Empty() && c.unauthenticated {
+		return nil
+	}
+	return func(ctx context.Context, datacenter string, l aclrules.Login) (*aclrules.Report, error) {
+		defer c.closeConnections()
+		return c.resolve(ctx, inv, datacenter, aclrules.Subject{Login: &l})
+	}
+}
+
+// resolve reads the rules of a subject, as a datacenter judges them.
+func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, datacenter string, subject aclrules.Subject) (*aclrules.Report, error) {
+	own, err := aclReader(inv, c.options(c.token), datacenter)
 	if err != nil {
 		return nil, err
 	}
@@ -127,19 +142,14 @@ func (c *admitCheck) resolve(ctx context.Context, inv *cli.Invocation, policies 
 	if c.resolverTokenFile != "" {
 		o := c.options(secret.Value{})
 		o.TokenFile = c.resolverTokenFile
-		if reader, err = aclReader(inv, o, ""); err != nil {
+		if reader, err = aclReader(inv, o, datacenter); err != nil {
 			return nil, fmt.Errorf("-resolver-token-file: %w", err)
 		}
 		getters = reader.Getters()
 		getters.Tokens = shownToken{own, reader}
 	}
-	datacenter, err := reader.Datacenter(ctx)
-	if err != nil {
+	if datacenter, err = reader.Datacenter(ctx); err != nil {
 		return nil, err
-	}
-	subject := aclrules.Subject{Self: policies == nil}
-	for _, name := range policies {
-		subject.PolicyLinks = append(subject.PolicyLinks, aclrules.Link{Name: name})
 	}
 	found := aclrules.NewResolver(getters, aclrules.ResolverOptions{Datacenter: datacenter, Now: time.Now()}).Resolve(ctx, subject)
 	if err := errors.Join(found.Errors...); reader == own && errors.Is(err, aclread.ErrReader) {

@@ -5,10 +5,12 @@ import (
 	"context"
 	"flag"
 	"strings"
+	"time"
 
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/taskrole"
 	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
@@ -24,8 +26,30 @@ func (o *admitRole) declare(fs *flag.FlagSet) {
 	fs.StringVar(&o.path, "iam-role-path", wanted.DefaultRolePath, "`path` of the IAM roles that the auth method takes, for -check-iam")
 }
 
-// run adds the findings about the role when it is asked to.
-func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.Result) error {
+// Calls a second, of the 20 that AWS grants, and the time of the search for others with
+// the role; and that of all about the role.
+const (
+	familyRate  = 15
+	familyLimit = time.Minute
+	roleLimit   = familyLimit + 2*checkWhole
+)
+
+// roleUsers reads ECS, within a limit.
+type roleUsers struct{ load awsutil.LoadOptions }
+
+// RoleUsers implements taskrole.Families.
+func (u roleUsers) RoleUsers(ctx context.Context, roleARN string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, familyLimit)
+	defer cancel()
+	conf, err := awsutil.LoadConfig(ctx, u.load)
+	if err != nil {
+		return nil, err
+	}
+	return ecsread.New(conf, ecsread.Options{CallsPerSecond: familyRate}).RoleUsers(ctx, roleARN)
+}
+
+// run adds the findings about the role when it is asked to. Consul is asked as check says.
+func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.Result, check *admitCheck) error {
 	if !o.check {
 		return nil
 	}
@@ -33,13 +57,16 @@ func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.R
 	if inner := strings.Trim(o.path, "/"); inner != "" {
 		path += inner + "/"
 	}
-	reader := awsutil.RoleReader{
-		Load:     awsutil.LoadOptions{UserAgent: admitAgent, Version: cli.Version(), DefaultRegion: "us-east-1"},
-		Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"), inv.Getenv("AWS_ENDPOINT_URL")),
+	load := awsutil.LoadOptions{UserAgent: admitAgent, Version: cli.Version()}
+	iam := load
+	iam.DefaultRegion = "us-east-1"
+	checker := taskrole.Checker{
+		IAM:  awsutil.RoleReader{Load: iam, Endpoint: cmp.Or(inv.Getenv("AWS_ENDPOINT_URL_IAM"), inv.Getenv("AWS_ENDPOINT_URL"))},
+		Path: path, Families: roleUsers{load}, Rights: check.login(inv),
 	}
-	ctx, cancel := context.WithTimeout(ctx, checkWhole)
+	ctx, cancel := context.WithTimeout(ctx, roleLimit)
 	defer cancel()
-	if err := (taskrole.Checker{IAM: reader, Path: path}).Check(ctx, r); err != nil {
+	if err := checker.Check(ctx, r); err != nil {
 		return awsFailed(inv, err)
 	}
 	return nil

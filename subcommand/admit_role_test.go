@@ -1,6 +1,7 @@
 package subcommand
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -11,13 +12,34 @@ import (
 	"testing"
 )
 
-// iamRole is a role as a fixture of IAM has it.
-type iamRole struct{ path, tags, trust, decision string }
+// iamRole is a role as a fixture of IAM has it, and families are those of ECS that use it.
+type iamRole struct {
+	path, tags, trust, decision string
+	families                    []string
+}
 
-// startIAM answers GetRole and SimulatePrincipalPolicy, or nothing but the status.
+// answerECS answers for families that all have the role; AccessDenied without any.
+func answerECS(w http.ResponseWriter, operation string, role iamRole) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	switch {
+	case role.families == nil:
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"__type": "AccessDeniedException", "message": "not authorized"}`)
+	case operation == "ListTaskDefinitionFamilies":
+		_ = json.NewEncoder(w).Encode(map[string][]string{"families": role.families})
+	default:
+		fmt.Fprintf(w, `{"taskDefinition": {"taskRoleArn": "arn:aws:iam::123456789012:role%sapp"}}`, role.path)
+	}
+}
+
+// startIAM answers GetRole and SimulatePrincipalPolicy, or nothing but the status, and ECS.
 func startIAM(t *testing.T, status int, role iamRole) {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, operation, is := strings.Cut(r.Header.Get("X-Amz-Target"), "."); is {
+			answerECS(w, operation, role)
+			return
+		}
 		w.WriteHeader(status)
 		switch {
 		case status != http.StatusOK:
@@ -25,7 +47,7 @@ func startIAM(t *testing.T, status int, role iamRole) {
 		case !strings.Contains(r.Header.Get("Authorization"), "/us-east-1/iam/aws4_request"):
 			t.Errorf("authorization %q", r.Header.Get("Authorization"))
 		case r.FormValue("Action") == "GetRole" && r.FormValue("RoleName") == "app":
-			fmt.Fprintf(w, `<GetRoleResponse><GetRoleResult><Role><Path>%s</Path><Arn>arn:aws:iam::123456789012:role%sapp</Arn>
+			fmt.Fprintf(w, `<GetRoleResponse><GetRoleResult><Role><Path>%s</Path><RoleId>AROAEXAMPLE</RoleId><Arn>arn:aws:iam::123456789012:role%sapp</Arn>
 				<AssumeRolePolicyDocument>%s</AssumeRolePolicyDocument><Tags>%s</Tags></Role></GetRoleResult></GetRoleResponse>`,
 				role.path, role.path, url.PathEscape(role.trust), role.tags)
 		case r.FormValue("Action") == "SimulatePrincipalPolicy" && r.FormValue("ActionNames.member.1") == "iam:GetRole" && r.FormValue("ResourceArns.member.1") == r.FormValue("PolicySourceArn"):
@@ -36,7 +58,7 @@ func startIAM(t *testing.T, status int, role iamRole) {
 	}))
 	t.Cleanup(server.Close)
 	for name, value := range map[string]string{
-		"AWS_ENDPOINT_URL_IAM": server.URL, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+		"AWS_ENDPOINT_URL_IAM": server.URL, "AWS_ENDPOINT_URL_ECS": server.URL, "AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
 		"AWS_SECRET_ACCESS_KEY": "secret", "AWS_EC2_METADATA_DISABLED": "true", "AWS_SESSION_TOKEN": "",
 	} {
 		t.Setenv(name, value)
@@ -60,7 +82,7 @@ func loginTask(t *testing.T) (doc, mesh string) {
 }
 
 func TestAdmitChecksTheTaskRole(t *testing.T) {
-	good := iamRole{"/consul-ecs/", serviceTag("app"), ecsTrust, "allowed"}
+	good := iamRole{"/consul-ecs/", serviceTag("app"), ecsTrust, "allowed", []string{"app"}}
 	for name, c := range map[string]struct {
 		change func(*iamRole)
 		code   int
@@ -68,6 +90,8 @@ func TestAdmitChecksTheTaskRole(t *testing.T) {
 	}{
 		"right":          {func(*iamRole) {}, 0, nil},
 		"below the path": {func(r *iamRole) { r.path = "/consul-ecs/team/" }, 0, nil},
+		"two families":   {func(r *iamRole) { r.families = []string{"api", "app", "worker"} }, 0, []string{"warning ADM-IAM-SHARED $.taskRoleArn: the task role arn:aws:iam::123456789012:role/consul-ecs/app is also that of api, worker: "}},
+		"ECS refuses":    {func(r *iamRole) { r.families = nil }, 0, []string{"info ADM-IAM-SHARED-UNKNOWN", "not authorized"}},
 		"other service":  {func(r *iamRole) { r.tags = serviceTag("api") }, 2, []string{`ADM-IAM-TAG $.taskRoleArn: the task role arn:aws:iam::123456789012:role/consul-ecs/app has "api" as its tag consul.hashicorp.com.service-name, but the service needs app`}},
 		"no tag":         {func(r *iamRole) { r.tags = "" }, 2, []string{`ADM-IAM-TAG`, `has "" as its tag`}},
 		"other path":     {func(r *iamRole) { r.path = "/" }, 2, []string{"ADM-IAM-ROLE", "its path is /, and the auth method takes roles below /consul-ecs/"}},

@@ -62,6 +62,7 @@ func TestAdmitExitCodes(t *testing.T) {
 		"wrong type":          {`{"family": 1}`, []string{"-"}, 1, "$.family: must be a string, but is the number 1"},
 		"no file":             {"", nil, 1, "want one FILE, or - for standard input"},
 		"missing file":        {"", []string{"/nonexistent"}, 1, "read the task definition: "},
+		"several resources":   {`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition"}, "B": {"Type": "AWS::ECS::TaskDefinition"}}}`, []string{"-"}, 1, "choose a resource of the template that is a task definition: A, B: name one by -resource"},
 		"unknown format":      {"{}", []string{"-format", "yaml", "-"}, 1, `format "yaml": want ecs, cfn or containers`},
 		"resource of no cfn":  {"{}", []string{"-resource", "Web", "-"}, 1, "a resource is of a template, but the document is of the format ecs"},
 		"unknown output":      {"{}", []string{"-output", "html", "-"}, 1, `-output "html": want task, report or sarif`},

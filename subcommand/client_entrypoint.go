@@ -111,7 +111,7 @@ func (f *clientFlags) declare(fs *flag.FlagSet) {
 		f.acls = s
 		return err
 	})
-	fs.StringVar(&f.method, "auth-method", workload.ClientAuthMethod, "`name` of the clients' auth method")
+	fs.StringVar(&f.method, "auth-method", config.ClientAuthMethod, "`name` of the clients' auth method")
 	fs.StringVar(&f.address, "consul-http-addr", "", "`address` of a Consul server, for login and logout")
 	fs.StringVar(&f.dir, "dir", "", "the shared volume's `directory` (default bootstrapDir of the configuration, else "+defaultDir+")")
 	fs.StringVar(&f.fileGroup, "file-group", "", "`group` name or ID of client-token (default the group of the directory)")

@@ -23,11 +23,14 @@ const (
 	// garbage. A wrapper runs in every task and does next to nothing, so memory
 	// is what it costs.
 	wrapperGCPercent = 25
+	// releasePause is longer than most starts take.
+	releasePause = 10 * time.Second
 )
 
 // limitRuntime makes a process that mostly waits cheap: the garbage collector's
 // target, and one processor, so that no wake-up starts a search for work on the
-// others. GOGC and GOMAXPROCS in the environment win.
+// others. GOGC and GOMAXPROCS in the environment win. releaseProgramAfter frees what only
+// the start needed.
 func limitRuntime(inv *cli.Invocation, gcPercent int) {
 	if inv.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -35,6 +38,7 @@ func limitRuntime(inv *cli.Invocation, gcPercent int) {
 	if inv.Getenv("GOMAXPROCS") == "" {
 		runtime.GOMAXPROCS(1)
 	}
+	releaseProgramAfter(releasePause)
 }
 
 func logLevelFlag(fs *flag.FlagSet, level *string) {

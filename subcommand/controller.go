@@ -11,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 func controllerCommand() cli.Command {
@@ -76,7 +75,7 @@ func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) 
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
 		name: wanted.AgentlessName, wanted: wanted.Agentless, rolePath: "controller.iamRolePath",
-		leftovers: cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: workload.SourceValue, ClusterNode: true},
+		leftovers: cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: config.SourceValue, ClusterNode: true},
 		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/meshinit"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -28,7 +29,7 @@ const healthSyncGCPercent = 50
 
 const healthSyncHelp = `
 Waits until mesh-init of the same task has registered it, then reads the task metadata
-every second and writes the ECS health of each container in healthSyncContainers to its
+twice a second and writes the ECS health of each container in healthSyncContainers to its
 Consul check: passing for HEALTHY, critical for everything else. Only changes are
 written, and a refresh every 10 s; without an update a check turns critical after 30 s.
 Without an agent that takes a session, so Consul 1.21 and a token with session:write on
@@ -153,7 +154,7 @@ func healthSync(ctx context.Context, inv *cli.Invocation, limit time.Duration, o
 			if err != nil {
 				return err
 			}
-			return consulutil.DeregisterWorkload(ctx, servers, w, token)
+			return registrar.DeregisterAtServers(ctx, servers, w, token)
 		},
 		Classify: consulutil.Classify,
 		Log:      inv.Log,
@@ -168,7 +169,7 @@ func loginAgain(cfg *config.Config, client *api.Client, log hclog.Logger) func(c
 	servers := func() (*api.Client, error) { return client, nil }
 	return func(ctx context.Context, w workload.Workload, t workload.Task) (consulutil.Token, error) {
 		session := loginSession(cfg, t, servers, renewalLimit, log)
-		token, err := session.Login(ctx, consulutil.ServiceLogin(cfg, w, t))
+		token, err := session.Login(ctx, registrar.LoginParams(cfg, w, t))
 		if err != nil {
 			return consulutil.Token{}, err
 		}

@@ -38,7 +38,13 @@ type noAgentWorld struct {
 
 func newNoAgentWorld(t testing.TB, ttl time.Duration) *noAgentWorld {
 	t.Helper()
-	c, err := testkit.StartConsul(testkit.ConsulOptions{ACL: true})
+	return newNoAgentWorldAt(t, ttl, testkit.ConsulOptions{ACL: true})
+}
+
+// newNoAgentWorldAt has another Consul, with ACLs.
+func newNoAgentWorldAt(t testing.TB, ttl time.Duration, o testkit.ConsulOptions) *noAgentWorld {
+	t.Helper()
+	c, err := testkit.StartConsul(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,11 +67,11 @@ func newNoAgentWorld(t testing.TB, ttl time.Duration) *noAgentWorld {
 	if _, err := w.admin.Catalog().Register(&api.CatalogRegistration{Node: noAgentCluster, Address: "10.0.0.1"}, nil); err != nil {
 		t.Fatal(err)
 	}
-	_, http, _ := net.SplitHostPort(c.HTTPAddr)
+	host, http, _ := net.SplitHostPort(c.HTTPAddr)
 	_, grpc, _ := net.SplitHostPort(c.GRPCAddr)
 	w.vars = append(w.env(),
-		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":{"hosts":"127.0.0.1","defaults":{"tls":false},"http":{"port":%s,"https":false},"grpc":{"port":%s}},`+
-			`"consulLogin":{"enabled":true},"service":{"name":"web","port":8080},"proxy":{"mode":"direct"},"transparentProxy":{"enabled":false}}`, w.dir, http, grpc),
+		fmt.Sprintf(`CONSUL_ECS_CONFIG_JSON={"bootstrapDir":%q,"consulServers":{"hosts":%q,"defaults":{"tls":false},"http":{"port":%s,"https":false},"grpc":{"port":%s}},`+
+			`"consulLogin":{"enabled":true},"service":{"name":"web","port":8080},"proxy":{"mode":"direct"},"transparentProxy":{"enabled":false}}`, w.dir, host, http, grpc),
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI="+aws.CredentialsURI(),
 		"AWS_ACCESS_KEY_ID=", "AWS_CONFIG_FILE=/nonexistent", "AWS_SHARED_CREDENTIALS_FILE=/nonexistent")
 	return w

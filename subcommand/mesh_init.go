@@ -197,7 +197,7 @@ func metadataClient(inv *cli.Invocation) (*tmds.Client, error) {
 	if uri == "" {
 		return nil, exit.Usagef("%s is not set: this command runs in an ECS task (Fargate platform 1.4.0, ECS agent 1.39.0 or later)", tmds.EnvVar)
 	}
-	if u, err := url.Parse(uri); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+	if u, err := url.Parse(uri); err != nil || u.Scheme != "http" || u.Host == "" {
 		return nil, exit.Usagef("%s is %q: want the http:// address that ECS sets; remove the variable from the container definition", tmds.EnvVar, uri)
 	}
 	return tmds.New(uri), nil

@@ -38,14 +38,14 @@ const (
 	scaleInstances = 20
 )
 
-// BenchmarkServers is what 1,000 tasks without an agent cost a leader and two followers:
+// BenchmarkServers is what 2,000 tasks without an agent cost a leader and two followers:
 // what mesh-init asks for, then health-sync, in this process. Its log has the table of
 // docs/SCALE.md.
 func BenchmarkServers(b *testing.B) {
 	for _, sessions := range []bool{false, true} {
 		b.Run(fmt.Sprintf("sessions=%v", sessions), func(b *testing.B) {
 			for b.Loop() {
-				newScale(b, sessions).run(b, 1000)
+				newScale(b, sessions).run(b, 2000)
 			}
 		})
 	}
@@ -76,7 +76,7 @@ type scale struct {
 func newScale(t testing.TB, sessions bool) *scale {
 	s := &scale{sessions: sessions}
 	s.start(t)
-	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web", Tags: map[string]string{workload.TagServiceName: "web"}})
+	sts := awstest.Start(awstest.Role{Account: benchAccount, Path: "/consul-ecs/", Name: "web", Tags: map[string]string{config.TagServiceName: "web"}})
 	t.Cleanup(sts.Stop)
 	var err error
 	if s.bearer, err = sts.Bearer(t.Context()); err != nil {
@@ -100,7 +100,7 @@ func newScale(t testing.TB, sessions bool) *scale {
 		_, _, err = s.admin.ACL().BindingRuleCreate(&api.ACLBindingRule{AuthMethod: scaleMethod, BindType: "role", BindName: "task"}, nil)
 	}
 	if err == nil { // as the controller makes it
-		_, err = s.admin.Catalog().Register(&api.CatalogRegistration{Node: benchCluster, Address: "10.0.0.1", NodeMeta: map[string]string{workload.NodeMetaSynthetic: "true"}}, nil)
+		_, err = s.admin.Catalog().Register(&api.CatalogRegistration{Node: benchCluster, Address: "10.0.0.1", NodeMeta: map[string]string{config.NodeMetaSynthetic: "true"}}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)

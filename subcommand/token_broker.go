@@ -30,8 +30,8 @@ Anyone who may register task definitions with these labels and start them can ge
 tokens: treat ecs:RegisterTaskDefinition, ecs:RunTask, ecs:UpdateService and iam:PassRole
 on the cluster as permissions to grant tokens. -policies limits which.
 
-Endpoints: POST /v1/token, /v1/unwrap and /v1/rotate, GET /token, /v1/token/ID, /v1/health
-and /metrics. Tasks must reach -listen, and the broker their callback port.
+Endpoints: POST /v1/token, /v1/unwrap, /v1/rotate and /v1/revoke, GET /token, /v1/token/ID,
+/v1/health and /metrics. Tasks must reach -listen, and the broker their callback port.
 
 The task role needs ecs:DescribeTasks and ecs:DescribeTaskDefinition. The token of
 CONSUL_HTTP_TOKEN needs:

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -56,7 +57,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	options.Source = ecsread.New(config, ecsread.Options{CallsPerSecond: broker.DescribeRate})
-	o := consulOptions(inv)
+	o := brokerConsul(inv)
 	client, err := consulutil.NewClient(o)
 	if err != nil {
 		return err
@@ -74,11 +75,26 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 			return broker.UnderCeiling(ctx, aclread.New(issuer, ""), names)
 		}
 	}
-	options.Store = &broker.Memory{}
-	if f.store == "kv" {
-		options.Store = broker.KV{Client: client, Prefix: brokerKeys + f.name + "/tasks/"}
+	if f.store == "memory" {
+		options.Store = &broker.Memory{}
+		return f.serve(ctx, inv, options, nil)
 	}
-	return f.serve(ctx, inv, options)
+	lock, err := leader.New(leader.Options{
+		Consul: brokerConsul(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise, Log: inv.Log,
+		KeyRule: `key_prefix "` + brokerKeys + `" { policy = "write" }`,
+	})
+	if err != nil {
+		return err
+	}
+	options.Store = broker.KV{Client: client, Prefix: brokerKeys + f.name + "/tasks/", Lock: lock.Key, Session: lock.SessionID}
+	return f.serve(ctx, inv, options, lock)
+}
+
+// brokerConsul bounds calls of Consul by less than the broker allows for a redemption.
+func brokerConsul(inv *cli.Invocation) consulutil.Options {
+	o := consulOptions(inv)
+	o.Timeout = consulutil.RequestTimeout
+	return o
 }
 
 // check returns the mistakes in flags that depend on each other.
@@ -89,15 +105,34 @@ func (f *brokerFlags) check() error {
 			errs = append(errs, exit.Usagef(format, args...))
 		}
 	}
-	mistake(f.plaintext && f.certFile != "", "-insecure-plaintext and -cert-file exclude each other")
+	mistake(f.plaintext && f.certFile+f.keyFile != "", "-insecure-plaintext and -cert-file or -key-file exclude each other")
 	mistake(!f.plaintext && (f.certFile == "" || f.keyFile == ""), "give -cert-file and -key-file, or -insecure-plaintext behind a proxy that has TLS")
-	mistake(f.checkPolicies && f.backend == backend.Vault, "-check-policies reads Consul's policies, and -backend vault issues Vault's")
 	mistake(f.store != "kv" && f.store != "memory", "-store %q: want kv or memory", f.store)
+	mistake(f.advertise != "" && f.store == "memory", "-advertise is for several brokers, and -store memory for one")
+	mistake(f.advertise != "" && !isHTTPS(f.advertise), "-advertise %q: want a URL such as https://broker-1.example.com:8443", f.advertise)
 	mistake(f.name == "" || strings.Contains(f.name, "/"), "-name %q: want a name without slashes", f.name)
+	f.checkBackend(mistake)
 	return errors.Join(errs...)
 }
 
-// options are those that need no request.
+// checkBackend refuses flags that the backend does not use, and asks for those it needs.
+func (f *brokerFlags) checkBackend(mistake func(wrong bool, format string, args ...any)) {
+	for _, use := range []struct{ flag, value, backend string }{
+		{"-login-methods", f.methods, backend.ConsulLogin}, {"-login-key-file", f.loginKey, backend.ConsulLogin},
+		{"-vault-addr", f.vaultAddr, backend.Vault}, {"-vault-ca-file", f.vaultCA, backend.Vault},
+	} {
+		mistake(use.value != "" && f.backend != use.backend, "%s is for -backend %s, and not for %s", use.flag, use.backend, f.backend)
+	}
+	mistake(f.backend == backend.ConsulLogin && (f.methods == "" || f.loginKey == ""), "-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
+	mistake(f.backend == backend.Vault && f.vaultAddr == "", "-backend %s: give -vault-addr", backend.Vault)
+	mistake(f.checkPolicies && f.backend == backend.Vault, "-check-policies reads Consul's policies, and -backend vault issues Vault's")
+}
+
+func isHTTPS(address string) bool {
+	u, err := url.Parse(address)
+	return err == nil && u.Host != "" && u.Scheme == "https"
+}
+
 func (f *brokerFlags) options(inv *cli.Invocation) (broker.Options, error) {
 	o := broker.Options{
 		Rules: broker.Rules{
@@ -160,6 +195,9 @@ func (f *brokerFlags) tokens(inv *cli.Invocation, client *api.Client) (backend.B
 	case backend.ConsulLogin:
 		return f.login(client)
 	case backend.Vault:
+		if inv.Getenv("VAULT_TOKEN")+inv.Getenv("VAULT_TOKEN_FILE") == "" {
+			return nil, exit.Usagef("-backend %s: VAULT_TOKEN or VAULT_TOKEN_FILE is required", backend.Vault)
+		}
 		c, err := vault.NewClient(vault.Options{Address: f.vaultAddr, CAFile: f.vaultCA, Namespace: f.namespace})
 		if err != nil {
 			return nil, err
@@ -174,17 +212,17 @@ func (f *brokerFlags) login(client *api.Client) (backend.Backend, error) {
 	for _, pair := range splitNames(f.methods) {
 		name, text, _ := strings.Cut(pair, "=")
 		ttl, err := time.ParseDuration(text)
-		if err != nil || name == "" {
-			return nil, exit.Usagef("-login-methods: want name=duration, got %q", pair)
+		if err != nil || name == "" || ttl < broker.MinTTL {
+			return nil, exit.Usagef("-login-methods: want name=duration with %s or more, got %q", broker.MinTTL, pair)
 		}
 		l.Methods = append(l.Methods, consul.Method{Name: name, TTL: ttl})
 	}
-	if len(l.Methods) == 0 || f.loginKey == "" {
-		return nil, exit.Usagef("-backend %s: give -login-methods and -login-key-file", backend.ConsulLogin)
+	key, err := consul.ReadKey(f.loginKey)
+	if err != nil {
+		return nil, exit.Usagef("-login-key-file: %w", err)
 	}
-	var err error
-	l.Key, err = consul.ReadKey(f.loginKey)
-	return l, err
+	l.Key = key
+	return l, nil
 }
 
 // vaultToken reads the token for each request: an agent replaces the file.
@@ -200,7 +238,7 @@ func vaultToken(inv *cli.Invocation) (secret.Value, error) {
 }
 
 // serve runs the broker behind its listener.
-func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.Options) error {
+func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.Options, elector broker.Elector) error {
 	b, err := broker.New(o)
 	if err != nil {
 		return exit.Usagef("%w: see -policies, -networks, -min-port and -max-port", err)
@@ -210,16 +248,6 @@ func (f *brokerFlags) serve(ctx context.Context, inv *cli.Invocation, o broker.O
 		return err
 	}
 	defer f.serveAPI(listener, b.Handler(), inv.Log)()
-	var elector broker.Elector
-	if f.store == "kv" {
-		elector, err = leader.New(leader.Options{
-			Consul: consulOptions(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise, Log: inv.Log,
-			KeyRule: `key_prefix "` + brokerKeys + `" { policy = "write" }`,
-		})
-		if err != nil {
-			return err
-		}
-	}
 	err = b.Run(ctx, elector)
 	if ctx.Err() != nil {
 		inv.Log.Info("ended", logkey.Reason, context.Cause(ctx))

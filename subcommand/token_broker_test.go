@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -63,17 +64,9 @@ func TestTokenBroker(t *testing.T) {
 	t.Parallel()
 	w := newClusterWorld(t)
 	ids := w.run(1)
-	ports, err := testkit.FreePorts(1)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	certFile, keyFile := certificate(t, dir, "first")
-	address, audit := net.JoinHostPort("127.0.0.1", port(ports[0])), filepath.Join(dir, "audit")
-	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks", "192.0.2.0/24",
-		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-audit-file", audit,
-		"-advertise", "https://"+address, "-allow-unsealed")
-	p := testkit.StartProcess(t, testkit.ProcessOptions{Env: w.env()}, line...)
+	audit := filepath.Join(dir, "audit")
+	p := w.broker(t, dir, "-audit-file", audit, "-allow-unsealed")
 	peer := ""
 	// Each request has its own connection, so that it sees the certificate of now.
 	client := &http.Client{Timeout: testkit.Patience, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{
@@ -81,7 +74,7 @@ func TestTokenBroker(t *testing.T) {
 		VerifyConnection:   func(s tls.ConnectionState) error { peer = s.PeerCertificates[0].Subject.CommonName; return nil },
 	}}}
 	send := func(method, path, body string) (int, string) {
-		req, err := http.NewRequestWithContext(t.Context(), method, "https://"+address+path, strings.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), method, p.url+path, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +120,7 @@ func TestTokenBroker(t *testing.T) {
 	if err != nil || bytes.Count(log, []byte(`"decision":"rejected"`)) != 2 {
 		t.Errorf("audit log %s, %v", log, err)
 	}
-	endsSoon(t, p)
+	endsSoon(t, p.Process)
 }
 
 func TestTokenBrokerMistakes(t *testing.T) {
@@ -138,21 +131,27 @@ func TestTokenBrokerMistakes(t *testing.T) {
 		args []string
 		want string
 	}{
-		"argument":     {append(good, "x"), `unexpected argument "x"`},
-		"no TLS":       {[]string{"-policies", "app"}, "give -cert-file and -key-file, or -insecure-plaintext"},
-		"two":          {append(good, "-cert-file", "x"), "-insecure-plaintext and -cert-file exclude each other"},
-		"no policies":  {append(good, "-policies", ""), "no policy that tokens may have"},
-		"no networks":  {append(good, "-networks", ""), "no network of tasks"},
-		"networks":     {append(good, "-networks", "10.0.0.1"), "-networks: "},
-		"pattern":      {append(good, "-families", "["), `pattern "["`},
-		"ports":        {append(good, "-min-port", "9000", "-max-port", "8000"), "ports 9000 to 8000"},
-		"cluster":      {append(good, "-clusters", "mesh"), `-clusters: want ARNs of clusters of one region, got "mesh"`},
-		"backend":      {append(good, "-backend", "x"), `-backend "x": want consul-login, consul-acl or vault`},
-		"login":        {append(good, "-backend", "consul-login"), "give -login-methods and -login-key-file"},
-		"login method": {append(good, "-backend", "consul-login", "-login-methods", "a"), `-login-methods: want name=duration, got "a"`},
-		"vault":        {append(good, "-backend", "vault"), "vault address"},
-		"store":        {append(good, "-store", "x"), `-store "x": want kv or memory`},
-		"name":         {append(good, "-name", "a/b"), `-name "a/b"`},
+		"argument":              {append(good, "x"), `unexpected argument "x"`},
+		"no TLS":                {[]string{"-policies", "app"}, "give -cert-file and -key-file, or -insecure-plaintext"},
+		"two":                   {append(good, "-cert-file", "x"), "-insecure-plaintext and -cert-file or -key-file exclude each other"},
+		"no policies":           {append(good, "-policies", ""), "no policy that tokens may have"},
+		"no networks":           {append(good, "-networks", ""), "no network of tasks"},
+		"networks":              {append(good, "-networks", "10.0.0.1"), "-networks: "},
+		"pattern":               {append(good, "-families", "["), `pattern "["`},
+		"ports":                 {append(good, "-min-port", "9000", "-max-port", "8000"), "ports 9000 to 8000"},
+		"cluster":               {append(good, "-clusters", "mesh"), `-clusters: want ARNs of clusters of one region, got "mesh"`},
+		"backend":               {append(good, "-backend", "x"), `-backend "x": want consul-login, consul-acl or vault`},
+		"login":                 {append(good, "-backend", "consul-login"), "give -login-methods and -login-key-file"},
+		"login method":          {append(good, "-backend", "consul-login", "-login-key-file", "x", "-login-methods", "a"), "-login-methods: want name=duration with 1m0s or more, got \"a\""},
+		"other backend's flag":  {append(good, "-login-methods", "a=1h"), "-login-methods is for -backend consul-login, and not for consul-acl"},
+		"other backend's flags": {append(good, "-vault-addr", "https://vault:8200"), "-vault-addr is for -backend vault, and not for consul-acl"},
+		"advertised memory":     {append(good, "-store", "memory", "-advertise", "https://x"), "-advertise is for several brokers, and -store memory for one"},
+		"vault":                 {append(good, "-backend", "vault"), "-backend vault: give -vault-addr"},
+		"vault token":           {append(good, "-backend", "vault", "-vault-addr", "https://vault:8200"), "VAULT_TOKEN or VAULT_TOKEN_FILE is required"},
+		"login key":             {append(good, "-backend", "consul-login", "-login-key-file", "/nonexistent", "-login-methods", "a=1h"), "-login-key-file: read the key"},
+		"advertise":             {append(good, "-advertise", "broker:8443"), `-advertise "broker:8443": want a URL`},
+		"store":                 {append(good, "-store", "x"), `-store "x": want kv or memory`},
+		"name":                  {append(good, "-name", "a/b"), `-name "a/b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -166,5 +165,14 @@ func TestTokenBrokerMistakes(t *testing.T) {
 				t.Errorf("exit code %d, %v, want %q in\n%s", code, cmp.Or(err, ctx.Err()), tt.want, out)
 			}
 		})
+	}
+}
+
+// A longer call could make a token after the broker has revoked what it recorded of it.
+func TestBrokerBoundsItsCallsOfConsul(t *testing.T) {
+	t.Parallel()
+	o := brokerConsul(&cli.Invocation{Getenv: func(string) string { return "" }})
+	if o.Timeout != 10*time.Second {
+		t.Errorf("%s, want 10s: half the limit of a redemption", o.Timeout)
 	}
 }

@@ -3,6 +3,7 @@ package subcommand
 import (
 	"cmp"
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"net"
@@ -46,18 +47,20 @@ security group needs access to it.
 The token file has mode 0600. -token-reader lets another user read it, for an application
 that does not run as the user of this container. Beside it is <token-file>.json with the
 token's accessor, expiry and hash. A restarted container takes over a token of its task
-that is still valid, and requests nothing.
+that is still valid, and requests nothing. Run one receiver in a task: a task has one
+token, and a second receiver with the same callback port takes the first one's away.
 
 By default the command ends when the token is written: let the application depend on its
 SUCCESS, and make the container non-essential. With -stay it keeps running and replaces
 the token at 2/3 of its life, or renews it at Vault when VAULT_ADDR is set; an outage of
-the broker or of the backend is waited out. The application must read the file again
-within the overlap: a replaced token stays valid for 10 s, or a tenth of its life if that
-is shorter. After TERM, -stay waits until the application containers have stopped, removes
+the broker or of the backend is waited out. Once a minute it asks Consul or Vault, if the
+environment has the address, whether the token still exists, and requests another one if
+it was revoked. The application must read the file again within the overlap: a replaced
+token stays valid for 10 s, or a tenth of its life if that is shorter. After TERM, -stay waits until the application containers have stopped, removes
 the files and revokes the token, at the latest 12 s before the stop timeout ends.
 
 Tokens of the backend consul-login are revoked by a logout when CONSUL_HTTP_ADDR is set,
-those of vault when VAULT_ADDR is set. Those of consul-acl are revoked by the broker.
+those of vault when VAULT_ADDR is set. All others are revoked by the broker, on request.
 
 Requests are repeated until -timeout, with the pauses that the broker asks for: while ECS
 does not know the task (404) for one minute, while the broker is busy or unavailable (425,
@@ -190,8 +193,8 @@ func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
 	backends := map[string]receiver.Backend{}
 	if inv.Getenv(api.HTTPAddrEnvName) != "" {
 		consul := consulHolder{consulutil.Options{CAPEM: strings.TrimSpace(inv.Getenv(httpsCAPEMEnv))}, inv.Log}
-		backends[backend.ConsulLogin] = receiver.Backend{Ready: consul.ready, Revoke: consul.logout}
-		backends[backend.ConsulACL] = receiver.Backend{Ready: consul.ready}
+		backends[backend.ConsulLogin] = receiver.Backend{Alive: consul.alive, Ready: consul.ready, Revoke: consul.logout}
+		backends[backend.ConsulACL] = receiver.Backend{Alive: consul.alive, Ready: consul.ready}
 	}
 	if address := inv.Getenv(vaultAddrEnv); address != "" {
 		client, err := vault.NewClient(vault.Options{Address: address, CAFile: inv.Getenv("VAULT_CACERT"), Namespace: inv.Getenv("VAULT_NAMESPACE")})
@@ -199,6 +202,13 @@ func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
 			return nil, err
 		}
 		backends[backend.Vault] = receiver.Backend{
+			Alive: func(ctx context.Context, token secret.Value) (bool, error) {
+				_, err := client.LookupSelf(ctx, token)
+				if errors.Is(err, backend.ErrPrivilege) {
+					return false, nil
+				}
+				return err == nil, err
+			},
 			Renew: func(ctx context.Context, token secret.Value) (time.Duration, error) {
 				lease, err := client.RenewSelf(ctx, token)
 				return lease.Life, err
@@ -214,6 +224,21 @@ func holderBackends(inv *cli.Invocation) (map[string]receiver.Backend, error) {
 type consulHolder struct {
 	options consulutil.Options
 	log     hclog.Logger
+}
+
+// alive makes a consistent read: a server that is starting does not know the tokens of its
+// log yet.
+func (h consulHolder) alive(ctx context.Context, token secret.Value) (bool, error) {
+	client, err := consulutil.NewClient(h.options)
+	if err != nil {
+		return false, err
+	}
+	read := (&api.QueryOptions{Token: token.Reveal(), RequireConsistent: true}).WithContext(ctx)
+	_, _, err = client.ACL().TokenReadSelf(read)
+	if consulutil.UnknownToken(err) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 func (h consulHolder) ready(ctx context.Context, token secret.Value) error {

@@ -2,6 +2,7 @@ package subcommand
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -9,14 +10,18 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
@@ -194,5 +199,99 @@ func TestTokenReceiveRefusesAnUnknownCertificate(t *testing.T) {
 	code, stderr := runCommand(env, "token-receive", "-token-file", filepath.Join(t.TempDir(), "token"), "-callback-port", freePort(t))
 	if code != 2 || !strings.Contains(stderr, "certificate") {
 		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+// Containers of a task have different users and share a volume.
+func TestTokenReaderIsAnotherUser(t *testing.T) {
+	t.Parallel()
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to become other users")
+	}
+	m, b := newMetadata(t), newTestBroker(t)
+	m.says(200, running)
+	dir := t.TempDir()
+	for _, d := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(d, 0o711); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(dir, "token")
+	as := func(uid uint32, name string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), "cat", name)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: uid}}
+		out, err := cmd.Output()
+		return string(out), err
+	}
+	for _, run := range []string{"new file", "replaced file"} {
+		code, stderr := runCommand(b.env(m), "token-receive", "-token-file", file, "-callback-port", freePort(t), "-timeout", "60s", "-token-reader", "1000")
+		if code != 0 {
+			t.Fatalf("%s: exit code %d: %s", run, code, stderr)
+		}
+		b.pushing.Wait()
+		if text, err := as(1000, file); text != "the-token" || err != nil {
+			t.Errorf("%s: user 1000 reads %q, %v", run, text, err)
+		}
+		for uid, name := range map[uint32]string{1001: file, 1000: file + ".json"} {
+			if text, err := as(uid, name); err == nil {
+				t.Errorf("%s: user %d reads %q of %s", run, uid, text, name)
+			}
+		}
+		// The token has expired for the next run.
+		record, err := os.ReadFile(file + ".json")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var fields map[string]any
+		if err := json.Unmarshal(record, &fields); err != nil {
+			t.Fatal(err)
+		}
+		fields["expires"] = time.Now().Add(-time.Minute)
+		if record, err = json.Marshal(fields); err == nil {
+			err = os.WriteFile(file+".json", record, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// What -stay asks Consul and Vault about its token.
+func TestHoldersLookTheirTokensUp(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		answers map[int]string
+		alive   func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error)
+	}{
+		"consul": {map[int]string{200: `{"AccessorID":"a"}`, 403: "ACL not found", 500: "no leader"}, func(_ *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
+			return consulHolder{consulutil.Options{Address: address}, hclog.NewNullLogger()}.alive
+		}},
+		"vault": {map[int]string{200: `{"data":{"ttl":60}}`, 403: `{"errors":["permission denied"]}`, 503: `{"errors":["sealed"]}`}, func(t *testing.T, address string) func(context.Context, secret.Value) (bool, error) {
+			backends, err := holderBackends(&cli.Invocation{Getenv: func(key string) string { return map[string]string{"VAULT_ADDR": address}[key] }, Log: hclog.NewNullLogger()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return backends["vault"].Alive
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			status := 0
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.Header.Get("X-Consul-Token")+r.Header.Get("X-Vault-Token") != "the-token" {
+					t.Errorf("token %q", r.Header)
+				}
+				w.WriteHeader(status)
+				fmt.Fprint(w, c.answers[status])
+			}))
+			t.Cleanup(server.Close)
+			look := c.alive(t, server.URL)
+			for status = range c.answers {
+				alive, err := look(t.Context(), secret.New("the-token"))
+				if alive != (status == 200) || (err == nil) != (status < 500) {
+					t.Errorf("status %d: alive %v, %v", status, alive, err)
+				}
+			}
+		})
 	}
 }

@@ -50,37 +50,6 @@ const (
 	DirClient = "consul-client"
 )
 
-// Keys of the service meta that every registration has, whatever the user's meta
-// holds: clean-up finds the services of stopped tasks by them. The value of
-// MetaSource is SourceValue.
-const (
-	MetaTaskID  = config.MetaServiceTaskID
-	MetaTaskARN = config.MetaServiceTaskARN
-	MetaSource  = config.MetaServiceSource
-	SourceValue = "consul-ecs"
-)
-
-// NodeMetaSynthetic is the key of the node meta that marks, with the value "true", the
-// node of a cluster's services that are registered without an agent.
-const NodeMetaSynthetic = "synthetic-node"
-
-// Keys of the login meta, by which clean-up finds the tokens of stopped tasks.
-const (
-	LoginMetaTaskID  = config.MetaTaskID
-	LoginMetaCluster = config.MetaCluster
-)
-
-// Names of the auth methods that the controller creates, and of the tags of a
-// task's IAM role that their binding rules read. Those know no slash, hence the
-// dots.
-const (
-	ServiceAuthMethod = config.DefaultAuthMethod
-	ClientAuthMethod  = "iam-ecs-client-token"
-	TagServiceName    = "consul.hashicorp.com.service-name"
-	TagNamespace      = "consul.hashicorp.com.namespace"
-	TagGatewayKind    = "consul.hashicorp.com.gateway-kind"
-)
-
 // AgentGRPCPort is where the task's Consul client serves xDS or, without an agent,
 // the relay to the servers.
 const AgentGRPCPort = 8502
@@ -134,7 +103,7 @@ func SessionCheckID(serviceID string) string { return serviceID + "-session" }
 func LoginMeta(cfg *config.Config, t Task) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, cfg.ConsulLogin.Meta)
-	meta[LoginMetaTaskID] = t.ID()
-	meta[LoginMetaCluster] = t.ClusterARN()
+	meta[config.LoginMetaTaskID] = t.ID()
+	meta[config.LoginMetaCluster] = t.ClusterARN()
 	return meta
 }

@@ -134,9 +134,9 @@ func (w *Workload) meta(user map[string]string) map[string]string {
 	meta := map[string]string{}
 	maps.Copy(meta, user)
 	maps.Copy(meta, map[string]string{
-		MetaTaskID:  w.TaskID,
-		MetaTaskARN: w.TaskARN,
-		MetaSource:  SourceValue,
+		config.MetaTaskID:  w.TaskID,
+		config.MetaTaskARN: w.TaskARN,
+		config.MetaSource:  config.SourceValue,
 	})
 	return meta
 }

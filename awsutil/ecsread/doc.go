@@ -10,6 +10,6 @@
 // Owns: the budget, the counts of calls and throttles, what a task ID and a
 // cluster's ARN look like.
 // Never does: guess. A page that failed fails the list; a task that was not
-// answered for is in no answer.
+// answered for is in no answer. RoleUsers returns what it found beside its error.
 // Start reading at: Reader.List, then Describe.
 package ecsread

@@ -309,3 +309,33 @@ func TestNoEmptyLookUp(t *testing.T) {
 		t.Errorf("%+v, %v, seen %v", got, err, w.seen)
 	}
 }
+
+// A role's users are looked for on all pages, and an error keeps what was found.
+func TestRoleUsers(t *testing.T) {
+	t.Parallel()
+	const role = "arn:aws:iam::123456789012:role/web"
+	families := map[string]string{"api": role, "broken": "", "web": role, "worker": "arn:aws:iam::123456789012:role/worker"}
+	answer := func(breaks bool) func(string, map[string]any) (int, any) {
+		return func(operation string, in map[string]any) (int, any) {
+			family, _ := in["taskDefinition"].(string)
+			switch {
+			case operation == "ListTaskDefinitionFamilies" && in["status"] != "ACTIVE":
+				return http.StatusBadRequest, nil
+			case operation == "ListTaskDefinitionFamilies" && in["nextToken"] == nil:
+				return http.StatusOK, map[string]any{"families": []string{"api", "worker"}, "nextToken": "more"}
+			case operation == "ListTaskDefinitionFamilies":
+				return http.StatusOK, map[string]any{"families": []string{"broken", "web"}}
+			case family == "broken" && breaks:
+				return http.StatusBadRequest, map[string]any{"__type": "AccessDeniedException"}
+			}
+			return http.StatusOK, map[string]any{"taskDefinition": map[string]any{"taskRoleArn": families[family]}}
+		}
+	}
+	for breaks, want := range map[bool][]string{false: {"api", "web"}, true: {"api"}} {
+		r, _ := newReader(t, Options{}, answer(breaks))
+		got, err := r.RoleUsers(t.Context(), role)
+		if !slices.Equal(got, want) || (err != nil) != breaks {
+			t.Errorf("breaks %v: %q, error %v, want %q", breaks, got, err, want)
+		}
+	}
+}

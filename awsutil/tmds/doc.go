@@ -5,8 +5,8 @@
 // workload.ParseTask, which refuses what is not a task; 4. refuse a task that
 // does not list the asking container, whose name GET <base> answers once.
 //
-// Owns: the HTTP side of the endpoint. Its transport ignores proxy variables,
-// because the address is link-local.
+// Owns: the HTTP side of the endpoint, over one connection (conn), which ignores
+// proxy variables, because the address is link-local.
 // Never does: take a failed read for an answer: Await ignores it, elsewhere the
 // flows decide.
 // Start reading at: Client.Task.

@@ -5,10 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
+	"net"
 	"net/http"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/workload"
@@ -30,18 +29,21 @@ const maxBody = 4 << 20
 const taskPath = "/task"
 
 // Client reads one task's metadata for one of its containers, the one it runs in.
-// It is safe for concurrent use and keeps its connection open between reads.
+// It is safe for concurrent use, reads once at a time, and keeps its connection open
+// between reads.
 type Client struct {
 	base string
-	http *http.Client
 
-	mu sync.Mutex
+	// turn is held by the read that uses the fields below.
+	turn chan struct{}
+	conn conn
 	// self is the name of this container, empty until the endpoint has named it.
 	self string
 	// body is the last valid answer, and task its meaning: at rest, one answer
-	// equals the other, and to parse it is most of a read's cost.
-	body []byte
-	task workload.Task
+	// equals the other, and to parse it is most of a read's cost. next is for the
+	// answer of the next read.
+	body, next *bytes.Buffer
+	task       workload.Task
 }
 
 // New returns a client for the base URI in EnvVar, whose reads all fail when it
@@ -49,16 +51,11 @@ type Client struct {
 func New(baseURI string) *Client {
 	return &Client{
 		base: strings.TrimRight(baseURI, "/"),
-		http: &http.Client{
-			Timeout: Timeout,
-			Transport: &http.Transport{
-				MaxIdleConns:       1,
-				IdleConnTimeout:    30 * time.Second,
-				DisableCompression: true,
-			},
-			// The endpoint never redirects; whatever does is not the endpoint.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		},
+		turn: make(chan struct{}, 1),
+		// No proxy, which could not reach the link-local address.
+		conn: conn{dial: new(net.Dialer).DialContext, timeout: Timeout},
+		body: new(bytes.Buffer),
+		next: new(bytes.Buffer),
 	}
 }
 
@@ -66,94 +63,83 @@ func New(baseURI string) *Client {
 // this container is an error, never an empty task. Callers must not change the
 // result: later reads may return it again.
 func (c *Client) Task(ctx context.Context) (workload.Task, error) {
-	task, err := c.readTask(ctx)
-	if err != nil {
+	select {
+	case c.turn <- struct{}{}:
+		defer func() { <-c.turn }()
+	case <-ctx.Done():
+		return workload.Task{}, fmt.Errorf("read task metadata: %w", ctx.Err())
+	}
+	if err := c.read(ctx); err != nil {
 		return workload.Task{}, fmt.Errorf("read task metadata: %w", err)
 	}
-	return task, nil
+	return c.task, nil
 }
 
 // Self returns the name of this container, which is empty until a first Task.
 func (c *Client) Self() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.turn <- struct{}{}
+	defer func() { <-c.turn }()
 	return c.self
 }
 
-func (c *Client) readTask(ctx context.Context) (workload.Task, error) {
-	c.mu.Lock()
-	self, last, task := c.self, c.body, c.task
-	c.mu.Unlock()
+// read makes task the answer's.
+func (c *Client) read(ctx context.Context) error {
 	url := c.base + taskPath
-	body, err := c.get(ctx, url, len(last))
+	if err := c.get(ctx, url, c.next); err != nil {
+		return err
+	}
+	if c.body.Len() > 0 && bytes.Equal(c.next.Bytes(), c.body.Bytes()) {
+		return nil
+	}
+	task, err := workload.ParseTask(c.next.Bytes())
 	if err != nil {
-		return workload.Task{}, err
+		return fmt.Errorf("GET %s: %w", url, err)
 	}
-	if len(last) > 0 && bytes.Equal(body, last) {
-		return task, nil
-	}
-	if task, err = workload.ParseTask(body); err != nil {
-		return workload.Task{}, fmt.Errorf("GET %s: %w", url, err)
-	}
-	if self == "" {
-		if self, err = c.ownName(ctx); err != nil {
-			return workload.Task{}, err
+	if c.self == "" {
+		if c.self, err = c.ownName(ctx); err != nil {
+			return err
 		}
 	}
-	if !task.Lists(self) {
-		return workload.Task{}, fmt.Errorf("GET %s: the answer does not list this container, %q", url, self)
+	if !task.Lists(c.self) {
+		return fmt.Errorf("GET %s: the answer does not list this container, %q", url, c.self)
 	}
-	c.mu.Lock()
-	c.self, c.body, c.task = self, body, task
-	c.mu.Unlock()
-	return task, nil
+	c.task, c.body, c.next = task, c.next, c.body
+	return nil
 }
 
 // ownName reads this container's name, which the base URI answers to it. The
 // URI's last segment does not do: on EC2 it is an ID of the endpoint, which
 // no answer contains.
 func (c *Client) ownName(ctx context.Context) (string, error) {
-	body, err := c.get(ctx, c.base, 0)
-	if err != nil {
+	var body bytes.Buffer
+	if err := c.get(ctx, c.base, &body); err != nil {
 		return "", err
 	}
 	var container workload.Container
-	if err := json.Unmarshal(body, &container); err != nil {
+	if err := json.Unmarshal(body.Bytes(), &container); err != nil {
 		return "", fmt.Errorf("GET %s: parse container metadata: %w", c.base, err)
 	}
 	if container.Name == "" {
-		return "", fmt.Errorf("GET %s: no Name in %s", c.base, excerpt(body))
+		return "", fmt.Errorf("GET %s: no Name in %s", c.base, excerpt(body.Bytes()))
 	}
 	return container.Name, nil
 }
 
-// get returns the body of a 200 answer, for which size is a guess: the endpoint
-// does not announce it. Errors name the address.
-func (c *Client) get(ctx context.Context, url string, size int) ([]byte, error) {
+// get reads the body of a 200 answer. Errors name the address.
+func (c *Client) get(ctx context.Context, url string, body *bytes.Buffer) error {
 	if c.base == "" {
-		return nil, fmt.Errorf("%s is not set", EnvVar)
+		return fmt.Errorf("%s is not set", EnvVar)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := c.http.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	var body bytes.Buffer
-	body.Grow(size + bytes.MinRead)
-	_, err = body.ReadFrom(io.LimitReader(resp.Body, maxBody+1))
+	status, err := c.conn.get(ctx, url, body)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("GET %s: %w", url, err)
-	case resp.StatusCode != http.StatusOK:
-		return nil, fmt.Errorf("GET %s: status %d: %s", url, resp.StatusCode, excerpt(body.Bytes()))
+		return fmt.Errorf("GET %s: %w", url, err)
+	case status != http.StatusOK:
+		return fmt.Errorf("GET %s: status %d: %s", url, status, excerpt(body.Bytes()))
 	case body.Len() > maxBody:
-		return nil, fmt.Errorf("GET %s: answer is longer than %d bytes", url, maxBody)
+		return fmt.Errorf("GET %s: answer is longer than %d bytes", url, maxBody)
 	}
-	return body.Bytes(), nil
+	return nil
 }
 
 // excerpt is the start of a body, fit for one log line.

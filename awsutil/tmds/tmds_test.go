@@ -37,7 +37,7 @@ func serve(t *testing.T, handler http.HandlerFunc) *Client {
 	server := httptest.NewServer(container(handler))
 	t.Cleanup(server.Close)
 	c := New(server.URL + "/v4/container-id")
-	c.http.Timeout = testkit.Patience
+	c.conn.timeout = testkit.Patience
 	return c
 }
 
@@ -102,7 +102,7 @@ func TestHungEndpointEnds(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	c := serve(t, func(http.ResponseWriter, *http.Request) { <-release })
-	c.http.Timeout = New("").http.Timeout
+	c.conn.timeout = Timeout
 	defer close(release)
 	start := time.Now()
 	_, err := c.Task(context.Background())
@@ -116,10 +116,11 @@ func TestHungEndpointEndsAfterTheTimeout(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := New("http://192.0.2.1")
-		c.http.Transport = testkit.RoundTripper(func(r *http.Request) (*http.Response, error) {
-			<-r.Context().Done()
-			return nil, r.Context().Err()
-		})
+		c.conn.dial = func(context.Context, string, string) (net.Conn, error) {
+			ours, theirs := net.Pipe()
+			t.Cleanup(func() { theirs.Close() })
+			return ours, nil
+		}
 		start := time.Now()
 		if _, err := c.Task(t.Context()); err == nil || time.Since(start) != Timeout {
 			t.Errorf("error = %v after %s, want one after %s", err, time.Since(start), Timeout)
@@ -148,7 +149,7 @@ func TestConnectionIsKept(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	c := New(server.URL)
-	c.http.Timeout = testkit.Patience
+	c.conn.timeout = testkit.Patience
 	for range 5 {
 		if _, err := c.Task(context.Background()); err != nil {
 			t.Fatal(err)
@@ -174,7 +175,7 @@ func TestContainerIsReadOnce(t *testing.T) {
 	}))
 	defer server.Close()
 	c := New(server.URL + "/v4/id")
-	c.http.Timeout = testkit.Patience
+	c.conn.timeout = testkit.Patience
 	if _, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), "/v4/id: status 500") {
 		t.Errorf("a container that cannot be read: %v", err)
 	}
@@ -202,7 +203,7 @@ func TestContainerWithoutNameIsAnError(t *testing.T) {
 		}))
 		t.Cleanup(server.Close)
 		c := New(server.URL)
-		c.http.Timeout = testkit.Patience
+		c.conn.timeout = testkit.Patience
 		if got, err := c.Task(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %+v, %v, want %q", body, got, err, want)
 		}
@@ -237,11 +238,109 @@ func TestChangeAfterEqualAnswersIsSeen(t *testing.T) {
 // TestProxyIsIgnored: the address is link-local, a proxy cannot reach it.
 func TestProxyIsIgnored(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://192.0.2.1:1")
-	c := serve(t, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) })
-	if c.http.Transport.(*http.Transport).Proxy != nil {
-		t.Error("the transport has a proxy")
+	for base, want := range map[string]string{
+		"http://169.254.170.2/v4/id":     "169.254.170.2:80",
+		"http://[fd00:ec2::23]:81/v4/id": "[fd00:ec2::23]:81",
+	} {
+		c := New(base)
+		var dialled string
+		c.conn.dial = func(_ context.Context, _, address string) (net.Conn, error) {
+			dialled = address
+			return nil, errors.New("unreachable")
+		}
+		if _, err := c.Task(t.Context()); err == nil || dialled != want {
+			t.Errorf("%s: dialled %s, %v", base, dialled, err)
+		}
 	}
-	if _, err := c.Task(context.Background()); err != nil {
+}
+
+// TestClosedConnectionIsReplaced: the endpoint closes connections after some seconds
+// without a request.
+func TestClosedConnectionIsReplaced(t *testing.T) {
+	t.Parallel()
+	var conns atomic.Int32
+	server := httptest.NewUnstartedServer(container(func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, task) }))
+	server.Config.ConnState = stateCounter(&conns)
+	server.Start()
+	defer server.Close()
+	c := New(server.URL)
+	c.conn.timeout = testkit.Patience
+	for range 3 {
+		if _, err := c.Task(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		server.CloseClientConnections()
+	}
+	if got := conns.Load(); got != 3 {
+		t.Errorf("%d connections, want 3", got)
+	}
+}
+
+// TestConnectionThatTheEndpointCloses: with or without a length of the answer.
+func TestConnectionThatTheEndpointCloses(t *testing.T) {
+	t.Parallel()
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Connection", "close")
+		w.(http.Flusher).Flush()
+		fmt.Fprint(w, task)
+	})
+	for range 3 {
+		if got, err := c.Task(t.Context()); err != nil || got.Family != "web" {
+			t.Errorf("family %q, %v", got.Family, err)
+		}
+	}
+}
+
+// TestReadAfterAnInterruptedOne: nothing of an answer that came too late is taken for
+// another request's.
+func TestReadAfterAnInterruptedOne(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var late atomic.Bool
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if late.Swap(false) {
+			cancel()
+			<-r.Context().Done()
+			return
+		}
+		fmt.Fprint(w, task)
+	})
+	for i := range 3 {
+		late.Store(i == 1)
+		if i == 1 {
+			if _, err := c.Task(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("error = %v, want the context's", err)
+			}
+			continue
+		}
+		if got, err := c.Task(t.Context()); err != nil || got.Family != "web" {
+			t.Errorf("family %q, %v", got.Family, err)
+		}
+	}
+}
+
+// TestOneReadAtATime: others wait for their turn, as long as their contexts.
+func TestOneReadAtATime(t *testing.T) {
+	t.Parallel()
+	asked, release := make(chan struct{}, 2), make(chan struct{})
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-release
+		fmt.Fprint(w, task)
+	})
+	first := make(chan error)
+	go func() {
+		_, err := c.Task(t.Context())
+		first <- err
+	}()
+	<-asked
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := c.Task(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want the context's", err)
+	}
+	close(release)
+	if err := <-first; err != nil {
 		t.Error(err)
 	}
 }

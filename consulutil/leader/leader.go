@@ -5,8 +5,8 @@
 // and releases it.
 //
 // Owns: the session, its renewal and its end; how long a killed leader is missed.
-// Never does: protect what the leader does. A paused leader may go on for 15 s beside its
-// successor.
+// Never does: protect what the leader does, except for writes that check SessionID. A paused
+// leader may go on for 15 s beside its successor.
 // Start reading at: Lock.Lead.
 package leader
 
@@ -15,6 +15,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -67,6 +68,7 @@ type Lock struct {
 	Options
 	client  *api.Client
 	session string // of the last attempt, if it may be alive
+	leads   atomic.Pointer[string]
 }
 
 // LostError is returned by a leader that lost the lock.
@@ -74,6 +76,16 @@ type LostError struct{ Err error }
 
 func (e *LostError) Error() string { return "leadership lost: " + e.Err.Error() }
 func (e *LostError) Unwrap() error { return e.Err }
+
+// SessionID is that of the session that has locked the key while the function of Lead runs, and
+// empty otherwise. A write in a transaction with api.KVCheckSession fails in a process
+// that has lost the lock.
+func (l *Lock) SessionID() string {
+	if s := l.leads.Load(); s != nil {
+		return *s
+	}
+	return ""
+}
 
 // New makes no request.
 func New(o Options) (*Lock, error) {
@@ -151,6 +163,8 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 		case <-term.Done():
 		}
 	}()
+	l.leads.Store(new(l.session))
+	defer l.leads.Store(nil)
 	err = lead(term)
 	var lost *LostError
 	if errors.As(context.Cause(term), &lost) {

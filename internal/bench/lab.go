@@ -33,7 +33,9 @@ func newLab(ctx context.Context, runs int, progress io.Writer) (*lab, error) {
 	}
 	l := &lab{dir: dir, runs: runs, progress: progress}
 	l.say("building consul-ecs")
-	if l.program, err = l.build(ctx, "./cmd/consul-ecs"); err != nil {
+	if bin := os.Getenv("CONSUL_ECS_BIN"); bin != "" { // what make has built
+		l.program = filepath.Join(bin, "consul-ecs")
+	} else if l.program, err = l.build(ctx, "./cmd/consul-ecs"); err != nil {
 		l.close()
 		return nil, err
 	}

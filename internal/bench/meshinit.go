@@ -139,7 +139,7 @@ func (s *stage) newCloud(c *consul) (*cloud, error) {
 	a.role = iam.Role{Name: "bench", Path: "/consul-ecs/", Account: account,
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "bench"}}
 	a.store.PutRole(a.role)
-	sts, err := s.serve("", a.requests.around(iam.New(iam.Options{Store: a.store, Region: region})))
+	sts, err := s.serve("", a.requests.around(iam.New(a.store, region)))
 	if err != nil {
 		return nil, err
 	}

@@ -189,6 +189,7 @@ func walk(t *testing.T, archive []byte, visit func(*tar.Header, io.Reader)) {
 // builders: BuildKit and the builder before it make the same layer, so the
 // second of them has built it anew.
 func (l *lab) builders(t *testing.T) {
+	testkit.Long(t)
 	help := l.Command(t.Context(), "build", "--help")
 	help.Env = append(help.Env, "DOCKER_BUILDKIT=1")
 	if out, code := dockerengine.Finish(help); code != 0 || !strings.Contains(out.Stdout, "--secret") {
@@ -204,7 +205,9 @@ func (l *lab) builders(t *testing.T) {
 	}
 }
 
+// otherArch compiles everything again.
 func (l *lab) otherArch(t *testing.T) {
+	testkit.Long(t)
 	arch, machine := "arm64", elf.EM_AARCH64
 	if runtime.GOARCH == arch {
 		arch, machine = "amd64", elf.EM_X86_64

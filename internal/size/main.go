@@ -40,7 +40,7 @@ func run(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := table(w, "Size of the stripped program", []row{{"consul-ecs", size, "goal 14"}}); err != nil {
+	if err := table(w, "Size of the stripped program", []row{{"consul-ecs", size, "goal 16"}}); err != nil {
 		return err
 	}
 	imports, err := importRows(ctx, dir, size)

@@ -19,7 +19,7 @@ import (
 )
 
 // settle is how long a command runs before its memory counts: health-sync has
-// refreshed its check once by then.
+// refreshed its check once by then, and what only the start needed is released.
 const settle = 12 * time.Second
 
 // metadata is a running task with one healthy container, and that container's
@@ -129,7 +129,7 @@ func (s shell) atRest(ctx context.Context, child string) ([]row, error) {
 		note string
 		args []string
 	}{
-		{syscall.SIGTERM, "goal 14", []string{"health-sync"}},
+		{syscall.SIGTERM, "goal 13", []string{"health-sync"}},
 		{syscall.SIGINT, "goal 10; without its child", []string{"envoy-entrypoint", child}},
 		{syscall.SIGINT, "goal 10; without its child", []string{"app-entrypoint", child}},
 		{syscall.SIGTERM, "without its child", []string{"client-entrypoint", "-retry-join=127.0.0.1", "-stop-timeout=11s", "-consul-path=" + child}},

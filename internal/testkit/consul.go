@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -55,6 +56,8 @@ type ConsulOptions struct {
 	HCL string
 	// Newest starts NewestConsul, for tests of the long lane.
 	Newest bool
+	// IPv6 binds everything to ::1.
+	IPv6 bool
 	// Primary makes the server datacenter dc2 of a federation whose primary
 	// datacenter is this server's, with ACL replication. Both need ACL.
 	Primary *Consul
@@ -126,6 +129,14 @@ func Long(t testing.TB) {
 	}
 }
 
+// Share is how many of n random cases a test tries: a fifth in the short lane.
+func Share(n int) int {
+	if testing.Short() {
+		return n / 5
+	}
+	return n
+}
+
 // Root returns the project's root directory: the first one above the working
 // directory whose go.mod is the project's. The answer of the first call stays,
 // whatever directory a test changes to.
@@ -185,15 +196,20 @@ func startConsul(bin string, o ConsulOptions) (*Consul, error) {
 	if err != nil {
 		return nil, err
 	}
+	host, hcl := "127.0.0.1", ""
+	if o.IPv6 {
+		host, hcl = "::1", `bind_addr = "::1" client_addr = "::1"`+"\n"
+	}
+	at := func(port int) string { return net.JoinHostPort(host, strconv.Itoa(port)) }
 	c := &Consul{
-		HTTPAddr:    fmt.Sprintf("127.0.0.1:%d", p[0]),
-		GRPCAddr:    fmt.Sprintf("127.0.0.1:%d", p[1]),
-		GRPCTLSAddr: fmt.Sprintf("127.0.0.1:%d", p[2]),
+		HTTPAddr:    at(p[0]),
+		GRPCAddr:    at(p[1]),
+		GRPCTLSAddr: at(p[2]),
 		Dir:         dir,
 		wan:         p[5],
 		done:        make(chan struct{}),
 	}
-	hcl := fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
+	hcl += fmt.Sprintf("ports { http = %d grpc = %d dns = -1 grpc_tls = %d server = %d serf_lan = %d serf_wan = %d }\n",
 		p[0], p[1], p[2], p[3], p[4], p[5])
 	if o.ACL {
 		c.Token = ManagementToken

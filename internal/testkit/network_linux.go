@@ -31,7 +31,7 @@ func OwnNetwork(t *testing.T) bool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v")
+	cmd := exec.Command(self, "-test.run=^"+t.Name()+"$", "-test.v", fmt.Sprintf("-test.short=%t", testing.Short()))
 	cmd.Env = append(os.Environ(), ownNetwork+"="+t.Name())
 	cmd.Stdout, cmd.Stderr = t.Output(), t.Output()
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -46,7 +46,7 @@ func OwnNetwork(t *testing.T) bool {
 		result <- cmd.Run()
 	}()
 	if err := <-result; err != nil {
-		t.Errorf("in a network of its own: %v", err)
+		t.Errorf("in its own network namespace: %v", err)
 	}
 	return false
 }

@@ -17,9 +17,6 @@ import (
 // late and nothing is throttled.
 type Options = simulated.Options
 
-// Group is many tasks alike: a family, a count, tags.
-type Group = simulated.Group
-
 // Call is a call of the ECS API, as Fail sees it.
 type Call struct {
 	// Operation is ListTasks, DescribeTasks and so on.
@@ -32,7 +29,7 @@ type Call struct {
 // methods fail the test where they cannot do what they are to do.
 type ECS struct {
 	// World has the calls of the API as methods too, and SetHealth.
-	World *simulated.World
+	World *World
 
 	t      testing.TB
 	server func() *httptest.Server
@@ -45,7 +42,7 @@ type ECS struct {
 // New returns an ECS with the empty cluster "default", which ends with the test.
 func New(t testing.TB, o Options) *ECS {
 	t.Helper()
-	w, err := simulated.Open(o)
+	w, err := Open(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,15 +1,17 @@
-package consulutil
+package registrar_test
 
 import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/meshtask/consul-ecs/config"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// TestServiceLogin: the defaults, and everything else there is.
-func TestServiceLogin(t *testing.T) {
+// TestLoginParams: the defaults, and everything else there is.
+func TestLoginParams(t *testing.T) {
 	t.Parallel()
 	task := workload.Task{Cluster: "prod", TaskARN: "arn:aws:ecs:us-west-2:123456789012:task/prod/t1", Family: "web",
 		Containers: []workload.Container{{Networks: []workload.Network{{IPv4Addresses: []string{"10.0.0.9"}}}}}}
@@ -19,18 +21,18 @@ func TestServiceLogin(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		doc  string
-		want LoginParams
+		want consulutil.LoginParams
 	}{
 		"default": {`"consulLogin":{"enabled":true}`,
-			LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Meta: ours}},
 		"all": {`"consulLogin":{"enabled":true,"method":"mine","meta":{"team":"x"}},"service":{"port":1,"partition":"part","namespace":"ns"}`,
-			LoginParams{Method: "mine", Partition: "part", Meta: map[string]string{
+			consulutil.LoginParams{Method: "mine", Partition: "part", Meta: map[string]string{
 				"team": "x", "consul.hashicorp.com/task-id": ours["consul.hashicorp.com/task-id"], "consul.hashicorp.com/cluster": ours["consul.hashicorp.com/cluster"],
 			}}},
 		"without an agent": {`"consulServers":{"hosts":"h"},"consulLogin":{"enabled":true,"datacenter":"dc2"}`,
-			LoginParams{Method: "iam-ecs-service-token", Datacenter: "dc2", Meta: ours}},
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Datacenter: "dc2", Meta: ours}},
 		"gateway": {`"consulLogin":{"enabled":true},"gateway":{"kind":"mesh-gateway","partition":"gw-part"}`,
-			LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},
+			consulutil.LoginParams{Method: "iam-ecs-service-token", Partition: "gw-part", Meta: ours}},
 	} {
 		cfg, _, err := config.Parse([]byte(`{"bootstrapDir":"/consul",` + tt.doc + `}`))
 		if err != nil {
@@ -40,7 +42,7 @@ func TestServiceLogin(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(tt.want, ServiceLogin(cfg, w, task)); diff != "" {
+		if diff := cmp.Diff(tt.want, registrar.LoginParams(cfg, w, task)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}

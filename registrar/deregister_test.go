@@ -1,15 +1,18 @@
-package consulutil
+package registrar_test
 
 import (
 	"testing"
 
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/registrar"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// TestDeregisterWorkload: with the token of a login, and no other instance.
-func TestDeregisterWorkload(t *testing.T) {
+// TestDeregisterAtServers: with the token of a login, and no other instance.
+func TestDeregisterAtServers(t *testing.T) {
 	t.Parallel()
 	admin := client(t, secured, secured.Token)
 	const node, name = "node-of-a-dead-agent", "forsaken"
@@ -27,12 +30,12 @@ func TestDeregisterWorkload(t *testing.T) {
 	}
 	w := workload.Workload{Name: name, ID: name + "-1", Proxy: workload.Proxy{Name: name + "-sidecar-proxy", ID: name + "-1-sidecar-proxy"}}
 	anonymous := client(t, secured, "")
-	blind := grant(t, admin, `service "`+name+`" { policy = "read" }`)
-	if err := DeregisterWorkload(t.Context(), anonymous, w, blind); Classify(err) != retry.Permanent {
+	blind := testkit.Grant(t, admin, `service "`+name+`" { policy = "read" }`)
+	if err := registrar.DeregisterAtServers(t.Context(), anonymous, w, blind); consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("with a token that may not read nodes: %v", err)
 	}
-	reader := grant(t, admin, `node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`)
-	if err := DeregisterWorkload(t.Context(), anonymous, w, reader); Classify(err) != retry.Permanent {
+	reader := testkit.Grant(t, admin, `node_prefix "" { policy = "read" } service_prefix "" { policy = "read" }`)
+	if err := registrar.DeregisterAtServers(t.Context(), anonymous, w, reader); consulutil.Classify(err) != retry.Permanent {
 		t.Errorf("with a token that may only read: %v", err)
 	}
 	token, _, err := admin.ACL().TokenCreate(&api.ACLToken{ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: name}}}, nil)
@@ -40,7 +43,7 @@ func TestDeregisterWorkload(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second finds none
-		if err := DeregisterWorkload(t.Context(), anonymous, w, token.SecretID); err != nil {
+		if err := registrar.DeregisterAtServers(t.Context(), anonymous, w, token.SecretID); err != nil {
 			t.Error(err)
 		}
 	}

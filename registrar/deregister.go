@@ -1,4 +1,4 @@
-package consulutil
+package registrar
 
 import (
 	"context"
@@ -10,11 +10,11 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// DeregisterWorkload takes the workload's proxy and service out of the servers'
+// DeregisterAtServers takes the workload's proxy and service out of the servers'
 // catalog, with their checks. A catalog that does not have them is a success. The
 // secret's token needs service:write for both and node:read: it has them with
 // the service's identity.
-func DeregisterWorkload(ctx context.Context, c *api.Client, w workload.Workload, secret string) error {
+func DeregisterAtServers(ctx context.Context, c *api.Client, w workload.Workload, secret string) error {
 	return errors.Join(
 		deregisterService(ctx, c, w, w.Proxy.Name, w.Proxy.ID, secret),
 		deregisterService(ctx, c, w, w.Name, w.ID, secret),

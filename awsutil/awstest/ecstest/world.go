@@ -1,0 +1,191 @@
+package ecstest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
+)
+
+// World is a simulated ECS that a test acts on.
+type World struct {
+	*simulated.World
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	closed  bool
+	tasks   map[string]state // by ID
+}
+
+// state is what the last version of a task shows.
+type state struct {
+	cluster      string
+	ran, stopped bool
+}
+
+// Open makes a World. The error is about the subnet.
+func Open(o Options) (*World, error) {
+	w := &World{tasks: map[string]state{}}
+	w.changed = sync.NewCond(&w.mu)
+	observe := o.Observe
+	o.Observe = func(task shapes.Task, at time.Time) {
+		if observe != nil {
+			observe(task, at)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		stopped := task.LastStatus == shapes.Stopped
+		w.tasks[idOf(task.TaskARN)] = state{task.ClusterARN, stopped || !task.StartedAt.IsZero(), stopped}
+		w.changed.Broadcast()
+	}
+	var err error
+	w.World, err = simulated.Open(o)
+	return w, err
+}
+
+// Close ends the World: nothing happens to a task any more.
+func (w *World) Close() {
+	w.World.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed = true
+	w.changed.Broadcast()
+}
+
+// Group is a number of equal tasks.
+type Group struct {
+	// Family is registered with one container, app, unless it exists.
+	Family string
+	Count  int
+	// Cluster is created unless it exists; empty is "default".
+	Cluster string
+	Tags    map[string]string
+	// StartedBy and Overrides are RunTask's.
+	StartedBy string
+	Overrides shapes.Overrides
+}
+
+// Run runs tasks, and waits until all of them are RUNNING or have been. It
+// returns their ARNs, in the order of their creation.
+func (w *World) Run(g Group) (arns []string, err error) {
+	call := w.call()
+	if err := w.prepare(call, g); err != nil {
+		return nil, err
+	}
+	in := shapes.RunTaskInput{
+		Cluster: g.Cluster, TaskDefinition: g.Family, StartedBy: g.StartedBy, Overrides: g.Overrides, LaunchType: shapes.Fargate,
+		NetworkConfiguration: &shapes.NetworkConfiguration{AWSVPC: &shapes.VPCConfiguration{Subnets: []string{"subnet-1"}}},
+	}
+	for key, value := range g.Tags {
+		in.Tags = append(in.Tags, shapes.Tag{Key: key, Value: value})
+	}
+	for left := g.Count; left > 0; left -= batch {
+		n := min(left, batch)
+		in.Count = &n
+		out, err := w.Plane.RunTask(call, in)
+		if err != nil {
+			return arns, fmt.Errorf("run tasks of %q: %w", g.Family, err)
+		}
+		for _, t := range out.Tasks {
+			arns = append(arns, t.TaskARN)
+		}
+	}
+	return arns, w.await(arns, func(s state) bool { return s.ran })
+}
+
+// batch is how many tasks one RunTask starts.
+const batch = 10
+
+// prepare creates the cluster and the task definition of the group.
+func (w *World) prepare(call shapes.Call, g Group) error {
+	if _, err := w.Plane.CreateCluster(call, shapes.CreateClusterInput{ClusterName: g.Cluster}); err != nil {
+		return fmt.Errorf("create cluster %q: %w", g.Cluster, err)
+	}
+	if _, err := w.Plane.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: g.Family}); err == nil {
+		return nil
+	}
+	err := w.Register(fmt.Sprintf(`{"family": %q, "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "256", "memory": "512",
+		"containerDefinitions": [{"name": "app", "image": "app"}]}`, g.Family))
+	if err != nil {
+		return fmt.Errorf("register %q: %w", g.Family, err)
+	}
+	return nil
+}
+
+// Register registers a task definition, a document as of RegisterTaskDefinition.
+func (w *World) Register(document string) error {
+	_, err := w.Plane.RegisterTaskDefinition(w.call(), shapes.RegisterTaskDefinitionInput{Document: []byte(document)})
+	return err
+}
+
+// Stop stops tasks, by ID or ARN, as StopTask does, and waits until they are
+// STOPPED.
+func (w *World) Stop(tasks ...string) error {
+	for _, task := range tasks {
+		w.mu.Lock()
+		s := w.tasks[idOf(task)]
+		w.mu.Unlock()
+		if s.stopped {
+			return fmt.Errorf("task %s: %w", task, simulated.ErrNoTask)
+		}
+		if _, err := w.Plane.StopTask(w.call(), shapes.StopTaskInput{Cluster: s.cluster, Task: task}); err != nil {
+			return fmt.Errorf("stop task %s: %w", task, err)
+		}
+	}
+	return w.await(tasks, stopped)
+}
+
+// Kill ends all containers of tasks, by ID or ARN, as a KILL would: with code 137
+// and no orderly stop. It waits until the tasks are STOPPED.
+func (w *World) Kill(tasks ...string) error {
+	for _, task := range tasks {
+		err := w.Do(task, func(t *simulated.Task, now time.Time) ([]simulated.Moment, error) { return t.Kill(now), nil })
+		if err != nil && !errors.Is(err, simulated.ErrNoTask) {
+			return err
+		}
+	}
+	return w.await(tasks, stopped)
+}
+
+func stopped(s state) bool { return s.stopped }
+
+// Exit ends a task's container by itself, with an exit code. With an essential
+// one the task stops; where nothing takes time it is STOPPED when Exit returns.
+func (w *World) Exit(task, container string, code int) error {
+	return w.Do(task, func(t *simulated.Task, now time.Time) ([]simulated.Moment, error) {
+		return t.Exit(container, code, now)
+	})
+}
+
+// SetHealth makes a container's health checks fail or succeed from the next one
+// on: the status follows as the definition's interval and retries say.
+func (w *World) SetHealth(task, container string, healthy bool) error {
+	return w.Do(task, func(t *simulated.Task, _ time.Time) ([]simulated.Moment, error) {
+		return nil, t.SetHealth(container, healthy)
+	})
+}
+
+// await waits until all tasks are as they have to be.
+func (w *World) await(tasks []string, done func(state) bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, task := range tasks {
+		for !done(w.tasks[idOf(task)]) {
+			if w.closed {
+				return simulated.ErrClosed
+			}
+			w.changed.Wait()
+		}
+	}
+	return nil
+}
+
+func (w *World) call() shapes.Call {
+	return shapes.Call{Now: time.Now(), Principal: w.Key.Principal.ARN}
+}
+
+func idOf(task string) string { return task[strings.LastIndex(task, "/")+1:] }

@@ -1,0 +1,95 @@
+package tmds
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// conn makes requests, one at a time, over a connection that stays open between them.
+// Some commands read the metadata twice a second as long as the task lives, and the two
+// goroutines that http.Transport has for a connection made each read a third dearer.
+type conn struct {
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+	timeout time.Duration
+
+	open    net.Conn // nil when none is
+	answers *bufio.Reader
+}
+
+// answerSize is that of most answers, which so take one read.
+const answerSize = 32 << 10
+
+// get replaces what is in body by that of the answer and returns its status. The
+// endpoint may have closed the connection since the last request: then it takes another.
+func (c *conn) get(ctx context.Context, address string, body *bytes.Buffer) (status int, err error) {
+	u, err := url.Parse(address)
+	if err != nil {
+		return 0, err
+	}
+	deadline := time.Now().Add(c.timeout)
+	kept := c.open != nil
+	status, err = c.exchange(ctx, u, body, deadline)
+	if err != nil && kept && ctx.Err() == nil && time.Now().Before(deadline) {
+		status, err = c.exchange(ctx, u, body, deadline)
+	}
+	if err != nil && ctx.Err() != nil {
+		err = ctx.Err()
+	}
+	return status, err
+}
+
+func (c *conn) exchange(ctx context.Context, u *url.URL, body *bytes.Buffer, deadline time.Time) (status int, err error) {
+	if c.open == nil {
+		if err := c.connect(ctx, u, deadline); err != nil {
+			return 0, err
+		}
+	}
+	open, keep := c.open, false
+	open.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { open.SetDeadline(time.Unix(1, 0)) })
+	defer func() {
+		if !stop() || !keep { // else a late end of ctx would interrupt the next request
+			open.Close()
+			c.open = nil
+		}
+	}()
+	if _, err := fmt.Fprintf(open, "GET %s HTTP/1.1\r\nHost: %s\r\n\r\n", u.RequestURI(), u.Host); err != nil {
+		return 0, err
+	}
+	resp, err := http.ReadResponse(c.answers, nil)
+	if err != nil {
+		return 0, err
+	}
+	body.Reset()
+	if _, err = body.ReadFrom(io.LimitReader(resp.Body, maxBody+1)); err != nil {
+		return 0, err
+	}
+	keep = !resp.Close && body.Len() <= maxBody
+	return resp.StatusCode, nil
+}
+
+func (c *conn) connect(ctx context.Context, u *url.URL, deadline time.Time) error {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	open, err := c.dial(ctx, "tcp", hostPort(u))
+	if err == nil {
+		c.open = open
+		c.answers = bufio.NewReaderSize(c.open, answerSize)
+	}
+	return err
+}
+
+func hostPort(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = "80"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}

@@ -1,0 +1,43 @@
+package config
+
+import "time"
+
+// Keys of the service meta that every registration has, whatever the user's meta
+// holds: clean-up finds the services of stopped tasks by them. The value of
+// MetaSource is SourceValue.
+const (
+	MetaTaskID  = "task-id"
+	MetaTaskARN = "task-arn"
+	MetaSource  = "source"
+	SourceValue = "consul-ecs"
+)
+
+// MetaWANFederation is the service meta key by whose value "1" Consul takes a mesh gateway
+// for one that joins the datacenters of a federation.
+const MetaWANFederation = "consul-wan-federation"
+
+// Keys of the login meta, by which clean-up finds the tokens of stopped tasks, so that
+// no configuration may replace them.
+const (
+	LoginMetaTaskID  = "consul.hashicorp.com/task-id"
+	LoginMetaCluster = "consul.hashicorp.com/cluster"
+)
+
+// Names of the auth methods that the controller creates, and of the tags of a
+// task's IAM role that their binding rules read. Those know no slash, hence the
+// dots.
+const (
+	ServiceAuthMethod = "iam-ecs-service-token"
+	ClientAuthMethod  = "iam-ecs-client-token"
+	TagServiceName    = "consul.hashicorp.com.service-name"
+	TagNamespace      = "consul.hashicorp.com.namespace"
+	TagGatewayKind    = "consul.hashicorp.com.gateway-kind"
+)
+
+// MinTokenTTL and MaxTokenTTL bound the life of a token that a task obtains from the token
+// broker.
+const MinTokenTTL, MaxTokenTTL = time.Minute, 168 * time.Hour
+
+// NodeMetaSynthetic is the key of the node meta that marks, with the value "true", the
+// node of a cluster's services that are registered without an agent.
+const NodeMetaSynthetic = "synthetic-node"

@@ -1,0 +1,7 @@
+//go:build !linux
+
+package subcommand
+
+import "time"
+
+func releaseProgramAfter(time.Duration) {}

@@ -1,0 +1,105 @@
+package subcommand
+
+import (
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
+)
+
+// brokerProcess is one of several token brokers of a cluster.
+type brokerProcess struct {
+	*testkit.Process
+	url    string
+	client *http.Client
+}
+
+// broker starts a token broker at a free port, with more flags. Its certificate is in dir.
+func (w *clusterWorld) broker(t *testing.T, dir string, flags ...string) *brokerProcess {
+	t.Helper()
+	ports, err := testkit.FreePorts(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certFile, keyFile := certificate(t, dir, "first")
+	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
+	line := testkit.SelfArgs("consul-ecs", "token-broker", "-clusters", w.arn, "-policies", "app-*", "-networks", "192.0.2.0/24",
+		"-listen", address, "-cert-file", certFile, "-key-file", keyFile, "-backend", "consul-acl", "-advertise", "https://"+address)
+	line = append(line, flags...)
+	client := &http.Client{
+		Timeout:       testkit.Patience,
+		Transport:     &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	t.Cleanup(client.CloseIdleConnections)
+	return &brokerProcess{testkit.StartProcess(t, testkit.ProcessOptions{Env: w.env()}, line...), "https://" + address, client}
+}
+
+// ask posts a token request that no broker can accept, and returns the answer's status,
+// address of redirection and body.
+func (b *brokerProcess) ask(t *testing.T) (status int, location, body string) {
+	t.Helper()
+	resp, err := b.client.Post(b.url+"/v1/token", "application/json", strings.NewReader("{}"))
+	if err != nil {
+		return 0, "", err.Error()
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, resp.Header.Get("Location"), string(text)
+}
+
+// leads reports whether the broker answers token requests itself.
+func (b *brokerProcess) leads(t *testing.T) bool {
+	status, _, _ := b.ask(t)
+	return status == http.StatusBadRequest
+}
+
+// sendsTo reports whether the broker redirects token requests to another one.
+func (b *brokerProcess) sendsTo(t *testing.T, leader *brokerProcess) bool {
+	status, location, _ := b.ask(t)
+	return status == http.StatusTemporaryRedirect && location == leader.url+"/v1/token"
+}
+
+// TestTokenBrokersTakeOver: of several brokers one leads, and the others point to it. One
+// that is killed is followed when its session has ended, and one that ends in order at once.
+func TestTokenBrokersTakeOver(t *testing.T) {
+	t.Parallel()
+	w := newClusterWorld(t)
+	first := w.broker(t, t.TempDir())
+	testkit.Eventually(t, "the first leads", func() bool { return first.leads(t) })
+	second := w.broker(t, t.TempDir())
+	testkit.Eventually(t, "the second points to the first", func() bool { return second.sendsTo(t, first) })
+	first.Signal(syscall.SIGKILL)
+	took := testkit.Within(t, takesOver, "the second leads", func() bool { return second.leads(t) })
+	t.Logf("killed, and taken over after %.1f s", took.Seconds())
+	third := w.broker(t, t.TempDir())
+	testkit.Eventually(t, "the third points to the second", func() bool { return third.sendsTo(t, second) })
+	endsSoon(t, second.Process)
+	testkit.Eventually(t, "the third leads", func() bool { return third.leads(t) })
+}
+
+// TestPausedTokenBrokerStopsLeading: stopped for longer than its session lives, a leader
+// that continues points to the one that leads.
+func TestPausedTokenBrokerStopsLeading(t *testing.T) {
+	testkit.Long(t)
+	t.Parallel()
+	w := newClusterWorld(t)
+	first := w.broker(t, t.TempDir())
+	testkit.Eventually(t, "the first leads", func() bool { return first.leads(t) })
+	second := w.broker(t, t.TempDir())
+	first.Signal(syscall.SIGSTOP)
+	testkit.Within(t, takesOver, "the second leads", func() bool { return second.leads(t) })
+	first.Signal(syscall.SIGCONT)
+	testkit.Eventually(t, "the first points to the second", func() bool { return first.sendsTo(t, second) })
+	if !second.leads(t) {
+		t.Error("the second does not lead any longer")
+	}
+}
