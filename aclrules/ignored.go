@@ -11,11 +11,13 @@ import (
 type Ignored struct {
 	// Line is where, from 1; 0 when unknown.
 	Line int
+	// Key is the key's name.
+	Key string
 	// Message says what is so and what to do.
 	Message string
 }
 
-// Unknown finds the keys that the server does not know, in a text that Parse
+// UnknownKeys finds the keys that the server does not know, in a text that Parse
 // accepts.
 func UnknownKeys(text string) ([]Ignored, error) {
 	if text == "" {
@@ -38,7 +40,7 @@ func inert(file *ast.File) []Ignored {
 		key := keyOf(item)
 		switch l := item.Pos().Line; {
 		case !isKnown(key, knownKeys()):
-			found = append(found, Ignored{l, inertKey(key)})
+			found = append(found, Ignored{l, key, inertKey(key)})
 		default:
 			found = append(found, inertInside(item, key)...)
 		}
@@ -84,7 +86,7 @@ func inertInside(item *ast.ObjectItem, key string) []Ignored {
 		if strings.EqualFold(name, "sentinel") {
 			message = fmt.Sprintf("sentinel in %s does nothing in Consul's community edition", key)
 		}
-		found = append(found, Ignored{attribute.Pos().Line, message})
+		found = append(found, Ignored{attribute.Pos().Line, name, message})
 	}
 	return found
 }

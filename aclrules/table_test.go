@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // named is a source.
@@ -185,7 +187,7 @@ func TestPartialAnswersHold(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(7, 7))
 	definite := 0
-	for range 4000 {
+	for range testkit.Share(4000) {
 		rules := pool(t, scatter(r), scatter(r), scatter(r))
 		part := rules[:r.IntN(len(rules)+1)]
 		q := ask(r)
@@ -198,8 +200,8 @@ func TestPartialAnswersHold(t *testing.T) {
 			t.Fatalf("%s: %s of a part, %s of all", q, d.Verdict, all.Verdict)
 		}
 	}
-	if definite < 50 {
-		t.Errorf("only %d of 4000 were definite: the test shows nothing", definite)
+	if definite < testkit.Share(50) {
+		t.Errorf("only %d were definite: the test shows nothing", definite)
 	}
 }
 
@@ -208,7 +210,7 @@ func TestPartialAnswersHold(t *testing.T) {
 func TestChangeTurnsTheAnswer(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(3, 9))
-	for range 6000 {
+	for range testkit.Share(6000) {
 		rules := pool(t, scatter(r), scatter(r))
 		q := ask(r)
 		x := Merge(rules, Options{Default: Denied}).Explain(q)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -59,11 +60,21 @@ type Result struct {
 	// Unnamed is true when the name of its service is known at deployment only: what it
 	// requires is missing then.
 	Unnamed bool
-	// Login is true when its containers log in to Consul with the identity and the tags
-	// of the task role.
-	Login bool
+	// Login is how its containers log in to Consul with the identity and the tags of the
+	// task role; nil when they do not.
+	Login *config.ConsulLogin
 	// Policies are those that the definition asks the token broker for.
 	Policies Policies
+}
+
+// Line is the line in the document as it was read that a finding is about: that of the
+// value, or of what it was put into.
+func (r *Result) Line(f Finding) int {
+	path := f.Path
+	if r.Before.Locate("$") != r.After.Locate("$") { // that of an answer of DescribeTaskDefinition
+		path = r.Before.Locate(path)
+	}
+	return r.Before.Line(path)
 }
 
 // Add adds a finding.
@@ -96,8 +107,6 @@ type task struct {
 type mutator struct {
 	name string
 	run  func(*task) error
-	// fresh is set when it reads what the one before may have changed in Definition.
-	fresh bool
 }
 
 // validator adds findings. All read the same copy.
@@ -115,7 +124,7 @@ type pipeline struct {
 func standard() pipeline {
 	return pipeline{
 		mutators: []mutator{
-			{"canonicalize", canonicalize, false}, {"connect", connect, true}, {"expose-check", exposeChecks, false}, {"constraints", constrain, false},
+			{"canonicalize", canonicalize}, {"connect", connect}, {"expose-check", exposeChecks}, {"constraints", constrain},
 		},
 		validators: []validator{
 			{"connect", checkMesh}, {"expose-check", checkExpose}, {"validate", checkRules}, {"resources", checkResources},
@@ -157,15 +166,7 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	}
 	t.annotate()
 	r := &Result{Before: before, After: after, Format: format, Injected: t.notes.inject(o.Mesh != nil)}
-	if r.Injected {
-		if err := t.strip(o.Token); err != nil {
-			return nil, err
-		}
-		err = standard().run(t)
-		r.After, r.Volumes = t.doc, t.volumes
-	} else {
-		checkRules(t)
-	}
+	err = t.run(r, o)
 	r.require(t)
 	t.scan(o.Token)
 	if o.Into != nil && err == nil {
@@ -175,13 +176,35 @@ func Admit(doc []byte, o Options) (*Result, error) {
 	return r, err
 }
 
+// run injects the mesh when it is asked for, and checks the result.
+func (t *task) run(r *Result, o Options) error {
+	if r.Injected || o.Into != nil {
+		if err := t.unwrap(); err != nil {
+			return err
+		}
+		r.After = t.doc
+	}
+	t.checkValues(r.Injected)
+	t.reportHidden(r.Injected)
+	switch {
+	case r.Injected && t.format == FormatTemplate && isFunction(t.doc.Task):
+		t.add(codeContainers, "$", "what", "the properties")
+		return nil
+	case !r.Injected:
+		t.reportNotInjected()
+		checkRules(t)
+		return nil
+	}
+	if err := t.strip(o.Token); err != nil {
+		return err
+	}
+	err := standard().run(t)
+	r.After, r.Volumes = t.doc, t.volumes
+	return err
+}
+
 func (p pipeline) run(t *task) error {
 	for _, m := range p.mutators {
-		if m.fresh {
-			if err := t.doc.Refresh(); err != nil {
-				return fmt.Errorf("before mutator %s: %w", m.name, err)
-			}
-		}
 		if err := m.run(t); err != nil {
 			return fmt.Errorf("mutator %s: %w", m.name, err)
 		}
@@ -228,7 +251,13 @@ func opener(format, resource string) (func([]byte) (*taskdef.Document, error), e
 	case format == FormatContainers:
 		return taskdef.ParseContainers, nil
 	case format == FormatTemplate:
-		return func(doc []byte) (*taskdef.Document, error) { return taskdef.ParseTemplate(doc, resource) }, nil
+		return func(doc []byte) (*taskdef.Document, error) {
+			parsed, err := taskdef.ParseTemplate(doc, resource)
+			if errors.Is(err, taskdef.ErrChoose) {
+				err = fmt.Errorf("%w: name one by -resource", err)
+			}
+			return parsed, err
+		}, nil
 	}
 	return nil, fmt.Errorf("format %q: want %s, %s or %s", format, FormatECS, FormatTemplate, FormatContainers)
 }

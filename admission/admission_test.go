@@ -300,6 +300,7 @@ func FuzzAdmit(f *testing.F) {
 		f.Add(readTestdata(f, "plain", name), true)
 	}
 	f.Add(definition("", `"command": ["x"]`), false)
+	f.Add(ownProxy(), false)
 	agent, direct := meshFile(f, "agent"), meshFile(f, "direct")
 	f.Fuzz(func(t *testing.T, doc []byte, agents bool) {
 		mesh := direct
@@ -310,9 +311,20 @@ func FuzzAdmit(f *testing.F) {
 		if err != nil {
 			t.Skip()
 		}
-		second, err := Admit(first.After.Bytes(), Options{Mesh: mesh, Format: first.Format})
+		open, err := opener(first.Format, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := open(first.After.Bytes())
 		if err != nil {
 			t.Fatalf("the output is not read: %v\n%s", err, first.After.Bytes())
+		}
+		if paths := lost(first.Before.Task, after.Task, "$"); len(paths) > 0 {
+			t.Fatalf("the output lacks %v:\n%s", paths, after.Bytes())
+		}
+		second, err := Admit(first.After.Bytes(), Options{Mesh: mesh, Format: first.Format})
+		if err != nil {
+			t.Fatalf("the output is not admitted: %v\n%s", err, first.After.Bytes())
 		}
 		if !bytes.Equal(first.After.Bytes(), second.After.Bytes()) {
 			t.Fatalf("the second admission changes the first:\n%s\n%s", first.After.Bytes(), second.After.Bytes())

@@ -8,44 +8,13 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Prefix is that of every annotation, a docker label or a tag of the definition.
-const Prefix = "consul.hashicorp.com/"
-
-// Annotations, without Prefix.
-const (
-	annInject      = "mesh-inject"
-	annServiceName = "service-name"
-	annServicePort = "service-port"
-	annUpstreams   = "upstreams"
-	annTags        = "service-tags"
-	annMeta        = "service-meta-"
-	annGateway     = "gateway-kind"
-	annNative      = "native"
-	annCPU         = "sidecar-cpu"
-	annMemory      = "sidecar-memory"
-	annDepends     = "depends"
-	annNamespace   = "namespace"
-	annPartition   = "partition"
-	annInjectedBy  = "injected-by"
-	annMesh        = "mesh"
-	annExpose      = "expose-checks"
-	annKind        = "kind"
-	annAdmission   = "admission"
-)
-
-// known are all annotations. The last ones are read by other programs.
-var known = []string{
-	annInject, annServiceName, annServicePort, annUpstreams, annTags, annGateway, annNative, annCPU, annMemory,
-	annDepends, annNamespace, annPartition, annInjectedBy, annMesh, annExpose, annKind, annAdmission, "kv-prefixes", "policies", "ttl",
-}
-
-// annotation is the value of one, with its place.
-type annotation struct {
+// located is the value of an annotation, with its place.
+type located struct {
 	value, path string
 	// container is the index of the container that has the label, -1 for a tag.
 	container int
@@ -53,7 +22,7 @@ type annotation struct {
 
 // annotations are those of a definition: labels before tags.
 type annotations struct {
-	task map[string]annotation
+	task map[string]located
 	// exempt are the names of containers that neither wait for the proxy nor delay
 	// their shutdown.
 	exempt map[string]bool
@@ -70,7 +39,7 @@ func (a annotations) value(name string) (string, bool) {
 // inject reports whether the annotations ask for the mesh; without one, whether there
 // is a mesh file.
 func (a annotations) inject(file bool) bool {
-	value, ok := a.value(annInject)
+	value, ok := a.value(annotation.Inject)
 	if !ok {
 		return file
 	}
@@ -78,27 +47,34 @@ func (a annotations) inject(file bool) bool {
 	return err != nil || wanted // what it should be is a finding
 }
 
+// reportNotInjected reports that nothing is injected when no annotation says so.
+func (t *task) reportNotInjected() {
+	if _, given := t.notes.value(annotation.Inject); !given {
+		t.add(codeNotInjected, "$", "annotation", annotation.Prefix+annotation.Inject)
+	}
+}
+
 // annotate reads the annotations of the document.
 func (t *task) annotate() {
-	t.notes = annotations{task: map[string]annotation{}, exempt: map[string]bool{}, native: map[string]bool{}}
-	def := t.doc.Definition
+	t.notes = annotations{task: map[string]located{}, exempt: map[string]bool{}, native: map[string]bool{}}
+	def, unknown := t.doc.Definition, t.doc.Unknown()
 	for i, c := range def.ContainerDefinitions {
 		if workload.Owned(c.Name) {
 			continue
 		}
 		for _, label := range slices.Sorted(maps.Keys(c.DockerLabels)) {
-			name, ours := strings.CutPrefix(label, Prefix)
+			name, ours := strings.CutPrefix(label, annotation.Prefix)
 			path := labelPath(i, label)
-			if ours && t.recognized(name, path) && !t.ofNative(c, name) {
-				t.note(name, annotation{c.DockerLabels[label], path, i})
+			if ours && t.recognized(name, path) && !t.ofNative(c, name) && !slices.Contains(unknown, t.doc.Locate(path)) {
+				t.note(name, located{c.DockerLabels[label], path, i})
 			}
 		}
 	}
 	for i, tag := range def.Tags {
-		name, ours := strings.CutPrefix(tag.Key, Prefix)
+		name, ours := strings.CutPrefix(tag.Key, annotation.Prefix)
 		path := fmt.Sprintf("$.tags[%d]", i)
-		if _, labelled := t.notes.task[name]; ours && t.recognized(name, path) && !labelled {
-			t.note(name, annotation{tag.Value, path, -1})
+		if _, labelled := t.notes.task[name]; ours && t.recognized(name, path) && !labelled && !slices.Contains(unknown, t.doc.Locate(path+".value")) {
+			t.note(name, located{tag.Value, path, -1})
 		}
 	}
 	t.inferNative()
@@ -110,40 +86,62 @@ func labelPath(i int, label string) string {
 }
 
 func (t *task) recognized(name, path string) bool {
-	if slices.Contains(known, name) || strings.HasPrefix(name, annMeta) {
-		return true
+	fix, known := annotation.Recognize(name)
+	if !known {
+		t.add(codeAnnUnknown, path, "annotation", annotation.Prefix+name, "fix", fix)
 	}
-	fix := "remove it"
-	if near := nearest.Key(name, known); near != "" {
-		fix = "did you mean " + Prefix + near + "?"
+	return known
+}
+
+// badValue reports a value, or a word of it, that an annotation must not have.
+func (t *task) badValue(name string, a located, value, want string) {
+	t.add(codeAnnValue, a.path, "annotation", annotation.Prefix+name, "value", strconv.Quote(value), "want", want)
+}
+
+// checkValues checks the annotations that are passed on. Without the mesh only the token
+// broker reads some.
+func (t *task) checkValues(injected bool) {
+	pairs := 0
+	for _, name := range slices.Sorted(maps.Keys(t.notes.task)) {
+		a := t.notes.task[name]
+		if !injected && !annotation.OfBroker(name) {
+			continue
+		}
+		for _, p := range annotation.Check(name, a.value) {
+			t.badValue(name, a, p.Value, p.Want)
+		}
+		if strings.HasPrefix(name, annotation.Meta) {
+			pairs++
+		}
+		if strings.HasPrefix(name, annotation.Meta) && pairs == annotation.MaxMeta+1 {
+			t.badValue(name, a, a.value, fmt.Sprintf("at most %d annotations %s<key>", annotation.MaxMeta, annotation.Prefix+annotation.Meta))
+		}
 	}
-	t.add(codeAnnUnknown, path, "annotation", Prefix+name, "fix", fix)
-	return false
 }
 
 // note keeps an annotation. Two containers have to agree on one that is about the task.
-func (t *task) note(name string, a annotation) {
+func (t *task) note(name string, a located) {
 	switch name {
-	case annKind:
+	case annotation.Kind:
 		return // of a container, see kind
-	case annInject, annDepends, annNative:
+	case annotation.Inject, annotation.Depends, annotation.Native:
 		wanted, err := strconv.ParseBool(a.value)
 		if err != nil {
-			t.add(codeAnnValue, a.path, "annotation", Prefix+name, "value", strconv.Quote(a.value), "want", "true or false")
+			t.badValue(name, a, a.value, "true or false")
 		}
 		switch {
 		case a.container < 0: // a tag, of the whole task
-		case name == annDepends:
+		case name == annotation.Depends:
 			t.notes.exempt[t.containerName(a.container)] = err == nil && !wanted
 			return
-		case name == annNative:
+		case name == annotation.Native:
 			t.notes.native[t.containerName(a.container)] = wanted
 			return
 		}
 	}
 	before, given := t.notes.task[name]
 	if given && before.value != a.value {
-		t.add(codeAnnConflict, a.path, "annotation", Prefix+name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
+		t.add(codeAnnConflict, a.path, "annotation", annotation.Prefix+name, "one", strconv.Quote(before.value), "other", strconv.Quote(a.value),
 			"a", t.containerName(before.container), "b", t.containerName(a.container))
 		return
 	}
@@ -164,47 +162,21 @@ func (t *task) number(name string, low, high int) (int, bool) {
 	}
 	n, err := strconv.Atoi(a.value)
 	if err != nil || n < low || n > high {
-		t.add(codeAnnValue, a.path, "annotation", Prefix+name, "value", strconv.Quote(a.value), "want", fmt.Sprintf("an integer from %d to %d", low, high))
+		t.badValue(name, a, a.value, fmt.Sprintf("an integer from %d to %d", low, high))
 		return 0, false
 	}
 	return n, true
 }
 
-// words are the elements of a list: commas or blanks separate them, since a tag cannot
-// have commas.
-func words(list string) []string {
-	return strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' })
-}
-
-// upstream is one element of the annotation upstreams.
-type upstream struct {
-	DestinationName string `json:"destinationName"`
-	Datacenter      string `json:"datacenter,omitempty"`
-	LocalBindPort   int    `json:"localBindPort"`
-}
-
 // upstreams reads name:port and name:port:datacenter.
-func (t *task) upstreams() ([]upstream, bool) {
-	a, given := t.notes.task[annUpstreams]
+func (t *task) upstreams() ([]annotation.Upstream, bool) {
+	a, given := t.notes.task[annotation.Upstreams]
 	if !given {
 		return nil, false
 	}
-	list := []upstream{}
-	for _, word := range words(a.value) {
-		parts := strings.Split(word, ":")
-		port := 0
-		if len(parts) == 2 || len(parts) == 3 {
-			port, _ = strconv.Atoi(parts[1])
-		}
-		if parts[0] == "" || port < 1 || port > 65535 {
-			t.add(codeAnnValue, a.path, "annotation", Prefix+annUpstreams, "value", strconv.Quote(word), "want", "name:port or name:port:datacenter")
-			continue
-		}
-		u := upstream{DestinationName: parts[0], LocalBindPort: port}
-		if len(parts) == 3 {
-			u.Datacenter = parts[2]
-		}
-		list = append(list, u)
+	list, wrong := annotation.ParseUpstreams(a.value)
+	for _, word := range wrong {
+		t.badValue(annotation.Upstreams, a, word, "name:port or name:port:datacenter")
 	}
 	return list, true
 }
@@ -213,7 +185,7 @@ func (t *task) upstreams() ([]upstream, bool) {
 func (a annotations) serviceMeta() map[string]string {
 	meta := map[string]string{}
 	for name, found := range a.task {
-		if key, is := strings.CutPrefix(name, annMeta); is {
+		if key, is := strings.CutPrefix(name, annotation.Meta); is {
 			meta[key] = found.value
 		}
 	}
@@ -221,4 +193,6 @@ func (a annotations) serviceMeta() map[string]string {
 }
 
 // madeHere reports whether admission has made a container before.
-func madeHere(c taskdef.Container) bool { return c.DockerLabels[Prefix+annInjectedBy] != "" }
+func madeHere(c taskdef.Container) bool {
+	return c.DockerLabels[annotation.Prefix+annotation.InjectedBy] != ""
+}

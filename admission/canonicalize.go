@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -19,11 +20,9 @@ var outputKeys = []string{
 }
 
 // canonicalize writes the defaults that the mesh relies on where the definition has
-// nothing. It changes no value that is there.
+// nothing. It changes no value that is there. Most of them Definition has already.
 func canonicalize(t *task) error {
-	if err := t.unwrap(); err != nil {
-		return err
-	}
+	before := len(t.findings) // each value that Definition did not have is a finding
 	if t.whole() {
 		if err := t.canonicalizeTask(); err != nil {
 			return err
@@ -34,11 +33,14 @@ func canonicalize(t *task) error {
 			return err
 		}
 	}
-	return nil
+	if len(t.findings) == before {
+		return nil
+	}
+	return t.doc.Refresh()
 }
 
 // unwrap takes the definition out of an answer of DescribeTaskDefinition, without what
-// only that has.
+// only that has, and reads its annotations again, which have other paths then.
 func (t *task) unwrap() error {
 	if t.format != FormatECS {
 		return nil
@@ -52,7 +54,8 @@ func (t *task) unwrap() error {
 		if err != nil {
 			return err
 		}
-		t.doc = doc
+		t.doc, t.findings = doc, nil
+		t.annotate()
 	}
 	var removed []string
 	for _, key := range outputKeys {
@@ -76,10 +79,10 @@ func (t *task) canonicalizeTask() error {
 		t.add(codeNetDefault, "$.networkMode")
 	}
 	tags := t.list(t.doc.Task, "tags")
-	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == Prefix+annMesh }) {
+	if tags == nil || slices.ContainsFunc(t.doc.Definition.Tags, func(tag taskdef.Tag) bool { return tag.Key == annotation.Prefix+annotation.Mesh }) {
 		return nil
 	}
-	tag, err := t.node(taskdef.Tag{Key: Prefix + annMesh, Value: "true"})
+	tag, err := t.node(taskdef.Tag{Key: annotation.Prefix + annotation.Mesh, Value: "true"})
 	if err == nil {
 		tags.Append(tag)
 	}

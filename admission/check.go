@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -15,6 +16,13 @@ import (
 // checkRules applies the rules of ECS, and passes on what it knows of keys.
 func checkRules(t *task) {
 	for _, v := range t.doc.Validate() {
+		if what := roleRules[v.Code]; what != "" && t.isInjected(v.Path) {
+			t.add(codeExecRole, "$.executionRoleArn", "what", what)
+			continue
+		}
+		if v.Code == "containers-count" && t.cfg != nil {
+			v.Fix += fmt.Sprintf("; %d of them are the mesh's", len(t.sidecars()))
+		}
 		t.findings = append(t.findings, Finding{v.Code, v.Severity, v.Path, v.Message, v.Fix})
 	}
 	for _, w := range t.doc.Warnings {
@@ -22,14 +30,50 @@ func checkRules(t *task) {
 	}
 }
 
+// roleRules are rules that injected containers break when the task lacks an execution
+// role, by what of them needs it.
+var roleRules = map[string]string{
+	"secret-role": "secrets of the mesh file", "fargate-execution-role-logs": "logs in awslogs", "fargate-execution-role-image": "images in ECR",
+}
+
+// isInjected reports whether a path of the document is in a container of the mesh.
+func (t *task) isInjected(path string) bool {
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		if workload.Owned(c.Name) && strings.HasPrefix(path, t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].", i))) {
+			return true
+		}
+	}
+	return false
+}
+
 // checkResources applies the rules about sizes and times.
 func checkResources(t *task) {
 	if t.cfg == nil {
 		return
 	}
+	checkShares(t)
 	checkSize(t)
 	checkMemory(t)
 	checkShutdown(t)
+}
+
+// checkShares finds resources for a container that the task does not get. A mesh file that
+// several tasks share may have them for both proxies, and for what not every task gets.
+func checkShares(t *task) {
+	shares := t.mesh.settings.Resources
+	names := []string{workload.ContainerHealthSync, t.proxyName()}
+	for _, c := range t.sidecars() {
+		names = append(names, c.Name)
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	_, given := shares[t.proxyName()]
+	for name := range shares {
+		otherProxy := name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane
+		if !slices.Contains(names, name) && !(given && otherProxy) {
+			t.add(codeResources, "$", "container", name, "containers", strings.Join(names, ", "))
+		}
+	}
 }
 
 // checkMesh applies the rules that the mesh has besides.
@@ -44,11 +88,9 @@ func checkMesh(t *task) {
 	if c := t.mesh.settings.Client; t.agent() && len(c.RetryJoin) == 0 && c.Configuration == "" {
 		t.add(codeServers, "$")
 	}
-	if dir := t.cfg.BootstrapDir; !path.IsAbs(dir) || path.Clean(dir) != dir || dir == "/" {
-		t.add(codeBootstrap, "$", "dir", dir)
-	}
+	checkBootstrap(t)
 	apps := t.applications()
-	if t.cfg.Gateway == nil && t.primary() == nil && !t.anyComputed() {
+	if t.cfg.Gateway == nil && t.primary() < 0 && !t.anyComputed() {
 		t.add(codeEssential, "$.containerDefinitions")
 	}
 	for i := range t.doc.Definition.ContainerDefinitions {
@@ -56,6 +98,18 @@ func checkMesh(t *task) {
 			checkContainer(t, i, c, slices.Contains(apps, i))
 		}
 	}
+}
+
+func checkBootstrap(t *task) {
+	dir := t.cfg.BootstrapDir
+	instead := path.Clean(dir)
+	if path.IsAbs(dir) && dir == instead && dir != "/" {
+		return
+	}
+	if !path.IsAbs(dir) || instead == "/" {
+		instead = defaultBootstrapDir
+	}
+	t.add(codeBootstrap, "$", "dir", dir, "instead", instead)
 }
 
 func checkNetwork(t *task) {
@@ -80,16 +134,16 @@ func validService(name string) bool { return len(name) <= 256 && serviceName().M
 func checkNames(t *task) {
 	if g := t.cfg.Gateway; g != nil {
 		if g.Name != "" && !validService(g.Name) {
-			t.add(codeServiceName, "$.family", "name", g.Name)
+			t.add(codeServiceName, t.namedAt("gateway"), "name", g.Name)
 		}
 		return
 	}
 	if s := t.cfg.Service; s != nil && s.Name != "" && (!validService(s.Name) || strings.HasSuffix(s.Name, "-sidecar-proxy")) {
-		t.add(codeServiceName, "$.family", "name", s.Name)
+		t.add(codeServiceName, t.namedAt("service"), "name", s.Name)
 	}
 	for _, u := range t.cfg.Proxy.Upstreams {
 		if u.DestinationType != "prepared_query" && !validService(u.DestinationName) {
-			t.add(codeUpstream, "$", "name", u.DestinationName, "message", "this is not a name of a service")
+			t.add(codeUpstream, t.pathOf(annotation.Upstreams), "name", u.DestinationName, "message", "this is not a name of a service")
 		}
 	}
 }
@@ -144,12 +198,7 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 			t.add(codeUser, at+".user", "container", c.Name, "user", c.User, "owner", owner)
 		}
 	}
-	for j, m := range c.MountPoints {
-		within := m.ContainerPath == t.cfg.BootstrapDir || strings.HasPrefix(m.ContainerPath, t.cfg.BootstrapDir+"/")
-		if within && m.SourceVolume != volumeName {
-			t.add(codeVolume, fmt.Sprintf("%s.mountPoints[%d]", at, j), "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath, "dir", t.cfg.BootstrapDir)
-		}
-	}
+	checkMounts(t, at, c)
 	for j, e := range c.Environment {
 		secret := strings.HasSuffix(e.Name, "_TOKEN") || strings.HasSuffix(e.Name, "_SECRET") || strings.HasSuffix(e.Name, "_PASSWORD")
 		if secret && e.Value != "" {
@@ -158,6 +207,31 @@ func checkContainer(t *task, i int, c *taskdef.Container, application bool) {
 	}
 	checkArchitecture(t, at, c.Image)
 	checkRuntime(t, at, c)
+}
+
+// checkMounts finds mounts over each other, with which Docker creates no container, and
+// over the shared volume.
+func checkMounts(t *task, at string, c *taskdef.Container) {
+	taken := map[string]string{}
+	if p := c.LinuxParameters; p != nil {
+		for _, f := range p.Tmpfs {
+			taken[path.Clean(f.ContainerPath)] = "a tmpfs"
+		}
+	}
+	for j, m := range c.MountPoints {
+		if m.ContainerPath == "" {
+			continue
+		}
+		dir, where := path.Clean(m.ContainerPath), fmt.Sprintf("%s.mountPoints[%d]", at, j)
+		if other := taken[dir]; other != "" {
+			t.add(codeMount, where, "container", c.Name, "source", m.SourceVolume, "other", other, "path", dir)
+		}
+		taken[dir] = "the volume " + m.SourceVolume
+		within := dir == t.cfg.BootstrapDir || strings.HasPrefix(dir, t.cfg.BootstrapDir+"/")
+		if within && m.SourceVolume != volumeName {
+			t.add(codeVolume, where, "container", c.Name, "source", m.SourceVolume, "path", m.ContainerPath, "dir", t.cfg.BootstrapDir)
+		}
+	}
 }
 
 // checkRuntime finds settings that ECS registers and that fail in a running task.
@@ -188,9 +262,9 @@ func checkHang(t *task, at string, c *taskdef.Container) {
 // write to.
 func writable(c *taskdef.Container, dir string) bool {
 	mounted := slices.ContainsFunc(c.MountPoints, func(m taskdef.MountPoint) bool {
-		return m.ContainerPath == dir && (m.ReadOnly == nil || !*m.ReadOnly)
+		return path.Clean(m.ContainerPath) == dir && (m.ReadOnly == nil || !*m.ReadOnly)
 	})
-	tmpfs := func(f taskdef.Tmpfs) bool { return f.ContainerPath == dir }
+	tmpfs := func(f taskdef.Tmpfs) bool { return path.Clean(f.ContainerPath) == dir }
 	return mounted || c.LinuxParameters != nil && slices.ContainsFunc(c.LinuxParameters.Tmpfs, tmpfs)
 }
 

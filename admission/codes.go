@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -48,29 +49,35 @@ const (
 	codeBootstrap   = "ADM-BOOTSTRAP"
 	codeComputed    = "ADM-COMPUTED"
 	codeConfig      = "ADM-CONFIG"
+	codeContainers  = "ADM-CONTAINERS"
 	codeDepHang     = "ADM-DEP-HANG"
 	codeEntryPoint  = "ADM-ENTRYPOINT"
 	codeEssential   = "ADM-ESSENTIAL"
+	codeExecRole    = "ADM-EXECROLE"
 	codeExpose      = "ADM-EXPOSE"
 	codeHealth      = "ADM-HEALTH"
 	codeHealthTime  = "ADM-HEALTH-TIME"
 	codeKey         = "ADM-KEY"
 	codeKind        = "ADM-KIND"
 	codeMemory      = "ADM-MEMORY"
+	codeMount       = "ADM-MOUNT"
 	codeName        = "ADM-NAME"
 	codeNative      = "ADM-NATIVE"
 	codeNetDefault  = "ADM-NET-DEFAULT"
 	codeNetMode     = "ADM-NET-MODE"
+	codeNotInjected = "ADM-NOT-INJECTED"
 	codeOS          = "ADM-OS"
 	codeOutput      = "ADM-OUTPUT"
 	codeSecret      = "ADM-PLAINSECRET"
 	codePort        = "ADM-PORT"
+	codeResources   = "ADM-RESOURCES"
 	codeROFS        = "ADM-ROFS"
 	codeSDKField    = "ADM-SDK-FIELD"
 	codeServers     = "ADM-SERVERS"
 	codeSize        = "ADM-SIZE"
 	codeStop        = "ADM-STOP"
 	codeServiceName = "ADM-SVC-NAME"
+	codeServicePort = "ADM-SVC-PORT"
 	codeTProxy      = "ADM-TPROXY"
 	codeUpstream    = "ADM-UPSTREAM"
 	codeUser        = "ADM-USER"
@@ -81,6 +88,8 @@ const (
 	codeWrap        = "ADM-WRAP"
 )
 
+var allCodes = sync.OnceValue(Codes)
+
 // Codes returns every rule of admission, sorted by code.
 func Codes() []Code {
 	return []Code{
@@ -89,32 +98,38 @@ func Codes() []Code {
 		{codeAnnValue, taskdef.Error, "{annotation} is {value}, want {want}", "change the annotation"},
 		{codeAppMesh, taskdef.Error, "proxyConfiguration redirects traffic to a proxy of AWS App Mesh", "remove it"},
 		{codeArch, taskdef.Warn, "the image {image} is for {other} by its name, but the task runs on {arch}", "take the image of that architecture, or one for several"},
-		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} is not an absolute path below /", "take /consul"},
+		{codeBootstrap, taskdef.Error, "bootstrapDir {dir} of the mesh file is not the shortest absolute path of a directory below /", "take {instead}"},
 		{codeComputed, Info, "{what} is known at deployment only: {consequence}", ""},
 		{codeConfig, taskdef.Error, "configuration {path}: {message}", "change the mesh file or the annotation"},
+		{codeContainers, taskdef.Error, "CloudFormation computes {what}, so nothing can be put into the definition", "write it out, with functions for single containers or their members"},
 		{codeDepHang, taskdef.Warn, "container {container} is essential and waits for {other} to be HEALTHY, which is not: while {other} is unhealthy, the task neither runs nor stops", "make {other} essential, or give it a startTimeout"},
 		{codeEntryPoint, taskdef.Warn, "container {container} has a command and no entryPoint: the ENTRYPOINT of its image is not run any more", "write the image's ENTRYPOINT as entryPoint if it has one; if it has none, write the command as entryPoint"},
 		{codeEssential, taskdef.Error, "no essential container is an application", "make the application essential"},
+		{codeExecRole, taskdef.Error, "the injected containers have {what}, for which the task needs an execution role", "set executionRoleArn to a role that may do this"},
 		{codeExpose, taskdef.Error, "{annotation}: {message}", "remove the annotation"},
 		{codeHealth, taskdef.Warn, "the health check's command did not begin with CMD or CMD-SHELL: added {word}", "write it in the definition"},
 		{codeHealthTime, taskdef.Warn, "the health check's timeout of {timeout} s is longer than its interval of {interval} s", "take a longer interval or a shorter timeout"},
 		{codeKey, taskdef.Warn, "{message}", ""},
 		{codeKind, taskdef.Error, "the kind {kind}: {message}", "correct the label consul.hashicorp.com/kind, or remove it"},
 		{codeMemory, taskdef.Warn, "the applications leave {left} MiB of the task's {memory} to the injected containers, less than 128", "take cpu {nextCPU} with memory {nextMemory}"},
+		{codeMount, taskdef.Error, "container {container} mounts the volume {source} at {path}, where it has {other} already: it would not start", "remove one of them, or change its path"},
 		{codeName, taskdef.Warn, "container {container} was not made by consul-ecs admit, and is replaced", "rename it if it is an application of yours"},
 		{codeNative, taskdef.Error, "the tag {annotation} does not name a container, and the task has {count} applications", "make it a docker label of the container"},
 		{codeNetDefault, taskdef.Warn, "networkMode was absent, which means bridge for ECS: set to awsvpc", "write it in the definition"},
-		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc"},
+		{codeNetMode, taskdef.Error, "networkMode {mode}: the mesh needs awsvpc", "set networkMode to awsvpc, or the annotation mesh-inject to false"},
+		{codeNotInjected, Info, "nothing was put into the definition: there is no mesh file, and no annotation {annotation}", "name the mesh file by -config"},
 		{codeOS, taskdef.Error, "the task runs on {os}: the injected containers need Linux", "set mesh-inject to false"},
 		{codeOutput, Info, "this is an answer of DescribeTaskDefinition: removed {keys}, which cannot be registered", ""},
 		{codeSecret, taskdef.Warn, "the variable {name} has its value in the definition, where everyone with ecs:DescribeTaskDefinition reads it", "move it to secrets"},
 		{codePort, taskdef.Error, "port {port} of {one} is also that of {other}", "take another port"},
+		{codeResources, taskdef.Warn, "admission.resources of the mesh file has {container}, which this task does not get", "name one of {containers}"},
 		{codeROFS, taskdef.Warn, "the root file system of container {container} is read-only, and nothing that may be written is at /tmp", "give it a tmpfs or a volume at /tmp"},
 		{codeSDKField, taskdef.Error, "the AWS SDK of this program does not know {key}, and would not register it", "remove it, or register the printed definition with the AWS CLI"},
 		{codeServers, taskdef.Warn, "the configuration has no consulServers, so the task gets a Consul agent, and that has no address to join", "set admission.client.retryJoin in the mesh file, or consulServers for tasks without an agent"},
 		{codeSize, taskdef.Warn, "the definition has {size} bytes, and {container} most of them; ECS takes 65536", "shorten it"},
 		{codeStop, taskdef.Warn, "{container} has {have} s to stop, but the stage {stage} ends after {need} s", "{fix}"},
 		{codeServiceName, taskdef.Error, "{name} is not a name of a service", "take up to 256 lower-case letters, digits, '-' and '_', and no name that ends with -sidecar-proxy"},
+		{codeServicePort, taskdef.Warn, "the port of container {container} is known at deployment only, so the service is registered without a port", "set the annotation service-port"},
 		{codeTProxy, taskdef.Error, "the transparent proxy does not work on Fargate, which does not give NET_ADMIN", "set transparentProxy.enabled to false"},
 		{codeUpstream, taskdef.Error, "upstream {name}: {message}", "change the upstream"},
 		{codeUser, taskdef.Error, "container {container} runs as user {user}, which is that of {owner}", "take another user"},
@@ -122,7 +137,7 @@ func Codes() []Code {
 		{codeVolume, taskdef.Error, "container {container} mounts {source} at {path}, where the injected containers share {dir}", "mount it somewhere else, or change bootstrapDir"},
 		{codeVolumeOwn, taskdef.Error, "the volume {volume} holds the task's tokens, and this one outlives the task or is shared with others", "rename it, or remove all its members but the name"},
 		{codeVolumeTask, Info, "the task needs the volume {volume}, which a list of containers cannot declare", "declare it in the task definition, without any option"},
-		{codeWrap, taskdef.Warn, "container {container} is not wrapped, because {why}: it does not wait for the proxy, and does not delay its shutdown", "{fix}"},
+		{codeWrap, taskdef.Warn, "container {container} is not wrapped, because {why}: it starts when the proxy is healthy, and does not delay its shutdown", "{fix}"},
 	}
 }
 
@@ -134,7 +149,7 @@ func (t *task) add(code, path string, pairs ...any) {
 
 // report is add for a path that is the document's.
 func (t *task) report(code, path string, pairs ...any) {
-	codes := Codes()
+	codes := allCodes()
 	at := slices.IndexFunc(codes, func(c Code) bool { return c.Code == code })
 	t.findings = append(t.findings, codes[at].Finding(path, pairs...))
 }

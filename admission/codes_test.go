@@ -21,7 +21,8 @@ const (
 // breach is a definition that breaks one rule of admission.
 type breach struct {
 	code string
-	// task, app and mesh replace parts of a valid definition; doc all of it.
+	// task, app and mesh replace parts of a valid definition; doc all of it. Mesh "-" is
+	// no mesh file.
 	task, app, mesh, doc string
 	// besides is a rule of ECS that cannot but be broken, too.
 	besides string
@@ -45,29 +46,35 @@ func breaches() []breach {
 		{code: codeBootstrap, mesh: mesh(`"bootstrapDir": "/consul/../x"`)},
 		{code: codeComputed, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"]}, {"Fn::If": ["Debug", {"Name": "debug", "Image": "debug"}, {"Ref": "AWS::NoValue"}]}]}`},
 		{code: codeConfig, mesh: mesh(`"logLevel": "LOUD"`)},
+		{code: codeContainers, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": {"Fn::If": ["C", [], []]}}`},
 		{code: codeDepHang, app: plainApp + `, "dependsOn": [{"containerName": "db", "condition": "HEALTHY"}]}, {"name": "db", "image": "db", "essential": false, "entryPoint": ["/db"], "healthCheck": {"command": ["CMD", "/db"]}`},
 		{code: codeEntryPoint, app: `"command": ["serve"]`},
 		{code: codeEssential, doc: fmt.Sprintf(ec2, "", `, "essential": false`), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeExecRole, mesh: mesh(`"admission": {"secrets": [{"name": "CONSUL_HTTPS_CACERT_PEM", "valueFrom": "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca"}]}`), doc: strings.Replace(string(definition("", plainApp)), "executionRoleArn", "x-role", 1), besides: codeKey},
 		{code: codeExpose, app: label("expose-checks", "true")},
 		{code: codeHealth, app: plainApp + `, "healthCheck": {"command": ["/app", "check"]}`},
 		{code: codeHealthTime, app: plainApp + `, "healthCheck": {"command": ["CMD", "/app"], "interval": 5, "timeout": 6}`},
 		{code: codeKey, app: plainApp + `, "enviroment": []`},
 		{code: codeKind, app: plainApp + `}, {"name": "envoy", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:other"}`},
 		{code: codeMemory, app: plainApp + `, "memory": 1000`},
+		{code: codeMount, task: `"volumes": [{"name": "a"}, {"name": "b"}],`, app: plainApp + `, "mountPoints": [{"sourceVolume": "a", "containerPath": "/data"}, {"sourceVolume": "b", "containerPath": "/data/"}]`},
 		{code: codeName, app: plainApp + `}, {"name": "consul-dataplane", "image": "mine"`},
 		{code: codeNative, task: `"tags": [{"key": "consul.hashicorp.com/native", "value": "true"}],`, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"]`},
 		{code: codeNetDefault, doc: `{"family": "app", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "containerDefinitions": [{"name": "app", "image": "app", "entryPoint": ["/app"]}]}`},
 		{code: codeNetMode, doc: strings.Replace(fmt.Sprintf(ec2, "", ""), "awsvpc", "bridge", 1), mesh: mesh(`"transparentProxy": {"enabled": false}`)},
+		{code: codeNotInjected, mesh: "-"},
 		{code: codeOS, doc: fmt.Sprintf(ec2, `"runtimePlatform": {"operatingSystemFamily": "WINDOWS_SERVER_2022_CORE"},`, "")},
 		{code: codeOutput, task: `"revision": 3,`},
 		{code: codePort, app: plainApp + `}, {"name": "two", "image": "app", "entryPoint": ["/app"], "portMappings": [{"containerPort": 20000}]`},
 		{code: codeSecret, app: plainApp + `, "environment": [{"name": "API_TOKEN", "value": "x"}]`},
+		{code: codeResources, mesh: mesh(`"admission": {"resources": {"consul-dataplane": {"cpu": 128}}}`)},
 		{code: codeROFS, app: plainApp + `}, {"name": "envoy", "image": "envoy", "readonlyRootFilesystem": true, "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`},
 		{code: codeSDKField, task: `"x": 1,`, app: plainApp, into: new(ecs.RegisterTaskDefinitionInput), besides: codeKey},
 		{code: codeServers, mesh: `{"proxy": {}}`},
 		{code: codeSize, app: plainApp + `, "environment": [{"name": "LONG", "value": "` + strings.Repeat("x", 61000) + `"}]`},
 		{code: codeStop, app: `"entryPoint": ["/consul/consul-ecs", "app-entrypoint", "-shutdown-delay=30s", "/app"]`},
 		{code: codeServiceName, app: label("service-name", "web-sidecar-proxy")},
+		{code: codeServicePort, doc: `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", "ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], "PortMappings": [{"ContainerPort": {"Ref": "Port"}}]}]}`},
 		{code: codeTProxy, mesh: mesh(`"transparentProxy": {"enabled": true}`), besides: "fargate-capability"},
 		{code: codeUpstream, app: label("upstreams", "api:9000 db:9000")},
 		{code: codeUser, app: plainApp + `, "user": "5995"`},
@@ -88,7 +95,11 @@ func TestEachBreachHasItsCodeAndNoOther(t *testing.T) {
 			if b.doc == "" {
 				doc = definition(b.task, orElse(b.app, plainApp))
 			}
-			r, err := Admit(doc, Options{Mesh: parseMesh(t, []byte(orElse(b.mesh, plainMesh))), Into: b.into})
+			options := Options{Into: b.into}
+			if b.mesh != "-" {
+				options.Mesh = parseMesh(t, []byte(orElse(b.mesh, plainMesh)))
+			}
+			r, err := Admit(doc, options)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,9 +3,12 @@ package admission
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -26,7 +29,7 @@ func (t *task) configure() error {
 	}
 	b := builder{}
 	b.fill(root, "bootstrapDir", defaultBootstrapDir)
-	if kind, is := t.notes.value(annGateway); is {
+	if kind, is := t.notes.value(annotation.Gateway); is {
 		b.put(b.object(root, "gateway"), "kind", kind)
 	}
 	if root.Get("gateway") != nil {
@@ -40,7 +43,29 @@ func (t *task) configure() error {
 	if b.err != nil {
 		return b.err
 	}
+	t.checkMeta("service", root.Get("service").Get("meta"))
+	t.checkMeta("gateway", root.Get("gateway").Get("meta"))
 	return t.parse(root)
+}
+
+// checkMeta checks the metadata of the mesh file, and how much it is with the annotations.
+func (t *task) checkMeta(section string, meta *taskdef.Node) {
+	if meta == nil {
+		return
+	}
+	noted := t.notes.serviceMeta()
+	for _, key := range meta.Keys() {
+		value, is := meta.Get(key).Text()
+		if _, from := noted[key]; from || !is || key == config.MetaWANFederation {
+			continue // the annotations are checked before
+		}
+		for _, p := range annotation.Check(annotation.Meta+key, value) {
+			t.add(codeConfig, "$", "path", "$."+section+".meta."+key, "message", fmt.Sprintf("is %q, want %s", p.Value, p.Want))
+		}
+	}
+	if n := len(meta.Keys()); n > annotation.MaxMeta && len(noted) <= annotation.MaxMeta {
+		t.add(codeConfig, "$", "path", "$."+section+".meta", "message", fmt.Sprintf("has %d pairs with those of the annotations, and Consul takes %d", n, annotation.MaxMeta))
+	}
 }
 
 // parse checks a configuration and makes it that of the task.
@@ -52,23 +77,50 @@ func (t *task) parse(root *taskdef.Node) error {
 	}
 	cfg, _, err := config.Parse(t.configuration)
 	if invalid, is := errors.AsType[*config.InvalidError](err); is {
-		for _, v := range invalid.Violations {
-			t.report(codeConfig, "$", "path", v.Path, "message", v.Message)
+		t.reportInvalid(root, invalid.Violations)
+		if t.configuration, err = root.MarshalJSON(); err != nil {
+			return err
 		}
-		return nil
+		if cfg, _, err = config.Parse(t.configuration); err != nil {
+			return nil // it is reported
+		}
 	}
 	t.cfg = cfg
 	return err
+}
+
+// reportInvalid reports what config refuses, and removes it, so that the rest of the
+// definition is checked as well.
+func (t *task) reportInvalid(root *taskdef.Node, violations []config.Finding) {
+	for _, v := range violations {
+		section, member, _ := strings.Cut(strings.TrimPrefix(v.Path, "$."), ".")
+		if name, is := root.Get(section).Get("name").Text(); is && member == "name" {
+			t.add(codeServiceName, t.namedAt(section), "name", name)
+		} else {
+			t.add(codeConfig, t.sourceOf(v.Path), "path", v.Path, "message", v.Message)
+		}
+	}
+	for _, v := range violations {
+		section, member, _ := strings.Cut(strings.TrimPrefix(v.Path, "$."), ".")
+		key := strings.FieldsFunc(member, func(r rune) bool { return r == '.' || r == '[' })
+		if found := root.Get(section); len(key) > 0 && found.IsObject() {
+			found.Delete(key[0])
+		} else {
+			root.Delete(section)
+		}
+	}
 }
 
 // configureService writes the members that are about a service and its proxy.
 func (t *task) configureService(b *builder, root *taskdef.Node) {
 	service := b.object(root, "service")
 	t.identify(b, service)
-	if port, given := t.number(annServicePort, 0, 65535); given {
+	if port, given := t.number(annotation.ServicePort, 0, 65535); given {
 		b.put(service, "port", port)
 	}
-	b.fill(service, "port", t.firstPort())
+	if service.Get("port") == nil {
+		b.put(service, "port", t.firstPort())
+	}
 	if list, given := t.upstreams(); given {
 		b.put(b.object(root, "proxy"), "upstreams", list)
 	}
@@ -80,7 +132,7 @@ func (t *task) configureService(b *builder, root *taskdef.Node) {
 // identify writes what a service and a gateway both have.
 func (t *task) identify(b *builder, n *taskdef.Node) {
 	for _, name := range []struct{ annotation, key string }{
-		{annServiceName, "name"}, {annNamespace, "namespace"}, {annPartition, "partition"},
+		{annotation.ServiceName, "name"}, {annotation.Namespace, "namespace"}, {annotation.Partition, "partition"},
 	} {
 		if value, given := t.notes.value(name.annotation); given {
 			b.put(n, name.key, value)
@@ -89,24 +141,34 @@ func (t *task) identify(b *builder, n *taskdef.Node) {
 	if family := t.doc.Definition.Family; family != "" {
 		b.fill(n, "name", strings.ToLower(family))
 	}
-	if list, given := t.notes.value(annTags); given {
-		b.put(n, "tags", append([]string{}, words(list)...))
+	if list, given := t.notes.value(annotation.Tags); given {
+		b.put(n, "tags", append([]string{}, annotation.Words(list)...))
 	}
-	if meta := t.notes.serviceMeta(); len(meta) > 0 {
-		b.put(n, "meta", meta)
+	meta := t.notes.serviceMeta()
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		b.put(b.object(n, "meta"), key, meta[key])
 	}
 }
 
 // firstPort is the first port of the first essential application, 0 without one.
 func (t *task) firstPort() int {
-	c := t.primary()
-	if c == nil {
+	i := t.primary()
+	if i < 0 {
 		return 0
 	}
-	for _, p := range c.PortMappings {
+	c := t.doc.Definition.ContainerDefinitions[i]
+	at := t.doc.Locate(fmt.Sprintf("$.containerDefinitions[%d].portMappings", i))
+	for j, p := range c.PortMappings {
 		if p.ContainerPort != nil {
 			return *p.ContainerPort
 		}
+		if computed := fmt.Sprintf("%s[%d]", at, j); slices.ContainsFunc(t.doc.Unknown(), func(path string) bool { return strings.HasPrefix(path, computed) }) {
+			t.report(codeServicePort, computed, "container", t.containerName(i))
+			return 0
+		}
+	}
+	if slices.Contains(t.doc.Unknown(), at) {
+		t.report(codeServicePort, at, "container", t.containerName(i))
 	}
 	return 0
 }

@@ -2,6 +2,7 @@ package admission
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -15,9 +16,11 @@ const volumeName = "consul_data"
 // and each application behind them.
 func connect(t *task) error {
 	def := t.doc.Definition
-	if containers := t.get(t.doc.Task, "containerDefinitions"); !containers.IsList() {
-		t.add(codeComputed, "$.containerDefinitions", "what", "containerDefinitions", "consequence", "nothing was injected")
+	if containers := t.get(t.doc.Task, "containerDefinitions"); containers.IsObject() {
+		t.add(codeContainers, "$.containerDefinitions", "what", "containerDefinitions")
 		return nil
+	} else if !containers.IsList() {
+		return nil // ECS refuses the definition
 	}
 	if def.RuntimePlatform.IsWindows() {
 		t.add(codeOS, "$.runtimePlatform.operatingSystemFamily", "os", def.RuntimePlatform.OperatingSystemFamily)
@@ -37,12 +40,8 @@ func connect(t *task) error {
 		return err
 	}
 	t.reportComputed()
-	if t.cfg.Gateway == nil {
-		for _, i := range t.applications() {
-			if err := t.attach(i); err != nil {
-				return err
-			}
-		}
+	if err := t.attachAll(); err != nil {
+		return err
 	}
 	if i := t.userProxy(); i >= 0 {
 		if err := t.completeProxy(i); err != nil {
@@ -79,7 +78,7 @@ func (t *task) shareVolume() error {
 	}
 	at := slices.IndexFunc(t.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName })
 	if at >= 0 {
-		if v := t.doc.Definition.Volumes[at]; v.EFS != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
+		if v := t.doc.Definition.Volumes[at]; v.EFS != nil || v.S3Files != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
 			t.add(codeVolumeOwn, fmt.Sprintf("$.volumes[%d]", at), "volume", volumeName)
 		}
 		return nil
@@ -164,14 +163,35 @@ func (t *task) gate() string {
 	return workload.ContainerMeshInit
 }
 
-// attach puts an application behind the proxy.
+// attachAll puts the applications behind the proxy.
+func (t *task) attachAll() error {
+	apps, own := t.applications(), t.userProxy()
+	for i, c := range t.doc.Definition.ContainerDefinitions {
+		var err error
+		switch {
+		case t.cfg.Gateway == nil && slices.Contains(apps, i):
+			err = t.attach(i)
+		case t.isContainer(i) && !workload.Owned(c.Name) && i != own: // see completeProxy
+			err = t.correctEdges(t.containers()[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// attach puts an application behind the proxy: wrapped, it waits for the proxy itself.
 func (t *task) attach(i int) error {
 	n := t.containers()[i]
 	wrapped, err := t.wrap(i, n)
-	if err != nil || !wrapped {
+	if err != nil {
 		return err
 	}
-	if err := t.orderAfterGate(n); err != nil {
+	if !wrapped {
+		return t.order(n, taskdef.Dependency{ContainerName: t.proxyContainer(), Condition: taskdef.ConditionHealthy})
+	}
+	if err := t.order(n, t.afterGate()); err != nil {
 		return err
 	}
 	if err := t.mount(n); err != nil {
@@ -188,20 +208,60 @@ func (t *task) attach(i int) error {
 // health check counts.
 const startPeriod = 60
 
-// orderAfterGate removes the edges to containers of the mesh, which are those of an
-// earlier admission or of the shape with several gates, and adds the one to the gate.
-func (t *task) orderAfterGate(n *taskdef.Node) error {
+// order removes the edges to containers of the mesh, which are those of an earlier
+// admission or of the shape with several gates, and adds one, which an
+// earlier admission may have made already.
+func (t *task) order(n *taskdef.Node, after taskdef.Dependency) error {
 	list := t.list(n, "dependsOn")
 	if list == nil {
 		return nil
 	}
-	edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) })
-	edge, err := t.node(taskdef.Dependency{ContainerName: t.gate(), Condition: taskdef.ConditionSuccess})
+	edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
+		name := t.text(e, "containerName")
+		return workload.Owned(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
+	})
+	edge, err := t.node(after)
 	if err != nil {
 		return err
 	}
 	list.SetItems(append(edges, edge))
 	return nil
+}
+
+// correctEdges makes the edges of a container that is no application, which another mesh
+// file or program may have made, lead to the containers that this task gets.
+func (t *task) correctEdges(n *taskdef.Node) error {
+	list := t.get(n, "dependsOn")
+	if !slices.ContainsFunc(list.Items(), func(e *taskdef.Node) bool { return workload.Owned(t.text(e, "containerName")) }) {
+		return nil
+	}
+	var edges []*taskdef.Node
+	made := t.sidecars()
+	for _, e := range list.Items() {
+		name := t.text(e, "containerName")
+		is := func(c *taskdef.Container) bool { return c.Name == name }
+		switch {
+		case !workload.Owned(name) || slices.ContainsFunc(made, is):
+			edges = append(edges, e)
+		case name == workload.ContainerSidecarProxy || name == workload.ContainerDataplane:
+			if err := t.set(e, "containerName", t.proxyContainer()); err != nil {
+				return err
+			}
+			edges = append(edges, e)
+		}
+	}
+	if len(edges) < len(list.Items()) {
+		list.SetItems(edges)
+	}
+	return nil
+}
+
+// proxyContainer is the name of the container of the proxy, ours or the definition's own.
+func (t *task) proxyContainer() string {
+	if i := t.userProxy(); i >= 0 {
+		return t.doc.Definition.ContainerDefinitions[i].Name
+	}
+	return t.proxyName()
 }
 
 // mount mounts the shared volume, which has the program that wraps the application.
@@ -211,7 +271,7 @@ func (t *task) mount(n *taskdef.Node) error {
 		return nil
 	}
 	for _, m := range mounts.Items() {
-		if t.text(m, "containerPath") == t.cfg.BootstrapDir {
+		if path.Clean(t.text(m, "containerPath")) == t.cfg.BootstrapDir {
 			return nil
 		}
 	}

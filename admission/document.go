@@ -1,7 +1,6 @@
 package admission
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -82,9 +81,12 @@ func (t *task) whole() bool { return t.format != FormatContainers }
 // compute it, or its name only.
 func (t *task) isContainer(i int) bool {
 	n := t.containers()[i]
+	if t.text(n, "name") != "" {
+		return true
+	}
 	keys := n.Keys()
 	computed := len(keys) == 1 && (keys[0] == "Ref" || strings.HasPrefix(keys[0], "Fn::"))
-	return t.text(n, "name") != "" || t.format == FormatTemplate && n.IsObject() && !computed && !t.absent(n, "name")
+	return t.format == FormatTemplate && n.IsObject() && !computed && !t.absent(n, "name")
 }
 
 // applications are the indexes of the containers that the mesh is for: neither its own
@@ -122,14 +124,14 @@ func (t *task) applications() []int {
 	return found
 }
 
-// primary is the first essential application, or nil.
-func (t *task) primary() *taskdef.Container {
-	apps := t.applications()
-	i := slices.IndexFunc(apps, func(i int) bool { return t.doc.Definition.ContainerDefinitions[i].IsEssential() })
-	if i < 0 {
-		return nil
+// primary is the index of the first essential application, -1 without one.
+func (t *task) primary() int {
+	for _, i := range t.applications() {
+		if t.doc.Definition.ContainerDefinitions[i].IsEssential() {
+			return i
+		}
 	}
-	return &t.doc.Definition.ContainerDefinitions[apps[i]]
+	return -1
 }
 
 // anyComputed reports whether CloudFormation computes one of the containers.

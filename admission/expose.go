@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -22,7 +23,7 @@ const (
 // exposeChecks adds the paths of the annotation expose-checks to the configuration, so
 // that callers outside of the mesh, such as a load balancer's health check, reach them.
 func exposeChecks(t *task) error {
-	a, given := t.notes.task[annExpose]
+	a, given := t.notes.task[annotation.Expose]
 	if !given || t.cfg == nil || t.cfg.Gateway != nil {
 		return nil
 	}
@@ -51,29 +52,16 @@ func exposeChecks(t *task) error {
 
 // exposed are the paths that the annotation names: those of the checks for true, else
 // a list of path:port and path:port:listener.
-func (t *task) exposed(a annotation) []config.ExposePath {
+func (t *task) exposed(a located) []config.ExposePath {
 	if all, err := strconv.ParseBool(a.value); err == nil {
 		if !all {
 			return nil
 		}
 		return checkPaths(t.cfg.Service)
 	}
-	var paths []config.ExposePath
-	for _, word := range words(a.value) {
-		parts := strings.Split(word, ":")
-		p := config.ExposePath{Path: parts[0], Protocol: "http"}
-		var err error
-		if len(parts) > 1 {
-			p.LocalPathPort, err = strconv.Atoi(parts[1])
-		}
-		if err == nil && len(parts) > 2 {
-			p.ListenerPort, err = strconv.Atoi(parts[2])
-		}
-		if err != nil || !strings.HasPrefix(p.Path, "/") || p.LocalPathPort < 1 || p.LocalPathPort > 65535 || len(parts) > 3 {
-			t.add(codeAnnValue, a.path, "annotation", Prefix+annExpose, "value", strconv.Quote(word), "want", "true, or a list of /path:port and /path:port:listener")
-			continue
-		}
-		paths = append(paths, p)
+	paths, wrong := annotation.ParsePaths(a.value)
+	for _, word := range wrong {
+		t.badValue(annotation.Expose, a, word, "true, or a list of /path:port and /path:port:listener")
 	}
 	return paths
 }
@@ -157,14 +145,14 @@ func (t *task) addExposed(p config.ExposePath) error {
 
 // checkExpose reports an annotation that exposes nothing.
 func checkExpose(t *task) {
-	a, given := t.notes.task[annExpose]
+	a, given := t.notes.task[annotation.Expose]
 	if wanted, err := strconv.ParseBool(a.value); !given || err == nil && !wanted {
 		return
 	}
 	switch {
 	case t.cfg == nil || t.cfg.Gateway != nil:
-		t.add(codeExpose, a.path, "annotation", Prefix+annExpose, "message", "the task has no sidecar that could expose a path")
+		t.add(codeExpose, a.path, "annotation", annotation.Prefix+annotation.Expose, "message", "the task has no sidecar that could expose a path")
 	case a.value == "true" && len(checkPaths(t.cfg.Service)) == 0:
-		t.add(codeExpose, a.path, "annotation", Prefix+annExpose, "message", "the configuration has no HTTP or gRPC check")
+		t.add(codeExpose, a.path, "annotation", annotation.Prefix+annotation.Expose, "message", "the configuration has no HTTP or gRPC check")
 	}
 }

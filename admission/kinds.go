@@ -7,12 +7,15 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // ownLabels are those of a container that admission makes.
-func ownLabels() map[string]string { return map[string]string{Prefix + annInjectedBy: "consul-ecs"} }
+func ownLabels() map[string]string {
+	return map[string]string{annotation.Prefix + annotation.InjectedBy: "consul-ecs"}
+}
 
 // kind is the label kind of the task's proxy, empty when the name of its service is
 // known at deployment only.
@@ -32,7 +35,7 @@ func (t *task) kind() string {
 // isUserProxy reports whether a container is a proxy that the definition has itself:
 // it has the label kind, and was not made here.
 func isUserProxy(c taskdef.Container) bool {
-	kind := c.DockerLabels[Prefix+annKind]
+	kind := c.DockerLabels[annotation.Prefix+annotation.Kind]
 	return kind != "" && !madeHere(c) && !strings.HasPrefix(kind, usage.Native+":")
 }
 
@@ -59,7 +62,7 @@ func (t *task) completeProxy(i int) error {
 			n.Set(key, made.Get(key))
 		}
 	}
-	if err := t.orderAfterGate(n); err != nil {
+	if err := t.order(n, t.afterGate()); err != nil {
 		return err
 	}
 	return t.mount(n)
@@ -68,19 +71,19 @@ func (t *task) completeProxy(i int) error {
 // ofNative reports whether an annotation of a container is about that container's own
 // service, and not about the task's.
 func (t *task) ofNative(c taskdef.Container, name string) bool {
-	native, _ := strconv.ParseBool(c.DockerLabels[Prefix+annNative]) // what it should be is a finding
-	return native && name == annServiceName
+	native, _ := strconv.ParseBool(c.DockerLabels[annotation.Prefix+annotation.Native]) // what it should be is a finding
+	return native && name == annotation.ServiceName
 }
 
 // inferNative finds the container that a tag native=true means: the only application.
 func (t *task) inferNative() {
-	a, given := t.notes.task[annNative]
+	a, given := t.notes.task[annotation.Native]
 	if native, _ := strconv.ParseBool(a.value); !given || !native || len(t.notes.native) > 0 {
 		return
 	}
 	apps := t.applications()
 	if len(apps) != 1 {
-		t.add(codeNative, a.path, "annotation", Prefix+annNative, "count", len(apps))
+		t.add(codeNative, a.path, "annotation", annotation.Prefix+annotation.Native, "count", len(apps))
 		return
 	}
 	t.notes.native[t.containerName(apps[0])] = true
@@ -88,7 +91,7 @@ func (t *task) inferNative() {
 
 // onlyNative reports whether the task has native applications and no other.
 func (t *task) onlyNative() bool {
-	_, gateway := t.notes.value(annGateway)
+	_, gateway := t.notes.value(annotation.Gateway)
 	native := slices.Contains(slices.Collect(maps.Values(t.notes.native)), true)
 	return native && !gateway && len(t.applications()) == 0 && t.userProxy() < 0
 }
@@ -99,9 +102,9 @@ func (t *task) labelNative(only bool) error {
 		if !t.notes.native[t.containerName(i)] {
 			continue
 		}
-		service := c.DockerLabels[Prefix+annServiceName]
+		service := c.DockerLabels[annotation.Prefix+annotation.ServiceName]
 		if service == "" && only {
-			named, _ := t.notes.value(annServiceName)
+			named, _ := t.notes.value(annotation.ServiceName)
 			service = cmp.Or(named, strings.ToLower(t.doc.Definition.Family))
 		}
 		n := t.containers()[i]
@@ -114,7 +117,7 @@ func (t *task) labelNative(only bool) error {
 		if err != nil {
 			return err
 		}
-		t.get(n, "dockerLabels").Set(Prefix+annKind, kind)
+		t.get(n, "dockerLabels").Set(annotation.Prefix+annotation.Kind, kind)
 	}
 	return nil
 }
@@ -125,7 +128,7 @@ func checkKinds(t *task) {
 	want := t.kind()
 	proxies := 0
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		kind, given := c.DockerLabels[Prefix+annKind]
+		kind, given := c.DockerLabels[annotation.Prefix+annotation.Kind]
 		native := strings.HasPrefix(kind, usage.Native+":")
 		if !given || want == "" || native && t.notes.native[t.containerName(i)] {
 			continue
@@ -140,5 +143,5 @@ func checkKinds(t *task) {
 }
 
 func (t *task) addKind(i int, kind, message string) {
-	t.add(codeKind, labelPath(i, Prefix+annKind), "kind", kind, "message", message)
+	t.add(codeKind, labelPath(i, annotation.Prefix+annotation.Kind), "kind", kind, "message", message)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -14,7 +15,7 @@ import (
 func kinds(r *Result) []string {
 	var found []string
 	for _, c := range r.After.Definition.ContainerDefinitions {
-		if kind := c.DockerLabels[Prefix+annKind]; kind != "" {
+		if kind := c.DockerLabels[annotation.Prefix+annotation.Kind]; kind != "" {
 			found = append(found, c.Name+"="+kind)
 		}
 	}
@@ -33,7 +34,7 @@ func names(r *Result) string {
 func withLabels(pairs ...string) string {
 	var labels []string
 	for i := 0; i < len(pairs); i += 2 {
-		labels = append(labels, fmt.Sprintf("%q: %q", Prefix+pairs[i], pairs[i+1]))
+		labels = append(labels, fmt.Sprintf("%q: %q", annotation.Prefix+pairs[i], pairs[i+1]))
 	}
 	return plainApp + `, "dockerLabels": {` + strings.Join(labels, ", ") + `}`
 }
@@ -119,7 +120,7 @@ func TestProxyWithoutItsKindIsRefused(t *testing.T) {
 	p.mutators = append(p.mutators, mutator{name: "by hand", run: func(t *task) error {
 		for _, n := range t.containers() {
 			if t.text(n, "name") == "sidecar-proxy" {
-				n.Get("dockerLabels").Delete(Prefix + annKind)
+				n.Get("dockerLabels").Delete(annotation.Prefix + annotation.Kind)
 			}
 		}
 		return nil

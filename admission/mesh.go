@@ -10,6 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
 )
 
 // Mesh is a mesh file: the configuration that all tasks share, as
@@ -22,6 +23,8 @@ type Mesh struct {
 // settings are the member admission of a mesh file.
 type settings struct {
 	Images images `json:"images"`
+	// Resources are by container of the mesh, under its name.
+	Resources map[string]share `json:"resources"`
 	// Client is for tasks with an agent.
 	Client client `json:"client"`
 	// Secrets become environment variables of the injected containers, such as
@@ -39,6 +42,14 @@ type images struct {
 	Envoy     string `json:"envoy"`
 	Dataplane string `json:"dataplane"`
 	Consul    string `json:"consul"`
+}
+
+// share replaces what a container has otherwise: nothing, or 32 or 128 MiB of
+// MemoryReservation when the task has no memory itself.
+type share struct {
+	CPU               *int `json:"cpu"`
+	Memory            *int `json:"memory"`
+	MemoryReservation *int `json:"memoryReservation"`
 }
 
 type client struct {
@@ -87,6 +98,16 @@ func ParseMesh(doc []byte) (*Mesh, error) {
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&m.settings); err != nil {
 		return nil, fmt.Errorf("the member admission of the mesh file: %w", err)
+	}
+	for name, r := range m.settings.Resources {
+		if !workload.Owned(name) {
+			return nil, fmt.Errorf("the member admission.resources of the mesh file: %q is no container of the mesh, such as %s", name, workload.ContainerSidecarProxy)
+		}
+		for _, n := range []*int{r.CPU, r.Memory, r.MemoryReservation} {
+			if n != nil && *n < 0 {
+				return nil, fmt.Errorf("the member admission.resources of the mesh file: %s has %d, and no resource is negative", name, *n)
+			}
+		}
 	}
 	return m, nil
 }

@@ -3,7 +3,11 @@ package admission
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -22,7 +26,7 @@ func checkPorts(t *task) {
 	for _, u := range t.cfg.Proxy.Upstreams {
 		l := listener{cmp.Or(u.LocalBindAddress, loopback), u.LocalBindPort, "the upstream " + u.DestinationName}
 		if other, clash := l.clashes(taken); clash {
-			t.add(codeUpstream, "$", "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
+			t.add(codeUpstream, t.pathOf(annotation.Upstreams), "name", u.DestinationName, "message", fmt.Sprintf("its port %d is also that of %s", l.port, other))
 		}
 		taken = append(taken, l)
 	}
@@ -30,7 +34,7 @@ func checkPorts(t *task) {
 		for _, p := range e.Paths {
 			l := listener{"", p.ListenerPort, "the exposed path " + p.Path}
 			if other, clash := l.clashes(taken); clash {
-				t.add(codePort, "$", "port", l.port, "one", l.owner, "other", other)
+				t.add(codePort, t.pathOf(annotation.Expose), "port", l.port, "one", l.owner, "other", other)
 			}
 			taken = append(taken, l)
 		}
@@ -44,14 +48,29 @@ func checkPorts(t *task) {
 
 func (t *task) checkContainerPorts(i int, c taskdef.Container, taken []listener) {
 	for j, p := range c.PortMappings {
-		if p.ContainerPort == nil || p.Protocol == "udp" {
+		from, to := portsOf(p)
+		if p.Protocol == "udp" {
 			continue
 		}
-		l := listener{"", *p.ContainerPort, "container " + c.Name}
-		if other, clash := l.clashes(taken); clash {
-			t.add(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", l.port, "one", l.owner, "other", other)
+		at := slices.IndexFunc(taken, func(l listener) bool { return from <= l.port && l.port <= to })
+		if at >= 0 { // a container may listen at all addresses
+			t.add(codePort, fmt.Sprintf("$.containerDefinitions[%d].portMappings[%d]", i, j), "port", taken[at].port, "one", "container "+c.Name, "other", taken[at].owner)
 		}
 	}
+}
+
+// portsOf are the first and the last port of a mapping, -1 for one without any.
+func portsOf(p taskdef.PortMapping) (from, to int) {
+	if p.ContainerPort != nil {
+		return *p.ContainerPort, *p.ContainerPort
+	}
+	first, last, _ := strings.Cut(p.ContainerPortRange, "-")
+	from, err := strconv.Atoi(first)
+	to, err2 := strconv.Atoi(last)
+	if err != nil || err2 != nil {
+		return -1, -1 // a rule of ECS
+	}
+	return from, to
 }
 
 // clashes returns the owner of the first listener that excludes this one. No address

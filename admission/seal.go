@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -18,14 +19,14 @@ func (t *task) seal() error {
 	if tags == nil {
 		return nil
 	}
-	isSeal := func(n *taskdef.Node) bool { return t.text(n, "key") == Prefix+annAdmission }
+	isSeal := func(n *taskdef.Node) bool { return t.text(n, "key") == annotation.Prefix+annotation.Admission }
 	at := slices.IndexFunc(tags.Items(), isSeal)
 	tags.SetItems(slices.DeleteFunc(slices.Clone(tags.Items()), isSeal))
 	text, err := t.doc.Task.MarshalJSON()
 	if err != nil {
 		return err
 	}
-	tag, err := t.node(taskdef.Tag{Key: Prefix + annAdmission, Value: fmt.Sprintf("v1:%x", sha256.Sum256(text))})
+	tag, err := t.node(taskdef.Tag{Key: annotation.Prefix + annotation.Admission, Value: fmt.Sprintf("v1:%x", sha256.Sum256(text))})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
@@ -76,6 +77,12 @@ func (t *task) container(name, image string, memory int, essential, readOnly boo
 	if t.whole() && t.absent(t.doc.Task, "memory") {
 		c.MemoryReservation = &memory
 	}
+	if r, given := t.mesh.settings.Resources[name]; given {
+		c.CPU = r.CPU
+		if r.Memory != nil || r.MemoryReservation != nil {
+			c.Memory, c.MemoryReservation = r.Memory, r.MemoryReservation
+		}
+	}
 	return c
 }
 
@@ -107,8 +114,8 @@ func (t *task) ignoring(c *taskdef.Container) *taskdef.Container {
 // stopFlag is the flag with which a container's program knows its stop timeout.
 func stopFlag(seconds int) []string { return []string{"-stop-timeout", fmt.Sprintf("%ds", seconds)} }
 
-func (t *task) afterGate() []taskdef.Dependency {
-	return []taskdef.Dependency{{ContainerName: t.gate(), Condition: taskdef.ConditionSuccess}}
+func (t *task) afterGate() taskdef.Dependency {
+	return taskdef.Dependency{ContainerName: t.gate(), Condition: taskdef.ConditionSuccess}
 }
 
 func (t *task) images() images { return t.mesh.settings.Images.withDefaults() }
@@ -151,7 +158,7 @@ func (t *task) client() *taskdef.Container {
 	}
 	c.Secrets = slices.Concat(c.Secrets, settings.Secrets)
 	c.RestartPolicy = &taskdef.RestartPolicy{Enabled: true, RestartAttemptPeriod: new(60)}
-	c.StopTimeout, c.DependsOn = &stop, t.afterGate()
+	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
 	return c
 }
 
@@ -166,7 +173,7 @@ func (t *task) proxy() *taskdef.Container {
 		c.Secrets = t.mesh.settings.Secrets // envoy-entrypoint reaches the servers, too
 	}
 	if kind := t.kind(); kind != "" {
-		c.DockerLabels[Prefix+annKind] = kind
+		c.DockerLabels[annotation.Prefix+annotation.Kind] = kind
 	}
 	stop := t.stopTimeout()
 	c.User = proxyUser
@@ -177,11 +184,11 @@ func (t *task) proxy() *taskdef.Container {
 		Interval: new(5), Timeout: new(5), Retries: new(10),
 	}
 	c.Ulimits = []taskdef.Ulimit{{Name: "nofile", SoftLimit: maxFiles, HardLimit: maxFiles}}
-	c.StopTimeout, c.DependsOn = &stop, t.afterGate()
-	if cpu, given := t.number(annCPU, 0, 1<<20); given {
+	c.StopTimeout, c.DependsOn = &stop, []taskdef.Dependency{t.afterGate()}
+	if cpu, given := t.number(annotation.CPU, 0, 1<<20); given {
 		c.CPU = &cpu
 	}
-	if memory, given := t.number(annMemory, 6, 1<<20); given {
+	if memory, given := t.number(annotation.Memory, 6, 1<<20); given {
 		c.Memory, c.MemoryReservation = &memory, nil
 	}
 	return c

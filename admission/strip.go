@@ -3,6 +3,7 @@ package admission
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -115,7 +116,11 @@ func leakPath(l *secret.Leaks, n *taskdef.Node, at string) string {
 	}
 	for _, key := range n.Keys() {
 		if text, _ := n.Get(key).MarshalJSON(); l.Find(string(text)) != "" { // it is JSON
-			return leakPath(l, n.Get(key), at+"."+key)
+			step := "." + key
+			if strings.ContainsAny(key, `.[]/"`) { // such as a label
+				step = fmt.Sprintf("[%q]", key)
+			}
+			return leakPath(l, n.Get(key), at+step)
 		}
 	}
 	return at

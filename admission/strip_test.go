@@ -67,6 +67,7 @@ func TestLeakRejectsTheDefinition(t *testing.T) {
 		"$.containerDefinitions[0].command[1]":                            `, "command": ["run", "-token=%s"]`,
 		"$.containerDefinitions[0].environment[0].value":                  `, "environment": [{"name": "A", "value": "x %s"}]`,
 		"$.containerDefinitions[0].healthCheck.command[1]":                `, "healthCheck": {"command": ["CMD", "%s"]}`,
+		`$.containerDefinitions[0].dockerLabels["team.example/owner"]`:    `, "dockerLabels": {"team.example/owner": "%s"}`,
 		"$.containerDefinitions[0].dockerLabels.owner":                    `, "dockerLabels": {"owner": "%s"}`,
 		"$.containerDefinitions[0].x-unknown":                             `, "x-unknown": "%s"`,
 		"$.containerDefinitions[0].logConfiguration.options.splunk-token": `, "logConfiguration": {"logDriver": "splunk", "options": {"splunk-token": "%s"}}`,

@@ -7,16 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/admission/usage"
-	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/taskdef"
-	"github.com/meshtask/consul-ecs/workload"
-)
-
-// Annotations about rights in Consul, without Prefix.
-const (
-	annKeyPrefixes = "kv-prefixes"
-	annPolicies    = "policies"
 )
 
 // community is a namespace or partition as it is without Consul Enterprise.
@@ -33,12 +25,12 @@ func (t *task) uses() []usage.Use {
 	home := t.home()
 	var all []usage.Use
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		kind, name, is := strings.Cut(c.DockerLabels[Prefix+annKind], ":")
+		kind, name, is := strings.Cut(c.DockerLabels[annotation.Prefix+annotation.Kind], ":")
 		if !is {
 			continue
 		}
 		u := home
-		u.Kind, u.Name, u.Path = kind, name, labelPath(i, Prefix+annKind)
+		u.Kind, u.Name, u.Path = kind, name, labelPath(i, annotation.Prefix+annotation.Kind)
 		if kind == usage.Proxy || kind == usage.Native {
 			service := u
 			service.Kind = usage.Service
@@ -58,8 +50,8 @@ func (t *task) uses() []usage.Use {
 
 // home has the namespace and partition of the task.
 func (t *task) home() usage.Use {
-	namespace, _ := t.notes.value(annNamespace)
-	partition, _ := t.notes.value(annPartition)
+	namespace, _ := t.notes.value(annotation.Namespace)
+	partition, _ := t.notes.value(annotation.Partition)
 	switch {
 	case t.cfg == nil:
 	case t.cfg.Gateway != nil:
@@ -70,21 +62,6 @@ func (t *task) home() usage.Use {
 	return usage.Use{Namespace: community(namespace), Partition: community(partition)}
 }
 
-// pathOf is where an annotation is. Without it the value is of the mesh file or the
-// default, and the path that of the configuration in the definition.
-func (t *task) pathOf(annotation string) string {
-	if a, given := t.notes.task[annotation]; given {
-		return a.path
-	}
-	for i, c := range t.doc.Definition.ContainerDefinitions {
-		at := slices.IndexFunc(c.Environment, func(e taskdef.KeyValue) bool { return e.Name == config.EnvVar })
-		if c.Name == workload.ContainerMeshInit && at >= 0 {
-			return fmt.Sprintf("$.containerDefinitions[%d].environment[%d]", i, at)
-		}
-	}
-	return "$"
-}
-
 func (t *task) upstreamUses(home usage.Use) []usage.Use {
 	var all []usage.Use
 	for _, u := range t.cfg.Proxy.Upstreams {
@@ -93,7 +70,7 @@ func (t *task) upstreamUses(home usage.Use) []usage.Use {
 			kind = usage.Query
 		}
 		all = append(all, usage.Use{
-			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annUpstreams),
+			Kind: kind, Name: u.DestinationName, Path: t.pathOf(annotation.Upstreams),
 			Namespace: community(cmp.Or(u.DestinationNamespace, home.Namespace)),
 			Partition: community(cmp.Or(u.DestinationPartition, home.Partition)),
 		})
@@ -107,7 +84,7 @@ func (t *task) keyUses(home usage.Use) []usage.Use {
 	of := func(kind, prefix, path string) usage.Use {
 		return usage.Use{Kind: kind, Namespace: home.Namespace, Partition: home.Partition, Name: prefix, Path: path}
 	}
-	a, given := t.notes.task[annKeyPrefixes]
+	a, given := t.notes.task[annotation.KeyPrefixes]
 	if !given {
 		if at := t.template(); at != "" {
 			return []usage.Use{of(usage.Keys, "", at)}
@@ -115,7 +92,7 @@ func (t *task) keyUses(home usage.Use) []usage.Use {
 		return nil
 	}
 	var all []usage.Use
-	for _, word := range words(a.value) {
+	for _, word := range annotation.Words(a.value) {
 		prefix, listed := strings.CutSuffix(word, ":list")
 		kind := usage.Keys
 		if listed {
@@ -150,15 +127,15 @@ type Policies struct {
 func (t *task) policies() Policies {
 	var all Policies
 	add := func(value, path string) {
-		if names := words(value); len(names) > 0 {
+		if names := annotation.Words(value); len(names) > 0 {
 			all.Names, all.Path = append(all.Names, names...), cmp.Or(all.Path, t.doc.Locate(path))
 		}
 	}
 	for i, c := range t.doc.Definition.ContainerDefinitions {
-		add(c.DockerLabels[Prefix+annPolicies], labelPath(i, Prefix+annPolicies))
+		add(c.DockerLabels[annotation.Prefix+annotation.Policies], labelPath(i, annotation.Prefix+annotation.Policies))
 	}
 	for i, tag := range t.doc.Definition.Tags {
-		if tag.Key == Prefix+annPolicies {
+		if tag.Key == annotation.Prefix+annotation.Policies {
 			add(tag.Value, fmt.Sprintf("$.tags[%d]", i))
 		}
 	}
@@ -172,7 +149,9 @@ func (r *Result) require(t *task) {
 		uses := t.uses()
 		r.Usages, r.Requirements = usage.ByNamespace(uses), usage.Requirements(uses)
 		r.Unnamed = t.cfg != nil && t.kind() == ""
-		r.Login = t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity
+		if t.cfg != nil && t.cfg.ConsulLogin.Enabled && t.cfg.ConsulLogin.IncludeEntity {
+			r.Login = &t.cfg.ConsulLogin
+		}
 	}
 	r.Policies = t.policies()
 }

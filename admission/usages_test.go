@@ -7,14 +7,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/admission/usage"
 )
 
 // labelled is a valid task of the service web with docker labels.
 func labelled(pairs ...string) []byte {
-	labels := map[string]string{Prefix + "service-name": "web"}
+	labels := map[string]string{annotation.Prefix + "service-name": "web"}
 	for i := 0; i < len(pairs); i += 2 {
-		labels[Prefix+pairs[i]] = pairs[i+1]
+		labels[annotation.Prefix+pairs[i]] = pairs[i+1]
 	}
 	text, _ := json.Marshal(labels) // they are strings
 	return definition("", plainApp+`, "dockerLabels": `+string(text))

@@ -1,6 +1,7 @@
 package taskdef
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,102 +22,123 @@ type binder struct {
 	// numbers and booleans that may be strings and the reverse.
 	template bool
 	// locate turns a path into that of the document.
-	locate     func(path string) string
+	locate func(path string) string
+	// path is that of the value that is bound, such as .containerDefinitions[0].
+	path []byte
+	// fields are those of the last struct, whose type is of.
+	of         reflect.Type
+	fields     *fields
 	violations []Violation
 	warnings   []Warning
-	// written and unknown are those of a subject.
+	// written, unknown and faults are those of a subject.
 	written map[string]string
 	unknown []string
+	faults  []fault
 }
 
+// at is the path as a rule has it.
+func (b *binder) at() string { return strings.TrimPrefix(string(b.path), ".") }
+
 // bind stores n in v. null counts as absent, as in the ECS API.
-func (b *binder) bind(v reflect.Value, n *Node, path string) {
-	if n == nil || n.IsNull() || b.template && b.computed(n, path) {
+func (b *binder) bind(v reflect.Value, n *Node, f field) {
+	if n == nil || n.IsNull() || b.template && b.computed(n) {
 		return
 	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		b.bind(v.Elem(), n, path)
+		b.bind(v.Elem(), n, f)
 	case reflect.Struct:
-		b.bindStruct(v, n, path)
+		b.bindStruct(v, n)
 	case reflect.Slice:
-		b.bindSlice(v, n, path)
+		b.bindSlice(v, n, f)
 	case reflect.Map:
-		b.bindMap(v, n, path)
+		b.bindMap(v, n)
 	case reflect.Interface:
 		v.Set(reflect.ValueOf(n.value()))
 	default:
-		b.bindScalar(v, n, path)
+		b.bindScalar(v, n, f)
 	}
 }
 
 // computed reports whether CloudFormation computes the value. Such a value is
 // unknown, except that AWS::NoValue is absent.
-func (b *binder) computed(n *Node, path string) bool {
+func (b *binder) computed(n *Node) bool {
 	function := slices.ContainsFunc(n.members, func(m member) bool { return strings.HasPrefix(m.key, "Fn::") })
 	if !function && (len(n.members) != 1 || n.members[0].key != "Ref") {
 		return false
 	}
 	if ref := n.Get("Ref"); ref == nil || ref.scalar != `"AWS::NoValue"` {
-		b.unknown = append(b.unknown, strings.TrimPrefix(path, "$."))
+		b.unknown = append(b.unknown, b.at())
 	}
 	return true
 }
 
-func (b *binder) bindStruct(v reflect.Value, n *Node, path string) {
+func (b *binder) bindStruct(v reflect.Value, n *Node) {
 	if !n.IsObject() {
-		b.wrongType(path, "an object", n)
+		b.wrongType("an object", n)
 		return
 	}
-	fields := fieldsByKey(v.Type(), b.template)
-	members := slices.Clone(n.members)
-	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.key, b.key) })
-	for _, m := range members {
-		f, known := fields[m.key]
+	if b.of != v.Type() { // the elements of a list have the same one
+		b.of, b.fields = v.Type(), fieldsOf(v.Type(), b.template)
+	}
+	fields, base := b.fields, len(b.path)
+	for _, m := range n.members {
+		f, known := fields.byKey[m.key]
 		if !known {
-			b.warnings = append(b.warnings, unknownKey(b.locate(path), m.key, slices.Sorted(maps.Keys(fields))))
+			b.warnings = append(b.warnings, unknownKey(b.locate(string(b.path[:base])), m.key, slices.Sorted(maps.Keys(fields.byKey))))
 			continue
 		}
-		b.bind(v.Field(f.index), m.value, path+"."+f.key)
+		b.path = append(append(b.path[:base], '.'), f.key...)
+		b.bind(v.Field(f.index), m.value, f)
 	}
+	for _, f := range fields.required {
+		if value := n.Get(f.written); value == nil || value.IsNull() {
+			b.path = append(append(b.path[:base], '.'), f.key...)
+			b.faults = append(b.faults, fault{code: codeRequired, path: b.at(), values: []any{f.key}})
+		}
+	}
+	b.path = b.path[:base]
 }
 
-func (b *binder) bindSlice(v reflect.Value, n *Node, path string) {
+func (b *binder) bindSlice(v reflect.Value, n *Node, f field) {
 	if !n.list {
-		b.wrongType(path, "a list", n)
+		b.wrongType("a list", n)
 		return
 	}
-	out := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
+	out, base := reflect.MakeSlice(v.Type(), len(n.items), len(n.items)), len(b.path)
 	for i, item := range n.items {
-		at := path + "[" + strconv.Itoa(i) + "]"
+		b.path = append(strconv.AppendInt(append(b.path[:base], '['), int64(i), 10), ']')
 		if item.IsNull() {
-			b.wrongType(at, describeType(out.Index(i).Kind()), item)
+			b.wrongType(describeType(out.Index(i).Kind()), item)
 			continue
 		}
-		b.bind(out.Index(i), item, at)
+		b.bind(out.Index(i), item, f)
 	}
+	b.path = b.path[:base]
 	v.Set(out)
 }
 
-func (b *binder) bindMap(v reflect.Value, n *Node, path string) {
+// bindMap stores an object of texts.
+func (b *binder) bindMap(v reflect.Value, n *Node) {
 	if !n.IsObject() {
-		b.wrongType(path, "an object", n)
+		b.wrongType("an object", n)
 		return
 	}
-	out := reflect.MakeMapWithSize(v.Type(), len(n.members))
-	for _, key := range slices.Sorted(slices.Values(n.Keys())) {
-		item := reflect.New(v.Type().Elem()).Elem()
-		b.bind(item, n.Get(key), fmt.Sprintf("%s[%q]", path, key))
-		out.SetMapIndex(reflect.ValueOf(key), item)
+	out, base := make(map[string]string, len(n.members)), len(b.path)
+	for _, m := range n.members {
+		var text string
+		b.path = append(strconv.AppendQuote(append(b.path[:base], '['), m.key), ']')
+		b.bind(reflect.ValueOf(&text).Elem(), m.value, field{})
+		out[m.key] = text
 	}
-	v.Set(out)
+	b.path = b.path[:base]
+	v.Set(reflect.ValueOf(out))
 }
 
-func (b *binder) bindScalar(v reflect.Value, n *Node, path string) {
+func (b *binder) bindScalar(v reflect.Value, n *Node, f field) {
 	if text, is := n.Text(); is && v.Kind() == reflect.String {
-		v.SetString(text)
-		b.written[strings.TrimPrefix(path, "$.")] = text
+		b.bindText(v, text, f)
 		return
 	}
 	var value any
@@ -129,8 +151,7 @@ func (b *binder) bindScalar(v reflect.Value, n *Node, path string) {
 	switch value := value.(type) {
 	case string:
 		if v.Kind() == reflect.String {
-			v.SetString(value)
-			b.written[strings.TrimPrefix(path, "$.")] = value
+			b.bindText(v, value, f)
 			return
 		}
 	case bool:
@@ -142,10 +163,44 @@ func (b *binder) bindScalar(v reflect.Value, n *Node, path string) {
 		// ECS integers are 32 bits wide, also ulimits.
 		if i, err := strconv.ParseInt(value.String(), 10, 32); err == nil && v.Kind() == reflect.Int {
 			v.SetInt(i)
+			if f.high > 0 && (int(i) < f.low || int(i) > f.high) {
+				b.faults = append(b.faults, fault{code: codeRange, path: b.at(), values: []any{f.key, f.low, f.high}})
+			}
 			return
 		}
 	}
-	b.wrongType(path, describeType(v.Kind()), n)
+	b.wrongType(describeType(v.Kind()), n)
+}
+
+// bindText stores a text, and keeps what defaults would hide.
+func (b *binder) bindText(v reflect.Value, text string, f field) {
+	v.SetString(text)
+	if text == "" || f.key == "protocol" {
+		b.written[b.at()] = text
+	}
+	if f.enum != nil && text != "" && !slices.Contains(f.enum, text) {
+		b.faults = append(b.faults, fault{code: codeEnum, path: b.at(), values: []any{text, strings.Join(f.enum, ", ")}})
+	}
+}
+
+// sort orders what was found by the paths: the document's order does not count.
+func (b *binder) sort() {
+	slices.SortStableFunc(b.violations, func(one, other Violation) int { return comparePaths(one.Path, other.Path) })
+	slices.SortStableFunc(b.warnings, func(one, other Warning) int { return comparePaths(one.Path, other.Path) })
+	slices.SortStableFunc(b.faults, func(one, other fault) int { return comparePaths(one.path, other.path) })
+	slices.SortStableFunc(b.unknown, comparePaths)
+}
+
+// comparePaths orders paths by their keys and indexes, numbers as such.
+func comparePaths(one, other string) int {
+	return slices.CompareFunc(steps(one), steps(other), func(a, b string) int {
+		i, err := strconv.Atoi(a)
+		j, otherErr := strconv.Atoi(b)
+		if err == nil && otherErr == nil {
+			return i - j
+		}
+		return strings.Compare(a, b)
+	})
 }
 
 // convert does what CloudFormation does: it takes "80" for 80, "true" for true,
@@ -163,7 +218,7 @@ func convert(kind reflect.Kind, value any) any {
 	return value
 }
 
-func (b *binder) wrongType(path, want string, n *Node) {
+func (b *binder) wrongType(want string, n *Node) {
 	got := "null"
 	switch {
 	case n == nil || n.IsNull():
@@ -179,11 +234,11 @@ func (b *binder) wrongType(path, want string, n *Node) {
 		got = "the number " + n.scalar
 	}
 	message := "must be " + want + ", but is " + got
-	if path == "$" && got == "a list" {
+	if len(b.path) == 0 && got == "a list" {
 		message += `; a list of containers goes into {"family": ..., "containerDefinitions": [...]}`
 	}
 	b.violations = append(b.violations,
-		Violation{Code: CodeType, Severity: Error, Path: b.locate(path), Message: message})
+		Violation{Code: CodeType, Severity: Error, Path: b.locate(string(b.path)), Message: message})
 }
 
 func unknownKey(path, key string, known []string) Warning {
@@ -209,10 +264,27 @@ func describeType(k reflect.Kind) string {
 	}
 }
 
-// field is a member of a struct: its number and its key in the ECS API.
+// field is a member of a struct: its number, its key in the ECS API and in the
+// document, and the limits that its tag ecs states:
+//
+//	required    the member must be there
+//	enum=a|b    the texts that are allowed
+//	range=a-b   the limits of an integer
+//
+// The tag cfn is its key in templates where that is not templateKey's.
 type field struct {
-	index int
-	key   string
+	index        int
+	key, written string
+	// omitted is set when the member is left out for the zero value.
+	omitted, required bool
+	enum              []string
+	low, high         int
+}
+
+// fields are those of a type.
+type fields struct {
+	byKey         map[string]field
+	all, required []field
 }
 
 type fieldTable struct {
@@ -220,23 +292,44 @@ type fieldTable struct {
 	template bool
 }
 
-// fieldTables has what fieldsByKey has returned, by fieldTable.
+// fieldTables has what fieldsOf has returned, by fieldTable.
 var fieldTables sync.Map
 
-// fieldsByKey maps the keys of a struct, as they are written, to its fields.
-func fieldsByKey(t reflect.Type, template bool) map[string]field {
+// fieldsOf returns the fields of a struct, by the keys as they are written.
+func fieldsOf(t reflect.Type, template bool) *fields {
 	if known, ok := fieldTables.Load(fieldTable{t, template}); ok {
-		return known.(map[string]field)
+		return known.(*fields)
 	}
-	fields := make(map[string]field, t.NumField())
+	table := &fields{byKey: make(map[string]field, t.NumField())}
 	for i := range t.NumField() {
-		key, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-		written := key
+		f := newField(i, t.Field(i).Tag)
 		if template {
-			written = templateKey(key)
+			f.written = cmp.Or(t.Field(i).Tag.Get("cfn"), templateKey(f.key))
 		}
-		fields[written] = field{i, key}
+		table.byKey[f.written] = f
+		table.all = append(table.all, f)
+		if f.required {
+			table.required = append(table.required, f)
+		}
 	}
-	fieldTables.Store(fieldTable{t, template}, fields)
-	return fields
+	fieldTables.Store(fieldTable{t, template}, table)
+	return table
+}
+
+func newField(index int, tag reflect.StructTag) field {
+	key, option, _ := strings.Cut(tag.Get("json"), ",")
+	f := field{index: index, key: key, written: key, omitted: option == "omitzero"}
+	for limit := range strings.SplitSeq(tag.Get("ecs"), ",") {
+		switch name, value, _ := strings.Cut(limit, "="); name {
+		case "required":
+			f.required = true
+		case "enum":
+			f.enum = strings.Split(value, "|")
+		case "range":
+			low, high, _ := strings.Cut(value, "-")
+			f.low, _ = strconv.Atoi(low)
+			f.high, _ = strconv.Atoi(high)
+		}
+	}
+	return f
 }

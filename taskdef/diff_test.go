@@ -1,6 +1,8 @@
 package taskdef
 
 import (
+	"bytes"
+	"encoding/json"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -75,26 +77,26 @@ func TestChangedDocumentKeepsAllElse(t *testing.T) {
 	}
 	const patch = `[
   {
-    "value": "web",
     "op": "replace",
-    "path": "/containerDefinitions/0/image"
+    "path": "/containerDefinitions/0/image",
+    "value": "web"
   },
   {
-    "value": {
-      "image": "envoy",
-      "name": "proxy"
-    },
     "op": "add",
-    "path": "/containerDefinitions/-"
+    "path": "/containerDefinitions/-",
+    "value": {
+      "name": "proxy",
+      "image": "envoy"
+    }
   },
   {
     "op": "remove",
     "path": "/cpu"
   },
   {
-    "value": "\u003crole\u003e",
     "op": "add",
-    "path": "/taskRoleArn"
+    "path": "/taskRoleArn",
+    "value": "<role>"
   }
 ]
 `
@@ -107,5 +109,28 @@ func TestChangedDocumentKeepsAllElse(t *testing.T) {
 	}
 	if empty, err := Patch(before, before); err != nil || string(empty) != "[]\n" || Diff(before, before) != "" {
 		t.Errorf("equal documents: %q %v", empty, err)
+	}
+}
+
+func TestPatchOfEachKindOfChange(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ before, after, want string }{
+		{`{"a/b": {"~": 1}}`, `{"a/b": {"~": 2}}`, `[{"op":"replace","path":"/a~1b/~0","value":2}]`},
+		{`{"a": [1, 2, 3, 4]}`, `{"a": [1, 5]}`, `[{"op":"replace","path":"/a/1","value":5},{"op":"remove","path":"/a/3"},{"op":"remove","path":"/a/2"}]`},
+		{`{"a": []}`, `{"a": [[1], null]}`, `[{"op":"add","path":"/a/-","value":[1]},{"op":"add","path":"/a/-","value":null}]`},
+		{`{"a": null, "b": 1}`, `{"b": null}`, `[{"op":"remove","path":"/a"},{"op":"replace","path":"/b","value":null}]`},
+		{`{"a": {"b": 1}, "c": [1]}`, `{"a": [1], "c": {}}`, `[{"op":"replace","path":"/a","value":[1]},{"op":"replace","path":"/c","value":{}}]`},
+		{`{"a": 1, "b": 2}`, `{"b": 2, "a": 1}`, `[]`},
+	} {
+		before, _ := readNode([]byte(c.before))
+		after, _ := readNode([]byte(c.after))
+		patch, err := Patch(&Document{Root: before}, &Document{Root: after})
+		var got bytes.Buffer
+		if err == nil {
+			err = json.Compact(&got, patch)
+		}
+		if err != nil || got.String() != c.want {
+			t.Errorf("%s to %s: %s, %v, want %s", c.before, c.after, &got, err, c.want)
+		}
 	}
 }

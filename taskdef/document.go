@@ -2,7 +2,7 @@ package taskdef
 
 import (
 	"bytes"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -109,10 +109,17 @@ func read(doc []byte, f format) (*Document, error) {
 	return d, nil
 }
 
+// TemplateType is the type of a template's resource that is a task definition.
+const TemplateType = "AWS::ECS::TaskDefinition"
+
+// ErrChoose is in the error about a template that has several task definitions, or none of
+// the name.
+var ErrChoose = errors.New("choose a resource of the template that is a task definition")
+
 // findResource returns the name of the resource; empty when the document is not a
 // template but the properties.
 func findResource(root *Node, name string) (string, error) {
-	const kind = `"AWS::ECS::TaskDefinition"`
+	const kind = `"` + TemplateType + `"`
 	resources := root.Get("Resources")
 	if resources == nil && name == "" {
 		return "", nil
@@ -131,7 +138,7 @@ func findResource(root *Node, name string) (string, error) {
 	case len(found) == 0:
 		return "", fmt.Errorf("the template has no resource of type %s", kind)
 	}
-	return "", fmt.Errorf("choose a resource of the template that is a task definition: %s", strings.Join(found, ", "))
+	return "", fmt.Errorf("%w: %s", ErrChoose, strings.Join(found, ", "))
 }
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError.
@@ -139,13 +146,15 @@ func (d *Document) Refresh() error {
 	b := binder{template: d.format == formatTemplate, locate: d.Locate, written: map[string]string{}}
 	d.Definition = &TaskDefinition{}
 	if d.Task == nil || d.Task.IsNull() {
-		b.wrongType("$", describeType(reflect.Struct), nil)
+		b.wrongType(describeType(reflect.Struct), nil)
 	} else {
-		b.bind(reflect.ValueOf(d.Definition).Elem(), d.Task, "$")
+		b.bind(reflect.ValueOf(d.Definition).Elem(), d.Task, field{})
 	}
 	if d.described() {
-		b.bind(reflect.ValueOf(&d.Definition.Tags).Elem(), d.Root.Get("tags"), "$.tags")
+		b.path = []byte(".tags")
+		b.bind(reflect.ValueOf(&d.Definition.Tags).Elem(), d.Root.Get("tags"), field{})
 	}
+	b.sort()
 	d.Warnings = slices.Concat(d.repeated, b.warnings)
 	for _, key := range d.Root.Keys() {
 		if d.described() && key != "tags" && key != "taskDefinition" {
@@ -156,9 +165,7 @@ func (d *Document) Refresh() error {
 		return &InvalidError{Violations: b.violations}
 	}
 	d.Definition.SetDefaults()
-	d.subject = subject{
-		TaskDefinition: d.Definition, size: len(d.Task.text()), written: b.written, unknown: append(b.unknown, d.elsewhere()...),
-	}
+	d.subject = subject{TaskDefinition: d.Definition, written: b.written, unknown: append(b.unknown, d.elsewhere()...), faults: b.faults}
 	return nil
 }
 
@@ -173,7 +180,7 @@ func (d *Document) elsewhere() []string {
 	if d.format != formatContainers {
 		return nil
 	}
-	keys := slices.Sorted(maps.Keys(fieldsByKey(reflect.TypeFor[TaskDefinition](), false)))
+	keys := slices.Sorted(maps.Keys(fieldsOf(reflect.TypeFor[TaskDefinition](), false).byKey))
 	return slices.DeleteFunc(keys, func(key string) bool { return key == "containerDefinitions" })
 }
 
@@ -181,6 +188,7 @@ func (d *Document) elsewhere() []string {
 // would register the definition, as far as its values are known. Warnings are
 // among them, see Severity.
 func (d *Document) Validate() []Violation {
+	d.subject.size = len(d.Task.text())
 	found := d.subject.validate()
 	for i := range found {
 		found[i].Path = d.Locate(found[i].Path)
@@ -200,21 +208,13 @@ func (d *Document) Unknown() []string {
 // Bytes writes the document: the bytes that were read when nothing has changed,
 // otherwise with two blanks per level, all else as it was. YAML stays YAML.
 func (d *Document) Bytes() []byte {
-	compact := d.Root.text()
 	switch {
-	case bytes.Equal(d.unchanged, compact):
+	case bytes.Equal(d.unchanged, d.Root.text()):
 		return d.original
 	case d.yaml != nil:
 		return d.writeYAML()
 	}
-	return indent(compact)
-}
-
-func indent(compact []byte) []byte {
-	var doc bytes.Buffer
-	_ = json.Indent(&doc, compact, "", "  ") // it is JSON
-	doc.WriteByte('\n')
-	return doc.Bytes()
+	return d.Root.indented()
 }
 
 // Key spells a key of the ECS API as the document's format does.
@@ -266,7 +266,7 @@ func (d *Document) Locate(path string) string {
 				}
 			}
 		}
-		return d.prefix + spelled.String()
+		return d.prefix + strings.Replace(spelled.String(), "FileServerVolumeConfiguration.FilesystemId", "FileServerVolumeConfiguration.FileSystemId", 1)
 	}
 	if d.described() && strings.HasPrefix(path, ".tags") && d.Root.Get("tags") != nil {
 		return "$" + path // beside the definition
@@ -283,8 +283,10 @@ func templateKey(key string) string {
 		return "EFSVolumeConfiguration"
 	case "fsxWindowsFileServerVolumeConfiguration":
 		return "FSxWindowsFileServerVolumeConfiguration"
-	case "fileSystemId":
+	case "fileSystemId": // of EFS; FSx has FileSystemId
 		return "FilesystemId"
+	case "s3filesVolumeConfiguration":
+		return "S3FilesVolumeConfiguration"
 	case "iam":
 		return "IAM"
 	case "properties":

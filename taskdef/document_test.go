@@ -1,6 +1,8 @@
 package taskdef
 
 import (
+	"bytes"
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -299,5 +301,30 @@ func TestNextFargateSize(t *testing.T) {
 	}
 	if linux, windows := len(FargateSizes(false)), len(FargateSizes(true)); linux != 74 || windows != 43 {
 		t.Errorf("%d sizes on Linux, %d on Windows", linux, windows)
+	}
+}
+
+// A value of the definition's types has the JSON form that encoding/json gives it.
+func TestNodeOfATypeIsItsJSON(t *testing.T) {
+	t.Parallel()
+	for _, doc := range []string{webTask, hostTask, `{"registeredAt": 1.5, "deregisteredAt": "x", "containerDefinitions": [{"dockerLabels": {"b": "<", "a": "é"}, "restartPolicy": {}, "ulimits": [{}]}]}`} {
+		d, err := Parse([]byte(doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := NewNode(d.Definition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want bytes.Buffer
+		enc := json.NewEncoder(&want)
+		enc.SetEscapeHTML(false)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(d.Definition); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want.String(), string(n.indented())); diff != "" {
+			t.Errorf("JSON (-want +got):\n%s", diff)
+		}
 	}
 }

@@ -8,7 +8,7 @@ type Size struct{ CPU, Memory int }
 // FargateSizes returns every size that Fargate has, by CPU, then by memory. Tasks
 // on Windows have fewer.
 func FargateSizes(windows bool) []Size {
-	var sizes []Size
+	sizes := make([]Size, 0, 80)
 	for _, row := range []struct{ cpu, low, high, step int }{
 		{256, 512, 512, 512}, {256, 1024, 2048, 1024},
 		{512, 1024, 4096, 1024},

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,6 +37,9 @@ func NewNode(value any) (*Node, error) {
 	case string:
 		return &Node{scalar: quote(value)}, nil
 	}
+	if t := reflect.TypeOf(value); isOwn(t) || t.Kind() == reflect.Pointer && isOwn(t.Elem()) {
+		return nodeOf(reflect.ValueOf(value)), nil
+	}
 	var doc bytes.Buffer
 	enc := json.NewEncoder(&doc)
 	enc.SetEscapeHTML(false)
@@ -43,6 +48,46 @@ func NewNode(value any) (*Node, error) {
 	}
 	n, _ := readNode(doc.Bytes())
 	return n, nil
+}
+
+// isOwn reports whether a type is one of the definition's.
+func isOwn(t reflect.Type) bool {
+	return t != nil && t.Kind() == reflect.Struct && t.PkgPath() == reflect.TypeFor[TaskDefinition]().PkgPath()
+}
+
+// nodeOf is what encoding/json makes of a value of the definition's types, in a fraction
+// of the time.
+func nodeOf(v reflect.Value) *Node {
+	switch v.Kind() {
+	case reflect.Pointer:
+		return nodeOf(v.Elem())
+	case reflect.Struct:
+		n := &Node{}
+		for _, f := range fieldsOf(v.Type(), false).all {
+			if value := v.Field(f.index); !f.omitted || !value.IsZero() {
+				n.members = append(n.members, member{f.key, nodeOf(value)})
+			}
+		}
+		return n
+	case reflect.Slice:
+		n := &Node{list: true, items: make([]*Node, 0, v.Len())}
+		for i := range v.Len() {
+			n.items = append(n.items, nodeOf(v.Index(i)))
+		}
+		return n
+	case reflect.Map:
+		n, texts := &Node{}, v.Interface().(map[string]string)
+		for _, key := range slices.Sorted(maps.Keys(texts)) {
+			n.members = append(n.members, member{key, &Node{scalar: quote(texts[key])}})
+		}
+		return n
+	case reflect.String:
+		return &Node{scalar: quote(v.String())}
+	case reflect.Interface:
+		n, _ := NewNode(v.Interface()) // it was read from JSON
+		return n
+	}
+	return &Node{scalar: fmt.Sprint(v)} // a number or a boolean
 }
 
 // clone copies a tree, and reports each copy.
@@ -138,31 +183,73 @@ func (n *Node) IsNull() bool { return n != nil && n.scalar == "null" }
 func (n *Node) MarshalJSON() ([]byte, error) { return n.text(), nil }
 
 // text is the value without blanks.
-func (n *Node) text() []byte { return n.compact(make([]byte, 0, 8<<10)) }
+func (n *Node) text() []byte { return n.compact(make([]byte, 0, n.length())) }
 
-func (n *Node) compact(doc []byte) []byte {
+// indented is the value with two blanks per level, and a line break at its end.
+func (n *Node) indented() []byte { return append(n.write(make([]byte, 0, 2*n.length()), 0), '\n') }
+
+// length is about that of the value without blanks.
+func (n *Node) length() int {
+	total := len(n.scalar) + len(n.items) + 3
+	for _, m := range n.members {
+		total += len(m.key) + len(`"":,`) + m.value.length()
+	}
+	for _, item := range n.items {
+		total += item.length()
+	}
+	return total
+}
+
+func (n *Node) compact(doc []byte) []byte { return n.write(doc, -1) }
+
+// write appends the value, at a level of indentation or, below 0, without blanks.
+func (n *Node) write(doc []byte, level int) []byte {
+	below := level
+	if level >= 0 {
+		below++
+	}
 	switch {
 	case n.scalar != "":
 		return append(doc, n.scalar...)
+	case n.list && len(n.items) == 0:
+		return append(doc, "[]"...)
 	case n.list:
 		doc = append(doc, '[')
 		for i, item := range n.items {
-			if i > 0 {
-				doc = append(doc, ',')
-			}
-			doc = item.compact(doc)
+			doc = item.write(separate(doc, i, below), below)
 		}
-		return append(doc, ']')
+		return append(breakLine(doc, level), ']')
+	case len(n.members) == 0:
+		return append(doc, "{}"...)
 	}
 	doc = append(doc, '{')
 	for i, m := range n.members {
-		if i > 0 {
-			doc = append(doc, ',')
+		doc = append(appendQuoted(separate(doc, i, below), m.key), ':')
+		if level >= 0 {
+			doc = append(doc, ' ')
 		}
-		doc = append(appendQuoted(doc, m.key), ':')
-		doc = m.value.compact(doc)
+		doc = m.value.write(doc, below)
 	}
-	return append(doc, '}')
+	return append(breakLine(doc, level), '}')
+}
+
+// separate begins the next element of an object or a list.
+func separate(doc []byte, index, level int) []byte {
+	if index > 0 {
+		doc = append(doc, ',')
+	}
+	return breakLine(doc, level)
+}
+
+func breakLine(doc []byte, level int) []byte {
+	if level < 0 {
+		return doc
+	}
+	doc = append(doc, '\n')
+	for range level {
+		doc = append(doc, ' ', ' ')
+	}
+	return doc
 }
 
 // isPlain reports whether a text is the same in JSON but for the quotes.
@@ -177,14 +264,23 @@ func isPlain(s string) bool {
 
 // appendQuoted writes a string, with '<' and '&' as they are.
 func appendQuoted(doc []byte, s string) []byte {
-	if isPlain(s) {
-		return append(append(append(doc, '"'), s...), '"')
+	start := len(doc)
+	doc = append(doc, '"')
+	for i := range len(s) {
+		c := s[i]
+		if c < ' ' || c > '~' {
+			var quoted bytes.Buffer
+			enc := json.NewEncoder(&quoted)
+			enc.SetEscapeHTML(false)
+			_ = enc.Encode(s) // a string is always JSON
+			return append(doc[:start], bytes.TrimSpace(quoted.Bytes())...)
+		}
+		if c == '"' || c == '\\' {
+			doc = append(doc, '\\')
+		}
+		doc = append(doc, c)
 	}
-	var quoted bytes.Buffer
-	enc := json.NewEncoder(&quoted)
-	enc.SetEscapeHTML(false)
-	_ = enc.Encode(s) // a string is always JSON
-	return append(doc, bytes.TrimSpace(quoted.Bytes())...)
+	return append(doc, '"')
 }
 
 func quote(s string) string { return string(appendQuoted(nil, s)) }
@@ -192,6 +288,13 @@ func quote(s string) string { return string(appendQuoted(nil, s)) }
 // value is what encoding/json makes of the node, with numbers as they are written.
 func (n *Node) value() any {
 	switch text := n.scalar; {
+	case strings.HasPrefix(text, `"`):
+		if plain := text[1 : len(text)-1]; isPlain(plain) {
+			return plain
+		}
+		var value string
+		_ = json.Unmarshal([]byte(text), &value) // a node is always JSON
+		return value
 	case text == "true" || text == "false":
 		return text == "true"
 	case text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9'):

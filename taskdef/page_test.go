@@ -18,7 +18,8 @@ What RegisterTaskDefinition refuses, as ` + "`taskdef`" + ` checks it for all co
 RegisterTaskDefinition of the ECS API of localecs. Written by ` + "`go test ./taskdef -run TestPageOfRules -update`" + `.
 
 *Words* are AWS's: exact, in part as far as they are known, or ours where AWS documents a rule without
-its text. Names in braces stand for what differs. A warning is registered by AWS. Rules for awsvpc hold
+its text. Members, enumerations and bounds are compared with botocore's model of ECS in a test.
+Names in braces stand for what differs. A warning is registered by AWS. Rules for awsvpc hold
 for definitions with that ` + "`networkMode`" + `, those for Fargate for definitions with FARGATE in
 ` + "`requiresCompatibilities`" + `. A rule is not applied when a member that it reads is known at deployment
 only, such as a ` + "`Ref`" + ` of CloudFormation.

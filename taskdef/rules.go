@@ -3,6 +3,7 @@ package taskdef
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -97,7 +98,7 @@ const CodeType = "type"
 func Rules() []Rule { return slices.Clone(allRules()) }
 
 var allRules = sync.OnceValue(func() []Rule {
-	rules := slices.Concat(taskRules, proxyRules, volumeRules, containerRules, environmentRules, healthRules,
+	rules := slices.Concat(memberRules, taskRules, proxyRules, volumeRules, containerRules, environmentRules, healthRules,
 		logRules, dependencyRules, portRules, awsvpcRules, fargateRules, fargateSettingRules)
 	for i := range rules {
 		r := &rules[i]
@@ -131,10 +132,20 @@ type subject struct {
 	// size is the length of the definition without blanks, in bytes; 0 without a
 	// document.
 	size int
-	// written has the texts of the document by their paths; nil without a document.
+	// written has texts of the document that defaults hide, by their paths: blank
+	// ones, and protocols; nil without a document.
 	written map[string]string
 	// unknown has the paths of values that are known at deployment only.
 	unknown []string
+	// faults are members that the limits of their fields do not allow.
+	faults []fault
+}
+
+// fault is a member of the document that breaks a rule about the limits of fields.
+type fault struct {
+	code, path string
+	// values are those of the rule's placeholders.
+	values []any
 }
 
 // blank reports whether a member is given as "".
@@ -168,10 +179,12 @@ func (d *subject) validate() []Violation {
 	}
 	own, words := make([]string, len(d.ContainerDefinitions)), make([][]string, len(d.ContainerDefinitions))
 	for i := range own {
-		own[i] = fmt.Sprintf("containerDefinitions[%d]", i)
+		own[i] = "containerDefinitions[" + strconv.Itoa(i) + "]"
 		words[i] = segments(own[i])
 	}
-	for _, rule := range allRules() {
+	rules := allRules()
+	for r := range rules {
+		rule := &rules[r]
 		if !d.inScope(rule.Scope) {
 			continue
 		}
@@ -180,14 +193,19 @@ func (d *subject) validate() []Violation {
 				found = append(found, rule.violation("$."+path, nil, values))
 			})
 		}
+		if rule.each == nil {
+			continue
+		}
+		var c *Container
+		var at string
+		report := func(path string, values ...any) {
+			found = append(found, rule.violation("$."+at+path, map[string]string{"container": c.Name}, values))
+		}
 		for i := range d.ContainerDefinitions {
-			if rule.each == nil || depends(rule.members, unknown, words[i]) {
-				continue
+			if !depends(rule.members, unknown, words[i]) {
+				c, at = &d.ContainerDefinitions[i], own[i]
+				rule.each(d, c, report)
 			}
-			c := &d.ContainerDefinitions[i]
-			rule.each(d, c, func(path string, values ...any) {
-				found = append(found, rule.violation("$."+own[i]+path, map[string]string{"container": c.Name}, values))
-			})
 		}
 	}
 	return found
@@ -196,13 +214,9 @@ func (d *subject) validate() []Violation {
 // depends reports whether a rule reads an unknown value: a member itself or
 // something that it is part of.
 func depends(members, unknown [][]string, container []string) bool {
-	same := func(a, b string) bool { return a == b || a == "*]" && strings.HasSuffix(b, "]") }
 	for _, got := range unknown {
 		for _, want := range members {
-			if want[0] == "" { // of the container
-				want = append(slices.Clip(container), want[1:]...)
-			}
-			if len(got) <= len(want) && slices.EqualFunc(want[:len(got)], got, same) {
+			if within(got, want, container) {
 				return true
 			}
 		}
@@ -210,12 +224,36 @@ func depends(members, unknown [][]string, container []string) bool {
 	return false
 }
 
+// within reports whether a member of a rule is an unknown value or a part of one.
+func within(unknown, member, container []string) bool {
+	if member[0] == "" { // of the container
+		member = member[1:]
+	} else {
+		container = nil
+	}
+	if len(unknown) > len(container)+len(member) {
+		return false
+	}
+	for i, got := range unknown {
+		want := ""
+		if i < len(container) {
+			want = container[i]
+		} else {
+			want = member[i-len(container)]
+		}
+		if want != got && (want != "*]" || !strings.HasSuffix(got, "]")) {
+			return false
+		}
+	}
+	return true
+}
+
 // segments splits a path before every dot and bracket.
 func segments(path string) []string {
 	return strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' })
 }
 
-func (r Rule) violation(path string, known map[string]string, values []any) Violation {
+func (r *Rule) violation(path string, known map[string]string, values []any) Violation {
 	fill := newFiller(r.Text+r.Fix, known, values)
 	return Violation{Code: r.Code, Severity: r.Severity, Path: strings.TrimSuffix(path, "."), Message: fill.Replace(r.Text), Fix: fill.Replace(r.Fix)}
 }

@@ -112,7 +112,7 @@ var fargateSettingRules = []Rule{
 	{Code: "fargate-gpu", Scope: OnFargate, Members: []string{".resourceRequirements[*].type"},
 		Text: "Tasks using the Fargate launch type do not support GPU resource requirements.", Fix: "remove it, or use EC2",
 		each: func(_ *subject, c *Container, report report) {
-			if slices.ContainsFunc(c.ResourceRequirements, func(r TypeValue) bool { return r.Type == "GPU" }) {
+			if slices.ContainsFunc(c.ResourceRequirements, func(r ResourceRequirement) bool { return r.Type == "GPU" }) {
 				report(".resourceRequirements")
 			}
 		}},

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"sync"
+	"unicode/utf8"
 )
 
 const (
@@ -129,14 +130,21 @@ var taskRules = []Rule{
 				report("tags", n)
 			}
 		}},
-	{Code: "enum", Members: []string{"requiresCompatibilities[*]", "networkMode", "pidMode", "ipcMode"}, Text: enumText, Wording: Ours,
-		Fix: enumFix, task: func(d *subject, report report) {
-			for i, c := range d.RequiresCompatibilities {
-				oneOf(report, fmt.Sprintf("requiresCompatibilities[%d]", i), c, "EC2", "FARGATE", "EXTERNAL", "MANAGED_INSTANCES")
+	{Code: "tag-key", Members: []string{"tags[*].key"}, Text: "Tag key '{key}' must be 1 to 128 letters, digits, blanks or characters of _.:/=+-@.",
+		Wording: Ours, Fix: "rename it", task: func(d *subject, report report) {
+			for i, tag := range d.Tags {
+				if !tagPattern().MatchString(tag.Key) || tag.Key == "" || utf8.RuneCountInString(tag.Key) > 128 {
+					report(fmt.Sprintf("tags[%d].key", i), tag.Key)
+				}
 			}
-			oneOf(report, "networkMode", d.NetworkMode, "awsvpc", "bridge", "host", "none")
-			oneOf(report, "pidMode", d.PIDMode, "host", "task")
-			oneOf(report, "ipcMode", d.IPCMode, "host", "task", "none")
+		}},
+	{Code: "tag-value", Members: []string{"tags[*].key", "tags[*].value"}, Text: "The value of tag '{key}' must be at most 256 letters, digits, blanks or characters of _.:/=+-@.",
+		Wording: Ours, Fix: "change it", task: func(d *subject, report report) {
+			for i, tag := range d.Tags {
+				if !tagPattern().MatchString(tag.Value) || utf8.RuneCountInString(tag.Value) > 256 {
+					report(fmt.Sprintf("tags[%d].value", i), tag.Key)
+				}
+			}
 		}},
 }
 
@@ -193,6 +201,8 @@ func checkRoles(d *subject, report report) {
 		}
 	}
 }
+
+var tagPattern = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\p{L}\p{Z}\p{N}_.:/=+\-@]*$`) })
 
 var rolePattern = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^(arn:aws[a-z-]*:iam::\d{12}:role/)?[\w+=,.@/-]+$`)

@@ -17,6 +17,13 @@ var ownRejections = []rejection{
 	{"task cpu", webTask, []string{`cpu = "1 core"`}, "task-cpu", "Invalid 'cpu' setting for task."},
 	{"tags", webTask, []string{"tags = " + repeated(51, `{"key": "k", "value": "v"}`)}, "tag-count", "Task definition has 51 tags, at most 50 are allowed."},
 	{"enumeration", hostTask, []string{`networkMode = "vpc"`}, "enum", "'vpc' is not one of [awsvpc, bridge, host, none]."},
+	{"member missing", webTask, []string{"-" + app + ".secrets[0].valueFrom"}, "member-missing", "Missing required parameter 'valueFrom'."},
+	{"member missing of a list's first element", hostTask, []string{app + `.extraHosts = [{"hostname": "db"}]`}, "member-missing", "Missing required parameter 'ipAddress'."},
+	{"enumeration in a container", webTask, []string{app + `.portMappings[0].appProtocol = "tcp"`}, "enum", "'tcp' is not one of [http, http2, grpc]."},
+	{"number out of range", hostTask, []string{app + `.resourceRequirements = [{"type": "GPU", "value": "1", "sharingStrategy": {"nvidiaMps": {"memory": 1, "maxComputePercent": 101}}}]`}, "member-range", "maxComputePercent must be between 1 and 100."},
+	{"tag's key", webTask, []string{`tags = [{"key": "a*", "value": "v"}]`}, "tag-key", "Tag key 'a*' must be 1 to 128 letters, digits, blanks or characters of _.:/=+-@."},
+	{"tag's blank key", webTask, []string{`tags = [{"key": "", "value": "v"}]`}, "tag-key", "Tag key '' must be 1 to 128 letters, digits, blanks or characters of _.:/=+-@."},
+	{"tag's value", webTask, []string{`tags = [{"key": "k", "value": "` + long(257) + `"}]`}, "tag-value", "The value of tag 'k' must be at most 256 letters, digits, blanks or characters of _.:/=+-@."},
 	{"volume name", webTask, []string{`volumes[1] = {"name": "a/b"}`}, "volume-name", "Volume name 'a/b' must be 1 to 255 characters of [a-zA-Z0-9_-]."},
 	{"volume twice", webTask, []string{`volumes[1] = {"name": "data"}`}, "volume-name-unique", "Volume name 'data' is used twice."},
 	{"container name", hostTask, []string{second + `.name = "a.b"`}, "container-name", "Container.name 'a.b' must be 1 to 255 characters of [a-zA-Z0-9_-]."},
@@ -163,6 +170,9 @@ func TestContainerMemoryComesBeforeFargates(t *testing.T) {
 
 func TestEveryRuleHasARejection(t *testing.T) {
 	t.Parallel()
+	if n := len(awsRejections); n < 95 {
+		t.Errorf("%d definitions that AWS refuses, want 95", n)
+	}
 	broken := map[string]bool{}
 	exact := map[string]bool{}
 	for _, r := range awsRejections {

@@ -8,11 +8,11 @@ type TaskDefinition struct {
 	Family                  string                `json:"family,omitzero"`
 	TaskRoleARN             string                `json:"taskRoleArn,omitzero"`
 	ExecutionRoleARN        string                `json:"executionRoleArn,omitzero"`
-	NetworkMode             string                `json:"networkMode,omitzero"`
+	NetworkMode             string                `json:"networkMode,omitzero" ecs:"enum=awsvpc|bridge|host|none"`
 	ContainerDefinitions    []Container           `json:"containerDefinitions,omitzero"`
 	Volumes                 []Volume              `json:"volumes,omitzero"`
 	PlacementConstraints    []PlacementConstraint `json:"placementConstraints,omitzero"`
-	RequiresCompatibilities []string              `json:"requiresCompatibilities,omitzero"`
+	RequiresCompatibilities []string              `json:"requiresCompatibilities,omitzero" ecs:"enum=EC2|FARGATE|EXTERNAL|MANAGED_INSTANCES"`
 
 	// CPU is in units of 1/1024 vCPU and Memory in MiB, as decimal strings.
 	// Parse converts the spellings "1 vCPU" and "2 GB".
@@ -20,13 +20,14 @@ type TaskDefinition struct {
 	Memory string `json:"memory,omitzero"`
 
 	Tags                  []Tag                  `json:"tags,omitzero"`
-	PIDMode               string                 `json:"pidMode,omitzero"`
-	IPCMode               string                 `json:"ipcMode,omitzero"`
+	PIDMode               string                 `json:"pidMode,omitzero" ecs:"enum=host|task"`
+	IPCMode               string                 `json:"ipcMode,omitzero" ecs:"enum=host|task|none"`
 	ProxyConfiguration    *ProxyConfiguration    `json:"proxyConfiguration,omitzero"`
 	InferenceAccelerators []InferenceAccelerator `json:"inferenceAccelerators,omitzero"`
 	EphemeralStorage      *EphemeralStorage      `json:"ephemeralStorage,omitzero"`
 	RuntimePlatform       *RuntimePlatform       `json:"runtimePlatform,omitzero"`
 	EnableFaultInjection  *bool                  `json:"enableFaultInjection,omitzero"`
+	TrustedExecution      *TrustedExecution      `json:"trustedExecutionConfiguration,omitzero"`
 
 	// Output fields. The times are numbers from the API and strings from the
 	// command line, so they are kept as they come.
@@ -71,28 +72,28 @@ type Container struct {
 	// StartTimeout is in seconds, without default: absent means for ever.
 	StartTimeout *int `json:"startTimeout,omitzero"`
 	// StopTimeout is in seconds, 30 when absent.
-	StopTimeout            *int              `json:"stopTimeout,omitzero"`
-	VersionConsistency     string            `json:"versionConsistency,omitzero"`
-	Hostname               string            `json:"hostname,omitzero"`
-	User                   string            `json:"user,omitzero"`
-	WorkingDirectory       string            `json:"workingDirectory,omitzero"`
-	DisableNetworking      *bool             `json:"disableNetworking,omitzero"`
-	Privileged             *bool             `json:"privileged,omitzero"`
-	ReadonlyRootFilesystem *bool             `json:"readonlyRootFilesystem,omitzero"`
-	DNSServers             []string          `json:"dnsServers,omitzero"`
-	DNSSearchDomains       []string          `json:"dnsSearchDomains,omitzero"`
-	ExtraHosts             []HostEntry       `json:"extraHosts,omitzero"`
-	DockerSecurityOptions  []string          `json:"dockerSecurityOptions,omitzero"`
-	Interactive            *bool             `json:"interactive,omitzero"`
-	PseudoTerminal         *bool             `json:"pseudoTerminal,omitzero"`
-	DockerLabels           map[string]string `json:"dockerLabels,omitzero"`
-	Ulimits                []Ulimit          `json:"ulimits,omitzero"`
-	LogConfiguration       *LogConfiguration `json:"logConfiguration,omitzero"`
-	HealthCheck            *HealthCheck      `json:"healthCheck,omitzero"`
-	SystemControls         []SystemControl   `json:"systemControls,omitzero"`
-	ResourceRequirements   []TypeValue       `json:"resourceRequirements,omitzero"`
-	FirelensConfiguration  *Firelens         `json:"firelensConfiguration,omitzero"`
-	CredentialSpecs        []string          `json:"credentialSpecs,omitzero"`
+	StopTimeout            *int                  `json:"stopTimeout,omitzero"`
+	VersionConsistency     string                `json:"versionConsistency,omitzero" ecs:"enum=enabled|disabled"`
+	Hostname               string                `json:"hostname,omitzero"`
+	User                   string                `json:"user,omitzero"`
+	WorkingDirectory       string                `json:"workingDirectory,omitzero"`
+	DisableNetworking      *bool                 `json:"disableNetworking,omitzero"`
+	Privileged             *bool                 `json:"privileged,omitzero"`
+	ReadonlyRootFilesystem *bool                 `json:"readonlyRootFilesystem,omitzero"`
+	DNSServers             []string              `json:"dnsServers,omitzero"`
+	DNSSearchDomains       []string              `json:"dnsSearchDomains,omitzero"`
+	ExtraHosts             []HostEntry           `json:"extraHosts,omitzero"`
+	DockerSecurityOptions  []string              `json:"dockerSecurityOptions,omitzero"`
+	Interactive            *bool                 `json:"interactive,omitzero"`
+	PseudoTerminal         *bool                 `json:"pseudoTerminal,omitzero"`
+	DockerLabels           map[string]string     `json:"dockerLabels,omitzero"`
+	Ulimits                []Ulimit              `json:"ulimits,omitzero"`
+	LogConfiguration       *LogConfiguration     `json:"logConfiguration,omitzero"`
+	HealthCheck            *HealthCheck          `json:"healthCheck,omitzero"`
+	SystemControls         []SystemControl       `json:"systemControls,omitzero"`
+	ResourceRequirements   []ResourceRequirement `json:"resourceRequirements,omitzero"`
+	FirelensConfiguration  *Firelens             `json:"firelensConfiguration,omitzero"`
+	CredentialSpecs        []string              `json:"credentialSpecs,omitzero"`
 }
 
 // IsEssential reports whether the task stops with this container; the default is
@@ -109,7 +110,7 @@ const (
 
 // Dependency makes a container wait for another one of the task.
 type Dependency struct {
-	ContainerName string `json:"containerName,omitzero"`
+	ContainerName string `json:"containerName,omitzero" ecs:"required"`
 	Condition     string `json:"condition,omitzero"`
 }
 
@@ -132,7 +133,7 @@ func (h *HealthCheck) Enabled() bool {
 
 // RestartPolicy lets ECS restart a container that exits.
 type RestartPolicy struct {
-	Enabled          bool  `json:"enabled"`
+	Enabled          bool  `json:"enabled" ecs:"required"`
 	IgnoredExitCodes []int `json:"ignoredExitCodes,omitzero"`
 	// RestartAttemptPeriod is in seconds, 300 when absent.
 	RestartAttemptPeriod *int `json:"restartAttemptPeriod,omitzero"`
@@ -144,7 +145,7 @@ type PortMapping struct {
 	HostPort           *int   `json:"hostPort,omitzero"`
 	Protocol           string `json:"protocol,omitzero"`
 	Name               string `json:"name,omitzero"`
-	AppProtocol        string `json:"appProtocol,omitzero"`
+	AppProtocol        string `json:"appProtocol,omitzero" ecs:"enum=http|http2|grpc"`
 	ContainerPortRange string `json:"containerPortRange,omitzero"`
 }
 
@@ -167,8 +168,8 @@ type EnvironmentFile struct {
 // Secret is an environment variable or log option whose value is read from SSM
 // or Secrets Manager.
 type Secret struct {
-	Name      string `json:"name,omitzero"`
-	ValueFrom string `json:"valueFrom,omitzero"`
+	Name      string `json:"name,omitzero" ecs:"required"`
+	ValueFrom string `json:"valueFrom,omitzero" ecs:"required"`
 }
 
 // MountPoint puts a volume into a container.
@@ -186,7 +187,7 @@ type VolumeFrom struct {
 
 // LogConfiguration names a log driver.
 type LogConfiguration struct {
-	LogDriver     string            `json:"logDriver,omitzero"`
+	LogDriver     string            `json:"logDriver,omitzero" ecs:"enum=json-file|syslog|journald|gelf|fluentd|awslogs|splunk|awsfirelens"`
 	Options       map[string]string `json:"options,omitzero"`
 	SecretOptions []Secret          `json:"secretOptions,omitzero"`
 }

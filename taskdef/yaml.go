@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
@@ -26,14 +28,18 @@ func IsYAML(doc []byte) bool {
 	return len(text) > 0 && text[0] != '{' && text[0] != '[' && (looksLikeYAML(text) || quotedKey().Match(text))
 }
 
-// readYAML reads a template that is YAML. The nodes have the long forms of functions.
+// readYAML reads a template that is YAML, and returns the YAML document as well. The
+// nodes have the long forms of functions.
 func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 	if err := textfile.Check(doc); err != nil {
 		return nil, nil, err
 	}
-	tree := &yaml.Node{}
-	if err := yaml.Unmarshal(doc, tree); err != nil {
+	tree, dec := &yaml.Node{}, yaml.NewDecoder(bytes.NewReader(doc))
+	if err := dec.Decode(tree); err != nil && !errors.Is(err, io.EOF) {
 		return nil, nil, fmt.Errorf("read the template: %w", err)
+	}
+	if err := dec.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return nil, nil, errors.New("the file has more than one YAML document: keep that of the template")
 	}
 	if len(tree.Content) != 1 || tree.Content[0].Kind != yaml.MappingNode {
 		return nil, nil, errors.New("the template is YAML, but not a mapping")
@@ -47,7 +53,7 @@ func readYAML(doc []byte) (*Node, *yaml.Node, error) {
 	if budget < 0 {
 		return nil, nil, fmt.Errorf("the template has more than %d values, aliases counted in full", maxYAMLNodes)
 	}
-	return root, tree.Content[0], nil
+	return root, tree, nil
 }
 
 // checkKeys refuses what the tools for templates read in different ways: a key that a
@@ -122,7 +128,7 @@ func function(y *yaml.Node) string {
 }
 
 // scalarJSON is a scalar as JSON has it. What JSON has no form for is a string, such
-// as a date.
+// as a date. CloudFormation reads YAML 1.1, in which a plain yes is true and 010 is 8.
 func scalarJSON(y *yaml.Node) string {
 	switch y.Tag {
 	case "!!null":
@@ -132,6 +138,18 @@ func scalarJSON(y *yaml.Node) string {
 	case "!!int", "!!float":
 		if json.Valid([]byte(y.Value)) {
 			return y.Value
+		}
+		if n, err := strconv.ParseInt(strings.ReplaceAll(y.Value, "_", ""), 0, 64); err == nil {
+			return strconv.FormatInt(n, 10)
+		}
+	case "!!str":
+		if y.Style == 0 {
+			switch strings.ToLower(y.Value) {
+			case "yes", "on":
+				return "true"
+			case "no", "off":
+				return "false"
+			}
 		}
 	}
 	return quote(y.Value)
@@ -143,7 +161,11 @@ func scalarJSON(y *yaml.Node) string {
 // of the document is written anew.
 func (d *Document) writeYAML() []byte {
 	want := d.Root.text()
-	for _, write := range []func() []byte{d.spliceYAML, func() []byte { return encodeYAML(updateYAML(d.yaml, d.Root)) }} {
+	whole := *d.yaml
+	for _, write := range []func() []byte{d.spliceYAML, func() []byte {
+		whole.Content = []*yaml.Node{updateYAML(d.yaml.Content[0], d.Root)}
+		return encodeYAML(&whole)
+	}} {
 		doc := write()
 		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.compact(nil), want) {
 			return doc
@@ -154,7 +176,7 @@ func (d *Document) writeYAML() []byte {
 
 // spliceYAML replaces the lines of the task definition; nil when these are not its own.
 func (d *Document) spliceYAML() []byte {
-	before := d.yaml
+	before := d.yaml.Content[0]
 	if d.prefix != "$" {
 		_, resource, _ := strings.Cut(d.prefix, "$.Resources.")
 		for _, key := range []string{"Resources", strings.TrimSuffix(resource, ".Properties"), "Properties"} {
@@ -174,7 +196,11 @@ func (d *Document) spliceYAML() []byte {
 	}
 	var spliced bytes.Buffer
 	spliced.Write(bytes.Join(lines[:first], nil))
-	for line := range bytes.Lines(encodeYAML(updateYAML(before, d.Task))) {
+	text := encodeYAML(updateYAML(before, d.Task))
+	if bytes.Contains(d.original, []byte("\r\n")) {
+		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
+	}
+	for line := range bytes.Lines(text) {
 		if len(bytes.TrimSpace(line)) > 0 {
 			spliced.WriteString(strings.Repeat(" ", indent))
 		}
@@ -255,17 +281,21 @@ func updateYAML(y *yaml.Node, n *Node) *yaml.Node {
 	return &updated
 }
 
-// sameItem reports whether an element is equal, or has the same name.
+// sameItem reports whether an element has the same name, or for one without a name,
+// whether all of it is in the other.
 func sameItem(have *yaml.Node, want *Node) bool {
 	budget := maxYAMLNodes
 	n := fromYAML(have, &budget)
 	for _, key := range []string{"Name", "Key", "ContainerName"} {
-		if name, named := want.Get(key).Text(); named {
-			other, _ := n.Get(key).Text()
-			return name == other
+		if name := want.Get(key); name != nil {
+			return n.Get(key) != nil && bytes.Equal(n.Get(key).compact(nil), name.compact(nil))
 		}
 	}
-	return bytes.Equal(n.compact(nil), want.compact(nil))
+	rest := slices.ContainsFunc(n.members, func(m member) bool {
+		same := want.Get(m.key)
+		return same == nil || !bytes.Equal(same.compact(nil), m.value.compact(nil))
+	})
+	return bytes.Equal(n.compact(nil), want.compact(nil)) || len(n.members) > 0 && want.IsObject() && !rest
 }
 
 // newYAML writes a value in block style.

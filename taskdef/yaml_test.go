@@ -132,6 +132,8 @@ func TestUnreadableYAMLIsRefused(t *testing.T) {
 		"family: web\n":                "line 1, column 1: this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it",
 		"Resources:\n  A: {Type: B}\n": `the template has no resource of type "AWS::ECS::TaskDefinition"`,
 		"- a\n":                        "the template is YAML, but not a mapping",
+		"a: b\n---\nc: d\n":            "the file has more than one YAML document: keep that of the template",
+		"\ufeffResources: {}\n":        "line 1, column 1: the file begins with a byte order mark: save it as UTF-8 without BOM",
 		bomb:                           "the template has more than 200000 values, aliases counted in full",
 	} {
 		if _, err := ParseTemplate([]byte(text), ""); err == nil || !strings.Contains(err.Error(), want) {
@@ -162,5 +164,141 @@ func TestAmbiguousKeysOfYAMLAreRefused(t *testing.T) {
 		if _, err := ParseTemplate([]byte(doc), ""); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
+	}
+}
+
+// CloudFormation reads YAML 1.1: yes is true, and 010 is 8, unless they are quoted.
+func TestPlainScalarsAreThoseOfOlderYAML(t *testing.T) {
+	t.Parallel()
+	d := parseYAML(t, `---
+ContainerDefinitions:
+  - Name: web
+    Image: web
+    Essential: Yes
+    Privileged: off
+    Memory: 0x40
+    Cpu: 010
+    StopTimeout: 1_2
+    ReadonlyRootFilesystem: "true"
+    Environment:
+      - {Name: A, Value: yes}
+      - {Name: B, Value: 'yes'}
+      - {Name: C, Value: !!str no}
+      - {Name: D, Value: 012345678901}
+      - {Name: E, Value: 2010-09-09}
+      - {Name: F, Value: y}
+`)
+	c := d.Definition.ContainerDefinitions[0]
+	if !*c.Essential || *c.Privileged || *c.Memory != 64 || *c.CPU != 8 || *c.StopTimeout != 12 || !*c.ReadonlyRootFilesystem {
+		t.Errorf("container %+v", c)
+	}
+	var values []string
+	for _, e := range c.Environment {
+		values = append(values, e.Value)
+	}
+	if diff := cmp.Diff([]string{"true", "yes", "no", "012345678901", "2010-09-09", "y"}, values); diff != "" {
+		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// A scalar whose form only one of the readers of YAML takes for a number or a boolean is
+// refused as what it is.
+func TestScalarsOfTheWrongTypeAreRefused(t *testing.T) {
+	t.Parallel()
+	_, err := ParseTemplate([]byte("ContainerDefinitions:\n  - {Name: web, Essential: y, Memory: 1:30, Cpu: 0o10}\n"), "")
+	const want = `invalid task definition:
+  $.ContainerDefinitions[0].Essential: must be true or false, but is the string "y" (type)
+  $.ContainerDefinitions[0].Memory: must be an integer, but is the string "1:30" (type)`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+}
+
+// edited is the template after its first container, or its only element of a list, got a
+// member more.
+func edited(t *testing.T, text string) string {
+	t.Helper()
+	d := parseYAML(t, text)
+	d.Task.Get("ContainerDefinitions").Items()[0].Set("User", &Node{scalar: `"web"`})
+	return written(t, d)
+}
+
+// written is a changed document, which is read as what it was changed to.
+func written(t *testing.T, d *Document) string {
+	t.Helper()
+	out := string(d.Bytes())
+	if again := parseYAML(t, out); !cmp.Equal(again.Root.compact(nil), d.Root.text()) {
+		t.Errorf("the output means %s, want %s", again.Root.compact(nil), d.Root.text())
+	}
+	return out
+}
+
+func FuzzParseTemplate(f *testing.F) {
+	for _, seed := range []string{template, yamlTemplate, "ContainerDefinitions:\n- Name: a\n  Image: !Ref B\n  Command: [yes, 010, ~, !Sub x]\n",
+		"# c\nContainerDefinitions: [{Name: 'a', Cpu: 0x1}] # d\n", "ContainerDefinitions: &a\n- {Name: >-\n    b\n  }\nVolumes: *a\n"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := ParseTemplate([]byte(text), "")
+		if err != nil {
+			return
+		}
+		d.Validate()
+		if string(d.Bytes()) != text {
+			t.Fatalf("an unchanged document is written as %s", d.Bytes())
+		}
+		for _, c := range d.Task.Get("ContainerDefinitions").Items() {
+			if c.IsObject() {
+				c.Set("User", &Node{scalar: `"web"`})
+			}
+		}
+		d.Task.Set("Family", &Node{scalar: `"012"`})
+		written(t, d)
+	})
+}
+
+func TestEditedYAMLKeepsItsStyle(t *testing.T) {
+	t.Parallel()
+	const head = "Resources:\n  Web:\n    Type: AWS::ECS::TaskDefinition\n    Properties:\n"
+	for name, tt := range map[string]struct{ text, want string }{
+		"computed name": {
+			head + "      ContainerDefinitions:\n        # the web server\n        - Name: !Sub \"${A}-web\"\n          Image: !Ref Image # of the build\n",
+			head + "      ContainerDefinitions:\n        # the web server\n        - Name: !Sub \"${A}-web\"\n          Image: !Ref Image # of the build\n          User: web\n",
+		},
+		"container without a name": {
+			head + "      ContainerDefinitions:\n        - Image: !Ref Image # of the build\n",
+			head + "      ContainerDefinitions:\n        - Image: !Ref Image # of the build\n          User: web\n",
+		},
+		"comment before the first property": {
+			head + "      # one\n\n      # two\n      ContainerDefinitions:\n        - Name: web\n  # of the next resource\n  Role: {Type: AWS::IAM::Role}\n",
+			head + "      # one\n\n      # two\n      ContainerDefinitions:\n        - Name: web\n          User: web\n  # of the next resource\n  Role: {Type: AWS::IAM::Role}\n",
+		},
+		"Windows line breaks": {
+			strings.ReplaceAll(head+"      ContainerDefinitions:\n        - Name: web\n", "\n", "\r\n"),
+			strings.ReplaceAll(head+"      ContainerDefinitions:\n        - Name: web\n          User: web\n", "\n", "\r\n"),
+		},
+		"no line break at the end": {
+			head + "      ContainerDefinitions:\n        - Name: web",
+			head + "      ContainerDefinitions:\n        - Name: web\n          User: web\n",
+		},
+		"flow style with comments of the document": {
+			"# a shop\n\nResources:\n  Web: {Type: 'AWS::ECS::TaskDefinition', Properties: {ContainerDefinitions: [{Name: web}]}}\n\n# the end\n",
+			"# a shop\n\nResources:\n  Web: {Type: 'AWS::ECS::TaskDefinition', Properties: {ContainerDefinitions: [{Name: web, User: web}]}}\n\n# the end\n",
+		},
+		"document marker": {
+			"---\n" + head + "      ContainerDefinitions:\n        - Name: web\n...\n",
+			"---\n" + head + "      ContainerDefinitions:\n        - Name: web\n          User: web\n...\n",
+		},
+		"booleans of YAML 1.1": {
+			head + "      ContainerDefinitions:\n        - Essential: yes\n          Privileged: No\n",
+			head + "      ContainerDefinitions:\n        - Essential: yes\n          Privileged: No\n          User: web\n",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if diff := cmp.Diff(tt.want, edited(t, tt.text)); diff != "" {
+				t.Errorf("template (-want +got):\n%s", diff)
+			}
+		})
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // IAM reads roles.
@@ -20,9 +21,19 @@ type IAM interface {
 	Allowed(ctx context.Context, roleARN, action, resource string) (bool, error)
 }
 
+// Families finds the families of task definitions that have a role.
+type Families interface {
+	RoleUsers(ctx context.Context, roleARN string) ([]string, error)
+}
+
 // Checker compares the role of a task with what its login to Consul requires.
 type Checker struct {
 	IAM IAM
+	// Families is nil when ECS is not asked which other families have the role.
+	Families Families
+	// Rights are those that a login in a datacenter, the servers' own when empty, would
+	// get; nil when Consul is not asked.
+	Rights func(ctx context.Context, datacenter string, l aclrules.Login) (*aclrules.Report, error)
 	// Path is that of the roles which the auth method accepts; it begins and ends with
 	// a slash.
 	Path string
@@ -30,10 +41,14 @@ type Checker struct {
 
 // Codes of findings about the role.
 const (
-	codeRole    = "ADM-IAM-ROLE"
-	codeTag     = "ADM-IAM-TAG"
-	codeTrust   = "ADM-IAM-TRUST"
-	codeUnknown = "ADM-IAM-UNKNOWN"
+	codeRight         = "ADM-IAM-RIGHT"
+	codeRightUnknown  = "ADM-IAM-RIGHT-UNKNOWN"
+	codeRole          = "ADM-IAM-ROLE"
+	codeShared        = "ADM-IAM-SHARED"
+	codeSharedUnknown = "ADM-IAM-SHARED-UNKNOWN"
+	codeTag           = "ADM-IAM-TAG"
+	codeTrust         = "ADM-IAM-TRUST"
+	codeUnknown       = "ADM-IAM-UNKNOWN"
 )
 
 // ecsTasks is the service that starts tasks in the name of their roles.
@@ -42,10 +57,14 @@ const ecsTasks = "ecs-tasks.amazonaws.com"
 // Codes returns the rules about the task's role, sorted by code.
 func Codes() []admission.Code {
 	return []admission.Code{
+		{Code: codeRight, Severity: taskdef.Error, Text: "a login of the task role {role} by the auth method {method} would not allow {query}, which the task needs to {reason}", Fix: "add {policy} to what a binding rule of the method grants"},
+		{Code: codeRightUnknown, Severity: taskdef.Warn, Text: "what a login of the task role {role} by the auth method {method} would allow is unknown: {why}", Fix: "-resolver-token-file takes a token with acl:read, and the controller creates the auth method"},
 		{Code: codeRole, Severity: taskdef.Error, Text: "the task role {role} cannot log in: {why}", Fix: "{fix}"},
+		{Code: codeShared, Severity: taskdef.Warn, Text: "the task role {role} is also that of {others}: tasks of these can log in as this service", Fix: "give each task definition its own role"},
+		{Code: codeSharedUnknown, Severity: admission.Info, Text: "which other families have the task role {role} was not found out: {why}", Fix: "{fix}"},
 		{Code: codeTag, Severity: taskdef.Error, Text: "the task role {role} has {got} as its tag {tag}, but the service needs {want}: the login would be for another service, or refused", Fix: "set the tag to {want}, or take the role of that service"},
 		{Code: codeTrust, Severity: taskdef.Warn, Text: "the task role {role} may be assumed by {who}, who can then log in as this service", Fix: "trust only the service ecs-tasks.amazonaws.com"},
-		{Code: codeUnknown, Severity: admission.Info, Text: "the task role is known at deployment only: it was not checked", Fix: ""},
+		{Code: codeUnknown, Severity: admission.Info, Text: "the task role {why}: it was not checked", Fix: "{fix}"},
 	}
 }
 
@@ -58,19 +77,20 @@ func add(r *admission.Result, code string, pairs ...any) {
 // Check adds findings about the role of an admitted task that logs in to Consul. The
 // error is about IAM that could not be asked.
 func (c Checker) Check(ctx context.Context, r *admission.Result) error {
-	if !r.Login {
+	if r.Login == nil {
 		return nil
 	}
+	sharedInTemplate(r)
 	arn := r.After.Definition.TaskRoleARN
 	switch {
 	case arn == "" && slices.Contains(r.After.Unknown(), r.After.Locate("$.taskRoleArn")):
-		add(r, codeUnknown)
+		add(r, codeUnknown, "why", "is known at deployment only", "fix", "")
 		return nil
 	case arn == "":
 		add(r, codeRole, "role", "(absent)", "why", "a task without a task role has no identity in AWS", "fix", "set taskRoleArn")
 		return nil
 	case !strings.HasPrefix(arn, "arn:"):
-		add(r, codeUnknown) // a name without its account
+		add(r, codeUnknown, "why", arn+" is a name and not an ARN", "fix", "write the ARN as taskRoleArn")
 		return nil
 	}
 	role, err := c.IAM.Role(ctx, arn)
@@ -83,6 +103,8 @@ func (c Checker) Check(ctx context.Context, r *admission.Result) error {
 	}
 	c.identity(r, role)
 	trust(r, role)
+	c.sharedInECS(ctx, r, role.ARN)
+	c.login(ctx, r, role)
 	allowed, err := c.IAM.Allowed(ctx, role.ARN, "iam:GetRole", role.ARN)
 	if err == nil && !allowed {
 		add(r, codeRole, "role", role.ARN, "why", "it may not read itself, as Consul does in its name", "fix", "allow it iam:GetRole on itself")
@@ -111,14 +133,14 @@ func (c Checker) identity(r *admission.Result, role awsutil.Role) {
 		}
 		switch {
 		case len(used.Services) > 0:
-			want(workload.TagServiceName, used.Services...)
+			want(config.TagServiceName, used.Services...)
 		case len(gateways) > 0:
-			want(workload.TagGatewayKind, gateways...)
+			want(config.TagGatewayKind, gateways...)
 		default:
 			continue // a namespace that is only called
 		}
 		if namespace != "" {
-			want(workload.TagNamespace, namespace)
+			want(config.TagNamespace, namespace)
 		}
 	}
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/awsutil"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 // oneRole is an IAM with one role, which may read itself.
@@ -28,11 +28,15 @@ func (o oneRole) Allowed(context.Context, string, string, string) (bool, error) 
 
 func result(t *testing.T, doc string, used map[string]*usage.Summary) *admission.Result {
 	t.Helper()
-	parsed, err := taskdef.ParseTemplate([]byte(doc), "")
+	resource := ""
+	if strings.Contains(doc, `"Resources"`) {
+		resource = "A"
+	}
+	parsed, err := taskdef.ParseTemplate([]byte(doc), resource)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &admission.Result{After: parsed, Login: true, Usages: used}
+	return &admission.Result{After: parsed, Login: &config.ConsulLogin{Method: "iam"}, Format: admission.FormatTemplate, Usages: used}
 }
 
 const named = `{"TaskRoleArn": "arn:aws:iam::123456789012:role/app", "ContainerDefinitions": []}`
@@ -47,14 +51,19 @@ func TestRoleOfOneTask(t *testing.T) {
 		tags map[string]string
 		want []string
 	}{
-		"service":                 {named, map[string]*usage.Summary{"": web}, map[string]string{workload.TagServiceName: "web"}, nil},
-		"service of a namespace":  {named, map[string]*usage.Summary{"team": web}, map[string]string{workload.TagServiceName: "web", workload.TagNamespace: "team"}, nil},
-		"another namespace":       {named, map[string]*usage.Summary{"team": web}, map[string]string{workload.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
-		"gateway":                 {named, map[string]*usage.Summary{"": gateway}, map[string]string{workload.TagGatewayKind: "mesh-gateway"}, nil},
-		"gateway of another kind": {named, map[string]*usage.Summary{"": gateway}, map[string]string{workload.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
+		"service":                 {named, map[string]*usage.Summary{"": web}, map[string]string{config.TagServiceName: "web"}, nil},
+		"service of a namespace":  {named, map[string]*usage.Summary{"team": web}, map[string]string{config.TagServiceName: "web", config.TagNamespace: "team"}, nil},
+		"another namespace":       {named, map[string]*usage.Summary{"team": web}, map[string]string{config.TagServiceName: "web"}, []string{"ADM-IAM-TAG"}},
+		"gateway":                 {named, map[string]*usage.Summary{"": gateway}, map[string]string{config.TagGatewayKind: "mesh-gateway"}, nil},
+		"gateway of another kind": {named, map[string]*usage.Summary{"": gateway}, map[string]string{config.TagGatewayKind: "api-gateway"}, []string{"ADM-IAM-TAG"}},
 		"upstream elsewhere":      {named, map[string]*usage.Summary{"other": {Upstreams: []string{"db"}}}, nil, nil},
 		"computed role":           {`{"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-UNKNOWN"}},
-		"no role":                 {`{"ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-ROLE"}},
+		"two tasks, one role": {
+			`{"Resources": {"A": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}, "ContainerDefinitions": []}},
+				"B": {"Type": "AWS::ECS::TaskDefinition", "Properties": {"TaskRoleArn": {"Ref": "Role"}}}, "C": {"Type": "AWS::ECS::Service", "Properties": {"TaskRoleArn": {"Ref": "Role"}}}}}`,
+			nil, nil, []string{"ADM-IAM-SHARED", "ADM-IAM-UNKNOWN"},
+		},
+		"no role": {`{"ContainerDefinitions": []}`, nil, nil, []string{"ADM-IAM-ROLE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,10 +81,37 @@ func TestRoleOfOneTask(t *testing.T) {
 	}
 }
 
+func TestNameOfARoleIsNotCalledComputed(t *testing.T) {
+	t.Parallel()
+	r := result(t, `{"TaskRoleArn": "consul-ecs/web", "ContainerDefinitions": []}`, nil)
+	err := Checker{IAM: oneRole{err: errors.New("asked")}}.Check(t.Context(), r)
+	const want = "the task role consul-ecs/web is a name and not an ARN: it was not checked"
+	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "write the ARN as taskRoleArn" {
+		t.Errorf("error %v, findings %v", err, r.Findings)
+	}
+}
+
+// families is an ECS that fails when it is asked.
+type families struct{}
+
+func (families) RoleUsers(context.Context, string) ([]string, error) { return nil, errors.New("asked") }
+
+// The family that is not known yet may be among those that ECS names.
+func TestOtherFamiliesAreUnknownToADefinitionWithoutFamily(t *testing.T) {
+	t.Parallel()
+	r := result(t, named, nil)
+	iam := oneRole{role: awsutil.Role{ARN: "app", Path: "/", Trusted: []string{"ecs-tasks.amazonaws.com"}}}
+	err := Checker{IAM: iam, Path: "/", Families: families{}}.Check(t.Context(), r)
+	const want = "which other families have the task role app was not found out: the family of this definition is known at deployment only"
+	if err != nil || len(r.Findings) != 1 || r.Findings[0].Message != want || r.Findings[0].Fix != "set Family" {
+		t.Errorf("error %v, findings %v", err, r.Findings)
+	}
+}
+
 func TestTaskWithoutLoginNeedsNoIAM(t *testing.T) {
 	t.Parallel()
 	r := result(t, named, nil)
-	r.Login = false
+	r.Login = nil
 	if err := (Checker{IAM: oneRole{err: errors.New("asked")}}).Check(t.Context(), r); err != nil || len(r.Findings) > 0 {
 		t.Errorf("error %v, findings %v", err, r.Findings)
 	}

@@ -1,0 +1,181 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+func dependencies(r *Result, container string) []string {
+	var all []string
+	for _, d := range r.After.Definition.Container(container).DependsOn {
+		all = append(all, d.ContainerName+" "+d.Condition)
+	}
+	return all
+}
+
+// Definitions of other programs, or of another mesh file, name containers that this mesh
+// file does not make.
+func TestDependenciesLeadToTheContainersOfThisMesh(t *testing.T) {
+	t.Parallel()
+	const edges = `"dependsOn": [{"containerName": "consul-client", "condition": "START"}, {"containerName": "consul-ecs-mesh-init", "condition": "SUCCESS"},
+		{"containerName": "consul-dataplane", "condition": "HEALTHY"}, {"containerName": "db", "condition": "START"}]`
+	doc := definition("", `"essential": true, `+edges+`}, {"name": "db", "image": "db"}, {"name": "cron", "image": "cron", `+edges+`, "dockerLabels": {"consul.hashicorp.com/depends": "false"}`)
+	r := admit(t, doc, parseMesh(t, []byte(plainMesh)))
+	for name, want := range map[string][]string{
+		"app":  {"db START", "sidecar-proxy HEALTHY"},
+		"db":   {"sidecar-proxy HEALTHY"},
+		"cron": {"consul-ecs-mesh-init SUCCESS", "sidecar-proxy HEALTHY", "db START"},
+	} {
+		if got := dependencies(r, name); !slices.Equal(got, want) {
+			t.Errorf("%s depends on %q, want %q", name, got, want)
+		}
+	}
+	if r.Rejected(false) {
+		t.Errorf("findings %v", r.Findings)
+	}
+	again := admit(t, r.After.Bytes(), parseMesh(t, []byte(plainMesh)))
+	if string(again.After.Bytes()) != string(r.After.Bytes()) {
+		t.Errorf("the second admission changes the first: %s", again.After.Bytes())
+	}
+}
+
+func TestUnwrappedApplicationStartsAfterItsOwnProxy(t *testing.T) {
+	t.Parallel()
+	doc := ownProxy()
+	for range 2 {
+		r := admit(t, doc, parseMesh(t, []byte(plainMesh)))
+		if got, want := dependencies(r, "app"), []string{"edge HEALTHY"}; !slices.Equal(got, want) {
+			t.Errorf("app depends on %q, want %q", got, want)
+		}
+		doc = r.After.Bytes()
+	}
+}
+
+func TestOwnProxyDoesNotWaitForItself(t *testing.T) {
+	t.Parallel()
+	doc := definition("", plainApp+`}, {"name": "edge", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"},
+		"dependsOn": [{"containerName": "sidecar-proxy", "condition": "HEALTHY"}]`)
+	r := admit(t, doc, parseMesh(t, []byte(plainMesh)))
+	if got, want := dependencies(r, "edge"), []string{"consul-ecs-mesh-init SUCCESS"}; !slices.Equal(got, want) {
+		t.Errorf("edge depends on %q, want %q", got, want)
+	}
+}
+
+// ownProxy is a definition with its own proxy, and an application that cannot be wrapped.
+func ownProxy() []byte {
+	return definition("", `"user": "1000"}, {"name": "edge", "image": "envoy", "dockerLabels": {"consul.hashicorp.com/kind": "connect-proxy:app"}`)
+}
+
+// All findings are reported at once, also those about the rest of a definition whose
+// configuration is refused.
+func TestInvalidConfigurationHidesNoOtherFinding(t *testing.T) {
+	t.Parallel()
+	r := admit(t, annotated(map[string]string{"service-name": "Web", "service-tags": "a,a", "upstreams": "api:20000"}), parseMesh(t, []byte(plainMesh)))
+	var codes []string
+	for _, f := range r.Findings {
+		codes = append(codes, f.Code)
+	}
+	slices.Sort(codes)
+	if want := []string{codeConfig, codeServiceName, codeUpstream}; !slices.Equal(codes, want) {
+		t.Errorf("findings %v, want %v", r.Findings, want)
+	}
+}
+
+func TestRangeOfPortsMayNotHaveThoseOfTheMesh(t *testing.T) {
+	t.Parallel()
+	for ports, want := range map[string][]string{
+		"19990-20010": {"ADM-PORT $.containerDefinitions[0].portMappings[0]"},
+		"20001-20010": nil,
+	} {
+		doc := strings.Replace(string(definition("", plainApp)), `{"containerPort": 8080}`, fmt.Sprintf(`{"containerPortRange": %q}`, ports), 1)
+		if got := places(admit(t, []byte(doc), parseMesh(t, []byte(plainMesh)))); !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", ports, got, want)
+		}
+	}
+}
+
+func TestTooManyContainersNamesThoseOfTheMesh(t *testing.T) {
+	t.Parallel()
+	more := strings.Repeat(`}, {"name": "x%", "image": "x", "entryPoint": ["/x"]`, 9)
+	for i := range 9 {
+		more = strings.Replace(more, "%", fmt.Sprint(i), 1)
+	}
+	r := admit(t, definition("", plainApp+more), parseMesh(t, []byte(plainMesh)))
+	if len(r.Findings) != 1 || r.Findings[0].Fix != "10 are allowed, not 13; 3 of them are the mesh's" {
+		t.Errorf("findings %v", r.Findings)
+	}
+}
+
+func TestDefinitionWithoutContainersIsNotCalledComputed(t *testing.T) {
+	t.Parallel()
+	r := admit(t, []byte(`{"family": "app"}`), parseMesh(t, []byte(plainMesh)))
+	if slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.Code == codeComputed }) || !r.Rejected(false) {
+		t.Errorf("findings %v", r.Findings)
+	}
+	computed, err := taskdef.ParseTemplate([]byte(`{"NetworkMode": "awsvpc", "ContainerDefinitions": {"Ref": "Containers"}}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := admit(t, computed.Bytes(), parseMesh(t, []byte(plainMesh))); !slices.Contains(places(r), "ADM-CONTAINERS $.ContainerDefinitions") {
+		t.Errorf("findings %v", r.Findings)
+	}
+}
+
+func TestResourcesOfTheMeshFile(t *testing.T) {
+	t.Parallel()
+	const mesh = `{"consulServers": {"hosts": "10.0.0.4"}, "transparentProxy": {"enabled": false}, "proxy": {"mode": "direct"}, "admission": {"resources": {
+		"sidecar-proxy": {"cpu": 128, "memory": 256}, "consul-ecs-health-sync": {"memoryReservation": 48}, "consul-ecs-mesh-init": {"cpu": 16}}}}`
+	sizes := func(doc string) []string {
+		var all []string
+		for _, c := range admit(t, []byte(doc), parseMesh(t, []byte(mesh))).After.Definition.ContainerDefinitions[1:] {
+			of := func(n *int) int {
+				if n == nil {
+					return 0
+				}
+				return *n
+			}
+			all = append(all, fmt.Sprintf("%s %d %d %d", c.Name, of(c.CPU), of(c.Memory), of(c.MemoryReservation)))
+		}
+		return all
+	}
+	plain := `{"family": "app", "networkMode": "awsvpc", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "entryPoint": ["/app"]}]}`
+	want := []string{"consul-ecs-mesh-init 16 0 32", "sidecar-proxy 128 256 0", "consul-ecs-health-sync 0 0 48"}
+	if got := sizes(plain); !slices.Equal(got, want) {
+		t.Errorf("resources %q, want %q", got, want)
+	}
+	want[1] = "sidecar-proxy 128 300 0"
+	if got := sizes(strings.Replace(plain, `"entryPoint"`, `"dockerLabels": {"consul.hashicorp.com/sidecar-memory": "300"}, "entryPoint"`, 1)); !slices.Equal(got, want) {
+		t.Errorf("resources %q, want %q", got, want)
+	}
+	if _, err := ParseMesh([]byte(`{"admission": {"resources": {"proxy": {}}}}`)); err == nil || !strings.Contains(err.Error(), `"proxy" is no container of the mesh`) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A mesh file that several tasks share has resources that not each of them needs.
+func TestResourcesForOtherContainersAreReported(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		`"consul-dataplane": {"cpu": 1}`:                              "name one of consul-ecs-health-sync, consul-ecs-mesh-init, sidecar-proxy",
+		`"consul-client": {"cpu": 1}`:                                 "name one of consul-ecs-health-sync, consul-ecs-mesh-init, sidecar-proxy",
+		`"consul-dataplane": {"cpu": 1}, "sidecar-proxy": {"cpu": 1}`: "",
+		`"consul-ecs-health-sync": {"cpu": 0}`:                        "",
+	} {
+		mesh := strings.Replace(plainMesh, `"proxy"`, `"admission": {"resources": {`+given+`}}, "proxy"`, 1)
+		got := ""
+		for _, f := range admit(t, definition("", plainApp), parseMesh(t, []byte(mesh))).Findings {
+			got += f.Fix
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", given, got, want)
+		}
+	}
+	_, err := ParseMesh([]byte(`{"admission": {"resources": {"sidecar-proxy": {"memory": -5}}}}`))
+	if err == nil || err.Error() != "the member admission.resources of the mesh file: sidecar-proxy has -5, and no resource is negative" {
+		t.Errorf("error %v", err)
+	}
+}

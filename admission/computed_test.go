@@ -1,0 +1,81 @@
+package admission
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// template is a template's properties with members of its container.
+func template(task, app string) []byte {
+	return fmt.Appendf(nil, `{"NetworkMode": "awsvpc", "RequiresCompatibilities": ["FARGATE"], "Cpu": "512", "Memory": "1024", %s
+		"ContainerDefinitions": [{"Name": "app", "Image": "app", "EntryPoint": ["/app"], %s}, {"Fn::If": ["C", {"Name": "two", "Image": "two", "DockerLabels": {"team": "shop"}}, {"Ref": "AWS::NoValue"}]}]}`, task, app)
+}
+
+func TestAnnotationThatCannotBeReadIsRefused(t *testing.T) {
+	t.Parallel()
+	const at = "ADM-ANN-VALUE $.ContainerDefinitions[0].DockerLabels"
+	for name, c := range map[string]struct{ task, app, want string }{
+		"value":           {"", `"DockerLabels": {"consul.hashicorp.com/service-name": {"Ref": "Name"}}`, at + `["consul.hashicorp.com/service-name"]`},
+		"policies":        {"", `"DockerLabels": {"consul.hashicorp.com/policies": {"Fn::Sub": "global-management"}}`, at + `["consul.hashicorp.com/policies"]`},
+		"labels":          {"", `"DockerLabels": {"Fn::If": ["C", {"consul.hashicorp.com/policies": "ops"}, {}]}`, at + `.Fn::If[1]["consul.hashicorp.com/policies"]`},
+		"container":       {"", `"Essential": true}, {"Fn::If": ["C", {"Name": "b", "DockerLabels": {"consul.hashicorp.com/policies": "ops"}}, {"Ref": "AWS::NoValue"}]`, `ADM-ANN-VALUE $.ContainerDefinitions[1].Fn::If[1].DockerLabels["consul.hashicorp.com/policies"]`},
+		"tag":             {`"Tags": [{"Key": "consul.hashicorp.com/mesh-inject", "Value": {"Ref": "Inject"}}],`, `"Essential": true`, "ADM-ANN-VALUE $.Tags[0]"},
+		"tags":            {`"Tags": {"Fn::If": ["C", [{"Key": "consul.hashicorp.com/policies", "Value": "ops"}], []]},`, `"Essential": true`, "ADM-ANN-VALUE $.Tags.Fn::If[1][0]"},
+		"no annotation":   {`"Tags": [{"Key": "team", "Value": {"Ref": "Team"}}],`, `"DockerLabels": {"team": {"Ref": "Team"}, "consul.hashicorp.com/service-name": "web"}`, ""},
+		"computed labels": {"", `"DockerLabels": {"Ref": "Labels"}`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := admit(t, template(c.task, c.app), parseMesh(t, []byte(plainMesh)))
+			got := slices.DeleteFunc(places(r), func(place string) bool { return place[:12] == codeComputed })
+			if c.want == "" && len(got) > 0 || c.want != "" && !slices.Equal(got, []string{c.want}) {
+				t.Errorf("findings %v, want %q", r.Findings, c.want)
+			}
+		})
+	}
+}
+
+// Without the mesh only the token broker reads annotations.
+func TestComputedAnnotationThatDoesNotCountIsAccepted(t *testing.T) {
+	t.Parallel()
+	const inject, labels = `"consul.hashicorp.com/mesh-inject": `, `"DockerLabels": {"consul.hashicorp.com/service-name": {"Ref": "Name"}`
+	mesh := parseMesh(t, []byte(plainMesh))
+	for name, c := range map[string]struct {
+		labels string
+		mesh   *Mesh
+		want   []string
+	}{
+		"no mesh":      {labels + `}`, nil, []string{"ADM-NOT-INJECTED $"}},
+		"not injected": {labels + `, ` + inject + `"false"}`, mesh, nil},
+		"injected":     {labels + `, ` + inject + `"true"}`, nil, []string{`ADM-ANN-VALUE $.ContainerDefinitions[0].DockerLabels["consul.hashicorp.com/service-name"]`}},
+		"inject":       {labels + `, ` + inject + `{"Ref": "Inject"}}`, nil, []string{"ADM-NOT-INJECTED $", `ADM-ANN-VALUE $.ContainerDefinitions[0].DockerLabels["consul.hashicorp.com/mesh-inject"]`}},
+		"broker":       {labels + `, ` + inject + `"false", "consul.hashicorp.com/policies": {"Ref": "Policies"}}`, mesh, []string{`ADM-ANN-VALUE $.ContainerDefinitions[0].DockerLabels["consul.hashicorp.com/policies"]`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			got := slices.DeleteFunc(places(admit(t, template("", c.labels), c.mesh)), func(place string) bool {
+				return !strings.HasPrefix(place, codeNotInjected) && !strings.HasPrefix(place, codeAnnValue)
+			})
+			if !slices.Equal(got, c.want) {
+				t.Errorf("findings %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// Fn::Transform stands beside members of its object, and may add others.
+func TestComputedPropertiesAreRefused(t *testing.T) {
+	t.Parallel()
+	transform := `"Fn::Transform": {"Name": "AWS::Include", "Parameters": {"Location": "s3://bucket/file"}}`
+	mesh := parseMesh(t, []byte(plainMesh))
+	if r := admit(t, template(transform+",", `"Essential": true`), mesh); !slices.Equal(places(r), []string{"ADM-CONTAINERS $"}) {
+		t.Errorf("findings %v", r.Findings)
+	}
+	r := admit(t, template("", transform), mesh)
+	again := admit(t, r.After.Bytes(), mesh)
+	if r.Rejected(false) || string(again.After.Bytes()) != string(r.After.Bytes()) {
+		t.Errorf("findings %v, admitted again %s", r.Findings, again.After.Bytes())
+	}
+}

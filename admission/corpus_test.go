@@ -1,0 +1,267 @@
+package admission
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/meshtask/consul-ecs/admission/annotation"
+	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/meshtask/consul-ecs/workload"
+)
+
+// corpusVariable names a directory of task definitions that are admitted in place of
+// testdata/plain. With -v the test reports what is refused of them, and why.
+const corpusVariable = "TASKDEF_CORPUS"
+
+// definitions are the documents of that directory by their names.
+func definitions(t *testing.T) map[string][]byte {
+	t.Helper()
+	dir := os.Getenv(corpusVariable)
+	if dir == "" {
+		dir = filepath.Join("testdata", "plain")
+	}
+	docs := map[string][]byte{}
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !slices.Contains([]string{".json", ".yaml", ".yml", ".template"}, filepath.Ext(path)) {
+			return err
+		}
+		docs[entry.Name()], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil || len(docs) < 50 {
+		t.Fatalf("%d definitions in %s: %v", len(docs), dir, err)
+	}
+	return docs
+}
+
+// Whatever is published as a task definition is either refused as a document, in which
+// case the error says where, or admitted so that all its own members are still there and
+// a second admission changes nothing.
+func TestDefinitionsOfACorpusLoseNothing(t *testing.T) {
+	t.Parallel()
+	plain, admitted := &report{codes: map[string]int{}}, &report{codes: map[string]int{}}
+	docs, meshes := definitions(t), []string{"transparent", "direct", "agent"}
+	if testing.Short() {
+		meshes = meshes[:1]
+	}
+	for _, name := range slices.Sorted(maps.Keys(docs)) {
+		for _, resource := range resources(docs[name]) {
+			label := strings.TrimSpace(name + " " + resource)
+			r, err := Admit(docs[name], Options{Resource: resource})
+			plain.add(label, r, err)
+			if err != nil {
+				checkReason(t, label, err)
+				continue
+			}
+			for _, mesh := range meshes {
+				r := checkAdmitted(t, label+" with "+mesh, docs[name], Options{Mesh: meshFile(t, mesh), Resource: resource})
+				if mesh == "transparent" {
+					admitted.add(label, r, nil)
+				}
+			}
+		}
+	}
+	t.Logf("as they are:\n%s", plain)
+	t.Logf("in the mesh:\n%s", admitted)
+}
+
+// resources are the names of a template's task definitions, or one empty name when there
+// is no choice.
+func resources(doc []byte) []string {
+	_, err := Admit(doc, Options{})
+	if err == nil {
+		return []string{""}
+	}
+	_, names, choice := strings.Cut(err.Error(), "that is a task definition: ")
+	if !choice {
+		return []string{""}
+	}
+	return strings.Split(names, ", ")
+}
+
+// checkAdmitted admits a definition twice, and compares what comes out.
+func checkAdmitted(t *testing.T, name string, doc []byte, o Options) *Result {
+	t.Helper()
+	r, err := Admit(doc, o)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	open, err := opener(r.Format, o.Resource)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := r.After.Bytes()
+	after, err := open(first)
+	if err != nil {
+		t.Fatalf("%s: the output is not read: %v", name, err)
+	}
+	checkKept(t, name, r, after)
+	o.Format = r.Format
+	again, err := Admit(first, o)
+	if err != nil {
+		t.Fatalf("%s: the output is not admitted: %v", name, err)
+	}
+	if !bytes.Equal(first, again.After.Bytes()) {
+		t.Errorf("%s: the second admission changes the first:\n%s", name, taskdef.Diff(r.After, again.After))
+	}
+	return r
+}
+
+// checkReason checks that an error is about a place of the document or a choice to make.
+func checkReason(t *testing.T, name string, err error) {
+	t.Helper()
+	_, fault := errors.AsType[*textfile.Fault](err)
+	_, invalid := errors.AsType[*taskdef.InvalidError](err)
+	if !fault && !invalid && !strings.Contains(err.Error(), "template") {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// checkKept reports what the output lacks of the input: members and, in YAML, comments.
+func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
+	t.Helper()
+	before, root := r.Before.Task, after.Task
+	if r.Format == FormatTemplate {
+		before, root = r.Before.Root, after.Root
+	}
+	for _, path := range lost(before, root, "$") {
+		t.Errorf("%s: the output lacks %s", name, path)
+	}
+	if taskdef.IsYAML(r.Before.Bytes()) {
+		if was, is := comments(t, r.Before.Bytes()), comments(t, after.Bytes()); !maps.Equal(was, is) {
+			t.Errorf("%s: comments %v, want %v", name, is, was)
+		}
+	}
+}
+
+// lost are the paths of what a value has and its later form lacks. A list may have got
+// elements, and null may have got a value. The flags of the wrapper are admission's.
+func lost(before, after *taskdef.Node, path string) []string {
+	switch {
+	case before.IsNull():
+		return nil
+	case after == nil:
+		return []string{path}
+	case before.IsObject():
+		var paths []string
+		for _, key := range before.Keys() {
+			if path != "$" || !slices.Contains(outputKeys, key) {
+				paths = append(paths, lost(before.Get(key), after.Get(key), path+"."+key)...)
+			}
+		}
+		return paths
+	case before.IsList():
+		var paths []string
+		items, rest := before.Items(), after.Items()
+		if flags := wrapperFlags(items); flags != nil {
+			items = items[2+len(flags):]
+		}
+		for i, item := range items {
+			at := slices.IndexFunc(rest, func(n *taskdef.Node) bool { return len(lost(item, n, "")) == 0 })
+			switch {
+			case at >= 0:
+				rest = rest[at+1:]
+			case !ownedItem(item):
+				paths = append(paths, fmt.Sprintf("%s[%d]", path, i))
+			}
+		}
+		return paths
+	}
+	was, _ := before.MarshalJSON() // it is JSON
+	is, _ := after.MarshalJSON()
+	if !bytes.Equal(was, is) {
+		return []string{path}
+	}
+	return nil
+}
+
+// ownedItem reports whether an element of a list is admission's: a container of the mesh,
+// a dependency on one, or the tag of an earlier admission.
+func ownedItem(n *taskdef.Node) bool {
+	for _, key := range []string{"name", "Name", "containerName", "ContainerName"} {
+		if name, is := n.Get(key).Text(); is && workload.Owned(name) {
+			return true
+		}
+	}
+	for _, key := range []string{"key", "Key"} {
+		if name, is := n.Get(key).Text(); is && name == annotation.Prefix+annotation.Admission {
+			return true
+		}
+	}
+	return false
+}
+
+// comments counts the lines of comments of a YAML document.
+func comments(t *testing.T, doc []byte) map[string]int {
+	t.Helper()
+	var tree yaml.Node
+	if err := yaml.Unmarshal(doc, &tree); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]int{}
+	var visit func(n *yaml.Node)
+	visit = func(n *yaml.Node) {
+		for line := range strings.Lines(n.HeadComment + "\n" + n.LineComment + "\n" + n.FootComment) {
+			if text := strings.TrimSpace(line); text != "" {
+				found[text]++
+			}
+		}
+		for _, child := range n.Content {
+			visit(child)
+		}
+	}
+	visit(&tree)
+	return found
+}
+
+// report is what became of a corpus.
+type report struct {
+	unread, refused, admitted int
+	lines                     []string
+	codes                     map[string]int
+}
+
+func (r *report) add(name string, result *Result, err error) {
+	if err != nil {
+		r.unread++
+		r.lines = append(r.lines, fmt.Sprintf("%s is not read: %v", name, err))
+		return
+	}
+	counted := map[string]bool{}
+	for _, f := range result.Findings {
+		if f.Severity != taskdef.Error {
+			continue
+		}
+		r.lines = append(r.lines, name+": "+f.String())
+		if !counted[f.Code] {
+			r.codes[f.Code]++
+		}
+		counted[f.Code] = true
+	}
+	if result.Rejected(false) {
+		r.refused++
+	} else {
+		r.admitted++
+	}
+}
+
+// String has a line for each error, and the numbers of definitions.
+func (r *report) String() string {
+	lines := slices.Clone(r.lines)
+	for _, code := range slices.Sorted(maps.Keys(r.codes)) {
+		lines = append(lines, fmt.Sprintf("%s: %d definitions", code, r.codes[code]))
+	}
+	lines = append(lines, fmt.Sprintf("%d admitted, %d refused, %d not read", r.admitted, r.refused, r.unread))
+	return strings.Join(lines, "\n")
+}

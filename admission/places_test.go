@@ -1,0 +1,181 @@
+package admission
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/meshtask/consul-ecs/admission/annotation"
+)
+
+// annotated is a definition of one application with labels.
+func annotated(labels map[string]string) []byte {
+	prefixed := map[string]string{}
+	for name, value := range labels {
+		prefixed[annotation.Prefix+name] = value
+	}
+	text, _ := json.Marshal(prefixed)
+	return definition("", plainApp+`, "dockerLabels": `+string(text))
+}
+
+// places are the code and the path of each finding.
+func places(r *Result) []string {
+	var all []string
+	for _, f := range r.Findings {
+		all = append(all, f.Code+" "+f.Path)
+	}
+	return all
+}
+
+func TestFindingIsAtItsAnnotation(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ value, code string }{
+		"service-name":   {"Web App", codeServiceName},
+		"upstreams":      {"api:9000,db:9000", codeUpstream},
+		"expose-checks":  {"/a:8080:20000", codePort},
+		"gateway-kind":   {"ingress", codeConfig},
+		"service-tags":   {"a,a", codeConfig},
+		"service-meta-x": {strings.Repeat("x", 513), codeAnnValue},
+		"namespace":      {"my_team", codeAnnValue},
+		"kv-prefixes":    {"app/,/shared/", codeAnnValue},
+		"policies":       {"web,a.b", codeAnnValue},
+		"ttl":            {"30s", codeAnnValue},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := admit(t, annotated(map[string]string{name: c.value}), parseMesh(t, []byte(plainMesh)))
+			want := []string{fmt.Sprintf("%s $.containerDefinitions[0].dockerLabels[%q]", c.code, annotation.Prefix+name)}
+			if got := places(r); !slices.Equal(got, want) {
+				t.Errorf("%v, want %v", r.Findings, want)
+			}
+		})
+	}
+}
+
+func TestValueOfTheMeshFileIsNotAtAnAnnotation(t *testing.T) {
+	t.Parallel()
+	for want, mesh := range map[string]string{
+		"ADM-CONFIG $":   `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": -1}}`,
+		"ADM-SVC-NAME $": `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "A B"}}`,
+		"ADM-SVC-NAME $.containerDefinitions[1].environment[0]": `{"consulServers": {"hosts": "10.0.0.4"}, "service": {"name": "a-sidecar-proxy"}}`,
+	} {
+		r := admit(t, annotated(map[string]string{"service-tags": "a"}), parseMesh(t, []byte(mesh)))
+		if got := places(r); !slices.Contains(got, want) {
+			t.Errorf("%v, want %s", r.Findings, want)
+		}
+	}
+}
+
+func TestValuesThatConsulTakesAreNotReported(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{"namespace": "team-1", "partition": "default", "kv-prefixes": "app/:list shared", "policies": "a_b,team/c", "ttl": "168h"}
+	for i := range annotation.MaxMeta {
+		labels[fmt.Sprintf("service-meta-Key_%d", i)] = strings.Repeat("x", 100)
+	}
+	mesh := parseMesh(t, []byte(plainMesh))
+	if r := admit(t, annotated(labels), mesh); len(r.Findings) > 0 {
+		t.Errorf("findings %v", r.Findings)
+	}
+	labels["service-meta-z"] = "one more"
+	if r := admit(t, annotated(labels), mesh); len(r.Findings) != 1 || r.Findings[0].Code != codeAnnValue {
+		t.Errorf("findings %v", r.Findings)
+	}
+}
+
+func TestMetadataOfTheMeshFileStays(t *testing.T) {
+	t.Parallel()
+	mesh := parseMesh(t, []byte(`{"consulServers": {"hosts": "10.0.0.4"}, "service": {"port": 80, "meta": {"team": "shop", "tier": "1"}}}`))
+	r := admit(t, annotated(map[string]string{"service-meta-tier": "2"}), mesh)
+	if want := `\"meta\":{\"team\":\"shop\",\"tier\":\"2\"}`; !strings.Contains(string(r.After.Bytes()), want) {
+		t.Errorf("no %s in %s", want, r.After.Bytes())
+	}
+}
+
+func TestMetadataOfTheMeshFileIsChecked(t *testing.T) {
+	t.Parallel()
+	labels := map[string]string{}
+	for i := range annotation.MaxMeta {
+		labels[fmt.Sprintf("service-meta-Key_%d", i)] = "x"
+	}
+	const at = "configuration $.service.meta"
+	for _, c := range []struct {
+		meta   string
+		labels map[string]string
+		want   string
+	}{
+		{`"Key_1": "y"`, labels, ""},
+		{`"team": "y"`, labels, at + " has 62 pairs with those of the annotations, and Consul takes 61"},
+		{`"a.b": "y"`, nil, at + `.a.b is "y", want a key after service-meta- of up to 128 letters, digits, '_' and '-'`},
+		{`"team": "` + strings.Repeat("x", 513) + `"`, nil, at + `.team is "(513 bytes)", want at most 512 bytes`},
+	} {
+		mesh := strings.Replace(plainMesh, `"proxy"`, `"service": {"meta": {`+c.meta+`}}, "proxy"`, 1)
+		got := ""
+		for _, f := range admit(t, annotated(c.labels), parseMesh(t, []byte(mesh))).Findings {
+			got += strings.Replace(f.Message, ": ", " ", 1)
+		}
+		if got != c.want {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+func TestMountPathsAreComparedAsDirectories(t *testing.T) {
+	t.Parallel()
+	volume := `"volumes": [{"name": "consul_data"}, {"name": "other"}],`
+	mounts := func(points ...string) string {
+		return plainApp + `, "mountPoints": [` + strings.Join(points, ", ") + `]`
+	}
+	mount := func(volume, path string) string {
+		return fmt.Sprintf(`{"sourceVolume": %q, "containerPath": %q}`, volume, path)
+	}
+	for name, c := range map[string]struct {
+		app  string
+		want []string
+	}{
+		"the shared volume, with a slash": {mounts(mount("consul_data", "/consul/")), nil},
+		"another one, with a slash":       {mounts(mount("other", "/consul/")), []string{"ADM-VOLUME $.containerDefinitions[0].mountPoints[0]"}},
+		"below, with a detour":            {mounts(mount("other", "/data/../consul/x")), []string{"ADM-VOLUME $.containerDefinitions[0].mountPoints[0]"}},
+		"the same twice":                  {mounts(mount("other", "/data"), mount("consul_data", "/data/")), []string{"ADM-MOUNT $.containerDefinitions[0].mountPoints[1]"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := admit(t, definition(volume, c.app), parseMesh(t, []byte(plainMesh)))
+			if got := places(r); !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", r.Findings, c.want)
+			}
+			for i, m := range r.After.Definition.ContainerDefinitions[0].MountPoints {
+				if m.ContainerPath == "/consul" && i > 0 && len(c.want) == 0 {
+					t.Errorf("the volume is mounted twice: %+v", r.After.Definition.ContainerDefinitions[0].MountPoints)
+				}
+			}
+		})
+	}
+}
+
+// Without the mesh, too, an answer of DescribeTaskDefinition is registered as what can be.
+func TestDescribedDefinitionIsRegisteredWithoutTheMesh(t *testing.T) {
+	t.Parallel()
+	doc := []byte(`{"taskDefinition": {"family": "app", "revision": 3, "status": "ACTIVE", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64,
+		"dockerLabels": {"consul.hashicorp.com/ttl": "never"}}]}, "tags": [{"key": "team", "value": "shop"}]}`)
+	var input ecs.RegisterTaskDefinitionInput
+	r, err := Admit(doc, Options{Into: &input})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"ADM-NOT-INJECTED $", "ADM-OUTPUT $", `ADM-ANN-VALUE $.containerDefinitions[0].dockerLabels["consul.hashicorp.com/ttl"]`}
+	if got := places(r); !slices.Equal(got, want) || input.Family == nil || *input.Family != "app" || len(input.Tags) != 1 {
+		t.Errorf("findings %v, want %v, input %+v", r.Findings, want, input)
+	}
+	if text := string(r.After.Bytes()); strings.Contains(text, "revision") || !strings.Contains(text, "shop") {
+		t.Errorf("output %s", text)
+	}
+	if line := r.Line(r.Findings[2]); line != 2 {
+		t.Errorf("line %d, want 2", line)
+	}
+	if r, err := Admit(doc, Options{}); err != nil || string(r.After.Bytes()) != string(doc) {
+		t.Errorf("error %v, output %s", err, r.After.Bytes())
+	}
+}

@@ -1,0 +1,59 @@
+package taskrole
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/taskdef"
+)
+
+// sharedInTemplate finds the other task definitions of a template that have the role,
+// whatever CloudFormation makes of it. The role's tag can name the service of one of them.
+func sharedInTemplate(r *admission.Result) {
+	const key = "TaskRoleArn"
+	resources := r.After.Root.Get("Resources")
+	role := r.After.Task.Get(key)
+	if r.Format != admission.FormatTemplate || resources == nil || role == nil {
+		return
+	}
+	own, _ := role.MarshalJSON() // it is JSON
+	var others []string
+	for _, name := range resources.Keys() {
+		resource := resources.Get(name)
+		kind, _ := resource.Get("Type").Text()
+		properties := resource.Get("Properties")
+		if other := properties.Get(key); kind == taskdef.TemplateType && properties != r.After.Task && other != nil {
+			if text, _ := other.MarshalJSON(); bytes.Equal(own, text) { // it is JSON
+				others = append(others, name)
+			}
+		}
+	}
+	shared(r, cmp.Or(r.After.Definition.TaskRoleARN, string(own)), others)
+}
+
+// sharedInECS finds the other families whose latest revision has the role.
+func (c Checker) sharedInECS(ctx context.Context, r *admission.Result, role string) {
+	if c.Families == nil {
+		return
+	}
+	own := r.After.Definition.Family
+	if own == "" { // CloudFormation names it, and it may be among those that ECS names
+		add(r, codeSharedUnknown, "role", role, "why", "the family of this definition is known at deployment only", "fix", "set Family")
+		return
+	}
+	families, err := c.Families.RoleUsers(ctx, role)
+	if err != nil {
+		add(r, codeSharedUnknown, "role", role, "why", err, "fix", "allow ecs:ListTaskDefinitionFamilies and ecs:DescribeTaskDefinition")
+	}
+	shared(r, role, slices.DeleteFunc(families, func(family string) bool { return family == own }))
+}
+
+func shared(r *admission.Result, role string, others []string) {
+	if len(others) > 0 {
+		add(r, codeShared, "role", role, "others", strings.Join(others, ", "))
+	}
+}
