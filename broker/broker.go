@@ -195,9 +195,8 @@ func (t *term) write(ctx context.Context, e *entry, change func(*Record)) error 
 	if err != nil {
 		return err
 	}
-	next.Version = version
 	t.mu.Lock()
-	e.record = next
+	e.record.Tokens, e.record.Version = next.Tokens, version
 	t.mu.Unlock()
 	return nil
 }

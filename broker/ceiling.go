@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/meshtask/consul-ecs/aclrules"
 )
@@ -34,6 +35,16 @@ func belowCeiling(p aclrules.Policy) error {
 	parsed, err := aclrules.Parse(p.Rules)
 	if err != nil {
 		return fmt.Errorf("its rules cannot be read: %w", err)
+	}
+	unknown, err := aclrules.UnknownKeys(p.Rules)
+	if err != nil {
+		return fmt.Errorf("its rules cannot be read: %w", err)
+	}
+	for _, u := range unknown {
+		switch strings.ToLower(u.Key) {
+		case "namespace", "namespace_prefix", "partition", "partition_prefix":
+			return fmt.Errorf("it has rules in a %s block, which may grant write on acl: give tokens a policy of their own namespace", u.Key)
+		}
 	}
 	for _, r := range parsed.Rules {
 		level, _ := aclrules.LevelOf(r.Level)

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -9,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 	"github.com/meshtask/consul-ecs/broker/grant"
 )
 
@@ -91,5 +94,58 @@ func FuzzOriginalRequest(f *testing.F) {
 			q := url.Values{"name": {name}, "namespace": {namespace}, "port": {port}}
 			return c.call(http.MethodGet, "/token?"+q.Encode(), c.ip, nil)
 		})
+	})
+}
+
+// FuzzRecord starts a broker with any record: it reads it, looks at its tokens and keeps
+// or ends them.
+func FuzzRecord(f *testing.F) {
+	f.Add([]byte(`{"task_arn":"` + taskARN(1) + `","cluster":"` + clusterARN + `","tokens":[{"request_id":"r","accessor":"a","status":"live","address":"10.0.1.1","port":8080,"expires":"2100-01-01T00:00:00Z"}]}`))
+	f.Add([]byte(`{"task_arn":"x","tokens":[{"status":"replaced"},{"status":"pending"},{"status":"?","renewable":true}]}`))
+	f.Add([]byte(`{"tokens":[{},{}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var r Record
+		if json.Unmarshal(data, &r) != nil {
+			return // KV.Load names the key
+		}
+		synctest.Test(t, func(t *testing.T) {
+			store := &Memory{}
+			if _, err := store.Save(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			w := newWorld(t, func(o *Options) { o.Store = store })
+			pass(3 * SweepInterval)
+			if len(r.Tokens) == 0 {
+				c := w.task(1)
+				accepted(t, c.ask())
+			}
+			w.stop()
+		})
+	})
+}
+
+// FuzzAnnotations reads any labels and tags: what a task gets is within the limits.
+func FuzzAnnotations(f *testing.F) {
+	f.Add(" default, ,web", "1h", "app web", "2h")
+	f.Add("global-management", "168h", "root", "-1h")
+	f.Add("", "", "app\tweb", "1m")
+	f.Fuzz(func(t *testing.T, policies, ttl, tagged, taggedTTL string) {
+		tags := []types.Tag{{Key: aws.String(PoliciesLabel), Value: &tagged}, {Key: aws.String(TTLLabel), Value: &taggedTTL}, {}}
+		for _, r := range []Rules{{Policies: []string{"app", "w*"}}, {Policies: []string{"*"}, TrustTags: true}} {
+			for _, byLabel := range []annotations{{PoliciesLabel: policies, TTLLabel: ttl}, {}} {
+				s, err := r.annotations(byLabel, tags)
+				if err != nil {
+					continue
+				}
+				if s.ttl < MinTTL || s.ttl > MaxTTL || len(s.policies) == 0 {
+					t.Errorf("%+v", s)
+				}
+				for _, p := range s.policies {
+					if forbidden(p) || !matches(r.Policies, p) || strings.ContainsAny(p, ",") {
+						t.Errorf("policy %q", p)
+					}
+				}
+			}
+		}
 	})
 }

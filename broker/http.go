@@ -29,6 +29,7 @@ func (b *Broker) Handler() http.Handler {
 	mux.HandleFunc("GET /v1/token/{id}", b.leading((*term).getStatus))
 	mux.HandleFunc("POST /v1/unwrap", b.leading((*term).postUnwrap))
 	mux.HandleFunc("POST /v1/rotate", b.leading((*term).postRotate))
+	mux.HandleFunc("POST /v1/revoke", b.leading((*term).postRevoke))
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		b.answer(w, "", nil, refuse(http.StatusNotFound, "no_endpoint", "no endpoint %s %q", r.Method, r.URL.Path))
 	})
@@ -159,7 +160,7 @@ func (t *term) postToken(r *http.Request, from caller) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	return t.accept(r.Context(), in, from, "")
+	return t.accept(r.Context(), in, from, secret.Value{})
 }
 
 // getToken is the original form: the task's ID or ARN as name, the cluster as namespace.
@@ -183,7 +184,7 @@ func (t *term) getToken(r *http.Request, from caller) (result, error) {
 		}
 		in.TaskARN = cluster.TaskARN(name)
 	}
-	return t.accept(r.Context(), in, from, "")
+	return t.accept(r.Context(), in, from, secret.Value{})
 }
 
 func (t *term) postRotate(r *http.Request, from caller) (result, error) {
@@ -191,14 +192,64 @@ func (t *term) postRotate(r *http.Request, from caller) (result, error) {
 	if err != nil {
 		return result{}, err
 	}
-	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if !ok || bearer == "" {
-		return result{}, refuse(http.StatusUnauthorized, "no_bearer", "want the current token in Authorization: Bearer")
+	bearer, err := bearerOf(r)
+	if err != nil {
+		return result{}, err
 	}
-	return t.accept(r.Context(), in, from, hashOf(secret.New(bearer)))
+	return t.accept(r.Context(), in, from, bearer)
 }
 
-func (t *term) accept(ctx context.Context, in grant.TokenRequest, from caller, bearer string) (result, error) {
+func bearerOf(r *http.Request) (secret.Value, error) {
+	bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if !ok || bearer == "" {
+		return secret.Value{}, refuse(http.StatusUnauthorized, "no_bearer", "want the current token in Authorization: Bearer")
+	}
+	return secret.New(bearer), nil
+}
+
+// postRevoke revokes the bearer for its holder, who may not be able to do that. Without
+// success within requestLimit the attempts go on after the answer.
+func (t *term) postRevoke(r *http.Request, from caller) (result, error) {
+	bearer, err := bearerOf(r)
+	if err != nil {
+		return result{}, err
+	}
+	e, k, found := t.tokenOf(bearer)
+	switch {
+	case !found:
+		return result{}, refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is no live token of this broker")
+	case from.client.IsValid() && from.client.String() != k.Address:
+		t.Metrics.alarms.Add(1)
+		t.audit.write(line{
+			Time: time.Now(), Request: k.RequestID, Task: e.record.TaskARN, Peer: from.peer.String(), Accessor: k.Accessor,
+			Backend: t.Backend.Name(), Decision: "revocation_refused", Reason: "the token was presented from " + from.client.String(), Alarm: true,
+		})
+		return result{}, refuse(http.StatusUnauthorized, "address", "the request does not come from the task's address")
+	}
+	t.adopt(k, bearer)
+	if given := t.request(k.RequestID); given != nil {
+		t.on(given, returned, returnedToken)
+	}
+	done := make(chan struct{})
+	if !t.run(func(ctx context.Context) {
+		defer close(done)
+		t.revoke(ctx, e, k.RequestID, k.Accessor, returnedToken)
+	}) {
+		return result{}, errTermEnded
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), requestLimit)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+	if t.recorded(e, k.RequestID) {
+		return result{}, later(http.StatusServiceUnavailable, "not_revoked", busyPause, "the token is not revoked yet: ask again")
+	}
+	return result{status: http.StatusOK, body: map[string]bool{"revoked": true}}, nil
+}
+
+func (t *term) accept(ctx context.Context, in grant.TokenRequest, from caller, bearer secret.Value) (result, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestLimit)
 	defer cancel()
 	r, err := t.submit(ctx, in, from, bearer)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/meshtask/consul-ecs/config"
 )
 
 const (
@@ -20,7 +22,7 @@ const (
 	// DefaultTTL is the life of a token whose task has no TTLLabel.
 	DefaultTTL = 72 * time.Hour
 	// MinTTL and MaxTTL bound it.
-	MinTTL, MaxTTL = time.Minute, 168 * time.Hour
+	MinTTL, MaxTTL = config.MinTokenTTL, config.MaxTokenTTL
 	// maxPolicies bounds the policies of one token.
 	maxPolicies = 32
 )

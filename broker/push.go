@@ -132,7 +132,7 @@ func (t *term) answered(r *request, status int, err error) bool {
 	e, reason := answeredFault, fmt.Sprintf("the push was answered with %d", status)
 	switch {
 	case err != nil && t.hasToken(r):
-		e, reason = answeredOK, "the handle was redeemed, and the answer to the push was lost"
+		e, reason = answeredLost, "the handle was redeemed, and the answer to the push was lost"
 	case err != nil:
 		return false
 	case status == http.StatusOK:

@@ -13,11 +13,15 @@ import (
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
 const (
 	// exchangeLimit bounds a redemption, whatever becomes of the caller's connection.
 	exchangeLimit = 9 * time.Second
+	// redemptionLimit is longer than a backend takes to make a token, also for a broker that
+	// leads no longer.
+	redemptionLimit = 20 * time.Second
 	// revokeBase and revokeMax are the pauses between attempts to revoke a token.
 	revokeBase, revokeMax = 500 * time.Millisecond, 30 * time.Second
 	// revokeNowLimit bounds attempts to revoke a token at the end of a term.
@@ -136,18 +140,33 @@ func (t *term) exchange(ctx context.Context, r *request) (backend.Token, error) 
 	return backend.Token{}, refuse(http.StatusGone, "ended", "the request has ended: ask for a token again")
 }
 
+// lost are the live tokens that the task does not have when it redeems a handle: all, or
+// for a rotation those after the one that it has shown.
+func (rec *Record) lost(r *request) []Token {
+	live := slices.DeleteFunc(slices.Clone(rec.Tokens), func(k Token) bool { return k.RequestID == r.id || k.Status != TokenLive })
+	if r.bearer == "" {
+		return live
+	}
+	i := slices.IndexFunc(live, func(k Token) bool { return k.SecretHash == r.bearer })
+	if i < 0 {
+		return nil
+	}
+	return live[i+1:]
+}
+
+// wasDelivered reports whether the task had a token, as far as is known. The caller holds mu.
+func (t *term) wasDelivered(k Token) bool {
+	r := t.requests[k.RequestID]
+	return r == nil || r.proven
+}
+
 // prepare revokes the tokens that the task has lost, and records the one to come. A
 // rotation keeps the current token until the new one is confirmed.
 func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	t.mu.Lock()
-	now, lost := time.Now(), []Token(nil)
-	for _, k := range e.record.Tokens {
-		if r.bearer == "" && k.RequestID != r.id && k.Status == TokenLive {
-			lost = append(lost, k)
-		}
-	}
-	if len(lost) > 0 {
-		e.regrants = append(e.regrants, now)
+	lost := e.record.lost(r)
+	if r.bearer == "" && slices.ContainsFunc(lost, t.wasDelivered) {
+		e.regrants = append(e.regrants, time.Now())
 	}
 	t.mu.Unlock()
 	for _, k := range lost {
@@ -157,7 +176,7 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 			}
 			t.unrevoked(e, k.RequestID, k.Accessor, err)
 		}
-		t.end(k.RequestID, "a restarted container asked for another token")
+		t.end(k.RequestID, "the task asked for another token without having this one")
 	}
 	err := t.write(ctx, e, func(rec *Record) {
 		rec.Tokens = slices.DeleteFunc(rec.Tokens, func(k Token) bool {
@@ -171,14 +190,32 @@ func (t *term) prepare(ctx context.Context, e *entry, r *request) error {
 	return nil
 }
 
-// end marks the request of a token that was revoked as over.
-func (t *term) end(requestID, reason string) {
+// tokenOf finds a token of any task by its secret, also one that is replaced or being revoked.
+func (t *term) tokenOf(bearer secret.Value) (*entry, Token, bool) {
+	hash := hashOf(bearer)
 	t.mu.Lock()
-	r := t.requests[requestID]
-	t.mu.Unlock()
-	if r != nil {
-		t.on(r, replaced, reason)
+	defer t.mu.Unlock()
+	for _, e := range t.tasks {
+		if i := slices.IndexFunc(e.record.Tokens, func(k Token) bool { return k.SecretHash == hash }); i >= 0 {
+			return e, e.record.Tokens[i], true
+		}
 	}
+	return nil, Token{}, false
+}
+
+// adopt gives a backend that revokes a token with its secret only the secret of one that
+// an earlier broker has made.
+func (t *term) adopt(k Token, held secret.Value) {
+	if a, ok := t.Backend.(backend.Adopter); ok {
+		a.Adopt(backend.Token{Secret: held, Accessor: k.Accessor, Expires: k.Expires})
+	}
+}
+
+// end ends the request of a token that is no longer the task's, and revokes the token. It
+// returns false if the request is not known any more.
+func (t *term) end(requestID, reason string) bool {
+	r := t.request(requestID)
+	return r != nil && t.on(r, replaced, reason)
 }
 
 // retryable gives the handle back: nothing was made, so that it may be used again.
@@ -202,12 +239,14 @@ func backendRefusal(what string, err error) error {
 	return later(http.StatusServiceUnavailable, "backend", busyPause, "%s: %v", what, err)
 }
 
-// revoke revokes the token of a request, as long as it takes, and forgets it.
-func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor string) {
+// revoke revokes the token of a request, as long as it takes, and forgets it. The audit log
+// has the reason in the line of the request's transition, or here for one of an earlier term.
+func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor, reason string) {
 	err := t.save(ctx, e, func(rec *Record) { rec.revoking(requestID) })
 	if err != nil && ctx.Err() == nil {
 		t.Log.Warn("a revocation was not recorded", logkey.Accessor, accessor, logkey.Error, err)
 	}
+	known := t.recorded(e, requestID)
 	policy := retry.Policy{Base: revokeBase, Max: revokeMax, Limit: MaxTTL}
 	err = retry.Do(ctx, policy, t.Log, "revoke a token", backend.Classify, func(ctx context.Context) error {
 		if err := e.acquire(ctx); err != nil {
@@ -215,14 +254,27 @@ func (t *term) revoke(ctx context.Context, e *entry, requestID, accessor string)
 		}
 		defer e.release()
 		t.mu.Lock()
-		if k := e.record.find(requestID); k != nil {
+		k := e.record.find(requestID)
+		if k != nil {
 			accessor = k.Accessor // of the token, if it was redeemed meanwhile
 		}
 		t.mu.Unlock()
+		if known && k == nil {
+			return nil // another job has revoked it
+		}
 		if err := t.Backend.Revoke(ctx, accessor); err != nil {
 			return err
 		}
-		return t.write(ctx, e, func(rec *Record) { rec.remove(requestID) })
+		if err := t.write(ctx, e, func(rec *Record) { rec.remove(requestID) }); err != nil {
+			return err
+		}
+		if t.request(requestID) == nil {
+			t.audit.write(line{
+				Time: time.Now(), Request: requestID, Task: e.record.TaskARN, Accessor: accessor, Backend: t.Backend.Name(),
+				Decision: string(Revoked), Reason: reason,
+			})
+		}
+		return nil
 	})
 	switch {
 	case err != nil && ctx.Err() == nil:
@@ -249,17 +301,6 @@ func (t *term) revokeNow(e *entry, requestID, accessor string) {
 	}
 }
 
-// revoking records that the token of a request, if there is one, is no longer the task's.
-func (rec *Record) revoking(requestID string) {
-	if k := rec.find(requestID); k != nil {
-		k.Status = TokenRevoking
-	}
-}
-
-func (rec *Record) remove(requestID string) {
-	rec.Tokens = slices.DeleteFunc(rec.Tokens, func(k Token) bool { return k.RequestID == requestID })
-}
-
 // unrevoked reports a token that stays until its TTL ends.
 func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 	t.Metrics.revokeFailures.Add(1)
@@ -271,17 +312,26 @@ func (t *term) unrevoked(e *entry, requestID, accessor string, err error) {
 }
 
 // replace revokes the task's tokens before a confirmed one, after the overlap.
-func (t *term) replace(ctx context.Context, e *entry, confirmed string, overlap time.Duration) {
-	t.mu.Lock()
-	earlier := slices.Clone(e.record.Tokens)
-	t.mu.Unlock()
-	i := slices.IndexFunc(earlier, func(k Token) bool { return k.RequestID == confirmed })
-	if i <= 0 || retry.Sleep(ctx, overlap) != nil {
+func (t *term) replace(ctx context.Context, e *entry, confirmed string) {
+	var earlier []Token
+	err := t.save(ctx, e, func(rec *Record) { earlier = rec.replace(confirmed) })
+	if err != nil && ctx.Err() == nil {
+		t.Log.Warn("a rotation was not recorded", logkey.TaskARN, e.record.TaskARN, logkey.Error, err)
+	}
+	t.revokeReplaced(ctx, e, earlier)
+}
+
+// newerToken and returnedToken are reasons of revocations.
+const newerToken, returnedToken = "the task has a newer token", "its holder gave it back"
+
+func (t *term) revokeReplaced(ctx context.Context, e *entry, tokens []Token) {
+	if len(tokens) == 0 || retry.Sleep(ctx, Overlap) != nil {
 		return
 	}
-	for _, k := range earlier[:i] {
-		t.end(k.RequestID, "the task has a newer token")
-		t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor) })
+	for _, k := range tokens {
+		if !t.end(k.RequestID, newerToken) {
+			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, newerToken) })
+		}
 	}
 }
 

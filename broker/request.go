@@ -50,7 +50,9 @@ type request struct {
 	reason   string
 	// taken is set while the handle is being exchanged, and after it was.
 	taken bool
-	ended time.Time
+	// proven is set when the task has answered a push with 200.
+	proven bool
+	ended  time.Time
 	// given is closed when the handle was redeemed, over when the state is final.
 	given, over chan struct{}
 }
@@ -60,7 +62,7 @@ type entry struct {
 	// saving is held during a change of the record and of the task's tokens.
 	saving chan struct{}
 
-	// The term's lock guards the rest.
+	// The term's lock guards the rest, but for the task's ARN and cluster, which stay.
 	record            Record
 	live              *request
 	requests, rotates *rate.Limiter
@@ -95,15 +97,18 @@ func (r *Record) clone() Record {
 }
 
 // submit verifies a request, reserves the task, and starts the delivery.
-func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, bearer string) (*request, error) {
+func (t *term) submit(ctx context.Context, in grant.TokenRequest, from caller, bearer secret.Value) (*request, error) {
 	r := &request{
-		id: rand.Text(), in: in, caller: from, bearer: bearer, started: time.Now(), state: state{Phase: Received},
+		id: rand.Text(), in: in, caller: from, started: time.Now(), state: state{Phase: Received},
 		given: make(chan struct{}), over: make(chan struct{}),
+	}
+	if !bearer.Empty() {
+		r.bearer = hashOf(bearer)
 	}
 	t.log(r, Received, "", false)
 	err := t.verify(ctx, r)
 	if err == nil {
-		err = t.reserve(r)
+		err = t.reserve(r, bearer)
 	}
 	if err != nil {
 		t.on(r, refused, err.Error())
@@ -159,8 +164,8 @@ func (t *term) verify(ctx context.Context, r *request) error {
 	return err
 }
 
-// reserve makes the request the task's only one.
-func (t *term) reserve(r *request) error {
+// reserve makes the request the task's only one. The request does not keep the bearer.
+func (t *term) reserve(r *request, bearer secret.Value) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
@@ -173,6 +178,9 @@ func (t *term) reserve(r *request) error {
 	if err := e.admit(r, now); err != nil {
 		return err
 	}
+	if k, found := e.record.proven(r.bearer); found {
+		t.adopt(k, bearer)
+	}
 	if r.in.Nonce != nil {
 		e.nonces[r.in.Nonce.String()] = now
 	}
@@ -183,9 +191,12 @@ func (t *term) reserve(r *request) error {
 
 // admit applies the limits of one task.
 func (e *entry) admit(r *request, now time.Time) error {
-	holds := r.bearer != "" && slices.ContainsFunc(e.record.Tokens, func(t Token) bool { return t.Status == TokenLive && t.SecretHash == r.bearer })
+	_, holds := e.record.proven(r.bearer)
 	if r.bearer != "" && !holds {
-		return refuse(http.StatusUnauthorized, "unknown_token", "the bearer is not the task's current token: ask for a new one")
+		return refuse(http.StatusUnauthorized, grant.UnknownToken, "the bearer is not the task's current token: ask for a new one")
+	}
+	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
+		return refuse(http.StatusConflict, "replayed", "the nonce was used before")
 	}
 	limiter := e.requests
 	if holds {
@@ -193,9 +204,6 @@ func (e *entry) admit(r *request, now time.Time) error {
 	}
 	if !limiter.AllowN(now, 1) {
 		return later(http.StatusTooManyRequests, "rate", 10*time.Second, "too many requests of this task")
-	}
-	if _, replayed := e.nonces[r.in.Nonce.String()]; replayed && r.in.Nonce != nil {
-		return refuse(http.StatusConflict, "replayed", "the nonce was used before")
 	}
 	if e.live != nil && e.live.state.live() {
 		return later(http.StatusTooManyRequests, "in_progress", busyPause, "another request of this task is under way")
@@ -262,6 +270,7 @@ func (t *term) on(r *request, e event, reason string) bool {
 	}
 	before := r.state
 	r.state, r.reason = next, reason
+	r.proven = r.proven || e == answeredOK
 	accessor := r.accessor
 	if next.Redeemed && !before.Redeemed {
 		close(r.given)
@@ -287,7 +296,7 @@ func (t *term) act(r *request, a action, accessor, reason string) {
 	switch a {
 	case doRevoke:
 		e := t.entry(r)
-		if accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, accessor) }) {
+		if accessor != "" && !t.run(func(ctx context.Context) { t.revoke(ctx, e, r.id, accessor, reason) }) {
 			t.revokeNow(e, r.id, accessor)
 		}
 	case doAlarm:
@@ -298,7 +307,7 @@ func (t *term) act(r *request, a action, accessor, reason string) {
 	case doVouch:
 		t.run(func(ctx context.Context) { t.vouch(ctx, r) })
 	case doReplace:
-		t.run(func(ctx context.Context) { t.replace(ctx, t.entry(r), r.id, Overlap) })
+		t.run(func(ctx context.Context) { t.replace(ctx, t.entry(r), r.id) })
 	}
 }
 

@@ -2,15 +2,20 @@ package broker
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 func TestRotationOverlaps(t *testing.T) {
@@ -57,6 +62,21 @@ func TestRotationOfAMinuteNeverLacksAToken(t *testing.T) {
 		}
 		if n := w.backend.n; n != 15 {
 			t.Errorf("%d tokens, want 15", n)
+		}
+	})
+}
+
+// The secret is not kept for the life of the new token.
+func TestRotationKeepsTheHashOfTheBearer(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T, w *world) {
+		c := w.task(1)
+		accepted(t, c.ask())
+		pass(time.Second)
+		id := accepted(t, c.rotate())
+		sum := sha256.Sum256([]byte("secret-of-accessor-1"))
+		if r := w.broker.term.Load().request(id); r.bearer != hex.EncodeToString(sum[:]) {
+			t.Errorf("bearer %v", r.bearer)
 		}
 	})
 }
@@ -111,7 +131,7 @@ func TestRestartRevokesWrappedTokens(t *testing.T) {
 			t.Fatal("no token was wrapped")
 		}
 		w.restart()
-		pass(time.Second)
+		pass(redemptionLimit + time.Second)
 		if alive := w.backend.alive(c.arn); len(alive) != 0 {
 			t.Errorf("tokens %v", alive)
 		}
@@ -176,6 +196,83 @@ func TestRotationAfterARestart(t *testing.T) {
 			t.Errorf("%v live, the task has %s", alive, c.held())
 		}
 	})
+}
+
+// holderBackend is as consul-login: it revokes only tokens whose secret it has. It forgets
+// the secrets with a restart.
+type holderBackend struct {
+	*fakeBackend
+	mu    sync.Mutex
+	known map[string]string // secrets by accessor
+}
+
+func (b *holderBackend) Redeem(ctx context.Context, g backend.Grant) (backend.Token, error) {
+	k, err := b.fakeBackend.Redeem(ctx, g)
+	if err == nil {
+		b.Adopt(k)
+	}
+	return k, err
+}
+
+func (b *holderBackend) Adopt(k backend.Token) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.known[k.Accessor] = k.Secret.Reveal()
+}
+
+func (b *holderBackend) Revoke(ctx context.Context, accessor string) error {
+	b.mu.Lock()
+	held := b.known[accessor]
+	b.mu.Unlock()
+	if held != "secret-of-"+accessor {
+		return &backend.Error{Op: "revoke", Err: backend.ErrPrivilege, Class: retry.Permanent}
+	}
+	return b.fakeBackend.Revoke(ctx, accessor)
+}
+
+func (b *holderBackend) forget() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.known)
+}
+
+// What a holder shows after a restart is enough to revoke its token.
+func TestTokenShownAfterARestartCanBeRevoked(t *testing.T) {
+	t.Parallel()
+	for name, show := range map[string]func(*testing.T, *client) (live []string){
+		"rotation": func(t *testing.T, c *client) []string {
+			accepted(t, c.rotate())
+			pass(Overlap + 2*time.Second)
+			return []string{"secret-of-accessor-2"}
+		},
+		"revocation": func(t *testing.T, c *client) []string {
+			if r := c.giveBack(c.ip, c.held()); r.Code != http.StatusOK {
+				t.Errorf("%d %s", r.Code, r.Body)
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			holder := &holderBackend{known: map[string]string{}}
+			in(t, func(t *testing.T, w *world) {
+				c := w.task(1)
+				accepted(t, c.ask())
+				pass(time.Second)
+				w.stop()
+				holder.forget()
+				w.start()
+				pass(time.Second)
+				want := show(t, c)
+				if alive := w.backend.alive(c.arn); !slices.Equal(alive, want) {
+					t.Errorf("%v live, want %v", alive, want)
+				}
+			}, func(o *Options) {
+				holder.fakeBackend = o.Backend.(*fakeBackend)
+				o.Backend = holder
+			})
+		})
+	}
 }
 
 // staleStore is one whose records another broker changed.
@@ -267,4 +364,15 @@ func TestFollowerRedirects(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestBearerOfAnotherSchemeIsNone(t *testing.T) {
+	t.Parallel()
+	for header, want := range map[string]string{"Bearer s": "s", "Bearer ": "", "Basic s": "", "s": "", "": ""} {
+		r := httptest.NewRequest(http.MethodPost, "/v1/rotate", nil)
+		r.Header.Set("Authorization", header)
+		if got, err := bearerOf(r); got.Reveal() != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v", header, got.Reveal(), err)
+		}
+	}
 }

@@ -38,7 +38,10 @@ func (b *Broker) Run(ctx context.Context, elector Elector) error {
 			}
 			return nil // the next term may begin without back-off
 		})
-		if err != nil || ctx.Err() != nil {
+		if err == nil {
+			err = context.Cause(ctx)
+		}
+		if err != nil {
 			return err
 		}
 	}

@@ -34,12 +34,14 @@ const (
 	answeredHeld               // ... with 409
 	answeredNo                 // ... with 400 or 403
 	answeredFault              // ... with 5xx
+	answeredLost               // the answer was lost after the redemption
 	redeemed                   // the handle was exchanged for the token
 	misused                    // the handle came twice, or from elsewhere
 	unredeemed                 // 200, and no redemption within redeemLimit
 	handleEnded                // the life of the handle is over
 	taskGone                   // ECS says that the task is stopped or moved
 	replaced                   // a newer token of the task took over
+	returned                   // the holder has it revoked: the caller of the event does that
 	tokenEnded                 // the life of the token is over
 )
 
@@ -86,6 +88,10 @@ func (s state) next(e event) (state, []action, bool) {
 		return state{Revoked, s.Redeemed}, []action{doRevoke, doAlarm}, true
 	case taskGone, replaced:
 		return state{Revoked, s.Redeemed}, []action{doRevoke}, true
+	case returned:
+		if s.Redeemed {
+			return state{Revoked, true}, nil, true
+		}
 	case faulted:
 		return state{Failed, s.Redeemed}, []action{doRevoke}, true
 	case tokenEnded: // also before ECS was asked again
@@ -118,24 +124,21 @@ func (s state) early(e event) (state, []action, bool) {
 	return s, nil, false
 }
 
-// pushing: a task that has redeemed the handle has the token, so that a lost answer to
-// the push counts as 200. A fault after redemption means that the token was not stored.
+// pushing: only 200 proves that the task has the token. After a redemption, 409 and no
+// answer leave open whether it does, since the answer to the redemption may be lost, too:
+// the token counts as delivered, and those before it stay. A fault after the redemption
+// means that the token was not stored.
 func (s state) pushing(e event) (state, []action, bool) {
 	switch e {
 	case redeemed:
 		return state{Pushing, true}, nil, !s.Redeemed
 	case answeredOK:
-		return s.accept()
-	case answeredHeld:
 		if s.Redeemed {
-			return s.accept()
+			return state{Accepted, true}, []action{doReplace, doVouch}, true
 		}
-		return state{Phase: Conflict}, []action{doRevoke}, true
-	case handleEnded:
-		if s.Redeemed {
-			return s.accept()
-		}
-		return state{Phase: Expired}, []action{doRevoke}, true
+		return state{Phase: Accepted}, []action{doAwait}, true
+	case answeredHeld, handleEnded, answeredLost:
+		return s.unproven(e)
 	case answeredNo:
 		return state{Failed, s.Redeemed}, []action{doRevoke}, true
 	case answeredFault:
@@ -146,11 +149,16 @@ func (s state) pushing(e event) (state, []action, bool) {
 	return s, nil, false
 }
 
-func (s state) accept() (state, []action, bool) {
-	if s.Redeemed {
-		return state{Accepted, true}, []action{doReplace, doVouch}, true
+func (s state) unproven(e event) (state, []action, bool) {
+	switch {
+	case s.Redeemed:
+		return state{Accepted, true}, []action{doVouch}, true
+	case e == answeredHeld:
+		return state{Phase: Conflict}, []action{doRevoke}, true
+	case e == handleEnded:
+		return state{Phase: Expired}, []action{doRevoke}, true
 	}
-	return state{Phase: Accepted}, []action{doAwait}, true
+	return s, nil, false
 }
 
 func (s state) accepted(e event) (state, []action, bool) {

@@ -44,10 +44,15 @@ type Token struct {
 // TokenStatus is how far a token is.
 type TokenStatus string
 
-// The statuses of a token. After a restart a broker revokes what is Pending or Revoking.
+// The statuses of a token. After a restart a broker revokes what is not Live.
 const (
-	TokenPending  TokenStatus = "pending"
-	TokenLive     TokenStatus = "live"
+	TokenPending TokenStatus = "pending"
+	// TokenLive is a token that the task has. Of several, the task may have any: which one
+	// becomes known with its next request.
+	TokenLive TokenStatus = "live"
+	// TokenReplaced is one in place of which the task has confirmed another; it is revoked
+	// after the overlap.
+	TokenReplaced TokenStatus = "replaced"
 	TokenRevoking TokenStatus = "revoking"
 )
 
@@ -66,6 +71,19 @@ func (r *Record) live(now time.Time) (Token, bool) {
 	return Token{}, false
 }
 
+// proven returns the live token whose secret has the hash of the bearer, which is empty
+// without one.
+func (r *Record) proven(hash string) (Token, bool) {
+	if hash == "" {
+		return Token{}, false
+	}
+	i := slices.IndexFunc(r.Tokens, func(t Token) bool { return t.Status == TokenLive && t.SecretHash == hash })
+	if i < 0 {
+		return Token{}, false
+	}
+	return r.Tokens[i], true
+}
+
 // find returns a request's token for a change.
 func (r *Record) find(requestID string) *Token {
 	i := slices.IndexFunc(r.Tokens, func(t Token) bool { return t.RequestID == requestID })
@@ -75,8 +93,36 @@ func (r *Record) find(requestID string) *Token {
 	return &r.Tokens[i]
 }
 
-// ErrStale means that another broker changed a record.
-var ErrStale = errors.New("another broker changed the record of the task")
+// revoking records that the token of a request, if there is one, is no longer the task's.
+func (rec *Record) revoking(requestID string) {
+	if k := rec.find(requestID); k != nil && k.Status != TokenReplaced {
+		k.Status = TokenRevoking
+	}
+}
+
+// replace marks the live tokens before a confirmed one as replaced, and returns all that
+// are.
+func (rec *Record) replace(confirmed string) []Token {
+	var replaced []Token
+	last := slices.IndexFunc(rec.Tokens, func(k Token) bool { return k.RequestID == confirmed })
+	for i := range max(last, 0) {
+		k := &rec.Tokens[i]
+		if k.Status == TokenLive {
+			k.Status = TokenReplaced
+		}
+		if k.Status == TokenReplaced {
+			replaced = append(replaced, *k)
+		}
+	}
+	return replaced
+}
+
+func (rec *Record) remove(requestID string) {
+	rec.Tokens = slices.DeleteFunc(rec.Tokens, func(k Token) bool { return k.RequestID == requestID })
+}
+
+// ErrStale means that another broker changed a record, or leads.
+var ErrStale = errors.New("another broker changed the record of the task, or leads")
 
 // Store keeps records.
 type Store interface {
@@ -133,6 +179,10 @@ type KV struct {
 	Client *api.Client
 	// Prefix ends in a slash.
 	Prefix string
+	// Lock is the key that the leader has locked, and Session its session: a broker that
+	// has lost the lock writes nothing. Without Session nothing is checked.
+	Lock    string
+	Session func() string
 }
 
 func (k KV) key(taskARN string) string {
@@ -172,18 +222,34 @@ func (k KV) Save(ctx context.Context, r Record) (uint64, error) {
 			return 0, err
 		}
 	}
-	ok, answer, _, err := k.Client.Txn().Txn(api.TxnOps{{KV: op}}, (&api.QueryOptions{}).WithContext(ctx))
+	return k.write(ctx, r.TaskARN, op)
+}
+
+// write does what op says if the broker has the lock, and returns the key's new version.
+func (k KV) write(ctx context.Context, taskARN string, op *api.KVTxnOp) (uint64, error) {
+	ops := api.TxnOps{{KV: op}}
+	if k.Session != nil {
+		session := k.Session()
+		if session == "" {
+			return 0, ErrStale
+		}
+		ops = api.TxnOps{{KV: &api.KVTxnOp{Verb: api.KVCheckSession, Key: k.Lock, Session: session}}, {KV: op}}
+	}
+	ok, answer, _, err := k.Client.Txn().Txn(ops, (&api.QueryOptions{}).WithContext(ctx))
 	switch {
 	case err != nil:
 	case !ok && answer != nil && len(answer.Errors) > 0 && strings.Contains(answer.Errors[0].What, "Permission denied"):
 		err = api.StatusError{Code: http.StatusForbidden, Body: answer.Errors[0].What} // the transaction's status is 409
 	case !ok:
 		err = ErrStale
-	case len(answer.Results) > 0 && answer.Results[0].KV != nil: // not of a deletion
-		return answer.Results[0].KV.ModifyIndex, nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("write the record of task %s: %w", r.TaskARN, k.explain(err))
+		return 0, fmt.Errorf("write the record of task %s: %w", taskARN, k.explain(err))
+	}
+	for _, result := range answer.Results { // none of a deletion
+		if result.KV != nil && result.KV.Key == op.Key {
+			return result.KV.ModifyIndex, nil
+		}
 	}
 	return 0, nil
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func kvStore(t *testing.T, token string) KV {
@@ -76,21 +77,46 @@ func TestStores(t *testing.T) {
 	}
 }
 
+// A broker that was paused writes nothing once another one has the lock.
+func TestStoreWritesWithTheLockOnly(t *testing.T) {
+	t.Parallel()
+	s := kvStore(t, consul.Token)
+	session, _, err := s.Client.Session().CreateNoChecks(&api.SessionEntry{TTL: "10m"}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Lock = strings.TrimSuffix(s.Prefix, "tasks/") + "leader"
+	s.Session = func() string { return session }
+	r := Record{TaskARN: taskARN(1), Tokens: []Token{{RequestID: "r"}}}
+	if _, err := s.Save(t.Context(), r); !errors.Is(err, ErrStale) {
+		t.Errorf("without the lock: %v", err)
+	}
+	if ok, _, err := s.Client.KV().Acquire(&api.KVPair{Key: s.Lock, Session: session}, nil); !ok || err != nil {
+		t.Fatal(err)
+	}
+	if r.Version, err = s.Save(t.Context(), r); err != nil || r.Version == 0 {
+		t.Errorf("with the lock: version %d, %v", r.Version, err)
+	}
+	if _, err := s.Client.Session().Destroy(session, nil); err != nil {
+		t.Fatal(err)
+	}
+	r.Tokens = nil
+	if _, err := s.Save(t.Context(), r); !errors.Is(err, ErrStale) {
+		t.Errorf("after the end of the session: %v", err)
+	}
+	s.Session = func() string { return "" }
+	if _, err := s.Save(t.Context(), r); !errors.Is(err, ErrStale) {
+		t.Errorf("without a session: %v", err)
+	}
+}
+
 func TestStoreNamesTheRuleItNeeds(t *testing.T) {
 	t.Parallel()
 	client, err := consulutil.NewClient(consulutil.Options{Address: consul.Require(t).HTTPAddr, Token: consul.Token})
 	if err != nil {
 		t.Fatal(err)
 	}
-	policy, _, err := client.ACL().PolicyCreate(&api.ACLPolicy{Name: fmt.Sprintf("read-%d", time.Now().UnixNano()), Rules: `key_prefix "" { policy = "read" }`}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, _, err := client.ACL().TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := kvStore(t, token.SecretID)
+	s := kvStore(t, testkit.Grant(t, client, `key_prefix "" { policy = "read" }`))
 	_, err = s.Save(t.Context(), Record{TaskARN: taskARN(1), Tokens: []Token{{RequestID: "r"}}})
 	if err == nil || errors.Is(err, ErrStale) || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), `key_prefix "`+s.Prefix+`" { policy = "write" }`) {
 		t.Errorf("got %v", err)

@@ -17,23 +17,30 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// resume finishes what an earlier broker began. Handles do not outlive it, so that a
-// pending token will not be redeemed; of two live ones the task has the last.
+// resume finishes what an earlier broker has started. Handles do not outlive it, so that a
+// pending token will not be redeemed, unless that was under way: it is revoked later, so that
+// no other token can follow the revocation.
 func (t *term) resume(ctx context.Context) {
 	for _, e := range t.entries() {
-		confirmed := ""
 		t.mu.Lock()
 		tokens := slices.Clone(e.record.Tokens)
 		t.mu.Unlock()
+		var replaced []Token
 		for _, k := range tokens {
-			if k.Status == TokenLive {
-				confirmed = k.RequestID
-				continue
+			switch k.Status {
+			case TokenLive:
+			case TokenReplaced:
+				replaced = append(replaced, k)
+			default:
+				t.run(func(ctx context.Context) {
+					if k.Status != TokenPending || retry.Sleep(ctx, redemptionLimit) == nil {
+						t.revoke(ctx, e, k.RequestID, k.Accessor, "an earlier broker has not finished its request or revocation")
+					}
+				})
 			}
-			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor) })
 		}
-		if confirmed != "" {
-			t.run(func(ctx context.Context) { t.replace(ctx, e, confirmed, Overlap) })
+		if len(replaced) > 0 {
+			t.run(func(ctx context.Context) { t.revokeReplaced(ctx, e, replaced) })
 		}
 	}
 }
@@ -55,22 +62,39 @@ func (t *term) sweepEvery(ctx context.Context, interval time.Duration) {
 	}
 }
 
-// sweep ends tokens whose life or task is over, and forgets what is not needed.
+// sweep ends tokens whose life or task is over, and forgets what is not needed. It looks
+// at sweepWidth tasks at a time, so that requests of tasks find a place in the calls of
+// DescribeTasks.
 func (t *term) sweep(ctx context.Context) {
 	var running sync.WaitGroup
+	slots := make(chan struct{}, sweepWidth)
 	tokens := 0
 	for _, e := range t.entries() {
 		t.mu.Lock()
 		n := len(e.record.Tokens)
 		t.mu.Unlock()
-		if tokens += n; n > 0 {
-			running.Go(func() { t.examine(ctx, e) })
+		if n == 0 {
+			continue
 		}
+		tokens += n
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			running.Wait()
+			return
+		}
+		running.Go(func() {
+			defer func() { <-slots }()
+			t.examine(ctx, e)
+		})
 	}
 	running.Wait()
 	t.Metrics.tokens.Set(float64(tokens))
 	t.forget(time.Now())
 }
+
+// sweepWidth is two calls of DescribeTasks: one is under way while the next one fills.
+const sweepWidth = 2 * batchSize
 
 // examine looks at the tokens of one task.
 func (t *term) examine(ctx context.Context, e *entry) {
@@ -97,7 +121,7 @@ func (t *term) examine(ctx context.Context, e *entry) {
 			}
 		case r != nil && t.on(r, taskGone, reason):
 		case k.Status == TokenLive:
-			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor) })
+			t.run(func(ctx context.Context) { t.revoke(ctx, e, k.RequestID, k.Accessor, reason) })
 		}
 	}
 }

@@ -90,3 +90,30 @@ func TestStoppingTaskKeepsItsToken(t *testing.T) {
 		}
 	})
 }
+
+// More tasks than can wait for ECS at one time, while others ask for tokens.
+func TestSweepGetsThroughAnyNumberOfTasks(t *testing.T) {
+	t.Parallel()
+	const tasks = 12_000
+	store := &Memory{}
+	for n := range tasks {
+		r := Record{TaskARN: taskARN(1000 + n), Cluster: clusterARN, Tokens: []Token{{
+			RequestID: "r", Accessor: "a", Status: TokenLive, Address: "10.0.0.1", Expires: time.Now().Add(24 * 365 * 100 * time.Hour),
+		}}}
+		if _, err := store.Save(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in(t, func(t *testing.T, w *world) {
+		pass(SweepInterval + time.Second)
+		asked := time.Now()
+		if r := w.task(1).ask(); r.Code != http.StatusAccepted || time.Since(asked) > time.Second {
+			t.Errorf("answer %d during the sweep, after %s", r.Code, time.Since(asked))
+		}
+		// ECS knows none of them. That has to last for a minute.
+		pass(SweepInterval + 30*time.Second)
+		if all, _ := store.Load(t.Context()); len(all) != 1 {
+			t.Errorf("%d records are left, want that of the task that asked", len(all))
+		}
+	}, func(o *Options) { o.Store = store })
+}

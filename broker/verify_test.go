@@ -205,11 +205,13 @@ func TestCeiling(t *testing.T) {
 		"operator": {Rules: `operator = "write"`},
 		"keyring":  {Rules: `keyring = "write"`},
 		"broken":   {Rules: `key "a" {`},
+		"scoped":   {Rules: `namespace_prefix "" { acl = "write" }`},
+		"parted":   {Rules: `Partition "x" { namespace "y" { key_prefix "" { policy = "read" } } }`},
 		"renamed":  {ID: aclrules.ManagementID},
 	}
 	for names, want := range map[string]string{
 		"app": "", "acl": "422 ceiling", "shouting": "422 ceiling", "operator": "422 ceiling", "keyring": "422 ceiling",
-		"broken": "422 ceiling", "renamed": "422 ceiling", "app,none": "422 policies", "unreadable": "503 consul", "app,acl": "422 ceiling",
+		"broken": "422 ceiling", "scoped": "422 ceiling", "parted": "422 ceiling", "renamed": "422 ceiling", "app,none": "422 policies", "unreadable": "503 consul", "app,acl": "422 ceiling",
 	} {
 		if err := UnderCeiling(t.Context(), get, strings.Split(names, ",")); coded(err) != want {
 			t.Errorf("%s: got %q (%v), want %q", names, coded(err), err, want)

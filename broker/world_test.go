@@ -137,9 +137,11 @@ type fakeBackend struct {
 	wraps   bool // as Vault: Issue makes the token
 	issued  []backend.Request
 	tokens  map[string]made
+	made    []made // all tokens
 	revoked []string
 	secrets []string
 	fault   func(op string) error
+	delay   time.Duration // of a redemption
 	created func(backend.Request)
 }
 
@@ -164,22 +166,24 @@ func (f *fakeBackend) Issue(_ context.Context, r backend.Request) (backend.Grant
 	if f.wraps {
 		g.Handle = secret.New(fmt.Sprintf("secret-wrapping-%d", f.n))
 		f.secrets = append(f.secrets, g.Handle.Reveal())
-		f.make(g)
+		f.create(g)
 	}
 	return g, nil
 }
 
-func (f *fakeBackend) make(g backend.Grant) made {
+func (f *fakeBackend) create(g backend.Grant) made {
 	m := made{
 		accessor: g.Accessor, task: g.Request.Task.ARN, request: g.Request.RequestID, secret: "secret-of-" + g.Accessor,
 		expires: time.Now().Add(g.Request.TTL),
 	}
 	f.tokens[m.accessor] = m
+	f.made = append(f.made, m)
 	f.secrets = append(f.secrets, m.secret)
 	return m
 }
 
 func (f *fakeBackend) Redeem(_ context.Context, g backend.Grant) (backend.Token, error) {
+	<-time.After(f.delay)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.failing("redeem"); err != nil {
@@ -188,7 +192,7 @@ func (f *fakeBackend) Redeem(_ context.Context, g backend.Grant) (backend.Token,
 	if f.created != nil {
 		f.created(g.Request)
 	}
-	m := f.make(g)
+	m := f.create(g)
 	return backend.Token{Secret: secret.New(m.secret), Accessor: m.accessor, Backend: "fake", Policies: g.Request.Policies, Expires: m.expires}, nil
 }
 
@@ -267,6 +271,8 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 
 // start starts a broker, with the store of the one before.
 func (w *world) start() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	b, err := New(w.options)
 	if err != nil {
 		w.t.Fatal(err)
@@ -279,8 +285,6 @@ func (w *world) start() {
 			w.t.Errorf("the broker ended with %v", err)
 		}
 	}()
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	w.broker, w.handler = b, b.Handler()
 	w.stop = sync.OnceFunc(func() { cancel(); <-done })
 }

@@ -62,8 +62,8 @@ type Token struct {
 	// Backend is the name of the backend that made the token.
 	Backend  string
 	Policies []string
-	// Expires is by the clock of the backend's servers. A renewable token has it moved
-	// by a renewal.
+	// Expires is by the clock of this process if it made the token, and by that of Consul's
+	// servers in the answer of a Lookup. A renewable token has it moved by a renewal.
 	Expires time.Time
 	// Period is how much life a renewal gives (vault), or 0 for a token that has to be
 	// replaced before it expires.
@@ -87,6 +87,13 @@ type Keeper interface {
 	// Lookup returns the token of an accessor without its secret. It returns false for a
 	// token that does not exist: not redeemed, expired or revoked.
 	Lookup(ctx context.Context, accessor string) (Token, bool, error)
+}
+
+// Adopter is a Keeper that needs the secret of a token to revoke it. A process that did not
+// make the token learns the secret from its holder.
+type Adopter interface {
+	// Adopt remembers a token until it expires.
+	Adopt(t Token)
 }
 
 // Backend is a system that gives tokens. Its methods are safe for concurrent use and

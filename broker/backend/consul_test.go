@@ -4,6 +4,9 @@ import (
 	"context"
 	"crypto/ed25519"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +17,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/backend/consul"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -42,6 +46,44 @@ func TestLoginOfAnotherProcessCannotBeRevokedWithoutPrivilege(t *testing.T) {
 	wantError(t, b.Revoke(t.Context(), token.Accessor), backend.ErrPrivilege, token.Accessor, "consul acl token delete -accessor-id", "MaxTokenTTL")
 	_, _, err := b.Lookup(t.Context(), token.Accessor)
 	wantError(t, err, backend.ErrPrivilege, token.Accessor)
+}
+
+func TestLoginOfAnotherProcessIsRevokedWithTheSecretOfItsHolder(t *testing.T) {
+	t.Parallel()
+	crashed := login(t, "", &line{}, 0)
+	token := redeem(t, crashed, issue(t, crashed, request("web-config")))
+	b := login(t, "", &line{}, 0)
+	b.Adopt(backend.Token{Secret: token.Secret, Accessor: token.Accessor, Expires: token.Expires})
+	if err := b.Revoke(t.Context(), token.Accessor); err != nil {
+		t.Fatal(err)
+	}
+	if livesInConsul(t, token.Secret.Reveal()) {
+		t.Error("Consul still knows the token")
+	}
+	b.Adopt(token) // of a token that was revoked
+	wantGone(t, b, token.Accessor)
+}
+
+// The clock of Consul's servers may differ from the broker's.
+func TestEndOfATokenIsByTheClockOfThisProcess(t *testing.T) {
+	t.Parallel()
+	made := `{"AccessorID": "a", "SecretID": "s", "Policies": [{"Name": "web-config"}],
+		"CreateTime": "2020-01-01T00:00:00Z", "ExpirationTime": "2020-01-01T01:00:00Z"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, made) }))
+	t.Cleanup(server.Close)
+	client, err := consulutil.NewClient(consulutil.Options{Address: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]backend.Backend{
+		backend.ConsulLogin: &consul.Login{Client: client, Key: preparedKey(t), Methods: []consul.Method{{Name: "m", TTL: time.Hour}}},
+		backend.ConsulACL:   &consul.ACL{Client: client},
+	} {
+		token := redeem(t, b, issue(t, b, request("web-config")))
+		if life := time.Until(token.Expires); life > time.Hour || life < 50*time.Minute {
+			t.Errorf("%s: the token lives for %s, want an hour", name, life)
+		}
+	}
 }
 
 func TestLoginChoosesTheMethodByTTL(t *testing.T) {

@@ -2,6 +2,7 @@ package backend_test
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -173,5 +174,47 @@ func TestVaultOptionsAreChecked(t *testing.T) {
 		if _, err := vault.NewClient(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("NewClient(%+v): %v, want %q", o, err, want)
 		}
+	}
+}
+
+// Each endpoint's refusals and outages have the class by which callers retry or stop.
+func TestVaultErrorsOfEachEndpoint(t *testing.T) {
+	t.Parallel()
+	b, server := vaultBroker(t)
+	task := vaultClient(t, server.URL)
+	grant := issue(t, b, request("web-config"))
+	for name, c := range map[string]struct {
+		call func() error
+		// of statuses that are not an outage: the class, and what the error is
+		refused map[int]error
+	}{
+		"create-orphan":   {func() error { _, err := b.Issue(t.Context(), request("web-config")); return err }, map[int]error{403: backend.ErrPrivilege}},
+		"unwrap":          {func() error { _, err := b.Redeem(t.Context(), grant); return err }, map[int]error{400: backend.ErrUsed, 403: backend.ErrUsed}},
+		"revoke-accessor": {func() error { return b.Revoke(t.Context(), grant.Accessor) }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
+		"lookup-accessor": {func() error { _, _, err := b.Lookup(t.Context(), grant.Accessor); return err }, map[int]error{403: backend.ErrPrivilege, 404: nil}},
+		"renew-self":      {func() error { _, err := task.RenewSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
+		"lookup-self":     {func() error { _, err := task.LookupSelf(t.Context(), secret.New("x")); return err }, map[int]error{403: backend.ErrPrivilege}},
+		"revoke-self":     {func() error { return task.RevokeSelf(t.Context(), secret.New("x")) }, map[int]error{403: backend.ErrPrivilege}},
+	} {
+		for _, status := range []int{412, 429, 500, 502, 503} {
+			server.Answer(status)
+			if err := c.call(); err == nil || !backend.Classify(err).Retryable() {
+				t.Errorf("%s, status %d: %v, want an error that is retried", name, status, err)
+			}
+		}
+		for status, want := range c.refused {
+			server.Answer(status)
+			if err := c.call(); !errors.Is(err, want) || err != nil && backend.Classify(err).Retryable() {
+				t.Errorf("%s, status %d: %v, want %v", name, status, err, want)
+			}
+		}
+		server.Answer(307)
+		if err := c.call(); err == nil || backend.Classify(err).Retryable() {
+			t.Errorf("%s: a redirect: %v", name, err)
+		}
+	}
+	server.Answer(0)
+	if _, err := b.Redeem(t.Context(), grant); err != nil {
+		t.Errorf("the grant did not survive: %v", err)
 	}
 }

@@ -211,6 +211,9 @@ func DecodeStatus(body []byte) (Status, error) {
 	return decodeWith(body, "status", func(s Status) string { return missing("state", s.State) })
 }
 
+// UnknownToken is the Code of a refusal because the bearer is no live token of the task.
+const UnknownToken = "unknown_token"
+
 // Error is the body of every answer of the broker that is not 2xx.
 type Error struct {
 	Message   string `json:"error"`

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/grant"
+	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/secret"
 )
 
@@ -161,6 +163,23 @@ func (b *Broker) unwrap(ctx context.Context, r grant.UnwrapRequest) (grant.Unwra
 		}
 	}
 	return u, err
+}
+
+// errUnknownToken means that the broker has no record of a token: the token has ended, or
+// the broker was restarted without its records.
+var errUnknownToken = errors.New("the broker does not know the token")
+
+// revoke asks the broker to revoke a token. One that it does not know is errUnknownToken.
+func (b *Broker) revoke(ctx context.Context, token secret.Value) error {
+	_, _, err := b.do(ctx, "revoke the token", http.MethodPost, "/v1/revoke", token, nil)
+	refused, ok := errors.AsType[*RefusedError](err)
+	switch {
+	case ok && refused.Code == grant.UnknownToken:
+		return &retry.PermanentError{Err: errUnknownToken}
+	case ok && refused.Status < 500 && refused.Status != http.StatusTooManyRequests:
+		return consulutil.WithClass(err, retry.Permanent)
+	}
+	return err
 }
 
 // do sends a request and returns the header and body of a 2xx answer; any other answer

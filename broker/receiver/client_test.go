@@ -6,7 +6,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 
+	"github.com/meshtask/consul-ecs/broker/backend"
 	"github.com/meshtask/consul-ecs/broker/grant"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -95,4 +97,22 @@ func TestSecretsAreNotSentToWhereTheyCanBeRead(t *testing.T) {
 			t.Errorf("%d to %s: %v after %d requests", c.status, c.location, err, requests)
 		}
 	}
+}
+
+func TestTokenThatTheBrokerDoesNotKnowIsNotReportedAsRevoked(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.backend = backend.ConsulACL
+		stop := w.start()
+		synctest.Wait()
+		if err := w.revoke(t.Context(), secret.New(w.read())); err != nil {
+			t.Fatal(err)
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if text := w.log.String(); !strings.Contains(text, "the broker does not know the token") || strings.Contains(text, "token revoked") {
+			t.Error(text)
+		}
+	})
 }

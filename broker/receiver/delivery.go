@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -184,12 +185,12 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	}
 	d.turn <- struct{}{}
 	defer func() { <-d.turn }()
-	key, known, valid := d.lookup(push.Nonce)
+	key, err := d.lookup(push.Nonce)
 	switch {
-	case !known && valid:
-		return http.StatusConflict, errors.New("the task's token is valid")
-	case !known:
-		return http.StatusForbidden, errors.New("the nonce is of no request of this task")
+	case errors.Is(err, errHeld):
+		return http.StatusConflict, err
+	case err != nil:
+		return http.StatusForbidden, err
 	}
 	handle, err := key.Open(push.Token, d.task.TaskARN, push.Nonce)
 	if err != nil {
@@ -204,13 +205,28 @@ func (d *delivery) receive(req *http.Request) (int, error) {
 	return http.StatusOK, nil
 }
 
-// lookup returns the key of a request, and whether the task has a valid token.
-func (d *delivery) lookup(nonce grant.Nonce) (key grant.Key, known, valid bool) {
+var (
+	errHeld    = errors.New("the task's token is valid")
+	errLost    = errors.New("the handle of the request was lost")
+	errUnknown = errors.New("the nonce is of no request of this task")
+)
+
+// lookup returns the key of a request that waits for its push.
+func (d *delivery) lookup(nonce grant.Nonce) (grant.Key, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
-	key, known = d.keys[string(nonce)]
-	return key, known, d.obtained.valid(now) || d.held.valid(now)
+	key, known := d.keys[string(nonce)]
+	_, lost := d.lost[string(nonce)]
+	switch {
+	case known:
+		return key, nil
+	case lost:
+		return key, errLost
+	case d.obtained.valid(now), d.held.valid(now):
+		return key, errHeld
+	}
+	return key, errUnknown
 }
 
 // redeem trades the handle for the token and writes it.
@@ -230,7 +246,7 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 		d.drop(push.Nonce)
 		return err
 	}
-	t := newToken(u, d.task.TaskARN, time.Now())
+	t := newToken(u, d.task.TaskARN, time.Now()).after(d.held)
 	d.awaitReady(ctx, t)
 	notRecorded, err := d.files.write(t)
 	if err != nil {
@@ -249,9 +265,14 @@ func (d *delivery) redeem(ctx context.Context, push grant.Push, handle secret.Va
 	return nil
 }
 
-// drop forgets a request whose handle is lost.
+// drop ends a request whose handle is lost. Further pushes of it are refused.
 func (d *delivery) drop(nonce grant.Nonce) {
-	d.forget(nonce)
+	d.mu.Lock()
+	delete(d.keys, string(nonce))
+	now := time.Now()
+	maps.DeleteFunc(d.lost, func(_ string, at time.Time) bool { return now.Sub(at) > pushLimit })
+	d.lost[string(nonce)] = now
+	d.mu.Unlock()
 	select {
 	case d.dropped <- struct{}{}:
 	default:

@@ -51,6 +51,14 @@ func (w *world) RoundTrip(req *http.Request) (*http.Response, error) {
 		w.accept(rw, r, bearer)
 	})
 	mux.HandleFunc("POST /v1/unwrap", w.unwrap)
+	mux.HandleFunc("POST /v1/revoke", func(rw http.ResponseWriter, r *http.Request) {
+		bearer := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+		if !w.alive(bearer) {
+			refuse(rw, 401, "unknown_token", "the token is not known")
+			return
+		}
+		_ = w.revoke(r.Context(), secret.New(bearer))
+	})
 	mux.HandleFunc("GET /v1/token/{id}", func(rw http.ResponseWriter, r *http.Request) {
 		w.mu.Lock()
 		defer w.mu.Unlock()

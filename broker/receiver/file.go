@@ -40,6 +40,18 @@ type record struct {
 	Period int `json:"period,omitempty"`
 	// SHA256 is the hash of the token, in hexadecimal.
 	SHA256 string `json:"sha256"`
+	// Previous is the record of the token before. It is that of the token file when the
+	// receiver was killed between the two files.
+	Previous *record `json:"previous,omitempty"`
+}
+
+// after returns the token with the record of the one that it replaces.
+func (t token) after(previous token) token {
+	if r := previous.record; !previous.secret.Empty() {
+		r.Previous = nil
+		t.Previous = &r
+	}
+	return t
 }
 
 func newToken(u grant.Unwrapped, taskARN string, now time.Time) token {
@@ -87,10 +99,11 @@ type files struct {
 
 func (f files) recordPath() string { return f.path + ".json" }
 
-// write replaces the token file in one step, and then the record. Without its record, a
-// token is not taken over by a later run, so an error of the record is returned in
+// write writes the record, and then replaces the token file in one step. Without its record,
+// a token is not taken over by a later run, so an error of the record is returned in
 // notRecorded and is none of the token.
 func (f files) write(t token) (notRecorded, err error) {
+	notRecorded = f.writeRecord(t)
 	data := []byte(t.secret.Reveal())
 	// A file that is replaced keeps its readers at every moment.
 	err = volume.ReplaceSecret(f.path, data)
@@ -99,10 +112,7 @@ func (f files) write(t token) (notRecorded, err error) {
 			err = f.allowReader()
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return f.writeRecord(t), nil
+	return notRecorded, err
 }
 
 func (f files) writeRecord(t token) error {
@@ -131,6 +141,9 @@ func (f files) read(taskARN string) (token, error) {
 	data, err := os.ReadFile(f.recordPath())
 	if err == nil {
 		err = json.Unmarshal(data, &t.record)
+	}
+	if t.Previous != nil && t.SHA256 != hash(t.secret) {
+		t.record = *t.Previous
 	}
 	if err == nil && !t.secret.Empty() && t.TaskARN == taskARN && t.SHA256 == hash(t.secret) {
 		return t, f.allowReader()

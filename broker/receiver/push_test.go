@@ -232,3 +232,32 @@ func TestExpiryIsByTheClockOfThisHost(t *testing.T) {
 		}
 	})
 }
+
+// The broker redeems after the receiver has given up: a later push must not look delivered.
+func TestPushOfALostHandleIsRefused(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.ttl = 10 * time.Minute
+		stop := w.start()
+		synctest.Wait()
+		w.mu.Lock()
+		w.noPush = true
+		w.fault = func(op string) (*http.Response, bool, error) {
+			if op == "POST /v1/unwrap" {
+				return nil, false, errHang
+			}
+			return nil, false, nil
+		}
+		w.mu.Unlock()
+		<-time.After(7 * time.Minute)
+		w.mu.Lock()
+		push := w.push(w.grants["r2"])
+		w.mu.Unlock()
+		if got := []int{w.answers(t, push), w.answers(t, push)}; !slices.Equal(got, []int{502, 403}) {
+			t.Errorf("answered %v, want 502 and then 403", got)
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -58,11 +58,14 @@ type Metadata interface {
 // done with tokens of that backend. Its errors have a class for package
 // backend or for consulutil.
 type Backend struct {
+	// Alive reports whether the token exists.
+	Alive func(context.Context, secret.Value) (bool, error)
 	// Ready returns when the servers know a new token.
 	Ready func(context.Context, secret.Value) error
 	// Renew extends the token and returns its life from now.
 	Renew func(context.Context, secret.Value) (time.Duration, error)
-	// Revoke ends the token; one that has ended is a success.
+	// Revoke ends the token; one that has ended is a success. Without it the broker is
+	// asked to.
 	Revoke func(context.Context, secret.Value) error
 }
 
@@ -86,15 +89,21 @@ type receiver struct {
 	task    workload.Task // without containers
 	held    token
 	retired []retired
+	// lost are the nonces of requests whose handle was lost, and when. The broker may have
+	// made the token all the same: it must not take it for delivered.
+	lost map[string]time.Time
 
 	failures int
 	next     time.Time
+	// looked is when the token was last seen to exist, or missing that often since.
+	looked  time.Time
+	missing int
 }
 
 // Run obtains a token and writes it to the file; with Stay it keeps that valid until ctx
 // ends, and then revokes it.
 func Run(ctx context.Context, o Options, p Ports) error {
-	r := &receiver{Options: o, Ports: p, files: files{o.File, o.Reader}}
+	r := &receiver{Options: o, Ports: p, files: files{o.File, o.Reader}, lost: map[string]time.Time{}}
 	if err := volume.CheckDir(filepath.Dir(o.File), filepath.Base(o.File), filepath.Base(r.files.recordPath())); err != nil {
 		return &exit.UsageError{Err: fmt.Errorf("check the directory of the token file: %w", err)}
 	}
@@ -178,10 +187,14 @@ type retired struct {
 
 // revokeRetired revokes the replaced tokens whose overlap has passed.
 func (r *receiver) revokeRetired(ctx context.Context) {
-	now := time.Now()
+	now, before := time.Now(), len(r.retired)
 	r.retired = slices.DeleteFunc(r.retired, func(t retired) bool {
 		return !t.valid(now) || !now.Before(t.due) && r.revoke(ctx, t.token)
 	})
+	if len(r.retired) == 0 && before > 0 {
+		r.held.Previous = nil
+		r.recordHeld()
+	}
 	for i := range r.retired {
 		if !now.Before(r.retired[i].due) {
 			r.retired[i].due = now.Add(maxOverlap)
@@ -189,16 +202,26 @@ func (r *receiver) revokeRetired(ctx context.Context) {
 	}
 }
 
-// revoke ends a token and reports whether there is nothing more to do about it. A token
-// that its holder cannot revoke is left to the broker and to its expiry.
+// recordHeld writes what is known about the token for a later run.
+func (r *receiver) recordHeld() {
+	if err := r.files.writeRecord(r.held); err != nil {
+		r.Log.Warn("a restarted container will not know what was done with the token", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+	}
+}
+
+// revoke ends a token and reports whether there is nothing more to do about it.
 func (r *receiver) revoke(ctx context.Context, t token) bool {
 	revoke := r.Backends[t.Backend].Revoke
 	if revoke == nil {
-		return true
+		revoke = r.Broker.revoke
 	}
 	policy := retry.Remote()
 	policy.Limit = requestLimit
 	err := retry.Do(ctx, policy, r.Log, "revoke the token", classify, func(ctx context.Context) error { return revoke(ctx, t.secret) })
+	if errors.Is(err, errUnknownToken) {
+		r.Log.Warn("the broker does not know the token: it was revoked before, or ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires)
+		return true
+	}
 	if err != nil {
 		r.Log.Warn("token not revoked; it ends when it expires", logkey.Accessor, t.Accessor, logkey.Expires, t.Expires, logkey.Error, err)
 		_, refused := errors.AsType[*retry.PermanentError](err)

@@ -20,18 +20,27 @@ const (
 	maxPause = time.Minute
 	// idle is how often a receiver that has nothing to do looks again.
 	idle = time.Hour
+	// lookPause is how often a receiver looks whether its token still exists, and
+	// againPause when it looks again after the answer that it does not.
+	lookPause, againPause = time.Minute, 5 * time.Second
 )
 
 // stay keeps the token valid until ctx ends. It returns an error only when the broker
 // refuses a task that has no valid token.
 func (r *receiver) stay(ctx context.Context) error {
 	r.schedule()
+	if p := r.held.Previous; p != nil && len(r.retired) == 0 && time.Now().Before(p.Expires) {
+		// An earlier run has replaced a token and was killed before it has revoked that. With
+		// the next rotation the broker knows which token the task has, and ends the others.
+		r.next = time.Now()
+	}
 	for {
 		if retry.Sleep(ctx, time.Until(r.wake())) != nil || ctx.Err() != nil {
 			r.leave(ctx)
 			return nil
 		}
 		r.revokeRetired(ctx)
+		r.look(ctx)
 		if r.next.IsZero() || time.Now().Before(r.next) {
 			continue
 		}
@@ -53,6 +62,7 @@ func (r *receiver) stay(ctx context.Context) error {
 // twentieth earlier, so that the tokens of a fleet are not replaced together.
 func (r *receiver) schedule() {
 	r.failures, r.next = 0, time.Time{}
+	r.looked, r.missing = time.Now(), 0
 	if life := r.held.life(); life > 0 {
 		r.next = r.held.Obtained.Add(life*2/3 - rand.N(life/20+1))
 	}
@@ -84,7 +94,45 @@ func (r *receiver) wake() time.Time {
 			wake = t.due
 		}
 	}
+	if look := r.nextLook(); !look.IsZero() && look.Before(wake) {
+		wake = look
+	}
 	return wake
+}
+
+// nextLook is when to look whether the token still exists; zero for never.
+func (r *receiver) nextLook() time.Time {
+	switch {
+	case r.Backends[r.held.Backend].Alive == nil || !r.held.valid(time.Now()):
+		return time.Time{}
+	case r.missing > 0:
+		return r.looked.Add(againPause)
+	}
+	return r.looked.Add(lookPause)
+}
+
+// look notices a token that another process has revoked, such as the broker: its
+// replacement is due at once. No answer changes nothing, and one is not believed alone.
+func (r *receiver) look(ctx context.Context) {
+	if due := r.nextLook(); due.IsZero() || time.Now().Before(due) {
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, requestLimit)
+	defer cancel()
+	alive, err := r.Backends[r.held.Backend].Alive(limited, r.held.secret)
+	r.looked = time.Now()
+	switch {
+	case err != nil:
+		r.Log.Debug("token not looked up", logkey.Accessor, r.held.Accessor, logkey.Error, err)
+		return
+	case alive:
+		r.missing = 0
+		return
+	}
+	if r.missing++; r.missing > 1 {
+		r.Log.Error("the token was revoked by another process, requesting a new one", logkey.Accessor, r.held.Accessor)
+		r.held.Expires, r.next = r.looked, r.looked
+	}
 }
 
 // refresh renews the token, or obtains another one.
@@ -100,9 +148,7 @@ func (r *receiver) refresh(ctx context.Context) error {
 		r.held.Obtained = time.Now()
 		r.held.Expires = r.held.Obtained.Add(life)
 		r.Log.Info("token renewed", logkey.Accessor, r.held.Accessor, logkey.Expires, r.held.Expires)
-		if err := r.files.writeRecord(r.held); err != nil {
-			r.Log.Warn("a restarted container will not know that the token was renewed", logkey.Error, err)
-		}
+		r.recordHeld()
 		return nil
 	}
 	if !classify(err).Retryable() {

@@ -247,14 +247,46 @@ func TestTermWaitsForTheApplicationsAndRevokes(t *testing.T) {
 	}
 }
 
-func TestTokenThatItsHolderCannotRevokeIsLeftToTheBroker(t *testing.T) {
+func TestBrokerRevokesWhatTheHolderCannot(t *testing.T) {
 	bubble(t, func(t *testing.T, w *world) {
-		w.backend = backend.ConsulACL
+		w.backend, w.ttl = backend.ConsulACL, time.Minute
 		stop := w.start()
 		synctest.Wait()
+		<-time.After(50 * time.Second)
+		if w.made() != 2 || w.liveTokens() != 1 || w.called("POST /v1/revoke") != 1 {
+			t.Errorf("after a rotation %d of %d tokens live, %d revocations", w.liveTokens(), w.made(), w.called("POST /v1/revoke"))
+		}
 		w.stop()
-		if err := stop(); err != nil || w.liveTokens() != 1 {
+		if err := stop(); err != nil || w.liveTokens() != 0 {
 			t.Errorf("%v, %d live tokens", err, w.liveTokens())
+		}
+		if strings.Contains(w.log.String(), "not revoked") { // nor what the broker has revoked before
+			t.Error(w.log)
+		}
+	})
+}
+
+func TestTokenThatAnotherProcessRevokedIsReplaced(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		stop := w.start()
+		synctest.Wait()
+		w.mu.Lock()
+		w.deny = 1 // a server that does not know the token yet
+		w.mu.Unlock()
+		<-time.After(3 * time.Minute)
+		if w.made() != 1 {
+			t.Errorf("one answer that the token is gone was believed")
+		}
+		w.mu.Lock()
+		clear(w.live)
+		w.mu.Unlock()
+		<-time.After(lookPause + againPause + 5*time.Second)
+		if !w.alive(w.read()) || w.called("POST /v1/token") != 2 {
+			t.Errorf("token is live: %v, %d requests", w.alive(w.read()), w.called("POST /v1/token"))
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
 		}
 	})
 }
@@ -276,6 +308,82 @@ func TestRestartedReceiverContinuesWhereTheLastOneEnded(t *testing.T) {
 		w.stop()
 		if err := stop(); err != nil {
 			t.Error(err)
+		}
+	})
+}
+
+// A receiver that is killed between the two files leaves the record of the next token
+// beside the token that applications have.
+func TestReceiverKilledWhileItWritesKeepsTheToken(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.ttl = 10 * time.Minute
+		stop := w.start()
+		synctest.Wait()
+		first := w.read()
+		for w.made() == 1 {
+			<-time.After(time.Second)
+		}
+		record, err := os.ReadFile(w.file + ".json")
+		if err != nil || w.read() == first {
+			t.Fatalf("no rotation: %v", err)
+		}
+		w.stop()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		for name, data := range map[string][]byte{w.file: []byte(first), w.file + ".json": record} {
+			if err := os.WriteFile(name, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.options.Stay = false
+		if err := w.run(t.Context()); err != nil || w.read() != first || w.called("POST /v1/token") != 1 {
+			t.Errorf("%v, token file has %q, %d requests", err, w.read(), w.called("POST /v1/token"))
+		}
+	})
+}
+
+// Nothing else may know that a token was replaced when the receiver is killed before it has
+// revoked that: the next run rotates at once.
+func TestReceiverKilledDuringTheOverlapRotates(t *testing.T) {
+	bubble(t, func(t *testing.T, w *world) {
+		w.ttl = 10 * time.Minute
+		stop := w.start()
+		synctest.Wait()
+		for w.made() == 1 {
+			<-time.After(time.Second)
+		}
+		files := map[string][]byte{w.file: nil, w.file + ".json": nil}
+		for name := range files {
+			data, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = data
+		}
+		w.mu.Lock()
+		w.stopped, w.revokeFail = true, 1000
+		w.mu.Unlock()
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		for name, data := range files {
+			if err := os.WriteFile(name, data, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.mu.Lock()
+		w.stopped, w.revokeFail = false, 0
+		w.mu.Unlock()
+		stop = w.start()
+		<-time.After(2 * time.Second)
+		if w.made() != 3 || w.called("POST /v1/token") != 1 {
+			t.Errorf("%d tokens, %d requests for a first one; want a rotation", w.made(), w.called("POST /v1/token"))
+		}
+		<-time.After(time.Minute)
+		w.stop()
+		if err := stop(); err != nil || w.made() != 3 {
+			t.Errorf("%v, %d tokens", err, w.made())
 		}
 	})
 }

@@ -69,6 +69,7 @@ type world struct {
 	pushes     []int
 	stopped    bool // the application
 	revokeFail int
+	deny       int // look-ups whose answer is that the token does not exist
 	renewErr   error
 	mostLive   int
 }
@@ -107,7 +108,7 @@ func (w *world) run(ctx context.Context) error {
 	return Run(ctx, w.options, Ports{
 		Metadata: w, Broker: broker, Listen: w.listen,
 		Backends: map[string]Backend{
-			backend.ConsulLogin: {Revoke: w.revoke},
+			backend.ConsulLogin: {Alive: w.exists, Revoke: w.revoke},
 			backend.ConsulACL:   {},
 			backend.Vault:       {Renew: w.renew, Revoke: w.revoke},
 		},
@@ -183,6 +184,14 @@ func (w *world) revoke(_ context.Context, token secret.Value) error {
 	}
 	delete(w.live, token.Reveal())
 	return nil
+}
+
+func (w *world) exists(_ context.Context, token secret.Value) (bool, error) {
+	w.mu.Lock()
+	denied := w.deny > 0
+	w.deny--
+	w.mu.Unlock()
+	return !denied && w.alive(token.Reveal()), nil
 }
 
 func (w *world) renew(_ context.Context, token secret.Value) (time.Duration, error) {

@@ -74,10 +74,11 @@ func (a *ACL) create(ctx context.Context, g backend.Grant) (backend.Token, error
 		wanted.Policies = append(wanted.Policies, &api.ACLLink{Name: name})
 	}
 	op := fmt.Sprintf("create the token of task %s", r.Task.ARN)
+	start := time.Now()
 	t, _, err := a.Client.ACL().TokenCreate(wanted, (&api.WriteOptions{}).WithContext(ctx))
 	switch reason := consulutil.Reason(err); {
 	case err == nil:
-		return tokenOf(backend.ConsulACL, t), nil
+		return newToken(backend.ConsulACL, t, start), nil
 	case strings.Contains(reason, "AccessorID is already in use"):
 		// An earlier attempt made the token, and its answer with the secret was lost.
 		lost := refused(op, backend.ErrUsed, "the task has to ask again")

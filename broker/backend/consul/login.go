@@ -30,7 +30,8 @@ type Method struct {
 //
 // A token without privilege over others can be revoked by its own secret alone, so the
 // secrets of live tokens stay in memory. After a restart, Revoke and Lookup of earlier
-// tokens need acl = "write" and "read" for the client's token.
+// tokens need acl = "write" and "read" for the client's token, until the holder has shown
+// the secret (Adopt).
 type Login struct {
 	Client *api.Client
 	// Namespace is the client's, Consul Enterprise only.
@@ -47,7 +48,10 @@ type Login struct {
 	made   map[string]backend.Token // until they expire, by the accessors of grant and token; without secret if revoked
 }
 
-var _ backend.Backend = (*Login)(nil)
+var (
+	_ backend.Backend = (*Login)(nil)
+	_ backend.Adopter = (*Login)(nil)
+)
 
 const loginRemedy = `another process has made it, or this one before a restart: it ends with the auth method's MaxTokenTTL; delete it before with: consul acl token delete -accessor-id ACCESSOR, or give the broker's token a policy with acl = "write"`
 
@@ -97,7 +101,8 @@ func (l *Login) Redeem(ctx context.Context, g backend.Grant) (backend.Token, err
 
 func (l *Login) login(ctx context.Context, method Method, g backend.Grant) (backend.Token, error) {
 	op := fmt.Sprintf("log in with auth method %q for task %s", method.Name, g.Request.Task.ARN)
-	jwt, err := sign(l.Key, g, time.Now())
+	start := time.Now()
+	jwt, err := sign(l.Key, g, start)
 	if err != nil {
 		return backend.Token{}, refused(op, err, "")
 	}
@@ -106,7 +111,7 @@ func (l *Login) login(ctx context.Context, method Method, g backend.Grant) (back
 	if err != nil {
 		return backend.Token{}, explain(op, method.Name, g.Request.Policies, err)
 	}
-	token := tokenOf(backend.ConsulLogin, t)
+	token := newToken(backend.ConsulLogin, t, start)
 	l.remember(g.Accessor, token) // before the logout, which may fail: the broker revokes it then
 	if err := check(op, method, g.Request, t, token.Policies); err != nil {
 		return backend.Token{}, errors.Join(err, consulutil.Logout(ctx, l.Client, t.SecretID))
@@ -174,6 +179,14 @@ func (l *Login) remember(grant string, t backend.Token) {
 		l.made = map[string]backend.Token{}
 	}
 	l.made[grant], l.made[t.Accessor] = t, t
+}
+
+// Adopt implements backend.Adopter. A token that this process has made, or has revoked,
+// stays as it is.
+func (l *Login) Adopt(t backend.Token) {
+	if _, known := l.known(t.Accessor); !known {
+		l.remember(t.Accessor, t)
+	}
 }
 
 func (l *Login) known(accessor string) (backend.Token, bool) {

@@ -29,6 +29,16 @@ func tokenOf(name string, t *api.ACLToken) backend.Token {
 	return token
 }
 
+// newToken is the Token of one that was requested at start. Its end is by the clock of this
+// process, which may differ from the servers'.
+func newToken(name string, t *api.ACLToken, start time.Time) backend.Token {
+	token := tokenOf(name, t)
+	if t.ExpirationTime != nil && !t.CreateTime.IsZero() {
+		token.Expires = start.Add(t.ExpirationTime.Sub(t.CreateTime))
+	}
+	return token
+}
+
 // read returns the token of an accessor without its secret. The read is consistent, since
 // a server that is starting does not know the tokens of its log yet.
 func read(ctx context.Context, c *api.Client, name, accessor, remedy string) (backend.Token, bool, error) {
