@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -78,7 +79,7 @@ func (e tokenEntry) login() (task, cluster string) {
 	if !ok || json.Unmarshal([]byte(strings.TrimPrefix(text, ": ")), &meta) != nil {
 		return "", ""
 	}
-	return meta[workload.LoginMetaTaskID], meta[workload.LoginMetaCluster]
+	return meta[config.LoginMetaTaskID], meta[config.LoginMetaCluster]
 }
 
 // foreign reports whether a token that is not ours looks like one: made by one of our
@@ -113,7 +114,7 @@ type nodeService struct {
 // foreign reports whether a service that is not ours looks like one: its task is not
 // another cluster's.
 func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
-	arn := e.ServiceMeta[workload.MetaTaskARN]
+	arn := e.ServiceMeta[config.MetaTaskARN]
 	_, ours, _ := cluster.Belongs(arn)
 	_, path, _ := strings.Cut(arn, ":task/")
 	elsewhere := !ours && strings.Count(path, "/") <= 1 && ecsread.IsTaskID(path[strings.LastIndexByte(path, '/')+1:])
@@ -124,9 +125,9 @@ func (e serviceEntry) foreign(cluster ecsread.Cluster) bool {
 // for a task of our cluster, and its ID ends in the same task's ID, which meta cannot
 // change.
 func (l Leftovers) service(e serviceEntry, cluster ecsread.Cluster) (Service, bool) {
-	task, ours, sure := cluster.Belongs(e.ServiceMeta[workload.MetaTaskARN])
+	task, ours, sure := cluster.Belongs(e.ServiceMeta[config.MetaTaskARN])
 	id := workload.ServiceID("", task)
-	if !ours || e.ServiceMeta[workload.MetaSource] != l.Source ||
+	if !ours || e.ServiceMeta[config.MetaSource] != l.Source ||
 		!strings.HasSuffix(e.ServiceID, id) && !strings.HasSuffix(e.ServiceID, workload.ProxyID(id)) {
 		return Service{}, false
 	}

@@ -11,8 +11,8 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/workload"
 )
 
 const (
@@ -170,7 +170,7 @@ func (c *Cleaner) readServices(ctx context.Context, p Place, l *list[Service]) e
 	if c.Leftovers.ClusterNode {
 		return c.readNode(ctx, p, l)
 	}
-	filter := fmt.Sprintf("ServiceMeta[%q] == %q", workload.MetaSource, c.Leftovers.Source)
+	filter := fmt.Sprintf("ServiceMeta[%q] == %q", config.MetaSource, c.Leftovers.Source)
 	options := p.read()
 	options.Filter = filter
 	names, meta, err := c.Consul.Catalog().Services(options.WithContext(ctx))
@@ -238,10 +238,10 @@ func (c *Cleaner) readNode(ctx context.Context, p Place, l *list[Service]) error
 		}
 		read.index = meta.LastIndex
 		all, streamed := p.read(), consulutil.ListMeta{}
-		all.Filter = fmt.Sprintf("Meta[%q] == %q", workload.MetaSource, c.Leftovers.Source)
+		all.Filter = fmt.Sprintf("Meta[%q] == %q", config.MetaSource, c.Leftovers.Source)
 		_, meta, err = c.Consul.Catalog().NodeServiceList(node, all.WithContext(consulutil.StreamOf(ctx, &streamed, "Services", func(e nodeService) error {
 			entry := serviceEntry{Node: node, ServiceID: e.ID, ServiceMeta: e.Meta}
-			if s, ok := c.Leftovers.service(entry, c.Cluster); ok && e.Meta[workload.MetaTaskID] == s.Task {
+			if s, ok := c.Leftovers.service(entry, c.Cluster); ok && e.Meta[config.MetaTaskID] == s.Task {
 				s.Place = p
 				read.ours = append(read.ours, s)
 			} else if entry.foreign(c.Cluster) {

@@ -21,10 +21,10 @@ var (
 	modelSeeds = flag.Int("seeds", 0, "how many schedules TestModel runs; 0 is as many as fit into its time, 10000 at most")
 )
 
-// modelTime is what TestModel may take, and modelMost how many schedules it runs.
+// modelSeconds is how long TestModel may take, and modelMost how many schedules it runs.
 const (
-	modelTime = 15 * time.Second
-	modelMost = 10000
+	modelSeconds = 15
+	modelMost    = 10000
 	// modelInterval lies between two passes.
 	modelInterval = 10 * time.Second
 	// vanishing is for how long ECS may not know a task that it has shown before.
@@ -57,10 +57,11 @@ func TestModel(t *testing.T) {
 		}
 		return what
 	}
+	limit := time.Duration(testkit.Share(modelSeconds)) * time.Second
 	// On a busy machine too few schedules may fit into the time to show it all.
 	late := func() bool {
 		took := time.Since(start)
-		return took > modelTime && (len(lacking()) == 0 || took > modelTime+testkit.Patience)
+		return took > limit && (len(lacking()) == 0 || took > limit+testkit.Patience)
 	}
 	take := func() (seed uint64, ok bool) {
 		mu.Lock()

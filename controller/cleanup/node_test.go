@@ -209,7 +209,7 @@ func TestHiddenClusterNode(t *testing.T) {
 		w.join(task1)
 		w.ecs.stop(task1)
 		admin := w.Cleaner.Consul
-		w.Cleaner.Consul = w.client(w.restricted("hidden-"+strings.ReplaceAll(name, " ", "-"), rules))
+		w.Cleaner.Consul = w.client(testkit.Grant(w.t, w.Cleaner.Consul, rules))
 		_, err := once(t, w.Cleaner)
 		w.Cleaner.Consul = admin
 		want := "read services of node " + w.Cluster.ARN + ": results are filtered by ACLs: give the token of CONSUL_HTTP_TOKEN a policy with: " + rights

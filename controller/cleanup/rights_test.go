@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // TestRightsThatAreMissing: what the token may not see, or not delete, is said,
@@ -35,7 +35,7 @@ func TestRightsThatAreMissing(t *testing.T) {
 			w.register(task1, node, "critical")
 			w.ecs.stop(task1)
 			admin := w.Cleaner.Consul
-			w.Cleaner.Consul = w.client(w.restricted(node, tc.rules))
+			w.Cleaner.Consul = w.client(testkit.Grant(w.t, w.Cleaner.Consul, tc.rules))
 			r, err := once(t, w.Cleaner)
 			w.Cleaner.Consul = admin
 			switch {
@@ -61,7 +61,7 @@ func TestHiddenServiceKeepsItsNode(t *testing.T) {
 	w.put(otherService("hides", "dns", nil))
 	w.ecs.stop(task1)
 	admin := w.Cleaner.Consul
-	w.Cleaner.Consul = w.client(w.restricted("hides", `acl = "write" node_prefix "" { policy = "write" } service_prefix "web" { policy = "write" }`))
+	w.Cleaner.Consul = w.client(testkit.Grant(w.t, w.Cleaner.Consul, `acl = "write" node_prefix "" { policy = "write" } service_prefix "web" { policy = "write" }`))
 	r, err := once(t, w.Cleaner)
 	w.Cleaner.Consul = admin
 	if ids, there := w.onNode("hides"); !there || len(ids) != 1 || len(r.Deleted) != 2 {
@@ -70,19 +70,4 @@ func TestHiddenServiceKeepsItsNode(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "read services of node: results are filtered by ACLs") {
 		t.Errorf("error %v", err)
 	}
-}
-
-// restricted is a token with these rules only.
-func (w *world) restricted(name, rules string) string {
-	w.t.Helper()
-	acl := w.Cleaner.Consul.ACL()
-	policy, _, err := acl.PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	token, _, err := acl.TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return token.SecretID
 }

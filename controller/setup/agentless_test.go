@@ -269,12 +269,12 @@ func TestAgentlessNeedsTheRuleForNodes(t *testing.T) {
 	const nodes = `node_prefix "" { policy = "write" }`
 	l := newLab(t)
 	rules := strings.Replace(documented(t), nodes, "", 1)
-	refused, _ := client(t, tokenFor(t, l.name+"-refused", rules), nil)
+	refused, _ := client(t, testkit.Grant(t, management(t), rules), nil)
 	_, err := (&Setup{Client: refused, Wanted: l.agentless(t), Log: hclog.NewNullLogger()}).Ensure(t.Context())
 	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "create node "+l.name+": ") || !strings.Contains(err.Error(), "a policy with: "+nodes) {
 		t.Errorf("got %v", err)
 	}
-	allowed, _ := client(t, tokenFor(t, l.name+"-allowed", documented(t)), nil)
+	allowed, _ := client(t, testkit.Grant(t, management(t), documented(t)), nil)
 	changes := mustEnsure(t, &Setup{Client: allowed, Wanted: l.agentless(t), Log: hclog.NewNullLogger()})
 	if diff := cmp.Diff("node "+l.name+" created", text(changes)); diff != "" {
 		t.Errorf("changes (-want +got):\n%s", diff)

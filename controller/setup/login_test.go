@@ -10,6 +10,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 )
@@ -21,7 +22,7 @@ func TestTasksLogIn(t *testing.T) {
 	l := newLab(t)
 	fake := awstest.New(t, awstest.Role{
 		Account: "000000000001", Path: "/consul-ecs/", Name: "web-role",
-		Tags: map[string]string{wanted.TagServiceName: "web"},
+		Tags: map[string]string{config.TagServiceName: "web"},
 	})
 	none := filepath.Join(t.TempDir(), "none")
 	t.Setenv("AWS_CONFIG_FILE", none)

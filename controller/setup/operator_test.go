@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -28,7 +29,7 @@ func operators(t *testing.T, l lab) {
 	method.Description, method.DisplayName, method.TokenLocality, method.MaxTokenTTL = "mine", "Mine", "global", time.Hour
 	method.Config = map[string]any{
 		"BoundIAMPrincipalARNs": []string{"arn:aws:iam::000000000009:role/z", trusted(1, "consul-ecs/"), "arn:aws:iam::000000000009:role/a"},
-		"IAMEntityTags":         []string{"team", wanted.TagServiceName, "env", wanted.TagNamespace},
+		"IAMEntityTags":         []string{"team", config.TagServiceName, "env", config.TagNamespace},
 		"ServerIDHeaderValue":   "consul.example", "MaxRetries": 3, "EnableIAMEntityDetails": true,
 		"IAMEndpoint": "https://iam.example", "STSEndpoint": "https://sts.example", "AllowedSTSHeaderValues": []string{"X-Extra"},
 	}

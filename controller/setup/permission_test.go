@@ -19,21 +19,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// tokenFor makes a token with a policy of these rules.
-func tokenFor(t *testing.T, name, rules string) string {
-	t.Helper()
-	acl := management(t).ACL()
-	policy, _, err := acl.PolicyCreate(&api.ACLPolicy{Name: name, Rules: rules}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	token, _, err := acl.TokenCreate(&api.ACLToken{Policies: []*api.ACLLink{{ID: policy.ID}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return token.SecretID
-}
-
 // documented is the controller's policy as docs/CONTROLLER.md gives it.
 func documented(t *testing.T) string {
 	t.Helper()
@@ -72,7 +57,7 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 			if without != "" {
 				rules = strings.Replace(all, without, "", 1)
 			}
-			c, _ := client(t, tokenFor(t, l.name+"-token", rules), nil)
+			c, _ := client(t, testkit.Grant(t, management(t), rules), nil)
 			s := l.setup(t, c, wanted.Options{})
 			s.Wanted.Anonymous = &wanted.Anonymous{Policy: wanted.Policy{
 				Name: l.name + "-anonymous", Rules: `node_prefix "" { policy = "read" }`,

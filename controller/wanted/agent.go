@@ -2,14 +2,14 @@ package wanted
 
 import (
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/workload"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // Names of the objects that only the agent generation has.
 const (
 	ClientPolicy = "consul-ecs-client-policy"
 	ClientRole   = "consul-ecs-client-role"
-	ClientMethod = workload.ClientAuthMethod
+	ClientMethod = config.ClientAuthMethod
 )
 
 // Agent is the state of the agent generation. Its error is a usage error that

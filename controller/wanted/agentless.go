@@ -2,7 +2,7 @@ package wanted
 
 import (
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/workload"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // Names of the objects that only the generation without agents has.
@@ -18,7 +18,7 @@ const (
 const AgentlessName = "agentless"
 
 // TagGatewayKind is the tag of a gateway's IAM role.
-const TagGatewayKind = workload.TagGatewayKind
+const TagGatewayKind = config.TagGatewayKind
 
 // Agentless is the state of the generation without agents: all tasks' services are on
 // one node, which is the cluster's, and gateways log in by the method of services. Its

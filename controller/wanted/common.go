@@ -2,22 +2,16 @@ package wanted
 
 import (
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/workload"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // Names of the objects that both generations have.
 const (
-	ServiceMethod   = workload.ServiceAuthMethod
+	ServiceMethod   = config.ServiceAuthMethod
 	AnonymousPolicy = "anonymous-token-policy"
 	// CrossNamespacePolicy lets the tasks of an Enterprise partition see the
 	// services of its other namespaces.
 	CrossNamespacePolicy = "cross-namespace-read"
-)
-
-// Tags of a task's IAM role.
-const (
-	TagServiceName = workload.TagServiceName
-	TagNamespace   = workload.TagNamespace
 )
 
 const (
@@ -68,11 +62,11 @@ func common(o Options) (State, error) {
 		Keys:      Keys,
 		Methods: []AuthMethod{{
 			Name: ServiceMethod, Description: "AWS IAM auth method for ECS service tokens",
-			Principals: []string{principal}, EntityTags: []string{TagServiceName, TagNamespace}, Scope: scope,
+			Principals: []string{principal}, EntityTags: []string{config.TagServiceName, config.TagNamespace}, Scope: scope,
 		}},
 		Rules: []BindingRule{{
 			Method: ServiceMethod, Description: "Bind a service identity from IAM role tag for ECS",
-			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + TagServiceName + "}", Scope: scope,
+			BindType: api.BindingRuleBindTypeService, BindName: "${entity_tags." + config.TagServiceName + "}", Scope: scope,
 		}},
 		Anonymous: &Anonymous{Policy{
 			// Consul on Kubernetes has the same policy, by this description.
@@ -82,8 +76,8 @@ func common(o Options) (State, error) {
 	}
 	if o.Partition != "" {
 		s.Methods[0].NamespaceRules = []api.ACLAuthMethodNamespaceRule{{
-			Selector:      `entity_tags["` + TagNamespace + `"] != ""`,
-			BindNamespace: "${entity_tags." + TagNamespace + "}",
+			Selector:      `entity_tags["` + config.TagNamespace + `"] != ""`,
+			BindNamespace: "${entity_tags." + config.TagNamespace + "}",
 		}}
 	}
 	return s, nil

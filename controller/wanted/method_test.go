@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // TestMethodKeepsOperatorSettings: the old program wrote the whole
@@ -63,15 +64,15 @@ func TestOrderIsNoDifference(t *testing.T) {
 	for name, config := range map[string]map[string]any{
 		"unsorted, twice": {
 			"BoundIAMPrincipalARNs": []any{"arn:z", ours, "arn:a", ours}, "EnableIAMEntityDetails": true,
-			"IAMEntityTags": []any{"z", TagServiceName, TagNamespace, "a"},
+			"IAMEntityTags": []any{"z", config.TagServiceName, config.TagNamespace, "a"},
 		},
 		"letter case of keys, weak types": {
 			"boundiamprincipalarns": []any{ours}, "ENABLEIAMENTITYDETAILS": "true",
-			"iamEntityTags": []any{TagServiceName, TagNamespace},
+			"iamEntityTags": []any{config.TagServiceName, config.TagNamespace},
 		},
 		"a number for true": {
 			"BoundIAMPrincipalARNs": ours, "EnableIAMEntityDetails": 1.0,
-			"IAMEntityTags": []string{TagServiceName, TagNamespace},
+			"IAMEntityTags": []string{config.TagServiceName, config.TagNamespace},
 		},
 	} {
 		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = config })
@@ -87,13 +88,13 @@ func TestMethodConfigInOtherWords(t *testing.T) {
 	for name, c := range map[string]struct{ have, want map[string]any }{
 		"no config": {nil, map[string]any{
 			"BoundIAMPrincipalARNs": []string{ours}, "EnableIAMEntityDetails": true,
-			"IAMEntityTags": []string{TagNamespace, TagServiceName},
+			"IAMEntityTags": []string{config.TagNamespace, config.TagServiceName},
 		}},
 		"a lone string, and keys in other letters": {
 			map[string]any{"boundIAMPrincipalArns": "arn:a", "enableiamentitydetails": "no", "iamentitytags": ""},
 			map[string]any{
 				"boundIAMPrincipalArns": []string{"arn:a", ours}, "enableiamentitydetails": true,
-				"iamentitytags": []string{TagNamespace, TagServiceName},
+				"iamentitytags": []string{config.TagNamespace, config.TagServiceName},
 			}},
 	} {
 		f := made(t, s, func(f *Found) { f.Methods[ServiceMethod].Config = c.have })

@@ -5,7 +5,7 @@ import (
 	"maps"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/workload"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // noAddress is the address of a node without one: Consul demands an address, and each
@@ -29,11 +29,11 @@ func (p *Plan) node(want Node, f Found, needs []Object) {
 		if fixed.Address = cmp.Or(fixed.Address, found.Address); fixed.Address != found.Address {
 			w.Changed = append(w.Changed, "Address")
 		}
-		if found.Meta[workload.NodeMetaSynthetic] != "true" {
+		if found.Meta[config.NodeMetaSynthetic] != "true" {
 			w.Changed = append(w.Changed, "Meta")
 		}
 	}
-	fixed.NodeMeta[workload.NodeMetaSynthetic] = "true"
+	fixed.NodeMeta[config.NodeMetaSynthetic] = "true"
 	if w.Create || len(w.Changed) > 0 {
 		p.Writes = append(p.Writes, w)
 	}

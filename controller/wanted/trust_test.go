@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // account is the ARN pattern of a path in an account; "" is the whole account.
@@ -53,7 +54,7 @@ func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 	one, two, far := clusterOf(1, "one"), clusterOf(1, "two"), clusterOf(2, "far")
 	operators := func(f *Found, arns ...any) {
 		for _, m := range []string{ClientMethod, ServiceMethod} {
-			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{TagServiceName, TagNamespace}}}
+			f.Methods[m] = &api.ACLAuthMethod{Name: m, Type: "aws-iam", Config: map[string]any{keyPrincipals: arns, keyDetails: true, keyTags: []string{config.TagServiceName, config.TagNamespace}}}
 		}
 	}
 	start := func(f *Found, cluster, path string) Plan {
