@@ -4,6 +4,7 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -114,6 +115,9 @@ func TestDevServerScriptsRun(t *testing.T) {
 			for _, c := range containers {
 				runContainer(t, c, dir, consul, ca)
 			}
+			if keys := filesNamed(t, dir, "ca-key.pem"); len(keys) > 0 {
+				t.Errorf("the CA's key remains at %q", keys)
+			}
 			files, err := filepath.Glob(dir + "/opt/consul/config/*.json")
 			if err != nil {
 				t.Fatal(err)
@@ -129,6 +133,21 @@ func TestDevServerScriptsRun(t *testing.T) {
 			}
 		})
 	}
+}
+
+// filesNamed are the files of one name below a directory.
+func filesNamed(t *testing.T, dir, name string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.Name() == name {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 // authority is a CA as PEM.
@@ -170,7 +189,7 @@ func runContainer(t *testing.T, c taskdef.Container, dir, consul string, ca auth
 		fmt.Fprint(w, `{"Name":"tls-init","Networks":[{"NetworkMode":"awsvpc","IPv4Addresses":["10.1.2.3"],"SubnetGatewayIpv4Address":"10.1.2.1/24"}]}`)
 	}))
 	defer metadata.Close()
-	below := strings.NewReplacer("/opt/consul", dir+"/opt/consul", "/consul/tls", dir+"/consul/tls", "/tmp/ca", dir+"/tmp/ca",
+	below := strings.NewReplacer("/opt/consul", dir+"/opt/consul", "/consul/tls", dir+"/consul/tls",
 		"exec consul agent -config-dir=", "exec consul validate ")
 	environment := map[string]string{
 		"PATH": filepath.Dir(consul) + ":" + os.Getenv("PATH"), "ECS_CONTAINER_METADATA_URI_V4": metadata.URL,

@@ -1,9 +1,12 @@
 package terraform_test
 
 import (
+	"encoding/json"
 	"maps"
 	"path"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -74,5 +77,36 @@ func TestExamplesArePlanned(t *testing.T) {
 				w.Destroy()
 			})
 		}
+	}
+}
+
+// TestOtherPartitionsHaveTheirOwnARNs applies the example in a region of China.
+func TestOtherPartitionsHaveTheirOwnARNs(t *testing.T) {
+	t.Parallel()
+	testkit.Long(t)
+	w := tftest.New(t, "examples/secure-mesh", stub.AWS6)
+	w.SetRegion("cn-north-1")
+	input := values{}
+	for name, value := range exampleInputs()["secure-mesh"] {
+		if arn, is := value.(string); is {
+			value = strings.Replace(strings.Replace(arn, "arn:aws:", "arn:aws-cn:", 1), "us-east-1", "cn-north-1", 1)
+		}
+		input[name] = value
+	}
+	state := w.Apply(input)
+	foreign := regexp.MustCompile(`arn:aws:[^"]*|[a-z.-]+\.amazonaws\.com[^"]*`)
+	for address, attributes := range state.Resources {
+		text, err := json.Marshal(attributes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, found := range foreign.FindAllString(string(text), -1) {
+			if strings.Trim(found, `\`) != "ecs-tasks.amazonaws.com" { // the same in all partitions
+				t.Errorf("%s has %q", address, found)
+			}
+		}
+	}
+	if got := state.Resource("module.web.module.task.aws_iam_role.task[0]")["arn"]; got != "arn:aws-cn:iam::123456789012:role/consul-ecs/web-task" {
+		t.Errorf("the task role is %v", got)
 	}
 }

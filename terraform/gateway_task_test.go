@@ -33,6 +33,14 @@ func TestSecondPlanOfGatewayTaskIsEmpty(t *testing.T) {
 	}
 }
 
+// TestGatewayTaskIsPlannedWithNewSubnets has subnets of which the plan does not know the block.
+func TestGatewayTaskIsPlannedWithNewSubnets(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/gateway-task/tests/first_apply", stub.AWS6)
+	w.Apply(values{})
+	w.Unchanged()
+}
+
 func TestGatewayTaskNamesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/gateway-task", stub.AWS6)

@@ -116,7 +116,8 @@ func TestEndToEndRenderedTasksStopInBothOrders(t *testing.T) {
 
 // TestEndToEndSecureMeshIsDeployedAtOnce runs the task definitions of the example as one
 // apply starts them: controller and services at the same instant, before there is an
-// auth method and while the server does not answer yet.
+// auth method and while the server does not answer yet. The server has TLS, with a CA that
+// the containers know only from the secret that the module's variable names.
 func TestEndToEndSecureMeshIsDeployedAtOnce(t *testing.T) {
 	s := newSimulation(t)
 	dir := t.TempDir()
@@ -124,7 +125,10 @@ func TestEndToEndSecureMeshIsDeployedAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	input := exampleInputs()["secure-mesh"].with(values{
-		"consul_server_hosts": "10.42.0.254", "tls": false, "consul_ca_cert_arn": "",
+		"consul_server_hosts":  "10.42.0.254",
+		"tls_server_name":      "server.dc1.consul",
+		"consul_ca_cert_arn":   "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
+		"controller_token_arn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf",
 	})
 	state := tftest.New(t, "examples/secure-mesh", stub.AWS6).Apply(input)
 	for file, module := range map[string]string{

@@ -46,6 +46,38 @@ func TestSecondPlanOfMeshTaskIsEmpty(t *testing.T) {
 	}
 }
 
+// TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask has the agent's secrets, the
+// application's and those of its log driver.
+func TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask(t *testing.T) {
+	t.Parallel()
+	secret := func(name string) string { return "arn:aws:secretsmanager:us-east-1:123456789012:secret:" + name }
+	plan := tftest.New(t, "modules/mesh-task", stub.AWS6).Plan(meshTask.with(values{
+		"generation": "agent", "consul_server_hosts": "", "retry_join": []string{"10.0.0.4"}, "tls": true,
+		"consul_server_ca_cert_arn": secret("rpc-AbCdEf"), "consul_https_ca_cert_arn": secret("https-AbCdEf"), "gossip_key_secret_arn": secret("gossip-AbCdEf"),
+		"container_definitions": []values{{
+			"name": "web", "image": "web:1", "entryPoint": []string{"/web"},
+			"secrets":          []values{{"name": "KEY", "valueFrom": secret("web-AbCdEf:key::")}},
+			"logConfiguration": values{"logDriver": "splunk", "secretOptions": []values{{"name": "splunk-token", "valueFrom": "/shop/splunk"}}},
+		}},
+	}))
+	var policy struct {
+		Statement []struct{ Action, Resource []string }
+	}
+	plan.JSON("module.task.aws_iam_role_policy.execution[0]", "policy", &policy)
+	got := map[string][]string{}
+	for _, s := range policy.Statement {
+		got[s.Action[0]] = slices.Sorted(slices.Values(s.Resource))
+	}
+	want := map[string][]string{
+		"secretsmanager:GetSecretValue": {secret("gossip-AbCdEf"), secret("https-AbCdEf"), secret("rpc-AbCdEf"), secret("web-AbCdEf")},
+		"ssm:GetParameters":             {"arn:aws:ssm:us-east-1:123456789012:parameter/shop/splunk"},
+		"ecr:GetAuthorizationToken":     {"*"},
+	}
+	if !maps.EqualFunc(got, want, slices.Equal) {
+		t.Errorf("the execution role may %v, want %v", got, want)
+	}
+}
+
 // wantErrors fails the test unless a plan has exactly these errors.
 func wantErrors(t *testing.T, w *tftest.Workspace, input values, want ...string) {
 	t.Helper()
@@ -83,6 +115,14 @@ func TestMeshTaskNamesWhatIsWrong(t *testing.T) {
 			"consul_ecs_config.proxy takes only", "consul_ecs_config.proxy.meshGateway takes only",
 			"consul_ecs_config.proxy.expose takes only", "consul_ecs_config.proxy.expose.paths takes only",
 		)
+	})
+	t.Run("servers with scheme or port", func(t *testing.T) {
+		for _, hosts := range []string{"https://consul.example.com", "consul.example.com:8501", "10.0.0.4:8501"} {
+			wantErrors(t, w, meshTask.with(values{"consul_server_hosts": hosts}), "consul_server_hosts has a scheme or a port: give the address alone.")
+		}
+	})
+	t.Run("a certificate in place of its ARN", func(t *testing.T) {
+		wantErrors(t, w, meshTask.with(values{"tls": true, "consul_ca_cert_arn": "-----BEGIN CERTIFICATE-----\nMIIB"}), "has the certificate itself: store it in Secrets Manager")
 	})
 	t.Run("a reserved name", func(t *testing.T) {
 		wantErrors(t, w, meshTask.with(values{"container_definitions": []values{{"name": "consul-dataplane", "image": "i"}}}),

@@ -17,7 +17,7 @@ AWS="resource:ecs-task-definition resource:ecs-service resource:ecs-cluster
   resource:lb resource:lb-listener resource:lb-target-group
   resource:service-discovery-service resource:service-discovery-private-dns-namespace
   data:data-aws-region data:data-aws-caller-identity data:data-aws-partition data:data-aws-iam-role
-  data:data-aws-security-group data:data-aws-vpc"
+  data:data-aws-security-group data:data-aws-subnet"
 gen @cdktf/provider-aws 21.22.1 aws@6.25.0 $AWS
 gen @cdktf/provider-aws 19.65.1 aws@5.99.1 $AWS
 gen @cdktf/provider-random 12.0.1 random@3.7.2 resource:bytes

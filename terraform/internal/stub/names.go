@@ -27,14 +27,18 @@ var patterns = map[string]map[string]*regexp.Regexp{
 		"name":        regexp.MustCompile(`^[\w .:/()#,@\[\]+=&;{}!$*-]{1,255}$`),
 		"description": regexp.MustCompile(`^[\w .:/()#,@\[\]+=&;{}!$*-]{0,255}$`),
 	},
-	"aws_secretsmanager_secret": {"name": regexp.MustCompile(`^[\w/+=.@-]{1,512}$`)},
-	"aws_cloudwatch_log_group":  {"name": regexp.MustCompile(`^[\w./#-]{1,512}$`)},
+	"aws_vpc_security_group_ingress_rule": {"cidr_ipv4": ipv4Block, "cidr_ipv6": ipv6Block},
+	"aws_vpc_security_group_egress_rule":  {"cidr_ipv4": ipv4Block, "cidr_ipv6": ipv6Block},
+	"aws_secretsmanager_secret":           {"name": regexp.MustCompile(`^[\w/+=.@-]{1,512}$`)},
+	"aws_cloudwatch_log_group":            {"name": regexp.MustCompile(`^[\w./#-]{1,512}$`)},
 }
 
 var (
 	arnForm          = regexp.MustCompile(`^arn:[\w-]+:[\w.-]+:[\w-]*:\d{12}:.+`)
 	ecsName          = regexp.MustCompile(`^[\w-]{1,255}$`)
 	rolePath         = regexp.MustCompile(`^/([\x21-\x7e]+/)?$`)
+	ipv4Block        = regexp.MustCompile(`^\d+(\.\d+){3}/\d+$`)
+	ipv6Block        = regexp.MustCompile(`^[0-9A-Fa-f]*:[0-9A-Fa-f:.]*/\d+$`)
 	policyName       = regexp.MustCompile(`^[\w+=,.@-]{1,128}$`)
 	loadBalancerName = regexp.MustCompile(`^[0-9A-Za-z]([0-9A-Za-z-]{0,30}[0-9A-Za-z])?$`)
 )

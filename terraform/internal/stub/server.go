@@ -16,6 +16,7 @@ type server struct {
 	p                        *provider
 	region                   string
 	defaultTags              map[string]tftypes.Value
+	rules                    rules
 }
 
 // Source is the address under which Terraform looks for a provider of HashiCorp.
@@ -42,6 +43,8 @@ func (s *server) GetProviderSchema(context.Context, *tfprotov5.GetProviderSchema
 		Provider:          &tfprotov5.Schema{Block: s.p.Provider.proto()},
 		ResourceSchemas:   map[string]*tfprotov5.Schema{},
 		DataSourceSchemas: map[string]*tfprotov5.Schema{},
+		// Terraform asks once and not for each of its many providers in a test.
+		ServerCapabilities: &tfprotov5.ServerCapabilities{GetProviderSchemaOptional: true},
 	}
 	for n, b := range s.p.Resources {
 		out.ResourceSchemas[n] = &tfprotov5.Schema{Block: b.proto()}
@@ -163,11 +166,15 @@ func (s *server) ApplyResourceChange(ctx context.Context, r *tfprotov5.ApplyReso
 	if err != nil {
 		return nil, err
 	}
-	out := &tfprotov5.ApplyResourceChangeResponse{Private: r.PlannedPrivate}
+	prior, err := r.PriorState.Unmarshal(b.typ)
+	if err != nil {
+		return nil, err
+	}
+	out := &tfprotov5.ApplyResourceChangeResponse{Private: r.PlannedPrivate, Diagnostics: s.rules.apply(r.TypeName, prior, v)}
 	if !v.IsNull() {
 		var m map[string]tftypes.Value
 		must(v.As(&m))
-		out.Diagnostics = judgeResource(ctx, r.TypeName, v)
+		out.Diagnostics = append(out.Diagnostics, judgeResource(ctx, r.TypeName, v)...)
 		f := faker{typ: r.TypeName, region: s.region, obj: m}
 		v = walk(b, v, "", true, f.value)
 	}

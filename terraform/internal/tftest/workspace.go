@@ -75,13 +75,13 @@ func Require(t testing.TB) string {
 	return path
 }
 
-// New copies terraform/modules and terraform/examples and runs init in one directory
+// New copies the modules, the examples and the data of tests, and runs init in one directory
 // of the copy, such as "modules/controller".
 func New(t testing.TB, module string, aws stub.AWS) *Workspace {
 	t.Helper()
 	Require(t)
 	copied := t.TempDir()
-	for _, tree := range []string{"modules", "examples"} {
+	for _, tree := range []string{"modules", "examples", "testdata"} {
 		from := filepath.Join(testkit.Root(), "terraform", tree)
 		if _, err := os.Stat(from); errors.Is(err, os.ErrNotExist) {
 			continue
@@ -93,11 +93,16 @@ func New(t testing.TB, module string, aws stub.AWS) *Workspace {
 	w := &Workspace{t: t, dir: filepath.Join(copied, filepath.FromSlash(module)), env: []string{
 		"TF_CLI_CONFIG_FILE=" + configuration(t, aws), "CHECKPOINT_DISABLE=1", "TF_IN_AUTOMATION=1", "TF_INPUT=0",
 		"AWS_REGION=us-east-1", "HOME=" + copied,
-		"GOGC=800", // half of terraform's processor time is garbage collection otherwise
+		// A third of terraform's processor time is garbage collection and keys for TLS otherwise.
+		"GOGC=off", "GOMEMLIMIT=512MiB", "TF_DISABLE_PLUGIN_TLS=1",
 	}}
 	w.must("init", "-no-color")
 	return w
 }
+
+// SetRegion sets the region of the provider for all commands that follow; it is us-east-1
+// before.
+func (w *Workspace) SetRegion(region string) { w.env = append(w.env, "AWS_REGION="+region) }
 
 // Dir is the directory in which terraform runs.
 func (w *Workspace) Dir() string { return w.dir }

@@ -50,6 +50,11 @@ output "configuration" {
 output "secrets" {
   description = "Secrets of all containers that reach Consul."
   value       = local.agent ? [] : local.ca_secrets
+
+  precondition {
+    condition     = !anytrue([for s in concat(local.ca_secrets, local.client_secrets) : strcontains(s.valueFrom, "\n") || strcontains(s.valueFrom, "-----BEGIN")])
+    error_message = "A variable for the ARN of a CA certificate has the certificate itself: store it in Secrets Manager or as an SSM parameter, and give the ARN."
+  }
 }
 
 output "client_secrets" {

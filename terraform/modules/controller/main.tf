@@ -70,6 +70,11 @@ locals {
       interval = 10, timeout = 5, retries = 3
     }
   }
+
+  containers = concat(
+    [{ for k, v in local.container : k => v if v != null }],
+    [for c in var.extra_container_definitions : { for k, v in c : k => v if v != null }],
+  )
 }
 
 resource "aws_ecs_task_definition" "this" {
@@ -83,10 +88,7 @@ resource "aws_ecs_task_definition" "this" {
   skip_destroy             = var.skip_destroy
   tags                     = local.tags
 
-  container_definitions = jsonencode(concat(
-    [{ for k, v in local.container : k => v if v != null }],
-    [for c in var.extra_container_definitions : { for k, v in c : k => v if v != null }],
-  ))
+  container_definitions = jsonencode(local.containers)
 
   dynamic "runtime_platform" {
     for_each = var.runtime_platform[*]

@@ -53,6 +53,11 @@ variable "consul_server_hosts" {
     condition     = var.generation != "agentless" || var.consul_server_hosts != ""
     error_message = "Set consul_server_hosts to the address of the Consul servers: the generation \"agentless\" needs it."
   }
+
+  validation {
+    condition     = !can(regex("^[A-Za-z+]+://|^[^:=]+:[0-9]*$", var.consul_server_hosts))
+    error_message = "consul_server_hosts has a scheme or a port: give the address alone. Ports are http_config.port and grpc_config.port, and TLS is tls."
+  }
 }
 
 variable "consul_server_http_addr" {

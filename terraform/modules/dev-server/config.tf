@@ -4,7 +4,7 @@ locals {
   server_dns = "${var.name}.${local.namespace}"
   secondary  = !contains(["", var.datacenter], var.primary_datacenter)
 
-  directory = "/opt/consul" # of data and configuration; /consul is the volume with the certificates
+  directory = "/opt/consul" # volume of data and configuration; /consul is that of the certificates
   tls_files = "/consul/tls"
 
   # One document, so that no setting is given twice; without secrets.
@@ -64,8 +64,8 @@ locals {
   tls_script = join("\n", [
     "set -eu",
     "umask 077",
-    "mkdir -p ${local.tls_files} /tmp/ca",
-    "cd /tmp/ca",
+    "mkdir -p ${local.tls_files}/ca",
+    "cd ${local.tls_files}/ca",
     "printf '%s\\n' \"$CONSUL_CA_CERT\" >ca.pem",
     "printf '%s\\n' \"$CONSUL_CA_KEY\" >ca-key.pem",
     "ip=$(curl -sSf --retry 5 \"$ECS_CONTAINER_METADATA_URI_V4\" | sed -n 's/.*\"IPv4Addresses\":\\[\"\\([0-9.]*\\)\".*/\\1/p')",
@@ -77,6 +77,6 @@ locals {
     "mv ${var.datacenter}-server-consul-0.pem ${local.tls_files}/server.pem",
     "mv ${var.datacenter}-server-consul-0-key.pem ${local.tls_files}/server-key.pem",
     "mv ca.pem ${local.tls_files}/ca.pem",
-    "rm ca-key.pem",
+    "rm -r ${local.tls_files}/ca",
   ])
 }

@@ -1,5 +1,3 @@
-data "aws_region" "current" {}
-
 locals {
   tags = { for k, v in var.tags : k => v if v != null }
 
@@ -8,30 +6,45 @@ locals {
 
   mount = [{ sourceVolume = "consul-data", containerPath = "/consul" }]
 
-  tls_init = {
-    name             = "tls-init"
-    image            = var.consul_image
-    essential        = false
-    entryPoint       = ["/bin/sh", "-c"]
-    command          = [local.tls_script]
-    mountPoints      = local.mount
-    secrets          = local.tls_secrets
+  # What both containers have.
+  common = {
+    image                  = var.consul_image
+    readonlyRootFilesystem = var.readonly_root_filesystem ? true : null
+    linuxParameters = { for k, v in {
+      initProcessEnabled = true
+      # Both lists or none: ECS answers with both, which would be a change in each plan.
+      capabilities = length(var.drop_capabilities) == 0 ? null : { add = [], drop = var.drop_capabilities }
+    } : k => v if v != null }
     logConfiguration = local.log
   }
 
-  server = {
-    name             = "consul-server"
-    image            = var.consul_image
-    essential        = true
-    entryPoint       = ["/bin/sh", "-c"]
-    command          = [local.server_script]
-    mountPoints      = local.mount
-    environment      = [{ name = "CONSUL_SERVER_CONFIG", value = jsonencode(local.configuration) }]
-    secrets          = length(local.server_secrets) > 0 ? local.server_secrets : null
-    dependsOn        = var.tls ? [{ containerName = "tls-init", condition = "SUCCESS" }] : null
-    portMappings     = [for port in concat([8300, 8301, 8500], var.tls ? [8501, 8503] : [8502]) : { containerPort = port, hostPort = port, protocol = "tcp" }]
-    linuxParameters  = { initProcessEnabled = true }
-    logConfiguration = local.log
+  tls_init = merge(local.common, {
+    name        = "tls-init"
+    essential   = false
+    entryPoint  = ["/bin/sh", "-c"]
+    command     = [local.tls_script]
+    mountPoints = local.mount
+    secrets     = local.tls_secrets
+    # It is a time of the container that is waited for.
+    startTimeout = var.start_timeout
+  })
+
+  server = merge(local.common, {
+    name         = "consul-server"
+    essential    = true
+    entryPoint   = ["/bin/sh", "-c"]
+    command      = [local.server_script]
+    mountPoints  = concat(local.mount, [{ sourceVolume = "consul-server", containerPath = local.directory }])
+    environment  = [for name, value in merge({ CONSUL_SERVER_CONFIG = jsonencode(local.configuration) }, var.environment) : { name = name, value = value }]
+    secrets      = length(local.server_secrets) > 0 ? local.server_secrets : null
+    dependsOn    = var.tls ? [{ containerName = "tls-init", condition = "SUCCESS" }] : null
+    portMappings = [for port in concat([8300, 8301, 8500], var.tls ? [8501, 8503] : [8502]) : { containerPort = port, hostPort = port, protocol = "tcp" }]
+    stopTimeout  = var.stop_timeout
+    restartPolicy = var.restart_policy == null ? null : { for k, v in {
+      enabled              = var.restart_policy.enabled
+      ignoredExitCodes     = var.restart_policy.ignored_exit_codes
+      restartAttemptPeriod = var.restart_policy.restart_attempt_period
+    } : k => v if v != null }
     healthCheck = {
       command     = ["CMD-SHELL", "curl -sf http://127.0.0.1:8500/v1/status/leader | grep -q :"]
       interval    = 30
@@ -39,7 +52,13 @@ locals {
       retries     = 5
       startPeriod = 120
     }
-  }
+  })
+
+  containers = concat(
+    [for c in [local.tls_init] : { for k, v in c : k => v if v != null } if var.tls],
+    [{ for k, v in local.server : k => v if v != null }],
+    [for c in var.extra_container_definitions : { for k, v in c : k => v if v != null }],
+  )
 }
 
 resource "aws_ecs_task_definition" "this" {
@@ -50,15 +69,34 @@ resource "aws_ecs_task_definition" "this" {
   memory                   = var.memory
   task_role_arn            = one(aws_iam_role.task[*].arn)
   execution_role_arn       = aws_iam_role.execution.arn
+  skip_destroy             = var.skip_destroy
   tags                     = local.tags
 
-  container_definitions = jsonencode(concat(
-    [for c in [local.tls_init] : { for k, v in c : k => v if v != null } if var.tls],
-    [{ for k, v in local.server : k => v if v != null }],
-  ))
+  container_definitions = jsonencode(local.containers)
 
   volume {
     name = "consul-data"
+  }
+
+  volume {
+    name = "consul-server"
+  }
+
+  dynamic "ephemeral_storage" {
+    for_each = var.ephemeral_storage[*]
+
+    content {
+      size_in_gib = ephemeral_storage.value
+    }
+  }
+
+  dynamic "placement_constraints" {
+    for_each = var.placement_constraints
+
+    content {
+      type       = placement_constraints.value.type
+      expression = placement_constraints.value.expression
+    }
   }
 
   dynamic "runtime_platform" {
@@ -125,11 +163,23 @@ resource "aws_ecs_service" "this" {
     }
   }
 
+  dynamic "ordered_placement_strategy" {
+    for_each = var.ordered_placement_strategy
+
+    content {
+      type  = ordered_placement_strategy.value.type
+      field = ordered_placement_strategy.value.field
+    }
+  }
+
   timeouts {
     create = "${var.consul_server_startup_timeout}s"
     update = "${var.consul_server_startup_timeout}s"
   }
 
   # A task that starts before its role, its secrets or its load balancer are complete fails.
-  depends_on = [aws_iam_role_policy.execution, aws_iam_role_policy.task, aws_secretsmanager_secret_version.this, aws_lb_listener.this]
+  depends_on = [
+    aws_iam_role_policy.execution, aws_iam_role_policy.task, aws_iam_role_policy_attachment.execution,
+    aws_secretsmanager_secret_version.this, aws_lb_listener.this,
+  ]
 }

@@ -73,7 +73,8 @@ resource "aws_vpc_security_group_ingress_rule" "lb_cidr" {
   ip_protocol       = "tcp"
   from_port         = 8500
   to_port           = 8500
-  cidr_ipv4         = var.lb_ingress_rule_cidr_blocks[count.index]
+  cidr_ipv4         = strcontains(var.lb_ingress_rule_cidr_blocks[count.index], ":") ? null : var.lb_ingress_rule_cidr_blocks[count.index]
+  cidr_ipv6         = strcontains(var.lb_ingress_rule_cidr_blocks[count.index], ":") ? var.lb_ingress_rule_cidr_blocks[count.index] : null
   tags              = local.tags
 }
 

@@ -37,12 +37,12 @@ locals {
   bootstrap_token_arn = local.generate_token ? aws_secretsmanager_secret.this["bootstrap-token"].arn : var.bootstrap_token_arn
   gossip_key_arn      = local.generate_key ? aws_secretsmanager_secret.this["gossip-key"].arn : var.gossip_key_secret_arn
 
-  server_secrets = [for s in [
+  server_secrets = concat([for s in [
     { name = "CONSUL_BOOTSTRAP_TOKEN", valueFrom = local.bootstrap_token_arn, on = var.acls && !local.secondary },
     { name = "CONSUL_REPLICATION_TOKEN", valueFrom = try(aws_secretsmanager_secret.this["replication-token"].arn, ""), on = var.acls && local.secondary },
     { name = "CONSUL_GOSSIP_KEY", valueFrom = local.gossip_key_arn, on = var.gossip_encryption_enabled },
     { name = "CONSUL_LICENSE", valueFrom = try(aws_secretsmanager_secret.this["license"].arn, ""), on = contains(keys(local.stored), "license") },
-  ] : { name = s.name, valueFrom = s.valueFrom } if s.on]
+  ] : { name = s.name, valueFrom = s.valueFrom } if s.on], [for name, arn in var.secrets : { name = name, valueFrom = arn }])
 
   tls_secrets = var.tls ? [
     { name = "CONSUL_CA_CERT", valueFrom = local.ca_cert_arn },

@@ -86,6 +86,39 @@ variable "runtime_platform" {
   default = null
 }
 
+variable "ephemeral_storage" {
+  description = "Ephemeral storage of the task on Fargate in GiB."
+  type        = number
+  default     = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints of the task definition, on EC2."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "ordered_placement_strategy" {
+  description = "Placement of the service's task, on EC2."
+  type = list(object({
+    type  = string
+    field = optional(string)
+  }))
+  default  = []
+  nullable = false
+}
+
+variable "skip_destroy" {
+  description = "Keep old revisions of the task definition registered."
+  type        = bool
+  default     = false
+  nullable    = false
+}
+
 variable "deployment_circuit_breaker" {
   description = "Whether ECS gives up a deployment whose task does not start, and whether it rolls back."
   type        = object({ enable = bool, rollback = bool })
@@ -138,9 +171,14 @@ variable "lb_subnets" {
 }
 
 variable "lb_ingress_rule_cidr_blocks" {
-  description = "Blocks of addresses that may use the load balancer."
+  description = "Blocks of addresses that may use the load balancer, IPv4 or IPv6."
   type        = list(string)
   default     = null
+
+  validation {
+    condition     = alltrue([for block in coalesce(var.lb_ingress_rule_cidr_blocks, []) : can(cidrhost(block, 0))])
+    error_message = "lb_ingress_rule_cidr_blocks must have blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
+  }
 }
 
 variable "lb_ingress_rule_security_groups" {

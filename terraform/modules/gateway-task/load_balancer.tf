@@ -5,15 +5,15 @@ locals {
 
   create_security_group = var.lb_enabled && var.lb_create_security_group
   modify_security_group = var.lb_enabled && var.lb_modify_security_group
-  # All addresses have those of the load balancer among them.
-  admit_health_checks = (local.create_security_group || local.modify_security_group) && !contains(var.lb_ingress_rule_cidr_blocks, "0.0.0.0/0")
-  security_group_id   = local.create_security_group ? one(aws_security_group.this[*].id) : var.lb_modify_security_group_id
+  admit                 = local.create_security_group || local.modify_security_group
+  security_group_id     = local.create_security_group ? one(aws_security_group.this[*].id) : var.lb_modify_security_group_id
 }
 
-data "aws_vpc" "this" {
-  count = local.admit_health_checks ? 1 : 0
+# The load balancer has an address in each of its subnets, which may be of any block of the VPC.
+data "aws_subnet" "lb" {
+  count = local.admit ? length(var.lb_subnets) : 0
 
-  id = var.lb_vpc_id
+  id = var.lb_subnets[count.index]
 }
 
 resource "aws_lb" "this" {
@@ -77,23 +77,33 @@ resource "aws_vpc_security_group_egress_rule" "this" {
 
 # Connections arrive on the tasks' port, whatever that of the load balancer is.
 resource "aws_vpc_security_group_ingress_rule" "clients" {
-  count = local.create_security_group || local.modify_security_group ? length(var.lb_ingress_rule_cidr_blocks) : 0
+  count = local.admit ? length(var.lb_ingress_rule_cidr_blocks) : 0
 
   security_group_id = local.security_group_id
   description       = "Clients of the gateway"
   ip_protocol       = "tcp"
   from_port         = local.lan_port
   to_port           = local.lan_port
-  cidr_ipv4         = var.lb_ingress_rule_cidr_blocks[count.index]
+  cidr_ipv4         = strcontains(var.lb_ingress_rule_cidr_blocks[count.index], ":") ? null : var.lb_ingress_rule_cidr_blocks[count.index]
+  cidr_ipv6         = strcontains(var.lb_ingress_rule_cidr_blocks[count.index], ":") ? var.lb_ingress_rule_cidr_blocks[count.index] : null
 }
 
+# One for each subnet, whose block may be unknown in the plan. EC2 refuses a rule that
+# equals one of the clients' rules. Those cover the subnet then, so its rule is reduced to
+# the network's address, which no host has.
 resource "aws_vpc_security_group_ingress_rule" "health_checks" {
-  count = local.admit_health_checks ? 1 : 0
+  count = local.admit ? length(var.lb_subnets) : 0
 
   security_group_id = local.security_group_id
   description       = "Health checks of the load balancer"
   ip_protocol       = "tcp"
   from_port         = local.lan_port
   to_port           = local.lan_port
-  cidr_ipv4         = data.aws_vpc.this[0].cidr_block
+  cidr_ipv4 = (
+    data.aws_subnet.lb[count.index].cidr_block == "" ? null :
+    contains(var.lb_ingress_rule_cidr_blocks, data.aws_subnet.lb[count.index].cidr_block) ? "${cidrhost(data.aws_subnet.lb[count.index].cidr_block, 0)}/32" :
+    data.aws_subnet.lb[count.index].cidr_block
+  )
+  # A subnet without IPv4.
+  cidr_ipv6 = data.aws_subnet.lb[count.index].cidr_block == "" ? data.aws_subnet.lb[count.index].ipv6_cidr_block : null
 }

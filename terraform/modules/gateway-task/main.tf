@@ -117,7 +117,6 @@ module "task" {
   enable_execute_command             = var.enable_execute_command
   additional_task_role_policies      = var.additional_task_role_policies
   additional_execution_role_policies = var.additional_execution_role_policies
-  secrets                            = module.render.secrets
   ecr_repository_arns                = var.ecr_repository_arns
   kms_key_arns                       = var.kms_key_arns
 }

@@ -8,6 +8,11 @@ variable "consul_server_hosts" {
     condition     = var.generation != "agentless" || var.consul_server_hosts != ""
     error_message = "generation agentless needs consul_server_hosts: an IP address, a DNS name, or exec= and a command that prints addresses."
   }
+
+  validation {
+    condition     = !can(regex("^[A-Za-z+]+://|^[^:=]+:[0-9]*$", var.consul_server_hosts))
+    error_message = "consul_server_hosts has a scheme or a port: give the address alone. Ports are http_config.port and grpc_config.port, and TLS is tls."
+  }
 }
 
 variable "skip_server_watch" {

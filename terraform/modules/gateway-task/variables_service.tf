@@ -131,10 +131,15 @@ variable "lb_subnets" {
 }
 
 variable "lb_ingress_rule_cidr_blocks" {
-  description = "Addresses that may reach the gateway through the load balancer."
+  description = "Addresses that may reach the gateway through the load balancer, IPv4 or IPv6."
   type        = list(string)
   default     = ["0.0.0.0/0"]
   nullable    = false
+
+  validation {
+    condition     = alltrue([for block in var.lb_ingress_rule_cidr_blocks : can(cidrhost(block, 0))])
+    error_message = "lb_ingress_rule_cidr_blocks must have blocks of IPv4 or IPv6 addresses, such as 10.0.0.0/8 or 2001:db8::/32."
+  }
 }
 
 variable "lb_create_security_group" {

@@ -90,7 +90,6 @@ module "render" {
   log_configuration = var.log_configuration
   sidecars          = var.sidecars
   shutdown_delay    = var.application_shutdown_delay_seconds == null ? null : "${max(0, var.application_shutdown_delay_seconds)}s"
-  order_unwrapped   = true
   tags              = var.tags
   module            = { name = "mesh-task", version = local.version }
 }
@@ -121,7 +120,6 @@ module "task" {
   acls                               = var.acls
   additional_task_role_policies      = var.additional_task_role_policies
   additional_execution_role_policies = var.additional_execution_role_policies
-  secrets                            = module.render.secrets
   ecr_repository_arns                = var.ecr_repository_arns
   kms_key_arns                       = var.kms_key_arns
   enable_execute_command             = var.enable_execute_command

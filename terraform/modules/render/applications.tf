@@ -56,6 +56,13 @@ locals {
     )
   } if !local.gateway && !contains(local.unwrapped, c.name) }
 
+  # Containers that are no applications have their edges lead to the containers that there are.
+  made = [for role in local.roles : local.names[role]]
+  corrected = { for c in local.described : c.name => [
+    for d in c.container.dependsOn : merge(d, { containerName = contains(local.proxies, d.containerName) ? local.names.proxy : d.containerName })
+    if !contains(local.reserved, d.containerName) || contains(local.proxies, d.containerName) || contains(local.made, d.containerName)
+  ] if(local.gateway || !c.application) && try(anytrue([for d in c.container.dependsOn : contains(local.reserved, d.containerName)]), false) }
+
   application_containers = [for c in local.described : merge(
     c.container,
     { essential = c.essential },
@@ -78,11 +85,12 @@ locals {
       dependsOn = concat(try([for d in c.container.dependsOn : d if !contains(local.reserved, d.containerName)], []), [local.gate_edge])
       mountPoints = concat(
         try([for m in c.container.mountPoints : m], []),
-        anytrue(try([for m in c.container.mountPoints : m.containerPath == local.bootstrap_dir], [])) ? [] : [local.mount_read_only],
+        anytrue(try([for m in c.container.mountPoints : try(abspath(m.containerPath) == abspath(local.bootstrap_dir), false)], [])) ? [] : [local.mount_read_only],
       )
     } : null,
+    can(local.corrected[c.name]) ? { dependsOn = local.corrected[c.name] } : null,
     try(length(local.wrapped[c.name].entryPoint), 0) > 0 ? { entryPoint = local.wrapped[c.name].entryPoint } : null,
-    var.order_unwrapped && contains(local.unwrapped, c.name) ? {
+    contains(local.unwrapped, c.name) ? {
       dependsOn = concat(try([for d in c.container.dependsOn : d if !contains(local.reserved, d.containerName)], []), [local.proxy_edge])
     } : null,
   )]

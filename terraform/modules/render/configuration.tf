@@ -8,6 +8,7 @@ locals {
     proxy       = local.direct ? "sidecar-proxy" : "consul-dataplane"
     health_sync = "consul-ecs-health-sync"
   }
+  proxies  = ["sidecar-proxy", "consul-dataplane"]
   reserved = ["consul-ecs-install", "consul-client", "consul-ecs-mesh-init", "sidecar-proxy", "consul-dataplane", "consul-ecs-health-sync"]
 
   agent   = try(var.configuration.consulServers, null) == null

@@ -78,8 +78,3 @@ output "unwrapped" {
   description = "Applications with neither `entryPoint` nor `command`: `app-entrypoint` cannot be put before what is in their images, so it does not delay their shutdown."
   value       = local.unwrapped
 }
-
-output "secrets" {
-  description = "What the secrets of the containers of the mesh, and of their log drivers, have as `valueFrom`."
-  value       = distinct(flatten([for c in local.sidecars : [c.secrets[*].valueFrom, try(c.logConfiguration.secretOptions[*].valueFrom, [])]]))
-}

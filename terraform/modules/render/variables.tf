@@ -111,12 +111,6 @@ variable "shutdown_delay" {
   default     = null
 }
 
-variable "order_unwrapped" {
-  description = "Let ECS start an application after the proxy when it has neither `entryPoint` nor `command`, so that it cannot be wrapped."
-  type        = bool
-  default     = false
-}
-
 variable "sidecars" {
   description = "Settings of single containers of the mesh by role: `install`, `client`, `mesh_init`, `proxy`, `health_sync`; `all` for those that a role does not have itself. Lists and labels are added to those of `all`."
   type = map(object({

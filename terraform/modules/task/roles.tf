@@ -1,57 +1,18 @@
-data "aws_partition" "this" {}
+module "policies" {
+  source = "../policies"
 
-data "aws_caller_identity" "this" {}
+  container_definitions = var.container_definitions
+  # ECS mounts file shares of FSx with the execution role.
+  secrets             = [for v in var.volume_configurations : v.fsx_windows_file_server_volume_configuration.authorization_config.credentials_parameter if try(v.fsx_windows_file_server_volume_configuration, null) != null]
+  ecr_repository_arns = var.ecr_repository_arns
+  kms_key_arns        = var.kms_key_arns
+}
 
 locals {
-  # Only ECS gets credentials of the roles: who else could assume the task role could log
-  # in to Consul as the service.
-  trust = jsonencode({
-    Version = "2012-10-17"
-    Statement = [{
-      Effect    = "Allow"
-      Action    = "sts:AssumeRole"
-      Principal = { Service = "ecs-tasks.amazonaws.com" }
-    }]
-  })
-
   task_statements = [for s in [
-    {
-      wanted = var.acls
-      statement = {
-        Effect   = "Allow"
-        Action   = ["iam:GetRole"]
-        Resource = [one(aws_iam_role.task[*].arn)]
-      }
-    },
-    {
-      wanted = var.enable_execute_command
-      statement = {
-        Effect = "Allow"
-        Action = [
-          "ssmmessages:CreateControlChannel",
-          "ssmmessages:CreateDataChannel",
-          "ssmmessages:OpenControlChannel",
-          "ssmmessages:OpenDataChannel",
-        ]
-        Resource = ["*"]
-      }
-    },
+    { wanted = var.acls, statement = { Effect = "Allow", Action = ["iam:GetRole"], Resource = [one(aws_iam_role.task[*].arn)] } },
+    { wanted = var.enable_execute_command, statement = module.policies.execute_command },
   ] : s.statement if s.wanted]
-
-  logs = distinct([for c in var.container_definitions : {
-    group  = c.logConfiguration.options["awslogs-group"]
-    region = try(c.logConfiguration.options["awslogs-region"], "*")
-    create = try(tostring(c.logConfiguration.options["awslogs-create-group"]) == "true", false)
-  } if try(c.logConfiguration.logDriver == "awslogs" && c.logConfiguration.options["awslogs-group"] != "", false)])
-  log_arn = "arn:${data.aws_partition.this.partition}:logs:%s:${data.aws_caller_identity.this.account_id}:log-group:%s"
-
-  # A secret's ARN without the key and version that valueFrom can have behind it.
-  secrets = distinct([for s in var.secrets : join(":", slice(split(":", s), 0, 7)) if strcontains(s, ":secretsmanager:")])
-  # A parameter of the task's own region may be given by its name.
-  parameters = distinct([
-    for s in var.secrets : startswith(s, "arn:") ? s : "arn:${data.aws_partition.this.partition}:ssm:*:${data.aws_caller_identity.this.account_id}:parameter/${trimprefix(s, "/")}"
-    if !strcontains(s, ":secretsmanager:")
-  ])
 
   task_role = {
     id  = var.create_task_role ? one(aws_iam_role.task[*].id) : var.task_role.id
@@ -61,17 +22,6 @@ locals {
     id  = var.create_execution_role ? one(aws_iam_role.execution[*].id) : var.execution_role.id
     arn = var.create_execution_role ? one(aws_iam_role.execution[*].arn) : var.execution_role.arn
   }
-
-  execution_statements = [for s in [
-    { actions = ["logs:CreateLogStream", "logs:PutLogEvents"], resources = distinct([for l in local.logs : format("${local.log_arn}:*", l.region, l.group)]) },
-    { actions = ["logs:CreateLogGroup"], resources = distinct([for l in local.logs : format(local.log_arn, l.region, l.group) if l.create]) },
-    { actions = ["secretsmanager:GetSecretValue"], resources = local.secrets },
-    { actions = ["ssm:GetParameters"], resources = local.parameters },
-    { actions = ["kms:Decrypt"], resources = var.kms_key_arns },
-    { actions = ["ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage"], resources = var.ecr_repository_arns },
-    # Gives access to no repository by itself. It is always there, since a policy needs a statement.
-    { actions = ["ecr:GetAuthorizationToken"], resources = ["*"] },
-  ] : { Effect = "Allow", Action = s.actions, Resource = s.resources } if length(s.resources) > 0]
 }
 
 resource "aws_iam_role" "task" {
@@ -79,7 +29,7 @@ resource "aws_iam_role" "task" {
 
   name                 = "${var.name}-task"
   path                 = var.path
-  assume_role_policy   = local.trust
+  assume_role_policy   = module.policies.trust
   permissions_boundary = var.permissions_boundary
 
   # Consul's auth method reads these tags, so the user's cannot replace them.
@@ -113,7 +63,7 @@ resource "aws_iam_role" "execution" {
 
   name                 = "${var.name}-execution"
   path                 = var.path
-  assume_role_policy   = local.trust
+  assume_role_policy   = module.policies.trust
   permissions_boundary = var.permissions_boundary
   tags                 = var.role_tags
 }
@@ -123,7 +73,7 @@ resource "aws_iam_role_policy" "execution" {
 
   name   = "${var.name}-execution"
   role   = aws_iam_role.execution[0].id
-  policy = jsonencode({ Version = "2012-10-17", Statement = local.execution_statements })
+  policy = module.policies.execution
 }
 
 resource "aws_iam_role_policy_attachment" "execution" {

@@ -1,5 +1,5 @@
 variable "container_definitions" {
-  description = "All containers of the task. Their log groups are what the execution role writes to."
+  description = "All containers of the task. The execution role writes to their log groups and reads their secrets."
   type        = any
 }
 
@@ -160,13 +160,6 @@ variable "additional_execution_role_policies" {
   nullable    = false
 }
 
-
-variable "secrets" {
-  description = "ARNs of what the containers of the mesh have as `valueFrom`, which the execution role reads."
-  type        = list(string)
-  default     = []
-  nullable    = false
-}
 
 variable "ecr_repository_arns" {
   description = "ECR repositories that the execution role pulls from."

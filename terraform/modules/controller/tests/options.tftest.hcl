@@ -23,11 +23,10 @@ run "roles_have_what_they_need_and_no_more" {
   }
 
   assert {
-    condition = jsondecode(aws_iam_role_policy.execution.policy).Statement == [{
-      Effect   = "Allow"
-      Action   = ["secretsmanager:GetSecretValue"]
-      Resource = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf"]
-    }]
+    condition = { for s in jsondecode(aws_iam_role_policy.execution.policy).Statement : s.Action[0] => s.Resource } == {
+      "secretsmanager:GetSecretValue" = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf"]
+      "ecr:GetAuthorizationToken"     = ["*"]
+    }
     error_message = "The execution role differs."
   }
 
@@ -46,7 +45,7 @@ run "roles_have_what_they_need_and_no_more" {
   }
 }
 
-run "execution_role_pulls_decrypts_and_logs_when_asked" {
+run "execution_role_reads_what_the_task_has_and_pulls_when_asked" {
   command = plan
 
   variables {
@@ -54,27 +53,30 @@ run "execution_role_pulls_decrypts_and_logs_when_asked" {
     ecr_repository_arns = ["arn:aws:ecr:us-east-1:123456789012:repository/consul-ecs"]
     kms_key_arns        = ["arn:aws:kms:us-east-1:123456789012:key/1"]
     log_configuration = {
-      logDriver = "awslogs"
-      options   = { awslogs-group = "/mesh", awslogs-region = "eu-west-1", awslogs-stream-prefix = "c", awslogs-create-group = "true" }
+      logDriver     = "splunk"
+      options       = { splunk-url = "https://splunk.example.com" }
+      secretOptions = [{ name = "splunk-token", valueFrom = "/mesh/splunk" }]
     }
+    extra_container_definitions = [{
+      name = "extra", image = "extra:1", secrets = [{ name = "KEY", valueFrom = "arn:aws:secretsmanager:us-east-1:123456789012:secret:extra-AbCdEf" }]
+      logConfiguration = {
+        logDriver = "awslogs"
+        options   = { awslogs-group = "/mesh", awslogs-region = "eu-west-1", awslogs-stream-prefix = "c", awslogs-create-group = "true" }
+      }
+    }]
   }
 
   assert {
-    condition = jsondecode(aws_iam_role_policy.execution.policy).Statement == [
-      { Effect = "Allow", Action = ["secretsmanager:GetSecretValue"], Resource = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf"] },
-      { Effect = "Allow", Action = ["ssm:GetParameters"], Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/extra"] },
-      {
-        Effect   = "Allow", Action = ["logs:CreateLogStream", "logs:PutLogEvents", "logs:CreateLogGroup"],
-        Resource = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh", "arn:aws:logs:eu-west-1:123456789012:log-group:/mesh:*"]
-      },
-      {
-        Effect   = "Allow", Action = ["ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:GetDownloadUrlForLayer"],
-        Resource = ["arn:aws:ecr:us-east-1:123456789012:repository/consul-ecs"]
-      },
-      { Effect = "Allow", Action = ["ecr:GetAuthorizationToken"], Resource = ["*"] },
-      { Effect = "Allow", Action = ["kms:Decrypt"], Resource = ["arn:aws:kms:us-east-1:123456789012:key/1"] },
-    ]
-    error_message = "The execution role differs."
+    condition = { for s in jsondecode(aws_iam_role_policy.execution.policy).Statement : s.Action[0] => s.Resource } == {
+      "logs:CreateLogStream"            = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh:*"]
+      "logs:CreateLogGroup"             = ["arn:aws:logs:eu-west-1:123456789012:log-group:/mesh"]
+      "secretsmanager:GetSecretValue"   = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:token-AbCdEf", "arn:aws:secretsmanager:us-east-1:123456789012:secret:extra-AbCdEf"]
+      "ssm:GetParameters"               = ["arn:aws:ssm:us-east-1:123456789012:parameter/extra", "arn:aws:ssm:us-east-1:123456789012:parameter/mesh/splunk"]
+      "kms:Decrypt"                     = ["arn:aws:kms:us-east-1:123456789012:key/1"]
+      "ecr:BatchCheckLayerAvailability" = ["arn:aws:ecr:us-east-1:123456789012:repository/consul-ecs"]
+      "ecr:GetAuthorizationToken"       = ["*"]
+    }
+    error_message = aws_iam_role_policy.execution.policy
   }
 }
 

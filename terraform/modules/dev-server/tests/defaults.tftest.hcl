@@ -32,7 +32,7 @@ run "defaults_are_accepted" {
   }
 
   assert {
-    condition     = length(aws_secretsmanager_secret.this) == 0 && length(aws_iam_role_policy.execution) == 0 && length(aws_iam_role.task) == 0
+    condition     = length(aws_secretsmanager_secret.this) == 0 && length(aws_iam_role.task) == 0
     error_message = "There is something that the defaults do not need."
   }
 

@@ -13,7 +13,7 @@ run "everything" {
     name                            = "a-server-with-a-name-of-32-chars"
     lb_enabled                      = true
     lb_subnets                      = ["subnet-2", "subnet-3"]
-    lb_ingress_rule_cidr_blocks     = ["10.0.0.0/8"]
+    lb_ingress_rule_cidr_blocks     = ["10.0.0.0/8", "2001:db8::/32"]
     lb_ingress_rule_security_groups = ["sg-1"]
     requires_compatibilities        = ["FARGATE"]
     capacity_provider_strategy      = [{ capacity_provider = "FARGATE_SPOT", weight = 1 }]
@@ -33,7 +33,7 @@ run "everything" {
   }
 
   assert {
-    condition     = length(aws_vpc_security_group_ingress_rule.lb_cidr) == 1 && length(aws_vpc_security_group_ingress_rule.lb_group) == 1
+    condition     = [for r in aws_vpc_security_group_ingress_rule.lb_cidr : [coalesce(r.cidr_ipv4, "none"), coalesce(r.cidr_ipv6, "none")]] == [["10.0.0.0/8", "none"], ["none", "2001:db8::/32"]] && length(aws_vpc_security_group_ingress_rule.lb_group) == 1
     error_message = "The rules differ."
   }
 
@@ -45,8 +45,12 @@ run "everything" {
   }
 
   assert {
-    condition     = jsondecode(aws_iam_role_policy.execution[0].policy).Statement[0].Resource == ["arn:aws:logs:us-east-1:123456789012:log-group:/mesh", "arn:aws:logs:us-east-1:123456789012:log-group:/mesh:*"]
-    error_message = "The execution role writes other logs."
+    condition = { for s in jsondecode(aws_iam_role_policy.execution.policy).Statement : s.Action[0] => s.Resource } == {
+      "logs:CreateLogStream"            = ["arn:aws:logs:us-east-1:123456789012:log-group:/mesh:*"]
+      "ecr:BatchCheckLayerAvailability" = ["arn:aws:ecr:us-east-1:123456789012:repository/consul"]
+      "ecr:GetAuthorizationToken"       = ["*"]
+    }
+    error_message = "The execution role differs."
   }
 
   assert {

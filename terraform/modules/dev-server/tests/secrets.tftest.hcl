@@ -53,13 +53,12 @@ run "generated" {
   }
 
   assert {
-    condition     = jsondecode(aws_iam_role_policy.execution[0].policy).Statement[1] == { Effect = "Allow", Action = ["kms:Decrypt"], Resource = ["arn:aws:kms:us-east-1:123456789012:key/1"] }
-    error_message = "The execution role cannot decrypt the secrets."
-  }
-
-  assert {
-    condition     = toset(jsondecode(aws_iam_role_policy.execution[0].policy).Statement[0].Resource) == toset([for s in aws_secretsmanager_secret.this : s.arn])
-    error_message = "The execution role reads other secrets than those of the containers."
+    condition = { for s in jsondecode(aws_iam_role_policy.execution.policy).Statement : s.Action[0] => toset(s.Resource) } == {
+      "secretsmanager:GetSecretValue" = toset([for s in aws_secretsmanager_secret.this : s.arn])
+      "kms:Decrypt"                   = toset(["arn:aws:kms:us-east-1:123456789012:key/1"])
+      "ecr:GetAuthorizationToken"     = toset(["*"])
+    }
+    error_message = "The execution role reads other secrets than those of the containers, or cannot decrypt them."
   }
 }
 

@@ -84,7 +84,7 @@ run "load_balancer" {
     lb_enabled                  = true
     lb_vpc_id                   = "vpc-1"
     lb_subnets                  = ["subnet-1", "subnet-2"]
-    lb_ingress_rule_cidr_blocks = ["192.0.2.0/24", "198.51.100.0/24"]
+    lb_ingress_rule_cidr_blocks = ["192.0.2.0/24", "2001:db8::/32"]
     lan_port                    = 8444
     wan_port                    = 443
     consul_service_name         = "a_gateway_with_a_very_long_name_for_a_load_balancer"
@@ -107,8 +107,13 @@ run "load_balancer" {
     error_message = "the service has no load balancer"
   }
   assert {
-    condition     = toset(concat(aws_vpc_security_group_ingress_rule.clients[*].cidr_ipv4)) == toset(["192.0.2.0/24", "198.51.100.0/24"]) && length(aws_vpc_security_group_ingress_rule.health_checks) == 1
-    error_message = "clients or health checks are not admitted"
+    condition     = [for r in aws_vpc_security_group_ingress_rule.clients : [coalesce(r.cidr_ipv4, "none"), coalesce(r.cidr_ipv6, "none")]] == [["192.0.2.0/24", "none"], ["none", "2001:db8::/32"]]
+    error_message = "clients are not admitted"
+  }
+  # The subnets may be of another block than the VPC's first.
+  assert {
+    condition     = [for r in aws_vpc_security_group_ingress_rule.health_checks : "${r.cidr_ipv4} ${r.from_port}"] == ["10.0.1.0/24 8444", "10.0.2.0/24 8444"]
+    error_message = "health checks are not admitted"
   }
   assert {
     condition     = toset(aws_vpc_security_group_ingress_rule.clients[*].from_port) == toset([8444])
@@ -125,6 +130,22 @@ run "load_balancer" {
   assert {
     condition     = jsondecode(output.container_definitions[0].environment[0].value).gateway.wanAddress == { address = aws_lb.this[0].dns_name, port = 443 }
     error_message = "the gateway announces another address"
+  }
+}
+
+# EC2 refuses two equal rules.
+run "clients_in_a_subnet_of_the_load_balancer" {
+  variables {
+    lb_enabled                  = true
+    lb_vpc_id                   = "vpc-1"
+    lb_subnets                  = ["subnet-1", "subnet-2", "subnet-ipv6"]
+    lb_ingress_rule_cidr_blocks = ["10.0.2.0/24", "192.0.2.0/24"]
+    consul_service_name         = "duplicate"
+  }
+
+  assert {
+    condition     = aws_vpc_security_group_ingress_rule.clients[0].cidr_ipv4 == "10.0.2.0/24" && aws_vpc_security_group_ingress_rule.health_checks[0].cidr_ipv4 == "10.0.1.0/24" && aws_vpc_security_group_ingress_rule.health_checks[1].cidr_ipv4 == "10.0.2.0/32" && aws_vpc_security_group_ingress_rule.health_checks[2].cidr_ipv6 == "2001:db8:1::/64"
+    error_message = "rules of clients ${jsonencode(aws_vpc_security_group_ingress_rule.clients[*].cidr_ipv4)}, of health checks ${jsonencode(aws_vpc_security_group_ingress_rule.health_checks[*].cidr_ipv4)}"
   }
 }
 
@@ -229,5 +250,102 @@ run "mesh_gateway_with_an_agent" {
   assert {
     condition     = jsondecode(module.task.task_definition.container_definitions)[3].healthCheck.command[3] == "127.0.0.1:8555"
     error_message = "the gateway's port must be asked"
+  }
+}
+
+run "settings_of_the_task_and_its_containers" {
+  command = plan
+
+  variables {
+    launch_type                = "EC2"
+    requires_compatibilities   = ["EC2"]
+    runtime_platform           = { cpu_architecture = "ARM64" }
+    placement_constraints      = [{ type = "memberOf", expression = "attribute:ecs.instance-type =~ m7g.*" }]
+    ordered_placement_strategy = [{ type = "spread", field = "attribute:ecs.availability-zone" }]
+    skip_destroy               = true
+    permissions_boundary       = "arn:aws:iam::123456789012:policy/boundary"
+    enable_execute_command     = false
+    extra_container_definitions = [
+      { name = "router", image = "fluent-bit:1", essential = true, firelensConfiguration = { type = "fluentbit" } },
+    ]
+    log_configuration = { logDriver = "awsfirelens", options = { Name = "stdout" } }
+    sidecars = {
+      all   = { readonly_root_filesystem = true, drop_capabilities = ["ALL"], environment = [{ name = "ALL", value = "1" }] }
+      proxy = { cpu = 64, memory = 256, memory_reservation = 128, stop_timeout = 90, secrets = [{ name = "KEY", valueFrom = "/edge/key" }] }
+      health_sync = {
+        user              = "100", start_timeout = 30, restart_policy = { restart_attempt_period = 60 }
+        log_configuration = { log_driver = "json-file" }
+      }
+    }
+  }
+
+  assert {
+    condition     = toset(module.task.task_definition.placement_constraints[*].expression) == toset(["attribute:ecs.instance-type =~ m7g.*", "attribute:ecs.cpu-architecture == arm64"]) && module.task.task_definition.skip_destroy
+    error_message = "placement of the task definition"
+  }
+  assert {
+    condition     = aws_ecs_service.this.ordered_placement_strategy[0].field == "attribute:ecs.availability-zone"
+    error_message = "placement of the service"
+  }
+  assert {
+    condition = [for c in jsondecode(module.task.task_definition.container_definitions) : [c.name, try(c.readonlyRootFilesystem, false), try(c.linuxParameters.capabilities.drop, []), try(c.logConfiguration.logDriver, "")]] == [
+      ["router", false, [], ""],
+      ["consul-ecs-mesh-init", true, ["ALL"], "awsfirelens"],
+      ["sidecar-proxy", true, ["ALL"], "awsfirelens"],
+      ["consul-ecs-health-sync", true, ["ALL"], "json-file"],
+    ]
+    error_message = module.task.task_definition.container_definitions
+  }
+  assert {
+    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[2]] : [c.cpu, c.memory, c.memoryReservation, c.stopTimeout, c.secrets, contains(c.environment[*].name, "ALL")]] == [[64, 256, 128, 90, [{ name = "KEY", valueFrom = "/edge/key" }], true]]
+    error_message = module.task.task_definition.container_definitions
+  }
+  assert {
+    condition     = [for c in [jsondecode(module.task.task_definition.container_definitions)[3]] : [c.user, c.startTimeout, c.restartPolicy]] == [["100", 30, { enabled = true, restartAttemptPeriod = 60 }]]
+    error_message = module.task.task_definition.container_definitions
+  }
+}
+
+run "storage_on_fargate" {
+  command = plan
+
+  variables {
+    ephemeral_storage = 30
+  }
+
+  assert {
+    condition     = module.task.task_definition.ephemeral_storage[0].size_in_gib == 30
+    error_message = "the storage is lost"
+  }
+}
+
+run "volumes_of_every_kind" {
+  command = plan
+
+  variables {
+    launch_type              = "EC2"
+    requires_compatibilities = ["EC2"]
+    volumes = [
+      { name = "bare" },
+      { name = "docker", docker_volume_configuration = {} },
+      { name = "docker-full", docker_volume_configuration = { scope = "shared", autoprovision = true, driver = "local", driver_opts = { type = "nfs" }, labels = { a = "b" } } },
+      { name = "efs", efs_volume_configuration = { file_system_id = "fs-1" } },
+      { name = "fsx", host_path = "/share", fsx_windows_file_server_volume_configuration = { file_system_id = "fs-1", root_directory = "/", authorization_config = { credentials_parameter = "arn:aws:secretsmanager:us-east-1:123456789012:secret:fsx-AbCdEf", domain = "example.com" } } },
+    ]
+  }
+
+  assert {
+    condition     = toset(module.task.task_definition.volume[*].name) == toset(["bare", "docker", "docker-full", "efs", "fsx", "consul_data"])
+    error_message = "volumes are missing"
+  }
+  assert {
+    condition = { for v in module.task.task_definition.volume : v.name => [v.docker_volume_configuration[0].driver, v.docker_volume_configuration[0].autoprovision] if v.name == "docker-full" } == {
+      docker-full = ["local", true]
+    }
+    error_message = "the volume's settings are lost"
+  }
+  assert {
+    condition     = jsondecode(module.task.task_definition.container_definitions)[1].mountPoints == [{ sourceVolume = "consul_data", containerPath = "/consul", readOnly = true }, { sourceVolume = "fsx", containerPath = "/share", readOnly = true }]
+    error_message = module.task.task_definition.container_definitions
   }
 }

@@ -49,9 +49,10 @@ run "two_load_balancers_and_an_address" {
     lb_modify_security_group    = true
     lb_modify_security_group_id = "sg-1"
     lan_port                    = 22000
+    lb_ingress_rule_cidr_blocks = ["10.0.0.0"]
   }
 
-  expect_failures = [var.wan_address, var.custom_load_balancer_config, var.lb_create_security_group, var.lan_port]
+  expect_failures = [var.wan_address, var.custom_load_balancer_config, var.lb_create_security_group, var.lan_port, var.lb_ingress_rule_cidr_blocks]
 }
 
 run "load_balancer_without_vpc" {

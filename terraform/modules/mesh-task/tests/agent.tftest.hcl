@@ -71,11 +71,6 @@ run "secrets_are_the_agents_alone" {
     condition     = contains(jsondecode(module.task.task_definition.container_definitions)[2].command, "-audit-logging")
     error_message = "audit logging is off"
   }
-  # An earlier module's execution role could not read the certificate of HTTPS.
-  assert {
-    condition     = toset(module.render.secrets) == toset([var.consul_server_ca_cert_arn, var.consul_https_ca_cert_arn, var.gossip_key_secret_arn])
-    error_message = join(", ", module.render.secrets)
-  }
 }
 
 run "checks_of_consul_turn_syncing_off" {

@@ -62,8 +62,8 @@ run "what_cannot_be_wrapped_is_named" {
   }
 
   assert {
-    condition     = join(",", output.unwrapped) == "web" && !can(output.container_definitions[0].dependsOn)
-    error_message = "as consul-ecs admit, unless order_unwrapped is true"
+    condition     = join(",", output.unwrapped) == "web" && output.container_definitions[0].dependsOn[0].condition == "HEALTHY"
+    error_message = jsonencode(output.container_definitions[0])
   }
 }
 

@@ -62,30 +62,25 @@ run "execution_role_reads_what_the_task_has" {
 
   variables {
     container_definitions = [
-      { name = "web", image = "web:1", logConfiguration = { logDriver = "awslogs", options = { "awslogs-group" = "/ecs/web", "awslogs-region" = "us-east-1", "awslogs-create-group" = "true", "awslogs-stream-prefix" = "web" } } },
-      { name = "router", image = "router:1", firelensConfiguration = { type = "fluentbit" } },
-      { name = "bare", image = "bare:1", logConfiguration = { logDriver = "awsfirelens" } },
+      { name = "web", image = "web:1", secrets = [{ name = "CA", valueFrom = "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf" }] },
     ]
-    secrets = [
-      "arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf",
-      "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf:gossip::",
-      "arn:aws:ssm:us-east-1:123456789012:parameter/a",
-      "/shop/b",
-    ]
+    volumes = ["share"]
+    volume_configurations = [{ name = "share", fsx_windows_file_server_volume_configuration = {
+      file_system_id       = "fs-1"
+      root_directory       = "share"
+      authorization_config = { credentials_parameter = "arn:aws:secretsmanager:us-east-1:123456789012:secret:share-AbCdEf", domain = "example.com" }
+    } }]
     kms_key_arns        = ["arn:aws:kms:us-east-1:123456789012:key/1"]
     ecr_repository_arns = ["arn:aws:ecr:us-east-1:123456789012:repository/web"]
   }
 
   assert {
-    condition = jsondecode(aws_iam_role_policy.execution[0].policy).Statement == [
-      { Action = ["logs:CreateLogStream", "logs:PutLogEvents"], Effect = "Allow", Resource = ["arn:aws:logs:us-east-1:123456789012:log-group:/ecs/web:*"] },
-      { Action = ["logs:CreateLogGroup"], Effect = "Allow", Resource = ["arn:aws:logs:us-east-1:123456789012:log-group:/ecs/web"] },
-      { Action = ["secretsmanager:GetSecretValue"], Effect = "Allow", Resource = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf", "arn:aws:secretsmanager:us-east-1:123456789012:secret:keys-AbCdEf"] },
-      { Action = ["ssm:GetParameters"], Effect = "Allow", Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/a", "arn:aws:ssm:*:123456789012:parameter/shop/b"] },
-      { Action = ["kms:Decrypt"], Effect = "Allow", Resource = ["arn:aws:kms:us-east-1:123456789012:key/1"] },
-      { Action = ["ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage"], Effect = "Allow", Resource = ["arn:aws:ecr:us-east-1:123456789012:repository/web"] },
-      { Action = ["ecr:GetAuthorizationToken"], Effect = "Allow", Resource = ["*"] },
-    ]
+    condition = { for s in jsondecode(aws_iam_role_policy.execution[0].policy).Statement : s.Action[0] => s.Resource } == {
+      "secretsmanager:GetSecretValue"   = ["arn:aws:secretsmanager:us-east-1:123456789012:secret:ca-AbCdEf", "arn:aws:secretsmanager:us-east-1:123456789012:secret:share-AbCdEf"]
+      "kms:Decrypt"                     = ["arn:aws:kms:us-east-1:123456789012:key/1"]
+      "ecr:BatchCheckLayerAvailability" = ["arn:aws:ecr:us-east-1:123456789012:repository/web"]
+      "ecr:GetAuthorizationToken"       = ["*"]
+    }
     error_message = "policy ${aws_iam_role_policy.execution[0].policy}"
   }
 }

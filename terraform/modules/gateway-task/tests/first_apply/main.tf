@@ -1,0 +1,17 @@
+# Subnets and a gateway in one apply: the subnets' IDs are unknown in the plan.
+
+resource "terraform_data" "subnet" {}
+
+module "gateway" {
+  source = "../.."
+
+  family                      = "edge"
+  kind                        = "mesh-gateway"
+  ecs_cluster_arn             = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
+  subnets                     = ["subnet-1"]
+  consul_server_hosts         = "consul.example.com"
+  lb_enabled                  = true
+  lb_vpc_id                   = "vpc-1"
+  lb_subnets                  = ["subnet-${length(terraform_data.subnet.id)}"]
+  lb_ingress_rule_cidr_blocks = ["192.0.2.0/24"]
+}

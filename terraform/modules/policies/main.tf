@@ -1,0 +1,48 @@
+# Policies that follow from a task's containers, for the roles of every module.
+data "aws_partition" "this" {}
+
+data "aws_caller_identity" "this" {}
+
+data "aws_region" "this" {}
+
+locals {
+  # The part of an ARN between service and resource.
+  owner = "${data.aws_region.this.id}:${data.aws_caller_identity.this.account_id}"
+
+  logs = distinct([for c in var.container_definitions : {
+    group  = c.logConfiguration.options["awslogs-group"]
+    region = try(coalesce(c.logConfiguration.options["awslogs-region"]), data.aws_region.this.id)
+    create = try(tostring(c.logConfiguration.options["awslogs-create-group"]) == "true", false)
+  } if try(c.logConfiguration.logDriver == "awslogs" && c.logConfiguration.options["awslogs-group"] != "", false)])
+  log_arn = "arn:${data.aws_partition.this.partition}:logs:%s:${data.aws_caller_identity.this.account_id}:log-group:%s"
+
+  values_from = distinct(concat(flatten([for c in var.container_definitions : [
+    try([for s in c.secrets : s.valueFrom], []),
+    try([for s in c.logConfiguration.secretOptions : s.valueFrom], []),
+    try([c.repositoryCredentials.credentialsParameter], []),
+  ]]), var.secrets))
+
+  # A secret's ARN without the key and version that valueFrom can have behind it.
+  secrets = distinct([for s in local.values_from : join(":", slice(split(":", s), 0, min(7, length(split(":", s))))) if strcontains(s, ":secretsmanager:")])
+  # A parameter of the task's own region may be given by its name.
+  parameters = distinct([
+    for s in local.values_from : startswith(s, "arn:") ? s : "arn:${data.aws_partition.this.partition}:ssm:${local.owner}:parameter/${trimprefix(s, "/")}"
+    if !strcontains(s, ":secretsmanager:")
+  ])
+
+  # ARNs of objects in S3.
+  environment_files = distinct(flatten([for c in var.container_definitions : try([for f in c.environmentFiles : f.value], [])]))
+
+  statements = [for s in [
+    { actions = ["logs:CreateLogStream", "logs:PutLogEvents"], resources = distinct([for l in local.logs : format("${local.log_arn}:*", l.region, l.group)]) },
+    { actions = ["logs:CreateLogGroup"], resources = distinct([for l in local.logs : format(local.log_arn, l.region, l.group) if l.create]) },
+    { actions = ["secretsmanager:GetSecretValue"], resources = local.secrets },
+    { actions = ["ssm:GetParameters"], resources = local.parameters },
+    { actions = ["s3:GetObject"], resources = local.environment_files },
+    { actions = ["s3:GetBucketLocation"], resources = distinct([for f in local.environment_files : split("/", f)[0]]) },
+    { actions = ["kms:Decrypt"], resources = var.kms_key_arns },
+    { actions = ["ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage"], resources = var.ecr_repository_arns },
+    # Gives access to no repository by itself. It is always there, since a policy needs a statement.
+    { actions = ["ecr:GetAuthorizationToken"], resources = ["*"] },
+  ] : { Effect = "Allow", Action = s.actions, Resource = s.resources } if length(s.resources) > 0]
+}

@@ -1,0 +1,32 @@
+output "trust" {
+  description = "Trust policy of the task role and of the execution role."
+  # Only ECS gets credentials of the roles: another principal that could assume the task
+  # role could log in to Consul as the service.
+  value = jsonencode({
+    Version = "2012-10-17"
+    Statement = [{
+      Effect    = "Allow"
+      Action    = "sts:AssumeRole"
+      Principal = { Service = "ecs-tasks.amazonaws.com" }
+    }]
+  })
+}
+
+output "execution" {
+  description = "Policy of the execution role: the log groups, secrets and parameters that the containers name, and what is asked for."
+  value       = jsonencode({ Version = "2012-10-17", Statement = local.statements })
+}
+
+output "execute_command" {
+  description = "Statement by which `aws ecs execute-command` can open channels to the task."
+  value = {
+    Effect = "Allow"
+    Action = [
+      "ssmmessages:CreateControlChannel",
+      "ssmmessages:CreateDataChannel",
+      "ssmmessages:OpenControlChannel",
+      "ssmmessages:OpenDataChannel",
+    ]
+    Resource = ["*"]
+  }
+}

@@ -1,0 +1,25 @@
+variable "container_definitions" {
+  description = "All containers of the task, as the ECS API has them."
+  type        = any
+}
+
+variable "secrets" {
+  description = "Secrets and parameters that ECS reads for the task beside those of its containers, such as the credentials of a volume."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "ecr_repository_arns" {
+  description = "ECR repositories that the execution role pulls from."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}
+
+variable "kms_key_arns" {
+  description = "KMS keys with which the execution role decrypts secrets."
+  type        = list(string)
+  default     = []
+  nullable    = false
+}

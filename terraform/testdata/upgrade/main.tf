@@ -1,0 +1,4 @@
+# A root module before the upgrade. Addresses in the older module are invented.
+module "web" {
+  source = "./older"
+}
