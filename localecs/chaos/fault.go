@@ -3,6 +3,7 @@ package chaos
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -52,6 +53,9 @@ const (
 	IAM         = "iam"
 	ECS         = "ecs"
 )
+
+// endpoints are their names, those of a task first.
+func endpoints() []string { return []string{Metadata, Credentials, Protection, STS, IAM, ECS} }
 
 // Endpoint makes one of AWS's endpoints misbehave: one of Slow to NoTags is set.
 type Endpoint struct {
@@ -142,30 +146,21 @@ type Link struct {
 // Tasks returns the targets of the fault; none when it has all tasks.
 func (f Fault) Tasks() []string {
 	var names []string
-	add := func(name string) {
-		if name != "" {
-			names = append(names, name)
-		}
+	switch p := f.Process(); {
+	case p != nil:
+		names = []string{p.Task}
+	case f.Endpoint != nil:
+		names = []string{f.Endpoint.Task}
+	case f.Spot != nil:
+		names = []string{f.Spot.Task}
+	case f.Partition != nil && (f.Partition.From == Server || f.Partition.From == All):
+		names = []string{f.Partition.Task}
+	case f.Partition != nil:
+		names = []string{f.Partition.Task, f.Partition.From}
+	case f.Link != nil:
+		names = []string{f.Link.Task}
 	}
-	if f.Endpoint != nil {
-		add(f.Endpoint.Task)
-	}
-	if p := f.Process(); p != nil {
-		add(p.Task)
-	}
-	if f.Spot != nil {
-		add(f.Spot.Task)
-	}
-	if f.Partition != nil {
-		add(f.Partition.Task)
-		if from := f.Partition.From; from != Server && from != All {
-			add(from)
-		}
-	}
-	if f.Link != nil {
-		add(f.Link.Task)
-	}
-	return names
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
 }
 
 // Kind returns the name of the kind that is set, as in a scenario file; empty for none.

@@ -30,7 +30,7 @@ const (
 // called service at least one instance is undisturbed at any time, since without one
 // no answer can be expected.
 func Generate(dice Dice, length time.Duration, w World) Schedule {
-	kinds := kinds(w)
+	kinds := kinds()
 	g := &generator{rand: dice, world: w, made: Schedule{For: length}}
 	for at := g.gap(); at < length; at += g.gap() {
 		kind := kinds[g.rand.IntN(len(kinds))]
@@ -68,13 +68,12 @@ func (g *generator) length(from, to time.Duration) time.Duration {
 	return from + time.Duration(g.rand.Int64N(int64(to-from)/int64(100*time.Millisecond)+1))*100*time.Millisecond
 }
 
-// kinds are those that may be drawn, the frequent ones more than once.
-func kinds(w World) []string {
-	all := []string{
+// kinds are those that are drawn, the frequent ones more than once.
+func kinds() []string {
+	return []string{
 		"kill", "kill", "kill", "kill", "stop", "stop", "stop", "unhealthy", "freeze", "freeze", "slow", "oom", "oom", "spot",
 		"server", "partition", "partition", "link", "endpoint", "endpoint",
 	}
-	return slices.DeleteFunc(all, func(kind string) bool { return len(w.Kinds) > 0 && !slices.Contains(w.Kinds, kind) })
 }
 
 // draw draws an event of a kind that begins then. It is not possible when there is
@@ -106,7 +105,6 @@ func (g *generator) fill(e *Event, kind string, task Task, alive []Task) bool {
 	case "server":
 		states := []string{Down, Frozen, Slowed}
 		e.Fault, e.For = &Fault{Server: states[g.rand.IntN(len(states))]}, g.length(time.Second, 15*time.Second)
-		return g.world.Server
 	case "link":
 		kbits := []int{256, 1000, 4000}
 		e.Fault = &Fault{Link: &Link{Task: task.Name, KBits: kbits[g.rand.IntN(len(kbits))]}}
@@ -117,7 +115,7 @@ func (g *generator) fill(e *Event, kind string, task Task, alive []Task) bool {
 		e.Fault, e.For = &Fault{Partition: p}, g.length(time.Second, 15*time.Second)
 		return p.From != p.Task
 	case "endpoint":
-		return g.endpoint(e, task)
+		g.endpoint(e, task)
 	default:
 		g.process(e, kind, task)
 	}
@@ -143,13 +141,11 @@ func (g *generator) process(e *Event, kind string, task Task) {
 	}
 }
 
-func (g *generator) endpoint(e *Event, task Task) bool {
+func (g *generator) endpoint(e *Event, task Task) {
 	p := &Endpoint{}
 	e.Fault, e.For = &Fault{Endpoint: p}, g.length(time.Second, 15*time.Second)
-	if len(g.world.Endpoints) == 0 {
-		return false
-	}
-	p.Name = g.world.Endpoints[g.rand.IntN(len(g.world.Endpoints))]
+	names := endpoints()
+	p.Name = names[g.rand.IntN(len(names))]
 	if p.Name == Metadata && g.rand.IntN(2) == 0 {
 		p.Task = task.Name
 	}
@@ -162,7 +158,6 @@ func (g *generator) endpoint(e *Event, task Task) bool {
 		ways = append(ways, "skew")
 	}
 	g.misbehave(p, ways[g.rand.IntN(len(ways))])
-	return true
 }
 
 func (g *generator) misbehave(p *Endpoint, way string) {

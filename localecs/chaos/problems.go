@@ -147,7 +147,7 @@ func (p Partition) problems(add func(string, ...any)) {
 }
 
 func (e Endpoint) problems(add func(string, ...any)) {
-	names := []string{Metadata, Credentials, Protection, STS, IAM, ECS}
+	names := endpoints()
 	if !slices.Contains(names, e.Name) {
 		add(".name: %q: want one of %s", e.Name, strings.Join(names, ", "))
 	}

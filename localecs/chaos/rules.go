@@ -44,7 +44,7 @@ const (
 	// answer: the promise of examples/rolling-update about a killed Envoy.
 	UpdateBound = time.Second
 	// HealthBound is how long an instance that ECS has as UNHEALTHY, or that is
-	// stopping, may be passing: health-sync looks every second, and writes.
+	// stopping, may be passing: health-sync looks twice a second, and writes.
 	HealthBound = 3 * time.Second
 	// ServeBound is how long a task may take from its start into the traffic:
 	// three times what it takes on an idle machine.

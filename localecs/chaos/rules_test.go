@@ -84,8 +84,8 @@ func TestEveryRuleIsMetByAnEvent(t *testing.T) {
 	met := map[Rule]bool{}
 	w := helloDefinition()
 	w.Tasks = append(w.Tasks, w.Tasks[1])
-	w.Tasks[3].Name, w.Server = "api-3", true
-	w.Tasks[0].Fail, w.Endpoints = "http://127.0.0.1/fail", []string{Metadata, Credentials, Protection, STS, IAM, ECS}
+	w.Tasks[3].Name = "api-3"
+	w.Tasks[0].Fail = "http://127.0.0.1/fail"
 	unmet := func() []Rule {
 		return slices.DeleteFunc(Rules(), func(r Rule) bool { return met[r] || r.Longer >= 16*s }) // schedules are kinder than that
 	}

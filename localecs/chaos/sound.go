@@ -10,10 +10,8 @@ type instance struct {
 	task Task
 	// The instance serves from ready until gone, except in the disrupted times.
 	ready, gone time.Duration
-	disrupted   []span
+	disrupted   []interval
 }
-
-type span struct{ from, to time.Duration }
 
 // instances follows the tasks, replacements among them.
 func instances(s Schedule, w World) []instance {
@@ -55,7 +53,7 @@ func (i *instance) follow(s Schedule, w World) {
 		case e.lethal(w, s, s.age(w, name, e.At)):
 			i.gone = min(i.gone, e.At)
 		case e.Kind() != "endpoint" && (e.Kind() != "partition" || e.Fault.Partition.Task == name):
-			i.disrupted = append(i.disrupted, span{e.At, e.End() + recovery})
+			i.disrupted = append(i.disrupted, interval{e.At, e.End() + recovery})
 		}
 	}
 }
@@ -77,7 +75,7 @@ func (s Schedule) age(w World, task string, at time.Duration) time.Duration {
 
 // serves reports whether the instance can be counted on all the time between.
 func (i instance) serves(at time.Duration) bool {
-	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.disrupted, func(t span) bool { return at >= t.from && at < t.to })
+	return at >= i.ready && at < i.gone && !slices.ContainsFunc(i.disrupted, func(t interval) bool { return at >= t.from && at < t.to })
 }
 
 // Sound reports whether the schedule leaves an instance of each service alone at any

@@ -19,11 +19,6 @@ const (
 // World is what a schedule may be about.
 type World struct {
 	Tasks []Task
-	// Endpoints are the names of AWS's endpoints that may misbehave; Server, that
-	// the Consul server may; Kinds, if any, are the only kinds that are drawn.
-	Endpoints []string
-	Server    bool
-	Kinds     []string
 }
 
 // Task is a task that exists from the beginning.

@@ -20,8 +20,7 @@ func hello() World {
 		}
 	}
 	return World{
-		Tasks:     []Task{task("api-1", "api"), task("api-2", "api"), task("api-3", "api"), task("web", "web")},
-		Endpoints: []string{Metadata, Credentials, Protection, STS, IAM, ECS}, Server: true,
+		Tasks: []Task{task("api-1", "api"), task("api-2", "api"), task("api-3", "api"), task("web", "web")},
 	}
 }
 

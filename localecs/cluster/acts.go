@@ -57,7 +57,6 @@ func (t *Task) Interrupt() error {
 	return nil
 }
 
-// alive is a container that runs.
 func (t *Task) alive(container string) (*runtime.Container, error) {
 	c := t.container(container)
 	if c == nil {
@@ -128,6 +127,3 @@ func (t *Task) Attach(ctx context.Context, container string, s runtime.Session) 
 	}
 	return c.Attach(ctx, s)
 }
-
-// Visitors run in the cluster's network, with its names, until Close.
-func (c *Cluster) Visitors() *House { return c.visitors }

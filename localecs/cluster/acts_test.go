@@ -235,7 +235,7 @@ func TestActsOnWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// Scenario 49, without the memory.
+// Without the memory.
 func TestOOM(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0")).await("a", "b")

@@ -113,7 +113,7 @@ func TestVisitorsAreInTheNetworkUntilClose(t *testing.T) {
 	program := testkit.RequireBinary(t, "getent")
 	visit := func(s runtime.Session, path string, argv ...string) (int, error) {
 		s.Argv = argv
-		return w.Visitors().Visit(t.Context(), Visitor{Session: s, Path: path, Dir: "/", Env: []string{"PATH=/bin:/usr/bin"}})
+		return w.Visit(t.Context(), Visitor{Session: s, Path: path, Dir: "/", Env: []string{"PATH=/bin:/usr/bin"}})
 	}
 	s, ended := streams(t, "")
 	code, err := visit(s, program, "getent", "ahostsv4", "web")

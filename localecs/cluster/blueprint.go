@@ -25,7 +25,6 @@ func Mounts(def *taskdef.TaskDefinition, c taskdef.Container, volumes map[string
 // IsTrue reports whether a setting is there and true.
 func IsTrue(p *bool) bool { return p != nil && *p }
 
-// defaultNofile is Fargate's limit of open files.
 const defaultNofile = 65535
 
 // Ulimits are the container's, and Fargate's own where it has none.

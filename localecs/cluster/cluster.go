@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/netip"
@@ -82,17 +83,16 @@ type Cluster struct {
 	store *iam.Store
 	// ecs is the ECS API, where there is one.
 	ecs atomic.Pointer[http.Handler]
-	// aws is where STS and IAM are, in URLs; closeAWS ends them, nil before
-	// they serve.
+	// aws is where STS and IAM are, in URLs, and awsHosts are AWS's own names of them;
+	// none with host networking. trust is a directory with the certificate of their CA.
 	aws      string
-	closeAWS func() error
-	// awsHosts are AWS's own names of them, which closeFront ends; none with host
-	// networking. trust is a directory with the certificate of their CA.
-	awsHosts   []string
-	closeFront func() error
-	trust      string
-	dns        *network.NameServer
-	visitors   *House
+	awsHosts []string
+	trust    string
+	// closers end what serves STS, IAM and names.
+	closers []func() error
+
+	visitors Gate
+	leaving  chan struct{} // closed when visitors are to end
 	// faults are those of all endpoints.
 	faults *Faults
 	// protections are kept for the whole cluster, as the ECS API sees them.
@@ -116,10 +116,8 @@ type Cluster struct {
 
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: iam.NewStore(), faults: NewFaults(), protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{}), gone: make(chan struct{})}
-	for name, value := range o.Secrets {
-		c.secrets[name] = value
-	}
+	c := &Cluster{options: o, store: iam.NewStore(), faults: &Faults{}, protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{}), leaving: make(chan struct{}), gone: make(chan struct{})}
+	maps.Copy(c.secrets, o.Secrets)
 	for _, r := range o.Roles {
 		c.store.PutRole(r)
 	}
@@ -158,14 +156,14 @@ func (c *Cluster) serveAWS() error {
 		return fmt.Errorf("listen for STS and IAM: %w", err)
 	}
 	c.aws = metadata.Host(l)
-	c.closeAWS = metadata.Serve(l, c.AWS())
+	c.closers = append(c.closers, metadata.Serve(l, c.AWS()))
 	return nil
 }
 
 // AWS is what tasks find at AWSEndpoint: STS, IAM, and the ECS API once there is
 // one.
 func (c *Cluster) AWS() http.Handler {
-	identities := iam.New(iam.Options{Store: c.store, Region: c.options.Region})
+	identities := iam.New(c.store, c.options.Region)
 	return c.faults.AWS(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if api := c.ecs.Load(); api != nil && controlplane.Wanted(r) {
 			(*api).ServeHTTP(w, r)
@@ -189,7 +187,6 @@ func (c *Cluster) Identities() *iam.Store { return c.store }
 // Protections are those that service tasks have.
 func (c *Cluster) Protections() *metadata.Protections { return c.protections }
 
-// serveDNS answers at the address that every task's resolv.conf names.
 func (c *Cluster) serveDNS() error {
 	infra := c.fabric.Infra()
 	address := net.JoinHostPort(infra.Resolver.String(), "53")
@@ -201,7 +198,7 @@ func (c *Cluster) serveDNS() error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("listen for DNS: %w", err), packets.Close())
 	}
-	c.dns = network.NewNameServer(c.resolve, packets, streams)
+	c.closers = append(c.closers, network.NewNameServer(c.resolve, packets, streams).Close)
 	return nil
 }
 
@@ -222,14 +219,12 @@ func (c *Cluster) resolve(name string) (addresses []netip.Addr, exists bool) {
 	return addresses, exists || len(addresses) > 0
 }
 
-// enter adds a task that has started.
 func (c *Cluster) enter(t *Task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tasks = append(c.tasks, t)
 }
 
-// forget removes a task that has stopped and been released.
 func (c *Cluster) forget(t *Task) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -245,27 +240,6 @@ func (c *Cluster) AWSEndpoint() string { return "http://" + c.aws }
 func (c *Cluster) LogDir() string { return filepath.Join(c.options.Dir, "logs") }
 
 func (c *Cluster) volumeDir() string { return filepath.Join(c.options.Dir, "volumes") }
-
-// StartService starts a process in the VPC's own network, until Close. ctx is for
-// its start.
-func (c *Cluster) StartService(ctx context.Context, s Service) (*Running, error) {
-	made, err := c.making.Enter()
-	if err != nil {
-		return nil, err
-	}
-	defer made()
-	started, err := Host{
-		Fabric: c.fabric, Pull: c.runtime.Pull, Group: c.group,
-		Volumes: c.volumeDir(), Logs: c.LogDir(), Log: c.options.Log,
-	}.Start(ctx, s)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	c.services = append(c.services, started)
-	c.mu.Unlock()
-	return started, nil
-}
 
 // Dial connects from the VPC, as a machine outside of every task would.
 func (c *Cluster) Dial(ctx context.Context, network, address string) (net.Conn, error) {
@@ -319,7 +293,9 @@ func (c *Cluster) close() error {
 	c.mu.Lock()
 	tasks, services := c.tasks, c.services
 	c.mu.Unlock()
-	c.visitors.Close()
+	left := c.visitors.Close()
+	close(c.leaving)
+	left()
 	for _, t := range tasks {
 		t.abort()
 	}
@@ -327,14 +303,8 @@ func (c *Cluster) close() error {
 		s.Stop()
 	}
 	var errs []error
-	if c.closeAWS != nil {
-		errs = append(errs, c.closeAWS())
-	}
-	if c.closeFront != nil {
-		errs = append(errs, c.closeFront())
-	}
-	if c.dns != nil {
-		errs = append(errs, c.dns.Close())
+	for _, closer := range c.closers {
+		errs = append(errs, closer())
 	}
 	close(c.gone)
 	return errors.Join(append(errs, c.group.Close(), c.runtime.Close(), c.fabric.Close(), os.RemoveAll(c.volumeDir()))...)

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
@@ -142,7 +144,7 @@ func (w *world) log(t *testing.T, container string) string {
 	return string(text)
 }
 
-// Scenario 1 of docs/localecs/fidelity.md, with processes.
+// With processes.
 func TestEssentialExitStopsTheTask(t *testing.T) {
 	w := newWorld(t, nil)
 	// TERM before the trap is there would be lost on b, its namespace's PID 1.
@@ -176,7 +178,7 @@ func TestObserverSeesEveryStatusInOrder(t *testing.T) {
 	}
 }
 
-// Scenarios 36 and 38, both stop orders.
+// Both stop orders.
 func TestStopOrder(t *testing.T) {
 	for _, c := range []struct {
 		atOnce bool
@@ -203,7 +205,7 @@ func TestStopOrder(t *testing.T) {
 	}
 }
 
-// Scenarios 55, 56 and 58: what a task finds at 169.254.170.2.
+// What a task finds at 169.254.170.2.
 func TestEndpointsInsideTheTask(t *testing.T) {
 	w := newWorld(t, nil)
 	task := w.run(t, func(d *taskdef.TaskDefinition) { d.TaskRoleARN = roleARN }, shell("a", "env; exec sleep 1000"))
@@ -253,7 +255,7 @@ func TestEndpointsInsideTheTask(t *testing.T) {
 	}
 }
 
-// Scenario 70, and an image that is missing (21).
+// A secret without the key, and an image that is missing.
 func TestNothingStartsWhenSomethingIsMissing(t *testing.T) {
 	for _, c := range []struct {
 		name   string
@@ -367,4 +369,9 @@ func TestCloseEndsRunningTasks(t *testing.T) {
 	if _, err := w.Dial(context.Background(), "tcp", "10.42.0.1:80"); err == nil {
 		t.Error("STS and IAM still answer")
 	}
+}
+
+// Run starts a task of the definition under a name.
+func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
+	return c.Launch(Launch{Name: name, Launch: controlplane.Launch{Definition: def}})
 }

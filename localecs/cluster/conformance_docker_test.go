@@ -18,7 +18,7 @@ var inDocker = flag.String("docker", "", "address of a Docker engine to run the 
 
 // suite are the tests that hold in an engine as they do with processes: what ECS
 // promises, and what the API of this package does.
-const suite = "^Test(Scenario|Essential|Endpoints|Health|TasksShare|TasksFind|CloseEnds|Frozen|Slowed|Closed|OOM|Interrupt|Partitions|Service|Kill|Stats|Probe|Observer|StopOrder|NothingStarts|RuntimesDiffer|Attach|Visitors)"
+const suite = "^Test(Conformance|Essential|Endpoints|Health|TasksShare|TasksFind|CloseEnds|Frozen|Slowed|Closed|OOM|Interrupt|Partitions|Service|Kill|Stats|Probe|Observer|StopOrder|NothingStarts|RuntimesDiffer|Attach|Visitors)"
 
 // TestInDocker runs the suite once more, with containers of a real engine.
 func TestInDocker(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -45,7 +46,7 @@ func (s *scene) object(url string) map[string]any {
 	return o
 }
 
-func TestScenario55EveryContainerHasItsOwnID(t *testing.T) {
+func TestConformanceEveryContainerHasItsOwnID(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, printing("a"), printing("b"), printing("c"))
 	s.until("RUNNING", running)
@@ -79,7 +80,7 @@ func TestScenario55EveryContainerHasItsOwnID(t *testing.T) {
 	}
 }
 
-func TestScenario56UnknownID(t *testing.T) {
+func TestConformanceUnknownEndpointIDIsNotFound(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "run", "0s", "0"))
 	for path, want := range map[string]string{
@@ -97,7 +98,7 @@ func TestScenario56UnknownID(t *testing.T) {
 	}
 }
 
-func TestScenario57RateLimit(t *testing.T) {
+func TestConformanceMetadataIsRateLimited(t *testing.T) {
 	t.Parallel()
 	// The sampler asks at a's path, so b's is nobody's.
 	s := play(t, nil, helper("a", "run", "0s", "0"), helper("b", "run", "0s", "0"))
@@ -138,7 +139,7 @@ func TestScenario57RateLimit(t *testing.T) {
 	}
 }
 
-func TestScenario58CredentialsOfTheTaskRole(t *testing.T) {
+func TestConformanceCredentialsOfTheTaskRole(t *testing.T) {
 	t.Parallel()
 	s := play(t, withRole, printing("a"), printing("b"))
 	path := s.environment("a")["AWS_CONTAINER_CREDENTIALS_RELATIVE_URI"]
@@ -163,11 +164,11 @@ func TestScenario58CredentialsOfTheTaskRole(t *testing.T) {
 	}
 }
 
-func TestScenario59RotationKeepsThePath(t *testing.T) {
+func TestConformanceRotationKeepsThePath(t *testing.T) {
 	t.Parallel()
 	s := play(t, withRole, helper("a", "run", "0s", "0"))
 	before := s.object(s.credentialsURL())
-	if err := s.RotateCredentials(); err != nil {
+	if err := s.cluster.store.Rotate(s.credentials, time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	after := s.object(s.credentialsURL())
@@ -176,7 +177,7 @@ func TestScenario59RotationKeepsThePath(t *testing.T) {
 	}
 	// Expiration is in whole seconds.
 	testkit.Eventually(t, "a later expiration", func() bool {
-		if err := s.RotateCredentials(); err != nil {
+		if err := s.cluster.store.Rotate(s.credentials, time.Now()); err != nil {
 			t.Fatal(err)
 		}
 		// Not through the endpoint, which limits the rate.
@@ -187,12 +188,12 @@ func TestScenario59RotationKeepsThePath(t *testing.T) {
 		t.Errorf("expiration %v, before %v", now["Expiration"], before["Expiration"])
 	}
 	s.await("a").end().stopped()
-	if err := s.RotateCredentials(); err == nil {
+	if err := s.cluster.store.Rotate(s.credentials, time.Now()); err == nil {
 		t.Error("the credentials of a task that is gone were rotated")
 	}
 }
 
-func TestScenario60AgentVariablesWin(t *testing.T) {
+func TestConformanceAgentVariablesWin(t *testing.T) {
 	t.Parallel()
 	a := printing("a")
 	for _, name := range []string{"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "ECS_CONTAINER_METADATA_URI_V4", "AWS_REGION", "AWS_DEFAULT_REGION", "HOSTNAME", "OTHER"} {
@@ -211,11 +212,11 @@ func TestScenario60AgentVariablesWin(t *testing.T) {
 	}
 }
 
-func TestScenario65TaskProtection(t *testing.T) {
+func TestConformanceTaskProtection(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	def := &taskdef.TaskDefinition{Family: "web", NetworkMode: "awsvpc", TaskRoleARN: roleARN, ContainerDefinitions: []taskdef.Container{helper("a", "run", "0s", "0")}}
-	task, err := w.Launch(Launch{Name: "web", Service: "web", Definition: def})
+	task, err := w.Launch(Launch{Name: "web", Launch: controlplane.Launch{Service: "web", Definition: def}})
 	if err != nil {
 		t.Fatal(err)
 	}

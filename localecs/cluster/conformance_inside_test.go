@@ -26,7 +26,7 @@ func named(family string) func(*taskdef.TaskDefinition) {
 	return func(d *taskdef.TaskDefinition) { d.Family = family }
 }
 
-func TestScenario61PortsAreTheTasks(t *testing.T) {
+func TestConformancePortsAreTheTasks(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	first := w.play(t, named("first"),
@@ -45,7 +45,7 @@ func TestScenario61PortsAreTheTasks(t *testing.T) {
 	}
 }
 
-func TestScenario62NamesOfTheTask(t *testing.T) {
+func TestConformanceNamesOfTheTask(t *testing.T) {
 	t.Parallel()
 	for region, domain := range map[string]string{"us-east-1": "ec2.internal", "us-west-2": "us-west-2.compute.internal"} {
 		w := newTools(t, func(o *Options) {
@@ -67,7 +67,7 @@ func TestScenario62NamesOfTheTask(t *testing.T) {
 	}
 }
 
-func TestScenario63ProcessesOfATask(t *testing.T) {
+func TestConformanceProcessesOfATask(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	looking := after(helper("b", "processes"), "a", "START")
@@ -87,7 +87,7 @@ func TestScenario63ProcessesOfATask(t *testing.T) {
 	}
 }
 
-func TestScenario64NoInstanceMetadata(t *testing.T) {
+func TestConformanceInstanceMetadataIsUnreachable(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "net", "dial=169.254.169.254:80"))
 	// The last word says that it was told at once.
@@ -96,7 +96,7 @@ func TestScenario64NoInstanceMetadata(t *testing.T) {
 	}
 }
 
-func TestScenario66SharedVolume(t *testing.T) {
+func TestConformanceVolumesAreShared(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, nil)
 	mounted := func(c taskdef.Container, readOnly bool) taskdef.Container {
@@ -130,7 +130,7 @@ func TestScenario66SharedVolume(t *testing.T) {
 	}
 }
 
-func TestScenario67ReadOnlyRoot(t *testing.T) {
+func TestConformanceReadOnlyRootRefusesWrites(t *testing.T) {
 	t.Parallel()
 	yes := true
 	a := helper("a", "write", "/x", "/etc/hosts", "/data/x", "/scratch/x")
@@ -157,7 +157,7 @@ func newConfigured(t *testing.T) *world {
 	})
 }
 
-func TestScenario69SourcesOfVariables(t *testing.T) {
+func TestConformanceSourcesOfVariables(t *testing.T) {
 	t.Parallel()
 	a := printing("a")
 	a.EnvironmentFiles = []taskdef.EnvironmentFile{{Value: firstEnv, Type: "s3"}, {Value: secondEnv, Type: "s3"}}
@@ -173,7 +173,7 @@ func TestScenario69SourcesOfVariables(t *testing.T) {
 	}
 }
 
-func TestScenario70MissingSecretKeyStopsEverything(t *testing.T) {
+func TestConformanceMissingSecretKeyStopsEverything(t *testing.T) {
 	t.Parallel()
 	w := newConfigured(t)
 	for valueFrom, want := range map[string]string{

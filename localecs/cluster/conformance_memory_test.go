@@ -40,7 +40,7 @@ func newLimited(t *testing.T) *world {
 	return w
 }
 
-func TestScenario49OutOfMemory(t *testing.T) {
+func TestConformanceOutOfMemory(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		task      string

@@ -10,11 +10,11 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// The scenarios of docs/localecs/fidelity.md, by their numbers, with real
-// processes, networks and endpoints. Package scheduler has 1 to 54 without
-// time or processes, taskdef 71 to 80.
+// The scenarios of docs/localecs/fidelity.md, with real processes, networks and endpoints.
+// Package scheduler has those about order and health without time or processes, taskdef
+// those about validation.
 
-func TestScenario01ExitZeroStopsTheTask(t *testing.T) {
+func TestConformanceExitZeroStopsTheTask(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "exit", "0", "2s"))
 	v := s.stopped()
@@ -26,7 +26,7 @@ func TestScenario01ExitZeroStopsTheTask(t *testing.T) {
 	}
 }
 
-func TestScenario04StartedAndGoneSatisfiesSTART(t *testing.T) {
+func TestConformanceExitedContainerSatisfiesSTART(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, optional(helper("a", "exit", "0", "0s")), after(helper("b", "run", "0s", "0"), "a", "START"))
 	s.until("task RUNNING with a STOPPED", func(v scheduler.View) bool { return running(v) && s.code("a") == 0 })
@@ -36,7 +36,7 @@ func TestScenario04StartedAndGoneSatisfiesSTART(t *testing.T) {
 	}
 }
 
-func TestScenario07FailedSUCCESSDropsTheTarget(t *testing.T) {
+func TestConformanceFailedSUCCESSDropsTheTarget(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), after(helper("b", "run", "0s", "0"), "a", "SUCCESS"))
 	v := s.stopped()
@@ -53,7 +53,7 @@ func TestScenario07FailedSUCCESSDropsTheTarget(t *testing.T) {
 }
 
 // Also 19: what a blocked container looks like.
-func TestScenario10HEALTHYGateOpensWithTheFirstPass(t *testing.T) {
+func TestConformanceHEALTHYGateOpensWithTheFirstPass(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "FFP"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY"))
 	s.until("task RUNNING", running)
@@ -72,7 +72,7 @@ func TestScenario10HEALTHYGateOpensWithTheFirstPass(t *testing.T) {
 	}
 }
 
-func TestScenario20MissingExecutable(t *testing.T) {
+func TestConformanceMissingExecutable(t *testing.T) {
 	t.Parallel()
 	a := helper("a")
 	a.EntryPoint = []string{"/bin/missing"}
@@ -90,7 +90,7 @@ func TestScenario20MissingExecutable(t *testing.T) {
 	}
 }
 
-func TestScenario21MissingImage(t *testing.T) {
+func TestConformanceMissingImage(t *testing.T) {
 	t.Parallel()
 	a := helper("a", "run", "0s", "0")
 	a.Image = "registry.example.com/none:1"
@@ -106,7 +106,7 @@ func TestScenario21MissingImage(t *testing.T) {
 	}
 }
 
-func TestScenario24UnhealthyAfterRetries(t *testing.T) {
+func TestConformanceUnhealthyAfterRetries(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 3, "CMD", "/bin/helper", "probe", "F"))
 	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
@@ -131,7 +131,7 @@ func TestScenario24UnhealthyAfterRetries(t *testing.T) {
 	}
 }
 
-func TestScenario31FormsOfHealthCommands(t *testing.T) {
+func TestConformanceFormsOfHealthCommands(t *testing.T) {
 	t.Parallel()
 	with := func(name string, command ...string) taskdef.Container {
 		c := checked(helper(name, "run", "0s", "0"), 1, command...)
@@ -160,7 +160,7 @@ func TestScenario31FormsOfHealthCommands(t *testing.T) {
 	}
 }
 
-func TestScenario32ProbeIsTheContainersUser(t *testing.T) {
+func TestConformanceProbeRunsAsTheContainersUser(t *testing.T) {
 	t.Parallel()
 	a := checked(helper("a", "run", "0s", "0"), 1, "CMD", "/bin/helper", "whoami")
 	a.User, a.WorkingDirectory = "5995", "/work/here"
@@ -182,7 +182,7 @@ func TestScenario32ProbeIsTheContainersUser(t *testing.T) {
 	}
 }
 
-func TestScenario33MissingProbeIs255(t *testing.T) {
+func TestConformanceMissingProbeIs255(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 1, "CMD", "/bin/missing"))
 	v := s.until("UNHEALTHY", func(v scheduler.View) bool { return v.Containers[0].Health.Status == "UNHEALTHY" })
@@ -204,7 +204,7 @@ func TestProbeSeesTheReadOnlyRoot(t *testing.T) {
 	}
 }
 
-func TestScenario68EntryPointAndCommand(t *testing.T) {
+func TestConformanceEntryPointAndCommand(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, func(o *Options) {
 		tools := o.Images["tools"]
@@ -228,7 +228,7 @@ func TestScenario68EntryPointAndCommand(t *testing.T) {
 }
 
 // An image without ENTRYPOINT runs the command, and no shell comes between.
-func TestScenario68CommandAlone(t *testing.T) {
+func TestConformanceCommandAlone(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, func(o *Options) {
 		o.Images["cmd"] = runtime.Image{Name: "cmd", Programs: o.Images["tools"].Programs, Env: o.Images["tools"].Env, Cmd: []string{"/bin/helper", "print", "$HOME; x"}}

@@ -10,7 +10,7 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-func TestScenario36DependencyIsSignalledLast(t *testing.T) {
+func TestConformanceDependencyIsSignalledLast(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "net", "listen=:9000"), after(lingering("b"), "a", "START")).await("a", "b").end()
 	s.terminated("b")
@@ -32,7 +32,7 @@ func TestScenario36DependencyIsSignalledLast(t *testing.T) {
 	}
 }
 
-func TestScenario37ChainStopsInReverse(t *testing.T) {
+func TestConformanceChainStopsInReverse(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "run", "1s", "0"), after(helper("b", "run", "1s", "0"), "a", "START"), after(helper("c", "run", "1s", "0"), "b", "START"))
 	v := s.await("a", "b", "c").end().stopped()
@@ -42,7 +42,7 @@ func TestScenario37ChainStopsInReverse(t *testing.T) {
 	}
 }
 
-func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
+func TestConformanceContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, deaf("a", 2))
 	s.until("RUNNING", running)
@@ -62,7 +62,7 @@ func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
 	}
 }
 
-func TestScenario40OwnExitCode(t *testing.T) {
+func TestConformanceOwnExitCode(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, helper("a", "run", "1s", "7")).await("a")
 	v := s.end().stopped()
@@ -72,7 +72,7 @@ func TestScenario40OwnExitCode(t *testing.T) {
 	between(t, "a's end", s.container("a").FinishedAt.Sub(v.StoppingAt), time.Second, time.Second)
 }
 
-func TestScenario41SignalsAtPID1(t *testing.T) {
+func TestConformanceSignalsAtPID1(t *testing.T) {
 	t.Parallel()
 	yes := true
 	supervised := deaf("init", 20)
@@ -88,7 +88,7 @@ func TestScenario41SignalsAtPID1(t *testing.T) {
 	between(t, "the end under init", s.container("init").FinishedAt.Sub(v.StoppingAt), 0, 0)
 }
 
-func TestScenario42OnlyPID1GetsTERM(t *testing.T) {
+func TestConformanceOnlyPID1GetsTERM(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, taskdef.Container{Name: "a", Image: "tools", EntryPoint: []string{"/bin/sh", "-c", `
 		(trap 'echo child SIGTERM 1' TERM; echo child ready 1; while :; do sleep 0.02; done) &
@@ -102,7 +102,7 @@ func TestScenario42OnlyPID1GetsTERM(t *testing.T) {
 	}
 }
 
-func TestScenario43StopSignalOfTheImage(t *testing.T) {
+func TestConformanceStopSignalOfTheImage(t *testing.T) {
 	t.Parallel()
 	w := newTools(t, func(o *Options) {
 		tools := o.Images["tools"]
@@ -116,7 +116,7 @@ func TestScenario43StopSignalOfTheImage(t *testing.T) {
 	}
 }
 
-func TestScenario44NonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
+func TestConformanceNonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, optional(helper("a", "exit", "1", "300ms")), helper("b", "run", "0s", "0")).await("b")
 	s.until("a STOPPED", func(scheduler.View) bool { return s.code("a") == 1 })
@@ -139,7 +139,7 @@ func TestScenario44NonEssentialExitKeepsDesiredRUNNING(t *testing.T) {
 	}
 }
 
-func TestScenario45StopWhileBlocked(t *testing.T) {
+func TestConformanceStopWhileBlocked(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, checked(helper("a", "run", "0s", "0"), 10, "CMD", "/bin/helper", "probe", "F"), after(helper("b", "run", "0s", "0"), "a", "HEALTHY")).await("a")
 	s.end().stopped()
@@ -151,7 +151,7 @@ func TestScenario45StopWhileBlocked(t *testing.T) {
 	}
 }
 
-func TestScenario46SecondStopChangesNothing(t *testing.T) {
+func TestConformanceSecondStopChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := play(t, nil, lingering("a")).await("a").end()
 	s.terminated("a")
@@ -166,7 +166,7 @@ func TestScenario46SecondStopChangesNothing(t *testing.T) {
 }
 
 // The mesh task of section 3.3.
-func TestScenario47MeshTaskStopsApplicationFirst(t *testing.T) {
+func TestConformanceMeshTaskStopsApplicationFirst(t *testing.T) {
 	t.Parallel()
 	const meshInit, dataplane, healthSync, api = "consul-ecs-mesh-init", "consul-dataplane", "consul-ecs-health-sync", "product-api"
 	s := play(t, nil,
@@ -192,7 +192,7 @@ func TestScenario47MeshTaskStopsApplicationFirst(t *testing.T) {
 	}
 }
 
-func TestScenario48EndpointsAnswerWhileStopping(t *testing.T) {
+func TestConformanceEndpointsAnswerWhileStopping(t *testing.T) {
 	t.Parallel()
 	s := play(t, withRole, helper("a", "run", "0s", "0"), after(lingering("b"), "a", "START")).await("a", "b").end()
 	s.terminated("b")

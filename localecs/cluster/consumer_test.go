@@ -28,8 +28,8 @@ func TestTheMetadataClientRefusesWhatIsWrong(t *testing.T) {
 		fault chaos.Endpoint
 		want  string
 	}{
-		{chaos.Endpoint{Hang: true}, "Client.Timeout"},
-		{chaos.Endpoint{Slow: time.Minute}, "Client.Timeout"},
+		{chaos.Endpoint{Hang: true}, "i/o timeout"},
+		{chaos.Endpoint{Slow: time.Minute}, "i/o timeout"},
 		{chaos.Endpoint{Status: 429}, "status 429: You have reached maximum request limit."},
 		{chaos.Endpoint{Status: 500}, `status 500: "Unable to generate metadata`},
 		{chaos.Endpoint{Cut: true}, "unexpected EOF"},

@@ -1,14 +1,10 @@
 package cluster
 
 import (
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
-	"fmt"
 	"maps"
-	"math/big"
 	"strconv"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/google/uuid"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
@@ -24,7 +20,6 @@ type ClusterFacts struct {
 }
 
 // Task returns what the metadata of a task has besides its state, in Fargate's form.
-// The ID of a container ends in ten random digits.
 func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, a network.Addressing) metadata.Facts {
 	f := metadata.Facts{
 		ClusterARN: c.Account.Cluster(c.Name),
@@ -47,21 +42,20 @@ func (c ClusterFacts) Task(id string, def *taskdef.TaskDefinition, a network.Add
 }
 
 func (c ClusterFacts) container(taskID string, d taskdef.Container) metadata.ContainerFacts {
-	endpoint := taskID + "-" + tenDigits()
-	image := sha256.Sum256([]byte(d.Image))
+	endpoint := shapes.RuntimeID(taskID)
 	f := metadata.ContainerFacts{
 		EndpointID: endpoint, DockerID: endpoint,
-		ImageID:      "sha256:" + hex.EncodeToString(image[:]),
+		ImageID:      shapes.ImageDigest(d.Image),
 		Labels:       d.DockerLabels,
-		CPU:          int64(value(d.CPU)),
-		Memory:       int64(value(d.Memory)),
+		CPU:          int64(aws.ToInt(d.CPU)),
+		Memory:       int64(aws.ToInt(d.Memory)),
 		ContainerARN: c.Account.Container(c.Name, taskID, uuid.NewString()),
 	}
 	if l := d.LogConfiguration; l != nil {
 		f.LogDriver, f.LogOptions = l.LogDriver, logOptions(l, d.Name, taskID)
 	}
 	for _, p := range d.PortMappings {
-		port := uint16(value(p.ContainerPort))
+		port := uint16(aws.ToInt(p.ContainerPort))
 		f.Ports = append(f.Ports, metadata.Port{ContainerPort: port, HostPort: port, Protocol: p.Protocol})
 	}
 	return f
@@ -78,7 +72,6 @@ func logOptions(l *taskdef.LogConfiguration, container, taskID string) map[strin
 	return options
 }
 
-// taskLimits are vCPU and MiB; the texts were validated before.
 func taskLimits(def *taskdef.TaskDefinition) *metadata.TaskLimits {
 	units, _ := strconv.Atoi(def.CPU)
 	memory, _ := strconv.Atoi(def.Memory)
@@ -86,18 +79,4 @@ func taskLimits(def *taskdef.TaskDefinition) *metadata.TaskLimits {
 		return nil
 	}
 	return &metadata.TaskLimits{CPU: float64(units) / 1024, Memory: int64(memory)}
-}
-
-// tenDigits end a Fargate container's ID.
-func tenDigits() string {
-	n, _ := rand.Int(rand.Reader, big.NewInt(1e10)) // never fails
-	return fmt.Sprintf("%010d", n)
-}
-
-// value is the number or zero.
-func value(p *int) int {
-	if p == nil {
-		return 0
-	}
-	return *p
 }

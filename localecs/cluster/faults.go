@@ -20,6 +20,8 @@ import (
 //  5. wrong, where there is no status, replaces the answer, likewise. The endpoint
 //     gets the request where the answer is its own: empty, truncated.
 //  6. cut ends whatever answer there is in its middle.
+//
+// The zero Faults has none.
 type Faults struct {
 	mu  sync.Mutex
 	now []*activeFault // in the order of their beginning
@@ -33,9 +35,6 @@ type activeFault struct {
 	// draws are by task: each task's n-th request has the n-th number.
 	draws map[string]*rand.Rand
 }
-
-// NewFaults has no faults.
-func NewFaults() *Faults { return &Faults{} }
 
 // Begin lets a fault begin, until end is called. Its Task is the name of a task
 // that may not have started yet. With the same seed, the n-th request that a

@@ -29,7 +29,6 @@ const (
 	caName    = "localecs"
 )
 
-// frontLifetime bounds how long a run can be.
 const frontLifetime = 10 * 365 * 24 * time.Hour
 
 // serveFront answers at AWS's own names, by HTTPS, for programs that know no
@@ -39,7 +38,7 @@ func (c *Cluster) serveFront() error {
 		return nil // the port is an application's there
 	}
 	hosts := c.options.AWS().Hosts()
-	certificate, ca, err := newCertificate(hosts)
+	certificate, ca, err := NewCertificate(hosts)
 	if err != nil {
 		return fmt.Errorf("make the certificate of STS and IAM: %w", err)
 	}
@@ -53,14 +52,14 @@ func (c *Cluster) serveFront() error {
 	if err != nil {
 		return fmt.Errorf("listen for STS and IAM: %w", err)
 	}
-	c.closeFront = metadata.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}}), c.AWS())
+	c.closers = append(c.closers, metadata.Serve(tls.NewListener(l, &tls.Config{Certificates: []tls.Certificate{certificate}}), c.AWS()))
 	c.awsHosts = hosts
 	return nil
 }
 
-// newCertificate returns a server's certificate for the names, and that of the CA
-// that has signed it, in PEM.
-func newCertificate(names []string) (server tls.Certificate, ca []byte, err error) {
+// NewCertificate returns a server's certificate for the names and addresses, and that of
+// the CA that has signed it, in PEM.
+func NewCertificate(names []string, addresses ...net.IP) (server tls.Certificate, ca []byte, err error) {
 	now := time.Now()
 	root := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: caName}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(frontLifetime),
@@ -68,7 +67,7 @@ func newCertificate(names []string) (server tls.Certificate, ca []byte, err erro
 	}
 	leaf := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: names[0]}, NotBefore: root.NotBefore, NotAfter: root.NotAfter,
-		DNSNames: names, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		DNSNames: names, IPAddresses: addresses, KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
 	rootKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {

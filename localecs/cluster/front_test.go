@@ -147,7 +147,7 @@ func TestTrustFileHasTheHashOfTheCA(t *testing.T) {
 	if err != nil {
 		testkit.Missing(t, "openssl is not installed")
 	}
-	server, ca, err := newCertificate([]string{"sts.amazonaws.com"})
+	server, ca, err := NewCertificate([]string{"sts.amazonaws.com"})
 	if err != nil {
 		t.Fatal(err)
 	}

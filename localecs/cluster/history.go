@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -17,7 +16,6 @@ const (
 	maxRemembered = 200
 )
 
-// note remembers a task that has begun, and forgets old ones.
 func (l *launcher) note(b Begun) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -57,7 +55,6 @@ func (b Begun) ended() time.Time {
 	return b.Task.View().StoppedAt
 }
 
-// over reports whether nothing is left of a task.
 func (b Begun) over() bool {
 	if b.Task == nil {
 		return true
@@ -76,10 +73,8 @@ func (r *Region) Call() shapes.Call {
 }
 
 // Stop asks a task to stop, as StopTask does; an empty reason is AWS's default.
-func (r *Region) Stop(b Begun, reason string) error { return r.stop(b.Launch, reason) }
-
-func (r *Region) stop(l controlplane.Launch, reason string) error {
-	_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: l.Cluster, Task: l.ID, Reason: reason})
+func (r *Region) Stop(b Begun, reason string) error {
+	_, err := r.Plane().StopTask(r.Call(), shapes.StopTaskInput{Cluster: b.Cluster, Task: b.ID, Reason: reason})
 	return err
 }
 
@@ -97,7 +92,7 @@ func (r *Region) Drain(ctx context.Context, reason string) error {
 			return errors.Join(errs...)
 		}
 		for _, s := range running {
-			errs = append(errs, r.stop(s.Launch, reason))
+			errs = append(errs, r.Stop(Begun{Launch: s.Launch}, reason))
 		}
 		for _, s := range running {
 			select {

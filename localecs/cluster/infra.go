@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/netip"
 	"os"
 	"path"
 	"path/filepath"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -32,73 +29,71 @@ type Service struct {
 	Files map[string]string
 }
 
-// Host is what services run on.
-type Host struct {
-	Fabric *network.Fabric
-	// Pull gets an image by its name, Group starts what is in the VPC's network.
-	Pull  func(ctx context.Context, name string) (runtime.Image, error)
-	Group runtime.Group
-	// Volumes is where the services' directories are, Logs where their logs are.
-	Volumes, Logs string
-	Log           hclog.Logger
-}
-
-// Start starts a process in the VPC's own network; it gives up when ctx ends.
-func (h Host) Start(ctx context.Context, s Service) (*Running, error) {
-	image, err := h.Pull(ctx, s.Image)
+// StartService starts a process in the VPC's own network, until Close; it gives up when
+// ctx ends.
+func (c *Cluster) StartService(ctx context.Context, s Service) (*Running, error) {
+	made, err := c.making.Enter()
+	if err != nil {
+		return nil, err
+	}
+	defer made()
+	image, err := c.runtime.Pull(ctx, s.Image)
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", s.Image, err)
 	}
-	if err := h.address(s); err != nil {
+	if err := c.address(s); err != nil {
 		return nil, err
 	}
 	owner, err := image.Account("")
 	if err != nil {
 		return nil, fmt.Errorf("image %s: %w", s.Image, err)
 	}
-	mounts, err := h.mounts(s, owner)
+	mounts, err := c.mounts(s, owner)
 	if err != nil {
 		return nil, err
 	}
-	log, err := OpenLog(filepath.Join(h.Logs, s.Name+".log"), h.Log)
+	log, err := OpenLog(filepath.Join(c.LogDir(), s.Name+".log"), c.options.Log)
 	if err != nil {
 		return nil, fmt.Errorf("make log of %s: %w", s.Name, err)
 	}
-	infra := h.Fabric.Infra()
-	return startProgram(ctx, h.Group, log, runtime.Spec{
+	infra := c.fabric.Infra()
+	started, err := startProgram(ctx, c.group, log, runtime.Spec{
 		Name: s.Name, Image: image, Args: s.Args, Mounts: mounts,
 		Hostname: s.Name, Hosts: infra.Hosts(), ResolvConf: infra.ResolvConf(),
 		Stdout: log, Stderr: log,
 	})
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.services = append(c.services, started)
+	return started, nil
 }
 
-// address takes the service's address, and its ports there where they are shared.
-func (h Host) address(s Service) error {
-	got, err := h.Fabric.AddInfraAddress()
+func (c *Cluster) address(s Service) error {
+	ip, err := c.fabric.AddInfraAddress()
 	if err != nil {
 		return err
 	}
-	if got.String() != s.Address {
-		return fmt.Errorf("address of %s: %q cannot be had; the next one for services in %s is %s", s.Name, s.Address, h.Fabric.Infra().CIDR, got)
+	infra := c.fabric.Infra()
+	if ip.String() != s.Address {
+		return fmt.Errorf("address of %s: %q cannot be had; the next one for services in %s is %s", s.Name, s.Address, infra.CIDR, ip)
 	}
-	return h.reserve(s, got)
-}
-
-func (h Host) reserve(s Service, ip netip.Addr) error {
 	var errs []error
 	for _, p := range s.Ports {
 		p.Address = ip
-		errs = append(errs, h.Fabric.Infra().Reserve(p, s.Name))
+		errs = append(errs, infra.Reserve(p, s.Name))
 	}
 	return network.Join(errs...)
 }
 
 // mounts makes the directories and files of a service; files are for the account that
 // its program runs as.
-func (h Host) mounts(s Service, owner runtime.Account) ([]runtime.Mount, error) {
+func (c *Cluster) mounts(s Service, owner runtime.Account) ([]runtime.Mount, error) {
 	var mounts []runtime.Mount
 	add := func(target string) (dir string, err error) {
-		dir = filepath.Join(h.Volumes, s.Name, fmt.Sprint(len(mounts)))
+		dir = filepath.Join(c.volumeDir(), s.Name, fmt.Sprint(len(mounts)))
 		mounts = append(mounts, runtime.Mount{Source: dir, Target: target})
 		return dir, os.MkdirAll(dir, 0o700)
 	}
@@ -117,7 +112,9 @@ func (h Host) mounts(s Service, owner runtime.Account) ([]runtime.Mount, error) 
 		dir, err := add(path.Dir(target))
 		if err == nil {
 			name := filepath.Join(dir, path.Base(target))
-			err = errors.Join(os.WriteFile(name, []byte(text), 0o600), give(name), give(dir))
+			if err = os.WriteFile(name, []byte(text), 0o600); err == nil {
+				err = errors.Join(give(name), give(dir))
+			}
 		}
 		if err != nil {
 			return nil, fmt.Errorf("make file of %s: %w", s.Name, err)

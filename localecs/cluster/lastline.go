@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// tailSize is how much of a log's end is looked at.
 const tailSize = 8 << 10
 
 // LastLine is a log's last line, or why there is none.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
@@ -16,33 +17,17 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
-	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// Launch is a task to run.
+// Launch is a task to run. Without an ID or a cluster it gets one, and so do containers
+// without an ARN; its Report is not used.
 type Launch struct {
+	controlplane.Launch
 	// Name is what observers call it, and its log directory.
 	Name string
-	// ID is the last part of its ARN; empty makes one.
-	ID string
-	// Cluster is the ECS cluster that it is of; empty is that of the Options.
-	Cluster string
-	// Service makes it a task of an ECS service: it may protect itself from
-	// scale-in, which a standalone task may not.
-	Service string
-	// Definition must not be changed afterwards.
-	Definition *taskdef.TaskDefinition
-	// ContainerARNs are by container name; those that are missing are made.
-	ContainerARNs map[string]string
 	// Observe gets every view, in order, before any other observer. It must not
 	// block; nil is allowed.
 	Observe func(*Task, scheduler.View)
-}
-
-// Run starts a task of the definition. name is what observers call it, and its
-// log directory. The definition must not be changed afterwards.
-func (c *Cluster) Run(name string, def *taskdef.TaskDefinition) (*Task, error) {
-	return c.Launch(Launch{Name: name, Definition: def})
 }
 
 // Launch starts a task.
@@ -52,7 +37,8 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 		return nil, err
 	}
 	defer made()
-	l.ID, l.Cluster = cmp.Or(l.ID, shapes.NewID()), cmp.Or(l.Cluster, c.options.Name)
+	o := c.options
+	l.ID, l.Cluster = cmp.Or(l.ID, shapes.NewID()), cmp.Or(l.Cluster, o.Name)
 	t := &Task{
 		cluster: c, launch: l, name: l.Name, id: l.ID, def: l.Definition,
 		env:        map[string][]string{},
@@ -64,7 +50,7 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 		stopped:    make(chan struct{}),
 		done:       make(chan struct{}),
 	}
-	state := scheduler.New(t.def, c.options.schedulerOptions(), time.Now())
+	state := scheduler.New(t.def, scheduler.Options{AtOnce: o.AtOnce, TimeScale: o.TimeScale, GatePeriod: o.GatePeriod}, time.Now())
 	t.view = state.View()
 	if err := t.prepare(); err != nil {
 		return nil, errors.Join(host.Shortage(err), t.release())
@@ -74,14 +60,6 @@ func (c *Cluster) Launch(l Launch) (*Task, error) {
 	return t, nil
 }
 
-func (o Options) schedulerOptions() scheduler.Options {
-	options := scheduler.Options{TimeScale: o.TimeScale, GatePeriod: o.GatePeriod}
-	if o.AtOnce {
-		options.StopOrder = scheduler.AllAtOnce
-	}
-	return options
-}
-
 // prepare acquires what a task holds; each part puts its way back into closers.
 func (t *Task) prepare() error {
 	ns, err := t.cluster.fabric.Attach(t.id)
@@ -89,7 +67,7 @@ func (t *Task) prepare() error {
 		return err
 	}
 	t.ns, t.meter = ns, NewMeter(nil)
-	t.names = NewTaskNames(NamedTask{Private: ns.PrivateDNSName, Cluster: t.launch.Cluster, Name: t.name, Family: t.def.Family, Service: t.launch.Service})
+	t.names = TaskNames{Private: ns.PrivateDNSName, Cluster: t.launch.Cluster, Name: t.name, Family: t.def.Family, Service: t.launch.Service}
 	if ns.File() != nil {
 		t.meter = NewMeter(ns.Do)
 	}
@@ -111,7 +89,6 @@ func (t *Task) prepare() error {
 	return nil
 }
 
-// reservePorts claims what the containers declare, where tasks share ports.
 func (t *Task) reservePorts() error {
 	var errs []error
 	for _, c := range t.def.ContainerDefinitions {
@@ -128,8 +105,11 @@ func (t *Task) reservePorts() error {
 func (t *Task) makeEnvironments() {
 	for _, c := range t.def.ContainerDefinitions {
 		env, err := List(c, Sources{
-			Image:   t.cluster.options.Images[c.Image].Env,
-			Files:   t.cluster.environmentFile,
+			Image: t.cluster.options.Images[c.Image].Env,
+			Files: func(arn string) (string, bool) {
+				text, ok := t.cluster.options.EnvironmentFiles[arn]
+				return text, ok
+			},
 			Secrets: t.cluster.secret,
 			Agent: Agent{
 				Host: t.host, EndpointID: t.facts.Containers[c.Name].EndpointID, CredentialsID: t.credentials,
@@ -149,11 +129,6 @@ func (t *Task) ecsURL() string {
 		return ""
 	}
 	return t.cluster.AWSEndpoint()
-}
-
-func (c *Cluster) environmentFile(arn string) (string, bool) {
-	content, ok := c.options.EnvironmentFiles[arn]
-	return content, ok
 }
 
 func (c *Cluster) secret(name string) (string, bool) {
@@ -183,7 +158,7 @@ func (t *Task) openCredentials() error {
 func (t *Task) openGroup() (err error) {
 	mib, _ := t.def.MemoryMiB()
 	t.group, err = t.cluster.runtime.Group(runtime.GroupSpec{
-		Name: t.id, NetNS: t.ns.File(), SharePIDs: t.def.PIDMode == "task", Memory: &runtime.Memory{Limit: mebibytes(mib)},
+		Name: t.id, NetNS: t.ns.File(), SharePIDs: t.def.PIDMode == "task", Memory: new(mebibytes(mib)),
 	})
 	if err != nil {
 		return err
@@ -192,7 +167,6 @@ func (t *Task) openGroup() (err error) {
 	return nil
 }
 
-// stats is a container's answer to /stats; nil before its start.
 func (t *Task) stats(name string) *metadata.Stats {
 	c := t.container(name)
 	if c == nil {
@@ -203,7 +177,6 @@ func (t *Task) stats(name string) *metadata.Stats {
 
 func mebibytes(n int) uint64 { return uint64(n) << 20 }
 
-// serve answers metadata and credentials.
 func (t *Task) serve() error {
 	l, err := t.ns.ListenMetadata()
 	if err != nil {
@@ -229,20 +202,14 @@ func (t *Task) lookup(endpointID string) (metadata.Moment, bool) {
 	return metadata.Moment{}, false
 }
 
-// MetadataFile is where the last metadata document of a task lies, once it has
-// ended; task is the name given to Run.
-func (c *Cluster) MetadataFile(task string) string {
-	return filepath.Join(c.LogDir(), task, "metadata.json")
-}
-
-// keepMetadata writes the last metadata document: the task's end, which no program in
+// keepMetadata writes the last metadata document beside the logs: the task's end, which no program in
 // the task could ask for.
 func (t *Task) keepMetadata() error {
 	document, err := json.MarshalIndent(metadata.At(time.Now(), t.facts, t.View()).Document(), "", "  ")
 	if err != nil {
 		return fmt.Errorf("encode metadata: %w", err)
 	}
-	if err := os.WriteFile(t.cluster.MetadataFile(t.name), append(document, '\n'), 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(t.cluster.LogDir(), t.name, "metadata.json"), append(document, '\n'), 0o644); err != nil {
 		return fmt.Errorf("keep metadata: %w", err)
 	}
 	return nil

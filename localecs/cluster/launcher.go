@@ -11,12 +11,12 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// launcher runs the control plane's tasks in a cluster.
 type launcher struct {
 	cluster *Cluster
 	name    func(controlplane.Launch) string
@@ -84,15 +84,13 @@ func (l *launcher) Launch(in controlplane.Launch) {
 	}()
 }
 
-// fail reports a task that was not started.
 func fail(in controlplane.Launch, err error) {
-	failed := controlplane.Report{View: failure(in.Definition, reason(err), time.Now())}
+	failed := controlplane.Report{View: failure(in.Definition, reason(in, err), time.Now())}
 	in.Report(failed, time.Now())
 	failed.Gone = true
 	in.Report(failed, time.Now())
 }
 
-// run makes the task and waits until it has been released.
 func (l *launcher) run(s *slot, name string) {
 	defer func() {
 		l.mu.Lock()
@@ -100,7 +98,9 @@ func (l *launcher) run(s *slot, name string) {
 		delete(l.tasks, s.ID)
 		close(s.done)
 	}()
-	task, err := l.start(s.Launch, name)
+	task, err := l.cluster.Launch(Launch{Launch: s.Launch, Name: name, Observe: func(t *Task, v scheduler.View) {
+		s.Report(report(t, v), time.Now())
+	}})
 	b := Begun{Launch: s.Launch, Name: name, At: time.Now(), Task: task, Err: err}
 	l.note(b)
 	l.began(b)
@@ -129,51 +129,21 @@ func (l *launcher) open() []*slot {
 	return slices.Collect(maps.Values(l.tasks))
 }
 
-// start makes the task.
-func (l *launcher) start(in controlplane.Launch, name string) (*Task, error) {
-	if role := in.Definition.TaskRoleARN; role != "" {
-		if _, known := l.cluster.Identities().Role(role); !known {
-			return nil, &unassumable{role}
-		}
-	}
-	return l.cluster.Launch(Launch{
-		Name: name, ID: in.ID, Cluster: in.Cluster, Service: in.Service,
-		Definition: in.Definition, ContainerARNs: in.ContainerARNs,
-		Observe: func(t *Task, v scheduler.View) { in.Report(report(t, v), time.Now()) },
-	})
-}
-
-// reason is what the API says of a task that could not be made.
-func reason(err error) string {
-	if _, words := errors.AsType[*unassumable](err); words {
-		return err.Error()
+// reason is what the API says of a task that could not be made; for a role that does
+// not exist in AWS's words.
+func reason(in controlplane.Launch, err error) string {
+	if errors.Is(err, iam.ErrNoRole) {
+		return "ECS was unable to assume the role '" + in.Definition.TaskRoleARN + "' that was provided for this task. Please verify that the role being passed " +
+			"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role."
 	}
 	return "ResourceInitializationError: " + err.Error()
 }
 
-// unassumable is a task role that does not exist, in AWS's words.
-type unassumable struct{ role string }
-
-func (e *unassumable) Error() string {
-	return "ECS was unable to assume the role '" + e.role + "' that was provided for this task. Please verify that the role being passed " +
-		"has the proper trust relationship and permissions and that your IAM user has permissions to pass this role."
-}
-
-// report is how the task is, for the control plane.
 func report(t *Task, v scheduler.View) controlplane.Report {
 	facts := t.Facts()
-	r := controlplane.Report{
-		View:       v,
-		Network:    &controlplane.Network{IP: facts.Network.IP, MAC: facts.Network.MAC, PrivateDNSName: facts.Network.PrivateDNSName},
-		Containers: map[string]controlplane.ContainerFacts{},
-	}
-	for name, c := range facts.Containers {
-		r.Containers[name] = controlplane.ContainerFacts{RuntimeID: c.DockerID, ImageDigest: c.ImageID}
-	}
-	return r
+	return controlplane.Report{View: v, Network: &facts.Network, Containers: facts.Containers}
 }
 
-// failure is how a task looks that nothing was started of.
 func failure(def *taskdef.TaskDefinition, reason string, now time.Time) scheduler.View {
 	state := scheduler.New(def, scheduler.Options{}, now)
 	state.Apply(scheduler.StopRequested{Code: scheduler.StopTaskFailedToStart, Reason: reason}, now)

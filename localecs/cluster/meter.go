@@ -1,14 +1,14 @@
 package cluster
 
 import (
-	"bufio"
-	"bytes"
 	"os"
 	goruntime "runtime"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -18,7 +18,6 @@ import (
 // the container engine's are.
 const interval = time.Second
 
-// clockTick is the unit of /proc/stat.
 const clockTick = 10 * time.Millisecond
 
 // Meter keeps, for each container of a task, the sample to compare with and the
@@ -74,7 +73,6 @@ func (t *Meter) answer(container string, now *metadata.Stats) *metadata.Stats {
 	return t.answers[container]
 }
 
-// compare is one answer of two samples.
 func compare(before, now *metadata.Stats) *metadata.Stats {
 	s := *now
 	s.PreRead, s.PreCPU = before.Read, before.CPU
@@ -90,7 +88,6 @@ func compare(before, now *metadata.Stats) *metadata.Stats {
 	return &s
 }
 
-// sample measures a container; false where the host does not.
 func (t *Meter) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	u, ok := c.Usage()
 	if !ok {
@@ -105,8 +102,14 @@ func (t *Meter) sample(c *runtime.Container) (*metadata.Stats, bool) {
 	}
 	// What cannot be read is not shown.
 	_ = t.visit(func() error {
-		table, err := os.ReadFile("/proc/thread-self/net/dev")
-		s.Networks = networks(table)
+		eth1, err := netlink.LinkByName("eth1") // of an awsvpc task's interfaces the one that counts
+		if err == nil {
+			n := eth1.Attrs().Statistics
+			s.Networks = map[string]metadata.NetworkStats{"eth1": {
+				RxBytes: n.RxBytes, RxPackets: n.RxPackets, RxErrors: n.RxErrors, RxDropped: n.RxDropped,
+				TxBytes: n.TxBytes, TxPackets: n.TxPackets, TxErrors: n.TxErrors, TxDropped: n.TxDropped,
+			}}
+		}
 		return err
 	})
 	return s, true
@@ -126,27 +129,4 @@ func systemTime() uint64 {
 		}
 	}
 	return ticks * uint64(clockTick)
-}
-
-// networks reads the kernel's table of interfaces: of an awsvpc task's, eth1 is
-// the one that counts.
-func networks(table []byte) map[string]metadata.NetworkStats {
-	found := map[string]metadata.NetworkStats{}
-	for lines := bufio.NewScanner(bytes.NewReader(table)); lines.Scan(); {
-		name, figures, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":")
-		if !ok || name != "eth1" {
-			continue
-		}
-		var n [16]uint64
-		for i, field := range strings.Fields(figures) {
-			if i < len(n) {
-				n[i], _ = strconv.ParseUint(field, 10, 64)
-			}
-		}
-		found[name] = metadata.NetworkStats{
-			RxBytes: n[0], RxPackets: n[1], RxErrors: n[2], RxDropped: n[3],
-			TxBytes: n[8], TxPackets: n[9], TxErrors: n[10], TxDropped: n[11],
-		}
-	}
-	return found
 }

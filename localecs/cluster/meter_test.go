@@ -4,28 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 )
-
-func TestNetworks(t *testing.T) {
-	t.Parallel()
-	table := `Inter-|   Receive                                                |  Transmit
- face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
-    lo:     500       5    0    0    0     0          0         0      500       5    0    0    0     0       0          0
-  eth1: 1000 10 1 2 0 0 0 0 2000 20 3 4 0 0 0 0
-`
-	want := map[string]metadata.NetworkStats{"eth1": {
-		RxBytes: 1000, RxPackets: 10, RxErrors: 1, RxDropped: 2, TxBytes: 2000, TxPackets: 20, TxErrors: 3, TxDropped: 4,
-	}}
-	if diff := cmp.Diff(want, networks([]byte(table))); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	if got := networks([]byte("eth1: x\n\nnonsense")); got["eth1"] != (metadata.NetworkStats{}) {
-		t.Errorf("got %v of nonsense", got)
-	}
-}
 
 // Two requests within a second get one answer: a rate over no time is none.
 func TestStatsAreAtLeastASecondApart(t *testing.T) {

@@ -1,42 +1,28 @@
 package cluster
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// TaskNames are the DNS names of a task.
+// TaskNames has what the DNS names of a task are made of.
 type TaskNames struct {
-	private string
-	running []string
-	service string // empty without a service
-}
-
-// NamedTask has what a task's names are made of.
-type NamedTask struct {
 	// Private is its private DNS name.
 	Private string
-	// Cluster is its ECS cluster.
-	Cluster               string
-	Name, Family, Service string
+	// Cluster is its ECS cluster; Service is empty without a service.
+	Cluster, Name, Family, Service string
 }
 
-// NewTaskNames returns the names of a task.
-func NewTaskNames(t NamedTask) TaskNames {
-	in := func(word string) string { return strings.ToLower(word + "." + t.Cluster + ".local") }
-	n := TaskNames{private: strings.ToLower(t.Private), running: []string{in(t.Family), in(t.Name)}}
-	if t.Service != "" {
-		n.service = in(t.Service)
-	}
-	return n
+// in reports whether a name in lower case is that word in the cluster's domain.
+func (n TaskNames) in(name, word string) bool {
+	return word != "" && name == strings.ToLower(word+"."+n.Cluster+".local")
 }
 
 // Has reports whether a name, in lower case, is one of the task's, whether it resolves
 // to the task now or not. The private name counts only while it resolves.
 func (n TaskNames) Has(name string) bool {
-	return slices.Contains(n.running, name) || n.service != "" && name == n.service
+	return n.in(name, n.Family) || n.in(name, n.Name) || n.in(name, n.Service)
 }
 
 // Matches reports whether a name, in lower case, resolves to the task in its present
@@ -46,15 +32,14 @@ func (n TaskNames) Has(name string) bool {
 func (n TaskNames) Matches(name string, v scheduler.View) bool {
 	runs := v.KnownStatus == scheduler.StatusRunning && v.DesiredStatus == scheduler.StatusRunning
 	switch {
-	case name == n.private:
+	case name == strings.ToLower(n.Private):
 		return v.KnownStatus != scheduler.StatusStopped
-	case slices.Contains(n.running, name):
+	case n.in(name, n.Family), n.in(name, n.Name):
 		return runs
 	}
 	return n.Has(name) && runs && healthy(v)
 }
 
-// healthy reports whether all essential containers that have a health check pass it.
 func healthy(v scheduler.View) bool {
 	var statuses []string
 	for _, c := range v.Containers {

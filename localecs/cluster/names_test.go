@@ -10,7 +10,7 @@ import (
 
 func TestNamesResolveByState(t *testing.T) {
 	t.Parallel()
-	n := cluster.NewTaskNames(cluster.NamedTask{Private: "IP-10-42-0-4.ec2.internal", Cluster: "Shop", Name: "api-1", Family: "API", Service: "svc"})
+	n := cluster.TaskNames{Private: "IP-10-42-0-4.ec2.internal", Cluster: "Shop", Name: "api-1", Family: "API", Service: "svc"}
 	view := func(known, desired string, health ...string) scheduler.View {
 		v := scheduler.View{KnownStatus: known, DesiredStatus: desired, Containers: []scheduler.ContainerView{{Essential: true}, {Health: &scheduler.HealthView{Status: "UNHEALTHY"}}}}
 		for _, status := range health {
@@ -50,7 +50,7 @@ func TestNamesResolveByState(t *testing.T) {
 
 func TestTaskWithoutServiceHasNoServiceName(t *testing.T) {
 	t.Parallel()
-	alone := cluster.NewTaskNames(cluster.NamedTask{Private: "ip-10-42-0-4.ec2.internal", Cluster: "c", Name: "a", Family: "a"})
+	alone := cluster.TaskNames{Private: "ip-10-42-0-4.ec2.internal", Cluster: "c", Name: "a", Family: "a"}
 	for _, name := range []string{"", ".c.local"} {
 		if alone.Has(name) || alone.Matches(name, scheduler.View{KnownStatus: "RUNNING", DesiredStatus: "RUNNING"}) {
 			t.Errorf("the task has the name %q", name)

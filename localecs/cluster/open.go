@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/network"
@@ -66,6 +65,5 @@ func (c *Cluster) open() (err error) {
 		case <-c.gone:
 		}
 	}()
-	c.visitors = NewHouse(c.fabric, strings.ToLower(o.Name)+".local", c.volumeDir())
 	return nil
 }

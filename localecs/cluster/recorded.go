@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"maps"
 	"net/http"
@@ -9,7 +10,6 @@ import (
 	"strings"
 )
 
-// recorded is an answer that has not been sent yet.
 type recorded struct {
 	header http.Header
 	status int
@@ -21,9 +21,7 @@ func (a *recorded) Header() http.Header { return a.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (a *recorded) WriteHeader(status int) {
-	if a.status == 0 {
-		a.status = status
-	}
+	a.status = cmp.Or(a.status, status)
 }
 
 // Write implements http.ResponseWriter.

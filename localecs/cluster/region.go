@@ -88,11 +88,16 @@ func (r *Region) Tasks() []Begun { return r.launcher.history(time.Now()) }
 // Environment is with what programs in the cluster's network call the region, as
 // a user who may call everything.
 func (r *Region) Environment() []string {
-	url, key := r.cluster.AWSEndpoint(), r.key()
+	return Environment(r.cluster.AWSEndpoint(), r.key(), r.aws.Region)
+}
+
+// Environment has the variables with which the AWS command line and SDKs call the ECS, STS and IAM at
+// a URL, each NAME=VALUE.
+func Environment(url string, key iam.Key, region string) []string {
 	return []string{
 		"AWS_ENDPOINT_URL_ECS=" + url, "AWS_ENDPOINT_URL_STS=" + url, "AWS_ENDPOINT_URL_IAM=" + url,
 		"AWS_ACCESS_KEY_ID=" + key.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + key.Secret,
-		"AWS_REGION=" + r.aws.Region, "AWS_DEFAULT_REGION=" + r.aws.Region,
+		"AWS_REGION=" + region, "AWS_DEFAULT_REGION=" + region,
 	}
 }
 

@@ -38,7 +38,6 @@ func Secret(valueFrom string, store Store) (string, error) {
 	return parameter(valueFrom, []string{valueFrom, "/" + name, name}, store)
 }
 
-// parameter looks an SSM parameter up under all its names.
 func parameter(valueFrom string, names []string, store Store) (string, error) {
 	for _, name := range names {
 		if value, ok := store(name); ok {
@@ -48,7 +47,6 @@ func parameter(valueFrom string, names []string, store Store) (string, error) {
 	return "", fmt.Errorf("unable to retrieve parameters from ssm: invalid parameters: %w", missing(valueFrom))
 }
 
-// managed resolves the parts of a Secrets Manager ARN.
 func managed(parts []string, store Store) (string, error) {
 	const plain, suffixed = 7, 10
 	if len(parts) != plain && len(parts) != suffixed {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"io"
 	"net/http"
 	"time"
@@ -10,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 )
 
-// fate is what becomes of one request.
 type fate struct {
 	condition iam.Condition
 	waits     []*activeFault // hangs, then slow ones
@@ -33,12 +33,8 @@ func fateOf(struck []*activeFault) fate {
 		case r.Slow > 0:
 			slow = append(slow, r)
 		}
-		if f.status == 0 {
-			f.status = r.Status
-		}
-		if f.wrong == "" {
-			f.wrong = r.Wrong
-		}
+		f.status = cmp.Or(f.status, r.Status)
+		f.wrong = cmp.Or(f.wrong, r.Wrong)
 	}
 	f.waits = append(f.waits, slow...)
 	return f
@@ -67,7 +63,6 @@ func (f *Faults) serve(p place, next http.Handler, w http.ResponseWriter, r *htt
 	fate.answer(p, next, r).send(w, fate.cut)
 }
 
-// maxBody is more than any endpoint takes.
 const maxBody = 1 << 20
 
 // waitOut lasts as long as the faults make the caller wait, but not beyond their

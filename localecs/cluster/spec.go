@@ -8,7 +8,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// spec is a container of the task definition as the runtime wants it.
 func (t *Task) spec(name string) runtime.Spec {
 	c := *t.def.Container(name) // the scheduler knows no other names
 	i := t.image(name)
@@ -37,7 +36,6 @@ func (t *Task) spec(name string) runtime.Spec {
 	return s
 }
 
-// probe runs the container's health check and reports its result.
 func (t *Task) probe(p scheduler.Probe) {
 	done := scheduler.ProbeDone{Container: p.Container, StartedAt: time.Now()}
 	if c := t.container(p.Container); c != nil {

@@ -102,14 +102,6 @@ func (t *Task) Kill(container, program string, s syscall.Signal) error {
 	return nil
 }
 
-// RotateCredentials replaces the task role's credentials, as the ECS agent does
-// long before they expire: at the same path, and the old ones stay valid. It is
-// an error for a task without a role, or one that has stopped.
-func (t *Task) RotateCredentials() error {
-	return t.cluster.store.Rotate(t.credentials, time.Now())
-}
-
-// abort kills the task's containers and waits until it is gone.
 func (t *Task) abort() {
 	t.send(scheduler.StopRequested{Code: scheduler.StopInfrastructureHealth, Reason: "the simulator is ending", Kill: true})
 	<-t.done
@@ -213,7 +205,6 @@ func (t *Task) pull(ctx context.Context, a scheduler.Pull) {
 	t.send(scheduler.PullDone{Container: a.Container})
 }
 
-// image is a container's, known since its pull.
 func (t *Task) image(container string) runtime.Image {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -242,7 +233,6 @@ func (t *Task) container(name string) *runtime.Container {
 	return t.containers[name]
 }
 
-// start starts the container's process and waits for its end.
 func (t *Task) start(ctx context.Context, name string) {
 	c, err := t.group.Start(ctx, t.spec(name))
 	if err != nil {
@@ -275,7 +265,6 @@ func (t *Task) KillAll() {
 	t.send(scheduler.StopRequested{Code: scheduler.StopEssentialContainerExited, Reason: scheduler.EssentialExited, Kill: true})
 }
 
-// release releases what the task held, last acquired first.
 func (t *Task) release() error {
 	var errs []error
 	for _, closer := range slices.Backward(t.closers) {

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +11,7 @@ import (
 	"path/filepath"
 	goruntime "runtime"
 	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -51,6 +53,38 @@ func ResolverFiles(resolvConfText string) map[string]string {
 	}
 }
 
+// Visit runs a program in the network, with an address for it alone, and waits for its
+// end, as Run does. It sees the names of the cluster, and is killed by Close, too.
+func (c *Cluster) Visit(ctx context.Context, v Visitor) (code int, err error) {
+	leave, err := c.visitors.Enter()
+	if err != nil {
+		return runtime.CodeFailed, err
+	}
+	defer leave()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		defer cancel()
+		select {
+		case <-c.leaving:
+		case <-ctx.Done():
+		}
+	}()
+	id := "visitor-" + rand.Text()
+	ns, err := c.fabric.Attach(id)
+	if err != nil {
+		return runtime.CodeFailed, err
+	}
+	defer ns.Close()
+	temp := filepath.Join(c.volumeDir(), id)
+	if err := os.MkdirAll(temp, 0o755); err != nil {
+		return runtime.CodeFailed, fmt.Errorf("make a directory for the names: %w", err)
+	}
+	defer os.RemoveAll(temp)
+	names := fmt.Sprintf("nameserver %s\nsearch %s.local %s\noptions timeout:2 attempts:2\n", ns.Resolver, strings.ToLower(c.options.Name), ns.SearchDomain)
+	return Run(ctx, v, Place{Network: ns.File(), Names: ResolverFiles(names), Temp: temp})
+}
+
 // Run runs the program and waits for its end. It is killed when ctx ends, with all
 // of its process group, and what is left of that at its end, too. The code is the
 // program's, 128+n after signal n, or one of the session exit codes with an error.
@@ -63,7 +97,7 @@ func Run(ctx context.Context, v Visitor, p Place) (code int, err error) {
 			code = runtime.Code(err)
 			return
 		}
-		code = runtime.Follow(ctx, pid, v.Signals, func() { _ = unix.Kill(-pid, unix.SIGKILL) })
+		code = runtime.Follow(ctx, pid, v.Session, func() { _ = unix.Kill(-pid, unix.SIGKILL) })
 	})
 	<-done
 	goruntime.KeepAlive(v)
@@ -100,7 +134,6 @@ func notMissing(err error) error {
 	return err
 }
 
-// enter takes the calling thread into the network, and gives it mounts of its own.
 func enter(p Place) error {
 	if err := unix.Unshare(unix.CLONE_FS | unix.CLONE_NEWNS); err != nil {
 		return fmt.Errorf("unshare mounts: %w", err)

@@ -38,7 +38,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{faults: cluster.NewFaults(), store: iam.NewStore()}
+	w := &world{faults: &cluster.Faults{}, store: iam.NewStore()}
 	role := iam.Role{Account: account, Path: "/consul-ecs/", Name: "web", Actions: []string{"ecs:*"},
 		Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}}
 	w.store.PutRole(role)
@@ -53,7 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.metadata, w.credentials, w.protection = web+"/v4/e1", web+iam.RelativeURI(id), web+"/api/e1/task-protection/v1/state"
 	w.other = serve(t, metadata.TaskHandler(w.faults.Task("api", arn, w.task()))) + "/v4/e1"
 
-	identities := iam.New(iam.Options{Store: w.store, Region: region})
+	identities := iam.New(w.store, region)
 	api := controlplane.NewHandler(controlplane.HandlerOptions{Store: w.store, Region: region, Log: hclog.NewNullLogger(), Operations: map[string]controlplane.Operation{
 		"ListClusters": controlplane.Op(func(shapes.Call, shapes.Empty) (map[string]any, error) {
 			return map[string]any{"clusterArns": []string{"arn:c"}}, nil

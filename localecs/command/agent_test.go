@@ -11,6 +11,7 @@ import (
 // every container ends by itself and in order, and no request is lost: neither
 // from outside, nor one that a draining application sends itself.
 func TestEndToEndLongDrain(t *testing.T) {
+	t.Parallel()
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
 		t.Run(order, func(t *testing.T) {

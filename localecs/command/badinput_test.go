@@ -159,7 +159,7 @@ func TestBadFlagsAndDirectoriesAreRefused(t *testing.T) {
 		want string // beginning of standard error
 	}{
 		"flag":              {[]string{"-nosuch", "DIR"}, "localecs run: flag provided but not defined: -nosuch\n"},
-		"variable":          {[]string{"-var", "x", "DIR"}, `localecs run: invalid value "x" for flag -var: want name=value, got "x"` + "\n"},
+		"variable":          {[]string{"-var", "x", "DIR"}, `localecs run: invalid value "x" for flag -var: want NAME=VALUE, got "x"` + "\n"},
 		"log level":         {[]string{"-log-level", "loud", "DIR"}, `localecs run: log level "loud": want TRACE, DEBUG, INFO, WARN or ERROR` + "\n"},
 		"foreign directory": {[]string{"-dir", "DIR/state", "DIR"}, `localecs run: -dir: DIR/state/s contains "thesis", which is not of a run: name another directory` + "\n"},
 		"file":              {[]string{"-dir", "DIR/definition.json", "DIR"}, "localecs run: -dir: mkdir DIR/definition.json: not a directory\n"},

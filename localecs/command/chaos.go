@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -78,7 +77,7 @@ func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, erro
 	case f.stopOrder == bothOrders:
 		return nil, nil, errors.New("-chaos and -stop-order both are mutually exclusive")
 	}
-	values, err := f.vars.Found()
+	values, err := variables(f.vars)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -95,16 +94,8 @@ func (f *runFlags) chaosSetting(paths []string) (*scenario.Trial, []string, erro
 }
 
 // runChaos runs the seeds one after the other.
-func (f *runFlags) runChaos(ctx context.Context, inv *cli.Invocation, t *scenario.Trial) error {
-	ctx, stop := cli.SignalContext(ctx, ends()...)
-	defer stop()
-	ctx, out := Watch(ctx, inv.Stdout)
-	follow, release, err := f.follower(ctx, inv, out)
-	if err != nil {
-		return err
-	}
-	defer release()
-	t.Options = scenario.Options{Docker: f.docker, StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}
+func (f *runFlags) runChaos(ctx context.Context, t *scenario.Trial, o scenario.Options, out io.Writer) error {
+	t.Options = o
 	var totals scenario.Totals
 	first := f.chaos.first()
 	for i := range f.chaos.runs {

@@ -1,15 +1,16 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 	"syscall"
 	"time"
 
@@ -23,24 +24,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
-// Vars is the value of -var, name=value.
-type Vars map[string]string
-
-// String implements flag.Value.
-func (v Vars) String() string { return "" }
-
-// Set implements flag.Value.
-func (v Vars) Set(s string) error {
-	name, value, ok := strings.Cut(s, "=")
-	if !ok || name == "" {
-		return fmt.Errorf("want name=value, got %q", s)
-	}
-	v[name] = value
-	return nil
-}
-
-// Found returns the variables: given ones, else paths found on this machine.
-func (v Vars) Found() (map[string]string, error) {
+// variables returns the variables of images: given ones, else paths found on this machine.
+func variables(given map[string]string) (map[string]string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, &host.MissingError{What: "find this program", Need: "/proc", Instead: "mount it", Err: err}
@@ -52,9 +37,7 @@ func (v Vars) Found() (map[string]string, error) {
 			values[name] = path
 		}
 	}
-	for name, value := range v {
-		values[name] = value
-	}
+	maps.Copy(values, given)
 	return values, nil
 }
 
@@ -97,22 +80,11 @@ func (c *Containers) Engine(inv *cli.Invocation, mode network.Mode) (string, err
 	case mode == network.Host:
 		return "", exit.Usagef("-runtime docker and -network host are mutually exclusive")
 	}
-	address := inv.Getenv("DOCKER_HOST")
-	if address == "" {
-		address = docker.DefaultAddress
-	}
+	address := cmp.Or(inv.Getenv("DOCKER_HOST"), docker.DefaultAddress)
 	if err := docker.CheckAddress(address); err != nil {
 		return "", &exit.UsageError{Err: err}
 	}
 	return address, nil
-}
-
-// Simulated returns an error if the flag was given together with -simulated.
-func (c *Containers) Simulated() error {
-	if c.runtime != Process {
-		return exit.Usagef("-runtime and -simulated are mutually exclusive")
-	}
-	return nil
 }
 
 // WithoutRoot runs the command again in a user namespace if this process lacks the privileges for

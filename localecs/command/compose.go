@@ -126,16 +126,12 @@ func (f *composeFlags) read(args []string) (o compose.Options, warnings []string
 	if len(args) == 0 {
 		return o, nil, errors.New("name a task definition: localecs compose FILE")
 	}
-	setting, errs := file.Default(), []error(nil)
-	if f.setting != "" {
-		path, err := settingFile(f.setting)
-		if err == nil {
-			setting, err = file.LoadSetting(path)
-		}
-		errs = append(errs, err)
-		o.Setting, err = f.relative(path)
-		errs = append(errs, err)
-	}
+	path, err := settingFile(f.setting)
+	errs := []error{err}
+	setting, err := file.LoadSetting(path)
+	errs = append(errs, err)
+	o.Setting, err = f.relative(path)
+	errs = append(errs, err)
 	if setting != nil {
 		o.Region = setting.Region
 	}
@@ -152,6 +148,9 @@ func (f *composeFlags) read(args []string) (o compose.Options, warnings []string
 
 // settingFile returns the setting as a file, which a container can mount.
 func settingFile(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
 	st, err := os.Stat(path)
 	if err != nil {
 		return "", fmt.Errorf("-setting: %w", err)

@@ -52,6 +52,7 @@ func without(t *testing.T, text, pattern string) string {
 
 // The demo's checks are worth something only if they can fail.
 func TestEndToEndChecksCanFail(t *testing.T) {
+	t.Parallel()
 	const up = `
 - start: [web, api-1]
 - await: {service: api, passing: 1, within: 60s}

@@ -29,6 +29,8 @@ func TestMain(m *testing.M) {
 		os.Exit(helper())
 	case "consul":
 		os.Exit(fakeConsul(os.Args[1:]))
+	case "consul-dataplane":
+		os.Exit(dataplaneStandIn(os.Args[1:]))
 	}
 	roles := lesserHosts()
 	roles[testkit.UserRole], roles["localecs"], roles["world"], roles["get"] = testkit.PlayUser, Main, beWorld, get

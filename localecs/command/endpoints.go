@@ -11,7 +11,6 @@ import (
 	"os"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
@@ -96,7 +95,7 @@ func (f *endpointsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.level, f.json); err != nil {
 		return &exit.UsageError{Err: err}
 	}
-	ctx, stop := cli.SignalContext(ctx, endpointSignals()...)
+	ctx, stop := cli.SignalContext(ctx, ends()...)
 	defer stop()
 	switch {
 	case f.ready:
@@ -198,27 +197,19 @@ func (f *endpointsFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 }
 
 // read reads the arguments and files. The error has the mistakes of all of them.
-func (f *endpointsFlags) read(inv *cli.Invocation) (*file.Scenario, []compose.Definition, error) {
-	var errs []error
-	setting := file.Default()
-	if f.setting != "" {
-		var err error
-		if setting, err = file.LoadSetting(f.setting); err != nil {
-			errs = append(errs, err)
-		}
-	}
+func (f *endpointsFlags) read(inv *cli.Invocation) (*file.Scenario, []compose.FileTask, error) {
+	setting, err := file.LoadSetting(f.setting)
+	errs := []error{err}
 	if len(inv.Args) == 0 {
 		errs = append(errs, errors.New("want a task and its definition: localecs endpoints NAME=FILE"))
 	}
 	tasks, _, err := namedTasks(inv.Args)
-	var definitions []compose.Definition
 	for _, t := range tasks {
-		if role := t.Definition.TaskRoleARN; role != "" {
+		if role := t.Definition.TaskRoleARN; role != "" && setting != nil {
 			t.Definition.TaskRoleARN = iam.RoleOf(role, setting.AWS()).ARN()
 		}
-		definitions = append(definitions, compose.Definition{Name: t.Name, Definition: t.Definition})
 	}
-	return setting, definitions, errors.Join(append(errs, err)...)
+	return setting, tasks, errors.Join(append(errs, err)...)
 }
 
 // listenAll serves handlers by address.
@@ -257,13 +248,10 @@ Example:
 			if err := cli.NoArgs(inv); err != nil {
 				return err
 			}
-			ctx, stop := cli.SignalContext(ctx, endpointSignals()...)
+			ctx, stop := cli.SignalContext(ctx, ends()...)
 			defer stop()
 			<-ctx.Done()
 			return nil
 		},
 	}
 }
-
-// endpointSignals end the commands endpoints and pause.
-func endpointSignals() []os.Signal { return []os.Signal{syscall.SIGTERM, syscall.SIGINT} }

@@ -161,17 +161,22 @@ func openStreams(inv *cli.Invocation, o streamOptions) (s *streams, err error) {
 			s.Close()
 		}
 	}()
-	s.forward()
-	if o.Terminal {
-		return s, s.terminal(inv, o.Input)
+	in, isFile := inv.Stdin.(*os.File)
+	out, outIsFile := inv.Stdout.(*os.File)
+	said, saidIsFile := inv.Stderr.(*os.File)
+	if !isFile || !outIsFile || !saidIsFile {
+		return s, errors.New("standard input, output and error must be files")
 	}
-	if s.Stdin, err = s.input(inv.Stdin, o); err != nil {
-		return s, err
+	switch {
+	case o.Terminal:
+		return s, s.terminal(in, out, o.Input)
+	case o.Own:
+		s.Stdin = in
+	default:
+		s.Stdin, err = s.input(in, o.Input)
 	}
-	if s.Stdout, err = s.output(inv.Stdout); err != nil {
-		return s, err
-	}
-	s.Stderr, err = s.output(inv.Stderr)
+	s.Stdout, s.Stderr = out, said
+	s.forward(func() {})
 	return s, err
 }
 
@@ -185,8 +190,8 @@ func (s *streams) Close() {
 
 func (s *streams) later(do func()) { s.closers = append(s.closers, do) }
 
-// forward passes signals to the process.
-func (s *streams) forward() {
+// forward passes signals to the process. It calls resized when this terminal has another size.
+func (s *streams) forward(resized func()) {
 	caught := make(chan os.Signal, 16)
 	signal.Notify(caught, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGWINCH)
 	signals, done := make(chan syscall.Signal, 16), make(chan struct{})
@@ -194,6 +199,9 @@ func (s *streams) forward() {
 		for {
 			select {
 			case c := <-caught:
+				if c == syscall.SIGWINCH {
+					resized()
+				}
 				if number, ok := c.(syscall.Signal); ok {
 					select {
 					case signals <- number:
@@ -212,12 +220,9 @@ func (s *streams) forward() {
 	})
 }
 
-// input returns a file to read from.
-func (s *streams) input(from io.Reader, o streamOptions) (*os.File, error) {
-	if f, ok := from.(*os.File); ok && o.Own {
-		return f, nil
-	}
-	if !o.Input && !o.Own {
+// input returns a file with what this process reads, or an empty one.
+func (s *streams) input(from *os.File, pass bool) (*os.File, error) {
+	if !pass {
 		null, err := os.Open(os.DevNull)
 		if err == nil {
 			s.later(func() { null.Close() })
@@ -236,40 +241,18 @@ func (s *streams) input(from io.Reader, o streamOptions) (*os.File, error) {
 	return read, nil
 }
 
-// output returns a file to write to.
-func (s *streams) output(to io.Writer) (*os.File, error) {
-	if f, ok := to.(*os.File); ok {
-		return f, nil
-	}
-	read, write, err := os.Pipe()
-	if err != nil {
-		return nil, err
-	}
-	var copying sync.WaitGroup
-	copying.Go(func() { _, _ = io.Copy(to, read) })
-	s.later(func() {
-		write.Close()
-		_ = read.SetReadDeadline(time.Now().Add(drainLimit))
-		copying.Wait()
-		read.Close()
-	})
-	return write, nil
-}
-
 var errNoTerminal = errors.New("-t: standard input and output must be a terminal")
 
 // terminal allocates a terminal for the process and copies between it and this one.
-func (s *streams) terminal(inv *cli.Invocation, input bool) error {
-	in, isFile := inv.Stdin.(*os.File)
-	out, isFileToo := inv.Stdout.(*os.File)
-	if !isFile || !isFileToo || !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
+func (s *streams) terminal(in, out *os.File, input bool) error {
+	if !term.IsTerminal(int(in.Fd())) || !term.IsTerminal(int(out.Fd())) {
 		return errNoTerminal
 	}
 	window, theirs, err := openPTY()
 	if err != nil {
 		return fmt.Errorf("allocate a terminal: %w", err)
 	}
-	resize(window, out)
+	_ = pty.InheritSize(out, theirs) // which keeps its own if this one has none
 	before, err := term.MakeRaw(int(in.Fd()))
 	if err != nil {
 		window.Close()
@@ -277,19 +260,6 @@ func (s *streams) terminal(inv *cli.Invocation, input bool) error {
 		return err
 	}
 	s.Stdin, s.Stdout, s.Stderr, s.Session.Terminal = theirs, theirs, theirs, true
-	resized := make(chan os.Signal, 1)
-	signal.Notify(resized, unix.SIGWINCH)
-	done := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-resized:
-				resize(window, out)
-			case <-done:
-				return
-			}
-		}
-	}()
 	if input {
 		go func() { _, _ = io.Copy(window, in) }() // until this process exits
 	}
@@ -300,10 +270,9 @@ func (s *streams) terminal(inv *cli.Invocation, input bool) error {
 		_ = window.SetReadDeadline(time.Now().Add(drainLimit))
 		copying.Wait()
 		window.Close()
-		signal.Stop(resized)
-		close(done)
 		_ = term.Restore(int(in.Fd()), before)
 	})
+	s.forward(func() { _ = pty.InheritSize(out, theirs) })
 	return nil
 }
 
@@ -323,16 +292,4 @@ func openPTY() (window, theirs *os.File, err error) {
 		return nil, nil, err
 	}
 	return os.NewFile(uintptr(fd), "window"), theirs, nil
-}
-
-// resize gives a window the size of a terminal, if that has one.
-func resize(window, as *os.File) {
-	width, height, err := term.GetSize(int(as.Fd()))
-	raw, noConn := window.SyscallConn()
-	if err != nil || noConn != nil {
-		return
-	}
-	_ = raw.Control(func(fd uintptr) {
-		_ = unix.IoctlSetWinsize(int(fd), unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(height), Col: uint16(width)})
-	})
 }

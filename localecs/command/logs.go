@@ -72,13 +72,10 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil && !errors.As(err, &none) && !errors.Is(err, control.ErrGone) {
 		return err
 	}
-	var files []Log
-	if err == nil {
-		files, err = present(client.Directory, s, task)
-	} else {
+	if err != nil {
 		client = nil
-		files, err = former(f.dir, task)
 	}
+	files, err := f.find(client, s, task)
 	if err == nil {
 		files, err = ofContainer(files, container)
 	}
@@ -94,45 +91,36 @@ func (f *logsFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	return p.Follow(ctx, over)
 }
 
-// present returns the logs of a task of a current run.
-func present(dir string, s control.State, word string) ([]Log, error) {
-	t, err := s.One(word)
-	if err == nil {
-		return inTask(filepath.Join(dir, "logs"), t.Name)
-	}
-	if files, missing := inTask(filepath.Join(dir, "logs"), word); missing == nil { // the Consul server's, or of a task that stopped over an hour ago
-		return files, nil
-	}
-	return nil, usage(err)
-}
-
-// former returns the logs of a task of a run below dir that has ended.
-func former(dir, task string) ([]Log, error) {
-	dirs := []string{dir}
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil, fmt.Errorf("there was no run below %s: %w", dir, err)
-	}
-	for _, e := range entries {
-		dirs = append(dirs, filepath.Join(dir, e.Name()))
+// find returns the logs of a task: of the current run, or, without a client, of one that has ended.
+func (f *logsFlags) find(client *control.Client, s control.State, task string) ([]Log, error) {
+	dirs := control.Places(f.dir)
+	var unknown error
+	if client != nil {
+		dirs = []string{client.Directory}
+		t, err := s.One(task)
+		if err == nil {
+			task = t.Name
+		}
+		unknown = err // unless it is the Consul server, or a task that stopped over an hour ago
 	}
 	var names, with []string
 	var files []Log
 	for _, d := range dirs {
 		logs := filepath.Join(d, "logs")
 		names = append(names, taskNames(logs)...)
-		found, err := inTask(logs, task)
-		if err == nil {
+		if found, err := inTask(logs, task); err == nil {
 			files, with = found, append(with, d)
 		}
 	}
 	switch {
 	case len(with) > 1:
-		return nil, usage(fmt.Errorf("%d runs below %s had a task %s: name one with -dir %s", len(with), dir, task, strings.Join(with, " or -dir ")))
+		return nil, usage(fmt.Errorf("%d runs below %s had a task %s: name one with -dir %s", len(with), f.dir, task, strings.Join(with, " or -dir ")))
 	case len(with) == 1:
 		return files, nil
+	case unknown != nil:
+		return nil, usage(unknown)
 	case len(names) == 0:
-		return nil, fmt.Errorf("there was no run below %s", dir)
+		return nil, fmt.Errorf("there was no run below %s", f.dir)
 	}
 	return nil, usage(control.NoSuch("task", task, names))
 }

@@ -41,7 +41,7 @@ func looking() string {
 // has said on both.
 func (l *looked) ask(code int, args ...string) (stdout, stderr string) {
 	l.t.Helper()
-	got := call(l.t, append([]string{args[0], "-dir", l.dir}, args[1:]...)...)
+	got := callWith(l.t, "", append([]string{args[0], "-dir", l.dir}, args[1:]...)...)
 	if got.code != code {
 		l.t.Fatalf("%q: exit %d, want %d\n%s\n%s", args, got.code, code, got.stdout, got.stderr)
 	}

@@ -198,9 +198,9 @@ func Stderr(ctx context.Context, inv *cli.Invocation, level string, json bool) (
 	return restore, nil
 }
 
-// follower returns the Progress that shows the run on out, which replaces inv.Stdout. Events and log
+// follower returns what shows the run on out, which replaces inv.Stdout. Events and log
 // do not block until stop is called.
-func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Writer) (p scenario.Progress, stop func(), err error) {
+func (f *runFlags) follower(ctx context.Context, inv *cli.Invocation, out *Writer) (p func(scenario.Event), stop func(), err error) {
 	restore, err := Stderr(ctx, inv, f.logLevel, f.json)
 	if err != nil {
 		return nil, nil, err

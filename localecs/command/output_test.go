@@ -129,7 +129,7 @@ func TestEventsDoNotWaitForTheReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 3000 { // 180 kB
-		follow.Event(scenario.Event{Kind: view.KindStatus, Task: "web", Container: "app", Text: "RUNNING"})
+		follow(scenario.Event{Kind: view.KindStatus, Task: "web", Container: "app", Text: "RUNNING"})
 		inv.Log.Error("unable to start the container")
 	}
 	cancel()

@@ -50,23 +50,31 @@ func TestEndToEndControllerCleansUpInGovCloud(t *testing.T) {
 	}
 }
 
-// derive copies an example with other tasks, steps and checks, which begin with
-// "tasks:", with open gates, and with texts replaced in all its files.
+// derive copies an example with other tasks, steps and checks, which begin with "tasks:",
+// with open gates, and with texts replaced in all its files. An empty rest leaves tasks,
+// steps, checks and gates as they are.
 func derive(t testing.TB, name, rest string, oldnew ...string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
-	replace := strings.NewReplacer(append([]string{"subnet:", "gatePeriod: 0s\nsubnet:"}, oldnew...)...)
-	for _, file := range []string{"scenario.yaml", "controller.json", "web.json", "api.json"} {
-		text, err := os.ReadFile(filepath.Join(example(name), file))
+	files, err := filepath.Glob(filepath.Join(example(name), "*.*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files of %s: %v, %v", name, files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
 		changed := string(text)
-		if file == "scenario.yaml" {
+		if filepath.Base(file) == "scenario.yaml" && rest != "" {
 			before, _, _ := strings.Cut(changed, "\ntasks:")
+			if !strings.Contains(before, "gatePeriod:") {
+				before += "\ngatePeriod: 0s\n"
+			}
 			changed = before + rest
 		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(replace.Replace(changed)), 0o644); err != nil {
+		changed = strings.NewReplacer(oldnew...).Replace(changed)
+		if err := os.WriteFile(filepath.Join(dir, filepath.Base(file)), []byte(changed), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -47,7 +47,7 @@ func Broken(o scenario.Options, why error) {
 		warnTimeline(o.Log, err)
 		return
 	}
-	o.Progress.Event(scenario.Event{
+	o.Progress(scenario.Event{
 		Time: now, Seconds: scenario.Seconds(now.Sub(run.Begun)), Scenario: run.Scenario,
 		Kind: scenario.KindTimeline, Detail: page, Text: "Timeline: " + page,
 	})

@@ -22,9 +22,8 @@ import (
 // at is a moment n seconds into a run.
 func at(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
-// eventLog is a Progress that keeps events.
+// eventLog keeps events.
 type eventLog struct {
-	scenario.Progress
 	events []scenario.Event
 }
 
@@ -34,7 +33,7 @@ func (p *eventLog) Event(e scenario.Event) { p.events = append(p.events, e) }
 func recorded(t *testing.T) (scenario.Options, *eventLog) {
 	t.Helper()
 	out := &eventLog{}
-	o := scenario.Options{Dir: t.TempDir(), Progress: out, Record: scenario.NewRecording(), Log: hclog.NewNullLogger()}
+	o := scenario.Options{Dir: t.TempDir(), Progress: out.Event, Record: scenario.NewRecording(), Log: hclog.NewNullLogger()}
 	o.Record.Start("hello", "reverse", at(0))
 	o.Record.Note(scenario.Event{Time: at(1), Kind: view.KindStatus, Task: "web", Container: "web", Status: "RUNNING"})
 	o.Record.Note(scenario.Event{Time: at(2), Kind: view.KindDesired, Task: "web", Status: "STOPPED"})
@@ -137,7 +136,7 @@ func TestInterruptedRunSendsItsPage(t *testing.T) {
 	if text, err := os.ReadFile(page); err != nil || !bytes.Contains(text, []byte("<title>hello: interrupted</title>")) {
 		t.Errorf("%v\n%s", err, text)
 	}
-	none := scenario.Options{Dir: t.TempDir(), Progress: &eventLog{}, Record: scenario.NewRecording()}
+	none := scenario.Options{Dir: t.TempDir(), Progress: (&eventLog{}).Event, Record: scenario.NewRecording()}
 	Broken(none, errors.New("interrupted"))
 	if left, _ := os.ReadDir(none.Dir); len(left) != 0 {
 		t.Errorf("of a run without tasks: %v", left)

@@ -84,8 +84,8 @@ func usage(err error) error {
 func writeJSON(out io.Writer, v any) error { return json.NewEncoder(out).Encode(v) }
 
 // serveScenario returns scenario.Options.Attend of a run in dir: it serves the control socket.
-func serveScenario(dir string, log hclog.Logger) func(*scenario.LiveRun) (stop func()) {
-	return func(l *scenario.LiveRun) func() {
+func serveScenario(dir string, log hclog.Logger) func(scenario.LiveRun) (stop func()) {
+	return func(l scenario.LiveRun) func() {
 		consul := func() *control.Consul {
 			address, token, passing, ok := l.Consul()
 			if !ok {

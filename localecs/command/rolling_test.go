@@ -64,6 +64,7 @@ func example(name string) string { return filepath.Join(testkit.Root(), "example
 // orders of ECS. The example says how many requests each may cost: none but for
 // the killed Envoy.
 func TestEndToEndRollingUpdate(t *testing.T) {
+	t.Parallel()
 	programs := programs(t)
 	for _, order := range []string{"reverse", "at-once"} {
 		t.Run(order, func(t *testing.T) {

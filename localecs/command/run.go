@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -31,7 +32,7 @@ type runFlags struct {
 	docker    string // the engine's address, empty for none
 	stopOrder string
 	seed      *uint64 // nil when not given
-	vars      Vars
+	vars      map[string]string
 	chaos     chaosFlags
 	tasks     Flags
 	check     bool
@@ -90,7 +91,7 @@ Examples:
   $ localecs run -chaos random -for 60s examples/chaos`
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: Vars{}}
+	f := &runFlags{vars: map[string]string{}}
 	return cli.Command{
 		Synopsis:      "Run task definitions in a local ECS, alone or as scenarios with checks",
 		Usage:         "run [flags] TASKDEF.json...|DIR|FILE...",
@@ -107,7 +108,7 @@ func runCommand() cli.Command {
 			f.tasks.Add(fs)
 			fs.BoolVar(&f.check, "check", false, "validate and exit")
 			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
-			fs.Var(f.vars, "var", "set a variable of the scenario's images, `name=value`; may be repeated")
+			fs.Func("var", "set a variable of the scenario's images, `NAME=VALUE`; may be repeated", pairFlag(f.vars))
 		},
 		Removed: map[string]string{
 			"picture":  "timeline.html beside the logs shows the run",
@@ -167,10 +168,7 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 	if goOn, err := f.ready(inv, warnings, err); !goOn {
 		return err
 	}
-	if seeds != nil {
-		return f.runChaos(ctx, inv, seeds)
-	}
-	if err := f.claim(jobs); err != nil {
+	if err := f.claim(jobs); err != nil { // of seeds there are none
 		return &exit.UsageError{Err: err}
 	}
 	defer closeAll(jobs)
@@ -182,6 +180,9 @@ func (f *runFlags) runAll(ctx context.Context, inv *cli.Invocation) error {
 		return err
 	}
 	defer release()
+	if seeds != nil {
+		return f.runChaos(ctx, seeds, scenario.Options{Docker: f.docker, StopOrder: f.stopOrder, Progress: follow, Log: inv.Log}, out)
+	}
 	outcomes, err := f.runJobs(ctx, inv, jobs, out, follow)
 	if err != nil {
 		return err
@@ -229,7 +230,7 @@ func ends() []os.Signal {
 
 // runJobs runs one job after the other and writes each report. A job that cannot be run is an error
 // if it is the only one.
-func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow scenario.Progress) ([]scenario.Outcome, error) {
+func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job, out io.Writer, follow func(scenario.Event)) ([]scenario.Outcome, error) {
 	var outcomes []scenario.Outcome
 	for _, j := range jobs {
 		r, err := Run(ctx, j.plan, scenario.Options{Dir: j.dir.Name(), Docker: f.docker, StopOrder: j.order, Seed: f.seed, Progress: follow, Attend: serveScenario(j.dir.Name(), inv.Log), Log: inv.Log})
@@ -281,7 +282,7 @@ func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err erro
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := f.vars.Found()
+	values, err := variables(f.vars)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -299,9 +300,7 @@ func (f *runFlags) jobs(paths []string) (jobs []job, warnings []string, err erro
 		}
 		named[scene.Name] = path
 		for _, order := range orders {
-			if order == "" {
-				order = scene.StopOrder
-			}
+			order = cmp.Or(order, scene.StopOrder)
 			jobs = append(jobs, job{plan: plan, order: order})
 		}
 	}

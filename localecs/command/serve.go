@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -34,19 +33,19 @@ type serveFlags struct {
 	events   string
 	json     bool
 	throttle bool
-	lag      Lag
+	lag      controlplane.Lag
 	logLevel string
 	network  network.Mode
 	runtime  Containers
 	docker   string // the engine's address, empty for none
-	vars     Vars
+	vars     map[string]string
 	// simulated has tasks without processes, whose steps take timing.
 	simulated bool
-	timing    Timing
+	timing    simulated.Timing
 }
 
 func serveCommand() cli.Command {
-	f := &serveFlags{vars: Vars{}, timing: Usual()}
+	f := &serveFlags{vars: map[string]string{}, timing: usual}
 	return cli.Command{
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
@@ -91,13 +90,15 @@ Example:
 			fs.StringVar(&f.events, "events", "", "append each new version of a task to a `file`, as the object that EventBridge delivers, one a line")
 			fs.BoolVar(&f.json, "json", false, "write the exports as one JSON object, and logs as JSON")
 			fs.BoolVar(&f.throttle, "throttle", true, "throttle calls as AWS does")
-			fs.Var(&f.lag, "lag", "delay of answers, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s")
+			durations(fs, "lag", "delay of answers, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s",
+				duration{"new", &f.lag.New}, duration{"eni", &f.lag.Interface}, duration{"tags", &f.lag.Tags}, duration{"lists", &f.lag.Lists}, duration{"counts", &f.lag.Counts})
 			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
 			fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
 			f.runtime.Add(fs)
 			fs.BoolVar(&f.simulated, "simulated", false, "simulate tasks without processes")
-			fs.Var(&f.timing, "timing", "time of the steps of simulated tasks, `attach=D,pull=D,start=D,stop=D,detach=D`")
-			fs.Var(f.vars, "var", "set a variable of the images, `name=value`; may be repeated")
+			durations(fs, "timing", "time of the steps of simulated tasks, `attach=D,pull=D,start=D,stop=D,detach=D` (default attach=1s,pull=1s,start=500ms,stop=500ms,detach=1s)",
+				duration{"attach", &f.timing.Attach}, duration{"pull", &f.timing.Pull}, duration{"start", &f.timing.Start}, duration{"stop", &f.timing.Stop}, duration{"detach", &f.timing.Detach})
+			fs.Func("var", "set a variable of the images, `NAME=VALUE`; may be repeated", pairFlag(f.vars))
 		},
 		Run: f.run,
 	}
@@ -135,14 +136,16 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 // agree refuses flags that are for the other kind of tasks.
 func (f *serveFlags) agree() error {
 	switch {
-	case !f.simulated && f.timing != Usual():
+	case !f.simulated && f.timing != usual:
 		return exit.Usagef("-timing requires -simulated")
 	case !f.simulated:
 		return nil
 	case f.network != network.AWSVPC:
 		return exit.Usagef("-network and -simulated are mutually exclusive")
+	case f.runtime.runtime != Process:
+		return exit.Usagef("-runtime and -simulated are mutually exclusive")
 	}
-	return f.runtime.Simulated()
+	return nil
 }
 
 func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
@@ -166,7 +169,7 @@ func (f *serveFlags) serve(ctx context.Context, inv *cli.Invocation) error {
 			Name: setting.Cluster, Region: setting.Region, Account: setting.Account, Network: f.network, Docker: f.docker, Subnet: setting.Subnet,
 			AtOnce: setting.StopOrder == "at-once", GatePeriod: setting.GatePeriod, Images: images, Roles: setting.IdentityRoles(), Secrets: setting.Secrets, Log: inv.Log,
 		},
-		Listener: listener, Throttle: f.throttle, Lag: f.lag.Lag, Log: inv.Log,
+		Listener: listener, Throttle: f.throttle, Lag: f.lag, Log: inv.Log,
 	}
 	closeState, err := f.choose(inv, &options)
 	if err != nil {
@@ -193,7 +196,10 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options con
 	}
 	ended, end := context.WithCancel(ctx)
 	defer end()
-	if r := server.Region(); r != nil {
+	var lost <-chan struct{} // closed when no task can run any more
+	r := server.Region()
+	if r != nil {
+		lost = r.Cluster().Lost()
 		defer serveRegion("serve", r, options.Cluster.Dir, end, inv.Log)()
 	}
 	if err := f.print(out, server.Exports()); err != nil {
@@ -202,8 +208,8 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options con
 	select {
 	case <-ended.Done():
 		err = context.Cause(ctx)
-	case <-server.Lost():
-		err = server.Err()
+	case <-lost:
+		err = r.Cluster().Err()
 	}
 	if closeErr := server.Close(); closeErr != nil {
 		return fmt.Errorf("release the cluster: %w", closeErr)
@@ -214,7 +220,7 @@ func (f *serveFlags) until(ctx context.Context, inv *cli.Invocation, options con
 // choose sets up tasks without processes, or the directory of tasks with processes.
 func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeState func() error, err error) {
 	if f.simulated {
-		o.Simulated = &f.timing.Timing
+		o.Simulated = &f.timing
 		if o.Cluster.Subnet == file.Default().Subnet { // too small
 			o.Cluster.Subnet = simulated.DefaultSubnet
 		}
@@ -231,17 +237,14 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeSt
 
 // prepare reads the setting and its images.
 func (f *serveFlags) prepare() (*file.Scenario, map[string]runtime.Image, error) {
-	setting := file.Default()
-	if f.network == network.Host {
+	setting, err := file.LoadSetting(f.images)
+	if err != nil {
+		return nil, nil, err
+	}
+	if f.network == network.Host && f.images == "" {
 		setting.Subnet = "127.42.0.0/24"
 	}
-	if f.images != "" {
-		var err error
-		if setting, err = file.LoadSetting(f.images); err != nil {
-			return nil, nil, err
-		}
-	}
-	values, err := f.vars.Found()
+	values, err := variables(f.vars)
 	if err != nil || f.simulated { // without images
 		return setting, nil, err
 	}
@@ -317,56 +320,22 @@ func eventLine(t shapes.Task, at time.Time) string {
 }
 
 // print writes the exports for a shell, or as an object.
-func (f *serveFlags) print(out io.Writer, variables []control.Variable) error {
-	if f.json {
-		object := map[string]string{}
-		for _, v := range variables {
-			object[v.Name] = v.Value
-		}
-		return json.NewEncoder(out).Encode(object)
-	}
-	text := "unset AWS_SESSION_TOKEN AWS_PROFILE\n"
+func (f *serveFlags) print(out io.Writer, variables []string) error {
+	object, text := map[string]string{}, "unset AWS_SESSION_TOKEN AWS_PROFILE\n"
 	for _, v := range variables {
-		text += fmt.Sprintf("export %s='%s'\n", v.Name, v.Value)
+		name, value, _ := strings.Cut(v, "=")
+		object[name] = value
+		text += fmt.Sprintf("export %s='%s'\n", name, value)
+	}
+	if f.json {
+		return writeJSON(out, object)
 	}
 	_, err := io.WriteString(out, text)
 	return err
 }
 
-// Lag is the value of -lag.
-type Lag struct{ controlplane.Lag }
-
-// String implements flag.Value.
-func (l *Lag) String() string { return "" }
-
-// Set implements flag.Value.
-func (l *Lag) Set(s string) error {
-	return setDurations(s, []duration{{"new", &l.New}, {"eni", &l.Interface}, {"tags", &l.Tags}, {"lists", &l.Lists}, {"counts", &l.Counts}})
-}
-
-// Timing is the value of -timing.
-type Timing struct{ simulated.Timing }
-
-// Usual is long enough to see the statuses of tasks.
-func Usual() Timing {
-	return Timing{simulated.Timing{Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second}}
-}
-
-func (t *Timing) parts() []duration {
-	return []duration{{"attach", &t.Attach}, {"pull", &t.Pull}, {"start", &t.Start}, {"stop", &t.Stop}, {"detach", &t.Detach}}
-}
-
-// String implements flag.Value.
-func (t *Timing) String() string {
-	var parts []string
-	for _, d := range t.parts() {
-		parts = append(parts, d.name+"="+d.to.String())
-	}
-	return strings.Join(parts, ",")
-}
-
-// Set implements flag.Value.
-func (t *Timing) Set(s string) error { return setDurations(s, t.parts()) }
+// usual is long enough to see the statuses of tasks.
+var usual = simulated.Timing{Attach: time.Second, Pull: time.Second, Start: time.Second / 2, Stop: time.Second / 2, Detach: time.Second}
 
 // duration is one part of a flag that has several.
 type duration struct {
@@ -374,7 +343,11 @@ type duration struct {
 	to   *time.Duration
 }
 
-// setDurations reads name=D,name=D. Other durations keep their values.
+// durations declares a flag name=D,name=D. Durations that it does not name keep their values.
+func durations(fs *flag.FlagSet, name, usage string, known ...duration) {
+	fs.Func(name, usage, func(s string) error { return setDurations(s, known) })
+}
+
 func setDurations(s string, known []duration) error {
 	want := []string{}
 	byName := map[string]*time.Duration{}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
@@ -68,11 +67,13 @@ func (f *runFlags) prepareTasks(paths []string) (*scenario.Plan, []string, error
 	if _, err := f.orders(); err != nil {
 		return nil, nil, err
 	}
-	values, err := f.vars.Found()
+	values, err := variables(f.vars)
 	if err != nil {
 		return nil, nil, err
 	}
-	return f.tasks.Prepare(paths, values, f.network, f.docker != "")
+	s := f.tasks.sources
+	s.Vars, s.Network, s.EngineImages = values, f.network, f.docker != "" // which then has images without a setting
+	return scenario.PrepareDefinitions(paths, s)
 }
 
 // scenarioOnly returns the given flags that require a scenario.
@@ -110,19 +111,19 @@ func (f *Flags) Add(fs *flag.FlagSet) {
 	take("entrypoint", "the image's ENTRYPOINT, `IMAGE=WORDS`; may be repeated", s.Images.SetEntrypoint)
 	take("cmd", "the image's CMD, `IMAGE=WORDS`; without it the first program of -image; may be repeated", s.Images.SetCommand)
 	take("secret", "the value behind a valueFrom, `NAME=VALUE`; may be repeated", pairFlag(s.Secrets))
-	take("environment-file", "the file behind an ARN of environmentFiles, `ARN=FILE`; may be repeated", pairFlag(s.EnvironmentFiles))
+	take("environment-file", "the file behind an ARN of environmentFiles, `ARN=FILE`; may be repeated", func(text string) error {
+		arn, path, _ := strings.Cut(text, "=")
+		absolute, err := filepath.Abs(path)
+		if err != nil || arn == "" || path == "" {
+			return fmt.Errorf("want ARN=FILE, got %q", text)
+		}
+		s.EnvironmentFiles[arn] = absolute
+		return nil
+	})
 	take("images", "scenario `file or directory` with the same settings, in place of "+scenario.SettingName+" beside the definition", func(path string) error {
 		s.Setting = path
 		return nil
 	})
-}
-
-// Prepare plans a run of the definitions. vars are the variables of images; with engine, images
-// without a setting are the container engine's.
-func (f *Flags) Prepare(paths []string, vars map[string]string, mode network.Mode, engine bool) (*scenario.Plan, []string, error) {
-	s := f.sources
-	s.Vars, s.Network, s.EngineImages = vars, mode, engine
-	return scenario.PrepareDefinitions(paths, s)
 }
 
 func pairFlag(of map[string]string) func(string) error {

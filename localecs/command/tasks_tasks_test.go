@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/localecs/network"
+	"github.com/meshtask/consul-ecs/localecs/scenario"
 )
 
 // parsed are the flags of a command line.
@@ -88,7 +88,7 @@ func TestFlagsReachThePlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, warnings, err := f.Prepare([]string{filepath.Join(dir, "a.json")}, nil, network.AWSVPC, false)
+	p, warnings, err := scenario.PrepareDefinitions([]string{filepath.Join(dir, "a.json")}, f.sources)
 	if err != nil || len(warnings) > 0 || p.Name() != "job" {
 		t.Errorf("got %v, %q, %v", p, warnings, err)
 	}

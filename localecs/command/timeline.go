@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -63,8 +64,6 @@ func writePage(args []string, page string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if page == "" {
-		page = filepath.Join(filepath.Dir(path), scenario.PageFile)
-	}
+	page = cmp.Or(page, filepath.Join(filepath.Dir(path), scenario.PageFile))
 	return page, scenario.WritePage(page, run)
 }

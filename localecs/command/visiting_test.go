@@ -19,11 +19,34 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// callWith is call with a standard input.
-func callWith(stdin string, args ...string) result {
-	var stdout, stderr bytes.Buffer
-	code := cli.Main(App(), args, func(string) string { return "" }, strings.NewReader(stdin), &stdout, &stderr)
-	return result{code, stdout.String(), stderr.String()}
+// callWith is call with files, which the process of exec or visit gets, and a standard input.
+func callWith(t *testing.T, stdin string, args ...string) result {
+	t.Helper()
+	dir := t.TempDir()
+	file := func(name, text string) *os.File {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { f.Close() })
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Seek(0, io.SeekStart); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	in, out, said := file("stdin", stdin), file("stdout", ""), file("stderr", "")
+	code := cli.Main(App(), args, func(string) string { return "" }, in, out, said)
+	text := func(f *os.File) string {
+		data, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	return result{code, text(out), text(said)}
 }
 
 // begin starts a command about the run in a process of its own.
@@ -37,7 +60,7 @@ func (l *looked) begin(args ...string) *testkit.Process {
 func (l *looked) answers(url, self string) {
 	l.t.Helper()
 	testkit.Eventually(l.t, "an answer from "+url, func() bool {
-		got := call(l.t, "visit", "-dir", l.dir, "--", self, "-test.run=^TestRole$", "role=get", url)
+		got := callWith(l.t, "", "visit", "-dir", l.dir, "--", self, "-test.run=^TestRole$", "role=get", url)
 		return got.code == 0 && got.stdout == "200 OK\n"
 	})
 }
@@ -70,7 +93,7 @@ func TestExecRunsAsTheContainerDoes(t *testing.T) {
 		if strings.HasSuffix(tt.stdout, "internal\n") {
 			tt.stdout = strings.Replace(tt.stdout, "10-42-0-4", strings.ReplaceAll(l.state("web").Tasks[0].Address, ".", "-"), 1)
 		}
-		got := callWith(tt.stdin, append([]string{"exec", "-dir", l.dir}, tt.args...)...)
+		got := callWith(t, tt.stdin, append([]string{"exec", "-dir", l.dir}, tt.args...)...)
 		if diff := cmp.Diff(result{tt.code, tt.stdout, tt.stderr}, got, cmp.AllowUnexported(result{})); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", tt.args, diff)
 		}
@@ -211,7 +234,7 @@ func TestVisitReachesTasksByName(t *testing.T) {
 		"nothing":     {[]string{"localecs-nosuch"}, "", 127, ""},
 		"no program":  {[]string{"./visiting_test.go"}, "", 126, ""},
 	} {
-		got := callWith(tt.stdin, append([]string{"visit", "-dir", l.dir}, tt.args...)...)
+		got := callWith(t, tt.stdin, append([]string{"visit", "-dir", l.dir}, tt.args...)...)
 		if got.code != tt.code || !strings.HasPrefix(got.stdout, tt.stdout) || tt.stdout == "" && got.stdout != "" {
 			t.Errorf("%s: %+v, want %d %q", name, got, tt.code, tt.stdout)
 		}

@@ -57,7 +57,13 @@ Example:
 		FlagsAnywhere: true,
 		Flags: func(fs *flag.FlagSet) {
 			f.place.add(fs)
-			condition := func(c control.Condition, usage string) {
+			for c, usage := range map[control.Condition]string{
+				control.Running: "wait until tasks run",
+				control.Healthy: "wait until tasks are healthy",
+				control.Stopped: "wait until tasks have stopped; the default",
+				control.Steady:  "wait until ECS services are steady",
+				control.Passing: "wait until Consul sends traffic to services",
+			} {
 				fs.BoolFunc(string(c), usage, func(value string) error {
 					on, err := strconv.ParseBool(value)
 					if on && !slices.Contains(f.given, c) {
@@ -66,11 +72,6 @@ Example:
 					return err
 				})
 			}
-			condition(control.Running, "wait until tasks run")
-			condition(control.Healthy, "wait until tasks are healthy")
-			condition(control.Stopped, "wait until tasks have stopped; the default")
-			condition(control.Steady, "wait until ECS services are steady")
-			condition(control.Passing, "wait until Consul sends traffic to services")
 			fs.DurationVar(&f.timeout, "timeout", 120*time.Second, "how `long` to wait")
 			fs.BoolVar(&f.json, "json", false, "write what was waited for as one JSON object")
 		},
@@ -112,15 +113,15 @@ func (f *waitFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	err = watch(ctx, func(now control.State) bool {
 		s = now
 		outcome = control.Judge(targets, now)
-		return outcome.Over()
+		return outcome.Over
 	})
 	switch {
-	case outcome.Met():
+	case outcome.Met:
 		return f.write(inv, targets, s)
 	case err != nil && !errors.Is(err, errTimeout) && !errors.Is(err, control.ErrGone):
 		return err
 	}
-	fmt.Fprintf(inv.Stderr, "localecs wait: %s%s\n", outcome.Text(f.reason(err, s)), logEnd(dir, outcome.Blame()))
+	fmt.Fprintf(inv.Stderr, "localecs wait: %s%s\n", outcome.Text(f.reason(err, s)), logEnd(dir, outcome.Blame))
 	return &exit.CodeError{Code: exit.CodeUsage}
 }
 

@@ -118,7 +118,7 @@ func newRig(t *testing.T, stopsTasks bool) *rig {
 		t.Fatal(err)
 	}
 	r := &rig{dock: newDock(), store: iam.NewStore(), log: &testkit.Log{}}
-	r.state = compose.NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []compose.Definition{{Name: "web", Definition: doc.Definition}})
+	r.state = compose.NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []compose.FileTask{{Name: "web", Definition: doc.Definition}})
 	r.Agent = compose.NewAgent(r.dock, r.state, r.store, stopsTasks, hclog.New(&hclog.LoggerOptions{Output: r.log, DisableTime: true}))
 	return r
 }

@@ -40,9 +40,7 @@ func (s *State) listTasks(_ shapes.Call, in shapes.ListTasksInput) (shapes.ListT
 	if err := s.inCluster(in.Cluster); err != nil {
 		return out, err
 	}
-	if in.DesiredStatus == "" {
-		in.DesiredStatus = scheduler.StatusRunning
-	}
+	in.DesiredStatus = cmp.Or(in.DesiredStatus, scheduler.StatusRunning)
 	for _, t := range s.all() {
 		if t.View.DesiredStatus == in.DesiredStatus && (in.Family == "" || in.Family == t.Facts.Family) &&
 			in.StartedBy+in.ServiceName+in.ContainerInstance == "" {
@@ -88,14 +86,12 @@ func (t Task) shape(account shapes.Account, tags bool) shapes.Task {
 		},
 	}
 	for _, tag := range t.Definition.Tags {
-		r.Task.Tags = append(r.Task.Tags, shapes.Tag{Key: tag.Key, Value: tag.Value})
-	}
-	report := controlplane.Report{
-		View: v, Network: &controlplane.Network{IP: f.Network.IP}, Containers: map[string]controlplane.ContainerFacts{}, Gone: v.KnownStatus == scheduler.StatusStopped,
+		r.Task.Tags = append(r.Task.Tags, shapes.Tag(tag))
 	}
 	for name, c := range f.Containers {
-		r.ContainerARNs[name], report.Containers[name] = c.ContainerARN, controlplane.ContainerFacts{RuntimeID: c.DockerID, ImageDigest: c.ImageID}
+		r.ContainerARNs[name] = c.ContainerARN
 	}
+	report := controlplane.Report{View: v, Network: &f.Network, Containers: f.Containers, Gone: v.KnownStatus == scheduler.StatusStopped}
 	r.Apply(report, cmp.Or(v.StoppedAt, v.PullStartedAt))
 	out := r.Shape(time.Now(), controlplane.Lag{}, tags)
 	out.Attachments = []shapes.Attachment{}

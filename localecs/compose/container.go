@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -113,10 +114,7 @@ func linux(s *Service, l *taskdef.LinuxParameters) {
 		s.CapAdd, s.CapDrop = l.Capabilities.Add, l.Capabilities.Drop
 	}
 	for _, d := range l.Devices {
-		inside, rights := d.ContainerPath, ""
-		if inside == "" {
-			inside = d.HostPath
-		}
+		inside, rights := cmp.Or(d.ContainerPath, d.HostPath), ""
 		for _, p := range d.Permissions {
 			rights += p[:1] // read, write, mknod
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"strconv"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	"github.com/docker/docker/client"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -73,9 +75,6 @@ func ownProject(ctx context.Context, c *client.Client, self string) (string, err
 	return name, nil
 }
 
-// Name is the project's.
-func (p *Project) Name() string { return p.name }
-
 // Close closes the connection.
 func (p *Project) Close() error { return p.client.Close() }
 
@@ -113,7 +112,6 @@ func read(got container.InspectResponse) Container {
 	c := Container{
 		ID: got.ID, Image: got.Image, RestartCount: got.RestartCount,
 		Task: got.Config.Labels[TaskLabel], Name: got.Config.Labels[ContainerLabel],
-		CreatedAt: moment(got.Created),
 	}
 	if s := got.State; s != nil {
 		c.Status, c.ExitCode, c.OutOfMemory = string(s.Status), s.ExitCode, s.OOMKilled
@@ -129,9 +127,8 @@ func read(got container.InspectResponse) Container {
 			continue
 		}
 		gateway, _ := netip.ParseAddr(n.Gateway)
-		c.Networks = append(c.Networks, Attachment{
-			Address: address, Gateway: gateway, CIDR: netip.PrefixFrom(address, n.IPPrefixLen).Masked(), MAC: n.MacAddress,
-		})
+		mac, _ := net.ParseMAC(n.MacAddress) // nil if the engine reports none
+		c.Networks = append(c.Networks, network.Addressing{IP: address, Gateway: gateway, CIDR: netip.PrefixFrom(address, n.IPPrefixLen).Masked(), MAC: mac})
 	}
 	return c
 }

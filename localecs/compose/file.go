@@ -83,17 +83,8 @@ type NetworkAttachment struct {
 
 // Network is one of the project's.
 type Network struct {
-	IPAM *IPAM `yaml:"ipam,omitempty"`
-}
-
-// IPAM has the network's subnets.
-type IPAM struct {
-	Config []Subnet `yaml:"config"`
-}
-
-// Subnet is one of a network.
-type Subnet struct {
-	Subnet string `yaml:"subnet"`
+	// IPAM has the subnets, each {"subnet": CIDR}, by the key "config".
+	IPAM map[string][]map[string]string `yaml:"ipam,omitempty"`
 }
 
 // YAML returns the file, after a comment with the header and the warnings.

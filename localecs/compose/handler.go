@@ -82,7 +82,7 @@ func (a *Agent) credentialsHandler(ctx context.Context) http.Handler {
 // AWSHandler is STS, IAM and ECS at one address.
 func (a *Agent) AWSHandler(region string) http.Handler {
 	ecs := controlplane.NewHandler(controlplane.HandlerOptions{Store: a.store, Region: region, Operations: a.state.Operations(), Log: a.log})
-	others := iam.New(iam.Options{Store: a.store, Region: region})
+	others := iam.New(a.store, region)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if controlplane.Wanted(r) {
 			ecs.ServeHTTP(w, r)

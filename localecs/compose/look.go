@@ -1,19 +1,11 @@
 package compose
 
 import (
-	"net"
-	"slices"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
-
-// mac is a hardware address, nil if the engine reports none.
-func mac(text string) net.HardwareAddr {
-	address, _ := net.ParseMAC(text)
-	return address
-}
 
 // stopped reports whether a container has exited and is not restarted.
 func stopped(c Container) bool {
@@ -34,7 +26,7 @@ func (t *task) look(now time.Time) scheduler.View {
 	} else { // also after a container was started again
 		v.DesiredStatus, v.StoppingAt, v.StopCode, v.StoppedReason = scheduler.StatusRunning, time.Time{}, "", ""
 	}
-	for _, d := range t.Definition.Definition.ContainerDefinitions {
+	for _, d := range t.Definition.ContainerDefinitions {
 		v.Containers = append(v.Containers, t.container(d, v.DesiredStatus))
 	}
 	v.KnownStatus = t.known(&v)
@@ -71,7 +63,7 @@ func (t *task) anyAsked() bool {
 
 // essentialEnded returns the first essential container that has exited, or "".
 func (t *task) essentialEnded() string {
-	for _, d := range t.Definition.Definition.ContainerDefinitions {
+	for _, d := range t.Definition.ContainerDefinitions {
 		if c, ok := t.containers[d.Name]; ok && d.IsEssential() && stopped(c) {
 			return d.Name
 		}
@@ -183,11 +175,4 @@ func (t *task) judge(name string, c Container) *scheduler.HealthView {
 	t.health[name] = old
 	shown := *old
 	return &shown
-}
-
-// copyView returns a copy that shares nothing mutable with the task.
-func (t *task) copyView() scheduler.View {
-	v := t.view
-	v.Containers = slices.Clone(v.Containers)
-	return v
 }

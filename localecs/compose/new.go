@@ -68,7 +68,7 @@ func NewFile(o Options) (File, error) {
 		Volumes:  map[string]struct{}{},
 		Networks: map[string]Network{
 			"default":        {},
-			EndpointsNetwork: {IPAM: &IPAM{Config: []Subnet{{endpointsSubnet}}}},
+			EndpointsNetwork: {IPAM: map[string][]map[string]string{"config": {{"subnet": endpointsSubnet}}}},
 		},
 	}
 	b.images = imageVariables(o.Tasks)

@@ -31,11 +31,11 @@ type Container struct {
 	OutOfMemory  bool
 	RestartCount int
 	// Times are zero until they are known.
-	CreatedAt, StartedAt, FinishedAt time.Time
+	StartedAt, FinishedAt time.Time
 	// Health is nil without a health check.
 	Health *Health
-	// Networks are by address.
-	Networks []Attachment
+	// Networks are where it is attached, each with IP, CIDR, Gateway and MAC.
+	Networks []network.Addressing
 }
 
 // Health is a container's health in the engine.
@@ -46,19 +46,6 @@ type Health struct {
 	At       time.Time
 	ExitCode int
 	Output   string
-}
-
-// Attachment is a container's place in a network.
-type Attachment struct {
-	Address, Gateway netip.Addr
-	CIDR             netip.Prefix
-	MAC              string
-}
-
-// Definition is a task of the project.
-type Definition struct {
-	Name       string
-	Definition *taskdef.TaskDefinition
 }
 
 // State is the project as of the last Update. It is safe for concurrent use.
@@ -75,7 +62,7 @@ const keepPast = time.Hour
 
 // task is one task of the project, and the run of it that is now.
 type task struct {
-	Definition
+	FileTask
 	id    string // empty before its first run
 	facts metadata.Facts
 	// holder and containers are the engine's, the latter by name; removed ones keep their last
@@ -91,10 +78,10 @@ type task struct {
 }
 
 // NewState returns the state of a project without containers. The definitions are valid.
-func NewState(cluster cluster.ClusterFacts, definitions []Definition) *State {
+func NewState(cluster cluster.ClusterFacts, tasks []FileTask) *State {
 	s := &State{cluster: cluster}
-	for _, d := range definitions {
-		s.tasks = append(s.tasks, &task{Definition: d, asked: map[string]time.Time{}})
+	for _, t := range tasks {
+		s.tasks = append(s.tasks, &task{FileTask: t, asked: map[string]time.Time{}})
 	}
 	return s
 }
@@ -131,7 +118,7 @@ func (s *State) Update(containers []Container, now time.Time) (newTasks []Task) 
 		if t.id == "" {
 			continue
 		}
-		for _, d := range t.Definition.Definition.ContainerDefinitions {
+		for _, d := range t.Definition.ContainerDefinitions {
 			t.see(d.Name, containers, of(d.Name))
 		}
 		t.view = t.look(now)
@@ -159,7 +146,7 @@ func (t *task) begin(id string, cluster cluster.ClusterFacts) {
 	t.containers, t.health = map[string]Container{}, map[string]*scheduler.HealthView{}
 	t.asked, t.ours = map[string]time.Time{}, false
 	t.view = scheduler.View{PullStartedAt: t.holder.StartedAt, PullStoppedAt: t.holder.StartedAt}
-	t.facts = cluster.Task(id, t.Definition.Definition, t.holder.addressing(cluster.Account.Region))
+	t.facts = cluster.Task(id, t.Definition, t.holder.addressing(cluster.Account.Region))
 	for name, f := range t.facts.Containers {
 		f.EndpointID = EndpointID(t.Name, name)
 		t.facts.Containers[name] = f
@@ -193,18 +180,15 @@ func runID(holder Container) string {
 
 // addressing returns the task's address, preferably not that in the endpoints' network.
 func (c Container) addressing(region string) network.Addressing {
-	var best Attachment
+	var best network.Addressing
 	for _, a := range c.Networks {
-		if !best.Address.IsValid() || best.CIDR.Contains(netip.MustParseAddr(network.MetadataIP)) {
+		if !best.IP.IsValid() || best.CIDR.Contains(netip.MustParseAddr(network.MetadataIP)) {
 			best = a
 		}
 	}
-	domain := shapes.SearchDomain(region)
-	return network.Addressing{
-		IP: best.Address, CIDR: best.CIDR, Gateway: best.Gateway, MAC: mac(best.MAC),
-		Resolver: netip.MustParseAddr("127.0.0.11"), SearchDomain: domain, // the engine's
-		PrivateDNSName: shapes.PrivateDNSName(best.Address, domain),
-	}
+	best.Resolver, best.SearchDomain = netip.MustParseAddr("127.0.0.11"), shapes.SearchDomain(region) // the engine's
+	best.PrivateDNSName = shapes.PrivateDNSName(best.IP, best.SearchDomain)
+	return best
 }
 
 // Task is a snapshot of a task of the project.
@@ -219,7 +203,7 @@ type Task struct {
 func (t *task) outside() Task {
 	known := t.facts
 	known.Containers = maps.Clone(known.Containers)
-	return Task{Name: t.Name, ID: t.id, Definition: t.Definition.Definition, Facts: known, View: t.copyView()}
+	return Task{Name: t.Name, ID: t.id, Definition: t.Definition, Facts: known, View: t.view}
 }
 
 // Tasks returns the tasks that have started.

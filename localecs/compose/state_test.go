@@ -1,6 +1,7 @@
 package compose
 
 import (
+	"net"
 	"net/netip"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -41,12 +43,12 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []Definition{{"web", doc.Definition}})}
+	w := &world{t: t, State: NewState(cluster.ClusterFacts{Account: shapes.Account{Region: "us-east-1", ID: "123456789012"}, Name: "shop"}, []FileTask{{Name: "web", Definition: doc.Definition}})}
 	w.set("", func(c *Container) {
 		c.Status, c.StartedAt = "running", at(0)
-		c.Networks = []Attachment{
-			{Address: netip.MustParseAddr("169.254.170.3"), Gateway: netip.MustParseAddr("169.254.170.1"), CIDR: netip.MustParsePrefix("169.254.170.0/24")},
-			{Address: netip.MustParseAddr("10.0.0.5"), Gateway: netip.MustParseAddr("10.0.0.1"), CIDR: netip.MustParsePrefix("10.0.0.0/24"), MAC: "02:42:0a:00:00:05"},
+		c.Networks = []network.Addressing{
+			{IP: netip.MustParseAddr("169.254.170.3"), Gateway: netip.MustParseAddr("169.254.170.1"), CIDR: netip.MustParsePrefix("169.254.170.0/24")},
+			{IP: netip.MustParseAddr("10.0.0.5"), Gateway: netip.MustParseAddr("10.0.0.1"), CIDR: netip.MustParsePrefix("10.0.0.0/24"), MAC: net.HardwareAddr{0x02, 0x42, 0x0a, 0, 0, 5}},
 		}
 	})
 	return w

@@ -37,7 +37,7 @@ func (t *task) next() (ids []string) {
 		return []string{t.holder.ID}
 	}
 	for _, name := range slices.Sorted(maps.Keys(running)) {
-		if !t.wasAsked(name) && !neededBy(t.Definition.Definition, name, running) {
+		if !t.wasAsked(name) && !neededBy(t.Definition, name, running) {
 			ids = append(ids, running[name].ID)
 		}
 	}

@@ -25,12 +25,14 @@ func unexpressed(def *taskdef.TaskDefinition, startInterval bool) []string {
 	n.add(def.NetworkMode != "" && def.NetworkMode != "awsvpc", "networkMode", "the task has its own network, as with awsvpc")
 	n.add(def.RuntimePlatform.IsWindows(), "runtimePlatform.operatingSystemFamily", "containers run on Linux")
 	n.add(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")
+	n.add(def.TrustedExecution != nil, "trustedExecutionConfiguration", "containers share the host")
 	for i, v := range def.Volumes {
 		path := fmt.Sprintf("volumes[%d]", i)
 		const instead = "a volume of the project takes its place"
 		n.add(cluster.IsTrue(v.ConfiguredAtLaunch), path+".configuredAtLaunch", instead)
 		n.add(v.Docker != nil, path+".dockerVolumeConfiguration", instead)
 		n.add(v.EFS != nil, path+".efsVolumeConfiguration", instead)
+		n.add(v.S3Files != nil, path+".s3filesVolumeConfiguration", instead)
 		n.add(v.FSxWindows != nil, path+".fsxWindowsFileServerVolumeConfiguration", instead)
 	}
 	for i, c := range def.ContainerDefinitions {

@@ -103,22 +103,6 @@ func (s *APIServer) URL() string { return "http://" + s.options.Listener.Addr().
 // Region is the served ECS, nil for tasks without processes.
 func (s *APIServer) Region() *cluster.Region { return s.region }
 
-// Lost is closed when no task can run any more; Err is the reason then.
-func (s *APIServer) Lost() <-chan struct{} {
-	if s.region == nil {
-		return nil
-	}
-	return s.region.Cluster().Lost()
-}
-
-// Err is the reason why no task can run any more, nil while they can.
-func (s *APIServer) Err() error {
-	if s.region == nil {
-		return nil
-	}
-	return s.region.Cluster().Err()
-}
-
 // Close closes the API, kills the tasks and releases everything.
 func (s *APIServer) Close() error {
 	err := s.server.Close()
@@ -126,20 +110,9 @@ func (s *APIServer) Close() error {
 	return errors.Join(err, s.closeTasks())
 }
 
-// Variable is an environment variable.
-type Variable struct{ Name, Value string }
-
-// Exports are the variables with which the AWS command line and SDKs call this ECS.
-func (s *APIServer) Exports() []Variable {
-	return []Variable{
-		{"AWS_ENDPOINT_URL_ECS", s.URL()},
-		{"AWS_ENDPOINT_URL_STS", s.URL()},
-		{"AWS_ENDPOINT_URL_IAM", s.URL()},
-		{"AWS_ACCESS_KEY_ID", s.key.AccessKeyID},
-		{"AWS_SECRET_ACCESS_KEY", s.key.Secret},
-		{"AWS_REGION", s.options.Cluster.Region},
-		{"AWS_DEFAULT_REGION", s.options.Cluster.Region},
-	}
+// Exports are the variables with which the AWS command line and SDKs call this ECS, each NAME=VALUE.
+func (s *APIServer) Exports() []string {
+	return cluster.Environment(s.URL(), s.key, s.options.Cluster.Region)
 }
 
 // CheckLoopback refuses an address that other machines can reach: a caller of the API can run

@@ -58,58 +58,47 @@ type result struct {
 	task *Task
 }
 
+// Blame is a container whose log may explain an outcome; empty if there is none.
+type Blame struct{ Task, Container string }
+
 // Outcome is the standing of all targets.
-type Outcome []result
+type Outcome struct {
+	// Met reports whether all targets are met, Over whether waiting longer is useless.
+	Met, Over bool
+	// Blame is the container that keeps the first target from being met.
+	Blame Blame
+	unmet []string
+}
 
 // Judge compares targets with a state.
-func Judge(targets []Target, s State) (all Outcome) {
+func Judge(targets []Target, s State) Outcome {
+	o := Outcome{Met: len(targets) > 0}
 	for _, t := range targets {
 		r := t.judge(s)
+		if r.met {
+			continue
+		}
+		o.Met, o.unmet = false, append(o.unmet, r.text)
 		// After the end of the run nothing changes any more.
-		r.never = !r.met && (r.never || s.Ended)
-		all = append(all, r)
+		o.Over = o.Over || r.never || s.Ended
+		if r.task == nil || o.Blame.Container != "" {
+			continue
+		}
+		if c := culprit(*r.task); c != "" {
+			o.Blame = Blame{r.task.Name, c}
+		}
 	}
-	return all
-}
-
-// Met reports whether all targets are met.
-func (o Outcome) Met() bool {
-	return len(o) > 0 && !slices.ContainsFunc(o, func(r result) bool { return !r.met })
-}
-
-// Over reports whether waiting longer is useless.
-func (o Outcome) Over() bool {
-	return o.Met() || slices.ContainsFunc(o, func(r result) bool { return r.never })
+	o.Over = o.Over || o.Met
+	return o
 }
 
 // Text describes all targets that are not met, after the reason unless that is empty.
 func (o Outcome) Text(reason string) string {
-	var parts []string
+	parts := o.unmet
 	if reason != "" {
-		parts = append(parts, reason)
-	}
-	for _, r := range o {
-		if !r.met {
-			parts = append(parts, r.text)
-		}
+		parts = append([]string{reason}, parts...)
 	}
 	return strings.Join(parts, "; ")
-}
-
-// Blame is a container whose log may explain an outcome; empty if there is none.
-type Blame struct{ Task, Container string }
-
-// Blame returns the container that keeps the first target from being met.
-func (o Outcome) Blame() Blame {
-	for _, r := range o {
-		if r.met || r.task == nil {
-			continue
-		}
-		if c := culprit(*r.task); c != "" {
-			return Blame{r.task.Name, c}
-		}
-	}
-	return Blame{}
 }
 
 // culprit is the container that keeps a task from its condition: the first that failed, else one

@@ -96,9 +96,9 @@ func TestJudge(t *testing.T) {
 		o := control.Judge(targets, state())
 		got := ""
 		switch {
-		case o.Met():
+		case o.Met:
 			got = met
-		case o.Over():
+		case o.Over:
 			got = never
 		}
 		if got != tt.want || o.Text("") != tt.text {
@@ -113,7 +113,7 @@ func TestNothingComesAfterTheEnd(t *testing.T) {
 	s := state()
 	s.Ended = true
 	for condition, name := range map[control.Condition]string{control.Running: "late", control.Healthy: "ill", control.Stopped: "good", control.Steady: "shop", control.Passing: "api"} {
-		if o := control.Judge([]control.Target{{Condition: condition, Name: name, Count: 1}}, s); !o.Over() || o.Met() {
+		if o := control.Judge([]control.Target{{Condition: condition, Name: name, Count: 1}}, s); !o.Over || o.Met {
 			t.Errorf("%s %s: %q", condition, name, o.Text("the run has ended"))
 		}
 	}
@@ -123,8 +123,8 @@ func TestServeHasNeitherPlanNorConsul(t *testing.T) {
 	t.Parallel()
 	s := control.State{Command: "serve"}
 	for condition, want := range map[control.Condition]bool{control.Running: false, control.Steady: false, control.Passing: true} {
-		if o := control.Judge([]control.Target{{Condition: condition, Name: "web", Count: 1}}, s); o.Over() != want {
-			t.Errorf("%s: %v, %q", condition, o.Over(), o.Text(""))
+		if o := control.Judge([]control.Target{{Condition: condition, Name: "web", Count: 1}}, s); o.Over != want {
+			t.Errorf("%s: %v, %q", condition, o.Over, o.Text(""))
 		}
 	}
 }
@@ -134,17 +134,17 @@ func TestAllOfThem(t *testing.T) {
 	targets := []control.Target{{Condition: control.Healthy, Name: "good"}, {Condition: control.Healthy, Name: "ill"}, {Condition: control.Healthy, Name: "young"}}
 	o := control.Judge(targets, state())
 	const want = "timed out after 1s; ill is RUNNING (app UNHEALTHY); young is RUNNING (app UNKNOWN)"
-	if o.Met() || o.Over() || o.Text("timed out after 1s") != want {
-		t.Errorf("met %v, over %v, %q", o.Met(), o.Over(), o.Text("timed out after 1s"))
+	if o.Met || o.Over || o.Text("timed out after 1s") != want {
+		t.Errorf("met %v, over %v, %q", o.Met, o.Over, o.Text("timed out after 1s"))
 	}
-	if diff := cmp.Diff(control.Blame{Task: "ill", Container: "app"}, o.Blame()); diff != "" {
+	if diff := cmp.Diff(control.Blame{Task: "ill", Container: "app"}, o.Blame); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if o := control.Judge(targets[:1], state()); o.Blame() != (control.Blame{}) || o.Text("") != "" {
-		t.Errorf("nothing is wrong: %+v %q", o.Blame(), o.Text(""))
+	if o := control.Judge(targets[:1], state()); o.Blame != (control.Blame{}) || o.Text("") != "" {
+		t.Errorf("nothing is wrong: %+v %q", o.Blame, o.Text(""))
 	}
-	if o := control.Judge([]control.Target{{Condition: control.Steady, Name: "bad"}}, state()); o.Blame() != (control.Blame{}) {
-		t.Errorf("%+v", o.Blame())
+	if o := control.Judge([]control.Target{{Condition: control.Steady, Name: "bad"}}, state()); o.Blame != (control.Blame{}) {
+		t.Errorf("%+v", o.Blame)
 	}
 }
 

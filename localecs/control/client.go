@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/internal/volume"
@@ -76,7 +77,7 @@ func (c *Client) Watch(ctx context.Context, see func(State) (done bool)) error {
 
 // Stop asks tasks to stop, by their IDs, and does not wait.
 func (c *Client) Stop(ctx context.Context, taskIDs ...string) error {
-	return c.post(ctx, "stop", stopRequest{taskIDs})
+	return c.post(ctx, "stop", taskIDs)
 }
 
 // End asks the run to stop all tasks and to end, and does not wait.
@@ -124,11 +125,11 @@ func (c *Client) request(ctx context.Context, method, what string, in any) (*htt
 
 // refused is the error in a response.
 func refused(what string, answer *http.Response) error {
-	var why refusal
-	if err := json.NewDecoder(answer.Body).Decode(&why); err != nil {
-		return fmt.Errorf("%s: the run answered %s", what, answer.Status)
+	why, err := io.ReadAll(answer.Body)
+	if text := strings.TrimSpace(string(why)); err == nil && text != "" {
+		return errors.New(text)
 	}
-	return errors.New(why.Error)
+	return fmt.Errorf("%s: the run answered %s", what, answer.Status)
 }
 
 // EndFile holds the last State of a run that has ended, in its directory: a short run may end
@@ -151,7 +152,7 @@ func (s *Server) leave() error {
 // has ended since then.
 func Ended(dir string, since time.Time) (*State, error) {
 	found, last := "", since.Add(-clockTick)
-	for _, d := range places(dir) {
+	for _, d := range Places(dir) {
 		if st, err := os.Stat(filepath.Join(d, EndFile)); err == nil && st.ModTime().After(last) {
 			found, last = d, st.ModTime()
 		}

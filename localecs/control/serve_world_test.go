@@ -94,7 +94,8 @@ func newWorldIn(t *testing.T, region string) *serveWorld {
 		t.Fatal(err)
 	}
 	for _, v := range w.Exports() {
-		w.exports[v.Name] = v.Value
+		name, value, _ := strings.Cut(v, "=")
+		w.exports[name] = value
 	}
 	t.Cleanup(func() {
 		if err := w.Close(); err != nil {

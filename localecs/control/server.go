@@ -111,15 +111,8 @@ func (s *Server) handler() http.Handler {
 	})
 }
 
-// refusal is the body of an error response.
-type refusal struct {
-	Error string `json:"error"`
-}
-
-func refuse(w http.ResponseWriter, status int, err error) {
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(refusal{err.Error()}) // an error means that the client has gone
-}
+// refuse answers with an error as text.
+func refuse(w http.ResponseWriter, status int, err error) { http.Error(w, err.Error(), status) }
 
 // now returns the complete state.
 func (s *Server) now(ended bool) State {
@@ -161,19 +154,15 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// stopRequest names tasks by ID.
-type stopRequest struct {
-	Tasks []string `json:"tasks"`
-}
-
+// stop stops tasks by their IDs.
 func (s *Server) stop(w http.ResponseWriter, r *http.Request) {
-	var in stopRequest
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+	var ids []string
+	if err := json.NewDecoder(r.Body).Decode(&ids); err != nil {
 		refuse(w, http.StatusBadRequest, err)
 		return
 	}
 	var errs []error
-	for _, id := range in.Tasks {
+	for _, id := range ids {
 		errs = append(errs, s.World.Stop(id))
 	}
 	if err := errors.Join(errs...); err != nil {

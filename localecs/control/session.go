@@ -37,11 +37,6 @@ type Request struct {
 // with its three descriptors, and after that signals; the server sends one exit. When one side
 // closes the connection, the other gives up.
 
-// signalMessage is sent by clients.
-type signalMessage struct {
-	Signal int `json:"signal"`
-}
-
 // exitMessage is sent by the server.
 type exitMessage struct {
 	Code  int    `json:"code"`
@@ -80,12 +75,12 @@ func (s *Server) session(w http.ResponseWriter, r *http.Request, run func(contex
 	go func() {
 		defer cancel()
 		for messages := json.NewDecoder(conn); ; {
-			var m signalMessage
-			if messages.Decode(&m) != nil {
+			var signal syscall.Signal
+			if messages.Decode(&signal) != nil {
 				return
 			}
 			select {
-			case signals <- syscall.Signal(m.Signal):
+			case signals <- signal:
 			case <-ctx.Done():
 				return
 			}
@@ -177,7 +172,7 @@ func (c *Client) session(ctx context.Context, what string, in Request, s runtime
 		for {
 			select {
 			case signal, ok := <-s.Signals:
-				if !ok || messages.Encode(signalMessage{int(signal)}) != nil {
+				if !ok || messages.Encode(signal) != nil {
 					return
 				}
 			case <-ctx.Done():

@@ -111,7 +111,7 @@ func Find(ctx context.Context, dir string) (string, error) {
 
 // look finds runs in dir and right below it.
 func look(ctx context.Context, dir string) (alive, killed []string, err error) {
-	for _, d := range places(dir) {
+	for _, d := range Places(dir) {
 		c, failed := connect(ctx, d)
 		switch {
 		case failed == nil:
@@ -119,15 +119,18 @@ func look(ctx context.Context, dir string) (alive, killed []string, err error) {
 			alive = append(alive, d)
 		case errors.Is(failed, unix.ECONNREFUSED):
 			killed = append(killed, d)
-		case errors.Is(failed, fs.ErrPermission) && isSocket(d):
-			err = fmt.Errorf("the run in %s belongs to another user (%s)", d, ownerOf(d))
+		case errors.Is(failed, fs.ErrPermission):
+			var st unix.Stat_t
+			if unix.Lstat(filepath.Join(d, SocketName), &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+				err = fmt.Errorf("the run in %s belongs to another user (uid %d)", d, st.Uid)
+			}
 		}
 	}
 	return alive, killed, err
 }
 
-// places are dir and the directories right below it.
-func places(dir string) []string {
+// Places are dir and the directories right below it.
+func Places(dir string) []string {
 	dirs := []string{dir}
 	entries, _ := os.ReadDir(dir) // none if it does not exist
 	for _, e := range entries {
@@ -136,21 +139,4 @@ func places(dir string) []string {
 		}
 	}
 	return dirs
-}
-
-func isSocket(dir string) bool {
-	st, err := os.Lstat(filepath.Join(dir, SocketName))
-	return err == nil && st.Mode().Type() == fs.ModeSocket
-}
-
-func ownerOf(dir string) string {
-	st, err := os.Lstat(filepath.Join(dir, SocketName))
-	if err != nil {
-		return err.Error()
-	}
-	own, ok := st.Sys().(*syscall.Stat_t)
-	if !ok {
-		return "unknown"
-	}
-	return fmt.Sprintf("uid %d", own.Uid)
 }

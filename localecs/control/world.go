@@ -135,7 +135,7 @@ func (w *RegionWorld) Visit(ctx context.Context, r Request, s runtime.Session) (
 			own = append(own, "CONSUL_HTTP_ADDR="+c.Address, "CONSUL_HTTP_TOKEN="+c.Token)
 		}
 	}
-	return w.Region.Cluster().Visitors().Visit(ctx, cluster.Visitor{
+	return w.Region.Cluster().Visit(ctx, cluster.Visitor{
 		Session: s, Path: r.Path, Dir: r.Directory, Env: environment(r.Env, own), Umask: r.Umask,
 	})
 }

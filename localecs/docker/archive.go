@@ -2,13 +2,16 @@ package docker
 
 import (
 	"archive/tar"
-	"crypto/sha256"
-	"encoding/hex"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	goruntime "runtime"
+	"time"
+
+	"github.com/opencontainers/go-digest"
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -19,56 +22,30 @@ const Large = 1 << 20
 // Archive is an image, ready to be written.
 type Archive struct {
 	// ID is the image's, as the engine will know it: "sha256:…".
-	ID string
+	ID digest.Digest
 	// Name is what it is tagged with.
 	name   string
 	config []byte
 	layers []summed
 }
 
-// summed is a layer that was written once.
 type summed struct {
 	layer layer
 	size  int64
 	sum   string // hexadecimal
 }
 
-// config is an image's configuration, as the image specification has it.
-type config struct {
-	Architecture string   `json:"architecture"`
-	OS           string   `json:"os"`
-	Created      string   `json:"created"`
-	Config       settings `json:"config"`
-	RootFS       rootFS   `json:"rootfs"`
-}
-
-type settings struct {
-	User       string              `json:"User,omitempty"`
-	Env        []string            `json:"Env,omitempty"`
-	Entrypoint []string            `json:"Entrypoint,omitempty"`
-	Cmd        []string            `json:"Cmd,omitempty"`
-	WorkingDir string              `json:"WorkingDir,omitempty"`
-	Volumes    map[string]struct{} `json:"Volumes,omitempty"`
-	StopSignal string              `json:"StopSignal,omitempty"`
-	Labels     map[string]string   `json:"Labels,omitempty"`
-}
-
-type rootFS struct {
-	Type    string   `json:"type"`
-	DiffIDs []string `json:"diff_ids"`
-}
-
 // NewArchive reads everything once. binds are all files, libraries included, and no directories; name is
 // "repository" or "repository:tag" for the engine, and the ID does not hang on it.
 func NewArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[string]string) (*Archive, error) {
 	a := &Archive{name: name}
-	c := config{
-		Architecture: goruntime.GOARCH, OS: "linux", Created: "1970-01-01T00:00:00Z",
-		Config: settings{
+	c := specs.Image{
+		Created: &time.Time{}, Platform: specs.Platform{Architecture: goruntime.GOARCH, OS: "linux"},
+		Config: specs.ImageConfig{
 			User: i.User, Env: i.Env, Entrypoint: i.Entrypoint, Cmd: i.Cmd, WorkingDir: i.WorkingDir,
 			Volumes: map[string]struct{}{}, StopSignal: i.StopSignal, Labels: labels,
 		},
-		RootFS: rootFS{Type: "layers"},
+		RootFS: specs.RootFS{Type: "layers"},
 	}
 	for _, v := range i.Volumes {
 		c.Config.Volumes[v.Path] = struct{}{}
@@ -78,24 +55,21 @@ func NewArchive(name string, i runtime.Image, binds []runtime.Bind, labels map[s
 		return nil, fmt.Errorf("image %q: %w", i.Name, err)
 	}
 	for _, l := range all {
-		hash := sha256.New()
-		size := counter{to: hash}
+		sum := digest.Canonical.Digester()
+		size := counter{to: sum.Hash()}
 		if err := l.write(&size); err != nil {
 			return nil, fmt.Errorf("image %q: %w", i.Name, err)
 		}
-		sum := hex.EncodeToString(hash.Sum(nil))
-		a.layers = append(a.layers, summed{l, size.n, sum})
-		c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, "sha256:"+sum)
+		a.layers = append(a.layers, summed{l, size.n, sum.Digest().Encoded()})
+		c.RootFS.DiffIDs = append(c.RootFS.DiffIDs, sum.Digest())
 	}
 	if a.config, err = json.Marshal(c); err != nil {
 		return nil, err
 	}
-	id := sha256.Sum256(a.config)
-	a.ID = "sha256:" + hex.EncodeToString(id[:])
+	a.ID = digest.FromBytes(a.config)
 	return a, nil
 }
 
-// counter counts what passes through.
 type counter struct {
 	to io.Writer
 	n  int64
@@ -108,7 +82,6 @@ func (c *counter) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// entry is the image's line in manifest.json.
 type entry struct {
 	Config   string
 	RepoTags []string
@@ -118,7 +91,7 @@ type entry struct {
 // Write writes the archive. A file that has changed since New is an error.
 func (a *Archive) Write(w io.Writer) error {
 	t := tar.NewWriter(w)
-	manifest := entry{Config: a.ID[len("sha256:"):] + ".json", RepoTags: []string{a.name}}
+	manifest := entry{Config: a.ID.Encoded() + ".json", RepoTags: []string{a.name}}
 	for _, l := range a.layers {
 		manifest.Layers = append(manifest.Layers, l.sum+"/layer.tar")
 	}
@@ -150,13 +123,10 @@ func (a *Archive) Write(w io.Writer) error {
 
 func header(t *tar.Writer, h tar.Header) error {
 	h.Format = tar.FormatPAX
-	if h.Typeflag == 0 {
-		h.Typeflag = tar.TypeReg
-	}
+	h.Typeflag = cmp.Or(h.Typeflag, tar.TypeReg)
 	return t.WriteHeader(&h)
 }
 
-// copyFile writes a file's content.
 func copyFile(t io.Writer, path string) error {
 	f, err := os.Open(path)
 	if err != nil {

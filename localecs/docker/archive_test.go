@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	specs "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
@@ -78,14 +79,14 @@ func TestArchive(t *testing.T) {
 		t.Fatalf("%v: %s", err, files["manifest.json"])
 	}
 	sum := sha256.Sum256(files[manifest[0].Config])
-	if id := "sha256:" + hex.EncodeToString(sum[:]); id != a.ID || manifest[0].RepoTags[0] != "localecs/web:latest" {
+	if id := "sha256:" + hex.EncodeToString(sum[:]); id != a.ID.String() || manifest[0].RepoTags[0] != "localecs/web:latest" {
 		t.Errorf("ID %s of %s, want %s", id, files["manifest.json"], a.ID)
 	}
-	var c config
+	var c specs.Image
 	if err := json.Unmarshal(files[manifest[0].Config], &c); err != nil {
 		t.Fatal(err)
 	}
-	want := settings{
+	want := specs.ImageConfig{
 		User: "envoy", Env: []string{"A=1"}, Entrypoint: []string{"/bin/small"}, Cmd: []string{"serve"}, WorkingDir: "/work",
 		Volumes: map[string]struct{}{"/consul": {}}, StopSignal: "INT", Labels: map[string]string{"made": "here"},
 	}
@@ -94,7 +95,7 @@ func TestArchive(t *testing.T) {
 	}
 	for n, layer := range manifest[0].Layers {
 		sum := sha256.Sum256(files[layer])
-		if got := "sha256:" + hex.EncodeToString(sum[:]); got != c.RootFS.DiffIDs[n] {
+		if got := "sha256:" + hex.EncodeToString(sum[:]); got != c.RootFS.DiffIDs[n].String() {
 			t.Errorf("layer %d is %s, want %s", n, got, c.RootFS.DiffIDs[n])
 		}
 	}

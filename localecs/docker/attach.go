@@ -58,17 +58,17 @@ func (l *life) Attach(ctx context.Context, s runtime.Session) (code int, err err
 		}
 	}()
 	go l.pass(calls, created.ID, s)
-	state, _ := l.await(ctx, created.ID, silent, true)
+	code = l.await(ctx, created.ID, silent, !s.Alone)
 	attached.Close()
 	<-silent
 	text := refusal.end()
 	switch {
 	case text == "":
-		return state.ExitCode, nil
+		return code, nil
 	case strings.Contains(text, "no such file or directory"), strings.Contains(text, "executable file not found"):
-		return runtime.CodeNotFound, errors.New(text)
+		return runtime.CodeNotFound, Cause(errors.New(text))
 	}
-	return runtime.CodeNotExecutable, errors.New(text)
+	return runtime.CodeNotExecutable, Cause(errors.New(text))
 }
 
 // carryInput copies what the process reads. Where the file has no deadlines, that
@@ -81,7 +81,6 @@ func carryInput(to types.HijackedResponse, from *os.File) (stop func()) {
 	return func() { _ = from.SetReadDeadline(time.Now()) }
 }
 
-// pass hands signals to the process and its children until ctx ends.
 func (l *life) pass(ctx context.Context, id string, s runtime.Session) {
 	for signals := s.Signals; ; {
 		select {

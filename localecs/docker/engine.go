@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -69,9 +70,7 @@ type Engine struct {
 // Open connects with an engine. The error is a *host.MissingError when this
 // process or the engine lacks something.
 func Open(o Options) (*Engine, error) {
-	if o.Address == "" {
-		o.Address = DefaultAddress
-	}
+	o.Address = cmp.Or(o.Address, DefaultAddress)
 	if err := CheckAddress(o.Address); err != nil {
 		return nil, err
 	}
@@ -141,7 +140,6 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// unreachable is the error about an engine that does not answer, with the remedy.
 func unreachable(address string, err error) error {
 	instead := "start one there, or name another one by DOCKER_HOST"
 	if errors.Is(err, syscall.EACCES) || strings.Contains(err.Error(), "permission denied") {
@@ -202,12 +200,10 @@ func (e *Engine) serving() error {
 	return nil
 }
 
-// labels are on everything that is made in the engine.
 func (e *Engine) labels() map[string]string {
 	return map[string]string{labelRun: e.run, labelDir: e.options.Dir}
 }
 
-// name is a container's or volume's, made of names that users know.
 func (e *Engine) name(parts ...string) string {
 	return "localecs-" + e.run + "-" + strings.Map(Rune, strings.Join(parts, "-"))
 }

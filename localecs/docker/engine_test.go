@@ -139,7 +139,7 @@ func TestEngine(t *testing.T) {
 		c, _ := start(t, runtime.Spec{Name: "web/b", Args: []string{"/bin/sleep", "1000"}})
 		testkit.Eventually(t, "a probe with its output", func() bool { // of which a slow engine may lose the end
 			got := c.Exec(t.Context(), runtime.Shell("echo out; echo err >&2; exit 3"))
-			if got.Code != 3 || !got.Started {
+			if got.Code != 3 {
 				t.Errorf("%+v", got)
 			}
 			return strings.Contains(got.Output, "out\n") && strings.Contains(got.Output, "err\n")
@@ -149,7 +149,7 @@ func TestEngine(t *testing.T) {
 		for alone := true; alone; late.Timeout *= 2 { // a busy engine needs more to begin
 			before := c.SignalProgram("sleep", 0)
 			got := c.Exec(t.Context(), late)
-			want := runtime.ExecResult{Code: runtime.CodeTimedOut, TimedOut: true, Started: true, Output: fmt.Sprintf("Health check exceeded timeout (%s)", late.Timeout)}
+			want := runtime.ExecResult{Code: runtime.CodeTimedOut, TimedOut: true, Output: fmt.Sprintf("Health check exceeded timeout (%s)", late.Timeout)}
 			// Only the probe was killed: it leaves two orphans.
 			if alone = c.SignalProgram("sleep", 0) != before+2; !alone && got != want {
 				t.Errorf("%+v, want %+v", got, want)
@@ -282,7 +282,7 @@ func run(args []string) int {
 		fmt.Println(err)
 		return 1
 	}
-	fmt.Println("ready", e.watcher.PID())
+	fmt.Println("ready", e.watcher.process.Process.Pid)
 	<-context.Background().Done()
 	return 0
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/docker/docker/api/types/container"
 
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -47,7 +48,7 @@ func (e *Engine) Namespace(owner, hostname string) (*os.File, error) {
 }
 
 func (e *Engine) startPause(ctx context.Context, owner, hostname string) (id string, err error) {
-	self, err := os.Readlink("/proc/self/exe")
+	self, err := os.Readlink(host.SelfExe)
 	if err != nil {
 		return "", err
 	}
@@ -96,7 +97,6 @@ func inodeOf(f *os.File) (uint64, error) {
 	return st.Sys().(*syscall.Stat_t).Ino, nil
 }
 
-// group is the containers of one task.
 type group struct {
 	engine *Engine
 	spec   runtime.GroupSpec
@@ -129,7 +129,6 @@ func (e *Engine) Group(s runtime.GroupSpec) (runtime.Group, error) {
 	return &group{engine: e, spec: s, pause: p, inode: inode, files: filepath.Join(e.options.Dir, filesDir, p.owner), volumes: map[string]bool{}}, nil
 }
 
-// filesDir is where containers' own files are, in the state directory.
 const filesDir = "engine"
 
 // Close removes the pause container, and the volumes, whose content stays.

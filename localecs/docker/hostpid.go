@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// numbers are a process's, from this namespace inwards; nil when it has ended.
 func numbers(pid int) []int {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -20,7 +19,6 @@ func numbers(pid int) []int {
 	return parseNumbers(string(status))
 }
 
-// parseNumbers reads the line NSpid of a process's status.
 func parseNumbers(status string) []int {
 	for line := range strings.Lines(status) {
 		list, ok := strings.CutPrefix(line, "NSpid:")
@@ -40,13 +38,11 @@ func parseNumbers(status string) []int {
 	return nil
 }
 
-// inside reports whether a process is in the container.
 func inside(pid int, container string) bool {
 	groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	return err == nil && strings.Contains(string(groups), container)
 }
 
-// members are the processes of a container here.
 func members(container string) []int {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	var all []int

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -36,7 +37,6 @@ type Store struct {
 	flights map[string]*flight // by name
 }
 
-// pulled is an image that the engine has.
 type pulled struct {
 	id    string
 	image runtime.Image
@@ -119,18 +119,19 @@ func (s *Store) Make(ctx context.Context, i runtime.Image) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = s.api.ImageInspect(ctx, a.ID)
+	id := a.ID.String()
+	_, err = s.api.ImageInspect(ctx, id)
 	switch {
 	case err == nil:
-		return a.ID, nil
+		return id, nil
 	case !errdefs.IsNotFound(err):
 		return "", Error(err)
 	}
 	if err := s.load(ctx, a); err != nil {
 		return "", fmt.Errorf("load image %q into the Docker engine: %w", i.Name, err)
 	}
-	s.supersede(ctx, i.Name, a.ID)
-	return a.ID, nil
+	s.supersede(ctx, i.Name, id)
+	return id, nil
 }
 
 func (s *Store) load(ctx context.Context, a *Archive) error {
@@ -149,7 +150,6 @@ func (s *Store) load(ctx context.Context, a *Archive) error {
 	})
 }
 
-// observed calls read at each Read.
 type observed struct {
 	from io.Reader
 	read func()
@@ -175,13 +175,9 @@ func (s *Store) supersede(ctx context.Context, name, id string) {
 	}
 }
 
-// repository is how the engine lists an image that was made of programs.
 func repository(name string) string {
 	last := strings.ToLower(path.Base(strings.ReplaceAll(name, "@", "/")))
 	last, _, _ = strings.Cut(last, ":")
-	clean := strings.Trim(strings.Map(Rune, last), "._-")
-	if clean == "" {
-		clean = "image"
-	}
+	clean := cmp.Or(strings.Trim(strings.Map(Rune, last), "._-"), "image")
 	return "localecs/" + clean + ":latest"
 }

@@ -2,6 +2,7 @@ package docker
 
 import (
 	"archive/tar"
+	"cmp"
 	"io"
 	"io/fs"
 	"os"
@@ -12,10 +13,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// layer is what a layer's tar has, parents before what is in them.
 type layer []item
 
-// item is a file or a directory of the image.
 type item struct {
 	header tar.Header
 	// source is a file of this host; text is the content otherwise.
@@ -50,7 +49,6 @@ func layers(i runtime.Image, binds []runtime.Bind) ([]layer, error) {
 	return append([]layer{base.items}, all...), nil
 }
 
-// tree collects items; made are the directories that are there.
 type tree struct {
 	items layer
 	made  map[string]bool
@@ -64,10 +62,7 @@ func (t *tree) dir(d runtime.Dir) {
 		return
 	}
 	t.parents(d.Path)
-	mode := int64(d.Mode)
-	if mode == 0 {
-		mode = 0o755
-	}
+	mode := cmp.Or(int64(d.Mode), 0o755)
 	t.made[d.Path] = true
 	t.items = append(t.items, item{header: tar.Header{Typeflag: tar.TypeDir, Name: name(d.Path) + "/", Mode: mode, Uid: d.UID, Gid: d.GID}})
 }
@@ -91,7 +86,6 @@ func (t *tree) file(target, source string, st fs.FileInfo) {
 // name is a path as archives have it.
 func name(p string) string { return strings.TrimPrefix(path.Clean(p), "/") }
 
-// write writes the layer's tar. Two calls write the same bytes.
 func (l layer) write(w io.Writer) error {
 	t := tar.NewWriter(w)
 	for _, i := range l {

@@ -16,7 +16,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
-// outputGrace is how long output is awaited after the end of a container.
 const outputGrace = time.Second
 
 // The engine hears that a container was killed for its memory, and of its end, in either
@@ -26,13 +25,9 @@ const (
 	memoryPause = 50 * time.Millisecond
 )
 
-// codeKilled is the exit code of a container that SIGKILL has ended.
+// codeKilled is also the code of a container whose engine does not answer any more.
 const codeKilled = 128 + int(syscall.SIGKILL)
 
-// lost is the exit code of a container whose engine does not answer any more.
-const lost = codeKilled
-
-// life is a container of the engine's.
 type life struct {
 	group     *group
 	id, name  string
@@ -74,7 +69,6 @@ func (g *group) live(ctx context.Context, id string, s runtime.Spec) (*life, err
 	return l, nil
 }
 
-// find finds the container's first process. One that has ended has none.
 func (l *life) find(ctx context.Context) error {
 	e := l.group.engine
 	state, err := e.api.ContainerInspect(ctx, l.id)
@@ -107,7 +101,6 @@ func moment(text string, after time.Time) time.Time {
 	return now.Add(-now.Sub(at)) // with now's monotonic clock
 }
 
-// copy writes the container's output until it ends.
 func (l *life) copy(s runtime.Spec) {
 	defer close(l.written)
 	var copies sync.WaitGroup
@@ -144,7 +137,6 @@ func (l *life) Wait() runtime.Exit {
 	return exit
 }
 
-// code awaits the container's end and returns its exit code.
 func (l *life) code() int {
 	ended := l.processes.Ended()
 	var late <-chan time.Time
@@ -154,12 +146,12 @@ func (l *life) code() int {
 			return int(r.StatusCode)
 		case err := <-l.errs:
 			l.group.engine.lose(fmt.Errorf("the Docker engine does not report any more how containers are: %w", err))
-			return lost
+			return codeKilled
 		case <-ended:
 			ended, late = nil, time.After(l.group.engine.limit)
 		case <-late:
 			l.group.engine.lose(fmt.Errorf("the Docker engine has not reported the end of container %s within %s", l.name, l.group.engine.limit))
-			return lost
+			return codeKilled
 		}
 	}
 }
@@ -181,7 +173,6 @@ func (l *life) final(ctx context.Context, code int) *container.State {
 	}
 }
 
-// close ends what listens.
 func (l *life) close() {
 	l.stop()
 	l.attached.Close()

@@ -86,8 +86,8 @@ func TestUnreportedEndLosesTheEngine(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = cmd.Wait() // killed
-	if got := <-code; got != lost {
-		t.Errorf("code %d, want %d", got, lost)
+	if got := <-code; got != codeKilled {
+		t.Errorf("code %d, want %d", got, codeKilled)
 	}
 	<-e.Lost()
 	if want := "the Docker engine has not reported the end of container web/app within 1ms"; e.Err().Error() != want {

@@ -1,8 +1,6 @@
 package docker
 
 import (
-	"errors"
-	"os"
 	"os/signal"
 	"syscall"
 
@@ -21,17 +19,10 @@ func Roles() []host.Role {
 }
 
 // keepNamespaces is the program of pause containers. Where containers share its pid namespace it is
-// PID 1, and reaps.
+// PID 1: the kernel reaps for a process that ignores the ends of its children.
 func keepNamespaces([]string) int {
-	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP)
-	children := make(chan os.Signal, 1)
-	signal.Notify(children, syscall.SIGCHLD)
-	for range children {
-		for {
-			if pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil); err == nil && pid <= 0 || errors.Is(err, unix.ECHILD) {
-				break
-			}
-		}
+	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGCHLD)
+	for {
+		_ = unix.Pause()
 	}
-	return 0
 }

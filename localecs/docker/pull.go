@@ -23,7 +23,6 @@ const (
 
 var errSilent = fmt.Errorf("the Docker engine reported no progress for %s: check the registry, or run docker pull", silence)
 
-// flight is an image that is being got, or was.
 type flight struct {
 	done chan struct{} // closed when the rest is set
 	got  pulled
@@ -73,7 +72,6 @@ func (s *Store) fly(ctx context.Context, name string, f *flight) {
 	}
 }
 
-// fetch has the engine pull an image.
 func (s *Store) fetch(ctx context.Context, name string) error {
 	return whileLively(ctx, func(ctx context.Context, lively func()) error {
 		body, err := s.api.ImagePull(ctx, name, engineimage.PullOptions{})
@@ -90,7 +88,6 @@ func (s *Store) fetch(ctx context.Context, name string) error {
 	})
 }
 
-// logPull logs a pull that takes long, until ctx ends.
 func (s *Store) logPull(ctx context.Context, name string, p *progress) {
 	began, tick := time.Now(), time.NewTicker(pace)
 	defer tick.Stop()
@@ -118,14 +115,12 @@ func whileLively(ctx context.Context, act func(ctx context.Context, lively func(
 	return err
 }
 
-// line is what the engine reports while it pulls or loads.
 type line struct {
 	Error, ID      string
 	Status         string
 	ProgressDetail struct{ Current, Total int64 }
 }
 
-// follow reads what the engine reports; its last line may be an error.
 func follow(report io.Reader, each func(line)) error {
 	for lines := json.NewDecoder(report); ; {
 		var l line

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/host"
+
 	"github.com/containerd/errdefs"
 	"github.com/docker/docker/api/types/container"
 	"github.com/docker/docker/api/types/filters"
@@ -19,7 +21,6 @@ import (
 	"github.com/docker/docker/client"
 )
 
-// argv0Watcher is the name of watcher processes.
 const argv0Watcher = "localecs-docker-watcher"
 
 // Watcher is a process that outlives this one, however it ends, until it has
@@ -34,7 +35,7 @@ type Watcher struct {
 
 // Watch starts a watcher of what has the label in the engine at the address.
 func Watch(address, label string) (*Watcher, error) {
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.Command(host.SelfExe)
 	cmd.Args = []string{argv0Watcher, address, label}
 	cmd.Env = []string{}
 	// Ctrl-C is for this process.
@@ -67,9 +68,6 @@ func (w *Watcher) Close() error {
 // patience is how long the watcher tries, and how long a removal may take: the
 // engine may be busy, or start again.
 const patience = time.Minute
-
-// PID is the watcher's process.
-func (w *Watcher) PID() int { return w.process.Process.Pid }
 
 // Done is closed when the watcher has ended, which it does by itself only when
 // it is killed.
@@ -106,7 +104,6 @@ func removeRemains(args []string) int {
 	}
 }
 
-// atOnce is how many containers are removed at the same time.
 const atOnce = 8
 
 // Sweep removes containers and volumes with a label.

@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -77,7 +78,6 @@ func (g *group) start(ctx context.Context, s runtime.Spec) (*runtime.Container, 
 	return c, nil
 }
 
-// shortID is how much of a task's ID is in names.
 const shortID = 8
 
 // create makes a container. An image that another process has removed is got again.
@@ -103,7 +103,6 @@ func (g *group) create(ctx context.Context, s runtime.Spec, host *container.Host
 	}
 }
 
-// host is what a container has of this host and of its task.
 func (g *group) host(s runtime.Spec, number string) (*container.HostConfig, error) {
 	h := &container.HostConfig{
 		NetworkMode:    container.NetworkMode("container:" + g.pause.id),
@@ -116,9 +115,7 @@ func (g *group) host(s runtime.Spec, number string) (*container.HostConfig, erro
 	}
 	if g.spec.Memory != nil {
 		h.Memory = int64(s.Memory)
-		if h.Memory == 0 {
-			h.Memory = int64(g.spec.Memory.Limit)
-		}
+		h.Memory = cmp.Or(h.Memory, int64(*g.spec.Memory))
 		h.MemorySwap = h.Memory // no more with swap
 	}
 	for _, u := range s.Ulimits {
@@ -131,7 +128,6 @@ func (g *group) host(s runtime.Spec, number string) (*container.HostConfig, erro
 	return h, nil
 }
 
-// limit is a resource limit as the engine has it: -1 is none.
 func limit(n uint64) int64 {
 	if n > math.MaxInt64 {
 		return -1
@@ -139,7 +135,6 @@ func limit(n uint64) int64 {
 	return int64(n)
 }
 
-// mounts are the container's own files and the task's volumes.
 func (g *group) mounts(s runtime.Spec, number string) ([]mount.Mount, error) {
 	dir := filepath.Join(g.files, number)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

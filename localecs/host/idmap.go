@@ -80,9 +80,6 @@ func Parse(text string) ([]Extent, error) {
 	return extents, nil
 }
 
-// HasUID reports whether a user ID exists.
-func (i IDs) HasUID(uid int) bool { return has(i.UIDs, uid) }
-
 // HasGID reports whether a group ID exists.
 func (i IDs) HasGID(gid int) bool { return has(i.GIDs, gid) }
 
@@ -96,7 +93,7 @@ func has(extents []Extent, id int) bool {
 // ok says that nothing was replaced.
 func (i IDs) Fit(uid, gid int) (u, g int, ok bool) {
 	u, g = uid, gid
-	if !i.HasUID(uid) {
+	if !has(i.UIDs, uid) {
 		u = 0
 	}
 	if !i.HasGID(gid) {

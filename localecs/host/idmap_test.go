@@ -61,7 +61,7 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 		i := IDs{UIDs: extents, GIDs: extents}
-		if u, g, ok := i.Fit(5, 6); ok != (i.HasUID(5) && i.HasGID(6)) || (u != 5 && u != 0) || (g != 6 && g != 0) {
+		if u, g, ok := i.Fit(5, 6); ok != (has(i.UIDs, 5) && i.HasGID(6)) || (u != 5 && u != 0) || (g != 6 && g != 0) {
 			t.Errorf("%q: Fit(5, 6) = %d, %d, %v", text, u, g, ok)
 		}
 	})
@@ -98,7 +98,7 @@ func TestOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !own.HasUID(0) && !own.HasUID(65534) || len(own.GIDs) == 0 {
+	if !has(own.UIDs, 0) && !has(own.UIDs, 65534) || len(own.GIDs) == 0 {
 		t.Errorf("own IDs %+v", own)
 	}
 }

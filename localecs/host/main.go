@@ -15,14 +15,12 @@ const (
 	argv0Inside  = "localecs-rootless"
 )
 
-// lifeFD is a pipe whose other end only the parent has.
 const lifeFD = 3
 
-// inheritFD is Options.Inherit.
 const inheritFD = 4
 
-// selfExe is this binary, also after its file was replaced.
-const selfExe = "/proc/self/exe"
+// SelfExe is this binary, also after its file was replaced.
+const SelfExe = "/proc/self/exe"
 
 // Inside reports whether this process is a child of Run.
 func Inside() bool { return os.Args[0] == argv0Inside }
@@ -40,7 +38,7 @@ func wait(args []string) int {
 	if !released() {
 		return 1
 	}
-	_ = syscall.Exec(selfExe, append([]string{argv0Inside}, args...), syscall.Environ())
+	_ = syscall.Exec(SelfExe, append([]string{argv0Inside}, args...), syscall.Environ())
 	return 1
 }
 

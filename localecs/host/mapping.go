@@ -1,13 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 )
 
-// maxExtents is how many lines a map may have (user_namespaces(7)).
 const maxExtents = 340
 
 // caller is who wants a user namespace, and what is there to make it.
@@ -25,7 +25,6 @@ type caller struct {
 	NewUIDMap, NewGIDMap string
 }
 
-// mapping is the IDs of a user namespace.
 type mapping struct {
 	UIDs, GIDs []Extent
 	// ByHelpers: newuidmap and newgidmap write it, this process may not.
@@ -36,15 +35,11 @@ type mapping struct {
 	Lacks string
 }
 
-// choose takes the mapping with the most IDs.
 func choose(c caller) mapping {
 	if c.SetIDs {
 		return mapping{UIDs: same(c.Own.UIDs), GIDs: same(c.Own.GIDs), Groups: c.Own.Groups}
 	}
-	owner := c.Name
-	if owner == "" {
-		owner = fmt.Sprint(c.UID)
-	}
+	owner := cmp.Or(c.Name, fmt.Sprint(c.UID))
 	var lacks []string
 	for _, tool := range []struct{ name, path string }{{"newuidmap", c.NewUIDMap}, {"newgidmap", c.NewGIDMap}} {
 		if tool.path == "" {
@@ -72,7 +67,6 @@ func single(c caller, lacks string) mapping {
 	return mapping{UIDs: fill(c.UID, nil), GIDs: fill(c.GID, nil), Lacks: lacks}
 }
 
-// same maps every ID to itself.
 func same(own []Extent) []Extent {
 	extents := slices.Clone(own)
 	for i := range extents {
@@ -99,7 +93,6 @@ func fill(own int, ranges []idRange) []Extent {
 	return extents
 }
 
-// helperArgs is a map in the words of newuidmap and newgidmap.
 func helperArgs(pid int, extents []Extent) []string {
 	args := []string{fmt.Sprint(pid)}
 	for _, e := range extents {
@@ -108,7 +101,6 @@ func helperArgs(pid int, extents []Extent) []string {
 	return args
 }
 
-// sysMap is a map in the words of package syscall.
 func sysMap(extents []Extent) []syscall.SysProcIDMap {
 	var m []syscall.SysProcIDMap
 	for _, e := range extents {

@@ -16,6 +16,9 @@ func CheckNamespace() error {
 	return explain(err, "run as root", readSetting)
 }
 
+// filtered is the line of a process's status that may not make every system call.
+const filtered = "Seccomp:\t2"
+
 // setting is a switch of the host that forbids user namespaces, or what they
 // are for.
 type setting struct {
@@ -26,7 +29,7 @@ func settings() []setting {
 	list := []setting{
 		{"/proc/sys/kernel/unprivileged_userns_clone", "0", "sysctl kernel.unprivileged_userns_clone is 0"},
 		{"/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1", "sysctl kernel.apparmor_restrict_unprivileged_userns is 1"},
-		{"/proc/self/status", "Seccomp:\t2", "a seccomp filter is on, as inside a container"},
+		{"/proc/self/status", filtered, "a seccomp filter is on, as inside a container"},
 	}
 	for _, kind := range []string{"user", "mnt", "net", "pid", "uts", "ipc"} {
 		list = append(list, setting{"/proc/sys/user/max_" + kind + "_namespaces", "0", "sysctl user.max_" + kind + "_namespaces is 0"})
@@ -40,7 +43,6 @@ func readSetting(path string) []string {
 	return strings.Split(string(b), "\n")
 }
 
-// explain names the settings that may be why the system refused.
 func explain(err error, instead string, read func(path string) []string) error {
 	if err == nil {
 		return nil

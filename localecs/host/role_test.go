@@ -8,7 +8,7 @@ import (
 
 func TestDispatchRunsTheRoleNamedByArgv0(t *testing.T) {
 	t.Parallel()
-	c := exec.Command(selfExe)
+	c := exec.Command(SelfExe)
 	c.Args = []string{"host-test-code", "localecs-rootless", "host-test-other", "c"}
 	var exit *exec.ExitError
 	if err := c.Run(); !errors.As(err, &exit) || exit.ExitCode() != 3 {

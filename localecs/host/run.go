@@ -69,7 +69,6 @@ func MissingOnHost(caps ...Cap) ([]string, error) {
 	return missing, nil
 }
 
-// ownsNetwork reports whether this process may enter the network it is in.
 func ownsNetwork() bool {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -138,7 +137,6 @@ func subscribe() chan os.Signal {
 	return signals
 }
 
-// caller looks at this process and at the files about its user.
 func (o Options) caller() (caller, error) {
 	c := caller{UID: os.Getuid(), GID: os.Getgid(), NewUIDMap: o.NewUIDMap, NewGIDMap: o.NewGIDMap}
 	if u, err := user.LookupId(strconv.Itoa(c.UID)); err == nil {
@@ -159,7 +157,6 @@ func (o Options) caller() (caller, error) {
 	return c, nil
 }
 
-// child is this program once more, waiting for word to go on.
 type child struct {
 	cmd  *exec.Cmd
 	life *os.File
@@ -173,7 +170,7 @@ func (o Options) start(m mapping) (*child, error) {
 		return nil, err
 	}
 	defer read.Close()
-	c := &child{cmd: exec.Command(selfExe), life: write, words: 1}
+	c := &child{cmd: exec.Command(SelfExe), life: write, words: 1}
 	c.cmd.Args = append([]string{argv0Inside}, o.Args...)
 	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = o.Stdin, o.Stdout, o.Stderr
 	c.cmd.ExtraFiles = []*os.File{read} // lifeFD
@@ -225,7 +222,6 @@ func callHelper(path string, pid int, extents []Extent) error {
 	return nil
 }
 
-// announce says with which IDs the program runs.
 func (o Options) announce(m mapping) {
 	args := []any{logkey.UIDs, describe(m.UIDs), logkey.GIDs, describe(m.GIDs)}
 	if m.Lacks != "" {
@@ -234,7 +230,6 @@ func (o Options) announce(m mapping) {
 	o.Log.Warn("running rootless, in a user namespace", args...)
 }
 
-// run lets the child go on, passes signals to it and waits for its end.
 func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 	defer c.life.Close()
 	if _, err := c.life.Write(make([]byte, c.words)); err != nil {
@@ -267,7 +262,6 @@ func (c *child) run(signals <-chan os.Signal) (code int, err error) {
 	return c.cmd.ProcessState.ExitCode(), nil
 }
 
-// instead is the way round a user namespace.
 func (o Options) instead() string {
 	way := "run as root"
 	if os.Getuid() == 0 {

@@ -59,7 +59,7 @@ func Refused(err error) error {
 	default:
 		return err
 	}
-	if status, err := os.ReadFile("/proc/self/status"); err == nil && filtered(string(status)) {
+	if slices.Contains(readSetting("/proc/self/status"), filtered) {
 		e.Instead = "a seccomp filter is on, as inside a container: run outside of it, or with --privileged"
 	}
 	return e
@@ -72,9 +72,6 @@ func Fault(err error) bool {
 	is := func(errno error) bool { return errors.Is(err, errno) }
 	return missing || slices.ContainsFunc([]error{unix.ENOSPC, unix.EDQUOT, unix.EROFS, unix.EIO}, is)
 }
-
-// filtered reports whether a process may not make every system call, by its status.
-func filtered(status string) bool { return strings.Contains(status, "\nSeccomp:\t2\n") }
 
 // lowest names the limits of some kinds of namespaces that are lower than those
 // of others: the kernel does not say which it was. A namespace counts for each

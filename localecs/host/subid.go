@@ -11,10 +11,8 @@ const (
 	subgidPath = "/etc/subgid"
 )
 
-// lastID is the highest user or group ID.
 const lastID = 1<<32 - 2
 
-// idRange is Count IDs of the host from Start on.
 type idRange struct {
 	Start, Count int64
 }

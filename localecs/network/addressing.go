@@ -1,6 +1,7 @@
 package network
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -54,7 +55,6 @@ func (a Addressing) ResolvConf() string {
 	return fmt.Sprintf("nameserver %s\nsearch %s\n", a.Resolver, a.SearchDomain)
 }
 
-// plan is the subnet's arithmetic.
 type plan struct {
 	subnet netip.Prefix
 	region string
@@ -63,9 +63,7 @@ type plan struct {
 // newPlan checks the subnet: IPv4, /16 to /28 as a VPC subnet has to be, and
 // fit for the mode.
 func newPlan(o Options) (plan, error) {
-	if o.Subnet == "" {
-		o.Subnet = DefaultSubnet
-	}
+	o.Subnet = cmp.Or(o.Subnet, DefaultSubnet)
 	p, err := netip.ParsePrefix(o.Subnet)
 	if err != nil {
 		return plan{}, fmt.Errorf("subnet %q: want a CIDR block such as %s", o.Subnet, DefaultSubnet)
@@ -76,9 +74,7 @@ func newPlan(o Options) (plan, error) {
 	if err := o.Mode.fits(p.Masked()); err != nil {
 		return plan{}, err
 	}
-	if o.Region == "" {
-		o.Region = "us-west-2"
-	}
+	o.Region = cmp.Or(o.Region, "us-west-2")
 	return plan{subnet: p.Masked(), region: o.Region}, nil
 }
 
@@ -94,7 +90,6 @@ func (p plan) at(n int) netip.Addr {
 	return netip.AddrFrom4(b)
 }
 
-// addressing is everything that follows from an address.
 func (p plan) addressing(ip netip.Addr) Addressing {
 	domain := shapes.SearchDomain(p.region)
 	return Addressing{

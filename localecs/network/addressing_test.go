@@ -1,7 +1,6 @@
 package network
 
 import (
-	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -55,37 +54,4 @@ func TestSubnetIsChecked(t *testing.T) {
 			t.Errorf("New with subnet %q: %v", subnet, err)
 		}
 	}
-}
-
-func TestPool(t *testing.T) {
-	t.Parallel()
-	p, err := newPlan(Options{Subnet: "10.1.2.16/28"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	pool := newPool(p)
-	take := func(want string) {
-		t.Helper()
-		if ip, err := pool.take(); err != nil || ip.String() != want {
-			t.Errorf("take: %v, %v; want %s", ip, err, want)
-		}
-	}
-	take("10.1.2.20")
-	take("10.1.2.21")
-	if ip, err := pool.takeHigh(); err != nil || ip.String() != "10.1.2.30" {
-		t.Errorf("takeHigh: %v, %v; want 10.1.2.30", ip, err)
-	}
-	pool.release(netip.MustParseAddr("10.1.2.20"))
-	// Not 20: it rests until the others have been used.
-	for _, want := range []string{"10.1.2.22", "10.1.2.23", "10.1.2.24", "10.1.2.25", "10.1.2.26", "10.1.2.27", "10.1.2.28", "10.1.2.29", "10.1.2.20"} {
-		take(want)
-	}
-	if _, err := pool.take(); !errors.Is(err, ErrNoAddress) {
-		t.Errorf("take from a full pool: %v", err)
-	}
-	if _, err := pool.takeHigh(); !errors.Is(err, ErrNoAddress) {
-		t.Errorf("takeHigh from a full pool: %v", err)
-	}
-	pool.release(netip.MustParseAddr("10.1.2.25"))
-	take("10.1.2.25")
 }

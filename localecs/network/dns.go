@@ -49,7 +49,6 @@ func (s *NameServer) Close() error {
 	return nil
 }
 
-// answer is the reply to a query.
 func answer(q *wire.Msg, lookup Lookup) *wire.Msg {
 	reply := new(wire.Msg)
 	if len(q.Question) != 1 || q.Opcode != wire.OpcodeQuery {

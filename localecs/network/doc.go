@@ -9,5 +9,5 @@
 // Owns: addresses, links, ports, routing rules 1 to 30000 of the VPC, the DNS wire format.
 // Never does: leave a trace in the host's namespaces or file system: namespaces live by open
 // descriptors alone and end with the process.
-// Start reading at: New, Attach and Namespace; vpc.go and host.go implement both modes.
+// Start reading at: New, Attach and Namespace; vpc.go makes the VPC, host.go has what differs on the host.
 package network

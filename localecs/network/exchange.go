@@ -41,7 +41,6 @@ func (e *Exchange) run() {
 	}
 }
 
-// connect hands a connection on; one from nowhere is closed.
 func (e *Exchange) connect(c net.Conn) {
 	from, err := netip.ParseAddrPort(c.RemoteAddr().String())
 	e.mu.Lock()

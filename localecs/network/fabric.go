@@ -3,9 +3,13 @@ package network
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"os"
+	"slices"
 	"sync"
+
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // ErrClosed means that the fabric is closed.
@@ -28,27 +32,16 @@ type Options struct {
 
 // Fabric is what connects tasks: a VPC, or the host's own network.
 type Fabric struct {
-	plan      plan
-	pool      *pool
-	wires     wires
-	infra     *Namespace
+	plan  plan
+	pool  *shapes.Pool
+	vpc   *vpc // nil with host networking
+	book  Book // the ports of the host
+	infra *Namespace
+
+	mu        sync.Mutex
+	closed    bool
 	attaching sync.WaitGroup // what Close waits for
-
-	mu     sync.Mutex
-	closed bool
-	tasks  map[string]*Namespace
-}
-
-// wires are how namespaces come to be: what the modes differ in.
-type wires interface {
-	// infra is where everything is that is no task's.
-	infra() place
-	// attach makes the network of a task; detach takes it away. link is what can be
-	// impaired, nil where nothing can.
-	attach(taskID string, a Addressing) (p place, link *Task, detach func() error, err error)
-	// add gives infra one more address.
-	add(ip netip.Addr) error
-	close() error
+	tasks     map[*Namespace]bool
 }
 
 // New makes the network of the mode. The error is a *host.MissingError when
@@ -58,21 +51,19 @@ func New(o Options) (*Fabric, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &Fabric{plan: p, pool: newPool(p), tasks: map[string]*Namespace{}}
+	f := &Fabric{plan: p, pool: shapes.NewPool(p.subnet), tasks: map[*Namespace]bool{}}
 	gateway := p.addressing(p.at(1))
 	if o.Mode == Host {
-		f.wires, err = newShared(gateway)
-	} else {
-		f.wires, err = newVPC(gateway, o.Namespace)
+		if err := checkLoopback(gateway); err != nil {
+			return nil, err
+		}
+		f.infra = f.share(gateway)
+		return f, nil
 	}
-	if err != nil {
+	if f.vpc, err = newVPC(gateway, o.Namespace); err != nil {
 		return nil, err
 	}
-	f.infra = &Namespace{Addressing: gateway, place: f.wires.infra(), close: func() error { return nil }}
-	if o.Mode != Host {
-		// The simulator's connections differ from those of services.
-		f.infra.from = gateway.IP
-	}
+	f.infra = f.vpc.own
 	return f, nil
 }
 
@@ -89,81 +80,56 @@ func (f *Fabric) AddInfraAddress() (netip.Addr, error) {
 	if f.closed {
 		return netip.Addr{}, ErrClosed
 	}
-	ip, err := f.pool.takeHigh()
-	if err != nil {
-		return netip.Addr{}, err
+	ip, err := f.pool.TakeHigh()
+	if err != nil || f.vpc == nil { // Linux answers at every loopback address
+		return ip, err
 	}
-	if err := f.wires.add(ip); err != nil {
-		f.pool.release(ip)
+	if err := f.vpc.add(ip); err != nil {
+		f.pool.Release(ip)
 		return netip.Addr{}, err
 	}
 	return ip, nil
 }
 
-// Attach makes the network of one task. taskID must not be in use.
+// Attach makes the network of one task.
 func (f *Fabric) Attach(taskID string) (*Namespace, error) {
-	if err := f.reserve(taskID); err != nil {
-		return nil, err
+	f.mu.Lock()
+	if f.closed {
+		f.mu.Unlock()
+		return nil, ErrClosed
 	}
+	f.attaching.Add(1)
+	f.mu.Unlock()
 	defer f.attaching.Done()
 	n, err := f.attach(taskID)
 	if err != nil {
-		f.enter(taskID, nil)
 		return nil, fmt.Errorf("attach task %q to the network: %w", taskID, err)
 	}
-	if !f.enter(taskID, n) {
-		return nil, errors.Join(ErrClosed, n.Close())
-	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.tasks[n] = true
 	return n, nil
 }
 
-// enter replaces a reservation by the task's network; nil withdraws it. It
-// returns false when the fabric was closed meanwhile.
-func (f *Fabric) enter(taskID string, n *Namespace) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if n == nil || f.closed {
-		delete(f.tasks, taskID)
-		return false
-	}
-	f.tasks[taskID] = n
-	return true
-}
-
-func (f *Fabric) reserve(taskID string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return ErrClosed
-	}
-	if _, ok := f.tasks[taskID]; ok {
-		return fmt.Errorf("attach task %q to the network: it has one already", taskID)
-	}
-	f.tasks[taskID] = nil
-	f.attaching.Add(1)
-	return nil
-}
-
-func (f *Fabric) attach(taskID string) (*Namespace, error) {
-	ip, err := f.pool.take()
+func (f *Fabric) attach(taskID string) (n *Namespace, err error) {
+	ip, err := f.pool.Take()
 	if err != nil {
 		return nil, err
 	}
-	n := &Namespace{Addressing: f.plan.addressing(ip)}
-	place, link, detach, err := f.wires.attach(taskID, n.Addressing)
-	if err != nil {
-		f.pool.release(ip)
+	a := f.plan.addressing(ip)
+	if f.vpc == nil {
+		n = f.share(a)
+	} else if n, err = f.vpc.attach(taskID, a); err != nil {
+		f.pool.Release(ip)
 		return nil, err
 	}
-	n.place, n.link = place, link
+	detach := n.close
 	n.close = func() error {
 		f.mu.Lock()
-		if f.tasks[taskID] == n {
-			delete(f.tasks, taskID)
-		}
+		delete(f.tasks, n)
 		f.mu.Unlock()
 		err := detach()
-		f.pool.release(ip)
+		f.pool.Release(ip)
 		return err
 	}
 	return n, nil
@@ -178,17 +144,17 @@ func (f *Fabric) Close() error {
 		return nil
 	}
 	f.closed = true
-	var open []*Namespace
-	for _, n := range f.tasks {
-		if n != nil {
-			open = append(open, n)
-		}
-	}
 	f.mu.Unlock()
 	f.attaching.Wait()
+	f.mu.Lock()
+	tasks := slices.Collect(maps.Keys(f.tasks))
+	f.mu.Unlock()
 	var errs []error
-	for _, n := range open {
+	for _, n := range tasks {
 		errs = append(errs, n.Close())
 	}
-	return errors.Join(append(errs, f.wires.close())...)
+	if f.vpc != nil {
+		errs = append(errs, f.vpc.close())
+	}
+	return errors.Join(errs...)
 }

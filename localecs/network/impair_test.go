@@ -255,7 +255,7 @@ func TestPartitionFromServicesOfAnyAddress(t *testing.T) {
 // rules are the VPC's routing rules, an act's without its place.
 func (v *vpcs) rules() []string {
 	v.t.Helper()
-	list, err := v.wires.(*vpc).link.RuleList(netlink.FAMILY_V4)
+	list, err := v.vpc.link.RuleList(netlink.FAMILY_V4)
 	if err != nil {
 		v.t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"sync"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -34,34 +33,8 @@ const (
 // loopback is the number of lo in every namespace.
 const loopbackIndex = 1
 
-// Own are the VPC's addresses that are no service's.
-type Own struct{ Gateway, Resolver, Metadata netip.Addr }
-
-// VPC is the namespace that routes between tasks.
-type VPC struct {
-	link *netlink.Handle // stays the caller's
-	own  Own
-
-	mu       sync.Mutex
-	ready    bool
-	used     map[int]bool // priorities
-	services []netip.Addr
-}
-
-// NewVPC looks after the namespace of a handle.
-func NewVPC(link *netlink.Handle, own Own) *VPC {
-	return &VPC{link: link, own: own, used: map[int]bool{}}
-}
-
-// AddService tells of an address in the VPC that is no task's.
-func (v *VPC) AddService(ip netip.Addr) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.services = append(v.services, ip)
-}
-
 // cut adds rules at one place of the order, and returns what removes them.
-func (v *VPC) cut(first int, rules []*netlink.Rule) (end func() error, err error) {
+func (v *vpc) cut(first int, rules []*netlink.Rule) (end func() error, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if err := v.prepare(); err != nil {
@@ -85,8 +58,7 @@ func (v *VPC) cut(first int, rules []*netlink.Rule) (end func() error, err error
 	}, nil
 }
 
-// remove takes the rules of one cut away. The lock is held.
-func (v *VPC) remove(priority int, rules []*netlink.Rule) error {
+func (v *vpc) remove(priority int, rules []*netlink.Rule) error {
 	var errs []error
 	for _, r := range rules {
 		if err := v.link.RuleDel(r); err != nil {
@@ -104,13 +76,14 @@ func explain(err error) error {
 // prepare puts the VPC's own addresses behind the rules of cuts: the kernel
 // looks at them first otherwise, and a packet for a service would come through.
 // The lock is held.
-func (v *VPC) prepare() error {
+func (v *vpc) prepare() error {
 	if v.ready {
 		return nil
 	}
+	metadata := netip.MustParseAddr(MetadataIP)
 	rules := []*netlink.Rule{
-		rule(fromMetadata, unix.RT_TABLE_MAIN, from(v.own.Metadata)),
-		rule(toMetadata, unix.RT_TABLE_LOCAL, to(v.own.Metadata)),
+		rule(fromMetadata, unix.RT_TABLE_MAIN, from(metadata)),
+		rule(toMetadata, unix.RT_TABLE_LOCAL, to(metadata)),
 		rule(local, unix.RT_TABLE_LOCAL),
 	}
 	for _, r := range rules {
@@ -118,7 +91,7 @@ func (v *VPC) prepare() error {
 			return fmt.Errorf("add %s: %w", r, err)
 		}
 	}
-	if err := v.lead(nowhere, v.own.Gateway); err != nil {
+	if err := v.lead(nowhere, v.a.Gateway); err != nil {
 		return err
 	}
 	first := rule(0, unix.RT_TABLE_LOCAL)
@@ -130,7 +103,7 @@ func (v *VPC) prepare() error {
 }
 
 // lead makes a table of a route to nowhere, under an address.
-func (v *VPC) lead(table int, as netip.Addr) error {
+func (v *vpc) lead(table int, as netip.Addr) error {
 	_, everything, _ := net.ParseCIDR("0.0.0.0/0")
 	r := &netlink.Route{LinkIndex: loopbackIndex, Table: table, Dst: everything, Scope: netlink.SCOPE_LINK, Src: as.AsSlice()}
 	if err := v.link.RouteReplace(r); err != nil {
@@ -139,7 +112,6 @@ func (v *VPC) lead(table int, as netip.Addr) error {
 	return nil
 }
 
-// rule sends packets to a table.
 func rule(priority, table int, which ...func(*netlink.Rule)) *netlink.Rule {
 	r := netlink.NewRule()
 	r.Priority, r.Table, r.Family = priority, table, netlink.FAMILY_V4
@@ -149,7 +121,6 @@ func rule(priority, table int, which ...func(*netlink.Rule)) *netlink.Rule {
 	return r
 }
 
-// drop is a rule that drops packets as they come in.
 func drop(which ...func(*netlink.Rule)) *netlink.Rule {
 	r := rule(0, unix.RT_TABLE_UNSPEC, which...)
 	r.Type = unix.RTN_BLACKHOLE

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -63,7 +64,7 @@ func (t *Task) shape() error {
 			kbits = *l
 		}
 	}
-	inside, err := t.inside()
+	inside, err := openLink(t.ns)
 	if err != nil {
 		return fmt.Errorf("open the task's network: %w", err)
 	}
@@ -111,7 +112,7 @@ func (t *Task) shapeLink(h *netlink.Handle, link netlink.Link, kbits int, offset
 		ClassId:     root.Handle,
 		Sel: &netlink.TcU32Sel{
 			Flags: netlink.TC_U32_TERMINAL, Nkeys: 1,
-			Keys: []netlink.TcU32Key{{Mask: 0xffffffff, Val: binary.BigEndian.Uint32(t.vpc.own.Metadata.AsSlice()), Off: offset}},
+			Keys: []netlink.TcU32Key{{Mask: 0xffffffff, Val: binary.BigEndian.Uint32(netip.MustParseAddr(MetadataIP).AsSlice()), Off: offset}},
 		},
 	}
 	return missing("limit "+link.Attrs().Name, "the u32 classifier of packets (cls_u32)", h.FilterAdd(pass))

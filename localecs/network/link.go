@@ -14,17 +14,15 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// addrGenModeNone is the kernel's IN6_ADDR_GEN_MODE_NONE.
 const addrGenModeNone = 1
 
 // linkTimeout is how long the kernel may take to notice a link. It needs
 // milliseconds; more than a second and something is wrong.
 const linkTimeout = 5 * time.Second
 
-// openLink opens a netlink socket that stays in the namespace.
-func openLink(i *inside) (*netlink.Handle, error) {
+func openLink(n *Namespace) (*netlink.Handle, error) {
 	var h *netlink.Handle
-	err := i.do(func() error {
+	err := n.Do(func() error {
 		var err error
 		h, err = netlink.NewHandle(unix.NETLINK_ROUTE)
 		return err
@@ -131,7 +129,6 @@ func configureENI(h *netlink.Handle, a Addressing, gateway net.HardwareAddr) err
 	return nil
 }
 
-// taskRoute is the way from the VPC to a task.
 func taskRoute(index int, a Addressing) *netlink.Route {
 	return &netlink.Route{LinkIndex: index, Dst: ipNet(netip.PrefixFrom(a.IP, 32)), Scope: netlink.SCOPE_LINK, Src: a.Gateway.AsSlice()}
 }
@@ -148,7 +145,6 @@ func routeTask(h *netlink.Handle, index int, a Addressing) error {
 	return nil
 }
 
-// unrouteTask takes a task's packets away from it.
 func unrouteTask(h *netlink.Handle, index int, a Addressing) error {
 	if err := h.RouteDel(taskRoute(index, a)); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("remove route to %s: %w", a.IP, err)

@@ -9,38 +9,53 @@ import (
 	"os"
 	"strings"
 	"sync"
+
+	"github.com/vishvananda/netns"
 )
 
 // Namespace is a task's network, or what is no task's (Fabric.Infra).
 type Namespace struct {
 	Addressing
-
-	place place
+	// vpc is the VPC, and ns the namespace in it; nil with host networking.
+	vpc *vpc
+	ns  *os.File
 	// from is the address that dials; empty leaves that to the kernel.
-	from  netip.Addr
-	link  *Task
+	from netip.Addr
+	link *Task // nil where nothing can be impaired
+
+	book    *Book // of the host's ports; nil where ports are the task's own
+	mu      sync.Mutex
+	claimed []Port
+
 	close func() error
 	once  sync.Once
 	err   error
 }
 
-// place is where a Namespace's sockets are.
-type place interface {
-	// file is nil for the namespace of this process.
-	file() *os.File
-	do(fn func() error) error
-	listenMetadata() (net.Listener, error)
-	servicePort() string
-	reserve(p Port, owner string) error
-}
-
 // File is the network namespace, for a container that joins it; nil is the
 // host's. It stays owned by the Namespace and is closed by Close.
-func (n *Namespace) File() *os.File { return n.place.file() }
+func (n *Namespace) File() *os.File { return n.ns }
 
 // Do runs fn on a thread inside the namespace and returns its error. What fn
 // does by its own goroutine is inside; goroutines it starts are not.
-func (n *Namespace) Do(fn func() error) error { return n.place.do(fn) }
+func (n *Namespace) Do(fn func() error) error {
+	if n.ns == nil {
+		return fn()
+	}
+	return visit(n.vpc.home, n.enter, fn)
+}
+
+// enter moves the calling thread. Control keeps the descriptor from being
+// closed, and its number from being used again, under our feet.
+func (n *Namespace) enter() error {
+	raw, err := n.ns.SyscallConn()
+	if err != nil {
+		return err
+	}
+	var set error
+	err = raw.Control(func(fd uintptr) { set = netns.Set(netns.NsHandle(fd)) })
+	return errors.Join(err, set)
+}
 
 // ErrHostNetwork means that there is nothing between the tasks that could be bad.
 var ErrHostNetwork = errors.New("with -network host tasks share the host's network: none can be partitioned or have a slow link; leave -network host out")
@@ -57,7 +72,18 @@ func (n *Namespace) Link() (*Task, error) {
 // Reserve claims a port until Close, for an owner with a name for people.
 // Awsvpc: there is nothing to claim. Host: the error is a *ports.Error when
 // it is taken.
-func (n *Namespace) Reserve(p Port, owner string) error { return n.place.reserve(p, owner) }
+func (n *Namespace) Reserve(p Port, owner string) error {
+	if n.book == nil {
+		return nil
+	}
+	if err := n.book.Take(p, owner); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.claimed = append(n.claimed, p)
+	return nil
+}
 
 // Listen is net.Listen inside the namespace. A host in address must be an IP
 // address: names are resolved by other threads, outside. The caller closes the
@@ -74,14 +100,24 @@ func (n *Namespace) Listen(network, address string) (net.Listener, error) {
 
 // ListenMetadata listens where the task's containers find their metadata and
 // credentials. Awsvpc: at MetadataIP and port 80, and only this task's
-// connections arrive. Host: at 127.0.0.1 and a free port, for every program. The
-// caller closes the listener, before the Namespace.
-func (n *Namespace) ListenMetadata() (net.Listener, error) { return n.place.listenMetadata() }
+// connections arrive. Host: at 127.0.0.1 and a free port, for every program: the SDK
+// for JavaScript takes no other loopback address for credentials (GREENGRASS_HOSTS
+// in its container provider). The caller closes the listener, before the Namespace.
+func (n *Namespace) ListenMetadata() (net.Listener, error) {
+	if n.vpc == nil {
+		return net.Listen("tcp", "127.0.0.1:0")
+	}
+	return n.vpc.metadata.Listen(n.IP)
+}
 
 // ListenService listens for simulator services at an address of Infra. Awsvpc:
 // at port 80. Host: at a free one, since port 80 is an application's.
 func (n *Namespace) ListenService(ip netip.Addr) (net.Listener, error) {
-	return n.Listen("tcp", net.JoinHostPort(ip.String(), n.place.servicePort()))
+	port := "80"
+	if n.vpc == nil {
+		port = "0"
+	}
+	return n.Listen("tcp", net.JoinHostPort(ip.String(), port))
 }
 
 // ListenPacket is net.ListenPacket inside the namespace, under Listen's terms.

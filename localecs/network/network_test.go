@@ -17,6 +17,7 @@ import (
 	"github.com/vishvananda/netlink"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
@@ -238,7 +239,7 @@ func TestMetadataListenerCanBeMadeAgain(t *testing.T) {
 	}
 }
 
-// Scenario 64, and the same for whatever else is not emulated.
+// Instance metadata, and whatever else is not emulated.
 func TestWhatIsNotThereFailsAtOnce(t *testing.T) {
 	t.Parallel()
 	n := attach(t, newFabric(t, Options{}), "a")
@@ -290,7 +291,7 @@ func TestAddressIsFreeAtOnceAfterClose(t *testing.T) {
 		for i := range 11 {
 			open = append(open, attach(t, f, fmt.Sprint("task-", i)))
 		}
-		if _, err := f.Attach("one-more"); !errors.Is(err, ErrNoAddress) {
+		if _, err := f.Attach("one-more"); !errors.Is(err, shapes.ErrNoAddress) {
 			t.Errorf("round %d: twelfth task: %v", round, err)
 		}
 		word := fmt.Sprint("round ", round)
@@ -311,20 +312,15 @@ func TestAddressIsFreeAtOnceAfterClose(t *testing.T) {
 	}
 }
 
-func TestTaskIDIsTakenOnce(t *testing.T) {
+func TestClosedNamespaceIsNotEntered(t *testing.T) {
 	t.Parallel()
-	f := newFabric(t, Options{})
-	n := attach(t, f, "a")
-	if _, err := f.Attach("a"); err == nil {
-		t.Error("one task got two networks")
-	}
+	n := attach(t, newFabric(t, Options{}), "a")
 	if err := n.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := n.Do(func() error { return nil }); err == nil {
 		t.Error("entered a closed namespace")
 	}
-	attach(t, f, "a")
 }
 
 func TestClosedFabricRefuses(t *testing.T) {

@@ -1,11 +1,11 @@
 package network
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/meshtask/consul-ecs/taskdef"
+	"github.com/vishvananda/netlink"
 )
 
 // Port is a port that a program will listen on.
@@ -49,13 +50,9 @@ func (p Port) String() string {
 }
 
 func (p Port) protocol() string {
-	if p.Protocol == "" {
-		return "tcp"
-	}
-	return p.Protocol
+	return cmp.Or(p.Protocol, "tcp")
 }
 
-// hostPort is for net.Listen.
 func (p Port) hostPort() string {
 	address := "0.0.0.0"
 	if p.Address.IsValid() {
@@ -64,7 +61,6 @@ func (p Port) hostPort() string {
 	return net.JoinHostPort(address, strconv.Itoa(p.Number))
 }
 
-// meets reports whether both cannot be listened on at once.
 func (p Port) meets(other Port) bool {
 	same := p.Number == other.Number && p.protocol() == other.protocol()
 	return same && (p.Address == other.Address || !p.Address.IsValid() || !other.Address.IsValid())
@@ -89,7 +85,6 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("port %s of %s cannot be had: %s", e.Port, e.Owner, why)
 }
 
-// advice is the way round.
 func (e *Error) advice() string {
 	switch {
 	case errors.Is(e.Err, unix.EACCES):
@@ -172,18 +167,20 @@ func try(p Port) error {
 	return l.Close()
 }
 
-// holder is who the kernel says listens on a port in use.
 func holder(p Port, err error) string {
 	if !errors.Is(err, unix.EADDRINUSE) {
 		return ""
 	}
-	for _, table := range []string{"/proc/net/" + p.protocol(), "/proc/net/" + p.protocol() + "6"} {
-		text, err := os.ReadFile(table)
-		if err != nil {
-			continue // without IPv6, say
-		}
-		for _, at := range listeners(string(text), p.protocol()) {
-			if p.meets(Port{Number: int(at.Port()), Protocol: p.protocol(), Address: specific(at.Addr())}) {
+	list, listening := netlink.SocketDiagTCP, uint8(netlink.TCP_LISTEN)
+	if p.protocol() == "udp" {
+		list, listening = netlink.SocketDiagUDP, netlink.TCP_CLOSE // without a peer
+	}
+	for _, family := range []uint8{unix.AF_INET, unix.AF_INET6} {
+		sockets, _ := list(family) // an error means that there is no such family
+		for _, s := range sockets {
+			ip, _ := netip.AddrFromSlice(s.ID.Source)
+			at := netip.AddrPortFrom(ip.Unmap(), s.ID.SourcePort)
+			if s.State == listening && p.meets(Port{Number: int(at.Port()), Protocol: p.protocol(), Address: specific(at.Addr())}) {
 				return "something on this host that listens on " + at.String()
 			}
 		}

@@ -6,10 +6,8 @@ import (
 	"net"
 	"net/netip"
 	"os"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"github.com/meshtask/consul-ecs/taskdef"
@@ -143,57 +141,4 @@ func TestErrorsSayTheWayRoundOnce(t *testing.T) {
 			t.Errorf("%v hides the first error", err)
 		}
 	}
-}
-
-const (
-	tcpTable = `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12345 1 0000000000000000 100 0 0 10 0
-   1: 00000000:0016 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12346 1 0000000000000000 100 0 0 10 0
-   2: 0100007F:1F91 0100007F:0016 01 00000000:00000000 00:00000000 00000000     0        0 12347 1 0000000000000000 20 4 30 10 -1
-   3: nonsense 0A
-   4: 0100007F:FFFFF 00000000:0000 0A
-`
-	tcp6Table = `  sl  local_address                         remote_address                        st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 00000000000000000000000001000000:1F92 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12348 1 0000000000000000 100 0 0 10 0
-   1: 0000000000000000FFFF0000FE002A7F:1F93 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 12349 1 0000000000000000 100 0 0 10 0
-`
-	udpTable = `   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode ref pointer drops
-  100: 3500007F:0035 00000000:0000 07 00000000:00000000 00:00000000 00000000   101        0 12350 2 0000000000000000 0
-`
-)
-
-// The tables are those of a machine with the low byte first.
-func TestListeners(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		table, protocol string
-		want            []string
-	}{
-		{tcpTable, "tcp", []string{"127.0.0.1:8080", "0.0.0.0:22"}},
-		{tcp6Table, "tcp", []string{"[::1]:8082", "127.42.0.254:8083"}},
-		{udpTable, "udp", []string{"127.0.0.53:53"}},
-		{udpTable, "tcp", nil},
-		{"", "tcp", nil},
-	} {
-		var got []string
-		for _, at := range listeners(c.table, c.protocol) {
-			got = append(got, at.String())
-		}
-		if diff := cmp.Diff(c.want, got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", c.table, diff)
-		}
-	}
-}
-
-func FuzzListeners(f *testing.F) {
-	for _, table := range []string{tcpTable, tcp6Table, udpTable, "0: :1 2 0A", "0: 00:0001 2 0A"} {
-		f.Add(table)
-	}
-	f.Fuzz(func(t *testing.T, table string) {
-		for _, at := range listeners(table, "tcp") {
-			if !at.IsValid() || !strings.Contains(strings.ToUpper(table), fmt.Sprintf("%X", at.Port())) {
-				t.Errorf("%s is not in %q", at, table)
-			}
-		}
-	})
 }

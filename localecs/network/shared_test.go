@@ -3,13 +3,9 @@ package network
 import (
 	"errors"
 	"net"
-	"net/netip"
+	"os"
 	"strings"
-	"sync/atomic"
 	"testing"
-	"time"
-
-	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 func newHost(t *testing.T) *Fabric {
@@ -113,13 +109,13 @@ func TestVPCHasNothingToClaim(t *testing.T) {
 func TestHostNeedsLoopback(t *testing.T) {
 	t.Parallel()
 	f := newFabric(t, Options{}) // skips where there are no namespaces
-	ns, err := newNamespace(f.wires.(*vpc).home, "down")
+	ns, err := newNamespace(f.vpc.home, "down")
 	if err != nil {
 		t.Fatal(err)
 	}
-	down := f.wires.(*vpc).inside(ns, netip.Addr{}) // lo is not up yet
+	down := &Namespace{vpc: f.vpc, ns: ns} // lo is not up yet
 	defer down.ns.Close()
-	err = down.do(func() error {
+	err = down.Do(func() error {
 		_, err := New(Options{Mode: Host, Subnet: "127.42.0.0/24"})
 		return err
 	})
@@ -128,27 +124,26 @@ func TestHostNeedsLoopback(t *testing.T) {
 	}
 }
 
-// slow is a kind of network that takes its time to attach.
-type slow struct {
-	*shared
-	attaching, goOn chan struct{}
-	detached        atomic.Bool
-}
-
-func (s *slow) attach(string, Addressing) (place, *Task, func() error, error) {
-	close(s.attaching)
-	<-s.goOn
-	return s.infra(), nil, func() error { s.detached.Store(true); return nil }, nil
-}
-
-func TestCloseWhileATaskAttaches(t *testing.T) {
+func TestCloseDetachesWhatIsBeingAttached(t *testing.T) {
 	t.Parallel()
-	f := newHost(t)
-	w := &slow{shared: f.wires.(*shared), attaching: make(chan struct{}), goOn: make(chan struct{})}
-	f.wires = w
-	result := make(chan error)
-	go func() { _, err := f.Attach("a"); result <- err }()
-	<-w.attaching
+	home := newFabric(t, Options{}).vpc.home
+	attaching, proceed := make(chan struct{}), make(chan struct{})
+	f := newFabric(t, Options{Namespace: func(owner, _ string) (*os.File, error) {
+		if owner == "a" {
+			close(attaching)
+			<-proceed
+		}
+		return newNamespace(home, owner)
+	}})
+	result := make(chan *Namespace)
+	go func() {
+		n, err := f.Attach("a")
+		if err != nil {
+			t.Error(err)
+		}
+		result <- n
+	}()
+	<-attaching
 	closed := make(chan error)
 	go func() { closed <- f.Close() }()
 	for refused := false; !refused; { // Close has begun, and waits
@@ -156,16 +151,15 @@ func TestCloseWhileATaskAttaches(t *testing.T) {
 		refused = f.closed
 		f.mu.Unlock()
 	}
-	close(w.goOn)
-	select {
-	case err := <-result:
-		if !errors.Is(err, ErrClosed) || !w.detached.Load() {
-			t.Errorf("Attach: %v, detached %t", err, w.detached.Load())
-		}
-	case <-time.After(testkit.Patience):
-		t.Fatal("Attach does not return")
+	if _, err := f.Attach("b"); !errors.Is(err, ErrClosed) {
+		t.Errorf("Attach after Close began: %v", err)
 	}
+	close(proceed)
+	n := <-result
 	if err := <-closed; err != nil {
 		t.Error(err)
+	}
+	if _, err := n.ns.Stat(); !errors.Is(err, os.ErrClosed) {
+		t.Errorf("the namespace is open after Close: %v", err)
 	}
 }

@@ -2,7 +2,6 @@ package network
 
 import (
 	"errors"
-	"net/netip"
 	"sync"
 
 	"github.com/vishvananda/netlink"
@@ -16,13 +15,12 @@ var (
 	ErrNoServices = errors.New("there are no services to keep it from")
 )
 
-// Task is one task's link to the VPC.
+// Task is one task's link to the VPC, which can be impaired until it ends.
 type Task struct {
-	vpc    *VPC
-	ip     netip.Addr
-	name   string // of the VPC's end
-	index  int
-	inside func() (*netlink.Handle, error)
+	vpc   *vpc
+	ns    *Namespace
+	name  string // of the VPC's end; the task's is eth1
+	index int
 
 	mu     sync.Mutex
 	closed bool
@@ -31,15 +29,9 @@ type Task struct {
 	limits []*int // in kbit/s
 }
 
-// Attach looks after a task's link: its end in the VPC by name and number, and a
-// way to a handle in the task's namespace, where it is called eth1.
-func (v *VPC) Attach(ip netip.Addr, name string, index int, inside func() (*netlink.Handle, error)) *Task {
-	return &Task{vpc: v, ip: ip, name: name, index: index, inside: inside, ends: map[int]func() error{}}
-}
-
 // CutFrom drops what two tasks send each other.
 func (t *Task) CutFrom(other *Task) (end func() error, err error) {
-	end, err = t.cut(firstOfSome, drop(by(t.name), to(other.ip)), drop(by(other.name), to(t.ip)))
+	end, err = t.cut(firstOfSome, drop(by(t.name), to(other.ns.IP)), drop(by(other.name), to(t.ns.IP)))
 	if err != nil {
 		return nil, err
 	}
@@ -60,9 +52,9 @@ func (t *Task) CutFromServices() (end func() error, err error) {
 		return nil, explain(err)
 	}
 	rules := []*netlink.Rule{
-		rule(0, unix.RT_TABLE_MAIN, by("lo"), from(t.vpc.own.Gateway), to(t.ip)),
-		rule(0, unix.RT_TABLE_MAIN, by("lo"), from(t.vpc.own.Resolver), to(t.ip)),
-		rule(0, nowhereElse, by("lo"), to(t.ip)),
+		rule(0, unix.RT_TABLE_MAIN, by("lo"), from(t.vpc.a.Gateway), to(t.ns.IP)),
+		rule(0, unix.RT_TABLE_MAIN, by("lo"), from(t.vpc.a.Resolver), to(t.ns.IP)),
+		rule(0, nowhereElse, by("lo"), to(t.ns.IP)),
 	}
 	for _, service := range services {
 		rules = append(rules, drop(by(t.name), to(service)))
@@ -72,7 +64,7 @@ func (t *Task) CutFromServices() (end func() error, err error) {
 
 // CutFromAll drops everything that the task sends and is sent.
 func (t *Task) CutFromAll() (end func() error, err error) {
-	return t.cut(firstOfAll, drop(by(t.name)), rule(0, nowhere, by("lo"), to(t.ip)), drop(to(t.ip)))
+	return t.cut(firstOfAll, drop(by(t.name)), rule(0, nowhere, by("lo"), to(t.ns.IP)), drop(to(t.ns.IP)))
 }
 
 func (t *Task) cut(first int, rules ...*netlink.Rule) (end func() error, err error) {

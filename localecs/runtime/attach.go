@@ -6,8 +6,6 @@ import (
 	goruntime "runtime"
 	"slices"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
@@ -31,12 +29,12 @@ func (n *native) Attach(ctx context.Context, s Session) (code int, err error) {
 	if s.Terminal && !slices.ContainsFunc(env, func(v string) bool { return len(v) > 5 && v[:5] == "TERM=" }) {
 		env = append(slices.Clone(env), "TERM=xterm") // as docker does
 	}
-	var child process
+	var pid int
 	done := make(chan struct{})
 	host.Doomed(func() {
 		defer close(done)
 		if err = n.enter(); err == nil {
-			child, err = n.execute(s.Argv, env, [3]uintptr{s.Stdin.Fd(), s.Stdout.Fd(), s.Stderr.Fd()}, s.Terminal)
+			pid, err = n.execute(s.Argv, env, [3]uintptr{s.Stdin.Fd(), s.Stdout.Fd(), s.Stderr.Fd()}, s.Terminal)
 		}
 	})
 	<-done
@@ -44,9 +42,8 @@ func (n *native) Attach(ctx context.Context, s Session) (code int, err error) {
 	if err != nil {
 		return Code(err), err
 	}
-	defer unix.Close(child.pidfd)
 	if n.group != nil {
-		_ = n.group.Add(child.pid) // one that has ended already needs no limit
+		_ = n.group.Add(pid) // one that has ended already needs no limit
 	}
-	return Follow(ctx, child.pid, s.Signals, nil), nil
+	return Follow(ctx, pid, s, nil), nil
 }

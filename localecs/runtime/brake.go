@@ -18,7 +18,6 @@ const (
 	slowRun    = slowPeriod / 5
 )
 
-// stopGrace is how long processes may take to stop.
 const stopGrace = time.Second
 
 // brake keeps processes of a container from running, without ending them. While
@@ -36,7 +35,6 @@ type brake struct {
 	ended  chan struct{} // closed by stop
 }
 
-// hold is one reason to stop processes.
 type hold struct {
 	program string // empty is all
 	slow    bool
@@ -85,7 +83,6 @@ func (g *Processes) hold(h hold) (release func(), ok bool) {
 	}, true
 }
 
-// keepBraking looks while the brake is held.
 func (g *Processes) keepBraking() {
 	b := g.brake
 	for run := true; ; run = !run {
@@ -146,7 +143,6 @@ func (b *brake) settle() {
 	}
 }
 
-// moves reports whether a thread of the process is not stopped yet.
 func moves(pid int) bool {
 	stats, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/[0-9]*/stat", pid))
 	for _, name := range stats {
@@ -159,7 +155,6 @@ func moves(pid int) bool {
 	return false
 }
 
-// gate closes or opens the way for probes.
 func (b *brake) gate() {
 	frozen := false
 	for h := range b.holds {

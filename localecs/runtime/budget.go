@@ -2,49 +2,30 @@ package runtime
 
 import (
 	"strconv"
-	"sync/atomic"
 )
 
-// Budget is the memory that the containers of one task share.
-type Budget struct {
-	group  *ControlGroup
-	number atomic.Uint64 // a container that is restarted gets a group of its own
-}
-
-// Limit makes a task's budget, in bytes; 0 leaves the task without a limit of
-// its own. Where the host cannot limit memory, it says so once and returns nil,
-// which limits nothing.
-func (r *Runtime) Limit(task string, memory uint64) (*Budget, error) {
+// Limit makes the control group of a task, whose containers share so much memory, in
+// bytes; 0 leaves the task without a limit. Where the host cannot limit memory, it says
+// so once and returns nil, which limits nothing.
+func (r *Runtime) Limit(task string, memory uint64) (*ControlGroup, error) {
 	if r.groups == nil {
 		r.warn(task, []string{r.noGroups.Error()})
 		return nil, nil
 	}
-	g, err := r.groups.Task(task, memory)
-	if err != nil {
-		return nil, err
-	}
-	return &Budget{group: g}, nil
+	return r.groups.Task(task, memory)
 }
 
-// Close takes the budget away. The containers must have ended.
-func (b *Budget) Close() error {
-	if b == nil {
-		return nil
-	}
-	return b.group.Close()
-}
-
-// admit makes a container's group with a process in it, before that process
-// does anything; nil without a budget.
-func (b *Budget) admit(pid int, memory uint64) (*ControlGroup, error) {
-	if b == nil {
+// admit makes a container's group in that of its task, with a process in it, before
+// that process does anything; nil without a task's group.
+func (g *ControlGroup) admit(pid int, memory uint64) (*ControlGroup, error) {
+	if g == nil {
 		return nil, nil
 	}
-	g, err := b.group.Container(strconv.FormatUint(b.number.Add(1), 10), memory)
+	c, err := g.below(strconv.FormatUint(g.number.Add(1), 10), memory)
 	if err != nil {
 		return nil, err
 	}
-	return g, g.Add(pid)
+	return c, c.Add(pid)
 }
 
 // Usage is what the container's group has measured.

@@ -12,7 +12,7 @@ import (
 )
 
 // newBudget is a task's, with a limit in MiB.
-func newBudget(t *testing.T, r *Runtime, mib uint64) *Budget {
+func newBudget(t *testing.T, r *Runtime, mib uint64) *ControlGroup {
 	t.Helper()
 	b, err := r.Limit("task", mib<<20)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -16,7 +17,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// prefix marks the directories that are ours.
 const prefix = "localecs-"
 
 // closeTimeout bounds the wait for the kernel to let a group go whose last
@@ -137,22 +137,17 @@ func (r *Root) Task(name string, memory uint64) (*ControlGroup, error) {
 
 // Close removes the simulator's group and what is left below it.
 func (r *Root) Close() error {
-	var errs []error
-	for _, p := range r.group.places {
-		errs = append(errs, remove(p.dir, removeTree))
-	}
+	err := r.group.Close()
 	for _, l := range r.locks {
 		l.Close()
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // ControlGroup is one control group in each hierarchy in use.
-type ControlGroup struct{ places []place }
-
-// Container makes the group of a container in a task's group; memory as above.
-func (g *ControlGroup) Container(name string, memory uint64) (*ControlGroup, error) {
-	return g.below(name, memory)
+type ControlGroup struct {
+	places []place
+	number atomic.Uint64 // of groups below: a container that is restarted gets a new one
 }
 
 func (g *ControlGroup) below(name string, memory uint64) (*ControlGroup, error) {
@@ -237,20 +232,23 @@ func (g *ControlGroup) OutOfMemory() bool {
 // Close removes the group, and those that root in a container may have made in
 // it. Its processes must be dead.
 func (g *ControlGroup) Close() error {
+	if g == nil {
+		return nil
+	}
 	var errs []error
 	for _, p := range g.places {
-		errs = append(errs, remove(p.dir, removeTree))
+		errs = append(errs, remove(p.dir))
 	}
 	return errors.Join(errs...)
 }
 
 // remove waits until the kernel has seen that a group is empty.
-func remove(dir string, by func(string) error) error {
+func remove(dir string) error {
 	tick := time.NewTicker(2 * time.Millisecond)
 	defer tick.Stop()
 	deadline := time.After(closeTimeout)
 	for {
-		err := by(dir)
+		err := removeTree(dir)
 		if err == nil || errors.Is(err, os.ErrNotExist) {
 			return nil
 		}

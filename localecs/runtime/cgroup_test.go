@@ -88,7 +88,7 @@ func containerIn(t *testing.T, r *Root, task, container uint64) *ControlGroup {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g, err := parent.Container("1", container*mib)
+	g, err := parent.below("1", container*mib)
 	if err != nil {
 		t.Fatal(err)
 	}

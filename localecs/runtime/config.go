@@ -18,9 +18,6 @@ const (
 	WordSpawner = "spawner"
 )
 
-// SelfExe is this binary, also after its file was replaced.
-const SelfExe = "/proc/self/exe"
-
 // Descriptors a first stage inherits beside its standard ones.
 const (
 	configFD = 3

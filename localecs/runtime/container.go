@@ -3,7 +3,6 @@ package runtime
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -36,9 +35,6 @@ type Life interface {
 	// Wait returns once the container has ended and its output is written. It ends
 	// the container's processes.Group as soon as it knows.
 	Wait() Exit
-	// Exec is Container.Exec of a container that is not frozen, within the context
-	// alone: the Timeout is in it.
-	Exec(ctx context.Context, s ExecSpec) ExecResult
 	// Attach is Container.Attach of a container that is not frozen.
 	Attach(ctx context.Context, s Session) (code int, err error)
 	// Usage is Container.Usage of a container that runs.
@@ -50,7 +46,7 @@ type Container struct {
 	*Processes
 	life     Life
 	started  time.Time
-	warnings []string
+	warnings []string // what the host could not give: one sentence each
 	// overfed: KillForMemory has ended it.
 	overfed atomic.Bool
 	done    chan struct{}
@@ -58,7 +54,7 @@ type Container struct {
 }
 
 // NewContainer is the container of a group of processes. started and warnings are
-// what Started and Warnings say. The caller has to call Watch.
+// about its program's start. The caller has to call Watch.
 func NewContainer(g *Processes, life Life, started time.Time, warnings []string) *Container {
 	return &Container{Processes: g, life: life, started: started, warnings: warnings, done: make(chan struct{})}
 }
@@ -72,9 +68,6 @@ func (c *Container) Watch() {
 	c.exit.OOM = c.exit.OOM || c.overfed.Load()
 	close(c.done)
 }
-
-// Warnings says what the host could not give: one sentence each.
-func (c *Container) Warnings() []string { return c.warnings }
 
 // Done is closed when the container has ended and its output is written.
 func (c *Container) Done() <-chan struct{} { return c.done }
@@ -102,7 +95,6 @@ func (c *Container) Usage() (u Usage, ok bool) {
 	}
 }
 
-// native is the life of a container that is a process of this host.
 type native struct {
 	config    Config
 	child     process
@@ -112,36 +104,17 @@ type native struct {
 	mounts *os.File
 	// group limits and measures the memory; nil without a budget.
 	group   *ControlGroup
-	pidfd   *os.File
 	copies  sync.WaitGroup
 	outputs []output
 }
 
-// open watches the child from its first moment on.
-func (n *native) open() error {
-	// Non-blocking, so that waiting goes through the poller: a blocked thread
-	// for each of a thousand containers would be dear.
-	if err := unix.SetNonblock(n.child.pidfd, true); err != nil {
-		n.child.end()
-		closeAll(n.mounts)
-		for _, o := range n.outputs {
-			o.from.Close()
-		}
-		return fmt.Errorf("watch process %d: %w", n.child.pid, err)
-	}
-	n.pidfd = os.NewFile(uintptr(n.child.pidfd), fmt.Sprintf("pidfd-%d", n.child.pid))
-	n.processes = NewProcesses(n.child.pid, n.pidfd)
-	n.collect()
-	return nil
-}
-
 // Wait reaps the child, takes in what is left of its output, and tells.
 func (n *native) Wait() Exit {
-	status := wait(n.pidfd, n.child.pid)
-	exit := Exit{Code: status.ExitStatus(), At: time.Now()}
+	_ = awaitEnd(n.child.pidfd) // a thread for each of a thousand containers would cost much
+	status := reapChild(n.child.pid)
+	exit := Exit{Code: exitCode(status), At: time.Now()}
 	if status.Signaled() {
 		exit.Signal = status.Signal()
-		exit.Code = 128 + int(status.Signal())
 	}
 	n.processes.End()
 	if n.mounts != nil {
@@ -153,32 +126,44 @@ func (n *native) Wait() Exit {
 		_ = n.group.Close() // what stays is in the way of the budget's end, which says so
 	}
 	n.drain()
-	n.pidfd.Close()
+	n.child.pidfd.Close()
 	return exit
 }
 
-// wait returns the status of a child once it has ended.
-func wait(pidfd *os.File, pid int) unix.WaitStatus {
-	var status unix.WaitStatus
-	reap := func(flags int) bool {
-		for {
-			got, err := unix.Wait4(pid, &status, flags, nil)
-			if !errors.Is(err, unix.EINTR) {
-				return got == pid || err != nil
-			}
+// reapChild returns the status of a child once it has ended.
+func reapChild(pid int) (status unix.WaitStatus) {
+	for {
+		if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
+			return status
 		}
 	}
-	raw, err := pidfd.SyscallConn()
-	if err == nil {
-		err = raw.Read(func(uintptr) bool { return reap(unix.WNOHANG) })
-	}
-	if err != nil {
-		reap(0) // no poller: a thread waits
-	}
-	return status
 }
 
-// collect starts copying the container's output.
+// awaitEnd waits for the end of a process, which the non-blocking pidfd is of. The
+// error means that the file was closed.
+func awaitEnd(pidfd *os.File) error {
+	conn, err := pidfd.SyscallConn()
+	if err != nil {
+		return err
+	}
+	return conn.Read(readable)
+}
+
+func readable(fd uintptr) bool {
+	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return n > 0
+}
+
+const codeKilled = 128 + int(unix.SIGKILL)
+
+// exitCode is a process's exit code, 128+n after signal n.
+func exitCode(status unix.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
 func (n *native) collect() {
 	for _, o := range n.outputs {
 		n.copies.Go(func() {

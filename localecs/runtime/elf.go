@@ -65,7 +65,6 @@ func dependencies(b Bind) ([]Bind, error) {
 	return binds, nil
 }
 
-// listed are the paths of the libraries that a dynamic loader lists.
 func listed(text string) (paths []string) {
 	for line := range strings.Lines(text) {
 		_, found, _ := strings.Cut(line, " => ") // empty for the loader itself, and the kernel's own library
@@ -128,7 +127,6 @@ func machineName(m elf.Machine) string {
 	return strings.ToLower(strings.TrimPrefix(m.String(), "EM_"))
 }
 
-// emulators are the kernel's helpers for programs of other machines.
 func emulators() []string {
 	found, _ := filepath.Glob("/proc/sys/fs/binfmt_misc/qemu-*")
 	return found

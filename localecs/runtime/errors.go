@@ -42,7 +42,6 @@ func hostFault(err error) error {
 	return err
 }
 
-// maxReason is the length of a reason in ECS, in characters.
 const maxReason = 1024
 
 // Reason is the text for the container and the task as Fargate words it.

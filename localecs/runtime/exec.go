@@ -5,20 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	goruntime "runtime"
 	"strings"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// maxOutput is how much of a probe's output is kept, in bytes.
 const maxOutput = 4096
 
-// pipeSize is what a pipe can hold.
 const pipeSize = 64 << 10
 
 // Codes of probes that have no exit code of their own.
@@ -40,7 +35,7 @@ type ExecSpec struct {
 // Shell is the ExecSpec of a CMD-SHELL line.
 func Shell(line string) ExecSpec { return ExecSpec{Argv: []string{"/bin/sh", "-c", line}} }
 
-// ExecResult is what came of it.
+// ExecResult is the result of a process.
 type ExecResult struct {
 	// Code is the exit code, 128+n after signal n, or one of the above.
 	Code int
@@ -48,8 +43,6 @@ type ExecResult struct {
 	Output string
 	// TimedOut: the process was killed because its time was up.
 	TimedOut bool
-	// Started: the process was executed at all.
-	Started bool
 }
 
 // Exec runs a process in the container: same namespaces, user, working
@@ -62,96 +55,38 @@ func (c *Container) Exec(ctx context.Context, s ExecSpec) ExecResult {
 		ctx, cancel = context.WithTimeout(ctx, s.Timeout)
 		defer cancel()
 	}
-	if err := c.Pass(ctx); err != nil {
-		if ctx.Err() != nil {
-			return s.Interrupted(ctx)
-		}
-		return NotStarted(err)
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return notStarted(err)
 	}
-	return c.life.Exec(ctx, s)
-}
-
-// Exec enters the container's namespaces.
-func (n *native) Exec(ctx context.Context, s ExecSpec) ExecResult {
+	defer null.Close()
 	read, write, err := os.Pipe()
 	if err != nil {
-		return NotStarted(err)
+		return notStarted(err)
 	}
 	defer read.Close()
-	child, err := n.spawn(s.Argv, write)
-	write.Close()
-	if err != nil {
-		return NotStarted(err)
-	}
-	pidfd := os.NewFile(uintptr(child.pidfd), "probe")
-	defer pidfd.Close()
-	if n.group != nil {
-		_ = n.group.Add(child.pid) // one that has ended already needs no limit
-	}
 	output := newTail(read)
-	stop := context.AfterFunc(ctx, func() {
-		if raw, err := pidfd.SyscallConn(); err == nil {
-			_ = raw.Control(func(fd uintptr) { _ = unix.PidfdSendSignal(int(fd), unix.SIGKILL, nil, 0) })
+	code, err := c.Attach(ctx, Session{Argv: s.Argv, Stdin: null, Stdout: write, Stderr: write, Alone: true})
+	write.Close()
+	result := ExecResult{Code: code, Output: output.end()}
+	switch {
+	case ctx.Err() != nil && (err != nil || code == codeKilled):
+		result.Code, result.TimedOut = CodeTimedOut, errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if result.TimedOut {
+			result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
 		}
-	})
-	status := wait(pidfd, child.pid)
-	interrupted := !stop()
-	result := ExecResult{Code: status.ExitStatus(), Output: output.end(), Started: true}
-	if status.Signaled() {
-		result.Code = 128 + int(status.Signal())
-	}
-	// A process that ended by itself just in time has its own result.
-	if interrupted && status.Signaled() && status.Signal() == unix.SIGKILL {
-		end := s.Interrupted(ctx)
-		if !end.TimedOut {
-			end.Output = result.Output
-		}
-		end.Started = true
-		return end
+	case err != nil:
+		return notStarted(err)
 	}
 	return result
 }
 
-// Interrupted is the result of a process that the context has ended.
-func (s ExecSpec) Interrupted(ctx context.Context) ExecResult {
-	result := ExecResult{Code: CodeTimedOut, TimedOut: errors.Is(ctx.Err(), context.DeadlineExceeded)}
-	if result.TimedOut {
-		result.Output = fmt.Sprintf("Health check exceeded timeout (%v)", s.Timeout)
-	}
-	return result
-}
-
-// NotStarted words a failure as Fargate does.
-func NotStarted(err error) ExecResult {
+// notStarted words a failure as Fargate does.
+func notStarted(err error) ExecResult {
 	return ExecResult{
 		Code:   CodeNotStarted,
 		Output: "OCI runtime exec failed: exec failed: unable to start container process: " + err.Error() + ": unknown",
 	}
-}
-
-// spawn starts a process inside the container.
-func (n *native) spawn(argv []string, output *os.File) (child process, err error) {
-	if len(argv) == 0 {
-		return child, errors.New("no command specified")
-	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDONLY, 0)
-	if err != nil {
-		return child, err
-	}
-	defer null.Close()
-	if err := unix.SetNonblock(int(output.Fd()), false); err != nil {
-		return child, err
-	}
-	done := make(chan struct{})
-	host.Doomed(func() {
-		defer close(done)
-		if err = n.enter(); err == nil {
-			child, err = n.execute(argv, n.config.Env, [3]uintptr{null.Fd(), output.Fd(), output.Fd()}, false)
-		}
-	})
-	<-done
-	goruntime.KeepAlive(output)
-	return child, err
 }
 
 // enter takes the calling thread into the container for good. The pid
@@ -160,7 +95,7 @@ func (n *native) enter() error {
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {
 		return fmt.Errorf("unshare file system state: %w", err)
 	}
-	raw, err := n.pidfd.SyscallConn()
+	raw, err := n.child.pidfd.SyscallConn()
 	if err != nil {
 		return ErrEnded
 	}
@@ -185,39 +120,35 @@ func (n *native) enter() error {
 
 // execute forks from the calling thread, which is inside the container. With
 // terminal the first file becomes the controlling terminal.
-func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (process, error) {
-	child := process{pidfd: -1}
+func (n *native) execute(argv, env []string, files [3]uintptr, terminal bool) (pid int, err error) {
 	path, err := LookPath(argv[0], n.config.Env)
 	if err != nil {
-		return child, err
+		return 0, err
 	}
-	child.pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
+	pid, err = syscall.ForkExec(path, argv, &syscall.ProcAttr{
 		Env:   env,
 		Files: files[:],
 		Sys: &syscall.SysProcAttr{
 			Setsid:  true,
 			Setctty: terminal,
-			PidFD:   &child.pidfd,
 			// No Pdeathsig: the library compares parents by number, and from
 			// inside the namespace ours is 0. The container's death is enough.
 			Credential: &syscall.Credential{Uid: uint32(n.config.UID), Gid: uint32(n.config.GID), NoSetGroups: n.config.KeepGroups},
 		},
 	})
 	if errors.Is(err, unix.ENOMEM) {
-		return child, ErrEnded // PID 1 is gone, the namespace takes no process in
+		return 0, ErrEnded // PID 1 is gone, the namespace takes no process in
 	}
 	if err != nil {
-		return child, fmt.Errorf("exec: %q: %w", strings.Join(argv, " "), err)
+		return 0, fmt.Errorf("exec: %q: %w", strings.Join(argv, " "), err)
 	}
 	for _, l := range n.config.Limits {
 		// The process runs already; if it has ended too, it needs no limit.
-		_ = unix.Prlimit(child.pid, l.Resource, &unix.Rlimit{Cur: l.Soft, Max: l.Hard}, nil)
+		_ = unix.Prlimit(pid, l.Resource, &unix.Rlimit{Cur: l.Soft, Max: l.Hard}, nil)
 	}
-	_ = unix.SetNonblock(child.pidfd, true)
-	return child, nil
+	return pid, nil
 }
 
-// tail reads a pipe and keeps the beginning of what comes.
 type tail struct {
 	from *os.File
 	kept []byte

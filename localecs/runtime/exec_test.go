@@ -14,8 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// Scenarios 31 and 32: a probe runs as the container does.
-func TestScenario32ProbeRunsAsTheContainer(t *testing.T) {
+// A probe runs as the container does.
+func TestProbeRunsAsTheContainer(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	task := newTask(t)
@@ -24,7 +24,7 @@ func TestScenario32ProbeRunsAsTheContainer(t *testing.T) {
 		Ulimits: []Ulimit{{"nofile", 1024, 4096}}, Args: []string{"/bin/sleep", "1000"},
 	})
 	got := c.Exec(t.Context(), ExecSpec{Argv: []string{"helper", "facts"}})
-	if got.Code != 0 || !got.Started || got.TimedOut {
+	if got.Code != 0 || got.TimedOut {
 		t.Fatalf("%+v", got)
 	}
 	f := factsOf(t, got.Output)
@@ -50,7 +50,7 @@ func TestScenario32ProbeRunsAsTheContainer(t *testing.T) {
 		{Shell("read a </proc/self/net/dev; echo /proc/[0-9]*/ns/net >/dev/null"), 0, ""},
 		{ExecSpec{Argv: []string{"/bin/sh", "-c", "exit 2"}}, 2, ""},
 	} {
-		if got := c.Exec(t.Context(), tc.spec); got.Code != tc.code || !strings.HasSuffix(got.Output, tc.out) || !got.Started {
+		if got := c.Exec(t.Context(), tc.spec); got.Code != tc.code || !strings.HasSuffix(got.Output, tc.out) {
 			t.Errorf("%q: %+v, want code %d, output %q", tc.spec.Argv, got, tc.code, tc.out)
 		}
 	}
@@ -67,9 +67,8 @@ func TestProbeHasTheContainersLimits(t *testing.T) {
 	}
 }
 
-// Scenario 28: only the probe process is killed, and nobody waits for its
-// children.
-func TestScenario28TimeoutKillsTheProbeOnly(t *testing.T) {
+// Only the probe process is killed; its children are not awaited.
+func TestTimeoutKillsTheProbeOnly(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
@@ -81,7 +80,7 @@ func TestScenario28TimeoutKillsTheProbeOnly(t *testing.T) {
 		took := time.Since(begun)
 		// PID 1 and the probe's child, which is nobody's now.
 		eventually(t, func() bool { left = len(insiders(t, c.PID())); return left <= 2 })
-		want := ExecResult{Code: -1, Output: fmt.Sprintf("Health check exceeded timeout (%s)", spec.Timeout), TimedOut: true, Started: true}
+		want := ExecResult{Code: -1, Output: fmt.Sprintf("Health check exceeded timeout (%s)", spec.Timeout), TimedOut: true}
 		if diff := cmp.Diff(want, got); left == 2 && diff != "" {
 			t.Error(diff)
 		}
@@ -117,8 +116,7 @@ func TestProbeOutputIsCut(t *testing.T) {
 	}
 }
 
-// Scenario 33.
-func TestScenario33ProbeThatCannotBeExecuted(t *testing.T) {
+func TestProbeThatCannotBeExecuted(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	c, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})
@@ -133,12 +131,12 @@ func TestScenario33ProbeThatCannotBeExecuted(t *testing.T) {
 			t.Errorf("%s: %s", argv, diff)
 		}
 	}
-	if got := c.Exec(t.Context(), ExecSpec{}); got.Code != 255 || got.Started {
+	if got := c.Exec(t.Context(), ExecSpec{}); got.Code != 255 {
 		t.Errorf("empty: %+v", got)
 	}
 	c.Kill()
 	await(t, c)
-	if got := c.Exec(t.Context(), Shell("exit 0")); got.Code != 255 || got.Started {
+	if got := c.Exec(t.Context(), Shell("exit 0")); got.Code != 255 {
 		t.Errorf("after the end: %+v", got)
 	}
 }

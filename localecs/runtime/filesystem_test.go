@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Scenarios 66 and 67: shared volumes, read-only mounts, read-only root.
-func TestScenario67ReadOnlyRootAndVolumes(t *testing.T) {
+// Shared volumes, read-only mounts, read-only root.
+func TestReadOnlyRootAndVolumes(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	volume := t.TempDir()
@@ -77,8 +77,8 @@ func TestContainerSeesItsImageOnly(t *testing.T) {
 	}
 }
 
-// Scenario 62, without the addresses, which are network's.
-func TestScenario62FilesAndHostname(t *testing.T) {
+// Without the addresses, which are network's.
+func TestFilesAndHostname(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	_, out := run(t, r, Spec{

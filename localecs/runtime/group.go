@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
 // Group is what starts the containers of one task, or those that are no task's.
@@ -24,19 +26,16 @@ type GroupSpec struct {
 	NetNS *os.File
 	// SharePIDs makes one pid namespace for all: pidMode task.
 	SharePIDs bool
-	// Memory limits and measures what they use; nil does neither.
-	Memory *Memory
+	// Memory limits and measures what they use, in bytes; nil does neither, and 0 only
+	// measures.
+	Memory *uint64
 }
 
-// Memory is a task's, in bytes; a Limit of 0 is none.
-type Memory struct{ Limit uint64 }
-
-// group is a Group of processes of this host.
 type group struct {
 	runtime *Runtime
 	spec    GroupSpec
 	pids    *PIDs
-	budget  *Budget
+	budget  *ControlGroup
 }
 
 // Group makes a group. Where the host cannot limit memory, that is logged once.
@@ -49,7 +48,7 @@ func (r *Runtime) Group(s GroupSpec) (Group, error) {
 		}
 	}
 	if s.Memory != nil {
-		if g.budget, err = r.Limit(s.Name, s.Memory.Limit); err != nil {
+		if g.budget, err = r.Limit(s.Name, *s.Memory); err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
 	}
@@ -73,11 +72,13 @@ func (g *group) Close() error {
 }
 
 // Pull finds everything that the image of that name lists on this host, and
-// returns it. The error is an *NotFoundError when something is not there.
+// returns it. The error is a *NotFoundError when something is not there, and a
+// *host.MissingError when this host cannot even look.
 func (r *Runtime) Pull(_ context.Context, name string) (Image, error) {
 	i, ok := r.known[name]
 	if !ok {
 		return i, fmt.Errorf("pull access denied for %s: not among the known images", name)
 	}
-	return i, r.Prepare(i)
+	_, err := r.images.Binds(i)
+	return i, host.Shortage(err)
 }

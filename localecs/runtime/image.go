@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -62,10 +63,7 @@ func (i Image) Argv(entryPoint, command []string) []string {
 
 // Signal is what a stop sends to PID 1.
 func (i Image) Signal() (syscall.Signal, error) {
-	if i.StopSignal == "" {
-		return syscall.SIGTERM, nil
-	}
-	signal, err := ParseSignal(i.StopSignal)
+	signal, err := ParseSignal(cmp.Or(i.StopSignal, "TERM"))
 	if err != nil {
 		return 0, fmt.Errorf("image %q: stop %w", i.Name, err)
 	}
@@ -97,12 +95,7 @@ type Account struct {
 // Account resolves user, or the image's default when it is empty: name or
 // uid, optionally with ":" and a gid. Numbers need no entry in Users.
 func (i Image) Account(user string) (Account, error) {
-	if user == "" {
-		user = i.User
-	}
-	if user == "" {
-		user = "0"
-	}
+	user = cmp.Or(user, i.User, "0")
 	name, group, hasGroup := strings.Cut(user, ":")
 	known := i.accounts()
 	account, found := known[name]

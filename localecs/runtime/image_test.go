@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Scenario 68: the table of entry points and commands.
-func TestScenario68Argv(t *testing.T) {
+// The table of entry points and commands.
+func TestArgvOfEntryPointAndCommand(t *testing.T) {
 	t.Parallel()
 	img := Image{Entrypoint: []string{"/entry", "-e"}, Cmd: []string{"serve"}}
 	for _, tc := range []struct {

@@ -3,21 +3,18 @@ package runtime
 import (
 	"fmt"
 
+	"github.com/docker/go-units"
 	"golang.org/x/sys/unix"
 
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// limitNumber returns the RLIMIT of an ECS ulimit name.
 func limitNumber(name string) (int, bool) {
-	n, ok := map[string]int{
-		"core": unix.RLIMIT_CORE, "cpu": unix.RLIMIT_CPU, "data": unix.RLIMIT_DATA, "fsize": unix.RLIMIT_FSIZE,
-		"locks": unix.RLIMIT_LOCKS, "memlock": unix.RLIMIT_MEMLOCK, "msgqueue": unix.RLIMIT_MSGQUEUE,
-		"nice": unix.RLIMIT_NICE, "nofile": unix.RLIMIT_NOFILE, "nproc": unix.RLIMIT_NPROC, "rss": unix.RLIMIT_RSS,
-		"rtprio": unix.RLIMIT_RTPRIO, "rttime": unix.RLIMIT_RTTIME, "sigpending": unix.RLIMIT_SIGPENDING,
-		"stack": unix.RLIMIT_STACK,
-	}[name]
-	return n, ok
+	limit, err := (&units.Ulimit{Name: name}).GetRlimit()
+	if err != nil {
+		return 0, false
+	}
+	return limit.Type, true
 }
 
 // resolveLimits turns names into numbers and lowers what the host cannot

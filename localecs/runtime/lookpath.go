@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -23,9 +24,7 @@ func LookPath(file string, env []string) (string, error) {
 		return file, nil
 	}
 	for dir := range strings.SplitSeq(lookup(env, "PATH"), ":") {
-		if dir == "" {
-			dir = "."
-		}
+		dir = cmp.Or(dir, ".")
 		if p := path.Join(dir, file); file != "" && executable(p) == nil {
 			return p, nil
 		}
@@ -85,7 +84,6 @@ func explainExec(file, path string, err error) error {
 	return fmt.Errorf("exec: %q: %s%w", file, why, err)
 }
 
-// loader names what the kernel looks for to run a file.
 func loader(path string) string {
 	if interpreter := scriptInterpreter(path); interpreter != "" {
 		return "the script's interpreter " + interpreter + " is not in the image: "

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -13,7 +12,8 @@ import (
 // watched notices when another process ends those that containers hang
 // on: people and the kernel's out-of-memory killer do.
 type watched struct {
-	lost chan struct{} // closed when one has ended
+	lost   chan struct{} // closed when one has ended
+	losing sync.Once
 
 	mu      sync.Mutex
 	helpers []watchedHelper
@@ -29,36 +29,21 @@ type watchedHelper struct {
 
 func newWatched() watched { return watched{lost: make(chan struct{})} }
 
-// watch looks after a helper until unwatch.
-func (w *watched) watch(word string, p process, conn *net.UnixConn) (unwatch func()) {
+// watch notices the end of a helper, until settle.
+func (w *watched) watch(word string, p process, conn *net.UnixConn) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.helpers = append(w.helpers, watchedHelper{word, p.pid, conn})
-	w.mu.Unlock()
-	fd, err := unix.FcntlInt(uintptr(p.pidfd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil || unix.SetNonblock(fd, true) != nil {
-		return func() {} // noticed late then, by verdict
-	}
-	pidfd := os.NewFile(uintptr(fd), "watched")
 	go func() {
-		raw, err := pidfd.SyscallConn()
-		if err != nil || raw.Read(readable) != nil {
-			return // unwatched
+		if awaitEnd(p.pidfd) != nil {
+			return
 		}
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		select {
-		case <-w.lost:
-		default:
-			close(w.lost)
+		if !w.settled {
+			w.losing.Do(func() { close(w.lost) })
 		}
 	}()
-	return func() { pidfd.Close() }
-}
-
-// readable is what a pidfd is once its process has ended.
-func readable(fd uintptr) bool {
-	n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-	return n > 0
 }
 
 // verdict says which helper has ended. It knows before any container can have

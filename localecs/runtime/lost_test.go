@@ -107,7 +107,7 @@ func TestCloneWithoutAnAnswerBlocksNobody(t *testing.T) {
 	defer null.Close()
 	for request, files := range map[Request][]int{
 		OwnPIDs:    {int(null.Fd()), int(null.Fd()), int(null.Fd())},
-		SharedPIDs: {int(null.Fd()), int(null.Fd()), int(null.Fd()), int(shared.holder.Fd())},
+		SharedPIDs: {int(null.Fd()), int(null.Fd()), int(null.Fd()), int(shared.pidfd.Fd())},
 	} {
 		if _, _, err := r.spawn.conn.WriteMsgUnix([]byte{byte(request)}, unix.UnixRights(files...), nil); err != nil {
 			t.Fatal(err)

@@ -42,7 +42,6 @@ func anchor() {
 	_, _ = io.Copy(io.Discard, os.NewFile(SocketFD, "simulator"))
 }
 
-// step is one part of the setup; its name goes into error messages.
 type step struct {
 	name string
 	run  func() error
@@ -76,7 +75,7 @@ func openSelf(needed bool) (int, error) {
 	if !needed {
 		return -1, nil
 	}
-	return unix.Open(SelfExe, unix.O_PATH|unix.O_CLOEXEC, 0)
+	return unix.Open(host.SelfExe, unix.O_PATH|unix.O_CLOEXEC, 0)
 }
 
 // become executes the program, or this binary as an init that executes it.

@@ -6,7 +6,6 @@ import (
 	"io"
 )
 
-// maxLine is where a longer line is split, as log drivers do.
 const maxLine = 16 << 10
 
 // CopyLines writes from's lines, one Write each, until from ends. The last one

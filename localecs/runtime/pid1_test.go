@@ -12,8 +12,8 @@ import (
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
-// Scenarios 38, 40, 41 and 43: what a stop does to PID 1.
-func TestScenario41SignalsAtPID1(t *testing.T) {
+// What a stop does to PID 1.
+func TestSignalsAtPID1(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	for _, tc := range []struct {
@@ -60,8 +60,8 @@ func TestScenario41SignalsAtPID1(t *testing.T) {
 	}
 }
 
-// Scenario 38: sleep as PID 1 has no handler and the kernel drops the signal.
-func TestScenario38DeafPID1OutlivesTERM(t *testing.T) {
+// A program such as sleep as PID 1 has no handler and the kernel drops the signal.
+func TestPID1WithoutAHandlerIgnoresTERM(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	for _, args := range [][]string{{"/bin/sleep", "1000"}, sh("while :; do /bin/sleep 0.1; done")} {
@@ -103,8 +103,8 @@ func TestSignalsArriveWithTheirNames(t *testing.T) {
 	}
 }
 
-// Scenario 42: TERM is for PID 1 only; its death is everybody's.
-func TestScenario42DeathOfPID1KillsGrandchildren(t *testing.T) {
+// TERM is for PID 1 only; all other processes end with it.
+func TestDeathOfPID1KillsGrandchildren(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	c, out := start(t, r, Spec{Args: sh(
@@ -132,8 +132,7 @@ func TestScenario42DeathOfPID1KillsGrandchildren(t *testing.T) {
 	}
 }
 
-// Scenario 63.
-func TestScenario63ProcShowsOwnProcessesOnly(t *testing.T) {
+func TestProcShowsOwnProcessesOnly(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	other, _ := start(t, r, Spec{Args: []string{"/bin/sleep", "1000"}})

@@ -12,8 +12,7 @@ import (
 // ours, reaps orphans, and takes all of them along when it ends.
 type PIDs struct {
 	runtime *Runtime
-	pid     int
-	holder  *os.File // PID 1's pidfd
+	process          // PID 1
 	keep    *os.File // PID 1 lives until this is closed
 	once    sync.Once
 }
@@ -40,7 +39,7 @@ func (r *Runtime) SharePIDs() (*PIDs, error) {
 		keep.Close()
 		return nil, fmt.Errorf("make a shared pid namespace: %w", host.Shortage(err, "pid"))
 	}
-	p := &PIDs{runtime: r, pid: child.pid, holder: os.NewFile(uintptr(child.pidfd), "pids"), keep: keep}
+	p := &PIDs{runtime: r, process: child, keep: keep}
 	r.shared[p] = true
 	return p, nil
 }
@@ -58,7 +57,7 @@ func (p *PIDs) Close() error {
 func (p *PIDs) end() {
 	p.once.Do(func() {
 		p.keep.Close()
-		process{pid: p.pid, pidfd: int(p.holder.Fd())}.reap()
-		p.holder.Close()
+		p.reap()
+		p.pidfd.Close()
 	})
 }

@@ -21,7 +21,7 @@ func sharePIDs(t *testing.T, r *Runtime) *PIDs {
 	return p
 }
 
-// Scenario 63: with pidMode task containers see each other, and nobody is PID 1.
+// With pidMode task containers see each other, and none has PID 1.
 func TestSharedPIDsShowEveryContainer(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// kind tells what the files of a hierarchy are called.
 type kind int
 
 const (
@@ -17,13 +16,11 @@ const (
 	unified
 )
 
-// place is a directory of one hierarchy in which groups can be made.
 type place struct {
 	kind kind
 	dir  string
 }
 
-// errNoMemory means that no hierarchy has the memory controller to give.
 var errNoMemory = errors.New("no hierarchy has the memory controller for us")
 
 // hostGroups is where the kernel describes its hierarchies; another one in tests of

@@ -105,16 +105,16 @@ func TestWarningsAreLogged(t *testing.T) {
 	r.log = hclog.New(&hclog.LoggerOptions{Output: &log})
 	r.hardLimit = func(int) (uint64, error) { return 512, nil }
 	c, _ := start(t, r, Spec{Args: sh("exit 0"), Ulimits: []Ulimit{{"nofile", 65535, 65535}}})
-	if exit := await(t, c); exit.Code != 0 || len(c.Warnings()) != 1 {
-		t.Errorf("%+v, %q", exit, c.Warnings())
+	if exit := await(t, c); exit.Code != 0 || len(c.warnings) != 1 {
+		t.Errorf("%+v, %q", exit, c.warnings)
 	}
 	if !strings.Contains(log.String(), "container=app") || !strings.Contains(log.String(), "512:512 instead of 65535:65535") {
 		t.Errorf("log: %s", log.String())
 	}
 }
 
-// Scenario 20, and every other way not to start. Nothing stays.
-func TestScenario20ContainerThatCannotStart(t *testing.T) {
+// Every way not to start. Nothing stays.
+func TestContainerThatCannotStart(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	script := filepath.Join(t.TempDir(), "script")
@@ -166,7 +166,7 @@ func TestScenario20ContainerThatCannotStart(t *testing.T) {
 	}
 	img.Programs["/bin/gone"] = "/no/such/program"
 	var notFound *NotFoundError
-	if err := r.Prepare(img); !errors.As(err, &notFound) || notFound.Target != "/bin/gone" {
+	if err := prepare(r, img); !errors.As(err, &notFound) || notFound.Target != "/bin/gone" {
 		t.Errorf("Prepare: %v", err)
 	}
 	// None is left. The last one is taken off the list after Start returned.
@@ -185,8 +185,8 @@ func TestLongReasonIsCut(t *testing.T) {
 	}
 }
 
-// Scenario 61 with real processes: one network for a task's containers.
-func TestScenario61ContainersShareTheTasksNetwork(t *testing.T) {
+// One network for a task's containers.
+func TestContainersShareTheTasksNetwork(t *testing.T) {
 	t.Parallel()
 	r := newRuntime(t)
 	task := newTask(t)
@@ -298,4 +298,10 @@ func TestClosedRuntime(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Errorf("second Close: %v", err)
 	}
+}
+
+// prepare looks for all that an image lists.
+func prepare(r *Runtime, i Image) error {
+	_, err := r.images.Binds(i)
+	return err
 }

@@ -16,7 +16,6 @@ import (
 // ErrEnded means that the container's first process has ended.
 var ErrEnded = errors.New("cannot exec in a stopped container")
 
-// killGrace is how long processes may take to go.
 const killGrace = time.Second
 
 // Processes is the processes of one container: those that share the mount namespace
@@ -42,17 +41,24 @@ func (g *Processes) PID() int { return g.pid }
 // error.
 func (g *Processes) Signal(s syscall.Signal) error {
 	g.sent(s)
-	raw, err := g.pidfd.SyscallConn()
+	if err := sendSignal(g.pidfd, s); err != nil {
+		return fmt.Errorf("send %v to process %d: %w", s, g.pid, err)
+	}
+	return nil
+}
+
+// sendSignal sends a signal to the process of a pidfd, unless it has ended or the
+// descriptor is closed.
+func sendSignal(pidfd *os.File, s syscall.Signal) (sent error) {
+	raw, err := pidfd.SyscallConn()
 	if err != nil {
 		return nil
 	}
-	var sent error
-	err = raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
-	// The descriptor is closed, or the process a zombie: it has ended.
-	if err != nil || sent == nil || errors.Is(sent, unix.ESRCH) {
+	_ = raw.Control(func(fd uintptr) { sent = unix.PidfdSendSignal(int(fd), s, nil, 0) })
+	if errors.Is(sent, unix.ESRCH) {
 		return nil
 	}
-	return fmt.Errorf("send %v to process %d: %w", s, g.pid, sent)
+	return sent
 }
 
 // Kill sends SIGKILL: the kernel ends every process of the container.
@@ -71,16 +77,8 @@ func (g *Processes) sent(s syscall.Signal) {
 // pidfd is closed before.
 func (g *Processes) Ended() <-chan struct{} {
 	ended := make(chan struct{})
-	conn, err := g.pidfd.SyscallConn()
-	if err != nil {
-		return ended
-	}
 	go func() {
-		err := conn.Read(func(fd uintptr) bool {
-			n, _ := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
-			return n > 0
-		})
-		if err == nil {
+		if awaitEnd(g.pidfd) == nil {
 			close(ended)
 		}
 	}()

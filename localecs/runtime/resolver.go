@@ -107,7 +107,6 @@ func (r *Resolver) Libraries(program Bind) ([]Bind, error) {
 	return binds, nil
 }
 
-// reason strips the path of an error whose reader has the path already.
 func reason(err error) error {
 	if e, ok := err.(*fs.PathError); ok {
 		return e.Err

@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -15,7 +16,6 @@ import (
 // nothing is bind-mounted out of it, so it can be hidden in this namespace.
 const newRoot = "/proc"
 
-// rootSize bounds what a container can write outside its volumes.
 const rootSize = "1g"
 
 // rootSteps make the root file system. Sources of bind mounts are opened as
@@ -47,7 +47,6 @@ func joinNetwork(c *Config) error {
 	return unix.Setns(netnsFD, unix.CLONE_NEWNET)
 }
 
-// source is a detached mount on its way to a target.
 type source struct {
 	StageMount
 	fd  int
@@ -200,7 +199,6 @@ func protectProc() error {
 	return nil
 }
 
-// fillRoot makes the directories and files that are no mounts.
 func fillRoot(c *Config) error {
 	for _, d := range append([]Dir{{Path: "/etc"}, {Path: "/tmp", Mode: 0o1777}, {Path: "/root", Mode: 0o700}}, c.Dirs...) {
 		if err := makeDir(d); err != nil {
@@ -229,10 +227,7 @@ func fillRoot(c *Config) error {
 }
 
 func makeDir(d Dir) error {
-	mode := d.Mode
-	if mode == 0 {
-		mode = 0o755
-	}
+	mode := cmp.Or(d.Mode, 0o755)
 	if err := os.MkdirAll(d.Path, 0o755); err != nil {
 		return err
 	}
@@ -267,7 +262,6 @@ func attachMounts(sources []source) error {
 	return nil
 }
 
-// makeTarget makes something to mount on.
 func (s source) makeTarget() error {
 	if s.dir {
 		return os.MkdirAll(s.Target, 0o755)

@@ -80,13 +80,12 @@ func Needs() []host.Cap {
 		host.SetGID(), host.SetPCap(), host.Chown(), host.Kill()}
 }
 
-// checkHost asks for capabilities and for the mount calls of Linux 5.12.
 func checkHost() error {
 	const what = "start a container"
 	if err := host.CheckCaps(what, "", Needs()...); err != nil {
 		return err
 	}
-	if _, err := os.Stat(SelfExe); err != nil {
+	if _, err := os.Stat(host.SelfExe); err != nil {
 		return host.Explain(what, "/proc", "mount it", err)
 	}
 	// Something without mounts below it: a user namespace may not look under those.
@@ -112,18 +111,10 @@ func signalSelf() error {
 	return unix.PidfdSendSignal(self, 0, nil, 0)
 }
 
-// Prepare finds everything the image lists, as a pull would. The error is an
-// *NotFoundError when something is not on this host, and a
-// *host.MissingError when this host cannot even look.
-func (r *Runtime) Prepare(i Image) error {
-	_, err := r.images.Binds(i)
-	return host.Shortage(err)
-}
-
 // ownLibraries are what this binary needs inside a container as its init:
 // nothing, unless it is linked dynamically.
 func (r *Runtime) ownLibraries() ([]Bind, error) {
-	exe, err := os.Readlink(SelfExe)
+	exe, err := os.Readlink(host.SelfExe)
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +140,7 @@ func (r *Runtime) Start(s Spec) (*Container, error) {
 	if err != nil {
 		return nil, &StartError{Container: s.Name, Err: hostFault(err)}
 	}
-	r.warn(s.Name, c.Warnings())
+	r.warn(s.Name, c.warnings)
 	return c, nil
 }
 

@@ -32,6 +32,8 @@ type Session struct {
 	Terminal bool
 	// Signals are for the process and its children. It may be closed.
 	Signals <-chan syscall.Signal
+	// Alone: when the context ends the process is killed without its children.
+	Alone bool
 }
 
 // Code is the exit code for an error about starting a process, as docker exec has
@@ -48,40 +50,46 @@ func Code(err error) int {
 	return CodeFailed
 }
 
-// Follow passes signals to a child that leads a process group, until it has ended,
-// and returns its exit code, 128+n after signal n. When the context ends, the group
-// is killed. Rest is called when it has ended, before its number can be used again;
-// nil for nothing.
-func Follow(ctx context.Context, pid int, signals <-chan syscall.Signal, rest func()) int {
+// Follow passes a session's signals to a child that leads a process group, until it
+// has ended, and returns its exit code, 128+n after signal n. When the context ends, the
+// group is killed. Rest is called when the child has ended, before its number can be used
+// again; nil for nothing.
+func Follow(ctx context.Context, pid int, s Session, rest func()) int {
 	var mu sync.Mutex
-	ended := make(chan struct{})
 	over := false
-	send := func(s syscall.Signal) {
+	send := func(to int, signal syscall.Signal) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !over {
-			_ = unix.Kill(-pid, s) // one that has ended needs none
+			_ = unix.Kill(to, signal) // one that has ended needs none
 		}
 	}
+	victim := -pid
+	if s.Alone {
+		victim = pid
+	}
+	defer context.AfterFunc(ctx, func() { send(victim, unix.SIGKILL) })()
+	ended := make(chan struct{})
+	defer close(ended)
 	go func() {
-		done := ctx.Done()
-		for {
+		for signals := s.Signals; ; {
 			select {
-			case s, ok := <-signals:
+			case signal, ok := <-signals:
 				if !ok {
 					signals = nil
-				} else if s != unix.SIGWINCH {
-					send(s)
+				} else if signal != unix.SIGWINCH {
+					send(-pid, signal)
 				}
-			case <-done:
-				done = nil
-				send(unix.SIGKILL)
 			case <-ended:
 				return
 			}
 		}
 	}()
-	defer close(ended)
+	if fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK); err == nil {
+		child := os.NewFile(uintptr(fd), "session")
+		_ = awaitEnd(child) // in the poller, not on a thread
+		child.Close()
+	}
 	for errors.Is(unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil), unix.EINTR) {
 	}
 	mu.Lock()
@@ -90,14 +98,5 @@ func Follow(ctx context.Context, pid int, signals <-chan syscall.Signal, rest fu
 	if rest != nil {
 		rest()
 	}
-	var status unix.WaitStatus
-	for {
-		if _, err := unix.Wait4(pid, &status, 0, nil); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if status.Signaled() {
-		return 128 + int(status.Signal())
-	}
-	return status.ExitStatus()
+	return exitCode(reapChild(pid))
 }

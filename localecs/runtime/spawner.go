@@ -37,10 +37,14 @@ type spawner struct {
 	watched
 }
 
-// process is a child of this process.
 type process struct {
 	pid   int
-	pidfd int
+	pidfd *os.File // non-blocking, so that waiting goes through the poller
+}
+
+func newProcess(pid, pidfd int) process {
+	_ = unix.SetNonblock(pidfd, true) // an error is about a descriptor that is not open
+	return process{pid, os.NewFile(uintptr(pidfd), fmt.Sprintf("pidfd-%d", pid))}
 }
 
 // newSpawner starts both processes from a thread that lives until close: the
@@ -70,7 +74,7 @@ func (s *spawner) run(ready chan<- error) {
 	s.anchor = anchor
 	defer anchor.kill()
 	defer anchorConn.Close()
-	if err := unix.Setns(anchor.pidfd, unix.CLONE_NEWPID); err != nil {
+	if err := unix.Setns(int(anchor.pidfd.Fd()), unix.CLONE_NEWPID); err != nil {
 		ready <- fmt.Errorf("enter the anchor's pid namespace: %w", err)
 		return
 	}
@@ -82,9 +86,8 @@ func (s *spawner) run(ready chan<- error) {
 	s.conn = conn
 	defer helper.kill()
 	defer conn.Close()
-	unwatch := s.watch(WordAnchor, anchor, anchorConn)
-	defer s.watch(WordSpawner, helper, conn)()
-	defer unwatch()
+	s.watch(WordAnchor, anchor, anchorConn)
+	s.watch(WordSpawner, helper, conn)
 	ready <- nil
 	<-s.stop
 }
@@ -101,44 +104,42 @@ func reapChildren() {
 	}
 }
 
-// close ends both processes and the thread.
 func (s *spawner) close() {
 	s.settle()
 	close(s.stop)
 	<-s.done
 }
 
-// startHelper starts this binary as a helper with a socket to it.
 func startHelper(word string, flags uintptr) (process, *net.UnixConn, error) {
-	var p process
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return p, nil, err
+		return process{}, nil, err
 	}
 	defer theirs.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		ours.Close()
-		return p, nil, err
+		return process{}, nil, err
 	}
 	defer null.Close()
+	pidfd := -1
 	attr := &syscall.ProcAttr{
 		Env:   []string{"GOMAXPROCS=1", "GOGC=20"},
 		Files: []uintptr{null.Fd(), null.Fd(), null.Fd(), theirs.Fd()},
-		Sys:   &syscall.SysProcAttr{Cloneflags: flags, Setsid: true, PidFD: &p.pidfd},
+		Sys:   &syscall.SysProcAttr{Cloneflags: flags, Setsid: true, PidFD: &pidfd},
 	}
 	if flags != 0 {
 		// Only for PID 1: the library compares parents by number, and kills
 		// another process of the namespace, which sees none of ours.
 		attr.Sys.Pdeathsig = unix.SIGKILL
 	}
-	p.pid, err = syscall.ForkExec(SelfExe, []string{Argv0, word}, attr)
+	pid, err := syscall.ForkExec(host.SelfExe, []string{Argv0, word}, attr)
 	goruntime.KeepAlive(theirs)
 	if err != nil {
 		ours.Close()
-		return p, nil, fmt.Errorf("start the %s process: %w", word, err)
+		return process{}, nil, fmt.Errorf("start the %s process: %w", word, err)
 	}
-	return p, ours, nil
+	return newProcess(pid, pidfd), ours, nil
 }
 
 func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
@@ -159,30 +160,17 @@ func socketPair() (ours *net.UnixConn, theirs *os.File, err error) {
 
 // kill kills a child that another process reaps, and closes its pidfd.
 func (p process) kill() {
-	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
-	unix.Close(p.pidfd)
-}
-
-// end kills and reaps a child, and closes its pidfd.
-func (p process) end() {
-	p.reap()
-	unix.Close(p.pidfd)
+	_ = sendSignal(p.pidfd, unix.SIGKILL)
+	p.pidfd.Close()
 }
 
 // reap kills a child and waits for it. One that does not end in time is left to
 // reapChildren: the first process of a namespace ends last in there.
 func (p process) reap() {
-	_ = unix.PidfdSendSignal(p.pidfd, unix.SIGKILL, nil, 0)
-	for end := time.Now().Add(outputGrace); ; {
-		left := time.Until(end)
-		n, err := unix.Poll([]unix.PollFd{{Fd: int32(p.pidfd), Events: unix.POLLIN}}, max(0, int(left.Milliseconds())))
-		switch {
-		case n > 0:
-			_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
-			return
-		case left <= 0 || err != nil && !errors.Is(err, unix.EINTR):
-			return
-		}
+	_ = sendSignal(p.pidfd, unix.SIGKILL)
+	_ = p.pidfd.SetReadDeadline(time.Now().Add(outputGrace))
+	if awaitEnd(p.pidfd) == nil {
+		_, _ = unix.Wait4(p.pid, nil, unix.WNOHANG, nil)
 	}
 }
 
@@ -196,15 +184,13 @@ func (s *spawner) clone(request Request, files ...*os.File) (process, error) {
 		return process{}, err
 	}
 	pid, err := pidOf(pidfd)
+	child := newProcess(pid, pidfd)
 	if err != nil {
-		_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
-		unix.Close(pidfd)
-		return process{}, err
+		child.kill()
 	}
-	return process{pid: pid, pidfd: pidfd}, nil
+	return child, err
 }
 
-// pidOf returns the number that a process has here. The spawner sees another.
 func pidOf(pidfd int) (int, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/self/fdinfo/%d", pidfd))
 	if err != nil {

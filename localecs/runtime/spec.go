@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -9,10 +10,11 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
-// defaultPath is PATH where neither image nor definition sets it.
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Spec is one container.
@@ -47,9 +49,9 @@ type Spec struct {
 	NetNS *os.File
 	// PIDs is a pid namespace to share; nil makes the program PID 1 of its own.
 	PIDs *PIDs
-	// Budget is the task's memory; nil neither limits nor measures. Memory is the
-	// container's own limit in bytes, within a budget only; 0 is none.
-	Budget *Budget
+	// Budget is the task's group, see Limit; nil neither limits nor measures. Memory is
+	// the container's own limit in bytes, within a budget only; 0 is none.
+	Budget *ControlGroup
 	Memory uint64
 }
 
@@ -85,16 +87,10 @@ func (r *Runtime) config(s Spec) (c Config, warnings []string, err error) {
 		return c, nil, err
 	}
 	c = Config{
-		Args: s.Args, Env: environment(s, account), Dir: s.WorkingDir, UID: account.UID, GID: account.GID,
+		Args: s.Args, Env: environment(s, account), Dir: cmp.Or(s.WorkingDir, s.Image.WorkingDir, "/"), UID: account.UID, GID: account.GID,
 		Hostname: s.Hostname, JoinNet: s.NetNS != nil, ReadOnly: s.ReadOnlyRoot, Dirs: slices.Clone(s.Image.Dirs),
 		Scratch: unmounted(s.Image.Volumes, s.Mounts), Texts: texts(s), Limits: limits, Init: s.InitProcess,
 		NetAdmin: s.NetAdmin && s.NetNS != nil,
-	}
-	if c.Dir == "" {
-		c.Dir = s.Image.WorkingDir
-	}
-	if c.Dir == "" {
-		c.Dir = "/"
 	}
 	if s.InitProcess {
 		own, err := r.ownLibraries()
@@ -133,10 +129,7 @@ func environment(s Spec, account Account) []string {
 }
 
 func texts(s Spec) map[string]string {
-	hosts := s.Hosts
-	if hosts == "" {
-		hosts = "127.0.0.1 localhost\n"
-	}
+	hosts := cmp.Or(s.Hosts, "127.0.0.1 localhost\n")
 	return map[string]string{
 		"/etc/hosts":       hosts,
 		"/etc/hostname":    s.Hostname + "\n",
@@ -146,7 +139,6 @@ func texts(s Spec) map[string]string {
 	}
 }
 
-// unmounted are the volumes of the image that no mount covers.
 func unmounted(volumes []Dir, mounts []Mount) []Dir {
 	covered := map[string]bool{}
 	for _, m := range mounts {
@@ -209,23 +201,11 @@ func claim(i Image, mounts []Mount, ids host.IDs) (warnings []string, err error)
 		if err := os.Chown(m.Source, d.UID, d.GID); err != nil {
 			return nil, fmt.Errorf("give volume at %s its owner: %w", m.Target, err)
 		}
-		if mode := os.FileMode(d.Mode); mode != 0 {
-			if err := os.Chmod(m.Source, fileMode(mode)); err != nil {
+		if d.Mode != 0 {
+			if err := unix.Chmod(m.Source, d.Mode); err != nil {
 				return nil, fmt.Errorf("give volume at %s its mode: %w", m.Target, err)
 			}
 		}
 	}
 	return warnings, nil
-}
-
-// fileMode turns octal 1777 into Go's bits.
-func fileMode(bits os.FileMode) os.FileMode {
-	mode := bits & os.ModePerm
-	if bits&0o1000 != 0 {
-		mode |= os.ModeSticky
-	}
-	if bits&0o2000 != 0 {
-		mode |= os.ModeSetgid
-	}
-	return mode
 }

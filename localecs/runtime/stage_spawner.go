@@ -8,10 +8,10 @@ import (
 	"os"
 	"syscall"
 
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"golang.org/x/sys/unix"
 )
 
-// maxFiles is how many descriptors a request brings at most.
 const maxFiles = 7
 
 // Request is what the spawner is asked for.
@@ -121,7 +121,7 @@ func clone(request Request, files []int) (pidfd int, err error) {
 	for _, fd := range files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	_, err = syscall.ForkExec(SelfExe, argv, attr)
+	_, err = syscall.ForkExec(host.SelfExe, argv, attr)
 	return pidfd, err
 }
 
@@ -144,7 +144,6 @@ func shareChildren(pidfd int) (leave func(), err error) {
 	}, nil
 }
 
-// errnoOf is the error whose text the spawner has sent.
 func errnoOf(text string) error {
 	for _, errno := range []unix.Errno{unix.ENOSPC, unix.EAGAIN, unix.EMFILE, unix.ENFILE, unix.ENOMEM, unix.EPERM, unix.EINVAL} {
 		if text == errno.Error() {

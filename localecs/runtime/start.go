@@ -1,6 +1,7 @@
 package runtime
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,22 +34,20 @@ func (r *Runtime) start(s Spec) (*Container, error) {
 	defer p.close()
 	request, files := OwnPIDs, p.files(s.NetNS)
 	if s.PIDs != nil {
-		request, files = SharedPIDs, append(files, s.PIDs.holder)
+		request, files = SharedPIDs, append(files, s.PIDs.pidfd)
 	}
 	child, err := r.spawn.clone(request, files...)
 	if err != nil {
 		return nil, err
 	}
 	p.closeChildEnds()
-	n := &native{config: config, child: child, outputs: p.takeOutput()}
+	n := &native{config: config, child: child, processes: NewProcesses(child.pid, child.pidfd), outputs: p.takeOutput()}
 	if s.PIDs != nil {
 		// An error means that it has ended, before it could have children.
 		n.mounts, _ = os.Open(MountNamespacePath(child.pid))
 	}
 	n.group, err = s.Budget.admit(child.pid, s.Memory)
-	if err := n.open(); err != nil {
-		return nil, err
-	}
+	n.collect()
 	c := NewContainer(n.processes, n, time.Time{}, append(warnings, unowned...))
 	r.add(c)
 	var lacks []string
@@ -73,14 +72,10 @@ func inImage(i Image, err error) error {
 	}
 	paths := slices.Sorted(maps.Keys(i.Programs))
 	paths = append(paths, slices.Sorted(maps.Keys(i.Files))...) // directories of programs are among them
-	has := strings.Join(paths, ", ")
-	if has == "" {
-		has = "no programs"
-	}
+	has := cmp.Or(strings.Join(paths, ", "), "no programs")
 	return fmt.Errorf("%w; image %q has %s", err, i.Name, has)
 }
 
-// pipes connect the simulator with a first stage.
 type pipes struct {
 	null                     *os.File
 	configRead, configWrite  *os.File
@@ -89,7 +84,6 @@ type pipes struct {
 	stdoutWrite, stderrWrite *os.File
 }
 
-// output is one stream on its way to its writer.
 type output struct {
 	from *os.File
 	to   io.Writer
@@ -118,7 +112,6 @@ func newPipes(s Spec) (p *pipes, err error) {
 	return p, err
 }
 
-// stream returns the child's end of a stream, nil for none.
 func (p *pipes) stream(to io.Writer) (*os.File, error) {
 	if to == nil {
 		return nil, nil

@@ -58,9 +58,6 @@ func reap(child int) (code int, done bool) {
 			continue
 		}
 		done = true
-		code = status.ExitStatus()
-		if status.Signaled() {
-			code = 128 + int(status.Signal())
-		}
+		code = exitCode(status)
 	}
 }

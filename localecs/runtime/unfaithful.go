@@ -22,6 +22,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 	note(def.PIDMode == "host", "pidMode", "each container has its own processes")
 	note(def.IPCMode != "", "ipcMode", "each container has its own IPC namespace")
 	note(def.ProxyConfiguration != nil, "proxyConfiguration", "no traffic is redirected")
+	note(def.TrustedExecution != nil, "trustedExecutionConfiguration", "containers share the host")
 	for i, v := range def.Volumes {
 		path := fmt.Sprintf("volumes[%d]", i)
 		const instead = "an empty directory of the task takes its place"
@@ -29,6 +30,7 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 		note(isTrue(v.ConfiguredAtLaunch), path+".configuredAtLaunch", instead)
 		note(v.Docker != nil, path+".dockerVolumeConfiguration", instead)
 		note(v.EFS != nil, path+".efsVolumeConfiguration", instead)
+		note(v.S3Files != nil, path+".s3filesVolumeConfiguration", instead)
 		note(v.FSxWindows != nil, path+".fsxWindowsFileServerVolumeConfiguration", instead)
 	}
 	for i, c := range def.ContainerDefinitions {
@@ -50,7 +52,6 @@ func Unfaithful(def *taskdef.TaskDefinition) []string {
 	return found
 }
 
-// otherCapabilities reports whether more is asked for than NET_ADMIN.
 func otherCapabilities(c *taskdef.Capabilities) bool {
 	return c != nil && (len(c.Drop) > 0 || slices.ContainsFunc(c.Add, func(name string) bool { return name != "NET_ADMIN" }))
 }

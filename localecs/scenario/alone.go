@@ -44,7 +44,7 @@ func (r *runner) output(task, container string, line []byte) {
 
 // runAlone starts the tasks of a plan without a Consul server and waits until all
 // have ended. It stops them in order when stop is closed, or End is called.
-func (r *runner) runAlone(ctx context.Context, tasks []string, stop <-chan struct{}) error {
+func (r *runner) runAlone(ctx, steps context.Context, tasks []string, stop <-chan struct{}) error {
 	if err := r.start(tasks); err != nil {
 		return err
 	}
@@ -56,11 +56,12 @@ func (r *runner) runAlone(ctx context.Context, tasks []string, stop <-chan struc
 		select {
 		case <-t.Done():
 		case <-stop:
-			return r.live.Drain(ctx, "")
-		case <-r.live.ended:
-			return r.live.Drain(ctx, stopAll)
-		case <-ctx.Done():
-			return context.Cause(ctx)
+			return r.region.Drain(ctx, "")
+		case <-steps.Done():
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			return r.region.Drain(ctx, stopAll)
 		}
 	}
 	return nil

@@ -24,10 +24,10 @@ func (r *runner) question(ctx context.Context, s file.Step) (err error) {
 		e.Text, err = MTLS(ctx, r.cluster.Dial, r.task(e.Task).IP(), *s.MTLS)
 	case s.Get != nil:
 		e.Kind, e.Task = KindGet, s.Get.Task
-		e.Text, err = Get(ctx, r.task(e.Task).Dial, *s.Get)
+		e.Text, err = Ask(ctx, r.task(e.Task).Dial, http.MethodGet, *s.Get)
 	default:
 		e.Kind, e.Task = KindPost, s.Post.Task
-		e.Text, err = Post(ctx, r.task(e.Task).Dial, *s.Post)
+		e.Text, err = Ask(ctx, r.task(e.Task).Dial, http.MethodPost, *s.Post)
 	}
 	if err == nil {
 		r.emit(e)
@@ -52,17 +52,17 @@ func MTLS(ctx context.Context, dial DialFunc, ip string, m file.MTLS) (string, e
 	return "presents " + identity + "; refuses a client without a certificate", nil
 }
 
-// Get carries out a step: it sends a request from inside the task that dial belongs
+// Ask carries out a step: it sends a request from inside the task that dial belongs
 // to, checks the answer, and returns a description of the result.
-func Get(ctx context.Context, dial DialFunc, g file.Get) (string, error) {
-	answer, err := Send(ctx, dial, http.MethodGet, g.URL)
+func Ask(ctx context.Context, dial DialFunc, method string, g file.Get) (string, error) {
+	answer, err := Send(ctx, dial, method, g.URL)
 	if err == nil {
 		err = CheckAnswer(answer, g.Has, g.Lacks)
 	}
 	if err != nil {
-		return "", fmt.Errorf("get %s in %s: %w", g.URL, g.Task, err)
+		return "", fmt.Errorf("%s %s in %s: %w", strings.ToLower(method), g.URL, g.Task, err)
 	}
-	text := "GET " + g.URL
+	text := method + " " + g.URL
 	if len(g.Has) > 0 {
 		text += ", has " + strings.Join(g.Has, ", ")
 	}
@@ -70,14 +70,6 @@ func Get(ctx context.Context, dial DialFunc, g file.Get) (string, error) {
 		text += ", lacks " + strings.Join(g.Lacks, ", ")
 	}
 	return text, nil
-}
-
-// Post is Get without a check of the answer.
-func Post(ctx context.Context, dial DialFunc, p file.Post) (string, error) {
-	if _, err := Send(ctx, dial, http.MethodPost, p.URL); err != nil {
-		return "", fmt.Errorf("post %s in %s: %w", p.URL, p.Task, err)
-	}
-	return "POST " + p.URL, nil
 }
 
 const (

@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -21,7 +22,7 @@ func (r *runner) check(ctx context.Context) {
 	for _, problem := range Requests(r.phases, r.file.Checks) {
 		r.fail("%s", problem)
 	}
-	found, err := r.leaving.Unexpected(ctx)
+	found, err := r.unexpected(ctx)
 	if err != nil {
 		r.fail("%v", err)
 	}
@@ -71,7 +72,7 @@ func (r *runner) report() *Report {
 		rep.Failures = append(rep.Failures, failures...)
 		return rep
 	}
-	rep.Left = r.leaving.Left()
+	rep.Left = slices.Clone(r.left)
 	for _, p := range r.phases {
 		rep.Answered, rep.Failed, rep.Slowest = rep.Answered+p.Answered, rep.Failed+p.Failed, max(rep.Slowest, p.Slowest)
 		rep.Phases = append(rep.Phases, p.judged())

@@ -26,7 +26,7 @@ type Sources struct {
 	EngineImages bool
 	// Secrets are values by the names that environment.Secret looks for.
 	Secrets map[string]string
-	// EnvironmentFiles are paths by ARN.
+	// EnvironmentFiles are absolute paths by ARN.
 	EnvironmentFiles map[string]string
 	// Setting is a scenario file, or its directory, of which everything is used but
 	// tasks, steps, faults, checks and the Consul server. Empty is SettingName beside
@@ -37,22 +37,10 @@ type Sources struct {
 	Network network.Mode
 }
 
-// definitions are task definitions that run without a Consul server, while what
-// they need is collected.
+// definitions are a plan without a Consul server, while what it needs is collected.
 type definitions struct {
 	Sources
-	setting *file.Scenario
-	tasks   []definition
-	images  map[string]runtime.Image
-	roles   []iam.Role
-	// environmentFiles are their contents, by ARN.
-	environmentFiles map[string]string
-}
-
-// definition is a task to run.
-type definition struct {
-	name, path string
-	def        *taskdef.TaskDefinition
+	*Plan
 }
 
 // named takes NAME=FILE apart; the name is empty for a file alone.
@@ -98,24 +86,33 @@ func LooksLikeDefinition(data []byte) bool {
 // start, until all have ended. The error has all mistakes and all that is missing.
 // Nothing was started or written when it returns.
 func PrepareDefinitions(paths []string, s Sources) (plan *Plan, warnings []string, err error) {
-	d := &definitions{Sources: s}
-	if d.setting, err = s.setting(paths); err != nil {
+	setting, err := s.setting(paths)
+	if err != nil {
 		return nil, nil, err
 	}
+	setting.Tasks, setting.Services, setting.Steps, setting.Faults = map[string]file.Task{}, nil, nil, nil
+	setting.Checks, setting.Consul = file.Checks{}, file.Consul{}
+	d := &definitions{s, &Plan{
+		file: setting, network: s.Network,
+		defs: file.Definitions{Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{}},
+	}}
 	warnings, err = d.read(paths)
 	if err != nil {
 		return nil, warnings, err
 	}
+	d.file.Name = strings.Join(d.alone, "+")
 	d.locate()
 	d.findRoles()
 	more, err := d.findImages()
 	warnings = append(warnings, more...)
-	fileErr := d.findFiles()
-	d.setting.Secrets = merged(d.setting.Secrets, s.Secrets)
-	if err := errors.Join(s.Network.CheckSubnet(d.setting.Subnet), err, fileErr, d.missing()); err != nil {
+	d.file.Secrets = merged(d.file.Secrets, s.Secrets)
+	d.file.EnvironmentFiles = merged(d.file.EnvironmentFiles, s.EnvironmentFiles)
+	var fileErr error
+	d.environmentFiles, fileErr = d.file.EnvironmentFileTexts()
+	if err := errors.Join(s.Network.CheckSubnet(d.file.Subnet), err, fileErr, d.missing()); err != nil {
 		return nil, warnings, err
 	}
-	return d.plan(), warnings, nil
+	return d.Plan, warnings, nil
 }
 
 // merged returns the values of both maps; those of b win.
@@ -124,23 +121,6 @@ func merged(a, b map[string]string) map[string]string {
 	maps.Copy(all, a)
 	maps.Copy(all, b)
 	return all
-}
-
-// plan returns the plan of a run without a Consul server.
-func (d *definitions) plan() *Plan {
-	f := *d.setting
-	f.Tasks, f.Services, f.Steps, f.Faults, f.Checks, f.Consul = map[string]file.Task{}, nil, nil, nil, file.Checks{}, file.Consul{}
-	p := &Plan{
-		file: &f, network: d.Network, images: d.images, roles: d.roles, environmentFiles: d.environmentFiles,
-		defs: file.Definitions{Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{}},
-	}
-	for _, t := range d.tasks {
-		f.Tasks[t.name] = file.Task{Definition: t.path}
-		p.defs.Files[t.path], p.defs.Tasks[t.name] = t.def, t.def
-		p.alone = append(p.alone, t.name)
-	}
-	f.Name = strings.Join(p.alone, "+")
-	return p
 }
 
 // setting loads the file with everything else.
@@ -159,12 +139,9 @@ func (s Sources) setting(paths []string) (*file.Scenario, error) {
 			path = beside
 		}
 	}
-	setting := file.Default()
-	if path != "" {
-		var err error
-		if setting, err = file.LoadSetting(path); err != nil {
-			return nil, err
-		}
+	setting, err := file.LoadSetting(path)
+	if err != nil {
+		return nil, err
 	}
 	if s.Network == network.Host && setting.Subnet == file.Default().Subnet { // which is for the other
 		setting.Subnet = "127.42.0.0/24"
@@ -197,7 +174,9 @@ func (d *definitions) read(paths []string) (warnings []string, err error) {
 		if count[name]++; count[name] > 1 {
 			name = fmt.Sprintf("%s-%d", name, count[name])
 		}
-		d.tasks = append(d.tasks, definition{name: name, path: path, def: def})
+		d.file.Tasks[name] = file.Task{Definition: path}
+		d.defs.Files[path], d.defs.Tasks[name] = def, def
+		d.alone = append(d.alone, name)
 	}
 	return warnings, errors.Join(errs...)
 }
@@ -206,18 +185,19 @@ func (d *definitions) read(paths []string) (warnings []string, err error) {
 // none: containers see their own.
 func (d *definitions) locate() {
 	usual := file.Default()
-	for _, t := range d.tasks {
-		for _, arn := range []string{t.def.TaskRoleARN, t.def.ExecutionRoleARN} {
-			if parts := strings.Split(arn, ":"); len(parts) == 6 && d.setting.Account == usual.Account {
-				d.setting.Account = parts[4]
+	for _, name := range d.alone {
+		def := d.defs.Tasks[name]
+		for _, arn := range []string{def.TaskRoleARN, def.ExecutionRoleARN} {
+			if parts := strings.Split(arn, ":"); len(parts) == 6 && d.file.Account == usual.Account {
+				d.file.Account = parts[4]
 			}
 		}
-		for _, c := range t.def.ContainerDefinitions {
-			if c.LogConfiguration == nil || d.setting.Region != usual.Region {
+		for _, c := range def.ContainerDefinitions {
+			if c.LogConfiguration == nil || d.file.Region != usual.Region {
 				continue
 			}
 			if region := c.LogConfiguration.Options["awslogs-region"]; region != "" {
-				d.setting.Region = region
+				d.file.Region = region
 			}
 		}
 	}
@@ -226,13 +206,14 @@ func (d *definitions) locate() {
 // findRoles makes the tasks' roles: those of the settings, and ones without tags or
 // actions for the rest.
 func (d *definitions) findRoles() {
-	d.roles = d.setting.IdentityRoles()
-	for _, t := range d.tasks {
-		if t.def.TaskRoleARN == "" {
+	d.roles = d.file.IdentityRoles()
+	for _, name := range d.alone {
+		def := d.defs.Tasks[name]
+		if def.TaskRoleARN == "" {
 			continue
 		}
-		role := iam.RoleOf(t.def.TaskRoleARN, d.setting.AWS())
-		t.def.TaskRoleARN = role.ARN()
+		role := iam.RoleOf(def.TaskRoleARN, d.file.AWS())
+		def.TaskRoleARN = role.ARN()
 		if !slices.ContainsFunc(d.roles, func(r iam.Role) bool { return r.ARN() == role.ARN() }) {
 			d.roles = append(d.roles, role)
 		}

@@ -55,7 +55,7 @@ func TestObjectsKeepTheirShape(t *testing.T) {
 	var b bytes.Buffer
 	out := Objects(&b, &b)
 	for _, e := range eventRun() {
-		out.Event(e)
+		out(e)
 	}
 	testkit.Golden(t, "events.jsonl", b.Bytes())
 }
@@ -65,7 +65,7 @@ func TestLinesForPeople(t *testing.T) {
 	var b bytes.Buffer
 	out := Lines(&b, &b)
 	for _, e := range eventRun() {
-		out.Event(e)
+		out(e)
 	}
 	testkit.Golden(t, "events.txt", b.Bytes())
 }

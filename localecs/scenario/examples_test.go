@@ -57,8 +57,6 @@ func (f *follower) Event(e scenario.Event) {
 	}
 }
 
-func (f *follower) Follow(func() scenario.State) (end func()) { return func() {} }
-
 // run runs definitions and asks them to stop when the follower has seen all.
 func run(t *testing.T, f *follower, s scenario.Sources, paths ...string) (*scenario.Report, string) {
 	t.Helper()
@@ -73,7 +71,7 @@ func run(t *testing.T, f *follower, s scenario.Sources, paths ...string) (*scena
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
-	out, err := p.Run(ctx, scenario.Options{Dir: dir, Stop: f.come, Progress: f, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})
+	out, err := p.Run(ctx, scenario.Options{Dir: dir, Stop: f.come, Progress: f.Event, Log: hclog.New(&hclog.LoggerOptions{Output: t.Output()})})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +247,7 @@ func TestCancelKillsAtOnce(t *testing.T) {
 		cancel(enough)
 	}()
 	started := time.Now()
-	out, err := p.Run(ctx, scenario.Options{Dir: t.TempDir(), Progress: f, Log: hclog.NewNullLogger()})
+	out, err := p.Run(ctx, scenario.Options{Dir: t.TempDir(), Progress: f.Event, Log: hclog.NewNullLogger()})
 	if out != nil || !errors.Is(err, enough) {
 		t.Errorf("got %v, %v", out, err)
 	}
@@ -280,8 +278,8 @@ func TestTasksStartedByContainersAreAwaited(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := follow(t, "job/job RUNNING")
-	var running *scenario.LiveRun
-	attend := func(r *scenario.LiveRun) func() { running = r; return func() {} }
+	var running scenario.LiveRun
+	attend := func(r scenario.LiveRun) func() { running = r; return func() {} }
 	go func() {
 		<-f.come
 		_, err := running.Region().Plane().RunTask(running.Region().Call(), shapes.RunTaskInput{
@@ -291,7 +289,7 @@ func TestTasksStartedByContainersAreAwaited(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	out, err := p.Run(t.Context(), scenario.Options{Dir: t.TempDir(), Progress: f, Attend: attend, Log: hclog.NewNullLogger()})
+	out, err := p.Run(t.Context(), scenario.Options{Dir: t.TempDir(), Progress: f.Event, Attend: attend, Log: hclog.NewNullLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,13 +18,11 @@ import (
 
 // runSteps carries out the steps under the faults of the file and its steps, and
 // waits until the server takes writes again, which the checks need.
-func (r *runner) runSteps(ctx context.Context, consul *cluster.Running) error {
+func (r *runner) runSteps(ctx, steps context.Context, consul *cluster.Running) error {
 	acts := FaultInjector{Cluster: r.cluster, Tasks: r.tasks, Server: consul, Seed: r.file.Seed}
 	r.mu.Lock() // state reads it
 	r.faults = NewSchedule(acts.Begin, r.faultChanged)
 	r.mu.Unlock()
-	steps, release := r.live.Until(ctx)
-	defer release()
 	err := r.steps(steps)
 	never := r.faults.End()
 	if err != nil {

@@ -37,7 +37,7 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 			Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
 		out := &recorder{}
-		r := &runner{plan: &Plan{}, file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out, record: NewRecording()}
+		r := &runner{plan: &Plan{}, file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out.Event, record: NewRecording()}
 		r.faultChanged(c.event)
 		got := out.events[0]
 		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
@@ -52,7 +52,7 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 
 func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
-	r := &runner{plan: &Plan{}, tasks: NewTaskSet(), file: &file.Scenario{}, out: &recorder{}, record: NewRecording()}
+	r := &runner{plan: &Plan{}, tasks: NewTaskSet(), file: &file.Scenario{}, out: (&recorder{}).Event, record: NewRecording()}
 	looked := make(chan struct{})
 	r.faults = NewSchedule(func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(FaultEvent) {})
 	defer r.faults.End()

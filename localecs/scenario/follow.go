@@ -1,28 +1,13 @@
 package scenario
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
-
-// Progress shows a run to the user.
-type Progress interface {
-	// Event is called by several goroutines and must not block.
-	Event(Event)
-	// Follow may call look for the state of the run at any time, until end returns.
-	Follow(look func() State) (end func())
-}
-
-// State is what a run does at a moment.
-type State struct {
-	Scenario string
-	// Begun is the start of the run.
-	Begun time.Time
-	Step  Step
-}
 
 // Step is the current step.
 type Step struct {
@@ -60,8 +45,46 @@ func (r *runner) emit(e Event) {
 	}
 	e.Seconds = Seconds(e.Time.Sub(r.started))
 	e.Scenario = r.file.Name
+	if !e.onlyJSON() {
+		r.mu.Lock()
+		r.shown = time.Now()
+		r.mu.Unlock()
+	}
 	r.record.Note(e)
-	r.out.Event(e)
+	r.out(e)
+}
+
+// silence is how long nothing may be shown while a step goes on: a log should show
+// that the run is alive, and what it waits for.
+const silence = 10 * time.Second
+
+// breakSilences reports how far the step is when both it and a silence are long, until
+// ctx ends.
+func (r *runner) breakSilences(ctx context.Context) {
+	tick := time.NewTicker(silence / 100)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			r.mu.Lock()
+			step, last := r.now, r.shown
+			r.mu.Unlock()
+			if now.Sub(last) < silence {
+				continue
+			}
+			if r.plan.alone != nil {
+				step = r.waiting(r.plan)
+			}
+			if step.Text != "" && now.Sub(step.Begun) >= silence {
+				r.emit(Event{
+					Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Begun)),
+					WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
+				})
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // beginOther records work that is not one of the steps.
@@ -97,17 +120,6 @@ func (r *runner) beginStep(n int, s file.Step) (end func(error)) {
 		}
 		r.emit(e)
 	}
-}
-
-// state returns the present state of the run.
-func (r *runner) state() State {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	s := State{Scenario: r.file.Name, Begun: r.started, Step: r.now}
-	if r.plan.alone != nil {
-		s.Step = r.waiting(r.plan)
-	}
-	return s
 }
 
 // answered counts the requests of the present traffic.

@@ -15,26 +15,24 @@ type recorder struct{ events []Event }
 
 func (r *recorder) Event(e Event) { r.events = append(r.events, e) }
 
-func (r *recorder) Follow(func() State) (end func()) { return func() {} }
-
 func TestStepsAreReportedAndShown(t *testing.T) {
 	t.Parallel()
 	reported := &recorder{}
 	step := file.Step{Await: &file.Await{Service: "api", Passing: 2, Within: 90 * time.Second}}
 	r := &runner{
 		plan: &Plan{}, file: &file.Scenario{Name: "hello", Steps: []file.Step{{Start: []string{"api"}}, step}},
-		out: reported, record: NewRecording(), started: time.Now(), tasks: NewTaskSet(),
+		out: reported.Event, record: NewRecording(), started: time.Now(), tasks: NewTaskSet(),
 	}
 	r.beginOther("start the Consul server")
-	if got := r.state().Step; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
+	if got := r.now; got.Text != "start the Consul server" || got.Number != 0 || got.SoFar != "" {
 		t.Errorf("before the steps: %+v", got)
 	}
 	end := r.beginStep(2, step)
 	r.showSoFar("0 of 2")
-	got := r.state()
-	want := State{Scenario: "hello", Begun: r.started, Step: Step{
+	got := r.now
+	want := Step{
 		Number: 2, Count: 2, Text: "await 2 passing instances of api", SoFar: "0 of 2", Begun: reported.events[0].Time, Within: 90 * time.Second,
-	}}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("in the step (-want +got):\n%s", diff)
 	}
@@ -56,7 +54,7 @@ func TestStepsAreReportedAndShown(t *testing.T) {
 
 func TestRequestsSoFarAreThoseOfTheStep(t *testing.T) {
 	t.Parallel()
-	r := &runner{plan: &Plan{}, file: &file.Scenario{}, out: &recorder{}, record: NewRecording()}
+	r := &runner{plan: &Plan{}, file: &file.Scenario{}, out: (&recorder{}).Event, record: NewRecording()}
 	if holds, got, _ := r.holds(t.Context(), file.Await{Requests: 40}, 0); holds || got != "0 of 40" {
 		t.Errorf("got %v, %q", holds, got)
 	}

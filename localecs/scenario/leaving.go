@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
@@ -16,27 +15,14 @@ import (
 // slow is how long a task takes at most to clear up, if all works.
 const slow = 300 * time.Millisecond
 
-// Watch waits until Consul holds nothing of stopped tasks.
-type Watch struct {
-	Tasks *TaskSet
-	Look  Look
-	Emit  func(Event)
-
-	mu   sync.Mutex
-	left []ReportedLeftover
-}
-
-// Left returns what remains as steps have declared.
-func (w *Watch) Left() []ReportedLeftover {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return slices.Clone(w.left)
-}
-
-// Cleared waits until nothing of a stopped task is left in Consul but what its
-// step declares.
-func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) error {
-	t := w.Tasks.Task(name)
+// cleared waits until nothing of a stopped task is left in Consul but what its
+// step declares, unless an observer judges that.
+func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
+	r.tasks.Change(name, func(t *Task) { t.Judged = true })
+	if r.observer != nil {
+		return nil
+	}
+	t := r.tasks.Task(name)
 	since, remains, patience := time.Now(), "", slow
 	if t.Dead() {
 		patience = 0 // nothing in it can clear up
@@ -44,11 +30,11 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		found, err := w.Look.LeftBy(ctx, t.Task, t.HasAgent())
+		found, err := r.look.LeftBy(ctx, t.Task, t.HasAgent())
 		declared, rest := splitDeclared(found, leaves)
 		switch took := time.Since(since); {
 		case err == nil && len(rest) == 0:
-			return w.reportRemaining(name, declared, leaves)
+			return r.reportRemaining(name, declared, leaves)
 		case ctx.Err() != nil:
 			return fmt.Errorf("%s (%w)", Still(took, rest, err), context.Cause(ctx))
 		case took > Limit(rest):
@@ -56,7 +42,7 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 		}
 		if text := Sum(rest); err == nil && text != remains && time.Since(since) > patience {
 			remains = text
-			w.Emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
+			r.emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
 		}
 		select {
 		case <-tick.C:
@@ -65,23 +51,23 @@ func (w *Watch) Cleared(ctx context.Context, name string, leaves file.Leaves) er
 	}
 }
 
-func (w *Watch) leftNothing(name string) {
-	hasAgent := w.Tasks.Task(name).HasAgent()
-	if !w.Look.Wanted(hasAgent) {
+func (r *runner) leftNothing(name string) {
+	hasAgent := r.tasks.Task(name).HasAgent()
+	if !r.look.Wanted(hasAgent) {
 		return
 	}
 	text := "nothing left of the task"
-	if w.Look.Checks.AgentsLeft && hasAgent {
+	if r.look.Checks.AgentsLeft && hasAgent {
 		text += ", its agent has left"
 	}
-	w.Emit(Event{Kind: view.KindCleared, Task: name, Text: text})
+	r.emit(Event{Kind: view.KindCleared, Task: name, Text: text})
 }
 
 // reportRemaining reports what remains as declared. All of it has to remain: a step
 // is exact.
-func (w *Watch) reportRemaining(name string, stays []Leftover, leaves file.Leaves) error {
+func (r *runner) reportRemaining(name string, stays []Leftover, leaves file.Leaves) error {
 	if len(leaves.Tokens) == 0 && leaves.Agent == "" {
-		w.leftNothing(name)
+		r.leftNothing(name)
 		return nil
 	}
 	for _, method := range slices.Sorted(maps.Keys(leaves.Tokens)) {
@@ -94,29 +80,21 @@ func (w *Watch) reportRemaining(name string, stays []Leftover, leaves file.Leave
 	}
 	for _, s := range stays {
 		l := ReportedLeftover{Task: name, What: s.String(), Reason: Reason(s, leaves)}
-		w.mu.Lock() // tasks may be stopped side by side
-		w.left = append(w.left, l)
-		w.mu.Unlock()
-		w.Emit(Event{Kind: KindLeft, Task: name, Detail: l.Reason, Text: "left: " + l.String()})
+		r.mu.Lock() // tasks may be stopped side by side
+		r.left = append(r.left, l)
+		r.mu.Unlock()
+		r.emit(Event{Kind: KindLeft, Task: name, Detail: l.Reason, Text: "left: " + l.String()})
 	}
 	return nil
 }
 
 // Unexpected returns what Consul still holds at the end and no step has declared.
-func (w *Watch) Unexpected(ctx context.Context) ([]Leftover, error) {
-	found, err := w.Look.Left(ctx, "")
-	declared := w.Left()
+func (r *runner) unexpected(ctx context.Context) ([]Leftover, error) {
+	found, err := r.look.Left(ctx, "")
+	r.mu.Lock()
+	declared := slices.Clone(r.left)
+	r.mu.Unlock()
 	return slices.DeleteFunc(found, func(l Leftover) bool {
 		return slices.ContainsFunc(declared, func(known ReportedLeftover) bool { return known.What == l.String() })
 	}), err
-}
-
-// cleared waits until nothing of a stopped task is left in Consul but what its
-// step declares, unless an observer judges that.
-func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) error {
-	r.tasks.Change(name, func(t *Task) { t.Judged = true })
-	if r.observer != nil {
-		return nil
-	}
-	return r.leaving.Cleared(ctx, name, leaves)
 }

@@ -18,7 +18,7 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 	leaves := file.Leaves{Tokens: map[string]string{"services": "no process logs out"}}
 	dead := file.Leaves{Agent: "it was killed"}
 	var reported []Event
-	w := &Watch{Emit: func(e Event) { reported = append(reported, e) }}
+	w := &runner{file: &file.Scenario{}, record: NewRecording(), out: func(e Event) { reported = append(reported, e) }}
 	const want = "no token of services is left of it, but its step declares one: no process logs out"
 	if err := w.reportRemaining("api-1", nil, leaves); err == nil || err.Error() != want || len(reported) != 0 {
 		t.Errorf("got %v, reported %+v; want %s", err, reported, want)
@@ -32,7 +32,7 @@ func TestDeclaredLeftoversHaveToExist(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	left := w.Left()
+	left := w.left
 	slices.SortFunc(left, func(a, b ReportedLeftover) int { return strings.Compare(b.What, a.What) })
 	if diff := cmp.Diff([]ReportedLeftover{
 		{Task: "api-1", What: "token 1 of services", Reason: "no process logs out"}, {Task: "api-1", What: "agent n, which is failed", Reason: "it was killed"},

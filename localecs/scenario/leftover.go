@@ -135,17 +135,11 @@ func agentAt(address string, members []*api.AgentMember) Leftover {
 
 // stateOf returns a state by its number in the API.
 func stateOf(status int) string {
-	switch status {
-	case 1:
-		return AgentAlive
-	case 2:
-		return AgentLeaving
-	case 3:
-		return AgentLeft
-	case 4:
-		return AgentFailed
+	states := [...]string{AgentUnknown, AgentAlive, AgentLeaving, AgentLeft, AgentFailed}
+	if status < 0 || status >= len(states) {
+		return AgentUnknown
 	}
-	return AgentUnknown
+	return states[status]
 }
 
 // Look asks a server what it holds, one query at a time.

@@ -8,38 +8,29 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// maxBytes is far more than ECS takes of an environment file.
-const maxBytes = 1 << 20
-
 // users returns the containers of each image.
 func (d *definitions) users() map[string][]string {
 	users := map[string][]string{}
-	for _, t := range d.tasks {
-		for _, c := range t.def.ContainerDefinitions {
-			users[c.Image] = append(users[c.Image], d.called(t, c.Name))
+	for _, task := range d.alone {
+		for _, c := range d.defs.Tasks[task].ContainerDefinitions {
+			users[c.Image] = append(users[c.Image], d.called(task, c.Name))
 		}
 	}
 	return users
-}
-
-// called is Plan.called.
-func (d *definitions) called(t definition, container string) string {
-	return label(len(d.tasks), t.name, container)
 }
 
 // findImages finds the programs of the images. A flag about an image that no
 // container uses may be a typing error.
 func (d *definitions) findImages() (warnings []string, err error) {
 	users := d.users()
-	wanted := *d.setting
+	wanted := *d.file
 	wanted.Images = map[string]*file.Image{}
-	for name, i := range d.setting.Images {
+	for name, i := range d.file.Images {
 		if users[name] != nil {
 			wanted.Images[name] = i
 		}
@@ -47,7 +38,7 @@ func (d *definitions) findImages() (warnings []string, err error) {
 	images, err := wanted.HostImages(d.Vars)
 	errs := []error{err}
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		if d.EngineImages && !d.Images.Knows(name) && d.setting.Images[name] == nil {
+		if d.EngineImages && !d.Images.Knows(name) && d.file.Images[name] == nil {
 			continue // the engine has it
 		}
 		i, err := d.Images.Image(name, images[name])
@@ -63,21 +54,6 @@ func (d *definitions) findImages() (warnings []string, err error) {
 	return warnings, errors.Join(errs...)
 }
 
-// findFiles reads the environment files.
-func (d *definitions) findFiles() error {
-	texts, err := d.setting.EnvironmentFileTexts()
-	errs := []error{err}
-	for _, arn := range slices.Sorted(maps.Keys(d.EnvironmentFiles)) {
-		data, err := textfile.Read(d.EnvironmentFiles[arn], maxBytes)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("-environment-file %s: %w", arn, err))
-		}
-		texts[arn] = string(data)
-	}
-	d.environmentFiles = texts
-	return errors.Join(errs...)
-}
-
 // missing returns an error with everything that the tasks need and was not given,
 // with the flag for each.
 func (d *definitions) missing() error {
@@ -86,9 +62,9 @@ func (d *definitions) missing() error {
 	if !d.EngineImages {
 		d.missingImages(n)
 	}
-	for _, t := range d.tasks {
-		for _, c := range t.def.ContainerDefinitions {
-			errs = append(errs, d.missingOf(n, t, c))
+	for _, task := range d.alone {
+		for _, c := range d.defs.Tasks[task].ContainerDefinitions {
+			errs = append(errs, d.missingOf(n, task, c))
 		}
 	}
 	return errors.Join(append(errs, n.error())...)
@@ -97,16 +73,16 @@ func (d *definitions) missing() error {
 // missingImages collects images without programs, and containers without a command.
 func (d *definitions) missingImages(n *needs) {
 	idle := map[string][]string{} // containers without a command, by image
-	for _, t := range d.tasks {
-		for _, c := range t.def.ContainerDefinitions {
+	for _, task := range d.alone {
+		for _, c := range d.defs.Tasks[task].ContainerDefinitions {
 			if len(d.images[c.Image].Argv(c.EntryPoint, c.Command)) == 0 {
-				idle[c.Image] = append(idle[c.Image], d.called(t, c.Name))
+				idle[c.Image] = append(idle[c.Image], d.called(task, c.Name))
 			}
 		}
 	}
 	users := d.users()
 	for _, name := range slices.Sorted(maps.Keys(users)) {
-		known := d.Images.Knows(name) || d.setting.Images[name] != nil
+		known := d.Images.Knows(name) || d.file.Images[name] != nil
 		switch {
 		case !known && idle[name] != nil:
 			n.add("-image", name, "PROGRAM,"+Host, "programs for "+strings.Join(users[name], ", ")+"; "+strings.Join(idle[name], ", ")+" runs the first one, as the definition leaves that to the image")
@@ -120,24 +96,24 @@ func (d *definitions) missingImages(n *needs) {
 
 // missingOf collects what a container's variables lack. The error is about a value
 // that was given and does not fit.
-func (d *definitions) missingOf(n *needs, t definition, c taskdef.Container) error {
+func (d *definitions) missingOf(n *needs, task string, c taskdef.Container) error {
 	var errs []error
 	for _, f := range c.EnvironmentFiles {
 		if _, ok := d.environmentFiles[f.Value]; !ok {
-			n.add("-environment-file", f.Value, "FILE", "variables of "+d.called(t, c.Name))
+			n.add("-environment-file", f.Value, "FILE", "variables of "+d.called(task, c.Name))
 		}
 	}
 	for _, secret := range c.Secrets {
 		_, err := cluster.Secret(secret.ValueFrom, func(name string) (string, bool) {
-			value, ok := d.setting.Secrets[name]
+			value, ok := d.file.Secrets[name]
 			return value, ok
 		})
 		absent, ok := errors.AsType[*cluster.NoValueError](err)
 		switch {
 		case ok:
-			n.secret(absent.Name, jsonKey(secret.ValueFrom), d.called(t, c.Name)+"'s "+secret.Name)
+			n.secret(absent.Name, jsonKey(secret.ValueFrom), d.called(task, c.Name)+"'s "+secret.Name)
 		case err != nil:
-			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w", t.path, c.Name, secret.Name, err))
+			errs = append(errs, fmt.Errorf("task definition %s: container %s, secret %s: %w", d.file.Tasks[task].Definition, c.Name, secret.Name, err))
 		}
 	}
 	return errors.Join(errs...)

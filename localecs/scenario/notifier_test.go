@@ -8,6 +8,7 @@ import (
 	"github.com/hashicorp/consul/api"
 
 	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -15,17 +16,20 @@ import (
 // at is a moment n seconds into a run.
 func notifierAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
-func notifierWorld() (*Notifier, *Recording, *[]Event) {
+func notifierWorld() (*runner, *[]Event) {
 	var reported []Event
-	tasks, record := NewTaskSet(), NewRecording()
-	record.Start("hello", "reverse", notifierAt(0))
-	tasks.Add(Task{Name: "api-1", Definition: &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "api"}}}})
-	return NewNotifier(tasks, record, func(e Event) { reported = append(reported, e) }), record, &reported
+	r := &runner{file: &file.Scenario{}, tasks: NewTaskSet(), record: NewRecording(), out: func(e Event) {
+		e.Seconds = 0
+		reported = append(reported, e)
+	}}
+	r.record.Start("hello", "reverse", notifierAt(0))
+	r.tasks.Add(Task{Name: "api-1", Definition: &taskdef.TaskDefinition{ContainerDefinitions: []taskdef.Container{{Name: "api"}}}})
+	return r, &reported
 }
 
 func TestClusterChangesAreReported(t *testing.T) {
 	t.Parallel()
-	n, record, reported := notifierWorld()
+	n, reported := notifierWorld()
 	for _, e := range []cluster.Event{
 		{At: notifierAt(1), Task: "api-1", Container: "api", What: "status", Value: "PULLED"},
 		{At: notifierAt(2), Task: "api-1", Container: "api", What: "status", Value: "RUNNING"},
@@ -33,7 +37,7 @@ func TestClusterChangesAreReported(t *testing.T) {
 		{At: notifierAt(4), Task: "api-1", What: "desired", Value: "STOPPED", Detail: "why"},
 		{At: notifierAt(5), Task: "api-1", Container: "api", What: "signal", Value: "KILL", Detail: "late"},
 	} {
-		n.ClusterChanged(e)
+		n.clusterChanged(e)
 	}
 	want := []Event{
 		{Time: notifierAt(2), Kind: view.KindStatus, Task: "api-1", Container: "api", Status: "RUNNING", Text: "RUNNING"},
@@ -44,17 +48,17 @@ func TestClusterChangesAreReported(t *testing.T) {
 	if d := cmp.Diff(want, *reported); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if got := record.Run(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 1 || got[0].Events[0].Status != "PULLED" {
-		t.Errorf("only in the record: %+v", got)
+	if got := n.record.Run(notifierAt(9)).Tasks; len(got) != 1 || len(got[0].Events) != 5 || got[0].Events[0].Status != "PULLED" {
+		t.Errorf("recorded %+v", got)
 	}
 }
 
 func TestForeignChecksAndTokensAreIgnored(t *testing.T) {
 	t.Parallel()
-	n, _, reported := notifierWorld()
+	n, reported := notifierWorld()
 	check := &api.HealthCheck{ServiceID: "other-1", ServiceName: "other", Name: "x"}
-	n.CheckChanged(notifierAt(1), check, "passing", Checks{"x": check})
-	n.TokenChanged(notifierAt(2), Token{Accessor: "t1", Method: "m"}, false)
+	n.checkChanged(notifierAt(1), check, "passing", Checks{"x": check})
+	n.tokenChanged(notifierAt(2), Token{Accessor: "t1", Method: "m"}, false)
 	if len(*reported) != 0 {
 		t.Errorf("reported %v", *reported)
 	}

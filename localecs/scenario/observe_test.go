@@ -20,11 +20,10 @@ import (
 // at is a moment n seconds after the traffic began.
 func observedAt(n int) time.Time { return time.Unix(1_800_000_000+int64(n), 0) }
 
-// passedOn is a Progress that keeps events.
+// passedOn keeps events.
 type passedOn struct{ events []Event }
 
-func (p *passedOn) Event(e Event)                    { p.events = append(p.events, e) }
-func (p *passedOn) Follow(func() State) (end func()) { return func() {} }
+func (p *passedOn) Event(e Event) { p.events = append(p.events, e) }
 
 // consul is a server that holds what a test puts there.
 type observedConsul struct {
@@ -71,7 +70,7 @@ func observedWorld(t *testing.T) (*Recorder, *passedOn, *observedConsul, *api.Cl
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewRecorder(out, RecorderOptions{
+	return NewRecorder(out.Event, RecorderOptions{
 		Methods:  map[string]chaos.What{"services": chaos.ServiceToken, "agents": chaos.ClientToken},
 		Services: []string{"api"},
 		Serving:  map[string][]string{"api-1": {"api", "sidecar-proxy"}},

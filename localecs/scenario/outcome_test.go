@@ -85,11 +85,14 @@ func TestPrefixesHaveOneWidth(t *testing.T) {
 	dir := writeFile(t, map[string]string{"shop.json": shop, "job.json": job})
 	plan := func(files ...string) *Plan {
 		t.Helper()
-		d := &definitions{setting: &file.Scenario{}}
+		d := &definitions{Plan: &Plan{
+			file: &file.Scenario{Tasks: map[string]file.Task{}},
+			defs: file.Definitions{Files: map[string]*taskdef.TaskDefinition{}, Tasks: map[string]*taskdef.TaskDefinition{}},
+		}}
 		if _, err := d.read(files); err != nil {
 			t.Fatal(err)
 		}
-		return d.plan()
+		return d.Plan
 	}
 	if diff := cmp.Diff(map[string]string{"shop/db": "db  | ", "shop/web": "web | "}, plan(dir+"/shop.json").prefixes(false)); diff != "" {
 		t.Errorf("one task (-want +got):\n%s", diff)

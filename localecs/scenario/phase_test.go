@@ -45,7 +45,7 @@ func TestPhaseHasTheTotalsOfItsStream(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	tr := New(server.URL, new(net.Dialer).DialContext, func(Failure) {})
+	tr := New(server.URL, new(net.Dialer).DialContext, func(Request) {})
 	tr.Start(t.Context(), 200)
 	until(t, "10 answers", func() bool { answered, _, _ := totals(tr); return answered >= 10 })
 	tr.Stop()

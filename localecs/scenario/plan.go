@@ -48,14 +48,7 @@ func (p *Plan) Name() string { return p.file.Name }
 // called returns the name of a container for users, after its task's where there
 // are several tasks.
 func (p *Plan) called(task, container string) string {
-	if p.defs.Tasks[task] == nil { // a container has started it
-		return task + "/" + container
-	}
-	return label(len(p.defs.Tasks), task, container)
-}
-
-func label(tasks int, task, container string) string {
-	if tasks == 1 {
+	if len(p.defs.Tasks) == 1 && p.defs.Tasks[task] != nil { // else a container has started it
 		return container
 	}
 	return task + "/" + container

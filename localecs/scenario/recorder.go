@@ -28,60 +28,42 @@ type RecorderOptions struct {
 	Stays func(task string, what chaos.What) bool
 }
 
-// Recorder is the Progress of one run, and also records what has no event. It is safe
-// for concurrent use.
+// Recorder records the events of one run, and also what has no event. It is safe for
+// concurrent use.
 type Recorder struct {
-	Progress
+	out     func(Event)
 	options RecorderOptions
 
 	mu       sync.Mutex
-	started  time.Time // of the schedule
-	healed   time.Time
-	names    []string // in the order of their start
-	tasks    map[string]*recordedTask
+	events   []Event
+	tasks    map[string]Event // their starts, by name
+	stopped  map[string]Event // those of the tasks that have stopped
 	requests []Request
-	turns    []turn
-	states   []state
-	left     map[leftKey]*leftover
+	left     map[leftKey]time.Time // when it was gone; zero while it is there
 	lags     []lag
 }
 
-type recordedTask struct {
-	id, address            string
-	started, term, stopped time.Time
-}
-
 type (
-	turn struct {
-		at   time.Time
-		task string
-		in   bool
-	}
-	state struct {
-		at time.Time
-		chaos.State
-	}
 	leftKey struct {
 		task string
 		what chaos.What
 		name string
 	}
-	leftover struct{ gone time.Time }
-	lag      struct {
+	lag struct {
 		at time.Time
 		by time.Duration
 	}
 )
 
 // NewRecorder returns a recorder that passes events on to out.
-func NewRecorder(out Progress, o RecorderOptions) *Recorder {
-	return &Recorder{Progress: out, options: o, tasks: map[string]*recordedTask{}, left: map[leftKey]*leftover{}}
+func NewRecorder(out func(Event), o RecorderOptions) *Recorder {
+	return &Recorder{out: out, options: o, tasks: map[string]Event{}, stopped: map[string]Event{}, left: map[leftKey]time.Time{}}
 }
 
 // Event records an event and passes it on.
 func (r *Recorder) Event(e Event) {
 	r.note(e)
-	r.Progress.Event(e)
+	r.out(e)
 }
 
 func (r *Recorder) note(e Event) {
@@ -89,36 +71,16 @@ func (r *Recorder) note(e Event) {
 	defer r.mu.Unlock()
 	switch e.Kind {
 	case KindTask:
-		r.names = append(r.names, e.Task)
-		r.tasks[e.Task] = &recordedTask{id: e.TaskID, address: e.Address, started: e.Time}
-	case KindTrafficBegin:
-		r.started = e.Time
-	case KindTrafficEnd:
-		r.healed = e.Time
-	case view.KindInTraffic:
-		r.turns = append(r.turns, turn{e.Time, e.Task, e.Status == "in"})
-	case view.KindDesired:
-		r.tasks[e.Task].term = e.Time
-	case view.KindStatus, view.KindHealth:
+		r.tasks[e.Task] = e
+	case view.KindStatus:
 		if e.Container == "" && e.Status == scheduler.StatusStopped {
-			r.tasks[e.Task].stopped = e.Time
+			r.stopped[e.Task] = r.tasks[e.Task]
 		}
-		r.noteState(e)
+	case KindTrafficBegin, KindTrafficEnd, view.KindInTraffic, view.KindDesired, view.KindHealth:
+	default:
+		return
 	}
-}
-
-// noteState records whether a container can serve.
-func (r *Recorder) noteState(e Event) {
-	of := r.options.Serving
-	if e.Kind == view.KindHealth {
-		of = r.options.Healthy
-	}
-	for _, name := range of[e.Task] {
-		if name == e.Container && e.Status != scheduler.StatusPulled {
-			unable := e.Status == scheduler.StatusStopped || e.Status == scheduler.HealthUnhealthy
-			r.states = append(r.states, state{e.Time, chaos.State{Task: e.Task, Container: name, Unable: unable, Why: "is " + e.Status}})
-		}
-	}
+	r.events = append(r.events, e)
 }
 
 // Request records a request of the traffic.
@@ -169,33 +131,31 @@ func (r *Recorder) beat(ctx context.Context) {
 func (r *Recorder) Observed(now time.Time) chaos.Observed {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	o := chaos.Observed{Healed: r.since(r.healed), Ended: r.since(now)}
-	if r.started.IsZero() { // there was no traffic
+	begun := slices.IndexFunc(r.events, func(e Event) bool { return e.Kind == KindTrafficBegin })
+	if begun < 0 {
 		return chaos.Observed{}
 	}
+	since := func(at time.Time) time.Duration { return at.Sub(r.events[begun].Time) }
+	o := chaos.Observed{Healed: chaos.Never, Ended: since(now)}
+	for _, e := range r.events {
+		r.observe(&o, e, since(e.Time))
+	}
 	for _, q := range r.requests {
-		request := chaos.Request{Start: r.since(q.Start), End: r.since(q.End)}
+		request := chaos.Request{Start: since(q.Start), End: since(q.End)}
 		if q.Err != nil {
 			request.Error = q.Err.Error()
 		}
 		o.Requests = append(o.Requests, request)
 	}
-	for _, name := range r.names {
-		t := r.tasks[name]
-		o.Tasks = append(o.Tasks, chaos.Life{Task: name, Started: r.since(t.started), Term: r.since(t.term), Stopped: r.since(t.stopped)})
-	}
-	for _, t := range r.turns {
-		o.Traffic = append(o.Traffic, chaos.Turn{At: r.since(t.at), Task: t.task, In: t.in})
-	}
-	for _, s := range r.states {
-		s.At = r.since(s.at)
-		o.States = append(o.States, s.State)
-	}
-	for key, l := range r.left {
-		o.Left = append(o.Left, chaos.Leftover{Task: key.task, What: key.what, Name: key.name, Gone: r.since(l.gone)})
+	for key, at := range r.left {
+		gone := chaos.Never
+		if !at.IsZero() {
+			gone = since(at)
+		}
+		o.Left = append(o.Left, chaos.Leftover{Task: key.task, What: key.what, Name: key.name, Gone: gone})
 	}
 	for _, l := range r.lags {
-		o.Lags = append(o.Lags, chaos.Lag{At: r.since(l.at), By: l.by})
+		o.Lags = append(o.Lags, chaos.Lag{At: since(l.at), By: l.by})
 	}
 	slices.SortFunc(o.Left, func(a, b chaos.Leftover) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Name, b.Name))
@@ -204,12 +164,31 @@ func (r *Recorder) Observed(now time.Time) chaos.Observed {
 	return o
 }
 
-// since returns a time of the schedule; Never for one that has not come.
-func (r *Recorder) since(at time.Time) time.Duration {
-	if at.IsZero() {
-		return chaos.Never
+// observe adds an event to what was observed.
+func (r *Recorder) observe(o *chaos.Observed, e Event, at time.Duration) {
+	task := slices.IndexFunc(o.Tasks, func(l chaos.Life) bool { return l.Task == e.Task })
+	switch e.Kind {
+	case KindTask:
+		o.Tasks = append(o.Tasks, chaos.Life{Task: e.Task, Started: at, Term: chaos.Never, Stopped: chaos.Never})
+	case KindTrafficEnd:
+		o.Healed = at
+	case view.KindInTraffic:
+		o.Traffic = append(o.Traffic, chaos.Turn{At: at, Task: e.Task, In: e.Status == "in"})
+	case view.KindDesired:
+		o.Tasks[task].Term = at
+	case view.KindStatus, view.KindHealth:
+		if e.Container == "" && e.Status == scheduler.StatusStopped {
+			o.Tasks[task].Stopped = at
+		}
+		counted := r.options.Serving
+		if e.Kind == view.KindHealth {
+			counted = r.options.Healthy
+		}
+		if slices.Contains(counted[e.Task], e.Container) && e.Status != scheduler.StatusPulled {
+			unable := e.Status == scheduler.StatusStopped || e.Status == scheduler.HealthUnhealthy
+			o.States = append(o.States, chaos.State{At: at, Task: e.Task, Container: e.Container, Unable: unable, Why: "is " + e.Status})
+		}
 	}
-	return at.Sub(r.started)
 }
 
 const (
@@ -237,7 +216,9 @@ func (r *Recorder) watchLeft(ctx context.Context, client *api.Client) {
 func (r *Recorder) look(ctx context.Context, client *api.Client) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	stopped := r.stopped()
+	r.mu.Lock()
+	stopped := maps.Clone(r.stopped)
+	r.mu.Unlock()
 	if len(stopped) == 0 {
 		return
 	}
@@ -248,11 +229,11 @@ func (r *Recorder) look(ctx context.Context, client *api.Client) {
 	now := map[leftKey]bool{}
 	for name, t := range stopped {
 		for _, l := range found {
-			if l.Of(t.id) {
+			if l.Of(t.TaskID) {
 				now[leftKey{name, r.what(l), l.String()}] = true
 			}
 		}
-		agent, err := Agent(ctx, client, t.address)
+		agent, err := Agent(ctx, client, t.Address)
 		if err != nil {
 			return
 		}
@@ -274,28 +255,13 @@ func (r *Recorder) noteLeft(at time.Time, now map[leftKey]bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for key := range now {
-		if l := r.left[key]; l == nil || !l.gone.IsZero() {
-			r.left[key] = &leftover{}
+		r.left[key] = time.Time{}
+	}
+	for key, gone := range r.left {
+		if !now[key] && gone.IsZero() {
+			r.left[key] = at
 		}
 	}
-	for key, l := range r.left {
-		if !now[key] && l.gone.IsZero() {
-			l.gone = at
-		}
-	}
-}
-
-// stopped returns the tasks that have stopped.
-func (r *Recorder) stopped() map[string]recordedTask {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	found := map[string]recordedTask{}
-	for name, t := range r.tasks {
-		if !t.stopped.IsZero() {
-			found[name] = *t
-		}
-	}
-	return found
 }
 
 // settleMinimum is enough for a look that starts after the last task's end.
@@ -321,8 +287,8 @@ func (r *Recorder) patience() time.Duration {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var most time.Duration
-	for key, l := range r.left {
-		if !l.gone.IsZero() || r.options.Stays(key.task, key.what) {
+	for key, gone := range r.left {
+		if !gone.IsZero() || r.options.Stays(key.task, key.what) {
 			continue
 		}
 		most = max(most, chaos.Bound(key.what)+2*lookEvery)

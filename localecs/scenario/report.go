@@ -112,13 +112,18 @@ func phaseTable(phases []Phase) string {
 
 // Write prints the report as text or as one JSON object.
 func (r *Report) Write(w io.Writer, asJSON bool) error {
+	return writeResult(w, asJSON, r.Text, struct {
+		Time time.Time `json:"time"`
+		Kind view.Kind `json:"kind"`
+		*Report
+	}{time.Now(), KindReport, r})
+}
+
+// writeResult prints a text, or an object as JSON.
+func writeResult(w io.Writer, asJSON bool, text func() string, object any) error {
 	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
-			Time time.Time `json:"time"`
-			Kind view.Kind `json:"kind"`
-			*Report
-		}{time.Now(), KindReport, r})
+		return json.NewEncoder(w).Encode(object)
 	}
-	_, err := io.WriteString(w, r.Text())
+	_, err := io.WriteString(w, text())
 	return err
 }

@@ -22,8 +22,9 @@ type Options struct {
 	// Dir takes logs and volumes; it is made when missing.
 	Dir string
 	// Docker is that of cluster.Options.
-	Docker   string
-	Progress Progress
+	Docker string
+	// Progress shows events. It is called by several goroutines and must not block.
+	Progress func(Event)
 	// StopOrder replaces the scenario's; empty leaves it.
 	StopOrder string
 	// Seed replaces the scenario's; nil leaves it.
@@ -34,7 +35,7 @@ type Options struct {
 	Observer *Recorder
 	// Attend, if any, is called with the run once there is a cluster; leave is called
 	// when nothing runs any more.
-	Attend func(*LiveRun) (leave func())
+	Attend func(LiveRun) (leave func())
 	// Stop, when it is closed, stops all tasks in order in a run without a Consul server.
 	Stop <-chan struct{}
 	// Colour marks which container a line of output is from.
@@ -47,15 +48,14 @@ type runner struct {
 	plan  *Plan
 	file  *file.Scenario // the plan's, with what Options replace
 	tasks *TaskSet
-	out   Progress
+	out   func(Event)
 	// observer is nil when the checks judge.
 	observer *Recorder
 	record   *Recording
-	notifier *Notifier
 	started  time.Time
 	clock    Clock
-	fleet    *Fleet
-	cluster  *cluster.Cluster // the fleet's
+	region   *cluster.Region
+	cluster  *cluster.Cluster // the region's
 	look     Look
 	watch    *Watcher
 	faults   *Schedule
@@ -64,13 +64,22 @@ type runner struct {
 	reached  map[string]bool // URLs that have answered traffic
 	last     *TrafficStream  // also after its end
 
-	live    *LiveRun
-	leaving *Watch
-	prefix  map[string]string // of lines of output, by task and container
+	// end ends the steps.
+	end    context.CancelCauseFunc
+	served map[string]bool   // the tasks that Consul sends traffic to
+	prefix map[string]string // of lines of output, by task and container
 
-	mu       sync.Mutex // guards what follows, and watch
-	now      Step
-	failures []string
+	mu    sync.Mutex // guards what follows, and watch
+	token string     // Consul's management token
+	left  []ReportedLeftover
+	// revisions are ARNs by file, asked the steps that wait for a task, by its name, and
+	// numbers how many tasks a service has started so far.
+	revisions map[string]string
+	asked     map[string]chan cluster.Begun
+	numbers   map[string]int
+	now       Step
+	shown     time.Time // when the last event was
+	failures  []string
 }
 
 // Run carries out the plan and judges it. The report has what failed; the error is
@@ -78,29 +87,28 @@ type runner struct {
 // the error is the cause. Everything it started is gone when it returns.
 func (p *Plan) Run(ctx context.Context, o Options) (rep *Report, err error) {
 	r := p.runner(o)
-	fleet, err := p.open(r, o)
-	if err != nil {
+	if err := r.open(o); err != nil {
 		return nil, err
 	}
-	cluster := fleet.Cluster()
-	r.fleet, r.cluster, r.live = fleet, cluster, NewLiveRun(r.file, r.tasks, fleet.Region())
+	ctx, cancel := context.WithCancelCause(ctx)
+	steps, end := context.WithCancelCause(ctx)
+	r.end = end
 	defer r.attended(o)()
 	defer func() {
-		if closeErr := fleet.Close(); closeErr != nil {
+		if closeErr := r.region.Close(); closeErr != nil {
 			rep, err = nil, errors.Join(err, fmt.Errorf("release what the run held: %w", closeErr))
 		}
 	}()
 	r.emit(Event{Kind: KindScenario, Text: r.title()})
-	defer o.Progress.Follow(r.state)()
-	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
 	defer watching.Wait()
-	defer cancel(context.Canceled)
-	watching.Go(func() { r.guard(ctx, cancel, cluster.Lost(), cluster.Err) })
+	defer cancel(context.Canceled) // steps, too
+	watching.Go(func() { r.guard(ctx, cancel, r.cluster.Lost(), r.cluster.Err) })
+	watching.Go(func() { r.breakSilences(ctx) })
 	if p.alone != nil {
-		err = r.runAlone(ctx, p.alone, o.Stop)
+		err = r.runAlone(ctx, steps, p.alone, o.Stop)
 	} else {
-		err = r.runScenario(ctx, cancel, &watching)
+		err = r.runScenario(ctx, steps, cancel, &watching)
 	}
 	if err := r.why(ctx, err); err != nil {
 		return nil, err
@@ -120,7 +128,7 @@ func (r *runner) title() string {
 // runScenario starts the Consul server, carries out the steps and judges the result.
 // A step that fails is a failure of the run; the error is about a run that could not
 // be carried out.
-func (r *runner) runScenario(ctx context.Context, cancel context.CancelCauseFunc, watching *sync.WaitGroup) error {
+func (r *runner) runScenario(ctx, steps context.Context, cancel context.CancelCauseFunc, watching *sync.WaitGroup) error {
 	r.beginOther("start the Consul server")
 	consul, err := r.startConsul(ctx)
 	if err != nil {
@@ -128,11 +136,11 @@ func (r *runner) runScenario(ctx context.Context, cancel context.CancelCauseFunc
 	}
 	watching.Go(func() { r.guard(ctx, cancel, consul.Done(), func() error { return r.serverEnded(consul) }) })
 	r.lookOn(ctx, watching)
-	err = r.runSteps(ctx, consul)
+	err = r.runSteps(ctx, steps, consul)
 	r.endTraffic(file.EndTraffic{})
-	if r.live.Ended() {
+	if ctx.Err() == nil && steps.Err() != nil {
 		r.beginOther("stop all tasks")
-		return cmp.Or(r.live.Drain(ctx, stopAll), ErrEnded)
+		return cmp.Or(r.region.Drain(ctx, stopAll), ErrEnded)
 	}
 	r.judge(ctx, err)
 	if host.Fault(err) {
@@ -158,9 +166,9 @@ func (p *Plan) runner(o Options) *runner {
 	}
 	r := &runner{
 		plan: p, file: &f, prefix: p.prefixes(o.Colour), out: o.Progress, observer: o.Observer, record: o.Record, started: time.Now(),
-		tasks: p.taskSet(), reached: map[string]bool{},
+		tasks: p.taskSet(), reached: map[string]bool{}, served: map[string]bool{},
+		revisions: map[string]string{}, asked: map[string]chan cluster.Begun{}, numbers: map[string]int{},
 	}
-	r.notifier = NewNotifier(r.tasks, r.record, r.emit)
 	r.record.Start(f.Name, f.StopOrder, r.started)
 	return r
 }
@@ -170,36 +178,17 @@ func (r *runner) attended(o Options) (leave func()) {
 	if o.Attend == nil {
 		return func() {}
 	}
-	return o.Attend(r.live)
+	return o.Attend(LiveRun{r})
 }
 
 // lookOn follows the state of Consul until ctx ends.
 func (r *runner) lookOn(ctx context.Context, watching *sync.WaitGroup) {
 	watching.Go(func() { r.watch.Run(ctx) })
-	watching.Go(func() { FollowTokens(ctx, r.look.Client, r.notifier.TokenChanged) })
+	watching.Go(func() { FollowTokens(ctx, r.look.Client, r.tokenChanged) })
 	watching.Go(func() { Redirect(ctx, r.look.Client, r.cluster.AWSEndpoint()) })
 	if r.observer != nil {
 		watching.Go(func() { r.observer.Watch(ctx, r.look.Client) })
 	}
-}
-
-// open opens the region that tasks run in.
-func (p *Plan) open(r *runner, o Options) (*Fleet, error) {
-	f := r.file
-	var output func(task, container string, line []byte)
-	if p.alone != nil {
-		output = r.output
-	}
-	return Open(FleetOptions{
-		Cluster: cluster.Options{
-			Name: f.Cluster, Region: f.Region, Account: f.Account,
-			Network: p.network, Subnet: f.Subnet,
-			AtOnce: f.StopOrder == file.StopAtOnce, GatePeriod: f.GatePeriod, TimeScale: f.TimeScale,
-			Docker: o.Docker, Dir: o.Dir, Images: p.images, Roles: p.roles, Secrets: f.Secrets, EnvironmentFiles: p.environmentFiles,
-			Observe: r.notifier.ClusterChanged, Output: output, Log: o.Log,
-		},
-		API: f.API, Files: p.defs.Files, Expected: r.expect, Joined: r.joined, Log: o.Log,
-	})
 }
 
 // guard ends the run when something ends that it needs.
@@ -248,10 +237,9 @@ func (r *runner) startConsul(ctx context.Context) (*cluster.Running, error) {
 	r.mu.Lock()
 	r.watch = NewWatcher(client, func(at time.Time, c *api.HealthCheck, status string) {
 		checks, _ := r.watch.Now()
-		r.notifier.CheckChanged(at, c, status, checks)
+		r.checkChanged(at, c, status, checks)
 	})
+	r.token = token
 	r.mu.Unlock()
-	r.leaving = &Watch{Tasks: r.tasks, Look: r.look, Emit: r.emit}
-	r.live.HasConsul(r.watch, token)
 	return running, nil
 }

@@ -94,8 +94,8 @@ func (s *Setting) acts(sched chaos.Schedule) []file.Step {
 		case e.Unhealthy != "":
 			t := sched.Task(s.World, e.Unhealthy)
 			steps = append(steps,
-				file.Step{At: &at, Post: &file.Post{Task: e.Unhealthy, URL: t.Fail}},
-				file.Step{At: &end, Post: &file.Post{Task: e.Unhealthy, URL: t.Heal}})
+				file.Step{At: &at, Post: &file.Get{Task: e.Unhealthy, URL: t.Fail}},
+				file.Step{At: &end, Post: &file.Get{Task: e.Unhealthy, URL: t.Heal}})
 		}
 	}
 	slices.SortStableFunc(steps, func(a, b file.Step) int { return cmp.Compare(*a.At, *b.At) })

@@ -3,9 +3,12 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/hashicorp/consul/api"
@@ -23,9 +26,13 @@ const setUpLimit = 60 * time.Second
 // in it. The client has the management token, which is token. The secrets of the
 // created tokens are added to the cluster's.
 func StartServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, token string) (*cluster.Running, *api.Client, error) {
+	files, ca, err := files(c, token)
+	if err != nil {
+		return nil, nil, err
+	}
 	running, err := vpc.StartService(ctx, cluster.Service{
 		Name: "consul-server", Image: c.Image, Args: args(c), Address: c.Address, Ports: Ports(), Dirs: []string{"/consul/data"},
-		Files: map[string]string{configFile: config(token)},
+		Files: files,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("start consul server: %w", err)
@@ -45,6 +52,9 @@ func StartServer(ctx context.Context, vpc *cluster.Cluster, c *file.Consul, toke
 	secrets, err := SetUp(ctx, c, client, vpc.AWSEndpoint())
 	if err != nil {
 		return nil, nil, fmt.Errorf("set up consul: %w", err)
+	}
+	if c.CASecret != "" {
+		secrets[c.CASecret] = ca
 	}
 	for name, value := range secrets {
 		vpc.PutSecret(name, value)
@@ -75,14 +85,43 @@ func AwaitLeader(ctx context.Context, client *api.Client, running *cluster.Runni
 	return nil
 }
 
-// configFile is where the server finds its configuration.
-const configFile = "/consul/config/server.json"
+// The server finds its configuration here: what the scenario adds, and what this package
+// sets, which wins; and its certificate with the key.
+const (
+	furtherFile = "/consul/scenario/server.json"
+	configFile  = "/consul/config/server.json"
+	certFile    = "/consul/tls/server.pem"
+)
+
+// files are the server's, by path, and the certificate of its CA when it has TLS.
+func files(c *file.Consul, managementToken string) (files map[string]string, ca string, err error) {
+	further, err := json.Marshal(c.Config)
+	if err != nil {
+		return nil, "", fmt.Errorf("encode the configuration of consul: %w", err)
+	}
+	files = map[string]string{furtherFile: string(further), configFile: config(c, managementToken)}
+	if c.CASecret == "" {
+		return files, "", nil
+	}
+	names := []string{"server." + datacenter(c) + ".consul", "localhost"}
+	certificate, authority, err := cluster.NewCertificate(names, net.ParseIP(c.Address))
+	if err != nil {
+		return nil, "", fmt.Errorf("make the certificate of the consul server: %w", err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(certificate.PrivateKey)
+	if err != nil {
+		return nil, "", fmt.Errorf("write the key of the consul server: %w", err)
+	}
+	files[certFile] = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]})) +
+		string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))
+	return files, string(authority), nil
+}
 
 // config is the configuration of the scenario's Consul server: ACLs on with
 // default deny, quick elections. It is no part of the command line, which every
 // local user can read: it has the management token.
-func config(managementToken string) string {
-	text, _ := json.Marshal(map[string]any{
+func config(c *file.Consul, managementToken string) string {
+	settings := map[string]any{
 		"acl": map[string]any{
 			"enabled":        true,
 			"default_policy": "deny",
@@ -92,25 +131,32 @@ func config(managementToken string) string {
 		"disable_update_check": true,
 		"performance":          map[string]any{"raft_multiplier": 1},
 		"ports":                map[string]any{"grpc": 8502, "dns": -1},
-	})
+	}
+	if c.CASecret != "" {
+		settings["ports"] = map[string]any{"https": 8501, "grpc": -1, "grpc_tls": 8503, "dns": -1}
+		settings["tls"] = map[string]any{"defaults": map[string]any{"cert_file": certFile, "key_file": certFile}}
+	}
+	text, _ := json.Marshal(settings)
 	return string(text)
 }
+
+func datacenter(c *file.Consul) string { return cmp.Or(c.Datacenter, "dc1") }
 
 // args is the server's command line: one server, and config.
 func args(c *file.Consul) []string {
 	return []string{
 		"consul", "agent", "-server", "-bootstrap-expect=1", "-log-level=warn",
 		"-node=consul-server", "-data-dir=/consul/data",
-		"-datacenter=" + cmp.Or(c.Datacenter, "dc1"), "-bind=" + c.Address, "-client=" + c.Address,
-		"-config-file=" + configFile,
+		"-datacenter=" + datacenter(c), "-bind=" + c.Address, "-client=" + c.Address,
+		"-config-file=" + furtherFile, "-config-file=" + configFile,
 	}
 }
 
 // Ports are what the server listens on: server, Serf in the LAN and WAN, HTTP,
-// gRPC, and gRPC with TLS.
+// HTTPS, gRPC, and gRPC with TLS.
 func Ports() []network.Port {
 	var all []network.Port
-	for _, n := range []int{8300, 8301, 8302, 8500, 8502, 8503} {
+	for _, n := range []int{8300, 8301, 8302, 8500, 8501, 8502, 8503} {
 		all = append(all, network.Port{Number: n})
 	}
 	return append(all, network.Port{Number: 8301, Protocol: "udp"}, network.Port{Number: 8302, Protocol: "udp"})

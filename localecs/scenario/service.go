@@ -4,37 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/localecs/cluster"
-	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
-
-// expect adds a task that no step starts.
-func (r *runner) expect(name string, l controlplane.Launch) {
-	r.tasks.Add(Task{Name: name, Definition: l.Definition, Service: l.Service})
-}
-
-// joined records a task that no step has started.
-func (r *runner) joined(b cluster.Begun) {
-	if b.Err != nil {
-		r.fail("start %s: %v", b.Name, b.Err)
-		return
-	}
-	r.taskStarted(b.Name, b.Task)
-}
 
 // changeService carries out a step that scales or deploys a service.
 func (r *runner) changeService(s file.Step) (err error) {
 	name := ""
 	switch {
 	case s.Scale != nil:
-		name, err = s.Scale.Service, r.fleet.Scale(s.Scale.Service, s.Scale.Count)
+		name, err = s.Scale.Service, r.update(s.Scale.Service, shapes.ServiceInput{DesiredCount: &s.Scale.Count})
 	case s.Deploy != nil:
-		name, err = s.Deploy.Service, r.fleet.Deploy(s.Deploy.Service, s.Deploy.Definition)
+		name, err = s.Deploy.Service, r.deploy(*s.Deploy)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", s, err)
@@ -42,9 +28,28 @@ func (r *runner) changeService(s file.Step) (err error) {
 	return r.reportService(name)
 }
 
-// create creates a service.
+// deploy starts a deployment of the file's next revision, or, without a file, of what
+// the service runs already.
+func (r *runner) deploy(d file.Deploy) error {
+	in := shapes.ServiceInput{ForceNewDeployment: d.Definition == ""}
+	if d.Definition != "" {
+		revision, err := r.register(d.Definition)
+		if err != nil {
+			return err
+		}
+		in.TaskDefinition = revision
+	}
+	return r.update(d.Service, in)
+}
+
+// create creates a service, which starts its tasks in the background.
 func (r *runner) create(name string) error {
-	if err := r.fleet.Create(name, r.file.Services[name]); err != nil {
+	s := r.file.Services[name]
+	revision, err := r.revision(s.Definition)
+	if err == nil {
+		_, err = r.region.Plane().CreateService(r.region.Call(), s.Input(name, r.file.Cluster, revision))
+	}
+	if err != nil {
 		return fmt.Errorf("start service %s: %w", name, err)
 	}
 	return r.reportService(name)
@@ -52,7 +57,7 @@ func (r *runner) create(name string) error {
 
 // reportService reports the desired and actual state of a service.
 func (r *runner) reportService(name string) error {
-	s, err := r.fleet.Service(name)
+	s, err := r.service(name)
 	if err != nil {
 		return err
 	}
@@ -64,10 +69,11 @@ func (r *runner) reportService(name string) error {
 
 // remove deletes a service and waits until nothing of its tasks is left.
 func (r *runner) remove(ctx context.Context, name string, leaves file.Leaves) error {
-	if err := r.fleet.Delete(name); err != nil {
+	_, err := r.region.Plane().DeleteService(r.region.Call(), shapes.DeleteServiceInput{Cluster: r.file.Cluster, Service: name, Force: true})
+	if err != nil {
 		return err
 	}
-	err := Until(ctx, func() (bool, error) {
+	err = Until(ctx, func() (bool, error) {
 		steady, _, err := r.steady(ctx, name, leaves)
 		return steady, err
 	})
@@ -83,7 +89,7 @@ func (r *runner) steady(ctx context.Context, name string, leaves file.Leaves) (s
 	if err := r.clearStopped(ctx, name, leaves); err != nil {
 		return false, "", err
 	}
-	s, err := r.fleet.Service(name)
+	s, err := r.service(name)
 	if err != nil {
 		return false, "", err
 	}
@@ -94,12 +100,9 @@ func (r *runner) steady(ctx context.Context, name string, leaves file.Leaves) (s
 // stopping reports whether tasks of a service are stopping, or have stopped and were
 // not judged.
 func (r *runner) stopping(service string) bool {
-	for _, t := range r.tasks.Started() {
-		if t.Service == service && !t.Judged && t.View().DesiredStatus == scheduler.StatusStopped {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.tasks.Started(), func(t Task) bool {
+		return t.Service == service && !t.Judged && t.View().DesiredStatus == scheduler.StatusStopped
+	})
 }
 
 // clearStopped waits until nothing is left of a service's stopped tasks.

@@ -3,9 +3,12 @@ package scenario
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -88,8 +91,41 @@ func TestManagementTokenIsOnNoCommandLine(t *testing.T) {
 			t.Errorf("%s, which has the token, has mode %v (%v), want 0700", name, info.Mode(), err)
 		}
 	}
-	if len(private) != 2 {
-		t.Errorf("%q, want the directories of the data and of the configuration", private)
+	if len(private) != 3 {
+		t.Errorf("%q, want the directories of the data, of the configuration and of what the scenario adds to it", private)
+	}
+}
+
+// TestServerWithTLSServesIt has both the server's name and its address in the certificate.
+func TestServerWithTLSServesIt(t *testing.T) {
+	t.Parallel()
+	vpc := newCluster(t, t.TempDir())
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	server := &file.Consul{Image: "consul", Address: "10.42.0.254", Datacenter: "dc2", CASecret: "ca"}
+	if _, _, err := StartServer(ctx, vpc, server, testkit.ManagementToken); err != nil {
+		t.Fatal(err)
+	}
+	for _, port := range []string{"8501", "8503"} {
+		raw, err := vpc.Dial(ctx, "tcp", net.JoinHostPort(server.Address, port))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer raw.Close()
+		// The CA is in the tasks' secrets only.
+		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2", "http/1.1"}})
+		if err := conn.HandshakeContext(ctx); err != nil {
+			t.Fatalf("port %s: %v", port, err)
+		}
+		for _, name := range []string{"server.dc2.consul", server.Address} {
+			if err := conn.ConnectionState().PeerCertificates[0].VerifyHostname(name); err != nil {
+				t.Errorf("port %s: %v", port, err)
+			}
+		}
+	}
+	if conn, err := vpc.Dial(ctx, "tcp", net.JoinHostPort(server.Address, "8502")); err == nil {
+		conn.Close()
+		t.Error("gRPC is served without TLS")
 	}
 }
 
@@ -99,6 +135,26 @@ func TestServerMayRunAsAnotherUser(t *testing.T) {
 	defer cancel()
 	if _, _, err := StartServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "unprivileged", Address: "10.42.0.254"}, uuid.NewString()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// A scenario adds to the server's configuration, and cannot turn its ACLs off.
+func TestScenarioAddsToTheServersConfiguration(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), testkit.Patience)
+	defer cancel()
+	_, client, err := StartServer(ctx, newCluster(t, t.TempDir()), &file.Consul{Image: "consul", Address: "10.42.0.254", Config: map[string]any{
+		"node_meta": map[string]any{"rack": "7"}, "acl": map[string]any{"enabled": false},
+	}}, testkit.ManagementToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, "the node has the meta of the scenario", func() bool { // the server updates its own node later
+		node, _, err := client.Catalog().Node("consul-server", (&api.QueryOptions{}).WithContext(ctx))
+		return err == nil && node.Node.Meta["rack"] == "7"
+	})
+	if _, _, err := client.Catalog().Node("consul-server", (&api.QueryOptions{Token: uuid.NewString()}).WithContext(ctx)); err == nil || !strings.Contains(err.Error(), "ACL not found") {
+		t.Errorf("with an unknown token: %v", err)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
@@ -22,7 +23,7 @@ import (
 func (r *runner) steps(ctx context.Context) error {
 	r.faults.Add(r.file.Faults)
 	for i, s := range r.file.Steps {
-		if r.live.Ended() {
+		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		end := r.beginStep(i+1, s)
@@ -98,7 +99,7 @@ func (r *runner) start(names []string) error {
 			}
 			continue
 		}
-		task, err := r.fleet.Run(name, r.file.Tasks[name])
+		task, err := r.run(name, r.file.Tasks[name])
 		if err != nil {
 			return fmt.Errorf("start %s: %w", name, err)
 		}
@@ -160,7 +161,7 @@ func (r *runner) stopOne(ctx context.Context, name string, background bool, leav
 	}
 	r.tasks.MayEnd(name)
 	task := r.task(name)
-	if err := r.fleet.Stop(task.ID()); err != nil {
+	if _, err := r.region.Plane().StopTask(r.region.Call(), shapes.StopTaskInput{Cluster: r.file.Cluster, Task: task.ID()}); err != nil {
 		return err
 	}
 	if background {

@@ -2,20 +2,31 @@ package scenario
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
-	"sync/atomic"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
-// stillWaiting is a scenario in its second step.
-func stillWaiting(started time.Time) State {
-	return State{Scenario: "hello", Begun: started, Step: Step{
-		Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Begun: started, Within: 90 * time.Second,
-	}}
+// silent returns a run in its second step, which breaks its silences until end.
+func silent(out func(Event)) (r *runner, end func()) {
+	now := time.Now()
+	r = &runner{
+		plan: &Plan{}, file: &file.Scenario{Name: "hello"}, record: NewRecording(), out: out, started: now,
+		now: Step{Number: 2, Count: 3, Text: "await 2 passing instances of api", SoFar: "1 of 2", Begun: now, Within: 90 * time.Second},
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var speaking sync.WaitGroup
+	speaking.Go(func() { r.breakSilences(ctx) })
+	return r, func() {
+		cancel()
+		speaking.Wait()
+	}
 }
 
 // pass lets the time of a bubble pass, and what happens in it.
@@ -28,27 +39,24 @@ func TestLongSilencesAreBroken(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		out := Lines(&b, &b)
-		started := time.Now()
-		var step atomic.Value
-		step.Store(stillWaiting(started).Step)
-		end := out.Follow(func() State {
-			return State{Scenario: "hello", Begun: started, Step: step.Load().(Step)}
-		})
-		event := func() {
-			out.Event(Event{Seconds: Seconds(time.Since(started)), Kind: view.KindStatus, Task: "web", Text: "RUNNING"})
+		r, end := silent(Lines(&b, &b))
+		event := func() { r.emit(Event{Kind: view.KindStatus, Task: "web", Text: "RUNNING"}) }
+		step := func(s Step) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.now = s
 		}
 		pass(21 * time.Second) // 10 and 20 s are reported
 		event()
 		pass(9 * time.Second)
 		event() // nor is there a silence yet
-		step.Store(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
+		step(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()})
 		pass(9 * time.Second)
-		step.Store(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
+		step(Step{Number: 3, Count: 3, Text: "stop api-1", Begun: time.Now()}) // it is younger than the silence
 		pass(11 * time.Second)
-		step.Store(Step{Text: "start the Consul server", Begun: started})
+		step(Step{Text: "start the Consul server", Begun: r.started})
 		pass(10 * time.Second)
-		step.Store(Step{})
+		step(Step{})
 		pass(time.Minute)
 		end()
 		want := "  10.00s  step       2 of 3                 still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s\n" +
@@ -67,9 +75,7 @@ func TestSilenceAsAnObject(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		out := Objects(&b, &b)
-		started := time.Now()
-		end := out.Follow(func() State { return stillWaiting(started) })
+		r, end := silent(Objects(&b, &b))
 		pass(11 * time.Second)
 		end()
 		var e Event
@@ -80,24 +86,8 @@ func TestSilenceAsAnObject(t *testing.T) {
 			Time: e.Time, Seconds: 10, Scenario: "hello", Kind: KindWaiting, Step: 2, Steps: 3, TookSeconds: 10, WithinSeconds: 90,
 			SoFar: "1 of 2", Text: "still waiting: 2 passing instances of api (1 of 2), 10 s of 90 s",
 		}
-		if e != want || !e.Time.Equal(started.Add(10*time.Second)) {
+		if e != want || !e.Time.Equal(r.started.Add(10*time.Second)) {
 			t.Errorf("got %+v, want %+v", e, want)
-		}
-	})
-}
-
-func TestFollowEndsAtOnce(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		began := time.Now()
-		var b bytes.Buffer
-		for _, follow := range []func(func() State) func(){Lines(&b, &b).Follow, Objects(&b, &b).Follow} {
-			end := follow(func() State { return State{} })
-			end()
-			end()
-		}
-		if took := time.Since(began); took != 0 || b.Len() > 0 {
-			t.Errorf("took %s and wrote %q", took, b.String())
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -74,15 +73,11 @@ func WriteSummary(w io.Writer, asJSON bool, outcomes []Outcome) error {
 	for i, o := range outcomes {
 		lines[i] = o.line()
 	}
-	if asJSON {
-		return json.NewEncoder(w).Encode(struct {
-			Time      time.Time `json:"time"`
-			Kind      view.Kind `json:"kind"`
-			Scenarios []line    `json:"scenarios"`
-		}{time.Now(), KindSummary, lines})
-	}
-	_, err := io.WriteString(w, summaryText(lines))
-	return err
+	return writeResult(w, asJSON, func() string { return summaryText(lines) }, struct {
+		Time      time.Time `json:"time"`
+		Kind      view.Kind `json:"kind"`
+		Scenarios []line    `json:"scenarios"`
+	}{time.Now(), KindSummary, lines})
 }
 
 // maxWhy is where a reason is cut, in characters: the whole text is in the

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -22,12 +23,9 @@ const FirstAnswerLimit = 10 * time.Second
 // TrafficStream sends requests at a steady rate until it is stopped. Each request has
 // its own connection and is never retried, so every loss counts.
 type TrafficStream struct {
-	client    *http.Client
-	url       string
-	onFailure func(Failure)
-	// Each, if any, is called for every request that counts, concurrently. It is set
-	// before Start.
-	Each func(Request)
+	client *http.Client
+	url    string
+	each   func(Request)
 	// end and done are set by Start.
 	end  context.CancelFunc
 	done chan struct{}
@@ -39,12 +37,6 @@ type TrafficStream struct {
 	slowest  time.Duration
 }
 
-// Failure is a request that was not answered with 200.
-type Failure struct {
-	At  time.Time
-	Err string
-}
-
 // Request is one that has ended; Err is nil when it was answered with 200. Answer is
 // the beginning of what it was answered then.
 type Request struct {
@@ -53,15 +45,16 @@ type Request struct {
 	Answer     string
 }
 
-// New prepares requests to url. onFailure is called for each loss, concurrently.
-func New(url string, dial DialFunc, onFailure func(Failure)) *TrafficStream {
+// New prepares requests to url. each is called for every request that counts,
+// concurrently.
+func New(url string, dial DialFunc, each func(Request)) *TrafficStream {
 	return &TrafficStream{
 		client: &http.Client{
 			Timeout:   requestTimeout,
 			Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true},
 		},
-		url:       url,
-		onFailure: onFailure,
+		url:  url,
+		each: each,
 	}
 }
 
@@ -70,19 +63,15 @@ func New(url string, dial DialFunc, onFailure func(Failure)) *TrafficStream {
 func (s *TrafficStream) AwaitFirst(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, FirstAnswerLimit)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		_, err := s.request()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
+	var last error
+	err := Until(ctx, func() (bool, error) {
+		_, last = s.request()
+		return last == nil, nil
+	})
+	if err != nil {
+		return last
 	}
+	return nil
 }
 
 // Start starts the steady rate, in requests a second.
@@ -106,12 +95,8 @@ func (s *TrafficStream) run(ctx context.Context, every time.Duration) {
 			requests.Go(func() {
 				start := time.Now()
 				answer, err := s.request()
-				if s.Each != nil {
-					s.Each(Request{Start: start, End: time.Now(), Err: err, Answer: answer})
-				}
-				if f, bad := s.count(start, err); bad {
-					s.onFailure(f)
-				}
+				s.count(start, err)
+				s.each(Request{Start: start, End: time.Now(), Err: err, Answer: answer})
 			})
 		}
 	}
@@ -134,20 +119,16 @@ func (s *TrafficStream) request() (answer string, err error) {
 	return string(body), nil
 }
 
-func (s *TrafficStream) count(start time.Time, err error) (Failure, bool) {
+func (s *TrafficStream) count(start time.Time, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.slowest = max(s.slowest, time.Since(start))
 	if err == nil {
 		s.answered++
-		return Failure{}, false
+		return
 	}
 	s.failed++
-	f := Failure{At: time.Now(), Err: err.Error()}
-	if s.first == "" {
-		s.first = f.Err
-	}
-	return f, true
+	s.first = cmp.Or(s.first, err.Error())
 }
 
 // Stop ends the traffic and waits for the requests under way. It may be called
@@ -214,8 +195,16 @@ const maxReported = 10
 func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 	url := fmt.Sprintf("http://%s/", net.JoinHostPort(r.task(t.Task).IP(), fmt.Sprint(t.Port)))
 	var lost atomic.Int64
-	r.traffic = New(url, r.cluster.Dial, func(f Failure) {
-		e := Event{Time: f.At, Kind: KindRequestFailed, Detail: f.Err, Text: "FAILED: " + f.Err}
+	r.traffic = New(url, r.cluster.Dial, func(q Request) {
+		r.record.Request(q)
+		if r.observer != nil {
+			q.Answer = "" // it keeps all of them
+			r.observer.Request(q)
+		}
+		if q.Err == nil {
+			return
+		}
+		e := Event{Time: q.End, Kind: KindRequestFailed, Detail: q.Err.Error(), Text: "FAILED: " + q.Err.Error()}
 		n := lost.Add(1)
 		if n == maxReported {
 			e.Text += " (more are counted only)"
@@ -224,13 +213,6 @@ func (r *runner) startTraffic(ctx context.Context, t file.Traffic) error {
 			r.emit(e)
 		}
 	})
-	r.traffic.Each = func(q Request) {
-		r.record.Request(q)
-		if r.observer != nil {
-			q.Answer = "" // it keeps all of them
-			r.observer.Request(q)
-		}
-	}
 	r.last = r.traffic
 	rate := fmt.Sprintf("%d requests a second to %s, no retries", t.Rate, url)
 	// From the first answer on everything counts, in later phases too.
@@ -253,10 +235,7 @@ func (r *runner) endTraffic(e file.EndTraffic) {
 		return
 	}
 	r.traffic.Stop()
-	name := e.Name
-	if name == "" {
-		name = fmt.Sprintf("phase %d", len(r.phases)+1)
-	}
+	name := cmp.Or(e.Name, fmt.Sprintf("phase %d", len(r.phases)+1))
 	p := r.traffic.Phase(name, e.Limits())
 	r.traffic = nil
 	r.phases = append(r.phases, p)

@@ -1,7 +1,6 @@
 package scenario
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -103,13 +102,7 @@ func (v Summary) Text() string {
 }
 
 // Write prints the verdict as text or as one JSON object.
-func (v Summary) Write(w io.Writer, asJSON bool) error {
-	if asJSON {
-		return json.NewEncoder(w).Encode(v)
-	}
-	_, err := io.WriteString(w, v.Text())
-	return err
-}
+func (v Summary) Write(w io.Writer, asJSON bool) error { return writeResult(w, asJSON, v.Text, v) }
 
 // Totals are those of several seeds.
 type Totals struct {
@@ -144,16 +137,16 @@ func (t *Totals) Add(v Summary) {
 // Write prints the totals.
 func (t *Totals) Write(w io.Writer, asJSON bool) error {
 	t.Time, t.Kind = time.Now(), KindSummary
-	if asJSON {
-		return json.NewEncoder(w).Encode(t)
-	}
+	return writeResult(w, asJSON, t.text, t)
+}
+
+func (t *Totals) text() string {
 	var kinds []string
 	for _, kind := range slices.Sorted(maps.Keys(t.Kinds)) {
 		kinds = append(kinds, fmt.Sprintf("%d %s", t.Kinds[kind], kind))
 	}
-	_, err := fmt.Fprintf(w, "%d runs in %s: %d requests answered, %d failed; events: %s; violated by %d seeds %v\n",
+	return fmt.Sprintf("%d runs in %s: %d requests answered, %d failed; events: %s; violated by %d seeds %v\n",
 		t.Runs, (time.Duration(t.Seconds) * time.Second), t.Answered, t.Failed, strings.Join(kinds, ", "), len(t.Violated), t.Violated)
-	return err
 }
 
 // stream separates the schedules of a seed from other draws. Another number gives

@@ -20,9 +20,7 @@ func Requests(phases []Phase, c file.Checks) (failures []string) {
 		answered += p.Answered
 		if !p.Limits.IsSet() {
 			free.Answered, free.Failed = free.Answered+p.Answered, free.Failed+p.Failed
-			if free.First == "" {
-				free.First = p.First
-			}
+			free.First = cmp.Or(free.First, p.First)
 		}
 	}
 	if free.Failed > c.FailedRequests {

@@ -38,10 +38,7 @@ func Take(f *file.Scenario) (*Setting, error) {
 		return nil, err
 	}
 	defs := read.Tasks
-	s := &Setting{scene: &file.Scenario{}, World: chaos.World{
-		Server: true, Endpoints: []string{chaos.Metadata, chaos.Credentials, chaos.Protection, chaos.STS, chaos.IAM, chaos.ECS},
-	}}
-	*s.scene = *f
+	s := &Setting{scene: new(*f)}
 	s.scene.Tasks = maps.Clone(f.Tasks)
 	s.scene.Steps, s.scene.Services, s.scene.Checks = nil, nil, file.Checks{
 		// What a fault is about may have gone with one before.

@@ -42,13 +42,8 @@ func NewAxis(from, to float64, points []float64, width, cutWidth float64) Axis {
 	to = max(to, from+0.01)
 	a := Axis{from: from, to: to}
 	for _, gap := range gaps(from, to, points, int(width*cutShare/cutWidth)) {
-		if n := len(a.pieces); n > 0 {
-			from = a.pieces[n-1].to
-		}
 		a.pieces = append(a.pieces, piece{from: from, to: gap.from}, piece{from: gap.from, to: gap.to, cut: true})
-	}
-	if n := len(a.pieces); n > 0 {
-		from = a.pieces[n-1].to
+		from = gap.to
 	}
 	a.pieces = append(a.pieces, piece{from: from, to: to})
 	uncut, room := 0.0, width

@@ -271,6 +271,19 @@ func healthState(status string) LaneState {
 	return LaneUnknown
 }
 
+// laneOf returns the lane with a name and an Exit, a new one if there is none.
+func laneOf(all *[]*open, s Sort, name, exit string, began float64) *open {
+	for _, o := range *all {
+		if o.Name == name && o.Exit == exit {
+			return o
+		}
+	}
+	o := newLane(s, name)
+	o.Began, o.Exit = began, exit
+	*all = append(*all, o)
+	return o
+}
+
 // checkLanes are a lane for each check of each service, in the order of their first
 // status.
 func checkLanes(t RecordedTask) []*open {
@@ -279,15 +292,11 @@ func checkLanes(t RecordedTask) []*open {
 		if e.Kind != KindCheck {
 			continue
 		}
-		i := slices.IndexFunc(all, func(o *open) bool { return o.Name == e.Check && o.Exit == e.Service })
-		if i < 0 {
-			i, all = len(all), append(all, newLane(SortCheck, e.Check))
-			all[i].Began, all[i].Exit = e.At, e.Service
-		}
+		o := laneOf(&all, SortCheck, e.Check, e.Service, e.At)
 		if e.Status == "gone" {
-			all[i].end(e.At, GlyphExit, "no longer in Consul")
+			o.end(e.At, GlyphExit, "no longer in Consul")
 		} else {
-			all[i].enter(e.At, healthState(e.Status), false, e.Status)
+			o.enter(e.At, healthState(e.Status), false, e.Status)
 		}
 	}
 	return all
@@ -326,15 +335,11 @@ func tokenLanes(t RecordedTask) []*open {
 		if e.Kind != KindToken {
 			continue
 		}
-		i := slices.IndexFunc(all, func(o *open) bool { return o.Exit == e.Accessor })
-		if i < 0 {
-			i, all = len(all), append(all, newLane(SortToken, "token "+e.Method))
-			all[i].Began, all[i].Exit = e.At, e.Accessor
-		}
+		o := laneOf(&all, SortToken, "token "+e.Method, e.Accessor, e.At)
 		if e.Status == "login" {
-			all[i].enter(e.At, LaneHeld, false, "accessor "+e.Accessor)
+			o.enter(e.At, LaneHeld, false, "accessor "+e.Accessor)
 		} else {
-			all[i].end(e.At, GlyphExit, "logged out or removed, seen some 0.2 s late,")
+			o.end(e.At, GlyphExit, "logged out or removed, seen some 0.2 s late,")
 		}
 	}
 	return all

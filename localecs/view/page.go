@@ -1,6 +1,8 @@
 package view
 
 import (
+	"cmp"
+	_ "embed"
 	"fmt"
 	"io"
 	"math"
@@ -8,6 +10,13 @@ import (
 	"strings"
 	"time"
 )
+
+// style is the style sheet and the SVG patterns that it refers to. The colours are those
+// of Okabe and Ito, which are distinct in every kind of colour vision; each state also has
+// its own pattern or height, for paper and greyscale.
+//
+//go:embed style.html
+var style string
 
 // page is an HTML page in the making.
 type page struct {
@@ -49,7 +58,7 @@ func (p *page) addf(format string, args ...any) { fmt.Fprintf(p, format, args...
 func (p *page) head() {
 	r := p.run
 	p.addf("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n")
-	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n<style>%s</style></head>\n<body>%s<main>\n", Escape(r.Scenario), Escape(r.Outcome), pageStyle, patterns)
+	p.addf("<meta name=\"color-scheme\" content=\"light dark\"/><title>%s: %s</title>\n%s<main>\n", Escape(r.Scenario), Escape(r.Outcome), style)
 	p.addf("<header><h1>%s <span class=\"outcome %s\">%s</span></h1>\n<p class=\"facts\">", Escape(r.Scenario), Escape(strings.ToLower(r.Outcome)), Escape(r.Outcome))
 	facts := []string{SpanText(r.Seconds), count(len(r.Tasks), "task")}
 	if answered, lost := r.Requests.between(0, math.Inf(1)); answered+lost > 0 {
@@ -142,10 +151,7 @@ func (p *page) phase(t RecordedTask, what string, ph Phase, d *diagram) {
 	p.addf("<figure><figcaption>%s <small>T0 is %.2f s into the run</small></figcaption>\n", what, ph.Zero)
 	p.addf("%s<dl>", d.SVG("phase", what+" of "+t.Name))
 	for _, m := range ph.Moments {
-		name := m.Name
-		if name == "" {
-			name = "·"
-		}
+		name := cmp.Or(m.Name, "·")
 		p.addf("<div><dt>%s</dt><dd>%s <b>%s</b></dd></div>", Escape(name), Escape(m.Text), Escape(SpanText(m.At-ph.Zero)))
 	}
 	p.addf("</dl>\n")

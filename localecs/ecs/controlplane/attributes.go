@@ -53,7 +53,9 @@ func containerAttributes(c *taskdef.Container, executionRole bool, docker func(s
 	need(len(c.DependsOn) > 0, capability+"container-ordering")
 	need(len(c.EnvironmentFiles) > 0, capability+"env-files.s3")
 	need(c.RestartPolicy != nil, capability+"container-restart-policy")
-	need(c.FirelensConfiguration != nil, capability+"firelens."+firelens(c))
+	if f := c.FirelensConfiguration; f != nil {
+		need(true, capability+"firelens."+f.Type)
+	}
 	if l := c.LinuxParameters; l != nil {
 		need(l.InitProcessEnabled != nil, docker("1.25"))
 		need(l.SharedMemorySize != nil || len(l.Tmpfs) > 0, docker("1.22"))
@@ -72,13 +74,6 @@ func containerAttributes(c *taskdef.Container, executionRole bool, docker func(s
 		need(manager, capability+"secrets.asm.environment-variables")
 		need(!manager, capability+"secrets.ssm.environment-variables")
 	}
-}
-
-func firelens(c *taskdef.Container) string {
-	if c.FirelensConfiguration == nil {
-		return ""
-	}
-	return c.FirelensConfiguration.Type
 }
 
 // compatibilities are the launch types that take the definition: EC2 all that

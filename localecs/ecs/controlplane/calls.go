@@ -73,7 +73,6 @@ func (p *Plane) existing(v *Service, t token) (*Service, error) {
 	return old, nil
 }
 
-// tasksInput is run with the changes of in that concern tasks.
 func tasksInput(in shapes.ServiceInput, run shapes.RunTaskInput) shapes.RunTaskInput {
 	if in.NetworkConfiguration != nil {
 		run.NetworkConfiguration = withDefaults(in.NetworkConfiguration)
@@ -104,9 +103,7 @@ func withDefaults(n *shapes.NetworkConfiguration) *shapes.NetworkConfiguration {
 	if vpc.SecurityGroups == nil {
 		vpc.SecurityGroups = []string{}
 	}
-	if vpc.AssignPublicIP == "" {
-		vpc.AssignPublicIP = disabled
-	}
+	vpc.AssignPublicIP = cmp.Or(vpc.AssignPublicIP, disabled)
 	return &shapes.NetworkConfiguration{AWSVPC: &vpc}
 }
 
@@ -140,14 +137,12 @@ func or[T any](p *T, otherwise T) T {
 	return *p
 }
 
-// deploy starts a deployment.
 func (v *Service) deploy(run shapes.RunTaskInput, r *Revision, now time.Time) {
 	d := NewDeployment(newDeploymentID(), now)
 	d.run, d.probed = run, probed(r.Definition)
 	v.Began(d)
 }
 
-// newDeploymentID is ecs-svc/ and 19 digits.
 func newDeploymentID() string {
 	const least = 1_000_000_000_000_000_000
 	n, _ := rand.Int(rand.Reader, big.NewInt(8*least)) // never fails
@@ -224,7 +219,6 @@ func (p *Plane) DeleteService(call shapes.Call, in shapes.DeleteServiceInput) (s
 	return p.output(v, call.Now), nil
 }
 
-// service finds a service by name or ARN, those that are not active too.
 func (p *Plane) service(cluster, ref string) (*Service, error) {
 	c, err := p.cluster(cluster)
 	if err != nil {
@@ -244,7 +238,6 @@ func (p *Plane) service(cluster, ref string) (*Service, error) {
 
 func notFound() error { return shapes.Errorf(shapes.ServiceNotFound, "Service not found.") }
 
-// checkCreate checks the input of CreateService alone.
 func checkCreate(in shapes.ServiceInput) error {
 	switch {
 	case in.ServiceName == "":
@@ -257,7 +250,6 @@ func checkCreate(in shapes.ServiceInput) error {
 	return FirstOf(checkSettings(in), Tags(in.Tags))
 }
 
-// checkSettings checks what both calls take.
 func checkSettings(in shapes.ServiceInput) error {
 	c := in.DeploymentConfiguration
 	switch {
@@ -275,7 +267,6 @@ func checkSettings(in shapes.ServiceInput) error {
 		checkPropagateTags(in.PropagateTags), checkSchedulingStrategy(in.SchedulingStrategy))
 }
 
-// checkPercentages checks the percentages that the service will have.
 func (v *Service) checkPercentages(c *shapes.DeploymentConfiguration) error {
 	upper, lower := v.Max, v.MinHealthy
 	if c != nil {

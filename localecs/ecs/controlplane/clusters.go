@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,10 +21,7 @@ type cluster struct {
 
 // CreateCluster makes a cluster, or returns the one of that name.
 func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shapes.ClusterOutput, error) {
-	name := in.ClusterName
-	if name == "" {
-		name = shapes.Default
-	}
+	name := cmp.Or(in.ClusterName, shapes.Default)
 	if !taskdef.ValidName(name) {
 		return shapes.ClusterOutput{}, shapes.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
 	}
@@ -103,7 +101,6 @@ func (p *Plane) ListClusters(call shapes.Call, in shapes.PageInput) (shapes.List
 	return out, err
 }
 
-// clusterShape is the cluster in the API, with what include names.
 func (p *Plane) clusterShape(c *cluster, include []string) shapes.Cluster {
 	shape := shapes.Cluster{
 		ClusterARN: p.account.Cluster(c.name), ClusterName: c.name, Status: c.status,

@@ -43,7 +43,6 @@ func serialization(message string) error {
 	return shapes.Errorf("SerializationException", "%s", message)
 }
 
-// conversion puts a wrong type into AWS's words, with the member's place.
 func conversion(e *json.UnmarshalTypeError) string {
 	at := ""
 	if e.Field != "" {
@@ -76,7 +75,6 @@ func member(path string) string {
 	return strings.Join(parts, ".")
 }
 
-// prune takes out of a decoded document what the type does not have.
 func prune(tree any, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -103,7 +101,6 @@ func prune(tree any, t reflect.Type) {
 	}
 }
 
-// members are the fields of a struct by JSON name, those of embedded ones too.
 func members(t reflect.Type) map[string]reflect.Type {
 	known := map[string]reflect.Type{}
 	for f := range t.Fields() {

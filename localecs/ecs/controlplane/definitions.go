@@ -28,10 +28,7 @@ func (p *Plane) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTaskD
 	if err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
-	var tags []shapes.Tag
-	for _, t := range def.Tags {
-		tags = append(tags, shapes.Tag(t))
-	}
+	tags := def.Tags
 	if err := Tags(tags); err != nil {
 		return shapes.TaskDefinitionOutput{}, err
 	}
@@ -77,7 +74,6 @@ func refusal(found []taskdef.Violation) string {
 	return violations(slices.DeleteFunc(found, func(v taskdef.Violation) bool { return v.Severity != taskdef.Error }))
 }
 
-// violations are in AWS's words where these are known, all of them.
 func violations(list []taskdef.Violation) string {
 	var texts []string
 	for _, v := range list {
@@ -90,12 +86,10 @@ func violations(list []taskdef.Violation) string {
 	return strings.Join(texts, "; ")
 }
 
-// shape is the revision in DescribeTaskDefinition.
 func (r *Revision) shape() shapes.TaskDefinition {
 	return shapes.TaskDefinition{TaskDefinition: *r.Definition, RequiresAttributes: r.attributes}
 }
 
-// set replaces the definition by a copy that change has modified.
 func (r *Revision) set(change func(*taskdef.TaskDefinition)) {
 	d := *r.Definition
 	change(&d)
@@ -124,7 +118,6 @@ func (p *Plane) revision(ref string) (*Revision, error) {
 	return nil, nil
 }
 
-// definition finds the revision that tasks are to run.
 func (p *Plane) definition(ref string) (*Revision, error) {
 	r, err := p.revision(ref)
 	if err == nil && r == nil {

@@ -215,7 +215,7 @@ func TestThereAreNoContainerInstances(t *testing.T) {
 	t.Parallel()
 	w := newPlaneWorld(t, nil)
 	missing := []shapes.Failure{{ARN: planeAccount + "container-instance/default/x", Reason: "MISSING"}}
-	started, err := w.StartTask(w.call(), shapes.StartTaskInput{TaskDefinition: "web", ContainerInstances: []string{"x"}})
+	started, err := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "web", ContainerInstances: []string{"x"}})
 	if d := cmp.Diff(missing, started.Failures); err != nil || d != "" || len(started.Tasks) != 0 {
 		t.Errorf("%v (-want +got):\n%s", err, d)
 	}
@@ -226,8 +226,8 @@ func TestThereAreNoContainerInstances(t *testing.T) {
 	if listed, err := w.ListContainerInstances(w.call(), shapes.ContainerInstancesInput{}); err != nil || listed.ARNs == nil || len(listed.ARNs) != 0 {
 		t.Errorf("%+v, %v", listed, err)
 	}
-	_, err1 := w.StartTask(w.call(), shapes.StartTaskInput{TaskDefinition: "web"})
-	_, err2 := w.StartTask(w.call(), shapes.StartTaskInput{TaskDefinition: "nope", ContainerInstances: []string{"x"}})
+	_, err1 := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "web"})
+	_, err2 := w.StartTask(w.call(), shapes.ContainerInstancesInput{TaskDefinition: "nope", ContainerInstances: []string{"x"}})
 	_, err3 := w.DescribeContainerInstances(w.call(), shapes.ContainerInstancesInput{})
 	testkit.WantError[*shapes.Error](t, err1, "InvalidParameterException: Container instances cannot be empty.")
 	testkit.WantError[*shapes.Error](t, err2, "ClientException: TaskDefinition not found.")

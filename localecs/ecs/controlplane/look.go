@@ -13,7 +13,6 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// maxEvents is how many events a service shows.
 const maxEvents = 100
 
 // Look reconciles every service once.
@@ -64,7 +63,6 @@ func (p *Plane) start(v *Service, n int, now time.Time) {
 	}
 }
 
-// input is RunTask's for n tasks of the primary deployment.
 func (v *Service) input(n int) shapes.RunTaskInput {
 	d := v.Deployments[0]
 	in := d.run
@@ -78,7 +76,6 @@ func (v *Service) input(n int) shapes.RunTaskInput {
 	return in
 }
 
-// event adds an event unless it repeats the last one.
 func (v *Service) event(text string, now time.Time) {
 	if len(v.events) > 0 && v.events[0].Message == text {
 		return
@@ -87,7 +84,6 @@ func (v *Service) event(text string, now time.Time) {
 	v.events = v.events[:min(len(v.events), maxEvents)]
 }
 
-// serviceRecords are all visible tasks of a service, by creation.
 func (p *Plane) serviceRecords(v *Service, now time.Time) []*Record {
 	var found []*Record
 	for _, r := range p.records {
@@ -98,7 +94,6 @@ func (p *Plane) serviceRecords(v *Service, now time.Time) []*Record {
 	return found
 }
 
-// tasksOf are the service's tasks for Reconcile.
 func (p *Plane) tasksOf(v *Service, now time.Time) []Task {
 	var tasks []Task
 	for _, r := range p.serviceRecords(v, now) {
@@ -129,7 +124,6 @@ func (r *Record) health(probed []string) string {
 	return scheduler.WorstHealth(statuses)
 }
 
-// probed are the essential containers that have a health check.
 func probed(def *taskdef.TaskDefinition) []string {
 	var names []string
 	for _, c := range def.ContainerDefinitions {

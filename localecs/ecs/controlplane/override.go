@@ -10,7 +10,6 @@ import (
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// maxOverrides bounds the overrides as JSON, in characters.
 const maxOverrides = 8192
 
 // Override returns the definition with the overrides applied: the same one when
@@ -33,9 +32,7 @@ func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (
 	}
 	d.CPU, d.Memory = cmp.Or(o.CPU, d.CPU), cmp.Or(o.Memory, d.Memory)
 	d.TaskRoleARN, d.ExecutionRoleARN = cmp.Or(o.TaskRoleARN, d.TaskRoleARN), cmp.Or(o.ExecutionRoleARN, d.ExecutionRoleARN)
-	if o.EphemeralStorage != nil {
-		d.EphemeralStorage = &taskdef.EphemeralStorage{SizeInGiB: o.EphemeralStorage.SizeInGiB}
-	}
+	d.EphemeralStorage = cmp.Or(o.EphemeralStorage, d.EphemeralStorage)
 	checked := d
 	if onFargate {
 		checked.RequiresCompatibilities = []string{shapes.Fargate}
@@ -47,19 +44,17 @@ func Override(def *taskdef.TaskDefinition, o shapes.Overrides, onFargate bool) (
 	return &d, nil
 }
 
-// overrideContainer replaces what o has; of variables those of the same name.
 func overrideContainer(c *taskdef.Container, o shapes.ContainerOverride) {
 	if o.Command != nil {
 		c.Command = o.Command
 	}
 	c.Environment = slices.Clone(c.Environment)
 	for _, v := range o.Environment {
-		value := taskdef.KeyValue{Name: v.Name, Value: v.Value}
 		if i := slices.IndexFunc(c.Environment, func(e taskdef.KeyValue) bool { return e.Name == v.Name }); i >= 0 {
-			c.Environment[i] = value
+			c.Environment[i] = v
 			continue
 		}
-		c.Environment = append(c.Environment, value)
+		c.Environment = append(c.Environment, v)
 	}
 	if o.EnvironmentFiles != nil {
 		c.EnvironmentFiles = o.EnvironmentFiles
@@ -68,7 +63,6 @@ func overrideContainer(c *taskdef.Container, o shapes.ContainerOverride) {
 	c.MemoryReservation = cmp.Or(o.MemoryReservation, c.MemoryReservation)
 }
 
-// shownOverrides are those of a task, which shows every container.
 func shownOverrides(def *taskdef.TaskDefinition, o shapes.Overrides) shapes.Overrides {
 	given := o.Containers
 	o.Containers, o.Accelerators = []shapes.ContainerOverride{}, []struct{}{}

@@ -9,13 +9,10 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// maxPage is the maximum and the default size of a page.
 const maxPage = 100
 
-// tokenLife is how long a nextToken is valid.
 const tokenLife = 24 * time.Hour
 
-// position is the content of a nextToken: its list, the last key, the time.
 type position struct {
 	Of    string `json:"of"`
 	After string `json:"after"`
@@ -68,5 +65,4 @@ func parseToken(token, scope string, now time.Time) (after string, err error) {
 	return p.After, nil
 }
 
-// itself is the key of items that are strings.
 func itself(s string) string { return s }

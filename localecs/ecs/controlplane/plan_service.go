@@ -88,13 +88,11 @@ type Task struct {
 	Protected bool
 }
 
-// live reports whether the task is neither stopping nor stopped.
 func (t Task) live() bool { return t.Wanted == shapes.Running && t.Last != shapes.Stopped }
 
 // Running reports whether the task is in its service's runningCount.
 func (t Task) Running() bool { return t.live() && t.Last == shapes.Running }
 
-// well reports whether the task counts for minimumHealthyPercent.
 func (t Task) well() bool { return t.Running() && (!t.Probed || t.Health == "HEALTHY") }
 
 // Stop is a task to stop, and the reason that the task will show.

@@ -43,16 +43,16 @@ type Launch struct {
 type Lag struct {
 	// New is how long a new task is MISSING in DescribeTasks, and a new service in
 	// DescribeServices.
-	New time.Duration
+	New time.Duration `yaml:"new"`
 	// Interface is how long an attached interface of a task shows no address.
-	Interface time.Duration
+	Interface time.Duration `yaml:"eni"`
 	// Tags is how long a new task shows none.
-	Tags time.Duration
+	Tags time.Duration `yaml:"tags"`
 	// Lists is the age of lists of tasks and services.
-	Lists time.Duration
+	Lists time.Duration `yaml:"lists"`
 	// Counts is the age of the numbers of running and pending tasks in
 	// DescribeServices.
-	Counts time.Duration
+	Counts time.Duration `yaml:"counts"`
 }
 
 // Options configure a Plane.
@@ -120,7 +120,6 @@ func (p *Plane) Close() {
 	p.serving.Wait()
 }
 
-// reconcilePeriod is how often services are reconciled when nothing changes.
 const reconcilePeriod = time.Second
 
 func (p *Plane) reconcile() {
@@ -137,7 +136,6 @@ func (p *Plane) reconcile() {
 	}
 }
 
-// notify wakes up reconcile. It never blocks.
 func (p *Plane) notify() {
 	select {
 	case p.changed <- struct{}{}:
@@ -156,7 +154,6 @@ func (p *Plane) unlock() {
 	}
 }
 
-// version publishes a new version of a task.
 func (p *Plane) version(r *Record, now time.Time) {
 	p.notify()
 	if p.options.Observe != nil {
@@ -164,7 +161,6 @@ func (p *Plane) version(r *Record, now time.Time) {
 	}
 }
 
-// cluster finds an active cluster by name or ARN.
 func (p *Plane) cluster(ref string) (*cluster, error) {
 	name, err := p.account.ClusterName(ref)
 	if err != nil {
@@ -180,7 +176,6 @@ func (p *Plane) cluster(ref string) (*cluster, error) {
 	return c, nil
 }
 
-// token is the call that a client token stands for.
 type token struct {
 	input   string
 	at      time.Time
@@ -197,7 +192,6 @@ const (
 	sweepPeriod = time.Minute
 )
 
-// sweep removes expired tokens, deleted services and stopped tasks.
 func (p *Plane) sweep(now time.Time) {
 	maps.DeleteFunc(p.tokens, func(_ string, t token) bool { return now.Sub(t.at) >= keepToken })
 	maps.DeleteFunc(p.services, func(_ string, v *Service) bool {
@@ -211,7 +205,6 @@ func (p *Plane) sweep(now time.Time) {
 	p.records = slices.DeleteFunc(p.records, func(r *Record) bool { return !r.Visible(now) })
 }
 
-// fingerprint distinguishes inputs.
 func fingerprint(in any) string {
 	text, _ := json.Marshal(in) // cannot fail: it was decoded from JSON
 	return string(text)

@@ -3,16 +3,11 @@ package controlplane
 import (
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// Limits of task protection. Minutes are those that a task protects itself for,
-// too.
-const (
-	maxProtected      = 10
-	protectionMinutes = 120
-	maxProtection     = 2880
-)
+const maxProtected = 10
 
 // GetTaskProtection returns which tasks are protected from scale-in.
 func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
@@ -22,15 +17,12 @@ func (p *Plane) GetTaskProtection(call shapes.Call, in shapes.TaskProtectionInpu
 // UpdateTaskProtection protects service tasks from scale-in, for two hours
 // unless the call has another time, or ends it.
 func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionInput) (shapes.TaskProtectionOutput, error) {
-	minutes := protectionMinutes
-	if in.ExpiresInMinutes != nil {
-		minutes = *in.ExpiresInMinutes
-	}
+	minutes := or(in.ExpiresInMinutes, metadata.DefaultProtection)
 	switch {
 	case in.ProtectionEnabled == nil:
 		return shapes.TaskProtectionOutput{}, shapes.Invalid("protectionEnabled must not be null.")
-	case minutes < 1 || minutes > maxProtection:
-		return shapes.TaskProtectionOutput{}, shapes.Invalid("expiresInMinutes must be between 1 and %d.", maxProtection)
+	case minutes < 1 || minutes > metadata.MaxProtection:
+		return shapes.TaskProtectionOutput{}, shapes.Invalid("expiresInMinutes must be between 1 and %d.", metadata.MaxProtection)
 	}
 	until := time.Time{}
 	if *in.ProtectionEnabled {
@@ -39,7 +31,6 @@ func (p *Plane) UpdateTaskProtection(call shapes.Call, in shapes.TaskProtectionI
 	return p.protect(call, in, &until)
 }
 
-// protect sets the protection of tasks, unless until is nil, and shows it.
 func (p *Plane) protect(call shapes.Call, in shapes.TaskProtectionInput, until *time.Time) (shapes.TaskProtectionOutput, error) {
 	out := shapes.TaskProtectionOutput{ProtectedTasks: []shapes.ProtectedTask{}, Failures: []shapes.Failure{}}
 	if len(in.Tasks) == 0 && until != nil {

@@ -9,10 +9,8 @@ import (
 	"time"
 )
 
-// unhealthyReason is the stopped reason of a task that its health checks failed.
 const unhealthyReason = "Task failed container health checks"
 
-// round is one look at a service.
 type round struct {
 	s       *Service
 	primary *Deployment
@@ -48,7 +46,6 @@ func (r *round) event(format string, args ...any) {
 	r.out.Events = append(r.out.Events, "(service "+r.s.Name+") "+fmt.Sprintf(format, args...))
 }
 
-// scaling is the stopped reason of tasks that are too many.
 func (r *round) scaling() string {
 	return "Scaling activity initiated by (deployment " + r.primary.ID + ")"
 }
@@ -84,7 +81,6 @@ func countTasks(tasks []Task, is func(Task) bool) (n int) {
 	return n
 }
 
-// unhealthy reports whether a task is to be replaced.
 func (r *round) unhealthy(t Task) bool {
 	return t.Running() && t.Probed && t.Health == "UNHEALTHY" && r.now.Sub(t.Started) >= r.s.Grace
 }
@@ -93,7 +89,6 @@ func (r *round) unhealthy(t Task) bool {
 // there is not published and assumed to double from a second.
 const maxBackoff = 27 * time.Minute
 
-// count counts, once each, tasks that failed to start or got well.
 func (r *round) count() {
 	for _, d := range r.s.Deployments {
 		d.forget(r.tasks)
@@ -122,7 +117,6 @@ func (r *round) count() {
 	}
 }
 
-// consistently is the number of failed rounds that an event reports.
 const consistently = 3
 
 // forget drops tasks that are not shown any more, and so are not counted again.
@@ -148,7 +142,6 @@ func (d *Deployment) fail(t Task) {
 	}
 }
 
-// ordered reports whether the stop of the task was requested.
 func ordered(code string) bool {
 	return code == "ServiceSchedulerInitiated" || code == "UserInitiated"
 }
@@ -231,7 +224,6 @@ func (r *round) shrink() {
 		len(stops) == 0 && r.out.Start == 0 && r.deadlocked(others))
 }
 
-// rank puts what is missed least first.
 func rank(t Task) int {
 	switch {
 	case !t.Running():
@@ -242,7 +234,6 @@ func rank(t Task) int {
 	return 2
 }
 
-// deadlocked reports whether the percentages let neither start nor stop.
 func (r *round) deadlocked(others []Task) bool {
 	return len(others) > 0 && r.s.upper() <= len(others) && r.s.lower() >= len(others) && r.primary.Rollout == InProgress
 }

@@ -7,30 +7,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
-// keepStopped is how long a stopped task stays visible.
 const keepStopped = time.Hour
 
 // Report is the state of a task.
 type Report struct {
 	View scheduler.View
 	// Network is nil until the task has an interface.
-	Network *Network
+	Network *metadata.Network
 	// Containers are by name; what is not known yet is empty.
-	Containers map[string]ContainerFacts
+	Containers map[string]metadata.ContainerFacts
 	// Gone means that the task is STOPPED and its resources are released.
 	Gone bool
 }
-
-// Network is a task's interface.
-type Network struct{ IP, MAC, PrivateDNSName string }
-
-// ContainerFacts identify a container at the launcher.
-type ContainerFacts struct{ RuntimeID, ImageDigest string }
 
 // Record is one task.
 type Record struct {
@@ -130,8 +124,7 @@ func (r *Record) Shape(now time.Time, lag Lag, tags bool) shapes.Task {
 	return t
 }
 
-// attachment is the task's interface; network is nil while it is not known.
-func (r *Record) attachment(network *Network) shapes.Attachment {
+func (r *Record) attachment(network *metadata.Network) shapes.Attachment {
 	a := shapes.Attachment{ID: r.InterfaceID, Type: "ElasticNetworkInterface", Status: "PRECREATED", Details: []shapes.NameValue{{Name: "subnetId", Value: r.Subnet}}}
 	switch {
 	case r.Task.LastStatus == shapes.Stopped:
@@ -153,7 +146,7 @@ func (r *Record) attachment(network *Network) shapes.Attachment {
 	return a
 }
 
-func (r *Record) container(c *taskdef.Container, network *Network) shapes.Container {
+func (r *Record) container(c *taskdef.Container, network *metadata.Network) shapes.Container {
 	shape := shapes.Container{
 		ContainerARN: r.ContainerARNs[c.Name], TaskARN: r.Task.TaskARN, Name: c.Name, Image: c.Image,
 		LastStatus: shapes.Pending, NetworkInterfaces: []shapes.NetworkInterface{},
@@ -163,7 +156,7 @@ func (r *Record) container(c *taskdef.Container, network *Network) shapes.Contai
 		shape.NetworkInterfaces = append(shape.NetworkInterfaces, shapes.NetworkInterface{AttachmentID: r.InterfaceID, IPv4: network.IP})
 	}
 	facts := r.report.Containers[c.Name]
-	shape.RuntimeID = facts.RuntimeID
+	shape.RuntimeID = facts.DockerID
 	i := slices.IndexFunc(r.report.View.Containers, func(v scheduler.ContainerView) bool { return v.Name == c.Name })
 	if i < 0 {
 		return shape
@@ -171,12 +164,11 @@ func (r *Record) container(c *taskdef.Container, network *Network) shapes.Contai
 	v := r.report.View.Containers[i]
 	shape.LastStatus, shape.ExitCode, shape.Reason, shape.HealthStatus = v.LastStatus(), v.ExitCode, v.Reason, v.HealthStatus()
 	if !r.report.View.PullStoppedAt.IsZero() && !strings.HasPrefix(v.Reason, scheduler.CannotPull) {
-		shape.ImageDigest = facts.ImageDigest
+		shape.ImageDigest = facts.ImageID
 	}
 	return shape
 }
 
-// decimal is empty for nil.
 func decimal(p *int) string {
 	if p == nil {
 		return ""

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -42,8 +44,8 @@ func report(known, desired string, change func(*controlplane.Report)) controlpla
 			KnownStatus: known, DesiredStatus: desired,
 			Containers: []scheduler.ContainerView{{Name: "app", Essential: true, KnownStatus: known, DesiredStatus: desired}},
 		},
-		Network:    &controlplane.Network{IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal"},
-		Containers: map[string]controlplane.ContainerFacts{"app": {RuntimeID: "runtime", ImageDigest: "sha256:1"}},
+		Network:    &metadata.Network{IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal"},
+		Containers: map[string]metadata.ContainerFacts{"app": {DockerID: "runtime", ImageID: "sha256:1"}},
 	}
 	if change != nil {
 		change(&r)

@@ -218,12 +218,12 @@ func TestDefinitionTags(t *testing.T) {
 	if out := register(t, g, simpleDefinition("web")); len(out.Tags) != 1 || len(out.TaskDefinition.Tags) != 0 {
 		t.Errorf("%+v", out)
 	}
-	_, err := g.UntagResource(call, shapes.UntagResourceInput{ResourceARN: prefix + "web:1", TagKeys: []string{"team"}})
+	_, err := g.UntagResource(call, shapes.ResourceInput{ResourceARN: prefix + "web:1", TagKeys: []string{"team"}})
 	out, describeErr := g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"TAGS"}})
 	if err != nil || describeErr != nil || out.Tags == nil || len(out.Tags) != 0 {
 		t.Errorf("%v, %v, %+v", err, describeErr, out.Tags)
 	}
-	_, err = g.UntagResource(call, shapes.UntagResourceInput{ResourceARN: prefix + "web:2"})
+	_, err = g.UntagResource(call, shapes.ResourceInput{ResourceARN: prefix + "web:2"})
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: The specified task-definition is not found. Specify a valid task-definition and try again.")
 	_, err = g.DescribeTaskDefinition(call, shapes.TaskDefinitionInput{TaskDefinition: "web", Include: []string{"tags"}})
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: 1 validation error detected: Value 'tags' at 'include' failed to satisfy constraint: Member must satisfy enum value set: [TAGS]")

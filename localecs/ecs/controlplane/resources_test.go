@@ -84,10 +84,10 @@ func TestTagsOfResources(t *testing.T) {
 	w := newPlaneWorld(t, nil)
 	id := w.run(nil)[0]
 	for _, arn := range []string{planeAccount + "cluster/default", planeAccount + "task/default/" + id, planeAccount + "task-definition/web:1"} {
-		_, err1 := w.UntagResource(w.call(), shapes.UntagResourceInput{ResourceARN: arn, TagKeys: []string{"team"}})
-		_, err2 := w.TagResource(w.call(), shapes.TagResourceInput{ResourceARN: arn, Tags: []shapes.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}})
-		_, err3 := w.TagResource(w.call(), shapes.TagResourceInput{ResourceARN: arn, Tags: []shapes.Tag{{Key: "a", Value: "3"}}})
-		_, err4 := w.UntagResource(w.call(), shapes.UntagResourceInput{ResourceARN: arn, TagKeys: []string{"b", "c"}})
+		_, err1 := w.UntagResource(w.call(), shapes.ResourceInput{ResourceARN: arn, TagKeys: []string{"team"}})
+		_, err2 := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: arn, Tags: []shapes.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}})
+		_, err3 := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: arn, Tags: []shapes.Tag{{Key: "a", Value: "3"}}})
+		_, err4 := w.UntagResource(w.call(), shapes.ResourceInput{ResourceARN: arn, TagKeys: []string{"b", "c"}})
 		out, err5 := w.ListTagsForResource(w.call(), shapes.ResourceInput{ResourceARN: arn})
 		if d := cmp.Diff([]shapes.Tag{{Key: "a", Value: "3"}}, out.Tags); d != "" {
 			t.Errorf("%s: %v (-want +got):\n%s", arn, []error{err1, err2, err3, err4, err5}, d)
@@ -100,7 +100,7 @@ func TestTagsOfResources(t *testing.T) {
 	for i := range many {
 		many[i].Key = fmt.Sprint(i)
 	}
-	_, err := w.TagResource(w.call(), shapes.TagResourceInput{ResourceARN: planeAccount + "task/default/" + id, Tags: many})
+	_, err := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: planeAccount + "task/default/" + id, Tags: many})
 	testkit.WantError[*shapes.Error](t, err, "InvalidParameterException: tags can have at most 50 items.")
 	if tags := w.describe(id).Tags; len(tags) != 1 {
 		t.Errorf("a refused call has changed them: %v", tags)
@@ -114,7 +114,7 @@ func TestTagsOfResources(t *testing.T) {
 		"ClusterNotFoundException: Cluster not found.":                                                                          planeAccount + "cluster/nowhere",
 		"InvalidParameterException: Invalid identifier: Identifier is not an ARN.":                                              "web",
 	} {
-		_, err := w.TagResource(w.call(), shapes.TagResourceInput{ResourceARN: arn})
+		_, err := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: arn})
 		testkit.WantError[*shapes.Error](t, err, want)
 	}
 }

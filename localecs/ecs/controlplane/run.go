@@ -20,7 +20,6 @@ const (
 	maxSecurityGroups = 5
 )
 
-// order is a checked request for tasks.
 type order struct {
 	origin
 	cluster  *cluster
@@ -65,7 +64,6 @@ func (p *Plane) RunHere(call shapes.Call, service string, in shapes.RunTaskInput
 	return p.run(call, in, origin{service: service, anywhere: true})
 }
 
-// run starts tasks of a service, or standalone ones.
 func (p *Plane) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes.TasksOutput, error) {
 	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
 	o, err := p.order(in, by)
@@ -105,7 +103,6 @@ func (p *Plane) run(call shapes.Call, in shapes.RunTaskInput, by origin) (shapes
 	return out, nil
 }
 
-// order checks the input and resolves what it names.
 func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	if err := checkRun(in); err != nil {
 		return nil, err
@@ -152,7 +149,6 @@ func (p *Plane) order(in shapes.RunTaskInput, by origin) (*order, error) {
 	return o, nil
 }
 
-// checkRun checks the input alone.
 func checkRun(in shapes.RunTaskInput) error {
 	if in.TaskDefinition == "" {
 		return shapes.Client("TaskDefinition can not be blank.")
@@ -239,7 +235,6 @@ func checkNetwork(def *taskdef.TaskDefinition, n *shapes.NetworkConfiguration) e
 	)
 }
 
-// create makes the record of the i-th task of an order, and has it launched.
 func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	p.created++
 	in := o.input
@@ -285,7 +280,6 @@ func (p *Plane) create(now time.Time, o *order, i int) *Record {
 	return r
 }
 
-// report records the state of a task.
 func (p *Plane) report(r *Record, report Report, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -307,7 +301,6 @@ func (p *Plane) stopEarly(r *Record) {
 	}
 }
 
-// architecture is that of the definition.
 func architecture(def *taskdef.TaskDefinition) string {
 	if p := def.RuntimePlatform; p != nil && p.CPUArchitecture == "ARM64" {
 		return "arm64"

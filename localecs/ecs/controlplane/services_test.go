@@ -273,10 +273,10 @@ func TestTagsOfServices(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, begin)
 	resource := w.create(nil).ServiceARN
-	if _, err := w.TagResource(w.call(), shapes.TagResourceInput{ResourceARN: resource, Tags: []shapes.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}}); err != nil {
+	if _, err := w.TagResource(w.call(), shapes.ResourceInput{ResourceARN: resource, Tags: []shapes.Tag{{Key: "a", Value: "1"}, {Key: "b", Value: "2"}}}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.UntagResource(w.call(), shapes.UntagResourceInput{ResourceARN: resource, TagKeys: []string{"a"}}); err != nil {
+	if _, err := w.UntagResource(w.call(), shapes.ResourceInput{ResourceARN: resource, TagKeys: []string{"a"}}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := w.ListTagsForResource(w.call(), shapes.ResourceInput{ResourceARN: resource})

@@ -58,7 +58,7 @@ func (w *world) Launch(l controlplane.Launch) {
 		state.Apply(e, w.now)
 	}
 	w.mu.Unlock()
-	l.Report(controlplane.Report{View: state.View(), Network: &controlplane.Network{IP: "10.42.0.4"}}, w.now)
+	l.Report(controlplane.Report{View: state.View(), Network: &metadata.Network{IP: "10.42.0.4"}}, w.now)
 }
 
 // Stop implements controlplane.Launcher.
@@ -72,7 +72,7 @@ func (w *world) end(id string, events ...scheduler.Event) {
 	for _, e := range append(events, scheduler.Exited{Container: "app", Code: 1}) {
 		w.states[id].Apply(e, w.now)
 	}
-	r := controlplane.Report{View: w.states[id].View(), Network: &controlplane.Network{IP: "10.42.0.4"}, Gone: true}
+	r := controlplane.Report{View: w.states[id].View(), Network: &metadata.Network{IP: "10.42.0.4"}, Gone: true}
 	w.mu.Unlock()
 	w.launch[id].Report(r, w.now)
 }

@@ -91,7 +91,6 @@ func (p *Plane) Services(now time.Time) []shapes.Service {
 	return all
 }
 
-// listed reports whether a list from at has the service.
 func (v *Service) listed(at time.Time) bool {
 	return !v.created.After(at) && (v.ended.IsZero() || v.ended.After(at))
 }
@@ -100,7 +99,6 @@ func (p *Plane) output(v *Service, now time.Time) shapes.ServiceOutput {
 	return shapes.ServiceOutput{Service: p.shape(v, now, 0)}
 }
 
-// shape is the service in the API, with the numbers of tasks of age ago.
 func (p *Plane) shape(v *Service, now time.Time, age time.Duration) shapes.Service {
 	shown := p.deployments(v, now, age)
 	run := v.Deployments[0].run
@@ -127,7 +125,6 @@ func (p *Plane) shape(v *Service, now time.Time, age time.Duration) shapes.Servi
 	return shape
 }
 
-// deployments are those of a service in the API, the primary one first.
 func (p *Plane) deployments(v *Service, now time.Time, age time.Duration) []shapes.Deployment {
 	records := p.serviceRecords(v, now)
 	var shown []shapes.Deployment
@@ -156,7 +153,6 @@ func (p *Plane) deployments(v *Service, now time.Time, age time.Duration) []shap
 	return shown
 }
 
-// counted reports in which of its service's numbers a task was at a time.
 func counted(t shapes.Task, at time.Time) (running, pending bool) {
 	is := func(since shapes.Time) bool { return !since.IsZero() && !since.After(at) }
 	if is(t.StoppingAt) || is(t.StoppedAt) || !is(t.CreatedAt) {

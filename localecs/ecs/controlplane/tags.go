@@ -8,7 +8,7 @@ import (
 )
 
 // TagResource adds tags to a cluster, a task, a service or a task definition.
-func (p *Plane) TagResource(call shapes.Call, in shapes.TagResourceInput) (shapes.Empty, error) {
+func (p *Plane) TagResource(call shapes.Call, in shapes.ResourceInput) (shapes.Empty, error) {
 	if err := Tags(in.Tags); err != nil {
 		return shapes.Empty{}, err
 	}
@@ -27,7 +27,7 @@ func (p *Plane) TagResource(call shapes.Call, in shapes.TagResourceInput) (shape
 }
 
 // UntagResource removes tags. Those that do not exist are ignored.
-func (p *Plane) UntagResource(call shapes.Call, in shapes.UntagResourceInput) (shapes.Empty, error) {
+func (p *Plane) UntagResource(call shapes.Call, in shapes.ResourceInput) (shapes.Empty, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	tags, err := p.writableTags(in.ResourceARN, call.Now)
@@ -57,7 +57,6 @@ func (p *Plane) ListTagsForResource(call shapes.Call, in shapes.ResourceInput) (
 	return out, err
 }
 
-// writableTags are the tags of a resource that is not about to disappear.
 func (p *Plane) writableTags(arn string, now time.Time) (*[]shapes.Tag, error) {
 	r, err := p.account.Parse(arn)
 	if err != nil {

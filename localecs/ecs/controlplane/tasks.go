@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -9,10 +10,8 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// maxReason is the length of a stopped reason.
 const maxReason = 1024
 
-// defaultReason is StopTask's.
 const defaultReason = "Task stopped by user"
 
 // ListTasks lists the tasks of a cluster whose desired status is RUNNING, or the
@@ -44,9 +43,7 @@ func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.Li
 		}
 		in.ServiceName = v.Name
 	}
-	if in.DesiredStatus == "" {
-		in.DesiredStatus = shapes.Running
-	}
+	in.DesiredStatus = cmp.Or(in.DesiredStatus, shapes.Running)
 	at := call.Now.Add(-p.options.Lag.Lists)
 	listed := func(r *Record) bool {
 		return r.Cluster == c.name && r.Matches(in) && r.Listed(at, call.Now) == in.DesiredStatus
@@ -90,7 +87,6 @@ func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (s
 	return out, nil
 }
 
-// task finds a visible task of a cluster; nil when there is none.
 func (p *Plane) task(c *cluster, id string, now time.Time) *Record {
 	if r := p.tasks[id]; r.Is(c.name, now) {
 		return r
@@ -104,9 +100,7 @@ func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.Task
 	if err := Short("reason", in.Reason, maxReason); err != nil {
 		return shapes.TaskOutput{}, err
 	}
-	if in.Reason == "" {
-		in.Reason = defaultReason
-	}
+	in.Reason = cmp.Or(in.Reason, defaultReason)
 	p.mu.Lock()
 	defer p.unlock()
 	c, err := p.cluster(in.Cluster)
@@ -126,7 +120,6 @@ func (p *Plane) StopTask(call shapes.Call, in shapes.StopTaskInput) (shapes.Task
 	return shapes.TaskOutput{Task: r.Shape(call.Now, Lag{}, true)}, nil
 }
 
-// stop makes the desired status STOPPED, unless it is already.
 func (p *Plane) stop(r *Record, code, reason string, now time.Time) {
 	if r.Task.DesiredStatus != shapes.Stopped {
 		r.Stop(code, reason, now)
@@ -142,7 +135,7 @@ func (p *Plane) handOverStop(r *Record) {
 }
 
 // StartTask finds none of its container instances.
-func (p *Plane) StartTask(_ shapes.Call, in shapes.StartTaskInput) (shapes.TasksOutput, error) {
+func (p *Plane) StartTask(_ shapes.Call, in shapes.ContainerInstancesInput) (shapes.TasksOutput, error) {
 	out := shapes.TasksOutput{Tasks: []shapes.Task{}, Failures: []shapes.Failure{}}
 	if len(in.ContainerInstances) == 0 {
 		return out, shapes.Invalid("Container instances cannot be empty.")
@@ -163,7 +156,6 @@ func (p *Plane) StartTask(_ shapes.Call, in shapes.StartTaskInput) (shapes.Tasks
 	return out, nil
 }
 
-// noInstances reports each container instance as MISSING.
 func (p *Plane) noInstances(c *cluster, refs []string) []shapes.Failure {
 	failures := []shapes.Failure{}
 	for _, ref := range refs {

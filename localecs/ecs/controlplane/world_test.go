@@ -80,8 +80,8 @@ func (w *planeWorld) happen(id string, events ...scheduler.Event) {
 func (w *planeWorld) reportOf(id string) controlplane.Report {
 	return controlplane.Report{
 		View:       w.states[id].View(),
-		Network:    &controlplane.Network{IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal"},
-		Containers: map[string]controlplane.ContainerFacts{"app": {RuntimeID: id + "-0123456789", ImageDigest: "sha256:11"}},
+		Network:    &metadata.Network{IP: "10.42.0.4", MAC: "0a:ec:0a:2a:00:04", PrivateDNSName: "ip-10-42-0-4.ec2.internal"},
+		Containers: map[string]metadata.ContainerFacts{"app": {DockerID: id + "-0123456789", ImageID: "sha256:11"}},
 	}
 }
 

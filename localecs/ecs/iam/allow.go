@@ -7,7 +7,7 @@ import (
 )
 
 // Allows reports whether the policy of a key's owner allows an action, such as
-// "ecs:RunTask". Of a role or a user that was deleted there is none.
+// "ecs:RunTask".
 func (s *Store) Allows(k Key, action string) bool {
 	var actions []string
 	if k.RoleARN != "" {

@@ -11,7 +11,6 @@ const (
 	terminator = "aws4_request"
 )
 
-// authorization is a parsed Authorization header of Signature Version 4.
 type authorization struct {
 	keyID, date, region, service string
 	// signedHeaders are lower case, in the order of the header.
@@ -19,7 +18,6 @@ type authorization struct {
 	signature     string
 }
 
-// signs reports whether the lower-case header name is among the signed ones.
 func (a authorization) signs(name string) bool {
 	return slices.Contains(a.signedHeaders, name)
 }

@@ -27,9 +27,6 @@ func Of(r *http.Request) Condition {
 	return c
 }
 
-// Now is what the endpoint's clock shows.
-func (c Condition) Now() time.Time { return c.Shift(time.Now()) }
-
 // Shift is a moment by the endpoint's clock. One that has not come stays zero.
 func (c Condition) Shift(t time.Time) time.Time {
 	if t.IsZero() {

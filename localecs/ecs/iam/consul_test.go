@@ -45,7 +45,7 @@ func authMethod(t *testing.T, name, endpoint string) *api.Client {
 func TestConsulLoginGetsServiceIdentityFromRoleTag(t *testing.T) {
 	t.Parallel()
 	store := iam.NewStore()
-	sts := httptest.NewServer(iam.New(iam.Options{Store: store, Region: region}))
+	sts := httptest.NewServer(iam.New(store, region))
 	defer sts.Close()
 	consul := authMethod(t, "login-ok", sts.URL)
 	key := issue(t, store, productAPI(), time.Now())
@@ -75,7 +75,7 @@ func TestConsulLoginGetsServiceIdentityFromRoleTag(t *testing.T) {
 // IAM; and the same again after a rotation.
 func TestTaskLogsInWithItsOwnCredentials(t *testing.T) { // not parallel: sets the environment
 	store := iam.NewStore()
-	sts := httptest.NewServer(iam.New(iam.Options{Store: store, Region: region}))
+	sts := httptest.NewServer(iam.New(store, region))
 	defer sts.Close()
 	creds := httptest.NewServer(iam.Handler(store))
 	defer creds.Close()
@@ -117,7 +117,7 @@ func TestTaskLogsInWithItsOwnCredentials(t *testing.T) { // not parallel: sets t
 func TestConsulLoginIsRefused(t *testing.T) {
 	t.Parallel()
 	store := iam.NewStore()
-	sts := httptest.NewServer(iam.New(iam.Options{Store: store, Region: region}))
+	sts := httptest.NewServer(iam.New(store, region))
 	defer sts.Close()
 	consul := authMethod(t, "login-refused", sts.URL)
 	key := issue(t, store, productAPI(), time.Now())

@@ -1,30 +1,20 @@
 package iam
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"strings"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// maxBody bounds a request's body; Query API calls are far smaller.
 const maxBody = 64 << 10
-
-// Options are what the handler needs to know.
-type Options struct {
-	// Store has the roles, users and keys.
-	Store *Store
-	// Region is the region STS is asked in; the global region of its partition is
-	// always accepted. AWS's IAM takes no other; consul-ecs builds after 0.6 sign IAM
-	// with the STS region when it has an endpoint of its own, so IAM takes both.
-	Region string
-}
 
 // New returns STS and IAM in one handler. It answers on every path: the
 // service is the one the request was signed for, and the path is part of the
@@ -32,9 +22,13 @@ type Options struct {
 // be without a path, http://<host>:<port>: Consul puts the endpoint's path in
 // front of the signed one. It relays the Host header that was signed, so
 // requests signed for AWS's own hosts verify here.
-func New(o Options) http.Handler {
-	return &handler{store: o.Store, verifier: Verifier{
-		Store: o.Store, Services: []string{"sts", "iam"}, Regions: []string{o.Region, shapes.Account{Region: o.Region}.GlobalRegion()},
+//
+// Region is the region STS is asked in; the global region of its partition is
+// always accepted. AWS's IAM takes no other; consul-ecs builds after 0.6 sign IAM
+// with the STS region when STS has a configured endpoint, so IAM takes both.
+func New(store *Store, region string) http.Handler {
+	return &handler{store: store, verifier: Verifier{
+		Store: store, Services: []string{"sts", "iam"}, Regions: []string{region, shapes.Account{Region: region}.GlobalRegion()},
 	}}
 }
 
@@ -43,7 +37,6 @@ type handler struct {
 	verifier Verifier
 }
 
-// call is one verified request.
 type call struct {
 	service string
 	key     Key
@@ -62,40 +55,25 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		writeAWSError(w, "", &apiError{status, "MalformedInput", "Request body cannot be read."})
 		return
 	}
-	key, service, refused := h.verifier.Verify(r.Context(), r, body, Of(r).Now())
+	key, service, refused := h.verifier.Verify(r.Context(), r, body, Of(r).Shift(time.Now()))
 	if refused != nil {
 		writeAWSError(w, ClaimedService(r), &apiError{refused.Status, refused.Code, refused.Message})
 		return
 	}
-	params, bad := parseParams(r, body)
-	if bad == nil {
-		var result any
-		id := uuid.New().String()
-		if result, bad = h.run(call{service, key, params, Of(r).NoTags}, id); bad == nil {
-			writeXML(w, http.StatusOK, id, result)
-			return
-		}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	if r.ParseForm() != nil {
+		writeAWSError(w, service, &apiError{400, "MalformedQueryString", "The query string contains a syntax error."})
+		return
 	}
-	writeAWSError(w, service, bad)
+	id := uuid.New().String()
+	result, bad := h.run(call{service, key, r.Form, Of(r).NoTags}, id)
+	if bad != nil {
+		writeAWSError(w, service, bad)
+		return
+	}
+	writeXML(w, http.StatusOK, id, result)
 }
 
-// parseParams joins the query string and a form body.
-func parseParams(r *http.Request, body []byte) (url.Values, *apiError) {
-	params, err := url.ParseQuery(r.URL.RawQuery)
-	form := url.Values{}
-	if err == nil && strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded") {
-		form, err = url.ParseQuery(string(body))
-	}
-	if err != nil {
-		return nil, &apiError{400, "MalformedQueryString", "The query string contains a syntax error."}
-	}
-	for name, values := range form {
-		params[name] = append(params[name], values...)
-	}
-	return params, nil
-}
-
-// run runs the action of the service the call was signed for.
 func (h *handler) run(c call, requestID string) (any, *apiError) {
 	action, version := c.params.Get("Action"), c.params.Get("Version")
 	if action == "" {

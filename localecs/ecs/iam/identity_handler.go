@@ -1,7 +1,6 @@
 package iam
 
 import (
-	"errors"
 	"net/http"
 	"strings"
 )
@@ -22,20 +21,17 @@ func Handler(s *Store) http.Handler {
 			return
 		}
 		k, err := s.Current(id)
-		switch {
-		case errors.Is(err, ErrUninitialized):
-			writeCredentialsError(w, http.StatusServiceUnavailable, "CredentialsUninitialized", "Credentials uninitialized for ID")
-		case err != nil:
+		if err != nil {
 			writeCredentialsError(w, http.StatusBadRequest, "InvalidIdInRequest", "Credentials not found")
-		default:
-			JSON(w, http.StatusOK, credentials{
-				RoleArn:         k.RoleARN,
-				AccessKeyID:     k.AccessKeyID,
-				SecretAccessKey: k.Secret,
-				Token:           k.Token,
-				Expiration:      Of(r).Shift(k.Expires).UTC().Format("2006-01-02T15:04:05Z"),
-			})
+			return
 		}
+		JSON(w, http.StatusOK, credentials{
+			RoleArn:         k.RoleARN,
+			AccessKeyID:     k.AccessKeyID,
+			SecretAccessKey: k.Secret,
+			Token:           k.Token,
+			Expiration:      Of(r).Shift(k.Expires).UTC().Format("2006-01-02T15:04:05Z"),
+		})
 	})
 }
 
@@ -49,7 +45,6 @@ func FailCredentials(w http.ResponseWriter, status int) {
 	writeCredentialsError(w, status, "InternalServerError", "Internal server error")
 }
 
-// credentials is the endpoint's answer, in AWS's field order.
 type credentials struct {
 	RoleArn         string
 	AccessKeyID     string `json:"AccessKeyId"`

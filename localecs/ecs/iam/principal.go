@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"strings"
@@ -14,8 +15,6 @@ type Role struct {
 	Name string
 	// Path begins and ends with a slash, e.g. "/consul-ecs/".
 	Path string
-	// ID is the unique ID, AROA and 17 characters; empty takes UniqueID.
-	ID string
 	// Account is the 12-digit AWS account.
 	Account string
 	// Partition is aws, aws-cn or aws-us-gov.
@@ -51,14 +50,8 @@ func (r Role) ARN() string {
 	return iamARN(r.Partition, r.Account, "role", r.Path, r.Name)
 }
 
-// UniqueID is the role's ID, or one derived from account and name: the same
-// for the same role in every run.
-func (r Role) UniqueID() string {
-	if r.ID != "" {
-		return r.ID
-	}
-	return derivedID("AROA", r.Account, r.Name)
-}
+// UniqueID is derived from account and name: the same for the same role in every run.
+func (r Role) UniqueID() string { return derivedID("AROA", r.Account, r.Name) }
 
 // Session is the principal of someone who assumed the role; for a task the
 // session name is its task ID. The role's path is not part of the ARN.
@@ -72,9 +65,7 @@ func (r Role) Session(name string) Principal {
 
 // User is an IAM user as data, with the same defaults as Role.
 type User struct {
-	Name, Path string
-	// ID is AIDA and 17 characters; empty takes UniqueID.
-	ID                 string
+	Name, Path         string
 	Account, Partition string
 	Tags               map[string]string
 	// Actions are what the user may call, as Role's.
@@ -91,13 +82,8 @@ func (u User) ARN() string {
 	return iamARN(u.Partition, u.Account, "user", u.Path, u.Name)
 }
 
-// UniqueID is the user's ID, or one derived from account and name.
-func (u User) UniqueID() string {
-	if u.ID != "" {
-		return u.ID
-	}
-	return derivedID("AIDA", u.Account, u.Name)
-}
+// UniqueID is derived from account and name.
+func (u User) UniqueID() string { return derivedID("AIDA", u.Account, u.Name) }
 
 // Principal is who a key stands for, as sts:GetCallerIdentity tells it.
 type Principal struct {
@@ -114,10 +100,7 @@ func iamARN(part, account, kind, path, name string) string {
 }
 
 func partition(p string) string {
-	if p == "" {
-		return "aws"
-	}
-	return p
+	return cmp.Or(p, "aws")
 }
 
 // CleanPath gives a role path its leading and trailing slash; empty is "/".

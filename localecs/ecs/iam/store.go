@@ -9,12 +9,11 @@ import (
 	"github.com/google/uuid"
 )
 
-// Errors of Store.Current.
 var (
-	// ErrUnknownID is about a credentials ID that was never opened, or removed.
+	// ErrUnknownID is about a credentials ID that was never issued, or removed.
 	ErrUnknownID = errors.New("credentials not found")
-	// ErrUninitialized is about an ID that has no key yet.
-	ErrUninitialized = errors.New("credentials uninitialized")
+	// ErrNoRole is about a role that the store does not have.
+	ErrNoRole = errors.New("no such role; put it into the store first")
 )
 
 // keepExpired is how long an expired key is remembered, so that its use is
@@ -31,10 +30,9 @@ type Store struct {
 	keys  map[string]Key // by access key ID
 }
 
-// grant is one credentials ID.
 type grant struct {
 	roleARN, session string
-	keyID            string // of the current key, empty before the first
+	key              Key // the current one
 }
 
 // NewStore returns an empty Store.
@@ -52,14 +50,6 @@ func (s *Store) PutRole(r Role) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.roles[r.ARN()] = r
-}
-
-// DeleteRole forgets a role; keys issued for it stay valid, as in AWS for the
-// minutes until its deletion has spread.
-func (s *Store) DeleteRole(arn string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.roles, arn)
 }
 
 // Role returns the role of that ARN.
@@ -105,26 +95,16 @@ func (s *Store) UserNamed(account, name string) (User, bool) {
 	return User{}, false
 }
 
-// Open reserves a credentials ID for a session of a known role, without a key:
-// the endpoint answers 503 until Rotate.
-func (s *Store) Open(roleARN, session string) (string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, ok := s.roles[roleARN]; !ok {
-		return "", fmt.Errorf("assume role %q: no such role; put it into the store first", roleARN)
+// Issue opens a credentials ID for a session of a known role, with its first key. The
+// result goes into AWS_CONTAINER_CREDENTIALS_RELATIVE_URI through RelativeURI.
+func (s *Store) Issue(roleARN, session string, now time.Time) (string, error) {
+	if _, ok := s.Role(roleARN); !ok {
+		return "", fmt.Errorf("assume role %q: %w", roleARN, ErrNoRole)
 	}
 	id := uuid.New().String()
+	s.mu.Lock()
 	s.open[id] = grant{roleARN: roleARN, session: session}
-	return id, nil
-}
-
-// Issue is Open and the first Rotate. The result goes into
-// AWS_CONTAINER_CREDENTIALS_RELATIVE_URI through RelativeURI.
-func (s *Store) Issue(roleARN, session string, now time.Time) (string, error) {
-	id, err := s.Open(roleARN, session)
-	if err != nil {
-		return "", err
-	}
+	s.mu.Unlock()
 	return id, s.Rotate(id, now)
 }
 
@@ -137,18 +117,13 @@ func (s *Store) Rotate(id string, now time.Time) error {
 	if !ok {
 		return fmt.Errorf("rotate credentials %q: %w", id, ErrUnknownID)
 	}
-	role, ok := s.roles[g.roleARN]
-	if !ok {
-		return fmt.Errorf("rotate credentials %q: role %q is gone", id, g.roleARN)
-	}
 	for keyID, k := range s.keys {
 		if k.Expired(now.Add(-keepExpired)) {
 			delete(s.keys, keyID)
 		}
 	}
-	k := sessionKey(role, g.session, now)
-	g.keyID = k.AccessKeyID
-	s.open[id], s.keys[k.AccessKeyID] = g, k
+	g.key = sessionKey(s.roles[g.roleARN], g.session, now)
+	s.open[id], s.keys[g.key.AccessKeyID] = g, g.key
 	return nil
 }
 
@@ -160,19 +135,14 @@ func (s *Store) Remove(id string) {
 	delete(s.open, id)
 }
 
-// Current returns the newest key of an ID, or ErrUnknownID, ErrUninitialized.
+// Current returns the newest key of an ID, or ErrUnknownID.
 func (s *Store) Current(id string) (Key, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	g, ok := s.open[id]
-	if !ok {
-		return Key{}, ErrUnknownID
+	if g, ok := s.open[id]; ok {
+		return g.key, nil
 	}
-	k, ok := s.keys[g.keyID]
-	if !ok {
-		return Key{}, ErrUninitialized
-	}
-	return k, nil
+	return Key{}, ErrUnknownID
 }
 
 // Key finds a key by its access key ID, also when it expired a short while

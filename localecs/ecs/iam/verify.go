@@ -91,7 +91,6 @@ func (v Verifier) Verify(ctx context.Context, r *http.Request, body []byte, now 
 	return key, auth.service, nil
 }
 
-// checkScope compares the signature's scope with what is served here.
 func (v Verifier) checkScope(auth authorization) *Error {
 	if !slices.Contains(v.Services, auth.service) {
 		return mismatch("Credential should be scoped to correct service: '%s'. ", v.Services[0])
@@ -127,7 +126,6 @@ func signingTime(r *http.Request, auth authorization, now time.Time) (time.Time,
 	return t, nil
 }
 
-// key finds the key and compares the session token with the key's own.
 func (v Verifier) key(r *http.Request, auth authorization) (Key, *Error) {
 	key, ok := v.Store.Key(auth.keyID)
 	if !ok || subtle.ConstantTimeCompare([]byte(key.Token), []byte(r.Header.Get(securityToken))) != 1 {
@@ -136,7 +134,6 @@ func (v Verifier) key(r *http.Request, auth authorization) (Key, *Error) {
 	return key, nil
 }
 
-// checkSignedHeaders wants the host and every X-Amz header signed.
 func checkSignedHeaders(r *http.Request, auth authorization) *Error {
 	if !auth.signs("host") {
 		return mismatch("'Host' or ':authority' must be a 'SignedHeader' in the AWS Authorization.")

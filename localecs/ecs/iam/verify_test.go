@@ -53,7 +53,7 @@ func do(t testing.TB, h http.Handler, req *http.Request) (int, string) {
 func newHandler(t testing.TB) (http.Handler, *iam.Store, iam.Key) {
 	t.Helper()
 	store := iam.NewStore()
-	return iam.New(iam.Options{Store: store, Region: region}), store, issue(t, store, productAPI(), time.Now())
+	return iam.New(store, region), store, issue(t, store, productAPI(), time.Now())
 }
 
 func TestSDKCallsGetCallerIdentity(t *testing.T) {
@@ -128,7 +128,7 @@ func TestSignatureAccepted(t *testing.T) {
 func TestBothKeysAreValidAfterRotation(t *testing.T) {
 	t.Parallel()
 	store := iam.NewStore()
-	h := iam.New(iam.Options{Store: store, Region: region})
+	h := iam.New(store, region)
 	store.PutRole(productAPI())
 	id, err := store.Issue(productAPI().ARN(), signerTaskID, time.Now())
 	if err != nil {

@@ -6,9 +6,6 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
-// Fargate is the launch type of all tasks.
-const Fargate = "FARGATE"
-
 // Moment is a task as it is now: what never changes and the scheduler's state. It is
 // made for one request.
 type Moment struct {
@@ -115,7 +112,6 @@ type EphemeralStorage struct {
 	Reserved int64
 }
 
-// container returns the facts and the name that belong to an endpoint ID.
 func (f Facts) container(endpointID string) (string, ContainerFacts, bool) {
 	for name, c := range f.Containers {
 		if c.EndpointID == endpointID {

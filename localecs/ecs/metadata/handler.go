@@ -55,7 +55,6 @@ const (
 	noContainer = "unable to get container ID from request: unable to get docker ID from v3 endpoint ID"
 )
 
-// answer returns what was asked for, or what is missing.
 func (h *handler) answer(v version, id, what string, c iam.Condition) (body any, missing string) {
 	m, known := h.Lookup(id)
 	m = m.under(c)
@@ -78,7 +77,6 @@ func (h *handler) answer(v version, id, what string, c iam.Condition) (body any,
 	return m.task(v), "" // taskWithTags, too: no task has tags here
 }
 
-// handlerName is how the agent calls the handler in its errors.
 func handlerName(what string) string {
 	switch what {
 	case "":
@@ -111,7 +109,6 @@ func splitPath(path string) (v version, id, what string, ok bool) {
 	return 0, "", "", false
 }
 
-// stats are nil unless the container runs.
 func (h *handler) stats(m Moment, name string, facts ContainerFacts) *Stats {
 	view, ok := m.View.Container(name)
 	if h.Stats == nil || !ok || view.KnownStatus != scheduler.StatusRunning {
@@ -126,7 +123,6 @@ func (h *handler) stats(m Moment, name string, facts ContainerFacts) *Stats {
 	return &named
 }
 
-// allStats are by docker ID, null for a container without figures.
 func (h *handler) allStats(m Moment) map[string]*Stats {
 	all := map[string]*Stats{}
 	for name, facts := range m.Facts.Containers {

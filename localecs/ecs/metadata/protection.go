@@ -43,11 +43,11 @@ func (p *Protections) Until(taskARN string, now time.Time) (time.Time, bool) {
 	return until, ok && now.Before(until)
 }
 
-// Protection is valid for two hours unless the request says otherwise, and for
-// at most two days (ECS API, UpdateTaskProtection).
+// Minutes that a protection is valid for, unless the request says otherwise, and at most
+// (ECS API, UpdateTaskProtection).
 const (
-	defaultProtection = 120
-	maxProtection     = 2880
+	DefaultProtection = 120
+	MaxProtection     = 2880
 )
 
 // ProtectionHandler serves /api/<id>/task-protection/v1/state.
@@ -88,7 +88,6 @@ type protectionRequest struct {
 	ExpiresInMinutes  *int64
 }
 
-// protectionState is the ECS API's protectedTask.
 type protectionState struct {
 	ExpirationDate    *time.Time // null without protection
 	ProtectionEnabled bool
@@ -106,7 +105,6 @@ type protectionError struct {
 	Code, Message string
 }
 
-// protectionResponse has exactly one field.
 type protectionResponse struct {
 	Protection *protectionState   `json:"protection,omitempty"`
 	Failure    *protectionFailure `json:"failure,omitempty"`
@@ -117,7 +115,7 @@ type protectionResponse struct {
 // the ECS API would say.
 func protect(w http.ResponseWriter, r *http.Request, f Facts, p *Protections, req protectionRequest, now time.Time) {
 	put := r.Method == http.MethodPut
-	minutes := int64(defaultProtection)
+	minutes := int64(DefaultProtection)
 	if req.ExpiresInMinutes != nil {
 		minutes = *req.ExpiresInMinutes
 	}
@@ -128,8 +126,8 @@ func protect(w http.ResponseWriter, r *http.Request, f Facts, p *Protections, re
 	case !f.HasRole:
 		refuse(w, http.StatusForbidden, f.TaskARN, "AccessDeniedException", "Invalid Request: no task IAM role credentials available for task")
 		return
-	case put && *req.ProtectionEnabled && (minutes < 1 || minutes > maxProtection):
-		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException", fmt.Sprintf("expiresInMinutes must be between 1 and %d", maxProtection))
+	case put && *req.ProtectionEnabled && (minutes < 1 || minutes > MaxProtection):
+		refuse(w, http.StatusBadRequest, f.TaskARN, "InvalidParameterException", fmt.Sprintf("expiresInMinutes must be between 1 and %d", MaxProtection))
 		return
 	case f.ServiceName == "":
 		iam.JSON(w, http.StatusOK, protectionResponse{Failure: &protectionFailure{Arn: f.TaskARN, Reason: "TASK_NOT_VALID"}})

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 )
 
@@ -22,7 +24,6 @@ const (
 // Document is what /task of version 4 answers at this moment, for encoding/json.
 func (m Moment) Document() any { return m.task(v4) }
 
-// task renders the whole task.
 func (m Moment) task(v version) taskResponse {
 	f := m.Facts
 	t := taskResponse{
@@ -37,7 +38,7 @@ func (m Moment) task(v version) taskResponse {
 	if v == v3 {
 		return t
 	}
-	t.LaunchType = Fargate
+	t.LaunchType = shapes.Fargate
 	t.FaultInjectionEnabled = &f.FaultInjection
 	t.EphemeralStorage = m.Storage
 	if m.Clock != nil {
@@ -48,7 +49,6 @@ func (m Moment) task(v version) taskResponse {
 	return t
 }
 
-// containers returns the containers in the order of the task definition.
 func (m Moment) containers(v version) []containerResponse {
 	all := make([]containerResponse, 0, len(m.View.Containers))
 	for _, c := range m.View.Containers {
@@ -59,7 +59,6 @@ func (m Moment) containers(v version) []containerResponse {
 	return all
 }
 
-// container renders one container.
 func (m Moment) container(c scheduler.ContainerView, f ContainerFacts, v version) containerResponse {
 	r := containerResponse{
 		DockerID: f.DockerID, Name: c.Name, DockerName: c.Name,
@@ -83,7 +82,6 @@ func (m Moment) container(c scheduler.ContainerView, f ContainerFacts, v version
 	return r
 }
 
-// labels are the user's and the agent's own, which win.
 func (m Moment) labels(name string, user map[string]string) map[string]string {
 	l := maps.Clone(user)
 	if l == nil {
@@ -108,7 +106,6 @@ func health(h *scheduler.HealthView) *healthResponse {
 	return &healthResponse{Status: h.Status, Since: h.Since.UTC(), ExitCode: h.ExitCode, Output: h.Output}
 }
 
-// networks returns the only attachment; containers keep it after they have stopped.
 func (m Moment) networks(v version) []networkResponse {
 	n := m.Facts.Network
 	if n.IP == "" {

@@ -24,7 +24,6 @@ type taskResponse struct {
 	FaultInjectionEnabled *bool `json:",omitempty"`
 }
 
-// containerResponse is one container, alone or in a task.
 type containerResponse struct {
 	DockerID      string `json:"DockerId"`
 	Name          string
@@ -50,13 +49,11 @@ type containerResponse struct {
 	RestartCount  *int              `json:",omitempty"`
 }
 
-// containerLimits are without an unset Memory.
 type containerLimits struct {
 	CPU    int64
 	Memory *int64 `json:",omitempty"`
 }
 
-// healthResponse is {} while the check has not decided.
 type healthResponse struct {
 	Status   string    `json:"status,omitempty"`
 	Since    time.Time `json:"statusSince,omitzero"`

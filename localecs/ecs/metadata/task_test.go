@@ -43,7 +43,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// Scenario 57 of the conformance checklist, over a real connection.
+// Over a real connection.
 func TestRateLimit200SimultaneousGETs(t *testing.T) {
 	t.Parallel()
 	srv := httptest.NewServer(metadata.TaskHandler(metadata.Task{Metadata: says("ok")}))

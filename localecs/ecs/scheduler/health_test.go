@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestScenario22FirstProbeAfterOneInterval(t *testing.T) {
+func TestFirstProbeAfterOneInterval(t *testing.T) {
 	t.Parallel()
 	w := play(t, 4.9, `a{run hc[P] interval=5}`)
 	w.wantProbes("a")
@@ -14,13 +14,13 @@ func TestScenario22FirstProbeAfterOneInterval(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
 }
 
-func TestScenario23IntervalCountsFromProbeEnd(t *testing.T) {
+func TestIntervalCountsFromProbeEnd(t *testing.T) {
 	t.Parallel()
 	w := play(t, 21, `a{run hc[P/3] interval=5}`)
 	w.wantProbes("a", "5s", "13s", "21s")
 }
 
-func TestScenario24UnhealthyAfterRetries(t *testing.T) {
+func TestUnhealthyAfterRetries(t *testing.T) {
 	t.Parallel()
 	w := play(t, 14.9, `a{run hc[2] interval=5 retries=3}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {}")
@@ -30,14 +30,14 @@ func TestScenario24UnhealthyAfterRetries(t *testing.T) {
 	}
 }
 
-func TestScenario25SuccessResetsStreak(t *testing.T) {
+func TestSuccessResetsStreak(t *testing.T) {
 	t.Parallel()
 	w := play(t, 34.9, `a{run hc[P F F P F F F] interval=5 retries=3}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
 	w.to(60).want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@35s(1)")
 }
 
-func TestScenario26StartPeriodForgivesFailures(t *testing.T) {
+func TestStartPeriodForgivesFailures(t *testing.T) {
 	t.Parallel()
 	w := play(t, 19.9, `a{run hc[F] interval=5 retries=2 period=12}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. {}")
@@ -58,13 +58,13 @@ func TestStartPeriodForgivesOnlyWhileStarting(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@15s(1)")
 }
 
-func TestScenario27PassInsideStartPeriod(t *testing.T) {
+func TestPassInsideStartPeriod(t *testing.T) {
 	t.Parallel()
 	w := play(t, 120, `a{run hc[P] interval=20 period=60}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@20s(0)")
 }
 
-func TestScenario28TimeoutIsAFailure(t *testing.T) {
+func TestTimeoutIsAFailure(t *testing.T) {
 	t.Parallel()
 	w := play(t, 7, `a{run hc[T] interval=5 timeout=2 retries=1}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@7s(-1)")
@@ -74,14 +74,14 @@ func TestScenario28TimeoutIsAFailure(t *testing.T) {
 	w.to(19).wantProbes("a", "5s", "12s", "19s")
 }
 
-func TestScenario29RecoveryKeepsExitCode(t *testing.T) {
+func TestRecoveryKeepsExitCode(t *testing.T) {
 	t.Parallel()
 	w := play(t, 10, `a{run hc[F F P] interval=5 retries=2}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@10s(1)")
 	w.to(15).want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@15s(1)")
 }
 
-func TestScenario30StatusSinceIsConstant(t *testing.T) {
+func TestStatusSinceIsConstant(t *testing.T) {
 	t.Parallel()
 	w := play(t, 50, `a{run hc[P] interval=5}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
@@ -90,7 +90,7 @@ func TestScenario30StatusSinceIsConstant(t *testing.T) {
 	}
 }
 
-func TestScenario31NoCheckNoHealth(t *testing.T) {
+func TestNoCheckNoHealth(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, Options{}, `a{run}`)
 	if h := w.view("a").Health; h != nil {
@@ -103,13 +103,13 @@ func TestScenario31NoCheckNoHealth(t *testing.T) {
 	}
 }
 
-func TestScenario33MissingProbeBinary(t *testing.T) {
+func TestMissingProbeBinary(t *testing.T) {
 	t.Parallel()
 	w := play(t, 5, `a{run hc[255] interval=5 retries=1}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@5s(255)")
 }
 
-func TestScenario34TaskHealthStatus(t *testing.T) {
+func TestTaskHealthStatus(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ script, before, after string }{
 		{"~a{run hc[F] interval=5 retries=1}\nb{run hc[P] interval=5}", "UNKNOWN", "HEALTHY"},

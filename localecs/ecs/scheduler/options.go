@@ -2,22 +2,13 @@ package scheduler
 
 import "time"
 
-// StopOrder is the order in which the containers of a stopping task get their
-// stop signal.
-type StopOrder int
-
-const (
-	// Reverse signals a container when everything that depends on it has
-	// stopped: agent 1.26.0 and later, Fargate platform 1.3.0 and later.
-	Reverse StopOrder = iota
-	// AllAtOnce signals every container at once, as older agents do.
-	AllAtOnce
-)
-
 // Options are what differs between agents, and conveniences. The zero value
 // is today's Fargate, except that gates open at once.
 type Options struct {
-	StopOrder StopOrder
+	// AtOnce signals every container of a stopping task at once, as older agents do.
+	// Otherwise a container is signalled when everything that depends on it has
+	// stopped: agent 1.26.0 and later, Fargate platform 1.3.0 and later.
+	AtOnce bool
 	// GatePeriod makes containers whose dependencies are met start only at the
 	// next multiple of it since New; the agent looks every 5 s. 0 means at once.
 	GatePeriod time.Duration

@@ -25,7 +25,7 @@ func TestPropertyInvariants(t *testing.T) {
 func runRandomTask(t *testing.T, seed uint64) bool {
 	r := rand.New(rand.NewPCG(seed, 1))
 	script := randomScript(r)
-	opts := Options{StopOrder: StopOrder(r.IntN(2)), GatePeriod: time.Duration(r.IntN(2)) * 5 * time.Second}
+	opts := Options{AtOnce: r.IntN(2) == 1, GatePeriod: time.Duration(r.IntN(2)) * 5 * time.Second}
 	w := newWorld(t, opts, script)
 	inv := newInvariants(w, opts)
 	w.check = inv.check
@@ -280,7 +280,7 @@ func (inv *invariants) checkStart(now View, a Start) {
 }
 
 func (inv *invariants) checkSignal(now View, name string) {
-	if inv.opts.StopOrder == AllAtOnce {
+	if inv.opts.AtOnce {
 		return
 	}
 	for dependent, def := range inv.def {

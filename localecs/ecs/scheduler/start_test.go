@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// The names follow docs/localecs/fidelity.md.
+// docs/localecs/fidelity.md lists the scenarios that these tests are about.
 
-func TestScenario01EssentialExitZeroStopsTask(t *testing.T) {
+func TestExitZeroOfAnEssentialContainerStopsTheTask(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `a{exit(0,2)}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s..")
@@ -20,7 +20,7 @@ func TestScenario01EssentialExitZeroStopsTask(t *testing.T) {
 	}
 }
 
-func TestScenario02NoEdgesStartTogether(t *testing.T) {
+func TestNoEdgesStartTogether(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `
 		a{run}
@@ -29,7 +29,7 @@ func TestScenario02NoEdgesStartTogether(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 0s..", "b RUNNING/RUNNING 0s..")
 }
 
-func TestScenario03StartWaitsForRunning(t *testing.T) {
+func TestStartWaitsForRunning(t *testing.T) {
 	t.Parallel()
 	w := play(t, 2, `
 		b{run}
@@ -39,7 +39,7 @@ func TestScenario03StartWaitsForRunning(t *testing.T) {
 	w.to(3).want("task RUNNING/RUNNING", "b RUNNING/RUNNING 3s..", "a RUNNING/RUNNING 3s..")
 }
 
-func TestScenario04StartAcceptsExited(t *testing.T) {
+func TestStartAcceptsExited(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `
 		b{run boot=1}
@@ -48,7 +48,7 @@ func TestScenario04StartAcceptsExited(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 1s..", "a STOPPED/RUNNING 0s..0s exit=1")
 }
 
-func TestScenario05CompleteTakesAnyCode(t *testing.T) {
+func TestCompleteTakesAnyCode(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `
 		b{run}
@@ -58,7 +58,7 @@ func TestScenario05CompleteTakesAnyCode(t *testing.T) {
 	w.to(2).want("task RUNNING/RUNNING", "b RUNNING/RUNNING 2s..", "a STOPPED/RUNNING 0s..2s exit=3")
 }
 
-func TestScenario06SuccessWaitsForZero(t *testing.T) {
+func TestSuccessWaitsForZero(t *testing.T) {
 	t.Parallel()
 	w := play(t, 3, `
 		b{run}
@@ -67,7 +67,7 @@ func TestScenario06SuccessWaitsForZero(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 2s..", "a STOPPED/RUNNING 0s..2s exit=0")
 }
 
-func TestScenario07SuccessDependencyFails(t *testing.T) {
+func TestSuccessDependencyFails(t *testing.T) {
 	t.Parallel()
 	w := play(t, 2, `
 		b{run}
@@ -84,7 +84,7 @@ func TestScenario07SuccessDependencyFails(t *testing.T) {
 	}
 }
 
-func TestScenario08NonEssentialTargetOfFailureLeavesTask(t *testing.T) {
+func TestNonEssentialTargetOfFailureLeavesTask(t *testing.T) {
 	t.Parallel()
 	w := play(t, 5, `
 		~b{run}
@@ -95,7 +95,7 @@ func TestScenario08NonEssentialTargetOfFailureLeavesTask(t *testing.T) {
 		"b STOPPED/STOPPED exit=143", "a STOPPED/RUNNING 0s..1s exit=1", "c RUNNING/RUNNING 0s..")
 }
 
-func TestScenario09FailureCascades(t *testing.T) {
+func TestFailureCascades(t *testing.T) {
 	t.Parallel()
 	for _, order := range []string{"~c{run}\n~b{run}\n~a{exit(1,1)}", "~a{exit(1,1)}\n~b{run}\n~c{run}"} {
 		w := play(t, 5, order+`
@@ -144,7 +144,7 @@ func TestFailedLaunchFailsAllConditions(t *testing.T) {
 	}
 }
 
-func TestScenario10HealthyGate(t *testing.T) {
+func TestHealthyGate(t *testing.T) {
 	t.Parallel()
 	script := `
 		b{run}
@@ -155,7 +155,7 @@ func TestScenario10HealthyGate(t *testing.T) {
 	w.to(5).want("task RUNNING/RUNNING", "b RUNNING/RUNNING 5s..", "a RUNNING/RUNNING 0s.. HEALTHY@5s(0)")
 }
 
-func TestScenario11UnhealthyIsNotAFailure(t *testing.T) {
+func TestUnhealthyIsNotAFailure(t *testing.T) {
 	t.Parallel()
 	script := `
 		b{run}
@@ -166,7 +166,7 @@ func TestScenario11UnhealthyIsNotAFailure(t *testing.T) {
 	w.to(25).want("task RUNNING/RUNNING", "b RUNNING/RUNNING 25s..", "a RUNNING/RUNNING 0s.. HEALTHY@25s(1)")
 }
 
-func TestScenario12StartTimeoutFailsHealthyGate(t *testing.T) {
+func TestStartTimeoutFailsHealthyGate(t *testing.T) {
 	t.Parallel()
 	script := `
 		b{run}
@@ -183,7 +183,7 @@ func TestScenario12StartTimeoutFailsHealthyGate(t *testing.T) {
 	}
 }
 
-func TestScenario13NoStartTimeoutWaitsForEver(t *testing.T) {
+func TestNoStartTimeoutWaitsForEver(t *testing.T) {
 	t.Parallel()
 	w := play(t, 3600, `
 		b{run}
@@ -192,7 +192,7 @@ func TestScenario13NoStartTimeoutWaitsForEver(t *testing.T) {
 	w.want("task NONE/RUNNING", "b PULLED/RUNNING", "a RUNNING/RUNNING 0s.. UNHEALTHY@10s(1)")
 }
 
-func TestScenario14LaterUnhealthyChangesNothing(t *testing.T) {
+func TestLaterUnhealthyChangesNothing(t *testing.T) {
 	t.Parallel()
 	w := play(t, 60, `
 		b{run}
@@ -201,7 +201,7 @@ func TestScenario14LaterUnhealthyChangesNothing(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 5s..", "a RUNNING/RUNNING 0s.. UNHEALTHY@15s(1)")
 }
 
-func TestScenario15StartTimeoutDoesNotCountForStart(t *testing.T) {
+func TestStartTimeoutDoesNotCountForStart(t *testing.T) {
 	t.Parallel()
 	w := play(t, 10, `
 		b{run boot=5}
@@ -218,7 +218,7 @@ func TestScenario15StartTimeoutDoesNotCountForStart(t *testing.T) {
 	w.want("task RUNNING/RUNNING", "b RUNNING/RUNNING 6s..", "a RUNNING/RUNNING 0s..", "i STOPPED/RUNNING 0s..6s exit=0")
 }
 
-func TestScenario16StartTimeoutFailsComplete(t *testing.T) {
+func TestStartTimeoutFailsComplete(t *testing.T) {
 	t.Parallel()
 	script := `
 		b{run}
@@ -230,7 +230,7 @@ func TestScenario16StartTimeoutFailsComplete(t *testing.T) {
 		"b STOPPED/STOPPED exit=143", "a STOPPED/STOPPED 0s..5s exit=0")
 }
 
-func TestScenario17HealthyDependencyExitsBeforeHealthy(t *testing.T) {
+func TestHealthyDependencyExitsBeforeHealthy(t *testing.T) {
 	t.Parallel()
 	w := play(t, 3600, `
 		b{run}
@@ -255,7 +255,7 @@ func TestHealthyDependencyMustStillRun(t *testing.T) {
 		"b STOPPED/RUNNING 0s..7s exit=0 HEALTHY@5s(0)", "a STOPPED/RUNNING 0s..9s exit=0")
 }
 
-func TestScenario18TwoConditions(t *testing.T) {
+func TestTwoConditions(t *testing.T) {
 	t.Parallel()
 	w := play(t, 4.9, `
 		c{run}
@@ -279,7 +279,7 @@ func TestStartTimeoutCountsWhileAnotherConditionBlocks(t *testing.T) {
 	w.wantTrace("0s Start b", "0s Start a", "10s Signal b", "10s Signal a", "10s TaskStopped")
 }
 
-func TestScenario19BlockedContainerShowsPulled(t *testing.T) {
+func TestBlockedContainerShowsPulled(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `
 		b{run}
@@ -300,7 +300,7 @@ func TestScenario19BlockedContainerShowsPulled(t *testing.T) {
 	}
 }
 
-func TestScenario20MissingExecutable(t *testing.T) {
+func TestMissingExecutable(t *testing.T) {
 	t.Parallel()
 	w := play(t, 3, `
 		a{missing boot=1}
@@ -312,7 +312,7 @@ func TestScenario20MissingExecutable(t *testing.T) {
 	}
 }
 
-func TestScenario21MissingImageStartsNothing(t *testing.T) {
+func TestMissingImageStartsNothing(t *testing.T) {
 	t.Parallel()
 	w := play(t, 3, `
 		b{run}

@@ -1,6 +1,9 @@
 package scheduler
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // stop turns every desired status to STOPPED in one moment. The first call
 // decides code and reason.
@@ -64,19 +67,11 @@ func (t *Task) restart(c *container) {
 	t.act(Start{Container: c.name, Attempt: c.restarts})
 }
 
-// mayStop reports whether a container may get its stop signal: under Reverse
-// only when everything that depends on it is STOPPED. Direct edges suffice,
+// mayStop reports whether a container may get its stop signal: unless all are
+// stopped at once, only when everything that depends on it is STOPPED. Direct edges suffice,
 // since a dependent cannot stop before its own dependents.
 func (t *Task) mayStop(c *container) bool {
-	if t.opts.StopOrder == AllAtOnce {
-		return true
-	}
-	for _, d := range c.dependents {
-		if d.known != StatusStopped {
-			return false
-		}
-	}
-	return true
+	return t.opts.AtOnce || !slices.ContainsFunc(c.dependents, func(d *container) bool { return d.known != StatusStopped })
 }
 
 // kill ends the containers whose stop timeout is over; all that run once the task

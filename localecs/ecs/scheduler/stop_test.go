@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestScenario35EssentialExitStopsTheOthersTogether(t *testing.T) {
+func TestEssentialExitStopsTheOthersTogether(t *testing.T) {
 	t.Parallel()
 	w := play(t, 3, `
 		a{exit(0,3)}
@@ -17,7 +17,7 @@ func TestScenario35EssentialExitStopsTheOthersTogether(t *testing.T) {
 	w.to(10).wantTrace("0s Start a", "0s Start b", "0s Start c", "3s Signal b", "3s Signal c", "5s TaskStopped")
 }
 
-func TestScenario36DependencyIsSignalledLast(t *testing.T) {
+func TestDependencyIsSignalledLast(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `
 		a{run}
@@ -32,7 +32,7 @@ func TestScenario36DependencyIsSignalledLast(t *testing.T) {
 	}
 }
 
-func TestScenario37ChainStopsInReverse(t *testing.T) {
+func TestChainStopsInReverse(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `
 		a{run(2,0)}
@@ -47,7 +47,7 @@ func TestScenario37ChainStopsInReverse(t *testing.T) {
 
 func TestAllAtOnceSignalsEverything(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, Options{StopOrder: AllAtOnce}, `
+	w := newWorld(t, Options{AtOnce: true}, `
 		a{run(2,0)}
 		b{run(2,0)}
 		c{run(2,0)}
@@ -58,7 +58,7 @@ func TestAllAtOnceSignalsEverything(t *testing.T) {
 		"1s Signal a", "1s Signal b", "1s Signal c", "3s TaskStopped")
 }
 
-func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
+func TestContainerThatIgnoresTERMIsKilledAtStopTimeout(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `a{deaf stop=2}`)
 	w.stopTask("")
@@ -67,19 +67,19 @@ func TestScenario38DeafContainerIsKilledAtStopTimeout(t *testing.T) {
 	w.want("task STOPPED/STOPPED UserInitiated ended=3s", "a STOPPED/STOPPED 0s..3s exit=137")
 }
 
-func TestScenario39DefaultStopTimeout(t *testing.T) {
+func TestDefaultStopTimeout(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `a{deaf}`)
 	w.stopTask("").to(60).wantTrace("0s Start a", "1s StopTask", "1s Signal a", "31s Kill a", "31s TaskStopped")
 }
 
-func TestScenario40ExitCodeOnStop(t *testing.T) {
+func TestExitCodeOnStop(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `a{run(1,7)}`)
 	w.stopTask("").to(60).want("task STOPPED/STOPPED UserInitiated ended=2s", "a STOPPED/STOPPED 0s..2s exit=7")
 }
 
-func TestScenario44NonEssentialExitKeepsDesiredRunning(t *testing.T) {
+func TestNonEssentialExitKeepsDesiredRunning(t *testing.T) {
 	t.Parallel()
 	w := play(t, 10, `
 		~a{exit(1,2)}
@@ -88,7 +88,7 @@ func TestScenario44NonEssentialExitKeepsDesiredRunning(t *testing.T) {
 	w.wantTrace("0s Start a", "0s Start b")
 }
 
-func TestScenario45StopWhileBlocked(t *testing.T) {
+func TestStopWhileBlocked(t *testing.T) {
 	t.Parallel()
 	w := play(t, 10, `
 		b{run}
@@ -99,7 +99,7 @@ func TestScenario45StopWhileBlocked(t *testing.T) {
 	w.to(60).wantTrace("0s Start a", "10s StopTask", "10s Signal a", "13s TaskStopped")
 }
 
-func TestScenario46SecondStopKeepsTheFirst(t *testing.T) {
+func TestSecondStopKeepsTheFirst(t *testing.T) {
 	t.Parallel()
 	w := play(t, 1, `a{run(5,0)}`)
 	w.stopTask("first").to(3).stopTask("second").to(60)
@@ -121,7 +121,7 @@ const meshTask = `
 	sync→init:SUCCESS
 	api→dataplane:HEALTHY`
 
-func TestScenario47MeshTaskStopsAppFirst(t *testing.T) {
+func TestMeshTaskStopsAppFirst(t *testing.T) {
 	t.Parallel()
 	w := play(t, 50, meshTask)
 	w.want("task RUNNING/RUNNING",
@@ -139,7 +139,7 @@ func TestScenario47MeshTaskStopsAppFirst(t *testing.T) {
 		"50s StopTask", "50s Signal sync", "50s Signal api", "54s Signal dataplane", "54s TaskStopped")
 }
 
-func TestScenario49OutOfMemory(t *testing.T) {
+func TestOutOfMemory(t *testing.T) {
 	t.Parallel()
 	w := play(t, 5, `a{run}`)
 	w.apply(Exited{Container: "a", Code: 137, OOM: true, At: w.now})
@@ -149,7 +149,7 @@ func TestScenario49OutOfMemory(t *testing.T) {
 	}
 }
 
-func TestScenario50ExecutionStoppedAtIsTheFirst(t *testing.T) {
+func TestExecutionStoppedAtIsTheFirst(t *testing.T) {
 	t.Parallel()
 	w := play(t, 60, `
 		a{exit(0,3)}
@@ -158,7 +158,7 @@ func TestScenario50ExecutionStoppedAtIsTheFirst(t *testing.T) {
 		"a STOPPED/STOPPED 0s..3s exit=0", "b STOPPED/STOPPED 0s..4s exit=0")
 }
 
-func TestScenario51RestartPolicy(t *testing.T) {
+func TestRestartAfterThePeriod(t *testing.T) {
 	t.Parallel()
 	w := play(t, 69.9, `a{exit(1,70) boot=1 restart=60}`)
 	w.want("task RUNNING/RUNNING", "a RUNNING/RUNNING 1s.. restarts=0")
@@ -167,19 +167,19 @@ func TestScenario51RestartPolicy(t *testing.T) {
 	w.to(150).wantTrace("0s Start a", "1m11s Start a", "2m22s Start a")
 }
 
-func TestScenario52ExitBeforePeriodIsFinal(t *testing.T) {
+func TestExitBeforePeriodIsFinal(t *testing.T) {
 	t.Parallel()
 	w := play(t, 60, `a{exit(1,5) restart=60}`)
 	w.want("task STOPPED/STOPPED EssentialContainerExited ended=5s", "a STOPPED/STOPPED 0s..5s exit=1 restarts=0")
 }
 
-func TestScenario53IgnoredExitCodeIsFinal(t *testing.T) {
+func TestIgnoredExitCodeIsFinal(t *testing.T) {
 	t.Parallel()
 	w := play(t, 100, `a{exit(0,70) restart=60 ignore=0}`)
 	w.want("task STOPPED/STOPPED EssentialContainerExited ended=1m10s", "a STOPPED/STOPPED 0s..1m10s exit=0 restarts=0")
 }
 
-func TestScenario54StopTaskNeverRestarts(t *testing.T) {
+func TestStopTaskNeverRestarts(t *testing.T) {
 	t.Parallel()
 	w := play(t, 100, `a{run restart=60}`)
 	w.stopTask("").to(200).wantTrace("0s Start a", "1m40s StopTask", "1m40s Signal a", "1m40s TaskStopped")

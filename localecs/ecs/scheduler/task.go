@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -84,10 +85,7 @@ func (t *Task) record(ev Event, now time.Time) {
 			c.health.record(ev, c.runStartedAt, now)
 		}
 	case StopRequested:
-		code := ev.Code
-		if code == "" {
-			code = StopUserInitiated
-		}
+		code := cmp.Or(ev.Code, StopUserInitiated)
 		t.stop(code, ev.Reason, now)
 		t.killed = t.killed || ev.Kill
 	}

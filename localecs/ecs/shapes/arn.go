@@ -2,7 +2,10 @@ package shapes
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
+	mathrand "math/rand/v2"
 	"strconv"
 	"strings"
 )
@@ -15,6 +18,16 @@ func NewID() string {
 	b := make([]byte, 16)
 	rand.Read(b) // never fails
 	return hex.EncodeToString(b)
+}
+
+// RuntimeID returns a new ID of a container in the form that Fargate gives it: that of
+// the task and ten digits.
+func RuntimeID(task string) string { return fmt.Sprintf("%s-%010d", task, mathrand.Int64N(1e10)) }
+
+// ImageDigest stands for an image's digest: the same for the same name.
+func ImageDigest(image string) string {
+	sum := sha256.Sum256([]byte(image))
+	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
 // Partition returns the partition of the region: aws, aws-cn or aws-us-gov.

@@ -34,21 +34,12 @@ type RunTaskInput struct {
 	StartedBy                string                `json:"startedBy"`
 	Tags                     []Tag                 `json:"tags"`
 	TaskDefinition           string                `json:"taskDefinition"`
-	VolumeConfigurations     []map[string]any      `json:"volumeConfigurations"`
 }
 
 // TasksOutput has tasks, and what could not be had.
 type TasksOutput struct {
 	Tasks    []Task    `json:"tasks"`
 	Failures []Failure `json:"failures"`
-}
-
-// StartTaskInput is what StartTask takes, as far as it matters where there are
-// no container instances.
-type StartTaskInput struct {
-	Cluster            string   `json:"cluster"`
-	ContainerInstances []string `json:"containerInstances"`
-	TaskDefinition     string   `json:"taskDefinition"`
 }
 
 // ListTasksInput is what ListTasks takes: its filters, and the page.
@@ -149,21 +140,11 @@ type ListFamiliesOutput struct {
 	NextToken string   `json:"nextToken,omitzero"`
 }
 
-// TagResourceInput adds tags to what has the ARN.
-type TagResourceInput struct {
-	ResourceARN string `json:"resourceArn"`
-	Tags        []Tag  `json:"tags"`
-}
-
-// UntagResourceInput takes tags away.
-type UntagResourceInput struct {
-	ResourceARN string   `json:"resourceArn"`
-	TagKeys     []string `json:"tagKeys"`
-}
-
-// ResourceInput names a resource.
+// ResourceInput names a resource, the tags that it gets, or the keys of those it loses.
 type ResourceInput struct {
-	ResourceARN string `json:"resourceArn"`
+	ResourceARN string   `json:"resourceArn"`
+	Tags        []Tag    `json:"tags"`
+	TagKeys     []string `json:"tagKeys"`
 }
 
 // TagsOutput has a resource's tags.
@@ -196,10 +177,12 @@ type TaskProtectionOutput struct {
 	Failures       []Failure       `json:"failures"`
 }
 
-// ContainerInstancesInput names container instances, of which there are none.
+// ContainerInstancesInput names container instances, of which there are none. The task
+// definition is StartTask's.
 type ContainerInstancesInput struct {
 	Cluster            string   `json:"cluster"`
 	ContainerInstances []string `json:"containerInstances"`
+	TaskDefinition     string   `json:"taskDefinition"`
 }
 
 // ContainerInstancesOutput finds none of them.

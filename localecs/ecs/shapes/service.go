@@ -70,8 +70,8 @@ type DeploymentConfiguration struct {
 
 // CircuitBreaker ends rollouts whose tasks fail.
 type CircuitBreaker struct {
-	Enable   bool `json:"enable"`
-	Rollback bool `json:"rollback"`
+	Enable   bool `json:"enable" yaml:"enable"`
+	Rollback bool `json:"rollback" yaml:"rollback"`
 }
 
 // Deployment is one version of a service that has tasks, or is to have.

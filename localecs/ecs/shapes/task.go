@@ -29,16 +29,12 @@ const Fargate = "FARGATE"
 const PlatformVersion = "1.4.0"
 
 // Tag is a tag of a resource.
-type Tag struct {
-	Key   string `json:"key"`
-	Value string `json:"value"`
-}
+type Tag = taskdef.Tag
 
 // Failure is about one of several things that a call names.
 type Failure struct {
 	ARN    string `json:"arn,omitzero"`
 	Reason string `json:"reason"`
-	Detail string `json:"detail,omitzero"`
 }
 
 // NameValue is a detail of an attachment, or an attribute.
@@ -74,7 +70,6 @@ type Container struct {
 	LastStatus        string             `json:"lastStatus"`
 	ExitCode          *int               `json:"exitCode,omitzero"`
 	Reason            string             `json:"reason,omitzero"`
-	NetworkBindings   []struct{}         `json:"networkBindings,omitzero"`
 	NetworkInterfaces []NetworkInterface `json:"networkInterfaces"`
 	HealthStatus      string             `json:"healthStatus,omitzero"`
 	// CPU, Memory and MemoryReservation are decimal, in units and MiB.
@@ -123,9 +118,7 @@ type Task struct {
 }
 
 // EphemeralStorage is a task's disk.
-type EphemeralStorage struct {
-	SizeInGiB int `json:"sizeInGiB"`
-}
+type EphemeralStorage = taskdef.EphemeralStorage
 
 // Overrides replace parts of a task definition for one task.
 type Overrides struct {
@@ -150,10 +143,7 @@ type ContainerOverride struct {
 }
 
 // EnvironmentVariable is a variable of an override.
-type EnvironmentVariable struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
+type EnvironmentVariable = taskdef.KeyValue
 
 // NetworkConfiguration says where a task's interface is.
 type NetworkConfiguration struct {

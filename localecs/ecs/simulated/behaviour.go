@@ -14,7 +14,6 @@ import (
 // when it is simulated, in its definition or in an override.
 const Variable = "LOCALECS_SIMULATE"
 
-// never is a time that does not come.
 const never = time.Duration(-1)
 
 // Behaviour is what a simulated container does. The zero Behaviour exits at once.

@@ -2,12 +2,10 @@
 // that only go through the statuses, versions and times of real ones. It needs no privileges,
 // and starts ten thousand tasks in a second.
 //
-// Flow: 1. Open makes the account and a launcher; 2. RunTask, or World.Run for many at once,
-// hands tasks to the launcher; 3. its one goroutine advances them when they are due; 4.
-// World.Exit and SetHealth act on them.
+// Flow: 1. Open makes the account and a launcher; 2. RunTask hands tasks to the launcher; 3. its one
+// goroutine advances them when they are due; 4. Task.Exit and Task.SetHealth, by World.Do, act on them.
 //
 // Owns: the launcher's goroutine and timer, how simulated containers behave.
 // Never does: listen, start a process, decide what ECS does (package scheduler does).
-// Start reading at: Open, then Task.Advance. Other packages get a World from
-// awsutil/awstest/ecstest.
+// Start reading at: Open, then Task.Advance. Tests get a World from awsutil/awstest/ecstest.
 package simulated

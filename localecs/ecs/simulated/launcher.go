@@ -7,14 +7,16 @@ import (
 	"sync"
 	"time"
 
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
+
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
-// launcher runs the control plane's tasks: one goroutine for all of them.
 type launcher struct {
 	options LifeOptions
 	log     hclog.Logger
@@ -27,31 +29,27 @@ type launcher struct {
 
 	// The rest is the goroutine's.
 	addresses *addresses
-	digests   digests
 	tasks     map[string]*entry // by ID, until they are gone
 	due       []*entry          // those that wait for a time, the earliest first
 }
 
-// entry is a task of the launcher.
 type entry struct {
 	launch     controlplane.Launch
 	task       *Task
-	address    *controlplane.Network // nil where there was none
-	containers map[string]controlplane.ContainerFacts
+	address    *metadata.Network // nil where there was none
+	containers map[string]metadata.ContainerFacts
 	due        time.Time
-	ran, gone  chan struct{} // closed when it has been RUNNING, and when it is STOPPED
 }
 
 func newLauncher(o LifeOptions, a *addresses, log hclog.Logger) *launcher {
 	l := &launcher{
 		options: o, log: log, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		addresses: a, digests: digests{}, tasks: map[string]*entry{},
+		addresses: a, tasks: map[string]*entry{},
 	}
 	go l.run()
 	return l
 }
 
-// close ends the goroutine. Nothing happens to a task any more.
 func (l *launcher) close() {
 	close(l.stop)
 	<-l.done
@@ -71,7 +69,6 @@ func (l *launcher) Stop(id, code, reason string) {
 	})
 }
 
-// order queues a function for the goroutine.
 func (l *launcher) order(do func(now time.Time)) {
 	l.mu.Lock()
 	l.orders = append(l.orders, do)
@@ -82,20 +79,6 @@ func (l *launcher) order(do func(now time.Time)) {
 	}
 }
 
-// ask orders a function and waits until it returns. It is an error when the
-// launcher is closed before.
-func (l *launcher) ask(do func(now time.Time) error) error {
-	answer := make(chan error, 1)
-	l.order(func(now time.Time) { answer <- do(now) })
-	select {
-	case err := <-answer:
-		return err
-	case <-l.done:
-		return errClosed
-	}
-}
-
-// run executes orders, and advances tasks when they are due.
 func (l *launcher) run() {
 	defer close(l.done)
 	timer := time.NewTimer(0)
@@ -127,17 +110,14 @@ func (l *launcher) run() {
 // start.
 func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	task, err := New(in.Definition, l.options, now)
-	e := &entry{
-		launch: in, task: task, containers: map[string]controlplane.ContainerFacts{},
-		ran: make(chan struct{}), gone: make(chan struct{}),
-	}
+	e := &entry{launch: in, task: task, containers: map[string]metadata.ContainerFacts{}}
 	var full error
 	if e.address, full = l.addresses.take(); full != nil {
 		err = full
 	}
 	for i := range in.Definition.ContainerDefinitions {
 		c := &in.Definition.ContainerDefinitions[i]
-		e.containers[c.Name] = controlplane.ContainerFacts{RuntimeID: runtimeID(in.ID), ImageDigest: l.digests.of(c.Image)}
+		e.containers[c.Name] = metadata.ContainerFacts{DockerID: shapes.RuntimeID(in.ID), ImageID: shapes.ImageDigest(c.Image)}
 	}
 	l.tasks[in.ID] = e
 	if err != nil {
@@ -148,9 +128,8 @@ func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	l.report(e, task.Advance(now))
 }
 
-// report reports how the task was at each of the moments, and schedules its next one.
 func (l *launcher) report(e *entry, moments []Moment) {
-	ran, gone := false, false
+	gone := false
 	for _, m := range moments {
 		r := controlplane.Report{View: m.View, Containers: e.containers, Gone: m.Gone}
 		if m.Attached {
@@ -158,13 +137,8 @@ func (l *launcher) report(e *entry, moments []Moment) {
 		}
 		e.launch.Report(r, m.At)
 		gone = m.Gone
-		ran = ran || gone || m.View.KnownStatus == scheduler.StatusRunning
-	}
-	if ran {
-		closeOnce(e.ran)
 	}
 	if gone {
-		closeOnce(e.gone)
 		delete(l.tasks, e.launch.ID)
 		l.addresses.give(e.address)
 	}
@@ -174,14 +148,5 @@ func (l *launcher) report(e *entry, moments []Moment) {
 	if at, waits := e.task.Next(); waits {
 		e.due = at
 		l.due = slices.Insert(l.due, sort.Search(len(l.due), func(i int) bool { return l.due[i].due.After(at) }), e)
-	}
-}
-
-// closeOnce closes a channel that only this goroutine closes.
-func closeOnce(c chan struct{}) {
-	select {
-	case <-c:
-	default:
-		close(c)
 	}
 }

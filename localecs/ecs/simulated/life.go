@@ -54,7 +54,6 @@ type pending struct {
 	event scheduler.Event
 }
 
-// container is a simulated container.
 type container struct {
 	Behaviour
 	started time.Time // the current run
@@ -86,7 +85,6 @@ func (t *Task) Next() (time.Time, bool) {
 	return next.at, ok
 }
 
-// next is the next event, and which of the pending it is, or -1.
 func (t *Task) next() (next pending, which int, ok bool) {
 	if t.gone {
 		return pending{}, -1, false
@@ -166,7 +164,6 @@ func (t *Task) SetHealth(name string, healthy bool) error {
 	return nil
 }
 
-// apply applies an event to the scheduler's task, and performs the actions.
 func (t *Task) apply(event scheduler.Event, at time.Time) {
 	switch e := event.(type) {
 	case scheduler.Tick:
@@ -184,7 +181,6 @@ func (t *Task) apply(event scheduler.Event, at time.Time) {
 	t.show(at)
 }
 
-// arrive is the first Tick: the interface is attached.
 func (t *Task) arrive(at time.Time) {
 	if !t.attached {
 		t.attached = true
@@ -192,7 +188,6 @@ func (t *Task) arrive(at time.Time) {
 	}
 }
 
-// show adds a moment if the view has changed.
 func (t *Task) show(at time.Time) {
 	view := t.state.View()
 	if reflect.DeepEqual(view, t.shown) {
@@ -206,7 +201,6 @@ func (t *Task) later(at time.Time, event scheduler.Event) {
 	t.pending = append(t.pending, pending{at: at, event: event})
 }
 
-// answer performs an action.
 func (t *Task) answer(action scheduler.Action, now time.Time) {
 	switch a := action.(type) {
 	case scheduler.Pull:
@@ -230,7 +224,6 @@ func (t *Task) answer(action scheduler.Action, now time.Time) {
 	}
 }
 
-// killed is the exit code after SIGKILL.
 const killed = 137
 
 func (t *Task) exit(name string, code int, at time.Time) {
@@ -250,7 +243,6 @@ func (t *Task) start(name string, at time.Time) {
 	}
 }
 
-// unhealthy reports whether a health check at now fails.
 func (c *container) unhealthy(now time.Time) bool {
 	if c.sick != nil {
 		return *c.sick

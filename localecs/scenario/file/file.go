@@ -90,10 +90,16 @@ type Consul struct {
 	Address string `yaml:"-"`
 	// Datacenter is dc1 if it is empty.
 	Datacenter string `yaml:"datacenter"`
+	// CASecret is the secret that gets the CA certificate of a server with TLS: HTTPS
+	// on port 8501, and gRPC on 8503 in place of 8502. Empty means without TLS.
+	CASecret string `yaml:"caSecret"`
 	// AuthMethods are aws-iam methods that ask the simulated STS and IAM.
 	AuthMethods   []AuthMethod     `yaml:"authMethods"`
 	Tokens        []Token          `yaml:"tokens"`
 	ConfigEntries []map[string]any `yaml:"configEntries"`
+	// Config is further configuration of the server, as its files have it. What the
+	// scenario sets itself, such as ACLs and the gRPC port, stays as it is.
+	Config map[string]any `yaml:"config"`
 }
 
 // AuthMethod is an aws-iam auth method with one binding rule: to a service
@@ -171,8 +177,13 @@ func Load(path string) (*Scenario, error) { return load(path, (*Scenario).proble
 
 // LoadSetting reads of the scenario at path only where tasks live: account,
 // region, cluster, subnet, images, roles and secrets. It may be a scenario that
-// runs, and needs nothing else of one.
-func LoadSetting(path string) (*Scenario, error) { return load(path, (*Scenario).settingProblems) }
+// runs, and needs nothing else of one. An empty path is Default.
+func LoadSetting(path string) (*Scenario, error) {
+	if path == "" {
+		return Default(), nil
+	}
+	return load(path, (*Scenario).settingProblems)
+}
 
 func load(path string, problems func(*Scenario) []error) (*Scenario, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {

@@ -69,7 +69,7 @@ func (i *Image) Host(name, dir string, vars map[string]string, resolver *runtime
 		}
 	}
 	for inside, host := range i.Files {
-		path, err := Path(host, dir, vars)
+		path, _, err := expand(host, dir, vars)
 		if err == nil {
 			of.Files[inside] = path
 			_, err = os.Stat(path)

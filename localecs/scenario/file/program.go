@@ -25,13 +25,6 @@ func Find(host, dir string, vars map[string]string) (string, error) {
 	return filepath.EvalSymlinks(path)
 }
 
-// Path is a host path with its variables filled in, relative ones from dir. What is
-// there is not looked at.
-func Path(host, dir string, vars map[string]string) (string, error) {
-	path, _, err := expand(host, dir, vars)
-	return path, err
-}
-
 // expand fills variables in, and returns the used ones.
 func expand(host, dir string, vars map[string]string) (path string, used []string, err error) {
 	var missing []error

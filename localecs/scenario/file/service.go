@@ -19,21 +19,15 @@ type Service struct {
 	Count      int    `yaml:"count"`
 	// MinimumHealthyPercent and MaximumPercent bound how many tasks there are in a
 	// deployment, in percent of Count.
-	MinimumHealthyPercent *int    `yaml:"minimumHealthyPercent"`
-	MaximumPercent        *int    `yaml:"maximumPercent"`
-	CircuitBreaker        Breaker `yaml:"circuitBreaker"`
+	MinimumHealthyPercent *int                  `yaml:"minimumHealthyPercent"`
+	MaximumPercent        *int                  `yaml:"maximumPercent"`
+	CircuitBreaker        shapes.CircuitBreaker `yaml:"circuitBreaker"`
 	// HealthCheckGracePeriod has whole seconds.
 	HealthCheckGracePeriod time.Duration     `yaml:"healthCheckGracePeriod"`
 	Tags                   map[string]string `yaml:"tags"`
 	// PropagateTags is TASK_DEFINITION, SERVICE or NONE.
 	PropagateTags        string `yaml:"propagateTags"`
 	EnableECSManagedTags bool   `yaml:"enableECSManagedTags"`
-}
-
-// Breaker is the deployment circuit breaker.
-type Breaker struct {
-	Enable   bool `yaml:"enable"`
-	Rollback bool `yaml:"rollback"`
 }
 
 // Problems are the mistakes in the values.
@@ -96,12 +90,11 @@ func Network() *shapes.NetworkConfiguration {
 
 // Input is what CreateService takes; definition is the registered revision.
 func (s Service) Input(name, cluster, definition string) shapes.ServiceInput {
-	breaker := shapes.CircuitBreaker(s.CircuitBreaker)
 	grace := int(s.HealthCheckGracePeriod / time.Second)
 	return shapes.ServiceInput{
 		ServiceName: name, Cluster: cluster, TaskDefinition: definition, DesiredCount: &s.Count, LaunchType: shapes.Fargate,
 		DeploymentConfiguration: &shapes.DeploymentConfiguration{
-			CircuitBreaker: &breaker, MinimumHealthyPercent: s.MinimumHealthyPercent, MaximumPercent: s.MaximumPercent,
+			CircuitBreaker: &s.CircuitBreaker, MinimumHealthyPercent: s.MinimumHealthyPercent, MaximumPercent: s.MaximumPercent,
 		},
 		HealthCheckGracePeriod: &grace, NetworkConfiguration: Network(),
 		Tags: Tags(s.Tags), PropagateTags: s.PropagateTags, EnableECSManagedTags: &s.EnableECSManagedTags,
@@ -111,18 +104,8 @@ func (s Service) Input(name, cluster, definition string) shapes.ServiceInput {
 // API is how the ECS API is that tasks call.
 type API struct {
 	// Throttle applies AWS's token buckets.
-	Throttle bool `yaml:"throttle"`
-	Lag      Lag  `yaml:"lag"`
-}
-
-// Lag is how late the API's answers are.
-type Lag struct {
-	// New tasks are MISSING for so long, ENI is how long their interfaces are not
-	// shown, Tags is the same for tags; Lists are so old.
-	New   time.Duration `yaml:"new"`
-	ENI   time.Duration `yaml:"eni"`
-	Tags  time.Duration `yaml:"tags"`
-	Lists time.Duration `yaml:"lists"`
+	Throttle bool             `yaml:"throttle"`
+	Lag      controlplane.Lag `yaml:"lag"`
 }
 
 // Problems are the mistakes in the values.
@@ -131,15 +114,10 @@ func (a API) Problems() []string {
 	for _, d := range []struct {
 		name string
 		time.Duration
-	}{{"new", a.Lag.New}, {"eni", a.Lag.ENI}, {"tags", a.Lag.Tags}, {"lists", a.Lag.Lists}} {
+	}{{"new", a.Lag.New}, {"eni", a.Lag.Interface}, {"tags", a.Lag.Tags}, {"lists", a.Lag.Lists}, {"counts", a.Lag.Counts}} {
 		if d.Duration < 0 {
 			texts = append(texts, fmt.Sprintf("lag.%s: %s: want a duration such as 2s", d.name, d.Duration))
 		}
 	}
 	return texts
-}
-
-// Record is the lag as the control plane takes it.
-func (l Lag) Record() controlplane.Lag {
-	return controlplane.Lag{New: l.New, Interface: l.ENI, Tags: l.Tags, Lists: l.Lists}
 }

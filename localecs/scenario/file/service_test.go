@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
@@ -24,7 +23,7 @@ func TestInputIsWhatCreateServiceTakes(t *testing.T) {
 			DeploymentConfiguration: &shapes.DeploymentConfiguration{CircuitBreaker: &shapes.CircuitBreaker{}}, NetworkConfiguration: network, EnableECSManagedTags: &no,
 		}},
 		"much": {file.Service{
-			Count: 2, MinimumHealthyPercent: &least, CircuitBreaker: file.Breaker{Enable: true, Rollback: true}, HealthCheckGracePeriod: 20 * time.Second,
+			Count: 2, MinimumHealthyPercent: &least, CircuitBreaker: shapes.CircuitBreaker{Enable: true, Rollback: true}, HealthCheckGracePeriod: 20 * time.Second,
 			Tags: map[string]string{"b": "2", "a": "1"}, PropagateTags: "SERVICE",
 		}, shapes.ServiceInput{
 			ServiceName: "much", Cluster: "c", TaskDefinition: "a:1", DesiredCount: &two, LaunchType: "FARGATE", HealthCheckGracePeriod: &twenty,
@@ -35,9 +34,6 @@ func TestInputIsWhatCreateServiceTakes(t *testing.T) {
 		if d := cmp.Diff(tt.want, tt.wish.Input(name, "c", "a:1")); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
-	}
-	if d := cmp.Diff(controlplane.Lag{New: 1, Interface: 2, Tags: 3, Lists: 4}, file.Lag{New: 1, ENI: 2, Tags: 3, Lists: 4}.Record()); d != "" {
-		t.Errorf("lag (-want +got):\n%s", d)
 	}
 }
 

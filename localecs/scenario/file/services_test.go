@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 const aroundServices = `
@@ -38,11 +40,11 @@ steps:
 	}
 	most := 150
 	if d := cmp.Diff(map[string]Service{"api": {
-		Definition: "api.json", Count: 2, MaximumPercent: &most, CircuitBreaker: Breaker{Enable: true}, HealthCheckGracePeriod: 20 * time.Second,
+		Definition: "api.json", Count: 2, MaximumPercent: &most, CircuitBreaker: shapes.CircuitBreaker{Enable: true}, HealthCheckGracePeriod: 20 * time.Second,
 	}}, s.Services); d != "" {
 		t.Errorf("services (-want +got):\n%s", d)
 	}
-	if d := cmp.Diff(API{Throttle: true, Lag: Lag{New: time.Second, Lists: 5 * time.Second}}, s.API); d != "" {
+	if d := cmp.Diff(API{Throttle: true, Lag: controlplane.Lag{New: time.Second, Lists: 5 * time.Second}}, s.API); d != "" {
 		t.Errorf("api (-want +got):\n%s", d)
 	}
 	if d := cmp.Diff(Task{Definition: "web.json", Tags: map[string]string{"team": "shop"}, PropagateTags: "TASK_DEFINITION"}, s.Tasks["web"]); d != "" {

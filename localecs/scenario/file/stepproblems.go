@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -34,10 +35,9 @@ type progress struct {
 }
 
 func (s *Scenario) stepProblems(step Step, p *progress) []error {
-	kinds := step.kinds()
+	all, kinds := step.kinds()
 	if len(kinds) != 1 {
-		return []error{fmt.Errorf("want exactly one of start, stop, scale, deploy, kill, await, mtls, get, post, faults, traffic, endTraffic, pause; got %s",
-			strings.Join(append(kinds, "nothing else"), ", "))}
+		return []error{fmt.Errorf("want exactly one of %s; got %s", strings.Join(all, ", "), strings.Join(append(kinds, "nothing else"), ", "))}
 	}
 	var errs []error
 	add := func(format string, args ...any) {
@@ -162,32 +162,20 @@ func (p *progress) trafficProblems(step Step, add func(string, ...any)) {
 // maxPause bounds a pause, like every other wait.
 const maxPause = 10 * time.Minute
 
-// kinds are the names of the fields that are set.
-func (s Step) kinds() []string {
-	var names []string
-	for _, kind := range []struct {
-		name string
-		set  bool
-	}{
-		{"start", s.Start != nil},
-		{"stop", s.Stop != nil},
-		{"scale", s.Scale != nil},
-		{"deploy", s.Deploy != nil},
-		{"kill", s.Kill != nil},
-		{"await", s.Await != nil},
-		{"mtls", s.MTLS != nil},
-		{"get", s.Get != nil},
-		{"post", s.Post != nil},
-		{"faults", s.Faults != nil},
-		{"traffic", s.Traffic != nil},
-		{"endTraffic", s.EndTraffic != nil},
-		{"pause", s.Pause != 0},
-	} {
-		if kind.set {
-			names = append(names, kind.name)
+// kinds are the keys of all kinds of steps, and those that are set.
+func (s Step) kinds() (all, set []string) {
+	v := reflect.ValueOf(s)
+	for i := range v.NumField() {
+		key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+		if key == "at" {
+			continue
+		}
+		all = append(all, key)
+		if !v.Field(i).IsZero() {
+			set = append(set, key)
 		}
 	}
-	return names
+	return all, set
 }
 
 // Tasks are the tasks that the step is about, and the services that it starts or

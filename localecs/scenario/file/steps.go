@@ -23,7 +23,7 @@ type Step struct {
 	Await  *Await      `yaml:"await,omitempty"`
 	MTLS   *MTLS       `yaml:"mtls,omitempty"`
 	Get    *Get        `yaml:"get,omitempty"`
-	Post   *Post       `yaml:"post,omitempty"`
+	Post   *Get        `yaml:"post,omitempty"`
 	// Faults begin at their times after the step, while the next ones go on.
 	Faults []chaos.Fault `yaml:"faults,omitempty"`
 	// Traffic begins a phase, EndTraffic judges it.
@@ -133,19 +133,13 @@ type MTLS struct {
 	Service string `yaml:"service"`
 }
 
-// Get asks from inside a task, as the application would, and looks at the
-// answer: every text of Has must be in it, none of Lacks.
+// Get sends a request from inside a task, as the application would, and looks at
+// the answer: every text of Has must be in it, none of Lacks.
 type Get struct {
 	Task  string   `yaml:"task"`
 	URL   string   `yaml:"url"`
 	Has   []string `yaml:"has,omitempty"`
 	Lacks []string `yaml:"lacks,omitempty"`
-}
-
-// Post sends a request from inside a task, as the application would.
-type Post struct {
-	Task string `yaml:"task"`
-	URL  string `yaml:"url"`
 }
 
 // Traffic sends Rate requests a second to Port of Task until EndTraffic. No

@@ -29,7 +29,7 @@ func TestStepsDescribeThemselves(t *testing.T) {
 		{Step{Deploy: &Deploy{Service: "api", Definition: "api-2.json"}}, "deploy api with api-2.json"},
 		{Step{Kill: &chaos.Kill{Task: "api-1"}}, "kill everything in api-1"},
 		{Step{MTLS: &MTLS{Task: "api-1", Port: 20000, Service: "api"}}, "look whether port 20000 of api-1 is api in mTLS"},
-		{Step{Post: &Post{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "post http://127.0.0.1:1/x in api-1"},
+		{Step{Post: &Get{Task: "api-1", URL: "http://127.0.0.1:1/x"}}, "post http://127.0.0.1:1/x in api-1"},
 		{Step{Traffic: &Traffic{Task: "web", Port: 8080, Rate: 20}}, "send 20 requests a second to port 8080 of web"},
 		{Step{EndTraffic: &EndTraffic{}}, "end the traffic"},
 		{Step{EndTraffic: &EndTraffic{Name: "orderly"}}, "end the traffic: orderly"},

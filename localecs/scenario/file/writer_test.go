@@ -32,7 +32,7 @@ type writer struct {
 func newWriter(t *testing.T) *writer {
 	t.Helper()
 	w := &writer{t: t, docs: map[string]string{}, defs: node{}, made: map[string]reflect.Type{}}
-	for _, dir := range []string{"localecs/chaos", "localecs/scenario/file"} {
+	for _, dir := range []string{"localecs/ecs/shapes", "localecs/chaos", "localecs/ecs/controlplane", "localecs/scenario/file"} {
 		w.readDocs(dir)
 	}
 	return w

@@ -1,34 +1,36 @@
-package network
+package shapes
 
 import (
 	"errors"
 	"net/netip"
 	"sync"
-
-	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
 
 // ErrNoAddress means that every address of the subnet is taken.
 var ErrNoAddress = errors.New("no free address in the subnet: stop a task or take a larger subnet")
 
-// pool hands out addresses from first to last. It goes round instead of taking
+// Pool hands out addresses of a subnet. It goes round instead of taking
 // the lowest free one: an address just given back rests as long as possible,
 // so that a late packet for a dead task does not reach a new one.
-type pool struct {
+type Pool struct {
 	mu          sync.Mutex
 	first, last netip.Addr
 	next        netip.Addr
 	used        map[netip.Addr]bool
 }
 
-// newPool covers the plan's addresses without those AWS keeps for itself: the
-// first four and the last.
-func newPool(p plan) *pool {
-	return &pool{first: p.at(4), last: shapes.ServiceAddress(p.subnet), next: p.at(4), used: map[netip.Addr]bool{}}
+// NewPool covers the addresses of an IPv4 subnet without those AWS keeps for itself:
+// the first four and the last.
+func NewPool(subnet netip.Prefix) *Pool {
+	first := subnet.Masked().Addr()
+	for range 4 {
+		first = first.Next()
+	}
+	return &Pool{first: first, last: ServiceAddress(subnet), next: first, used: map[netip.Addr]bool{}}
 }
 
-// take returns the next free address, going up.
-func (p *pool) take() (netip.Addr, error) {
+// Take returns the next free address, going up.
+func (p *Pool) Take() (netip.Addr, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	start := p.next
@@ -47,9 +49,9 @@ func (p *pool) take() (netip.Addr, error) {
 	}
 }
 
-// takeHigh returns the highest free address: infrastructure lives at the end
+// TakeHigh returns the highest free address: infrastructure lives at the end
 // of the subnet, away from the tasks.
-func (p *pool) takeHigh() (netip.Addr, error) {
+func (p *Pool) TakeHigh() (netip.Addr, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for ip := p.last; ip.Compare(p.first) >= 0; ip = ip.Prev() {
@@ -61,8 +63,8 @@ func (p *pool) takeHigh() (netip.Addr, error) {
 	return netip.Addr{}, ErrNoAddress
 }
 
-// release gives an address back.
-func (p *pool) release(ip netip.Addr) {
+// Release gives an address back.
+func (p *Pool) Release(ip netip.Addr) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.used, ip)
