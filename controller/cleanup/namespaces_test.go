@@ -242,7 +242,7 @@ func TestPassMakesNamespaces(t *testing.T) {
 		tags := map[string]string{tagMesh: "true", tagPartition: "edge", tagNamespace: "web"}
 		arns := ecs.Run(ecstest.Group{Family: "web", Count: 151, Cluster: "shop", Tags: tags})
 		ecs.Run(ecstest.Group{Family: "plain", Count: 2, Cluster: "shop", Tags: map[string]string{"team": "shop"}})
-		ecs.Kill(arns[0])
+		ecs.Stop(arns[0])
 		consul := &enterprise{fakeConsul: populated(t, []string{arns[0][len(arns[0])-32:]})}
 		c := inMemory(t, consul, ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 100}))
 		c.Partition = "edge"

@@ -14,6 +14,8 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
+	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
+	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
 // withoutAgents makes the world's tasks have their services on the cluster's node.
@@ -54,9 +56,11 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 		o.ECS = ecsread.New(ecs.Config(), ecsread.Options{CallsPerSecond: 1000})
 	})
 	mesh := map[string]string{"consul.hashicorp.com/mesh": "true"}
-	tagged := w.run(ecs, ecstest.Group{Family: "web", Count: 3, Tags: mesh})
+	tagged := w.run(ecs, ecstest.Group{Family: "web", Count: 2, Tags: mesh})
+	atOnce := shapes.ContainerOverride{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: simulated.Variable, Value: "stop=0"}}}
+	tagged = append(tagged, w.run(ecs, ecstest.Group{Family: "web", Count: 1, Tags: mesh, Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{atOnce}}})...)
 	untagged := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
-	stopping, dead, unknown := tagged[0], tagged[1], strings.Repeat("9", 32)
+	stopping, dead, unknown := tagged[0], tagged[2], strings.Repeat("9", 32)
 	tokens := map[string]string{}
 	var kept []string
 	for _, id := range slices.Concat(tagged, untagged, []string{unknown}) {
@@ -76,7 +80,7 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 		w.joinAs("other-id", "foreign", map[string]string{"source": "consul-ecs", "task-id": dead, "task-arn": arn}),
 	)
 	w.drain(ecs, stopping)
-	ecs.Kill(dead)
+	ecs.Stop(dead)
 	w.requests.take()
 	r := w.pass()
 	slices.Sort(kept)

@@ -61,7 +61,7 @@ func TestCleanUpResumesSoonAfterAnOutageOfECS(t *testing.T) {
 					go func() { ended <- c.Run(ctx) }()
 					<-time.After(5 * time.Minute) // quiet, so at its slowest
 					ecs.Fail(func(ecstest.Call) (int, string) { return refuse.status, refuse.code })
-					ecs.Kill(tasks[:2]...)
+					ecs.Stop(tasks[:2]...)
 					before := ecs.Calls("ListTasks")
 					<-time.After(outage)
 					calls := ecs.Calls("ListTasks") - before

@@ -48,7 +48,7 @@ func (w *world) tokensOf(ids []string) (accessors []string) {
 	return accessors
 }
 
-// TestPassOnTheECSAPI: of 250 tasks, two are killed; ECS is asked for three pages
+// TestPassOnTheECSAPI: of 250 tasks, two stop; ECS is asked for three pages
 // and one description.
 func TestPassOnTheECSAPI(t *testing.T) {
 	t.Parallel()
@@ -59,7 +59,7 @@ func TestPassOnTheECSAPI(t *testing.T) {
 	if r := w.pass(); len(r.Deleted) != 0 || r.Running != 250 || r.AWS.Calls != 3 {
 		t.Errorf("first pass: deleted %v, %d running, %d calls", r.Deleted, r.Running, r.AWS.Calls)
 	}
-	ecs.Kill(ids[7], ids[200])
+	ecs.Stop(ids[7], ids[200])
 	r := w.pass()
 	left := w.alive(tokens...)
 	if len(left) != 248 || slices.Contains(left, tokens[7]) || slices.Contains(left, tokens[200]) || r.AWS.Calls != 4 {
@@ -69,7 +69,7 @@ func TestPassOnTheECSAPI(t *testing.T) {
 		t.Error("the node is left")
 	}
 	for _, d := range r.Deleted {
-		if !strings.HasPrefix(d.Evidence, "ECS shows the task as STOPPED since 20") || !strings.Contains(d.Evidence, "EssentialContainerExited") {
+		if !strings.HasPrefix(d.Evidence, "ECS shows the task as STOPPED since 20") || !strings.Contains(d.Evidence, "UserInitiated") {
 			t.Errorf("evidence %q", d.Evidence)
 		}
 	}

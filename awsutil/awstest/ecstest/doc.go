@@ -4,12 +4,10 @@
 //
 //	ecs := ecstest.New(t, ecstest.Options{})
 //	tasks := ecs.Run(ecstest.Group{Family: "web", Count: 250, Tags: map[string]string{"consul.hashicorp.com/mesh": "true"}})
-//	ecs.Stop(tasks[0])                 // in order, as StopTask does
-//	ecs.Kill(tasks[1:3]...)            // all at once, with 137
-//	ecs.Exit(tasks[3], "app", 1)       // one container, by itself
+//	ecs.Stop(tasks[0])                 // as StopTask does
 //	client := ecs.Config()             // an aws.Config for AWS's SDK
 //
-// Run, Stop and Kill return when the tasks are RUNNING or STOPPED; any task may be
+// Run and Stop return when the tasks are RUNNING or STOPPED; any task may be
 // named by its ID or its ARN. Stopped tasks are described for an hour, then they
 // are MISSING: inside testing/synctest an hour passes by waiting, since Config's
 // HTTP client stays within the process. Options has Lag for answers that are late

@@ -28,7 +28,7 @@ type Call struct {
 // ECS is the ECS API of one account, and a user who may call all of it. Its
 // methods fail the test where they cannot do what they are to do.
 type ECS struct {
-	// World has the calls of the API as methods too, and SetHealth.
+	// World has the calls of the API as methods too.
 	World *World
 
 	t      testing.TB
@@ -76,19 +76,6 @@ func (e *ECS) Stop(tasks ...string) {
 	e.must(e.World.Stop(tasks...))
 }
 
-// Kill ends all containers of tasks at once, with code 137, and waits until the
-// tasks are STOPPED.
-func (e *ECS) Kill(tasks ...string) {
-	e.t.Helper()
-	e.must(e.World.Kill(tasks...))
-}
-
-// Exit ends one container of a task with an exit code.
-func (e *ECS) Exit(task, container string, code int) {
-	e.t.Helper()
-	e.must(e.World.Exit(task, container, code))
-}
-
 func (e *ECS) must(err error) {
 	e.t.Helper()
 	if err != nil {
@@ -124,7 +111,7 @@ func (e *ECS) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if status, code := fail(call); status != 0 {
 			w.Header().Set("Content-Type", "application/x-amz-json-1.1")
 			w.WriteHeader(status)
-			_, _ = w.Write([]byte(`{"__type":"` + code + `","message":"as the test wants it"}`)) // an error means the client is gone
+			_, _ = w.Write([]byte(`{"__type":"` + code + `","message":"set by the test"}`)) // an error means the client is gone
 			return
 		}
 	}

@@ -130,43 +130,13 @@ func (w *World) Stop(tasks ...string) error {
 		s := w.tasks[idOf(task)]
 		w.mu.Unlock()
 		if s.stopped {
-			return fmt.Errorf("task %s: %w", task, simulated.ErrNoTask)
+			return fmt.Errorf("task %s: has stopped", task)
 		}
 		if _, err := w.Plane.StopTask(w.call(), shapes.StopTaskInput{Cluster: s.cluster, Task: task}); err != nil {
 			return fmt.Errorf("stop task %s: %w", task, err)
 		}
 	}
-	return w.await(tasks, stopped)
-}
-
-// Kill ends all containers of tasks, by ID or ARN, as a KILL would: with code 137
-// and no orderly stop. It waits until the tasks are STOPPED.
-func (w *World) Kill(tasks ...string) error {
-	for _, task := range tasks {
-		err := w.Do(task, func(t *simulated.Task, now time.Time) ([]simulated.Moment, error) { return t.Kill(now), nil })
-		if err != nil && !errors.Is(err, simulated.ErrNoTask) {
-			return err
-		}
-	}
-	return w.await(tasks, stopped)
-}
-
-func stopped(s state) bool { return s.stopped }
-
-// Exit ends a task's container by itself, with an exit code. With an essential
-// one the task stops; where nothing takes time it is STOPPED when Exit returns.
-func (w *World) Exit(task, container string, code int) error {
-	return w.Do(task, func(t *simulated.Task, now time.Time) ([]simulated.Moment, error) {
-		return t.Exit(container, code, now)
-	})
-}
-
-// SetHealth makes a container's health checks fail or succeed from the next one
-// on: the status follows as the definition's interval and retries say.
-func (w *World) SetHealth(task, container string, healthy bool) error {
-	return w.Do(task, func(t *simulated.Task, _ time.Time) ([]simulated.Moment, error) {
-		return nil, t.SetHealth(container, healthy)
-	})
+	return w.await(tasks, func(s state) bool { return s.stopped })
 }
 
 // await waits until all tasks are as they have to be.
@@ -176,7 +146,7 @@ func (w *World) await(tasks []string, done func(state) bool) error {
 	for _, task := range tasks {
 		for !done(w.tasks[idOf(task)]) {
 			if w.closed {
-				return simulated.ErrClosed
+				return errors.New("the simulated ECS is closed")
 			}
 			w.changed.Wait()
 		}

@@ -3,7 +3,7 @@
 // and starts ten thousand tasks in a second.
 //
 // Flow: 1. Open makes the account and a launcher; 2. RunTask hands tasks to the launcher; 3. its one
-// goroutine advances them when they are due; 4. Task.Exit and Task.SetHealth, by World.Do, act on them.
+// goroutine advances them when they are due, as the variable LOCALECS_SIMULATE of a container says.
 //
 // Owns: the launcher's goroutine and timer, how simulated containers behave.
 // Never does: listen, start a process, decide what ECS does (package scheduler does).

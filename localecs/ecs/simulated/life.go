@@ -57,7 +57,6 @@ type pending struct {
 type container struct {
 	Behaviour
 	started time.Time // the current run
-	sick    *bool     // set by SetHealth
 }
 
 // New returns a task that starts at now. The error is about a value of Variable.
@@ -127,41 +126,6 @@ func (t *Task) Stop(code, reason string, now time.Time) []Moment {
 	before := t.Advance(now)
 	t.apply(scheduler.StopRequested{Code: code, Reason: reason}, now)
 	return append(before, t.Advance(now)...)
-}
-
-// Exit ends a running container's process with a code, 128+n for a signal n, and
-// advances. It is an error when the container does not run.
-func (t *Task) Exit(name string, code int, now time.Time) ([]Moment, error) {
-	moments := t.Advance(now)
-	if c, known := t.shown.Container(name); !known || c.KnownStatus != scheduler.StatusRunning {
-		return moments, fmt.Errorf("container %s does not run", name)
-	}
-	t.apply(scheduler.Exited{Container: name, Code: code, At: now}, now)
-	return append(moments, t.Advance(now)...), nil
-}
-
-// Kill ends all containers that run, and advances: none gets a stop signal. The
-// task stops with the first essential one.
-func (t *Task) Kill(now time.Time) []Moment {
-	moments := t.Advance(now)
-	for _, c := range t.shown.Containers {
-		if c.KnownStatus == scheduler.StatusRunning {
-			t.apply(scheduler.Exited{Container: c.Name, Code: killed, At: now}, now)
-		}
-	}
-	return append(moments, t.Advance(now)...)
-}
-
-// SetHealth makes a container's health checks fail, or succeed, from the next one
-// on. It is an error when there is no such container.
-func (t *Task) SetHealth(name string, healthy bool) error {
-	c := t.containers[name]
-	if c == nil {
-		return fmt.Errorf("there is no container %s", name)
-	}
-	sick := !healthy
-	c.sick = &sick
-	return nil
 }
 
 func (t *Task) apply(event scheduler.Event, at time.Time) {
@@ -244,8 +208,5 @@ func (t *Task) start(name string, at time.Time) {
 }
 
 func (c *container) unhealthy(now time.Time) bool {
-	if c.sick != nil {
-		return *c.sick
-	}
 	return c.UnhealthyAfter >= 0 && !now.Before(c.started.Add(c.UnhealthyAfter))
 }

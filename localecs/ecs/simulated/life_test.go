@@ -84,8 +84,10 @@ func TestLives(t *testing.T) {
 		until      float64
 		want       string
 	}{
-		"runs":           {app, 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING"},
-		"exits":          {simulate("exit=3,after=10s", ""), 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 17 STOPPED/STOPPED EssentialContainerExited app=3, 33 gone EssentialContainerExited app=3"},
+		"runs":  {app, 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING"},
+		"exits": {simulate("exit=3,after=10s", ""), 1e6, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 17 STOPPED/STOPPED EssentialContainerExited app=3, 33 gone EssentialContainerExited app=3"},
+		"a side container exits": {app + `, {"name": "side", "image": "s", "essential": false, "environment": [{"name": "LOCALECS_SIMULATE", "value": "exit=2,after=1s"}]}`, 1e6,
+			"1 NONE/RUNNING, 7 RUNNING/RUNNING, 8 RUNNING/RUNNING side=2"},
 		"does not start": {simulate("start=no such file", ""), 1e6, "1 NONE/RUNNING, 7 STOPPED/STOPPED TaskFailedToStart, 23 gone TaskFailedToStart"},
 		"is healthy":     {simulate("", sick), 60, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 12 RUNNING/RUNNING HEALTHY"},
 		"gets ill":       {simulate("unhealthy=9s", sick), 60, "1 NONE/RUNNING, 7 RUNNING/RUNNING, 12 RUNNING/RUNNING HEALTHY, 22 RUNNING/RUNNING UNHEALTHY"},
@@ -144,44 +146,6 @@ func TestWithoutTimeAllHappensAtOnceAndInOrder(t *testing.T) {
 	task := task(t, simulated.Timing{}, app)
 	moments := append(task.Advance(begin), task.Stop("Code", "reason", begin)...)
 	want := "0 NONE/RUNNING, 0 RUNNING/RUNNING, 0 RUNNING/STOPPED Code, 0 STOPPED/STOPPED Code app=0, 0 gone Code app=0"
-	if got := words(moments...); got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-}
-
-func TestWhatHappensToATask(t *testing.T) {
-	t.Parallel()
-	two := app + `, {"name": "side", "image": "s", "essential": false}`
-	killed := task(t, simulated.Timing{}, two)
-	killed.Advance(begin)
-	if got, want := words(killed.Kill(at(1))...), "1 RUNNING/STOPPED EssentialContainerExited app=137, 1 STOPPED/STOPPED EssentialContainerExited app=137 side=137, 1 gone EssentialContainerExited app=137 side=137"; got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
-	left := task(t, simulated.Timing{}, two)
-	left.Advance(begin)
-	moments, err := left.Exit("side", 2, at(1))
-	if got, want := words(moments...), "1 RUNNING/RUNNING side=2"; got != want || err != nil {
-		t.Errorf("got  %s, %v\nwant %s", got, err, want)
-	}
-	if _, err := left.Exit("side", 2, at(1)); err == nil || err.Error() != "container side does not run" {
-		t.Errorf("got %v", err)
-	}
-	if err := left.SetHealth("nobody", true); err == nil || err.Error() != "there is no container nobody" {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestSetHealthOverrulesWhatAContainerDoes(t *testing.T) {
-	t.Parallel()
-	task := task(t, simulated.Timing{}, simulate("unhealthy=0s", `, "healthCheck": {"command": ["CMD", "x"], "interval": 5, "retries": 1}`))
-	moments := task.Advance(at(9))
-	for i, healthy := range []bool{true, false} {
-		if err := task.SetHealth("app", healthy); err != nil {
-			t.Fatal(err)
-		}
-		moments = append(moments, task.Advance(at(float64(14+i*5)))...)
-	}
-	want := "0 NONE/RUNNING, 0 RUNNING/RUNNING, 5 RUNNING/RUNNING UNHEALTHY, 10 RUNNING/RUNNING HEALTHY, 15 RUNNING/RUNNING UNHEALTHY"
 	if got := words(moments...); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

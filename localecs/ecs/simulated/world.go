@@ -2,10 +2,7 @@ package simulated
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -59,12 +56,6 @@ type World struct {
 	ecs, aws http.Handler
 }
 
-// Errors of Do.
-var (
-	ErrClosed = errors.New("the simulated ECS is closed")
-	ErrNoTask = errors.New("there is no such task any more")
-)
-
 // Open makes a World. The error is about the subnet.
 func Open(o Options) (*World, error) {
 	o.Region, o.Account = cmp.Or(o.Region, "us-east-1"), cmp.Or(o.Account, "123456789012")
@@ -107,29 +98,4 @@ func (w *World) ServeHTTP(res http.ResponseWriter, req *http.Request) {
 func (w *World) Close() {
 	w.Plane.Close()
 	w.launcher.close()
-}
-
-// Do changes a task, by ID or ARN, that is not STOPPED yet: do returns how the task was
-// afterwards. The error is ErrNoTask, ErrClosed, or that of do.
-func (w *World) Do(task string, do func(t *Task, now time.Time) ([]Moment, error)) error {
-	answer := make(chan error, 1)
-	w.launcher.order(func(now time.Time) {
-		e := w.launcher.tasks[task[strings.LastIndex(task, "/")+1:]]
-		if e == nil {
-			answer <- fmt.Errorf("task %s: %w", task, ErrNoTask)
-			return
-		}
-		moments, err := do(e.task, now)
-		w.launcher.report(e, moments)
-		if err != nil {
-			err = fmt.Errorf("task %s: %w", task, err)
-		}
-		answer <- err
-	})
-	select {
-	case err := <-answer:
-		return err
-	case <-w.launcher.done:
-		return ErrClosed
-	}
 }

@@ -2,7 +2,6 @@ package simulated_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,27 +101,21 @@ func TestTasksGoThroughThePublishedEvents(t *testing.T) {
 	})
 }
 
-func TestWhatHappensToTasks(t *testing.T) {
+func TestTasksStop(t *testing.T) {
 	t.Parallel()
 	w := open(t, simulated.Options{})
-	tasks, err := w.Run(ecstest.Group{Family: "web", Cluster: "other", Count: 3})
+	tasks, err := w.Run(ecstest.Group{Family: "web", Cluster: "other", Count: 2})
 	w.must(err)
-	w.must(w.Exit(tasks[0], "app", 7))
-	w.must(w.Kill(tasks[1]))
-	w.must(w.Stop(tasks[2][strings.LastIndex(tasks[2], "/")+1:]))
+	w.must(w.Stop(tasks[0], tasks[1][strings.LastIndex(tasks[1], "/")+1:]))
 	out, err := w.Plane.DescribeTasks(w.call(), shapes.DescribeTasksInput{Cluster: "other", Tasks: tasks})
 	w.must(err)
-	var got []string
 	for _, task := range out.Tasks {
-		got = append(got, fmt.Sprintf("%s %s %d", task.LastStatus, task.StopCode, *task.Containers[0].ExitCode))
-	}
-	if want := []string{"STOPPED EssentialContainerExited 7", "STOPPED EssentialContainerExited 137", "STOPPED UserInitiated 0"}; !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-	for _, err := range []error{w.Exit(tasks[0], "app", 0), w.SetHealth(tasks[0], "app", false), w.Stop(tasks[0])} {
-		if want := "task " + tasks[0] + ": there is no such task any more"; err == nil || err.Error() != want {
-			t.Errorf("got %v, want %s", err, want)
+		if got := fmt.Sprintf("%s %s %d", task.LastStatus, task.StopCode, *task.Containers[0].ExitCode); got != "STOPPED UserInitiated 0" {
+			t.Errorf("got %q", got)
 		}
+	}
+	if err, want := w.Stop(tasks[0]), "task "+tasks[0]+": has stopped"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 
@@ -211,14 +204,13 @@ func TestUnhealthyTaskIsReplaced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := open(t, simulated.Options{})
-		w.must(w.Register(probed))
+		w.must(w.Register(strings.Replace(probed, `"image"`, `"environment": [{"name": "LOCALECS_SIMULATE", "value": "unhealthy=1m"}], "image"`, 1)))
 		w.service(1, nil)
 		w.steady(time.Minute)
 		tasks, err := w.Plane.ListTasks(w.call(), shapes.ListTasksInput{ServiceName: "web"})
 		w.must(err)
 		sick := tasks.TaskARNs[0]
-		w.must(w.SetHealth(sick, "app", false))
-		<-time.After(30 * time.Second)
+		<-time.After(90 * time.Second)
 		if task := w.describe(sick); task.LastStatus != shapes.Stopped || task.StoppedReason != "Task failed container health checks" {
 			t.Errorf("%s %s", task.LastStatus, task.StoppedReason)
 		}
