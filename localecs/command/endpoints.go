@@ -17,6 +17,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/compose"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
@@ -145,9 +146,7 @@ func (f *endpointsFlags) awaitLogins(ctx context.Context, inv *cli.Invocation) e
 			inv.Log.Info("tasks cannot log in yet", logkey.Reason, missing)
 			before = missing
 		}
-		select {
-		case <-time.After(250 * time.Millisecond):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, 250*time.Millisecond) != nil {
 			if end, ok := errors.AsType[*exit.SignalError](context.Cause(ctx)); ok {
 				return end
 			}

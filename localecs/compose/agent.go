@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -104,10 +105,7 @@ func (a *Agent) watch(ctx context.Context) {
 			}
 		})
 		a.log.Debug("engine event stream ended", logkey.Error, err)
-		select {
-		case <-time.After(period):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, period)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -102,9 +103,7 @@ func (l *life) pass(ctx context.Context, id string, s runtime.Session) {
 // deliver hands a signal to a process and its children. What a process writes may come
 // before the engine reports its number.
 func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
-	tick := time.NewTicker(look / 20)
-	defer tick.Stop()
-	for {
+	for ctx.Err() == nil {
 		state, err := l.group.engine.api.ContainerExecInspect(ctx, id)
 		switch {
 		case err != nil:
@@ -115,11 +114,7 @@ func (l *life) deliver(ctx context.Context, id string, signal syscall.Signal) {
 			}
 			return
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return
-		}
+		_ = retry.Sleep(ctx, look/20)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	engineimage "github.com/docker/docker/api/types/image"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 const (
@@ -89,15 +90,8 @@ func (s *Store) fetch(ctx context.Context, name string) error {
 }
 
 func (s *Store) logPull(ctx context.Context, name string, p *progress) {
-	began, tick := time.Now(), time.NewTicker(pace)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.log.Warn("image is still being pulled", logkey.Object, name, logkey.Elapsed, time.Since(began).Round(time.Second).String(), logkey.Status, p.String())
-		case <-ctx.Done():
-			return
-		}
+	for began := time.Now(); retry.Sleep(ctx, pace) == nil; {
+		s.log.Warn("image is still being pulled", logkey.Object, name, logkey.Elapsed, time.Since(began).Round(time.Second).String(), logkey.Status, p.String())
 	}
 }
 

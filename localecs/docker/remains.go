@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/host"
 
 	"github.com/containerd/errdefs"
@@ -96,9 +97,7 @@ func removeRemains(args []string) int {
 		case client.IsErrConnectionFailed(err):
 			return 0 // and its containers ended with it, or the next run finds them
 		}
-		select {
-		case <-time.After(time.Second):
-		case <-ctx.Done():
+		if retry.Sleep(ctx, time.Second) != nil {
 			return 1
 		}
 	}
@@ -152,10 +151,8 @@ func Remove(ctx context.Context, api *client.Client, id string) error {
 		case client.IsErrConnectionFailed(err) || ctx.Err() != nil || tries == removal:
 			return err
 		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := retry.Sleep(ctx, 50*time.Millisecond); err != nil {
+			return err
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/host"
 )
 
@@ -167,21 +168,14 @@ func addNeighbour(h *netlink.Handle, index int, ip netip.Addr, mac net.HardwareA
 func waitUp(h *netlink.Handle, names ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), linkTimeout)
 	defer cancel()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
 	for _, name := range names {
-		for {
+		for up := false; !up; {
 			l, err := h.LinkByName(name)
 			if err != nil {
 				return fmt.Errorf("find link %s: %w", name, err)
 			}
-			if l.Attrs().OperState == netlink.OperUp {
-				break
-			}
-			select {
-			case <-ctx.Done():
+			if up = l.Attrs().OperState == netlink.OperUp; !up && retry.Sleep(ctx, time.Millisecond) != nil {
 				return fmt.Errorf("link %s did not come up in %s", name, linkTimeout)
-			case <-tick.C:
 			}
 		}
 	}

@@ -1,4 +1,4 @@
-package scenario_test
+package scenario
 
 import (
 	"errors"
@@ -7,7 +7,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/localecs/chaos"
-	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -33,9 +32,9 @@ func TestEffectsOfFaultsAreExpected(t *testing.T) {
 		{chaos.Fault{Server: chaos.Down}, false, nil},
 		{chaos.Fault{Endpoint: &chaos.Endpoint{Name: chaos.Metadata, Task: "web", Hang: true}}, false, nil},
 	} {
-		tasks := scenario.NewTaskSet()
-		tasks.Add(scenario.Task{Name: "web", Definition: def})
-		scenario.FaultInjector{Tasks: tasks}.Expect(c.fault)
+		tasks := NewTaskSet()
+		tasks.Add(Task{Name: "web", Definition: def})
+		(&runner{tasks: tasks}).expectEffects(c.fault)
 		web := tasks.Task("web")
 		if diff := cmp.Diff(c.killed, web.Killed); diff != "" || web.MayEnd != c.mayEnd {
 			t.Errorf("%s: may end %v, killed (-want +got):\n%s", c.fault, web.MayEnd, diff)
@@ -43,23 +42,23 @@ func TestEffectsOfFaultsAreExpected(t *testing.T) {
 	}
 }
 
-// server notes what is done to it.
-type server struct{ done []string }
+// fakeServer notes what is done to it.
+type fakeServer struct{ done []string }
 
-func (s *server) do(what string) (func() error, error) {
+func (s *fakeServer) do(what string) (func() error, error) {
 	s.done = append(s.done, what)
 	return func() error { s.done = append(s.done, "end of "+what); return nil }, nil
 }
 
-func (s *server) Down() (func() error, error)   { return s.do("down") }
-func (s *server) Freeze() (func() error, error) { return s.do("freeze") }
-func (s *server) Slow() (func() error, error)   { return s.do("slow") }
+func (s *fakeServer) Down() (func() error, error)   { return s.do("down") }
+func (s *fakeServer) Freeze() (func() error, error) { return s.do("freeze") }
+func (s *fakeServer) Slow() (func() error, error)   { return s.do("slow") }
 
 func TestFaultsOfTheServer(t *testing.T) {
 	t.Parallel()
-	var s server
+	var s fakeServer
 	for _, state := range []string{chaos.Down, chaos.Frozen, chaos.Slowed} {
-		end, err := scenario.FaultInjector{Server: &s}.Begin(chaos.Fault{Server: state})
+		end, err := (&runner{server: &s}).beginFault(chaos.Fault{Server: state})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,14 +73,14 @@ func TestFaultsOfTheServer(t *testing.T) {
 
 func TestATaskThatHasNotStartedIsMissed(t *testing.T) {
 	t.Parallel()
-	tasks := scenario.NewTaskSet()
-	tasks.Add(scenario.Task{Name: "web", Definition: &taskdef.TaskDefinition{}})
+	tasks := NewTaskSet()
+	tasks.Add(Task{Name: "web", Definition: &taskdef.TaskDefinition{}})
 	web := &chaos.Process{Task: "web", Container: "app"}
 	for _, f := range []chaos.Fault{
 		{Kill: &chaos.Kill{Task: "web"}}, {OOM: web}, {Freeze: web}, {Slow: web}, {Spot: &chaos.Spot{Task: "web"}},
 		{Partition: &chaos.Partition{Task: "web", From: chaos.All}}, {Link: &chaos.Link{Task: "web", KBits: 8}},
 	} {
-		if end, err := (scenario.FaultInjector{Tasks: tasks}).Begin(f); !errors.Is(err, scenario.ErrMissed) || end != nil {
+		if end, err := (&runner{tasks: tasks}).beginFault(f); !errors.Is(err, ErrMissed) || end != nil {
 			t.Errorf("%s: %v", f, err)
 		}
 	}

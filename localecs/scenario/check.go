@@ -47,7 +47,7 @@ func (r *runner) checkAgents(ctx context.Context) {
 		if !r.file.Checks.AgentsLeft || t.Judged || !t.HasAgent() {
 			continue
 		}
-		agent, err := r.look.Agent(ctx, t.Task)
+		agent, err := r.look.Agent(ctx, t.IP())
 		switch {
 		case err != nil:
 			r.fail("%s: %v", t.Name, err)

@@ -19,9 +19,9 @@ import (
 // runSteps carries out the steps under the faults of the file and its steps, and
 // waits until the server takes writes again, which the checks need.
 func (r *runner) runSteps(ctx, steps context.Context, consul *cluster.Running) error {
-	acts := FaultInjector{Cluster: r.cluster, Tasks: r.tasks, Server: consul, Seed: r.file.Seed}
+	r.server = consul
 	r.mu.Lock() // state reads it
-	r.faults = NewSchedule(acts.Begin, r.faultChanged)
+	r.faults = NewSchedule(r.beginFault, r.faultChanged)
 	r.mu.Unlock()
 	err := r.steps(steps)
 	never := r.faults.End()
@@ -34,73 +34,78 @@ func (r *runner) runSteps(ctx, steps context.Context, consul *cluster.Running) e
 	return AwaitLeader(ctx, r.look.Client, consul)
 }
 
-// faultChanged reports that a fault has started or is over. One that could not start
-// is a failure: what follows proves nothing then.
-func (r *runner) faultChanged(e FaultEvent) {
-	if e.Err != nil && !(r.file.Checks.FaultsMayMiss && errors.Is(e.Err, ErrMissed)) {
-		r.fail("fault at %s: %s: %v", e.Fault.At, e.Fault, e.Err)
+// faultChanged reports that a fault has started or is over. err is why it has not: a
+// fault that could not start is a failure, since what follows proves nothing then.
+func (r *runner) faultChanged(f chaos.Fault, over bool, err error) {
+	if err != nil && !(r.file.Checks.FaultsMayMiss && errors.Is(err, ErrMissed)) {
+		r.fail("fault at %s: %s: %v", f.At, f, err)
 	}
-	r.emit(e.Event())
+	e := Event{Kind: KindFault, Detail: f.String(), Text: f.String()}
+	switch {
+	case over:
+		e.Kind, e.Text = KindFaultOver, "over: "+e.Text
+	case f.For > 0 && err == nil:
+		e.Text += fmt.Sprintf(" for %s", f.For)
+	}
+	if tasks := f.Tasks(); len(tasks) > 0 {
+		e.Task = tasks[0]
+	}
+	if err != nil {
+		e.Error = err.Error()
+		e.Text += ": " + e.Error
+	}
+	r.emit(e)
 }
 
 // ErrMissed means that a fault came too early or too late: its task, container or
 // program does not exist.
 var ErrMissed = errors.New("the target of the fault does not exist")
 
-// Server is the Consul server, such as cluster.Running.
-type Server interface {
+// consulServer is the Consul server as faults act on it, such as cluster.Running.
+type consulServer interface {
 	Down() (up func() error, err error)
 	Freeze() (end func() error, err error)
 	Slow() (end func() error, err error)
 }
 
-// FaultInjector starts the faults of a run.
-type FaultInjector struct {
-	Cluster *cluster.Cluster
-	Tasks   *TaskSet
-	Server  Server
-	// Seed draws the requests that a share selects.
-	Seed uint64
-}
-
-// Begin starts a fault. end is nil for a momentary one.
-func (a FaultInjector) Begin(f chaos.Fault) (end func() error, err error) {
-	a.Expect(f)
+// beginFault starts a fault. end is nil for a momentary one.
+func (r *runner) beginFault(f chaos.Fault) (end func() error, err error) {
+	r.expectEffects(f)
 	switch {
 	case f.Endpoint != nil:
-		over := a.Cluster.Disturb(*f.Endpoint, a.Seed)
+		over := r.cluster.Disturb(*f.Endpoint, r.file.Seed)
 		return func() error { over(); return nil }, nil
 	case f.Server == chaos.Down:
-		return a.Server.Down()
+		return r.server.Down()
 	case f.Server == chaos.Frozen:
-		return a.Server.Freeze()
+		return r.server.Freeze()
 	case f.Server == chaos.Slowed:
-		return a.Server.Slow()
+		return r.server.Slow()
 	}
-	return a.task(f)
+	return r.beginTaskFault(f)
 }
 
-// Expect records what a fault may cause: that a container has to be killed, and that
-// ECS ends a task.
-func (a FaultInjector) Expect(f chaos.Fault) {
+// expectEffects records what a fault may cause: that a container has to be killed, and
+// that ECS ends a task.
+func (r *runner) expectEffects(f chaos.Fault) {
 	if f.Spot != nil {
-		a.Tasks.MayEnd(f.Spot.Task)
+		r.tasks.MayEnd(f.Spot.Task)
 	}
 	if p := f.Process(); p != nil && f.Slow == nil { // slow processes still stop in time
-		a.Tasks.MayKill(p.Task, p.Container)
+		r.tasks.MayKill(p.Task, p.Container)
 	}
 }
 
-// task starts a fault of a task.
-func (a FaultInjector) task(f chaos.Fault) (end func() error, err error) {
+// beginTaskFault starts a fault of a task.
+func (r *runner) beginTaskFault(f chaos.Fault) (end func() error, err error) {
 	name := f.Tasks()[0]
-	t := a.Tasks.Task(name).Task
+	t := r.task(name)
 	if t == nil {
 		return nil, fmt.Errorf("%w: task %s has not started", ErrMissed, name)
 	}
 	switch {
 	case f.Partition != nil:
-		end, err = a.partition(t, f.Partition.From)
+		end, err = r.partition(t, f.Partition.From)
 	case f.Link != nil:
 		end, err = t.Limit(f.Link.KBits)
 	default:
@@ -144,51 +149,24 @@ func signalOf(k chaos.Kill) syscall.Signal {
 	return signal
 }
 
-func (a FaultInjector) partition(t *cluster.Task, from string) (end func() error, err error) {
+func (r *runner) partition(t *cluster.Task, from string) (end func() error, err error) {
 	switch from {
 	case chaos.Server:
-		return a.Cluster.PartitionFromServices(t)
+		return r.cluster.PartitionFromServices(t)
 	case chaos.All:
-		return a.Cluster.PartitionFromAll(t)
+		return r.cluster.PartitionFromAll(t)
 	}
-	other := a.Tasks.Task(from).Task
+	other := r.task(from)
 	if other == nil {
 		return nil, fmt.Errorf("%w: task %s has not started", ErrMissed, from)
 	}
-	return a.Cluster.Partition(t, other)
-}
-
-// FaultEvent reports that a fault has started, or is over.
-type FaultEvent struct {
-	Fault chaos.Fault
-	Over  bool
-	// Err is why it did not begin, or not end.
-	Err error
-}
-
-// Event returns the event for Progress.
-func (e FaultEvent) Event() Event {
-	event := Event{Kind: KindFault, Detail: e.Fault.String(), Text: e.Fault.String()}
-	switch {
-	case e.Over:
-		event.Kind, event.Text = KindFaultOver, "over: "+event.Text
-	case e.Fault.For > 0 && e.Err == nil:
-		event.Text += fmt.Sprintf(" for %s", e.Fault.For)
-	}
-	if tasks := e.Fault.Tasks(); len(tasks) > 0 {
-		event.Task = tasks[0]
-	}
-	if e.Err != nil {
-		event.Error = e.Err.Error()
-		event.Text += ": " + event.Error
-	}
-	return event
+	return r.cluster.Partition(t, other)
 }
 
 // Schedule carries out faults.
 type Schedule struct {
 	begin func(chaos.Fault) (end func() error, err error)
-	emit  func(FaultEvent)
+	emit  func(f chaos.Fault, over bool, err error)
 	stop  chan struct{}
 	once  sync.Once
 	work  sync.WaitGroup
@@ -202,7 +180,7 @@ type Schedule struct {
 
 // NewSchedule returns a schedule without faults. begin starts one and returns its end,
 // nil for a momentary one; emit is called for both, concurrently.
-func NewSchedule(begin func(chaos.Fault) (end func() error, err error), emit func(FaultEvent)) *Schedule {
+func NewSchedule(begin func(chaos.Fault) (end func() error, err error), emit func(f chaos.Fault, over bool, err error)) *Schedule {
 	return &Schedule{begin: begin, emit: emit, stop: make(chan struct{})}
 }
 
@@ -257,7 +235,7 @@ func (s *Schedule) carryOut(start time.Time, faults []chaos.Fault) {
 		}
 		end, err := s.begin(f)
 		s.note(f, err, end != nil)
-		s.emit(FaultEvent{Fault: f, Err: err})
+		s.emit(f, false, err)
 		switch {
 		case err != nil || end == nil:
 			s.count(-1)
@@ -308,5 +286,5 @@ func (s *Schedule) last(f chaos.Fault, end func() error, due <-chan time.Time) {
 		s.now = slices.Delete(s.now, i, i+1)
 	}
 	s.mu.Unlock()
-	s.emit(FaultEvent{Fault: f, Over: true, Err: err})
+	s.emit(f, true, err)
 }

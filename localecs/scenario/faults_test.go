@@ -22,23 +22,25 @@ func TestAFaultThatWasNotMadeIsAFailure(t *testing.T) {
 	hang := chaos.Fault{For: 3 * time.Second, Endpoint: &chaos.Endpoint{Name: chaos.STS, Hang: true}}
 	missed := errors.Join(ErrMissed, errors.New("it has ended"))
 	for _, c := range []struct {
-		event    FaultEvent
+		fault    chaos.Fault
+		over     bool
+		err      error
 		mayMiss  bool
 		failure  string
 		reported Event
 	}{
-		{FaultEvent{Fault: hang}, false, "", Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
-		{FaultEvent{Fault: hang, Over: true}, false, "", Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
-		{FaultEvent{Fault: kill, Err: missed}, false, "fault at 1s: kill -9 web/app: the target of the fault does not exist\nit has ended",
+		{hang, false, nil, false, "", Event{Kind: "fault", Detail: "sts hangs", Text: "sts hangs for 3s"}},
+		{hang, true, nil, false, "", Event{Kind: "fault_over", Detail: "sts hangs", Text: "over: sts hangs"}},
+		{kill, false, missed, false, "fault at 1s: kill -9 web/app: the target of the fault does not exist\nit has ended",
 			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
-		{FaultEvent{Fault: kill, Err: missed}, true, "",
+		{kill, false, missed, true, "",
 			Event{Kind: "fault", Task: "web", Detail: "kill -9 web/app", Error: missed.Error(), Text: "kill -9 web/app: " + missed.Error()}},
-		{FaultEvent{Fault: hang, Over: true, Err: io.EOF}, true, "fault at 0s: sts hangs: EOF",
+		{hang, true, io.EOF, true, "fault at 0s: sts hangs: EOF",
 			Event{Kind: "fault_over", Detail: "sts hangs", Error: "EOF", Text: "over: sts hangs: EOF"}},
 	} {
 		out := &recorder{}
 		r := &runner{plan: &Plan{}, file: &file.Scenario{Name: "x", Checks: file.Checks{FaultsMayMiss: c.mayMiss}}, out: out.Event, record: NewRecording()}
-		r.faultChanged(c.event)
+		r.faultChanged(c.fault, c.over, c.err)
 		got := out.events[0]
 		got.Time, got.Seconds, got.Scenario = time.Time{}, 0, ""
 		if diff := cmp.Diff(c.reported, got); diff != "" {
@@ -54,7 +56,7 @@ func TestTheEndOfFaultsIsAwaited(t *testing.T) {
 	t.Parallel()
 	r := &runner{plan: &Plan{}, tasks: NewTaskSet(), file: &file.Scenario{}, out: (&recorder{}).Event, record: NewRecording()}
 	looked := make(chan struct{})
-	r.faults = NewSchedule(func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(FaultEvent) {})
+	r.faults = NewSchedule(func(chaos.Fault) (func() error, error) { <-looked; return func() error { return nil }, nil }, func(chaos.Fault, bool, error) {})
 	defer r.faults.End()
 	over := file.Await{FaultsOver: true, Within: testkit.Patience}
 	r.faults.Add([]chaos.Fault{{For: 50 * time.Millisecond, Server: chaos.Down}, {Server: chaos.Slowed}})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
@@ -61,28 +62,22 @@ const silence = 10 * time.Second
 // breakSilences reports how far the step is when both it and a silence are long, until
 // ctx ends.
 func (r *runner) breakSilences(ctx context.Context) {
-	tick := time.NewTicker(silence / 100)
-	defer tick.Stop()
-	for {
-		select {
-		case now := <-tick.C:
-			r.mu.Lock()
-			step, last := r.now, r.shown
-			r.mu.Unlock()
-			if now.Sub(last) < silence {
-				continue
-			}
-			if r.plan.alone != nil {
-				step = r.waiting(r.plan)
-			}
-			if step.Text != "" && now.Sub(step.Begun) >= silence {
-				r.emit(Event{
-					Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Begun)),
-					WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
-				})
-			}
-		case <-ctx.Done():
-			return
+	for retry.Sleep(ctx, silence/100) == nil {
+		now := time.Now()
+		r.mu.Lock()
+		step, last := r.now, r.shown
+		r.mu.Unlock()
+		if now.Sub(last) < silence {
+			continue
+		}
+		if r.plan.alone != nil {
+			step = r.waiting(r.plan)
+		}
+		if step.Text != "" && now.Sub(step.Begun) >= silence {
+			r.emit(Event{
+				Time: now, Kind: KindWaiting, Step: step.Number, Steps: step.Count, TookSeconds: Seconds(now.Sub(step.Begun)),
+				WithinSeconds: Seconds(step.Within), SoFar: step.SoFar, Text: step.still(now),
+			})
 		}
 	}
 }

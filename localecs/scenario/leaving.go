@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
@@ -27,8 +28,6 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 	if t.Dead() {
 		patience = 0 // nothing in it can clear up
 	}
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
 	for {
 		found, err := r.look.LeftBy(ctx, t.Task, t.HasAgent())
 		declared, rest := splitDeclared(found, leaves)
@@ -44,10 +43,7 @@ func (r *runner) cleared(ctx context.Context, name string, leaves file.Leaves) e
 			remains = text
 			r.emit(Event{Kind: KindRemains, Task: name, Text: "still there: " + text})
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, 50*time.Millisecond)
 	}
 }
 

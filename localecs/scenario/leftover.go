@@ -65,35 +65,6 @@ func Sum(all []Leftover) string {
 	return strings.Join(parts, ", ")
 }
 
-// Left lists what Consul still holds of a task: services and login tokens. An
-// empty taskID means of any task: then only the given services and methods
-// count.
-func Left(ctx context.Context, client *api.Client, taskID string, methods, services []string) ([]Leftover, error) {
-	q := consistent().WithContext(ctx)
-	var found []Leftover
-	tokens, _, err := client.ACL().TokenList(q)
-	if err != nil {
-		return nil, fmt.Errorf("list tokens: %w", err)
-	}
-	for _, t := range tokens {
-		if slices.Contains(methods, t.AuthMethod) && HasTask(t.Description, taskID) {
-			found = append(found, Leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
-		}
-	}
-	for _, name := range services {
-		instances, _, err := client.Catalog().Service(name, "", q)
-		if err != nil {
-			return nil, fmt.Errorf("list service %s: %w", name, err)
-		}
-		for _, s := range instances {
-			if HasTask(s.ServiceID, taskID) {
-				found = append(found, Leftover{Service: s.ServiceID, of: s.ServiceID})
-			}
-		}
-	}
-	return found, nil
-}
-
 // consistent returns options for a read that waits until the server has caught up:
 // one that was killed shows its past while it starts again.
 func consistent() *api.QueryOptions { return &api.QueryOptions{RequireConsistent: true} }
@@ -110,18 +81,6 @@ const (
 	AgentLeft    = "left"
 	AgentFailed  = "failed"
 )
-
-// Agent returns the agent at an address as the server knows it: its name and state. Of
-// several it is one that has not left. One that the server does not know is
-// AgentUnknown, and named after its address.
-func Agent(ctx context.Context, client *api.Client, address string) (Leftover, error) {
-	var members []*api.AgentMember
-	q := (&api.QueryOptions{}).WithContext(ctx)
-	if _, err := client.Raw().Query("/v1/agent/members", &members, q); err != nil {
-		return Leftover{}, fmt.Errorf("list agents: %w", err)
-	}
-	return agentAt(address, members), nil
-}
 
 func agentAt(address string, members []*api.AgentMember) Leftover {
 	found := Leftover{Agent: "at " + address, State: AgentUnknown}
@@ -154,11 +113,46 @@ func (l Look) Wanted(hasAgent bool) bool {
 	return len(l.Checks.NoTokensOf) > 0 || len(l.Checks.NoServices) > 0 || l.Checks.AgentsLeft && hasAgent
 }
 
-// Left returns what is left of a task, or of all when taskID is empty.
-func (l Look) Left(ctx context.Context, taskID string) ([]Leftover, error) {
+// Left returns what Consul still holds of a task: services and login tokens. An empty
+// taskID means of any task.
+func (l Look) Left(ctx context.Context, taskID string) (found []Leftover, err error) {
 	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
 	defer cancel()
-	return Left(ctx, l.Client, taskID, l.Checks.NoTokensOf, l.Checks.NoServices)
+	q := consistent().WithContext(ctx)
+	tokens, _, err := l.Client.ACL().TokenList(q)
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	for _, t := range tokens {
+		if slices.Contains(l.Checks.NoTokensOf, t.AuthMethod) && HasTask(t.Description, taskID) {
+			found = append(found, Leftover{Token: t.AccessorID, Method: t.AuthMethod, of: t.Description})
+		}
+	}
+	for _, name := range l.Checks.NoServices {
+		instances, _, err := l.Client.Catalog().Service(name, "", q)
+		if err != nil {
+			return nil, fmt.Errorf("list service %s: %w", name, err)
+		}
+		for _, s := range instances {
+			if HasTask(s.ServiceID, taskID) {
+				found = append(found, Leftover{Service: s.ServiceID, of: s.ServiceID})
+			}
+		}
+	}
+	return found, nil
+}
+
+// Agent returns the agent at an address as the server knows it: its name and state. Of
+// several it is one that has not left. One that the server does not know is
+// AgentUnknown, and named after its address.
+func (l Look) Agent(ctx context.Context, address string) (Leftover, error) {
+	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
+	defer cancel()
+	var members []*api.AgentMember
+	if _, err := l.Client.Raw().Query("/v1/agent/members", &members, (&api.QueryOptions{}).WithContext(ctx)); err != nil {
+		return Leftover{}, fmt.Errorf("list agents: %w", err)
+	}
+	return agentAt(address, members), nil
 }
 
 // LeftBy returns what is left of a task, including its agent, if that has not left.
@@ -167,18 +161,11 @@ func (l Look) LeftBy(ctx context.Context, task *cluster.Task, hasAgent bool) ([]
 	if err != nil || !l.Checks.AgentsLeft || !hasAgent {
 		return found, err
 	}
-	agent, err := l.Agent(ctx, task)
+	agent, err := l.Agent(ctx, task.IP())
 	if err == nil && agent.State != AgentLeft {
 		found = append(found, agent)
 	}
 	return found, err
-}
-
-// Agent returns the state of the task's agent.
-func (l Look) Agent(ctx context.Context, task *cluster.Task) (Leftover, error) {
-	ctx, cancel := context.WithTimeout(ctx, chaos.TokenBound)
-	defer cancel()
-	return Agent(ctx, l.Client, task.IP())
 }
 
 // Limit returns how long something may remain of a stopped task.

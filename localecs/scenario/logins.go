@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // awsIAM is the type of the auth methods by which tasks log in.
@@ -28,10 +30,7 @@ func Redirect(ctx context.Context, client *api.Client, awsEndpoint string) {
 			index = meta.LastIndex
 			continue
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, pause)
 	}
 }
 

@@ -10,8 +10,10 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
+	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 	"github.com/meshtask/consul-ecs/localecs/view"
 )
 
@@ -76,9 +78,6 @@ func (r *Recorder) note(e Event) {
 		if e.Container == "" && e.Status == scheduler.StatusStopped {
 			r.stopped[e.Task] = r.tasks[e.Task]
 		}
-	case KindTrafficBegin, KindTrafficEnd, view.KindInTraffic, view.KindDesired, view.KindHealth:
-	default:
-		return
 	}
 	r.events = append(r.events, e)
 }
@@ -96,7 +95,9 @@ func (r *Recorder) Watch(ctx context.Context, client *api.Client) {
 	var all sync.WaitGroup
 	defer all.Wait()
 	all.Go(func() { r.beat(ctx) })
-	r.watchLeft(ctx, client)
+	for retry.Sleep(ctx, lookEvery) == nil {
+		r.look(ctx, client)
+	}
 }
 
 // heartbeat is how often the recorder looks at how late it is itself, lateness
@@ -108,14 +109,7 @@ const (
 
 // beat measures how late a process of this machine runs that has little to do.
 func (r *Recorder) beat(ctx context.Context) {
-	tick := time.NewTicker(heartbeat)
-	defer tick.Stop()
-	for last := time.Now(); ; {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for last := time.Now(); retry.Sleep(ctx, heartbeat) == nil; {
 		now := time.Now()
 		if by := now.Sub(last) - heartbeat; by > lateness {
 			r.mu.Lock()
@@ -198,20 +192,6 @@ const (
 	lookLimit = 3 * time.Second
 )
 
-// watchLeft looks every second until ctx ends.
-func (r *Recorder) watchLeft(ctx context.Context, client *api.Client) {
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
-		r.look(ctx, client)
-	}
-}
-
 // look records what is left now. A failed query is repeated the next time.
 func (r *Recorder) look(ctx context.Context, client *api.Client) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
@@ -222,7 +202,8 @@ func (r *Recorder) look(ctx context.Context, client *api.Client) {
 	if len(stopped) == 0 {
 		return
 	}
-	found, err := Left(ctx, client, "", slices.Collect(maps.Keys(r.options.Methods)), r.options.Services)
+	look := Look{Client: client, Checks: file.Checks{NoTokensOf: slices.Collect(maps.Keys(r.options.Methods)), NoServices: r.options.Services}}
+	found, err := look.Left(ctx, "")
 	if err != nil {
 		return
 	}
@@ -233,7 +214,7 @@ func (r *Recorder) look(ctx context.Context, client *api.Client) {
 				now[leftKey{name, r.what(l), l.String()}] = true
 			}
 		}
-		agent, err := Agent(ctx, client, t.Address)
+		agent, err := look.Agent(ctx, t.Address)
 		if err != nil {
 			return
 		}
@@ -271,14 +252,8 @@ const settleMinimum = lookLimit + 2*lookEvery
 // may remain, or the bound has passed.
 func (r *Recorder) Settle(ctx context.Context) {
 	started := time.Now()
-	tick := time.NewTicker(lookEvery)
-	defer tick.Stop()
-	for time.Since(started) < max(settleMinimum, r.patience()) {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-		}
+	for time.Since(started) < max(settleMinimum, r.patience()) && ctx.Err() == nil {
+		_ = retry.Sleep(ctx, lookEvery)
 	}
 }
 

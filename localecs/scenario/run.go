@@ -59,6 +59,7 @@ type runner struct {
 	look     Look
 	watch    *Watcher
 	faults   *Schedule
+	server   consulServer
 	traffic  *TrafficStream // nil between the phases
 	phases   []Phase
 	reached  map[string]bool // URLs that have answered traffic

@@ -47,7 +47,7 @@ func schedule(d *diary) *scenario.Schedule {
 			}
 			return nil
 		}, nil
-	}, func(e scenario.FaultEvent) { d.note("reported: %s, over: %v, %v", e.Fault, e.Over, e.Err) })
+	}, func(f chaos.Fault, over bool, err error) { d.note("reported: %s, over: %v, %v", f, over, err) })
 }
 
 func kill(at time.Duration, task string) chaos.Fault {

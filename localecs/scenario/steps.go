@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/cluster"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -180,15 +181,11 @@ const pollInterval = 20 * time.Millisecond
 
 // Until polls until a condition holds, polling fails, or ctx ends.
 func Until(ctx context.Context, holds func() (bool, error)) error {
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
 	for {
 		if ok, err := holds(); ok || err != nil {
 			return err
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
+		if retry.Sleep(ctx, pollInterval) != nil {
 			return context.Cause(ctx)
 		}
 	}
@@ -206,10 +203,8 @@ func (c *Clock) Await(ctx context.Context, at *time.Duration) error {
 	if c.started.IsZero() {
 		c.started = time.Now()
 	}
-	select {
-	case <-time.After(time.Until(c.started.Add(*at))):
-		return nil
-	case <-ctx.Done():
+	if retry.Sleep(ctx, time.Until(c.started.Add(*at))) != nil {
 		return context.Cause(ctx)
 	}
+	return nil
 }

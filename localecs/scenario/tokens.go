@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
+
+	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // tokensEvery is how often the server is asked for tokens, which have no blocking
@@ -32,13 +34,8 @@ func (t Token) Of(taskID string) bool { return HasTask(t.description, taskID) }
 // FollowTokens reports each new login token and, about tokensEvery late, its end,
 // until ctx ends. A failed query is repeated the next time.
 func FollowTokens(ctx context.Context, client *api.Client, changed func(at time.Time, t Token, gone bool)) {
-	known, pause := map[string]Token{}, tokensEvery
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(pause):
-		}
+	known := map[string]Token{}
+	for pause := tokensEvery; retry.Sleep(ctx, pause) == nil; {
 		asked := time.Now()
 		now, err := tokens(ctx, client)
 		at := time.Now()

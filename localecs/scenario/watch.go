@@ -9,6 +9,7 @@ import (
 
 	"github.com/hashicorp/consul/api"
 
+	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -56,10 +57,7 @@ func (w *Watcher) Run(ctx context.Context) {
 			continue
 		}
 		index = 0
-		select {
-		case <-time.After(lookAgain):
-		case <-ctx.Done():
-		}
+		_ = retry.Sleep(ctx, lookAgain)
 	}
 }
 
