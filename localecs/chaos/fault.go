@@ -81,7 +81,7 @@ type Endpoint struct {
 	// Skew is by how much the endpoint's clock is ahead of the tasks' (negative:
 	// behind). STS, IAM and ECS refuse signatures that are more than
 	// fifteen minutes off.
-	Skew time.Duration `yaml:"skew,omitempty"`
+	Skew time.Duration `yaml:"skew,omitempty" negative:"behind"`
 	// NoTags leaves out the tags: iam has those of roles, ecs those of tasks.
 	NoTags bool `yaml:"noTags,omitempty"`
 }

@@ -42,16 +42,10 @@ func (f Fault) problems(w Setting) []string {
 	kind := set[0]
 	var problems []string
 	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
-	if f.At < 0 {
-		add(".at: %s: want 0 or later", f.At)
-	}
 	if w.NoLinks && (f.Partition != nil || f.Link != nil) {
 		add(".%s: tasks share the host's network: it takes networks of their own", kind)
 	}
-	switch {
-	case f.For < 0:
-		add(".for: %s: want how long it lasts, or nothing for the rest of the run", f.For)
-	case f.For > 0 && f.Momentary():
+	if f.For > 0 && f.Momentary() {
 		add(".for: %s is over in a moment", kind)
 	}
 	for _, name := range f.Tasks() {
@@ -175,9 +169,6 @@ func (e Endpoint) effects() int {
 }
 
 func (e Endpoint) effectProblems(add func(string, ...any)) {
-	if e.Slow < 0 {
-		add(".slow: %s: want how late the answer is", e.Slow)
-	}
 	if e.Status != 0 && !slices.Contains([]int{429, 500, 503}, e.Status) {
 		add(".status: %d: want 429, 500 or 503", e.Status)
 	}

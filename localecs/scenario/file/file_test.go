@@ -44,7 +44,6 @@ name: ../../etc
 stopOrder: never
 subnet: 10.42.0.0
 timeScale: -1
-gatePeriod: -5s
 environmentFiles: {web.env: web.env, "arn:aws:s3:::b/x.env": ""}
 tasks: {web: web.json, ../db: db.json, api: "", one: one.json, two: two.json, three: three.json, four: four.json}
 images: {empty: , i: {volumes: {data: "1:1", /x: root}}}
@@ -88,12 +87,12 @@ steps:
 - stop: {tasks: [three], agentFails: why}
 - await: {faultsOver: true, requests: 1, within: 1s}
 - faults: []
-- faults: [{at: 1s, kill: {task: db, container: x}}, {at: -1s, endpoint: {name: sts, hang: true}}]
+- faults: [{at: 1s, kill: {task: db, container: x}}, {at: 1s, endpoint: {name: sts}}]
 - await: {faultsOver: true, within: 1s}
 - {at: 5s, start: [four]}
 - {at: 4s, stop: {tasks: [four], background: true, agentFails: why}}
 - {at: 5s, stop: {tasks: [four]}}
-- {at: -1s, stop: [four]}
+- {at: 1s, stop: [four]}
 faults: [{for: 1s}]
 `))
 	if err == nil {
@@ -132,7 +131,6 @@ faults: [{for: 1s}]
 		`steps[15]: post: task "web" is not running by then`,
 		`steps[16]: traffic: task "web" is not running by then`,
 		`timeScale: -1: want 0.01 to 1000: it divides the seconds of task definitions`,
-		`gatePeriod: -5s: want a duration such as 5s, or 0s`,
 		`environmentFiles: "web.env": want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env`,
 		`environmentFiles["arn:aws:s3:::b/x.env"]: want a file`,
 		`steps[17]: stop: want a list of tasks`,
@@ -170,11 +168,11 @@ faults: [{for: 1s}]
 		`steps[36]: await: want exactly one of service, task, logins, requests, faultsOver`,
 		`steps[37]: faults: want a list of faults`,
 		`steps[38]: faults: faults[0].kill: there is no task "db"`,
-		`steps[38]: faults: faults[1].at: -1s: want 0 or later`,
+		`steps[38]: faults: faults[1].endpoint: want exactly one of slow, hang, status, cut, wrong, skew, noTags`,
 		`steps[41]: stop: agentFails needs checks.agentsLeft: true`,
-		`steps[41]: stop: at: 4s: want a time from the first step that has one, and not before the last`,
+		`steps[41]: stop: at: 4s: want a time that is not before that of an earlier step`,
 		`steps[41]: stop: leavesTokens and agentFails need a step that waits for the end: this one has background`,
-		`steps[43]: stop: at: -1s: want a time from the first step that has one, and not before the last`,
+		`steps[43]: stop: at: 1s: want a time that is not before that of an earlier step`,
 		`steps[43]: stop: task "four" is not running by then`, // the one in the background may still have been
 	}
 	slices.Sort(got)
@@ -200,8 +198,8 @@ func TestPauseIsBounded(t *testing.T) {
 	if err != nil || s.Steps[0].String() != "pause 10m0s" {
 		t.Errorf("steps %v, %v", s, err)
 	}
-	for _, pause := range []string{"-1s", "11m"} {
-		if _, err := parseScenario([]byte(rest + pause + "}]\n")); err == nil || !strings.Contains(err.Error(), "want a duration from 1ms to 10m0s") {
+	for pause, want := range map[string]string{"-1s": "pause: -1s: want 0s or more", "11m": "want a duration from 1ms to 10m0s"} {
+		if _, err := parseScenario([]byte(rest + pause + "}]\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", pause, err)
 		}
 	}

@@ -125,9 +125,6 @@ func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 	if s.TimeScale != 0 && !(s.TimeScale >= minTimeScale && s.TimeScale <= maxTimeScale) {
 		add("timeScale: %v: want %v to %v: it divides the seconds of task definitions", s.TimeScale, minTimeScale, maxTimeScale)
 	}
-	if s.GatePeriod < 0 {
-		add("gatePeriod: %s: want a duration such as 5s, or 0s", s.GatePeriod)
-	}
 	for arn, path := range s.EnvironmentFiles {
 		if !strings.HasPrefix(arn, "arn:") {
 			add("environmentFiles: %q: want the ARN in the task definition, such as arn:aws:s3:::bucket/web.env", arn)
@@ -135,8 +132,5 @@ func (s *Scenario) behaviourProblems(add func(string, ...any)) {
 		if path == "" {
 			add("environmentFiles[%q]: want a file", arn)
 		}
-	}
-	for _, text := range s.API.Problems() {
-		add("api.%s", text)
 	}
 }

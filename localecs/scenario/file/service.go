@@ -50,7 +50,7 @@ func (s Service) Problems() []string {
 	if m, h := s.MaximumPercent, s.MinimumHealthyPercent; m != nil && *m == 100 && (h == nil || *h == 100) {
 		add("maximumPercent: 100: minimumHealthyPercent is 100, too, and nothing could be deployed: want more, or a smaller minimumHealthyPercent")
 	}
-	if g := s.HealthCheckGracePeriod; g < 0 || g%time.Second != 0 {
+	if g := s.HealthCheckGracePeriod; g%time.Second != 0 {
 		add("healthCheckGracePeriod: %s: want whole seconds", g)
 	}
 	return append(texts, CheckTags(s.Tags, s.PropagateTags, "TASK_DEFINITION", "SERVICE", "NONE")...)
@@ -106,18 +106,4 @@ type API struct {
 	// Throttle applies AWS's token buckets.
 	Throttle bool             `yaml:"throttle"`
 	Lag      controlplane.Lag `yaml:"lag"`
-}
-
-// Problems are the mistakes in the values.
-func (a API) Problems() []string {
-	var texts []string
-	for _, d := range []struct {
-		name string
-		time.Duration
-	}{{"new", a.Lag.New}, {"eni", a.Lag.Interface}, {"tags", a.Lag.Tags}, {"lists", a.Lag.Lists}, {"counts", a.Lag.Counts}} {
-		if d.Duration < 0 {
-			texts = append(texts, fmt.Sprintf("lag.%s: %s: want a duration such as 2s", d.name, d.Duration))
-		}
-	}
-	return texts
 }

@@ -70,7 +70,6 @@ steps:
 func TestMistakesAboutServices(t *testing.T) {
 	t.Parallel()
 	_, err := parseScenario([]byte(aroundServices + `
-api: {lag: {tags: -1s}}
 tasks:
   web: {definition: w.json, service: api, tags: {"aws:x": y}, propagateTags: SERVICE}
   api-3: a.json
@@ -95,7 +94,6 @@ steps:
 		t.Fatal("no error")
 	}
 	want := []string{
-		`api.lag.tags: -1s: want a duration such as 2s`,
 		`services: "../x": want letters, digits, _ . and -: it begins the names of directories`,
 		`services: "web" is in tasks, too`,
 		`services["api"].count: -1: want 0 or more`,

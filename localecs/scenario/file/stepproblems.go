@@ -45,8 +45,8 @@ func (s *Scenario) stepProblems(step Step, p *progress) []error {
 	}
 	switch {
 	case step.At == nil:
-	case *step.At < 0 || p.at != nil && *step.At < *p.at:
-		add("at: %s: want a time from the first step that has one, and not before the last", *step.At)
+	case p.at != nil && *step.At < *p.at:
+		add("at: %s: want a time that is not before that of an earlier step", *step.At)
 	default:
 		p.at = step.At
 	}
@@ -226,7 +226,7 @@ func (s Step) valueProblems(add func(string, ...any)) {
 		s.Traffic.problems(add)
 	case s.EndTraffic != nil:
 		s.EndTraffic.problems(add)
-	case s.Pause < 0, s.Pause > maxPause:
+	case s.Pause > maxPause:
 		add("%s: want a duration from 1ms to %s; await waits for conditions", s.Pause, maxPause)
 	}
 }

@@ -19,8 +19,7 @@ import (
 
 // Unmarshal reads one YAML document into a struct, over what is in it. Unknown
 // keys, bare numbers for durations and everything that is no YAML are errors with
-// their place; all unknown keys are reported at once. A field's tag zero has advice
-// against a duration of 0, where that would mean the same as no key. foreign reports,
+// their place; all unknown keys and wrong durations are reported at once. foreign reports,
 // by its keys, that a document is something else altogether; empty if it is not.
 func Unmarshal[T any](data []byte, into *T, foreign func(keys []string) string) error {
 	if err := textfile.Check(data); err != nil {
@@ -100,10 +99,6 @@ func describe(t reflect.Type) string {
 func strayKeys(n ast.Node, t reflect.Type) []error {
 	var errs []error
 	switch t.Kind() {
-	case reflect.Int64:
-		if err := checkDuration(n); t == reflect.TypeFor[time.Duration]() && err != nil {
-			return []error{err}
-		}
 	case reflect.Pointer:
 		return strayKeys(n, t.Elem())
 	case reflect.Slice:
@@ -121,7 +116,7 @@ func strayKeys(n ast.Node, t reflect.Type) []error {
 		for _, e := range entries(n) {
 			if field, known := fields[keyOf(e)]; known {
 				errs = append(errs, strayKeys(e.Value, field.Type)...)
-				errs = append(errs, strayZero(e, field.Tag.Get("zero"))...)
+				errs = append(errs, checkDuration(e, field)...)
 			} else if !e.Key.IsMergeKey() {
 				errs = append(errs, unknownKey(e, slices.Sorted(maps.Keys(fields))))
 			}
@@ -130,21 +125,25 @@ func strayKeys(n ast.Node, t reflect.Type) []error {
 	return errs
 }
 
-func checkDuration(n ast.Node) error {
-	at := n.GetToken().Position
-	if _, err := time.ParseDuration(n.GetToken().Value); err != nil {
-		return fmt.Errorf("line %d, column %d: want a duration such as 60s, got %s", at.Line, at.Column, n.GetToken().Value)
-	}
-	return nil
-}
-
-// strayZero refuses a duration of 0 where the field has advice for that.
-func strayZero(e *ast.MappingValueNode, advice string) []error {
-	token := e.Value.GetToken()
-	if d, err := time.ParseDuration(token.Value); advice == "" || err != nil || d != 0 {
+// checkDuration looks at the value of a field that is a duration. Its tag zero has advice
+// against 0, and its tag negative allows durations below it.
+func checkDuration(e *ast.MappingValueNode, field reflect.StructField) []error {
+	if duration := reflect.TypeFor[time.Duration](); field.Type != duration && field.Type != reflect.PointerTo(duration) {
 		return nil
 	}
-	return []error{fmt.Errorf("line %d, column %d: %s: %s: %s", token.Position.Line, token.Position.Column, keyOf(e), token.Value, advice)}
+	token, problem := e.Value.GetToken(), ""
+	switch d, err := time.ParseDuration(token.Value); {
+	case err != nil:
+		problem = "want a duration such as 60s, got " + token.Value
+	case d < 0 && field.Tag.Get("negative") == "":
+		problem = fmt.Sprintf("%s: %s: want 0s or more", keyOf(e), token.Value)
+	case d == 0 && field.Tag.Get("zero") != "":
+		problem = fmt.Sprintf("%s: %s: %s", keyOf(e), token.Value, field.Tag.Get("zero"))
+	}
+	if problem == "" {
+		return nil
+	}
+	return []error{fmt.Errorf("line %d, column %d: %s", token.Position.Line, token.Position.Column, problem)}
 }
 
 func unknownKey(e *ast.MappingValueNode, known []string) error {

@@ -13,6 +13,7 @@ type animal struct {
 	Name string         `yaml:"name"`
 	Age  *time.Duration `yaml:"age"`
 	Legs int            `yaml:"legs"`
+	Walk time.Duration  `yaml:"walk" negative:"home"`
 	Nap  time.Duration  `yaml:"nap" zero:"leave it out for one that never sleeps"`
 }
 
@@ -49,6 +50,7 @@ func TestUnmarshalRefuses(t *testing.T) {
 		"animals: {cats: [{nap: 0s, age: 0s}, {nap: 0}, {nap: 1s}, {nap: x}]}\n": "line 1, column 24: nap: 0s: leave it out for one that never sleeps\n" +
 			"line 1, column 44: nap: 0: leave it out for one that never sleeps\n" +
 			"line 1, column 65: want a duration such as 60s, got x",
+		"animals: {cats: [{nap: -1s, age: -1s, walk: -1s}]}\n": "line 1, column 24: nap: -1s: want 0s or more\nline 1, column 34: age: -1s: want 0s or more",
 		"open: [1]\n":                       "line 1, column 7: want true or false, got a list",
 		"Hidden: x\n":                       "line 1, column 1: unknown key \"Hidden\"; known here: animals, open",
 		"animals: {cats: [{legs: four}]}\n": "line 1, column 25: want a number, got a string",
