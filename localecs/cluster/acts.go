@@ -58,12 +58,10 @@ func (t *Task) Interrupt() error {
 }
 
 func (t *Task) alive(container string) (*runtime.Container, error) {
-	c := t.container(container)
-	if c == nil {
+	switch c := t.container(container); {
+	case c == nil:
 		return nil, fmt.Errorf("container %s has not started", container)
-	}
-	select {
-	case <-c.Done():
+	case c.Exited():
 		return nil, fmt.Errorf("container %s has ended", container)
 	default:
 		return c, nil

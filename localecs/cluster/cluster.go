@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -102,13 +103,14 @@ type Cluster struct {
 	closing sync.Once
 	closed  error // of close
 
-	lost   chan struct{}
-	losing sync.Once     // closes lost
-	gone   chan struct{} // closed by close
+	// lose closes lost with a reason, which cause returns. Only the first counts.
+	lose  context.CancelCauseFunc
+	lost  <-chan struct{}
+	cause func() error
+	gone  chan struct{} // closed by close
 
-	mu       sync.Mutex
-	shortage error
-	secrets  map[string]string
+	mu      sync.Mutex
+	secrets map[string]string
 	// tasks are those that are not over.
 	tasks    []*Task
 	services []*Running
@@ -116,7 +118,9 @@ type Cluster struct {
 
 // Open makes the cluster: network, process runtime, STS and IAM.
 func Open(o Options) (*Cluster, error) {
-	c := &Cluster{options: o, store: iam.NewStore(), faults: &Faults{}, protections: metadata.NewProtections(), secrets: map[string]string{}, lost: make(chan struct{}), leaving: make(chan struct{}), gone: make(chan struct{})}
+	c := &Cluster{options: o, store: iam.NewStore(), faults: &Faults{}, protections: metadata.NewProtections(), secrets: map[string]string{}, leaving: make(chan struct{}), gone: make(chan struct{})}
+	lost, lose := context.WithCancelCause(context.Background())
+	c.lose, c.lost, c.cause = lose, lost.Done(), func() error { return context.Cause(lost) }
 	maps.Copy(c.secrets, o.Secrets)
 	for _, r := range o.Roles {
 		c.store.PutRole(r)
@@ -253,25 +257,14 @@ func (c *Cluster) Lost() <-chan struct{} { return c.lost }
 // simulator, or the host had not what a container takes. It is nil as long as it
 // can, and right also before Lost is closed.
 func (c *Cluster) Err() error {
-	if err := c.runtime.Err(); err != nil {
-		return err
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.shortage
+	return cmp.Or(c.runtime.Err(), c.cause())
 }
 
 // fail notes what a container has failed for, if it is the host's fault.
 func (c *Cluster) fail(err error) {
-	if _, missing := errors.AsType[*host.MissingError](err); !missing {
-		return
+	if _, missing := errors.AsType[*host.MissingError](err); missing {
+		c.lose(err)
 	}
-	c.mu.Lock()
-	if c.shortage == nil {
-		c.shortage = err
-	}
-	c.mu.Unlock()
-	c.losing.Do(func() { close(c.lost) })
 }
 
 // PutSecret sets a value of Options.Secrets, for tasks started from now on.

@@ -55,17 +55,7 @@ func (b Begun) ended() time.Time {
 	return b.Task.View().StoppedAt
 }
 
-func (b Begun) over() bool {
-	if b.Task == nil {
-		return true
-	}
-	select {
-	case <-b.Task.Done():
-		return true
-	default:
-		return false
-	}
-}
+func (b Begun) over() bool { return b.Task == nil || b.Task.Ended() }
 
 // Call returns a call of the API by the user of the simulator.
 func (r *Region) Call() shapes.Call {

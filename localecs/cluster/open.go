@@ -61,7 +61,7 @@ func (c *Cluster) open() (err error) {
 	go func() {
 		select {
 		case <-lost:
-			c.losing.Do(func() { close(c.lost) })
+			c.lose(c.runtime.Err())
 		case <-c.gone:
 		}
 	}()

@@ -84,7 +84,7 @@ func (s *Running) Stop() {
 func (s *Running) Down() (up func() error, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.downs == 0 && s.isDead() {
+	if s.downs == 0 && s.container.Exited() {
 		s.end() // by itself, a moment ago
 	}
 	if s.ended {
@@ -94,15 +94,6 @@ func (s *Running) Down() (up func() error, err error) {
 	s.container.Kill()
 	<-s.container.Done()
 	return sync.OnceValue(s.up), nil
-}
-
-func (s *Running) isDead() bool {
-	select {
-	case <-s.container.Done():
-		return true
-	default:
-		return false
-	}
 }
 
 func (s *Running) up() error {

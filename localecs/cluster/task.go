@@ -68,6 +68,16 @@ func (t *Task) Facts() metadata.Facts { return t.facts }
 // Done is closed when the task is STOPPED and nothing of it is left.
 func (t *Task) Done() <-chan struct{} { return t.done }
 
+// Ended reports whether Done is closed.
+func (t *Task) Ended() bool {
+	select {
+	case <-t.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Dial connects from inside the task, as its application would.
 func (t *Task) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return t.ns.DialContext(ctx, network, address)

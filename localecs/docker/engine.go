@@ -52,11 +52,12 @@ type Engine struct {
 	run     string
 	watcher *Watcher
 
-	losing sync.Once
-	lost   chan struct{} // closed by lose
+	// stop closes lost with a reason, which cause returns. Only the first counts.
+	stop  context.CancelCauseFunc
+	lost  <-chan struct{}
+	cause func() error
 
 	mu     sync.Mutex
-	err    error // why it is lost
 	closed bool
 	// limit is how long the engine may take to begin an answer.
 	limit time.Duration
@@ -86,9 +87,11 @@ func Open(o Options) (*Engine, error) {
 		return nil, fmt.Errorf("ask the Docker engine at %s: %w", o.Address, err)
 	}
 	e := &Engine{
-		options: o, api: api, run: strings.ToLower(rand.Text()[:12]), lost: make(chan struct{}),
+		options: o, api: api, run: strings.ToLower(rand.Text()[:12]),
 		limit: answerLimit, Store: NewStore(api, o.Images, o.Log), pauses: map[uint64]*pause{},
 	}
+	lost, stop := context.WithCancelCause(context.Background())
+	e.stop, e.lost, e.cause = stop, lost.Done(), func() error { return context.Cause(lost) }
 	if err := e.open(); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
@@ -119,12 +122,7 @@ func (e *Engine) open() error {
 	}
 	go func() {
 		<-e.watcher.Done()
-		e.mu.Lock()
-		closed := e.closed
-		e.mu.Unlock()
-		if !closed {
-			e.lose(errors.New("the process that removes the containers when this one is killed exited unexpectedly"))
-		}
+		e.lose(errors.New("the process that removes the containers when this one is killed exited unexpectedly"))
 	}()
 	return nil
 }
@@ -153,23 +151,13 @@ func unreachable(address string, err error) error {
 func (e *Engine) Lost() <-chan struct{} { return e.lost }
 
 // Err is why no container can run any more; nil as long as they can.
-func (e *Engine) Err() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.err
-}
+func (e *Engine) Err() error { return e.cause() }
 
-// lose ends it for a reason. Only the first counts.
+// lose ends it for a reason, unless it is closed.
 func (e *Engine) lose(err error) {
-	e.losing.Do(func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.closed {
-			return
-		}
-		e.err = err
-		close(e.lost)
-	})
+	if e.serving() == nil {
+		e.stop(err)
+	}
 }
 
 // Close removes every container and volume of this Engine, and waits until they are

@@ -72,6 +72,16 @@ func (c *Container) Watch() {
 // Done is closed when the container has ended and its output is written.
 func (c *Container) Done() <-chan struct{} { return c.done }
 
+// Exited reports whether Done is closed.
+func (c *Container) Exited() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Exit is how the container ended; only after Done.
 func (c *Container) Exit() Exit {
 	<-c.done
@@ -87,12 +97,10 @@ func (c *Container) KillForMemory() {
 // Usage is the container's at this moment; ok is false where the host does not
 // measure it, and once the container has ended.
 func (c *Container) Usage() (u Usage, ok bool) {
-	select {
-	case <-c.done:
+	if c.Exited() {
 		return u, false
-	default:
-		return c.life.Usage()
 	}
+	return c.life.Usage()
 }
 
 type native struct {

@@ -51,7 +51,7 @@ func (r *runner) await(ctx context.Context, a file.Await) error {
 // container that blocks it and its last line.
 func (r *runner) blocked(err error, a file.Await) error {
 	for _, t := range r.tasks.Started() {
-		if t.Ended() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
+		if t.EndedUnexpectedly() || a.Task != "" && t.Name != a.Task || a.Service != "" && t.Definition.Family != a.Service && t.Service != a.Service {
 			continue
 		}
 		if c, how := Blocker(t.Definition, t.View()); c != "" {
@@ -88,7 +88,7 @@ func (r *runner) holds(ctx context.Context, a file.Await, answered int) (holds b
 func (r *runner) taskHolds(ctx context.Context, a file.Await, t Task) (holds bool, soFar string, err error) {
 	switch {
 	case a.Stopped:
-		return done(t), "is " + t.View().KnownStatus, nil
+		return t.Ended(), "is " + t.View().KnownStatus, nil
 	case a.Restarts > 0:
 		n := t.Restarts(a.Container)
 		return n >= a.Restarts, fmt.Sprintf("%d of %d", n, a.Restarts), nil
@@ -114,16 +114,6 @@ func (r *runner) stopped(ctx context.Context, a file.Await) error {
 	return r.cleared(ctx, a.Task, a.Leaves())
 }
 
-// done reports whether a task has ended.
-func done(t Task) bool {
-	select {
-	case <-t.Done():
-		return true
-	default:
-		return false
-	}
-}
-
 // unexpectedEnd returns an error if a task has ended that no step or fault has ended.
 // With an observer that is the observer's to judge.
 func (r *runner) unexpectedEnd() error {
@@ -132,7 +122,7 @@ func (r *runner) unexpectedEnd() error {
 	}
 	for _, t := range r.tasks.Started() {
 		// MayEnd is read after Done: a fault sets it before it ends the task.
-		if t.Service == "" && done(t) && !r.tasks.Task(t.Name).MayEnd {
+		if t.Service == "" && t.Ended() && !r.tasks.Task(t.Name).MayEnd {
 			return fmt.Errorf("task %s ended by itself: %s", t.Name, r.whyEnded(t.Name, t.View()))
 		}
 	}

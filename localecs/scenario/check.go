@@ -32,7 +32,7 @@ func (r *runner) check(ctx context.Context) {
 	r.checkAgents(ctx)
 	for _, t := range r.tasks.Started() {
 		v := t.View()
-		if t.Service != "" && t.Ended() {
+		if t.Service != "" && t.EndedUnexpectedly() {
 			r.fail("%s: ended by itself: %s", t.Name, r.whyEnded(t.Name, v))
 		}
 		for _, problem := range Disorder(v, t.Killed, r.file.Checks.CleanExits) {

@@ -2,11 +2,9 @@ package scenario
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
@@ -107,19 +105,13 @@ func (r *runner) stopping(service string) bool {
 
 // clearStopped waits until nothing is left of a service's stopped tasks.
 func (r *runner) clearStopped(ctx context.Context, service string, leaves file.Leaves) error {
-	started := r.tasks.Started()
-	errs := make([]error, len(started))
-	var all sync.WaitGroup
-	for i, t := range started {
-		if t.Service != service || t.Judged || !done(t) {
-			continue
+	return forEach(r.tasks.Started(), func(t Task) error {
+		if t.Service != service || t.Judged || !t.Ended() {
+			return nil
 		}
-		all.Go(func() {
-			if err := r.cleared(ctx, t.Name, leaves); err != nil {
-				errs[i] = fmt.Errorf("%s: %w", t.Name, err)
-			}
-		})
-	}
-	all.Wait()
-	return errors.Join(errs...)
+		if err := r.cleared(ctx, t.Name, leaves); err != nil {
+			return fmt.Errorf("%s: %w", t.Name, err)
+		}
+		return nil
+	})
 }

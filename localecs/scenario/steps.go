@@ -47,7 +47,7 @@ func (r *runner) steps(ctx context.Context) error {
 // reason of a refused connection.
 func (r *runner) because(err error) error {
 	for _, t := range r.tasks.Started() {
-		if t.Ended() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
+		if t.EndedUnexpectedly() && !strings.Contains(err.Error(), "task "+t.Name+" ended") {
 			err = fmt.Errorf("%w; task %s ended by itself: %s", err, t.Name, r.whyEnded(t.Name, t.View()))
 		}
 	}
@@ -141,16 +141,22 @@ func (r *runner) kill(k chaos.Kill) error {
 // stop stops the tasks side by side and, unless it is for the background, waits
 // until they are STOPPED and nothing of them is left in Consul.
 func (r *runner) stop(ctx context.Context, s file.Stop) error {
-	errs := make([]error, len(s.Tasks))
-	var all sync.WaitGroup
 	var done atomic.Int64
-	for i, name := range s.Tasks {
-		all.Go(func() {
-			defer func() { r.showSoFar(fmt.Sprintf("%d of %d", done.Add(1), len(s.Tasks))) }()
-			if err := r.stopOne(ctx, name, s.Background, s.Leaves()); err != nil {
-				errs[i] = fmt.Errorf("stop %s: %w", name, err)
-			}
-		})
+	return forEach(s.Tasks, func(name string) error {
+		defer func() { r.showSoFar(fmt.Sprintf("%d of %d", done.Add(1), len(s.Tasks))) }()
+		if err := r.stopOne(ctx, name, s.Background, s.Leaves()); err != nil {
+			return fmt.Errorf("stop %s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// forEach calls do for all items concurrently, and joins the errors in their order.
+func forEach[T any](items []T, do func(T) error) error {
+	errs := make([]error, len(items))
+	var all sync.WaitGroup
+	for i, item := range items {
+		all.Go(func() { errs[i] = do(item) })
 	}
 	all.Wait()
 	return errors.Join(errs...)

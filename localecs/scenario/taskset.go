@@ -25,9 +25,9 @@ type Task struct {
 	Killed []string
 }
 
-// Ended reports whether the task has ended, or is about to, without a step or its
-// service having ended it.
-func (t Task) Ended() bool {
+// EndedUnexpectedly reports whether the task has ended, or is about to, without a step or
+// its service having ended it.
+func (t Task) EndedUnexpectedly() bool {
 	v := t.View()
 	return !t.MayEnd && v.DesiredStatus == scheduler.StatusStopped && v.StopCode != scheduler.StopServiceScheduler
 }
