@@ -6,7 +6,6 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -21,8 +20,6 @@ const outputGrace = time.Second
 type Exit struct {
 	// Code is the program's, 128+n after signal n.
 	Code int
-	// Signal is the signal that ended it, 0 when none did.
-	Signal syscall.Signal
 	// OOM: the kernel killed a process of it for a memory limit, its own or the
 	// task's.
 	OOM bool
@@ -119,11 +116,7 @@ type native struct {
 // Wait reaps the child, takes in what is left of its output, and tells.
 func (n *native) Wait() Exit {
 	_ = awaitEnd(n.child.pidfd) // a thread for each of a thousand containers would cost much
-	status := reapChild(n.child.pid)
-	exit := Exit{Code: exitCode(status), At: time.Now()}
-	if status.Signaled() {
-		exit.Signal = status.Signal()
-	}
+	exit := Exit{Code: exitCode(reapChild(n.child.pid)), At: time.Now()}
 	n.processes.End()
 	if n.mounts != nil {
 		KillAllIn(n.mounts)

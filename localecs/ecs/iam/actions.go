@@ -1,6 +1,7 @@
 package iam
 
 import (
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"net/http"
@@ -50,19 +51,16 @@ type roleResponse struct {
 	Metadata responseMetadata `xml:"ResponseMetadata"`
 }
 
-// getRole answers iam:GetRole for the caller's own role, and for others when
-// the own role's AllowGetRole says so.
-func (h *handler) getRole(c call, meta responseMetadata) (any, *apiError) {
+// getRole answers iam:GetRole for the caller's own role.
+func (h *handler) getRole(c call, meta responseMetadata) (any, *Error) {
 	name := c.params.Get("RoleName")
 	if name == "" {
-		return nil, invalidName("roleName")
+		return nil, &Error{http.StatusBadRequest, "ValidationError",
+			"1 validation error detected: Value null at 'roleName' failed to satisfy constraint: Member must not be null"}
 	}
-	if !h.mayGetRole(c.key, name) {
+	role, ok := h.store.Role(c.key.RoleARN)
+	if !ok || role.Name != name {
 		return nil, denied(c, "iam:GetRole", "role "+name)
-	}
-	role, ok := h.store.RoleNamed(c.key.Principal.Account, name)
-	if !ok {
-		return nil, noSuch("role", name)
 	}
 	res := roleResponse{XMLNS: iamNamespace, Metadata: meta}
 	res.Role.Path = CleanPath(role.Path)
@@ -76,12 +74,6 @@ func (h *handler) getRole(c call, meta responseMetadata) (any, *apiError) {
 	return res, nil
 }
 
-// mayGetRole is the policy of the caller's role.
-func (h *handler) mayGetRole(key Key, name string) bool {
-	own, known := h.store.Role(key.RoleARN)
-	return known && !own.DenyGetRole && (own.AllowGetRole || own.Name == name)
-}
-
 type userResponse struct {
 	XMLName xml.Name `xml:"GetUserResponse"`
 	XMLNS   string   `xml:"xmlns,attr"`
@@ -91,32 +83,23 @@ type userResponse struct {
 		UserID     string `xml:"UserId"`
 		Arn        string
 		CreateDate string
-		Tags       []tag `xml:"Tags>member"`
 	} `xml:"GetUserResult>User"`
 	Metadata responseMetadata `xml:"ResponseMetadata"`
 }
 
-func (h *handler) getUser(c call, meta responseMetadata) (any, *apiError) {
-	name := c.params.Get("UserName")
-	if name == "" {
-		if name = c.key.UserName; name == "" {
-			return nil, &apiError{http.StatusBadRequest, "ValidationError", "Must specify userName when calling with non-User credentials"}
-		}
-	}
-	if name != c.key.UserName {
+// getUser answers iam:GetUser for the caller itself.
+func (h *handler) getUser(c call, meta responseMetadata) (any, *Error) {
+	name := cmp.Or(c.params.Get("UserName"), c.key.UserName)
+	user, ok := h.store.UserNamed(c.key.Principal.Account, c.key.UserName)
+	switch {
+	case name == "":
+		return nil, &Error{http.StatusBadRequest, "ValidationError", "Must specify userName when calling with non-User credentials"}
+	case !ok || name != user.Name:
 		return nil, denied(c, "iam:GetUser", "user "+name)
 	}
-	user, ok := h.store.UserNamed(c.key.Principal.Account, name)
-	if !ok {
-		return nil, noSuch("user", name)
-	}
 	res := userResponse{XMLNS: iamNamespace, Metadata: meta}
-	res.User.Path = CleanPath(user.Path)
-	res.User.UserName = user.Name
-	res.User.UserID = user.UniqueID()
-	res.User.Arn = user.ARN()
-	res.User.CreateDate = created
-	res.User.Tags = c.tags(user.Tags)
+	res.User.Path, res.User.CreateDate = "/", created
+	res.User.UserName, res.User.UserID, res.User.Arn = user.Name, user.UniqueID(), user.ARN()
 	return res, nil
 }
 
@@ -134,17 +117,8 @@ func (c call) tags(m map[string]string) []tag {
 	return out
 }
 
-func invalidName(param string) *apiError {
-	return &apiError{http.StatusBadRequest, "ValidationError", fmt.Sprintf(
-		"1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", param)}
-}
-
-func denied(c call, action, resource string) *apiError {
-	return &apiError{http.StatusForbidden, "AccessDenied", fmt.Sprintf(
+func denied(c call, action, resource string) *Error {
+	return &Error{http.StatusForbidden, "AccessDenied", fmt.Sprintf(
 		"User: %s is not authorized to perform: %s on resource: %s because no identity-based policy allows the %s action",
 		c.key.Principal.ARN, action, resource, action)}
-}
-
-func noSuch(kind, name string) *apiError {
-	return &apiError{http.StatusNotFound, "NoSuchEntity", fmt.Sprintf("The %s with name %s cannot be found.", kind, name)}
 }

@@ -7,14 +7,6 @@ import (
 	"github.com/google/uuid"
 )
 
-type apiError struct {
-	status  int
-	code    string
-	message string
-}
-
-func (e *apiError) Error() string { return e.code + ": " + e.message }
-
 const (
 	stsNamespace = "https://sts.amazonaws.com/doc/2011-06-15/"
 	iamNamespace = "https://iam.amazonaws.com/doc/2010-05-08/"
@@ -42,14 +34,14 @@ type errorResponse struct {
 	RequestID string `xml:"RequestId"`
 }
 
-func writeAWSError(w http.ResponseWriter, service string, e *apiError) {
+func writeAWSError(w http.ResponseWriter, service string, e *Error) {
 	id := uuid.New().String()
 	body := errorResponse{XMLNS: namespace(service), RequestID: id}
-	body.Error.Type, body.Error.Code, body.Error.Message = "Sender", e.code, e.message
-	if e.status >= http.StatusInternalServerError {
+	body.Error.Type, body.Error.Code, body.Error.Message = "Sender", e.Code, e.Message
+	if e.Status >= http.StatusInternalServerError {
 		body.Error.Type = "Receiver"
 	}
-	writeXML(w, e.status, id, body)
+	writeXML(w, e.Status, id, body)
 }
 
 // FailAWS answers as STS and IAM fail: 429 stands for their throttling, which has
@@ -57,11 +49,11 @@ func writeAWSError(w http.ResponseWriter, service string, e *apiError) {
 func FailAWS(w http.ResponseWriter, service string, status int) {
 	switch status {
 	case http.StatusTooManyRequests:
-		writeAWSError(w, service, &apiError{http.StatusBadRequest, "Throttling", "Rate exceeded"})
+		writeAWSError(w, service, &Error{http.StatusBadRequest, "Throttling", "Rate exceeded"})
 	case http.StatusServiceUnavailable:
-		writeAWSError(w, service, &apiError{status, "ServiceUnavailable", "Service is unavailable."})
+		writeAWSError(w, service, &Error{status, "ServiceUnavailable", "Service is unavailable."})
 	default:
-		writeAWSError(w, service, &apiError{status, "InternalFailure", "The request processing has failed because of an unknown error, exception or failure."})
+		writeAWSError(w, service, &Error{status, "InternalFailure", "The request processing has failed because of an unknown error, exception or failure."})
 	}
 }
 

@@ -52,17 +52,17 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
 			status = http.StatusRequestEntityTooLarge
 		}
-		writeAWSError(w, "", &apiError{status, "MalformedInput", "Request body cannot be read."})
+		writeAWSError(w, "", &Error{status, "MalformedInput", "Request body cannot be read."})
 		return
 	}
 	key, service, refused := h.verifier.Verify(r.Context(), r, body, Of(r).Shift(time.Now()))
 	if refused != nil {
-		writeAWSError(w, ClaimedService(r), &apiError{refused.Status, refused.Code, refused.Message})
+		writeAWSError(w, ClaimedService(r), refused)
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	if r.ParseForm() != nil {
-		writeAWSError(w, service, &apiError{400, "MalformedQueryString", "The query string contains a syntax error."})
+		writeAWSError(w, service, &Error{400, "MalformedQueryString", "The query string contains a syntax error."})
 		return
 	}
 	id := uuid.New().String()
@@ -74,10 +74,10 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	writeXML(w, http.StatusOK, id, result)
 }
 
-func (h *handler) run(c call, requestID string) (any, *apiError) {
+func (h *handler) run(c call, requestID string) (any, *Error) {
 	action, version := c.params.Get("Action"), c.params.Get("Version")
 	if action == "" {
-		return nil, &apiError{400, "MissingAction", "Request is missing the Action parameter."}
+		return nil, &Error{400, "MissingAction", "Request is missing the Action parameter."}
 	}
 	meta := responseMetadata{RequestID: requestID}
 	switch c.service + ":" + action + ":" + version {
@@ -88,5 +88,5 @@ func (h *handler) run(c call, requestID string) (any, *apiError) {
 	case "iam:GetUser:2010-05-08":
 		return h.getUser(c, meta)
 	}
-	return nil, &apiError{400, "InvalidAction", fmt.Sprintf("Could not find operation %s for version %s", action, version)}
+	return nil, &Error{400, "InvalidAction", fmt.Sprintf("Could not find operation %s for version %s", action, version)}
 }

@@ -50,8 +50,8 @@ func TestPrincipals(t *testing.T) {
 			t.Errorf("ARN %s, want %s; session (-want +got):\n%s", c.role.ARN(), c.arn, diff)
 		}
 	}
-	user := iam.User{Name: "ann", Path: "/ops/", Account: "111122223333"}
-	if got := user.ARN(); got != "arn:aws:iam::111122223333:user/ops/ann" {
+	user := iam.User{Name: "ann", Account: "111122223333"}
+	if got := user.ARN(); got != "arn:aws:iam::111122223333:user/ann" {
 		t.Errorf("user ARN %s", got)
 	}
 }

@@ -21,15 +21,8 @@ type Role struct {
 	Partition string
 	// Tags are the role's tags, which Consul reads as entity_tags.
 	Tags map[string]string
-
-	// AllowGetRole lets sessions of the role read every role with
-	// iam:GetRole; without it they read their own role only.
-	AllowGetRole bool
-	// DenyGetRole refuses iam:GetRole altogether, as for a role without the
-	// statement that consul-ecs needs. Deny wins over allow, as in IAM.
-	DenyGetRole bool
-	// Actions are what sessions of the role may call besides, as in a policy:
-	// "ecs:DescribeTasks", "ecs:List*", "*".
+	// Actions are what sessions of the role may call besides iam:GetRole of the role
+	// itself, as in a policy: "ecs:DescribeTasks", "ecs:List*", "*".
 	Actions []string
 }
 
@@ -63,11 +56,10 @@ func (r Role) Session(name string) Principal {
 	}
 }
 
-// User is an IAM user as data, with the same defaults as Role.
+// User is an IAM user at the path "/" as data, with the same defaults as Role.
 type User struct {
-	Name, Path         string
+	Name               string
 	Account, Partition string
-	Tags               map[string]string
 	// Actions are what the user may call, as Role's.
 	Actions []string
 }
@@ -77,9 +69,9 @@ func Admin(name string, account shapes.Account) User {
 	return User{Name: name, Account: account.ID, Partition: account.Partition(), Actions: []string{"*"}}
 }
 
-// ARN is the user's ARN, with its path.
+// ARN is the user's ARN.
 func (u User) ARN() string {
-	return iamARN(u.Partition, u.Account, "user", u.Path, u.Name)
+	return iamARN(u.Partition, u.Account, "user", "", u.Name)
 }
 
 // UniqueID is derived from account and name.

@@ -60,19 +60,6 @@ func (s *Store) Role(arn string) (Role, bool) {
 	return r, ok
 }
 
-// RoleNamed returns an account's role by name; names are unique in an
-// account whatever their paths.
-func (s *Store) RoleNamed(account, name string) (Role, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	for _, r := range s.roles {
-		if r.Account == account && r.Name == name {
-			return r, true
-		}
-	}
-	return Role{}, false
-}
-
 // PutUser makes a user known and returns a long-term key for it.
 func (s *Store) PutUser(u User) Key {
 	s.mu.Lock()

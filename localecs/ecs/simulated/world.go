@@ -23,9 +23,6 @@ type Options struct {
 	Subnet string
 	// Timing is how long the steps of a task take.
 	Timing Timing
-	// TimeScale divides every duration of task definitions, for tests that cannot
-	// wait; 0 means 1.
-	TimeScale float64
 	// AtOnce stops all containers of a task at once instead of in reverse
 	// dependsOn order.
 	AtOnce bool
@@ -66,7 +63,7 @@ func Open(o Options) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := LifeOptions{Timing: o.Timing, Scheduler: scheduler.Options{AtOnce: o.AtOnce, TimeScale: o.TimeScale}}
+	options := LifeOptions{Timing: o.Timing, Scheduler: scheduler.Options{AtOnce: o.AtOnce}}
 	account := shapes.Account{Region: o.Region, ID: o.Account}
 	w := &World{region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, addresses, o.Log)}
 	w.Key = w.Identities.PutUser(iam.Admin("localecs", account))
