@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/meshtask/consul-ecs/localecs/host"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
 )
 
@@ -114,7 +115,11 @@ func handshake(conn net.Conn) ([]*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := received(rights[:n])
+	fds, err := host.Descriptors(rights[:n])
+	var files []*os.File
+	for i, fd := range fds {
+		files = append(files, os.NewFile(uintptr(fd), fmt.Sprintf("stream-%d", i)))
+	}
 	if err == nil && len(files) != streams {
 		err = fmt.Errorf("%d descriptors, want %d", len(files), streams)
 	}
@@ -123,19 +128,6 @@ func handshake(conn net.Conn) ([]*os.File, error) {
 		return nil, err
 	}
 	return files, conn.SetDeadline(time.Time{})
-}
-
-// received returns the descriptors in a control message.
-func received(rights []byte) (files []*os.File, err error) {
-	messages, err := unix.ParseSocketControlMessage(rights)
-	for _, m := range messages {
-		fds, failed := unix.ParseUnixRights(&m)
-		err = errors.Join(err, failed)
-		for i, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), fmt.Sprintf("stream-%d", i)))
-		}
-	}
-	return files, err
 }
 
 func closeAll(files []*os.File) {

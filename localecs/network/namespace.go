@@ -89,13 +89,7 @@ func (n *Namespace) Reserve(p Port, owner string) error {
 // address: names are resolved by other threads, outside. The caller closes the
 // listener; until then the kernel keeps the namespace.
 func (n *Namespace) Listen(network, address string) (net.Listener, error) {
-	var l net.Listener
-	err := n.literal(network, address, func() error {
-		var err error
-		l, err = net.Listen(network, address)
-		return err
-	})
-	return l, err
+	return inside(n, network, address, func() (net.Listener, error) { return net.Listen(network, address) })
 }
 
 // ListenMetadata listens where the task's containers find their metadata and
@@ -122,25 +116,13 @@ func (n *Namespace) ListenService(ip netip.Addr) (net.Listener, error) {
 
 // ListenPacket is net.ListenPacket inside the namespace, under Listen's terms.
 func (n *Namespace) ListenPacket(network, address string) (net.PacketConn, error) {
-	var c net.PacketConn
-	err := n.literal(network, address, func() error {
-		var err error
-		c, err = net.ListenPacket(network, address)
-		return err
-	})
-	return c, err
+	return inside(n, network, address, func() (net.PacketConn, error) { return net.ListenPacket(network, address) })
 }
 
 // DialContext dials from inside the namespace; the host in address must be an
 // IP address. It has the signature of http.Transport.DialContext.
 func (n *Namespace) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	var c net.Conn
-	err := n.literal(network, address, func() error {
-		var err error
-		c, err = n.dialer(network).DialContext(ctx, network, address)
-		return err
-	})
-	return c, err
+	return inside(n, network, address, func() (net.Conn, error) { return n.dialer(network).DialContext(ctx, network, address) })
 }
 
 func (n *Namespace) dialer(network string) *net.Dialer {
@@ -154,18 +136,19 @@ func (n *Namespace) dialer(network string) *net.Dialer {
 	return &net.Dialer{}
 }
 
-// literal runs fn inside when address needs no resolver.
-func (n *Namespace) literal(network, address string, fn func() error) error {
+// inside calls open in the namespace, if address needs no resolver.
+func inside[T any](n *Namespace, network, address string, open func() (T, error)) (opened T, err error) {
 	if !strings.HasPrefix(network, "unix") {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
-			return err
+			return opened, err
 		}
 		if _, err := netip.ParseAddr(host); host != "" && err != nil {
-			return fmt.Errorf("address %q in a task network: want an IP address, names are not resolved here", address)
+			return opened, fmt.Errorf("address %q in a task network: want an IP address, names are not resolved here", address)
 		}
 	}
-	return n.Do(fn)
+	err = n.Do(func() (err error) { opened, err = open(); return err })
+	return opened, err
 }
 
 // Close takes the task's address away, frees it and its ports and closes File.

@@ -69,24 +69,8 @@ func receive(conn *net.UnixConn) (Request, []int, error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	files, err := rights(oob[:oobn])
+	files, err := host.Descriptors(oob[:oobn])
 	return Request(body[0]), files, err
-}
-
-func rights(oob []byte) ([]int, error) {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err != nil {
-		return nil, err
-	}
-	var fds []int
-	for _, m := range messages {
-		got, err := unix.ParseUnixRights(&m)
-		if err != nil {
-			return nil, err
-		}
-		fds = append(fds, got...)
-	}
-	return fds, nil
 }
 
 func clone(request Request, files []int) (pidfd int, err error) {
@@ -176,7 +160,7 @@ func (request Request) Ask(conn *net.UnixConn, files ...*os.File) (pidfd int, er
 	if err != nil {
 		return -1, fmt.Errorf("hear from the spawner: %w", err)
 	}
-	got, err := rights(oob[:oobn])
+	got, err := host.Descriptors(oob[:oobn])
 	switch {
 	case err != nil:
 		return -1, err

@@ -2,17 +2,17 @@ package simulated
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"sort"
 	"sync"
 	"time"
 
-	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
-
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/ecs/controlplane"
+	"github.com/meshtask/consul-ecs/localecs/ecs/metadata"
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -28,7 +28,8 @@ type launcher struct {
 	orders []func(now time.Time)
 
 	// The rest is the goroutine's.
-	addresses *addresses
+	addresses *shapes.Pool
+	domain    string            // of private DNS names
 	tasks     map[string]*entry // by ID, until they are gone
 	due       []*entry          // those that wait for a time, the earliest first
 }
@@ -41,10 +42,10 @@ type entry struct {
 	due        time.Time
 }
 
-func newLauncher(o LifeOptions, a *addresses, log hclog.Logger) *launcher {
+func newLauncher(o LifeOptions, subnet netip.Prefix, region string, log hclog.Logger) *launcher {
 	l := &launcher{
 		options: o, log: log, wake: make(chan struct{}, 1), stop: make(chan struct{}), done: make(chan struct{}),
-		addresses: a, tasks: map[string]*entry{},
+		addresses: shapes.NewPool(subnet), domain: shapes.SearchDomain(region), tasks: map[string]*entry{},
 	}
 	go l.run()
 	return l
@@ -111,9 +112,10 @@ func (l *launcher) run() {
 func (l *launcher) launch(in controlplane.Launch, now time.Time) {
 	task, err := New(in.Definition, l.options, now)
 	e := &entry{launch: in, task: task, containers: map[string]metadata.ContainerFacts{}}
-	var full error
-	if e.address, full = l.addresses.take(); full != nil {
+	if ip, full := l.addresses.Take(); full != nil {
 		err = full
+	} else {
+		e.address = &metadata.Network{IP: ip.String(), MAC: shapes.MAC(ip).String(), PrivateDNSName: shapes.PrivateDNSName(ip, l.domain)}
 	}
 	for i := range in.Definition.ContainerDefinitions {
 		c := &in.Definition.ContainerDefinitions[i]
@@ -140,7 +142,9 @@ func (l *launcher) report(e *entry, moments []Moment) {
 	}
 	if gone {
 		delete(l.tasks, e.launch.ID)
-		l.addresses.give(e.address)
+		if e.address != nil {
+			l.addresses.Release(netip.MustParseAddr(e.address.IP))
+		}
 	}
 	if i := slices.Index(l.due, e); i >= 0 {
 		l.due = slices.Delete(l.due, i, i+1)

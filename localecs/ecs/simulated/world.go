@@ -2,7 +2,9 @@ package simulated
 
 import (
 	"cmp"
+	"fmt"
 	"net/http"
+	"net/netip"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -13,6 +15,9 @@ import (
 	"github.com/meshtask/consul-ecs/localecs/ecs/scheduler"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
+
+// DefaultSubnet has room for 65,531 tasks.
+const DefaultSubnet = "10.42.0.0/16"
 
 // Options describe a World. The zero Options are a World in which nothing takes
 // time.
@@ -59,13 +64,13 @@ func Open(o Options) (*World, error) {
 	if o.Log == nil {
 		o.Log = hclog.NewNullLogger()
 	}
-	addresses, err := newAddresses(o.Subnet, o.Region)
-	if err != nil {
-		return nil, err
+	subnet, err := netip.ParsePrefix(cmp.Or(o.Subnet, DefaultSubnet))
+	if err != nil || !subnet.Addr().Is4() {
+		return nil, fmt.Errorf("subnet %q: want an IPv4 block such as %s", o.Subnet, DefaultSubnet)
 	}
 	options := LifeOptions{Timing: o.Timing, Scheduler: scheduler.Options{AtOnce: o.AtOnce}}
 	account := shapes.Account{Region: o.Region, ID: o.Account}
-	w := &World{region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, addresses, o.Log)}
+	w := &World{region: o.Region, Identities: iam.NewStore(), launcher: newLauncher(options, subnet, o.Region, o.Log)}
 	w.Key = w.Identities.PutUser(iam.Admin("localecs", account))
 	for _, r := range o.Roles {
 		w.Identities.PutRole(r)
