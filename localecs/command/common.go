@@ -16,6 +16,7 @@ import (
 
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
+	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/control"
 	"github.com/meshtask/consul-ecs/localecs/docker"
 	"github.com/meshtask/consul-ecs/localecs/host"
@@ -61,30 +62,52 @@ const (
 	Docker  = "docker"
 )
 
-// Containers is the flag -runtime.
-type Containers struct{ runtime string }
-
-// Add declares the flag.
-func (c *Containers) Add(fs *flag.FlagSet) {
-	c.runtime = Process
-	fs.StringVar(&c.runtime, "runtime", Process, "container `runtime`: process (processes of this host) or docker (the Docker engine at DOCKER_HOST or "+docker.DefaultAddress+", as root on its host; images that are not in the scenario are the engine's)")
+// clusterFlags are those of the commands that open a cluster.
+type clusterFlags struct {
+	json     bool
+	logLevel string
+	network  network.Mode
+	runtime  string
+	docker   string // the address of the Docker engine to use, empty for none
+	vars     map[string]string
 }
 
-// Engine returns the address of the Docker engine to use, empty for none.
-func (c *Containers) Engine(inv *cli.Invocation, mode network.Mode) (string, error) {
+// add declares the flags but -json, whose output differs.
+func (f *clusterFlags) add(fs *flag.FlagSet) {
+	f.vars = map[string]string{}
+	fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
+	fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
+	fs.StringVar(&f.runtime, "runtime", Process, "container `runtime`: process (processes of this host) or docker (the Docker engine at DOCKER_HOST or "+docker.DefaultAddress+", as root on its host; images that are not in the scenario are the engine's)")
+	fs.Func("var", "set a variable of the scenario's images, `NAME=VALUE`; may be repeated", pairFlag(f.vars))
+}
+
+// chooseEngine sets docker.
+func (f *clusterFlags) chooseEngine(inv *cli.Invocation) error {
 	switch {
-	case c.runtime == Process:
-		return "", nil
-	case c.runtime != Docker:
-		return "", exit.Usagef("-runtime: %q: want %s or %s", c.runtime, Process, Docker)
-	case mode == network.Host:
-		return "", exit.Usagef("-runtime docker and -network host are mutually exclusive")
+	case f.runtime == Process:
+		return nil
+	case f.runtime != Docker:
+		return exit.Usagef("-runtime: %q: want %s or %s", f.runtime, Process, Docker)
+	case f.network == network.Host:
+		return exit.Usagef("-runtime docker and -network host are mutually exclusive")
 	}
-	address := cmp.Or(inv.Getenv("DOCKER_HOST"), docker.DefaultAddress)
-	if err := docker.CheckAddress(address); err != nil {
-		return "", &exit.UsageError{Err: err}
+	f.docker = cmp.Or(inv.Getenv("DOCKER_HOST"), docker.DefaultAddress)
+	if err := docker.CheckAddress(f.docker); err != nil {
+		return &exit.UsageError{Err: err}
 	}
-	return address, nil
+	return nil
+}
+
+// warn prints warnings of a command, or logs them with the message.
+func (f *clusterFlags) warn(inv *cli.Invocation, command, message string, warnings []string) {
+	for _, w := range warnings {
+		switch {
+		case f.json:
+			inv.Log.Warn(message, logkey.Reason, w)
+		case inv.Log.IsWarn():
+			fmt.Fprintf(inv.Stderr, "localecs %s: warning: %s\n", command, w)
+		}
+	}
 }
 
 // WithoutRoot runs the command again in a user namespace if this process lacks the privileges for

@@ -17,22 +17,16 @@ import (
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/localecs/host"
-	"github.com/meshtask/consul-ecs/localecs/network"
 	"github.com/meshtask/consul-ecs/localecs/scenario"
 	"github.com/meshtask/consul-ecs/localecs/scenario/file"
 )
 
 // runFlags are the flags of `localecs run`.
 type runFlags struct {
+	clusterFlags
 	dir       string
-	json      bool
-	logLevel  string
-	network   network.Mode
-	runtime   Containers
-	docker    string // the engine's address, empty for none
 	stopOrder string
 	seed      *uint64 // nil when not given
-	vars      map[string]string
 	chaos     chaosFlags
 	tasks     Flags
 	check     bool
@@ -91,7 +85,7 @@ Examples:
   $ localecs run -chaos random -for 60s examples/chaos`
 
 func runCommand() cli.Command {
-	f := &runFlags{vars: map[string]string{}}
+	f := &runFlags{}
 	return cli.Command{
 		Synopsis:      "Run task definitions in a local ECS, alone or as scenarios with checks",
 		Usage:         "run [flags] TASKDEF.json...|DIR|FILE...",
@@ -100,15 +94,12 @@ func runCommand() cli.Command {
 		Flags: func(fs *flag.FlagSet) {
 			fs.StringVar(&f.dir, "dir", ".localecs", "`directory` for logs and volumes, in a subdirectory named after the scenario (with -stop-order both, and the order); it is emptied first, and one run at a time may use it")
 			fs.BoolVar(&f.json, "json", false, "write events and reports as JSON objects, one a line")
-			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
-			fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
-			f.runtime.Add(fs)
+			f.clusterFlags.add(fs)
 			fs.StringVar(&f.stopOrder, "stop-order", "", "replace the scenarios' stopOrder: `order` reverse or at-once, or both for a run with each")
 			f.chaos.add(fs)
 			f.tasks.Add(fs)
 			fs.BoolVar(&f.check, "check", false, "validate and exit")
 			fs.Func("seed", "replace the scenarios' seed, which selects the requests that faults affect, by `number`", f.takeSeed)
-			fs.Func("var", "set a variable of the scenario's images, `NAME=VALUE`; may be repeated", pairFlag(f.vars))
 		},
 		Removed: map[string]string{
 			"picture":  "timeline.html beside the logs shows the run",
@@ -134,11 +125,10 @@ func (f *runFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
 		return err
 	}
-	var err error
-	if f.docker, err = f.runtime.Engine(inv, f.network); err != nil {
+	if err := f.chooseEngine(inv); err != nil {
 		return err
 	}
-	err = host.Shortage(f.runAll(ctx, inv))
+	err := host.Shortage(f.runAll(ctx, inv))
 	var verdict *exit.CodeError
 	switch {
 	case err == nil || errors.As(err, &verdict):
@@ -206,7 +196,7 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goO
 			return false, err // the child has printed the warnings
 		}
 	}
-	f.warn(inv, "task definition warning", warnings)
+	f.warn(inv, "run", "task definition warning", warnings)
 	if _, missing := errors.AsType[*host.MissingError](err); missing {
 		return false, err
 	}
@@ -214,7 +204,7 @@ func (f *runFlags) ready(inv *cli.Invocation, warnings []string, err error) (goO
 		return false, &exit.UsageError{Err: err}
 	}
 	if !f.check {
-		f.warn(inv, "not available in this network mode", f.network.Lost())
+		f.warn(inv, "run", "not available in this network mode", f.network.Lost())
 	}
 	return !f.check, nil
 }
@@ -245,22 +235,6 @@ func (f *runFlags) runJobs(ctx context.Context, inv *cli.Invocation, jobs []job,
 		outcomes = append(outcomes, scenario.Outcome{Name: j.plan.Name(), StopOrder: j.order, Report: r, Err: err})
 	}
 	return outcomes, nil
-}
-
-// warn prints warnings, or logs them with the message.
-func (f *runFlags) warn(inv *cli.Invocation, message string, warnings []string) {
-	warn(inv, "run", f.json, message, warnings)
-}
-
-func warn(inv *cli.Invocation, command string, json bool, message string, warnings []string) {
-	for _, w := range warnings {
-		switch {
-		case json:
-			inv.Log.Warn(message, logkey.Reason, w)
-		case inv.Log.IsWarn():
-			fmt.Fprintf(inv.Stderr, "localecs %s: warning: %s\n", command, w)
-		}
-	}
 }
 
 // job is a run of a scenario.

@@ -27,25 +27,20 @@ import (
 
 // serveFlags are the flags of `localecs serve`.
 type serveFlags struct {
+	clusterFlags
 	listen   string
 	images   string
 	dir      string
 	events   string
-	json     bool
 	throttle bool
 	lag      controlplane.Lag
-	logLevel string
-	network  network.Mode
-	runtime  Containers
-	docker   string // the engine's address, empty for none
-	vars     map[string]string
 	// simulated has tasks without processes, whose steps take timing.
 	simulated bool
 	timing    simulated.Timing
 }
 
 func serveCommand() cli.Command {
-	f := &serveFlags{vars: map[string]string{}, timing: usual}
+	f := &serveFlags{timing: usual}
 	return cli.Command{
 		Synopsis: "Serve the ECS API of an empty local cluster",
 		Usage:    "serve [flags]",
@@ -92,13 +87,10 @@ Example:
 			fs.BoolVar(&f.throttle, "throttle", true, "throttle calls as AWS does")
 			durations(fs, "lag", "delay of answers, `new=D,eni=D,tags=D,lists=D,counts=D` with durations such as 2s",
 				duration{"new", &f.lag.New}, duration{"eni", &f.lag.Interface}, duration{"tags", &f.lag.Tags}, duration{"lists", &f.lag.Lists}, duration{"counts", &f.lag.Counts})
-			fs.StringVar(&f.logLevel, "log-level", "WARN", "log `level` of the simulator itself")
-			fs.TextVar(&f.network, "network", network.AWSVPC, "network `mode`: awsvpc (a namespace for each task) or host (this host's network)")
-			f.runtime.Add(fs)
+			f.clusterFlags.add(fs)
 			fs.BoolVar(&f.simulated, "simulated", false, "simulate tasks without processes")
 			durations(fs, "timing", "time of the steps of simulated tasks, `attach=D,pull=D,start=D,stop=D,detach=D` (default attach=1s,pull=1s,start=500ms,stop=500ms,detach=1s)",
 				duration{"attach", &f.timing.Attach}, duration{"pull", &f.timing.Pull}, duration{"start", &f.timing.Start}, duration{"stop", &f.timing.Stop}, duration{"detach", &f.timing.Detach})
-			fs.Func("var", "set a variable of the images, `NAME=VALUE`; may be repeated", pairFlag(f.vars))
 		},
 		Run: f.run,
 	}
@@ -115,7 +107,7 @@ func (f *serveFlags) run(ctx context.Context, inv *cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	if f.docker, err = f.runtime.Engine(inv, f.network); err != nil {
+	if err := f.chooseEngine(inv); err != nil {
 		return err
 	}
 	if err := inv.UseLogger(f.logLevel, f.json); err != nil {
@@ -142,7 +134,7 @@ func (f *serveFlags) agree() error {
 		return nil
 	case f.network != network.AWSVPC:
 		return exit.Usagef("-network and -simulated are mutually exclusive")
-	case f.runtime.runtime != Process:
+	case f.runtime != Process:
 		return exit.Usagef("-runtime and -simulated are mutually exclusive")
 	}
 	return nil
@@ -226,7 +218,7 @@ func (f *serveFlags) choose(inv *cli.Invocation, o *control.APIOptions) (closeSt
 		}
 		return func() error { return nil }, nil
 	}
-	warn(inv, "serve", f.json, "not available in this network mode", f.network.Lost())
+	f.warn(inv, "serve", "not available in this network mode", f.network.Lost())
 	dir, err := openStateDir(f.dir)
 	if err != nil {
 		return nil, err

@@ -247,7 +247,7 @@ func checkCreate(in shapes.ServiceInput) error {
 	case in.DesiredCount == nil && in.SchedulingStrategy != daemon:
 		return shapes.Invalid("The desired count must be specified for a service with the REPLICA scheduling strategy.")
 	}
-	return FirstOf(checkSettings(in), Tags(in.Tags))
+	return cmp.Or(checkSettings(in), Tags(in.Tags))
 }
 
 func checkSettings(in shapes.ServiceInput) error {
@@ -262,7 +262,7 @@ func checkSettings(in shapes.ServiceInput) error {
 	case c != nil && c.MinimumHealthyPercent != nil && (*c.MinimumHealthyPercent < 0 || *c.MinimumHealthyPercent > 100):
 		return shapes.Invalid("minimumHealthyPercent must be between 0 and 100.")
 	}
-	return FirstOf(unsupported(in),
+	return cmp.Or(unsupported(in),
 		Enum("availabilityZoneRebalancing", []string{in.ZoneRebalancing}, enabled, disabled),
 		checkPropagateTags(in.PropagateTags), checkSchedulingStrategy(in.SchedulingStrategy))
 }

@@ -93,13 +93,3 @@ func MergeTags(tags []shapes.Tag, more ...shapes.Tag) []shapes.Tag {
 	}
 	return out
 }
-
-// FirstOf is the first error, as AWS reports one.
-func FirstOf(errs ...error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -25,7 +25,7 @@ func (p *Plane) CreateCluster(_ shapes.Call, in shapes.CreateClusterInput) (shap
 	if !taskdef.ValidName(name) {
 		return shapes.ClusterOutput{}, shapes.Invalid("Cluster names can have up to 255 characters; uppercase and lowercase letters, numbers, hyphens, and underscores are allowed.")
 	}
-	if err := FirstOf(Tags(in.Tags), Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy)); err != nil {
+	if err := cmp.Or(Tags(in.Tags), Check(in.CapacityProviders, in.DefaultCapacityProviderStrategy)); err != nil {
 		return shapes.ClusterOutput{}, err
 	}
 	p.mu.Lock()
@@ -62,7 +62,7 @@ func (p *Plane) DeleteCluster(_ shapes.Call, in shapes.ClusterInput) (shapes.Clu
 // DescribeClusters finds clusters by name or ARN.
 func (p *Plane) DescribeClusters(_ shapes.Call, in shapes.DescribeClustersInput) (shapes.DescribeClustersOutput, error) {
 	out := shapes.DescribeClustersOutput{Clusters: []shapes.Cluster{}, Failures: []shapes.Failure{}}
-	err := FirstOf(
+	err := cmp.Or(
 		AtMost("clusters", len(in.Clusters), MaxDescribed),
 		Enum("include", in.Include, "ATTACHMENTS", "CONFIGURATIONS", "SETTINGS", "STATISTICS", "TAGS"))
 	if err != nil {

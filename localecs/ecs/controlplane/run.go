@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -159,7 +160,7 @@ func checkRun(in shapes.RunTaskInput) error {
 	if len(in.CapacityProviderStrategy) > 0 && in.LaunchType != "" {
 		return shapes.Invalid("Specifying both a launch type and capacity provider strategy is not supported. Remove one and try again.")
 	}
-	return FirstOf(
+	return cmp.Or(
 		checkLaunchType(in.LaunchType),
 		checkPropagateTags(in.PropagateTags),
 		Short("startedBy", in.StartedBy, maxStartedBy),
@@ -228,7 +229,7 @@ func checkNetwork(def *taskdef.TaskDefinition, n *shapes.NetworkConfiguration) e
 			return shapes.Invalid("Error retrieving subnet information for [%s]: The subnet ID '%s' does not exist (ErrorCode: InvalidSubnetID.NotFound)", s, s)
 		}
 	}
-	return FirstOf(
+	return cmp.Or(
 		AtMost("subnets", len(n.AWSVPC.Subnets), maxSubnets),
 		AtMost("securityGroups", len(n.AWSVPC.SecurityGroups), maxSecurityGroups),
 		Enum("assignPublicIp", []string{n.AWSVPC.AssignPublicIP}, enabled, disabled),

@@ -22,7 +22,7 @@ func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInp
 	if len(in.Services) == 0 {
 		return out, shapes.Invalid("Services cannot be empty.")
 	}
-	if err := FirstOf(AtMost("services", len(in.Services), maxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
+	if err := cmp.Or(AtMost("services", len(in.Services), maxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
 	p.mu.Lock()
@@ -54,7 +54,7 @@ func (p *Plane) DescribeServices(call shapes.Call, in shapes.DescribeServicesInp
 // ListServices lists a cluster's services that are not INACTIVE, ten a page.
 func (p *Plane) ListServices(call shapes.Call, in shapes.ListServicesInput) (shapes.ListServicesOutput, error) {
 	out := shapes.ListServicesOutput{ServiceARNs: []string{}}
-	if err := FirstOf(checkLaunchType(in.LaunchType), checkSchedulingStrategy(in.SchedulingStrategy)); err != nil {
+	if err := cmp.Or(checkLaunchType(in.LaunchType), checkSchedulingStrategy(in.SchedulingStrategy)); err != nil {
 		return out, err
 	}
 	p.mu.Lock()

@@ -18,7 +18,7 @@ const defaultReason = "Task stopped by user"
 // given one; none is ever PENDING.
 func (p *Plane) ListTasks(call shapes.Call, in shapes.ListTasksInput) (shapes.ListTasksOutput, error) {
 	out := shapes.ListTasksOutput{TaskARNs: []string{}}
-	err := FirstOf(
+	err := cmp.Or(
 		Enum("desiredStatus", []string{in.DesiredStatus}, "RUNNING", "PENDING", "STOPPED"),
 		checkLaunchType(in.LaunchType))
 	if err != nil {
@@ -63,7 +63,7 @@ func (p *Plane) DescribeTasks(call shapes.Call, in shapes.DescribeTasksInput) (s
 	if len(in.Tasks) == 0 {
 		return out, shapes.Invalid("Tasks cannot be empty.")
 	}
-	if err := FirstOf(AtMost("taskIds", len(in.Tasks), MaxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
+	if err := cmp.Or(AtMost("taskIds", len(in.Tasks), MaxDescribed), Enum("include", in.Include, "TAGS")); err != nil {
 		return out, err
 	}
 	p.mu.Lock()
