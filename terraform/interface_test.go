@@ -1,6 +1,9 @@
 package terraform_test
 
 import (
+	"maps"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -97,7 +100,7 @@ func TestModulesHaveTheSettingsThatTheOlderOnesLack(t *testing.T) {
 	const (
 		tasks    = "mesh-task gateway-task controller dev-server"
 		services = "gateway-task controller dev-server"
-		single   = "controller dev-server" // containers are not rendered
+		single   = "controller dev-server" // containers are not rendered; acl-controller takes what controller takes
 	)
 	for setting, modules := range map[string]string{
 		"runtime_platform": tasks, "ephemeral_storage": tasks, "placement_constraints": tasks, "skip_destroy": tasks,
@@ -119,5 +122,35 @@ func TestModulesHaveTheSettingsThatTheOlderOnesLack(t *testing.T) {
 				t.Errorf("%s: no optional variable %s", name, setting)
 			}
 		}
+	}
+}
+
+// TestACLControllerTakesWhatControllerTakes knows which variables only tasks without an
+// agent have.
+func TestACLControllerTakesWhatControllerTakes(t *testing.T) {
+	t.Parallel()
+	alias, diagnostics := tfconfig.LoadModule("modules/acl-controller")
+	controller, more := tfconfig.LoadModule("modules/controller")
+	if diagnostics.HasErrors() || more.HasErrors() {
+		t.Fatal(diagnostics.Err(), more.Err())
+	}
+	text, err := os.ReadFile("modules/acl-controller/main.tf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range controller.Variables {
+		if name == "generation" || slices.Contains(strings.Fields(server), name) {
+			continue
+		}
+		v := alias.Variables[name]
+		if v == nil || strings.Join(strings.Fields(v.Type), " ") != strings.Join(strings.Fields(want.Type), " ") {
+			t.Errorf("variable %s is %+v, want one of type %s", name, v, want.Type)
+		}
+		if passed := regexp.MustCompile(`(?m)^ +` + name + ` += var\.` + name + `$`); !passed.Match(text) {
+			t.Errorf("variable %s is not passed to the controller", name)
+		}
+	}
+	if got, want := slices.Sorted(maps.Keys(alias.Outputs)), slices.Sorted(maps.Keys(controller.Outputs)); !slices.Equal(got, want) {
+		t.Errorf("outputs %q, want %q", got, want)
 	}
 }

@@ -20,16 +20,6 @@ variable "consul_server_http_addr" {
   type        = string
 }
 
-variable "ecs_cluster_arn" {
-  description = "ARN of the ECS cluster that the controller runs in and cares for."
-  type        = string
-}
-
-variable "subnets" {
-  description = "Subnets of the controller's task."
-  type        = list(string)
-}
-
 variable "consul_server_ca_cert_arn" {
   description = "Secret with the CA certificate of the Consul servers."
   type        = string
@@ -54,10 +44,26 @@ variable "iam_role_path" {
   default     = null
 }
 
-variable "region" {
-  description = "Accepted and not used: the region is the provider's."
+variable "log_level" {
+  description = "`TRACE`, `DEBUG`, `INFO`, `WARN` or `ERROR`."
   type        = string
   default     = null
+}
+
+variable "metrics_port" {
+  description = "Port of `/metrics` and `/healthz`; the container has a health check then."
+  type        = number
+  default     = null
+}
+
+variable "ecs_cluster_arn" {
+  description = "ARN of the ECS cluster that the controller runs in and cares for."
+  type        = string
+}
+
+variable "subnets" {
+  description = "Subnets of the controller's task."
+  type        = list(string)
 }
 
 variable "security_groups" {
@@ -72,15 +78,128 @@ variable "assign_public_ip" {
   default     = null
 }
 
+variable "region" {
+  description = "Accepted and not used: the region is the provider's."
+  type        = string
+  default     = null
+}
+
 variable "launch_type" {
   description = "`FARGATE`, `EC2` or `EXTERNAL`; not used with `capacity_provider_strategy`."
   type        = string
   default     = null
 }
 
+variable "capacity_provider_strategy" {
+  description = "Capacity providers of the service, in place of `launch_type`."
+  type = list(object({
+    capacity_provider = string
+    base              = optional(number)
+    weight            = optional(number)
+  }))
+  default = null
+}
+
 variable "requires_compatibilities" {
   description = "Launch types that the task definition is valid for."
   type        = list(string)
+  default     = null
+}
+
+variable "cpu" {
+  description = "CPU units of the task."
+  type        = number
+  default     = null
+}
+
+variable "memory" {
+  description = "Memory of the task in MiB."
+  type        = number
+  default     = null
+}
+
+variable "runtime_platform" {
+  description = "Processor architecture (`X86_64`, `ARM64`) and operating system of the task."
+  type = object({
+    cpu_architecture        = optional(string)
+    operating_system_family = optional(string)
+  })
+  default = null
+}
+
+variable "ephemeral_storage" {
+  description = "Ephemeral storage of the task on Fargate in GiB."
+  type        = number
+  default     = null
+}
+
+variable "placement_constraints" {
+  description = "Placement constraints of the task definition, on EC2."
+  type = list(object({
+    type       = string
+    expression = optional(string)
+  }))
+  default = null
+}
+
+variable "ordered_placement_strategy" {
+  description = "Placement strategies of the service, on EC2."
+  type = list(object({
+    type  = string
+    field = optional(string)
+  }))
+  default = null
+}
+
+variable "skip_destroy" {
+  description = "Keep old revisions of the task definition registered."
+  type        = bool
+  default     = null
+}
+
+variable "restart_policy" {
+  description = "Whether ECS restarts the container in its task. Null: the task ends with it, and the service starts another one."
+  type = object({
+    enabled                = optional(bool, true)
+    ignored_exit_codes     = optional(list(number))
+    restart_attempt_period = optional(number)
+  })
+  default = null
+}
+
+variable "start_timeout" {
+  description = "Seconds that ECS waits for containers that this one depends on."
+  type        = number
+  default     = null
+}
+
+variable "stop_timeout" {
+  description = "Seconds that the container has between TERM and KILL; 30 when null. It gives leadership up after TERM."
+  type        = number
+  default     = null
+}
+
+variable "service_name" {
+  description = "Name of the ECS service, by default `consul-acl-controller`. A second controller in one cluster needs another one."
+  type        = string
+  default     = null
+}
+
+variable "desired_count" {
+  description = "Number of controllers; one leads, the others wait."
+  type        = number
+  default     = null
+}
+
+variable "deployment_circuit_breaker" {
+  description = "Whether ECS gives up a deployment whose tasks do not start, and whether it rolls back."
+  type        = object({ enable = bool, rollback = bool })
+  default     = null
+}
+
+variable "enable_execute_command" {
+  description = "Allow ECS Exec. The container's root filesystem is writable then, which ECS Exec needs."
+  type        = bool
   default     = null
 }
 
@@ -90,9 +209,33 @@ variable "log_configuration" {
   default     = null
 }
 
+variable "extra_container_definitions" {
+  description = "More containers of the task, such as a log router."
+  type        = any
+  default     = null
+}
+
+variable "environment" {
+  description = "More environment variables of the container, by name."
+  type        = map(string)
+  default     = null
+}
+
+variable "secrets" {
+  description = "More secrets of the container: ARNs by the name of the environment variable."
+  type        = map(string)
+  default     = null
+}
+
 variable "additional_execution_role_policies" {
   description = "ARNs of policies that are attached to the execution role."
   type        = list(string)
+  default     = null
+}
+
+variable "permissions_boundary" {
+  description = "ARN of the permissions boundary of both roles."
+  type        = string
   default     = null
 }
 
@@ -105,12 +248,6 @@ variable "ecr_repository_arns" {
 variable "kms_key_arns" {
   description = "KMS keys that the secrets are encrypted with, other than AWS's own."
   type        = list(string)
-  default     = null
-}
-
-variable "permissions_boundary" {
-  description = "ARN of the permissions boundary of both roles."
-  type        = string
   default     = null
 }
 
