@@ -30,16 +30,19 @@ locals {
     if !strcontains(s, ":secretsmanager:")
   ])
 
-  # ARNs of objects in S3.
-  environment_files = distinct(flatten([for c in var.container_definitions : try([for f in c.environmentFiles : f.value], [])]))
+  # ARNs of objects in S3: files with environment variables, and configurations of log routers.
+  files = distinct(concat(
+    flatten([for c in var.container_definitions : try([for f in c.environmentFiles : f.value], [])]),
+    [for c in var.container_definitions : c.firelensConfiguration.options["config-file-value"] if try(c.firelensConfiguration.options["config-file-type"] == "s3" && c.firelensConfiguration.options["config-file-value"] != null, false)],
+  ))
 
   statements = [for s in [
     { actions = ["logs:CreateLogStream", "logs:PutLogEvents"], resources = distinct([for l in local.logs : format("${local.log_arn}:*", l.region, l.group)]) },
     { actions = ["logs:CreateLogGroup"], resources = distinct([for l in local.logs : format(local.log_arn, l.region, l.group) if l.create]) },
     { actions = ["secretsmanager:GetSecretValue"], resources = local.secrets },
     { actions = ["ssm:GetParameters"], resources = local.parameters },
-    { actions = ["s3:GetObject"], resources = local.environment_files },
-    { actions = ["s3:GetBucketLocation"], resources = distinct([for f in local.environment_files : split("/", f)[0]]) },
+    { actions = ["s3:GetObject"], resources = local.files },
+    { actions = ["s3:GetBucketLocation"], resources = distinct([for f in local.files : split("/", f)[0]]) },
     { actions = ["kms:Decrypt"], resources = var.kms_key_arns },
     { actions = ["ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage"], resources = var.ecr_repository_arns },
     # Gives access to no repository by itself. It is always there, since a policy needs a statement.

@@ -28,10 +28,11 @@ variables {
         { name = "A", valueFrom = "arn:aws:ssm:us-east-1:123456789012:parameter/a" },
       ]
     },
-    { name = "router", image = "router:1", firelensConfiguration = { type = "fluentbit" }, repositoryCredentials = { credentialsParameter = "arn:aws:secretsmanager:us-east-1:123456789012:secret:registry-AbCdEf" } },
+    { name = "router", image = "router:1", firelensConfiguration = { type = "fluentbit", options = { "config-file-type" = "s3", "config-file-value" = "arn:aws:s3:::routers/shop/fluent.conf" } }, repositoryCredentials = { credentialsParameter = "arn:aws:secretsmanager:us-east-1:123456789012:secret:registry-AbCdEf" } },
     { name = "splunk", image = "splunk:1", secrets = null, logConfiguration = { logDriver = "splunk", secretOptions = [{ name = "splunk-token", valueFrom = "/shop/splunk" }] } },
     { name = "bare", image = "bare:1", logConfiguration = { logDriver = "awslogs", options = { "awslogs-group" = "/ecs/bare" } }, secrets = [{ name = "B", valueFrom = "/shop/splunk" }], environmentFiles = null },
     { name = "files", image = "files:1", environmentFiles = [{ type = "s3", value = "arn:aws:s3:::settings/shop/web.env" }, { type = "s3", value = "arn:aws:s3:::settings/all.env" }] },
+    { name = "local", image = "router:1", firelensConfiguration = { type = "fluentbit", options = { "config-file-type" = "file", "config-file-value" = "/fluent.conf" } } },
     { name = "same", image = "same:1", environmentFiles = [{ type = "s3", value = "arn:aws:s3:::settings/all.env" }] },
   ]
 }
@@ -58,8 +59,8 @@ run "execution_role_reads_what_the_containers_name" {
           "arn:aws:secretsmanager:us-east-1:123456789012:secret:volume-AbCdEf",
         ] },
         { Action = ["ssm:GetParameters"], Effect = "Allow", Resource = ["arn:aws:ssm:us-east-1:123456789012:parameter/a", "arn:aws:ssm:us-east-1:123456789012:parameter/shop/splunk"] },
-        { Action = ["s3:GetObject"], Effect = "Allow", Resource = ["arn:aws:s3:::settings/shop/web.env", "arn:aws:s3:::settings/all.env"] },
-        { Action = ["s3:GetBucketLocation"], Effect = "Allow", Resource = ["arn:aws:s3:::settings"] },
+        { Action = ["s3:GetObject"], Effect = "Allow", Resource = ["arn:aws:s3:::settings/shop/web.env", "arn:aws:s3:::settings/all.env", "arn:aws:s3:::routers/shop/fluent.conf"] },
+        { Action = ["s3:GetBucketLocation"], Effect = "Allow", Resource = ["arn:aws:s3:::settings", "arn:aws:s3:::routers"] },
         { Action = ["kms:Decrypt"], Effect = "Allow", Resource = ["arn:aws:kms:us-east-1:123456789012:key/1"] },
         { Action = ["ecr:BatchCheckLayerAvailability", "ecr:GetDownloadUrlForLayer", "ecr:BatchGetImage"], Effect = "Allow", Resource = ["arn:aws:ecr:us-east-1:123456789012:repository/web"] },
         { Action = ["ecr:GetAuthorizationToken"], Effect = "Allow", Resource = ["*"] },
