@@ -16,6 +16,7 @@ import (
 	"github.com/hashicorp/terraform-plugin-go/tfprotov5"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -140,8 +141,8 @@ func elements(v tftypes.Value) (out []tftypes.Value) {
 	return out
 }
 
-// judge returns why RegisterTaskDefinition would refuse a document, or why what ECS
-// returns would differ from it for ever.
+// judge returns why RegisterTaskDefinition would refuse a document, why what ECS returns
+// would differ from it for ever, or why consul-ecs would refuse its configuration.
 func judge(ctx context.Context, doc []byte) []string {
 	var in ecs.RegisterTaskDefinitionInput
 	d := json.NewDecoder(bytes.NewReader(doc))
@@ -161,6 +162,14 @@ func judge(ctx context.Context, doc []byte) []string {
 		out = append(out, v.String())
 	}
 	for _, c := range in.ContainerDefinitions {
+		for _, e := range c.Environment {
+			if aws.ToString(e.Name) != config.EnvVar {
+				continue
+			}
+			if _, _, err := config.Parse([]byte(aws.ToString(e.Value))); err != nil {
+				out = append(out, fmt.Sprintf("container %q would refuse its configuration: %v", aws.ToString(c.Name), err))
+			}
+		}
 		if l := c.LinuxParameters; l != nil && l.Capabilities != nil && (l.Capabilities.Add == nil || l.Capabilities.Drop == nil) {
 			out = append(out, fmt.Sprintf("container %q: ECS returns both lists of capabilities, so the next plan would replace the definition: give add and drop, or no capabilities", aws.ToString(c.Name)))
 		}

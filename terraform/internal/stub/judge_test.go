@@ -15,6 +15,8 @@ func TestJudgeReportsWhatECSRefuses(t *testing.T) {
 		{"rule of taskdef", `[{"name":"a","image":"i","essential":false}]`, "essential"},
 		{"required member", `[{"name":"a","image":"i","logConfiguration":{}}]`, "LogDriver"},
 		{"one list of capabilities", `[{"name":"a","image":"i","linuxParameters":{"capabilities":{"drop":["ALL"]}}}]`, "both lists of capabilities"},
+		{"configuration", `[{"name":"a","image":"i","environment":[{"name":"CONSUL_ECS_CONFIG_JSON","value":"{\"bootstrapDir\":\"/consul\",\"service\":{\"port\":80}}"}]}]`, ""},
+		{"wrong configuration", `[{"name":"a","image":"i","environment":[{"name":"CONSUL_ECS_CONFIG_JSON","value":"{\"bootstrapDir\":\"/consul\",\"service\":{\"name\":\"a-\",\"port\":80}}"}]}]`, "$.service.name"},
 		{"no list of capabilities", `[{"name":"a","image":"i","linuxParameters":{"capabilities":{}}}]`, "both lists of capabilities"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
