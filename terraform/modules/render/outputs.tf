@@ -31,6 +31,10 @@ output "container_definitions" {
   value       = local.container_definitions
 
   precondition {
+    condition     = length(local.refusals) == 0
+    error_message = join("\n", local.refusals)
+  }
+  precondition {
     condition     = local.gateway || length(local.primary) > 0
     error_message = "No container of container_definitions is an essential application: make the application essential."
   }

@@ -1,0 +1,60 @@
+package parity
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/meshtask/consul-ecs/admission"
+	"github.com/meshtask/consul-ecs/terraform/internal/stub"
+	"github.com/meshtask/consul-ecs/terraform/internal/tftest"
+)
+
+// TestRenderRefusesWhatAdmitRefuses has a task for each error of admit about what the user
+// of the modules sets.
+func TestRenderRefusesWhatAdmitRefuses(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/render", stub.AWS6)
+	const upstreams = `"proxy": {"mode": "direct", "upstreams": [{"destinationName": %q, "localBindPort": %d}, {"destinationName": "db", "localBindPort": 9192}]}`
+	for _, tt := range []struct{ name, members, mesh, code, want string }{
+		{"port of the public listener", `"portMappings": [{"containerPort": 20000}]`, "", "ADM-PORT", "Port 20000 of container web is also that of Envoy's public listener"},
+		{"port of Envoy's administration", `"portMappings": [{"containerPort": 19000}]`, "", "ADM-PORT", "Port 19000 of container web is also that of Envoy's admin interface"},
+		{"port of an upstream", `"portMappings": [{"containerPort": 9191}]`, fmt.Sprintf(upstreams, "api", 9191), "ADM-PORT", "Port 9191 of container web is also that of the upstream api"},
+		{"upstream at the readiness port", `"cpu": 1`, fmt.Sprintf(upstreams, "api", 22000), "ADM-UPSTREAM", "Port 22000 of the upstream api is also that of Envoy's readiness"},
+		{"two upstreams at one port", `"cpu": 1`, fmt.Sprintf(upstreams, "api", 9192), "ADM-UPSTREAM", "Upstreams api and db have the same address 127.0.0.1:9192"},
+		{"upstream without a service's name", `"cpu": 1`, fmt.Sprintf(upstreams, "Api.", 9191), "ADM-UPSTREAM", "The upstream Api. has no name of a service"},
+		{"exposed path at the public listener", `"cpu": 1`, `"proxy": {"mode": "direct", "expose": {"paths": [{"path": "/a", "listenerPort": 20000, "localPathPort": 8080}]}}`, "ADM-PORT", "Port 20000 of the exposed path /a is also that of Envoy's public listener"},
+		{"name of a proxy", `"cpu": 1`, `"service": {"name": "web-sidecar-proxy", "port": 8080}`, "ADM-SVC-NAME", "web-sidecar-proxy is no name of a service"},
+		{"user of the proxy", `"user": "5995:100"`, "", "ADM-USER", "Container web has the user of the proxy or of health-sync"},
+		{"volume over that of the mesh", `"mountPoints": [{"sourceVolume": "data", "containerPath": "/consul/data"}]`, "", "ADM-VOLUME", "Container web mounts data at /consul/data, where the containers of the mesh share /consul"},
+	} {
+		t.Run(tt.name, func(t *testing.T) { // one after the other: they share a directory
+			mesh := `{"consulServers": {"hosts": "consul.example.com"}`
+			if tt.mesh != "" {
+				mesh += ", " + tt.mesh
+			}
+			in := input{Mesh: json.RawMessage(mesh + "}")}
+			task := `{"family": "web", "networkMode": "awsvpc", "requiresCompatibilities": ["FARGATE"], "cpu": "512", "memory": "1024", "volumes": [{"name": "data"}],
+				"containerDefinitions": [{"name": "web", "image": "web:1", "entryPoint": ["/web"], ` + tt.members + `}]}`
+			if err := json.Unmarshal([]byte(task), &in.Definition); err != nil {
+				t.Fatal(err)
+			}
+			file, err := admission.ParseMesh(in.Mesh)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := admission.Admit([]byte(task), admission.Options{Mesh: file})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(r.Findings, func(f admission.Finding) bool { return f.Code == tt.code }) || !r.Rejected(false) {
+				t.Errorf("admit does not refuse it with %s: %v", tt.code, r.Findings)
+			}
+			if errs := w.PlanErrors(in.variables(t)); len(errs) != 1 || !strings.Contains(errs[0], tt.want) {
+				t.Errorf("render refuses it with %q, want %q", errs, tt.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,51 @@
+# What `consul-ecs admit` refuses, too: such a task would not start, or not be in the mesh.
+locals {
+  service_name = "^[a-z0-9]([a-z0-9_-]{0,254}[a-z0-9])?$"
+
+  # Ports of the containers of the mesh, at all addresses of the task.
+  mesh_listeners = [for l in [
+    { port = 19000, owner = "Envoy's admin interface", exists = true },
+    { port = local.public_port == 0 ? 20000 : local.public_port, owner = "Envoy's public listener", exists = !local.gateway },
+    { port = local.ready_port, owner = "Envoy's readiness", exists = !local.agent },
+    { port = 15001, owner = "the transparent proxy", exists = local.transparent },
+    { port = 8301, owner = "the Consul agent", exists = local.agent },
+    { port = 8500, owner = "the Consul agent", exists = local.agent },
+    { port = 8502, owner = "the Consul agent", exists = local.agent },
+    { port = 8600, owner = "the Consul agent", exists = local.agent },
+  ] : l if l.exists]
+  upstreams = try([for u in local.configuration.proxy.upstreams : {
+    name    = u.destinationName
+    service = try(u.destinationType, null) != "prepared_query"
+    port    = u.localBindPort
+    at      = "${coalesce(try(u.localBindAddress, null), "127.0.0.1")}:${u.localBindPort}"
+  }], [])
+  exposed = try([for p in local.configuration.proxy.expose.paths : { port = p.listenerPort, owner = "the exposed path ${p.path}" }], [])
+
+  # Those of the applications, which may listen at all addresses, too.
+  application_listeners = concat(
+    local.gateway ? [{ port = local.lan_port, owner = "the gateway" }] : [{ port = local.configuration.service.port, owner = "the service" }],
+    flatten([for c in local.described : [
+      for p in try([for p in c.container.portMappings : p], []) : { port = p.containerPort, owner = "container ${c.name}" }
+      if try(p.containerPort, null) != null && try(p.protocol, null) != "udp"
+    ]]),
+  )
+  proxy_listeners = concat(local.exposed, [for u in local.upstreams : { port = u.port, owner = "the upstream ${u.name}" }])
+  clashes = distinct(concat(
+    [for pair in setproduct(concat(local.application_listeners, local.proxy_listeners), local.mesh_listeners) : pair if pair[0].port == pair[1].port],
+    [for pair in setproduct(local.application_listeners, local.proxy_listeners) : pair if pair[0].port == pair[1].port],
+  ))
+
+  refusals = concat(
+    [for pair in local.clashes : "Port ${pair[0].port} of ${pair[0].owner} is also that of ${pair[1].owner}: take another one."],
+    [for at, names in { for u in local.upstreams : u.at => u.name... } : "Upstreams ${join(" and ", names)} have the same address ${at}: take another localBindPort." if length(names) > 1],
+    [for u in local.upstreams : "The upstream ${u.name} has no name of a service: take up to 256 lower-case letters, digits, '-' and '_'." if u.service && !can(regex(local.service_name, u.name))],
+    [for name in [local.identity.name] : "${name} is no name of a service: take up to 256 lower-case letters, digits, '-' and '_', and none that ends with -sidecar-proxy." if !can(regex(local.service_name, name)) || (!local.gateway && endswith(name, "-sidecar-proxy"))],
+    [for c in local.applications : "Container ${c.name} has the user of the proxy or of health-sync: take another one than 5995 and 5996." if can(regex("^599[56](:|$)", c.container.user))],
+    flatten([for c in local.described : [
+      for m in try([for m in c.container.mountPoints : m], []) :
+      "Container ${c.name} mounts ${m.sourceVolume} at ${m.containerPath}, where the containers of the mesh share ${local.bootstrap_dir}: mount it somewhere else."
+      if try(m.sourceVolume != local.volume && startswith("${abspath(m.containerPath)}/", "${local.bootstrap_dir}/"), false)
+    ]]),
+    [for os in [try(coalesce(var.runtime_platform.operating_system_family), "LINUX")] : "The containers of the mesh need Linux, and operating_system_family is ${os}." if os != "LINUX"],
+  )
+}
