@@ -33,7 +33,7 @@ func TestSecondPlanOfGatewayTaskIsEmpty(t *testing.T) {
 	}
 }
 
-// TestGatewayTaskIsPlannedWithNewSubnets has subnets of which the plan does not know the block.
+// TestGatewayTaskIsPlannedWithNewSubnets has subnets of which the plan does not know the block, or the number.
 func TestGatewayTaskIsPlannedWithNewSubnets(t *testing.T) {
 	t.Parallel()
 	w := tftest.New(t, "modules/gateway-task/tests/first_apply", stub.AWS6)

@@ -3,6 +3,7 @@ package stub
 import (
 	"encoding/json"
 	"regexp"
+	"strings"
 
 	"github.com/hashicorp/terraform-plugin-go/tfprotov5"
 	"github.com/hashicorp/terraform-plugin-go/tftypes"
@@ -55,6 +56,9 @@ func checkNames(typ string, m map[string]tftypes.Value) (out []*tfprotov5.Diagno
 		if v := f.str(attr); v != "" && !form.MatchString(v) {
 			out = append(out, problem(attr, "%s: %q does not match %s", typ, v, form))
 		}
+	}
+	if name := f.str("name"); typ == "aws_lb" && strings.HasPrefix(name, "internal-") {
+		out = append(out, problem("name", "%s: %q begins with \"internal-\"", typ, name))
 	}
 	if attr := documents[typ]; attr != "" && f.str(attr) != "" && !json.Valid([]byte(f.str(attr))) {
 		out = append(out, problem(attr, "%s: %s is not JSON", typ, attr))

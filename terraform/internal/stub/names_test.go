@@ -22,6 +22,8 @@ func TestNamesHaveTheFormOfAWS(t *testing.T) {
 		{"aws_lb", "name", strings.Repeat("l", 32), false},
 		{"aws_lb", "name", strings.Repeat("l", 33), true},
 		{"aws_lb", "name", "ends-", true},
+		{"aws_lb", "name", "internal-edge", true},
+		{"aws_lb_target_group", "name", "internal-edge", false},
 		{"aws_vpc_security_group_ingress_rule", "cidr_ipv4", "10.0.0.0/8", false},
 		{"aws_vpc_security_group_ingress_rule", "cidr_ipv4", "::/0", true},
 		{"aws_vpc_security_group_ingress_rule", "cidr_ipv6", "2001:db8::/32", false},

@@ -10,8 +10,8 @@ variable "name" {
   }
 
   validation {
-    condition     = !var.lb_enabled || length(var.name) <= 32
-    error_message = "name must have at most 32 characters with lb_enabled: it is the load balancer's."
+    condition     = !var.lb_enabled || (length(var.name) <= 32 && !startswith(var.name, "internal-"))
+    error_message = "name must have at most 32 characters with lb_enabled, and not begin with internal-: it is the load balancer's."
   }
 }
 

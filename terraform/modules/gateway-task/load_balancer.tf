@@ -1,17 +1,23 @@
 locals {
-  # Names of load balancers have 32 letters, digits and '-'. A longer one ends with a hash.
+  # Names of load balancers have up to 32 letters, digits and '-', and do not begin with
+  # "internal-". Another name is cut, and ends with a hash.
   lb_label = replace(local.name, "_", "-")
-  lb_name  = length(local.lb_label) <= 32 ? local.lb_label : "${substr(local.lb_label, 0, 23)}-${substr(sha256(local.lb_label), 0, 8)}"
+  lb_name = (
+    length(local.lb_label) <= 32 && !startswith(local.lb_label, "internal-") ? local.lb_label :
+    "${substr(trimprefix(local.lb_label, "internal-"), 0, 23)}-${substr(sha256(local.lb_label), 0, 8)}"
+  )
 
   create_security_group = var.lb_enabled && var.lb_create_security_group
   modify_security_group = var.lb_enabled && var.lb_modify_security_group
   admit                 = local.create_security_group || local.modify_security_group
-  security_group_id     = local.create_security_group ? one(aws_security_group.this[*].id) : var.lb_modify_security_group_id
+  # Health checks come from the load balancer's subnets, which all addresses include.
+  admitted_subnets  = local.admit && !contains(var.lb_ingress_rule_cidr_blocks, "0.0.0.0/0") ? length(var.lb_subnets) : 0
+  security_group_id = local.create_security_group ? one(aws_security_group.this[*].id) : var.lb_modify_security_group_id
 }
 
 # The load balancer has an address in each of its subnets, which may be of any block of the VPC.
 data "aws_subnet" "lb" {
-  count = local.admit ? length(var.lb_subnets) : 0
+  count = local.admitted_subnets
 
   id = var.lb_subnets[count.index]
 }
@@ -92,7 +98,7 @@ resource "aws_vpc_security_group_ingress_rule" "clients" {
 # equals one of the clients' rules. Those cover the subnet then, so its rule is reduced to
 # the network's address, which no host has.
 resource "aws_vpc_security_group_ingress_rule" "health_checks" {
-  count = local.admit ? length(var.lb_subnets) : 0
+  count = local.admitted_subnets
 
   security_group_id = local.security_group_id
   description       = "Health checks of the load balancer"
@@ -100,10 +106,7 @@ resource "aws_vpc_security_group_ingress_rule" "health_checks" {
   from_port         = local.lan_port
   to_port           = local.lan_port
   cidr_ipv4 = (
-    data.aws_subnet.lb[count.index].cidr_block == "" ? null :
-    contains(var.lb_ingress_rule_cidr_blocks, data.aws_subnet.lb[count.index].cidr_block) ? "${cidrhost(data.aws_subnet.lb[count.index].cidr_block, 0)}/32" :
-    data.aws_subnet.lb[count.index].cidr_block
+    contains(var.lb_ingress_rule_cidr_blocks, data.aws_subnet.lb[count.index].cidr_block) ?
+    "${cidrhost(data.aws_subnet.lb[count.index].cidr_block, 0)}/32" : data.aws_subnet.lb[count.index].cidr_block
   )
-  # A subnet without IPv4.
-  cidr_ipv6 = data.aws_subnet.lb[count.index].cidr_block == "" ? data.aws_subnet.lb[count.index].ipv6_cidr_block : null
 }

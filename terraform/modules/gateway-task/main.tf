@@ -1,6 +1,7 @@
 locals {
   version = "0.7.0"
   agent   = var.generation == "agent"
+  tags    = { for k, v in var.tags : k => v if v != null }
   name    = var.consul_service_name != "" ? var.consul_service_name : lower(var.family)
 
   dataplane = var.consul_dataplane_image != null && var.consul_dataplane_image != ""
@@ -18,7 +19,7 @@ locals {
     {
       kind = var.kind
       name = local.name
-      tags = var.consul_service_tags
+      tags = distinct(var.consul_service_tags)
       meta = merge(var.consul_service_meta, var.enable_mesh_gateway_wan_federation ? { consul-wan-federation = "1" } : {})
     },
     var.consul_partition == "" ? null : { namespace = "default", partition = var.consul_partition },
@@ -83,14 +84,14 @@ module "render" {
   log_configuration = var.log_configuration
   sidecars = merge(var.sidecars, {
     proxy = merge(try(var.sidecars.proxy, {}), {
-      port_mappings = concat([{ containerPort = local.lan_port }], try(var.sidecars.proxy.port_mappings, []))
+      port_mappings = concat([{ containerPort = local.lan_port }], try([for p in var.sidecars.proxy.port_mappings : p], []))
       mount_points = concat(
         [for v in var.volumes : { sourceVolume = v.name, containerPath = v.host_path, readOnly = coalesce(try(v.read_only, null), true) } if try(v.host_path, null) != null],
-        try(var.sidecars.proxy.mount_points, []),
+        try([for m in var.sidecars.proxy.mount_points : m], []),
       )
     })
   })
-  tags   = var.tags
+  tags   = local.tags
   module = { name = "gateway-task", version = local.version }
 }
 
@@ -109,7 +110,7 @@ module "task" {
   placement_constraints              = module.render.placement_constraints
   skip_destroy                       = var.skip_destroy
   tags                               = module.render.tags
-  role_tags                          = var.tags
+  role_tags                          = local.tags
   path                               = var.iam_role_path
   permissions_boundary               = var.permissions_boundary
   identity                           = { service_name = local.name, namespace = var.consul_partition == "" ? "" : "default", gateway_kind = var.kind }
@@ -134,6 +135,8 @@ resource "aws_ecs_service" "this" {
   deployment_minimum_healthy_percent = var.deployment_minimum_healthy_percent
   deployment_maximum_percent         = var.deployment_maximum_percent
   tags                               = var.service_tags
+  # A gateway waits this long for the Consul servers and the controller.
+  health_check_grace_period_seconds = var.lb_enabled || length(var.custom_load_balancer_config) > 0 ? 180 : null
 
   network_configuration {
     subnets          = var.subnets
@@ -178,8 +181,12 @@ resource "aws_ecs_service" "this" {
 
     content {
       target_group_arn = load_balancer.value.target_group_arn
-      container_name   = load_balancer.value.container_name
-      container_port   = load_balancer.value.container_port
+      # Either name of the proxy's container is that of the one that there is.
+      container_name = (
+        contains(["sidecar-proxy", "consul-dataplane"], load_balancer.value.container_name) ?
+        module.render.proxy_container_name : load_balancer.value.container_name
+      )
+      container_port = load_balancer.value.container_port
     }
   }
 
@@ -189,22 +196,29 @@ resource "aws_ecs_service" "this" {
 
 locals {
   # Variables that are set and have no effect.
-  unused = [for name, set in {
-    consul_server_hosts        = local.agent && var.consul_server_hosts != ""
-    skip_server_watch          = local.agent && var.skip_server_watch
-    consul_dataplane_image     = local.agent && local.dataplane
-    retry_join                 = !local.agent && length(var.retry_join) > 0
-    consul_http_addr           = !local.agent && var.consul_http_addr != ""
-    consul_server_ca_cert_arn  = !local.agent && var.consul_server_ca_cert_arn != ""
-    gossip_key_secret_arn      = !local.agent && var.gossip_key_secret_arn != ""
-    consul_agent_configuration = !local.agent && var.consul_agent_configuration != ""
-    audit_logging              = !local.agent && var.audit_logging
-    consul_image               = !local.agent && var.consul_image != null
-    enable_transparent_proxy   = coalesce(var.enable_transparent_proxy, false)
-    enable_consul_dns          = var.enable_consul_dns
-    lan_address                = var.kind != "mesh-gateway" && var.lan_address != ""
-    wan_address                = var.kind != "mesh-gateway" && var.wan_address != ""
-  } : name if set]
+  agentless_only = tomap({
+    consul_server_hosts    = var.consul_server_hosts != ""
+    skip_server_watch      = var.skip_server_watch
+    consul_dataplane_image = local.dataplane
+  })
+  agent_only = tomap({
+    retry_join                 = length(var.retry_join) > 0
+    consul_http_addr           = var.consul_http_addr != ""
+    consul_server_ca_cert_arn  = var.consul_server_ca_cert_arn != ""
+    gossip_key_secret_arn      = var.gossip_key_secret_arn != ""
+    consul_agent_configuration = var.consul_agent_configuration != ""
+    audit_logging              = var.audit_logging
+    consul_image               = var.consul_image != null
+  })
+  unused = [for name, set in merge(
+    local.agent ? local.agentless_only : local.agent_only,
+    {
+      enable_transparent_proxy = coalesce(var.enable_transparent_proxy, false)
+      enable_consul_dns        = var.enable_consul_dns
+      lan_address              = var.kind == "mesh-gateway" ? false : var.lan_address != ""
+      wan_address              = var.kind == "mesh-gateway" ? false : var.wan_address != ""
+    },
+  ) : name if set]
 }
 
 check "unused_variables" {

@@ -33,6 +33,12 @@ variable "launch_type" {
   description = "Launch type of the service. Not with `capacity_provider_strategy`."
   type        = string
   default     = "FARGATE"
+  nullable    = false
+
+  validation {
+    condition     = length(var.capacity_provider_strategy) > 0 || contains(var.requires_compatibilities, var.launch_type)
+    error_message = "launch_type must be one of requires_compatibilities, or ECS could not start the tasks."
+  }
 }
 
 variable "capacity_provider_strategy" {
@@ -174,7 +180,7 @@ variable "lb_modify_security_group_id" {
 }
 
 variable "custom_load_balancer_config" {
-  description = "Target groups of load balancers that are not created here."
+  description = "Target groups of load balancers that are not created here. `sidecar-proxy` and `consul-dataplane` both name the proxy's container."
   type = list(object({
     target_group_arn = string
     container_name   = string

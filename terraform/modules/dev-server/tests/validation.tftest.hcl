@@ -102,3 +102,15 @@ run "servers_join_in_one_way" {
 
   expect_failures = [var.datacenter, var.lb_enabled, var.retry_join_wan]
 }
+
+run "load_balancer_has_no_internal_name" {
+  command = plan
+
+  variables {
+    name       = "internal-server"
+    lb_enabled = true
+    lb_subnets = ["subnet-1", "subnet-2"]
+  }
+
+  expect_failures = [var.name]
+}

@@ -40,7 +40,7 @@ run "defaults_plan" {
     error_message = "the service is another"
   }
   assert {
-    condition     = length(aws_security_group.this) + length(aws_lb.this) == 0 && output.lb_security_group_id == null
+    condition     = length(aws_security_group.this) + length(aws_lb.this) == 0 && output.lb_security_group_id == null && aws_ecs_service.this.health_check_grace_period_seconds == null
     error_message = "nothing of a load balancer is wanted"
   }
 }
@@ -103,8 +103,8 @@ run "load_balancer" {
     error_message = "listener or target group"
   }
   assert {
-    condition     = [for l in aws_ecs_service.this.load_balancer : "${l.container_name}:${l.container_port}"] == ["sidecar-proxy:8444"]
-    error_message = "the service has no load balancer"
+    condition     = [for l in aws_ecs_service.this.load_balancer : "${l.container_name}:${l.container_port}"] == ["sidecar-proxy:8444"] && aws_ecs_service.this.health_check_grace_period_seconds == 180
+    error_message = "the service has no load balancer, or its tasks end before the gateway has started"
   }
   assert {
     condition     = [for r in aws_vpc_security_group_ingress_rule.clients : [coalesce(r.cidr_ipv4, "none"), coalesce(r.cidr_ipv6, "none")]] == [["192.0.2.0/24", "none"], ["none", "2001:db8::/32"]]
@@ -138,13 +138,13 @@ run "clients_in_a_subnet_of_the_load_balancer" {
   variables {
     lb_enabled                  = true
     lb_vpc_id                   = "vpc-1"
-    lb_subnets                  = ["subnet-1", "subnet-2", "subnet-ipv6"]
+    lb_subnets                  = ["subnet-1", "subnet-2"]
     lb_ingress_rule_cidr_blocks = ["10.0.2.0/24", "192.0.2.0/24"]
     consul_service_name         = "duplicate"
   }
 
   assert {
-    condition     = aws_vpc_security_group_ingress_rule.clients[0].cidr_ipv4 == "10.0.2.0/24" && aws_vpc_security_group_ingress_rule.health_checks[0].cidr_ipv4 == "10.0.1.0/24" && aws_vpc_security_group_ingress_rule.health_checks[1].cidr_ipv4 == "10.0.2.0/32" && aws_vpc_security_group_ingress_rule.health_checks[2].cidr_ipv6 == "2001:db8:1::/64"
+    condition     = aws_vpc_security_group_ingress_rule.clients[0].cidr_ipv4 == "10.0.2.0/24" && aws_vpc_security_group_ingress_rule.health_checks[0].cidr_ipv4 == "10.0.1.0/24" && aws_vpc_security_group_ingress_rule.health_checks[1].cidr_ipv4 == "10.0.2.0/32"
     error_message = "rules of clients ${jsonencode(aws_vpc_security_group_ingress_rule.clients[*].cidr_ipv4)}, of health checks ${jsonencode(aws_vpc_security_group_ingress_rule.health_checks[*].cidr_ipv4)}"
   }
 }
@@ -164,6 +164,45 @@ run "given_security_group" {
   assert {
     condition     = [for r in aws_vpc_security_group_ingress_rule.clients : "${r.security_group_id} ${r.cidr_ipv4} ${r.from_port}"] == ["sg-1 0.0.0.0/0 8443"] && length(aws_security_group.this) == 0
     error_message = "the given group is not modified"
+  }
+  assert {
+    condition     = length(aws_vpc_security_group_ingress_rule.health_checks) == 0
+    error_message = "all addresses are admitted, and so are health checks"
+  }
+}
+
+run "load_balancer_of_an_internal_gateway" {
+  command = plan
+
+  variables {
+    family     = "internal-mesh_gateway"
+    lb_enabled = true
+    lb_vpc_id  = "vpc-1"
+    lb_subnets = ["subnet-1"]
+  }
+
+  assert {
+    condition     = startswith(aws_lb.this[0].name, "mesh-gateway-") && aws_ecs_service.this.name == "internal-mesh_gateway"
+    error_message = "AWS refuses names that begin with internal-: ${aws_lb.this[0].name}"
+  }
+}
+
+run "target_group_of_a_configuration_for_consul_dataplane" {
+  command = plan
+
+  variables {
+    custom_load_balancer_config = [{ target_group_arn = "arn:aws:elasticloadbalancing:us-east-1:123456789012:targetgroup/a/1", container_name = "consul-dataplane", container_port = 8443 }]
+    tags                        = { team = "edge", owner = null }
+    sidecars                    = { all = null, proxy = { port_mappings = null, mount_points = null } }
+  }
+
+  assert {
+    condition     = [for l in aws_ecs_service.this.load_balancer : "${l.container_name}:${l.container_port}"] == ["sidecar-proxy:8443"]
+    error_message = "ECS has no such container"
+  }
+  assert {
+    condition     = module.task.task_definition.tags["team"] == "edge" && !contains(keys(module.task.task_definition.tags), "owner")
+    error_message = "a tag without a value"
   }
 }
 

@@ -55,6 +55,19 @@ run "two_load_balancers_and_an_address" {
   expect_failures = [var.wan_address, var.custom_load_balancer_config, var.lb_create_security_group, var.lan_port, var.lb_ingress_rule_cidr_blocks]
 }
 
+run "names_volumes_and_launch_type" {
+  command = plan
+
+  variables {
+    family                   = "edge_"
+    requires_compatibilities = ["EC2"]
+    volumes                  = [{ name = "consul_data", host_path = "/certs" }]
+    sidecars                 = { proxy = { memroy = 128 } }
+  }
+
+  expect_failures = [var.consul_service_name, var.launch_type, var.volumes, var.sidecars]
+}
+
 run "load_balancer_without_vpc" {
   command = plan
 

@@ -15,3 +15,17 @@ module "gateway" {
   lb_subnets                  = ["subnet-${length(terraform_data.subnet.id)}"]
   lb_ingress_rule_cidr_blocks = ["192.0.2.0/24"]
 }
+
+# The plan does not know how many subnets there are.
+module "open" {
+  source = "../.."
+
+  family              = "open"
+  kind                = "mesh-gateway"
+  ecs_cluster_arn     = "arn:aws:ecs:us-east-1:123456789012:cluster/mesh"
+  subnets             = split(",", "subnet-${length(terraform_data.subnet.id)}")
+  consul_server_hosts = "consul.example.com"
+  lb_enabled          = true
+  lb_vpc_id           = "vpc-1"
+  lb_subnets          = split(",", "subnet-${length(terraform_data.subnet.id)}")
+}
