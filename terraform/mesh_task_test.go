@@ -46,6 +46,17 @@ func TestSecondPlanOfMeshTaskIsEmpty(t *testing.T) {
 	}
 }
 
+// TestMeshTaskIsAppliedWithItsServers has servers, secrets and images that the plan does not know.
+func TestMeshTaskIsAppliedWithItsServers(t *testing.T) {
+	t.Parallel()
+	w := tftest.New(t, "modules/mesh-task/tests/first_apply", stub.AWS6)
+	if warnings := w.PlanWarnings(values{}); len(warnings) > 0 {
+		t.Errorf("the first plan warns: %q", warnings)
+	}
+	w.Apply(values{})
+	w.Unchanged()
+}
+
 // TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask has the agent's secrets, the
 // application's and those of its log driver.
 func TestExecutionRoleOfMeshTaskReadsEverySecretOfTheTask(t *testing.T) {

@@ -30,15 +30,15 @@ locals {
       hosts           = var.consul_server_hosts
       skipServerWatch = var.skip_server_watch
       defaults        = { tls = var.tls, tlsServerName = var.tls_server_name }
-      http            = merge({ port = var.tls ? 8501 : 8500, https = var.tls }, var.http_config)
-      grpc            = merge({ port = var.tls ? 8503 : 8502 }, var.grpc_config)
+      http            = merge({ port = var.tls ? 8501 : 8500, https = var.tls }, { for k, v in var.http_config : k => v if v != null })
+      grpc            = merge({ port = var.tls ? 8503 : 8502 }, { for k, v in var.grpc_config : k => v if v != null })
     }
   }
 
   secrets = concat(
     [{ name = "CONSUL_HTTP_TOKEN", valueFrom = var.consul_bootstrap_token_secret_arn }],
     [for arn in compact([local.ca_arn]) : { name = local.ca_name, valueFrom = arn }],
-    [for name, arn in var.secrets : { name = name, valueFrom = arn }],
+    [for name, arn in var.secrets : { name = name, valueFrom = arn } if arn != null],
   )
 
   # ECS refuses {}, and returns no key that is null.
@@ -49,7 +49,7 @@ locals {
     image       = var.consul_ecs_image
     essential   = true
     command     = local.command
-    environment = [for name, value in merge(local.settings, var.environment) : { name = name, value = value }]
+    environment = [for name, value in merge(local.settings, var.environment) : { name = name, value = value } if value != null]
     secrets     = local.secrets
 
     readonlyRootFilesystem = !var.enable_execute_command

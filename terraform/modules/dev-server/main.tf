@@ -35,7 +35,7 @@ locals {
     entryPoint   = ["/bin/sh", "-c"]
     command      = [local.server_script]
     mountPoints  = concat(local.mount, [{ sourceVolume = "consul-server", containerPath = local.directory }])
-    environment  = [for name, value in merge({ CONSUL_SERVER_CONFIG = jsonencode(local.configuration) }, var.environment) : { name = name, value = value }]
+    environment  = [for name, value in merge({ CONSUL_SERVER_CONFIG = jsonencode(local.configuration) }, var.environment) : { name = name, value = value } if value != null]
     secrets      = length(local.server_secrets) > 0 ? local.server_secrets : null
     dependsOn    = var.tls ? [{ containerName = "tls-init", condition = "SUCCESS" }] : null
     portMappings = [for port in concat([8300, 8301, 8500], var.tls ? [8501, 8503] : [8502]) : { containerPort = port, hostPort = port, protocol = "tcp" }]

@@ -42,7 +42,7 @@ locals {
     { name = "CONSUL_REPLICATION_TOKEN", valueFrom = try(aws_secretsmanager_secret.this["replication-token"].arn, ""), on = var.acls && local.secondary },
     { name = "CONSUL_GOSSIP_KEY", valueFrom = local.gossip_key_arn, on = var.gossip_encryption_enabled },
     { name = "CONSUL_LICENSE", valueFrom = try(aws_secretsmanager_secret.this["license"].arn, ""), on = contains(keys(local.stored), "license") },
-  ] : { name = s.name, valueFrom = s.valueFrom } if s.on], [for name, arn in var.secrets : { name = name, valueFrom = arn }])
+  ] : { name = s.name, valueFrom = s.valueFrom } if s.on], [for name, arn in var.secrets : { name = name, valueFrom = arn } if arn != null])
 
   tls_secrets = var.tls ? [
     { name = "CONSUL_CA_CERT", valueFrom = local.ca_cert_arn },

@@ -1,6 +1,7 @@
 locals {
   version = "0.7.0"
   agent   = var.generation == "agent"
+  tags    = { for k, v in var.tags : k => v if v != null }
   name    = var.consul_service_name != "" ? var.consul_service_name : lower(var.family)
 
   # Only a task that cannot run on Fargate can have the capability that the redirection needs.
@@ -11,7 +12,7 @@ locals {
   service = merge(
     {
       name = local.name
-      tags = var.consul_service_tags
+      tags = distinct(var.consul_service_tags)
       port = var.port
       meta = var.consul_service_meta
     },
@@ -29,10 +30,10 @@ locals {
   transparent_proxy = merge(
     { enabled = local.transparent },
     local.transparent ? {
-      excludeInboundPorts  = var.exclude_inbound_ports
-      excludeOutboundPorts = var.exclude_outbound_ports
-      excludeOutboundCIDRs = var.exclude_outbound_cidrs
-      excludeUIDs          = var.exclude_uids
+      excludeInboundPorts  = distinct(var.exclude_inbound_ports)
+      excludeOutboundPorts = distinct(var.exclude_outbound_ports)
+      excludeOutboundCIDRs = distinct(var.exclude_outbound_cidrs)
+      excludeUIDs          = distinct(var.exclude_uids)
       consulDNS            = { enabled = var.enable_consul_dns }
     } : null,
     try({ for k, v in var.consul_ecs_config.transparentProxy : k => v if v != null }, null),
@@ -90,7 +91,7 @@ module "render" {
   log_configuration = var.log_configuration
   sidecars          = var.sidecars
   shutdown_delay    = var.application_shutdown_delay_seconds == null ? null : "${max(0, var.application_shutdown_delay_seconds)}s"
-  tags              = var.tags
+  tags              = local.tags
   module            = { name = "mesh-task", version = local.version }
 }
 
@@ -109,7 +110,7 @@ module "task" {
   placement_constraints              = module.render.placement_constraints
   skip_destroy                       = var.skip_destroy
   tags                               = module.render.tags
-  role_tags                          = var.tags
+  role_tags                          = local.tags
   path                               = var.iam_role_path
   permissions_boundary               = var.permissions_boundary
   create_task_role                   = var.create_task_role
@@ -127,18 +128,21 @@ module "task" {
 
 locals {
   # Variables of the other generation that are set, which have no effect.
-  unused = [for name, set in {
-    consul_server_hosts        = local.agent && var.consul_server_hosts != ""
-    skip_server_watch          = local.agent && var.skip_server_watch
-    consul_dataplane_image     = local.agent && local.dataplane
-    retry_join                 = !local.agent && length(var.retry_join) > 0
-    consul_http_addr           = !local.agent && var.consul_http_addr != ""
-    consul_server_ca_cert_arn  = !local.agent && var.consul_server_ca_cert_arn != ""
-    gossip_key_secret_arn      = !local.agent && var.gossip_key_secret_arn != ""
-    consul_agent_configuration = !local.agent && var.consul_agent_configuration != ""
-    audit_logging              = !local.agent && var.audit_logging
-    consul_image               = !local.agent && var.consul_image != null
-  } : name if set]
+  agentless_only = tomap({
+    consul_server_hosts    = var.consul_server_hosts != ""
+    skip_server_watch      = var.skip_server_watch
+    consul_dataplane_image = local.dataplane
+  })
+  agent_only = tomap({
+    retry_join                 = length(var.retry_join) > 0
+    consul_http_addr           = var.consul_http_addr != ""
+    consul_server_ca_cert_arn  = var.consul_server_ca_cert_arn != ""
+    gossip_key_secret_arn      = var.gossip_key_secret_arn != ""
+    consul_agent_configuration = var.consul_agent_configuration != ""
+    audit_logging              = var.audit_logging
+    consul_image               = var.consul_image != null
+  })
+  unused = [for name, set in local.agent ? local.agentless_only : local.agent_only : name if set]
 }
 
 check "unused_variables" {

@@ -41,6 +41,11 @@ variable "consul_service_name" {
     condition     = can(regex("^([a-z0-9]([a-z0-9_-]*[a-z0-9])?)?$", var.consul_service_name))
     error_message = "consul_service_name takes lower-case letters, digits, '-' and '_', the last two not at its ends."
   }
+
+  validation {
+    condition     = var.consul_service_name != "" || can(regex("^[a-z0-9]([a-z0-9_-]*[a-z0-9])?$", lower(var.family)))
+    error_message = "consul_service_name must be set: family begins or ends with '-' or '_', which the name of a service does not."
+  }
 }
 
 variable "consul_service_tags" {
@@ -139,6 +144,16 @@ variable "volumes" {
     condition     = can([for v in var.volumes : v.name])
     error_message = "Each of volumes needs a name."
   }
+
+  validation {
+    condition     = try(length(distinct([for v in var.volumes : v.name])) == length(var.volumes), true)
+    error_message = "Two of volumes have the same name."
+  }
+
+  validation {
+    condition     = try(alltrue([for v in var.volumes : v.name != "consul_data" || length([for k in keys(v) : k if v[k] != null]) == 1]), true)
+    error_message = "volumes has consul_data with settings. It holds the task's tokens, and such a volume outlives the task or is shared with others: rename yours, or leave it out."
+  }
 }
 
 variable "container_definitions" {
@@ -216,7 +231,7 @@ variable "application_shutdown_delay_seconds" {
 }
 
 variable "tags" {
-  description = "Tags of the task definition and of the roles."
+  description = "Tags of the task definition and of the roles; a null value leaves a tag out."
   type        = map(string)
   default     = {}
   nullable    = false
@@ -300,4 +315,9 @@ variable "sidecars" {
   description = "Settings of single containers of the mesh by role (`install`, `client`, `mesh_init`, `proxy`, `health_sync`, and `all`): `image`, `essential`, `cpu`, `memory`, `memory_reservation`, `user`, `readonly_root_filesystem`, `drop_capabilities`, `start_timeout`, `stop_timeout`, `environment`, `secrets`, `docker_labels`, `port_mappings`, `mount_points`, `health_check`, `restart_policy` and `log_configuration`; see [render](../render)."
   type        = any
   default     = {}
+
+  validation {
+    condition     = length(setsubtract(try(flatten([for role in keys(var.sidecars) : keys(var.sidecars[role]) if var.sidecars[role] != null]), []), ["image", "essential", "cpu", "memory", "memory_reservation", "user", "readonly_root_filesystem", "drop_capabilities", "start_timeout", "stop_timeout", "environment", "secrets", "docker_labels", "port_mappings", "mount_points", "health_check", "restart_policy", "log_configuration"])) == 0
+    error_message = "A role in sidecars takes only image, essential, cpu, memory, memory_reservation, user, readonly_root_filesystem, drop_capabilities, start_timeout, stop_timeout, environment, secrets, docker_labels, port_mappings, mount_points, health_check, restart_policy and log_configuration."
+  }
 }

@@ -88,8 +88,8 @@ locals {
 
   # The user's settings, those of the role over those of all.
   set = { for role in local.roles : role => merge(
-    { for k, v in try(var.sidecars["all"], {}) : k => v if v != null },
-    { for k, v in try(var.sidecars[role], {}) : k => v if v != null },
+    try({ for k, v in var.sidecars["all"] : k => v if v != null }, {}),
+    try({ for k, v in var.sidecars[role] : k => v if v != null }, {}),
     { for k in ["environment", "secrets", "drop_capabilities", "port_mappings", "mount_points"] : k => concat(try(var.sidecars["all"][k], []), try(var.sidecars[role][k], [])) },
     { docker_labels = merge(try(var.sidecars["all"].docker_labels, {}), try(var.sidecars[role].docker_labels, {})) },
   ) }

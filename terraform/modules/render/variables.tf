@@ -145,7 +145,7 @@ variable "sidecars" {
     error_message = "The keys of sidecars are all, install, client, mesh_init, proxy and health_sync."
   }
   validation {
-    condition     = alltrue([for role, s in var.sidecars : !contains(["install", "mesh_init", "all"], role) || s.essential != true])
+    condition     = alltrue([for role, s in var.sidecars : !contains(["install", "mesh_init", "all"], role) || try(s.essential, null) != true])
     error_message = "install and mesh_init end when they have done their work, so they cannot be essential, neither by all."
   }
 }

@@ -140,3 +140,26 @@ run "empty_log_configuration_is_none" {
     error_message = "ECS refuses a log configuration without driver."
   }
 }
+
+run "nulls_in_members_are_as_absent" {
+  command = plan
+
+  variables {
+    http_config = { port = null, https = null }
+    grpc_config = { port = null }
+    environment = { A = "1", B = null }
+    secrets     = { C = null }
+  }
+
+  assert {
+    condition = jsondecode({ for e in jsondecode(aws_ecs_task_definition.this.container_definitions)[0].environment : e.name => e.value }["CONSUL_ECS_CONFIG_JSON"]).consulServers == {
+      hosts = "consul.example.com", skipServerWatch = false, defaults = { tls = false, tlsServerName = "" }, http = { port = 8500, https = false }, grpc = { port = 8502 }
+    }
+    error_message = aws_ecs_task_definition.this.container_definitions
+  }
+
+  assert {
+    condition     = [for c in [jsondecode(aws_ecs_task_definition.this.container_definitions)[0]] : [c.environment[*].name, c.secrets[*].name]] == [[["A", "CONSUL_ECS_CONFIG_JSON"], ["CONSUL_HTTP_TOKEN"]]]
+    error_message = aws_ecs_task_definition.this.container_definitions
+  }
+}

@@ -219,3 +219,71 @@ run "an_application_that_cannot_be_wrapped_waits_for_the_proxy" {
     error_message = "its ENTRYPOINT is not known"
   }
 }
+
+run "nulls_in_members_and_duplicates" {
+  command = plan
+
+  variables {
+    tags                   = { team = "shop", owner = null }
+    sidecars               = { all = null, proxy = { environment = null, docker_labels = null } }
+    consul_service_tags    = ["v1", "v1"]
+    exclude_outbound_cidrs = ["10.0.0.0/8", "10.0.0.0/8"]
+    upstreams              = [{ destinationName = "api", localBindPort = 9191, destinationPeer = null, meshGateway = null }]
+    consul_ecs_config      = { service = null, proxy = { meshGateway = null }, transparentProxy = { excludeUIDs = null } }
+    http_config            = null
+    grpc_config            = { port = null }
+  }
+
+  # The stub has the configuration read as the containers read it.
+  assert {
+    condition     = jsondecode(jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value).service.tags == ["v1"]
+    error_message = jsondecode(module.task.task_definition.container_definitions)[1].environment[0].value
+  }
+  assert {
+    condition     = module.task.task_definition.tags["team"] == "shop" && !contains(keys(module.task.task_definition.tags), "owner")
+    error_message = "a tag without a value"
+  }
+}
+
+run "family_that_is_no_name_of_a_service" {
+  command = plan
+
+  variables {
+    family = "-web"
+  }
+
+  expect_failures = [var.consul_service_name]
+}
+
+run "volume_of_the_mesh" {
+  command = plan
+
+  variables {
+    volumes = [{ name = "consul_data", efs_volume_configuration = { file_system_id = "fs-1" } }]
+  }
+
+  expect_failures = [var.volumes]
+}
+
+run "volume_of_the_mesh_without_settings" {
+  command = plan
+
+  variables {
+    volumes = [{ name = "consul_data", host_path = null }]
+  }
+
+  assert {
+    condition     = toset(module.task.task_definition.volume[*].name) == toset(["consul_data"])
+    error_message = "one volume is wanted"
+  }
+}
+
+run "two_volumes_of_one_name" {
+  command = plan
+
+  variables {
+    volumes = [{ name = "data" }, { name = "data" }]
+  }
+
+  expect_failures = [var.volumes]
+}

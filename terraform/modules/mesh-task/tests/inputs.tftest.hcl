@@ -211,6 +211,7 @@ run "reserved_ports_and_incomplete_upstreams" {
     iam_role_path              = "test"
     upstreams                  = [{ localBindPort = 9191 }]
     consul_partition           = "p"
+    sidecars                   = { all = null, proxy = { memroy = 128 } }
   }
 
   expect_failures = [
@@ -218,6 +219,7 @@ run "reserved_ports_and_incomplete_upstreams" {
     var.iam_role_path,
     var.upstreams,
     var.consul_namespace,
+    var.sidecars,
   ]
 }
 
