@@ -106,7 +106,7 @@ ensure_consul_of() {
 }
 
 ensure_consul() { ensure_consul_of "$consul_version" consul tools; }
-ensure_consul_newest() { ensure_consul_of "$consul_newest" "consul-$consul_newest" tools/consul-1.22; }
+ensure_consul-1.22() { ensure_consul_of "$consul_newest" "consul-$consul_newest" tools/consul-1.22; }
 
 envoy_fits() {
   [ -x "$1" ] || return 1
@@ -317,23 +317,27 @@ ensure_compose() {
   place ../compose/compose.sh docker-compose
 }
 
-# One at a time: two makes in one checkout must not build into the same file.
-if command -v flock >/dev/null; then
-  exec 9>"$root/.tools/lock"
-  flock -n 9 || { say "waiting for another run of this script"; flock 9; }
-fi
+# ensure TOOL: one process at a time, since two makes in one checkout must not build into
+# the same file. A process that needs another tool does not wait.
+ensure() {
+  if command -v flock >/dev/null; then
+    exec 9>"$root/.tools/$1.lock"
+    flock -n 9 || { say "$1: waiting for another run of this script"; flock 9; }
+  fi
+  "ensure_$1"
+}
+
 if [ $# -eq 0 ]; then
   set -- consul envoy staticcheck scalibr
   # Not every user can install these, and few tests want them.
-  (ensure_aws) || say "going on without AWS's command line"
-  (ensure_uidmap) || say "going on without uidmap"
-  (ensure_dockerd) || say "going on without a Docker engine"
-  (ensure_compose) || say "going on without docker compose"
+  (ensure aws) || say "going on without AWS's command line"
+  (ensure uidmap) || say "going on without uidmap"
+  (ensure dockerd) || say "going on without a Docker engine"
+  (ensure compose) || say "going on without docker compose"
 fi
 for tool in "$@"; do
   case $tool in
-    consul | envoy | staticcheck | scalibr | uidmap | aws | dockerd | compose) "ensure_$tool" ;;
-    consul-1.22) ensure_consul_newest ;;
+    consul | consul-1.22 | envoy | staticcheck | scalibr | uidmap | aws | dockerd | compose) ensure "$tool" ;;
     *) say "unknown tool $tool: want consul, consul-1.22, envoy, staticcheck, scalibr, uidmap, aws, dockerd or compose"; exit 1 ;;
   esac
 done

@@ -188,9 +188,11 @@ func (e *Engine) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Finish runs a command; the code is -1 when it cannot be run.
+// Finish runs a command; the code is -1 when it cannot be run. What it leaves running
+// does not hold up the test.
 func Finish(cmd *exec.Cmd) (Output, int) {
 	var out, errs bytes.Buffer
+	cmd.WaitDelay = time.Second
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil && cmd.ProcessState == nil {
 		return Output{"", err.Error()}, -1
