@@ -223,7 +223,8 @@ func TestConsulServersAreDownAtTheEnd(t *testing.T) {
 	k.eventuallyAll(threeChecks("passing", "passing", "passing"))
 	c.Stop()
 	took, err := k.term()
-	if cli.ExitCode(err) != exit.CodeUnknown || took > k.stop {
+	// Twice the limit for a busy machine; fake time proves the limit itself.
+	if cli.ExitCode(err) != exit.CodeUnknown || took > 2*k.stop {
 		t.Errorf("took %s, exit code %d for %v", took, cli.ExitCode(err), err)
 	}
 }

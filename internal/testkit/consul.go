@@ -102,9 +102,13 @@ func Binary(name string) string {
 	return p
 }
 
-// RequireBinary is Binary for a test that cannot run without it.
+// RequireBinary is Binary for a test that cannot run without it. NewestConsul is in the
+// long lane only.
 func RequireBinary(t testing.TB, name string) string {
 	t.Helper()
+	if name == NewestConsul {
+		Long(t)
+	}
 	p := Binary(name)
 	if p == "" {
 		Missing(t, name+" not found; run 'make tools'")
@@ -171,6 +175,9 @@ func isFile(p string) bool {
 func StartConsul(o ConsulOptions) (*Consul, error) {
 	bin := Binary("consul")
 	if o.Newest {
+		if testing.Short() {
+			return nil, fmt.Errorf("%s is in the long lane only: call testkit.Long first", NewestConsul)
+		}
 		bin = Binary(NewestConsul)
 	}
 	if bin == "" {
