@@ -162,10 +162,11 @@ func scalarJSON(y *yaml.Node) string {
 func (d *Document) writeYAML() []byte {
 	want := d.Root.text()
 	whole := *d.yaml
-	for _, write := range []func() []byte{d.spliceYAML, func() []byte {
-		whole.Content = []*yaml.Node{updateYAML(d.yaml.Content[0], d.Root)}
-		return encodeYAML(&whole)
-	}} {
+	whole.Content = []*yaml.Node{anchors{}.restore(updateYAML(d.yaml.Content[0], d.Root), false)}
+	for _, write := range []func() []byte{
+		func() []byte { return d.spliceYAML(whole.Content[0]) },
+		func() []byte { return encodeYAML(&whole) },
+	} {
 		doc := write()
 		if root, _, err := readYAML(doc); err == nil && bytes.Equal(root.compact(nil), want) {
 			return doc
@@ -174,13 +175,43 @@ func (d *Document) writeYAML() []byte {
 	return encodeYAML(newYAML(d.Root))
 }
 
-// spliceYAML replaces the lines of the task definition; nil when these are not its own.
-func (d *Document) spliceYAML() []byte {
+// anchors are the values of a tree that aliases may lead to.
+type anchors map[string]*yaml.Node
+
+// restore lets every alias of a changed tree mean what it did: the first one that leads to
+// a value which is not there any more becomes that value, with its anchor. Comments stay
+// where they were; moved is set within such a value.
+func (a anchors) restore(y *yaml.Node, moved bool) *yaml.Node {
+	value := y
+	if y.Kind == yaml.AliasNode {
+		value = y.Alias
+	}
+	restored := *value
+	restored.HeadComment, restored.LineComment, restored.FootComment, restored.Content = "", "", "", nil
+	if !moved {
+		restored.HeadComment, restored.LineComment, restored.FootComment = y.HeadComment, y.LineComment, y.FootComment
+	}
+	if value.Anchor != "" {
+		if a[value.Anchor] == value {
+			restored.Kind, restored.Tag, restored.Value, restored.Anchor = yaml.AliasNode, "", value.Anchor, ""
+			return &restored
+		}
+		a[value.Anchor] = value
+	}
+	for _, child := range value.Content {
+		restored.Content = append(restored.Content, a.restore(child, moved || value != y))
+	}
+	return &restored
+}
+
+// spliceYAML replaces the lines of the task definition by those of a tree; nil when these
+// are not its own.
+func (d *Document) spliceYAML(tree *yaml.Node) []byte {
 	before := d.yaml.Content[0]
 	if d.prefix != "$" {
 		_, resource, _ := strings.Cut(d.prefix, "$.Resources.")
 		for _, key := range []string{"Resources", strings.TrimSuffix(resource, ".Properties"), "Properties"} {
-			if before = memberYAML(before, key); before == nil {
+			if before, tree = memberYAML(before, key), memberYAML(tree, key); before == nil || tree == nil {
 				return nil
 			}
 		}
@@ -196,7 +227,7 @@ func (d *Document) spliceYAML() []byte {
 	}
 	var spliced bytes.Buffer
 	spliced.Write(bytes.Join(lines[:first], nil))
-	text := encodeYAML(updateYAML(before, d.Task))
+	text := encodeYAML(tree)
 	if bytes.Contains(d.original, []byte("\r\n")) {
 		text = bytes.ReplaceAll(text, []byte("\n"), []byte("\r\n"))
 	}
@@ -250,6 +281,7 @@ func updateYAML(y *yaml.Node, n *Node) *yaml.Node {
 		return y
 	}
 	updated := *y
+	updated.Anchor = "" // aliases mean the value before, see restore
 	switch {
 	case function(y) == "" && y.Kind == yaml.MappingNode && n.IsObject():
 		updated.Content = nil

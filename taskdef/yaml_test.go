@@ -289,6 +289,14 @@ func TestEditedYAMLKeepsItsStyle(t *testing.T) {
 			"---\n" + head + "      ContainerDefinitions:\n        - Name: web\n...\n",
 			"---\n" + head + "      ContainerDefinitions:\n        - Name: web\n          User: web\n...\n",
 		},
+		"alias to what changes": {
+			"# a shop\n" + head + "      ContainerDefinitions:\n        # the web server\n        - &web\n          Name: web\n          Environment: &env\n            - {Name: A, Value: 'b'} # of A\n  Copy:\n    Type: Custom::Copy\n    Properties: {Of: *web, Env: *env, Again: *web} # twice\n",
+			"# a shop\n" + head + "      ContainerDefinitions:\n        - # the web server\n          Name: web\n          Environment: &env\n            - {Name: A, Value: 'b'} # of A\n          User: web\n  Copy:\n    Type: Custom::Copy\n    Properties: {Of: &web {Name: web, Environment: *env}, Env: *env, Again: *web} # twice\n",
+		},
+		"alias for what changes": {
+			"Base: &web # shared\n  Name: web\n\n\n" + head + "      # one\n      ContainerDefinitions: [*web, *web]\n\n\n# the end\n",
+			"Base: &web # shared\n  Name: web\n\n\n" + head + "      # one\n      ContainerDefinitions: [{Name: web, User: web}, *web]\n\n\n# the end\n",
+		},
 		"booleans of YAML 1.1": {
 			head + "      ContainerDefinitions:\n        - Essential: yes\n          Privileged: No\n",
 			head + "      ContainerDefinitions:\n        - Essential: yes\n          Privileged: No\n          User: web\n",
