@@ -157,17 +157,15 @@ func (o *admitOptions) admit(ctx context.Context, inv *cli.Invocation, doc []byt
 		return exit.Usagef("%s: %s", inv.Args[0], secret.NewLeaks(options.Token).Redact(err.Error()))
 	}
 	permissions, err := o.check.run(ctx, inv, result)
-	if err == nil {
-		err = o.role.run(ctx, inv, result, &o.check)
-	}
-	if err == nil && o.register && !result.Rejected(o.strict) {
-		err = registerAdmitted(ctx, inv, input)
-	}
 	if err != nil { // what was found before counts all the same
 		printFindings(inv.Stderr, result)
 		return err
 	}
-	return o.print(inv, result, permissions)
+	failure := o.role.run(ctx, inv, result, &o.check)
+	if failure == nil && o.register && !result.Rejected(o.strict) {
+		failure = registerAdmitted(ctx, inv, input)
+	}
+	return o.print(inv, result, permissions, failure)
 }
 
 func printFindings(w io.Writer, r *admission.Result) {
@@ -213,26 +211,20 @@ type admitReport struct {
 	Usages       map[string]*usage.Summary `json:"usages"`
 	Requirements []usage.Requirement       `json:"requirements"`
 	Permissions  *permission.Permissions   `json:"permissions,omitempty"`
+	// Error is what failed in AWS.
+	Error string `json:"error,omitempty"`
 }
 
-func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions) error {
+// print prints the findings and an admitted definition. Failure is what failed in AWS.
+func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions, failure error) error {
 	rejected := r.Rejected(o.strict)
-	if o.output == outputReport {
-		report := admitReport{
-			Admitted: !rejected, Injected: r.Injected, Format: r.Format, Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
-			Usages: r.Usages, Requirements: append([]usage.Requirement{}, r.Requirements...), Permissions: permissions,
-		}
-		if err := printJSON(inv.Stdout, report); err != nil {
-			return err
-		}
-	} else if o.output == outputSARIF {
-		if err := printJSON(inv.Stdout, sarifOf(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)); err != nil {
-			return err
-		}
-	} else {
-		printFindings(inv.Stderr, r)
+	if err := o.printReport(inv, r, permissions, failure); err != nil {
+		return err
 	}
 	switch {
+	case failure != nil:
+		fmt.Fprintf(inv.Stderr, "consul-ecs admit: %v\n", failure)
+		return &exit.CodeError{Code: exit.CodeAWS}
 	case permission.Undetermined(r, o.strict):
 		return &exit.CodeError{Code: exit.CodeUnknown}
 	case rejected:
@@ -253,6 +245,30 @@ func (o *admitOptions) print(inv *cli.Invocation, r *admission.Result, permissio
 		_, err = inv.Stdout.Write(text)
 	}
 	return err
+}
+
+// printReport prints the findings as -output says.
+func (o *admitOptions) printReport(inv *cli.Invocation, r *admission.Result, permissions *permission.Permissions, failure error) error {
+	switch o.output {
+	case outputReport:
+		report := admitReport{
+			Admitted: !r.Rejected(o.strict) && failure == nil, Injected: r.Injected, Format: r.Format,
+			Volumes: append([]string{}, r.Volumes...), Findings: append([]admission.Finding{}, r.Findings...),
+			Usages: r.Usages, Requirements: append([]usage.Requirement{}, r.Requirements...), Permissions: permissions,
+		}
+		if failure != nil {
+			report.Error = failure.Error()
+		}
+		return printJSON(inv.Stdout, report)
+	case outputSARIF:
+		log := sarifOf(r, filepath.ToSlash(inv.Args[0]), cli.Version(), o.strict)
+		if failure != nil {
+			log.Runs[0].Invocations = []sarifInvocation{{Notifications: []sarifNotification{{"error", sarifText{failure.Error()}}}}}
+		}
+		return printJSON(inv.Stdout, log)
+	}
+	printFindings(inv.Stderr, r)
+	return nil
 }
 
 func printJSON(w io.Writer, v any) error {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/internal/cli"
-	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
 // admitAgent is the user agent of admit for AWS.
@@ -22,19 +21,13 @@ func registerAdmitted(ctx context.Context, inv *cli.Invocation, input *ecs.Regis
 	defer cancel()
 	conf, err := awsutil.LoadConfig(ctx, awsutil.LoadOptions{UserAgent: admitAgent, Version: cli.Version()})
 	if err != nil {
-		return awsFailed(inv, err)
+		return err
 	}
 	client := ecs.NewFromConfig(conf, func(o *ecs.Options) { o.Retryer = aws.NopRetryer{} })
 	output, err := client.RegisterTaskDefinition(ctx, input)
 	if err != nil {
-		return awsFailed(inv, fmt.Errorf("register task definition %s: %w", aws.ToString(input.Family), err))
+		return fmt.Errorf("register task definition %s: %w", aws.ToString(input.Family), err)
 	}
 	fmt.Fprintf(inv.Stderr, "registered %s\n", aws.ToString(output.TaskDefinition.TaskDefinitionArn))
 	return nil
-}
-
-// awsFailed prints what failed in AWS.
-func awsFailed(inv *cli.Invocation, err error) error {
-	fmt.Fprintf(inv.Stderr, "consul-ecs admit: %v\n", err)
-	return &exit.CodeError{Code: exit.CodeAWS}
 }

@@ -82,8 +82,26 @@ func TestAdmitCallsECSForAdmittedDefinitionsOnly(t *testing.T) {
 
 func TestAdmitFailsWithECS(t *testing.T) {
 	api := startECS(t, http.StatusServiceUnavailable)
-	code, stdout, stderr := callAdmit(plainTask(withEntryPoint), "-config", admitMesh(t), "-register", "-")
-	if code != 4 || stdout != "" || !strings.Contains(stderr, "register task definition app: ") || api.calls.Load() != 1 {
-		t.Errorf("exit %d, %d calls, stdout %q, stderr %q", code, api.calls.Load(), stdout, stderr)
+	mesh := admitMesh(t)
+	for i, c := range []struct {
+		output string
+		stdout []string
+	}{
+		{"task", nil},
+		{"report", []string{`"admitted": false`, `"code": "ADM-WRAP"`, `"error": "register task definition app: `}},
+		{"sarif", []string{`"executionSuccessful": false`, `"ruleId": "ADM-WRAP"`, `"text": "register task definition app: `}},
+	} {
+		code, stdout, stderr := callAdmit(plainTask(""), "-config", mesh, "-register", "-output", c.output, "-")
+		if code != 4 || !strings.Contains(stderr, "consul-ecs admit: register task definition app: ") || int(api.calls.Load()) != i+1 {
+			t.Errorf("%s: exit %d, %d calls, stderr %q", c.output, code, api.calls.Load(), stderr)
+		}
+		if (c.stdout != nil) != json.Valid([]byte(stdout)) {
+			t.Errorf("%s: stdout %q", c.output, stdout)
+		}
+		for _, want := range c.stdout {
+			if !strings.Contains(stdout, want) {
+				t.Errorf("%s: stdout %s, want %s", c.output, stdout, want)
+			}
+		}
 	}
 }

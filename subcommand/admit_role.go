@@ -49,6 +49,7 @@ func (u roleUsers) RoleUsers(ctx context.Context, roleARN string) ([]string, err
 }
 
 // run adds the findings about the role when it is asked to. Consul is asked as check says.
+// The error is AWS's.
 func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.Result, check *admitCheck) error {
 	if !o.check {
 		return nil
@@ -66,8 +67,5 @@ func (o *admitRole) run(ctx context.Context, inv *cli.Invocation, r *admission.R
 	}
 	ctx, cancel := context.WithTimeout(ctx, roleLimit)
 	defer cancel()
-	if err := checker.Check(ctx, r); err != nil {
-		return awsFailed(inv, err)
-	}
-	return nil
+	return checker.Check(ctx, r)
 }
