@@ -187,7 +187,7 @@ func (t *task) run(r *Result, o Options) error {
 	t.checkValues(r.Injected)
 	t.reportHidden(r.Injected)
 	switch {
-	case r.Injected && t.format == FormatTemplate && isFunction(t.doc.Task):
+	case r.Injected && t.format == FormatTemplate && t.doc.Task.IsComputed():
 		t.add(codeContainers, "$", "what", "the properties")
 		return nil
 	case !r.Injected:

@@ -2,17 +2,11 @@ package admission
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/meshtask/consul-ecs/admission/annotation"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
-
-// isFunction reports whether CloudFormation computes a value.
-func isFunction(n *taskdef.Node) bool {
-	return slices.ContainsFunc(n.Keys(), func(key string) bool { return strings.HasPrefix(key, "Fn::") || key == "Ref" })
-}
 
 // reportHidden reports the annotations that cannot be read, since CloudFormation computes
 // them or what they are in: neither would they count, nor the rights that they ask for.
@@ -25,7 +19,7 @@ func (t *task) reportHidden(injected bool) {
 
 // findHidden looks below a value, which is computed or not.
 func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool) {
-	computed = computed || isFunction(n)
+	computed = computed || n.IsComputed()
 	report := func(label, at string) {
 		name := strings.TrimPrefix(label, annotation.Prefix)
 		if !injected && name != annotation.Inject && !annotation.OfBroker(name) {
@@ -33,7 +27,7 @@ func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool)
 		}
 		t.report(codeAnnValue, at, "annotation", label, "value", "known at deployment only", "want", "a docker label or a tag whose value is written out")
 	}
-	if tag, is := n.Get("Key").Text(); is && strings.HasPrefix(tag, annotation.Prefix) && (computed || isFunction(n.Get("Value"))) {
+	if tag, is := n.Get("Key").Text(); is && strings.HasPrefix(tag, annotation.Prefix) && (computed || n.Get("Value").IsComputed()) {
 		report(tag, path)
 	}
 	for i, item := range n.Items() {
@@ -43,7 +37,7 @@ func (t *task) findHidden(n *taskdef.Node, path string, injected, computed bool)
 		value, at := n.Get(key), path+"."+key
 		if strings.HasPrefix(key, annotation.Prefix) {
 			at = fmt.Sprintf("%s[%q]", path, key)
-			if computed || isFunction(value) {
+			if computed || value.IsComputed() {
 				report(key, at)
 				continue
 			}

@@ -23,6 +23,9 @@ func TestAnnotationThatCannotBeReadIsRefused(t *testing.T) {
 		"container":       {"", `"Essential": true}, {"Fn::If": ["C", {"Name": "b", "DockerLabels": {"consul.hashicorp.com/policies": "ops"}}, {"Ref": "AWS::NoValue"}]`, `ADM-ANN-VALUE $.ContainerDefinitions[1].Fn::If[1].DockerLabels["consul.hashicorp.com/policies"]`},
 		"tag":             {`"Tags": [{"Key": "consul.hashicorp.com/mesh-inject", "Value": {"Ref": "Inject"}}],`, `"Essential": true`, "ADM-ANN-VALUE $.Tags[0]"},
 		"tags":            {`"Tags": {"Fn::If": ["C", [{"Key": "consul.hashicorp.com/policies", "Value": "ops"}], []]},`, `"Essential": true`, "ADM-ANN-VALUE $.Tags.Fn::If[1][0]"},
+		"dynamic":         {"", `"DockerLabels": {"consul.hashicorp.com/service-name": "{{resolve:ssm:/web/name}}"}`, at + `["consul.hashicorp.com/service-name"]`},
+		"tag, dynamic":    {`"Tags": [{"Key": "consul.hashicorp.com/mesh-inject", "Value": "{{resolve:ssm:inject:1}}"}],`, `"Essential": true`, "ADM-ANN-VALUE $.Tags[0]"},
+		"no value":        {`"Tags": [{"Key": "consul.hashicorp.com/mesh"}],`, `"Essential": true`, ""},
 		"no annotation":   {`"Tags": [{"Key": "team", "Value": {"Ref": "Team"}}],`, `"DockerLabels": {"team": {"Ref": "Team"}, "consul.hashicorp.com/service-name": "web"}`, ""},
 		"computed labels": {"", `"DockerLabels": {"Ref": "Labels"}`, ""},
 	} {
@@ -62,6 +65,15 @@ func TestComputedAnnotationThatDoesNotCountIsAccepted(t *testing.T) {
 				t.Errorf("findings %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestComputedStopTimeoutIsReported(t *testing.T) {
+	t.Parallel()
+	r := admit(t, template("", `"StopTimeout": {"Ref": "Stop"}`), parseMesh(t, []byte(plainMesh)))
+	const want = "info ADM-COMPUTED $.ContainerDefinitions[0].StopTimeout: the stop timeout of this container is known at deployment only: the containers of the mesh have 45 s to stop"
+	if !slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.String() == want }) {
+		t.Errorf("findings %v, want %s", r.Findings, want)
 	}
 }
 

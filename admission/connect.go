@@ -51,9 +51,14 @@ func connect(t *task) error {
 	return t.place(t.sidecars())
 }
 
-// reportComputed names the containers that only CloudFormation knows.
+// reportComputed names the containers that only CloudFormation knows, and what of the
+// others is missing.
 func (t *task) reportComputed() {
 	for i, c := range t.doc.Definition.ContainerDefinitions {
+		stop := fmt.Sprintf("$.containerDefinitions[%d].stopTimeout", i)
+		if slices.Contains(t.doc.Unknown(), t.doc.Locate(stop)) && slices.Contains(t.applications(), i) {
+			t.add(codeComputed, stop, "what", "the stop timeout of this container", "consequence", fmt.Sprintf("the containers of the mesh have %d s to stop", t.stopTimeout()))
+		}
 		switch {
 		case c.Name != "" || t.format != FormatTemplate:
 		case !t.isContainer(i):

@@ -1,8 +1,6 @@
 package admission
 
 import (
-	"strings"
-
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -84,9 +82,7 @@ func (t *task) isContainer(i int) bool {
 	if t.text(n, "name") != "" {
 		return true
 	}
-	keys := n.Keys()
-	computed := len(keys) == 1 && (keys[0] == "Ref" || strings.HasPrefix(keys[0], "Fn::"))
-	return t.format == FormatTemplate && n.IsObject() && !computed && !t.absent(n, "name")
+	return t.format == FormatTemplate && n.IsObject() && !n.IsComputed() && !t.absent(n, "name")
 }
 
 // applications are the indexes of the containers that the mesh is for: neither its own

@@ -64,8 +64,7 @@ func (b *binder) bind(v reflect.Value, n *Node, f field) {
 // computed reports whether CloudFormation computes the value. Such a value is
 // unknown, except that AWS::NoValue is absent.
 func (b *binder) computed(n *Node) bool {
-	function := slices.ContainsFunc(n.members, func(m member) bool { return strings.HasPrefix(m.key, "Fn::") })
-	if !function && (len(n.members) != 1 || n.members[0].key != "Ref") {
+	if !n.IsComputed() {
 		return false
 	}
 	if ref := n.Get("Ref"); ref == nil || ref.scalar != `"AWS::NoValue"` {

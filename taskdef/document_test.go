@@ -155,6 +155,23 @@ func TestTemplateIsReadWithItsUnknownValues(t *testing.T) {
 	}
 }
 
+// CloudFormation replaces {{resolve:...}} by what is stored elsewhere.
+func TestDynamicReferenceIsUnknown(t *testing.T) {
+	t.Parallel()
+	d, err := ParseTemplate([]byte(`{"Cpu": "{{resolve:ssm:/web/cpu}}", "ContainerDefinitions": [{"Name": "web", "Image": "web:{{resolve:ssm:/web/tag:1}}",
+		"Memory": "{{resolve:ssm:/web/memory}}", "Essential": "{{resolve:ssm:/web/essential}}"}]}`), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"$.ContainerDefinitions[0].Essential", "$.ContainerDefinitions[0].Image", "$.ContainerDefinitions[0].Memory", "$.Cpu", "$.Family"}
+	if diff := cmp.Diff(want, d.Unknown()); diff != "" || len(d.Validate()) > 0 {
+		t.Errorf("violations %v, unknown values (-want +got):\n%s", d.Validate(), diff)
+	}
+	if _, err := Parse([]byte(`{"containerDefinitions": [{"memory": "{{resolve:ssm:/web/memory}}"}]}`)); err == nil {
+		t.Error("the ECS API knows no dynamic references")
+	}
+}
+
 func TestTemplateWithoutTheResource(t *testing.T) {
 	t.Parallel()
 	two := strings.Replace(template, `"Cluster": {`, `"Job": {"Type": "AWS::ECS::TaskDefinition"}, "Cluster": {`, 1)

@@ -106,8 +106,11 @@ func (n *Node) clone(report func(of, made *Node)) *Node {
 	return c
 }
 
-// Keys are the keys of an object, in their order.
+// Keys are the keys of an object, in their order. n may be nil.
 func (n *Node) Keys() []string {
+	if n == nil {
+		return nil
+	}
 	keys := make([]string, 0, len(n.members))
 	for _, m := range n.members {
 		keys = append(keys, m.key)
@@ -178,6 +181,17 @@ func (n *Node) IsObject() bool { return n != nil && n.scalar == "" && !n.list }
 
 // IsNull reports whether the value is null.
 func (n *Node) IsNull() bool { return n != nil && n.scalar == "null" }
+
+// IsComputed reports whether the value is known at deployment only: an intrinsic function
+// of CloudFormation, or a text with a dynamic reference. n may be nil.
+func (n *Node) IsComputed() bool {
+	if text, is := n.Text(); is {
+		return strings.Contains(text, "{{resolve:")
+	}
+	function := func(key string) bool { return strings.HasPrefix(key, "Fn::") }
+	keys := n.Keys()
+	return slices.ContainsFunc(keys, function) || len(keys) == 1 && keys[0] == "Ref"
+}
 
 // MarshalJSON writes the value without blanks.
 func (n *Node) MarshalJSON() ([]byte, error) { return n.text(), nil }
