@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -22,13 +23,13 @@ type Finding struct {
 	Fix     string `json:"fix,omitempty"`
 }
 
-// String is "severity code path: message (fix)".
+// String is "severity code path: message (fix)", on one line.
 func (f Finding) String() string {
 	text := fmt.Sprintf("%s %s %s: %s", f.Severity, f.Code, f.Path, f.Message)
 	if f.Fix != "" {
 		text += " (" + f.Fix + ")"
 	}
-	return text
+	return textfile.OneLine(text)
 }
 
 // Code is a rule of admission. The rules of ECS itself are those of taskdef.

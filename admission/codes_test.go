@@ -154,6 +154,23 @@ func TestAllFindingsAreReportedAtOnce(t *testing.T) {
 	}
 }
 
+// Otherwise a definition could print commands to the runner of a CI job.
+func TestFindingIsOneLine(t *testing.T) {
+	t.Parallel()
+	r := admit(t, []byte(`{"family": "app", "networkMode": "awsvpc", "containerDefinitions": [
+		{"name": "a\n::error::b", "image": "app", "memory": 64, "entryPoint": ["/app"], "user": "5995", "k\ney": 1}]}`), parseMesh(t, []byte(plainMesh)))
+	for _, f := range r.Findings {
+		if strings.Contains(f.String(), "\n") {
+			t.Errorf("a finding has several lines: %s", f)
+		}
+	}
+	if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+		return strings.HasPrefix(f.String(), `error ADM-USER $.containerDefinitions[0].user: container a\n::error::b runs`)
+	}) {
+		t.Errorf("findings %v", r.Findings)
+	}
+}
+
 func TestStrictRejectsWarnings(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +20,7 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
+	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -174,13 +174,16 @@ func printFindings(w io.Writer, r *admission.Result) {
 	}
 }
 
+// maxDocument bounds what is read. CloudFormation takes templates of 1 MB.
+const maxDocument = 4 << 20
+
 func readAdmitted(inv *cli.Invocation) ([]byte, error) {
 	var doc []byte
 	var err error
 	if inv.Args[0] == "-" {
-		doc, err = io.ReadAll(inv.Stdin)
+		doc, err = textfile.ReadFrom(inv.Stdin, "standard input", maxDocument)
 	} else {
-		doc, err = os.ReadFile(inv.Args[0])
+		doc, err = textfile.Read(inv.Args[0], maxDocument)
 	}
 	if err != nil {
 		return nil, exit.Usagef("read the task definition: %w", err)
@@ -189,7 +192,7 @@ func readAdmitted(inv *cli.Invocation) ([]byte, error) {
 }
 
 func readMesh(file string) (*admission.Mesh, error) {
-	doc, err := os.ReadFile(file)
+	doc, err := textfile.Read(file, maxDocument)
 	if err != nil {
 		return nil, exit.Usagef("read the mesh file: %w", err)
 	}

@@ -138,7 +138,7 @@ func findResource(root *Node, name string) (string, error) {
 	case len(found) == 0:
 		return "", fmt.Errorf("the template has no resource of type %s", kind)
 	}
-	return "", fmt.Errorf("%w: %s", ErrChoose, strings.Join(found, ", "))
+	return "", fmt.Errorf("%w: %s", ErrChoose, textfile.OneLine(strings.Join(found, ", ")))
 }
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError.

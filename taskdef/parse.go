@@ -21,7 +21,7 @@ type Warning struct {
 }
 
 // String is "path: message".
-func (w Warning) String() string { return w.Path + ": " + w.Message }
+func (w Warning) String() string { return textfile.OneLine(w.Path + ": " + w.Message) }
 
 // InvalidError says that a document is JSON but no task definition: values of
 // the wrong type.

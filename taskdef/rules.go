@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 // Severity is what ECS does about a violation.
@@ -83,12 +85,12 @@ type Violation struct {
 	Fix string
 }
 
-// String is "message (path: fix; code)", AWS's words first.
+// String is "message (path: fix; code)", AWS's words first, on one line.
 func (v Violation) String() string {
 	if v.Fix == "" {
-		return fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code)
+		return textfile.OneLine(fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code))
 	}
-	return fmt.Sprintf("%s (%s: %s; %s)", v.Message, v.Path, v.Fix, v.Code)
+	return textfile.OneLine(fmt.Sprintf("%s (%s: %s; %s)", v.Message, v.Path, v.Fix, v.Code))
 }
 
 // CodeType is the code of a value of the wrong type; Parse reports it.

@@ -66,7 +66,7 @@ func checkKeys(y *yaml.Node) error {
 			case child.Tag == "!!merge":
 				return fmt.Errorf("line %d: write the members out in place of the merge key <<", child.Line)
 			case seen[child.Value]:
-				return fmt.Errorf("line %d: key %s given twice: remove one of them", child.Line, child.Value)
+				return fmt.Errorf("line %d: key %s given twice: remove one of them", child.Line, textfile.OneLine(child.Value))
 			}
 			seen[child.Value] = true
 		}

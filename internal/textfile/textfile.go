@@ -2,7 +2,7 @@
 //
 // Flow: 1. Read takes a file of bounded size and says what else a path may be;
 // 2. Check refuses what is not UTF-8; 3. At turns an offset into the line and
-// column that an editor shows.
+// column that an editor shows; 4. OneLine makes a text of a document fit for a log.
 //
 // Owns: the words for files that are no text. Never does: know a format.
 // Start reading at: Read.
@@ -15,8 +15,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -51,15 +53,20 @@ func Read(path string, limit int64) ([]byte, error) {
 		return nil, plain(path, err)
 	}
 	defer f.Close()
+	return ReadFrom(f, path, limit)
+}
+
+// ReadFrom is Read for an open file, or another source, of that name.
+func ReadFrom(r io.Reader, name string, limit int64) ([]byte, error) {
 	// A pipe or a device has no size, so the reading itself is bounded.
-	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	data, err := io.ReadAll(io.LimitReader(r, limit+1))
 	switch {
 	case errors.Is(err, syscall.EISDIR):
-		return nil, fmt.Errorf("%s is a directory: want a file", path)
+		return nil, fmt.Errorf("%s is a directory: want a file", name)
 	case err != nil:
-		return nil, plain(path, err)
+		return nil, plain(name, err)
 	case int64(len(data)) > limit:
-		return nil, fmt.Errorf("%s is larger than %d KiB: is it the right file?", path, limit>>10)
+		return nil, fmt.Errorf("%s is larger than %d KiB: is it the right file?", name, limit>>10)
 	}
 	return data, nil
 }
@@ -71,6 +78,21 @@ func plain(path string, err error) error {
 		err = pathError.Err
 	}
 	return fmt.Errorf("%s: %w", path, err)
+}
+
+// OneLine is a text of which a terminal or a log shows one line: what cannot be printed,
+// such as a line break in a name, is written as Go does in a string.
+func OneLine(text string) string {
+	var line strings.Builder
+	for _, r := range text {
+		if unicode.IsPrint(r) {
+			line.WriteRune(r)
+			continue
+		}
+		quoted := strconv.QuoteRune(r)
+		line.WriteString(quoted[1 : len(quoted)-1])
+	}
+	return line.String()
 }
 
 // Check returns a *Fault when the document is empty or not plain UTF-8. As

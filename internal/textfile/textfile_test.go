@@ -70,3 +70,17 @@ func FuzzCheck(f *testing.F) {
 		}
 	})
 }
+
+func TestOneLine(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                              "",
+		`a "b" \n é 漢`:                  `a "b" \n é 漢`,
+		"a\n::error::b\r\x1b[31m\x00":   `a\n::error::b\r\x1b[31m\x00`,
+		"line\u2028and \u202eother way": `line\u2028and \u202eother way`,
+	} {
+		if got := OneLine(text); got != want {
+			t.Errorf("%q is written as %s, want %s", text, got, want)
+		}
+	}
+}
