@@ -77,6 +77,44 @@ func TestComputedStopTimeoutIsReported(t *testing.T) {
 	}
 }
 
+// An application that is wrapped without the mount, or before the program is copied, does
+// not start.
+func TestConditionalListsGetWhatAnApplicationNeeds(t *testing.T) {
+	t.Parallel()
+	const mount, edge = `{"SourceVolume":"consul_data","ContainerPath":"/consul","ReadOnly":true}`, `{"ContainerName":"consul-ecs-mesh-init","Condition":"SUCCESS"}`
+	const none = `{"Ref": "AWS::NoValue"}`
+	for name, c := range map[string]struct {
+		key, value, want string
+		wrapped          bool
+	}{
+		"mounts":          {"MountPoints", `{"Fn::If": ["C", [{"SourceVolume": "data"}], ` + none + `]}`, `{"Fn::If":["C",[{"SourceVolume":"data"},` + mount + `],[` + mount + `]]}`, true},
+		"mounted":         {"MountPoints", `{"Fn::If": ["C", [` + mount + `], []]}`, `{"Fn::If":["C",[` + mount + `],[` + mount + `]]}`, true},
+		"nested":          {"DependsOn", `{"Fn::If": ["C", {"Fn::If": ["D", [], ` + none + `]}, []]}`, `{"Fn::If":["C",{"Fn::If":["D",[` + edge + `],[` + edge + `]]},[` + edge + `]]}`, true},
+		"no value":        {"DependsOn", none, `[` + edge + `]`, true},
+		"computed mounts": {"MountPoints", `{"Fn::FindInMap": ["A", "B", "C"]}`, `{"Fn::FindInMap":["A","B","C"]}`, false},
+		"computed branch": {"DependsOn", `{"Fn::If": ["C", ` + none + `, {"Fn::FindInMap": ["A", "B", "C"]}]}`, `{"Fn::If":["C",{"Ref":"AWS::NoValue"},{"Fn::FindInMap":["A","B","C"]}]}`, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			mesh := parseMesh(t, []byte(plainMesh))
+			r := admit(t, template(`"Volumes": `+none+`,`, fmt.Sprintf("%q: %s", c.key, c.value)), mesh)
+			app := r.After.Task.Get("ContainerDefinitions").Items()[0]
+			if got, _ := app.Get(c.key).MarshalJSON(); string(got) != c.want {
+				t.Errorf("%s %s, want %s", c.key, got, c.want)
+			}
+			if wrapped := len(app.Get("EntryPoint").Items()) > 1; wrapped != c.wrapped || strings.Contains(fmt.Sprint(r.Findings), codeWrap) == c.wrapped {
+				t.Errorf("wrapped %v, want %v, findings %v", wrapped, c.wrapped, r.Findings)
+			}
+			if volumes := r.After.Task.Get("Volumes").Items(); len(volumes) != 1 || r.Rejected(false) {
+				t.Errorf("%d volumes, findings %v", len(volumes), r.Findings)
+			}
+			if again := admit(t, r.After.Bytes(), mesh); string(again.After.Bytes()) != string(r.After.Bytes()) {
+				t.Errorf("admitted again %s", again.After.Bytes())
+			}
+		})
+	}
+}
+
 // Fn::Transform stands beside members of its object, and may add others.
 func TestComputedPropertiesAreRefused(t *testing.T) {
 	t.Parallel()

@@ -76,23 +76,27 @@ func (t *task) shareVolume() error {
 		t.add(codeVolumeTask, "$", "volume", volumeName)
 		return nil
 	}
-	volumes := t.list(t.doc.Task, "volumes")
+	volumes := t.lists(t.doc.Task, "volumes")
 	if volumes == nil {
 		t.add(codeComputed, "$.volumes", "what", "volumes", "consequence", "declare the volume "+volumeName+" there")
-		return nil
 	}
 	at := slices.IndexFunc(t.doc.Definition.Volumes, func(v taskdef.Volume) bool { return v.Name == volumeName })
 	if at >= 0 {
 		if v := t.doc.Definition.Volumes[at]; v.EFS != nil || v.S3Files != nil || v.FSxWindows != nil || v.ConfiguredAtLaunch != nil || v.Docker != nil || v.Host != nil && v.Host.SourcePath != "" {
 			t.add(codeVolumeOwn, fmt.Sprintf("$.volumes[%d]", at), "volume", volumeName)
 		}
-		return nil
 	}
-	volume, err := t.node(taskdef.Volume{Name: volumeName})
-	if err == nil {
-		volumes.Append(volume)
+	for _, list := range volumes {
+		if slices.ContainsFunc(list.Items(), func(v *taskdef.Node) bool { return t.text(v, "name") == volumeName }) {
+			continue
+		}
+		volume, err := t.node(taskdef.Volume{Name: volumeName})
+		if err != nil {
+			return err
+		}
+		list.Append(volume)
 	}
-	return err
+	return nil
 }
 
 // place puts the containers of the mesh into the list: over those of the same name,
@@ -193,6 +197,9 @@ func (t *task) attach(i int) error {
 	if err != nil {
 		return err
 	}
+	if !t.listed(n, "dependsOn") {
+		t.add(codeComputed, fmt.Sprintf("$.containerDefinitions[%d].dependsOn", i), "what", "dependsOn", "consequence", "the container does not wait for the proxy")
+	}
 	if !wrapped {
 		return t.order(n, taskdef.Dependency{ContainerName: t.proxyContainer(), Condition: taskdef.ConditionHealthy})
 	}
@@ -217,19 +224,17 @@ const startPeriod = 60
 // admission or of the shape with several gates, and adds one, which an
 // earlier admission may have made already.
 func (t *task) order(n *taskdef.Node, after taskdef.Dependency) error {
-	list := t.list(n, "dependsOn")
-	if list == nil {
-		return nil
+	for _, list := range t.lists(n, "dependsOn") {
+		edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
+			name := t.text(e, "containerName")
+			return workload.Owned(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
+		})
+		edge, err := t.node(after)
+		if err != nil {
+			return err
+		}
+		list.SetItems(append(edges, edge))
 	}
-	edges := slices.DeleteFunc(slices.Clone(list.Items()), func(e *taskdef.Node) bool {
-		name := t.text(e, "containerName")
-		return workload.Owned(name) || name == after.ContainerName && t.text(e, "condition") == after.Condition
-	})
-	edge, err := t.node(after)
-	if err != nil {
-		return err
-	}
-	list.SetItems(append(edges, edge))
 	return nil
 }
 
@@ -271,20 +276,17 @@ func (t *task) proxyContainer() string {
 
 // mount mounts the shared volume, which has the program that wraps the application.
 func (t *task) mount(n *taskdef.Node) error {
-	mounts := t.list(n, "mountPoints")
-	if mounts == nil {
-		return nil
-	}
-	for _, m := range mounts.Items() {
-		if path.Clean(t.text(m, "containerPath")) == t.cfg.BootstrapDir {
-			return nil
+	for _, list := range t.lists(n, "mountPoints") {
+		if slices.ContainsFunc(list.Items(), func(m *taskdef.Node) bool { return path.Clean(t.text(m, "containerPath")) == t.cfg.BootstrapDir }) {
+			continue
 		}
+		m, err := t.node(t.mountPoint(true))
+		if err != nil {
+			return err
+		}
+		list.Append(m)
 	}
-	m, err := t.node(t.mountPoint(true))
-	if err == nil {
-		mounts.Append(m)
-	}
-	return err
+	return nil
 }
 
 // mountPoint is where the containers of the mesh have the shared volume.

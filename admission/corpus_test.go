@@ -146,10 +146,10 @@ func checkKept(t *testing.T, name string, r *Result, after *taskdef.Document) {
 }
 
 // lost are the paths of what a value has and its later form lacks. A list may have got
-// elements, and null may have got a value. The flags of the wrapper are admission's.
+// elements, and null and AWS::NoValue may have got a value. The flags of the wrapper are admission's.
 func lost(before, after *taskdef.Node, path string) []string {
 	switch {
-	case before.IsNull():
+	case before.IsNull(), isNoValue(before) && after != nil:
 		return nil
 	case after == nil:
 		return []string{path}

@@ -1,6 +1,8 @@
 package admission
 
 import (
+	"slices"
+
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -29,21 +31,66 @@ func (t *task) node(value any) (*taskdef.Node, error) {
 // list returns a member that is a list, and makes it when it is absent. It is nil when
 // the member is computed.
 func (t *task) list(n *taskdef.Node, key string) *taskdef.Node {
-	found := t.get(n, key)
-	if found == nil || found.IsNull() {
-		found, _ = taskdef.NewNode([]string{}) // it is JSON
-		n.Set(t.doc.Key(key), found)
+	if t.absent(n, key) {
+		empty, _ := taskdef.NewNode([]string{}) // it is JSON
+		n.Set(t.doc.Key(key), empty)
 	}
+	found := t.get(n, key)
 	if !found.IsList() {
 		return nil
 	}
 	return found
 }
 
+// lists are the lists that a member may be: itself, as list has it, or the branches of
+// Fn::If. There are none when it is computed otherwise.
+func (t *task) lists(n *taskdef.Node, key string) []*taskdef.Node {
+	switch {
+	case !t.listed(n, key):
+		return nil
+	case t.list(n, key) != nil:
+		return []*taskdef.Node{t.list(n, key)}
+	}
+	return branches(t.get(n, key))
+}
+
+// listed reports whether lists has any.
+func (t *task) listed(n *taskdef.Node, key string) bool {
+	return t.absent(n, key) || t.get(n, key).IsList() || isChoice(t.get(n, key))
+}
+
+// isChoice reports whether a value is Fn::If of lists.
+func isChoice(n *taskdef.Node) bool {
+	choice := n.Get("Fn::If").Items()
+	return len(choice) == 3 && !slices.ContainsFunc(choice[1:], func(b *taskdef.Node) bool { return !b.IsList() && !isNoValue(b) && !isChoice(b) })
+}
+
+// branches are the lists of Fn::If, with one in place of each AWS::NoValue.
+func branches(n *taskdef.Node) []*taskdef.Node {
+	var lists []*taskdef.Node
+	choice := n.Get("Fn::If").Items()
+	for i := 1; i < len(choice); i++ {
+		if isNoValue(choice[i]) {
+			choice[i], _ = taskdef.NewNode([]string{}) // it is JSON
+		}
+		if choice[i].IsList() {
+			lists = append(lists, choice[i])
+		}
+		lists = append(lists, branches(choice[i])...)
+	}
+	return lists
+}
+
+// isNoValue reports whether CloudFormation removes a member.
+func isNoValue(n *taskdef.Node) bool {
+	ref, _ := n.Get("Ref").Text()
+	return ref == "AWS::NoValue" && n.IsComputed()
+}
+
 // absent reports whether a member is neither given nor computed.
 func (t *task) absent(n *taskdef.Node, key string) bool {
 	found := t.get(n, key)
-	return found == nil || found.IsNull()
+	return found == nil || found.IsNull() || t.format == FormatTemplate && isNoValue(found)
 }
 
 // text is a member that is a string.

@@ -58,7 +58,7 @@ func (t *task) completeProxy(i int) error {
 		return err
 	}
 	for _, key := range made.Keys() {
-		if found := n.Get(key); found == nil || found.IsNull() {
+		if found := n.Get(key); found == nil || found.IsNull() || isNoValue(found) {
 			n.Set(key, made.Get(key))
 		}
 	}

@@ -29,6 +29,9 @@ func (t *task) wrap(i int, n *taskdef.Node) (bool, error) {
 	case !noEntry && !entry.IsList(), noEntry && !command.IsList():
 		t.add(codeWrap, at, "container", name, "why", "its command is known at deployment only", "fix", "write entryPoint as a list")
 		return false, nil
+	case !t.listed(n, "mountPoints") || !t.listed(n, "dependsOn"):
+		t.add(codeWrap, at, "container", name, "why", "its mountPoints or dependsOn are known at deployment only", "fix", "write them as lists, or as Fn::If of lists")
+		return false, nil
 	case noEntry && wrapperFlags(command.Items()) != nil:
 		return true, nil // by hand
 	}
