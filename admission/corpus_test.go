@@ -87,7 +87,7 @@ func resources(doc []byte) []string {
 	if !choice {
 		return []string{""}
 	}
-	return strings.Split(names, ", ")
+	return strings.Split(strings.TrimSuffix(names, ": name one by -resource"), ", ")
 }
 
 // checkAdmitted admits a definition twice, and compares what comes out.
