@@ -38,7 +38,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "shared",
-				Packages: []string{"internal/cli", "internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/nearest", "internal/textfile", "internal/metrics", "internal/secret"},
+				Packages: []string{"internal/cli", "internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/nearest", "internal/metrics", "internal/secret"},
 				Among:    arch.Downwards,
 			},
 			{Name: "simulator program", Packages: []string{"cmd/localecs"}, Uses: []string{"simulator wiring", "simulator"}},

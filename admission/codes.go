@@ -6,7 +6,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -29,7 +28,7 @@ func (f Finding) String() string {
 	if f.Fix != "" {
 		text += " (" + f.Fix + ")"
 	}
-	return textfile.OneLine(text)
+	return taskdef.OneLine(text)
 }
 
 // Code is a rule of admission. The rules of ECS itself are those of taskdef.

@@ -15,7 +15,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/meshtask/consul-ecs/admission/annotation"
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -121,7 +120,7 @@ func checkAdmitted(t *testing.T, name string, doc []byte, o Options) *Result {
 // checkReason checks that an error is about a place of the document or a choice to make.
 func checkReason(t *testing.T, name string, err error) {
 	t.Helper()
-	_, fault := errors.AsType[*textfile.Fault](err)
+	_, fault := errors.AsType[*taskdef.Fault](err)
 	_, invalid := errors.AsType[*taskdef.InvalidError](err)
 	if !fault && !invalid && !strings.Contains(err.Error(), "template") {
 		t.Errorf("%s: %v", name, err)

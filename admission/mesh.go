@@ -8,7 +8,6 @@ import (
 	"fmt"
 
 	"github.com/meshtask/consul-ecs/internal/secret"
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 	"github.com/meshtask/consul-ecs/workload"
 )
@@ -71,7 +70,7 @@ const (
 // ParseMesh reads a mesh file. The configuration in it is checked when it is joined
 // with a task.
 func ParseMesh(doc []byte) (*Mesh, error) {
-	if err := textfile.Check(doc); err != nil {
+	if err := taskdef.CheckText(doc); err != nil {
 		return nil, err
 	}
 	if !json.Valid(doc) {

@@ -20,7 +20,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/secret"
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -181,9 +180,9 @@ func readAdmitted(inv *cli.Invocation) ([]byte, error) {
 	var doc []byte
 	var err error
 	if inv.Args[0] == "-" {
-		doc, err = textfile.ReadFrom(inv.Stdin, "standard input", maxDocument)
+		doc, err = cli.ReadAll(inv.Stdin, "standard input", maxDocument)
 	} else {
-		doc, err = textfile.Read(inv.Args[0], maxDocument)
+		doc, err = cli.ReadFile(inv.Args[0], maxDocument)
 	}
 	if err != nil {
 		return nil, exit.Usagef("read the task definition: %w", err)
@@ -192,7 +191,7 @@ func readAdmitted(inv *cli.Invocation) ([]byte, error) {
 }
 
 func readMesh(file string) (*admission.Mesh, error) {
-	doc, err := textfile.Read(file, maxDocument)
+	doc, err := cli.ReadFile(file, maxDocument)
 	if err != nil {
 		return nil, exit.Usagef("read the mesh file: %w", err)
 	}

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -47,7 +46,7 @@ const (
 
 // Parse reads a task definition as `aws ecs register-task-definition
 // --cli-input-json` takes it, or as describe-task-definition prints it. The error
-// is a *textfile.Fault, or an *InvalidError that lists every value of a wrong
+// is a *Fault, or an *InvalidError that lists every value of a wrong
 // type. Whether ECS would accept the definition is up to Validate.
 func Parse(doc []byte) (*Document, error) {
 	d, err := read(doc, formatECS)
@@ -71,7 +70,7 @@ func ParseTemplate(doc []byte, resource string) (*Document, error) {
 		return nil, err
 	}
 	if d.yaml != nil && d.Root.Get("Resources") == nil && d.Root.Get("ContainerDefinitions") == nil {
-		return nil, textfile.At(doc, 0, "this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it")
+		return nil, faultAt(doc, 0, "this looks like YAML and is no template, but ECS takes JSON; `yq -o=json` converts it")
 	}
 	if resource, err = findResource(d.Root, resource); err != nil {
 		return nil, err
@@ -138,7 +137,7 @@ func findResource(root *Node, name string) (string, error) {
 	case len(found) == 0:
 		return "", fmt.Errorf("the template has no resource of type %s", kind)
 	}
-	return "", fmt.Errorf("%w: %s", ErrChoose, textfile.OneLine(strings.Join(found, ", ")))
+	return "", fmt.Errorf("%w: %s", ErrChoose, OneLine(strings.Join(found, ", ")))
 }
 
 // Refresh reads Definition and Warnings again. The error is an *InvalidError.

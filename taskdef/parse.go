@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 // Warning is something that ECS would perhaps refuse and we accept: an unknown
@@ -21,7 +19,7 @@ type Warning struct {
 }
 
 // String is "path: message".
-func (w Warning) String() string { return textfile.OneLine(w.Path + ": " + w.Message) }
+func (w Warning) String() string { return OneLine(w.Path + ": " + w.Message) }
 
 // InvalidError says that a document is JSON but no task definition: values of
 // the wrong type.
@@ -38,7 +36,7 @@ func (e *InvalidError) Error() string {
 
 // checkJSON reports what keeps a document from being JSON.
 func checkJSON(doc []byte, f format) error {
-	if err := textfile.Check(doc); err != nil {
+	if err := CheckText(doc); err != nil {
 		return err
 	}
 	if json.Valid(doc) {
@@ -61,9 +59,9 @@ func locate(doc []byte, offset int, message string, f format) error {
 		at = len(doc)
 	}
 	if f != formatTemplate && looksLikeYAML(doc) {
-		return textfile.At(doc, at, "this looks like YAML, but ECS takes JSON; `yq -o=json` converts it")
+		return faultAt(doc, at, "this looks like YAML, but ECS takes JSON; `yq -o=json` converts it")
 	}
-	return textfile.At(doc, at, message+advice(doc, at))
+	return faultAt(doc, at, message+advice(doc, at))
 }
 
 // advice names the usual mistake behind a syntax error at a byte.

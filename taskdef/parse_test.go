@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 func TestParseSyntaxErrors(t *testing.T) {
@@ -35,7 +34,7 @@ func TestParseSyntaxErrors(t *testing.T) {
 		{"hello", "line 1, column 1: invalid character 'h' looking for beginning of value"},
 	} {
 		_, err := Parse([]byte(tt.doc))
-		var syntax *textfile.Fault
+		var syntax *Fault
 		if !errors.As(err, &syntax) || err.Error() != tt.want {
 			t.Errorf("%q: %v, want %s", tt.doc, err, tt.want)
 		}

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 // Severity is what ECS does about a violation.
@@ -88,9 +86,9 @@ type Violation struct {
 // String is "message (path: fix; code)", AWS's words first, on one line.
 func (v Violation) String() string {
 	if v.Fix == "" {
-		return textfile.OneLine(fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code))
+		return OneLine(fmt.Sprintf("%s: %s (%s)", v.Path, v.Message, v.Code))
 	}
-	return textfile.OneLine(fmt.Sprintf("%s (%s: %s; %s)", v.Message, v.Path, v.Fix, v.Code))
+	return OneLine(fmt.Sprintf("%s (%s: %s; %s)", v.Message, v.Path, v.Fix, v.Code))
 }
 
 // CodeType is the code of a value of the wrong type; Parse reports it.

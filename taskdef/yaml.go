@@ -12,8 +12,6 @@ import (
 	"sync"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/meshtask/consul-ecs/internal/textfile"
 )
 
 // maxYAMLNodes bounds what aliases of a template multiply.
@@ -30,7 +28,7 @@ func IsYAML(doc []byte) bool {
 // readYAML reads a template that is YAML, and returns the YAML document as well. The
 // nodes have the long forms of functions.
 func readYAML(doc []byte) (*Node, *yaml.Node, error) {
-	if err := textfile.Check(doc); err != nil {
+	if err := CheckText(doc); err != nil {
 		return nil, nil, err
 	}
 	tree, dec := &yaml.Node{}, yaml.NewDecoder(bytes.NewReader(doc))
@@ -65,7 +63,7 @@ func checkKeys(y *yaml.Node) error {
 			case child.Tag == "!!merge":
 				return fmt.Errorf("line %d: write the members out in place of the merge key <<", child.Line)
 			case seen[child.Value]:
-				return fmt.Errorf("line %d: key %s given twice: remove one of them", child.Line, textfile.OneLine(child.Value))
+				return fmt.Errorf("line %d: key %s given twice: remove one of them", child.Line, OneLine(child.Value))
 			}
 			seen[child.Value] = true
 		}

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -27,7 +27,7 @@ func Load(path string) (def *taskdef.TaskDefinition, warnings []string, err erro
 
 // Read reads and validates a task definition file, for localecs or another program.
 func Read(path string) (def *taskdef.TaskDefinition, warnings []string, err error) {
-	data, err := textfile.Read(path, maxBytes)
+	data, err := cli.ReadFile(path, maxBytes)
 	if err != nil {
 		return nil, nil, fmt.Errorf("read task definition: %w", err)
 	}

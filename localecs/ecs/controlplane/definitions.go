@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -49,7 +48,7 @@ func (p *Plane) RegisterTaskDefinition(call shapes.Call, in shapes.RegisterTaskD
 func readDefinition(document []byte) (*taskdef.TaskDefinition, error) {
 	doc, err := taskdef.Parse(document)
 	var invalid *taskdef.InvalidError
-	var fault *textfile.Fault
+	var fault *taskdef.Fault
 	switch {
 	case errors.As(err, &invalid):
 		return nil, shapes.Errorf("SerializationException", "%s", violations(invalid.Violations))

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/chaos"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 )
@@ -193,7 +193,7 @@ func load(path string, problems func(*Scenario) []error) (*Scenario, error) {
 			return nil, fmt.Errorf("there is no %s in %s", FileName, directory)
 		}
 	}
-	data, err := textfile.Read(path, maxBytes)
+	data, err := cli.ReadFile(path, maxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("read scenario: %w", err)
 	}

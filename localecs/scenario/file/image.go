@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/localecs/ecs/iam"
 	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
 	"github.com/meshtask/consul-ecs/localecs/runtime"
@@ -118,7 +118,7 @@ func (s *Scenario) EnvironmentFileTexts() (map[string]string, error) {
 	texts := map[string]string{}
 	var errs []error
 	for arn, path := range s.EnvironmentFiles {
-		data, err := textfile.Read(s.inDir(path), maxBytes)
+		data, err := cli.ReadFile(s.inDir(path), maxBytes)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("environmentFiles[%q]: %w", arn, err))
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/goccy/go-yaml/parser"
 
 	"github.com/meshtask/consul-ecs/internal/nearest"
-	"github.com/meshtask/consul-ecs/internal/textfile"
+	"github.com/meshtask/consul-ecs/taskdef"
 )
 
 // Unmarshal reads one YAML document into a struct, over what is in it. Unknown
@@ -22,7 +22,7 @@ import (
 // their place; all unknown keys and wrong durations are reported at once. foreign reports,
 // by its keys, that a document is something else altogether; empty if it is not.
 func Unmarshal[T any](data []byte, into *T, foreign func(keys []string) string) error {
-	if err := textfile.Check(data); err != nil {
+	if err := taskdef.CheckText(data); err != nil {
 		return err
 	}
 	if err := check(data, reflect.TypeFor[T](), foreign); err != nil {

@@ -1,13 +1,11 @@
-package textfile
+package taskdef
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 )
 
-func TestCheck(t *testing.T) {
+func TestCheckText(t *testing.T) {
 	t.Parallel()
 	for doc, want := range map[string]string{
 		"{}":                        "",
@@ -21,7 +19,7 @@ func TestCheck(t *testing.T) {
 		strings.Repeat("x\n", 9999): "",
 	} {
 		got := ""
-		if err := Check([]byte(doc)); err != nil {
+		if err := CheckText([]byte(doc)); err != nil {
 			got = err.Error()
 		}
 		if got != want {
@@ -30,41 +28,11 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-func TestRead(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	file := filepath.Join(dir, "file")
-	if err := os.WriteFile(file, []byte(strings.Repeat("x", 2048)), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		path  string
-		limit int64
-		want  string
-	}{
-		{file, 2048, ""},
-		{file, 2047, file + " is larger than 1 KiB: is it the right file?"},
-		{"/dev/zero", 1 << 20, "/dev/zero is larger than 1024 KiB: is it the right file?"},
-		{dir, 9, dir + " is a directory: want a file"},
-		{dir + "/none", 9, dir + "/none: no such file or directory"},
-		{file + "/x", 9, file + "/x: not a directory"},
-	} {
-		data, err := Read(tt.path, tt.limit)
-		got := ""
-		if err != nil {
-			got = err.Error()
-		}
-		if got != tt.want || err == nil && len(data) != 2048 {
-			t.Errorf("%s, %d: got %d bytes, %q, want %q", tt.path, tt.limit, len(data), got, tt.want)
-		}
-	}
-}
-
-func FuzzCheck(f *testing.F) {
+func FuzzCheckText(f *testing.F) {
 	f.Add([]byte("{}"))
 	f.Add([]byte("a\n\xe9"))
 	f.Fuzz(func(t *testing.T, doc []byte) {
-		err := Check(doc)
+		err := CheckText(doc)
 		if fault, ok := err.(*Fault); err != nil && (!ok || fault.Line < 1 || fault.Column < 1) {
 			t.Errorf("%v", err)
 		}
