@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/broker/backend"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -334,7 +334,7 @@ func TestFollowerRedirects(t *testing.T) {
 						if err := lead(ctx); ctx.Err() == nil {
 							return err
 						}
-						return &leader.LostError{Err: errFault}
+						return &consulutil.LeadershipLostError{Err: errFault}
 					case <-ctx.Done():
 						return ctx.Err()
 					}

@@ -6,12 +6,11 @@ import (
 	"time"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// Elector picks the one of several brokers that leads, as leader.Lock does.
+// Elector picks the one of several brokers that leads, as consulutil.Lock does.
 type Elector interface {
 	Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error
 }
@@ -27,7 +26,7 @@ func (b *Broker) Run(ctx context.Context, elector Elector) error {
 	for {
 		err := retry.Do(ctx, policy, b.Log, "leadership", consulutil.Classify, func(ctx context.Context) error {
 			err := lead(ctx)
-			lost, isLost := errors.AsType[*leader.LostError](err)
+			lost, isLost := errors.AsType[*consulutil.LeadershipLostError](err)
 			switch {
 			case isLost:
 				b.Log.Warn("leadership lost", logkey.Error, lost.Err)

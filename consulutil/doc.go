@@ -7,9 +7,9 @@
 // error, Advise what the user can do about refusals; 5. Session is the login of one
 // container with retries, from the token of a previous run to the wait for
 // replication; 6. Servers finds the servers of a task without an agent, and its clients
-// fail over between them.
+// fail over between them; 7. Lock elects one of several processes by a key in Consul.
 //
-// Owns: api.NewClient, login and logout, error classes, the choice of a server.
+// Owns: api.NewClient, login and logout, error classes, the choice of a server, leadership.
 // Never does: choose a limit for a flow.
 // Start reading at: NewClient, then Classify.
 package consulutil

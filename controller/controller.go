@@ -9,7 +9,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -100,7 +99,7 @@ func (c *Controller) term(ctx context.Context) error {
 		}
 		return nil
 	}, c.lead)
-	var lost *leader.LostError
+	var lost *consulutil.LeadershipLostError
 	if errors.As(err, &lost) {
 		c.Log.Warn("leadership lost", logkey.Error, lost.Err)
 		return nil

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -327,7 +327,7 @@ func TestLostLeadership(t *testing.T) {
 			term, end := context.WithTimeout(ctx, time.Minute)
 			defer end()
 			lead(term)
-			return &leader.LostError{Err: errFault}
+			return &consulutil.LeadershipLostError{Err: errFault}
 		}
 		if err := w.runFor(10 * time.Minute); err != nil {
 			t.Errorf("got %v", err)

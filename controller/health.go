@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 )
 
 const (
@@ -18,7 +18,7 @@ const (
 	// noLead is how long a controller that does not lead may be without an answer of
 	// Consul about the leader. It does not depend on the interval: Consul answers about
 	// every 5 s, and after a leader's death not until the lock's delay has passed.
-	noLead = 2 * leader.Delay
+	noLead = 2 * consulutil.LockDelay
 )
 
 // health is the state behind /healthz. It is safe for concurrent use.

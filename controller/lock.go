@@ -3,7 +3,6 @@ package controller
 import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
@@ -22,11 +21,11 @@ type LockOptions struct {
 }
 
 // NewLock makes no request.
-func NewLock(o LockOptions) (*leader.Lock, error) {
+func NewLock(o LockOptions) (*consulutil.Lock, error) {
 	if o.Partition != "" {
 		o.Consul.Partition, o.Consul.Namespace = "default", "default"
 	}
-	return leader.New(leader.Options{
+	return consulutil.NewLock(consulutil.LockOptions{
 		Consul: o.Consul, Key: LockKey(o.Cluster, o.Partition, o.Name), KeyRule: wanted.KeyRule,
 		Session: "consul-ecs controller", Holder: o.Holder, Log: o.Log,
 	})

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(testkit.Main(m, secured.Stop))
 }
 
-func newLock(t *testing.T, o LockOptions) *leader.Lock {
+func newLock(t *testing.T, o LockOptions) *consulutil.Lock {
 	t.Helper()
 	o.Log = hclog.New(&hclog.LoggerOptions{Output: t.Output()})
 	l, err := NewLock(o)

@@ -5,7 +5,7 @@ import (
 	"flag"
 
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/exit"
@@ -44,7 +44,7 @@ func (f *sharedFlags) adminPartition() string {
 }
 
 // lock is a lock of the cluster's controllers.
-func (f *sharedFlags) lock(at place, o controller.LockOptions) (*leader.Lock, error) {
+func (f *sharedFlags) lock(at place, o controller.LockOptions) (*consulutil.Lock, error) {
 	o.Cluster, o.Partition, o.Holder = at.cluster.ARN, f.adminPartition(), at.holder
 	return controller.NewLock(o)
 }

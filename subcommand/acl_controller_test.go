@@ -14,7 +14,7 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
+	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -181,7 +181,7 @@ ttk6M7SP9f919zP7z/7MKPYLlSg06WZ3zbUuCLzQnx9dPUELzQwLPLLpeA==
 
 // takesOver is for tests of processes: package controller proves the bound itself in
 // virtual time.
-const takesOver = leader.TakeOver + testkit.Patience/2
+const takesOver = consulutil.LockTakeOver + testkit.Patience/2
 
 // TestACLControllerTakeOver: two controllers, and the leader is killed.
 func TestACLControllerTakeOver(t *testing.T) {

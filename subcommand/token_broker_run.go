@@ -24,7 +24,6 @@ import (
 	"github.com/meshtask/consul-ecs/broker/backend/vault"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/consulutil/aclread"
-	"github.com/meshtask/consul-ecs/consulutil/leader"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -79,7 +78,7 @@ func (f *brokerFlags) run(ctx context.Context, inv *cli.Invocation) error {
 		options.Store = &broker.Memory{}
 		return f.serve(ctx, inv, options, nil)
 	}
-	lock, err := leader.New(leader.Options{
+	lock, err := consulutil.NewLock(consulutil.LockOptions{
 		Consul: brokerConsul(inv), Key: brokerKeys + f.name + "/leader", Session: brokerAgent, Holder: f.advertise, Log: inv.Log,
 		KeyRule: `key_prefix "` + brokerKeys + `" { policy = "write" }`,
 	})

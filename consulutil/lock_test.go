@@ -1,4 +1,4 @@
-package leader
+package consulutil
 
 import (
 	"context"
@@ -16,16 +16,15 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
 // undelayed is less than the delay that the end of a session costs.
-const undelayed = Delay - 2*time.Second
+const undelayed = LockDelay - 2*time.Second
 
 func isLost(err error) bool {
-	var lost *LostError
+	var lost *LeadershipLostError
 	return errors.As(err, &lost)
 }
 
@@ -59,7 +58,7 @@ func TestReleasedLockIsTakenAtOnce(t *testing.T) {
 	if took := time.Since(ended); took > undelayed {
 		t.Errorf("the second led %s after the end of the first", took)
 	}
-	pair, _, err := admin(t).KV().Get(keyOf(cluster), nil)
+	pair, _, err := client(t, secured, secured.Token).KV().Get(keyOf(cluster), nil)
 	if err != nil || pair == nil || pair.Session != "" || len(pair.Value) > 0 {
 		t.Errorf("%+v, %v: want a key without a holder", pair, err)
 	}
@@ -125,7 +124,7 @@ func TestLostKeyEndsTheTerm(t *testing.T) {
 					if terms++; terms == 2 {
 						return nil
 					}
-					if err := take(admin(t), l); err != nil {
+					if err := take(client(t, secured, secured.Token), l); err != nil {
 						return err
 					}
 					<-ctx.Done()
@@ -158,7 +157,7 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 		forward.ServeHTTP(w, r)
 	}))
 	t.Cleanup(server.Close)
-	l := newLock(t, Options{Consul: consulutil.Options{Address: server.URL, Token: secured.Token}, Key: keyOf(uniqueCluster(t)), Holder: "x"})
+	l := newLock(t, LockOptions{Consul: Options{Address: server.URL, Token: secured.Token}, Key: keyOf(uniqueCluster(t)), Holder: "x"})
 	start := time.Now()
 	var session string
 	err = l.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {
@@ -185,7 +184,7 @@ func TestTermEndsWithoutRenewals(t *testing.T) {
 // TestLeadRefused: what a token may not do is no reason to wait.
 func TestLeadRefused(t *testing.T) {
 	t.Parallel()
-	c, cluster := admin(t), uniqueCluster(t)
+	c, cluster := client(t, secured, secured.Token), uniqueCluster(t)
 	key := keyOf(cluster)
 	for name, tt := range map[string]struct{ rules, want, rule string }{
 		"read":    {`session_prefix "" { policy = "write" }`, `read the lock "` + key + `"`, `key_prefix "consul-ecs/" { policy = "write" }`},
@@ -202,9 +201,9 @@ func TestLeadRefused(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLock(t, Options{Consul: consulutil.Options{Address: secured.HTTPAddr, Token: token.SecretID}, Key: keyOf(cluster)})
+			l := newLock(t, LockOptions{Consul: Options{Address: secured.HTTPAddr, Token: token.SecretID}, Key: keyOf(cluster)})
 			err = l.Lead(t.Context(), standbyIgnored, nil)
-			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || consulutil.Classify(err) != retry.Permanent {
+			if err == nil || !strings.HasPrefix(err.Error(), tt.want) || Classify(err) != retry.Permanent {
 				t.Fatalf("got %v, want a refusal to %s", err, tt.want)
 			}
 			if !strings.HasSuffix(err.Error(), "give the token of CONSUL_HTTP_TOKEN a policy with: "+tt.rule) {
@@ -216,8 +215,8 @@ func TestLeadRefused(t *testing.T) {
 
 func TestLeadWithUnknownToken(t *testing.T) {
 	t.Parallel()
-	l := newLock(t, Options{
-		Consul: consulutil.Options{Address: secured.Require(t).HTTPAddr, Token: "00000000-0000-4000-8000-00000000000f"},
+	l := newLock(t, LockOptions{
+		Consul: Options{Address: secured.Require(t).HTTPAddr, Token: "00000000-0000-4000-8000-00000000000f"},
 		Key:    keyOf(uniqueCluster(t)),
 	})
 	err := l.Lead(t.Context(), standbyIgnored, nil)
@@ -250,7 +249,7 @@ func TestLeadStoppedWhileItTakesTheLock(t *testing.T) {
 	if err == nil || ctx.Err() == nil {
 		t.Fatalf("got %v", err)
 	}
-	pair, _, err := admin(t).KV().Get(keyOf(cluster), nil)
+	pair, _, err := client(t, secured, secured.Token).KV().Get(keyOf(cluster), nil)
 	if err != nil || pair == nil {
 		t.Fatalf("the key was never locked: %v, %v", pair, err)
 	}

@@ -1,4 +1,4 @@
-package leader
+package consulutil
 
 import (
 	"context"
@@ -13,12 +13,11 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // slowConsul is Consul as the lock uses it, for virtual time: another process has the
-// key until freed, and no session can lock it for Delay after that.
+// key until freed, and no session can lock it for LockDelay after that.
 type slowConsul struct {
 	start  time.Time
 	freed  time.Duration
@@ -55,7 +54,7 @@ func (s *slowConsul) RoundTrip(r *http.Request) (*http.Response, error) {
 		index = map[string]int{"theirs": 1, "": 2, "ours": 3}[s.holder]
 		body = fmt.Sprintf(`[{"Key":"k","Value":%q,"Session":%q,"Flags":%d}]`, base64.StdEncoding.EncodeToString([]byte(s.holder)), s.holder, uint64(api.LockFlagValue))
 	case query.Has("acquire"):
-		if time.Since(s.start) < s.freed+Delay {
+		if time.Since(s.start) < s.freed+LockDelay {
 			body = "false"
 		} else {
 			s.holder = "ours"
@@ -77,7 +76,7 @@ func (s *slowConsul) wait(ctx context.Context, d time.Duration) {
 	retry.Sleep(ctx, d)
 }
 
-// TestPaceOfTheLock: a standby has the key within TakeOver of its leader's death,
+// TestPaceOfTheLock: a standby has the key within LockTakeOver of its leader's death,
 // whenever Consul ends the session, and TERM ends a leader that Consul does not answer
 // after releaseLimit.
 func TestPaceOfTheLock(t *testing.T) {
@@ -85,12 +84,12 @@ func TestPaceOfTheLock(t *testing.T) {
 	for freed := time.Duration(0); freed < 2*lockTTL; freed += 777 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
 			s := &slowConsul{start: time.Now(), freed: freed, holder: "theirs"}
-			l := newLock(t, Options{Key: keyOf("c"), Holder: "ours", Consul: consulutil.Options{
+			l := newLock(t, LockOptions{Key: keyOf("c"), Holder: "ours", Consul: Options{
 				Address: "192.0.2.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return s },
 			}})
 			var ended time.Time
 			err := l.Lead(t.Context(), standbyIgnored, func(context.Context) error {
-				late := time.Since(s.start) - freed - Delay
+				late := time.Since(s.start) - freed - LockDelay
 				if late < 0 || late > api.DefaultLockRetryTime {
 					t.Errorf("freed at %s: had %s after the delay", freed, late)
 				}
@@ -115,8 +114,8 @@ func TestDeposedLeaderStops(t *testing.T) {
 	t.Parallel()
 	for moment := time.Duration(0); moment < lockTTL; moment += 777 * time.Millisecond {
 		synctest.Test(t, func(t *testing.T) {
-			s := &slowConsul{start: time.Now(), freed: -Delay}
-			l := newLock(t, Options{Key: keyOf("c"), Holder: "ours", Consul: consulutil.Options{
+			s := &slowConsul{start: time.Now(), freed: -LockDelay}
+			l := newLock(t, LockOptions{Key: keyOf("c"), Holder: "ours", Consul: Options{
 				Address: "192.0.2.1:8500", Wrap: func(http.RoundTripper) http.RoundTripper { return s },
 			}})
 			err := l.Lead(t.Context(), standbyIgnored, func(ctx context.Context) error {

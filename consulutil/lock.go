@@ -1,14 +1,4 @@
-// Package leader elects one of several processes by a lock in Consul's KV.
-//
-// Flow: 1. New makes a client with short requests; 2. Lock.Lead waits for the lock and
-// reports who has it meanwhile; 3. it calls a function while this process has the lock,
-// and releases it.
-//
-// Owns: the session, its renewal and its end; how long a killed leader is missed.
-// Never does: protect what the leader does, except for writes that check SessionID. A paused
-// leader may go on for 15 s beside its successor.
-// Start reading at: Lock.Lead.
-package leader
+package consulutil
 
 import (
 	"cmp"
@@ -20,7 +10,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
-	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -28,12 +17,12 @@ const (
 	// lockTTL is how long a session lives without renewal: the shortest that Consul
 	// takes (session_ttl_min). Consul may take twice as long to end it.
 	lockTTL = 10 * time.Second
-	// Delay is how long Consul gives the lock to no session after the one that held it has
+	// LockDelay is how long Consul gives the lock to no session after the one that held it has
 	// expired.
-	Delay = 15 * time.Second
-	// TakeOver is how long a leader that was killed is missed at most: its session's
+	LockDelay = 15 * time.Second
+	// LockTakeOver is how long a leader that was killed is missed at most: its session's
 	// end, the lock's delay, and the pause of api.Lock between two attempts.
-	TakeOver = 2*lockTTL + Delay + api.DefaultLockRetryTime
+	LockTakeOver = 2*lockTTL + LockDelay + api.DefaultLockRetryTime
 
 	// lockWait bounds a blocking query on the key, and about one attempt to lock it.
 	lockWait = 5 * time.Second
@@ -46,10 +35,10 @@ const (
 	releaseLimit = 2 * time.Second
 )
 
-// Options are what a Lock needs.
-type Options struct {
+// LockOptions are what a Lock needs.
+type LockOptions struct {
 	// Consul makes the lock's own client, whose requests are short.
-	Consul consulutil.Options
+	Consul Options
 	// Key is the KV key. KeyRule is the ACL rule that it needs, for errors.
 	Key, KeyRule string
 	// Session names the session for operators.
@@ -65,17 +54,17 @@ const SessionRule = `session_prefix "" { policy = "write" }`
 // Lock is the lock of a leader, an api.Lock. Lead may be called again after
 // it has returned, and by one goroutine at a time.
 type Lock struct {
-	Options
+	LockOptions
 	client  *api.Client
 	session string // of the last attempt, if it may be alive
 	leads   atomic.Pointer[string]
 }
 
-// LostError is returned by a leader that lost the lock.
-type LostError struct{ Err error }
+// LeadershipLostError is returned by a leader that lost the lock.
+type LeadershipLostError struct{ Err error }
 
-func (e *LostError) Error() string { return "leadership lost: " + e.Err.Error() }
-func (e *LostError) Unwrap() error { return e.Err }
+func (e *LeadershipLostError) Error() string { return "leadership lost: " + e.Err.Error() }
+func (e *LeadershipLostError) Unwrap() error { return e.Err }
 
 // SessionID is that of the session that has locked the key while the function of Lead runs, and
 // empty otherwise. A write in a transaction with api.KVCheckSession fails in a process
@@ -87,11 +76,11 @@ func (l *Lock) SessionID() string {
 	return ""
 }
 
-// New makes no request.
-func New(o Options) (*Lock, error) {
-	o.Consul.Timeout, o.Consul.WaitTime = consulutil.RequestTimeout, lockWait
-	client, err := consulutil.NewClient(o.Consul)
-	return &Lock{Options: o, client: client}, err
+// NewLock makes no request.
+func NewLock(o LockOptions) (*Lock, error) {
+	o.Consul.Timeout, o.Consul.WaitTime = RequestTimeout, lockWait
+	client, err := NewClient(o.Consul)
+	return &Lock{LockOptions: o, client: client}, err
 }
 
 // Lead waits for the lock, calls lead while this process holds it, and releases it.
@@ -99,7 +88,7 @@ func New(o Options) (*Lock, error) {
 // may be 15 s later than another process can have it: what lead does must be harmless
 // beside another leader. While another process leads, standby is called with its name
 // about every 5 s; an error of it ends the wait. The result is that error, the
-// context's, one of Consul (consulutil.Classify), a *LostError, or lead's.
+// context's, one of Consul (Classify), a *LeadershipLostError, or lead's.
 func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead func(context.Context) error) error {
 	defer func() {
 		if ctx.Err() != nil {
@@ -135,7 +124,7 @@ func (l *Lock) Lead(ctx context.Context, standby func(holder string) error, lead
 func (l *Lock) read(ctx context.Context, index uint64) (*api.KVPair, uint64, error) {
 	pair, meta, err := l.client.KV().Get(l.Key, (&api.QueryOptions{WaitIndex: index}).WithContext(ctx))
 	if err != nil {
-		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, explain(err, l.KeyRule))
+		return nil, 0, fmt.Errorf("read the lock %q: %w", l.Key, explainLock(err, l.KeyRule))
 	}
 	return pair, meta.LastIndex, nil
 }
@@ -150,7 +139,7 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 	renew := l.write(term)
 	go func(session string) {
 		err := l.client.Session().RenewPeriodic(lockTTL.String(), session, renew, nil)
-		end(&LostError{fmt.Errorf("renew the leader's session: %w", cmp.Or(err, api.ErrSessionExpired))}) // nil after a pause
+		end(&LeadershipLostError{fmt.Errorf("renew the leader's session: %w", cmp.Or(err, api.ErrSessionExpired))}) // nil after a pause
 	}(l.session)
 	unlocked, err := l.lock(term)
 	if unlocked == nil || err != nil {
@@ -159,14 +148,14 @@ func (l *Lock) contend(ctx context.Context, lead func(context.Context) error) (l
 	go func() {
 		select {
 		case <-unlocked:
-			end(&LostError{fmt.Errorf("the lock %q was deleted or taken away, or cannot be read", l.Key)})
+			end(&LeadershipLostError{fmt.Errorf("the lock %q was deleted or taken away, or cannot be read", l.Key)})
 		case <-term.Done():
 		}
 	}()
 	l.leads.Store(new(l.session))
 	defer l.leads.Store(nil)
 	err = lead(term)
-	var lost *LostError
+	var lost *LeadershipLostError
 	if errors.As(context.Cause(term), &lost) {
 		return true, lost // the next attempt uses the session if it is alive
 	}
@@ -190,10 +179,10 @@ func (l *Lock) openSession(ctx context.Context) error {
 	// Without the checks that Consul adds by itself: the session would end with the
 	// server that made it.
 	id, _, err := l.client.Session().CreateNoChecks(&api.SessionEntry{
-		Name: l.Session, TTL: lockTTL.String(), LockDelay: Delay, Behavior: api.SessionBehaviorRelease,
+		Name: l.Session, TTL: lockTTL.String(), LockDelay: LockDelay, Behavior: api.SessionBehaviorRelease,
 	}, l.write(ctx))
 	if err != nil {
-		return fmt.Errorf("make the leader's session: %w", explain(err, SessionRule))
+		return fmt.Errorf("make the leader's session: %w", explainLock(err, SessionRule))
 	}
 	l.session = id
 	return nil
@@ -237,7 +226,7 @@ func (l *Lock) lock(ctx context.Context) (<-chan struct{}, error) {
 		return nil, nil
 	}
 	if r.err != nil {
-		return nil, fmt.Errorf("lock %q: %w", l.Key, explain(r.err, l.KeyRule))
+		return nil, fmt.Errorf("lock %q: %w", l.Key, explainLock(r.err, l.KeyRule))
 	}
 	return r.unlocked, nil
 }
@@ -257,7 +246,7 @@ func (l *Lock) release(ctx context.Context) {
 	}
 	l.session = ""
 	if err != nil {
-		l.Log.Warn("the leader's lock was not released; it expires with its session", logkey.Remaining, 2*lockTTL+Delay, logkey.Error, err)
+		l.Log.Warn("the leader's lock was not released; it expires with its session", logkey.Remaining, 2*lockTTL+LockDelay, logkey.Error, err)
 	}
 }
 
@@ -265,5 +254,5 @@ func (l *Lock) write(ctx context.Context) *api.WriteOptions {
 	return (&api.WriteOptions{}).WithContext(ctx)
 }
 
-// explain adds what to do about a refusal of Consul.
-func explain(err error, rule string) error { return consulutil.Advise(consulutil.Needs(err, rule)) }
+// explainLock adds what to do about a refusal of Consul.
+func explainLock(err error, rule string) error { return Advise(Needs(err, rule)) }
