@@ -3,7 +3,7 @@ package controller
 import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/controller/setup"
 )
 
 // LockOptions are what the lock of a controller needs.
@@ -12,7 +12,7 @@ type LockOptions struct {
 	Consul consulutil.Options
 	// Cluster is the ARN of the cluster. Partition is that of the controller's
 	// objects, empty without Consul Enterprise; the key is in the default partition,
-	// as the controller's may not exist yet. Name is that of wanted.State: controllers of
+	// as the controller's may not exist yet. Name is that of setup.State: controllers of
 	// different names do not exclude each other.
 	Cluster, Partition, Name string
 	// Holder is the value of the key: it names the leader for operators.
@@ -26,14 +26,14 @@ func NewLock(o LockOptions) (*consulutil.Lock, error) {
 		o.Consul.Partition, o.Consul.Namespace = "default", "default"
 	}
 	return consulutil.NewLock(consulutil.LockOptions{
-		Consul: o.Consul, Key: LockKey(o.Cluster, o.Partition, o.Name), KeyRule: wanted.KeyRule,
+		Consul: o.Consul, Key: LockKey(o.Cluster, o.Partition, o.Name), KeyRule: setup.KeyRule,
 		Session: "consul-ecs controller", Holder: o.Holder, Log: o.Log,
 	})
 }
 
 // LockKey is the KV key of a cluster's lock, see LockOptions.
 func LockKey(cluster, partition, name string) string {
-	key := wanted.KeyPrefix + "controller/" + cluster
+	key := setup.KeyPrefix + "controller/" + cluster
 	for _, part := range []string{partition, name} {
 		if part != "" {
 			key += "/" + part

@@ -12,7 +12,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/awsutil/tmds"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
@@ -63,7 +63,7 @@ Example:
 			ctx, stop := cli.SignalContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 			defer stop()
 			return f.run(ctx, inv, controllerVariant{
-				wanted: wanted.Agent, leftovers: agentLeftovers(), rolePath: "-iam-role-path",
+				wanted: setup.Agent, leftovers: agentLeftovers(), rolePath: "-iam-role-path",
 				consul: consulOptions(inv),
 			})
 		},
@@ -84,7 +84,7 @@ type controllerFlags struct {
 func (f *controllerFlags) declare(fs *flag.FlagSet) {
 	f.sharedFlags.declare(fs)
 	f.declareOperation(fs)
-	fs.StringVar(&f.rolePath, "iam-role-path", wanted.DefaultRolePath, "`path` of the IAM roles that may log in")
+	fs.StringVar(&f.rolePath, "iam-role-path", setup.DefaultRolePath, "`path` of the IAM roles that may log in")
 	fs.StringVar(&f.level, "log-level", "", "TRACE, DEBUG, INFO, WARN or ERROR (default INFO)")
 	fs.BoolVar(&f.json, "log-json", false, "log as JSON")
 }
@@ -116,7 +116,7 @@ func (f *controllerFlags) check(inv *cli.Invocation, v controllerVariant) error 
 		mistake(inv.Getenv(tmds.EnvVar) == "", "%s is not set: run this in a task of the ECS cluster, or give -cluster", tmds.EnvVar)
 		mistake(inv.Getenv(tmds.EnvVar) != "" && err != nil, "%w", err)
 	}
-	_, err := wanted.Principal(anyCluster, f.rolePath, f.whole)
+	_, err := setup.Principal(anyCluster, f.rolePath, f.whole)
 	mistake(err != nil, "%s: %w", v.rolePath, err)
 	errs = append(errs, f.sharedFlags.check())
 	mistake(f.interval < time.Second || f.interval > time.Hour, "-interval %s: want 1s to 1h", f.interval)

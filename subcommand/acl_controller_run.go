@@ -18,7 +18,6 @@ import (
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
 	"github.com/meshtask/consul-ecs/controller/setup"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
@@ -45,7 +44,7 @@ type place struct {
 type controllerVariant struct {
 	// name is that of the wanted state.
 	name   string
-	wanted func(wanted.Options) (wanted.State, error)
+	wanted func(setup.Options) (setup.State, error)
 	// leftovers are what tasks leave.
 	leftovers cleanup.Leftovers
 	// rolePath is how users call the option.
@@ -130,7 +129,7 @@ func locate(ctx context.Context, inv *cli.Invocation, flag string) (place, error
 
 // controller wires one.
 func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v controllerVariant, at place) (*controller.Controller, error) {
-	state, err := v.wanted(wanted.Options{
+	state, err := v.wanted(setup.Options{
 		Cluster: at.cluster.ARN, RolePath: f.rolePath, WholeAccount: f.whole, Partition: f.adminPartition(), Address: at.address,
 	})
 	if err != nil {
@@ -169,7 +168,7 @@ func (f *controllerFlags) controller(ctx context.Context, inv *cli.Invocation, v
 
 // agentLeftovers are what tasks of the agent generation leave.
 func agentLeftovers() cleanup.Leftovers {
-	return cleanup.Leftovers{Methods: []string{wanted.ClientMethod, wanted.ServiceMethod}, Source: config.SourceValue}
+	return cleanup.Leftovers{Methods: []string{setup.ClientMethod, setup.ServiceMethod}, Source: config.SourceValue}
 }
 
 // ecsReader reads ECS in the cluster's region, which wins over the environment's.

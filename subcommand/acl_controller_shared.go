@@ -7,7 +7,7 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
-	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
 
@@ -30,7 +30,7 @@ func (f *sharedFlags) declareRate(fs *flag.FlagSet) {
 }
 
 func (f *sharedFlags) check() error {
-	_, err := wanted.PartitionOption(f.partitions, f.partition)
+	_, err := setup.PartitionOption(f.partitions, f.partition)
 	if !(f.rate > 0 && f.rate <= 100) {
 		err = errors.Join(err, exit.Usagef("-aws-rate %v: want more than 0, and at most 100", f.rate))
 	}
@@ -39,7 +39,7 @@ func (f *sharedFlags) check() error {
 
 // adminPartition is the controller's, or empty without partitions.
 func (f *sharedFlags) adminPartition() string {
-	partition, _ := wanted.PartitionOption(f.partitions, f.partition) // checked
+	partition, _ := setup.PartitionOption(f.partitions, f.partition) // checked
 	return partition
 }
 

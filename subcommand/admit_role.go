@@ -11,7 +11,7 @@ import (
 	"github.com/meshtask/consul-ecs/admission/taskrole"
 	"github.com/meshtask/consul-ecs/awsutil"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
-	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 )
 
@@ -23,7 +23,7 @@ type admitRole struct {
 
 func (o *admitRole) declare(fs *flag.FlagSet) {
 	fs.BoolVar(&o.check, "check-iam", false, "read the task role from IAM, and check whether it can log in to Consul as its service")
-	fs.StringVar(&o.path, "iam-role-path", wanted.DefaultRolePath, "`path` of the IAM roles that the auth method takes, for -check-iam")
+	fs.StringVar(&o.path, "iam-role-path", setup.DefaultRolePath, "`path` of the IAM roles that the auth method takes, for -check-iam")
 }
 
 // Calls a second, of the 20 that AWS grants, and the time of the search for others with

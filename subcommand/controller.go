@@ -8,7 +8,7 @@ import (
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
-	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 )
@@ -74,8 +74,8 @@ func runController(ctx context.Context, inv *cli.Invocation, f controllerFlags) 
 	f.partitions, f.partition = cfg.Controller.PartitionsEnabled, cfg.Controller.Partition
 	f.level, f.json = cfg.LogLevel, cfg.LogJSON
 	return f.run(ctx, inv, controllerVariant{
-		name: wanted.AgentlessName, wanted: wanted.Agentless, rolePath: "controller.iamRolePath",
-		leftovers: cleanup.Leftovers{Methods: []string{wanted.ServiceMethod}, Source: config.SourceValue, ClusterNode: true},
+		name: setup.AgentlessName, wanted: setup.Agentless, rolePath: "controller.iamRolePath",
+		leftovers: cleanup.Leftovers{Methods: []string{setup.ServiceMethod}, Source: config.SourceValue, ClusterNode: true},
 		consul:    consulutil.Options{Servers: servers, Timeout: consulTimeout},
 	})
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/meshtask/consul-ecs/consulutil"
 	"github.com/meshtask/consul-ecs/controller"
 	"github.com/meshtask/consul-ecs/controller/cleanup"
-	"github.com/meshtask/consul-ecs/controller/wanted"
+	"github.com/meshtask/consul-ecs/controller/setup"
 	"github.com/meshtask/consul-ecs/internal/cli"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/retry"
@@ -185,7 +185,7 @@ func (f *gcFlags) cluster(ctx context.Context, inv *cli.Invocation, at place) er
 	standby := func(holder string) error {
 		return &exit.RefusedError{Err: fmt.Errorf("%s has a controller: %s leads and removes what dead tasks left; nothing was deleted", at.cluster.ARN, holder)}
 	}
-	for _, name := range []string{"", wanted.AgentlessName} {
+	for _, name := range []string{"", setup.AgentlessName} {
 		lock, err := f.lock(at, controller.LockOptions{Consul: options, Name: name, Log: inv.Log})
 		if err != nil {
 			return err

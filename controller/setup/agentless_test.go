@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -25,7 +24,7 @@ func ownServer(t *testing.T, o testkit.ConsulOptions) (*Setup, *recorder, *bytes
 	}
 	t.Cleanup(server.Require(t).Stop)
 	requests, log := &recorder{}, &bytes.Buffer{}
-	s := &Setup{Wanted: agentless(t, wanted.Options{}), Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}
+	s := &Setup{Wanted: agentless(t, Options{}), Log: hclog.New(&hclog.LoggerOptions{Output: log, DisableTime: true})}
 	s.Client, err = consulutil.NewClient(consulutil.Options{Address: server.HTTPAddr, Token: server.Token, Wrap: requests.wrap})
 	if err != nil {
 		t.Fatal(err)
@@ -34,10 +33,10 @@ func ownServer(t *testing.T, o testkit.ConsulOptions) (*Setup, *recorder, *bytes
 	return s, requests, log
 }
 
-func agentless(t testing.TB, o wanted.Options) wanted.State {
+func agentless(t testing.TB, o Options) State {
 	t.Helper()
-	o.Cluster, o.RolePath, o.Address = cluster(1), wanted.DefaultRolePath, "10.0.0.9"
-	s, err := wanted.Agentless(o)
+	o.Cluster, o.RolePath, o.Address = cluster(1), DefaultRolePath, "10.0.0.9"
+	s, err := Agentless(o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,7 +236,7 @@ func TestTwoAgentlessControllersShareTheMethod(t *testing.T) {
 	if _, _, err := s.Client.ACL().AuthMethodUpdate(method, nil); err != nil {
 		t.Fatal(err)
 	}
-	second, err := wanted.Agentless(wanted.Options{Cluster: cluster(2), RolePath: "/other/"})
+	second, err := Agentless(Options{Cluster: cluster(2), RolePath: "/other/"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -23,7 +22,7 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
-			mustEnsure(t, l.setup(t, management(t), wanted.Options{}))
+			mustEnsure(t, l.setup(t, management(t), Options{}))
 			change(t, l, true, false)
 			reads := 0
 			c, _ := client(t, testkit.ManagementToken, func(r *http.Request) (*http.Response, error) {
@@ -35,7 +34,7 @@ func TestChangeOfAnObjectInBetweenSurvives(t *testing.T) {
 				}
 				return nil, nil
 			})
-			s := l.setup(t, c, wanted.Options{})
+			s := l.setup(t, c, Options{})
 			if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.Retry {
 				t.Errorf("got %v", err)
 			}

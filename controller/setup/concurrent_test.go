@@ -13,7 +13,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -52,7 +51,7 @@ func round(t testing.TB, l lab) (writes int) {
 	for i := range controllers {
 		c, r := client(t, testkit.ManagementToken, nil)
 		requests[i] = r
-		s := l.setup(t, c, wanted.Options{Cluster: cluster(i + 1)})
+		s := l.setup(t, c, Options{Cluster: cluster(i + 1)})
 		all = append(all, trusted(i+1, "consul-ecs/"))
 		wg.Go(func() {
 			<-begin
@@ -156,19 +155,19 @@ func TestCrashAfterEachWrite(t *testing.T) {
 			t.Parallel()
 			l := newLab(t)
 			c := management(t)
-			mustEnsure(t, l.setup(t, c, wanted.Options{RolePath: "/", WholeAccount: true}))
-			mustEnsure(t, l.setup(t, c, wanted.Options{Cluster: cluster(2)}))
+			mustEnsure(t, l.setup(t, c, Options{RolePath: "/", WholeAccount: true}))
+			mustEnsure(t, l.setup(t, c, Options{Cluster: cluster(2)}))
 			addPrincipal(t, l.serviceMethod(), "arn:aws:iam::9:user/operator")
 
 			killed, _ := client(t, testkit.ManagementToken, dying(n))
-			_, err := l.setup(t, killed, wanted.Options{RolePath: "narrow"}).Ensure(t.Context())
+			_, err := l.setup(t, killed, Options{RolePath: "narrow"}).Ensure(t.Context())
 			// Session, lock, record, two methods, record; then release and destroy,
 			// which may fail.
 			if killed := n < 6; killed != (err != nil) || killed && consulutil.Classify(err) != retry.Retry {
 				t.Fatalf("killed after %d writes: %v", n, err)
 			}
 			bury(t, l)
-			s := l.setup(t, c, wanted.Options{RolePath: "narrow"})
+			s := l.setup(t, c, Options{RolePath: "narrow"})
 			start := time.Now()
 			mustEnsure(t, s)
 			if took := time.Since(start); took > lockWait {
@@ -212,11 +211,11 @@ func TestDeadHolderIsSurvived(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	killed, _ := client(t, testkit.ManagementToken, dying(2))
-	if _, err := l.setup(t, killed, wanted.Options{}).Ensure(t.Context()); err == nil {
+	if _, err := l.setup(t, killed, Options{}).Ensure(t.Context()); err == nil {
 		t.Fatal("the killed controller worked")
 	}
 	start := time.Now()
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
+	mustEnsure(t, l.setup(t, management(t), Options{Cluster: cluster(2)}))
 	t.Logf("went on %s after the death of the lock's holder", time.Since(start).Round(100*time.Millisecond))
 }
 
@@ -226,7 +225,7 @@ func TestLostLockStopsWrites(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	c, requests := client(t, testkit.ManagementToken, nil)
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	held, err := s.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -248,7 +247,7 @@ func TestLostLockStopsWrites(t *testing.T) {
 	if w := requests.writes(); len(w) > 0 {
 		t.Errorf("wrote without the lock: %q", w)
 	}
-	if err := s.finish(wanted.Plan{}, failed); !errors.Is(err, errLost) || consulutil.Classify(err) != retry.Retry {
+	if err := s.finish(Plan{}, failed); !errors.Is(err, errLost) || consulutil.Classify(err) != retry.Retry {
 		t.Errorf("got %v", err)
 	}
 }
@@ -257,7 +256,7 @@ func TestLostLockStopsWrites(t *testing.T) {
 func TestSessionThatEndedIsALostLock(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	s := l.setup(t, management(t), wanted.Options{})
+	s := l.setup(t, management(t), Options{})
 	held, err := s.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -273,7 +272,7 @@ func TestSessionThatEndedIsALostLock(t *testing.T) {
 func TestOperatorsWriteInBetweenSurvives(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
+	mustEnsure(t, l.setup(t, management(t), Options{Cluster: cluster(2)}))
 	var once sync.Once
 	c, _ := client(t, testkit.ManagementToken, func(r *http.Request) (*http.Response, error) {
 		if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/trust/") { // the method was read, and is next
@@ -281,7 +280,7 @@ func TestOperatorsWriteInBetweenSurvives(t *testing.T) {
 		}
 		return nil, nil
 	})
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) || consulutil.Classify(err) != retry.Retry {
 		t.Errorf("got %v", err)
 	}
@@ -313,7 +312,7 @@ func TestMethodMadeInBetweenSurvives(t *testing.T) {
 		}
 		return nil, nil
 	})
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	if _, err := s.Ensure(t.Context()); !errors.Is(err, errChanged) {
 		t.Errorf("got %v", err)
 	}
@@ -330,7 +329,7 @@ func TestMethodMadeInBetweenSurvives(t *testing.T) {
 func TestContextEndsTheWait(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	other := l.setup(t, management(t), wanted.Options{Cluster: cluster(2)})
+	other := l.setup(t, management(t), Options{Cluster: cluster(2)})
 	held, err := other.acquire(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -347,7 +346,7 @@ func TestContextEndsTheWait(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	go func() { _, err := s.Ensure(ctx); done <- err }()
 	<-waiting
 	cancel()

@@ -15,7 +15,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -32,7 +31,7 @@ type enterprise struct {
 func newEnterprise(t *testing.T) (*enterprise, *api.Client) {
 	t.Helper()
 	e := &enterprise{objects: map[string]json.RawMessage{}, keys: map[string][]byte{}}
-	e.objects["/v1/acl/token/"+wanted.AnonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + wanted.AnonymousToken + `","SecretID":"anonymous","Description":"Anonymous Token"}`)
+	e.objects["/v1/acl/token/"+AnonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + AnonymousToken + `","SecretID":"anonymous","Description":"Anonymous Token"}`)
 	e.objects["/v1/namespace/default ecs/"] = json.RawMessage(`{"Name":"default","Meta":{"team":"a"},"ACLs":{"PolicyDefaults":[{"ID":"1","Name":"theirs"}],"RoleDefaults":null}}`)
 	c, err := consulutil.NewClient(consulutil.Options{
 		Address: "enterprise.example:8500", Token: "t",
@@ -156,14 +155,14 @@ func (e *enterprise) take() string {
 func TestEnterprise(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
-	agent, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath, Partition: "ecs"})
+	agent, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := &Setup{Client: c, Wanted: agent, Log: hclog.NewNullLogger()}
 	setsUpOnce(t, e, s, "enterprise.golden")
 	other, client := newEnterprise(t)
-	setsUpOnce(t, other, &Setup{Client: client, Wanted: agentless(t, wanted.Options{Partition: "ecs"}), Log: hclog.NewNullLogger()}, "enterprise-agentless.golden")
+	setsUpOnce(t, other, &Setup{Client: client, Wanted: agentless(t, Options{Partition: "ecs"}), Log: hclog.NewNullLogger()}, "enterprise-agentless.golden")
 
 	names := []string{"web", "default", "api", "web", ""}
 	changes, err := s.EnsureNamespaces(t.Context(), names)
@@ -189,7 +188,7 @@ func setsUpOnce(t *testing.T, e *enterprise, s *Setup, golden string) {
 func TestNamespacesCostTwoReads(t *testing.T) {
 	t.Parallel()
 	e, c := newEnterprise(t)
-	state, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath, Partition: "ecs"})
+	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath, Partition: "ecs"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,16 +7,15 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
 // failures are objects that were not read or written, with the reason; nil
 // where another object's failure is the reason.
-type failures map[wanted.Object]error
+type failures map[Object]error
 
-func (f failures) any(objects []wanted.Object) bool {
-	return slices.ContainsFunc(objects, func(o wanted.Object) bool {
+func (f failures) any(objects []Object) bool {
+	return slices.ContainsFunc(objects, func(o Object) bool {
 		_, failed := f[o]
 		return failed
 	})
@@ -24,14 +23,14 @@ func (f failures) any(objects []wanted.Object) bool {
 
 // skip marks an object that is not written because another one failed. A record is
 // written twice: a reason that it has stays.
-func (f failures) skip(o wanted.Object) {
+func (f failures) skip(o Object) {
 	if _, ok := f[o]; !ok {
 		f[o] = nil
 	}
 }
 
 // refuse marks the objects that a plan refuses; the plan has the reasons.
-func (f failures) refuse(p wanted.Plan) {
+func (f failures) refuse(p Plan) {
 	for _, r := range p.Refused {
 		f.skip(r.Object)
 	}
@@ -39,7 +38,7 @@ func (f failures) refuse(p wanted.Plan) {
 
 // allow reports whether one of a plan's writes can be made: it needs nothing that has
 // failed or was refused.
-func (f failures) allow(p wanted.Plan) bool {
+func (f failures) allow(p Plan) bool {
 	blocked := failures{}
 	maps.Copy(blocked, f)
 	blocked.refuse(p)
@@ -66,21 +65,21 @@ func (f failures) errors() []error {
 
 // Objects of requests that are no object of a State.
 const (
-	kindAgent   wanted.Kind = "agent"
-	kindSession wanted.Kind = "session"
-	kindLock    wanted.Kind = "lock"
+	kindAgent   Kind = "agent"
+	kindSession Kind = "session"
+	kindLock    Kind = "lock"
 )
 
-func agentObject() wanted.Object   { return wanted.Object{Kind: kindAgent, Name: "self"} }
-func sessionObject() wanted.Object { return wanted.Object{Kind: kindSession, Name: "lock"} }
-func lockObject(s wanted.State) wanted.Object {
-	return wanted.Object{Kind: kindLock, Name: s.LockKey()}
+func agentObject() Object   { return Object{Kind: kindAgent, Name: "self"} }
+func sessionObject() Object { return Object{Kind: kindSession, Name: "lock"} }
+func lockObject(s State) Object {
+	return Object{Kind: kindLock, Name: s.LockKey()}
 }
 
 // explain notes the ACL rule that a refused request needs, for consulutil.Advise, and
 // makes a refusal that a retry cannot change a *retry.PermanentError.
-func (s *Setup) explain(o wanted.Object, err error) error {
-	enterprise := o.Kind == wanted.KindPartition || o.Kind == wanted.KindNamespace
+func (s *Setup) explain(o Object, err error) error {
+	enterprise := o.Kind == KindPartition || o.Kind == KindNamespace
 	switch {
 	case err == nil || consulutil.Classify(err).Retryable():
 		return err
@@ -98,20 +97,20 @@ func permanent(format string, args ...any) error {
 }
 
 // rule is the ACL rule that requests about an object need.
-func (s *Setup) rule(o wanted.Object) string {
+func (s *Setup) rule(o Object) string {
 	switch o.Kind {
-	case wanted.KindPartition, wanted.KindNamespace:
+	case KindPartition, KindNamespace:
 		return `operator = "write"`
-	case wanted.KindRecord, kindLock:
-		return wanted.KeyRule
+	case KindRecord, kindLock:
+		return KeyRule
 	case kindSession:
-		return wanted.SessionRule
-	case wanted.KindNode:
+		return SessionRule
+	case KindNode:
 		return `node_prefix "" { policy = "write" }`
 	case kindAgent:
 		return `agent_prefix "" { policy = "read" }`
 	}
-	if s.Wanted.Partition == "" || o.Kind == wanted.KindToken || o.Name == wanted.AnonymousPolicy {
+	if s.Wanted.Partition == "" || o.Kind == KindToken || o.Name == AnonymousPolicy {
 		return `acl = "write"`
 	}
 	return `partition "` + s.Wanted.Partition + `" { namespace_prefix "" { acl = "write" } }`

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
@@ -159,10 +158,10 @@ func (l *lock) pair() *api.KVPair {
 
 // queryOptions are of a consistent read: a server that was just restarted knows no
 // method yet, and setup would create what it does not find, and overwrite others' objects.
-func (s *Setup) queryOptions(ctx context.Context, scope wanted.Scope) *api.QueryOptions {
+func (s *Setup) queryOptions(ctx context.Context, scope Scope) *api.QueryOptions {
 	return (&api.QueryOptions{Partition: scope.Partition, Namespace: scope.Namespace, RequireConsistent: true}).WithContext(ctx)
 }
 
-func (s *Setup) writeOptions(ctx context.Context, scope wanted.Scope) *api.WriteOptions {
+func (s *Setup) writeOptions(ctx context.Context, scope Scope) *api.WriteOptions {
 	return (&api.WriteOptions{Partition: scope.Partition, Namespace: scope.Namespace}).WithContext(ctx)
 }

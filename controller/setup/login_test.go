@@ -12,7 +12,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
 // TestTasksLogIn: the methods that setup makes are such that a task's role can
@@ -31,7 +30,7 @@ func TestTasksLogIn(t *testing.T) {
 	t.Setenv("AWS_REGION", "")
 	t.Setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", fake.CredentialsURI())
 
-	s := l.setup(t, management(t), wanted.Options{RolePath: "/", WholeAccount: true})
+	s := l.setup(t, management(t), Options{RolePath: "/", WholeAccount: true})
 	mustEnsure(t, s)
 	for _, name := range []string{l.clientMethod(), l.serviceMethod()} {
 		setEndpoints(t, name, fake.URL)
@@ -42,9 +41,9 @@ func TestTasksLogIn(t *testing.T) {
 	if token := login(t, l.serviceMethod(), ""); len(token.ServiceIdentities) != 1 || token.ServiceIdentities[0].ServiceName != "web" {
 		t.Errorf("a service's token %+v, want the identity web", token)
 	}
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{RolePath: "consul-ecs"}))
+	mustEnsure(t, l.setup(t, management(t), Options{RolePath: "consul-ecs"}))
 	login(t, l.serviceMethod(), "")
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{RolePath: "elsewhere"}))
+	mustEnsure(t, l.setup(t, management(t), Options{RolePath: "elsewhere"}))
 	login(t, l.serviceMethod(), "is not trusted")
 	login(t, l.clientMethod(), "is not trusted")
 }
@@ -93,9 +92,9 @@ func login(t *testing.T, method, refusal string) *api.ACLToken {
 }
 
 // agentless is the state of the lab's cluster without agents.
-func (l lab) agentless(t *testing.T) wanted.State {
+func (l lab) agentless(t *testing.T) State {
 	t.Helper()
-	s := agentless(t, wanted.Options{})
+	s := agentless(t, Options{})
 	s.Anonymous = nil
 	s.Keys += l.name + "/"
 	for i := range s.Policies {
@@ -123,7 +122,7 @@ func (l lab) agentless(t *testing.T) wanted.State {
 func TestGenerationsShareTheServiceMethod(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{}))
+	mustEnsure(t, l.setup(t, management(t), Options{}))
 	s := &Setup{Client: management(t), Wanted: l.agentless(t), Log: hclog.NewNullLogger()}
 	if changes := mustEnsure(t, s); len(changes) != 11 {
 		t.Errorf("changes:\n%s", text(changes))
@@ -131,14 +130,14 @@ func TestGenerationsShareTheServiceMethod(t *testing.T) {
 	if again := mustEnsure(t, s); len(again) > 0 {
 		t.Errorf("a second start changes:\n%s", text(again))
 	}
-	if again := mustEnsure(t, l.setup(t, management(t), wanted.Options{})); len(again) > 0 {
+	if again := mustEnsure(t, l.setup(t, management(t), Options{})); len(again) > 0 {
 		t.Errorf("acl-controller changes what the other made:\n%s", text(again))
 	}
 	rules, _, err := management(t).ACL().BindingRuleList(l.serviceMethod(), nil)
 	if err != nil || len(rules) != 4 {
 		t.Fatalf("%d rules, %v", len(rules), err)
 	}
-	own := slices.IndexFunc(rules, func(r *api.ACLBindingRule) bool { return r.BindName == l.name+wanted.APIGatewayRole })
+	own := slices.IndexFunc(rules, func(r *api.ACLBindingRule) bool { return r.BindName == l.name+APIGatewayRole })
 	rules[own].Selector = "" // every task would be an API gateway
 	if _, _, err := management(t).ACL().BindingRuleUpdate(rules[own], nil); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -112,7 +111,7 @@ func cluster(account int) string {
 	return fmt.Sprintf("arn:aws:ecs:us-east-1:%012d:cluster/main", account)
 }
 
-func (l lab) wanted(t testing.TB, o wanted.Options) wanted.State {
+func (l lab) wanted(t testing.TB, o Options) State {
 	t.Helper()
 	s, err := l.state(o)
 	if err != nil {
@@ -121,9 +120,9 @@ func (l lab) wanted(t testing.TB, o wanted.Options) wanted.State {
 	return s
 }
 
-func (l lab) state(o wanted.Options) (wanted.State, error) {
-	o.Cluster, o.RolePath = cmp.Or(o.Cluster, cluster(1)), cmp.Or(o.RolePath, wanted.DefaultRolePath)
-	s, err := wanted.Agent(o)
+func (l lab) state(o Options) (State, error) {
+	o.Cluster, o.RolePath = cmp.Or(o.Cluster, cluster(1)), cmp.Or(o.RolePath, DefaultRolePath)
+	s, err := Agent(o)
 	if err != nil {
 		return s, err
 	}
@@ -144,7 +143,7 @@ func (l lab) clientMethod() string  { return l.name + "-client" }
 func (l lab) serviceMethod() string { return l.name + "-service" }
 
 // setup is a controller of the lab.
-func (l lab) setup(t testing.TB, c *api.Client, o wanted.Options) *Setup {
+func (l lab) setup(t testing.TB, c *api.Client, o Options) *Setup {
 	t.Helper()
 	return &Setup{Client: c, Wanted: l.wanted(t, o), Log: hclog.NewNullLogger()}
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -79,7 +78,7 @@ func TestOperatorSettingsSurvive(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	c, requests := client(t, testkit.ManagementToken, nil)
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	mustEnsure(t, s)
 	operators(t, l)
 	requests.writes()
@@ -88,7 +87,7 @@ func TestOperatorSettingsSurvive(t *testing.T) {
 		t.Errorf("writes over an operator's settings: %q", w)
 	}
 	method, role, rules := objects(t, l)
-	mustEnsure(t, l.setup(t, c, wanted.Options{Cluster: cluster(2)}))
+	mustEnsure(t, l.setup(t, c, Options{Cluster: cluster(2)}))
 	method.Config["BoundIAMPrincipalARNs"] = append(method.Config["BoundIAMPrincipalARNs"].([]any), trusted(2, "consul-ecs/"))
 	gotMethod, gotRole, gotRules := objects(t, l)
 	for _, diff := range []string{cmp.Diff(method, gotMethod), cmp.Diff(role, gotRole), cmp.Diff(rules, gotRules)} {
@@ -103,15 +102,15 @@ func TestOperatorSettingsSurvive(t *testing.T) {
 func TestWholeAccountIsWarnedAbout(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
+	mustEnsure(t, l.setup(t, management(t), Options{Cluster: cluster(2)}))
 	addPrincipal(t, l.serviceMethod(), trusted(1, ""))
-	s := l.setup(t, management(t), wanted.Options{})
+	s := l.setup(t, management(t), Options{})
 	var log bytes.Buffer
 	s.Log = hclog.New(&hclog.LoggerOptions{Output: &log, DisableTime: true})
 	for range 3 {
 		mustEnsure(t, s)
 	}
-	want := "[WARN]  " + wanted.NoteWhole + ": auth_method=" + l.serviceMethod() + ` principal_arn="arn:aws:iam::000000000001:role/*"`
+	want := "[WARN]  " + NoteWhole + ": auth_method=" + l.serviceMethod() + ` principal_arn="arn:aws:iam::000000000001:role/*"`
 	if got := log.String(); strings.Count(got, "[WARN]") != 1 || !strings.Contains(got, want) {
 		t.Errorf("log\n%swant\n%s", got, want)
 	}
@@ -124,7 +123,7 @@ func TestWholeAccountIsWarnedAbout(t *testing.T) {
 func TestEnsureMends(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	s := l.setup(t, management(t), wanted.Options{})
+	s := l.setup(t, management(t), Options{})
 	mustEnsure(t, s)
 	acl := management(t).ACL()
 	for _, c := range []struct {
@@ -199,7 +198,7 @@ func TestAnonymousToken(t *testing.T) {
 		"no datacenter":              {self: `{"DebugConfig":{"PrimaryDatacenter":"dc1"}}`, error: "names no datacenter or no primary one"},
 	} {
 		client, requests := client(t, testkit.ManagementToken, answerWith("/v1/agent/self", 200, c.self))
-		s := l.setup(t, client, wanted.Options{})
+		s := l.setup(t, client, Options{})
 		s.Wanted.Anonymous = anonymousOf(t)
 		_, err := s.Ensure(t.Context())
 		if (err == nil) != (c.error == "") || err != nil && !strings.Contains(err.Error(), c.error) {
@@ -213,7 +212,7 @@ func TestAnonymousToken(t *testing.T) {
 	}
 
 	c, requests := client(t, testkit.ManagementToken, nil)
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	s.Wanted.Anonymous = anonymousOf(t)
 	want := "policy anonymous-token-policy created\ntoken 00000000-0000-0000-0000-000000000002 corrected: Policies"
 	if diff := cmp.Diff(want, text(mustEnsure(t, s))); diff != "" {
@@ -237,9 +236,9 @@ func TestAnonymousToken(t *testing.T) {
 	}
 }
 
-func anonymousOf(t *testing.T) *wanted.Anonymous {
+func anonymousOf(t *testing.T) *Anonymous {
 	t.Helper()
-	s, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath})
+	s, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +261,7 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 		return nil, nil
 	}
 	c, _ := client(t, testkit.ManagementToken, refuse)
-	changes, err := l.setup(t, c, wanted.Options{}).Ensure(t.Context())
+	changes, err := l.setup(t, c, Options{}).Ensure(t.Context())
 	want := "record consul-ecs/setup/" + l.name + "/trust/" + cluster(1) + " created\n" +
 		"auth method " + l.serviceMethod() + " created\n" +
 		"binding rule " + l.serviceMethod() + ": Bind a service identity from IAM role tag for ECS created"
@@ -273,7 +272,7 @@ func TestOneFailureHidesNoOther(t *testing.T) {
 		!strings.Contains(err.Error(), "create auth method "+l.clientMethod()) || consulutil.Classify(err) != retry.Retry {
 		t.Errorf("got %v", err)
 	}
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{}))
+	mustEnsure(t, l.setup(t, management(t), Options{}))
 }
 
 // TestNotFoundIsTheStatus: the old program took the text of one 403
@@ -290,7 +289,7 @@ func TestNotFoundIsTheStatus(t *testing.T) {
 	} {
 		l := newLab(t)
 		client, requests := client(t, testkit.ManagementToken, answerWith("/v1/acl/", c.status, c.body))
-		if _, err := l.setup(t, client, wanted.Options{}).Ensure(t.Context()); err == nil {
+		if _, err := l.setup(t, client, Options{}).Ensure(t.Context()); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 		for _, w := range requests.writes() {

@@ -16,7 +16,6 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -28,7 +27,7 @@ func runSetup(args []string) int {
 		fmt.Println(err)
 		return 1
 	}
-	state, err := lab{args[1]}.state(wanted.Options{})
+	state, err := lab{args[1]}.state(Options{})
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -70,7 +69,7 @@ func TestPausedHolderWritesNothing(t *testing.T) {
 	p.Signal(syscall.SIGSTOP)
 	close(pause)
 	<-paused
-	mustEnsure(t, l.setup(t, management(t), wanted.Options{Cluster: cluster(2)}))
+	mustEnsure(t, l.setup(t, management(t), Options{Cluster: cluster(2)}))
 	mu.Lock()
 	writes = nil
 	mu.Unlock()

@@ -14,7 +14,6 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -58,8 +57,8 @@ func TestDocumentedPolicyIsEnough(t *testing.T) {
 				rules = strings.Replace(all, without, "", 1)
 			}
 			c, _ := client(t, testkit.Grant(t, management(t), rules), nil)
-			s := l.setup(t, c, wanted.Options{})
-			s.Wanted.Anonymous = &wanted.Anonymous{Policy: wanted.Policy{
+			s := l.setup(t, c, Options{})
+			s.Wanted.Anonymous = &Anonymous{Policy: Policy{
 				Name: l.name + "-anonymous", Rules: `node_prefix "" { policy = "read" }`,
 			}}
 			if name != "all" {
@@ -89,7 +88,7 @@ func TestRefusedTokens(t *testing.T) {
 		"none":    {"anonymous", `a policy with: acl = "write"`},
 	} {
 		client, _ := client(t, c.token, nil)
-		_, err := l.setup(t, client, wanted.Options{}).Ensure(t.Context())
+		_, err := l.setup(t, client, Options{}).Ensure(t.Context())
 		if err == nil || consulutil.Classify(err) != retry.Permanent || strings.Count(err.Error(), c.want) != 1 {
 			t.Errorf("%s: got %v, want %q once", name, err, c.want)
 		}
@@ -103,7 +102,7 @@ func TestWithoutACLs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = newLab(t).setup(t, c, wanted.Options{}).Ensure(t.Context())
+	_, err = newLab(t).setup(t, c, Options{}).Ensure(t.Context())
 	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "enable ACLs in Consul") {
 		t.Errorf("got %v", err)
 	}
@@ -111,7 +110,7 @@ func TestWithoutACLs(t *testing.T) {
 
 func TestPartitionsWithoutEnterprise(t *testing.T) {
 	t.Parallel()
-	s := newLab(t).setup(t, management(t), wanted.Options{Partition: "ecs"})
+	s := newLab(t).setup(t, management(t), Options{Partition: "ecs"})
 	_, err := s.Ensure(t.Context())
 	if err == nil || consulutil.Classify(err) != retry.Permanent || !strings.Contains(err.Error(), "admin partitions need Consul Enterprise") {
 		t.Errorf("got %v", err)
@@ -125,7 +124,7 @@ func TestRefusedObjectIsNotPermanent(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	c, r := client(t, testkit.ManagementToken, nil)
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	mustEnsure(t, s)
 	acl := management(t).ACL()
 	if _, err := acl.AuthMethodDelete(l.clientMethod(), nil); err != nil {
@@ -167,7 +166,7 @@ func TestRefusedObjectIsNotPermanent(t *testing.T) {
 func TestRefusedWriteIsNotPermanent(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	s := l.setup(t, management(t), wanted.Options{})
+	s := l.setup(t, management(t), Options{})
 	s.Wanted.Roles[0].Name = "a name/with a slash"
 	var permanent *retry.PermanentError
 	changes, err := s.Ensure(t.Context())
@@ -199,7 +198,7 @@ func TestConsulThatIsAwayIsTriedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newLab(t).setup(t, c, wanted.Options{})
+	s := newLab(t).setup(t, c, Options{})
 	if _, err := s.Ensure(t.Context()); err == nil || consulutil.Classify(err) != retry.Unreachable {
 		t.Errorf("got %v", err)
 	}

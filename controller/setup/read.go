@@ -8,14 +8,13 @@ import (
 
 	"github.com/hashicorp/consul/api"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
 // readFunc reads an object by its name, or a list.
 type readFunc[V any] func(name string, q *api.QueryOptions) (V, *api.QueryMeta, error)
 
 // get reads one object; its error is in failed.
-func get[V any](ctx context.Context, s *Setup, failed failures, o wanted.Object, scope wanted.Scope, name string, read readFunc[V]) (v V, ok bool) {
+func get[V any](ctx context.Context, s *Setup, failed failures, o Object, scope Scope, name string, read readFunc[V]) (v V, ok bool) {
 	v, _, err := read(name, s.queryOptions(ctx, scope))
 	if err != nil {
 		failed[o] = fmt.Errorf("read %s: %w", o, s.explain(o, err))
@@ -25,15 +24,15 @@ func get[V any](ctx context.Context, s *Setup, failed failures, o wanted.Object,
 
 // read reads what Consul has of a state. What cannot be read is in failed and
 // not in found.
-func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Found, failed failures) {
+func (s *Setup) read(ctx context.Context, state State) (found Found, failed failures) {
 	failed = failures{}
-	found = wanted.Found{
+	found = Found{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{}, Nodes: map[string]*api.Node{},
 	}
 	if state.Partition != "" {
-		o := wanted.Object{Kind: wanted.KindPartition, Name: state.Partition}
-		p, ok := get(ctx, s, failed, o, wanted.Scope{}, state.Partition, func(name string, q *api.QueryOptions) (*api.Partition, *api.QueryMeta, error) {
+		o := Object{Kind: KindPartition, Name: state.Partition}
+		p, ok := get(ctx, s, failed, o, Scope{}, state.Partition, func(name string, q *api.QueryOptions) (*api.Partition, *api.QueryMeta, error) {
 			return s.Client.Partitions().Read(ctx, name, q)
 		})
 		if !ok {
@@ -43,20 +42,20 @@ func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Foun
 	}
 	acl := s.Client.ACL()
 	for _, p := range state.Policies {
-		file(ctx, s, found, failed, found.Policies, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName)
+		file(ctx, s, found, failed, found.Policies, Object{Kind: KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName)
 	}
 	for _, r := range state.Roles {
-		file(ctx, s, found, failed, found.Roles, wanted.Object{Kind: wanted.KindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
+		file(ctx, s, found, failed, found.Roles, Object{Kind: KindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
 	}
 	for _, m := range state.Methods {
-		file(ctx, s, found, failed, found.Methods, wanted.Object{Kind: wanted.KindMethod, Name: m.Name}, m.Scope, m.Name, acl.AuthMethodRead)
+		file(ctx, s, found, failed, found.Methods, Object{Kind: KindMethod, Name: m.Name}, m.Scope, m.Name, acl.AuthMethodRead)
 	}
 	for _, r := range state.Rules {
 		if _, done := found.Rules[r.Method]; !done {
 			file(ctx, s, found, failed, found.Rules, r.Object(), r.Scope, r.Method, acl.BindingRuleList)
 		}
 	}
-	record := wanted.Object{Kind: wanted.KindRecord, Name: state.RecordKey()}
+	record := Object{Kind: KindRecord, Name: state.RecordKey()}
 	if pairs, ok := get(ctx, s, failed, record, state.KeyScope(), state.RecordPrefix(), s.Client.KV().List); ok {
 		found.Records = map[string][]byte{}
 		for _, p := range pairs {
@@ -65,20 +64,20 @@ func (s *Setup) read(ctx context.Context, state wanted.State) (found wanted.Foun
 	}
 	if state.Anonymous != nil {
 		p := state.Anonymous.Policy
-		if policy, ok := get(ctx, s, failed, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
+		if policy, ok := get(ctx, s, failed, Object{Kind: KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
 			found.Policies[p.Name] = policy
 		}
-		found.Anonymous, _ = get(ctx, s, failed, wanted.Object{Kind: wanted.KindToken, Name: wanted.AnonymousToken}, p.Scope, wanted.AnonymousToken, acl.TokenRead)
+		found.Anonymous, _ = get(ctx, s, failed, Object{Kind: KindToken, Name: AnonymousToken}, p.Scope, AnonymousToken, acl.TokenRead)
 	}
 	if n := state.Node; n != nil {
-		file(ctx, s, found, failed, found.Nodes, wanted.Object{Kind: wanted.KindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
+		file(ctx, s, found, failed, found.Nodes, Object{Kind: KindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
 	}
 	return found, failed
 }
 
 // file reads an object of the partition into a map. Without the partition nothing in it
 // exists.
-func file[V any](ctx context.Context, s *Setup, found wanted.Found, failed failures, into map[string]V, o wanted.Object, scope wanted.Scope, name string, read readFunc[V]) {
+func file[V any](ctx context.Context, s *Setup, found Found, failed failures, into map[string]V, o Object, scope Scope, name string, read readFunc[V]) {
 	var v V
 	ok := found.NoPartition
 	if !ok {
@@ -100,12 +99,12 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 	return nodes[0], meta, nil
 }
 
-func (s *Setup) readNamespaces(ctx context.Context) (found wanted.FoundNamespaces, failed failures) {
+func (s *Setup) readNamespaces(ctx context.Context) (found FoundNamespaces, failed failures) {
 	failed = failures{}
 	p := s.Wanted.NamespacePolicy()
-	found.Policy, _ = get(ctx, s, failed, wanted.Object{Kind: wanted.KindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
-	list := wanted.Object{Kind: wanted.KindNamespace, Name: "list of " + p.Scope.Partition}
-	found.Namespaces, _ = get(ctx, s, failed, list, wanted.Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
+	found.Policy, _ = get(ctx, s, failed, Object{Kind: KindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
+	list := Object{Kind: KindNamespace, Name: "list of " + p.Scope.Partition}
+	found.Namespaces, _ = get(ctx, s, failed, list, Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
 		return s.Client.Namespaces().List(q)
 	})
 	return found, failed
@@ -117,7 +116,7 @@ func (s *Setup) primary(ctx context.Context) (bool, error) {
 	var self struct {
 		Config, DebugConfig struct{ Datacenter, PrimaryDatacenter string }
 	}
-	if _, err := s.Client.Raw().Query("/v1/agent/self", &self, s.queryOptions(ctx, wanted.Scope{})); err != nil {
+	if _, err := s.Client.Raw().Query("/v1/agent/self", &self, s.queryOptions(ctx, Scope{})); err != nil {
 		return false, fmt.Errorf("ask the agent for its datacenter: %w", s.explain(agentObject(), err))
 	}
 	primary := self.Config.PrimaryDatacenter

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
@@ -33,7 +32,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	t.Parallel()
 	first := datacenter(t, nil)
 	second := datacenter(t, first)
-	state, err := wanted.Agent(wanted.Options{Cluster: cluster(1), RolePath: wanted.DefaultRolePath})
+	state, err := Agent(Options{Cluster: cluster(1), RolePath: DefaultRolePath})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +74,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	if again := mustEnsure(t, there); len(again) > 0 {
 		t.Errorf("a second start of the secondary changes:\n%s", text(again))
 	}
-	wantHere := strings.Join(append(want[2:], "policy anonymous-token-policy created", "token "+wanted.AnonymousToken+" corrected: Policies"), "\n")
+	wantHere := strings.Join(append(want[2:], "policy anonymous-token-policy created", "token "+AnonymousToken+" corrected: Policies"), "\n")
 	if diff := cmp.Diff(wantHere, text(mustEnsure(t, here))); diff != "" {
 		t.Errorf("the primary (-want +got):\n%s", diff)
 	}
@@ -85,7 +84,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 func replicated(t *testing.T, c *api.Client) {
 	t.Helper()
 	testkit.Eventually(t, "the role is replicated", func() bool {
-		role, _, err := c.ACL().RoleReadByName(wanted.ClientRole, nil)
+		role, _, err := c.ACL().RoleReadByName(ClientRole, nil)
 		return err == nil && role != nil
 	})
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/hashicorp/consul/api"
 	"github.com/hashicorp/go-hclog"
 	"github.com/meshtask/consul-ecs/consulutil"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/logkey"
 )
 
@@ -19,19 +18,19 @@ import (
 type Setup struct {
 	// Client talks to Consul. Its requests must have a timeout.
 	Client *api.Client
-	Wanted wanted.State
+	Wanted State
 	Log    hclog.Logger
 
 	// logged are the notes that were logged: once is enough for one process.
 	mu     sync.Mutex
-	logged map[wanted.Note]struct{}
+	logged map[Note]struct{}
 	// anonymous makes the line about the anonymous token one.
 	anonymous sync.Once
 }
 
 // Change is one write that was made.
 type Change struct {
-	wanted.Object
+	Object
 	// Created distinguishes a new object from a corrected one; Fields are the
 	// corrected fields.
 	Created bool
@@ -51,7 +50,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.ensure(ctx, state)
 	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
-		s.logNotes([]wanted.Note{{Text: wanted.NoteNoACLs}})
+		s.logNotes([]Note{{Text: NoteNoACLs}})
 		state = s.Wanted.WithoutACLs()
 		var more Changes
 		more, err = s.ensure(ctx, state)
@@ -64,8 +63,8 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	return changes, consulutil.Advise(errors.Join(hereErr, err))
 }
 
-func (s *Setup) ensure(ctx context.Context, state wanted.State) (Changes, error) {
-	return s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
+func (s *Setup) ensure(ctx context.Context, state State) (Changes, error) {
+	return s.converge(ctx, func(ctx context.Context) (Plan, failures) {
 		found, failed := s.read(ctx, state)
 		return state.Compare(found), failed
 	})
@@ -78,10 +77,10 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, 
 	if s.Wanted.Partition == "" {
 		return nil, nil
 	}
-	changes, err := s.converge(ctx, func(ctx context.Context) (wanted.Plan, failures) {
+	changes, err := s.converge(ctx, func(ctx context.Context) (Plan, failures) {
 		found, failed := s.readNamespaces(ctx)
 		if len(failed) > 0 {
-			return wanted.Plan{}, failed
+			return Plan{}, failed
 		}
 		return s.Wanted.CompareNamespaces(names, found), nil
 	})
@@ -90,7 +89,7 @@ func (s *Setup) EnsureNamespaces(ctx context.Context, names []string) (Changes, 
 
 // here is the wanted state in the datacenter that answers. When that is unknown, the
 // anonymous token is left alone and the rest is done.
-func (s *Setup) here(ctx context.Context) (wanted.State, error) {
+func (s *Setup) here(ctx context.Context) (State, error) {
 	if s.Wanted.Anonymous == nil {
 		return s.Wanted, nil
 	}
@@ -103,7 +102,7 @@ func (s *Setup) here(ctx context.Context) (wanted.State, error) {
 
 // converge makes a plan without the lock and, if that has a write that can be made,
 // once more with it, and applies that.
-func (s *Setup) converge(ctx context.Context, plan func(context.Context) (wanted.Plan, failures)) (Changes, error) {
+func (s *Setup) converge(ctx context.Context, plan func(context.Context) (Plan, failures)) (Changes, error) {
 	p, failed := plan(ctx)
 	if !failed.allow(p) {
 		return nil, s.finish(p, failed)
@@ -128,7 +127,7 @@ func (s *Setup) converge(ctx context.Context, plan func(context.Context) (wanted
 
 // apply makes the writes of a plan in their order and puts what fails, and what
 // needs that, into failed.
-func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failures) Changes {
+func (s *Setup) apply(ctx context.Context, l *lock, p Plan, failed failures) Changes {
 	var changes Changes
 	failed.refuse(p)
 	for _, w := range p.Writes {
@@ -162,7 +161,7 @@ func (s *Setup) apply(ctx context.Context, l *lock, p wanted.Plan, failed failur
 }
 
 // finish logs a plan's notes and joins the errors.
-func (s *Setup) finish(p wanted.Plan, failed failures) error {
+func (s *Setup) finish(p Plan, failed failures) error {
 	s.logNotes(p.Notes)
 	errs := failed.errors()
 	for _, r := range p.Refused {
@@ -172,11 +171,11 @@ func (s *Setup) finish(p wanted.Plan, failed failures) error {
 }
 
 // logNotes logs the notes that are new.
-func (s *Setup) logNotes(notes []wanted.Note) {
+func (s *Setup) logNotes(notes []Note) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.logged == nil {
-		s.logged = map[wanted.Note]struct{}{}
+		s.logged = map[Note]struct{}{}
 	}
 	for _, n := range notes {
 		if _, known := s.logged[n]; known {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 )
 
@@ -13,7 +12,7 @@ func TestEnsureMakesEverythingOnce(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	c, requests := client(t, testkit.ManagementToken, nil)
-	s := l.setup(t, c, wanted.Options{})
+	s := l.setup(t, c, Options{})
 	want := "policy " + l.policy() + " created\n" +
 		"role " + l.role() + " created\n" +
 		"record " + s.Wanted.RecordKey() + " created\n" +

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/hashicorp/consul/api"
-	"github.com/meshtask/consul-ecs/controller/wanted"
 )
 
 // errChanged asks for another try.
@@ -15,7 +14,7 @@ var errChanged = errors.New("another process changed it since it was read")
 // write makes one write of a plan, under the lock. An ACL object is read once more
 // before: operators and other programs write without our lock, and so the time in which
 // a change of theirs can be lost is one request.
-func (s *Setup) write(ctx context.Context, l *lock, w wanted.Write) error {
+func (s *Setup) write(ctx context.Context, l *lock, w Write) error {
 	put, modified := s.writer(ctx, w)
 	if modified != nil {
 		was, is, err := modified()
@@ -35,14 +34,14 @@ func (s *Setup) write(ctx context.Context, l *lock, w wanted.Write) error {
 // writer returns how the value of a write is written. For an ACL object that may exist,
 // modified returns the indexes of its last change when it was read and now; 0 means that
 // it does not exist.
-func (s *Setup) writer(ctx context.Context, w wanted.Write) (put func() error, modified func() (was, is uint64, err error)) {
+func (s *Setup) writer(ctx context.Context, w Write) (put func() error, modified func() (was, is uint64, err error)) {
 	acl, read, options := s.Client.ACL(), s.queryOptions(ctx, w.Scope), s.writeOptions(ctx, w.Scope)
 	switch v := w.Value.(type) {
 	case *api.Partition:
 		return func() error { _, _, err := s.Client.Partitions().Create(ctx, v, options); return err }, nil
 	case *api.Namespace:
 		return putter(w, v, options, s.Client.Namespaces().Create, s.Client.Namespaces().Update), nil
-	case wanted.Record:
+	case Record:
 		return func() error {
 			_, err := s.Client.KV().Put(&api.KVPair{Key: w.Name, Value: v.Encode()}, options)
 			return err
@@ -74,7 +73,7 @@ func (s *Setup) writer(ctx context.Context, w wanted.Write) (put func() error, m
 // putFunc creates or updates an object.
 type putFunc[T any] func(*T, *api.WriteOptions) (*T, *api.WriteMeta, error)
 
-func putter[T any](w wanted.Write, v *T, options *api.WriteOptions, create, update putFunc[T]) func() error {
+func putter[T any](w Write, v *T, options *api.WriteOptions, create, update putFunc[T]) func() error {
 	if w.Create {
 		update = create
 	}

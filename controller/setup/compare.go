@@ -1,4 +1,4 @@
-package wanted
+package setup
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package wanted
+package setup
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 	"github.com/hashicorp/consul/api"
 )
 
-func agentless(t testing.TB, o Options) State {
+func agentlessState(t testing.TB, o Options) State {
 	t.Helper()
 	o.Cluster, o.RolePath, o.Address = mainCluster, DefaultRolePath, "10.0.0.9"
 	s, err := Agentless(o)
@@ -47,7 +47,7 @@ func TestAgentless(t *testing.T) {
 		Anonymous: &Anonymous{Policy{Name: "anonymous-token-policy", Description: "Anonymous token Policy", Rules: read, Shared: true}},
 		Node:      &Node{Name: mainCluster, Address: "10.0.0.9"},
 	}
-	if diff := cmp.Diff(want, agentless(t, Options{})); diff != "" {
+	if diff := cmp.Diff(want, agentlessState(t, Options{})); diff != "" {
 		t.Errorf("state (-want +got):\n%s", diff)
 	}
 }
@@ -59,7 +59,7 @@ func TestAgentlessInPartition(t *testing.T) {
 		"team":    "mesh = \"write\"\npeering = \"read\"",
 		"default": "mesh = \"write\"\npeering = \"read\"\npartition_prefix \"\" {\n  peering = \"read\"\n}",
 	} {
-		s := agentless(t, Options{Partition: partition})
+		s := agentlessState(t, Options{Partition: partition})
 		scope := Scope{Partition: partition, Namespace: "default"}
 		want := []Policy{
 			{Name: "consul-ecs-api-gateway-policy", Description: "API Gateway token Policy", Rules: gateway, Scope: scope},
@@ -84,7 +84,7 @@ func TestAgentlessInPartition(t *testing.T) {
 // does not want any more, which must not be the other's.
 func TestControllersOfOneClusterHaveOwnRecords(t *testing.T) {
 	t.Parallel()
-	a, b := agent(t, Options{}), agentless(t, Options{})
+	a, b := agent(t, Options{}), agentlessState(t, Options{})
 	if got, want := a.RecordKey(), "consul-ecs/setup/trust/"+mainCluster; got != want {
 		t.Errorf("agent: %s, want %s", got, want)
 	}
