@@ -17,18 +17,18 @@ func house() arch.House {
 	return arch.House{
 		Groups: []arch.Group{
 			{Name: "program", Packages: []string{"cmd/consul-ecs"}, Uses: []string{"wiring"}},
-			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "shared"}},
+			{Name: "wiring", Packages: []string{"subcommand"}, Uses: []string{"flows", "ports", "nouns", "command line", "shared"}},
 			{
 				Name:     "flows",
 				Packages: []string{"meshinit", "clientagent", "healthsync", "entrypoint", "xdsrelay", "controller", "admission", "broker"},
 				Among:    arch.Never, Interface: 3,
-				Uses: []string{"ports", "nouns", "shared"},
+				Uses: []string{"ports", "nouns", "command line", "shared"},
 			},
 			{
 				Name:     "ports",
 				Packages: []string{"registrar", "consulutil", "awsutil", "envoy", "supervise", "redirect"},
 				Among:    arch.Downwards,
-				Uses:     []string{"nouns", "shared"},
+				Uses:     []string{"nouns", "command line", "shared"},
 			},
 			{
 				Name:     "nouns",
@@ -36,18 +36,19 @@ func house() arch.House {
 				Among:    arch.Downwards, Pure: true,
 				Uses: []string{"shared"},
 			},
+			{Name: "command line", Packages: []string{"internal/cli"}, Uses: []string{"nouns", "shared"}},
 			{
 				Name:     "shared",
-				Packages: []string{"internal/cli", "internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/nearest", "internal/metrics", "internal/secret"},
+				Packages: []string{"internal/exit", "internal/volume", "internal/retry", "internal/logkey", "internal/metrics", "internal/secret"},
 				Among:    arch.Downwards,
 			},
 			{Name: "simulator program", Packages: []string{"cmd/localecs"}, Uses: []string{"simulator wiring", "simulator"}},
-			{Name: "simulator wiring", Packages: []string{"localecs/command"}, Uses: []string{"simulator", "simulated ECS", "simulator rules", "ports", "nouns", "shared"}},
+			{Name: "simulator wiring", Packages: []string{"localecs/command"}, Uses: []string{"simulator", "simulated ECS", "simulator rules", "ports", "nouns", "command line", "shared"}},
 			{
 				Name:     "simulator",
 				Packages: []string{"localecs/control", "localecs/scenario", "localecs/scenario/file", "localecs/view", "localecs/compose", "localecs/cluster", "localecs/docker", "localecs/network", "localecs/runtime", "localecs/host"},
 				Among:    arch.Downwards,
-				Uses:     []string{"simulated ECS", "simulator rules", "ports", "nouns", "shared"},
+				Uses:     []string{"simulated ECS", "simulator rules", "ports", "nouns", "command line", "shared"},
 			},
 			{
 				Name:     "simulated ECS",

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // Resource is what a rule or a query is about.
@@ -118,7 +118,7 @@ func SubjectText(r Resource, prefix bool, segment string) string {
 // Hint guesses what a mistyped name was meant to be, for the end of a message;
 // empty when nothing is near.
 func Hint(name string, known []string) string {
-	if guess := nearest.Key(name, known); guess != "" {
+	if guess := config.Nearest(name, known); guess != "" {
 		return fmt.Sprintf("; did you mean %q?", guess)
 	}
 	return ""

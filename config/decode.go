@@ -8,8 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-
-	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // maxDepth bounds nesting; proxy.config is the only place that has any.
@@ -239,7 +237,7 @@ func (d *decoder) unknown(at, name string, known map[string]structField, open bo
 	if at == "$.consulLogin.extraLoginFlags" {
 		text = ": removed in 0.6.0, because login no longer runs the consul command; use meta, region, stsEndpoint and serverIdHeaderValue"
 	}
-	if near := nearest.Key(name, names); text == "" && near != "" {
+	if near := Nearest(name, names); text == "" && near != "" {
 		text = `; did you mean "` + near + `"?`
 	}
 	if open {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // binder puts a document into the types and collects all that does not fit.
@@ -242,7 +242,7 @@ func (b *binder) wrongType(want string, n *Node) {
 
 func unknownKey(path, key string, known []string) Warning {
 	message := "unknown key, ignored"
-	if near := nearest.Key(key, known); near != "" {
+	if near := config.Nearest(key, known); near != "" {
 		message += "; did you mean " + strconv.Quote(near) + "?"
 	}
 	return Warning{Path: path + "." + key, Message: message}

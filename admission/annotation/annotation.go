@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/meshtask/consul-ecs/config"
-	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // Prefix is that of every annotation, a docker label or a tag of the definition.
@@ -47,7 +46,7 @@ func Recognize(name string) (fix string, known bool) {
 	if slices.Contains(names, name) || strings.HasPrefix(name, Meta) {
 		return "", true
 	}
-	if near := nearest.Key(name, names); near != "" {
+	if near := config.Nearest(name, names); near != "" {
 		return "did you mean " + Prefix + near + "?", false
 	}
 	return "remove it", false

@@ -22,9 +22,9 @@ import (
 	"strings"
 
 	"github.com/hashicorp/go-hclog"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/exit"
 	"github.com/meshtask/consul-ecs/internal/logkey"
-	"github.com/meshtask/consul-ecs/internal/nearest"
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
@@ -224,7 +224,7 @@ func guess(err error, fs *flag.FlagSet, removed map[string]string) error {
 	}
 	var known []string
 	fs.VisitAll(func(f *flag.Flag) { known = append(known, f.Name) })
-	if near := nearest.Key(unknown, known); is && near != "" {
+	if near := config.Nearest(unknown, known); is && near != "" {
 		return fmt.Errorf("%w; did you mean -%s?", err, near)
 	}
 	return err

@@ -7,8 +7,8 @@ import (
 
 	mcli "github.com/mitchellh/cli"
 
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/internal/exit"
-	"github.com/meshtask/consul-ecs/internal/nearest"
 )
 
 // line is what stands on a command line that does not begin with a command.
@@ -79,7 +79,7 @@ func suggest(word string, app App) string {
 	if instead := app.Removed[word]; instead != "" {
 		return "; it was removed: " + instead
 	}
-	if near := nearest.Key(word, slices.Sorted(maps.Keys(app.Commands))); near != "" {
+	if near := config.Nearest(word, slices.Sorted(maps.Keys(app.Commands))); near != "" {
 		return "; did you mean " + near + "?"
 	}
 	return ""

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/config"
 )
 
 // State is a snapshot of a run.
@@ -216,7 +216,7 @@ func names(tasks []Task) (all []string) {
 func NoSuch(kind, word string, known []string) error {
 	slices.Sort(known)
 	known = slices.Compact(known)
-	switch near := nearest.Key(word, known); {
+	switch near := config.Nearest(word, known); {
 	case near != "":
 		return fmt.Errorf("no %s %s; did you mean %s?", kind, word, near)
 	case len(known) == 0:

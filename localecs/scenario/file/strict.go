@@ -13,7 +13,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/parser"
 
-	"github.com/meshtask/consul-ecs/internal/nearest"
+	"github.com/meshtask/consul-ecs/config"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
 
@@ -149,7 +149,7 @@ func checkDuration(e *ast.MappingValueNode, field reflect.StructField) []error {
 func unknownKey(e *ast.MappingValueNode, known []string) error {
 	key, at := keyOf(e), e.Key.GetToken().Position
 	meant := "known here: " + strings.Join(known, ", ")
-	if near := nearest.Key(key, known); near != "" {
+	if near := config.Nearest(key, known); near != "" {
 		meant = fmt.Sprintf("did you mean %q?", near)
 	}
 	return fmt.Errorf("line %d, column %d: unknown key %q; %s", at.Line, at.Column, key, meant)

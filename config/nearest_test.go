@@ -1,11 +1,11 @@
-package nearest
+package config
 
 import (
 	"strings"
 	"testing"
 )
 
-func TestKey(t *testing.T) {
+func TestNearest(t *testing.T) {
 	t.Parallel()
 	known := []string{"port", "name", "tags", "enableTagOverride", "weights"}
 	for name, want := range map[string]string{
@@ -23,8 +23,8 @@ func TestKey(t *testing.T) {
 		"description":               "",
 		strings.Repeat("a", 100000): "",
 	} {
-		if got := Key(name, known); got != want {
-			t.Errorf("Key(%.20q) = %q, want %q", name, got, want)
+		if got := Nearest(name, known); got != want {
+			t.Errorf("Nearest(%.20q) = %q, want %q", name, got, want)
 		}
 	}
 }

@@ -1,19 +1,11 @@
-// Package nearest guesses what a mistyped name was meant to be.
-//
-// Flow: Key measures the edit distance of a name to each known one and returns
-// the closest, if it is close enough to be a typing error.
-//
-// Owns: what "close enough" means, so that every message guesses alike.
-// Never does: word the message.
-// Start reading at: Key.
-package nearest
+package config
 
 import "strings"
 
-// Key returns the known name that name was most likely meant to be, or "".
+// Nearest returns the known name that name was most likely meant to be, or "".
 // Letter case does not count. At least one letter must be right, and a third
 // of the name, two letters in a short one, may be wrong.
-func Key(name string, known []string) string {
+func Nearest(name string, known []string) string {
 	best, bound := "", 1+min(len(name)-1, max(2, len(name)/3))
 	for _, k := range known {
 		if d := distance(strings.ToLower(name), strings.ToLower(k)); d < bound {
