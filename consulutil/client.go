@@ -56,7 +56,7 @@ type Options struct {
 // that expects them to appear later calls it inside its retry; every error of
 // such a file is NoFile for Classify.
 func NewClient(o Options) (*api.Client, error) {
-	c, err := newConfig(o)
+	c, err := NewConfig(o)
 	if err != nil {
 		return nil, err
 	}
@@ -67,9 +67,9 @@ func NewClient(o Options) (*api.Client, error) {
 	return client, nil
 }
 
-// newConfig is the environment's configuration with the options over it, and
+// NewConfig is the environment's configuration with the options over it, and
 // an HTTP client that has a timeout.
-func newConfig(o Options) (*api.Config, error) {
+func NewConfig(o Options) (*api.Config, error) {
 	c := api.DefaultConfig()
 	c.Address = cmp.Or(o.Address, c.Address)
 	if o.Servers != nil {

@@ -91,7 +91,7 @@ func (c *admitCheck) run(ctx context.Context, inv *cli.Invocation, r *admission.
 		Server: func(namespace, partition string) (permission.Server, error) {
 			o := c.options(c.token)
 			o.Namespace, o.Partition = namespace, partition
-			return consulutil.NewAuthorizer(o, "")
+			return aclread.NewAuthorizer(o, "")
 		},
 		Resolve: func(ctx context.Context, policies []string) (*aclrules.Report, error) {
 			subject := aclrules.Subject{Self: policies == nil}

@@ -9,6 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission/usage"
 	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
 )
 
 // answered is an answer, with the rules that it is from when they were read.
@@ -62,7 +63,7 @@ func (c Checker) askServer(ctx context.Context, at tenancy, queries []aclrules.Q
 		return nil, aclrules.ErrDisabled
 	case consulutil.UnknownToken(err):
 		return nil, aclrules.ErrNotFound
-	case errors.Is(err, consulutil.ErrNoAuthorize) && c.Engine == ByBoth:
+	case errors.Is(err, aclread.ErrNoAuthorize) && c.Engine == ByBoth:
 		return nil, nil
 	}
 	return allowed, err

@@ -9,7 +9,7 @@ import (
 	"github.com/meshtask/consul-ecs/aclrules"
 	"github.com/meshtask/consul-ecs/admission"
 	"github.com/meshtask/consul-ecs/admission/usage"
-	"github.com/meshtask/consul-ecs/consulutil"
+	"github.com/meshtask/consul-ecs/consulutil/aclread"
 	"github.com/meshtask/consul-ecs/internal/secret"
 	"github.com/meshtask/consul-ecs/taskdef"
 )
@@ -191,7 +191,7 @@ func (k check) tenancy(ctx context.Context, at tenancy, required []usage.Require
 	case errors.Is(err, aclrules.ErrRefused):
 		k.add(codeUnknownToken, "$", "why", err)
 		return true
-	case errors.Is(err, consulutil.ErrNoNamespaces):
+	case errors.Is(err, aclread.ErrNoNamespaces):
 		k.add(codeNamespace, required[0].Path, "namespace", at)
 		return false
 	case err != nil:

@@ -104,7 +104,7 @@ func TestOtherDatacenter(t *testing.T) {
 		if got := fmt.Sprint(datacenter, " ", ours, " ", r.DefaultPolicy(context.Background())); got != c.want || found.Refused != nil {
 			t.Errorf("%q: got %s, want %s (%v)", c.datacenter, got, c.want, found)
 		}
-		judge, err := consulutil.NewAuthorizer(consulutil.Options{Address: address}, c.datacenter)
+		judge, err := NewAuthorizer(consulutil.Options{Address: address}, c.datacenter)
 		if err != nil {
 			t.Fatal(err)
 		}

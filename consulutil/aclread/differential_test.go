@@ -73,7 +73,7 @@ type lab struct {
 	t      *testing.T
 	acl    *api.ACL
 	read   *api.Client
-	judge  *consulutil.Authorizer
+	judge  *Authorizer
 	key    *ecdsa.PrivateKey
 	public string
 	scenes int
@@ -82,7 +82,7 @@ type lab struct {
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	c := client(t, testkit.ManagementToken)
-	judge, err := consulutil.NewAuthorizer(consulutil.Options{Address: secured.HTTPAddr}, "")
+	judge, err := NewAuthorizer(consulutil.Options{Address: secured.HTTPAddr}, "")
 	if err != nil {
 		t.Fatal(err)
 	}
