@@ -64,7 +64,7 @@ func house() arch.House {
 			},
 			{
 				Name:     "tests",
-				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest", "registrar/registrartest", "broker/backend/vaultfake"},
+				Packages: []string{"internal/testkit", "internal/bench", "internal/size", "internal/image", "awsutil/awstest", "broker/backend/vaultfake"},
 				Among:    arch.Freely, TestOnly: true,
 				Uses: []string{"simulator", "simulated ECS", "simulator rules", "ports", "nouns", "shared"},
 			},

@@ -11,7 +11,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/registrar"
-	"github.com/meshtask/consul-ecs/registrar/registrartest"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -20,7 +19,7 @@ const node = "arn:aws:ecs:us-west-2:123456789012:cluster/default"
 
 // catalogSubject is the implementation without an agent on a real server. With ACLs the
 // node is there before, as the controller makes it.
-func catalogSubject(t *testing.T, c *testkit.Consul) registrartest.Subject {
+func catalogSubject(t *testing.T, c *testkit.Consul) subject {
 	t.Helper()
 	catalog := client(t, c, c.Token).Catalog()
 	if c.Token != "" {
@@ -28,7 +27,7 @@ func catalogSubject(t *testing.T, c *testkit.Consul) registrartest.Subject {
 			t.Fatal(err)
 		}
 	}
-	return registrartest.Subject{
+	return subject{
 		Registrar: registrar.New(&config.Config{Generation: config.Agentless})(client(t, c, "")),
 		Servers:   &config.ConsulServers{Hosts: "consul.example"},
 		Token:     serviceToken(t, c, "web", "gateway"),
@@ -80,12 +79,12 @@ func catalogCheck(t *testing.T, c *testkit.Consul, id string) api.HealthCheck {
 
 func TestCatalogConforms(t *testing.T) {
 	t.Parallel()
-	registrartest.Run(t, catalogSubject(t, open.Require(t)), "catalog")
+	runSuite(t, catalogSubject(t, open.Require(t)), "catalog")
 }
 
 func TestCatalogConformsWithACLs(t *testing.T) {
 	t.Parallel()
-	registrartest.Run(t, catalogSubject(t, secured.Require(t)), "catalog-acl")
+	runSuite(t, catalogSubject(t, secured.Require(t)), "catalog-acl")
 }
 
 // TestNewestConsulConforms runs the suite of both implementations on the newest version.
@@ -100,16 +99,9 @@ func TestNewestConsulConforms(t *testing.T) {
 				t.Fatal(err)
 			}
 			t.Cleanup(c.Require(t).Stop)
-			registrartest.Run(t, agentSubject(t, c), "agent-"+name)
-			registrartest.Run(t, catalogSubject(t, c), "catalog-"+name)
+			runSuite(t, agentSubject(t, c), "agent-"+name)
+			runSuite(t, catalogSubject(t, c), "catalog-"+name)
 		})
-	}
-}
-
-func register(t *testing.T, s registrartest.Subject, w workload.Workload) {
-	t.Helper()
-	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -122,7 +114,7 @@ func updates(w workload.Workload, status string, refresh bool) []registrar.Updat
 	return all
 }
 
-func setAll(t *testing.T, s registrartest.Subject, w workload.Workload, us []registrar.Update) (restored int) {
+func setAll(t *testing.T, s subject, w workload.Workload, us []registrar.Update) (restored int) {
 	t.Helper()
 	for i, r := range s.Registrar.Set(context.Background(), s.Token, w, us) {
 		if r.Err != nil {
@@ -247,7 +239,7 @@ func TestCatalogRefusalNamesTheRemedy(t *testing.T) {
 		})
 	}
 	// One whose service is there, of a token that may not write it.
-	register(t, registrartest.Subject{Registrar: s.Registrar, Token: secured.Token}, w)
+	register(t, subject{Registrar: s.Registrar, Token: secured.Token}, w)
 	if r := s.Registrar.Set(ctx, s.Token, w, updates(w, "passing", false))[0]; r.Err == nil || !strings.Contains(r.Err.Error(), identity) {
 		t.Errorf("set: %v", r.Err)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 	"github.com/meshtask/consul-ecs/internal/testkit"
 	"github.com/meshtask/consul-ecs/registrar"
-	"github.com/meshtask/consul-ecs/registrar/registrartest"
 	"github.com/meshtask/consul-ecs/workload"
 )
 
@@ -44,9 +43,9 @@ func agentRegistrar(t *testing.T, c *testkit.Consul) registrar.Registrar {
 }
 
 // agentSubject is the agent implementation on a real agent.
-func agentSubject(t *testing.T, c *testkit.Consul) registrartest.Subject {
+func agentSubject(t *testing.T, c *testkit.Consul) subject {
 	admin := client(t, c, c.Token).Agent()
-	return registrartest.Subject{
+	return subject{
 		Registrar: agentRegistrar(t, c),
 		Token:     c.Token,
 		Check: func(t *testing.T, id string) (string, string, bool) {
@@ -72,18 +71,18 @@ func agentSubject(t *testing.T, c *testkit.Consul) registrartest.Subject {
 
 func TestAgentConforms(t *testing.T) {
 	t.Parallel()
-	registrartest.Run(t, agentSubject(t, open.Require(t)), "open")
+	runSuite(t, agentSubject(t, open.Require(t)), "open")
 }
 
 func TestAgentConformsWithACLs(t *testing.T) {
 	t.Parallel()
-	registrartest.Run(t, agentSubject(t, secured.Require(t)), "acl")
+	runSuite(t, agentSubject(t, secured.Require(t)), "acl")
 }
 
 // TestRefusalNamesTheRemedy: 403 at registration is a missing identity.
 func TestRefusalNamesTheRemedy(t *testing.T) {
 	t.Parallel()
-	w := registrartest.Subject{}.Service(t, "denied", "t1")
+	w := subject{}.Service(t, "denied", "t1")
 	token, _, err := client(t, secured.Require(t), secured.Token).ACL().TokenCreate(&api.ACLToken{
 		ServiceIdentities: []*api.ACLServiceIdentity{{ServiceName: "other"}},
 	}, nil)

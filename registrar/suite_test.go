@@ -1,10 +1,4 @@
-// Package registrartest holds the conformance suite that every registrar must
-// pass.
-//
-// Owns: what callers may rely on, whatever the registrar.
-// Never does: run outside tests.
-// Start reading at: Run.
-package registrartest
+package registrar_test
 
 import (
 	"context"
@@ -22,8 +16,8 @@ import (
 	"github.com/meshtask/consul-ecs/workload"
 )
 
-// Subject is a registrar under test and the way to look behind it.
-type Subject struct {
+// subject is a registrar under test and the way to look behind it.
+type subject struct {
 	Registrar registrar.Registrar
 	// Servers makes the workloads those of tasks without an agent.
 	Servers *config.ConsulServers
@@ -38,7 +32,7 @@ type Subject struct {
 
 // Service is a workload with a sidecar whose first synced check is that of the container
 // app.
-func (s Subject) Service(t testing.TB, name, taskID string) workload.Workload {
+func (s subject) Service(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
 	return build(t, &config.Config{
 		ConsulServers:        s.Servers,
@@ -49,7 +43,7 @@ func (s Subject) Service(t testing.TB, name, taskID string) workload.Workload {
 }
 
 // Gateway is a mesh gateway.
-func (s Subject) Gateway(t testing.TB, name, taskID string) workload.Workload {
+func (s subject) Gateway(t testing.TB, name, taskID string) workload.Workload {
 	t.Helper()
 	return build(t, &config.Config{ConsulServers: s.Servers, Gateway: &config.Gateway{Kind: bootstrap.MeshGateway, Name: name}}, taskID)
 }
@@ -66,10 +60,10 @@ func build(t testing.TB, cfg *config.Config, taskID string) workload.Workload {
 	return w
 }
 
-// Run checks that the registrar keeps its interface's promises. Task IDs begin
+// runSuite checks that the registrar keeps its interface's promises. Task IDs begin
 // with prefix, so that subjects can share a server.
-func Run(t *testing.T, s Subject, prefix string) {
-	for name, test := range map[string]func(*testing.T, Subject, workload.Workload){
+func runSuite(t *testing.T, s subject, prefix string) {
+	for name, test := range map[string]func(*testing.T, subject, workload.Workload){
 		"proxy can be read back":           proxyReadBack,
 		"new check is critical":            newCheckIsCritical,
 		"registering again keeps status":   registerKeepsStatus,
@@ -100,7 +94,7 @@ func Run(t *testing.T, s Subject, prefix string) {
 	t.Run("gateway", func(t *testing.T) { gateway(t, s, s.Gateway(t, "gateway", prefix+"-gateway")) })
 }
 
-func register(t *testing.T, s Subject, w workload.Workload) {
+func register(t *testing.T, s subject, w workload.Workload) {
 	t.Helper()
 	if err := s.Registrar.Register(context.Background(), s.Token, w); err != nil {
 		t.Fatal(err)
@@ -108,7 +102,7 @@ func register(t *testing.T, s Subject, w workload.Workload) {
 }
 
 // set writes one check, and returns whether it was restored.
-func set(t *testing.T, s Subject, w workload.Workload, u registrar.Update) bool {
+func set(t *testing.T, s subject, w workload.Workload, u registrar.Update) bool {
 	t.Helper()
 	results := s.Registrar.Set(context.Background(), s.Token, w, []registrar.Update{u})
 	if len(results) != 1 || results[0].Err != nil {
@@ -117,7 +111,7 @@ func set(t *testing.T, s Subject, w workload.Workload, u registrar.Update) bool 
 	return results[0].Restored
 }
 
-func wantCheck(t *testing.T, s Subject, id, status, output string) {
+func wantCheck(t *testing.T, s subject, id, status, output string) {
 	t.Helper()
 	gotStatus, gotOutput, ok := s.Check(t, id)
 	if !ok || gotStatus != status || gotOutput != output {
@@ -132,7 +126,7 @@ func wantGone(t *testing.T, err error) {
 	}
 }
 
-func proxyReadBack(t *testing.T, s Subject, w workload.Workload) {
+func proxyReadBack(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	p, err := s.Registrar.Proxy(context.Background(), s.Token, w)
 	if err != nil {
@@ -146,7 +140,7 @@ func proxyReadBack(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func newCheckIsCritical(t *testing.T, s Subject, w workload.Workload) {
+func newCheckIsCritical(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	for _, c := range w.SyncChecks {
 		if status, _, ok := s.Check(t, c.ID); !ok || status != "critical" {
@@ -155,14 +149,14 @@ func newCheckIsCritical(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func registerKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
+func registerKeepsStatus(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "fine"})
 	register(t, s, w)
 	wantCheck(t, s, w.SyncChecks[0].ID, "passing", "fine")
 }
 
-func deregisterRemoves(t *testing.T, s Subject, w workload.Workload) {
+func deregisterRemoves(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	for range 2 {
 		if err := s.Registrar.Deregister(context.Background(), s.Token, w); err != nil {
@@ -178,7 +172,7 @@ func deregisterRemoves(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func statusIsSet(t *testing.T, s Subject, w workload.Workload) {
+func statusIsSet(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	for _, status := range []string{"passing", "critical", "passing"} {
 		if set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, Output: "is " + status}) {
@@ -188,7 +182,7 @@ func statusIsSet(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func refreshKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
+func refreshKeepsStatus(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	u := registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "fine"}
 	set(t, s, w, u)
@@ -201,7 +195,7 @@ func refreshKeepsStatus(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func firstWriteSets(t *testing.T, s Subject, w workload.Workload) {
+func firstWriteSets(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	for _, status := range []string{"passing", "critical"} {
 		if set(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: status, Output: status, First: true}) {
@@ -211,22 +205,22 @@ func firstWriteSets(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func firstWriteRestores(t *testing.T, s Subject, w workload.Workload) {
+func firstWriteRestores(t *testing.T, s subject, w workload.Workload) {
 	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back", First: true})
 }
 
-func refreshRestores(t *testing.T, s Subject, w workload.Workload) {
+func refreshRestores(t *testing.T, s subject, w workload.Workload) {
 	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back", Refresh: true})
 }
 
-func changeRestores(t *testing.T, s Subject, w workload.Workload) {
+func changeRestores(t *testing.T, s subject, w workload.Workload) {
 	restores(t, s, w, registrar.Update{Check: w.SyncChecks[0], Status: "passing", Output: "back"})
 }
 
 // restores loses the workload again and again, the first time before it was registered.
 // lastWriteRestoresNothing: a task that ends stays deregistered, and a check that is lost
 // alone is critical.
-func lastWriteRestoresNothing(t *testing.T, s Subject, w workload.Workload) {
+func lastWriteRestoresNothing(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	last := registrar.Update{Check: w.SyncChecks[0], Status: api.HealthCritical, Output: "ends", Last: true}
 	set(t, s, w, last)
@@ -242,7 +236,7 @@ func lastWriteRestoresNothing(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func restores(t *testing.T, s Subject, w workload.Workload, u registrar.Update) {
+func restores(t *testing.T, s subject, w workload.Workload, u registrar.Update) {
 	for range 2 {
 		if !set(t, s, w, u) {
 			t.Error("not reported as restored")
@@ -256,7 +250,7 @@ func restores(t *testing.T, s Subject, w workload.Workload, u registrar.Update) 
 	}
 }
 
-func resultsAreInOrder(t *testing.T, s Subject, w workload.Workload) {
+func resultsAreInOrder(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	var updates []registrar.Update
 	for i, c := range w.SyncChecks {
@@ -271,7 +265,7 @@ func resultsAreInOrder(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func maintenance(t *testing.T, s Subject, w workload.Workload) {
+func maintenance(t *testing.T, s subject, w workload.Workload) {
 	set := func(reason string) error {
 		return s.Registrar.SetMaintenance(context.Background(), s.Token, w, reason)
 	}
@@ -303,12 +297,12 @@ func maintenance(t *testing.T, s Subject, w workload.Workload) {
 	}
 }
 
-func unknownProxyIsGone(t *testing.T, s Subject, w workload.Workload) {
+func unknownProxyIsGone(t *testing.T, s subject, w workload.Workload) {
 	_, err := s.Registrar.Proxy(context.Background(), s.Token, w)
 	wantGone(t, err)
 }
 
-func gateway(t *testing.T, s Subject, w workload.Workload) {
+func gateway(t *testing.T, s subject, w workload.Workload) {
 	register(t, s, w)
 	p, err := s.Registrar.Proxy(context.Background(), s.Token, w)
 	if err != nil {
