@@ -259,9 +259,9 @@ func residentMB(b *testing.B, pid int) float64 {
 	return check(strconv.ParseFloat(strings.Fields(after)[0], 64))(b) * 1024 / 1e6
 }
 
-// cleaned kills some tasks and returns how long what they left stays.
+// cleaned stops some tasks and returns how long what they left stays.
 func (f *fleet) cleaned(b *testing.B, dead int) time.Duration {
-	f.ecs.Kill(f.tasks[:dead]...)
+	f.ecs.Stop(f.tasks[:dead]...)
 	begin := time.Now()
 	f.until(b, "no leftovers of dead tasks", func(m map[string]float64) bool {
 		return m[`deletions_total{kind="token",reason="stopped"}`] == float64(len(f.methods)*dead) &&

@@ -35,7 +35,7 @@ func TestACLController(t *testing.T) {
 	sts := awstest.New(t, awstest.Role{Account: "123456789012", Path: "/consul-ecs/", Name: "web-role", Tags: map[string]string{"consul.hashicorp.com.service-name": "web"}})
 	w.operator(sts)
 	dead, alive := w.logIn(sts, ids[0]), w.logIn(sts, ids[1])
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	live := slices.Sorted(slices.Values(ids[1:]))
 	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), live) })
 	testkit.Eventually(t, "its tokens are gone", func() bool {
@@ -122,7 +122,7 @@ func TestACLControllerResumesAfterAnOutageOfECS(t *testing.T) {
 			testkit.Within(t, 3*time.Minute, "two passes have failed", func() bool {
 				return strings.Contains(body(t, "http://"+address+"/metrics", http.StatusOK), `consul_ecs_controller_passes_total{result="error"} 2`)
 			})
-			w.ecs.Kill(ids[0])
+			w.ecs.Stop(ids[0])
 			w.ecs.Fail(nil)
 			took := testkit.Within(t, 30*time.Second, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
 			t.Logf("cleaned up %.1f s after ECS has recovered", took.Seconds())
@@ -150,7 +150,7 @@ func TestACLControllerCleansUpBesideARefusedMethod(t *testing.T) {
 	address := net.JoinHostPort("127.0.0.1", port(ports[0]))
 	ids := w.run(2)
 	w.leave(ids...)
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	p := w.controller("-metrics-addr", address)
 	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
 	metric := func(line string) bool {
@@ -192,10 +192,10 @@ func TestACLControllerTakeOver(t *testing.T) {
 	second := w.controller()
 	ids := w.run(2)
 	w.leave(ids...)
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	testkit.Eventually(t, "the first cleans up", func() bool { return len(w.services()) == 1 })
 	first.Signal(syscall.SIGKILL)
-	w.ecs.Kill(ids[1])
+	w.ecs.Stop(ids[1])
 	took := testkit.Within(t, takesOver, "the second leads", func() bool { return w.leads(second) })
 	t.Logf("killed, and taken over after %.1f s", took.Seconds())
 	testkit.Eventually(t, "the second cleans up", func() bool { return len(w.services()) == 0 })
@@ -228,7 +228,7 @@ func TestACLControllerPaused(t *testing.T) {
 	t.Logf("stopped leading %.1f s after the pause", took.Seconds())
 	ids := w.run(1)
 	w.leave(ids...)
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	testkit.Eventually(t, "the second cleans up", func() bool { return len(w.services()) == 0 })
 	if !first.Running() || !w.leads(second) {
 		t.Errorf("first running %v, %q leads", first.Running(), w.leader())

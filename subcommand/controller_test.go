@@ -101,7 +101,7 @@ func TestController(t *testing.T) {
 	ids := w.run(3)
 	w.leaveOn(w.arn, ids...)
 	dead, alive := w.logIn(sts, ids[0]), w.logIn(sts, ids[1])
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	live := slices.Sorted(slices.Values(ids[1:]))
 	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), live) })
 	testkit.Eventually(t, "its token is gone", func() bool { return !w.knows(dead[0]) })
@@ -138,7 +138,7 @@ func TestControllerWithoutACLs(t *testing.T) {
 	ids := w.run(2)
 	w.leaveOn(w.arn, ids...)
 	p, log := w.agentless()
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	testkit.Eventually(t, "the dead task's services are gone", func() bool { return slices.Equal(w.services(), ids[1:]) })
 	testkit.Eventually(t, "the log explains it", func() bool {
 		return strings.Contains(readLog(t, log), "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed")

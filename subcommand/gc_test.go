@@ -47,7 +47,7 @@ func TestGC(t *testing.T) {
 	ids := w.run(3)
 	gone := strings.Repeat("9", 32)
 	w.leave(append(ids, gone)...)
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	live := slices.Sorted(slices.Values(append(ids[1:], gone)))
 
 	code, out, stderr := w.gc(nil, "-plan", "-wait", "0s", "-cluster", w.arn)
@@ -89,7 +89,7 @@ func TestGCForMachines(t *testing.T) {
 	w := newClusterWorld(t)
 	ids := w.run(2)
 	w.leave(ids...)
-	w.ecs.Kill(ids[0])
+	w.ecs.Stop(ids[0])
 	code, out, stderr := w.gc(nil, "-apply", "-json", "-wait", "0s", "-cluster", w.arn)
 	var reports []cleanup.Report
 	for d := json.NewDecoder(strings.NewReader(out)); d.More(); {

@@ -14,8 +14,6 @@ import (
 	"github.com/meshtask/consul-ecs/awsutil/awstest/ecstest"
 	"github.com/meshtask/consul-ecs/awsutil/ecsread"
 	"github.com/meshtask/consul-ecs/internal/testkit"
-	"github.com/meshtask/consul-ecs/localecs/ecs/shapes"
-	"github.com/meshtask/consul-ecs/localecs/ecs/simulated"
 )
 
 // withoutAgents makes the world's tasks have their services on the cluster's node.
@@ -57,8 +55,8 @@ func TestOnlyDeadTasksLeaveTheClusterNode(t *testing.T) {
 	})
 	mesh := map[string]string{"consul.hashicorp.com/mesh": "true"}
 	tagged := w.run(ecs, ecstest.Group{Family: "web", Count: 2, Tags: mesh})
-	atOnce := shapes.ContainerOverride{Name: "app", Environment: []shapes.EnvironmentVariable{{Name: simulated.Variable, Value: "stop=0"}}}
-	tagged = append(tagged, w.run(ecs, ecstest.Group{Family: "web", Count: 1, Tags: mesh, Overrides: shapes.Overrides{Containers: []shapes.ContainerOverride{atOnce}}})...)
+	ecs.Register(`{"family": "quick", "requiresCompatibilities": ["FARGATE"], "networkMode": "awsvpc", "cpu": "256", "memory": "512", "containerDefinitions": [{"name": "app", "image": "app", "memory": 64, "environment": [{"name": "LOCALECS_SIMULATE", "value": "stop=0"}]}]}`)
+	tagged = append(tagged, w.run(ecs, ecstest.Group{Family: "quick", Count: 1, Tags: mesh})...)
 	untagged := w.run(ecs, ecstest.Group{Family: "web", Count: 1})
 	stopping, dead, unknown := tagged[0], tagged[2], strings.Repeat("9", 32)
 	tokens := map[string]string{}
