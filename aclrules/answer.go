@@ -129,7 +129,7 @@ func ByServer(q Query, allowed bool) Answer {
 	return a
 }
 
-// Worst is the verdict on all answers together: a deny, also one of the server
+// worst is the verdict on all answers together: a deny, also one of the server
 // against our reading, before an unknown, also an allow of the server against
 // our reading, before an allow.
 func WorstAnswer(answers []Answer) Verdict {

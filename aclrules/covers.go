@@ -55,7 +55,7 @@ func Covers(owner, wanted *Report) []Excess {
 	}
 	var all []Excess
 	for _, err := range slices.Concat(wanted.found.Errors, wanted.found.Notes) {
-		if !Complete(err) || errors.Is(err, ErrDangling) { // what does not exist may be made later
+		if !complete(err) || errors.Is(err, ErrDangling) { // what does not exist may be made later
 			all = append(all, Excess{Why: err.Error()})
 		}
 	}

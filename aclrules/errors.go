@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// What keeps a rule from a subject. ErrDangling and ErrElsewhere are the
+// What keeps a rule from a subject. ErrDangling and errElsewhere are the
 // server's way, too, and leave the answer complete; the others do not.
-// ErrOtherTemplate keeps nothing, and wants to be known.
+// errOtherTemplate keeps nothing, and wants to be known.
 var (
 	ErrDangling      = errors.New("it does not exist")
-	ErrElsewhere     = errors.New("it counts in other datacenters only")
-	ErrOtherTemplate = errors.New("the server has another text for it than this program knows, and that text counts")
+	errElsewhere     = errors.New("it counts in other datacenters only")
+	errOtherTemplate = errors.New("the server has another text for it than this program knows, and that text counts")
 	ErrUnreadable    = errors.New("it may not be read")
 	ErrEnterprise    = errors.New("namespaces need Consul Enterprise, whose rules are not known here")
 )
@@ -25,15 +25,15 @@ var ErrDisabled = errors.New("ACLs are disabled on the server")
 // default policy: there is no token to speak of.
 var ErrRefused = errors.New("the server refuses it")
 
-// Why the server refuses a subject; each matches ErrRefused. ErrNothing: rules
-// match a login, and what they name does not exist. ErrBadName: one matching
+// Why the server refuses a subject; each matches ErrRefused. errNothing: rules
+// match a login, and what they name does not exist. errBadName: one matching
 // rule that makes no valid name spoils the whole login.
 var (
 	ErrNotFound error = refusal("unknown to the server (wrong, deleted or expired)")
 	ErrExpired  error = refusal("it has expired")
-	ErrNoMatch  error = refusal("no binding rule matches, so the login is denied")
-	ErrNothing  error = refusal("the binding rules grant nothing that exists, so the login is denied")
-	ErrBadName  error = refusal("this rule alone makes the whole login fail")
+	errNoMatch  error = refusal("no binding rule matches, so the login is denied")
+	errNothing  error = refusal("the binding rules grant nothing that exists, so the login is denied")
+	errBadName  error = refusal("this rule alone makes the whole login fail")
 )
 
 type refusal string
@@ -41,13 +41,13 @@ type refusal string
 func (r refusal) Error() string        { return string(r) }
 func (r refusal) Is(target error) bool { return target == ErrRefused }
 
-// Complete reports whether nothing that counts is missing because of an error
+// complete reports whether nothing that counts is missing because of an error
 // that a visitor got.
-func Complete(err error) bool {
-	return errors.Is(err, ErrDangling) || errors.Is(err, ErrElsewhere) || errors.Is(err, ErrOtherTemplate)
+func complete(err error) bool {
+	return errors.Is(err, ErrDangling) || errors.Is(err, errElsewhere) || errors.Is(err, errOtherTemplate)
 }
 
-// elsewhere is an ErrElsewhere with the datacenters.
+// elsewhere is an errElsewhere with the datacenters.
 type elsewhere struct {
 	only []string
 	here string
@@ -57,7 +57,7 @@ func (e *elsewhere) Error() string {
 	return fmt.Sprintf("it counts in %s only, and this is %s", strings.Join(e.only, ", "), e.here)
 }
 
-func (e *elsewhere) Is(target error) bool { return target == ErrElsewhere }
+func (e *elsewhere) Is(target error) bool { return target == errElsewhere }
 
 // sourceError is an error about something at a source.
 type sourceError struct {

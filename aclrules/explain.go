@@ -88,7 +88,7 @@ func (e *entry) outranked(q Query) []Loser {
 		switch {
 		case lost == won:
 			why = "says the same"
-		case Rank(lost) == 0 && lost != "":
+		case rank(lost) == 0 && lost != "":
 			why = fmt.Sprintf("%s is not in lower case and outranks nothing", lost)
 		case lost == "":
 			why = "says nothing of intentions"

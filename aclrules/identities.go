@@ -43,13 +43,13 @@ func (w *walk) identities(ctx context.Context) {
 	for _, s := range w.services {
 		source := s.source.step("service identity %q", s.identity.Name)
 		if w.here(source, s.identity.Datacenters) {
-			w.rules(source, ServiceIdentityPolicy(s.identity.Name))
+			w.rules(source, serviceIdentityPolicy(s.identity.Name))
 		}
 	}
 	for _, n := range w.nodes {
 		source := n.source.step("node identity %q", n.identity.Name)
 		if w.here(source, []string{n.identity.Datacenter}) {
-			w.rules(source, NodeIdentityPolicy(n.identity.Name))
+			w.rules(source, nodeIdentityPolicy(n.identity.Name))
 		}
 	}
 	for _, t := range w.templates {
@@ -79,7 +79,7 @@ func (w *walk) template(ctx context.Context, source Source, t TemplatedPolicy) *
 	}
 	p, err := Render(text, t.Name)
 	if known != nil && p != nil && !p.Equal(known) {
-		w.fail(source, ErrOtherTemplate)
+		w.fail(source, errOtherTemplate)
 	}
 	return w.usable(source, p, err)
 }

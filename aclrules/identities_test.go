@@ -46,7 +46,7 @@ func TestTheServersTemplatesCount(t *testing.T) {
 		`token t → templated policy "builtin/nomad-client": node_prefix "" = read`,
 		`token t → templated policy "builtin/nomad-client": service_prefix "" = write`,
 		`token t → templated policy "builtin/nomad-client": key_prefix "" = read`)
-	if len(found.Notes) != 1 || !errors.Is(found.Notes[0], ErrOtherTemplate) ||
+	if len(found.Notes) != 1 || !errors.Is(found.Notes[0], errOtherTemplate) ||
 		found.Notes[0].Error() != `token t → templated policy "builtin/node" of "n": the server has another text for it than this program knows, and that text counts` {
 		t.Errorf("notes: %v", found.Notes)
 	}

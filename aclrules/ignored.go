@@ -63,7 +63,7 @@ func inertKey(key string) string {
 	case "namespace", "namespace_prefix", "partition", "partition_prefix":
 		return fmt.Sprintf("%s does nothing in Consul's community edition, and neither does what is inside", key)
 	}
-	return fmt.Sprintf("%s is ignored: there is no such resource%s", key, Hint(key, knownKeys()))
+	return fmt.Sprintf("%s is ignored: there is no such resource%s", key, hint(key, knownKeys()))
 }
 
 // inertInside finds keys of a block that its rule does not have.
@@ -82,7 +82,7 @@ func inertInside(item *ast.ObjectItem, key string) []Ignored {
 		if isKnown(name, known) {
 			continue
 		}
-		message := fmt.Sprintf("%s in %s is ignored%s", name, key, Hint(name, known))
+		message := fmt.Sprintf("%s in %s is ignored%s", name, key, hint(name, known))
 		if strings.EqualFold(name, "sentinel") {
 			message = fmt.Sprintf("sentinel in %s does nothing in Consul's community edition", key)
 		}

@@ -28,10 +28,10 @@ func (e *entry) settle() {
 		e.intentions = 0
 	}
 	for i, s := range e.rules[1:] {
-		if Rank(s.Rule.Level) > Rank(e.rules[e.level].Rule.Level) {
+		if rank(s.Rule.Level) > rank(e.rules[e.level].Rule.Level) {
 			e.level = i + 1
 		}
-		if Rank(s.Rule.Intentions) > Rank(written) {
+		if rank(s.Rule.Intentions) > rank(written) {
 			written, e.intentions = s.Rule.Intentions, i+1
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	Inert    = "inert"    // the server ignores it without a word
 	Case     = "case"     // not in lower case: it loses against any other rule
 	Shadowed = "shadowed" // another rule of the policy makes it pointless
-	Root     = "root"     // equivalent to much more than it says
+	root     = "root"     // equivalent to much more than it says
 )
 
 // LintText lints a policy's text that Parse accepts; the error is Parse's.
@@ -50,7 +50,7 @@ func letterCase(p *ParsedPolicy) []Lint {
 	var found []Lint
 	for _, r := range p.Rules {
 		for _, level := range []string{r.Level, r.Intentions} {
-			if level == "" || Rank(level) > 0 {
+			if level == "" || rank(level) > 0 {
 				continue
 			}
 			message := fmt.Sprintf("%s = %q loses against any other rule for the same: write %q", r.Subject(), level, strings.ToLower(level))
@@ -111,15 +111,15 @@ func (i *index) wider(e *entry) *entry {
 
 // escalations finds the rule that amounts to most beyond what it says.
 func escalations(p *ParsedPolicy) []Lint {
-	worst := Worst(p.Rules)
+	worst := worst(p.Rules)
 	if worst == nil {
 		return nil
 	}
-	return []Lint{{worst.Line, Root, fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
+	return []Lint{{worst.Line, root, fmt.Sprintf("%s = %q is %s", worst.Subject(), worst.Level, Escalation(*worst))}}
 }
 
-// Worst is the rule that is equivalent to most beyond what it says; nil for none.
-func Worst(rules []*Rule) *Rule {
+// worst is the rule that is equivalent to most beyond what it says; nil for none.
+func worst(rules []*Rule) *Rule {
 	var worst *Rule
 	for _, r := range rules {
 		if Escalation(*r) != "" && (worst == nil || r.Resource == ACL) {

@@ -28,7 +28,7 @@ key_prefix "b" { policy = "read" }
 		{6, Inert, "namespace does nothing in Consul's community edition, and neither does what is inside"},
 		{7, Inert, "identity is read and dropped: remove it"},
 		{8, Inert, "sentinel in node does nothing in Consul's community edition"},
-		{9, Root, `acl = "write" is equivalent to root: its holder can make a management token`},
+		{9, root, `acl = "write" is equivalent to root: its holder can make a management token`},
 		{10, Case, `operator = "READ" is ignored: write "read"`},
 		{11, Shadowed, `key_prefix "b" = read does nothing: line 3: key_prefix "" = read says the same`},
 	}
@@ -59,7 +59,7 @@ func TestLintJSON(t *testing.T) {
 		{0, Inert, `polcy in service is ignored; did you mean "policy"?`},
 		{0, Case, `node_prefix "" = "READ" loses against any other rule for the same: write "read"`},
 		{0, Shadowed, `key "a" = read does nothing: key_prefix "" = read says the same`},
-		{0, Root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
+		{0, root, `operator = "write" is enough to pose as any service: its holder can replace the mesh's certificate authority`},
 	}
 	got, err := LintText(text)
 	if err != nil {

@@ -107,7 +107,7 @@ func (w *walk) login(ctx context.Context, l Login) {
 	}
 	rules = slices.DeleteFunc(slices.Clone(rules), func(b BindingRule) bool { return !matches(b.Selector, fields) })
 	if len(rules) == 0 {
-		w.fail(source, ErrNoMatch)
+		w.fail(source, errNoMatch)
 		return
 	}
 	all := make([]Grants, len(rules))
@@ -127,7 +127,7 @@ func (w *walk) login(ctx context.Context, l Login) {
 		w.grants(ctx, source.step("binding rule %s", short(b.ID)), all[i])
 	}
 	if !w.bound {
-		w.fail(source, ErrNothing)
+		w.fail(source, errNothing)
 	}
 }
 
@@ -170,7 +170,7 @@ func consists(s, others string) bool {
 func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, error) {
 	name, err := interpolate(b.BindName, vars)
 	if err != nil {
-		return Grants{}, fmt.Errorf("bind name %q: %w: %w", b.BindName, err, ErrBadName)
+		return Grants{}, fmt.Errorf("bind name %q: %w: %w", b.BindName, err, errBadName)
 	}
 	valid := isObjectName(name)
 	var g Grants
@@ -188,7 +188,7 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 	case "templated-policy":
 		variable, err := interpolate(b.Variable, vars)
 		if err != nil {
-			return Grants{}, fmt.Errorf("variable %q: %w: %w", b.Variable, err, ErrBadName)
+			return Grants{}, fmt.Errorf("variable %q: %w: %w", b.Variable, err, errBadName)
 		}
 		// The template's name is taken as it is.
 		valid, name = isVariable(b.BindName, variable), variable
@@ -197,7 +197,7 @@ func (b BindingRule) grants(vars map[string]string, datacenter string) (Grants, 
 		return Grants{}, fmt.Errorf("unknown bind type %q", b.BindType)
 	}
 	if !valid {
-		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is no name: %w", cmp.Or(b.Variable, b.BindName), name, ErrBadName)
+		return Grants{}, fmt.Errorf("bind name %q becomes %q, which is no name: %w", cmp.Or(b.Variable, b.BindName), name, errBadName)
 	}
 	return g, nil
 }

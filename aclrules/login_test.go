@@ -69,7 +69,7 @@ func TestOneBadNameSpoilsTheLogin(t *testing.T) {
 	} {
 		m := iam(BindingRule{BindType: "role", BindName: "ops"}, bad)
 		found := m.resolver().Resolve(context.Background(), Subject{Login: web()})
-		if !errors.Is(found.Refused, ErrBadName) || found.Rules != nil {
+		if !errors.Is(found.Refused, errBadName) || found.Rules != nil {
 			t.Errorf("%+v: %+v", bad, found)
 		}
 	}
@@ -78,7 +78,7 @@ func TestOneBadNameSpoilsTheLogin(t *testing.T) {
 func TestNoMatchIsARefusal(t *testing.T) {
 	t.Parallel()
 	m := iam(BindingRule{Selector: `entity_name == "x"`, BindType: "role", BindName: "ops"})
-	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); !errors.Is(found.Refused, ErrNoMatch) {
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: web()}); !errors.Is(found.Refused, errNoMatch) {
 		t.Errorf("got %+v", found)
 	}
 }
@@ -88,7 +88,7 @@ func TestNothingBoundIsARefusal(t *testing.T) {
 	t.Parallel()
 	gone := []BindingRule{{BindType: "role", BindName: "gone"}, {BindType: "policy", BindName: "lost"}}
 	found := iam(gone...).resolver().Resolve(context.Background(), Subject{Login: web()})
-	if !errors.Is(found.Refused, ErrNothing) || len(found.Notes) != 2 {
+	if !errors.Is(found.Refused, errNothing) || len(found.Notes) != 2 {
 		t.Errorf("got %+v", found)
 	}
 	m := iam(gone...)
@@ -105,7 +105,7 @@ func TestGroupMembership(t *testing.T) {
 	login := Login{Method: "j", Entity: Entity{Claims: map[string][]string{"team": {"Ops"}, "groups": {"users", "admin"}}}}
 	want(t, visited(m, Subject{Login: &login}), `login by auth method "j" → binding rule a → role "ops" → policy "p": service "p" = read`)
 	login.Entity.Claims["groups"] = []string{"users"}
-	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused, ErrNoMatch) {
+	if found := m.resolver().Resolve(context.Background(), Subject{Login: &login}); !errors.Is(found.Refused, errNoMatch) {
 		t.Errorf("not a member: %+v", found)
 	}
 }

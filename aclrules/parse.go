@@ -9,9 +9,9 @@ import (
 	"github.com/hashicorp/hcl/hcl/ast"
 )
 
-// MaxText is the longest policy that Parse reads, in bytes. Consul's own limit
+// maxPolicy is the longest policy that Parse reads, in bytes. Consul's own limit
 // is that of a Raft entry, about the same.
-const MaxText = 1 << 20
+const maxPolicy = 1 << 20
 
 // maxDepth bounds the nesting of brackets: the language needs three.
 const maxDepth = 64
@@ -132,8 +132,8 @@ func lineText(line int) string {
 // decode reads the text twice over: as a tree, and as what the tree means. The
 // library panics on some texts that are no policies; those are errors, too.
 func decode(text string) (file *ast.File, doc *document, err error) {
-	if len(text) > MaxText {
-		return nil, nil, fmt.Errorf("the text has %d bytes: want at most %d", len(text), MaxText)
+	if len(text) > maxPolicy {
+		return nil, nil, fmt.Errorf("the text has %d bytes: want at most %d", len(text), maxPolicy)
 	}
 	if depth(text) > maxDepth {
 		return nil, nil, fmt.Errorf("brackets are nested more than %d deep", maxDepth)

@@ -55,14 +55,14 @@ func TestParseRefusesWhatTheServerRefuses(t *testing.T) {
 		`service "web" { policy = "list" }`:                     `policy "list"`,
 		"\n\nkey_prefix \"a/\" { policy = \"all\" }":            `line 3: key_prefix "a/": policy "all": want deny, read, list or write`,
 		`service "web" { policy = "read" intentions = "list" }`: `intentions "list": want deny, read or write`,
-		`acl = "list"`:                      `line 1: acl: policy "list"`,
-		`acl = 5`:                           `line 1: acl: policy "5"`,
-		`acl = true`:                        "no policy: ",
-		`service "web" { policy = true }`:   "no policy: ",
-		`service "web" {`:                   "neither HCL nor JSON: ",
-		`identity = 5`:                      "no policy: ",
-		strings.Repeat("a {", 65):           "brackets are nested more than 64 deep",
-		"# " + strings.Repeat("a", MaxText): "bytes: want at most 1048576",
+		`acl = "list"`:                        `line 1: acl: policy "list"`,
+		`acl = 5`:                             `line 1: acl: policy "5"`,
+		`acl = true`:                          "no policy: ",
+		`service "web" { policy = true }`:     "no policy: ",
+		`service "web" {`:                     "neither HCL nor JSON: ",
+		`identity = 5`:                        "no policy: ",
+		strings.Repeat("a {", 65):             "brackets are nested more than 64 deep",
+		"# " + strings.Repeat("a", maxPolicy): "bytes: want at most 1048576",
 	} {
 		if p, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.60q: got %v, %v; want %q", text, p, err, want)

@@ -53,7 +53,7 @@ func (q Query) Check() error {
 	}
 	slices.Sort(known)
 	if !slices.Contains(known, string(q.Resource)) {
-		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), Hint(string(q.Resource), known))
+		return fmt.Errorf("resource %q: want one of %s%s", q.Resource, strings.Join(known, ", "), hint(string(q.Resource), known))
 	}
 	allowed := []string{"read", "write"}
 	if q.Resource == Key {

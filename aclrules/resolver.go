@@ -78,7 +78,7 @@ func (r *Resolver) Resolve(ctx context.Context, s Subject) Resolution {
 		switch {
 		case err == nil:
 			rules = append(rules, pooled{Sourced{Rule: rule, Source: source}, w.policyID})
-		case Complete(err):
+		case complete(err):
 			found.Notes = append(found.Notes, err)
 		case errors.Is(err, ErrRefused):
 			found.Refused = errors.Join(found.Refused, err)

@@ -75,10 +75,10 @@ func LevelOf(text string) (Level, bool) {
 	return NoLevel, false
 }
 
-// Rank is a written level's weight when rules for one thing meet: deny beats
+// rank is a written level's weight when rules for one thing meet: deny beats
 // write beats list beats read, and what is not in lower case, or absent, beats
 // nothing.
-func Rank(text string) int {
+func rank(text string) int {
 	return 1 + slices.Index([]string{"read", "list", "write", "deny"}, text)
 }
 
@@ -117,7 +117,7 @@ func SubjectText(r Resource, prefix bool, segment string) string {
 
 // Hint guesses what a mistyped name was meant to be, for the end of a message;
 // empty when nothing is near.
-func Hint(name string, known []string) string {
+func hint(name string, known []string) string {
 	if guess := config.Nearest(name, known); guess != "" {
 		return fmt.Sprintf("; did you mean %q?", guess)
 	}

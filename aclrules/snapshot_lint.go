@@ -47,7 +47,7 @@ func LintNamedText(name, text string) []Finding {
 func (s *Snapshot) Lint() []Finding {
 	var found []Finding
 	for _, p := range s.Policies {
-		if Builtin(p.ID) == nil {
+		if builtin(p.ID) == nil {
 			found = append(found, LintNamedText("policy "+p.Name, p.Rules)...)
 		}
 	}
@@ -71,7 +71,7 @@ func (s *Snapshot) lintTemplates(object string, g Grants) []Finding {
 	var found []Finding
 	for _, t := range g.TemplatedPolicies {
 		if text := s.escalation(Grants{TemplatedPolicies: []TemplatedPolicy{t}}); text != "" {
-			found = append(found, Finding{Object: object, Code: Root, Message: fmt.Sprintf("templated policy %q is %s", t.Template, text)})
+			found = append(found, Finding{Object: object, Code: root, Message: fmt.Sprintf("templated policy %q is %s", t.Template, text)})
 		}
 	}
 	return found
@@ -109,7 +109,7 @@ func (s *Snapshot) lintBinding(m AuthMethod, b BindingRule) []Finding {
 		who = "every login gets"
 	}
 	if text := s.escalation(granted); text != "" {
-		add(Root, "%s %s %q, which is %s", who, strings.ReplaceAll(b.BindType, "-", " "), b.BindName, text)
+		add(root, "%s %s %q, which is %s", who, strings.ReplaceAll(b.BindType, "-", " "), b.BindName, text)
 	}
 	return found
 }
@@ -130,7 +130,7 @@ func (s *Snapshot) escalation(g Grants) string {
 		}
 		rules = append(rules, parsed(Template(t.Template, t.Name))...)
 	}
-	if worst := Worst(rules); worst != nil {
+	if worst := worst(rules); worst != nil {
 		return Escalation(*worst)
 	}
 	return ""

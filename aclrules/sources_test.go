@@ -70,7 +70,7 @@ func TestAnAbsentTagMatchesNothing(t *testing.T) {
 	for _, tags := range []map[string]string{nil, {"Service": "Web"}, {"service": "web"}} {
 		login := web()
 		login.Entity.Tags = tags
-		if found := m.resolver().Resolve(context.Background(), Subject{Login: login}); !errors.Is(found.Refused, ErrNoMatch) {
+		if found := m.resolver().Resolve(context.Background(), Subject{Login: login}); !errors.Is(found.Refused, errNoMatch) {
 			t.Errorf("%v: %+v", tags, found)
 		}
 	}

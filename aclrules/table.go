@@ -109,7 +109,7 @@ func (t *Table) of(r Resource) *index { return &t.segments[slot(r)] }
 func (t *Table) add(s Sourced) {
 	r := s.Rule
 	if r.Resource.IsScalar() {
-		if Rank(r.Level) == 0 {
+		if rank(r.Level) == 0 {
 			// The server compares a scalar with no rule at all first, and finds
 			// that one not in lower case does not win.
 			return

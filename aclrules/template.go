@@ -22,8 +22,8 @@ const (
 const (
 	ManagementID   = "00000000-0000-0000-0000-000000000001"
 	ManagementName = "global-management"
-	ReadOnlyID     = "00000000-0000-0000-0000-000000000002"
-	ReadOnlyName   = "builtin/global-read-only"
+	readOnlyID     = "00000000-0000-0000-0000-000000000002"
+	readOnlyName   = "builtin/global-read-only"
 )
 
 // template is a templated policy: rules in which {name} stands for the
@@ -62,7 +62,7 @@ func Template(templateName, name string) (*ParsedPolicy, error) {
 	t, ok := templates()[templateName]
 	switch {
 	case !ok:
-		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, Hint(templateName, templateNames()))
+		return nil, fmt.Errorf("templated policy %q: not among the built-in ones%s", templateName, hint(templateName, templateNames()))
 	case t.named && name == "":
 		return nil, fmt.Errorf("templated policy %q: needs the variable name", templateName)
 	}
@@ -127,20 +127,20 @@ func templateNames() []string {
 }
 
 // ServiceIdentity is the policy of a service identity.
-func ServiceIdentityPolicy(name string) *ParsedPolicy {
+func serviceIdentityPolicy(name string) *ParsedPolicy {
 	p, _ := Template(ServiceTemplate, name) // an identity without a name does not exist
 	return p
 }
 
 // NodeIdentity is the policy of a node identity.
-func NodeIdentityPolicy(name string) *ParsedPolicy {
+func nodeIdentityPolicy(name string) *ParsedPolicy {
 	p, _ := Template(NodeTemplate, name)
 	return p
 }
 
-// Builtin is a built-in policy by its ID; nil for any other ID.
-func Builtin(id string) *ParsedPolicy {
-	level := map[string]string{ManagementID: "write", ReadOnlyID: "read"}[id]
+// builtin is a built-in policy by its ID; nil for any other ID.
+func builtin(id string) *ParsedPolicy {
+	level := map[string]string{ManagementID: "write", readOnlyID: "read"}[id]
 	if level == "" {
 		return nil
 	}

@@ -22,18 +22,18 @@ func TestBuiltInPolicies(t *testing.T) {
 		got  *ParsedPolicy
 		want string
 	}{
-		"service identity": {ServiceIdentityPolicy("web"), `service "web" { policy = "write" }; service "web-sidecar-proxy" { policy = "write" }; service_prefix "" { policy = "read" }; node_prefix "" { policy = "read" }`},
-		"node identity":    {NodeIdentityPolicy("n1"), `node "n1" { policy = "write" }; service_prefix "" { policy = "read" }`},
-		"read only": {Builtin(ReadOnlyID), `acl = "read"; keyring = "read"; operator = "read"; mesh = "read"; peering = "read"; agent_prefix "" { policy = "read" }; event_prefix "" { policy = "read" }; key_prefix "" { policy = "read" }; node_prefix "" { policy = "read" }; query_prefix "" { policy = "read" }; ` +
+		"service identity": {serviceIdentityPolicy("web"), `service "web" { policy = "write" }; service "web-sidecar-proxy" { policy = "write" }; service_prefix "" { policy = "read" }; node_prefix "" { policy = "read" }`},
+		"node identity":    {nodeIdentityPolicy("n1"), `node "n1" { policy = "write" }; service_prefix "" { policy = "read" }`},
+		"read only": {builtin(readOnlyID), `acl = "read"; keyring = "read"; operator = "read"; mesh = "read"; peering = "read"; agent_prefix "" { policy = "read" }; event_prefix "" { policy = "read" }; key_prefix "" { policy = "read" }; node_prefix "" { policy = "read" }; query_prefix "" { policy = "read" }; ` +
 			`service_prefix "" { policy = "read" intentions = "read" }; session_prefix "" { policy = "read" }`},
-		"management": {Builtin(ManagementID), `acl = "write"; keyring = "write"; operator = "write"; mesh = "write"; peering = "write"; agent_prefix "" { policy = "write" }; event_prefix "" { policy = "write" }; key_prefix "" { policy = "write" }; node_prefix "" { policy = "write" }; query_prefix "" { policy = "write" }; ` +
+		"management": {builtin(ManagementID), `acl = "write"; keyring = "write"; operator = "write"; mesh = "write"; peering = "write"; agent_prefix "" { policy = "write" }; event_prefix "" { policy = "write" }; key_prefix "" { policy = "write" }; node_prefix "" { policy = "write" }; query_prefix "" { policy = "write" }; ` +
 			`service_prefix "" { policy = "write" intentions = "write" }; session_prefix "" { policy = "write" }`},
 	} {
 		if got := written(c.got); got != c.want {
 			t.Errorf("%s: got %s", name, got)
 		}
 	}
-	if Builtin("00000000-0000-0000-0000-000000000003") != nil {
+	if builtin("00000000-0000-0000-0000-000000000003") != nil {
 		t.Error("a third built-in policy")
 	}
 }

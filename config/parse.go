@@ -19,13 +19,13 @@ const (
 
 // Defaults of the document.
 const (
-	DefaultLogLevel           = "INFO"
-	DefaultPublicListenerPort = 20000
+	defaultLogLevel           = "INFO"
+	defaultPublicListenerPort = 20000
 	DefaultGatewayPort        = 8443
-	DefaultHealthCheckPort    = 22000
-	DefaultServerHTTPPort     = 8501
-	DefaultServerGRPCPort     = 8503
-	DefaultIAMRolePath        = "/consul-ecs/"
+	defaultHealthCheckPort    = 22000
+	defaultServerHTTPPort     = 8501
+	defaultServerGRPCPort     = 8503
+	defaultIAMRolePath        = "/consul-ecs/"
 )
 
 //go:embed schema.json
@@ -124,12 +124,12 @@ func checkPairs(cfg *Config, found *decoder) {
 }
 
 func applyDefaults(cfg *Config) {
-	cfg.LogLevel = cmp.Or(cfg.LogLevel, DefaultLogLevel)
+	cfg.LogLevel = cmp.Or(cfg.LogLevel, defaultLogLevel)
 	cfg.ConsulLogin.Method = cmp.Or(cfg.ConsulLogin.Method, ServiceAuthMethod)
 	if cfg.Proxy == nil {
 		cfg.Proxy = &Proxy{}
 	}
-	cfg.Proxy.PublicListenerPort = cmp.Or(cfg.Proxy.PublicListenerPort, DefaultPublicListenerPort)
+	cfg.Proxy.PublicListenerPort = cmp.Or(cfg.Proxy.PublicListenerPort, defaultPublicListenerPort)
 	if g := cfg.Gateway; g != nil {
 		for _, a := range []*Address{g.LANAddress, g.WANAddress} {
 			if a != nil {
@@ -138,21 +138,21 @@ func applyDefaults(cfg *Config) {
 		}
 	}
 	if s := cfg.ConsulServers; s != nil {
-		s.GRPC.Port = cmp.Or(s.GRPC.Port, DefaultServerGRPCPort)
-		s.HTTP.Port = cmp.Or(s.HTTP.Port, DefaultServerHTTPPort)
+		s.GRPC.Port = cmp.Or(s.GRPC.Port, defaultServerGRPCPort)
+		s.HTTP.Port = cmp.Or(s.HTTP.Port, defaultServerHTTPPort)
 		applyAgentlessDefaults(cfg)
 	}
 }
 
 func applyAgentlessDefaults(cfg *Config) {
-	cfg.Proxy.HealthCheckPort = cmp.Or(cfg.Proxy.HealthCheckPort, DefaultHealthCheckPort)
+	cfg.Proxy.HealthCheckPort = cmp.Or(cfg.Proxy.HealthCheckPort, defaultHealthCheckPort)
 	c, t := &cfg.Controller, &cfg.TransparentProxy
-	c.IAMRolePath = cmp.Or(c.IAMRolePath, DefaultIAMRolePath)
+	c.IAMRolePath = cmp.Or(c.IAMRolePath, defaultIAMRolePath)
 	if c.PartitionsEnabled {
 		c.Partition = cmp.Or(c.Partition, "default")
 	}
 	if g := cfg.Gateway; g != nil {
-		g.HealthCheckPort = cmp.Or(g.HealthCheckPort, DefaultHealthCheckPort)
+		g.HealthCheckPort = cmp.Or(g.HealthCheckPort, defaultHealthCheckPort)
 		t.Enabled = false
 	}
 	t.ConsulDNS.Enabled = t.ConsulDNS.Enabled && t.Enabled && cfg.Proxy.Mode != ProxyDirect

@@ -93,7 +93,7 @@ func TestUnansweredLoginOfServers(t *testing.T) {
 		{[]http.HandlerFunc{nil, breakOff}, true},
 	} {
 		f := newFleet(t, false, tt.servers...)
-		if err := logIn(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})})); Unanswered(err) != tt.want {
+		if err := logIn(newClient(t, Options{Servers: f.inOrder(t, ServersOptions{})})); isUnanswered(err) != tt.want {
 			t.Errorf("Unanswered = %v: %v", !tt.want, err)
 		}
 	}

@@ -169,9 +169,9 @@ type unanswered struct{ error }
 
 func (u *unanswered) Unwrap() error { return u.error }
 
-// Unanswered reports whether err is of a login whose request was sent and whose
+// isUnanswered reports whether err is of a login whose request was sent and whose
 // answer did not arrive: it may have made a token.
-func Unanswered(err error) bool {
+func isUnanswered(err error) bool {
 	var u *unanswered
 	return errors.As(err, &u)
 }

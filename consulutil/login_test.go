@@ -251,7 +251,7 @@ func TestWaitReplicatedGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		took, reads, err := lagging(t, t.Context(), -1, 403, "token does not exist: ACL not found")
 		var gaveUp *retry.GaveUpError
-		if !errors.As(err, &gaveUp) || took != ReplicationLimit || reads < 80 || !UnknownToken(err) {
+		if !errors.As(err, &gaveUp) || took != replicationLimit || reads < 80 || !UnknownToken(err) {
 			t.Errorf("took %s, %d reads, %v", took, reads, err)
 		}
 	})

@@ -13,9 +13,9 @@ import (
 	"github.com/meshtask/consul-ecs/internal/retry"
 )
 
-// ReplicationLimit bounds WaitReplicated. Version 0.6 gave up after 2.1 s,
+// replicationLimit bounds WaitReplicated. Version 0.6 gave up after 2.1 s,
 // which a server under load can exceed.
-const ReplicationLimit = 10 * time.Second
+const replicationLimit = 10 * time.Second
 
 // replicationPause lies between two reads. Replication to a healthy server
 // takes a few milliseconds, so the first read usually suffices.
@@ -109,7 +109,7 @@ func (s *Session) login(ctx context.Context, p *LoginParams, serverFailed bool) 
 		return Token{}, &SignError{err}
 	}
 	token, err := Login(ctx, s.client, *p)
-	if Unanswered(err) {
+	if isUnanswered(err) {
 		s.Log.Warn("login was not answered; if it made a token, the controller will remove it", logkey.AuthMethod, p.Method)
 	}
 	return token, err
@@ -138,10 +138,10 @@ func (s *Session) WaitReplicated(ctx context.Context, secret string) error {
 // WaitReplicated returns when a server chosen without regard to leadership
 // knows the token. Without it the local agent could ask a server that is behind,
 // and cache for a while that there is no such token. The error is a
-// *retry.GaveUpError after ReplicationLimit and a *retry.PermanentError for a
+// *retry.GaveUpError after replicationLimit and a *retry.PermanentError for a
 // refusal.
 func WaitReplicated(ctx context.Context, c *api.Client, secret string, log hclog.Logger) error {
-	policy := retry.Policy{Base: replicationPause, Constant: true, Limit: ReplicationLimit}
+	policy := retry.Policy{Base: replicationPause, Constant: true, Limit: replicationLimit}
 	err := retry.Do(ctx, policy, log, "read the new token", ClassifyNewToken, func(ctx context.Context) error {
 		opts := (&api.QueryOptions{Token: secret, AllowStale: true}).WithContext(ctx)
 		if _, _, err := c.ACL().TokenReadSelf(opts); err != nil {

@@ -52,11 +52,11 @@ func TestUnansweredIsALoginThatWasSent(t *testing.T) {
 		"answer does not come in time":    {t.Context(), Options{Address: slow.URL, Timeout: 50 * time.Millisecond}, true},
 	} {
 		_, err := Login(c.ctx, newClient(t, c.options), LoginParams{Method: "iam", Bearer: "b"})
-		if err == nil || Unanswered(err) != c.want || !Classify(err).Retryable() {
-			t.Errorf("%s: Unanswered = %v, want %v: %v", name, Unanswered(err), c.want, err)
+		if err == nil || isUnanswered(err) != c.want || !Classify(err).Retryable() {
+			t.Errorf("%s: Unanswered = %v, want %v: %v", name, isUnanswered(err), c.want, err)
 		}
 	}
-	if Unanswered(nil) {
+	if isUnanswered(nil) {
 		t.Error("Unanswered(nil) is true")
 	}
 }
@@ -89,7 +89,7 @@ func TestWrongCertificateOfALoginIsPermanent(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	_, err := Login(t.Context(), newClient(t, Options{Address: server.URL, CAPEM: testkit.OtherCA}), LoginParams{Method: "iam", Bearer: "b"})
-	if Classify(err) != retry.Permanent || Unanswered(err) || !strings.Contains(err.Error(), "consulCACertFile") {
-		t.Errorf("class %v, unanswered %v: %v", Classify(err), Unanswered(err), err)
+	if Classify(err) != retry.Permanent || isUnanswered(err) || !strings.Contains(err.Error(), "consulCACertFile") {
+		t.Errorf("class %v, unanswered %v: %v", Classify(err), isUnanswered(err), err)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 // Names of the objects that only the agent generation has.
 const (
-	ClientPolicy = "consul-ecs-client-policy"
-	ClientRole   = "consul-ecs-client-role"
+	clientPolicy = "consul-ecs-client-policy"
+	clientRole   = "consul-ecs-client-role"
 	ClientMethod = config.ClientAuthMethod
 )
 
@@ -21,12 +21,12 @@ func Agent(o Options) (State, error) {
 	}
 	scope := s.Rules[0].Scope
 	s.Policies = []Policy{{
-		Name: ClientPolicy, Description: "Consul Client Token Policy for ECS",
+		Name: clientPolicy, Description: "Consul Client Token Policy for ECS",
 		Rules: clientRules(o.Partition), Scope: scope,
 	}}
 	s.Roles = []Role{{
-		Name: ClientRole, Description: "Consul Client Token Role for ECS",
-		Policies: []string{ClientPolicy}, Scope: scope,
+		Name: clientRole, Description: "Consul Client Token Role for ECS",
+		Policies: []string{clientPolicy}, Scope: scope,
 	}}
 	client := AuthMethod{
 		Name: ClientMethod, Description: "AWS IAM auth method for ECS client tokens",
@@ -35,7 +35,7 @@ func Agent(o Options) (State, error) {
 	s.Methods = append([]AuthMethod{client}, s.Methods...)
 	s.Rules = append([]BindingRule{{
 		Method: ClientMethod, Description: "Bind a policy for Consul clients on ECS",
-		BindType: api.BindingRuleBindTypeRole, BindName: ClientRole, Scope: scope,
+		BindType: api.BindingRuleBindTypeRole, BindName: clientRole, Scope: scope,
 	}}, s.Rules...)
 	return s, nil
 }

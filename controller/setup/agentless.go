@@ -7,18 +7,18 @@ import (
 
 // Names of the objects that only the generation without agents has.
 const (
-	APIGatewayPolicy       = "consul-ecs-api-gateway-policy"
-	APIGatewayRole         = "consul-ecs-api-gateway-role"
-	MeshGatewayPolicy      = "consul-ecs-mesh-gateway-policy"
-	MeshGatewayRole        = "consul-ecs-mesh-gateway-role"
-	TerminatingGatewayRole = "consul-ecs-terminating-gateway-role"
+	apiGatewayPolicy       = "consul-ecs-api-gateway-policy"
+	apiGatewayRole         = "consul-ecs-api-gateway-role"
+	meshGatewayPolicy      = "consul-ecs-mesh-gateway-policy"
+	meshGatewayRole        = "consul-ecs-mesh-gateway-role"
+	terminatingGatewayRole = "consul-ecs-terminating-gateway-role"
 )
 
 // AgentlessName is the Name of an Agentless state.
 const AgentlessName = "agentless"
 
-// TagGatewayKind is the tag of a gateway's IAM role.
-const TagGatewayKind = config.TagGatewayKind
+// tagGatewayKind is the tag of a gateway's IAM role.
+const tagGatewayKind = config.TagGatewayKind
 
 // Agentless is the state of the generation without agents: all tasks' services are on
 // one node, which is the cluster's, and gateways log in by the method of services. Its
@@ -31,24 +31,24 @@ func Agentless(o Options) (State, error) {
 	scope := s.Rules[0].Scope
 	s.Name, s.ACLsOptional = AgentlessName, true
 	s.Policies = []Policy{
-		{Name: APIGatewayPolicy, Description: "API Gateway token Policy", Rules: apiGatewayRules(o.Partition), Scope: scope},
-		{Name: MeshGatewayPolicy, Description: "Mesh Gateway token Policy", Rules: meshGatewayRules(o.Partition), Scope: scope},
+		{Name: apiGatewayPolicy, Description: "API Gateway token Policy", Rules: apiGatewayRules(o.Partition), Scope: scope},
+		{Name: meshGatewayPolicy, Description: "Mesh Gateway token Policy", Rules: meshGatewayRules(o.Partition), Scope: scope},
 	}
 	s.Roles = []Role{
-		{Name: APIGatewayRole, Description: "API Gateway Role for ECS", Policies: []string{APIGatewayPolicy}, Scope: scope},
-		{Name: MeshGatewayRole, Description: "Mesh Gateway Role for ECS", Policies: []string{MeshGatewayPolicy}, Scope: scope},
+		{Name: apiGatewayRole, Description: "API Gateway Role for ECS", Policies: []string{apiGatewayPolicy}, Scope: scope},
+		{Name: meshGatewayRole, Description: "Mesh Gateway Role for ECS", Policies: []string{meshGatewayPolicy}, Scope: scope},
 		// Operators link the policies that its services' callers need.
-		{Name: TerminatingGatewayRole, Description: "Terminating Gateway Role for ECS", Scope: scope},
+		{Name: terminatingGatewayRole, Description: "Terminating Gateway Role for ECS", Scope: scope},
 	}
-	s.Methods[0].EntityTags = append(s.Methods[0].EntityTags, TagGatewayKind)
+	s.Methods[0].EntityTags = append(s.Methods[0].EntityTags, tagGatewayKind)
 	for _, g := range []struct{ kind, text, role string }{
-		{"api-gateway", "API gateways", APIGatewayRole},
-		{"terminating-gateway", "Terminating gateways", TerminatingGatewayRole},
-		{"mesh-gateway", "mesh gateways", MeshGatewayRole},
+		{"api-gateway", "API gateways", apiGatewayRole},
+		{"terminating-gateway", "Terminating gateways", terminatingGatewayRole},
+		{"mesh-gateway", "mesh gateways", meshGatewayRole},
 	} {
 		s.Rules = append(s.Rules, BindingRule{
 			Method: ServiceMethod, Description: "Bind a Consul role from IAM role tag for ECS based " + g.text,
-			Selector: `entity_tags["` + TagGatewayKind + `"] == "` + g.kind + `"`,
+			Selector: `entity_tags["` + tagGatewayKind + `"] == "` + g.kind + `"`,
 			BindType: api.BindingRuleBindTypeRole, BindName: g.role, Scope: scope,
 		})
 	}

@@ -135,7 +135,7 @@ func TestCompareNode(t *testing.T) {
 			}
 			continue
 		}
-		want := []Write{{Object: Object{KindNode, "n"}, Value: tt.want, Create: tt.found == nil, Changed: tt.changed}}
+		want := []Write{{Object: Object{kindNode, "n"}, Value: tt.want, Create: tt.found == nil, Changed: tt.changed}}
 		if diff := cmp.Diff(want, p.Writes); diff != "" {
 			t.Errorf("%s: writes (-want +got):\n%s", name, diff)
 		}

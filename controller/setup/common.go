@@ -8,22 +8,22 @@ import (
 // Names of the objects that both generations have.
 const (
 	ServiceMethod   = config.ServiceAuthMethod
-	AnonymousPolicy = "anonymous-token-policy"
-	// CrossNamespacePolicy lets the tasks of an Enterprise partition see the
+	anonymousPolicy = "anonymous-token-policy"
+	// crossNamespacePolicy lets the tasks of an Enterprise partition see the
 	// services of its other namespaces.
-	CrossNamespacePolicy = "cross-namespace-read"
+	crossNamespacePolicy = "cross-namespace-read"
 )
 
 const (
 	// KeyPrefix is the KV prefix of everything that controllers keep in Consul.
 	KeyPrefix = "consul-ecs/"
-	// Keys is the KV prefix of setup.
-	Keys = KeyPrefix + "setup/"
+	// keys is the KV prefix of setup.
+	keys = KeyPrefix + "setup/"
 
 	// KeyRule is the ACL rule that keys below KeyPrefix need.
 	KeyRule = `key_prefix "` + KeyPrefix + `" { policy = "write" }`
-	// SessionRule is the ACL rule that sessions need, and so locks.
-	SessionRule = `session_prefix "" { policy = "write" }`
+	// sessionRule is the ACL rule that sessions need, and so locks.
+	sessionRule = `session_prefix "" { policy = "write" }`
 
 	defaultPartition = "default"
 	defaultNamespace = "default"
@@ -59,7 +59,7 @@ func common(o Options) (State, error) {
 	s := State{
 		Cluster:   o.Cluster,
 		Partition: o.Partition,
-		Keys:      Keys,
+		Keys:      keys,
 		Methods: []AuthMethod{{
 			Name: ServiceMethod, Description: "AWS IAM auth method for ECS service tokens",
 			Principals: []string{principal}, EntityTags: []string{config.TagServiceName, config.TagNamespace}, Scope: scope,
@@ -70,7 +70,7 @@ func common(o Options) (State, error) {
 		}},
 		Anonymous: &Anonymous{Policy{
 			// Consul on Kubernetes has the same policy, by this description.
-			Name: AnonymousPolicy, Description: "Anonymous token Policy",
+			Name: anonymousPolicy, Description: "Anonymous token Policy",
 			Rules: anonymousRules(o.Partition), Scope: global, Shared: true,
 		}},
 	}

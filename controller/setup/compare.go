@@ -63,7 +63,7 @@ func (s State) Compare(f Found) Plan {
 	var p Plan
 	var all []Object
 	if s.Partition != "" {
-		o := Object{KindPartition, s.Partition}
+		o := Object{kindPartition, s.Partition}
 		all = []Object{o}
 		if f.NoPartition {
 			p.Writes = append(p.Writes, Write{Object: o, Create: true,
@@ -92,7 +92,7 @@ func (s State) Compare(f Found) Plan {
 
 func (p *Plan) policy(want Policy, f Found, needs []Object) {
 	found, read := f.Policies[want.Name]
-	w := Write{Object: Object{KindPolicy, want.Name}, Scope: want.Scope, Needs: needs}
+	w := Write{Object: Object{kindPolicy, want.Name}, Scope: want.Scope, Needs: needs}
 	switch {
 	case !read:
 		return
@@ -101,7 +101,7 @@ func (p *Plan) policy(want Policy, f Found, needs []Object) {
 	case sameRules(want.Rules, found.Rules):
 		return
 	case want.Shared:
-		p.Notes = append(p.Notes, Note{Text: NoteForeign, Other: want.Name})
+		p.Notes = append(p.Notes, Note{Text: noteForeign, Other: want.Name})
 		return
 	default:
 		fixed := *found
@@ -147,14 +147,14 @@ func (p *Plan) role(want Role, f Found, needs []Object) {
 	if !read {
 		return
 	}
-	w := Write{Object: Object{KindRole, want.Name}, Scope: want.Scope, Needs: slices.Clone(needs)}
+	w := Write{Object: Object{kindRole, want.Name}, Scope: want.Scope, Needs: slices.Clone(needs)}
 	fixed := api.ACLRole{Name: want.Name, Description: want.Description}
 	if found != nil {
 		fixed = *found
 	}
 	fixed.Policies = slices.Clone(fixed.Policies)
 	for _, name := range want.Policies {
-		w.Needs = append(w.Needs, Object{KindPolicy, name})
+		w.Needs = append(w.Needs, Object{kindPolicy, name})
 		if !slices.ContainsFunc(fixed.Policies, named(name)) {
 			fixed.Policies = append(fixed.Policies, &api.ACLLink{Name: name})
 			w.Changed = []string{"Policies"}
@@ -175,12 +175,12 @@ func named(name string) func(*api.ACLLink) bool {
 
 func (p *Plan) rule(want BindingRule, f Found, needs []Object) {
 	found, read := f.Rules[want.Method]
-	if method := (Object{KindMethod, want.Method}); !read || f.Methods[want.Method] == nil && !p.writes(method) {
+	if method := (Object{kindMethod, want.Method}); !read || f.Methods[want.Method] == nil && !p.writes(method) {
 		return
 	}
-	w := Write{Object: want.Object(), Scope: want.Scope, Needs: append(slices.Clone(needs), Object{KindMethod, want.Method})}
+	w := Write{Object: want.Object(), Scope: want.Scope, Needs: append(slices.Clone(needs), Object{kindMethod, want.Method})}
 	if want.BindType == api.BindingRuleBindTypeRole {
-		w.Needs = append(w.Needs, Object{KindRole, want.BindName})
+		w.Needs = append(w.Needs, Object{kindRole, want.BindName})
 	}
 	if slices.ContainsFunc(found, want.met) {
 		return
@@ -234,7 +234,7 @@ func (p *Plan) anonymous(want Policy, f Found) {
 	fixed := *f.Anonymous
 	fixed.Policies = append(slices.Clone(fixed.Policies), &api.ACLLink{Name: want.Name})
 	p.Writes = append(p.Writes, Write{
-		Object: Object{KindToken, cmp.Or(fixed.AccessorID, AnonymousToken)}, Scope: want.Scope,
-		Value: &fixed, Changed: []string{"Policies"}, Needs: []Object{{KindPolicy, want.Name}},
+		Object: Object{kindToken, cmp.Or(fixed.AccessorID, anonymousToken)}, Scope: want.Scope,
+		Value: &fixed, Changed: []string{"Policies"}, Needs: []Object{{kindPolicy, want.Name}},
 	})
 }

@@ -29,7 +29,7 @@ func nothing(s State) Found {
 	f := Found{
 		Policies: map[string]*api.ACLPolicy{}, Roles: map[string]*api.ACLRole{},
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{},
-		Records: map[string][]byte{}, Anonymous: &api.ACLToken{AccessorID: AnonymousToken, SecretID: "anonymous"},
+		Records: map[string][]byte{}, Anonymous: &api.ACLToken{AccessorID: anonymousToken, SecretID: "anonymous"},
 	}
 	for _, p := range s.Policies {
 		f.Policies[p.Name] = nil
@@ -139,31 +139,31 @@ func TestCompare(t *testing.T) {
 		change func(*Found)
 		want   []string
 	}{
-		"policy deleted": {func(f *Found) { f.Policies[ClientPolicy] = nil }, []string{"policy consul-ecs-client-policy new"}},
-		"policy weakened": {func(f *Found) { f.Policies[ClientPolicy].Rules = `node_prefix "" { policy = "write" }` },
+		"policy deleted": {func(f *Found) { f.Policies[clientPolicy] = nil }, []string{"policy consul-ecs-client-policy new"}},
+		"policy weakened": {func(f *Found) { f.Policies[clientPolicy].Rules = `node_prefix "" { policy = "write" }` },
 			[]string{"policy consul-ecs-client-policy Rules"}},
 		"policy in other words": {func(f *Found) {
-			f.Policies[ClientPolicy].Rules = "service_prefix \"\" { policy = \"read\" } # all\nnode_prefix \"\" { policy = \"write\" }"
+			f.Policies[clientPolicy].Rules = "service_prefix \"\" { policy = \"read\" } # all\nnode_prefix \"\" { policy = \"write\" }"
 		}, nil},
 		"policy in JSON": {func(f *Found) {
-			f.Policies[ClientPolicy].Rules = `{"node_prefix":{"":{"policy":"write"}},"service_prefix":{"":{"policy":"read"}}}`
+			f.Policies[clientPolicy].Rules = `{"node_prefix":{"":{"policy":"write"}},"service_prefix":{"":{"policy":"read"}}}`
 		}, nil},
-		"policy with what the server ignores": {func(f *Found) { f.Policies[ClientPolicy].Rules += "\nnamespace \"a\" { acl = \"write\" }" },
+		"policy with what the server ignores": {func(f *Found) { f.Policies[clientPolicy].Rules += "\nnamespace \"a\" { acl = \"write\" }" },
 			[]string{"policy consul-ecs-client-policy Rules"}},
-		"policy that is none": {func(f *Found) { f.Policies[ClientPolicy].Rules = "{" }, []string{"policy consul-ecs-client-policy Rules"}},
+		"policy that is none": {func(f *Found) { f.Policies[clientPolicy].Rules = "{" }, []string{"policy consul-ecs-client-policy Rules"}},
 		"policy described by an operator": {func(f *Found) {
-			f.Policies[ClientPolicy].Description, f.Policies[ClientPolicy].Datacenters = "mine", []string{"dc1"}
+			f.Policies[clientPolicy].Description, f.Policies[clientPolicy].Datacenters = "mine", []string{"dc1"}
 		}, nil},
-		"shared policy changed": {func(f *Found) { f.Policies[AnonymousPolicy].Rules = `node_prefix "" { policy = "read" }` }, nil},
-		"shared policy deleted": {func(f *Found) { f.Policies[AnonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
+		"shared policy changed": {func(f *Found) { f.Policies[anonymousPolicy].Rules = `node_prefix "" { policy = "read" }` }, nil},
+		"shared policy deleted": {func(f *Found) { f.Policies[anonymousPolicy] = nil }, []string{"policy anonymous-token-policy new"}},
 		"token detached": {func(f *Found) { f.Anonymous.Policies = []*api.ACLLink{{Name: "other"}} },
 			[]string{"token 00000000-0000-0000-0000-000000000002 Policies"}},
-		"role deleted":  {func(f *Found) { f.Roles[ClientRole] = nil }, []string{"role consul-ecs-client-role new"}},
-		"role unlinked": {func(f *Found) { f.Roles[ClientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
-		"role linked to others": {func(f *Found) { f.Roles[ClientRole].Policies = []*api.ACLLink{{Name: "x"}} },
+		"role deleted":  {func(f *Found) { f.Roles[clientRole] = nil }, []string{"role consul-ecs-client-role new"}},
+		"role unlinked": {func(f *Found) { f.Roles[clientRole].Policies = nil }, []string{"role consul-ecs-client-role Policies"}},
+		"role linked to others": {func(f *Found) { f.Roles[clientRole].Policies = []*api.ACLLink{{Name: "x"}} },
 			[]string{"role consul-ecs-client-role Policies"}},
 		"role with more": {func(f *Found) {
-			r := f.Roles[ClientRole]
+			r := f.Roles[clientRole]
 			r.Policies = append([]*api.ACLLink{{Name: "x"}}, r.Policies...)
 			r.Description, r.ServiceIdentities = "mine", []*api.ACLServiceIdentity{{ServiceName: "web"}}
 		}, nil},

@@ -31,7 +31,7 @@ type enterprise struct {
 func newEnterprise(t *testing.T) (*enterprise, *api.Client) {
 	t.Helper()
 	e := &enterprise{objects: map[string]json.RawMessage{}, keys: map[string][]byte{}}
-	e.objects["/v1/acl/token/"+AnonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + AnonymousToken + `","SecretID":"anonymous","Description":"Anonymous Token"}`)
+	e.objects["/v1/acl/token/"+anonymousToken+" default/default"] = json.RawMessage(`{"AccessorID":"` + anonymousToken + `","SecretID":"anonymous","Description":"Anonymous Token"}`)
 	e.objects["/v1/namespace/default ecs/"] = json.RawMessage(`{"Name":"default","Meta":{"team":"a"},"ACLs":{"PolicyDefaults":[{"ID":"1","Name":"theirs"}],"RoleDefaults":null}}`)
 	c, err := consulutil.NewClient(consulutil.Options{
 		Address: "enterprise.example:8500", Token: "t",

@@ -79,7 +79,7 @@ func lockObject(s State) Object {
 // explain notes the ACL rule that a refused request needs, for consulutil.Advise, and
 // makes a refusal that a retry cannot change a *retry.PermanentError.
 func (s *Setup) explain(o Object, err error) error {
-	enterprise := o.Kind == KindPartition || o.Kind == KindNamespace
+	enterprise := o.Kind == kindPartition || o.Kind == kindNamespace
 	switch {
 	case err == nil || consulutil.Classify(err).Retryable():
 		return err
@@ -99,18 +99,18 @@ func permanent(format string, args ...any) error {
 // rule is the ACL rule that requests about an object need.
 func (s *Setup) rule(o Object) string {
 	switch o.Kind {
-	case KindPartition, KindNamespace:
+	case kindPartition, kindNamespace:
 		return `operator = "write"`
-	case KindRecord, kindLock:
+	case kindRecord, kindLock:
 		return KeyRule
 	case kindSession:
-		return SessionRule
-	case KindNode:
+		return sessionRule
+	case kindNode:
 		return `node_prefix "" { policy = "write" }`
 	case kindAgent:
 		return `agent_prefix "" { policy = "read" }`
 	}
-	if s.Wanted.Partition == "" || o.Kind == KindToken || o.Name == AnonymousPolicy {
+	if s.Wanted.Partition == "" || o.Kind == kindToken || o.Name == anonymousPolicy {
 		return `acl = "write"`
 	}
 	return `partition "` + s.Wanted.Partition + `" { namespace_prefix "" { acl = "write" } }`

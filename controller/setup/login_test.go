@@ -137,7 +137,7 @@ func TestGenerationsShareTheServiceMethod(t *testing.T) {
 	if err != nil || len(rules) != 4 {
 		t.Fatalf("%d rules, %v", len(rules), err)
 	}
-	own := slices.IndexFunc(rules, func(r *api.ACLBindingRule) bool { return r.BindName == l.name+APIGatewayRole })
+	own := slices.IndexFunc(rules, func(r *api.ACLBindingRule) bool { return r.BindName == l.name+apiGatewayRole })
 	rules[own].Selector = "" // every task would be an API gateway
 	if _, _, err := management(t).ACL().BindingRuleUpdate(rules[own], nil); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 )
 
 // FoundNamespaces is what an Enterprise Consul has of namespaces. Policy is nil
-// when CrossNamespacePolicy does not exist.
+// when crossNamespacePolicy does not exist.
 type FoundNamespaces struct {
 	Policy     *api.ACLPolicy
 	Namespaces []*api.Namespace
@@ -16,7 +16,7 @@ type FoundNamespaces struct {
 // NamespacePolicy is the wanted policy of the partition's tasks.
 func (s State) NamespacePolicy() Policy {
 	return Policy{
-		Name:        CrossNamespacePolicy,
+		Name:        crossNamespacePolicy,
 		Description: "Allow service and node reads across namespaces within the partition",
 		Rules: `namespace_prefix "" {
   node_prefix "" {
@@ -41,10 +41,10 @@ func (s State) CompareNamespaces(names []string, f FoundNamespaces) Plan {
 	}
 	want := s.NamespacePolicy()
 	p.policy(want, Found{Policies: map[string]*api.ACLPolicy{want.Name: f.Policy}}, nil)
-	scope, needs := Scope{Partition: s.Partition}, []Object{{KindPolicy, want.Name}}
+	scope, needs := Scope{Partition: s.Partition}, []Object{{kindPolicy, want.Name}}
 	for _, name := range sortedUnique(append([]string{defaultNamespace}, names...)) {
 		i := slices.IndexFunc(f.Namespaces, func(n *api.Namespace) bool { return n.Name == name })
-		w := Write{Object: Object{KindNamespace, name}, Scope: scope, Needs: needs}
+		w := Write{Object: Object{kindNamespace, name}, Scope: scope, Needs: needs}
 		switch {
 		case name == "":
 			continue
@@ -64,7 +64,7 @@ func (s State) CompareNamespaces(names []string, f FoundNamespaces) Plan {
 }
 
 func hasDefault(acls *api.NamespaceACLConfig) bool {
-	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return l.Name == CrossNamespacePolicy })
+	return acls != nil && slices.ContainsFunc(acls.PolicyDefaults, func(l api.ACLLink) bool { return l.Name == crossNamespacePolicy })
 }
 
 // defaults are a namespace's default policies and ours.
@@ -73,6 +73,6 @@ func defaults(acls *api.NamespaceACLConfig) *api.NamespaceACLConfig {
 	if acls != nil {
 		c = *acls
 	}
-	c.PolicyDefaults = append(slices.Clone(c.PolicyDefaults), api.ACLLink{Name: CrossNamespacePolicy})
+	c.PolicyDefaults = append(slices.Clone(c.PolicyDefaults), api.ACLLink{Name: crossNamespacePolicy})
 	return &c
 }

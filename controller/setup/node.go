@@ -19,7 +19,7 @@ func (p *Plan) node(want Node, f Found, needs []Object) {
 		return
 	}
 	fixed := &api.CatalogRegistration{Node: want.Name, Address: want.Address, NodeMeta: map[string]string{}, Partition: want.Scope.Partition}
-	w := Write{Object: Object{KindNode, want.Name}, Value: fixed, Scope: want.Scope, Needs: needs}
+	w := Write{Object: Object{kindNode, want.Name}, Value: fixed, Scope: want.Scope, Needs: needs}
 	if found == nil {
 		w.Create = true
 		fixed.Address = cmp.Or(fixed.Address, noAddress)

@@ -110,7 +110,7 @@ func TestWholeAccountIsWarnedAbout(t *testing.T) {
 	for range 3 {
 		mustEnsure(t, s)
 	}
-	want := "[WARN]  " + NoteWhole + ": auth_method=" + l.serviceMethod() + ` principal_arn="arn:aws:iam::000000000001:role/*"`
+	want := "[WARN]  " + noteWhole + ": auth_method=" + l.serviceMethod() + ` principal_arn="arn:aws:iam::000000000001:role/*"`
 	if got := log.String(); strings.Count(got, "[WARN]") != 1 || !strings.Contains(got, want) {
 		t.Errorf("log\n%swant\n%s", got, want)
 	}

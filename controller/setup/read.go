@@ -31,7 +31,7 @@ func (s *Setup) read(ctx context.Context, state State) (found Found, failed fail
 		Methods: map[string]*api.ACLAuthMethod{}, Rules: map[string][]*api.ACLBindingRule{}, Nodes: map[string]*api.Node{},
 	}
 	if state.Partition != "" {
-		o := Object{Kind: KindPartition, Name: state.Partition}
+		o := Object{Kind: kindPartition, Name: state.Partition}
 		p, ok := get(ctx, s, failed, o, Scope{}, state.Partition, func(name string, q *api.QueryOptions) (*api.Partition, *api.QueryMeta, error) {
 			return s.Client.Partitions().Read(ctx, name, q)
 		})
@@ -42,20 +42,20 @@ func (s *Setup) read(ctx context.Context, state State) (found Found, failed fail
 	}
 	acl := s.Client.ACL()
 	for _, p := range state.Policies {
-		file(ctx, s, found, failed, found.Policies, Object{Kind: KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName)
+		file(ctx, s, found, failed, found.Policies, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName)
 	}
 	for _, r := range state.Roles {
-		file(ctx, s, found, failed, found.Roles, Object{Kind: KindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
+		file(ctx, s, found, failed, found.Roles, Object{Kind: kindRole, Name: r.Name}, r.Scope, r.Name, acl.RoleReadByName)
 	}
 	for _, m := range state.Methods {
-		file(ctx, s, found, failed, found.Methods, Object{Kind: KindMethod, Name: m.Name}, m.Scope, m.Name, acl.AuthMethodRead)
+		file(ctx, s, found, failed, found.Methods, Object{Kind: kindMethod, Name: m.Name}, m.Scope, m.Name, acl.AuthMethodRead)
 	}
 	for _, r := range state.Rules {
 		if _, done := found.Rules[r.Method]; !done {
 			file(ctx, s, found, failed, found.Rules, r.Object(), r.Scope, r.Method, acl.BindingRuleList)
 		}
 	}
-	record := Object{Kind: KindRecord, Name: state.RecordKey()}
+	record := Object{Kind: kindRecord, Name: state.RecordKey()}
 	if pairs, ok := get(ctx, s, failed, record, state.KeyScope(), state.RecordPrefix(), s.Client.KV().List); ok {
 		found.Records = map[string][]byte{}
 		for _, p := range pairs {
@@ -64,13 +64,13 @@ func (s *Setup) read(ctx context.Context, state State) (found Found, failed fail
 	}
 	if state.Anonymous != nil {
 		p := state.Anonymous.Policy
-		if policy, ok := get(ctx, s, failed, Object{Kind: KindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
+		if policy, ok := get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, acl.PolicyReadByName); ok {
 			found.Policies[p.Name] = policy
 		}
-		found.Anonymous, _ = get(ctx, s, failed, Object{Kind: KindToken, Name: AnonymousToken}, p.Scope, AnonymousToken, acl.TokenRead)
+		found.Anonymous, _ = get(ctx, s, failed, Object{Kind: kindToken, Name: anonymousToken}, p.Scope, anonymousToken, acl.TokenRead)
 	}
 	if n := state.Node; n != nil {
-		file(ctx, s, found, failed, found.Nodes, Object{Kind: KindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
+		file(ctx, s, found, failed, found.Nodes, Object{Kind: kindNode, Name: n.Name}, n.Scope, n.Name, s.readNode)
 	}
 	return found, failed
 }
@@ -102,8 +102,8 @@ func (s *Setup) readNode(name string, q *api.QueryOptions) (*api.Node, *api.Quer
 func (s *Setup) readNamespaces(ctx context.Context) (found FoundNamespaces, failed failures) {
 	failed = failures{}
 	p := s.Wanted.NamespacePolicy()
-	found.Policy, _ = get(ctx, s, failed, Object{Kind: KindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
-	list := Object{Kind: KindNamespace, Name: "list of " + p.Scope.Partition}
+	found.Policy, _ = get(ctx, s, failed, Object{Kind: kindPolicy, Name: p.Name}, p.Scope, p.Name, s.Client.ACL().PolicyReadByName)
+	list := Object{Kind: kindNamespace, Name: "list of " + p.Scope.Partition}
 	found.Namespaces, _ = get(ctx, s, failed, list, Scope{Partition: p.Scope.Partition}, "", func(_ string, q *api.QueryOptions) ([]*api.Namespace, *api.QueryMeta, error) {
 		return s.Client.Namespaces().List(q)
 	})

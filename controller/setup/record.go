@@ -31,9 +31,9 @@ type Claim struct {
 // maxRecord bounds a record: Consul's own limit for a KV value is 512 KiB.
 const maxRecord = 512 << 10
 
-// ParseRecord reads a record as Encode writes it. Unknown fields are a later
+// parseRecord reads a record as Encode writes it. Unknown fields are a later
 // version's, so they are an error: what they claim must not be lost.
-func ParseRecord(data []byte) (Record, error) {
+func parseRecord(data []byte) (Record, error) {
 	var r Record
 	if len(data) > maxRecord {
 		return Record{}, fmt.Errorf("invalid trust record: %d bytes, want at most %d", len(data), maxRecord)
@@ -82,10 +82,10 @@ type Note struct {
 
 // Texts of notes, for the log.
 const (
-	NoteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
-	NoteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"
-	NoteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
-	NoteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
-	NoteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
-	NoteForeign    = "shared policy has other rules than ours and stays as it is"
+	noteWhole      = "auth method trusts every role of the account and no controller recorded it: remove it from BoundIAMPrincipalARNs unless it is intended"
+	noteShared     = "former role path stays trusted: another controller claims it; if that controller no longer exists, delete its record and the entry of BoundIAMPrincipalARNs"
+	noteFound      = "former role path stays trusted: it was there before this controller; remove it from BoundIAMPrincipalARNs unless it is intended"
+	noteUnreadable = "record of trust cannot be read: no trust is removed until it is corrected or deleted"
+	noteNoACLs     = "ACLs are disabled in Consul: no auth method is created, and only services of dead tasks are removed"
+	noteForeign    = "shared policy has other rules than ours and stays as it is"
 )

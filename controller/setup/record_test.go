@@ -15,7 +15,7 @@ func TestRecordEncode(t *testing.T) {
 	if got := string(r.Encode()); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	back, err := ParseRecord([]byte(want))
+	back, err := parseRecord([]byte(want))
 	if diff := cmp.Diff(r, back); diff != "" || err != nil {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
@@ -32,7 +32,7 @@ func TestParseRecordRefuses(t *testing.T) {
 		`{"cluster":"a","trust":{"m":["arn"]}}`: "invalid trust record",
 		strings.Repeat(" ", maxRecord+1):        "at most",
 	} {
-		if _, err := ParseRecord([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := parseRecord([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.40q: got %v, want %q", text, err, want)
 		}
 	}
@@ -43,12 +43,12 @@ func FuzzParseRecord(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, err := ParseRecord(data)
+		r, err := parseRecord(data)
 		if err != nil {
 			return
 		}
 		text := r.Encode()
-		again, err := ParseRecord(text)
+		again, err := parseRecord(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}

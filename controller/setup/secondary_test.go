@@ -74,7 +74,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 	if again := mustEnsure(t, there); len(again) > 0 {
 		t.Errorf("a second start of the secondary changes:\n%s", text(again))
 	}
-	wantHere := strings.Join(append(want[2:], "policy anonymous-token-policy created", "token "+AnonymousToken+" corrected: Policies"), "\n")
+	wantHere := strings.Join(append(want[2:], "policy anonymous-token-policy created", "token "+anonymousToken+" corrected: Policies"), "\n")
 	if diff := cmp.Diff(wantHere, text(mustEnsure(t, here))); diff != "" {
 		t.Errorf("the primary (-want +got):\n%s", diff)
 	}
@@ -84,7 +84,7 @@ func TestSecondaryDatacenter(t *testing.T) {
 func replicated(t *testing.T, c *api.Client) {
 	t.Helper()
 	testkit.Eventually(t, "the role is replicated", func() bool {
-		role, _, err := c.ACL().RoleReadByName(ClientRole, nil)
+		role, _, err := c.ACL().RoleReadByName(clientRole, nil)
 		return err == nil && role != nil
 	})
 }

@@ -50,7 +50,7 @@ func (s *Setup) Ensure(ctx context.Context) (Changes, error) {
 	state, hereErr := s.here(ctx)
 	changes, err := s.ensure(ctx, state)
 	if s.Wanted.ACLsOptional && consulutil.ACLsDisabled(err) {
-		s.logNotes([]Note{{Text: NoteNoACLs}})
+		s.logNotes([]Note{{Text: noteNoACLs}})
 		state = s.Wanted.WithoutACLs()
 		var more Changes
 		more, err = s.ensure(ctx, state)

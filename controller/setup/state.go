@@ -7,15 +7,15 @@ type Kind string
 
 // The kinds of objects.
 const (
-	KindPartition Kind = "partition"
-	KindNamespace Kind = "namespace"
-	KindPolicy    Kind = "policy"
-	KindRole      Kind = "role"
-	KindMethod    Kind = "auth method"
-	KindRule      Kind = "binding rule"
-	KindToken     Kind = "token"
-	KindRecord    Kind = "record"
-	KindNode      Kind = "node"
+	kindPartition Kind = "partition"
+	kindNamespace Kind = "namespace"
+	kindPolicy    Kind = "policy"
+	kindRole      Kind = "role"
+	kindMethod    Kind = "auth method"
+	kindRule      Kind = "binding rule"
+	kindToken     Kind = "token"
+	kindRecord    Kind = "record"
+	kindNode      Kind = "node"
 )
 
 // Object names one object. A binding rule has no name: its method and its description
@@ -109,14 +109,14 @@ type BindingRule struct {
 
 // Object is the rule's name in messages and dependencies.
 func (b BindingRule) Object() Object {
-	return Object{KindRule, b.Method + ": " + b.Description}
+	return Object{kindRule, b.Method + ": " + b.Description}
 }
 
 // Anonymous is a policy for the token that requests without a token have.
 type Anonymous struct{ Policy Policy }
 
-// AnonymousToken is the accessor ID of the anonymous token in every Consul.
-const AnonymousToken = "00000000-0000-0000-0000-000000000002"
+// anonymousToken is the accessor ID of the anonymous token in every Consul.
+const anonymousToken = "00000000-0000-0000-0000-000000000002"
 
 // LockKey is the KV key of the lock around all writes of setup.
 func (s State) LockKey() string { return s.keys() + "lock" }

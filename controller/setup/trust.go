@@ -19,19 +19,19 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 	c, err := s.readClaims(f.Records)
 	if err != nil {
 		for _, m := range s.Methods {
-			p.Refused = append(p.Refused, Refusal{Object{KindMethod, m.Name}, err})
+			p.Refused = append(p.Refused, Refusal{Object{kindMethod, m.Name}, err})
 		}
 		return
 	}
 	for _, key := range c.unreadable {
-		p.Notes = append(p.Notes, Note{Text: NoteUnreadable, Other: key})
+		p.Notes = append(p.Notes, Note{Text: noteUnreadable, Other: key})
 	}
 	before, after := s.record(c), s.record(c)
 	var writes []Write
 	for _, want := range s.Methods {
 		w, t, err := s.method(want, f, c)
 		if err != nil {
-			p.Refused = append(p.Refused, Refusal{Object{KindMethod, want.Name}, err})
+			p.Refused = append(p.Refused, Refusal{Object{kindMethod, want.Name}, err})
 		}
 		if t == nil {
 			continue // not read or refused: its claims stay
@@ -56,7 +56,7 @@ func (s State) methods(p *Plan, f Found, needs []Object) {
 // method plans one method. Its trust is nil where nothing can be done.
 func (s State) method(want AuthMethod, f Found, c claims) (Write, *trust, error) {
 	found, read := f.Methods[want.Name]
-	w := Write{Object: Object{KindMethod, want.Name}, Scope: want.Scope}
+	w := Write{Object: Object{kindMethod, want.Name}, Scope: want.Scope}
 	switch {
 	case !read:
 		return w, nil, nil
@@ -86,7 +86,7 @@ func (s State) record(c claims) Record {
 	return r
 }
 
-func (s State) recordObject() Object { return Object{KindRecord, s.RecordKey()} }
+func (s State) recordObject() Object { return Object{kindRecord, s.RecordKey()} }
 
 // record plans the write of a record unless Consul has it, or it would be created empty.
 func (p *Plan) record(s State, r Record, have []byte, create bool, needs []Object) {
@@ -113,7 +113,7 @@ type claims struct {
 func (s State) readClaims(records map[string][]byte) (claims, error) {
 	var c claims
 	for _, key := range sortedKeys(records) {
-		r, err := ParseRecord(records[key])
+		r, err := parseRecord(records[key])
 		switch {
 		case err != nil && key == s.RecordKey():
 			return claims{}, fmt.Errorf(
@@ -195,9 +195,9 @@ func (t *trust) giveUp(c claims, method string, claim Claim) {
 	by, _ := c.claimed(method, claim.ARN)
 	switch {
 	case by != "":
-		t.notes = append(t.notes, Note{Text: NoteShared, Method: method, ARN: claim.ARN, Other: by})
+		t.notes = append(t.notes, Note{Text: noteShared, Method: method, ARN: claim.ARN, Other: by})
 	case !claim.Added:
-		t.notes = append(t.notes, Note{Text: NoteFound, Method: method, ARN: claim.ARN})
+		t.notes = append(t.notes, Note{Text: noteFound, Method: method, ARN: claim.ARN})
 	case len(c.unreadable) > 0:
 		// Keep the claim: once the records can be read, the trust goes.
 		t.after = append(t.after, claim)
@@ -217,6 +217,6 @@ func (c claims) warnWhole(cluster, method string, have []string, t *trust) {
 		return
 	}
 	if by, _ := c.claimed(method, whole); by == "" {
-		t.notes = append(t.notes, Note{Text: NoteWhole, Method: method, ARN: whole})
+		t.notes = append(t.notes, Note{Text: noteWhole, Method: method, ARN: whole})
 	}
 }

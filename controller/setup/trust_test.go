@@ -74,15 +74,15 @@ func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 		"another account's stays": {func(f *Found) { start(f, far, "/"); start(f, one, "/") }, "a",
 			[]string{account(1, "a"), account(2, "")}, nil},
 		"what another of our account wants stays": {func(f *Found) { start(f, one, "/"); start(f, two, "/") }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + NoteShared}},
+			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + " " + two + ": " + noteShared}},
 		"until that one narrows, too": {func(f *Found) { start(f, two, "/"); start(f, one, "/"); start(f, one, "a"); start(f, two, "b") }, "a",
 			[]string{account(1, "a"), account(1, "b")}, nil},
 		"an operator's of the same words stays": {func(f *Found) { operators(f, account(1, "old")); start(f, one, "old") }, "a",
-			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + NoteFound}},
+			[]string{account(1, "a"), account(1, "old")}, []string{account(1, "old") + ": " + noteFound}},
 		"an operator's others stay": {func(f *Found) { operators(f, "arn:aws:iam::1:user/joe", account(3, "")); start(f, one, "/") }, "a",
 			[]string{account(1, "a"), "arn:aws:iam::1:user/joe", account(3, "")}, nil},
 		"the old program's whole account is warned about": {func(f *Found) { operators(f, account(1, "")) }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + NoteWhole}},
+			[]string{account(1, ""), account(1, "a")}, []string{account(1, "") + ": " + noteWhole}},
 		"an operator's removal counts": {func(f *Found) {
 			operators(f, account(1, "old"))
 			start(f, one, "old")
@@ -91,7 +91,7 @@ func TestNarrowedPathTakesItsTrustBack(t *testing.T) {
 		}, "a",
 			[]string{account(1, "a")}, nil},
 		"with an unreadable record nothing goes": {func(f *Found) { start(f, one, "/"); f.Records["consul-ecs/setup/trust/x"] = []byte("?") }, "a",
-			[]string{account(1, ""), account(1, "a")}, []string{"consul-ecs/setup/trust/x: " + NoteUnreadable}},
+			[]string{account(1, ""), account(1, "a")}, []string{"consul-ecs/setup/trust/x: " + noteUnreadable}},
 		"and goes when it is mended": {func(f *Found) {
 			start(f, one, "/")
 			f.Records["consul-ecs/setup/trust/x"] = []byte("?")
@@ -126,7 +126,7 @@ func TestPlanTellsWhoseTrustChanges(t *testing.T) {
 	f := made(t, s, func(*Found) {})
 	var got []string
 	for _, w := range controller(t, mainCluster, "b").Compare(f).Writes {
-		if w.Object == (Object{KindMethod, ServiceMethod}) {
+		if w.Object == (Object{kindMethod, ServiceMethod}) {
 			got = w.Changed
 		}
 	}
@@ -139,7 +139,7 @@ func TestPlanTellsWhoseTrustChanges(t *testing.T) {
 func TestOwnRecordThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	s := agent(t, Options{})
-	f := made(t, s, func(f *Found) { f.Records[s.RecordKey()] = []byte("{}"); f.Roles[ClientRole] = nil })
+	f := made(t, s, func(f *Found) { f.Records[s.RecordKey()] = []byte("{}"); f.Roles[clientRole] = nil })
 	p := s.Compare(f)
 	if len(p.Refused) != 2 || !strings.Contains(p.Refused[0].Err.Error(), s.RecordKey()) {
 		t.Errorf("refused %+v", p.Refused)
@@ -157,7 +157,7 @@ func TestRecordKeepsOtherGenerations(t *testing.T) {
 	f := nothing(s)
 	f.Records[s.RecordKey()] = Record{Cluster: s.Cluster, Trust: map[string][]Claim{"later": {{"arn:x", true}}}}.Encode()
 	f = apply(t, f, s.Compare(f))
-	r, err := ParseRecord(f.Records[s.RecordKey()])
+	r, err := parseRecord(f.Records[s.RecordKey()])
 	if err != nil || len(r.Trust) != 3 || r.Trust["later"][0] != (Claim{"arn:x", true}) {
 		t.Errorf("record %+v, %v", r, err)
 	}
@@ -177,7 +177,7 @@ type world struct {
 func (w *world) claimants(arn string) []string {
 	var who []string
 	for _, data := range w.found.Records {
-		r, err := ParseRecord(data)
+		r, err := parseRecord(data)
 		if err != nil {
 			w.t.Fatal(err)
 		}
