@@ -11,7 +11,6 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -53,29 +52,6 @@ func (c *chance) n(n int) int {
 
 func (c *chance) pause(most time.Duration) {
 	<-time.After(time.Duration(1 + c.n(int(most))))
-}
-
-// brokerProcess is one process of the broker, which crashes at any of its steps: from then on
-// nothing of it has an effect.
-type brokerProcess struct {
-	s    *schedule
-	dead atomic.Bool
-	kill func()
-
-	mu    sync.Mutex
-	known map[string]bool // accessors whose secret the process knows
-}
-
-// step may kill the process. It returns an error if the process is dead.
-func (p *brokerProcess) step() error {
-	if !p.dead.Load() && p.s.chance.open() && p.s.chance.n(400) == 0 {
-		p.dead.Store(true)
-		go p.kill()
-	}
-	if p.dead.Load() {
-		return &backend.Error{Op: "act", Err: errFault, Class: retry.Permanent}
-	}
-	return nil
 }
 
 // laggingECS answers with states of the last seconds, with none and with errors.
@@ -147,13 +123,22 @@ func (p *brokerProcess) Load(ctx context.Context) ([]Record, error) {
 	if err := p.step(); err != nil || p.s.chance.of(10) {
 		return nil, errFault
 	}
-	return p.s.store.Load(ctx)
+	records, err := p.s.store.Load(ctx)
+	for i := range records {
+		shift(records[i].Tokens, -p.skew)
+	}
+	return records, err
 }
 
 func (p *brokerProcess) Save(ctx context.Context, r Record) (uint64, error) {
 	if err := p.step(); err != nil || p.s.chance.of(5) {
 		return 0, errFault
 	}
+	if !p.s.lock.heldBy(p) {
+		return 0, ErrStale
+	}
+	r = r.clone()
+	shift(r.Tokens, p.skew)
 	version, err := p.s.store.Save(ctx, r)
 	if stepErr := p.step(); stepErr != nil || p.s.chance.of(5) {
 		return 0, errFault
@@ -204,6 +189,9 @@ func (p *brokerProcess) Adopt(t backend.Token) {
 
 func (p *brokerProcess) Revoke(ctx context.Context, accessor string) error {
 	if err := p.step(); err != nil {
+		if p.s.backend.wraps && !p.s.recorded(accessor) {
+			p.s.orphan(accessor) // Vault made it, and the process died before it was recorded
+		}
 		return err
 	}
 	p.mu.Lock()
@@ -303,7 +291,7 @@ func (s *schedule) connect(ctx context.Context, address string) (net.Conn, error
 // RoundTrip brings a request of a receiver to the broker, whose clock is skewed.
 func (r *receiverProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	s := r.task.s
-	p, handler := s.serving()
+	p := s.serving(req.URL.Host)
 	switch {
 	case r.step() != nil:
 		return nil, &retry.PermanentError{Err: errKilled}
@@ -327,7 +315,7 @@ func (r *receiverProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	recorder, done := httptest.NewRecorder(), make(chan struct{})
 	go func() {
 		defer close(done)
-		handler.ServeHTTP(recorder, served)
+		p.handler.ServeHTTP(recorder, served)
 	}()
 	select {
 	case <-done:
@@ -337,31 +325,22 @@ func (r *receiverProcess) RoundTrip(req *http.Request) (*http.Response, error) {
 	if p.step() != nil || r.step() != nil || s.chance.of(10) {
 		return nil, syscall.ECONNRESET
 	}
-	return s.skewed(req.URL.Path, recorder)
-}
-
-// serving is the process of the broker that gets requests now.
-func (s *schedule) serving() (*brokerProcess, http.Handler) {
-	s.world.mu.Lock()
-	handler := s.handler
-	s.world.mu.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.process, handler
+	return p.skewed(req, recorder)
 }
 
 // skewed shifts the times of an answer by the skew of the broker's clock.
-func (s *schedule) skewed(path string, recorder *httptest.ResponseRecorder) (*http.Response, error) {
+func (p *brokerProcess) skewed(req *http.Request, recorder *httptest.ResponseRecorder) (*http.Response, error) {
 	answer := recorder.Result()
-	answer.Header.Set("Date", time.Now().Add(s.skew).UTC().Format(http.TimeFormat))
-	if path != "/v1/unwrap" || answer.StatusCode != http.StatusOK {
+	answer.Request = req
+	answer.Header.Set("Date", time.Now().Add(p.skew).UTC().Format(http.TimeFormat))
+	if req.URL.Path != "/v1/unwrap" || answer.StatusCode != http.StatusOK {
 		return answer, nil
 	}
 	u, err := grant.DecodeUnwrapped(recorder.Body.Bytes())
 	if err != nil {
 		return nil, err
 	}
-	u.Expires = u.Expires.Add(s.skew)
+	u.Expires = u.Expires.Add(p.skew)
 	body, err := u.Encode()
 	answer.Body = io.NopCloser(bytes.NewReader(body))
 	return answer, err

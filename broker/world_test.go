@@ -247,6 +247,15 @@ type world struct {
 
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
+	w := idleWorld(t, change...)
+	w.start()
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// idleWorld is one without a broker.
+func idleWorld(t *testing.T, change ...func(*Options)) *world {
+	t.Helper()
 	c, err := ecsread.ParseCluster(clusterARN)
 	if err != nil {
 		t.Fatal(err)
@@ -264,8 +273,6 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	for _, f := range change {
 		f(&w.options)
 	}
-	w.start()
-	t.Cleanup(func() { w.stop() })
 	return w
 }
 
@@ -273,20 +280,26 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 func (w *world) start() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	b, err := New(w.options)
+	w.broker, w.stop = runBroker(w.t, w.options, nil)
+	w.handler = w.broker.Handler()
+}
+
+// runBroker runs a broker until stop is called.
+func runBroker(t *testing.T, o Options, elector Elector) (b *Broker, stop func()) {
+	t.Helper()
+	b, err := New(o)
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		if err := b.Run(ctx, nil); err == nil || ctx.Err() == nil {
-			w.t.Errorf("the broker ended with %v", err)
+		if err := b.Run(ctx, elector); err == nil || ctx.Err() == nil {
+			t.Errorf("the broker ended with %v", err)
 		}
 	}()
-	w.broker, w.handler = b, b.Handler()
-	w.stop = sync.OnceFunc(func() { cancel(); <-done })
+	return b, sync.OnceFunc(func() { cancel(); <-done })
 }
 
 func (w *world) restart() {
